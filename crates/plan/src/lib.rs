@@ -1,1 +1,16 @@
-//! .
+//! Settings and host facts to an immutable `Plan`: jobs expanded, every default and conflict resolved, or every
+//! error at once.
+//!
+//! Invariant: no system call happens here; what a plan needs to know of the machine it is given as `Facts`.
+
+pub mod access;
+pub mod engine;
+pub mod files;
+pub mod job;
+pub mod pace;
+
+pub use access::{Access, Barriers, BlockSizes, Direction, FileService, Generator, Pattern, PerDirection, Sequencer};
+pub use engine::{Depth, EngineSettings, IoUring, Libaio, Mmap, Pvsync2};
+pub use files::{FileKind, FilePlan, Files, SyncMode};
+pub use job::{Job, Plan};
+pub use pace::{Pace, Think};

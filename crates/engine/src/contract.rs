@@ -1,0 +1,232 @@
+//! The contract between the two loops and the engines: operations, slots, outcomes.
+//!
+//! Invariant: a `Slot` cannot be cloned or made outside this room. Queueing moves it into the engine, completion
+//! moves it back, so whoever holds a slot is the only one who may touch its buffer.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use fiord_plan::Direction;
+use fiord_sys::errno::Errno;
+use fiord_sys::memory::Region;
+
+/// Position of a file in the job's list.
+pub type FileIndex = u32;
+
+/// What an operation asks of the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Transfer or discard.
+    Transfer(Direction),
+    /// `fsync`.
+    Sync,
+    /// `fdatasync`.
+    DataSync,
+    /// `sync_file_range` with these flags.
+    RangeSync(u32),
+}
+
+/// One operation. Plain data, made by the workload, passed through the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Op {
+    /// What to do.
+    pub action: Action,
+    /// To which file.
+    pub file: FileIndex,
+    /// Where in the file.
+    pub offset_bytes: u64,
+    /// How much.
+    pub length_bytes: u64,
+    /// Where in the buffer: more than 0 when a short transfer is continued.
+    pub buffer_offset_bytes: u64,
+}
+
+impl Op {
+    /// The rest of this operation after `done_bytes` were transferred.
+    #[must_use]
+    pub fn rest(self, done_bytes: u64) -> Op {
+        Op {
+            offset_bytes: self.offset_bytes + done_bytes,
+            length_bytes: self.length_bytes - done_bytes,
+            buffer_offset_bytes: self.buffer_offset_bytes + done_bytes,
+            ..self
+        }
+    }
+}
+
+/// How an operation ended: bytes transferred, or the kernel's error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Bytes; 0 at the end of a file and for synchronisations.
+    Done(u64),
+    /// errno.
+    Failed(Errno),
+}
+
+impl Outcome {
+    /// From a system call's way of saying it in completions: negative errno or bytes.
+    #[inline]
+    pub fn from_result(result: i64) -> Outcome {
+        if result >= 0 { Outcome::Done(result as u64) } else { Outcome::Failed(Errno(-result as i32)) }
+    }
+}
+
+/// The right to one buffer of the engine's arena.
+#[derive(Debug)]
+pub struct Slot {
+    index: u32,
+}
+
+impl Slot {
+    /// Number of the buffer, from 0 to depth - 1: where the loop keeps what it knows of the operation.
+    #[inline]
+    pub fn index(&self) -> usize {
+        self.index as usize
+    }
+
+    /// For engines: the number that goes to the kernel with the operation.
+    #[inline]
+    pub(crate) fn into_index(self) -> u32 {
+        self.index
+    }
+
+    /// For engines: the slot whose number came back from the kernel. Only for a number given by `into_index` and
+    /// not turned back since.
+    #[inline]
+    pub(crate) fn from_index(index: u32) -> Slot {
+        Slot { index }
+    }
+}
+
+/// The buffers of one worker, in one region: `depth` buffers of `stride` bytes.
+#[derive(Debug)]
+pub struct Arena {
+    region: Region,
+    stride_bytes: usize,
+    count: u32,
+    handed_out: bool,
+}
+
+impl Arena {
+    /// `count` buffers of `buffer_bytes`, each aligned to `align_bytes` (a power of two), over `region`, which has to
+    /// hold `Arena::region_bytes` of the same figures and start aligned.
+    pub fn new(region: Region, count: u32, buffer_bytes: usize, align_bytes: usize) -> Arena {
+        let stride_bytes = buffer_bytes.next_multiple_of(align_bytes.max(1));
+        assert!(region.len() >= stride_bytes * count as usize, "the region is too small for its buffers");
+        Arena { region, stride_bytes, count, handed_out: false }
+    }
+
+    /// Bytes a region needs for these buffers.
+    pub fn region_bytes(count: u32, buffer_bytes: usize, align_bytes: usize) -> usize {
+        buffer_bytes.next_multiple_of(align_bytes.max(1)) * count as usize
+    }
+
+    /// All slots, once.
+    pub fn slots(&mut self) -> Vec<Slot> {
+        assert!(!self.handed_out, "slots are handed out once");
+        self.handed_out = true;
+        (0..self.count).map(|index| Slot { index }).collect()
+    }
+
+    /// Bytes of one buffer, padding included.
+    pub fn stride_bytes(&self) -> usize {
+        self.stride_bytes
+    }
+
+    /// Number of buffers.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The buffer of a slot. Exclusive by construction: the slot is unique and is here, not in flight.
+    #[inline]
+    pub fn bytes_mut(&mut self, slot: &mut Slot) -> &mut [u8] {
+        let start = slot.index as usize * self.stride_bytes;
+        // SAFETY: the region holds count * stride bytes and index < count, so the range lies inside it; the slot is
+        // not in flight (the caller holds it), so the kernel does not write there, and &mut self excludes others.
+        unsafe { std::slice::from_raw_parts_mut(self.region.as_ptr().add(start), self.stride_bytes) }
+    }
+
+    /// For engines: where a slot's buffer starts.
+    #[inline]
+    pub(crate) fn pointer(&self, index: u32) -> *mut u8 {
+        // SAFETY: index < count, so the offset lies inside the region.
+        unsafe { self.region.as_ptr().add(index as usize * self.stride_bytes) }
+    }
+}
+
+/// One operation that has ended.
+#[derive(Debug)]
+pub struct Completion {
+    /// The right to its buffer, back.
+    pub slot: Slot,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// Whether `reap` may sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Take what is there.
+    Poll,
+    /// Sleep until `min` have completed.
+    Block,
+    /// Sleep until `min` have completed or this many nanoseconds have passed.
+    For(u64),
+}
+
+/// What one engine is, in one constant.
+#[derive(Debug, Clone, Copy)]
+pub struct Info {
+    /// fio's name.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Keeps more than one I/O in flight.
+    pub queued: bool,
+}
+
+/// What both kinds of engine have: files and buffers.
+pub trait Engine {
+    /// Who it is.
+    const INFO: Info;
+
+    /// A file was opened: the engine may register or map it. `length_bytes` counts from the file's start.
+    ///
+    /// # Errors
+    /// What the kernel said to registering or mapping.
+    fn attach(&mut self, file: FileIndex, fd: RawFd, length_bytes: u64) -> io::Result<()>;
+
+    /// A file is about to be closed. Nothing of it is in flight.
+    fn detach(&mut self, file: FileIndex);
+
+    /// The buffers.
+    fn arena(&mut self) -> &mut Arena;
+}
+
+/// Ends each operation before it returns.
+pub trait SyncEngine: Engine {
+    /// Does it.
+    fn execute(&mut self, op: Op, slot: &mut Slot) -> Outcome;
+}
+
+/// Keeps operations in flight. Dropping one waits for what is in flight.
+pub trait QueuedEngine: Engine {
+    /// Takes an operation, or gives the slot back when there is no room before the next `submit`.
+    ///
+    /// # Errors
+    /// The slot, when the queue is full.
+    fn queue(&mut self, op: Op, slot: Slot) -> Result<(), Slot>;
+
+    /// Tells the kernel; returns how many operations it took.
+    ///
+    /// # Errors
+    /// The kernel's, when none could be taken and waiting will not help.
+    fn submit(&mut self) -> io::Result<u32>;
+
+    /// Moves at least `min` (if it may wait) and at most `max` ended operations to `done`, which has room.
+    ///
+    /// # Errors
+    /// The kernel's, when completions cannot be had any more.
+    fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion>) -> io::Result<()>;
+}

@@ -1,0 +1,133 @@
+//! The files of one worker: where they are, which part of each is used, and what has to exist before the run.
+//!
+//! Invariant: offsets and lengths are resolved to bytes; nothing is relative to a size not yet known, except for
+//! a target that does not report a size, whose `length_bytes` is what the job asked for.
+
+use std::path::PathBuf;
+
+/// What a path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file (there already, or to be laid out).
+    Regular,
+    /// A block device.
+    Block,
+    /// A character device.
+    Char,
+    /// A pipe or socket.
+    Pipe,
+    /// No file at all (the null engine's).
+    None,
+}
+
+/// One file of a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePlan {
+    /// Where it is, as opened.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: FileKind,
+    /// First byte used.
+    pub offset_bytes: u64,
+    /// Bytes used from there: I/O stays within `offset_bytes..offset_bytes + length_bytes`.
+    pub length_bytes: u64,
+    /// Size the file must have before the run; `None` when nothing has to be laid out or extended.
+    pub lay_out_bytes: Option<u64>,
+    /// Smallest unit direct I/O takes on it (logical block size or the file system's), 1 when unknown.
+    pub direct_align_bytes: u64,
+}
+
+/// fio's `sync=`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SyncMode {
+    /// Neither.
+    #[default]
+    None,
+    /// `O_SYNC`.
+    Sync,
+    /// `O_DSYNC`.
+    DataSync,
+}
+
+/// fio's `fallocate=`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fallocate {
+    /// Nothing.
+    None,
+    /// `fallocate(2)`.
+    Native,
+    /// `posix_fallocate(3)`.
+    Posix,
+    /// `fallocate(2)` with `FALLOC_FL_KEEP_SIZE`.
+    Keep,
+    /// `ftruncate(2)` to the size.
+    Truncate,
+}
+
+/// fio's `fadvise_hint=`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// No call.
+    None,
+    /// By the pattern: random or sequential.
+    ByPattern,
+    /// `POSIX_FADV_RANDOM`.
+    Random,
+    /// `POSIX_FADV_SEQUENTIAL`.
+    Sequential,
+    /// `POSIX_FADV_NOREUSE`.
+    NoReuse,
+}
+
+/// The files of one worker and how they are opened, laid out and left behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// In service order.
+    pub list: Vec<FilePlan>,
+    /// How many may be open at once.
+    pub open_at_once: u32,
+    /// `O_DIRECT`.
+    pub direct: bool,
+    /// `O_SYNC` or `O_DSYNC`.
+    pub sync: SyncMode,
+    /// Opened for writing.
+    pub writable: bool,
+    /// May be created.
+    pub may_create: bool,
+    /// Created when opened instead of laid out before.
+    pub create_on_open: bool,
+    /// Laid out one worker after another (or each by its own worker, in parallel).
+    pub create_serially: bool,
+    /// `fsync` after laying out.
+    pub create_fsync: bool,
+    /// Stop after laying out.
+    pub create_only: bool,
+    /// Writers lay their files out in full before the run.
+    pub overwrite: bool,
+    /// Space reservation before laying out.
+    pub fallocate: Fallocate,
+    /// Access hint after opening.
+    pub advice: Advice,
+    /// `F_SET_RW_HINT` value (1 none .. 5 extreme), `None` when not set.
+    pub write_hint: Option<u64>,
+    /// Read everything before the run.
+    pub pre_read: bool,
+    /// Drop the page cache of the region before the run.
+    pub invalidate: bool,
+    /// Remove files at the end of the job.
+    pub unlink: bool,
+    /// Remove files at the end of each loop.
+    pub unlink_each_loop: bool,
+    /// `fsync` at the end of the job.
+    pub end_fsync: bool,
+    /// `syncfs` at the end of the job.
+    pub end_syncfs: bool,
+    /// `fsync` when a file is closed.
+    pub fsync_on_close: bool,
+    /// Writes go behind the current end of the file.
+    pub append: bool,
+    /// Write until the device is full.
+    pub fill_device: bool,
+    /// A mounted or held device may be written to.
+    pub allow_in_use: bool,
+}

@@ -1,0 +1,272 @@
+//! The plan: one `Job` per worker, everything resolved.
+//!
+//! Invariant: a `Plan` is immutable and complete; the worker asks nobody else.
+
+use crate::access::{Access, PerDirection};
+use crate::engine::{Depth, EngineSettings};
+use crate::files::Files;
+use crate::pace::Pace;
+
+/// A whole run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// One entry per worker, in order of their numbers.
+    pub jobs: Vec<Job>,
+}
+
+/// When a worker ends, and what is not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one pass over the files (the job's `size`).
+    pub pass_bytes: u64,
+    /// Bytes to transfer per loop (`io_size`, else `size`).
+    pub loop_bytes: u64,
+    /// Passes of `loop_bytes`.
+    pub loops: u64,
+    /// I/Os in all, when limited.
+    pub number_ios: Option<u64>,
+    /// Run time, when limited.
+    pub runtime_ns: Option<u64>,
+    /// Go on until `runtime_ns` however often the files are done.
+    pub time_based: bool,
+    /// Run time before anything is counted.
+    pub ramp_ns: u64,
+    /// Bytes before anything is counted (`ramp_size`).
+    pub ramp_bytes: u64,
+}
+
+/// When a worker starts and whom its end concerns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    /// Wait for everything before it to end.
+    pub stonewall: bool,
+    /// Start that much after the group; a range is drawn from with the job's seed.
+    pub start_delay_ns: (u64, u64),
+    /// Start when all workers of the job of this name have ended.
+    pub wait_for: Option<String>,
+    /// End of this worker ends others.
+    pub exit_all: bool,
+    /// An error of this worker ends others.
+    pub exit_all_on_error: bool,
+    /// Which others.
+    pub exit_what: ExitWhat,
+}
+
+/// fio's `exit_what`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitWhat {
+    /// Workers of the same reporting group.
+    Group,
+    /// Workers up to the next stonewall.
+    Stonewall,
+    /// All of the run.
+    All,
+}
+
+/// What the buffers hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fill {
+    /// Zeros.
+    Zero,
+    /// Random bytes.
+    Random {
+        /// New bytes for every write.
+        refill: bool,
+        /// A cheap change for every write.
+        scramble: bool,
+    },
+    /// Random bytes of which this share can be compressed away.
+    Compressible {
+        /// Share in percent.
+        percent: u8,
+        /// Granularity in bytes.
+        chunk_bytes: u64,
+        /// What the compressible part holds; zeros when empty.
+        pattern: Vec<u8>,
+        /// New bytes for every write.
+        refill: bool,
+        /// A cheap change for every write.
+        scramble: bool,
+    },
+    /// A pattern, repeated; the numbers are where the 8-byte offset of the block goes (`%o`).
+    Pattern {
+        /// Bytes of one repetition.
+        bytes: Vec<u8>,
+        /// Positions within `bytes` that take the offset, little-endian, 8 bytes each.
+        offset_at: Vec<usize>,
+    },
+}
+
+/// Where buffers come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Memory {
+    /// The allocator.
+    Malloc,
+    /// System V shared memory.
+    Shm,
+    /// System V shared memory in huge pages.
+    ShmHuge,
+    /// Anonymous mapping, or of a file.
+    Mmap(Option<std::path::PathBuf>),
+    /// Anonymous or file mapping in huge pages.
+    MmapHuge(Option<std::path::PathBuf>),
+    /// Shared mapping.
+    MmapShared(Option<std::path::PathBuf>),
+}
+
+/// The I/O buffers of one worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buffers {
+    /// Contents.
+    pub fill: Fill,
+    /// Where from.
+    pub memory: Memory,
+    /// Length of each.
+    pub bytes: u64,
+    /// Alignment of each; a power of two.
+    pub align_bytes: u64,
+    /// Page size of the huge forms.
+    pub hugepage_bytes: u64,
+    /// Memory pinned for the whole run beside the buffers (`lockmem`).
+    pub lock_bytes: u64,
+}
+
+/// Classes of error that `continue_on_error` passes over.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ErrorPolicy {
+    /// Go on after a failed I/O of this direction.
+    pub continue_on: PerDirection<bool>,
+    /// errno values that are not errors at all, per direction.
+    pub ignore: PerDirection<Vec<i32>>,
+    /// Say each ignored error.
+    pub dump: bool,
+    /// Fail when an I/O takes longer than this (`max_latency`), per direction.
+    pub latency_ns_max: PerDirection<Option<u64>>,
+}
+
+/// Which clock stamps I/Os.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockSource {
+    /// The TSC where it can be trusted, else the monotonic clock.
+    Best,
+    /// `clock_gettime(CLOCK_MONOTONIC)`.
+    Monotonic,
+    /// `gettimeofday`.
+    TimeOfDay,
+    /// The TSC.
+    Tsc,
+    /// None: nothing is stamped (`gtod_reduce`).
+    None,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measure {
+    /// Clock.
+    pub clock: ClockSource,
+    /// Submission latency is recorded.
+    pub submission: bool,
+    /// Completion latency is recorded.
+    pub completion: bool,
+    /// Total latency is recorded.
+    pub total: bool,
+    /// Throughput samples are taken.
+    pub bandwidth: bool,
+    /// Histogram of submission latencies.
+    pub submission_percentiles: bool,
+    /// Histogram of completion latencies.
+    pub completion_percentiles: bool,
+    /// Histogram of total latencies.
+    pub total_percentiles: bool,
+    /// Length of a throughput sample.
+    pub bandwidth_interval_ms: u64,
+    /// Length of an IOPS sample.
+    pub iops_interval_ms: u64,
+    /// The worker appears in the report (`stats`).
+    pub reported: bool,
+    /// Disk statistics of its targets are reported.
+    pub disk_stats: bool,
+}
+
+/// How the worker's thread runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Process {
+    /// Niceness.
+    pub nice: Option<i32>,
+    /// I/O priority class (0..=3).
+    pub io_class: Option<u8>,
+    /// I/O priority level (0..=7).
+    pub io_priority: Option<u8>,
+    /// CPUs it may run on; empty is all.
+    pub cpus: Vec<u32>,
+    /// NUMA nodes it may run on; empty is all.
+    pub numa_cpu_nodes: Vec<u32>,
+    /// Memory policy.
+    pub numa_memory: Option<NumaMemory>,
+    /// User to become.
+    pub uid: Option<u32>,
+    /// Group to become.
+    pub gid: Option<u32>,
+    /// Shell command before.
+    pub exec_prerun: Option<String>,
+    /// Shell command after.
+    pub exec_postrun: Option<String>,
+    /// I/O scheduler to set on the target's disk.
+    pub io_scheduler: Option<String>,
+}
+
+/// fio's `numa_mem_policy`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NumaMemory {
+    /// The system's default.
+    Default,
+    /// This node first.
+    Prefer(u32),
+    /// These nodes only.
+    Bind(Vec<u32>),
+    /// Round these nodes.
+    Interleave(Vec<u32>),
+    /// The node it runs on.
+    Local,
+}
+
+/// One worker.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// The job's name.
+    pub name: String,
+    /// Its description.
+    pub description: Option<String>,
+    /// Number of the worker over the whole run, from 0.
+    pub number: u32,
+    /// Number of the section it comes from, from 0.
+    pub section: u32,
+    /// Which clone of its section it is, from 0.
+    pub clone: u32,
+    /// Run status group (`groupid`), from 0: a stonewall or `new_group` begins the next.
+    pub group_id: u32,
+    /// Which entry of the report it counts into, from 0 (`group_reporting` folds workers into one).
+    pub report_entry: u32,
+    /// Engine.
+    pub engine: EngineSettings,
+    /// Queue depth.
+    pub depth: Depth,
+    /// Files.
+    pub files: Files,
+    /// Stream of operations.
+    pub access: Access,
+    /// Buffers.
+    pub buffers: Buffers,
+    /// End.
+    pub limits: Limits,
+    /// Rates.
+    pub pace: Pace,
+    /// Start.
+    pub schedule: Schedule,
+    /// Errors.
+    pub errors: ErrorPolicy,
+    /// Statistics.
+    pub measure: Measure,
+    /// Thread.
+    pub process: Process,
+}
