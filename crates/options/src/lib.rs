@@ -3,10 +3,17 @@
 //! Invariant: nothing here touches a file system, a clock or a thread; what a reader needs from outside (the text
 //! of an included file, an environment variable, the number of CPUs) it is given as a value or a function.
 
+pub mod engine;
+pub mod job;
 pub mod place;
+pub mod program;
 pub mod section;
 pub mod spec;
+pub mod suggest;
+pub mod table;
+pub mod value;
 
 pub use place::{Place, Problem, Severity, Source};
 pub use section::{Section, Setting};
-pub use spec::{Scope, Spec, Status, Takes};
+pub use spec::{Choice, Scope, Spec, Status, Takes};
+pub use table::Lookup;

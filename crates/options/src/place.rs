@@ -70,13 +70,23 @@ pub struct Problem {
 
 impl Problem {
     /// A problem that stops the run.
-    pub fn error(place: Place, option: &str, message: impl Into<String>, remedy: impl Into<String>) -> Problem {
+    pub fn error(
+        place: Place,
+        option: &str,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Problem {
         let (message, remedy) = (message.into(), remedy.into());
         Problem { severity: Severity::Error, place, option: option.to_string(), message, remedy }
     }
 
     /// A problem that is only said.
-    pub fn warning(place: Place, option: &str, message: impl Into<String>, remedy: impl Into<String>) -> Problem {
+    pub fn warning(
+        place: Place,
+        option: &str,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Problem {
         Problem { severity: Severity::Warning, ..Problem::error(place, option, message, remedy) }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a `Spec` comes from the one declaration in the table and from nowhere else.
 
+use std::ops::RangeInclusive;
+
 /// Which namespace an option lives in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
@@ -29,10 +31,22 @@ pub enum Takes {
 pub enum Status {
     /// Works.
     Ready,
-    /// Known, refused by name with this reason.
+    /// Known, refused by name with this reason, unless the value given is the default.
     Pending(&'static str),
     /// Accepted without effect, with this explanation.
     Ignored(&'static str),
+    /// Has an effect only together with the option named, which is pending; so it is accepted, and the other
+    /// one refused.
+    Dormant(&'static str),
+}
+
+/// One of the words an option takes as its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// The word.
+    pub word: &'static str,
+    /// What it does, a few words.
+    pub help: &'static str,
 }
 
 /// One declaration of the table.
@@ -52,12 +66,44 @@ pub struct Spec {
     pub kind: &'static str,
     /// Default as a user would type it; empty when there is none.
     pub default: &'static str,
-    /// Range or list of allowed values for help and docs; empty when free.
-    pub allowed: &'static str,
-    /// Documentation in our own words; the first line is the summary.
+    /// Range of allowed numbers, in the unit of the kind; `None` when free or not a number.
+    pub range: Option<RangeInclusive<i128>>,
+    /// The words allowed; empty when the value is not one of a few words.
+    pub choices: &'static [Choice],
+    /// Documentation in our own words, one line of text per line; see `summary` and `details`.
     pub doc: &'static str,
     /// Heading the reference page lists it under.
     pub category: &'static str,
     /// Parses `value` as the option's type and throws the result away: the check behind `--parse-only`.
     pub check: fn(Option<&str>) -> Result<(), String>,
+}
+
+impl Spec {
+    /// The canonical name, then the aliases.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// The first line of the documentation, without a final full stop.
+    pub fn summary(&self) -> &'static str {
+        self.doc.lines().next().unwrap_or_default().trim().trim_end_matches('.')
+    }
+
+    /// The paragraphs after the summary, each on one line; empty when there are none.
+    pub fn details(&self) -> Vec<String> {
+        let mut paragraphs = vec![String::new()];
+        for line in self.doc.lines().skip(1).map(str::trim) {
+            match paragraphs.last_mut() {
+                Some(paragraph) if !line.is_empty() => {
+                    if !paragraph.is_empty() {
+                        paragraph.push(' ');
+                    }
+                    paragraph.push_str(line);
+                }
+                _ => paragraphs.push(String::new()),
+            }
+        }
+        paragraphs.retain(|paragraph| !paragraph.is_empty());
+        paragraphs
+    }
 }

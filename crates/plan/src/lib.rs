@@ -7,10 +7,12 @@ pub mod access;
 pub mod engine;
 pub mod files;
 pub mod job;
+pub mod op;
 pub mod pace;
 
 pub use access::{Access, Barriers, BlockSizes, Direction, FileService, Generator, Pattern, PerDirection, Sequencer};
 pub use engine::{Depth, EngineSettings, IoUring, Libaio, Mmap, Pvsync2};
 pub use files::{FileKind, FilePlan, Files, SyncMode};
 pub use job::{Job, Plan};
+pub use op::{Action, FileIndex, Op};
 pub use pace::{Pace, Think};

@@ -1,1 +1,26 @@
-//! .
+//! The one room that talks to the kernel: system calls, `/proc`, `/sys` and the processor's clock, behind a safe API.
+//!
+//! Invariant: nothing here knows what a job is. A function takes plain values, makes one kind of call, and returns
+//! plain values or the kernel's error; policy (what to try next, what to tell the user) lives with the callers.
+//!
+//! Where a call can only be judged by its caller (a read into a raw pointer, a buffer handed to the kernel until its
+//! completion), the function is `unsafe` and its contract is written above it.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("fiord talks to the Linux kernel only");
+
+pub mod aio;
+pub mod clock;
+pub mod errno;
+pub mod file;
+pub mod map;
+pub mod memory;
+pub mod stat;
+pub mod transfer;
+pub mod uring;
+
+#[cfg(test)]
+mod testing;
+
+pub use clock::Clock;
+pub use errno::Errno;
