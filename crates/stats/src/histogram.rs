@@ -1,0 +1,212 @@
+//! A latency histogram in fio's layout: 29 groups of 64 bins, nanoseconds.
+//!
+//! Invariant: `bin_index(bin_value(i)) == i` for every bin, and a value's bin is within 1/128 of the value, up to
+//! the last bin, which takes everything above about 17 s. Values below 128 ns are exact.
+
+/// log2 of the bins in a group.
+const GROUP_BITS: u32 = 6;
+/// Bins in a group.
+pub const BINS_PER_GROUP: usize = 1 << GROUP_BITS;
+/// Groups in the layout.
+pub const GROUPS: usize = 29;
+/// Bins of a histogram: 1856.
+pub const BINS: usize = BINS_PER_GROUP * GROUPS;
+
+/// The bin that counts `value_ns`.
+#[inline]
+pub const fn bin_index(value_ns: u64) -> usize {
+    // The first two groups hold the values 0..128 one by one; from there on each group covers one power of two. Or-ing
+    // the group size in makes small values fall out of the same formula, so that there is no branch.
+    let shift = u64::BITS - 1 - GROUP_BITS - (value_ns | BINS_PER_GROUP as u64).leading_zeros();
+    let index = ((shift as usize) << GROUP_BITS) + (value_ns >> shift) as usize;
+    if index < BINS { index } else { BINS - 1 }
+}
+
+/// The smallest value a bin counts, in nanoseconds.
+pub const fn bin_floor(index: usize) -> u64 {
+    if index < 2 * BINS_PER_GROUP {
+        return index as u64;
+    }
+    let shift = (index >> GROUP_BITS) - 1;
+    ((BINS_PER_GROUP + index % BINS_PER_GROUP) as u64) << shift
+}
+
+/// The value fio prints for a bin, in nanoseconds: its middle.
+pub const fn bin_value(index: usize) -> u64 {
+    if index < 2 * BINS_PER_GROUP {
+        return index as u64;
+    }
+    let width = 1 << ((index >> GROUP_BITS) - 1);
+    bin_floor(index) + width / 2
+}
+
+/// Counts of values by bin.
+///
+/// An unallocated histogram (the default) costs one pointer and counts nothing: that is how a latency whose
+/// percentiles nobody asked for stays free. Recording never allocates.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram {
+    bins: Option<Box<[u64; BINS]>>,
+}
+
+impl Histogram {
+    /// An empty histogram that counts.
+    pub fn allocated() -> Self {
+        Histogram { bins: Some(Box::new([0; BINS])) }
+    }
+
+    /// A histogram with the given counts; `None` unless there are exactly [`BINS`] of them.
+    pub fn from_bins(counts: Vec<u64>) -> Option<Self> {
+        let bins = counts.into_boxed_slice().try_into().ok()?;
+        Some(Histogram { bins: Some(bins) })
+    }
+
+    /// Whether this histogram counts.
+    pub fn is_allocated(&self) -> bool {
+        self.bins.is_some()
+    }
+
+    /// Counts `value_ns` and returns its bin, which is computed even when the histogram does not count.
+    #[inline]
+    pub fn record(&mut self, value_ns: u64) -> usize {
+        let index = bin_index(value_ns);
+        if let Some(bins) = &mut self.bins {
+            bins[index] += 1;
+        }
+        index
+    }
+
+    /// All counts, bin 0 first: [`BINS`] of them, or none when unallocated.
+    pub fn bins(&self) -> &[u64] {
+        self.bins.as_ref().map_or(&[], |bins| &bins[..])
+    }
+
+    /// The bins that counted something, as (middle of the bin in nanoseconds, count).
+    pub fn occupied(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.bins()
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+            .map(|(i, count)| (bin_value(i), *count))
+    }
+
+    /// Values counted.
+    pub fn count(&self) -> u64 {
+        self.bins().iter().sum()
+    }
+
+    /// Adds the counts of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        let Histogram { bins } = other;
+        let Some(theirs) = bins else { return };
+        match &mut self.bins {
+            Some(ours) => ours.iter_mut().zip(theirs.iter()).for_each(|(a, b)| *a += b),
+            none => *none = Some(theirs.clone()),
+        }
+    }
+
+    /// The counts gathered since `earlier`, a former state of this histogram.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut difference = self.clone();
+        if let (Some(now), Some(before)) = (&mut difference.bins, &earlier.bins) {
+            now.iter_mut().zip(before.iter()).for_each(|(a, b)| *a = a.saturating_sub(*b));
+        }
+        difference
+    }
+
+    /// The value below or at which each of `percents` (0..=100, ascending) of the counted values lie, in nanoseconds.
+    ///
+    /// A value is its bin's middle, kept within the `min_ns` and `max_ns` that were really recorded; all are zero
+    /// when nothing was counted.
+    pub fn percentiles(&self, percents: &[f64], min_ns: u64, max_ns: u64) -> Vec<u64> {
+        let total = self.count();
+        if total == 0 {
+            return vec![0; percents.len()];
+        }
+        let mut index = 0;
+        let mut below_or_in = self.bins()[0];
+        let mut values_ns = Vec::with_capacity(percents.len());
+        for percent in percents {
+            let rank = (percent / 100.0 * total as f64).ceil().clamp(1.0, total as f64) as u64;
+            while below_or_in < rank && index + 1 < BINS {
+                index += 1;
+                below_or_in += self.bins()[index];
+            }
+            values_ns.push(bin_value(index).min(max_ns).max(min_ns.min(max_ns)));
+        }
+        values_ns
+    }
+}
+
+impl PartialEq for Histogram {
+    /// Equal counts; one that does not count equals one that counted nothing.
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.bins, &other.bins) {
+            (Some(a), Some(b)) => a == b,
+            _ => self.count() == 0 && other.count() == 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layout_has_1856_bins_and_round_trips() {
+        assert_eq!(BINS, 1856);
+        for index in 0..BINS {
+            assert_eq!(bin_index(bin_value(index)), index);
+            assert_eq!(bin_index(bin_floor(index)), index);
+            if index > 0 {
+                assert_eq!(bin_index(bin_floor(index) - 1), index - 1);
+            }
+        }
+    }
+
+    #[test]
+    fn middles_are_those_fio_prints() {
+        // (recorded, printed) pairs read off fio's own outputs.
+        for (value_ns, printed_ns) in
+            [(42, 42), (127, 127), (1305, 1304), (34_680, 34_560), (2_642_300, 2_637_824)]
+        {
+            assert_eq!(bin_value(bin_index(value_ns)), printed_ns);
+        }
+    }
+
+    #[test]
+    fn values_beyond_the_layout_fall_in_the_last_bin() {
+        assert_eq!(bin_index(u64::MAX), BINS - 1);
+        assert_eq!(bin_index(bin_floor(BINS - 1)), BINS - 1);
+    }
+
+    #[test]
+    fn unallocated_counts_nothing_and_still_names_the_bin() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.record(5), 5);
+        assert_eq!(histogram.count(), 0);
+        assert_eq!(histogram.percentiles(&[50.0], 0, 5), [0]);
+        let mut counting = Histogram::allocated();
+        counting.record(7);
+        histogram.merge(&counting);
+        assert_eq!(histogram, counting);
+    }
+
+    #[test]
+    fn percentiles_stay_between_the_extremes() {
+        let mut histogram = Histogram::allocated();
+        histogram.record(2_657_402); // its bin's middle is 2,670,592
+        assert_eq!(histogram.percentiles(&[1.0, 99.99], 2_657_402, 2_657_402), [2_657_402; 2]);
+    }
+
+    #[test]
+    fn since_is_the_inverse_of_merge() {
+        let mut before = Histogram::allocated();
+        before.record(10);
+        let mut after = before.clone();
+        after.record(20);
+        let mut only_twenty = Histogram::allocated();
+        only_twenty.record(20);
+        assert_eq!(after.since(&before), only_twenty);
+    }
+}
