@@ -1,0 +1,349 @@
+//! The result of a run as a value.
+//!
+//! Invariant: a `RunReport` holds all that any format prints; formats differ in what they leave out, never in figures.
+
+use fiord_stats::{DirectionStats, JobStats};
+
+/// A run's result: what a report is printed from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunReport {
+    /// What the program calls itself in the reports, such as `fio-3.42`.
+    pub version: String,
+    /// When this report was made, in milliseconds since the epoch.
+    pub timestamp_ms: u64,
+    /// Local time minus UTC at that time, in seconds: reports print local time.
+    pub utc_offset_s: i32,
+    /// Options that hold for all jobs, (name, text as typed), in the order given.
+    pub global_options: Vec<(String, String)>,
+    /// The jobs to show, in order. Under group reporting one stands for several: see [`merge_groups`].
+    pub jobs: Vec<JobReport>,
+    /// The block devices under the files; empty with `disk_util=0` or when no file lies on one.
+    pub disks: Vec<DiskReport>,
+    /// Whether disks were looked at: normal text and JSON show the section when any was found or this is set.
+    pub show_disks: bool,
+}
+
+/// One job's result, or a group's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobReport {
+    /// The job's name (the first one's under group reporting).
+    pub name: String,
+    /// The `description` option.
+    pub description: Option<String>,
+    /// The reporting group, counted from 0; a stonewall or `new_group` starts the next.
+    pub group_id: u32,
+    /// Jobs merged into this one.
+    pub member_count: u32,
+    /// Process or thread id.
+    pub pid: u32,
+    /// errno the job ended with; 0 when it ended well.
+    pub error: i32,
+    /// What failed, for people: operation, file, offset and the error's name.
+    pub error_text: String,
+    /// When the job started, in milliseconds since the epoch.
+    pub start_ms: u64,
+    /// Seconds since the job was started, rounded up as fio does.
+    pub elapsed_s: u64,
+    /// Seconds to go; [`JobReport::ETA_UNKNOWN`] when the job has ended.
+    pub eta_s: u32,
+    /// Options of the job itself, (name, text as typed), in the order given; a flag's text is empty.
+    pub options: Vec<(String, String)>,
+    /// What it measured.
+    pub stats: JobStats,
+    /// What is shown of that.
+    pub show: Show,
+    /// Whether `continue_on_error` is set, so that the error counts are shown.
+    pub continue_on_error: bool,
+    /// The `latency_target` options and the depth they led to.
+    pub latency_target: LatencyTarget,
+}
+
+impl JobReport {
+    /// What fio prints for the time left when there is none to tell.
+    pub const ETA_UNKNOWN: u32 = i32::MAX as u32;
+
+    /// Adds another job's result: group reporting.
+    pub fn merge(&mut self, other: &Self) {
+        let JobReport {
+            name: _,
+            description: _,
+            group_id: _,
+            member_count,
+            pid: _,
+            error,
+            error_text,
+            start_ms: _,
+            elapsed_s,
+            eta_s,
+            options: _,
+            stats,
+            show: _,
+            continue_on_error,
+            latency_target: _,
+        } = other;
+        self.member_count += member_count;
+        if self.error == 0 {
+            self.error = *error;
+            self.error_text.clone_from(error_text);
+        }
+        self.elapsed_s = self.elapsed_s.max(*elapsed_s);
+        self.eta_s = self.eta_s.max(*eta_s);
+        self.stats.merge(stats);
+        self.continue_on_error |= continue_on_error;
+    }
+}
+
+impl Default for JobReport {
+    fn default() -> Self {
+        JobReport {
+            name: String::new(),
+            description: None,
+            group_id: 0,
+            member_count: 1,
+            pid: 0,
+            error: 0,
+            error_text: String::new(),
+            start_ms: 0,
+            elapsed_s: 0,
+            eta_s: JobReport::ETA_UNKNOWN,
+            options: Vec::new(),
+            stats: JobStats::default(),
+            show: Show::default(),
+            continue_on_error: false,
+            latency_target: LatencyTarget::default(),
+        }
+    }
+}
+
+/// The `latency_target` options and the depth in use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencyTarget {
+    /// `latency_target` in nanoseconds; 0 when unset.
+    pub target_ns: u64,
+    /// `latency_window` in microseconds; 0 when unset.
+    pub window_us: u64,
+    /// `latency_percentile`.
+    pub percentile: f64,
+    /// Depth that meets the target; the job's `iodepth` when there is no target.
+    pub depth: u32,
+}
+
+impl Default for LatencyTarget {
+    fn default() -> Self {
+        LatencyTarget { target_ns: 0, window_us: 0, percentile: 100.0, depth: 1 }
+    }
+}
+
+/// How directions are told apart (`unified_rw_reporting`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unified {
+    /// Each by itself.
+    #[default]
+    Separate,
+    /// All as one.
+    Mixed,
+    /// Each by itself, and all as one.
+    Both,
+}
+
+/// What is shown of a job's figures, and in which units.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Show {
+    /// Submission latencies (not `disable_slat`).
+    pub slat: bool,
+    /// Completion latencies (not `disable_clat`).
+    pub clat: bool,
+    /// Total latencies (not `disable_lat`).
+    pub lat: bool,
+    /// Bandwidth samples (not `disable_bw_measurement`).
+    pub bw: bool,
+    /// Percentiles of submission latencies.
+    pub slat_percentiles: bool,
+    /// Percentiles of completion latencies.
+    pub clat_percentiles: bool,
+    /// Percentiles of total latencies.
+    pub lat_percentiles: bool,
+    /// Which percentiles, ascending, at most 20.
+    pub percentile_list: Vec<f64>,
+    /// Digits of shortened figures.
+    pub significant_figures: u32,
+    /// 1024 (KiB and MiB, the default) or 1000.
+    pub kb_base: u32,
+    /// 8: rates in bytes (the default); 1: in bits; 0 counts as 8.
+    pub unit_base: u32,
+    /// How directions are told apart.
+    pub unified: Unified,
+    /// Whether jobs of a group are shown as one.
+    pub group_reporting: bool,
+}
+
+/// The percentiles fio shows unless told otherwise.
+pub const DEFAULT_PERCENTILES: [f64; 17] =
+    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+
+impl Default for Show {
+    fn default() -> Self {
+        Show {
+            slat: true,
+            clat: true,
+            lat: true,
+            bw: true,
+            slat_percentiles: false,
+            clat_percentiles: true,
+            lat_percentiles: false,
+            percentile_list: DEFAULT_PERCENTILES.to_vec(),
+            significant_figures: 4,
+            kb_base: 1024,
+            unit_base: 8,
+            unified: Unified::Separate,
+            group_reporting: false,
+        }
+    }
+}
+
+/// What the block device under the files did during the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DiskFigures {
+    /// Reads completed.
+    pub read_ios: u64,
+    /// Writes completed.
+    pub write_ios: u64,
+    /// Sectors of 512 bytes read.
+    pub read_sectors: u64,
+    /// Sectors of 512 bytes written.
+    pub write_sectors: u64,
+    /// Reads merged with another before they reached the device.
+    pub read_merges: u64,
+    /// Writes merged with another before they reached the device.
+    pub write_merges: u64,
+    /// Time spent reading, in milliseconds, summed over requests.
+    pub read_ticks_ms: u64,
+    /// Time spent writing, in milliseconds, summed over requests.
+    pub write_ticks_ms: u64,
+    /// Time spent in the queue, in milliseconds, summed over requests.
+    pub in_queue_ms: u64,
+    /// Share of the time that the device was busy, 0 to 100.
+    pub util_percent: f64,
+}
+
+/// A block device, and those it is made of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DiskReport {
+    /// The kernel's name, such as `vda`.
+    pub name: String,
+    /// What it did.
+    pub figures: DiskFigures,
+    /// The devices below (`slaves` in sysfs) of a stacked one; empty otherwise.
+    pub members: Vec<DiskReport>,
+}
+
+/// One direction of a group of jobs: a line of the `Run status group` section.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RateGroup {
+    /// Bytes all jobs transferred.
+    pub bytes: u64,
+    /// Bytes per second of the slowest job.
+    pub bandwidth_min: u64,
+    /// Bytes per second of the fastest job.
+    pub bandwidth_max: u64,
+    /// Bytes per second of all: their bytes over the longest runtime.
+    pub bandwidth: u64,
+    /// The shortest runtime, in milliseconds.
+    pub runtime_ms_min: u64,
+    /// The longest runtime, in milliseconds.
+    pub runtime_ms_max: u64,
+}
+
+/// The jobs of a reporting group, summed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GroupReport {
+    /// Its number.
+    pub group_id: u32,
+    /// Read, write, trim; under `unified_rw_reporting=mixed` all is in the first.
+    pub directions: [RateGroup; 3],
+    /// All directions of jobs that report them as one too (`unified_rw_reporting=both`).
+    pub mixed: RateGroup,
+    /// The first job's way of telling directions apart, and units.
+    pub unified: Unified,
+    /// 1024 or 1000.
+    pub kb_base: u32,
+    /// 8 or 1.
+    pub unit_base: u32,
+    /// Digits of shortened figures.
+    pub significant_figures: u32,
+}
+
+impl RateGroup {
+    fn add(&mut self, direction: &DirectionStats) {
+        if direction.runtime_ms == 0 {
+            return;
+        }
+        let first = self.runtime_ms_max == 0;
+        let bandwidth = bytes_per_second(direction.bytes, direction.runtime_ms);
+        let least = |so_far: u64, now: u64| if first { now } else { so_far.min(now) };
+        self.bandwidth_min = least(self.bandwidth_min, bandwidth);
+        self.bandwidth_max = self.bandwidth_max.max(bandwidth);
+        self.runtime_ms_min = least(self.runtime_ms_min, direction.runtime_ms);
+        self.runtime_ms_max = self.runtime_ms_max.max(direction.runtime_ms);
+        self.bytes += direction.bytes;
+        self.bandwidth = bytes_per_second(self.bytes, self.runtime_ms_max);
+    }
+}
+
+/// Bytes per second, rounded down; 0 when no time passed.
+pub(crate) fn bytes_per_second(bytes: u64, runtime_ms: u64) -> u64 {
+    if runtime_ms == 0 { 0 } else { (u128::from(bytes) * 1000 / u128::from(runtime_ms)) as u64 }
+}
+
+impl RunReport {
+    /// The groups of the jobs shown, by number.
+    pub fn groups(&self) -> Vec<GroupReport> {
+        let mut groups: Vec<GroupReport> = Vec::new();
+        for job in &self.jobs {
+            let place = match groups.iter().position(|group| group.group_id == job.group_id) {
+                Some(place) => place,
+                None => {
+                    groups.push(GroupReport {
+                        group_id: job.group_id,
+                        unified: job.show.unified,
+                        kb_base: job.show.kb_base,
+                        unit_base: job.show.unit_base,
+                        significant_figures: job.show.significant_figures,
+                        ..GroupReport::default()
+                    });
+                    groups.len() - 1
+                }
+            };
+            groups[place].add(job);
+        }
+        groups.sort_by_key(|group| group.group_id);
+        groups
+    }
+}
+
+impl GroupReport {
+    fn add(&mut self, job: &JobReport) {
+        if job.show.unified == Unified::Mixed {
+            self.directions[0].add(&job.stats.mixed());
+            return;
+        }
+        self.directions.iter_mut().zip(&job.stats.directions).for_each(|(group, job)| group.add(job));
+        if job.show.unified == Unified::Both {
+            self.mixed.add(&job.stats.mixed());
+        }
+    }
+}
+
+/// Jobs as they are shown: those of a group that asked for `group_reporting` become one, named after the first.
+pub fn merge_groups(jobs: Vec<JobReport>) -> Vec<JobReport> {
+    let mut shown: Vec<JobReport> = Vec::new();
+    for job in jobs {
+        let open =
+            shown.iter_mut().rfind(|other| other.show.group_reporting && other.group_id == job.group_id);
+        match open {
+            Some(group) if job.show.group_reporting => group.merge(&job),
+            _ => shown.push(job),
+        }
+    }
+    shown
+}
