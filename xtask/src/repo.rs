@@ -1,0 +1,64 @@
+//! Where things are in the repository.
+//!
+//! Invariant: every path handed out is relative to the root, with `/`, so that lists compare as text.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The directory of the workspace's Cargo.toml.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// Where cargo puts what it builds.
+pub fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// A command that runs in the root.
+pub fn command(program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).current_dir(root());
+    command
+}
+
+/// The cargo that runs this chore.
+pub fn cargo(args: &[&str]) -> Command {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
+    command(&cargo, args)
+}
+
+/// Standard output of a command; its failure is the error.
+pub fn output_of(mut command: Command) -> Result<String, String> {
+    let shown = format!("{command:?}");
+    let out = command.output().map_err(|error| format!("{shown}: {error}"))?;
+    if !out.status.success() {
+        return Err(format!("{shown}: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr)));
+    }
+    String::from_utf8(out.stdout).map_err(|error| format!("{shown}: {error}"))
+}
+
+/// Files that belong to the project: tracked, or new and not ignored.
+pub fn files() -> Result<Vec<String>, String> {
+    let list = output_of(command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"]))?;
+    let mut files: Vec<String> = list
+        .split('\0')
+        .filter(|file| !file.is_empty() && root().join(file).is_file())
+        .map(String::from)
+        .collect();
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+/// The text of a file; `None` if it is not there or not text.
+pub fn read(path: &str) -> Option<String> {
+    fs::read_to_string(root().join(path)).ok()
+}
+
+/// Replaces a file's text.
+pub fn write(path: &str, text: &str) -> Result<(), String> {
+    fs::write(root().join(path), text).map_err(|error| format!("{path}: {error}"))
+}

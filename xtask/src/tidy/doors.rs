@@ -1,0 +1,154 @@
+//! Which crate may use which: the one table, and its copy in ARCHITECTURE.md.
+//!
+//! Invariant: a dependency that is not in the table does not exist, and a row that no crate fills is not in the table.
+
+use serde_json::Value;
+
+/// One crate and what it may depend on (not counting dependencies of its tests).
+pub struct Door {
+    /// The crate's name.
+    pub room: &'static str,
+    /// The crates it may use; those of the workspace without their prefix in the page.
+    pub may_use: &'static [&'static str],
+    /// What it must not know, for the page.
+    pub must_not_know: &'static str,
+}
+
+const fn door(room: &'static str, may_use: &'static [&'static str], must_not_know: &'static str) -> Door {
+    Door { room, may_use, must_not_know }
+}
+
+/// The doors, from the bottom of the house up.
+pub const DOORS: &[Door] = &[
+    door("fiord-options", &[], "files, clocks, engines' code"),
+    door("fiord-stats", &[], "everything else"),
+    door("fiord-sys", &["libc", "io-uring"], "what a job is"),
+    door("fiord-host", &["fiord-sys"], "jobs, plans"),
+    door("fiord-plan", &["fiord-options"], "system calls"),
+    door("fiord-workload", &["fiord-plan", "fiord-stats"], "files, clocks"),
+    door("fiord-engine", &["fiord-plan", "fiord-sys", "libc", "io-uring"], "options, statistics, report"),
+    door(
+        "fiord-worker",
+        &["fiord-plan", "fiord-workload", "fiord-engine", "fiord-stats", "fiord-sys"],
+        "option text, report, stdout",
+    ),
+    door("fiord-report", &["fiord-plan", "fiord-stats"], "worker, engine, stdout"),
+    door(
+        "fiord",
+        &[
+            "fiord-options",
+            "fiord-plan",
+            "fiord-host",
+            "fiord-engine",
+            "fiord-worker",
+            "fiord-stats",
+            "fiord-sys",
+            "fiord-report",
+        ],
+        "",
+    ),
+    door("fiord-compat", &["serde_json"], "any other crate: it drives binaries"),
+    door("xtask", &["fiord-options", "serde_json"], ""),
+];
+
+const PAGE_START: &str = "<!-- doors: written by `cargo x gen` from xtask/src/tidy/doors.rs -->\n";
+const PAGE_END: &str = "<!-- end of doors -->\n";
+
+/// Compares the table with what `cargo metadata` says.
+pub fn check(metadata: &Value) -> Result<Vec<String>, String> {
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
+    let mut findings = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let Some(door) = DOORS.iter().find(|door| door.room == name) else {
+            findings.push(format!("xtask/src/tidy/doors.rs: {name} has no row"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let used = dependency["name"].as_str().unwrap_or_default();
+            let for_tests = dependency["kind"] == "dev";
+            if !for_tests && !door.may_use.contains(&used) {
+                findings
+                    .push(format!("{name} uses {used}: there is no such door in xtask/src/tidy/doors.rs"));
+            }
+        }
+    }
+    for door in DOORS {
+        if !packages.iter().any(|package| package["name"] == door.room) {
+            findings.push(format!("xtask/src/tidy/doors.rs: {} is not a crate of the workspace", door.room));
+        }
+    }
+    Ok(findings)
+}
+
+/// The table as ARCHITECTURE.md shows it.
+pub fn table() -> String {
+    let mut page = String::from("| room | may use | must not know |\n| --- | --- | --- |\n");
+    for door in DOORS {
+        let uses: Vec<&str> = door.may_use.iter().map(|name| short(name)).collect();
+        let uses = if uses.is_empty() { "std alone".to_string() } else { uses.join(", ") };
+        page.push_str(&format!("| {} | {uses} | {} |\n", short(door.room), door.must_not_know));
+    }
+    page
+}
+
+fn short(name: &str) -> &str {
+    name.strip_prefix("fiord-").unwrap_or(name)
+}
+
+/// The page with its table replaced by the one here; the error says what the page lacks.
+pub fn with_table(page: &str) -> Result<String, String> {
+    let lacks = || {
+        format!("ARCHITECTURE.md: needs the lines\n{PAGE_START}{PAGE_END}where the table of doors belongs")
+    };
+    let (before, rest) = page.split_once(PAGE_START).ok_or_else(lacks)?;
+    let (_, after) = rest.split_once(PAGE_END).ok_or_else(lacks)?;
+    Ok(format!("{before}{PAGE_START}{}{PAGE_END}{after}", table()))
+}
+
+/// Compares the page's table with the one here.
+pub fn check_page(page: Option<&str>) -> Vec<String> {
+    let Some(page) = page else { return vec!["ARCHITECTURE.md: not there".to_string()] };
+    match with_table(page) {
+        Ok(mended) if mended == page => Vec::new(),
+        Ok(_) => vec!["ARCHITECTURE.md: its table of doors differs; mend it with `cargo x gen`".to_string()],
+        Err(lacks) => vec![lacks],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_door_that_is_not_in_the_table_is_found() {
+        let package = |name: &str, uses: &[(&str, Value)]| {
+            let uses: Vec<Value> =
+                uses.iter().map(|(name, kind)| serde_json::json!({"name": name, "kind": kind})).collect();
+            serde_json::json!({"name": name, "dependencies": uses})
+        };
+        let mut packages: Vec<Value> = DOORS.iter().map(|door| package(door.room, &[])).collect();
+        assert_eq!(check(&serde_json::json!({ "packages": packages })).unwrap(), [""; 0]);
+
+        packages[1] = package("fiord-stats", &[("libc", Value::Null), ("proptest", "dev".into())]);
+        packages.push(package("fiord-new", &[]));
+        let found = check(&serde_json::json!({ "packages": packages })).unwrap();
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("fiord-stats uses libc"));
+    }
+
+    #[test]
+    fn the_page_is_mended_between_its_marks_only() {
+        let page = format!("# a\n{PAGE_START}old\n{PAGE_END}rest\n");
+        assert_eq!(check_page(Some(&page)).len(), 1);
+        let mended = with_table(&page).unwrap();
+        assert!(
+            mended.starts_with("# a\n")
+                && mended.ends_with("rest\n")
+                && mended.contains("| stats | std alone |")
+        );
+        assert_eq!(check_page(Some(&mended)).len(), 0);
+        assert_eq!(check_page(Some("no marks")).len(), 1);
+        assert_eq!(check_page(None).len(), 1);
+    }
+}
