@@ -16,6 +16,7 @@ pub mod file;
 pub mod map;
 pub mod memory;
 pub mod stat;
+pub mod thread;
 pub mod transfer;
 pub mod uring;
 

@@ -1,0 +1,174 @@
+//! Clocks a hot loop can afford: the operating system's, the processor's counter, the time of day, and none.
+//!
+//! Invariant: every running clock counts nanoseconds from the same origin as `monotonic_ns`, so that a reading of one
+//! can be compared with a deadline taken from another (the counter drifts from it by a few parts in a million).
+
+use std::time::Duration;
+
+pub mod cross_core;
+pub mod tsc;
+
+pub use tsc::{TscClock, TscRefusal};
+
+/// A source of time, a type parameter of the hot loops.
+pub trait Clock: Copy {
+    /// Whether time passes at all. Where it does not, a loop need not ask.
+    const RUNNING: bool;
+
+    /// Nanoseconds since the origin of `monotonic_ns`.
+    fn now_ns(&self) -> u64;
+}
+
+/// The operating system's monotonic clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OsClock;
+
+impl Clock for OsClock {
+    const RUNNING: bool = true;
+
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        monotonic_ns()
+    }
+}
+
+/// The time of day in microseconds, moved to the common origin once. It jumps when the time of day is set.
+#[derive(Clone, Copy, Debug)]
+pub struct GettimeofdayClock {
+    origin_ns: u64,
+}
+
+impl GettimeofdayClock {
+    /// Sets the origin: now, by both clocks.
+    pub fn new() -> GettimeofdayClock {
+        GettimeofdayClock { origin_ns: time_of_day_ns().wrapping_sub(monotonic_ns()) }
+    }
+}
+
+impl Default for GettimeofdayClock {
+    fn default() -> GettimeofdayClock {
+        GettimeofdayClock::new()
+    }
+}
+
+impl Clock for GettimeofdayClock {
+    const RUNNING: bool = true;
+
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        time_of_day_ns().wrapping_sub(self.origin_ns)
+    }
+}
+
+/// No clock: for runs that count I/Os and nothing else.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoClock;
+
+impl Clock for NoClock {
+    const RUNNING: bool = false;
+
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        0
+    }
+}
+
+/// The monotonic clock (`CLOCK_MONOTONIC`), in nanoseconds since some fixed moment, usually boot.
+#[inline]
+pub fn monotonic_ns() -> u64 {
+    let time = read(libc::CLOCK_MONOTONIC);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The time of day, in nanoseconds since 1970.
+pub fn realtime_ns() -> u64 {
+    let time = read(libc::CLOCK_REALTIME);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The time of day, in milliseconds since 1970.
+pub fn realtime_ms() -> u64 {
+    realtime_ns() / 1_000_000
+}
+
+/// The time of day, in whole seconds since 1970.
+pub fn realtime_s() -> u64 {
+    realtime_ns() / 1_000_000_000
+}
+
+#[inline]
+fn read(clock: libc::clockid_t) -> libc::timespec {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec; with a clock that exists and a valid pointer the call cannot fail.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time
+}
+
+#[inline]
+fn time_of_day_ns() -> u64 {
+    let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    // SAFETY: the kernel writes one timeval; the time zone may be null.
+    unsafe { libc::gettimeofday(&mut time, std::ptr::null_mut()) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
+}
+
+/// Sleeps until `monotonic_ns` reaches `deadline_ns`, and not at all if it has. Answers whether the deadline was
+/// reached: a signal that this thread handles ends the sleep early.
+pub fn sleep_until_ns(deadline_ns: u64) -> bool {
+    let deadline = timespec(Duration::from_nanos(deadline_ns));
+    let (clock, flags) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
+    // SAFETY: `deadline` outlives the call, and an absolute sleep leaves no remainder to write.
+    unsafe { libc::clock_nanosleep(clock, flags, &deadline, std::ptr::null_mut()) == 0 }
+}
+
+/// A length of time as the kernel takes it; more than it can hold is the most it can hold.
+pub(crate) fn timespec(time: Duration) -> libc::timespec {
+    libc::timespec {
+        tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: libc::c_long::from(time.subsec_nanos() as i32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn never_goes_back(clock: impl Clock) {
+        let mut last_ns = clock.now_ns();
+        for _ in 0..1000 {
+            let now_ns = clock.now_ns();
+            assert!(now_ns >= last_ns);
+            last_ns = now_ns;
+        }
+    }
+
+    #[test]
+    fn running_clocks_share_an_origin() {
+        let before_ns = monotonic_ns();
+        let (os_ns, day_ns) = (OsClock.now_ns(), GettimeofdayClock::new().now_ns());
+        let after_ns = monotonic_ns();
+        assert!((before_ns..=after_ns).contains(&os_ns));
+        // It is made of two readings, each rounded down to a microsecond.
+        assert!((before_ns - 2000..=after_ns + 2000).contains(&day_ns));
+        never_goes_back(OsClock);
+    }
+
+    #[test]
+    fn no_clock_stands_still() {
+        assert_eq!(NoClock.now_ns(), NoClock.now_ns());
+        const { assert!(!NoClock::RUNNING) };
+    }
+
+    #[test]
+    fn a_deadline_in_the_past_is_reached_at_once() {
+        assert!(sleep_until_ns(0));
+        assert!(sleep_until_ns(monotonic_ns() + 1000));
+    }
+
+    #[test]
+    fn the_time_of_day_is_after_this_was_written() {
+        assert!(realtime_s() > 1_700_000_000);
+        let (s, ms, later_s) = (realtime_s(), realtime_ms(), realtime_s());
+        assert!((s..=later_s).contains(&(ms / 1000)));
+    }
+}

@@ -1,0 +1,368 @@
+//! Memory for I/O buffers, from each of the places a benchmark can ask for it.
+//!
+//! Invariant: a `Region` has at least the length and the alignment asked for, reads as zeros (unless it maps a file
+//! that holds something else), and is given back to where it came from when dropped.
+
+use crate::errno::{Errno, check};
+use crate::file::{self, OpenHow};
+use crate::map::{HugePages, Mapping, Protection, Sharing, page_bytes};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+/// Where a region comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The allocator.
+    Malloc,
+    /// An anonymous mapping, private to this process.
+    Mmap,
+    /// An anonymous mapping that other processes could share.
+    MmapShared,
+    /// A mapping of this file, created and grown if need be.
+    MmapFile {
+        /// The file.
+        path: PathBuf,
+        /// Whether what is written reaches the file.
+        sharing: Sharing,
+    },
+    /// An anonymous mapping in huge pages.
+    MmapHuge(HugePages),
+    /// System V shared memory.
+    Shm,
+    /// System V shared memory in huge pages.
+    ShmHuge(HugePages),
+}
+
+impl fmt::Display for Source {
+    /// The call as a person would look it up: `mmap(MAP_HUGETLB)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Malloc => f.write_str("malloc"),
+            Source::Mmap => f.write_str("mmap(MAP_PRIVATE|MAP_ANONYMOUS)"),
+            Source::MmapShared => f.write_str("mmap(MAP_SHARED|MAP_ANONYMOUS)"),
+            Source::MmapFile { path, .. } => write!(f, "mmap of {}", path.display()),
+            Source::MmapHuge(_) => f.write_str("mmap(MAP_HUGETLB)"),
+            Source::Shm => f.write_str("shmget"),
+            Source::ShmHuge(_) => f.write_str("shmget(SHM_HUGETLB)"),
+        }
+    }
+}
+
+/// Memory that could not be had: what was tried, why not, and what would help.
+#[derive(Debug)]
+pub struct MemoryError {
+    /// Which source was asked.
+    pub origin: Source,
+    /// For how many bytes.
+    pub len_bytes: usize,
+    /// The kernel's answer.
+    pub error: io::Error,
+}
+
+impl MemoryError {
+    /// What a user can do about it, if that is known.
+    pub fn remedy(&self) -> Option<&'static str> {
+        let errno = Errno::of(&self.error)?.0;
+        match (&self.origin, errno) {
+            (Source::MmapHuge(_) | Source::ShmHuge(_), libc::ENOMEM) => {
+                Some("reserve huge pages: echo N > /proc/sys/vm/nr_hugepages")
+            }
+            (Source::MmapHuge(_) | Source::ShmHuge(_), libc::EINVAL) => {
+                Some("the kernel has no huge pages of this size: see /sys/kernel/mm/hugepages")
+            }
+            (Source::ShmHuge(_), libc::EPERM) => {
+                Some("run as root or join the group in /proc/sys/vm/hugetlb_shm_group")
+            }
+            (Source::Shm | Source::ShmHuge(_), libc::EINVAL | libc::ENOSPC) => {
+                Some("raise the limits in /proc/sys/kernel/shmmax, shmall and shmmni")
+            }
+            (_, libc::ENOMEM) => Some("ask for fewer or smaller buffers (iodepth, bs, numjobs)"),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for MemoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} bytes failed: ", self.origin, self.len_bytes)?;
+        match Errno::of(&self.error) {
+            Some(errno) => write!(f, "{errno}")?,
+            None => write!(f, "{}", self.error)?,
+        }
+        match self.remedy() {
+            Some(remedy) => write!(f, "; {remedy}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for MemoryError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// An owned piece of memory.
+#[derive(Debug)]
+pub struct Region {
+    start: NonNull<u8>,
+    len_bytes: usize,
+    owner: Owner,
+}
+
+/// What gives the memory back; `start` may lie inside it, moved up to the alignment.
+#[derive(Debug)]
+enum Owner {
+    Allocator(Layout),
+    Mapped { _mapping: Mapping },
+    Shared(NonNull<libc::c_void>),
+}
+
+// SAFETY: a region is plain memory with one owner, and none of its sources is tied to a thread.
+unsafe impl Send for Region {}
+// SAFETY: through a shared reference only the address, the length and reads can be had.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Gets `len_bytes` (more than none) aligned to `align_bytes`, a power of two.
+    pub fn allocate(source: &Source, len_bytes: usize, align_bytes: usize) -> Result<Region, MemoryError> {
+        let result = match source {
+            _ if len_bytes == 0 || !align_bytes.is_power_of_two() => {
+                Err(io::Error::from_raw_os_error(libc::EINVAL))
+            }
+            Source::Malloc => Region::from_allocator(len_bytes, align_bytes),
+            Source::Shm => Region::from_shm(len_bytes, align_bytes, None),
+            Source::ShmHuge(pages) => Region::from_shm(len_bytes, align_bytes, Some(*pages)),
+            mapped => map_source(mapped, slack(len_bytes, align_bytes))
+                .and_then(|mapping| Region::from_mapping(mapping, len_bytes, align_bytes)),
+        };
+        result.map_err(|error| MemoryError { origin: source.clone(), len_bytes, error })
+    }
+
+    fn from_allocator(len_bytes: usize, align_bytes: usize) -> io::Result<Region> {
+        let no_memory = || io::Error::from_raw_os_error(libc::ENOMEM);
+        let layout = Layout::from_size_align(len_bytes, align_bytes).map_err(|_| no_memory())?;
+        // SAFETY: the layout's size is not zero.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(no_memory)?;
+        Ok(Region { start, len_bytes, owner: Owner::Allocator(layout) })
+    }
+
+    fn from_mapping(mapping: Mapping, len_bytes: usize, align_bytes: usize) -> io::Result<Region> {
+        let start = aligned(mapping.as_ptr(), mapping.len_bytes(), len_bytes, align_bytes)?;
+        Ok(Region { start, len_bytes, owner: Owner::Mapped { _mapping: mapping } })
+    }
+
+    fn from_shm(len_bytes: usize, align_bytes: usize, huge: Option<HugePages>) -> io::Result<Region> {
+        const MODE: libc::c_int = 0o600;
+        let whole_bytes = round_up(slack(len_bytes, align_bytes), page_size(huge))?;
+        let flags = huge.map_or(0, |pages| libc::SHM_HUGETLB | pages.size_flag());
+        // SAFETY: no memory is passed.
+        let id =
+            check(unsafe { libc::shmget(libc::IPC_PRIVATE, whole_bytes, libc::IPC_CREAT | MODE | flags) })?;
+        // SAFETY: no address is asked for, so no existing mapping is touched.
+        let attached = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+        let failure = (attached as isize == -1).then(io::Error::last_os_error);
+        // Marked for removal at once: the kernel keeps it while it is attached, and forgets it even if we are killed.
+        // SAFETY: IPC_RMID reads no memory.
+        unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let attached = NonNull::new(attached).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        let start = aligned(attached.as_ptr().cast(), whole_bytes, len_bytes, align_bytes)?;
+        Ok(Region { start, len_bytes, owner: Owner::Shared(attached) })
+    }
+
+    /// Its first byte: valid for reads and writes of `len_bytes` while the region lives.
+    #[inline]
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Its length in bytes: what was asked for.
+    #[inline]
+    pub fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    /// Its bytes.
+    ///
+    /// # Safety
+    ///
+    /// Nobody writes them while the slice lives: no kernel that was handed a part of them, no other pointer.
+    #[inline]
+    pub unsafe fn bytes(&self) -> &[u8] {
+        // SAFETY: the region is initialised memory of this length, and the caller vouches for the rest.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len_bytes) }
+    }
+
+    /// Its bytes, to be filled.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else reads or writes them while the slice lives: no kernel that was handed a part of them, no other
+    /// pointer.
+    #[inline]
+    pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the region is initialised memory of this length, and the caller vouches for the rest.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len_bytes) }
+    }
+
+    /// Keeps its pages in memory (`mlock`) until it is dropped.
+    pub fn lock(&self) -> io::Result<()> {
+        // SAFETY: the range is this region's.
+        check(unsafe { libc::mlock(self.start.as_ptr().cast(), self.len_bytes) }).map(drop)
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        match &self.owner {
+            // SAFETY: `start` came from the allocator with this layout and goes away now.
+            Owner::Allocator(layout) => unsafe { dealloc(self.start.as_ptr(), *layout) },
+            Owner::Mapped { .. } => {}
+            // SAFETY: attached by this region, which goes away now.
+            Owner::Shared(attached) => unsafe {
+                libc::shmdt(attached.as_ptr());
+            },
+        }
+    }
+}
+
+/// Sets `len_bytes` of memory aside and keeps it from being swapped, so that less is left for everybody else.
+pub fn pin(len_bytes: usize) -> Result<Region, MemoryError> {
+    let region = Region::allocate(&Source::Mmap, len_bytes, page_bytes())?;
+    match region.lock() {
+        Ok(()) => Ok(region),
+        Err(error) => Err(MemoryError { origin: Source::Mmap, len_bytes, error }),
+    }
+}
+
+fn map_source(source: &Source, len_bytes: usize) -> io::Result<Mapping> {
+    match source {
+        Source::MmapFile { path, sharing } => map_file(path, len_bytes, *sharing),
+        Source::MmapShared => Mapping::anonymous(len_bytes, Sharing::Shared, None),
+        Source::MmapHuge(pages) => {
+            let whole_bytes = round_up(len_bytes, page_size(Some(*pages)))?;
+            Mapping::anonymous(whole_bytes, Sharing::Private, Some(*pages))
+        }
+        _ => Mapping::anonymous(len_bytes, Sharing::Private, None),
+    }
+}
+
+/// Maps the start of a file, grown to fit. On a huge page file system the length has to be whole pages of its size,
+/// which the file system reports as its block size.
+fn map_file(path: &Path, len_bytes: usize, sharing: Sharing) -> io::Result<Mapping> {
+    let file = file::open(path, &OpenHow { create: true, ..OpenHow::READ_WRITE })?;
+    let block_bytes = usize::try_from(crate::stat::file_system_of(&file)?.block_bytes).unwrap_or(1);
+    let whole_bytes = round_up(len_bytes, block_bytes.max(page_bytes()))?;
+    if file.metadata()?.len() < whole_bytes as u64 {
+        file::truncate(&file, whole_bytes as u64)?;
+    }
+    Mapping::of_file(file.as_fd(), 0, whole_bytes, Protection::ReadWrite, sharing)
+}
+
+/// Pages are the kernel's unit of alignment; more than that is had by asking for more and starting later.
+fn slack(len_bytes: usize, align_bytes: usize) -> usize {
+    if align_bytes <= page_bytes() { len_bytes } else { len_bytes.saturating_add(align_bytes) }
+}
+
+fn aligned(
+    start: *mut u8,
+    whole_bytes: usize,
+    len_bytes: usize,
+    align_bytes: usize,
+) -> io::Result<NonNull<u8>> {
+    let skip_bytes = start.align_offset(align_bytes);
+    assert!(skip_bytes <= whole_bytes && whole_bytes - skip_bytes >= len_bytes, "slack was not enough");
+    NonNull::new(start.wrapping_add(skip_bytes)).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+}
+
+fn page_size(huge: Option<HugePages>) -> usize {
+    const COMMON_HUGE_BYTES: usize = 2 << 20;
+    match huge {
+        None => page_bytes(),
+        Some(HugePages { page_bytes: Some(bytes) }) => usize::try_from(bytes).unwrap_or(COMMON_HUGE_BYTES),
+        Some(HugePages { page_bytes: None }) => default_huge_page_bytes().unwrap_or(COMMON_HUGE_BYTES),
+    }
+}
+
+fn default_huge_page_bytes() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Hugepagesize:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok().map(|kib| kib * 1024)
+}
+
+fn round_up(len_bytes: usize, unit_bytes: usize) -> io::Result<usize> {
+    len_bytes.checked_next_multiple_of(unit_bytes).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::temp_path;
+
+    fn fill_and_check(source: &Source) -> Result<(), MemoryError> {
+        for (len_bytes, align_bytes) in [(1, 1), (4096, 512), (10_000, 4096), (1 << 16, 1 << 16)] {
+            let mut region = Region::allocate(source, len_bytes, align_bytes)?;
+            assert_eq!(region.len_bytes(), len_bytes);
+            assert_eq!(region.as_ptr() as usize % align_bytes, 0, "{source} is not aligned to {align_bytes}");
+            // SAFETY: nobody else has the region's address.
+            let bytes = unsafe { region.bytes_mut() };
+            assert!(bytes.iter().all(|&byte| byte == 0), "{source} is not zeroed");
+            bytes.fill(0xa5);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn every_ordinary_source_is_aligned_zeroed_and_writable() {
+        for source in [Source::Malloc, Source::Mmap, Source::MmapShared, Source::Shm] {
+            fill_and_check(&source).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_private_mapping_leaves_its_file_alone() {
+        let path = temp_path("region");
+        let sharing = Sharing::Private;
+        let result = fill_and_check(&Source::MmapFile { path: path.clone(), sharing });
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        result.unwrap();
+        assert!(bytes.len() >= 1 << 16 && bytes.iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn huge_pages_work_or_say_what_would_help() {
+        let pages = HugePages { page_bytes: None };
+        for source in [Source::MmapHuge(pages), Source::ShmHuge(pages)] {
+            if let Err(error) = fill_and_check(&source) {
+                let text = error.to_string();
+                assert!(text.starts_with(&source.to_string()), "{text}");
+                assert!(error.remedy().is_some(), "no remedy for: {text}");
+                println!("skipped: no huge pages here: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        assert!(Region::allocate(&Source::Malloc, 0, 512).is_err());
+        assert!(Region::allocate(&Source::Mmap, 512, 3).is_err());
+        let error = Region::allocate(&Source::Mmap, usize::MAX / 2, 4096).unwrap_err();
+        assert!(error.to_string().contains("ENOMEM"), "{error}");
+    }
+
+    #[test]
+    fn a_little_memory_can_be_pinned() {
+        match pin(4096) {
+            Ok(region) => assert_eq!(region.len_bytes(), 4096),
+            Err(error) => println!("skipped: no memory may be locked: {error}"),
+        }
+    }
+}
