@@ -13,6 +13,6 @@ pub mod pace;
 pub use access::{Access, Barriers, BlockSizes, Direction, FileService, Generator, Pattern, PerDirection, Sequencer};
 pub use engine::{Depth, EngineSettings, IoUring, Libaio, Mmap, Pvsync2};
 pub use files::{FileKind, FilePlan, Files, SyncMode};
-pub use job::{Job, Plan};
+pub use job::{ClockSource, ExitWhat, Job, Plan};
 pub use op::{Action, FileIndex, Op};
 pub use pace::{Pace, Think};

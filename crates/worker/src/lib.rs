@@ -1,1 +1,23 @@
-//! .
+//! One job's life, and a run made of jobs: the only impure arrow of the house.
+//!
+//! Invariant: results measured are never lost. Whatever ends a worker (its size, its time, a signal, an error, a
+//! panic), its report is there, and says why it ended.
+
+mod failure;
+mod files;
+mod gate;
+mod hot;
+mod layout;
+mod life;
+mod live;
+mod monitor;
+mod person;
+mod progress;
+mod record;
+mod run;
+mod scene;
+
+pub use failure::Failure;
+pub use live::{Counters, State};
+pub use progress::{View, WorkerView};
+pub use run::{EndReason, RunResult, Watcher, WorkerReport, run};

@@ -1,0 +1,129 @@
+//! Why a worker could not go on.
+//!
+//! Invariant: names the operation, the file, the place in it and the kernel's error, as far as each applies.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use fiord_plan::{Action, Direction, Op};
+use fiord_sys::errno::Errno;
+
+/// What stopped a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What was being done: `write`, `open`, `lay out`, `io_uring_setup`.
+    pub operation: String,
+    /// To which file, if to one.
+    pub path: Option<PathBuf>,
+    /// Where and how much, for an I/O: (offset, length) in bytes.
+    pub range: Option<(u64, u64)>,
+    /// The kernel's error; `None` when it is not the kernel's (a rate not held, a file too short).
+    pub errno: Option<Errno>,
+    /// What it means and what to do, when more can be said than the errno's name.
+    pub explanation: String,
+}
+
+impl Failure {
+    /// A failed I/O.
+    pub fn io(op: &Op, path: &Path, errno: Errno) -> Failure {
+        let explanation = match errno.name() {
+            "ENOSPC" => "the file system or device is full",
+            "EINVAL" => "the kernel refuses the request: alignment, length or kind is wrong for this target",
+            "EIO" => "the device reports an error: see the kernel's log",
+            "ENODEV" | "ENXIO" => "the device is gone",
+            "EOPNOTSUPP" => "this target cannot do that",
+            _ => "",
+        };
+        let range = Some((op.offset_bytes, op.length_bytes));
+        let path = Some(path.to_path_buf());
+        let operation = name_of(op.action).to_string();
+        Failure { operation, path, range, errno: Some(errno), explanation: explanation.to_string() }
+    }
+
+    /// A read that met the end of the file.
+    pub fn end_of_file(op: &Op, path: &Path) -> Failure {
+        Failure {
+            errno: None,
+            explanation: "end of file: the file is shorter than the job was told, or has shrunk".to_string(),
+            ..Failure::io(op, path, Errno(0))
+        }
+    }
+
+    /// A system call on a file, outside the loop.
+    pub fn file(operation: &str, path: &Path, error: &std::io::Error) -> Failure {
+        Failure { path: Some(path.to_path_buf()), ..Failure::system(operation, error) }
+    }
+
+    /// A system call that concerns no file.
+    pub fn system(operation: &str, error: &std::io::Error) -> Failure {
+        let explanation = if Errno::of(error).is_some() { String::new() } else { error.to_string() };
+        Failure { operation: operation.to_string(), path: None, range: None, errno: Errno::of(error), explanation }
+    }
+
+    /// Something that is not the kernel's doing.
+    pub fn other(operation: &str, explanation: impl Into<String>) -> Failure {
+        Failure {
+            operation: operation.to_string(),
+            path: None,
+            range: None,
+            errno: None,
+            explanation: explanation.into(),
+        }
+    }
+
+    /// The number for `err=` in the report: errno, or EIO where there is none.
+    pub fn code(&self) -> i32 {
+        self.errno.map_or(5, |errno| errno.0)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.operation)?;
+        if let Some(path) = &self.path {
+            write!(out, " {}", path.display())?;
+        }
+        if let Some((offset, length)) = self.range {
+            write!(out, " at offset {offset}, {length} bytes")?;
+        }
+        if let Some(errno) = self.errno {
+            write!(out, ": {} (errno {} {})", errno.describe(), errno.0, errno.name())?;
+        }
+        if !self.explanation.is_empty() {
+            write!(out, ": {}", self.explanation)?;
+        }
+        Ok(())
+    }
+}
+
+/// The user's word for an action.
+pub(crate) fn name_of(action: Action) -> &'static str {
+    match action {
+        Action::Transfer(Direction::Read) => "read",
+        Action::Transfer(Direction::Write) => "write",
+        Action::Transfer(Direction::Trim) => "trim",
+        Action::Sync => "fsync",
+        Action::DataSync => "fdatasync",
+        Action::RangeSync(_) => "sync_file_range",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_says_operation_file_offset_and_errno() {
+        let op = Op {
+            action: Action::Transfer(Direction::Write),
+            file: 0,
+            offset_bytes: 8192,
+            length_bytes: 4096,
+            buffer_offset_bytes: 0,
+        };
+        let text = Failure::io(&op, Path::new("/data/f"), Errno(28)).to_string();
+        for part in ["write", "/data/f", "8192", "ENOSPC", "full"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}

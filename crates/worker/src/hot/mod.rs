@@ -1,0 +1,348 @@
+//! What the two loops share: the work of one worker, and everything that happens less often than once an I/O.
+//!
+//! Invariant: nothing here allocates once the worker is sealed, and no error path is taken on an I/O that went well.
+
+pub(crate) mod queued;
+pub(crate) mod sync;
+
+use std::sync::Mutex;
+
+use fiord_engine::contract::{Engine, Outcome};
+use fiord_plan::job::{ErrorPolicy, Limits};
+use fiord_plan::{Action, Direction, Op};
+use fiord_stats::JobStats;
+use fiord_sys::clock;
+use fiord_sys::errno::Errno;
+use fiord_workload::{Filler, Stream};
+
+use crate::failure::Failure;
+use crate::files::FileTable;
+use crate::gate::Gate;
+use crate::live::{Live, State, ask};
+use crate::record::Recorder;
+
+/// Operations made at once.
+const BATCH: usize = 64;
+
+/// Longest uninterrupted sleep, so that a request to stop is heard.
+const NAP_NS: u64 = 50_000_000;
+
+/// Why a loop ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// All asked for was done.
+    Complete,
+    /// Its run time is over.
+    TimeUp,
+    /// It was told to stop.
+    Told,
+    /// The device is full, as `fill_device` wants it.
+    Full,
+    /// It cannot go on.
+    Failed(Box<Failure>),
+}
+
+impl From<Failure> for End {
+    fn from(failure: Failure) -> End {
+        End::Failed(Box::new(failure))
+    }
+}
+
+/// Whether the measured part of the run has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Ramp,
+    Measured,
+}
+
+/// Operations made ahead.
+pub(crate) struct Batch {
+    ops: Vec<Op>,
+    next: usize,
+}
+
+impl Batch {
+    /// The next operation, if one is left.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Op> {
+        let op = self.ops.get(self.next).copied();
+        self.next += 1;
+        op
+    }
+
+    /// Puts the operation just taken back.
+    #[inline]
+    pub(crate) fn put_back(&mut self) {
+        self.next -= 1;
+    }
+}
+
+/// Everything one worker's loop works on.
+pub(crate) struct Work<'a> {
+    pub stream: Stream,
+    pub ops: Batch,
+    pub filler: Filler,
+    pub refills: bool,
+    pub gate: Option<Gate>,
+    pub recorder: Recorder,
+    pub errors: &'a ErrorPolicy,
+    pub files: FileTable<'a>,
+    pub live: &'a Live,
+    pub limits: &'a Limits,
+    pub snapshot: &'a Mutex<JobStats>,
+    pub fill_device: bool,
+    watch_latency: bool,
+    phase: Phase,
+    event_ns: u64,
+    done_bytes: u64,
+}
+
+/// What the loop is made of, for `Work::new`.
+pub(crate) struct Parts<'a> {
+    pub stream: Stream,
+    pub filler: Filler,
+    pub gate: Option<Gate>,
+    pub recorder: Recorder,
+    pub errors: &'a ErrorPolicy,
+    pub files: FileTable<'a>,
+    pub live: &'a Live,
+    pub limits: &'a Limits,
+    pub snapshot: &'a Mutex<JobStats>,
+    pub fill_device: bool,
+}
+
+/// What to do about an operation that did not simply succeed.
+pub(crate) enum Verdict {
+    /// Transfer the rest.
+    Continue(Op),
+    /// Passed over by policy.
+    Skip,
+    /// The worker ends.
+    Stop(End),
+}
+
+impl<'a> Work<'a> {
+    pub(crate) fn new(parts: Parts<'a>) -> Work<'a> {
+        let Parts { stream, filler, gate, recorder, errors, files, live, limits, snapshot, fill_device } = parts;
+        Work {
+            refills: filler.needs_refill(),
+            ops: Batch { ops: Vec::with_capacity(BATCH + 8), next: 0 },
+            watch_latency: errors.latency_ns_max.iter().any(Option::is_some),
+            phase: Phase::Measured,
+            event_ns: u64::MAX,
+            done_bytes: 0,
+            stream,
+            filler,
+            gate,
+            recorder,
+            errors,
+            files,
+            live,
+            limits,
+            snapshot,
+            fill_device,
+        }
+    }
+
+    /// The run begins at `now_ns` on the loop's clock; `clocked` is whether that clock runs.
+    pub(crate) fn begin(&mut self, now_ns: u64, clocked: bool) {
+        if let Some(gate) = &mut self.gate {
+            gate.begin(clock::monotonic_ns());
+        }
+        if self.limits.ramp_ns == 0 && self.limits.ramp_bytes == 0 {
+            self.measure(now_ns, clocked);
+            return;
+        }
+        self.phase = Phase::Ramp;
+        self.live.set_state(State::Ramping);
+        let by_time = clocked && self.limits.ramp_bytes == 0;
+        self.event_ns = if by_time { now_ns + self.limits.ramp_ns } else { u64::MAX };
+    }
+
+    /// From here on the figures count.
+    fn measure(&mut self, now_ns: u64, clocked: bool) {
+        self.phase = Phase::Measured;
+        self.live.set_measured_since_ns(clock::monotonic_ns());
+        self.live.set_state(State::Running);
+        self.event_ns = match self.limits.runtime_ns {
+            Some(runtime_ns) if clocked => now_ns + runtime_ns,
+            _ => u64::MAX,
+        };
+    }
+
+    /// Whether `attend` has something to do.
+    #[inline]
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.event_ns || self.live.is_asked()
+    }
+
+    /// Hears what others want, and the time.
+    #[cold]
+    pub(crate) fn attend(&mut self, now_ns: u64, clocked: bool) -> Option<End> {
+        let asked = self.live.take_asked();
+        if asked & ask::STOP != 0 {
+            return Some(End::Told);
+        }
+        if asked & ask::SNAPSHOT != 0
+            && let Ok(mut copy) = self.snapshot.lock()
+        {
+            copy.clone_from(&self.recorder.stats);
+        }
+        let over = now_ns >= self.event_ns;
+        match self.phase {
+            Phase::Ramp if over || asked & ask::MEASURE != 0 => {
+                self.recorder.forget();
+                self.measure(now_ns, clocked);
+                None
+            }
+            Phase::Measured if over => Some(End::TimeUp),
+            _ => None,
+        }
+    }
+
+    /// Makes the next operations. `Ok(false)`: all asked for has been issued.
+    ///
+    /// Where files are opened as they are needed, whatever has to be opened is; `in_flight` must then be 0.
+    pub(crate) fn refill<E: Engine>(&mut self, engine: &mut E, now_ns: u64, clocked: bool) -> Result<bool, End> {
+        if self.phase == Phase::Ramp && self.limits.ramp_bytes > 0 && self.done_bytes >= self.limits.ramp_bytes {
+            self.recorder.forget();
+            self.measure(now_ns, clocked);
+        }
+        self.ops.ops.clear();
+        self.ops.next = 0;
+        let room = if self.files.fits() { BATCH } else { 1 };
+        if self.stream.fill(&mut self.ops.ops, room) == 0 {
+            return Ok(false);
+        }
+        if !self.files.fits() {
+            for at in 0..self.ops.ops.len() {
+                let file = self.ops.ops[at].file;
+                if !self.files.is_open(file) {
+                    self.files.make_room(engine)?;
+                    self.files.open(file, engine)?;
+                    self.live.set_files_open(self.files.count());
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sleeps until `op` may go. `Some(end)` when the worker has to end instead.
+    #[cold]
+    pub(crate) fn hold(&mut self, op: &Op, now_ns: impl Fn() -> u64, clocked: bool) -> Option<End> {
+        loop {
+            let at_ns = clock::monotonic_ns();
+            let pause = self.gate.as_ref().and_then(|gate| gate.pause(op, at_ns))?;
+            let sleep_ns = (pause.ns - pause.spin_ns.min(pause.ns)).min(NAP_NS);
+            if sleep_ns > 0 {
+                clock::sleep_until_ns(at_ns + sleep_ns);
+            }
+            let loop_ns = now_ns();
+            if self.is_due(loop_ns)
+                && let Some(end) = self.attend(loop_ns, clocked)
+            {
+                return Some(end);
+            }
+        }
+    }
+
+    /// How long `op` may not be issued yet; `None` when it may.
+    pub(crate) fn held(&self, op: &Op) -> Option<u64> {
+        let pause = self.gate.as_ref()?.pause(op, clock::monotonic_ns())?;
+        Some(if pause.spin_ns > 0 { 0 } else { pause.ns })
+    }
+
+    /// `op` goes past the gate.
+    pub(crate) fn pass(&mut self, op: &Op) {
+        if let Some(gate) = &mut self.gate {
+            gate.issued(op, clock::monotonic_ns());
+        }
+    }
+
+    /// Counts an operation that went well, short or not.
+    #[inline]
+    pub(crate) fn count(&mut self, op: &Op, bytes: u64) {
+        match op.action {
+            Action::Transfer(direction) => {
+                self.recorder.count(direction, bytes);
+                self.live.completed(direction, bytes);
+                self.done_bytes += bytes;
+                if let Some(gate) = &mut self.gate {
+                    gate.completed(direction, clock::monotonic_ns());
+                }
+            }
+            _ => self.recorder.count_sync(),
+        }
+    }
+
+    /// Counts what an operation moved before it failed.
+    pub(crate) fn count_partial(&mut self, op: &Op, bytes: u64) {
+        if bytes > 0 {
+            self.count(op, bytes);
+        }
+    }
+
+    /// Checks an I/O against `max_latency`.
+    #[inline]
+    pub(crate) fn too_slow(&self, op: &Op, took_ns: u64) -> Option<End> {
+        if self.watch_latency { self.over_limit(op, took_ns) } else { None }
+    }
+
+    #[cold]
+    fn over_limit(&self, op: &Op, took_ns: u64) -> Option<End> {
+        let Action::Transfer(direction) = op.action else { return None };
+        let limit_ns = self.errors.latency_ns_max[direction.index()]?;
+        if took_ns <= limit_ns {
+            return None;
+        }
+        let mut failure = Failure::io(op, self.files.path(op.file), Errno(62));
+        failure.explanation = format!("took {} us, more than max_latency={} us", took_ns / 1000, limit_ns / 1000);
+        Some(failure.into())
+    }
+
+    /// Judges an outcome that is not the whole transfer. `rest` is what the engine was asked for.
+    #[cold]
+    pub(crate) fn judge(&mut self, rest: &Op, outcome: Outcome) -> Verdict {
+        match outcome {
+            Outcome::Done(0) if matches!(rest.action, Action::Transfer(Direction::Read)) => {
+                Verdict::Stop(Failure::end_of_file(rest, self.files.path(rest.file)).into())
+            }
+            Outcome::Done(0) => self.fail(rest, Errno(28)),
+            Outcome::Done(bytes) => {
+                if let Action::Transfer(direction) = rest.action {
+                    self.recorder.stats.directions[direction.index()].short_ios += 1;
+                }
+                Verdict::Continue(rest.rest(bytes))
+            }
+            Outcome::Failed(errno) => self.fail(rest, errno),
+        }
+    }
+
+    fn fail(&mut self, op: &Op, errno: Errno) -> Verdict {
+        if self.fill_device && errno.0 == 28 {
+            return Verdict::Stop(End::Full);
+        }
+        // A synchronisation that fails is a failed write.
+        let direction = match op.action {
+            Action::Transfer(direction) => direction.index(),
+            _ => Direction::Write.index(),
+        };
+        if self.errors.ignore[direction].contains(&errno.0) {
+            return Verdict::Skip;
+        }
+        let stats = &mut self.recorder.stats;
+        stats.errors_total += 1;
+        if stats.first_error == 0 {
+            stats.first_error = errno.0;
+        }
+        if self.errors.continue_on[direction] {
+            return Verdict::Skip;
+        }
+        Verdict::Stop(Failure::io(op, self.files.path(op.file), errno).into())
+    }
+
+    /// The statistics, at the end.
+    pub(crate) fn into_parts(self) -> (Recorder, FileTable<'a>) {
+        (self.recorder, self.files)
+    }
+}

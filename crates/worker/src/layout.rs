@@ -1,0 +1,110 @@
+//! Laying out: what has to exist before a job runs is made here.
+//!
+//! Invariant: a file that is long enough already is not touched.
+
+use std::fs::File;
+use std::io;
+
+use fiord_plan::files::Fallocate;
+use fiord_plan::{FileKind, FilePlan, Job, Pattern};
+use fiord_sys::file::{self, Allocate, OpenHow};
+use fiord_workload::Filler;
+
+use crate::failure::Failure;
+
+/// Bytes written at once when a file is filled.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+/// What there is to lay out for a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// Files.
+    pub files: usize,
+    /// Bytes over all of them.
+    pub bytes: u64,
+}
+
+/// What laying out `job` will have to do; `None` when every file is there.
+pub(crate) fn task(job: &Job) -> Option<Task> {
+    let missing: Vec<u64> = missing(job).map(|(_, bytes)| bytes).collect();
+    (!missing.is_empty()).then(|| Task { files: missing.len(), bytes: missing.iter().sum() })
+}
+
+/// Makes the files of `job`, telling `progress` the bytes done; `progress` says whether to go on.
+pub(crate) fn lay_out(job: &Job, progress: &mut dyn FnMut(u64) -> bool) -> Result<(), Failure> {
+    let todo: Vec<(&FilePlan, u64)> = missing(job).collect();
+    for (plan, bytes) in todo {
+        make(job, plan, bytes, progress).map_err(|(operation, error)| {
+            let mut failure = Failure::file(&format!("lay out ({operation})"), &plan.path, &error);
+            if error.raw_os_error() == Some(28) {
+                failure.explanation = format!("the file system has no room for {bytes} bytes");
+            }
+            failure
+        })?;
+    }
+    Ok(())
+}
+
+fn missing(job: &Job) -> impl Iterator<Item = (&FilePlan, u64)> {
+    job.files.list.iter().filter(|_| !job.files.create_on_open).filter_map(|plan| {
+        let wanted = plan.lay_out_bytes.filter(|_| plan.kind == FileKind::Regular)?;
+        let there = std::fs::metadata(&plan.path).map_or(0, |meta| meta.len());
+        (there < wanted).then_some((plan, wanted))
+    })
+}
+
+/// Whether the file's contents matter: a job that only writes gets reserved space, one that reads gets data.
+fn needs_data(job: &Job) -> bool {
+    job.files.overwrite || !matches!(job.access.pattern, Pattern::Only(fiord_plan::Direction::Write) | Pattern::TrimThenWrite)
+}
+
+type Failed = (&'static str, io::Error);
+
+fn make(job: &Job, plan: &FilePlan, bytes: u64, progress: &mut dyn FnMut(u64) -> bool) -> Result<(), Failed> {
+    let how = OpenHow { create: job.files.may_create, ..OpenHow::READ_WRITE };
+    let open = file::open(&plan.path, &how).map_err(|error| ("open", error))?;
+    reserve(job.files.fallocate, &open, bytes)?;
+    if needs_data(job) {
+        fill(job, &open, bytes, progress).map_err(|error| ("write", error))?;
+    } else if open.metadata().map_or(0, |meta| meta.len()) < bytes {
+        file::truncate(&open, bytes).map_err(|error| ("truncate", error))?;
+    }
+    if job.files.create_fsync && needs_data(job) {
+        file::fsync(&open).map_err(|error| ("fsync", error))?;
+    }
+    Ok(())
+}
+
+fn reserve(how: Fallocate, open: &File, bytes: u64) -> Result<(), Failed> {
+    let allocated = match how {
+        Fallocate::None => return Ok(()),
+        Fallocate::Truncate => file::truncate(open, bytes),
+        Fallocate::Native => file::allocate(open, Allocate::Native, 0, bytes),
+        Fallocate::Posix => file::allocate(open, Allocate::Posix, 0, bytes),
+        Fallocate::Keep => file::allocate(open, Allocate::KeepSize, 0, bytes),
+    };
+    match allocated {
+        // Not every file system can reserve; the data is written anyway.
+        Err(error) if error.raw_os_error() == Some(28) => Err(("fallocate", error)),
+        _ => Ok(()),
+    }
+}
+
+fn fill(job: &Job, open: &File, bytes: u64, progress: &mut dyn FnMut(u64) -> bool) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+
+    let mut filler = Filler::new(&job.buffers.fill, job.access.seed);
+    let mut buffer = vec![0; CHUNK_BYTES.min(bytes) as usize];
+    filler.prime(&mut buffer);
+    let mut done = 0;
+    while done < bytes {
+        let length = CHUNK_BYTES.min(bytes - done) as usize;
+        filler.before_write(&mut buffer[..length], done);
+        open.write_all_at(&buffer[..length], done)?;
+        done += length as u64;
+        if !progress(length as u64) {
+            return Err(io::Error::from(io::ErrorKind::Interrupted));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,370 @@
+//! One worker's life: its thread, its files, its engine, the barrier, the loop, and what comes after.
+//!
+//! Invariant: files are opened only after the plan was checked and closed on every way out; what was measured is in
+//! the report whatever happened.
+
+use fiord_engine::contract::{Arena, Engine, QueuedEngine, SyncEngine};
+use fiord_engine::{IoUring, Libaio, Mmap, Null, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
+use fiord_plan::job::Memory;
+use fiord_plan::{ClockSource, EngineSettings, FileKind, Job};
+use fiord_stats::{JobStats, Usage};
+use fiord_sys::clock::{self, Clock, GettimeofdayClock, NoClock, OsClock, TscClock};
+use fiord_sys::map::{HugePages, Sharing};
+use fiord_sys::memory::{Region, Source};
+use fiord_sys::{file, thread};
+use fiord_workload::{Filler, Stream};
+
+use crate::failure::Failure;
+use crate::files::FileTable;
+use crate::gate::Gate;
+use crate::hot::{self, End, Parts, Work};
+use crate::layout;
+use crate::live::{Live, State, Why};
+use crate::record::Recorder;
+use crate::run::{EndReason, WorkerReport};
+use crate::scene::Scene;
+
+/// Stands for one worker while it lives.
+struct Worker<'a> {
+    scene: &'a Scene<'a>,
+    job: &'a Job,
+    live: &'a Live,
+    stats: JobStats,
+    started_ms: u64,
+    warnings: Vec<String>,
+}
+
+/// Lives one worker's life; never panics out.
+pub(crate) fn live_through(scene: &Scene<'_>, job: &Job) -> WorkerReport {
+    let live = &scene.lives[job.number as usize];
+    let mut worker = Worker {
+        scene,
+        job,
+        live,
+        stats: JobStats::default(),
+        started_ms: clock::realtime_ms(),
+        warnings: Vec::new(),
+    };
+    let began_ns = clock::monotonic_ns();
+    let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.run()));
+    let end = lived.unwrap_or_else(|panic| End::from(Failure::other("worker", said(&*panic))));
+    let (reason, failure) = worker.conclude(end);
+    live.set_state(if failure.is_some() { State::Failed } else { State::Ended });
+    WorkerReport {
+        number: job.number,
+        stats: worker.stats,
+        reason,
+        failure,
+        warnings: worker.warnings,
+        thread_id: thread::id() as u32,
+        started_ms: worker.started_ms,
+        elapsed_ms: clock::monotonic_ns().saturating_sub(began_ns) / 1_000_000,
+    }
+}
+
+/// What a panic said.
+fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    format!("fiord has a bug: its worker panicked: {text}")
+}
+
+impl<'a> Worker<'a> {
+    fn run(&mut self) -> End {
+        self.live.set_state(State::SettingUp);
+        match self.prepare() {
+            Ok(true) => {}
+            Ok(false) => return End::Told,
+            Err(failure) => return failure.into(),
+        }
+        if self.job.files.create_only {
+            return End::Complete;
+        }
+        let end = self.with_engine();
+        self.tidy_up(end)
+    }
+
+    /// The thread and the files, before the engine. `false`: told to stop.
+    fn prepare(&mut self) -> Result<bool, Failure> {
+        crate::person::become_worker(self.job)?;
+        if let Some(command) = &self.job.process.exec_prerun {
+            crate::person::exec(command, &format!("{}.prerun.txt", self.job.name))?;
+        }
+        if let Some(name) = &self.job.schedule.wait_for {
+            let jobs = &self.scene.plan.jobs;
+            let awaited: Vec<usize> =
+                jobs.iter().filter(|job| job.name == *name).map(|job| job.number as usize).collect();
+            self.ready();
+            if !self.scene.wait_until(self.live, |board| awaited.iter().all(|number| board.ended[*number])) {
+                return Ok(false);
+            }
+        }
+        if !self.job.files.create_serially {
+            layout::lay_out(self.job, &mut |_| !self.live.is_told_to_stop())?;
+        }
+        Ok(!self.live.is_told_to_stop())
+    }
+
+    /// Tells the others that this worker no longer holds them up.
+    fn ready(&self) {
+        let number = self.job.number as usize;
+        self.scene.update(|board| board.ready[number] = true);
+    }
+
+    /// Picks the loop: the one place that looks at which engine it is.
+    fn with_engine(&mut self) -> End {
+        let depth = self.job.depth.max;
+        let files = self.job.files.list.len();
+        let arena = match self.arena() {
+            Ok(arena) => arena,
+            Err(failure) => return failure.into(),
+        };
+        match &self.job.engine {
+            EngineSettings::Null if depth > 1 => self.queued(Ok(Null::new(arena))),
+            EngineSettings::Null => self.sync(Ok(Null::new(arena))),
+            EngineSettings::Sync => self.sync(Ok(Sync::new(arena, files))),
+            EngineSettings::Psync => self.sync(Ok(Psync::new(arena, files))),
+            EngineSettings::Vsync => self.sync(Ok(Vsync::new(arena, files))),
+            EngineSettings::Pvsync => self.sync(Ok(Pvsync::new(arena, files))),
+            EngineSettings::Pvsync2(settings) => self.sync(Ok(Pvsync2::new(*settings, arena, files))),
+            EngineSettings::Mmap(settings) => self.sync(Ok(Mmap::new(*settings, arena, files))),
+            EngineSettings::Libaio(settings) => self.queued(Libaio::new(*settings, arena, files)),
+            EngineSettings::IoUring(settings) => self.queued(IoUring::new(*settings, arena, files)),
+        }
+    }
+
+    /// The I/O buffers.
+    fn arena(&self) -> Result<Arena, Failure> {
+        let buffers = &self.job.buffers;
+        let (bytes, align) = (buffers.bytes.max(1) as usize, buffers.align_bytes.max(1) as usize);
+        let length = Arena::region_bytes(self.job.depth.max, bytes, align);
+        let huge = HugePages { page_bytes: Some(buffers.hugepage_bytes) };
+        let of_file = |path: &std::path::PathBuf, sharing| Source::MmapFile { path: path.clone(), sharing };
+        let source = match &buffers.memory {
+            Memory::Malloc => Source::Malloc,
+            Memory::Shm => Source::Shm,
+            Memory::ShmHuge => Source::ShmHuge(huge),
+            Memory::Mmap(None) => Source::Mmap,
+            Memory::Mmap(Some(path)) => of_file(path, Sharing::Private),
+            Memory::MmapHuge(None) => Source::MmapHuge(huge),
+            Memory::MmapHuge(Some(path)) | Memory::MmapShared(Some(path)) => of_file(path, Sharing::Shared),
+            Memory::MmapShared(None) => Source::MmapShared,
+        };
+        let region = Region::allocate(&source, length, align.next_power_of_two())
+            .map_err(|error| Failure::other("allocate buffers", error.to_string()))?;
+        Ok(Arena::new(region, self.job.depth.max, bytes, align))
+    }
+
+    fn sync<E: SyncEngine>(&mut self, engine: Result<E, Refused>) -> End {
+        self.enter(engine, |engine, work, clock| {
+            let Some(mut slot) = engine.arena().slots().pop() else {
+                return Failure::other("set up", "the engine has no buffer").into();
+            };
+            let end = match clock {
+                Timer::Tsc(clock) => hot::sync::run(engine, clock, work, &mut slot),
+                Timer::Os => hot::sync::run(engine, OsClock, work, &mut slot),
+                Timer::TimeOfDay(clock) => hot::sync::run(engine, clock, work, &mut slot),
+                Timer::None => hot::sync::run(engine, NoClock, work, &mut slot),
+            };
+            work.recorder.account_for_sync_engine(E::INFO.queued);
+            end
+        })
+    }
+
+    fn queued<E: QueuedEngine>(&mut self, engine: Result<E, Refused>) -> End {
+        let depth = self.job.depth;
+        self.enter(engine, |engine, work, clock| {
+            let slots = engine.arena().slots();
+            match clock {
+                Timer::Tsc(clock) => hot::queued::run(engine, clock, work, slots, depth),
+                Timer::Os => hot::queued::run(engine, OsClock, work, slots, depth),
+                Timer::TimeOfDay(clock) => hot::queued::run(engine, clock, work, slots, depth),
+                Timer::None => hot::queued::run(engine, NoClock, work, slots, depth),
+            }
+        })
+    }
+
+    /// Opens the files, waits for the start, and runs the loop.
+    fn enter<E: Engine>(
+        &mut self,
+        engine: Result<E, Refused>,
+        body: impl FnOnce(&mut E, &mut Work<'a>, Timer) -> End,
+    ) -> End {
+        let mut engine = match engine {
+            Ok(engine) => engine,
+            Err(refused) => {
+                let name = self.job.engine.name();
+                let mut failure = Failure::other(&format!("set up engine {name}"), refused.to_string());
+                failure.errno = Some(refused.errno);
+                return failure.into();
+            }
+        };
+        let mut work = match self.work(&mut engine) {
+            Ok(work) => work,
+            Err(failure) => return failure.into(),
+        };
+        if let Err(failure) = self.start(&mut engine, &mut work) {
+            return failure.into();
+        }
+        self.ready();
+        if !self.wait_for_start() {
+            return End::Told;
+        }
+        self.started_ms = clock::realtime_ms();
+        let before = thread::usage().unwrap_or_default();
+        let end = body(&mut engine, &mut work, Timer::of(self.job.measure.clock));
+        let end = match work.files.close_all(&mut engine) {
+            Err(failure) if !matches!(end, End::Failed(_)) => failure.into(),
+            _ => end,
+        };
+        let ended_ns = clock::monotonic_ns();
+        self.live.set_state(State::Finishing);
+        self.stats = work.recorder.stats;
+        self.account(before, ended_ns);
+        end
+    }
+
+    /// Everything the loop works on.
+    fn work<E: Engine>(&mut self, engine: &mut E) -> Result<Work<'a>, Failure> {
+        let job = self.job;
+        let mut filler = Filler::new(&job.buffers.fill, job.access.seed);
+        for mut slot in engine.arena().peek_slots() {
+            filler.prime(engine.arena().bytes_mut(&mut slot));
+        }
+        let stream = Stream::new(&job.access, &job.files, &job.limits)
+            .map_err(|error| Failure::other("plan the operations", error.to_string()))?;
+        Ok(Work::new(Parts {
+            stream,
+            filler,
+            gate: Gate::new(&job.pace, job.access.seed),
+            recorder: Recorder::new(&job.measure),
+            errors: &job.errors,
+            files: FileTable::new(&job.files, job.access.random),
+            live: self.live,
+            limits: &job.limits,
+            snapshot: &self.scene.snapshots[job.number as usize],
+            fill_device: job.files.fill_device,
+        }))
+    }
+
+    /// Opens what stays open, and reads it first if the job wants that.
+    fn start<E: Engine>(&self, engine: &mut E, work: &mut Work<'_>) -> Result<(), Failure> {
+        if self.job.files.pre_read {
+            self.live.set_state(State::PreReading);
+            crate::files::pre_read(&self.job.files, &|| !self.live.is_told_to_stop())?;
+        }
+        if work.files.fits() {
+            for index in 0..self.job.files.list.len() {
+                work.files.open(index as u32, engine)?;
+            }
+        }
+        self.live.set_files_open(work.files.count());
+        Ok(())
+    }
+
+    /// The barrier, then the job's own delay. `false`: told to stop.
+    fn wait_for_start(&self) -> bool {
+        self.live.set_state(State::Ready);
+        let stage = self.scene.stage_of(self.job.number as usize);
+        if !self.scene.wait_until(self.live, |board| board.stages_started > stage) {
+            return false;
+        }
+        let (least_ns, most_ns) = self.job.schedule.start_delay_ns;
+        let delay_ns = fiord_stats::Random::new(self.job.access.seed).between(least_ns, most_ns.max(least_ns));
+        delay_ns == 0 || self.scene.sleep_until(self.live, clock::monotonic_ns() + delay_ns)
+    }
+
+    /// Run time and processor time.
+    fn account(&mut self, before: thread::Usage, ended_ns: u64) {
+        let used = thread::usage().unwrap_or_default().since(&before);
+        let elapsed_ms = match self.live.measured_since_ns() {
+            0 => 0,
+            since_ns => (ended_ns.saturating_sub(since_ns) + 500_000) / 1_000_000,
+        };
+        for direction in &mut self.stats.directions {
+            direction.runtime_ms = if direction.ios > 0 { elapsed_ms.max(1) } else { 0 };
+        }
+        self.stats.usage = Usage {
+            user_us: used.user_us,
+            system_us: used.system_us,
+            context_switches: used.switches_voluntary + used.switches_involuntary,
+            major_faults: used.faults_major,
+            minor_faults: used.faults_minor,
+            elapsed_ms,
+        };
+    }
+
+    /// What a job does when its I/O is over.
+    fn tidy_up(&mut self, end: End) -> End {
+        let files = FileTable::new(&self.job.files, self.job.access.random);
+        let failed = matches!(end, End::Failed(_));
+        let synced = self.sync_at_end(&files, failed);
+        if self.job.files.unlink {
+            for plan in self.job.files.list.iter().filter(|plan| plan.kind == FileKind::Regular) {
+                // Another clone may have removed it.
+                let _ = std::fs::remove_file(&plan.path);
+            }
+        }
+        let ran = match &self.job.process.exec_postrun {
+            Some(command) => crate::person::exec(command, &format!("{}.postrun.txt", self.job.name)),
+            None => Ok(()),
+        };
+        match synced.and(ran) {
+            Err(failure) if !failed => failure.into(),
+            _ => end,
+        }
+    }
+
+    fn sync_at_end(&mut self, files: &FileTable<'_>, failed: bool) -> Result<(), Failure> {
+        if failed || !self.job.files.writable {
+            return Ok(());
+        }
+        self.live.set_state(State::Syncing);
+        if self.job.files.end_fsync {
+            files.for_each("fsync", |open| file::fsync(open))?;
+        }
+        if self.job.files.end_syncfs {
+            files.for_each("syncfs", |open| file::syncfs(open))?;
+        }
+        Ok(())
+    }
+
+    /// The reason for the end, as the report gives it.
+    fn conclude(&mut self, end: End) -> (EndReason, Option<Failure>) {
+        match end {
+            End::Complete => (EndReason::Size, None),
+            End::Full => (EndReason::DeviceFull, None),
+            End::TimeUp => (EndReason::Time, None),
+            End::Failed(failure) => (EndReason::Error, Some(*failure)),
+            End::Told => match self.live.why() {
+                Why::Time => (EndReason::Time, None),
+                Why::Signal => (EndReason::Signal, None),
+                Why::Nothing | Why::Other => (EndReason::Others, None),
+                Why::TooSlow => {
+                    let mut failure = Failure::other("rate", "fell below its minimum rate (rate_min, rate_iops_min)");
+                    failure.errno = Some(fiord_sys::Errno(62));
+                    (EndReason::Error, Some(failure))
+                }
+            },
+        }
+    }
+}
+
+/// The clock of one worker.
+enum Timer {
+    Tsc(TscClock),
+    Os,
+    TimeOfDay(GettimeofdayClock),
+    None,
+}
+
+impl Timer {
+    fn of(source: ClockSource) -> Timer {
+        match source {
+            ClockSource::None => Timer::None,
+            ClockSource::Monotonic => Timer::Os,
+            ClockSource::TimeOfDay => Timer::TimeOfDay(GettimeofdayClock::new()),
+            ClockSource::Best | ClockSource::Tsc => TscClock::shared().map_or(Timer::Os, Timer::Tsc),
+        }
+    }
+}

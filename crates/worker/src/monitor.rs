@@ -1,0 +1,170 @@
+//! The monitor: takes throughput samples, holds workers to their minimum rates, and tells clockless ones the time.
+//!
+//! Invariant: reads live counters and writes requests; the only thread that does so while workers run.
+
+use fiord_plan::{Job, PerDirection};
+use fiord_stats::Samples;
+
+use crate::live::{Counters, Live, Why, ask};
+
+/// The samples of one worker.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sampler {
+    /// KiB/s, per direction.
+    pub bandwidth: PerDirection<Samples>,
+    /// I/Os per second, per direction.
+    pub iops: PerDirection<Samples>,
+    bandwidth_mark: Mark,
+    iops_mark: Mark,
+    rate_mark: Mark,
+    measured_since_ns: u64,
+}
+
+/// Counters at the start of an interval.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    at_ns: u64,
+    counters: Counters,
+}
+
+impl Mark {
+    /// What happened since, when the interval is full; the mark then moves on.
+    fn advance(&mut self, now_ns: u64, counters: &Counters, interval_ms: u64) -> Option<Interval> {
+        let elapsed_ns = now_ns.saturating_sub(self.at_ns);
+        // A wake-up half a millisecond early is on time.
+        if interval_ms == 0 || elapsed_ns + 500_000 < interval_ms * 1_000_000 {
+            return None;
+        }
+        let since = |now: PerDirection<u64>, then: PerDirection<u64>| [0, 1, 2].map(|d: usize| now[d] - then[d]);
+        let interval = Interval {
+            seconds: elapsed_ns as f64 / 1e9,
+            ios: since(counters.ios, self.counters.ios),
+            bytes: since(counters.bytes, self.counters.bytes),
+        };
+        *self = Mark { at_ns: now_ns, counters: *counters };
+        Some(interval)
+    }
+}
+
+struct Interval {
+    seconds: f64,
+    ios: PerDirection<u64>,
+    bytes: PerDirection<u64>,
+}
+
+impl Sampler {
+    /// Looks at a running worker.
+    pub(crate) fn look(&mut self, job: &Job, live: &Live, now_ns: u64) {
+        let since_ns = live.measured_since_ns();
+        let counters = live.counters();
+        if since_ns == 0 {
+            if job.limits.ramp_ns > 0 {
+                end_ramp(job, live, &counters, &mut self.rate_mark, now_ns);
+            }
+            return;
+        }
+        if since_ns != self.measured_since_ns {
+            // A ramp leaves counts behind that are not samples of the run.
+            let ramped = job.limits.ramp_ns > 0 || job.limits.ramp_bytes > 0;
+            let mark = Mark { at_ns: since_ns, counters: if ramped { counters } else { Counters::default() } };
+            (self.bandwidth_mark, self.iops_mark, self.rate_mark) = (mark, mark, mark);
+            self.measured_since_ns = since_ns;
+        }
+        if job.measure.clock == fiord_plan::ClockSource::None
+            && job.limits.runtime_ns.is_some_and(|limit_ns| now_ns.saturating_sub(since_ns) >= limit_ns)
+        {
+            live.ask_to_stop(Why::Time);
+        }
+        self.sample(job, &counters, now_ns);
+        self.check_rates(job, live, &counters, now_ns);
+    }
+
+    fn sample(&mut self, job: &Job, counters: &Counters, now_ns: u64) {
+        if !job.measure.bandwidth {
+            return;
+        }
+        let used = |direction: usize| job.access.pattern.includes(fiord_plan::Direction::ALL[direction]);
+        if let Some(interval) =
+            self.bandwidth_mark.advance(now_ns, counters, job.measure.bandwidth_interval_ms)
+        {
+            for direction in (0..3).filter(|direction| used(*direction)) {
+                let kib_per_s = interval.bytes[direction] as f64 / 1024.0 / interval.seconds;
+                self.bandwidth[direction].record(kib_per_s as u64);
+            }
+        }
+        if let Some(interval) = self.iops_mark.advance(now_ns, counters, job.measure.iops_interval_ms) {
+            for direction in (0..3).filter(|direction| used(*direction)) {
+                self.iops[direction].record((interval.ios[direction] as f64 / interval.seconds) as u64);
+            }
+        }
+    }
+
+    fn check_rates(&mut self, job: &Job, live: &Live, counters: &Counters, now_ns: u64) {
+        let pace = &job.pace;
+        if pace.min_bytes_per_s.iter().chain(&pace.min_ios_per_s).all(Option::is_none) {
+            return;
+        }
+        let Some(interval) = self.rate_mark.advance(now_ns, counters, pace.cycle_ms.max(1)) else { return };
+        let below = |least: Option<u64>, done: u64| least.is_some_and(|least| (done as f64 / interval.seconds) < least as f64);
+        let too_slow = (0..3).any(|d| {
+            below(pace.min_bytes_per_s[d], interval.bytes[d]) || below(pace.min_ios_per_s[d], interval.ios[d])
+        });
+        if too_slow {
+            live.ask_to_stop(Why::TooSlow);
+        }
+    }
+
+    /// Milliseconds after which this job wants to be looked at again.
+    pub(crate) fn interval_ms(job: &Job) -> u64 {
+        let sampled = if job.measure.bandwidth {
+            job.measure.bandwidth_interval_ms.min(job.measure.iops_interval_ms)
+        } else {
+            u64::MAX
+        };
+        let rates = job.pace.min_bytes_per_s.iter().chain(&job.pace.min_ios_per_s);
+        let rated = if rates.clone().any(Option::is_some) { job.pace.cycle_ms } else { u64::MAX };
+        sampled.min(rated).max(1)
+    }
+
+    /// The next moment at which a clockless worker has to be told something.
+    pub(crate) fn deadline_ns(&self, job: &Job, live: &Live) -> Option<u64> {
+        if job.measure.clock != fiord_plan::ClockSource::None || live.state().is_over() {
+            return None;
+        }
+        match live.measured_since_ns() {
+            0 if self.rate_mark.at_ns > 0 => Some(self.rate_mark.at_ns + job.limits.ramp_ns),
+            0 => None,
+            since_ns => job.limits.runtime_ns.map(|limit_ns| since_ns + limit_ns),
+        }
+    }
+}
+
+/// Ends a ramp the worker cannot time itself: it has no clock, or waits for bytes as well.
+fn end_ramp(job: &Job, live: &Live, counters: &Counters, mark: &mut Mark, now_ns: u64) {
+    let timed_by_worker = job.measure.clock != fiord_plan::ClockSource::None && job.limits.ramp_bytes == 0;
+    if timed_by_worker || live.state() != crate::State::Ramping {
+        return;
+    }
+    if mark.at_ns == 0 {
+        mark.at_ns = now_ns;
+    }
+    let bytes: u64 = counters.bytes.iter().sum();
+    if now_ns - mark.at_ns >= job.limits.ramp_ns && bytes >= job.limits.ramp_bytes {
+        live.ask(ask::MEASURE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_reported_once_it_is_full() {
+        let mut mark = Mark::default();
+        let counters = Counters { ios: [10, 0, 0], bytes: [40960, 0, 0] };
+        assert!(mark.advance(499_000_000, &counters, 500).is_none());
+        let interval = mark.advance(500_000_000, &counters, 500).unwrap();
+        assert_eq!((interval.ios[0], interval.bytes[0], interval.seconds), (10, 40960, 0.5));
+        assert!(mark.advance(600_000_000, &counters, 500).is_none());
+    }
+}

@@ -1,0 +1,67 @@
+//! Who a worker is to the kernel: CPUs, priorities, memory policy, user, and the commands around its run.
+//!
+//! Invariant: concerns the calling thread alone.
+
+use std::path::Path;
+
+use fiord_plan::Job;
+use fiord_plan::job::{NumaMemory, Process};
+use fiord_sys::thread::{self, IoClass, IoPriority, MemoryPolicy};
+use fiord_sys::{process, sysfs};
+
+use crate::failure::Failure;
+
+/// Makes the calling thread the worker of `job`.
+pub(crate) fn become_worker(job: &Job) -> Result<(), Failure> {
+    let process = &job.process;
+    // A table of descriptors of its own takes the kernel's single-user path; without it things only cost more.
+    let _ = thread::unshare_files();
+    if !process.cpus.is_empty() {
+        thread::set_affinity(&process.cpus).map_err(|error| Failure::system("cpus_allowed", &error))?;
+    }
+    place_memory(process)?;
+    if let Some(nice) = process.nice {
+        thread::set_nice(nice).map_err(|error| Failure::system("nice", &error))?;
+    }
+    if process.io_class.is_some() || process.io_priority.is_some() {
+        let class = match process.io_class {
+            Some(1) => IoClass::RealTime,
+            Some(3) => IoClass::Idle,
+            Some(2) | None => IoClass::BestEffort,
+            Some(_) => IoClass::None,
+        };
+        let priority = IoPriority { class, level: process.io_priority.unwrap_or(0), hint: 0 };
+        thread::set_io_priority(priority).map_err(|error| Failure::system("prio, prioclass", &error))?;
+    }
+    if process.uid.is_some() || process.gid.is_some() {
+        thread::act_as(process.uid, process.gid).map_err(|error| Failure::system("uid, gid", &error))?;
+    }
+    Ok(())
+}
+
+fn place_memory(process: &Process) -> Result<(), Failure> {
+    if !process.numa_cpu_nodes.is_empty() {
+        let cpus = sysfs::cpus_of_nodes(&process.numa_cpu_nodes);
+        cpus.and_then(|cpus| thread::set_affinity(&cpus)).map_err(|error| Failure::system("numa_cpu_nodes", &error))?;
+    }
+    let (policy, nodes): (MemoryPolicy, &[u32]) = match &process.numa_memory {
+        None => return Ok(()),
+        Some(NumaMemory::Default) => (MemoryPolicy::Default, &[]),
+        Some(NumaMemory::Local) => (MemoryPolicy::Local, &[]),
+        Some(NumaMemory::Prefer(node)) => (MemoryPolicy::Preferred, std::slice::from_ref(node)),
+        Some(NumaMemory::Bind(nodes)) => (MemoryPolicy::Bind, nodes),
+        Some(NumaMemory::Interleave(nodes)) => (MemoryPolicy::Interleave, nodes),
+    };
+    thread::set_memory_policy(policy, nodes).map_err(|error| Failure::system("numa_mem_policy", &error))
+}
+
+/// Runs a shell command, its output going to `log` in the current directory.
+pub(crate) fn exec(command: &str, log: &str) -> Result<(), Failure> {
+    let operation = format!("run \"{command}\"");
+    let status =
+        process::run_shell(command, Some(Path::new(log))).map_err(|error| Failure::system(&operation, &error))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure::other(&operation, format!("{status}; its output is in {log}")))
+}
