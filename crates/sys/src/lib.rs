@@ -10,14 +10,21 @@
 compile_error!("fiord talks to the Linux kernel only");
 
 pub mod aio;
+pub mod blkdev;
 pub mod clock;
 pub mod errno;
 pub mod file;
 pub mod map;
 pub mod memory;
+pub mod pagecache;
+pub mod process;
+pub mod procfs;
+pub mod signal;
 pub mod stat;
+pub mod sysfs;
 pub mod thread;
 pub mod transfer;
+pub mod tty;
 pub mod uring;
 
 #[cfg(test)]

@@ -1,42 +1,354 @@
 //! The calling thread: where it runs, with what priority, as whom, and what it has used.
 //!
-//! Invariant: every function acts on the calling thread alone, never on the whole process.
-use crate::errno::check_long;
+//! Invariant: every function acts on the calling thread alone, never on the whole process, also where the C library's
+//! function of that name would act on all threads (`setresuid`) or the manual speaks of processes (`setpriority`).
+
+use crate::errno::{check, check_long};
+use std::ffi::CString;
 use std::io;
+use std::mem::MaybeUninit;
 
-/// Most processors a mask can hold here.
-const MASK_WORDS: usize = 128;
+/// The kernel's number for this thread.
+pub fn id() -> i32 {
+    // SAFETY: no memory is passed, and the call cannot fail.
+    (unsafe { libc::syscall(libc::SYS_gettid) }) as i32
+}
 
-/// Binds the calling thread to these processors.
+/// Names the thread, for `ps`, `top` and `perf`; the kernel keeps 15 bytes.
+pub fn set_name(name: &str) -> io::Result<()> {
+    let name = CString::new(name).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    // SAFETY: the kernel copies at most 16 bytes up to the NUL.
+    check(unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) }).map(drop)
+}
+
+/// Lets timers of this thread fire at most `slack_ns` late (50,000 by default; at least 1).
+pub fn set_timer_slack_ns(slack_ns: u64) -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns as libc::c_ulong) }).map(drop)
+}
+
+/// Words of a mask of processors or memory nodes: 8192 of them, as many as any kernel is built for.
+const MASK_WORDS: usize = 8192 / libc::c_ulong::BITS as usize;
+
+type Mask = [libc::c_ulong; MASK_WORDS];
+
+/// Binds the thread to these processors. `EINVAL` where none of them is online and allowed.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     let mask = mask_of(cpus)?;
     let call = libc::SYS_sched_setaffinity;
     // SAFETY: the kernel reads the mask's bytes; thread 0 is the caller.
-    check_long(unsafe { libc::syscall(call, 0, size_of_val(&mask), mask.as_ptr()) }).map(drop)
+    check_long(unsafe { libc::syscall(call, 0, size_of::<Mask>(), mask.as_ptr()) }).map(drop)
 }
 
-/// The processors the calling thread may run on, in order.
+/// The processors the thread may run on, in order.
 pub fn affinity() -> io::Result<Vec<u32>> {
-    let mut mask = [0 as libc::c_ulong; MASK_WORDS];
+    let mut mask: Mask = [0; MASK_WORDS];
     let call = libc::SYS_sched_getaffinity;
     // SAFETY: the kernel writes at most the mask's bytes; thread 0 is the caller.
-    check_long(unsafe { libc::syscall(call, 0, size_of_val(&mask), mask.as_mut_ptr()) })?;
+    check_long(unsafe { libc::syscall(call, 0, size_of::<Mask>(), mask.as_mut_ptr()) })?;
     Ok(members_of(&mask))
 }
 
-fn mask_of(members: &[u32]) -> io::Result<[libc::c_ulong; MASK_WORDS]> {
-    let mut mask = [0; MASK_WORDS];
+/// The processor the thread is running on at this moment.
+pub fn current_cpu() -> Option<u32> {
+    // SAFETY: no memory is passed.
+    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+fn mask_of(members: &[u32]) -> io::Result<Mask> {
+    let mut mask: Mask = [0; MASK_WORDS];
     for &member in members {
         let word = mask.get_mut((member / libc::c_ulong::BITS) as usize);
-        *word.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))? |=
-            1 << (member % libc::c_ulong::BITS);
+        let word = word.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+        *word |= 1 << (member % libc::c_ulong::BITS);
     }
     Ok(mask)
 }
 
-fn members_of(mask: &[libc::c_ulong]) -> Vec<u32> {
-    let bits = mask.len() as u32 * libc::c_ulong::BITS;
+fn members_of(mask: &Mask) -> Vec<u32> {
     let is_set =
         |bit: &u32| mask[(bit / libc::c_ulong::BITS) as usize] >> (bit % libc::c_ulong::BITS) & 1 == 1;
-    (0..bits).filter(is_set).collect()
+    (0..MASK_WORDS as u32 * libc::c_ulong::BITS).filter(is_set).collect()
+}
+
+/// Where the thread's new memory comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryPolicy {
+    /// The system's default.
+    Default,
+    /// One node while it has any; no node means the local one.
+    Preferred,
+    /// These nodes and no others.
+    Bind,
+    /// These nodes in turn.
+    Interleave,
+    /// The node it runs on.
+    Local,
+}
+
+/// Sets the policy for memory the thread touches from now on. `nodes` is empty for `Default` and `Local`. `ENOSYS` on
+/// a kernel without NUMA.
+pub fn set_memory_policy(policy: MemoryPolicy, nodes: &[u32]) -> io::Result<()> {
+    // The kernel takes one bit less than it is told, for historical reasons.
+    const MASK_BITS: libc::c_ulong = MASK_WORDS as libc::c_ulong * libc::c_ulong::BITS as libc::c_ulong;
+    let mask = mask_of(nodes)?;
+    let policy = match policy {
+        MemoryPolicy::Default => libc::MPOL_DEFAULT,
+        MemoryPolicy::Preferred => libc::MPOL_PREFERRED,
+        MemoryPolicy::Bind => libc::MPOL_BIND,
+        MemoryPolicy::Interleave => libc::MPOL_INTERLEAVE,
+        MemoryPolicy::Local => libc::MPOL_LOCAL,
+    };
+    let (start, bits) = if nodes.is_empty() { (std::ptr::null(), 0) } else { (mask.as_ptr(), MASK_BITS) };
+    let call = libc::SYS_set_mempolicy;
+    // SAFETY: the kernel reads `bits` bits of the mask, which has that many.
+    check_long(unsafe { libc::syscall(call, policy, start, bits) }).map(drop)
+}
+
+/// Sets the nice value, from -20 (runs most) to 19. Lowering it needs a privilege.
+pub fn set_nice(nice: i32) -> io::Result<()> {
+    // SAFETY: no memory is passed; 0 is the calling thread.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }).map(drop)
+}
+
+/// The class of an I/O priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u16)]
+pub enum IoClass {
+    /// None set: the kernel derives it from the nice value.
+    #[default]
+    None = 0,
+    /// Before all others; needs a privilege.
+    RealTime = 1,
+    /// The usual.
+    BestEffort = 2,
+    /// When nobody else wants the disk.
+    Idle = 3,
+}
+
+/// An I/O priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoPriority {
+    /// Its class.
+    pub class: IoClass,
+    /// From 0 (highest) to 7, within the class.
+    pub level: u8,
+    /// A hint to the device, from 0 (none) to 1023.
+    pub hint: u16,
+}
+
+impl IoPriority {
+    /// As the kernel encodes it: class in bits 13 to 15, hint in 3 to 12, level in 0 to 2.
+    pub const fn encode(self) -> u16 {
+        (self.class as u16) << 13 | (self.hint & 0x3ff) << 3 | (self.level as u16 & 0x7)
+    }
+}
+
+/// Sets the priority of the thread's I/O.
+pub fn set_io_priority(priority: IoPriority) -> io::Result<()> {
+    const WHO_PROCESS: libc::c_int = 1;
+    let value = libc::c_int::from(priority.encode());
+    let call = libc::SYS_ioprio_set;
+    // SAFETY: no memory is passed; 0 is the calling thread.
+    check_long(unsafe { libc::syscall(call, WHO_PROCESS, 0, value) }).map(drop)
+}
+
+/// Gives the thread a table of file descriptors of its own: a copy of what is open now. With one user of the table
+/// the kernel takes its cheapest path to a file, on every I/O.
+///
+/// What the thread opens afterwards means nothing to other threads: such a file is used and dropped here. What was
+/// open before stays open here until the thread ends, whoever drops it.
+pub fn unshare_files() -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    check(unsafe { libc::unshare(libc::CLONE_FILES) }).map(drop)
+}
+
+/// Makes the thread act as this group, then as this user; `None` leaves as it is. Needs a privilege, and gives it up.
+pub fn act_as(user: Option<u32>, group: Option<u32>) -> io::Result<()> {
+    let set = |call, id: u32| {
+        // SAFETY: no memory is passed.
+        check_long(unsafe { libc::syscall(call, id, id, id) }).map(drop)
+    };
+    if let Some(group) = group {
+        set(libc::SYS_setresgid, group)?;
+    }
+    if let Some(user) = user {
+        set(libc::SYS_setresuid, user)?;
+    }
+    Ok(())
+}
+
+/// What the thread has used since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time in its own code, in microseconds.
+    pub user_us: u64,
+    /// Processor time in the kernel, in microseconds.
+    pub system_us: u64,
+    /// Context switches because it waited.
+    pub switches_voluntary: u64,
+    /// Context switches because others had their turn.
+    pub switches_involuntary: u64,
+    /// Page faults that waited for a disk.
+    pub faults_major: u64,
+    /// Page faults that did not.
+    pub faults_minor: u64,
+}
+
+impl Usage {
+    /// What was used since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Usage) -> Usage {
+        Usage {
+            user_us: self.user_us.saturating_sub(earlier.user_us),
+            system_us: self.system_us.saturating_sub(earlier.system_us),
+            switches_voluntary: self.switches_voluntary.saturating_sub(earlier.switches_voluntary),
+            switches_involuntary: self.switches_involuntary.saturating_sub(earlier.switches_involuntary),
+            faults_major: self.faults_major.saturating_sub(earlier.faults_major),
+            faults_minor: self.faults_minor.saturating_sub(earlier.faults_minor),
+        }
+    }
+}
+
+/// Reads what the thread has used.
+pub fn usage() -> io::Result<Usage> {
+    let mut raw = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: the kernel fills the structure when it answers 0.
+    check(unsafe { libc::getrusage(libc::RUSAGE_THREAD, raw.as_mut_ptr()) })?;
+    // SAFETY: the call succeeded.
+    let raw = unsafe { raw.assume_init() };
+    let us = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    Ok(Usage {
+        user_us: us(raw.ru_utime),
+        system_us: us(raw.ru_stime),
+        switches_voluntary: raw.ru_nvcsw as u64,
+        switches_involuntary: raw.ru_nivcsw as u64,
+        faults_major: raw.ru_majflt as u64,
+        faults_minor: raw.ru_minflt as u64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs `body` on a thread that nobody else needs afterwards.
+    fn apart(body: impl FnOnce() + Send) {
+        std::thread::scope(|scope| scope.spawn(body).join()).unwrap();
+    }
+
+    #[test]
+    fn masks_and_lists_are_each_others_inverse() {
+        for list in [vec![], vec![0], vec![0, 63, 64, 127, 8191]] {
+            assert_eq!(members_of(&mask_of(&list).unwrap()), list);
+        }
+        assert!(mask_of(&[8192]).is_err());
+    }
+
+    #[test]
+    fn a_thread_runs_where_it_is_bound() {
+        apart(|| {
+            for cpu in affinity().unwrap() {
+                set_affinity(&[cpu]).unwrap();
+                assert_eq!(affinity().unwrap(), [cpu]);
+                assert_eq!(current_cpu(), Some(cpu));
+            }
+        });
+        assert!(set_affinity(&[]).is_err());
+    }
+
+    #[test]
+    fn priorities_are_encoded_as_the_kernel_has_them() {
+        let idle = IoPriority { class: IoClass::Idle, ..IoPriority::default() };
+        assert_eq!(idle.encode(), 3 << 13);
+        let hinted = IoPriority { class: IoClass::BestEffort, level: 7, hint: 1023 };
+        assert_eq!(hinted.encode(), 2 << 13 | 0x1fff);
+        apart(move || set_io_priority(idle).unwrap());
+    }
+
+    #[test]
+    fn a_thread_can_be_nicer() {
+        // SAFETY: no memory is passed.
+        let nice = || unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+        let before = nice();
+        apart(move || {
+            set_nice(19).unwrap();
+            assert_eq!(nice(), 19);
+        });
+        assert_eq!(nice(), before, "other threads are left alone");
+    }
+
+    #[test]
+    fn memory_policies_are_taken_where_there_is_numa() {
+        apart(|| {
+            let cases: [(MemoryPolicy, &[u32]); 4] = [
+                (MemoryPolicy::Bind, &[0]),
+                (MemoryPolicy::Interleave, &[0]),
+                (MemoryPolicy::Preferred, &[]),
+                (MemoryPolicy::Default, &[]),
+            ];
+            for (policy, nodes) in cases {
+                match set_memory_policy(policy, nodes) {
+                    Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+                        println!("skipped: {policy:?}: {error}");
+                    }
+                    result => result.unwrap(),
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_descriptor_closed_after_unsharing_stays_open_elsewhere() {
+        use std::os::fd::AsRawFd;
+        let temp = crate::testing::TempFile::new("unshare");
+        let fd = temp.file.as_raw_fd();
+        apart(move || {
+            unshare_files().unwrap();
+            // SAFETY: this closes the copy in this thread's own table; the owner's stays.
+            assert_eq!(unsafe { libc::close(fd) }, 0);
+        });
+        assert!(crate::stat::fstat(&temp.file).is_ok());
+    }
+
+    #[test]
+    fn one_thread_can_act_as_another_user() {
+        // SAFETY: no memory is passed.
+        let me = || unsafe { libc::geteuid() };
+        if me() != 0 {
+            println!("skipped: only root may act as others");
+            return;
+        }
+        apart(move || {
+            act_as(Some(65_534), Some(65_534)).unwrap();
+            assert_eq!(me(), 65_534);
+            assert!(act_as(Some(0), None).is_err(), "the way back is closed");
+        });
+        assert_eq!(me(), 0, "other threads are left alone");
+    }
+
+    #[test]
+    fn usage_grows_and_can_be_subtracted() {
+        let before = usage().unwrap();
+        let pages = crate::map::Mapping::anonymous(1 << 20, crate::map::Sharing::Private, None).unwrap();
+        for page in (0..1 << 20).step_by(4096) {
+            // SAFETY: inside the mapping, which nobody else has.
+            unsafe { pages.as_ptr().add(page).write(1) };
+        }
+        let used = usage().unwrap().since(&before);
+        assert!(used.faults_minor > 0);
+        assert_eq!(before.since(&usage().unwrap()).faults_minor, 0);
+    }
+
+    #[test]
+    fn names_and_numbers_are_the_threads_own() {
+        let main = id();
+        apart(move || {
+            assert_ne!(id(), main);
+            set_name("fiord-test").unwrap();
+            set_timer_slack_ns(1).unwrap();
+            let path = format!("/proc/self/task/{}/comm", id());
+            assert_eq!(std::fs::read_to_string(path).unwrap().trim(), "fiord-test");
+        });
+    }
 }

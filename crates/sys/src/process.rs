@@ -1,0 +1,78 @@
+//! Other programs, run for a user who asked for them, and the limits this one lives in.
+//!
+//! Invariant: a command goes to `/bin/sh` exactly as it was typed.
+
+use crate::errno::check;
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+/// Runs `command` in a shell and waits for it. What it prints goes to the file at `output`, made anew; without one, to
+/// our own standard error, because our standard output is for data.
+pub fn run_shell(command: &str, output: Option<&Path>) -> io::Result<ExitStatus> {
+    let (stdout, stderr): (Stdio, Stdio) = match output {
+        Some(path) => {
+            let file = File::create(path)?;
+            (file.try_clone()?.into(), file.into())
+        }
+        None => (io::stderr().into(), Stdio::inherit()),
+    };
+    Command::new("/bin/sh").arg("-c").arg(command).stdin(Stdio::null()).stdout(stdout).stderr(stderr).status()
+}
+
+/// Raises the number of files this process may open to as many as it is allowed; answers that number.
+pub fn raise_open_file_limit() -> io::Result<u64> {
+    let mut limit = limit(libc::RLIMIT_NOFILE)?;
+    if limit.rlim_cur < limit.rlim_max {
+        limit.rlim_cur = limit.rlim_max;
+        // SAFETY: the call reads one rlimit.
+        check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
+    }
+    Ok(limit.rlim_cur)
+}
+
+/// How much memory this process may lock, in bytes; `None` where there is no limit.
+pub fn locked_memory_limit_bytes() -> io::Result<Option<u64>> {
+    let limit = limit(libc::RLIMIT_MEMLOCK)?.rlim_cur;
+    Ok((limit != libc::RLIM_INFINITY).then_some(limit))
+}
+
+fn limit(which: libc::__rlimit_resource_t) -> io::Result<libc::rlimit> {
+    let mut limit = MaybeUninit::<libc::rlimit>::uninit();
+    // SAFETY: the call fills one rlimit when it answers 0.
+    check(unsafe { libc::getrlimit(which, limit.as_mut_ptr()) })?;
+    // SAFETY: the call succeeded.
+    Ok(unsafe { limit.assume_init() })
+}
+
+/// Whether this process has root's powers as far as user numbers tell.
+pub fn is_root() -> bool {
+    // SAFETY: no memory is passed, and the call cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::temp_path;
+
+    #[test]
+    fn a_shell_runs_what_was_typed_and_both_streams_are_kept() {
+        let path = temp_path("shell");
+        let status = run_shell("echo out; echo err >&2; exit 3", Some(&path)).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(status.code(), Some(3));
+        assert_eq!(text, "out\nerr\n");
+    }
+
+    #[test]
+    fn the_open_file_limit_is_raised_once() {
+        let first = raise_open_file_limit().unwrap();
+        assert!(first > 0);
+        assert_eq!(raise_open_file_limit().unwrap(), first);
+        locked_memory_limit_bytes().unwrap();
+    }
+}

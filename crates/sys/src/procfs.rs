@@ -1,0 +1,258 @@
+//! `/proc`: memory, mounts, swap, processor time, and the kernel's name for itself.
+//!
+//! Invariant: each file has one pure parser from its text to values, which ignores lines and fields it does not know,
+//! and one reader that calls it.
+
+use crate::stat::DeviceNumber;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// Memory, from `/proc/meminfo`, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// All the kernel manages.
+    pub total_bytes: u64,
+    /// Unused.
+    pub free_bytes: u64,
+    /// What could be had without swapping.
+    pub available_bytes: u64,
+    /// Waiting to be written to a disk.
+    pub dirty_bytes: u64,
+    /// The default size of a huge page.
+    pub huge_page_bytes: u64,
+    /// Huge pages of that size, reserved.
+    pub huge_pages_total: u64,
+    /// Huge pages of that size, unused.
+    pub huge_pages_free: u64,
+}
+
+/// Reads `/proc/meminfo`.
+pub fn memory() -> io::Result<Memory> {
+    Ok(parse_memory(&fs::read_to_string("/proc/meminfo")?))
+}
+
+fn parse_memory(text: &str) -> Memory {
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let mut words = line.unwrap_or("").split_whitespace();
+        let number: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        if words.next() == Some("kB") { number * 1024 } else { number }
+    };
+    Memory {
+        total_bytes: field("MemTotal"),
+        free_bytes: field("MemFree"),
+        available_bytes: field("MemAvailable"),
+        dirty_bytes: field("Dirty"),
+        huge_page_bytes: field("Hugepagesize"),
+        huge_pages_total: field("HugePages_Total"),
+        huge_pages_free: field("HugePages_Free"),
+    }
+}
+
+/// One line of `/proc/self/mountinfo`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// The device of files on it; file systems without a block device have a made-up one with major number 0.
+    pub device: DeviceNumber,
+    /// The part of the file system that is mounted here; `/` unless it is a bind mount or a subvolume.
+    pub root: PathBuf,
+    /// Where.
+    pub point: PathBuf,
+    /// The file system's type, `ext4`.
+    pub fs_type: String,
+    /// What was mounted: `/dev/vda`, or a word of the file system's own.
+    pub source: PathBuf,
+    /// Read-only, by the mount or by the file system.
+    pub read_only: bool,
+}
+
+/// Reads `/proc/self/mountinfo`; later mounts cover earlier ones.
+pub fn mounts() -> io::Result<Vec<Mount>> {
+    Ok(fs::read_to_string("/proc/self/mountinfo")?.lines().filter_map(parse_mount).collect())
+}
+
+/// `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw,errors=continue`, with any number of words between
+/// the options and the dash.
+fn parse_mount(line: &str) -> Option<Mount> {
+    let (left, right) = line.split_once(" - ")?;
+    let mut left = left.split(' ').skip(2);
+    let (device, root, point, options) = (left.next()?, left.next()?, left.next()?, left.next()?);
+    let mut right = right.split(' ');
+    let (fs_type, source) = (right.next()?, right.next()?);
+    let super_options = right.next().unwrap_or("");
+    let read_only = options.split(',').chain(super_options.split(',')).any(|option| option == "ro");
+    Some(Mount {
+        device: parse_device(device)?,
+        root: unescape(root),
+        point: unescape(point),
+        fs_type: fs_type.to_owned(),
+        source: unescape(source),
+        read_only,
+    })
+}
+
+/// `254:0`.
+pub(crate) fn parse_device(text: &str) -> Option<DeviceNumber> {
+    let (major, minor) = text.trim().split_once(':')?;
+    Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
+}
+
+/// Blanks and backslashes stand as a backslash and three octal digits.
+fn unescape(text: &str) -> PathBuf {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let digits = bytes.get(at + 1..at + 4).and_then(|digits| std::str::from_utf8(digits).ok());
+        match (bytes[at], digits.and_then(|digits| u8::from_str_radix(digits, 8).ok())) {
+            (b'\\', Some(byte)) => {
+                out.push(byte);
+                at += 4;
+            }
+            (byte, _) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    PathBuf::from(OsString::from_vec(out))
+}
+
+/// The devices and files in use as swap, from `/proc/swaps`.
+pub fn swaps() -> io::Result<Vec<PathBuf>> {
+    match fs::read_to_string("/proc/swaps") {
+        Ok(text) => Ok(parse_swaps(&text)),
+        // A kernel without swap has no such file.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn parse_swaps(text: &str) -> Vec<PathBuf> {
+    text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(unescape).collect()
+}
+
+/// Processor time since boot over all processors, from the first line of `/proc/stat`, in ticks (usually 10 ms each).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTicks {
+    /// In programs, nice ones included.
+    pub user: u64,
+    /// In the kernel, interrupts included.
+    pub system: u64,
+    /// Doing nothing.
+    pub idle: u64,
+    /// Doing nothing while some I/O was waited for.
+    pub io_wait: u64,
+    /// Taken by the hypervisor for others.
+    pub steal: u64,
+}
+
+/// Reads the processors' time from `/proc/stat`.
+pub fn cpu_ticks() -> io::Result<CpuTicks> {
+    Ok(parse_cpu_ticks(&fs::read_to_string("/proc/stat")?))
+}
+
+fn parse_cpu_ticks(text: &str) -> CpuTicks {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or("");
+    let numbers: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
+    CpuTicks { user: at(0) + at(1), system: at(2) + at(5) + at(6), idle: at(3), io_wait: at(4), steal: at(7) }
+}
+
+/// The kernel's release, `6.12.1-amd64`.
+pub fn kernel_release() -> io::Result<String> {
+    line("/proc/sys/kernel/osrelease")
+}
+
+/// This machine's name.
+pub fn hostname() -> io::Result<String> {
+    line("/proc/sys/kernel/hostname")
+}
+
+/// The processors' model, where `/proc/cpuinfo` names one.
+pub fn cpu_model() -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn line(path: &str) -> io::Result<String> {
+    Ok(fs::read_to_string(path)?.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn memory_is_read_in_bytes_and_pages_as_a_count() {
+        let text = "MemTotal:       24684096 kB\nMemFree:  12 kB\nHugePages_Total:       3\n\
+                    HugePages_Free:        1\nHugepagesize:       2048 kB\nDirty:  odd\n";
+        let expected = Memory {
+            total_bytes: 24_684_096 * 1024,
+            free_bytes: 12 * 1024,
+            huge_page_bytes: 2 << 20,
+            huge_pages_total: 3,
+            huge_pages_free: 1,
+            ..Memory::default()
+        };
+        assert_eq!(parse_memory(text), expected);
+        assert!(memory().unwrap().total_bytes > 0);
+    }
+
+    #[test]
+    fn a_mount_is_read_whatever_stands_before_the_dash() {
+        let line =
+            r"36 35 98:0 /sub /mnt/my\040disk rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=x";
+        let expected = Mount {
+            device: DeviceNumber { major: 98, minor: 0 },
+            root: PathBuf::from("/sub"),
+            point: PathBuf::from("/mnt/my disk"),
+            fs_type: "ext3".into(),
+            source: PathBuf::from("/dev/root"),
+            read_only: false,
+        };
+        assert_eq!(parse_mount(line), Some(expected));
+        let bare = parse_mount("1 0 0:5 / /x ro - tmpfs none rw").unwrap();
+        assert!(bare.read_only);
+        assert!(parse_mount("1 0 0:5 / /x rw - ext4 /dev/a ro,relatime").unwrap().read_only);
+        assert_eq!(parse_mount("1 0 0:5 / /x rw,errors=remount-ro"), None);
+    }
+
+    #[test]
+    fn this_machine_has_a_root() {
+        assert!(mounts().unwrap().iter().any(|mount| mount.point == Path::new("/")));
+    }
+
+    #[test]
+    fn escapes_that_are_none_are_left_alone() {
+        assert_eq!(unescape(r"a\011b\134c"), PathBuf::from("a\tb\\c"));
+        assert_eq!(unescape(r"a\9zz\04"), PathBuf::from(r"a\9zz\04"));
+    }
+
+    #[test]
+    fn swaps_are_the_first_words_below_the_title() {
+        let text =
+            "Filename\t\t\tType\t\tSize\n/dev/sda2   partition\t8388604\t0\t-2\n/swap\\040file file 1 0 -3\n";
+        assert_eq!(parse_swaps(text), [PathBuf::from("/dev/sda2"), PathBuf::from("/swap file")]);
+        assert_eq!(parse_swaps(""), Vec::<PathBuf>::new());
+        swaps().unwrap();
+    }
+
+    #[test]
+    fn processor_time_is_the_sum_line() {
+        let ticks = parse_cpu_ticks("cpu  10 1 20 300 4 5 6 7 0 0\ncpu0 1 1 1 1\n");
+        assert_eq!(ticks, CpuTicks { user: 11, system: 31, idle: 300, io_wait: 4, steal: 7 });
+        assert!(cpu_ticks().unwrap().idle > 0);
+    }
+
+    #[test]
+    fn the_kernel_says_what_it_is() {
+        assert!(kernel_release().unwrap().starts_with(|first: char| first.is_ascii_digit()));
+        assert!(!hostname().unwrap().contains('\n'));
+    }
+}
