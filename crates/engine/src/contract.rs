@@ -27,6 +27,25 @@ impl Outcome {
     }
 }
 
+impl From<io::Result<usize>> for Outcome {
+    /// Bytes or errno; an error that is not the kernel's (there is none on this path) counts as `EIO`.
+    #[inline]
+    fn from(result: io::Result<usize>) -> Outcome {
+        match result {
+            Ok(bytes) => Outcome::Done(bytes as u64),
+            Err(error) => Outcome::Failed(Errno::of(&error).unwrap_or(Errno(libc::EIO))),
+        }
+    }
+}
+
+impl From<io::Result<()>> for Outcome {
+    /// No bytes, or errno.
+    #[inline]
+    fn from(result: io::Result<()>) -> Outcome {
+        Outcome::from(result.map(|()| 0_usize))
+    }
+}
+
 /// The right to one buffer of the engine's arena.
 #[derive(Debug)]
 pub struct Slot {
@@ -68,7 +87,8 @@ impl Arena {
     /// hold `Arena::region_bytes` of the same figures and start aligned.
     pub fn new(region: Region, count: u32, buffer_bytes: usize, align_bytes: usize) -> Arena {
         let stride_bytes = buffer_bytes.next_multiple_of(align_bytes.max(1));
-        assert!(region.len() >= stride_bytes * count as usize, "the region is too small for its buffers");
+        let needed_bytes = stride_bytes.checked_mul(count as usize);
+        assert!(needed_bytes.is_some_and(|bytes| bytes <= region.len_bytes()), "the region is too small");
         Arena { region, stride_bytes, count, handed_out: false }
     }
 
@@ -77,37 +97,73 @@ impl Arena {
         buffer_bytes.next_multiple_of(align_bytes.max(1)) * count as usize
     }
 
-    /// All slots, once.
-    pub fn slots(&mut self) -> Vec<Slot> {
-        assert!(!self.handed_out, "slots are handed out once");
-        self.handed_out = true;
-        (0..self.count).map(|index| Slot { index }).collect()
-    }
-
     /// Bytes of one buffer, padding included.
     pub fn stride_bytes(&self) -> usize {
         self.stride_bytes
     }
 
-    /// Number of buffers.
+    /// Number of buffers: the queue depth.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// The buffer of a slot. Exclusive by construction: the slot is unique and is here, not in flight.
+    /// For engines: where an operation's part of a slot's buffer starts. An operation that would leave its buffer is
+    /// a fault of the program and ends it, as an index out of bounds would.
     #[inline]
-    pub fn bytes_mut(&mut self, slot: &mut Slot) -> &mut [u8] {
-        let start = slot.index as usize * self.stride_bytes;
-        // SAFETY: the region holds count * stride bytes and index < count, so the range lies inside it; the slot is
-        // not in flight (the caller holds it), so the kernel does not write there, and &mut self excludes others.
-        unsafe { std::slice::from_raw_parts_mut(self.region.as_ptr().add(start), self.stride_bytes) }
+    pub(crate) fn pointer(&self, index: u32, offset_bytes: u64, length_bytes: u64) -> *mut u8 {
+        let stride_bytes = self.stride_bytes as u64;
+        let fits = offset_bytes <= stride_bytes && length_bytes <= stride_bytes - offset_bytes;
+        assert!(index < self.count && fits, "an operation leaves its buffer");
+        // SAFETY: the buffer lies inside the region and the offset inside the buffer, both just checked.
+        unsafe { self.region.as_ptr().add(index as usize * self.stride_bytes + offset_bytes as usize) }
     }
 
-    /// For engines: where a slot's buffer starts.
+    /// For engines: `pointer` for the bytes an operation names.
     #[inline]
-    pub(crate) fn pointer(&self, index: u32) -> *mut u8 {
-        // SAFETY: index < count, so the offset lies inside the region.
-        unsafe { self.region.as_ptr().add(index as usize * self.stride_bytes) }
+    pub(crate) fn part(&self, index: u32, op: &Op) -> *mut u8 {
+        self.pointer(index, op.buffer_offset_bytes, op.length_bytes)
+    }
+}
+
+/// The buffers inside an engine: what the loop may do with them. Not the `Arena` itself, which must stay where it is
+/// while the kernel writes into it.
+#[derive(Debug)]
+pub struct Buffers<'a> {
+    arena: &'a mut Arena,
+}
+
+impl<'a> Buffers<'a> {
+    /// For engines: these buffers.
+    #[inline]
+    pub(crate) fn of(arena: &'a mut Arena) -> Buffers<'a> {
+        Buffers { arena }
+    }
+
+    /// All slots, once.
+    pub fn slots(self) -> Vec<Slot> {
+        assert!(!self.arena.handed_out, "slots are handed out once");
+        self.arena.handed_out = true;
+        (0..self.arena.count).map(|index| Slot { index }).collect()
+    }
+
+    /// The buffer of a slot. Exclusive by construction: the slot is unique and is here, not in flight.
+    #[inline]
+    pub fn bytes_mut(self, slot: &'a mut Slot) -> &'a mut [u8] {
+        let length_bytes = self.arena.stride_bytes;
+        let start = self.arena.pointer(slot.index, 0, length_bytes as u64);
+        // SAFETY: `pointer` checked that the whole buffer lies inside the region; the slot is not in flight (the
+        // caller holds it), so the kernel does not write there, and the two `&mut` exclude others.
+        unsafe { std::slice::from_raw_parts_mut(start, length_bytes) }
+    }
+
+    /// Bytes of one buffer, padding included.
+    pub fn stride_bytes(&self) -> usize {
+        self.arena.stride_bytes
+    }
+
+    /// Number of buffers: the queue depth.
+    pub fn count(&self) -> u32 {
+        self.arena.count
     }
 }
 
@@ -157,7 +213,7 @@ pub trait Engine {
     fn detach(&mut self, file: FileIndex);
 
     /// The buffers.
-    fn arena(&mut self) -> &mut Arena;
+    fn arena(&mut self) -> Buffers<'_>;
 }
 
 /// Ends each operation before it returns.
@@ -168,21 +224,43 @@ pub trait SyncEngine: Engine {
 
 /// Keeps operations in flight. Dropping one waits for what is in flight.
 pub trait QueuedEngine: Engine {
-    /// Takes an operation, or gives the slot back when there is no room before the next `submit`.
+    /// Takes an operation, or gives the slot back when there is no room before the next `submit`. What cannot be
+    /// queued (a discard, say) is done here and now, and comes out of `reap` like everything else.
     ///
     /// # Errors
     /// The slot, when the queue is full.
     fn queue(&mut self, op: Op, slot: Slot) -> Result<(), Slot>;
 
-    /// Tells the kernel; returns how many operations it took.
+    /// Tells the kernel; returns how many operations it took. What it did not take stays queued, and is offered again
+    /// by the next `submit` or `reap`.
     ///
     /// # Errors
     /// The kernel's, when none could be taken and waiting will not help.
     fn submit(&mut self) -> io::Result<u32>;
 
-    /// Moves at least `min` (if it may wait) and at most `max` ended operations to `done`, which has room.
+    /// Moves at least `min` (if it may wait) and at most `max` ended operations to `done`, which has room. `min` is
+    /// read as "or as many as there are", so waiting never outlasts what is in flight. Fewer come back when the time
+    /// of `Wait::For` is up or a signal came in.
     ///
     /// # Errors
     /// The kernel's, when completions cannot be had any more.
     fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion>) -> io::Result<()>;
+
+    /// `submit` and `reap`, in one system call where the engine can. Use it when nothing has to be known between the
+    /// two (the time of submission, say).
+    ///
+    /// # Errors
+    /// Those of both.
+    #[inline]
+    fn submit_and_reap(
+        &mut self,
+        min: u32,
+        max: u32,
+        wait: Wait,
+        done: &mut Vec<Completion>,
+    ) -> io::Result<u32> {
+        let taken = self.submit()?;
+        self.reap(min, max, wait, done)?;
+        Ok(taken)
+    }
 }

@@ -2,4 +2,27 @@
 //!
 //! Invariant: a buffer in flight cannot be touched; a `Slot` is the right to it and moves with the operation.
 
+pub mod blocking;
 pub mod contract;
+pub mod io_uring;
+pub mod null;
+pub mod psync;
+pub mod pvsync;
+pub mod pvsync2;
+pub mod refused;
+pub mod sync;
+pub mod vsync;
+
+mod direct;
+mod ended;
+mod files;
+
+pub use contract::{Arena, Buffers, Completion, Engine, Info, Outcome, QueuedEngine, Slot, SyncEngine, Wait};
+pub use io_uring::IoUring;
+pub use null::Null;
+pub use psync::Psync;
+pub use pvsync::Pvsync;
+pub use pvsync2::Pvsync2;
+pub use refused::Refused;
+pub use sync::Sync;
+pub use vsync::Vsync;
