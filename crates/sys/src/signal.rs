@@ -30,6 +30,20 @@ pub fn stop_requested() -> Option<i32> {
     }
 }
 
+/// Keeps SIGINT and SIGTERM away from this thread, so that they interrupt another: a worker's I/O must not end with
+/// `EINTR` because the user pressed Ctrl-C.
+pub fn leave_to_other_threads() {
+    // SAFETY: the set is initialised by sigemptyset before it is read, and only this thread's mask changes; with valid
+    // signal numbers none of the calls can fail.
+    unsafe {
+        let mut signals: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut signals);
+        libc::sigaddset(&mut signals, libc::SIGINT);
+        libc::sigaddset(&mut signals, libc::SIGTERM);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
+    }
+}
+
 /// Writing where nobody reads is an error (`EPIPE`) and not the end.
 pub fn ignore_broken_pipes() -> io::Result<()> {
     set_handler(libc::SIGPIPE, libc::SIG_IGN)
