@@ -1,1 +1,40 @@
-fn main() {}
+//! fiord: takes fio's job files and command lines, and runs them.
+//!
+//! Invariant: the exit status says how it went: 0 well; 1 wrong input or a failed job; 2 refused for safety;
+//! 128 + N ended by signal N.
+
+mod assemble;
+mod environment;
+mod facts;
+mod fio;
+mod live;
+mod output;
+mod version;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // A reader that goes away ends a write with an error instead of the process.
+    let _ = fiord_sys::signal::ignore_broken_pipes();
+    match subcommand(&arguments) {
+        Some(run) => run(&arguments[2..]),
+        None => fio::run(&arguments),
+    }
+}
+
+/// A subcommand of fiord's own.
+type Subcommand = fn(&[OsString]) -> ExitCode;
+
+/// The subcommand asked for. Called as `fio` there is none, and a job file of that name comes first.
+fn subcommand(arguments: &[OsString]) -> Option<Subcommand> {
+    const SUBCOMMANDS: [(&str, Subcommand); 1] = [("version", version::run)];
+    let called_as = Path::new(arguments.first()?).file_name()?;
+    let word = arguments.get(1)?;
+    if called_as == "fio" || Path::new(word).exists() {
+        return None;
+    }
+    SUBCOMMANDS.iter().find(|(name, _)| word == *name).map(|(_, run)| *run)
+}
