@@ -40,8 +40,8 @@ pub trait Calls: fmt::Debug {
     /// Who it is.
     const INFO: Info;
 
-    /// A file was opened; its position is at its start.
-    fn opened(&mut self, _file: FileIndex) {}
+    /// A file was opened.
+    fn opened(&mut self, _file: FileIndex, _fd: RawFd) {}
 
     /// Reads.
     ///
@@ -82,7 +82,7 @@ impl<C: Calls> Engine for Blocking<C> {
 
     fn attach(&mut self, file: FileIndex, fd: RawFd, _length_bytes: u64) -> io::Result<()> {
         self.files.attach(file, fd)?;
-        self.calls.opened(file);
+        self.calls.opened(file, fd);
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! sync: `lseek`, then `read` or `write`. The seek is left out where the file stands there already, so that
 //! sequential I/O is one call each, and a pipe works at all.
 //!
-//! Invariant: see `blocking`. A position is known from opening the file and from its last call, and forgotten after
+//! Invariant: see `blocking`. A position is known from attaching the file and from its last call, and forgotten after
 //! an error.
 
 use std::io;
+use std::os::fd::RawFd;
 
 use fiord_plan::FileIndex;
 use fiord_sys::errno::Errno;
@@ -57,9 +58,12 @@ impl SyncCalls {
 impl Calls for SyncCalls {
     const INFO: Info = Info { name: "sync", summary: "lseek, read and write", queued: false };
 
-    fn opened(&mut self, file: FileIndex) {
+    fn opened(&mut self, file: FileIndex, fd: RawFd) {
+        // SAFETY: no memory is passed.
+        let at = unsafe { libc::lseek64(fd, 0, libc::SEEK_CUR) };
         if let Some(position) = self.positions.get_mut(file as usize) {
-            *position = 0;
+            // A pipe has no position; what goes through it begins at 0.
+            *position = u64::try_from(at).unwrap_or(0);
         }
     }
 

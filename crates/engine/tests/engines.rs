@@ -1,0 +1,202 @@
+//! The same tests on every engine that transfers data.
+//!
+//! Invariant: a test body knows an engine only as a `Machine`; adding an engine is one line in `engine_tests!`.
+
+mod common;
+
+use common::{
+    BLOCK_BYTES, DEPTH, FILE_BYTES, Machine, Place, Queued, Synchronous, arena, barrier, block, places, skip,
+};
+use fiord_engine::{IoUring, Outcome, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
+use fiord_plan::{Action, Direction, Op};
+use fiord_sys::errno::Errno;
+
+type Made = Result<Box<dyn Machine>, Refused>;
+
+/// Runs a body on a new engine at each place where it can run.
+fn at_each_place(name: &str, make: fn() -> Made, body: impl Fn(&mut dyn Machine, &Place)) {
+    for place in places() {
+        match make() {
+            Ok(mut machine) => {
+                println!("{name}: {}", place.name);
+                body(&mut *machine, &place);
+            }
+            Err(refused) => skip(name, &refused),
+        }
+    }
+}
+
+/// One module per engine, one test per body.
+macro_rules! engine_tests {
+    ($($name:ident: $make:expr;)+) => { $(
+        mod $name {
+            use super::*;
+
+            fn make() -> Made {
+                $make
+            }
+
+            engine_tests!(@bodies $name
+                what_is_written_is_read_back
+                a_full_queue_is_drained_and_filled_again
+                reading_at_the_end_is_short_and_beyond_it_nothing
+                a_closed_file_is_an_error_of_the_operation
+                synchronisations_succeed
+                a_regular_file_cannot_be_discarded
+                the_rest_of_a_transfer_goes_to_the_rest_of_the_buffer
+                a_file_can_be_closed_and_another_opened
+            );
+        }
+    )+ };
+    (@bodies $name:ident $($body:ident)+) => { $(
+        #[test]
+        fn $body() {
+            at_each_place(stringify!($name), make, super::$body);
+        }
+    )+ };
+}
+
+fn uring(settings: fiord_plan::IoUring) -> Made {
+    Ok(Queued::new(IoUring::new(&settings, arena(), 2)?))
+}
+
+engine_tests! {
+    sync: Ok(Synchronous::new(Sync::new(arena(), 2)));
+    psync: Ok(Synchronous::new(Psync::new(arena(), 2)));
+    vsync: Ok(Synchronous::new(Vsync::new(arena(), 2)));
+    pvsync: Ok(Synchronous::new(Pvsync::new(arena(), 2)));
+    pvsync2: Ok(Synchronous::new(Pvsync2::new(&fiord_plan::Pvsync2::default(), arena(), 2)));
+    io_uring: uring(fiord_plan::IoUring { nonvectored: true, ..Default::default() });
+    io_uring_vectored: uring(fiord_plan::IoUring::default());
+    io_uring_registered: uring(fiord_plan::IoUring {
+        fixed_buffers: true,
+        registered_files: true,
+        ..Default::default()
+    });
+    io_uring_async: uring(fiord_plan::IoUring { nonvectored: true, force_async_every: 2, ..Default::default() });
+    io_uring_thread: uring(fiord_plan::IoUring { submission_thread: true, ..Default::default() });
+    io_uring_thread_registered: uring(fiord_plan::IoUring {
+        submission_thread: true,
+        fixed_buffers: true,
+        registered_files: true,
+        ..Default::default()
+    });
+}
+
+fn what_is_written_is_read_back(machine: &mut dyn Machine, place: &Place) {
+    let file = place.open();
+    machine.attach(&file);
+    // Not in order, so that positions matter.
+    for (number, byte) in [(5, 0x55), (1, 0x11), (9, 0x99), (10, 0xaa)] {
+        machine.fill(0, byte);
+        assert_eq!(machine.one(block(Direction::Write, number)), Outcome::Done(BLOCK_BYTES));
+    }
+    for (number, byte) in [(9, 0x99), (10, 0xaa), (1, 0x11), (5, 0x55), (2, 0)] {
+        machine.fill(0, 0xee);
+        assert_eq!(machine.one(block(Direction::Read, number)), Outcome::Done(BLOCK_BYTES));
+        assert!(machine.bytes(0).iter().all(|&found| found == byte), "block {number}");
+    }
+}
+
+fn a_full_queue_is_drained_and_filled_again(machine: &mut dyn Machine, place: &Place) {
+    let file = place.open();
+    machine.attach(&file);
+    let whole = vec![Outcome::Done(BLOCK_BYTES); DEPTH as usize];
+    for round in 0..20 {
+        let blocks = (0..u64::from(DEPTH)).map(|buffer| (round * 7 + buffer) % (FILE_BYTES / BLOCK_BYTES));
+        let writes: Vec<Op> = blocks.clone().map(|number| block(Direction::Write, number)).collect();
+        let reads: Vec<Op> = blocks.rev().map(|number| block(Direction::Read, number)).collect();
+        let byte = |buffer: usize| round as u8 * 8 + buffer as u8;
+        (0..DEPTH as usize).for_each(|buffer| machine.fill(buffer, byte(buffer)));
+        assert_eq!(machine.run(&writes), whole);
+        assert_eq!(machine.run(&reads), whole);
+        for buffer in 0..DEPTH as usize {
+            let expected = byte(DEPTH as usize - 1 - buffer);
+            assert!(machine.bytes(buffer).iter().all(|&found| found == expected), "round {round} {buffer}");
+        }
+    }
+}
+
+fn reading_at_the_end_is_short_and_beyond_it_nothing(machine: &mut dyn Machine, place: &Place) {
+    let file = place.open();
+    // Half a block, which O_DIRECT may read where the file ends.
+    file.set_len(3 * BLOCK_BYTES + BLOCK_BYTES / 2).unwrap();
+    machine.attach(&file);
+    assert_eq!(machine.one(block(Direction::Read, 3)), Outcome::Done(BLOCK_BYTES / 2));
+    assert_eq!(machine.one(block(Direction::Read, 4)), Outcome::Done(0));
+    assert_eq!(machine.one(block(Direction::Read, 2)), Outcome::Done(BLOCK_BYTES));
+}
+
+fn a_closed_file_is_an_error_of_the_operation(machine: &mut dyn Machine, place: &Place) {
+    let file = place.open();
+    machine.attach(&file);
+    assert_eq!(machine.one(block(Direction::Read, 0)), Outcome::Done(BLOCK_BYTES));
+    machine.detach();
+    let ops = [block(Direction::Read, 0), block(Direction::Write, 1), barrier(Action::Sync)];
+    for op in ops {
+        assert_eq!(machine.one(op), Outcome::Failed(Errno(libc::EBADF)), "{op:?}");
+    }
+    // One that fails does not take others along, wherever in the batch it stands.
+    let elsewhere = Op { file: 1, ..block(Direction::Read, 0) };
+    machine.attach(&file);
+    let good = block(Direction::Read, 0);
+    let outcomes = machine.run(&[good, elsewhere, good, elsewhere, elsewhere, good]);
+    let (done, failed) = (Outcome::Done(BLOCK_BYTES), Outcome::Failed(Errno(libc::EBADF)));
+    assert_eq!(outcomes, [done, failed, done, failed, failed, done]);
+}
+
+fn synchronisations_succeed(machine: &mut dyn Machine, place: &Place) {
+    let file = place.open();
+    machine.attach(&file);
+    machine.fill(0, 0x42);
+    assert_eq!(machine.one(block(Direction::Write, 7)), Outcome::Done(BLOCK_BYTES));
+    for action in [Action::Sync, Action::DataSync, Action::RangeSync(libc::SYNC_FILE_RANGE_WRITE)] {
+        assert_eq!(machine.one(barrier(action)), Outcome::Done(0), "{action:?}");
+    }
+    let found = std::fs::read(&place.path).unwrap();
+    assert!(found[7 * BLOCK_BYTES as usize..8 * BLOCK_BYTES as usize].iter().all(|&byte| byte == 0x42));
+}
+
+fn a_regular_file_cannot_be_discarded(machine: &mut dyn Machine, place: &Place) {
+    let file = place.open();
+    machine.attach(&file);
+    let outcomes =
+        machine.run(&[block(Direction::Read, 0), block(Direction::Trim, 1), block(Direction::Read, 2)]);
+    let refused = Outcome::Failed(Errno(libc::ENOTTY));
+    assert_eq!(outcomes, [Outcome::Done(BLOCK_BYTES), refused, Outcome::Done(BLOCK_BYTES)]);
+}
+
+fn the_rest_of_a_transfer_goes_to_the_rest_of_the_buffer(machine: &mut dyn Machine, place: &Place) {
+    let file = place.open();
+    machine.attach(&file);
+    machine.fill(0, 0x77);
+    assert_eq!(machine.one(block(Direction::Write, 3)), Outcome::Done(BLOCK_BYTES));
+    machine.fill(0, 0);
+    // The smallest part that O_DIRECT takes on a device of 512-byte sectors; one of 4096 refuses it.
+    let rest = block(Direction::Read, 3).rest(BLOCK_BYTES - 512);
+    match machine.one(rest) {
+        Outcome::Failed(Errno(libc::EINVAL)) if place.direct => {
+            skip(&place.name, &"direct I/O in whole blocks only")
+        }
+        outcome => {
+            assert_eq!(outcome, Outcome::Done(512));
+            let found = machine.bytes(0);
+            let (start, end) = found.split_at(BLOCK_BYTES as usize - 512);
+            assert!(start.iter().all(|&byte| byte == 0) && end.iter().all(|&byte| byte == 0x77));
+        }
+    }
+}
+
+fn a_file_can_be_closed_and_another_opened(machine: &mut dyn Machine, place: &Place) {
+    let first = place.open();
+    machine.attach(&first);
+    machine.fill(0, 0x31);
+    assert_eq!(machine.one(block(Direction::Write, 1)), Outcome::Done(BLOCK_BYTES));
+    machine.detach();
+    drop(first);
+    let second = place.open();
+    machine.attach(&second);
+    machine.fill(0, 0);
+    assert_eq!(machine.one(block(Direction::Read, 1)), Outcome::Done(BLOCK_BYTES));
+    assert!(machine.bytes(0).iter().all(|&byte| byte == 0x31));
+}
