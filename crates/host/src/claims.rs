@@ -1,0 +1,201 @@
+//! Who else has a block device: reasons not to write to it.
+//!
+//! Invariant: each reason is the kernel's word (mount table, swap list, holders, an exclusive open) or bytes on the
+//! device; a device nobody has gets an empty list.
+
+use fiord_sys::file::{self, OpenHow};
+use fiord_sys::procfs::{self, Mount};
+use fiord_sys::stat::{self, DeviceNumber};
+use fiord_sys::sysfs::BlockDevice;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::signature;
+
+/// One reason why a device is not free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// It, or a partition of it, is mounted.
+    Mounted {
+        /// Which device: the target itself or one of its partitions.
+        device: PathBuf,
+        /// Where.
+        point: PathBuf,
+    },
+    /// It, or a partition of it, is in use as swap.
+    Swap {
+        /// Which device.
+        device: PathBuf,
+    },
+    /// Another device is made of it (or of a partition of it): a logical volume, a RAID, an encrypted volume.
+    Held {
+        /// Which device.
+        device: PathBuf,
+        /// The kernel's name of the other.
+        holder: String,
+    },
+    /// The kernel lets nobody else open it exclusively, for a reason not seen above (a ZFS pool, another program).
+    Exclusive,
+    /// Nobody uses it now, but it holds something.
+    Holds {
+        /// What: `ext2/3/4 file system`.
+        what: &'static str,
+    },
+}
+
+impl Claim {
+    /// Whether somebody uses the device at this moment. Otherwise it only holds something that a write would destroy.
+    pub fn is_live(&self) -> bool {
+        !matches!(self, Claim::Holds { .. })
+    }
+}
+
+impl fmt::Display for Claim {
+    /// `/dev/sda1 is mounted at /home`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Claim::Mounted { device, point } => {
+                write!(f, "{} is mounted at {}", device.display(), point.display())
+            }
+            Claim::Swap { device } => write!(f, "{} is in use as swap", device.display()),
+            Claim::Held { device, holder } => write!(f, "{} is a part of {holder}", device.display()),
+            Claim::Exclusive => f.write_str("another program or the kernel has it open exclusively"),
+            Claim::Holds { what } => write!(f, "found on it: {what}"),
+        }
+    }
+}
+
+/// Every claim on a device at `path`, the live ones first.
+pub fn on_device(path: &Path, device: Option<&BlockDevice>, number: DeviceNumber) -> Vec<Claim> {
+    let mounts = procfs::mounts().unwrap_or_default();
+    let swaps = procfs::swaps().unwrap_or_default();
+    let mut claims = on_number(path, number, &mounts, &swaps);
+    if let Some(device) = device {
+        claims.extend(held(path, device));
+        for part in device.partitions() {
+            if let Some(number) = part.number() {
+                claims.extend(on_number(&part.path(), number, &mounts, &swaps));
+            }
+            claims.extend(held(&part.path(), &part));
+        }
+    }
+    if claims.is_empty() && is_exclusively_open(path) {
+        claims.push(Claim::Exclusive);
+    }
+    let what = signature::of_device(path).ok().flatten();
+    claims.extend(what.map(|what| Claim::Holds { what }));
+    claims
+}
+
+/// Mounts and swap on the device with this number.
+fn on_number(path: &Path, number: DeviceNumber, mounts: &[Mount], swaps: &[PathBuf]) -> Vec<Claim> {
+    let is_this = |source: &Path| {
+        source.is_absolute()
+            && stat::stat(source)
+                .is_ok_and(|found| found.kind == stat::Kind::Block && found.special == number)
+    };
+    // Files on btrfs and the like have a made-up device number: there the source tells.
+    let mounted = mounts.iter().filter(|mount| mount.device == number || is_this(&mount.source));
+    let mut claims: Vec<Claim> =
+        mounted.map(|mount| Claim::Mounted { device: path.to_owned(), point: mount.point.clone() }).collect();
+    if swaps.iter().any(|swap| is_this(swap)) {
+        claims.push(Claim::Swap { device: path.to_owned() });
+    }
+    claims
+}
+
+fn held(path: &Path, device: &BlockDevice) -> Vec<Claim> {
+    let name = |holder: BlockDevice| holder.name().to_owned();
+    let holders = device.holders().into_iter().map(name);
+    holders.map(|holder| Claim::Held { device: path.to_owned(), holder }).collect()
+}
+
+/// Asks the kernel by opening for reading with `O_EXCL`, which succeeds only where nobody else has claimed the device.
+fn is_exclusively_open(path: &Path) -> bool {
+    let how = OpenHow { exclusive: true, nonblocking: true, ..OpenHow::READ };
+    file::open(path, &how).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{LoopDevice, TempDir};
+    use std::process::Command;
+
+    fn number(major: u32, minor: u32) -> DeviceNumber {
+        DeviceNumber { major, minor }
+    }
+
+    fn mount(device: DeviceNumber, point: &str, source: &str) -> Mount {
+        Mount {
+            device,
+            root: "/".into(),
+            point: point.into(),
+            fs_type: "ext4".into(),
+            source: source.into(),
+            read_only: false,
+        }
+    }
+
+    #[test]
+    fn a_mount_is_known_by_its_number_whatever_its_source_is_called() {
+        let mounts = [mount(number(254, 0), "/", "/dev/root"), mount(number(0, 22), "/tmp", "tmpfs")];
+        let path = Path::new("/dev/vda");
+        let claims = on_number(path, number(254, 0), &mounts, &[]);
+        assert_eq!(claims, [Claim::Mounted { device: path.into(), point: "/".into() }]);
+        assert_eq!(on_number(path, number(254, 1), &mounts, &[]), []);
+    }
+
+    #[test]
+    fn claims_are_sentences() {
+        let device = PathBuf::from("/dev/sda1");
+        let texts = [
+            (
+                Claim::Mounted { device: device.clone(), point: "/home".into() },
+                "/dev/sda1 is mounted at /home",
+            ),
+            (Claim::Swap { device: device.clone() }, "/dev/sda1 is in use as swap"),
+            (Claim::Held { device, holder: "dm-0".into() }, "/dev/sda1 is a part of dm-0"),
+        ];
+        for (claim, text) in texts {
+            assert_eq!(claim.to_string(), text);
+            assert!(claim.is_live());
+        }
+        assert!(!Claim::Holds { what: "swap area" }.is_live());
+    }
+
+    #[test]
+    fn a_loop_device_is_free_until_it_is_formatted_and_mounted() {
+        let dir = TempDir::new("claims");
+        let device = match LoopDevice::new(&dir, 8 << 20) {
+            Ok(device) => device,
+            Err(why) => {
+                println!("skipped: {why}");
+                return;
+            }
+        };
+        let claims = || {
+            let found = stat::stat(&device.path).unwrap();
+            on_device(&device.path, None, found.special)
+        };
+        assert_eq!(claims(), []);
+        if !Command::new("mkfs.ext4").arg("-q").arg(&device.path).status().is_ok_and(|done| done.success()) {
+            println!("skipped: no mkfs.ext4");
+            return;
+        }
+        let holds = Claim::Holds { what: "ext2/3/4 file system" };
+        assert_eq!(claims(), std::slice::from_ref(&holds));
+        let point = dir.path.join("mounted");
+        std::fs::create_dir(&point).unwrap();
+        if !Command::new("mount").arg(&device.path).arg(&point).status().is_ok_and(|done| done.success()) {
+            println!("skipped: mounting is not allowed here");
+            return;
+        }
+        let found = claims();
+        let exclusive = is_exclusively_open(&device.path);
+        assert!(Command::new("umount").arg(&point).status().unwrap().success());
+        assert_eq!(found, [Claim::Mounted { device: device.path.clone(), point }, holds]);
+        assert!(exclusive);
+    }
+}
