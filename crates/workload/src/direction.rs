@@ -1,0 +1,94 @@
+//! The direction of each operation.
+//!
+//! Invariant: a stream of one direction draws nothing.
+
+use fiord_plan::{Direction, Pattern};
+use fiord_stats::random::Random;
+
+/// What the draws for directions are told apart by.
+const PURPOSE: u64 = 1;
+
+/// Draws directions by the pattern.
+#[derive(Debug, Clone)]
+pub(crate) struct Directions {
+    pattern: Pattern,
+    /// A draw of 64 bits below this is a read.
+    reads_below: u64,
+    always_read: bool,
+    random: Random,
+}
+
+impl Directions {
+    pub(crate) fn new(pattern: Pattern, read_percent: u8, seed: u64) -> Directions {
+        Directions {
+            pattern,
+            reads_below: (u128::from(read_percent.min(100)) * u128::from(u64::MAX) / 100) as u64,
+            always_read: read_percent >= 100,
+            random: Random::for_purpose(seed, PURPOSE),
+        }
+    }
+
+    /// Starts the same draws again.
+    pub(crate) fn restart(&mut self, seed: u64) {
+        self.random = Random::for_purpose(seed, PURPOSE);
+    }
+
+    /// The next operation's. Of a trim that is followed by its write, this is the trim.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Direction {
+        match self.pattern {
+            Pattern::Only(direction) => direction,
+            Pattern::Mixed => self.mixed(),
+            Pattern::TrimThenWrite => Direction::Trim,
+        }
+    }
+
+    /// A read or a write, for callers that know that the pattern is mixed.
+    #[inline]
+    pub(crate) fn mixed(&mut self) -> Direction {
+        if self.random.next_u64() < self.reads_below || self.always_read {
+            Direction::Read
+        } else {
+            Direction::Write
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads among `draws` operations.
+    fn reads(read_percent: u8, draws: usize) -> usize {
+        let mut directions = Directions::new(Pattern::Mixed, read_percent, 7);
+        (0..draws).filter(|_| directions.next() == Direction::Read).count()
+    }
+
+    #[test]
+    fn a_mix_keeps_its_share() {
+        for read_percent in [0_u8, 1, 30, 50, 70, 99, 100] {
+            let draws = 100_000;
+            let expected = f64::from(read_percent) * draws as f64 / 100.0;
+            let deviation = (expected * (1.0 - f64::from(read_percent) / 100.0)).sqrt();
+            let off = (reads(read_percent, draws) as f64 - expected).abs();
+            assert!(off <= 6.0 * deviation, "{read_percent} %: off by {off}");
+        }
+    }
+
+    #[test]
+    fn restarting_repeats_the_draws() {
+        let mut directions = Directions::new(Pattern::Mixed, 50, 3);
+        let first: Vec<_> = (0..64).map(|_| directions.next()).collect();
+        directions.restart(3);
+        assert_eq!(first, (0..64).map(|_| directions.next()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn other_patterns_draw_nothing() {
+        let mut only = Directions::new(Pattern::Only(Direction::Trim), 50, 3);
+        let before = only.random.clone();
+        assert_eq!(only.next(), Direction::Trim);
+        assert_eq!(Directions::new(Pattern::TrimThenWrite, 50, 3).next(), Direction::Trim);
+        assert_eq!(only.random, before);
+    }
+}

@@ -1,0 +1,195 @@
+//! The length of each operation.
+//!
+//! Invariant: a length that is drawn fits the room it is drawn for, provided that the shortest one does.
+
+use fiord_plan::{Access, BlockSizes, Direction};
+use fiord_stats::random::Random;
+
+/// What the draws for lengths are told apart by.
+const PURPOSE: u64 = 2;
+
+/// Draws the lengths of all directions.
+#[derive(Debug, Clone)]
+pub(crate) struct Sizes {
+    laws: [Law; 3],
+    /// `laws[0]` is for sequential and `laws[1]` for random operations, whatever their direction.
+    by_order: bool,
+    random: Random,
+}
+
+/// How the lengths of one direction are drawn.
+#[derive(Debug, Clone, PartialEq)]
+enum Law {
+    Fixed(u64),
+    /// Multiples of `min` up to `max`, and `max` itself.
+    Multiples {
+        min: u64,
+        max: u64,
+    },
+    /// Any length.
+    Any {
+        min: u64,
+        max: u64,
+    },
+    /// Lengths in ascending order, each with the sum of the weights up to it.
+    Split(Vec<(u64, u64)>),
+}
+
+impl Sizes {
+    pub(crate) fn new(access: &Access) -> Sizes {
+        Sizes {
+            laws: [0, 1, 2].map(|index: usize| Law::new(&access.block_sizes[index], access.unaligned_sizes)),
+            by_order: access.sizes_by_order,
+            random: Random::for_purpose(access.seed, PURPOSE),
+        }
+    }
+
+    /// Starts the same draws again.
+    pub(crate) fn restart(&mut self, seed: u64) {
+        self.random = Random::for_purpose(seed, PURPOSE);
+    }
+
+    /// The shortest length that an operation can have.
+    #[inline]
+    pub(crate) fn min(&self, direction: Direction, is_random: bool) -> u64 {
+        self.laws[self.index(direction, is_random)].min()
+    }
+
+    /// A length of at most `room_bytes`, which has to hold the shortest.
+    #[inline]
+    pub(crate) fn draw(&mut self, direction: Direction, is_random: bool, room_bytes: u64) -> u64 {
+        let index = self.index(direction, is_random);
+        match &self.laws[index] {
+            Law::Fixed(bytes) => *bytes,
+            drawn => drawn.draw(&mut self.random, room_bytes),
+        }
+    }
+
+    #[inline]
+    fn index(&self, direction: Direction, is_random: bool) -> usize {
+        if self.by_order { usize::from(is_random) } else { direction.index() }
+    }
+}
+
+impl Law {
+    fn new(sizes: &BlockSizes, unaligned: bool) -> Law {
+        match sizes {
+            BlockSizes::Range { min, max } if min < max && unaligned => Law::Any { min: *min, max: *max },
+            BlockSizes::Range { min, max } if min < max => Law::Multiples { min: *min, max: *max },
+            BlockSizes::Split(shares) if shares.len() > 1 => Law::Split(cumulated(shares)),
+            one => Law::Fixed(one.max()),
+        }
+    }
+
+    #[inline]
+    fn min(&self) -> u64 {
+        match self {
+            Law::Fixed(bytes) => *bytes,
+            Law::Multiples { min, .. } | Law::Any { min, .. } => *min,
+            Law::Split(steps) => steps[0].0,
+        }
+    }
+
+    /// Lengths too long for the room are left out, and the others keep their proportions: as if one drew again
+    /// until it fits.
+    fn draw(&self, random: &mut Random, room_bytes: u64) -> u64 {
+        match self {
+            Law::Fixed(bytes) => *bytes,
+            Law::Multiples { min, max } if *max <= room_bytes => {
+                // Rounding up a number of 1..=max gives a short last step its small share.
+                (random.below(*max) / min * min + min).min(*max)
+            }
+            Law::Multiples { min, .. } => random.below(room_bytes / min) * min + min,
+            Law::Any { min, max } => min + random.below((*max).min(room_bytes) - min + 1),
+            Law::Split(steps) => {
+                let fitting = steps.partition_point(|step| step.0 <= room_bytes).max(1);
+                let drawn = random.below(steps[fitting - 1].1);
+                steps[steps.partition_point(|step| step.1 <= drawn)].0
+            }
+        }
+    }
+}
+
+/// Weights are shares scaled to whole numbers: a share of a thousandth of a percent still counts.
+fn cumulated(shares: &[(u64, f64)]) -> Vec<(u64, u64)> {
+    let mut steps: Vec<(u64, u64)> =
+        shares.iter().map(|(bytes, share)| (*bytes, (share.max(0.0) * 1e6).round() as u64)).collect();
+    steps.retain(|step| step.1 > 0);
+    steps.sort_unstable_by_key(|step| step.0);
+    let mut sum = 0;
+    for step in &mut steps {
+        sum += step.1;
+        step.1 = sum;
+    }
+    if steps.is_empty() {
+        steps.push((shares.iter().map(|share| share.0).min().unwrap_or(1), 1));
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// How often each length is drawn.
+    fn counts(sizes: &BlockSizes, unaligned: bool, room_bytes: u64, draws: usize) -> BTreeMap<u64, usize> {
+        let law = Law::new(sizes, unaligned);
+        let mut random = Random::new(11);
+        let mut counts = BTreeMap::new();
+        (0..draws).for_each(|_| *counts.entry(law.draw(&mut random, room_bytes)).or_default() += 1);
+        counts
+    }
+
+    fn near(count: usize, share: f64, draws: usize) -> bool {
+        let expected = share * draws as f64;
+        (count as f64 - expected).abs() < 6.0 * expected.sqrt() + 1.0
+    }
+
+    #[test]
+    fn a_range_draws_multiples_of_its_minimum_evenly() {
+        let counts = counts(&BlockSizes::Range { min: 4096, max: 16384 }, false, u64::MAX, 40_000);
+        assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [4096, 8192, 12288, 16384]);
+        assert!(counts.values().all(|count| near(*count, 0.25, 40_000)), "{counts:?}");
+    }
+
+    #[test]
+    fn a_maximum_that_is_no_multiple_is_rare() {
+        // Shares read off fio's operation log for 5k-16k: 5, 10 and 15 KiB 31 % each, 16 KiB 6 %.
+        let counts = counts(&BlockSizes::Range { min: 5120, max: 16384 }, false, u64::MAX, 40_000);
+        assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [5120, 10240, 15360, 16384]);
+        assert!(near(counts[&16384], 1.0 / 16.0, 40_000), "{counts:?}");
+    }
+
+    #[test]
+    fn unaligned_lengths_stay_in_range() {
+        let counts = counts(&BlockSizes::Range { min: 100, max: 109 }, true, u64::MAX, 10_000);
+        assert_eq!((counts.len(), *counts.keys().next().unwrap()), (10, 100));
+    }
+
+    #[test]
+    fn a_split_keeps_its_shares_in_any_order() {
+        let shares = vec![(65536, 50.0), (4096, 10.0), (32768, 39.5), (512, 0.5)];
+        let counts = counts(&BlockSizes::Split(shares.clone()), false, u64::MAX, 100_000);
+        for (bytes, share) in shares {
+            assert!(near(counts[&bytes], share / 100.0, 100_000), "{bytes}: {counts:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out() {
+        let split = BlockSizes::Split(vec![(4096, 30.0), (8192, 10.0), (16384, 60.0)]);
+        let split_counts = counts(&split, false, 12_000, 40_000);
+        assert!(near(split_counts[&4096], 0.75, 40_000) && near(split_counts[&8192], 0.25, 40_000));
+        assert_eq!(split_counts.len(), 2);
+        let range = counts(&BlockSizes::Range { min: 4096, max: 16384 }, false, 9000, 1000);
+        assert_eq!(range.keys().copied().collect::<Vec<_>>(), [4096, 8192]);
+    }
+
+    #[test]
+    fn a_share_of_nothing_is_never_drawn() {
+        let counts = counts(&BlockSizes::Split(vec![(512, 0.0), (4096, 100.0)]), false, u64::MAX, 1000);
+        assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [4096]);
+    }
+}

@@ -1,0 +1,292 @@
+//! The stream of operations of one job.
+//!
+//! Invariant: the stream does not depend on how it is cut into batches, and after `new` nothing is allocated.
+
+use std::fmt;
+
+use fiord_plan::job::Limits;
+use fiord_plan::{Access, Action, Direction, FileIndex, Files, Op, Pattern};
+use fiord_stats::random::splitmix64;
+
+use crate::barrier::BarrierCounter;
+use crate::direction::Directions;
+use crate::files::Service;
+use crate::offset::region::Order;
+use crate::offset::{Placer, Step, one_length};
+use crate::passes::Passes;
+
+/// Why there is no stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkloadError {
+    /// The job has no file.
+    NoFiles,
+    /// A block size is 0.
+    EmptyBlock(Direction),
+    /// The map of blocks does not fit into memory.
+    MapTooLarge {
+        /// The file it is for.
+        file: FileIndex,
+        /// Blocks of the file.
+        blocks: u64,
+    },
+}
+
+impl fmt::Display for WorkloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WorkloadError::NoFiles => write!(f, "the job has no file"),
+            WorkloadError::EmptyBlock(direction) => {
+                write!(f, "the block size for {}s is 0", direction.name())
+            }
+            WorkloadError::MapTooLarge { file, blocks } => {
+                write!(f, "no memory for the map of the {blocks} blocks of file {file}; see softrandommap")
+            }
+        }
+    }
+}
+
+impl std::error::Error for WorkloadError {}
+
+/// All operations of one job, in order.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    shape: Shape,
+    pattern: Pattern,
+    seed: u64,
+    repeat_order: bool,
+    directions: Directions,
+    placer: Placer,
+    service: Service,
+    barriers: BarrierCounter,
+    passes: Passes,
+    /// The write that a trim is followed by.
+    owed: Option<Op>,
+    /// Drawn for an operation that has not found its file yet.
+    request: Option<(Direction, Step)>,
+}
+
+/// Which loop makes the operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// One file, one direction, one length, behind each other.
+    Sequential { direction: Direction, length_bytes: u64 },
+    /// One file, one length, each block once.
+    Permuted { length_bytes: u64 },
+    /// Anything.
+    General,
+}
+
+impl Stream {
+    /// The stream of a job over its files' regions.
+    ///
+    /// # Errors
+    /// What keeps it from having one.
+    pub fn new(access: &Access, files: &Files, limits: &Limits) -> Result<Stream, WorkloadError> {
+        if files.list.is_empty() {
+            return Err(WorkloadError::NoFiles);
+        }
+        let used = |direction: &Direction| access.pattern.includes(*direction);
+        let shortest = |direction: Direction| access.block_sizes[direction.index()].min();
+        if let Some(direction) =
+            Direction::ALL.into_iter().filter(used).find(|direction| shortest(*direction) == 0)
+        {
+            return Err(WorkloadError::EmptyBlock(direction));
+        }
+        let shortest_bytes = Direction::ALL.into_iter().filter(used).map(shortest).min().unwrap_or(1);
+        let barriers = BarrierCounter::new(access.barriers, files.list.len());
+        Ok(Stream {
+            shape: shape(access, files, &barriers),
+            pattern: access.pattern,
+            seed: access.seed,
+            repeat_order: access.repeat_order,
+            directions: Directions::new(access.pattern, access.read_percent, access.seed),
+            placer: Placer::new(access, files),
+            service: Service::new(access.service, files.list.len(), files.open_at_once, access.seed),
+            barriers,
+            passes: Passes::new(*limits, access.pattern == Pattern::TrimThenWrite, shortest_bytes),
+            owed: None,
+            request: None,
+        })
+    }
+
+    /// Appends at most `room` operations and returns how many; 0 only when the job has issued all it should.
+    ///
+    /// A batch ends where a pass ends and where the set of open files changes, so that what the getters say holds
+    /// for all of it. Nothing is allocated while `ops` has capacity.
+    pub fn fill(&mut self, ops: &mut Vec<Op>, room: usize) -> usize {
+        let before = ops.len();
+        while ops.len() == before && room > 0 && !self.passes.has_ended() {
+            match self.shape {
+                Shape::Sequential { direction, length_bytes } => {
+                    self.fill_sequential(ops, room, direction, length_bytes)
+                }
+                Shape::Permuted { length_bytes } => self.fill_permuted(ops, room, length_bytes),
+                Shape::General => self.fill_any(ops, room),
+            }
+            if ops.len() == before {
+                self.end_pass();
+            }
+        }
+        ops.len() - before
+    }
+
+    /// Passes begun, from 1: one for each time that the files are gone through (`loops`, `io_size`, `time_based`).
+    pub fn passes_begun(&self) -> u64 {
+        self.passes.begun()
+    }
+
+    /// Bytes of all operations so far.
+    pub fn issued_bytes(&self) -> u64 {
+        self.passes.issued_bytes()
+    }
+
+    /// Bytes the job transfers in the end if its files have room for them; `None` when only time ends it.
+    pub fn total_bytes(&self) -> Option<u64> {
+        self.passes.total_bytes()
+    }
+
+    /// Changes whenever other files are open than before; never, when all may be open at once.
+    pub fn open_generation(&self) -> u64 {
+        self.service.generation()
+    }
+
+    /// The files that the last batch goes to: never more than may be open at once. The others may be closed, once
+    /// nothing of them is in flight.
+    pub fn open_files(&self) -> impl Iterator<Item = FileIndex> + '_ {
+        self.service.open()
+    }
+
+    fn fill_sequential(&mut self, ops: &mut Vec<Op>, room: usize, direction: Direction, length_bytes: u64) {
+        let region = self.placer.region_mut(0);
+        let first = region.position(direction);
+        let count = (region.room_bytes(first) / length_bytes)
+            .min(self.passes.ops_left(length_bytes))
+            .min(room as u64);
+        ops.extend(
+            (0..count).map(|index| transfer(direction, 0, first + index * length_bytes, length_bytes)),
+        );
+        region.set_position(direction, first + count * length_bytes);
+        self.passes.count(count, count * length_bytes);
+    }
+
+    fn fill_permuted(&mut self, ops: &mut Vec<Op>, room: usize, length_bytes: u64) {
+        let region = self.placer.region_mut(0);
+        let start_bytes = region.start_bytes();
+        let Order::Permutation(permutation, _) = &mut region.order else { return };
+        let count = permutation.left().min(self.passes.ops_left(length_bytes)).min(room as u64);
+        let directions = &mut self.directions;
+        let mut make = |direction: Direction| {
+            let block = permutation.next()?;
+            Some(transfer(direction, 0, start_bytes + block * length_bytes, length_bytes))
+        };
+        match self.pattern {
+            Pattern::Only(direction) => ops.extend((0..count).map_while(|_| make(direction))),
+            _ => ops.extend((0..count).map_while(|_| make(directions.mixed()))),
+        }
+        self.passes.count(count, count * length_bytes);
+    }
+
+    fn fill_any(&mut self, ops: &mut Vec<Op>, room: usize) {
+        let mut generation = None;
+        for _ in 0..room {
+            let Some(op) = self.next(generation) else { return };
+            self.barriers.count(&op);
+            ops.push(op);
+            generation = Some(self.service.generation());
+        }
+    }
+
+    /// The next operation of this pass; `None` at its end, or when other files are open than in the generation
+    /// that the batch belongs to.
+    fn next(&mut self, generation: Option<u64>) -> Option<Op> {
+        if let Some(op) = self.owed.take() {
+            return Some(op);
+        }
+        if self.passes.is_full() {
+            return None;
+        }
+        if let Some(op) = self.barriers.take_due() {
+            return Some(op);
+        }
+        let (direction, step) = match self.request.take() {
+            Some(request) => request,
+            None => {
+                let direction = self.directions.next();
+                (direction, self.placer.step(direction))
+            }
+        };
+        loop {
+            let file = self.service.current()?;
+            if generation.is_some_and(|generation| generation != self.service.generation()) {
+                self.request = Some((direction, step));
+                return None;
+            }
+            if let Some(place) = self.placer.place(file as usize, direction, step) {
+                self.service.count();
+                let op = transfer(direction, file, place.offset_bytes, place.length_bytes);
+                return Some(self.count(op));
+            }
+            if !self.service.retire() {
+                self.placer.restart_file(file as usize, self.order_seed());
+                // A file too small for one operation would begin again for ever.
+                let place = self.placer.place(file as usize, direction, step)?;
+                self.service.count();
+                return Some(self.count(transfer(direction, file, place.offset_bytes, place.length_bytes)));
+            }
+        }
+    }
+
+    fn count(&mut self, op: Op) -> Op {
+        if self.pattern == Pattern::TrimThenWrite {
+            self.owed = Some(Op { action: Action::Transfer(Direction::Write), ..op });
+            self.passes.count(1, 2 * op.length_bytes);
+        } else {
+            self.passes.count(1, op.length_bytes);
+        }
+        op
+    }
+
+    /// Begins the next pass, or ends the stream. Files begin again only when all of them were done: a pass that
+    /// ended by its bytes is gone on with.
+    fn end_pass(&mut self) {
+        let files_are_done = !self.passes.is_full();
+        if self.passes.begin_next() && files_are_done {
+            self.service.restart();
+            self.placer.restart(self.order_seed());
+            if self.repeat_order {
+                self.directions.restart(self.seed);
+                self.placer.restart_draws(self.seed);
+                self.service.restart_draws(self.seed);
+            }
+        }
+    }
+
+    /// The seed of the orders of a pass.
+    fn order_seed(&self) -> u64 {
+        if self.repeat_order { self.seed } else { splitmix64(self.seed).wrapping_add(self.passes.begun()) }
+    }
+}
+
+#[inline]
+fn transfer(direction: Direction, file: FileIndex, offset_bytes: u64, length_bytes: u64) -> Op {
+    Op { action: Action::Transfer(direction), file, offset_bytes, length_bytes, buffer_offset_bytes: 0 }
+}
+
+/// The loop for a job.
+fn shape(access: &Access, files: &Files, barriers: &BarrierCounter) -> Shape {
+    let (Some(length_bytes), 1, false) = (one_length(access), files.list.len(), barriers.is_used()) else {
+        return Shape::General;
+    };
+    match access.pattern {
+        Pattern::Only(direction) if !access.random && access.stride_bytes == 0 => {
+            Shape::Sequential { direction, length_bytes }
+        }
+        Pattern::Only(_) | Pattern::Mixed if access.random => {
+            let always_drawn =
+                access.ios_per_draw <= 1 && access.percent_random.iter().all(|share| *share >= 100);
+            let permuted = always_drawn && crate::offset::whole_blocks(access).is_some();
+            if permuted { Shape::Permuted { length_bytes } } else { Shape::General }
+        }
+        _ => Shape::General,
+    }
+}

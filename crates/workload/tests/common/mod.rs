@@ -1,0 +1,143 @@
+//! Jobs for tests: a plain one, to be changed field by field.
+//!
+//! Invariant: a job made here is what fio's defaults give: 4 KiB blocks, one pass over what the files hold.
+
+use fiord_plan::files::{Advice, Fallocate};
+use fiord_plan::job::Limits;
+use fiord_plan::{
+    Access, Action, Barriers, BlockSizes, Direction, FileKind, FilePlan, FileService, Files, Generator, Op,
+    Pattern, Sequencer, SyncMode,
+};
+use fiord_workload::Stream;
+
+/// The three values a stream is made of.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub access: Access,
+    pub files: Files,
+    pub limits: Limits,
+}
+
+/// A job over files of these lengths.
+pub fn case(pattern: Pattern, random: bool, file_lengths: &[u64]) -> Case {
+    let pass_bytes = file_lengths.iter().sum();
+    Case {
+        access: Access {
+            pattern,
+            random,
+            stride_bytes: 0,
+            ios_per_draw: 1,
+            sequencer: Sequencer::Sequential,
+            percent_random: [100; 3],
+            read_percent: 50,
+            full_coverage: true,
+            soft_map: false,
+            generator: Generator::Tausworthe,
+            block_sizes: [const { BlockSizes::Fixed(4096) }; 3],
+            unaligned_sizes: false,
+            sizes_by_order: false,
+            align_bytes: [4096; 3],
+            seed: 42,
+            repeat_order: true,
+            service: FileService::RoundRobin { every: 1 },
+            barriers: Barriers::default(),
+        },
+        files: files(file_lengths),
+        limits: Limits {
+            pass_bytes,
+            loop_bytes: pass_bytes,
+            loops: 1,
+            number_ios: None,
+            runtime_ns: None,
+            time_based: false,
+            ramp_ns: 0,
+            ramp_bytes: 0,
+        },
+    }
+}
+
+fn files(lengths: &[u64]) -> Files {
+    let file = |length_bytes: &u64| FilePlan {
+        path: "none".into(),
+        kind: FileKind::None,
+        offset_bytes: 0,
+        length_bytes: *length_bytes,
+        lay_out_bytes: None,
+        direct_align_bytes: 1,
+    };
+    Files {
+        list: lengths.iter().map(file).collect(),
+        open_at_once: lengths.len() as u32,
+        direct: false,
+        sync: SyncMode::None,
+        writable: true,
+        may_create: true,
+        create_on_open: false,
+        create_serially: true,
+        create_fsync: false,
+        create_only: false,
+        overwrite: false,
+        fallocate: Fallocate::None,
+        advice: Advice::None,
+        write_hint: None,
+        pre_read: false,
+        invalidate: false,
+        unlink: false,
+        unlink_each_loop: false,
+        end_fsync: false,
+        end_syncfs: false,
+        fsync_on_close: false,
+        append: false,
+        fill_device: false,
+        allow_in_use: false,
+    }
+}
+
+impl Case {
+    /// Changes it in one expression.
+    pub fn with(mut self, change: impl FnOnce(&mut Case)) -> Case {
+        change(&mut self);
+        self
+    }
+
+    /// Fixed blocks in all directions.
+    pub fn block(self, bytes: u64) -> Case {
+        self.sizes([0; 3].map(|_| BlockSizes::Fixed(bytes)))
+    }
+
+    /// These lengths, aligned to the shortest of each.
+    pub fn sizes(mut self, sizes: [BlockSizes; 3]) -> Case {
+        self.access.align_bytes = [0, 1, 2].map(|index: usize| sizes[index].min());
+        self.access.block_sizes = sizes;
+        self
+    }
+
+    pub fn stream(&self) -> Stream {
+        Stream::new(&self.access, &self.files, &self.limits).expect("a stream")
+    }
+
+    /// All of its operations, or the first million.
+    pub fn ops(&self) -> Vec<Op> {
+        let mut stream = self.stream();
+        let mut ops = Vec::new();
+        while ops.len() < 1_000_000 && stream.fill(&mut ops, 61) > 0 {}
+        ops
+    }
+}
+
+/// How many reads, writes, trims and synchronisations.
+pub fn counts(ops: &[Op]) -> [usize; 4] {
+    let mut counts = [0; 4];
+    for op in ops {
+        counts[direction(op).map_or(3, Direction::index)] += 1;
+    }
+    counts
+}
+
+/// Which way it goes; `None` for synchronisations.
+pub fn direction(op: &Op) -> Option<Direction> {
+    match op.action {
+        Action::Transfer(direction) => Some(direction),
+        _ => None,
+    }
+}
