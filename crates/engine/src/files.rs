@@ -45,11 +45,6 @@ impl Descriptors {
     pub(crate) fn get(&self, file: FileIndex) -> RawFd {
         self.table.get(file as usize).copied().unwrap_or(CLOSED)
     }
-
-    /// Number of places.
-    pub(crate) fn count(&self) -> usize {
-        self.table.len()
-    }
 }
 
 #[cfg(test)]

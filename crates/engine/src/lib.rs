@@ -5,20 +5,28 @@
 pub mod blocking;
 pub mod contract;
 pub mod io_uring;
+pub mod libaio;
+pub mod mmap;
 pub mod null;
 pub mod psync;
 pub mod pvsync;
 pub mod pvsync2;
 pub mod refused;
+pub mod registry;
+#[cfg(any(test, feature = "scripted"))]
+pub mod scripted;
 pub mod sync;
 pub mod vsync;
 
 mod direct;
 mod ended;
 mod files;
+mod sigbus;
 
 pub use contract::{Arena, Buffers, Completion, Engine, Info, Outcome, QueuedEngine, Slot, SyncEngine, Wait};
 pub use io_uring::IoUring;
+pub use libaio::Libaio;
+pub use mmap::{MapUse, Mmap};
 pub use null::Null;
 pub use psync::Psync;
 pub use pvsync::Pvsync;

@@ -2,14 +2,21 @@
 //!
 //! Invariant: a test body knows an engine only as a `Machine`; adding an engine is one line in `engine_tests!`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests fail by panicking and tell what they skip"
+)]
+
 mod common;
 
 use common::{
     BLOCK_BYTES, DEPTH, FILE_BYTES, Machine, Place, Queued, Synchronous, arena, barrier, block, places, skip,
 };
-use fiord_engine::{IoUring, Outcome, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
+use fiord_engine::{IoUring, Libaio, MapUse, Mmap, Outcome, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
 use fiord_plan::{Action, Direction, Op};
 use fiord_sys::errno::Errno;
+use fiord_sys::map::MapAdvice;
 
 type Made = Result<Box<dyn Machine>, Refused>;
 
@@ -60,12 +67,26 @@ fn uring(settings: fiord_plan::IoUring) -> Made {
     Ok(Queued::new(IoUring::new(&settings, arena(), 2)?))
 }
 
+fn libaio(settings: fiord_plan::Libaio) -> Made {
+    Ok(Queued::new(Libaio::new(&settings, arena(), 2)?))
+}
+
+fn mmap(advice: MapAdvice, flush_writes: bool, transparent_huge_pages: bool) -> Made {
+    let settings = fiord_plan::Mmap { transparent_huge_pages };
+    Ok(Synchronous::new(Mmap::new(&settings, MapUse { advice, flush_writes }, arena(), 2)))
+}
+
 engine_tests! {
     sync: Ok(Synchronous::new(Sync::new(arena(), 2)));
     psync: Ok(Synchronous::new(Psync::new(arena(), 2)));
     vsync: Ok(Synchronous::new(Vsync::new(arena(), 2)));
     pvsync: Ok(Synchronous::new(Pvsync::new(arena(), 2)));
     pvsync2: Ok(Synchronous::new(Pvsync2::new(&fiord_plan::Pvsync2::default(), arena(), 2)));
+    mmap: super::mmap(MapAdvice::Normal, false, false);
+    mmap_flushed: super::mmap(MapAdvice::Random, true, false);
+    mmap_huge: super::mmap(MapAdvice::Sequential, false, true);
+    libaio: super::libaio(fiord_plan::Libaio::default());
+    libaio_vectored: super::libaio(fiord_plan::Libaio { vectored: true, userspace_reap: true, nowait: false });
     io_uring: uring(fiord_plan::IoUring { nonvectored: true, ..Default::default() });
     io_uring_vectored: uring(fiord_plan::IoUring::default());
     io_uring_registered: uring(fiord_plan::IoUring {

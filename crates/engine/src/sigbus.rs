@@ -1,0 +1,116 @@
+//! Memory mapped from a file can fail to be there: the file shrank, or the disk did not answer. The kernel then sends
+//! `SIGBUS`, which ends the process; here it becomes an answer instead.
+//!
+//! Invariant: the handler acts only on an address inside the range that the faulting thread itself has announced, and
+//! then only puts a page of zeros there. Any other `SIGBUS` goes to whoever handled it before.
+
+use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
+
+use fiord_sys::map::page_bytes;
+
+/// What a thread is touching, and whether it faulted. Atomics because a signal handler reads and writes them between
+/// any two instructions of the thread; no other thread does.
+struct Watch {
+    start: AtomicUsize,
+    end: AtomicUsize,
+    hit: AtomicBool,
+}
+
+thread_local! {
+    // Constant and without a destructor, so that the handler finds it without initialising anything.
+    static WATCH: Watch = const {
+        Watch { start: AtomicUsize::new(0), end: AtomicUsize::new(0), hit: AtomicBool::new(false) }
+    };
+}
+
+static PAGE_BYTES: AtomicUsize = AtomicUsize::new(4096);
+
+/// Who handled the signal before.
+static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// Installs the handler, once per process.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn install() -> io::Result<()> {
+    static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
+    INSTALLED.get_or_init(install_now).map_err(io::Error::from_raw_os_error)
+}
+
+fn install_now() -> Result<(), i32> {
+    let last_errno = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
+    PAGE_BYTES.store(page_bytes(), Ordering::Relaxed);
+    // SAFETY: all zeros is a valid `sigaction`; the calls read and write exactly one each. What stood there before is
+    // known before the handler can run.
+    unsafe {
+        let mut previous: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut previous) != 0 {
+            return Err(last_errno());
+        }
+        let _ = PREVIOUS.set(previous);
+        let mut ours: libc::sigaction = std::mem::zeroed();
+        ours.sa_sigaction = on_sigbus as *const () as usize;
+        ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        if libc::sigaction(libc::SIGBUS, &raw const ours, std::ptr::null_mut()) != 0 {
+            return Err(last_errno());
+        }
+    }
+    Ok(())
+}
+
+/// Runs `touch`, which may read and write `length_bytes` from `start`; tells whether all of it was there. Where it was
+/// not, zeros were read, and what was written is lost; the mapping is then no longer the file's, and has to be made
+/// anew.
+#[inline]
+pub(crate) fn all_there(start: *const u8, length_bytes: usize, touch: impl FnOnce()) -> bool {
+    WATCH.with(|watch| {
+        watch.start.store(start as usize, Ordering::Relaxed);
+        watch.end.store(start as usize + length_bytes, Ordering::Relaxed);
+        // The handler runs on this thread: what matters is that the compiler keeps the order.
+        compiler_fence(Ordering::SeqCst);
+        touch();
+        compiler_fence(Ordering::SeqCst);
+        watch.end.store(0, Ordering::Relaxed);
+        !watch.hit.load(Ordering::Relaxed) || !watch.hit.swap(false, Ordering::Relaxed)
+    })
+}
+
+/// Only calls what is allowed in a signal handler, and leaves `errno` as it was.
+extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: the kernel passes a valid `info`, and `si_addr` is set for SIGBUS; `errno` is this thread's own.
+    let (address, errno_place) = unsafe { ((*info).si_addr() as usize, libc::__errno_location()) };
+    // SAFETY: as above.
+    let errno = unsafe { *errno_place };
+    let handled = WATCH.try_with(|watch| cover(watch, address)).unwrap_or(false);
+    if !handled {
+        pass_on(signal);
+    }
+    // SAFETY: as above.
+    unsafe { *errno_place = errno };
+}
+
+/// Puts a page of zeros where the thread faulted, if it announced to be there.
+fn cover(watch: &Watch, address: usize) -> bool {
+    let (start, end) = (watch.start.load(Ordering::Relaxed), watch.end.load(Ordering::Relaxed));
+    if address < start || address >= end {
+        return false;
+    }
+    watch.hit.store(true, Ordering::Relaxed);
+    let page_bytes = PAGE_BYTES.load(Ordering::Relaxed);
+    let page = (address & !(page_bytes - 1)) as *mut libc::c_void;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: the page is part of a file mapping that this thread owns and is touching now.
+    let covered = unsafe { libc::mmap64(page, page_bytes, protection, flags, -1, 0) };
+    covered != libc::MAP_FAILED
+}
+
+/// Leaves the signal to its previous handler: the instruction faults again when we return.
+fn pass_on(signal: libc::c_int) {
+    if let Some(previous) = PREVIOUS.get() {
+        // SAFETY: it is what `sigaction` gave.
+        unsafe { libc::sigaction(signal, previous, std::ptr::null_mut()) };
+    }
+}
