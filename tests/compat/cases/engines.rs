@@ -1,0 +1,72 @@
+//! Every engine fiord has: the same counts as fio's, buffered and direct, and its private options.
+//!
+//! Invariant: a job that fio's engine can run, fiord's can run.
+
+use fiord_compat::compare::{counts, files, mix, success, totals, verdict};
+use fiord_compat::{Case, case};
+
+const ENGINES: &[&str] =
+    &["null", "sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring"];
+
+/// Private options and depths.
+const PRIVATE: &[(&str, &str)] = &[
+    ("libaio-depth-32", "--ioengine=libaio --iodepth=32 --rw=randread"),
+    (
+        "libaio-batches",
+        "--ioengine=libaio --iodepth=32 --iodepth_batch=8 --iodepth_batch_complete=8 --iodepth_low=16 --rw=randread",
+    ),
+    (
+        "libaio-batch-max",
+        "--ioengine=libaio --iodepth=16 --iodepth_batch_complete_min=1 --iodepth_batch_complete_max=16 --rw=randwrite",
+    ),
+    ("libaio-userspace_reap", "--ioengine=libaio --iodepth=8 --userspace_reap --rw=randread"),
+    ("libaio-nowait", "--ioengine=libaio --iodepth=4 --nowait=0 --rw=randread"),
+    ("libaio-fsync", "--ioengine=libaio --iodepth=8 --fsync=16 --rw=write"),
+    ("io_uring-depth-32", "--ioengine=io_uring --iodepth=32 --rw=randread"),
+    ("io_uring-fixedbufs", "--ioengine=io_uring --iodepth=16 --fixedbufs --rw=randwrite"),
+    ("io_uring-registerfiles", "--ioengine=io_uring --iodepth=16 --registerfiles --rw=randread"),
+    ("io_uring-sqthread", "--ioengine=io_uring --iodepth=16 --sqthread_poll --rw=randread"),
+    ("io_uring-vectored", "--ioengine=io_uring --iodepth=4 --nonvectored=0 --rw=randread"),
+    ("io_uring-nonvectored", "--ioengine=io_uring --iodepth=4 --nonvectored=1 --rw=randread"),
+    ("io_uring-force_async", "--ioengine=io_uring --iodepth=8 --force_async=4 --rw=randread"),
+    ("io_uring-nowait", "--ioengine=io_uring --iodepth=4 --nowait=0 --rw=randread"),
+    (
+        "io_uring-batches",
+        "--ioengine=io_uring --iodepth=32 --iodepth_batch=16 --iodepth_batch_complete=16 --rw=randread",
+    ),
+    ("io_uring-fdatasync", "--ioengine=io_uring --iodepth=8 --fdatasync=8 --rw=randwrite"),
+    ("io_uring-nrfiles", "--ioengine=io_uring --iodepth=16 --nrfiles=4 --registerfiles --rw=randwrite"),
+    ("pvsync2-nowait", "--ioengine=pvsync2 --nowait=0 --rw=randread"),
+    ("psync-depth-is-one", "--ioengine=psync --iodepth=16 --rw=randread"),
+    ("vsync-depth", "--ioengine=vsync --iodepth=8 --rw=write"),
+    ("mmap-loops", "--ioengine=mmap --loops=2 --rw=read"),
+];
+
+/// Every case of this group.
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let job = |name: String, args: String| {
+        let args = format!("--output-format=json --name=a --bs=4k --size=1m {args}");
+        case(format!("engines/{name}"), args).check(success)
+    };
+    for engine in ENGINES {
+        for mode in ["read", "write", "randread", "randwrite"] {
+            let case = job(format!("{engine}/{mode}"), format!("--ioengine={engine} --rw={mode}"));
+            cases.push(case.check(counts).check(files));
+        }
+        cases.push(job(format!("{engine}/randrw"), format!("--ioengine={engine} --rw=randrw")).check(mix));
+        if *engine != "mmap" {
+            for mode in ["randread", "write"] {
+                let args = format!("--ioengine={engine} --rw={mode} --direct=1 --iodepth=4");
+                cases.push(job(format!("{engine}/direct-{mode}"), args).check(counts));
+            }
+        }
+    }
+    for (name, args) in PRIVATE {
+        let case = job(name.to_string(), args.to_string());
+        cases.push(if args.contains("sync=") { case.check(totals) } else { case.check(counts) });
+    }
+    let hipri = "--name=a --bs=4k --size=64k --ioengine=pvsync2 --hipri --rw=read --direct=1";
+    cases.push(case("engines/pvsync2-hipri", hipri).check(verdict));
+    cases
+}

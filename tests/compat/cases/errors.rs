@@ -1,0 +1,60 @@
+//! Jobs that cannot run: both programs fail, and fiord says why.
+//!
+//! Invariant: every case expects a failure of fio too; where fio goes on, it belongs elsewhere.
+
+use fiord_compat::case::Verdict;
+use fiord_compat::compare::refused;
+use fiord_compat::{Case, Pair, case};
+
+/// What is asked for, and a word that fiord's message must contain.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("missing-directory", "--name=a --rw=read --size=64k --directory=gone", "gone"),
+    ("no-size", "--name=a --rw=read", "size"),
+    (
+        "missing-file-not-to-be-made",
+        "--name=a --rw=read --size=64k --allow_file_create=0",
+        "allow_file_create",
+    ),
+    ("read-only-program", "--readonly --name=a --rw=write --size=64k", "read"),
+    ("block-larger-than-file", "--name=a --rw=read --size=4k --bs=64k", "65536"),
+    ("directory-as-file", "--name=a --rw=write --size=64k --filename=.", "."),
+    ("trim-on-a-file", "--name=a --rw=trim --size=64k --bs=4k", "trim"),
+    ("rwmix-over-100", "--name=a --rw=randrw --size=64k --rwmixread=150", "150"),
+    ("unknown-engine", "--name=a --rw=read --size=64k --ioengine=warp", "warp"),
+    ("unknown-iomem", "--name=a --rw=read --size=64k --iomem=glue", "glue"),
+    ("cpus-not-there", "--name=a --rw=read --size=64k --cpus_allowed=4000", "4000"),
+    ("job-file-is-a-directory", "sub", "sub"),
+];
+
+fn names(word: &'static str) -> impl Fn(&Pair) -> Verdict {
+    move |pair| {
+        let said = [pair.fiord.stderr.as_str(), pair.fiord.stdout.as_str()].concat();
+        if said.contains(word) { Ok(()) } else { Err(format!("the message does not contain {word:?}")) }
+    }
+}
+
+fn leaves_nothing(pair: &Pair) -> Verdict {
+    fiord_compat::compare::equal("files made by a job that is refused", &[][..], &pair.fiord.files()?[..])
+}
+
+/// Every case of this group.
+pub fn cases() -> Vec<Case> {
+    let mut cases: Vec<Case> = REFUSED
+        .iter()
+        .map(|&(name, args, word)| {
+            let case = case(format!("errors/{name}"), args).check(refused).check(names(word));
+            if name == "job-file-is-a-directory" { case.text("sub/x", "") } else { case }
+        })
+        .collect();
+    cases.push(
+        case("errors/second-job-is-wrong", "--name=a --rw=write --size=64k --name=b --rw=up --size=64k")
+            .check(refused)
+            .check(leaves_nothing),
+    );
+    cases.push(
+        case("errors/direct-with-odd-block", "--name=a --rw=read --size=64k --bs=700 --direct=1")
+            .bytes("a.0.0", 65_536)
+            .check(refused),
+    );
+    cases
+}

@@ -1,0 +1,88 @@
+//! Every `rw` mode and its suffixes: counts and bytes of jobs that end at their size.
+//!
+//! Invariant: what a mode does not leave to chance must be equal; what it does must be equal in sum.
+
+use fiord_compat::compare::{counts, files, issued, mix, success};
+use fiord_compat::{Case, case};
+
+const PLAIN: &[&str] = &["read", "write", "randread", "randwrite"];
+const TRIMS: &[&str] = &["trim", "randtrim"];
+const MIXES: &[&str] = &["rw", "readwrite", "randrw"];
+const TRIM_MIXES: &[&str] = &["trimwrite", "randtrimwrite"];
+
+/// Suffixes and companions of modes without chance.
+const EXACT: &[(&str, &str)] = &[
+    ("read-every-4-blocks", "--rw=read:4"),
+    ("read-with-holes", "--rw=read:4k"),
+    ("write-with-holes", "--rw=write:8k"),
+    ("read-backwards", "--rw=read:-8k"),
+    ("randread-8-in-a-row", "--rw=randread:8"),
+    ("randwrite-8-in-a-row", "--rw=randwrite:8"),
+    ("sequencer-identical", "--rw=randread:4 --rw_sequencer=identical --number_ios=64"),
+    ("norandommap", "--rw=randread --norandommap"),
+    ("softrandommap", "--rw=randread --softrandommap=1"),
+    ("randrepeat-off", "--rw=randread --randrepeat=0"),
+    ("allrandrepeat", "--rw=randwrite --allrandrepeat=1"),
+    ("randseed", "--rw=randread --randseed=42"),
+    ("generator-lfsr", "--rw=randread --random_generator=lfsr"),
+    ("generator-tausworthe64", "--rw=randread --random_generator=tausworthe64"),
+    ("percentage_random", "--rw=randread --percentage_random=50"),
+];
+
+const MIX_SHARES: &[(&str, &str)] = &[
+    ("rwmixread-70", "--rw=randrw --rwmixread=70"),
+    ("rwmixread-100", "--rw=randrw --rwmixread=100"),
+    ("rwmixread-0", "--rw=randrw --rwmixread=0"),
+    ("rwmixwrite-30", "--rw=randrw --rwmixwrite=30"),
+    ("rwmixwrite-90-sequential", "--rw=rw --rwmixwrite=90"),
+    ("both-mixes-last-wins", "--rw=randrw --rwmixread=20 --rwmixwrite=30"),
+    ("mix-norandommap", "--rw=randrw --norandommap"),
+];
+
+/// Every case of this group.
+pub fn cases() -> Vec<Case> {
+    let null = |name: &str, args: &str| {
+        let args = format!("--output-format=json --name=a --ioengine=null --bs=4k --size=8m {args}");
+        case(format!("modes/null/{name}"), args).check(success)
+    };
+    let file = |name: &str, args: &str| {
+        let args = format!("--output-format=json --name=a --ioengine=psync --bs=4k --size=2m {args}");
+        case(format!("modes/file/{name}"), args).check(success)
+    };
+    let mut cases = Vec::new();
+    for mode in PLAIN.iter().chain(TRIMS) {
+        cases.push(null(mode, &format!("--rw={mode}")).check(counts));
+        let args = format!("--name=a --ioengine=null --bs=4k --size=1m --rw={mode}");
+        cases.push(case(format!("modes/issued/{mode}"), args).check(success).check(issued));
+    }
+    for mode in MIXES {
+        cases.push(null(mode, &format!("--rw={mode}")).check(mix));
+        cases.push(file(mode, &format!("--rw={mode}")).check(mix).check(files));
+    }
+    for mode in TRIM_MIXES {
+        cases.push(null(mode, &format!("--rw={mode}")).check(mix));
+    }
+    for mode in PLAIN {
+        cases.push(file(mode, &format!("--rw={mode}")).check(counts).check(files));
+    }
+    for (name, args) in EXACT {
+        cases.push(null(name, args).check(counts));
+    }
+    for (name, args) in MIX_SHARES {
+        cases.push(null(name, args).check(mix));
+    }
+    for mode in ["read", "write", "trim", "randtrim", "trimwrite"] {
+        let args = format!(
+            "--output-format=json --name=a --filename={{device}} --bs=4k --size=4m --direct=1 --rw={mode}"
+        );
+        cases.push(
+            case(format!("modes/loop/{mode}"), args).on_loop_device(8 << 20).check(success).check(counts),
+        );
+    }
+    for unified in ["none", "mixed", "both", "1"] {
+        let args = format!("--rw=randrw --unified_rw_reporting={unified}");
+        let case = null(&format!("unified-{unified}"), &args);
+        cases.push(case.check(fiord_compat::compare::json_shape));
+    }
+    cases
+}

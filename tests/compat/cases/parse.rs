@@ -1,0 +1,211 @@
+//! The two grammars: what is accepted, and what `--showcmd` makes of it.
+//!
+//! Invariant: no case here starts I/O.
+
+use fiord_compat::compare::{stdout, verdict};
+use fiord_compat::{Case, case};
+
+/// Command lines; each is tried with `--parse-only`, and those that fio accepts with `--showcmd` too.
+const COMMAND_LINES: &[(&str, &str)] = &[
+    ("two-dashes-equals", "--name=a --rw=randread --bs=4k --size=1m"),
+    ("two-dashes-space", "--name a --rw randread --bs 4k --size 1m"),
+    ("one-dash-equals", "-name=a -rw=randread -bs=4k -size=1m"),
+    ("one-dash-space", "-name a -rw randread -bs 4k -size 1m"),
+    ("bare-flags", "--name=a --rw=read --size=1m --thread --group_reporting --time_based --runtime=1"),
+    ("globals-before-name", "--rw=randread --bs=8k --size=1m --name=a --name=b --bs=16k"),
+    ("several-names", "--name=a --rw=read --size=1m --name=b --rw=write --size=2m --stonewall"),
+    ("abbreviation", "--name=a --rw=read --size=1m --group_rep"),
+    ("abbreviation-of-value-option", "--name=a --rw=read --siz=1m"),
+    ("ambiguous-abbreviation", "--name=a --rw=read --size=1m --io=4k"),
+    ("alias-readwrite", "--name=a --readwrite=randrw --size=1m"),
+    ("alias-blocksize", "--name=a --rw=read --blocksize=16k --size=1m"),
+    ("per-direction-bs", "--name=a --rw=randrw --bs=4k,8k --size=1m"),
+    ("per-direction-bs-gap", "--name=a --rw=randrw --bs=,8k --size=1m"),
+    ("three-directions-bs", "--name=a --rw=randrw --bs=4k,8k,16k --size=1m"),
+    ("bsrange", "--name=a --rw=randread --bsrange=1k-4k --size=1m"),
+    ("bsrange-per-direction", "--name=a --rw=randrw --bsrange=1k-4k,2k-8k --size=1m"),
+    ("bssplit", "--name=a --rw=randrw --bssplit=4k/50:8k/30:16k/20 --size=1m"),
+    ("bssplit-per-direction", "--name=a --rw=randrw --bssplit=4k/10:64k/90,8k/50:16k/50 --size=1m"),
+    ("bssplit-open-share", "--name=a --rw=randrw --bssplit=4k/50:8k/:16k/ --size=1m"),
+    ("rate-per-direction", "--name=a --rw=randrw --rate=1m,2m --size=1m"),
+    ("rate-gap", "--name=a --rw=randrw --rate=,500k --size=1m"),
+    ("units", "--name=a --rw=read --bs=4kb --size=1mb --offset=4KiB --io_size=1MB"),
+    ("time-units", "--name=a --rw=read --size=1m --runtime=2s --ramp_time=100ms --startdelay=1"),
+    ("percent-size", "--name=a --rw=read --filesize=1m --size=50%"),
+    ("filename-list", "--name=a --rw=read --size=1m --filename=/dev/sda:/dev/sdb --bs=512"),
+    ("filename-escaped", "--name=a --rw=read --size=1m --filename=dev\\:null"),
+    ("rw-with-count", "--name=a --rw=randread:8 --size=1m"),
+    ("rw-with-offset", "--name=a --rw=read:16k --size=1m"),
+    ("hex-number", "--name=a --rw=read --size=0x100000 --bs=0x1000"),
+    ("expression", "--name=a --rw=read --size=(2*512)k --bs=4k"),
+    ("upper-case-unit", "--name=a --rw=read --size=1M --bs=4K"),
+    ("trailing-space-in-value", "--name=a --rw=read '--size=1m ' --bs=4k"),
+    ("engine-option", "--name=a --ioengine=libaio --rw=read --size=1m --userspace_reap"),
+    ("engine-option-before-engine", "--name=a --hipri --ioengine=pvsync2 --rw=read --size=1m"),
+    (
+        "io_uring-options",
+        "--name=a --ioengine=io_uring --fixedbufs --registerfiles --sqthread_poll --rw=read --size=1m",
+    ),
+    ("same-option-twice", "--name=a --rw=read --bs=4k --bs=8k --size=1m"),
+    ("name-with-space", "'--name=a b' --rw=read --size=1m"),
+    (
+        "long-option-list",
+        "--name=a --rw=randrw --rwmixread=70 --norandommap --randrepeat=0 --iodepth=16 --direct=1 \
+      --numjobs=4 --size=16m --bs=4k --group_reporting --time_based --runtime=5 --ramp_time=1 --fsync=32",
+    ),
+    ("unknown-option", "--name=a --rw=read --size=1m --frobnicate=1"),
+    ("unknown-bare-option", "--name=a --rw=read --size=1m --frobnicate"),
+    ("bad-rw", "--name=a --rw=sideways --size=1m"),
+    ("bad-number", "--name=a --rw=read --size=lots"),
+    ("out-of-range", "--name=a --rw=read --size=1m --rwmixread=101"),
+    ("bad-bool", "--name=a --rw=read --size=1m --invalidate=2"),
+    ("bad-engine", "--name=a --ioengine=warp --rw=read --size=1m"),
+    ("bad-bssplit", "--name=a --rw=read --bssplit=4k/60:8k/60 --size=1m"),
+    ("missing-value", "--name=a --rw=read --size=1m --bs"),
+    ("empty-value", "--name=a --rw=read --size="),
+    ("bs-zero", "--name=a --rw=read --size=1m --bs=0"),
+    ("iodepth-zero", "--name=a --rw=read --size=1m --iodepth=0"),
+    ("numjobs-negative", "--name=a --rw=read --size=1m --numjobs=-1"),
+    ("no-name", "--rw=read --size=1m"),
+    ("engine-option-of-another", "--name=a --ioengine=null --rw=read --size=1m --sqthread_poll"),
+    ("warnings-fatal-clean", "--warnings-fatal --name=a --rw=read --size=1m"),
+    ("max-jobs", "--max-jobs=2 --name=a --rw=read --size=1m --numjobs=3"),
+    ("alloc-size", "--alloc-size=32768 --name=a --rw=read --size=1m"),
+    ("eta-values", "--eta=never --eta-newline=1 --name=a --rw=read --size=1m"),
+    ("eta-bad", "--eta=sometimes --name=a --rw=read --size=1m"),
+    ("output-format-bad", "--output-format=xml --name=a --rw=read --size=1m"),
+    ("terse-version-bad", "--terse-version=9 --name=a --rw=read --size=1m"),
+];
+
+/// Job files. The name of the file is `job.fio`; `inc.fio` is there to be included.
+const JOB_FILES: &[(&str, &str)] = &[
+    ("plain", "[a]\nrw=read\nsize=1m\n"),
+    ("global", "[global]\nbs=4k\nsize=1m\n[a]\nrw=read\n[b]\nrw=write\n"),
+    ("two-globals", "[global]\nbs=4k\nsize=1m\n[a]\nrw=read\n[global]\nbs=8k\n[b]\nrw=write\n"),
+    ("only-global", "[global]\nbs=4k\nsize=1m\n"),
+    ("empty-section", "[global]\nrw=read\nsize=1m\n[a]\n[b]\n"),
+    ("empty-file", ""),
+    ("comments", "; one\n# two\n[a] \n  # three\nrw=read\n;x=y\nsize=1m\n"),
+    ("comment-after-value", "[a]\nrw=read ; why not\nsize=1m # or so\n"),
+    ("bare-keys", "[a]\nrw=read\nsize=1m\nthread\ngroup_reporting\nstonewall\nnorandommap\n"),
+    ("spaces-around-equals", "[a]\nrw = read\nsize = 1m\n  bs =4k\n"),
+    ("tabs", "[a]\n\trw=read\n\tsize\t=\t1m\n"),
+    ("crlf", "[global]\r\nsize=1m\r\n[a]\r\nrw=read\r\nbs=4k\r\n"),
+    ("no-last-newline", "[a]\nrw=read\nsize=1m"),
+    ("space-in-section", "[a job, really]\nrw=read\nsize=1m\n"),
+    ("duplicate-sections", "[a]\nrw=read\nsize=1m\n[a]\nrw=write\nsize=1m\n"),
+    ("quoted-value", "[a]\nrw=read\nsize=1m\nname=\"quoted name\"\n"),
+    ("percent-percent", "[a]\nrw=read\nfilesize=1m\nsize=100%%\n"),
+    ("arithmetic", "[a]\nrw=read\nsize=(1+3)*256k\n"),
+    ("arithmetic-in-parentheses", "[a]\nrw=read\nsize=(4*256k)\n"),
+    ("keyword-pagesize", "[a]\nrw=read\nbs=$pagesize\nsize=1m\n"),
+    ("keyword-ncpus", "[a]\nrw=read\nnumjobs=$ncpus\nsize=1m\n"),
+    ("keyword-memory", "[a]\nrw=read\nsize=$mb_memory\n"),
+    ("jobname-in-filename", "[a]\nrw=read\nsize=1m\nfilename=x-$jobname-$jobnum\n"),
+    ("variable", "[a]\nrw=read\nsize=${COMPAT_SIZE}\n"),
+    ("variable-with-suffix", "[a]\nrw=read\nsize=${COMPAT_COUNT}m\n"),
+    ("unset-variable", "[a]\nrw=read\nsize=${COMPAT_UNSET}\n"),
+    ("include", "[global]\ninclude inc.fio\n[a]\nrw=read\n"),
+    ("include-missing", "[global]\ninclude gone.fio\n[a]\nrw=read\nsize=1m\n"),
+    ("include-in-section", "[a]\nrw=read\ninclude inc.fio\n"),
+    ("alias", "[a]\nreadwrite=randrw\nblocksize=8k\nsize=1m\n"),
+    ("upper-case-key", "[a]\nRW=read\nsize=1m\n"),
+    ("upper-case-value", "[a]\nrw=READ\nsize=1m\n"),
+    ("unknown-key", "[a]\nrw=read\nsize=1m\nfrobnicate=1\n"),
+    ("unknown-key-in-global", "[global]\nfrobnicate=1\n[a]\nrw=read\nsize=1m\n"),
+    ("bad-value", "[a]\nrw=read\nsize=1m\nbs=four\n"),
+    ("bad-value-in-second-job", "[a]\nrw=read\nsize=1m\n[b]\nrw=up\nsize=1m\n"),
+    ("no-section", "rw=read\nsize=1m\n"),
+    ("open-bracket", "[a\nrw=read\nsize=1m\n"),
+    ("missing-value", "[a]\nrw=\nsize=1m\n"),
+    ("wait_for", "[a]\nrw=read\nsize=1m\n[b]\nwait_for=a\nrw=read\nsize=1m\n"),
+    ("wait_for-nobody", "[b]\nwait_for=zz\nrw=read\nsize=1m\n"),
+    ("description", "[a]\ndescription=Reads, and reads; all day long\nrw=read\nsize=1m\n"),
+    ("ini-colon", "[a]\nrw: read\nsize=1m\n"),
+    ("number-with-spaces", "[a]\nrw=read\nsize=1 m\n"),
+    ("quoted-filename", "[a]\nrw=read\nsize=1m\nfilename=\"f g\"\n"),
+];
+
+/// Ways to name job files on the command line.
+fn file_choices() -> Vec<Case> {
+    let two = "[global]\nsize=1m\n[a]\nrw=read\n[b]\nrw=write\n[ab]\nrw=randread\n";
+    let other = "[c]\nrw=read\nsize=1m\n";
+    let line = |name: &str, args: &str| {
+        let args = format!("--showcmd {args}");
+        case(format!("parse/files/{name}"), args)
+            .text("two.fio", two)
+            .text("other.fio", other)
+            .check(verdict)
+            .check(stdout)
+    };
+    vec![
+        line("one", "two.fio"),
+        line("several", "two.fio other.fio"),
+        line("section", "--section=b two.fio"),
+        line("section-twice", "--section=a --section=b two.fio"),
+        line("section-is-not-a-prefix", "--section=a two.fio"),
+        line("section-missing", "--section=zz two.fio"),
+        line("options-before-file", "--bs=8k other.fio"),
+        line("job-then-file", "--name=x --rw=read --size=1m other.fio"),
+        line("missing-file", "gone.fio"),
+        line("stdin", "-").stdin(other),
+        line("stdin-empty", "-"),
+    ]
+}
+
+/// Every case of this group.
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (name, line) in COMMAND_LINES {
+        cases.push(case(format!("parse/line/{name}"), format!("--parse-only {line}")).check(verdict));
+        let shown = case(format!("parse/showcmd/{name}"), format!("--showcmd {line}"));
+        cases.push(shown.check(verdict).check(stdout_if_accepted));
+    }
+    for (name, text) in JOB_FILES {
+        for mode in ["--parse-only", "--showcmd"] {
+            let kind = mode.trim_start_matches('-');
+            let case = case(format!("parse/file-{kind}/{name}"), format!("{mode} job.fio"));
+            let case = case.text("job.fio", *text).text("inc.fio", "size=1m\nbs=8k\n");
+            let case = case.env("COMPAT_SIZE", "1m").env("COMPAT_COUNT", "2");
+            cases.push(case.check(verdict).check(stdout_if_accepted));
+        }
+    }
+    cases.extend(file_choices());
+    cases.extend(corpus());
+    cases
+}
+
+/// What a refusal says is each program's own affair.
+fn stdout_if_accepted(pair: &fiord_compat::Pair) -> fiord_compat::case::Verdict {
+    if pair.fio.status == 0 { stdout(pair) } else { Ok(()) }
+}
+
+/// One case per `*.fio` file of the directory that FIORD_CORPUS names: job files that cannot be part of the project.
+fn corpus() -> Vec<Case> {
+    let Some(directory) = std::env::var_os("FIORD_CORPUS").map(std::path::PathBuf::from) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<_> = std::fs::read_dir(&directory)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "fio"))
+        .collect();
+    paths.sort();
+    paths.iter().map(|path| corpus_case(&directory, path)).collect()
+}
+
+fn corpus_case(directory: &std::path::Path, path: &std::path::Path) -> Case {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let mut case = case(format!("parse/corpus/{name}"), "--parse-only");
+    case.args.push(path.display().to_string());
+    // `jobfiles.tsv` beside the directory may hold values for `${VAR}`: id, verdict, message, NAME=VALUE….
+    let table = std::fs::read_to_string(directory.with_extension("tsv")).unwrap_or_default();
+    let row = table.lines().find(|line| line.split('\t').next() == Some(&name));
+    for setting in row.and_then(|line| line.split('\t').nth(3)).unwrap_or_default().split_whitespace() {
+        if let Some((variable, value)) = setting.split_once('=') {
+            case = case.env(variable, value);
+        }
+    }
+    case.check(verdict)
+}

@@ -1,0 +1,88 @@
+//! Options of the program itself: versions, helps, formats, and where output goes (C17, C18).
+//!
+//! Invariant: texts that are each program's own words are looked at for their form only.
+
+use fiord_compat::case::Verdict;
+use fiord_compat::compare::{equal, exit, success, verdict};
+use fiord_compat::{Case, Pair, case, versions};
+
+const JOB: &str = "--name=a --ioengine=null --size=64k --bs=4k --rw=read";
+
+fn first_line_is_version(pair: &Pair) -> Verdict {
+    equal("first line", Some(versions::VERSION), pair.fiord.stdout.lines().next())
+}
+
+fn says_something(pair: &Pair) -> Verdict {
+    if pair.fiord.stdout.trim().is_empty() { Err("nothing on stdout".to_string()) } else { Ok(()) }
+}
+
+/// The names at the beginning of the lines of `--cmdhelp=all`: fiord's must hold all of fio's.
+fn lists_the_same_options(pair: &Pair) -> Verdict {
+    let names = |text: &str| -> Vec<String> {
+        let name = |line: &str| Some(line.split_once(':')?.0.trim().to_string());
+        text.lines().filter(|line| !line.starts_with([' ', '\t'])).filter_map(name).collect()
+    };
+    let fiord = names(&pair.fiord.stdout);
+    let lacks: Vec<String> =
+        names(&pair.fio.stdout).into_iter().filter(|name| !fiord.contains(name)).collect();
+    if lacks.is_empty() { Ok(()) } else { Err(format!("fiord's help lacks {lacks:?}")) }
+}
+
+fn names_fiords_engines(pair: &Pair) -> Verdict {
+    let engines = ["null", "sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring"];
+    let lacks = |engine: &&&str| !pair.fiord.stdout.lines().any(|line| line.trim() == **engine);
+    match engines.iter().find(lacks) {
+        Some(engine) => Err(format!("--enghelp does not list {engine}")),
+        None => Ok(()),
+    }
+}
+
+fn no_stdout(pair: &Pair) -> Verdict {
+    equal("stdout", "", pair.fiord.stdout.trim())
+}
+
+fn output_file_is_json(pair: &Pair) -> Verdict {
+    let text = pair.fiord.file("out.json")?;
+    fiord_compat::raw::only_json(&text)?;
+    fiord_compat::raw::json_text(&text)
+}
+
+/// Every case of this group.
+pub fn cases() -> Vec<Case> {
+    let program = |name: &str, args: &str| case(format!("program/{name}"), args);
+    let mut cases = vec![
+        program("version", "--version").check(exit).check(first_line_is_version),
+        program("version-short", "-v").check(exit).check(first_line_is_version),
+        program("help", "--help").check(exit).check(says_something),
+        program("help-short", "-h").check(exit).check(says_something),
+        program("nothing-to-do", "").check(exit),
+        program("cmdhelp-all", "--cmdhelp=all").check(exit).check(lists_the_same_options),
+        program("cmdhelp-bare", "--cmdhelp").check(exit).check(says_something),
+        program("cmdhelp-one", "--cmdhelp=iodepth").check(exit).check(says_something),
+        program("cmdhelp-alias", "--cmdhelp=readwrite").check(exit).check(says_something),
+        program("cmdhelp-unknown", "--cmdhelp=frobnicate").check(exit),
+        program("enghelp", "--enghelp").check(exit).check(names_fiords_engines),
+        program("enghelp-engine", "--enghelp=io_uring").check(exit).check(says_something),
+        program("enghelp-option", "--enghelp=io_uring,sqthread_poll").check(exit).check(says_something),
+        program("enghelp-unknown", "--enghelp=warp").check(exit),
+        program("unknown-option", "--frobnicate").check(verdict),
+        program("unwanted-value", &format!("--showcmd=x {JOB}")).check(verdict),
+        program("output", &format!("--output=out.txt {JOB}")).check(success).check(no_stdout),
+        program("output-json", &format!("--output=out.json --output-format=json {JOB}"))
+            .check(success)
+            .check(no_stdout)
+            .check(output_file_is_json),
+        program("output-short", &format!("-o out.txt {JOB}")).check(success).check(no_stdout),
+        program("output-in-missing-directory", &format!("--output=gone/out.txt {JOB}")).check(verdict),
+        program("warnings-fatal", &format!("--warnings-fatal {JOB}")).check(success),
+        program("readonly-read", &format!("--readonly {JOB}")).check(success),
+        program("readonly-write", "--readonly --name=a --ioengine=null --size=64k --rw=write").check(verdict),
+        program("aux-path", &format!("--aux-path=. {JOB}")).check(success),
+        program("idle-prof", &format!("--idle-prof=system {JOB}")).check(exit),
+        program("crctest", "--crctest=crc32c").check(exit).check(says_something),
+        program("cpuclock-test", "--cpuclock-test").check(exit),
+    ];
+    cases.push(program("eta-never", &format!("--eta=never {JOB}")).check(success));
+    cases.push(program("bandwidth-log", &format!("--bandwidth-log {JOB}")).check(success));
+    cases
+}

@@ -1,0 +1,317 @@
+//! The comparisons that cases choose from.
+//!
+//! Invariant: structure, counts and verdicts are compared, speeds and times never.
+
+use serde_json::{Map, Value};
+
+use crate::case::Verdict;
+use crate::program::{Pair, Ran};
+use crate::shape;
+use crate::versions;
+
+/// The three directions of a job in JSON.
+pub const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
+
+/// `Ok` if both are equal; otherwise what they are.
+pub fn equal<T: PartialEq + std::fmt::Debug>(what: &str, fio: T, fiord: T) -> Verdict {
+    if fio == fiord { Ok(()) } else { Err(format!("{what}: fio has {fio:?}, fiord {fiord:?}")) }
+}
+
+/// Equal exit statuses.
+pub fn exit(pair: &Pair) -> Verdict {
+    equal("exit status", pair.fio.status, pair.fiord.status)
+}
+
+/// Both succeed or both fail; a failure says why.
+pub fn verdict(pair: &Pair) -> Verdict {
+    equal("accepted", pair.fio.status == 0, pair.fiord.status == 0)?;
+    if pair.fiord.status == 0 { Ok(()) } else { says_why(&pair.fiord) }
+}
+
+/// Both succeed, and fiord says nothing on stderr (C3).
+pub fn success(pair: &Pair) -> Verdict {
+    equal("exit status", (0, 0), (pair.fio.status, pair.fiord.status)).map_err(|_| {
+        format!("both should succeed: fio exits with {}, fiord with {}", pair.fio.status, pair.fiord.status)
+    })?;
+    if pair.fiord.stderr.is_empty() {
+        Ok(())
+    } else {
+        Err("fiord succeeds, and writes to stderr".to_string())
+    }
+}
+
+/// Both fail, and fiord says why.
+pub fn refused(pair: &Pair) -> Verdict {
+    if pair.fio.status == 0 || pair.fiord.status == 0 {
+        return Err(format!(
+            "both should fail: fio exits with {}, fiord with {}",
+            pair.fio.status, pair.fiord.status
+        ));
+    }
+    says_why(&pair.fiord)
+}
+
+fn says_why(ran: &Ran) -> Verdict {
+    let said = [ran.stderr.trim(), ran.stdout.trim()].concat();
+    if said.is_empty() { Err("fiord fails without a word".to_string()) } else { Ok(()) }
+}
+
+/// Equal standard output.
+pub fn stdout(pair: &Pair) -> Verdict {
+    if pair.fio.stdout == pair.fiord.stdout {
+        return Ok(());
+    }
+    let first = pair.fio.stdout.lines().zip(pair.fiord.stdout.lines()).find(|(fio, fiord)| fio != fiord);
+    match first {
+        Some((fio, fiord)) => Err(format!("output differs:\n  fio:   {fio}\n  fiord: {fiord}")),
+        None => Err("output differs in length".to_string()),
+    }
+}
+
+/// Equal names and sizes of the files left behind.
+pub fn files(pair: &Pair) -> Verdict {
+    equal("files left", pair.fio.files()?, pair.fiord.files()?)
+}
+
+/// Each pair of jobs, in order; there must be as many in both.
+fn each_job(pair: &Pair, check: impl Fn(&str, &Value, &Value) -> Verdict) -> Verdict {
+    let (fio, fiord) = (pair.fio.jobs()?, pair.fiord.jobs()?);
+    equal("number of jobs", fio.len(), fiord.len())?;
+    fio.iter().zip(fiord).enumerate().try_for_each(|(index, (fio, fiord))| {
+        let name = format!("job {index}");
+        equal(&format!("{name} jobname"), &fio["jobname"], &fiord["jobname"])?;
+        check(&name, fio, fiord)
+    })
+}
+
+/// Equal counts and bytes of every job, group numbers, errors.
+pub fn counts(pair: &Pair) -> Verdict {
+    totals(pair)?;
+    figures(pair, &["short_ios", "drop_ios"])
+}
+
+/// `counts` without short transfers: fio counts some syncs of asynchronous engines as such, never the same number.
+pub fn totals(pair: &Pair) -> Verdict {
+    figures(pair, &["total_ios", "io_bytes", "io_kbytes"])
+}
+
+fn figures(pair: &Pair, keys: &[&str]) -> Verdict {
+    each_job(pair, |name, fio, fiord| {
+        for key in ["groupid", "error"] {
+            equal(&format!("{name} {key}"), &fio[key], &fiord[key])?;
+        }
+        for direction in DIRECTIONS {
+            for key in keys {
+                equal(&format!("{name} {direction} {key}"), &fio[direction][*key], &fiord[direction][*key])?;
+            }
+        }
+        equal(&format!("{name} sync total_ios"), &fio["sync"]["total_ios"], &fiord["sync"]["total_ios"])
+    })
+}
+
+/// A figure of a job as an integer; 0 where it is not written.
+pub fn figure(job: &Value, direction: &str, key: &str) -> u64 {
+    job[direction][key].as_u64().unwrap_or(0)
+}
+
+fn sum(job: &Value, key: &str) -> u64 {
+    DIRECTIONS.iter().map(|direction| figure(job, direction, key)).sum()
+}
+
+/// Equal sums over the directions, and shares that differ by no more than chance explains.
+///
+/// Which operation comes next is drawn by each program in its own way; with n drawn, a share spreads by at most
+/// sqrt(1/4n), so six times that is a difference that does not come from drawing.
+pub fn mix(pair: &Pair) -> Verdict {
+    each_job(pair, |name, fio, fiord| {
+        for key in ["total_ios", "io_bytes"] {
+            equal(&format!("{name} {key} of all directions"), sum(fio, key), sum(fiord, key))?;
+        }
+        let total = sum(fio, "total_ios") as f64;
+        let tolerance = 6.0 * (0.25 / total).sqrt();
+        for direction in DIRECTIONS {
+            let share = |job| figure(job, direction, "total_ios") as f64 / total;
+            let (fio, fiord) = (share(fio), share(fiord));
+            if (fio - fiord).abs() > tolerance {
+                return Err(format!(
+                    "{name} share of {direction}: fio {fio:.3}, fiord {fiord:.3}, allowed ±{tolerance:.3}"
+                ));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Bytes per direction that differ by no more than one block: both stop at the first block that reaches the size.
+pub fn bytes_within(block_bytes: u64) -> impl Fn(&Pair) -> Verdict {
+    move |pair| {
+        each_job(pair, |name, fio, fiord| {
+            for direction in DIRECTIONS {
+                let (fio, fiord) = (figure(fio, direction, "io_bytes"), figure(fiord, direction, "io_bytes"));
+                if fio.abs_diff(fiord) > block_bytes {
+                    return Err(format!(
+                        "{name} {direction} bytes: fio {fio}, fiord {fiord}, allowed ±{block_bytes}"
+                    ));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Numbers of I/Os per direction within a share of fio's, where sizes are drawn at random.
+pub fn ios_within(share: f64) -> impl Fn(&Pair) -> Verdict {
+    move |pair| {
+        each_job(pair, |name, fio, fiord| {
+            for direction in DIRECTIONS {
+                let (fio, fiord) =
+                    (figure(fio, direction, "total_ios"), figure(fiord, direction, "total_ios"));
+                if (fio as f64 - fiord as f64).abs() > share * fio as f64 {
+                    return Err(format!(
+                        "{name} {direction} I/Os: fio {fio}, fiord {fiord}, allowed ±{share}"
+                    ));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Options echoed as typed, where they were typed, in fio's order (C8, C9).
+pub fn echo(pair: &Pair) -> Verdict {
+    let globals = |ran: &'_ Ran| {
+        Ok::<_, String>(ran.json()?["global options"].as_object().cloned().unwrap_or_default())
+    };
+    echoed("global options", &globals(&pair.fio)?, &globals(&pair.fiord)?)?;
+    each_job(pair, |name, fio, fiord| {
+        let options = |job: &Value| job["job options"].as_object().cloned();
+        match (options(fio), options(fiord)) {
+            (_, None) => Err(format!("{name}: no \"job options\"")),
+            (fio, Some(fiord)) => echoed(name, &fio.unwrap_or_default(), &fiord),
+        }
+    })
+}
+
+fn echoed(place: &str, fio: &Map<String, Value>, fiord: &Map<String, Value>) -> Verdict {
+    let known = |(key, value): &(&String, &Value)| {
+        fio.contains_key(*key) || !(versions::ECHOES_BARE_FLAGS && *value == "")
+    };
+    let fiord: Vec<(&String, &Value)> = fiord.iter().filter(known).collect();
+    equal(&format!("{place}: options echoed"), fio.iter().collect::<Vec<_>>(), fiord)
+}
+
+/// Equal keys, order and types of the whole document.
+pub fn json_shape(pair: &Pair) -> Verdict {
+    let (fio, fiord) = (pair.fio.json()?, pair.fiord.json()?);
+    shape::compare(fio, fiord, is_newer(fiord))
+}
+
+/// Whether this document comes from the version that fiord follows.
+pub fn is_newer(document: &Value) -> bool {
+    document["fio version"] == versions::VERSION
+}
+
+/// The lines that say how much was issued, equal.
+pub fn issued(pair: &Pair) -> Verdict {
+    let lines = |ran: &Ran| -> Vec<String> {
+        ran.stdout
+            .lines()
+            .filter(|line| line.starts_with("     issued rwts: total="))
+            .map(String::from)
+            .collect()
+    };
+    let fio = lines(&pair.fio);
+    if fio.is_empty() {
+        return Err("fio's report has no `issued rwts`".to_string());
+    }
+    equal("issued", fio, lines(&pair.fiord))
+}
+
+/// Terse lines: as many, with as many fields, of the same kinds.
+pub fn terse(pair: &Pair) -> Verdict {
+    let lines = |ran: &Ran| -> Vec<Vec<&'static str>> {
+        let lines = ran.stdout.lines().filter(|line| line.contains(';'));
+        lines.map(|line| line.split(';').map(field_kind).collect()).collect()
+    };
+    let (fio, fiord) = (lines(&pair.fio), lines(&pair.fiord));
+    equal("terse lines", fio.len(), fiord.len())?;
+    for (fio, fiord) in fio.iter().zip(&fiord) {
+        equal("fields", fio.len(), fiord.len())?;
+        if let Some(index) = fio.iter().zip(fiord).position(|(fio, fiord)| fio != fiord) {
+            return Err(format!("field {}: {} in fio, {} here", index + 1, fio[index], fiord[index]));
+        }
+    }
+    if fio.is_empty() { Err("no terse line".to_string()) } else { Ok(()) }
+}
+
+fn field_kind(field: &str) -> &'static str {
+    let number = |text: &str| !text.is_empty() && text.parse::<f64>().is_ok();
+    match field {
+        "" => "empty",
+        _ if number(field) && field.contains('.') => "decimals",
+        _ if number(field) => "an integer",
+        _ if field.strip_suffix('%').is_some_and(number) => "percent",
+        _ if field.split_once("%=").is_some_and(|(percent, value)| number(percent) && number(value)) => {
+            "percentile"
+        }
+        _ => "text",
+    }
+}
+
+/// Normal text: the same sections in the same order.
+pub fn normal(pair: &Pair) -> Verdict {
+    let (fio, fiord) = (heads(&pair.fio.stdout), heads(&pair.fiord.stdout));
+    if let Some(index) = fio.iter().zip(&fiord).position(|(fio, fiord)| fio != fiord) {
+        return Err(format!("section {index}: fio has {:?}, fiord {:?}", fio[index], fiord[index]));
+    }
+    equal("sections", fio.get(fiord.len()..), fiord.get(fio.len()..)).or_else(|why| {
+        match fio.len() == fiord.len() {
+            true => Ok(()),
+            false => Err(why),
+        }
+    })
+}
+
+/// The beginning of each line up to its first figure; repeated ones once, so that how many lines a distribution
+/// takes (a matter of speed) does not count.
+fn heads(text: &str) -> Vec<String> {
+    let mut heads: Vec<String> = Vec::new();
+    // Notes are each program's own words.
+    for line in text.lines().filter(|line| !line.starts_with("note: ")) {
+        let indent = line.len() - line.trim_start().len();
+        let body = line.trim_start();
+        let end = body.find(['=', '(', '|', '[']).unwrap_or(body.len());
+        let mut head = format!("{}{}", " ".repeat(indent), body[..end].trim_end());
+        if line.starts_with("fio-") {
+            head = "fio-VERSION".to_string();
+        }
+        // Whether a line of the distribution is in ns, us or ms, and how many there are, is a matter of speed.
+        if head.trim_start().starts_with("bw") && line.contains("per=") {
+            head = "   bw (UNIT".to_string();
+        }
+        if heads.last() != Some(&head) {
+            heads.push(head);
+        }
+    }
+    heads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_terse_fields() {
+        let kinds: Vec<&str> =
+            "3;fio-3.42;;0.500000;12;1.00%;99.000000%=12".split(';').map(field_kind).collect();
+        assert_eq!(kinds, ["an integer", "text", "empty", "decimals", "an integer", "percent", "percentile"]);
+    }
+
+    #[test]
+    fn heads_do_not_depend_on_figures() {
+        let one = "  read: IOPS=1k\n  lat (nsec)   : 1=2%\n  lat (usec)   : 2=3%\n     | 1.00th=[ 1]\n     | 2.0th=[ 3]\n";
+        let other = "  read: IOPS=22\n  lat (msec)   : 7=2%\n     | 1.00th=[ 9]\n";
+        assert_eq!(heads(one), heads(other));
+        assert_eq!(heads(one).len(), 3);
+    }
+}

@@ -1,0 +1,123 @@
+//! Compares two JSON documents by keys, their order, and types; never by figures.
+//!
+//! Invariant: what is compared is what fio wrote, plus the keys that `versions` lists.
+
+use serde_json::{Map, Value};
+
+use crate::case::Verdict;
+use crate::versions::ADDED_KEYS;
+
+/// Objects whose keys are data: options, and the bins of a histogram.
+const FREE_KEYS: &[&str] = &["job options", "global options", "bins"];
+
+/// Compares fiord's document with fio's. `newer` says that fiord's has the keys that fio's version lacks.
+pub fn compare(fio: &Value, fiord: &Value, newer: bool) -> Verdict {
+    at("", fio, fiord, newer)
+}
+
+fn at(path: &str, fio: &Value, fiord: &Value, newer: bool) -> Verdict {
+    match (fio, fiord) {
+        (Value::Object(fio), Value::Object(fiord)) => objects(path, fio, fiord, newer),
+        (Value::Array(fio), Value::Array(fiord)) => {
+            if fio.len() != fiord.len() {
+                return Err(format!("{path}: fio lists {}, fiord {}", fio.len(), fiord.len()));
+            }
+            let path = format!("{path}[]");
+            fio.iter().zip(fiord).try_for_each(|(fio, fiord)| at(&path, fio, fiord, newer))
+        }
+        _ if kind(fio) == kind(fiord) => Ok(()),
+        _ => Err(format!("{path}: fio writes {} ({fio}), fiord {} ({fiord})", kind(fio), kind(fiord))),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(number) if number.is_f64() => "a number with decimals",
+        Value::Number(_) => "an integer",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn objects(path: &str, fio: &Map<String, Value>, fiord: &Map<String, Value>, newer: bool) -> Verdict {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if FREE_KEYS.contains(&name) {
+        return Ok(());
+    }
+    let expected = expected_keys(path, fio, newer);
+    let written: Vec<&str> = fiord.keys().map(String::as_str).collect();
+    if expected != written {
+        return Err(format!("{path}: keys differ: {}", difference(&expected, &written)));
+    }
+    for key in expected {
+        let below = if path.is_empty() { key.to_string() } else { format!("{path}/{key}") };
+        match (fio.get(key), &fiord[key]) {
+            (Some(value), written) => at(&below, value, written, newer)?,
+            (None, written) if kind(written) == "an integer" => {}
+            (None, written) => {
+                return Err(format!("{below}: an integer in {}, here {written}", crate::versions::VERSION));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn expected_keys<'k>(path: &str, fio: &'k Map<String, Value>, newer: bool) -> Vec<&'k str> {
+    let mut keys: Vec<&str> = fio.keys().map(String::as_str).collect();
+    for added in ADDED_KEYS.iter().filter(|added| newer && added.object == path) {
+        let place = keys.iter().position(|&key| key == added.after);
+        if let Some(place) = place.filter(|_| !keys.contains(&added.key)) {
+            keys.insert(place + 1, added.key);
+        }
+    }
+    keys
+}
+
+/// What one has and the other has not; if they only differ in order, the first place where they do.
+fn difference(expected: &[&str], written: &[&str]) -> String {
+    let lacks: Vec<&&str> = expected.iter().filter(|key| !written.contains(key)).collect();
+    let extra: Vec<&&str> = written.iter().filter(|key| !expected.contains(key)).collect();
+    if lacks.is_empty() && extra.is_empty() {
+        let first = expected.iter().zip(written).find(|(expected, written)| expected != written);
+        return first
+            .map_or_else(String::new, |(expected, written)| format!("{written} where {expected} should be"));
+    }
+    format!("lacks {lacks:?}, has besides {extra:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(fio: &str, fiord: &str, newer: bool) -> Verdict {
+        compare(&serde_json::from_str(fio).unwrap(), &serde_json::from_str(fiord).unwrap(), newer)
+    }
+
+    #[test]
+    fn keys_order_and_types_must_agree() {
+        let fio = r#"{"a": 1, "b": [{"c": 1.0}], "job options": {"x": "1"}}"#;
+        assert_eq!(verdict(fio, r#"{"a": 7, "b": [{"c": 2.5}], "job options": {}}"#, false), Ok(()));
+        for other in [
+            r#"{"b": [{"c": 1.0}], "a": 1, "job options": {}}"#,
+            r#"{"a": 1.5, "b": [{"c": 1.0}], "job options": {}}"#,
+            r#"{"a": 1, "b": [{"c": 1}], "job options": {}}"#,
+            r#"{"a": 1, "b": [], "job options": {}}"#,
+            r#"{"a": 1, "b": [{}], "job options": {}}"#,
+        ] {
+            assert!(verdict(fio, other, false).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn added_keys_are_expected_of_the_newer_version_only() {
+        let old = r#"{"jobs": [{"groupid": 0, "error": 0}]}"#;
+        let new = r#"{"jobs": [{"groupid": 0, "job_start": 5, "error": 0}]}"#;
+        assert_eq!(verdict(old, new, true), Ok(()));
+        assert_eq!(verdict(new, new, true), Ok(()));
+        assert!(verdict(old, new, false).is_err());
+        assert!(verdict(old, old, true).is_err());
+    }
+}
