@@ -2,9 +2,18 @@
 //!
 //! Invariant: every function here is pure. It takes values and returns a `String`; no clock, no file, no stdout.
 
+pub mod compose;
+mod figures;
+pub mod json;
 pub mod model;
+pub mod normal;
+pub mod number;
+pub mod terse;
+pub mod time;
 
+pub use compose::{Format, render, wants_headings};
 pub use model::{
     DiskFigures, DiskReport, GroupReport, JobReport, LatencyTarget, RateGroup, RunReport, Show, Unified,
     merge_groups,
 };
+pub use terse::Version as TerseVersion;

@@ -19,8 +19,6 @@ pub struct RunReport {
     pub jobs: Vec<JobReport>,
     /// The block devices under the files; empty with `disk_util=0` or when no file lies on one.
     pub disks: Vec<DiskReport>,
-    /// Whether disks were looked at: normal text and JSON show the section when any was found or this is set.
-    pub show_disks: bool,
 }
 
 /// One job's result, or a group's.
@@ -155,8 +153,6 @@ pub struct Show {
     pub clat: bool,
     /// Total latencies (not `disable_lat`).
     pub lat: bool,
-    /// Bandwidth samples (not `disable_bw_measurement`).
-    pub bw: bool,
     /// Percentiles of submission latencies.
     pub slat_percentiles: bool,
     /// Percentiles of completion latencies.
@@ -187,7 +183,6 @@ impl Default for Show {
             slat: true,
             clat: true,
             lat: true,
-            bw: true,
             slat_percentiles: false,
             clat_percentiles: true,
             lat_percentiles: false,
@@ -261,7 +256,8 @@ pub struct GroupReport {
     pub group_id: u32,
     /// Read, write, trim; under `unified_rw_reporting=mixed` all is in the first.
     pub directions: [RateGroup; 3],
-    /// All directions of jobs that report them as one too (`unified_rw_reporting=both`).
+    /// All directions together, for jobs that ask for that too (`unified_rw_reporting=both`). The extremes are those of
+    /// single directions, as in fio.
     pub mixed: RateGroup,
     /// The first job's way of telling directions apart, and units.
     pub unified: Unified,
@@ -275,10 +271,10 @@ pub struct GroupReport {
 
 impl RateGroup {
     fn add(&mut self, direction: &DirectionStats) {
-        if direction.runtime_ms == 0 {
+        if direction.runtime_ms == 0 && direction.bytes == 0 {
             return;
         }
-        let first = self.runtime_ms_max == 0;
+        let first = self.runtime_ms_max == 0 && self.bytes == 0;
         let bandwidth = bytes_per_second(direction.bytes, direction.runtime_ms);
         let least = |so_far: u64, now: u64| if first { now } else { so_far.min(now) };
         self.bandwidth_min = least(self.bandwidth_min, bandwidth);
@@ -293,6 +289,38 @@ impl RateGroup {
 /// Bytes per second, rounded down; 0 when no time passed.
 pub(crate) fn bytes_per_second(bytes: u64, runtime_ms: u64) -> u64 {
     if runtime_ms == 0 { 0 } else { (u128::from(bytes) * 1000 / u128::from(runtime_ms)) as u64 }
+}
+
+impl DiskReport {
+    /// The members' figures: the mean of each, and the busiest one's share of time; `None` without members.
+    pub fn aggregate(&self) -> Option<DiskFigures> {
+        if self.members.is_empty() {
+            return None;
+        }
+        let count = self.members.len() as u64;
+        let mean = |of: fn(&DiskFigures) -> u64| {
+            self.members.iter().map(|disk| of(&disk.figures)).sum::<u64>() / count
+        };
+        Some(DiskFigures {
+            read_ios: mean(|disk| disk.read_ios),
+            write_ios: mean(|disk| disk.write_ios),
+            read_sectors: mean(|disk| disk.read_sectors),
+            write_sectors: mean(|disk| disk.write_sectors),
+            read_merges: mean(|disk| disk.read_merges),
+            write_merges: mean(|disk| disk.write_merges),
+            read_ticks_ms: mean(|disk| disk.read_ticks_ms),
+            write_ticks_ms: mean(|disk| disk.write_ticks_ms),
+            in_queue_ms: mean(|disk| disk.in_queue_ms),
+            util_percent: self.members.iter().map(|disk| disk.figures.util_percent).fold(0.0, f64::max),
+        })
+    }
+}
+
+impl RateGroup {
+    /// Whether any job moved data this way.
+    pub fn is_active(&self) -> bool {
+        self.runtime_ms_max > 0 || self.bytes > 0
+    }
 }
 
 impl RunReport {
@@ -329,7 +357,7 @@ impl GroupReport {
         }
         self.directions.iter_mut().zip(&job.stats.directions).for_each(|(group, job)| group.add(job));
         if job.show.unified == Unified::Both {
-            self.mixed.add(&job.stats.mixed());
+            job.stats.directions.iter().for_each(|direction| self.mixed.add(direction));
         }
     }
 }

@@ -6,7 +6,7 @@
 use crate::Running;
 
 /// Fixed-point scale of means and squared deviations kept for merging: integers add in any order to the same bits.
-const FIXED_POINT: f64 = 65_536.0;
+const FIXED_POINT: f64 = 4_294_967_296.0;
 
 /// Samples of a rate, in KiB/s or in I/Os per second.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +43,20 @@ pub struct SampleFigures {
 }
 
 impl Samples {
+    /// Samples with the given figures, as read back from a report.
+    pub fn from_figures(figures: &SampleFigures) -> Self {
+        let SampleFigures { count, min, max, mean, stddev } = *figures;
+        let squared_deviation = stddev * stddev * count.saturating_sub(1) as f64;
+        let merged = Sums {
+            count,
+            min,
+            max,
+            mean_fixed: (mean * FIXED_POINT).round() as u128,
+            squared_deviation_fixed: (squared_deviation * FIXED_POINT).round() as u128,
+        };
+        Samples { own: Running::default(), merged }
+    }
+
     /// Adds a sample of this job.
     pub fn record(&mut self, value: u64) {
         self.own.record(value);

@@ -1,0 +1,46 @@
+//! Several formats of one result on one stream.
+//!
+//! Invariant: whatever the order they were asked for in, terse lines come first, then JSON, then the normal text with the
+//! empty line before it: tools cut the stream at these places.
+
+use crate::json::{Detail, json};
+use crate::model::RunReport;
+use crate::normal::normal;
+use crate::terse::{Version, terse};
+
+/// A format of `--output-format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The text for people.
+    Normal,
+    /// A line of fields for each job.
+    Terse,
+    /// A JSON document.
+    Json,
+    /// A JSON document with every bin of the histograms.
+    JsonPlus,
+}
+
+/// The result in all of `formats`.
+pub fn render(run: &RunReport, formats: &[Format], terse_version: Version) -> String {
+    let wanted = |format| formats.contains(&format);
+    let mut out = String::new();
+    if wanted(Format::Terse) {
+        out += &terse(run, terse_version);
+    }
+    if wanted(Format::JsonPlus) {
+        out += &json(run, Detail::Bins);
+    } else if wanted(Format::Json) {
+        out += &json(run, Detail::Percentiles);
+    }
+    if wanted(Format::Normal) {
+        out += &normal(run);
+    }
+    out
+}
+
+/// Whether the jobs' headings and `Starting …` are printed before the run: only beside the normal text, so that a stream
+/// of JSON or terse lines holds nothing else.
+pub fn wants_headings(formats: &[Format]) -> bool {
+    formats.contains(&Format::Normal)
+}

@@ -1,0 +1,211 @@
+//! JSON and JSON+ documents.
+//!
+//! Invariant: keys, their order and their types are those of fio 3.42, whatever was measured: what parses one document
+//! parses all.
+
+mod writer;
+
+use fiord_stats::distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
+use fiord_stats::{BatchMap, DepthMap, JobStats, Latency};
+
+use crate::figures::{self, Shown};
+use crate::model::{DiskFigures, DiskReport, GroupReport, JobReport, RunReport, Unified};
+use writer::Writer;
+
+/// Whether the counts by latency are in the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// JSON: percentiles only.
+    Percentiles,
+    /// JSON+: every occupied bin of the histograms too.
+    Bins,
+}
+
+/// One document, from its `{` in column 0 to a line feed after its `}`.
+pub fn json(run: &RunReport, detail: Detail) -> String {
+    let groups = run.groups();
+    Writer::document(|json| {
+        json.string("fio version", &run.version);
+        json.integer("timestamp", run.timestamp_ms / 1000);
+        json.integer("timestamp_ms", run.timestamp_ms);
+        json.string("time", &figures::date(run));
+        if !run.global_options.is_empty() {
+            json.object("global options", |json| options(json, &run.global_options));
+        }
+        json.list("jobs", |json| {
+            for report in &run.jobs {
+                json.item(|json| job(json, report, &groups, detail));
+            }
+        });
+        if !run.disks.is_empty() {
+            json.list("disk_util", |json| {
+                for disk in run.disks.iter().flat_map(with_members) {
+                    json.item(|json| disk_util(json, disk));
+                }
+            });
+        }
+    })
+}
+
+fn options(json: &mut Writer, options: &[(String, String)]) {
+    for (name, text) in options {
+        json.string(name, text);
+    }
+}
+
+fn job(json: &mut Writer, job: &JobReport, groups: &[GroupReport], detail: Detail) {
+    let stats = &job.stats;
+    json.string("jobname", &job.name);
+    json.integer("groupid", job.group_id);
+    json.integer("job_start", job.start_ms);
+    json.integer("error", job.error);
+    json.integer("eta", job.eta_s);
+    json.integer("elapsed", job.elapsed_s);
+    json.object("job options", |json| options(json, &job.options));
+    let percentiles = figures::percentile_list(job);
+    let mut shown = figures::shown(job, groups);
+    let mixed = if job.show.unified == Unified::Separate { None } else { shown.pop() };
+    for direction in &shown {
+        json.object(direction.name, |json| direction_body(json, job, direction, &percentiles, detail));
+    }
+    // fio has no `sync` beside a mixed direction alone.
+    if job.show.unified != Unified::Mixed {
+        json.object("sync", |json| {
+            json.integer("total_ios", stats.sync.ios);
+            latency(json, "lat_ns", &stats.sync.latency, &percentiles, detail);
+        });
+    }
+    if let Some(mixed) = &mixed {
+        json.object(mixed.name, |json| direction_body(json, job, mixed, &percentiles, detail));
+    }
+    usage(json, stats);
+    shares(json, stats);
+    if job.continue_on_error {
+        json.integer("total_err", stats.errors_total);
+        json.integer("first_error", stats.first_error);
+    }
+    json.integer("latency_depth", job.latency_target.depth);
+    json.integer("latency_target", job.latency_target.target_ns);
+    json.integer("latency_target_ns", job.latency_target.target_ns);
+    json.float("latency_percentile", job.latency_target.percentile);
+    json.integer("latency_window", job.latency_target.window_us);
+    json.integer("latency_window_us", job.latency_target.window_us);
+    if let Some(description) = &job.description {
+        json.string("desc", description);
+    }
+}
+
+fn direction_body(json: &mut Writer, job: &JobReport, shown: &Shown, percentiles: &[f64], detail: Detail) {
+    let stats = &shown.stats;
+    json.integer("io_bytes", stats.bytes);
+    json.integer("io_kbytes", stats.bytes / 1024);
+    json.integer("bw_bytes", shown.bandwidth());
+    json.integer("bw", shown.bandwidth() / 1024);
+    json.float("iops", shown.iops());
+    json.integer("runtime", stats.runtime_ms);
+    json.integer("total_ios", stats.ios);
+    json.integer("short_ios", stats.short_ios);
+    json.integer("drop_ios", stats.dropped_ios);
+    let when = |wanted| if wanted { percentiles } else { &[] };
+    latency(json, "slat_ns", &stats.submission, when(job.show.slat_percentiles), detail);
+    latency(json, "clat_ns", &stats.completion, when(job.show.clat_percentiles), detail);
+    latency(json, "lat_ns", &stats.total, when(job.show.lat_percentiles), detail);
+    let bandwidth = stats.bandwidth.figures();
+    json.integer("bw_min", bandwidth.min);
+    json.integer("bw_max", bandwidth.max);
+    json.float("bw_agg", shown.percent_of_group(&bandwidth));
+    json.float("bw_mean", bandwidth.mean);
+    json.float("bw_dev", bandwidth.stddev);
+    json.integer("bw_samples", bandwidth.count);
+    let iops = stats.iops.figures();
+    json.integer("iops_min", iops.min);
+    json.integer("iops_max", iops.max);
+    json.float("iops_mean", iops.mean);
+    json.float("iops_stddev", iops.stddev);
+    json.integer("iops_samples", iops.count);
+}
+
+fn latency(json: &mut Writer, key: &str, latency: &Latency, percentiles: &[f64], detail: Detail) {
+    json.object(key, |json| {
+        let running = &latency.running;
+        json.integer("min", running.min());
+        json.integer("max", running.max);
+        json.float("mean", running.mean());
+        json.float("stddev", running.stddev());
+        json.integer("N", running.count);
+        if percentiles.is_empty() || latency.histogram.count() == 0 {
+            return;
+        }
+        json.object("percentile", |json| {
+            for (percent, value_ns) in percentiles.iter().zip(latency.percentiles(percentiles)) {
+                json.integer(&format!("{percent:.6}"), value_ns);
+            }
+        });
+        if detail == Detail::Bins {
+            json.object("bins", |json| {
+                for (value_ns, count) in latency.histogram.occupied() {
+                    json.integer(&value_ns.to_string(), count);
+                }
+            });
+        }
+    });
+}
+
+fn usage(json: &mut Writer, stats: &JobStats) {
+    let (user, system) = figures::cpu_percents(stats);
+    json.integer("job_runtime", stats.usage.elapsed_ms);
+    json.float("usr_cpu", user);
+    json.float("sys_cpu", system);
+    json.integer("ctx", stats.usage.context_switches);
+    json.integer("majf", stats.usage.major_faults);
+    json.integer("minf", stats.usage.minor_faults);
+}
+
+fn shares(json: &mut Writer, stats: &JobStats) {
+    labelled(json, "iodepth_level", &DepthMap::LABELS, &figures::depth_percents(stats));
+    labelled(json, "iodepth_submit", &BatchMap::LABELS, &figures::batch_percents(&stats.submit));
+    labelled(json, "iodepth_complete", &BatchMap::LABELS, &figures::batch_percents(&stats.complete));
+    let percents = figures::latency_percents(&stats.distribution, figures::total_ios(stats));
+    let labels = |bounds: &[u32]| bounds.iter().map(u32::to_string).collect::<Vec<_>>();
+    labelled(json, "latency_ns", &labels(&NS_BOUNDS), &percents.ns);
+    labelled(json, "latency_us", &labels(&US_BOUNDS), &percents.us);
+    let mut of_ms = labels(&MS_BOUNDS);
+    of_ms.push(">=2000".to_owned());
+    labelled(json, "latency_ms", &of_ms, &percents.ms);
+}
+
+fn labelled(json: &mut Writer, key: &str, labels: &[impl AsRef<str>], percents: &[f64]) {
+    json.object(key, |json| {
+        for (label, percent) in labels.iter().zip(percents) {
+            json.float(label.as_ref(), *percent);
+        }
+    });
+}
+
+fn with_members(disk: &DiskReport) -> impl Iterator<Item = &DiskReport> {
+    std::iter::once(disk).chain(&disk.members)
+}
+
+fn disk_util(json: &mut Writer, disk: &DiskReport) {
+    json.string("name", &disk.name);
+    disk_figures(json, "", &disk.figures);
+    if let Some(aggregate) = disk.aggregate() {
+        disk_figures(json, "aggr_", &aggregate);
+    }
+}
+
+fn disk_figures(json: &mut Writer, prefix: &str, figures: &DiskFigures) {
+    let key = |name: &str| format!("{prefix}{name}");
+    // fio's own spelling: the aggregate of merged writes lacks its plural.
+    let write_merges = if prefix.is_empty() { "write_merges" } else { "write_merge" };
+    json.integer(&key("read_ios"), figures.read_ios);
+    json.integer(&key("write_ios"), figures.write_ios);
+    json.integer(&key("read_sectors"), figures.read_sectors);
+    json.integer(&key("write_sectors"), figures.write_sectors);
+    json.integer(&key("read_merges"), figures.read_merges);
+    json.integer(&key(write_merges), figures.write_merges);
+    json.integer(&key("read_ticks"), figures.read_ticks_ms);
+    json.integer(&key("write_ticks"), figures.write_ticks_ms);
+    json.integer(&key("in_queue"), figures.in_queue_ms);
+    json.float(&key("util"), figures.util_percent);
+}

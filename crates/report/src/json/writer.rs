@@ -1,0 +1,143 @@
+//! Writes JSON as fio spaces it: `"key" : value`, indented by two.
+//!
+//! Invariant: the text is well formed whatever the strings hold: keys and strings are escaped, and each opened object or
+//! list is closed by the call that opened it.
+
+use std::fmt::Write;
+
+/// Text being written; `Writer::document` makes one.
+pub(super) struct Writer {
+    text: String,
+    depth: usize,
+    first: bool,
+}
+
+impl Writer {
+    /// A document: one object, in column 0, ending with a line feed.
+    pub fn document(fill: impl FnOnce(&mut Writer)) -> String {
+        let mut writer = Writer { text: String::new(), depth: 0, first: true };
+        writer.enclosed('{', '}', fill);
+        writer.text.push('\n');
+        writer.text
+    }
+
+    /// `"key" : { … }`.
+    pub fn object(&mut self, key: &str, fill: impl FnOnce(&mut Writer)) {
+        self.key(key);
+        self.enclosed('{', '}', fill);
+    }
+
+    /// `"key" : [ … ]`.
+    pub fn list(&mut self, key: &str, fill: impl FnOnce(&mut Writer)) {
+        self.key(key);
+        self.enclosed('[', ']', fill);
+    }
+
+    /// An object inside a list.
+    pub fn item(&mut self, fill: impl FnOnce(&mut Writer)) {
+        self.separate();
+        self.enclosed('{', '}', fill);
+    }
+
+    /// `"key" : 5`.
+    pub fn integer(&mut self, key: &str, value: impl std::fmt::Display) {
+        self.key(key);
+        self.push(format_args!("{value}"));
+    }
+
+    /// `"key" : 5.000000`. What is no number is written as 0: JSON has no word for it.
+    pub fn float(&mut self, key: &str, value: f64) {
+        self.key(key);
+        let value = if value.is_finite() { value } else { 0.0 };
+        self.push(format_args!("{value:.6}"));
+    }
+
+    /// `"key" : "value"`.
+    pub fn string(&mut self, key: &str, value: &str) {
+        self.key(key);
+        self.quoted(value);
+    }
+
+    fn key(&mut self, key: &str) {
+        self.separate();
+        self.quoted(key);
+        self.text.push_str(" : ");
+    }
+
+    fn separate(&mut self) {
+        if !self.first {
+            self.text.push(',');
+        }
+        self.first = false;
+        self.line();
+    }
+
+    fn line(&mut self) {
+        self.text.push('\n');
+        self.text.extend(std::iter::repeat_n("  ", self.depth));
+    }
+
+    fn enclosed(&mut self, open: char, close: char, fill: impl FnOnce(&mut Writer)) {
+        self.text.push(open);
+        self.depth += 1;
+        self.first = true;
+        fill(self);
+        self.depth -= 1;
+        self.first = false;
+        self.line();
+        self.text.push(close);
+    }
+
+    fn quoted(&mut self, text: &str) {
+        self.text.push('"');
+        for c in text.chars() {
+            match c {
+                '"' => self.text.push_str("\\\""),
+                '\\' => self.text.push_str("\\\\"),
+                '\n' => self.text.push_str("\\n"),
+                '\r' => self.text.push_str("\\r"),
+                '\t' => self.text.push_str("\\t"),
+                c if u32::from(c) < 0x20 => self.push(format_args!("\\u{:04x}", u32::from(c))),
+                c => self.text.push(c),
+            }
+        }
+        self.text.push('"');
+    }
+
+    fn push(&mut self, arguments: std::fmt::Arguments) {
+        // Writing to a String cannot fail.
+        let _ = self.text.write_fmt(arguments);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spacing_is_fios() {
+        let text = Writer::document(|json| {
+            json.string("a", "b");
+            json.object("o", |json| json.float("x", 1000.0));
+            json.list("l", |json| {
+                json.item(|json| json.integer("n", 1));
+                json.item(|json| json.integer("n", 2));
+            });
+        });
+        let expected = "{\n  \"a\" : \"b\",\n  \"o\" : {\n    \"x\" : 1000.000000\n  },\n  \"l\" : [\n    {\n      \"n\" : 1\n    },\n    {\n      \"n\" : 2\n    }\n  ]\n}\n";
+        assert_eq!(text, expected);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_string_and_number_survives(key in ".*", value in ".*", number: f64) {
+            let text = Writer::document(|json| {
+                json.object("o", |json| json.string(&key, &value));
+                json.float("f", number);
+            });
+            let parsed: serde_json::Value = serde_json::from_str(&text).unwrap();
+            proptest::prop_assert_eq!(parsed["o"][&key].as_str(), Some(value.as_str()));
+            proptest::prop_assert!(parsed["f"].is_f64());
+        }
+    }
+}
