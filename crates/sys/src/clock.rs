@@ -96,6 +96,16 @@ pub fn realtime_s() -> u64 {
     realtime_ns() / 1_000_000_000
 }
 
+/// Local time minus UTC, in seconds, at this moment.
+pub fn utc_offset_s() -> i32 {
+    let now = realtime_s() as libc::time_t;
+    // SAFETY: an all-zero `tm` is a valid value, and localtime_r writes one from a valid pointer to a time.
+    unsafe {
+        let mut local: libc::tm = std::mem::zeroed();
+        if libc::localtime_r(&now, &mut local).is_null() { 0 } else { local.tm_gmtoff as i32 }
+    }
+}
+
 #[inline]
 fn read(clock: libc::clockid_t) -> libc::timespec {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

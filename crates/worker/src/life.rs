@@ -3,12 +3,12 @@
 //! Invariant: files are opened only after the plan was checked and closed on every way out; what was measured is in
 //! the report whatever happened.
 
-use fiord_engine::contract::{Arena, Engine, QueuedEngine, SyncEngine};
+use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::{IoUring, Libaio, Mmap, Null, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
 use fiord_plan::job::Memory;
 use fiord_plan::{ClockSource, EngineSettings, FileKind, Job};
-use fiord_stats::{JobStats, Usage};
-use fiord_sys::clock::{self, Clock, GettimeofdayClock, NoClock, OsClock, TscClock};
+use fiord_stats::{JobStats, Random, Usage};
+use fiord_sys::clock::{self, GettimeofdayClock, NoClock, OsClock, TscClock};
 use fiord_sys::map::{HugePages, Sharing};
 use fiord_sys::memory::{Region, Source};
 use fiord_sys::{file, thread};
@@ -126,10 +126,10 @@ impl<'a> Worker<'a> {
             EngineSettings::Psync => self.sync(Ok(Psync::new(arena, files))),
             EngineSettings::Vsync => self.sync(Ok(Vsync::new(arena, files))),
             EngineSettings::Pvsync => self.sync(Ok(Pvsync::new(arena, files))),
-            EngineSettings::Pvsync2(settings) => self.sync(Ok(Pvsync2::new(*settings, arena, files))),
+            EngineSettings::Pvsync2(settings) => self.sync(Ok(Pvsync2::new(settings, arena, files))),
             EngineSettings::Mmap(settings) => self.sync(Ok(Mmap::new(*settings, arena, files))),
             EngineSettings::Libaio(settings) => self.queued(Libaio::new(*settings, arena, files)),
-            EngineSettings::IoUring(settings) => self.queued(IoUring::new(*settings, arena, files)),
+            EngineSettings::IoUring(settings) => self.queued(IoUring::new(settings, arena, files)),
         }
     }
 
@@ -156,8 +156,8 @@ impl<'a> Worker<'a> {
     }
 
     fn sync<E: SyncEngine>(&mut self, engine: Result<E, Refused>) -> End {
-        self.enter(engine, |engine, work, clock| {
-            let Some(mut slot) = engine.arena().slots().pop() else {
+        self.enter(engine, |engine, work, mut slots, clock| {
+            let Some(mut slot) = slots.pop() else {
                 return Failure::other("set up", "the engine has no buffer").into();
             };
             let end = match clock {
@@ -173,14 +173,11 @@ impl<'a> Worker<'a> {
 
     fn queued<E: QueuedEngine>(&mut self, engine: Result<E, Refused>) -> End {
         let depth = self.job.depth;
-        self.enter(engine, |engine, work, clock| {
-            let slots = engine.arena().slots();
-            match clock {
-                Timer::Tsc(clock) => hot::queued::run(engine, clock, work, slots, depth),
-                Timer::Os => hot::queued::run(engine, OsClock, work, slots, depth),
-                Timer::TimeOfDay(clock) => hot::queued::run(engine, clock, work, slots, depth),
-                Timer::None => hot::queued::run(engine, NoClock, work, slots, depth),
-            }
+        self.enter(engine, |engine, work, slots, clock| match clock {
+            Timer::Tsc(clock) => hot::queued::run(engine, clock, work, slots, depth),
+            Timer::Os => hot::queued::run(engine, OsClock, work, slots, depth),
+            Timer::TimeOfDay(clock) => hot::queued::run(engine, clock, work, slots, depth),
+            Timer::None => hot::queued::run(engine, NoClock, work, slots, depth),
         })
     }
 
@@ -188,7 +185,7 @@ impl<'a> Worker<'a> {
     fn enter<E: Engine>(
         &mut self,
         engine: Result<E, Refused>,
-        body: impl FnOnce(&mut E, &mut Work<'a>, Timer) -> End,
+        body: impl FnOnce(&mut E, &mut Work<'a>, Vec<Slot>, Timer) -> End,
     ) -> End {
         let mut engine = match engine {
             Ok(engine) => engine,
@@ -199,8 +196,8 @@ impl<'a> Worker<'a> {
                 return failure.into();
             }
         };
-        let mut work = match self.work(&mut engine) {
-            Ok(work) => work,
+        let (mut work, slots) = match self.work(&mut engine) {
+            Ok(made) => made,
             Err(failure) => return failure.into(),
         };
         if let Err(failure) = self.start(&mut engine, &mut work) {
@@ -212,7 +209,7 @@ impl<'a> Worker<'a> {
         }
         self.started_ms = clock::realtime_ms();
         let before = thread::usage().unwrap_or_default();
-        let end = body(&mut engine, &mut work, Timer::of(self.job.measure.clock));
+        let end = body(&mut engine, &mut work, slots, Timer::of(self.job.measure.clock));
         let end = match work.files.close_all(&mut engine) {
             Err(failure) if !matches!(end, End::Failed(_)) => failure.into(),
             _ => end,
@@ -224,16 +221,17 @@ impl<'a> Worker<'a> {
         end
     }
 
-    /// Everything the loop works on.
-    fn work<E: Engine>(&mut self, engine: &mut E) -> Result<Work<'a>, Failure> {
+    /// Everything the loop works on, and the right to the buffers, filled.
+    fn work<E: Engine>(&mut self, engine: &mut E) -> Result<(Work<'a>, Vec<Slot>), Failure> {
         let job = self.job;
         let mut filler = Filler::new(&job.buffers.fill, job.access.seed);
-        for mut slot in engine.arena().peek_slots() {
-            filler.prime(engine.arena().bytes_mut(&mut slot));
+        let mut slots = engine.arena().slots();
+        for slot in &mut slots {
+            filler.prime(engine.arena().bytes_mut(slot));
         }
         let stream = Stream::new(&job.access, &job.files, &job.limits)
             .map_err(|error| Failure::other("plan the operations", error.to_string()))?;
-        Ok(Work::new(Parts {
+        let work = Work::new(Parts {
             stream,
             filler,
             gate: Gate::new(&job.pace, job.access.seed),
@@ -244,7 +242,8 @@ impl<'a> Worker<'a> {
             limits: &job.limits,
             snapshot: &self.scene.snapshots[job.number as usize],
             fill_device: job.files.fill_device,
-        }))
+        });
+        Ok((work, slots))
     }
 
     /// Opens what stays open, and reads it first if the job wants that.
@@ -270,7 +269,8 @@ impl<'a> Worker<'a> {
             return false;
         }
         let (least_ns, most_ns) = self.job.schedule.start_delay_ns;
-        let delay_ns = fiord_stats::Random::new(self.job.access.seed).between(least_ns, most_ns.max(least_ns));
+        let spread_ns = most_ns.saturating_sub(least_ns);
+        let delay_ns = least_ns + Random::new(self.job.access.seed).below(spread_ns + 1);
         delay_ns == 0 || self.scene.sleep_until(self.live, clock::monotonic_ns() + delay_ns)
     }
 

@@ -7,7 +7,8 @@ use std::path::Path;
 use fiord_plan::Job;
 use fiord_plan::job::{NumaMemory, Process};
 use fiord_sys::thread::{self, IoClass, IoPriority, MemoryPolicy};
-use fiord_sys::{process, sysfs};
+use fiord_sys::process;
+use fiord_sys::sysfs::Sysfs;
 
 use crate::failure::Failure;
 
@@ -41,8 +42,11 @@ pub(crate) fn become_worker(job: &Job) -> Result<(), Failure> {
 
 fn place_memory(process: &Process) -> Result<(), Failure> {
     if !process.numa_cpu_nodes.is_empty() {
-        let cpus = sysfs::cpus_of_nodes(&process.numa_cpu_nodes);
-        cpus.and_then(|cpus| thread::set_affinity(&cpus)).map_err(|error| Failure::system("numa_cpu_nodes", &error))?;
+        let sysfs = Sysfs::default();
+        let cpus: std::io::Result<Vec<Vec<u32>>> =
+            process.numa_cpu_nodes.iter().map(|node| sysfs.node_cpus(*node)).collect();
+        cpus.and_then(|cpus| thread::set_affinity(&cpus.concat()))
+            .map_err(|error| Failure::system("numa_cpu_nodes", &error))?;
     }
     let (policy, nodes): (MemoryPolicy, &[u32]) = match &process.numa_memory {
         None => return Ok(()),

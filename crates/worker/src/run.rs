@@ -3,7 +3,7 @@
 //! Invariant: every job of the plan gets a report, also one that was never started.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fiord_plan::{Job, Plan};
@@ -113,7 +113,7 @@ pub fn run(plan: &Plan, watcher: &mut dyn Watcher) -> RunResult {
 struct Director<'a, 'w> {
     scene: &'a Scene<'a>,
     watcher: &'w mut dyn Watcher,
-    reports: Mutex<BTreeMap<u32, WorkerReport>>,
+    reports: Arc<Mutex<BTreeMap<u32, WorkerReport>>>,
     samplers: Vec<Sampler>,
     signal: Option<i32>,
     next_look_ns: u64,
@@ -128,7 +128,7 @@ impl<'a, 'w> Director<'a, 'w> {
             next_look_ns: after(watcher.look_every()),
             next_snapshot_ns: after(watcher.snapshot_every()),
             samplers: vec![Sampler::default(); scene.plan.jobs.len()],
-            reports: Mutex::default(),
+            reports: Arc::default(),
             signal: None,
             no_more: false,
             scene,
@@ -183,7 +183,7 @@ impl<'a, 'w> Director<'a, 'w> {
                 if scene.lives[job.number as usize].state() == State::Failed {
                     continue;
                 }
-                let reports = &self.reports;
+                let reports = Arc::clone(&self.reports);
                 let builder = std::thread::Builder::new().name(thread_name(&job.name)).stack_size(STACK_BYTES);
                 let spawned = builder.spawn_scoped(threads, move || {
                     signal::leave_to_other_threads();

@@ -341,8 +341,4 @@ impl<'a> Work<'a> {
         Verdict::Stop(Failure::io(op, self.files.path(op.file), errno).into())
     }
 
-    /// The statistics, at the end.
-    pub(crate) fn into_parts(self) -> (Recorder, FileTable<'a>) {
-        (self.recorder, self.files)
-    }
 }

@@ -134,7 +134,6 @@ fn fill<E: QueuedEngine, C: Clock>(
             if work.refill(engine, now_ns, C::RUNNING)? {
                 continue;
             }
-            work.ops.put_back();
             return Ok(Filled::Exhausted);
         };
         if work.gate.is_some()

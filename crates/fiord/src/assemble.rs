@@ -1,0 +1,127 @@
+//! What was planned and what was measured, put together into the report's value.
+//!
+//! Invariant: a worker counts into exactly one entry of the report, or into none when its job says `stats=0`.
+
+use fiord_host::{DiskUse, DiskWatch};
+use fiord_plan::presentation::{Presentation, RateUnit, Unified as PlannedUnified};
+use fiord_plan::{Job, Plan};
+use fiord_report::{
+    DiskFigures, DiskReport, JobReport, LatencyTarget, RunReport, Show, Unified, merge_groups,
+};
+use fiord_sys::clock;
+use fiord_worker::{EndReason, WorkerReport};
+
+use crate::version::FIO_VERSION;
+
+/// What stays the same over all reports of a run.
+pub(crate) struct Frame<'a> {
+    pub plan: &'a Plan,
+    pub global_options: Vec<(String, String)>,
+    pub disks: Option<DiskWatch>,
+}
+
+/// The report of these workers.
+pub(crate) fn report(frame: &Frame<'_>, workers: &[WorkerReport]) -> RunReport {
+    let reported = frame.plan.jobs.iter().zip(workers).filter(|(job, _)| job.measure.reported);
+    let disks = frame.disks.as_ref().map(DiskWatch::so_far).unwrap_or_default();
+    RunReport {
+        version: FIO_VERSION.to_string(),
+        timestamp_ms: clock::realtime_ms(),
+        utc_offset_s: clock::utc_offset_s(),
+        global_options: frame.global_options.clone(),
+        jobs: merge_groups(reported.map(|(job, worker)| job_report(job, worker)).collect()),
+        show_disks: frame.disks.is_some(),
+        disks: disks.iter().map(disk_report).collect(),
+    }
+}
+
+fn job_report(job: &Job, worker: &WorkerReport) -> JobReport {
+    let errors = &job.errors;
+    JobReport {
+        name: job.name.clone(),
+        description: job.description.clone(),
+        group_id: job.group_id,
+        member_count: 1,
+        pid: worker.thread_id,
+        error: worker.failure.as_ref().map_or(0, |failure| failure.code()),
+        error_text: worker.failure.as_ref().map_or_else(String::new, ToString::to_string),
+        start_ms: worker.started_ms,
+        elapsed_s: worker.elapsed_ms.div_ceil(1000).max(1),
+        eta_s: JobReport::ETA_UNKNOWN,
+        options: job.presentation.options.clone(),
+        stats: worker.stats.clone(),
+        show: show(job, &job.presentation),
+        continue_on_error: errors.continue_on.iter().any(|goes_on| *goes_on),
+        latency_target: LatencyTarget { depth: job.presentation.requested_iodepth, ..LatencyTarget::default() },
+    }
+}
+
+fn show(job: &Job, presentation: &Presentation) -> Show {
+    let measure = &job.measure;
+    Show {
+        slat: measure.submission,
+        clat: measure.completion,
+        lat: measure.total,
+        bw: measure.bandwidth,
+        slat_percentiles: measure.submission_percentiles,
+        clat_percentiles: measure.completion_percentiles,
+        lat_percentiles: measure.total_percentiles,
+        percentile_list: presentation.percentiles.clone(),
+        significant_figures: presentation.significant_figures,
+        kb_base: presentation.kb_base,
+        unit_base: match presentation.rate_unit {
+            RateUnit::Bytes => 8,
+            RateUnit::Bits => 1,
+        },
+        unified: match presentation.unified {
+            PlannedUnified::None => Unified::Separate,
+            PlannedUnified::Mixed => Unified::Mixed,
+            PlannedUnified::Both => Unified::Both,
+        },
+        group_reporting: presentation.group_reporting,
+    }
+}
+
+fn disk_report(disk: &DiskUse) -> DiskReport {
+    let fiord_host::DiskFigures {
+        read_ios,
+        write_ios,
+        read_sectors,
+        write_sectors,
+        read_merges,
+        write_merges,
+        read_ticks_ms,
+        write_ticks_ms,
+        in_queue_ms,
+        util_percent,
+    } = disk.figures;
+    DiskReport {
+        name: disk.name.clone(),
+        figures: DiskFigures {
+            read_ios,
+            write_ios,
+            read_sectors,
+            write_sectors,
+            read_merges,
+            write_merges,
+            read_ticks_ms,
+            write_ticks_ms,
+            in_queue_ms,
+            util_percent,
+        },
+        members: disk.members.iter().map(disk_report).collect(),
+    }
+}
+
+/// What went wrong, a line for each job, in the order of the jobs.
+pub(crate) fn failures(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
+    let line = |(job, worker): (&Job, &WorkerReport)| {
+        worker.failure.as_ref().map(|failure| format!("fiord: job {}: {failure}\n", job.name))
+    };
+    plan.jobs.iter().zip(workers).filter_map(line).collect()
+}
+
+/// Whether every job did what it was asked for.
+pub(crate) fn all_well(workers: &[WorkerReport]) -> bool {
+    workers.iter().all(|worker| worker.failure.is_none() && worker.reason != EndReason::NotStarted)
+}

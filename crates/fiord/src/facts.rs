@@ -1,0 +1,90 @@
+//! Asks the host what the plan needs to know.
+//!
+//! Invariant: looking changes nothing; what cannot be looked at is absent from the facts, and the plan says so.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fiord_host::{DirectSupport, Machine, Target, TargetFacts, TargetKind};
+use fiord_plan::FileKind;
+use fiord_plan::facts::{Facts, Needs, PathFacts};
+use fiord_sys::sysfs::Sysfs;
+
+/// How deep `opendir` looks: deep enough for any tree, and an end to a loop of links.
+const DEPTH_MAX: usize = 64;
+
+/// Everything in `needs`, and the machine.
+pub(crate) fn gather(needs: &Needs, machine: &Machine) -> Facts {
+    let listings: BTreeMap<PathBuf, Vec<PathBuf>> =
+        needs.directories.iter().map(|directory| (directory.clone(), files_below(directory))).collect();
+    let found = listings.values().flatten();
+    let paths = needs.paths.iter().chain(found).map(|path| (path.clone(), probe(path))).collect();
+    let read = |path: &PathBuf| std::fs::read(path).ok().map(|bytes| (path.clone(), bytes));
+    Facts {
+        paths,
+        contents: needs.contents.iter().filter_map(read).collect(),
+        listings,
+        cpus_online: machine.cpus_online.clone(),
+        cpus_allowed: machine.cpus_allowed.clone(),
+        numa_nodes: nodes(machine),
+        page_bytes: machine.page_bytes,
+        memory_bytes: machine.memory.total_bytes,
+    }
+}
+
+fn nodes(machine: &Machine) -> BTreeMap<u32, Vec<u32>> {
+    let sysfs = Sysfs::default();
+    machine.nodes.iter().map(|node| (*node, sysfs.node_cpus(*node).unwrap_or_default())).collect()
+}
+
+fn probe(path: &Path) -> PathFacts {
+    match Target::probe(path) {
+        Ok(facts) => told(&facts),
+        Err(_) => PathFacts::absent(),
+    }
+}
+
+fn told(facts: &TargetFacts) -> PathFacts {
+    let kind = match facts.kind {
+        TargetKind::Block => FileKind::Block,
+        TargetKind::Char => FileKind::Char,
+        TargetKind::Pipe | TargetKind::Other => FileKind::Pipe,
+        TargetKind::Regular | TargetKind::Directory | TargetKind::Absent => FileKind::Regular,
+    };
+    PathFacts {
+        exists: facts.kind != TargetKind::Absent,
+        is_directory: facts.kind == TargetKind::Directory,
+        kind,
+        size_bytes: facts.size_bytes.unwrap_or(0),
+        logical_block_bytes: facts.logical_block_bytes.map_or(1, u64::from),
+        direct_align_bytes: facts.direct_offset_bytes().map_or(1, u64::from),
+        direct_memory_align_bytes: facts.direct_memory_bytes().map_or(1, u64::from),
+        direct_supported: match facts.direct {
+            DirectSupport::Aligned(_) => Some(true),
+            DirectSupport::Unsupported => Some(false),
+            DirectSupport::Unknown => None,
+        },
+        writable_mount: !facts.read_only,
+        in_use: facts.live_claims().map(ToString::to_string).collect(),
+    }
+}
+
+/// Regular files of a directory and all below it, sorted.
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    collect(directory, DEPTH_MAX, &mut files);
+    files.sort();
+    files
+}
+
+fn collect(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth > 0 => collect(&path, depth - 1, files),
+            Ok(kind) if kind.is_file() => files.push(path),
+            _ => {}
+        }
+    }
+}
