@@ -1,0 +1,216 @@
+//! The program as fio: reads the command line and the job files, plans, runs, reports.
+//!
+//! Invariant: nothing is opened for writing before the whole plan has been checked.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use fiord_host::{DiskWatch, Machine};
+use fiord_options::cli::{self, Parsed};
+use fiord_options::expand::Environment;
+use fiord_options::program::{self, ProgramOptions};
+use fiord_options::{Problem, Severity, showcmd};
+use fiord_plan::facts::RunSettings;
+use fiord_plan::{Plan, Refusal};
+use fiord_report::start::{self, Heading};
+use fiord_report::{render, wants_headings};
+use fiord_worker::RunResult;
+
+use crate::assemble::{self, Frame};
+use crate::live::{Onlooker, Shown};
+use crate::output::{Output, remark, say};
+use crate::version::FIO_VERSION;
+use crate::{environment, facts, help, settings};
+
+/// Wrong input, or a job that failed.
+const EXIT_FAILED: u8 = 1;
+/// Refused because it would destroy something.
+const EXIT_REFUSED: u8 = 2;
+
+/// Runs the program; `arguments[0]` is its name.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    let arguments: Vec<String> =
+        arguments.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+    match Session::read(&arguments) {
+        Ok(session) => session.go(),
+        Err(problems) => {
+            tell(&problems);
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+/// Everything the command line said.
+struct Session {
+    machine: Machine,
+    parsed: Parsed,
+    options: ProgramOptions,
+    warnings: Vec<Problem>,
+}
+
+impl Session {
+    fn read(arguments: &[String]) -> Result<Session, Vec<Problem>> {
+        let machine = Machine::read().unwrap_or_default();
+        let environment = Environment {
+            files: &environment::read_file,
+            variables: &environment::variable,
+            machine: environment::keywords(&machine),
+        };
+        let mut parsed = cli::read(arguments, &environment)?;
+        let (options, mut problems) = program::resolve(&parsed.program);
+        problems.append(&mut parsed.warnings);
+        if problems.iter().any(|problem| problem.severity == Severity::Error) {
+            return Err(problems);
+        }
+        Ok(Session { machine, parsed, options, warnings: problems })
+    }
+
+    fn go(mut self) -> ExitCode {
+        if let Some(text) = help::asked_for(&self.options) {
+            return help::print(text);
+        }
+        if let Err(problems) = self.check() {
+            tell(&problems);
+            return ExitCode::from(EXIT_FAILED);
+        }
+        if self.options.showcmd.0 {
+            Output::stdout().write(&showcmd::print(&self.parsed));
+        }
+        if self.options.parse_only.0 || self.options.showcmd.0 {
+            remark_all(&self.warnings);
+            return ExitCode::SUCCESS;
+        }
+        if self.parsed.sections.is_empty() {
+            say("fiord: no jobs: name a job file, or give --name and the job's options (see fiord --help)\n");
+            return ExitCode::from(EXIT_FAILED);
+        }
+        match self.plan() {
+            Ok(plan) => self.carry_out(&plan),
+            Err(refusal) => {
+                tell(&refusal.problems);
+                ExitCode::from(if refusal.unsafe_target { EXIT_REFUSED } else { EXIT_FAILED })
+            }
+        }
+    }
+
+    /// Checks every value, of options that no section inherits too.
+    fn check(&mut self) -> Result<(), Vec<Problem>> {
+        let mut problems = cli::check_unused_globals(&self.parsed);
+        for section in &self.parsed.sections {
+            problems.extend(fiord_options::job::resolve(section).2);
+        }
+        problems.dedup();
+        let fatal = self.options.warnings_fatal.0 && !(problems.is_empty() && self.warnings.is_empty());
+        if fatal || problems.iter().any(|problem| problem.severity == Severity::Error) {
+            let mut all = std::mem::take(&mut self.warnings);
+            all.append(&mut problems);
+            return Err(all);
+        }
+        self.warnings.append(&mut problems);
+        Ok(())
+    }
+
+    fn plan(&mut self) -> Result<Plan, Refusal> {
+        let run = RunSettings {
+            readonly: self.options.readonly.0,
+            max_jobs: settings::max_jobs(&self.options),
+            entropy: fiord_sys::clock::realtime_ns(),
+        };
+        let facts = facts::gather(&fiord_plan::needs(&self.parsed.sections), &self.machine);
+        let (plan, mut warnings) =
+            fiord_plan::build(&self.parsed.sections, &self.parsed.waiting, &facts, &run)?;
+        self.warnings.append(&mut warnings);
+        Ok(plan)
+    }
+
+    fn carry_out(&self, plan: &Plan) -> ExitCode {
+        let shown = settings::shown(&self.options);
+        let mut output = match self.open_output() {
+            Ok(output) => output,
+            Err(message) => {
+                say(&message);
+                return ExitCode::from(EXIT_FAILED);
+            }
+        };
+        remark_all(&self.warnings);
+        if wants_headings(&shown.formats) {
+            output.write(&headings(plan));
+        }
+        // Ten thousand jobs open ten thousand files; a limit that stays low shows as EMFILE in a job.
+        let _ = fiord_sys::process::raise_open_file_limit();
+        let frame = Frame { plan, global_options: self.global_options(), disks: disks(plan) };
+        let mut onlooker = Onlooker::new(&mut output, &frame, &shown);
+        let result = fiord_worker::run(plan, &mut onlooker);
+        onlooker.clear();
+        let report = assemble::report(&frame, &result.workers);
+        output.write(&render(&report, &shown.formats, shown.terse));
+        conclude(plan, &result, output)
+    }
+
+    fn open_output(&self) -> Result<Output, String> {
+        let Some(path) = settings::output(&self.options) else { return Ok(Output::stdout()) };
+        Output::file(Path::new(&path)).map_err(|error| format!("fiord: --output={path}: {error}\n"))
+    }
+
+    fn global_options(&self) -> Vec<(String, String)> {
+        let echoed = |setting: &fiord_options::Setting| {
+            (setting.spec.name.to_string(), setting.value.clone().unwrap_or_default())
+        };
+        self.parsed.globals.iter().map(echoed).collect()
+    }
+}
+
+/// What is left to say, and the exit status.
+fn conclude(plan: &Plan, result: &RunResult, output: Output) -> ExitCode {
+    for line in assemble::failures(plan, &result.workers) {
+        say(&line);
+    }
+    let written = output.finish();
+    if let Err(error) = &written {
+        say(&format!("fiord: the report could not be written: {error}\n"));
+    }
+    match result.signal {
+        Some(signal) => ExitCode::from(128 + signal as u8),
+        None if written.is_err() || !assemble::all_well(&result.workers) => ExitCode::from(EXIT_FAILED),
+        None => ExitCode::SUCCESS,
+    }
+}
+
+/// The lines before the run: one for each section, the version, how many start.
+fn headings(plan: &Plan) -> String {
+    let mut text = String::new();
+    for job in plan.jobs.iter().filter(|job| job.clone == 0) {
+        let clones = plan.jobs.iter().filter(|other| other.section == job.section).count() as u32;
+        let presentation = &job.presentation;
+        text += &start::heading(&Heading {
+            name: &job.name,
+            group_id: job.group_id,
+            mode: &presentation.mode,
+            blocks: presentation.block_bytes,
+            blocks_by_order: job.access.sizes_by_order,
+            engine: job.engine.name(),
+            iodepth: presentation.requested_iodepth,
+            clones,
+            significant_figures: presentation.significant_figures,
+            kb_base: presentation.kb_base,
+        });
+    }
+    format!("{text}{FIO_VERSION}\n{}", start::starting(plan.jobs.len() as u32, 0))
+}
+
+/// The disks under the targets, unless no job wants them told.
+fn disks(plan: &Plan) -> Option<DiskWatch> {
+    let watched = plan.jobs.iter().filter(|job| job.measure.disk_stats);
+    let paths: Vec<&Path> =
+        watched.flat_map(|job| job.files.list.iter().map(|file| file.path.as_path())).collect();
+    (!paths.is_empty()).then(|| DiskWatch::start(paths))
+}
+
+fn tell(problems: &[Problem]) {
+    problems.iter().for_each(|problem| say(&format!("{problem}\n")));
+}
+
+fn remark_all(problems: &[Problem]) {
+    problems.iter().for_each(|problem| remark(&format!("{problem}\n")));
+}

@@ -1,0 +1,331 @@
+//! What the tests of the binary share: running it, and places for its files that clean up after themselves.
+//!
+//! Invariant: a place that this system does not offer is a skip, counted in the file `FIORD_SKIPS` names, never a
+//! silent pass.
+
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Longer than any run here takes; whoever runs longer hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// What a run left behind.
+#[derive(Debug)]
+pub struct Ran {
+    /// The exit status; `None` when a signal ended the process.
+    pub status: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    /// The one JSON document on standard output.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON: {error}: {self:?}"))
+    }
+
+    /// Everything that was said, wherever.
+    pub fn said(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+
+    #[track_caller]
+    pub fn assert_status(&self, status: i32) -> &Ran {
+        assert_eq!(self.status, Some(status), "{self:?}");
+        self
+    }
+
+    /// That all went well, and nobody was disturbed.
+    #[track_caller]
+    pub fn assert_success(&self) -> &Ran {
+        self.assert_status(0);
+        assert_eq!(self.stderr, "", "standard error of a run that went well");
+        self
+    }
+
+    #[track_caller]
+    pub fn assert_says(&self, parts: &[&str]) -> &Ran {
+        for part in parts {
+            assert!(self.said().contains(part), "{part:?} is not in {self:?}");
+        }
+        self
+    }
+}
+
+/// The binary with these arguments, separated by blanks, in a directory.
+pub fn fiord(directory: &Path, line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
+    command.args(line.split_whitespace()).current_dir(directory);
+    command
+}
+
+/// Runs it to its end.
+pub fn run(directory: &Path, line: &str) -> Ran {
+    finish(start(fiord(directory, line)))
+}
+
+/// Runs it with this text on its standard input.
+pub fn run_with_input(directory: &Path, line: &str, input: &str) -> Ran {
+    let mut command = fiord(directory, line);
+    command.stdin(Stdio::piped());
+    let mut child = start(command);
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    finish(child)
+}
+
+/// Starts it with pipes for its output.
+pub fn start(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Waits for its end; kills what does not end.
+pub fn finish(mut child: Child) -> Ran {
+    let drain = |pipe: Option<Box<dyn Read + Send>>| {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            pipe.map(|mut pipe| pipe.read_to_end(&mut bytes)).transpose().unwrap();
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    };
+    let stdout = drain(child.stdout.take().map(|pipe| Box::new(pipe) as _));
+    let stderr = drain(child.stderr.take().map(|pipe| Box::new(pipe) as _));
+    let (done, watch) = mpsc::channel::<()>();
+    let pid = child.id();
+    let watchdog = thread::spawn(move || {
+        if watch.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            signal(pid, "KILL");
+        }
+    });
+    let status = child.wait().unwrap().code();
+    drop(done);
+    watchdog.join().unwrap();
+    Ran { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+}
+
+/// Sends a signal by its name.
+pub fn signal(pid: u32, name: &str) {
+    let status = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status().unwrap();
+    assert!(status.success(), "kill -{name} {pid}");
+}
+
+/// Looks again and again until it is so.
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "waited in vain until {what}");
+        thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
+/// Waits until a run has read or written this much.
+#[track_caller]
+pub fn until_moved(child: &Child, bytes: u64) {
+    let path = format!("/proc/{}/io", child.id());
+    until("bytes have moved", || {
+        let text = fs::read_to_string(&path).expect("the run has ended before its time");
+        let count = |key: &str| -> u64 {
+            text.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim().parse().unwrap()
+        };
+        count("rchar:") + count("wchar:") >= bytes
+    });
+}
+
+/// Counts a test that cannot run here.
+pub fn skip(name: &str, why: &str) {
+    println!("skipped: {name}: {why}");
+    if let Some(path) = std::env::var_os("FIORD_SKIPS") {
+        let mut file = File::options().append(true).create(true).open(path).unwrap();
+        file.write_all(format!("{name}: {why}\n").as_bytes()).unwrap();
+    }
+}
+
+/// The test that is running, by its path.
+pub fn this_test() -> String {
+    thread::current().name().unwrap_or("a test").to_string()
+}
+
+/// Takes what a test needs, or counts it as skipped and returns from it.
+#[macro_export]
+macro_rules! need {
+    ($what:expr) => {
+        match $what {
+            Ok(got) => got,
+            Err(why) => return $crate::common::skip(&$crate::common::this_test(), &why),
+        }
+    };
+}
+
+/// Whether the test runs as root.
+pub fn root() -> Result<(), String> {
+    let id = Command::new("id").arg("-u").output().map_err(|error| format!("id: {error}"))?;
+    if id.stdout == b"0\n" { Ok(()) } else { Err("needs root".to_string()) }
+}
+
+/// Runs a helper program; the error says what it said.
+pub fn helper(program: &str, args: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(args).output().map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
+    } else {
+        Err(format!("{program} {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+    }
+}
+
+/// An empty directory, removed with all it holds on drop.
+pub struct Dir {
+    path: PathBuf,
+}
+
+impl Dir {
+    /// On the file system the project is built on.
+    pub fn new() -> Dir {
+        Dir::under(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap()
+    }
+
+    /// On another file system.
+    pub fn under(parent: &Path) -> Result<Dir, String> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("fiord-{}-{number}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Dir { path })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.join(name)).unwrap()
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        String::from_utf8(self.read(name)).unwrap()
+    }
+
+    pub fn run(&self, line: &str) -> Ran {
+        run(&self.path, line)
+    }
+
+    /// Every file below, with its bytes: what must be the same before and after.
+    pub fn contents(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut found = Vec::new();
+        let mut open = vec![self.path.clone()];
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(&directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    open.push(path.clone());
+                    found.push((path, Vec::new()));
+                } else {
+                    found.push((path.clone(), fs::read(&path).unwrap()));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A loop device over a file, detached on drop.
+pub struct LoopDevice {
+    pub path: String,
+}
+
+impl LoopDevice {
+    /// Needs root and `losetup`.
+    pub fn over(backing: &Path) -> Result<LoopDevice, String> {
+        root()?;
+        let path = helper("losetup", &["--find", "--show", &backing.to_string_lossy()])?;
+        Ok(LoopDevice { path })
+    }
+
+    /// Over a file of zeros in a directory.
+    pub fn new(directory: &Dir, bytes: u64) -> Result<LoopDevice, String> {
+        let backing = directory.join("backing");
+        File::create(&backing).and_then(|file| file.set_len(bytes)).map_err(|error| error.to_string())?;
+        LoopDevice::over(&backing)
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = helper("losetup", &["--detach", &self.path]);
+    }
+}
+
+/// A mounted file system, unmounted on drop.
+pub struct Mount {
+    pub path: PathBuf,
+}
+
+impl Mount {
+    /// `mount ARGS... DIRECTORY`, with a new directory called `name`. Needs root.
+    pub fn new(directory: &Dir, name: &str, args: &[&str]) -> Result<Mount, String> {
+        root()?;
+        let path = directory.join(name);
+        fs::create_dir(&path).map_err(|error| error.to_string())?;
+        let text = path.to_string_lossy().into_owned();
+        helper("mount", &[args, &[text.as_str()]].concat())?;
+        Ok(Mount { path })
+    }
+
+    /// A file system in memory.
+    pub fn tmpfs(directory: &Dir, options: &str) -> Result<Mount, String> {
+        Mount::new(directory, "tmpfs", &["-t", "tmpfs", "-o", options, "none"])
+    }
+
+    /// A new ext4 on a device.
+    pub fn ext4(directory: &Dir, device: &LoopDevice) -> Result<Mount, String> {
+        helper("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device.path])?;
+        Mount::new(directory, "ext4", &[&device.path])
+    }
+
+    pub fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.path.join(name), bytes).unwrap();
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = helper("umount", &["--lazy", &self.path.to_string_lossy()]);
+    }
+}
+
+/// Whether direct I/O works on files here.
+pub fn direct_works_in(directory: &Path) -> Result<(), String> {
+    let probe = directory.join("direct-probe");
+    let to = format!("of={}", probe.display());
+    let works = helper("dd", &["if=/dev/zero", &to, "bs=4096", "count=1", "oflag=direct"]);
+    let _ = fs::remove_file(probe);
+    works.map(drop).map_err(|why| format!("no direct I/O here: {why}"))
+}

@@ -1,0 +1,151 @@
+//! The same runs on every engine, on a disk, in memory and on a block device, buffered and direct.
+//!
+//! Invariant: the body knows an engine only by its name; another engine is one word in `on_every_engine!`.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Dir, LoopDevice, Ran, direct_works_in};
+use serde_json::Value;
+
+const BYTES: u64 = 1 << 20;
+const BLOCKS: u64 = BYTES / 4096;
+
+/// Something of `BYTES` bytes to read and write.
+struct Target {
+    /// As typed.
+    name: String,
+    is_device: bool,
+    direct: bool,
+    // Detached before the directory that holds what is behind it goes away.
+    _device: Option<LoopDevice>,
+    dir: Dir,
+}
+
+impl Target {
+    fn file_under(parent: &Path, direct: bool) -> Result<Target, String> {
+        let dir = Dir::under(parent)?;
+        if direct {
+            direct_works_in(dir.path())?;
+        }
+        Ok(Target { name: "data".to_string(), is_device: false, direct, _device: None, dir })
+    }
+
+    fn on_disk(direct: bool) -> Result<Target, String> {
+        Target::file_under(Path::new(env!("CARGO_TARGET_TMPDIR")), direct)
+    }
+
+    fn in_memory(direct: bool) -> Result<Target, String> {
+        Target::file_under(Path::new("/dev/shm"), direct)
+    }
+
+    fn on_a_device(direct: bool) -> Result<Target, String> {
+        let dir = Dir::new();
+        let device = LoopDevice::new(&dir, BYTES)?;
+        Ok(Target { name: device.path.clone(), is_device: true, direct, _device: Some(device), dir })
+    }
+
+    fn run(&self, engine: &str, options: &str) -> Ran {
+        let line = format!(
+            "--output-format=json --name=job --filename={} --size={BYTES} --bs=4k --ioengine={engine} --iodepth=8 \
+             --direct={} {options}",
+            self.name,
+            u8::from(self.direct)
+        );
+        self.dir.run(&line)
+    }
+
+    /// What was written, as another program sees it.
+    fn bytes(&self) -> Vec<u8> {
+        let path = if self.is_device { PathBuf::from(&self.name) } else { self.dir.join(&self.name) };
+        fs::read(path).unwrap()
+    }
+}
+
+/// The kernel's refusal of an engine; seccomp forbids io_uring in many containers.
+fn refused(ran: &Ran) -> Result<(), String> {
+    let said = ran.said();
+    let refusal = ["ENOSYS", "EPERM"].iter().any(|errno| said.contains(errno));
+    if ran.status == Some(1) && said.contains("set up engine") && refusal { Err(said) } else { Ok(()) }
+}
+
+#[track_caller]
+fn assert_counts(ran: &Ran, expected: [u64; 3]) -> Value {
+    ran.assert_success();
+    let document = ran.json();
+    let job = document["jobs"][0].clone();
+    assert_eq!(job["error"], 0, "{job:#}");
+    let count = |direction: &str| job[direction]["total_ios"].as_u64().unwrap();
+    let counts = [count("read"), count("write"), count("trim")];
+    assert_eq!(counts, expected, "reads, writes, trims");
+    for direction in ["read", "write", "trim"] {
+        let job = &job[direction];
+        assert_eq!(job["io_bytes"].as_u64(), Some(count(direction) * 4096), "bytes of {direction}");
+        if count(direction) > 0 {
+            assert_eq!(job["lat_ns"]["N"].as_u64(), Some(count(direction)), "latencies of {direction}");
+        }
+    }
+    job
+}
+
+/// Writes all of the target, in order and out of order, reads it, does both at once, and discards it.
+fn body(engine: &str, target: &Target) {
+    let moves_bytes = engine != "null";
+    let ran = target.run(engine, "--rw=randwrite --buffer_pattern=0xdeadbeef");
+    need!(refused(&ran));
+    assert_counts(&ran, [0, BLOCKS, 0]);
+    if moves_bytes {
+        let written = target.bytes();
+        assert_eq!(written.len() as u64, BYTES);
+        let wrong = written.chunks(4).position(|word| word != [0xde, 0xad, 0xbe, 0xef]);
+        assert_eq!(wrong, None, "a word that was not written");
+    }
+    assert_counts(&target.run(engine, "--rw=randread"), [BLOCKS, 0, 0]);
+    assert_counts(&target.run(engine, "--rw=read --loops=2"), [2 * BLOCKS, 0, 0]);
+
+    let ran = target.run(engine, "--rw=randrw --rwmixread=70");
+    let reads = ran.json()["jobs"][0]["read"]["total_ios"].as_u64().unwrap();
+    assert!((BLOCKS / 2..BLOCKS).contains(&reads), "{reads} of {BLOCKS} are reads, 70% should be");
+    assert_counts(&ran, [reads, BLOCKS - reads, 0]);
+
+    let job =
+        assert_counts(&target.run(engine, "--rw=write --buffer_pattern=0x5a --fdatasync=16"), [0, BLOCKS, 0]);
+    let syncs = job["sync"]["total_ios"].as_u64().unwrap();
+    assert!((BLOCKS / 16 - 1..=BLOCKS / 16).contains(&syncs), "{syncs} syncs of {BLOCKS} writes");
+    if moves_bytes {
+        assert!(target.bytes().iter().all(|byte| *byte == 0x5a), "a byte that was not written");
+    }
+    if target.is_device {
+        assert_counts(&target.run(engine, "--rw=randtrim"), [0, 0, BLOCKS]);
+        if moves_bytes {
+            assert!(target.bytes().iter().all(|byte| *byte == 0), "a byte that was not discarded");
+        }
+    }
+}
+
+macro_rules! on_every_engine {
+    ($($engine:ident)+) => { $(
+        mod $engine {
+            use super::*;
+
+            on_every_engine!(@at $engine:
+                on_disk_buffered = Target::on_disk(false);
+                on_disk_direct = Target::on_disk(true);
+                in_memory_buffered = Target::in_memory(false);
+                in_memory_direct = Target::in_memory(true);
+                on_a_device_buffered = Target::on_a_device(false);
+                on_a_device_direct = Target::on_a_device(true);
+            );
+        }
+    )+ };
+    (@at $engine:ident: $($test:ident = $target:expr;)+) => { $(
+        #[test]
+        fn $test() {
+            body(stringify!($engine), &need!($target));
+        }
+    )+ };
+}
+
+on_every_engine!(null sync psync vsync pvsync pvsync2 mmap libaio io_uring);
