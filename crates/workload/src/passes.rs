@@ -1,11 +1,12 @@
-//! How much a job issues: bytes and operations of each pass, and whether another pass follows.
+//! How much a job issues: bytes, operations, and how often it goes through its files.
 //!
 //! Invariant: a pass that issued nothing is the last, so a stream over regions too small for a block ends.
 //!
-//! fio's arithmetic, read off its operation logs: a pass goes on while it has issued less than its bytes, so the
-//! last operation may reach beyond; `loops` and `io_size` each ask for passes, and whichever asks for more wins;
-//! operations (`number_ios`) are counted per loop; of a trim and its write, only one counts for a pass and both
-//! for `io_size`.
+//! fio's arithmetic, read off its operation logs. `loops` multiplies the bytes and operations of the whole job. A
+//! pass ends when all files are done, never by bytes: a loop that ends in the middle of a file goes on there. The
+//! job ends with the first operation that reaches the bytes (it may reach beyond), or after as many passes as there
+//! are loops; only an `io_size` of its own makes it pass again, until less than a block is left. Of a trim and its
+//! write only one counts.
 
 use fiord_plan::job::Limits;
 
@@ -13,41 +14,44 @@ use fiord_plan::job::Limits;
 #[derive(Debug, Clone)]
 pub(crate) struct Passes {
     limits: Limits,
-    /// How often each byte of a pass is operated on: 2 when each trim is followed by its write.
-    weight: u64,
     /// The shortest operation: less than this left over is not worth a pass.
     shortest_bytes: u64,
-    loops_left: u64,
-    /// Where this pass ends.
-    target_bytes: u64,
-    pass_bytes: u64,
+    /// Bytes at which the job ends.
+    bytes_max: u64,
+    /// Operations at which the job ends.
+    ios_max: u64,
     issued_bytes: u64,
-    loop_ios: u64,
+    issued_ios: u64,
+    /// `issued_ios` when this pass began.
+    before_pass_ios: u64,
     begun: u64,
     ended: bool,
+    /// Operations that count as one: 2 when each trim is followed by its write.
+    per_counted: u64,
 }
 
 impl Passes {
     pub(crate) fn new(limits: Limits, trims_then_writes: bool, shortest_bytes: u64) -> Passes {
-        let weight = if trims_then_writes { 2 } else { 1 };
+        let loops = limits.loops.max(1);
+        let bytes_max = if limits.time_based { u64::MAX } else { limits.loop_bytes.saturating_mul(loops) };
         Passes {
             limits,
-            weight,
             shortest_bytes: shortest_bytes.max(1),
-            loops_left: limits.loops.max(1),
-            target_bytes: limits.pass_bytes.min(limits.loop_bytes).saturating_mul(weight),
-            pass_bytes: 0,
+            bytes_max,
+            ios_max: limits.number_ios.map_or(u64::MAX, |ios| ios.saturating_mul(loops)),
             issued_bytes: 0,
-            loop_ios: 0,
+            issued_ios: 0,
+            before_pass_ios: 0,
             begun: 1,
             ended: false,
+            per_counted: if trims_then_writes { 2 } else { 1 },
         }
     }
 
-    /// Whether this pass has issued all it should.
+    /// Whether the job has issued all it should.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.pass_bytes >= self.target_bytes || self.ios_left() == 0
+        self.issued_bytes >= self.bytes_max || self.issued_ios >= self.ios_max
     }
 
     /// Whether nothing follows any more.
@@ -56,47 +60,34 @@ impl Passes {
         self.ended
     }
 
-    /// How many operations of `length_bytes` this pass still issues, if the files have room for them.
+    /// How many operations of `length_bytes` the job still issues, if its files have room for them.
     #[inline]
     pub(crate) fn ops_left(&self, length_bytes: u64) -> u64 {
-        self.target_bytes.saturating_sub(self.pass_bytes).div_ceil(length_bytes).min(self.ios_left())
+        let by_bytes = self.bytes_max.saturating_sub(self.issued_bytes).div_ceil(length_bytes);
+        by_bytes.min(self.ios_max.saturating_sub(self.issued_ios))
     }
 
-    /// Counts `ops` operations of `bytes` in all; a trim and its write are one with the bytes of both.
+    /// Counts `ios` operations of `bytes` in all.
     #[inline]
-    pub(crate) fn count(&mut self, ops: u64, bytes: u64) {
-        self.loop_ios += ops;
-        self.pass_bytes += bytes;
+    pub(crate) fn count(&mut self, ios: u64, bytes: u64) {
+        self.issued_ios += ios;
         self.issued_bytes += bytes;
     }
 
-    /// Ends this pass: begins the next and returns true, or returns false for good.
+    /// The files are done, or the job is: begins the next pass and returns true, or returns false for good.
     pub(crate) fn begin_next(&mut self) -> bool {
-        let usual_bytes = self.limits.pass_bytes.min(self.limits.loop_bytes);
-        let left_bytes = self.limits.loop_bytes.saturating_sub(self.issued_bytes);
-        let wanted_bytes = if self.ended || self.pass_bytes == 0 {
-            None
-        } else if self.limits.time_based {
-            self.loop_ios = 0;
-            Some(usual_bytes)
-        } else if self.loops_left > 1 {
-            self.loops_left -= 1;
-            self.loop_ios = 0;
-            Some(usual_bytes)
-        } else if self.ios_left() > 0 && left_bytes >= self.shortest_bytes {
-            Some(self.limits.pass_bytes.min(left_bytes))
-        } else {
-            None
-        };
-        match wanted_bytes {
-            Some(bytes) => {
-                self.target_bytes = bytes.saturating_mul(self.weight);
-                self.pass_bytes = 0;
-                self.begun += 1;
-            }
-            None => self.ended = true,
+        let Limits { pass_bytes, loop_bytes, loops, time_based, .. } = self.limits;
+        let done_bytes = self.issued_bytes.saturating_mul(self.per_counted);
+        let has_own_bytes = loop_bytes != pass_bytes;
+        let has_bytes_left = loop_bytes.saturating_sub(done_bytes) >= self.shortest_bytes;
+        let goes_on = time_based || self.begun < loops || has_own_bytes && has_bytes_left;
+        if self.is_full() || self.issued_ios == self.before_pass_ios || !goes_on {
+            self.ended = true;
+            return false;
         }
-        wanted_bytes.is_some()
+        self.before_pass_ios = self.issued_ios;
+        self.begun += 1;
+        true
     }
 
     /// Passes begun, from 1.
@@ -106,19 +97,14 @@ impl Passes {
 
     /// Bytes issued over all passes.
     pub(crate) fn issued_bytes(&self) -> u64 {
-        self.issued_bytes
+        self.issued_bytes.saturating_mul(self.per_counted)
     }
 
     /// Bytes over all passes if the files have room for them; `None` without an end by size.
     pub(crate) fn total_bytes(&self) -> Option<u64> {
         let Limits { pass_bytes, loop_bytes, loops, .. } = self.limits;
-        let by_loops = pass_bytes.min(loop_bytes).saturating_mul(loops.max(1)).saturating_mul(self.weight);
-        (!self.limits.time_based).then(|| by_loops.max(loop_bytes))
-    }
-
-    /// Operations left in this loop.
-    #[inline]
-    fn ios_left(&self) -> u64 {
-        self.limits.number_ios.map_or(u64::MAX, |ios| ios.saturating_sub(self.loop_ios))
+        // More loops than one pass through the files only as long as `io_size` alone would ask for.
+        let by_passes = pass_bytes.saturating_mul(loops.max(1)).max(loop_bytes);
+        (!self.limits.time_based).then(|| self.bytes_max.min(by_passes).saturating_mul(self.per_counted))
     }
 }

@@ -55,6 +55,14 @@ impl Sizes {
         self.laws[self.index(direction, is_random)].min()
     }
 
+    /// The length that every operation has, if there is one.
+    pub(crate) fn fixed(&self, direction: Direction, is_random: bool) -> Option<u64> {
+        match self.laws[self.index(direction, is_random)] {
+            Law::Fixed(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// A length of at most `room_bytes`, which has to hold the shortest.
     #[inline]
     pub(crate) fn draw(&mut self, direction: Direction, is_random: bool, room_bytes: u64) -> u64 {

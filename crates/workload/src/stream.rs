@@ -11,8 +11,8 @@ use fiord_stats::random::splitmix64;
 use crate::barrier::BarrierCounter;
 use crate::direction::Directions;
 use crate::files::Service;
-use crate::offset::region::Order;
-use crate::offset::{Placer, Step, one_length};
+use crate::offset::order::Order;
+use crate::offset::{Placer, Step};
 use crate::passes::Passes;
 
 /// Why there is no stream.
@@ -94,13 +94,14 @@ impl Stream {
         }
         let shortest_bytes = Direction::ALL.into_iter().filter(used).map(shortest).min().unwrap_or(1);
         let barriers = BarrierCounter::new(access.barriers, files.list.len());
+        let placer = Placer::new(access, files)?;
         Ok(Stream {
-            shape: shape(access, files, &barriers),
+            shape: shape(access, files, &placer, &barriers),
             pattern: access.pattern,
             seed: access.seed,
             repeat_order: access.repeat_order,
             directions: Directions::new(access.pattern, access.read_percent, access.seed),
-            placer: Placer::new(access, files),
+            placer,
             service: Service::new(access.service, files.list.len(), files.open_at_once, access.seed),
             barriers,
             passes: Passes::new(*limits, access.pattern == Pattern::TrimThenWrite, shortest_bytes),
@@ -130,7 +131,7 @@ impl Stream {
         ops.len() - before
     }
 
-    /// Passes begun, from 1: one for each time that the files are gone through (`loops`, `io_size`, `time_based`).
+    /// Passes begun, from 1: how often the files are gone through (`loops`, `io_size`, `time_based`).
     pub fn passes_begun(&self) -> u64 {
         self.passes.begun()
     }
@@ -172,7 +173,7 @@ impl Stream {
     fn fill_permuted(&mut self, ops: &mut Vec<Op>, room: usize, length_bytes: u64) {
         let region = self.placer.region_mut(0);
         let start_bytes = region.start_bytes();
-        let Order::Permutation(permutation, _) = &mut region.order else { return };
+        let [Order::Permutation(permutation)] = &mut region.orders[..] else { return };
         let count = permutation.left().min(self.passes.ops_left(length_bytes)).min(room as u64);
         let directions = &mut self.directions;
         let mut make = |direction: Direction| {
@@ -239,25 +240,22 @@ impl Stream {
     fn count(&mut self, op: Op) -> Op {
         if self.pattern == Pattern::TrimThenWrite {
             self.owed = Some(Op { action: Action::Transfer(Direction::Write), ..op });
-            self.passes.count(1, 2 * op.length_bytes);
-        } else {
-            self.passes.count(1, op.length_bytes);
         }
+        self.passes.count(1, op.length_bytes);
         op
     }
 
-    /// Begins the next pass, or ends the stream. Files begin again only when all of them were done: a pass that
-    /// ended by its bytes is gone on with.
+    /// Begins the next pass, from the start of all files, or ends the stream.
     fn end_pass(&mut self) {
-        let files_are_done = !self.passes.is_full();
-        if self.passes.begin_next() && files_are_done {
-            self.service.restart();
-            self.placer.restart(self.order_seed());
-            if self.repeat_order {
-                self.directions.restart(self.seed);
-                self.placer.restart_draws(self.seed);
-                self.service.restart_draws(self.seed);
-            }
+        if !self.passes.begin_next() {
+            return;
+        }
+        self.service.restart();
+        self.placer.restart(self.order_seed());
+        if self.repeat_order {
+            self.directions.restart(self.seed);
+            self.placer.restart_draws(self.seed);
+            self.service.restart_draws(self.seed);
         }
     }
 
@@ -273,20 +271,16 @@ fn transfer(direction: Direction, file: FileIndex, offset_bytes: u64, length_byt
 }
 
 /// The loop for a job.
-fn shape(access: &Access, files: &Files, barriers: &BarrierCounter) -> Shape {
-    let (Some(length_bytes), 1, false) = (one_length(access), files.list.len(), barriers.is_used()) else {
+fn shape(access: &Access, files: &Files, placer: &Placer, barriers: &BarrierCounter) -> Shape {
+    if files.list.len() > 1 || barriers.is_used() || access.pattern == Pattern::TrimThenWrite {
         return Shape::General;
-    };
-    match access.pattern {
-        Pattern::Only(direction) if !access.random && access.stride_bytes == 0 => {
-            Shape::Sequential { direction, length_bytes }
-        }
-        Pattern::Only(_) | Pattern::Mixed if access.random => {
-            let always_drawn =
-                access.ios_per_draw <= 1 && access.percent_random.iter().all(|share| *share >= 100);
-            let permuted = always_drawn && crate::offset::whole_blocks(access).is_some();
-            if permuted { Shape::Permuted { length_bytes } } else { Shape::General }
-        }
-        _ => Shape::General,
+    }
+    if let Some(length_bytes) = placer.one_block_bytes() {
+        return Shape::Permuted { length_bytes };
+    }
+    let Pattern::Only(direction) = access.pattern else { return Shape::General };
+    match placer.one_stretch_bytes(direction) {
+        Some(length_bytes) => Shape::Sequential { direction, length_bytes },
+        None => Shape::General,
     }
 }

@@ -2,15 +2,20 @@
 //!
 //! Invariant: every operation lies within its file's region.
 
+pub(crate) mod map;
+pub(crate) mod order;
 pub(crate) mod permutation;
 pub(crate) mod region;
 
-use fiord_plan::{Access, Direction, Files, Pattern, Sequencer};
+use fiord_plan::{Access, Direction, FileIndex, Files, Sequencer};
 use fiord_stats::random::{Random, splitmix64};
 
+use crate::WorkloadError;
 use crate::size::Sizes;
+use map::BlockMap;
+use order::{Kind, Order, Orders};
 use permutation::Permutation;
-use region::{Order, Place, Region};
+use region::{Place, Region};
 
 /// What the draws for offsets are told apart by.
 const PURPOSE: u64 = 4;
@@ -32,6 +37,7 @@ pub(crate) enum Step {
 #[derive(Debug, Clone)]
 pub(crate) struct Placer {
     regions: Vec<Region>,
+    orders: Orders,
     sizes: Sizes,
     random: Random,
     is_random: bool,
@@ -44,17 +50,21 @@ pub(crate) struct Placer {
 }
 
 impl Placer {
-    pub(crate) fn new(access: &Access, files: &Files) -> Placer {
-        let block_bytes = whole_blocks(access);
-        let regions = files.list.iter().map(|file| {
-            let order = match block_bytes {
-                Some(bytes) => Order::Permutation(Permutation::new(file.length_bytes / bytes, 0), bytes),
-                None => Order::Draws,
-            };
-            Region::new(file.offset_bytes, file.length_bytes, order)
-        });
+    /// Over the regions of these files.
+    ///
+    /// # Errors
+    /// When a map does not fit into memory and the job insists on one.
+    pub(crate) fn new(access: &Access, files: &Files) -> Result<Placer, WorkloadError> {
+        let orders = Orders::new(access);
+        let mut regions = Vec::with_capacity(files.list.len());
+        for (file, plan) in files.list.iter().enumerate() {
+            let order = |kind| order(kind, plan.length_bytes, access.soft_map, file as FileIndex);
+            let orders = orders.kinds.iter().map(order).collect::<Result<_, _>>()?;
+            regions.push(Region::new(plan.offset_bytes, plan.length_bytes, orders));
+        }
         let mut placer = Placer {
-            regions: regions.collect(),
+            regions,
+            orders,
             sizes: Sizes::new(access),
             random: Random::for_purpose(access.seed, PURPOSE),
             is_random: access.random,
@@ -65,18 +75,21 @@ impl Placer {
             ios_per_draw: access.ios_per_draw.max(1),
             until_draw: 0,
         };
-        (0..placer.regions.len()).for_each(|file| placer.restart_file(file, access.seed));
-        placer
+        placer.restart(access.seed);
+        Ok(placer)
     }
 
     /// Begins a file again, in the order that this seed gives.
     pub(crate) fn restart_file(&mut self, file: usize, seed: u64) {
         let region = &mut self.regions[file];
         region.restart();
-        match &mut region.order {
-            Order::Draws => {}
-            Order::Permutation(permutation, _) => {
-                permutation.restart(splitmix64(seed) ^ splitmix64(file as u64))
+        for (index, order) in region.orders.iter_mut().enumerate() {
+            match order {
+                Order::Draws => {}
+                Order::Permutation(permutation) => {
+                    permutation.restart(splitmix64(seed) ^ splitmix64((2 * file + index) as u64))
+                }
+                Order::Map(map) => map.restart(),
             }
         }
     }
@@ -131,16 +144,26 @@ impl Placer {
     fn place_randomly(&mut self, file: usize, direction: Direction) -> Option<Place> {
         let region = &mut self.regions[file];
         let min_bytes = self.sizes.min(direction, true);
-        let offset_bytes = region.start_bytes()
-            + match &mut region.order {
-                Order::Permutation(permutation, block_bytes) => permutation.next()? * *block_bytes,
-                Order::Draws => {
-                    let align_bytes = self.align_bytes[direction.index()];
-                    let last = region.length_bytes().checked_sub(min_bytes)? / align_bytes;
-                    self.random.below(last + 1) * align_bytes
-                }
-            };
-        let length_bytes = self.sizes.draw(direction, true, region.room_bytes(offset_bytes));
+        let room_bytes = region.length_bytes();
+        if room_bytes < min_bytes {
+            return None;
+        }
+        let index = self.orders.index[direction.index()];
+        let (within_bytes, length_bytes) = match &mut region.orders[index] {
+            Order::Draws => {
+                let align_bytes = self.align_bytes[direction.index()];
+                let last = (room_bytes - min_bytes) / align_bytes;
+                let within_bytes = self.random.below(last + 1) * align_bytes;
+                (within_bytes, self.sizes.draw(direction, true, room_bytes - within_bytes))
+            }
+            Order::Permutation(permutation) => (permutation.next()? * min_bytes, min_bytes),
+            Order::Map(map) => {
+                let length_bytes = self.sizes.draw(direction, true, room_bytes);
+                let run = map.take(self.random.below(map.blocks()), length_bytes.div_ceil(min_bytes))?;
+                (run.first * min_bytes, length_bytes.min(run.count * min_bytes))
+            }
+        };
+        let offset_bytes = region.start_bytes() + within_bytes;
         Some(self.take(file, direction, Place { offset_bytes, length_bytes }))
     }
 
@@ -150,6 +173,19 @@ impl Placer {
         place
     }
 
+    /// The length of all operations of a random job that covers each block once, if they have one.
+    pub(crate) fn one_block_bytes(&self) -> Option<u64> {
+        let is_always_drawn =
+            self.ios_per_draw == 1 && self.percent_random.iter().all(|percent| *percent >= 100);
+        self.orders.one_block_bytes().filter(|_| is_always_drawn)
+    }
+
+    /// The length of all operations of a sequential job without strides, if they have one.
+    pub(crate) fn one_stretch_bytes(&self, direction: Direction) -> Option<u64> {
+        let goes_straight = !self.is_random && self.stride_bytes == 0;
+        self.sizes.fixed(direction, false).filter(|_| goes_straight)
+    }
+
     /// For batches: the region of a file.
     #[inline]
     pub(crate) fn region_mut(&mut self, file: usize) -> &mut Region {
@@ -157,29 +193,20 @@ impl Placer {
     }
 }
 
-/// The length that all operations of a random job with full coverage have, if they have one.
-pub(crate) fn whole_blocks(access: &Access) -> Option<u64> {
-    if !access.random || !access.full_coverage {
-        return None;
+/// An order over a region of this length.
+fn order(kind: &Kind, length_bytes: u64, soft_map: bool, file: FileIndex) -> Result<Order, WorkloadError> {
+    match *kind {
+        Kind::Draws => Ok(Order::Draws),
+        Kind::Permutation { block_bytes } => {
+            Ok(Order::Permutation(Permutation::new(length_bytes / block_bytes, 0)))
+        }
+        Kind::Map { block_bytes } => {
+            let blocks = length_bytes / block_bytes;
+            match BlockMap::new(blocks) {
+                Ok(map) => Ok(Order::Map(map)),
+                Err(_) if soft_map => Ok(Order::Draws),
+                Err(_) => Err(WorkloadError::MapTooLarge { file, blocks }),
+            }
+        }
     }
-    one_length(access).filter(|bytes| {
-        Direction::ALL.iter().all(|direction| {
-            !access.pattern.includes(*direction) || access.align_bytes[direction.index()] == *bytes
-        })
-    })
-}
-
-/// The length that all operations have, if they have one.
-pub(crate) fn one_length(access: &Access) -> Option<u64> {
-    let sizes = &access.block_sizes;
-    let used = match access.pattern {
-        _ if access.sizes_by_order => [&sizes[0], &sizes[1]],
-        Pattern::Only(direction) => [&sizes[direction.index()]; 2],
-        Pattern::Mixed => [&sizes[0], &sizes[1]],
-        // A write takes its trim's length.
-        Pattern::TrimThenWrite => [&sizes[Direction::Trim.index()]; 2],
-    };
-    let [first, second] = used;
-    let bytes = first.min();
-    [first.max(), second.min(), second.max()].iter().all(|other| *other == bytes).then_some(bytes)
 }

@@ -4,22 +4,13 @@
 
 use fiord_plan::Direction;
 
-use super::permutation::Permutation;
+use super::order::Order;
 
 /// Where one operation goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) offset_bytes: u64,
     pub(crate) length_bytes: u64,
-}
-
-/// How random offsets are found.
-#[derive(Debug, Clone)]
-pub(crate) enum Order {
-    /// Anywhere, any number of times.
-    Draws,
-    /// Each block of this many bytes once.
-    Permutation(Permutation, u64),
 }
 
 /// The part of one file that a job works on.
@@ -31,13 +22,14 @@ pub(crate) struct Region {
     positions: [u64; 3],
     /// Per direction, its last operation's offset.
     last: [u64; 3],
-    pub(crate) order: Order,
+    /// As many as the job's `Orders`.
+    pub(crate) orders: Vec<Order>,
 }
 
 impl Region {
-    pub(crate) fn new(start_bytes: u64, length_bytes: u64, order: Order) -> Region {
+    pub(crate) fn new(start_bytes: u64, length_bytes: u64, orders: Vec<Order>) -> Region {
         let end_bytes = start_bytes.saturating_add(length_bytes);
-        Region { start_bytes, end_bytes, positions: [start_bytes; 3], last: [start_bytes; 3], order }
+        Region { start_bytes, end_bytes, positions: [start_bytes; 3], last: [start_bytes; 3], orders }
     }
 
     /// Begins again at the start.

@@ -72,6 +72,8 @@ fn files(lengths: &[u64]) -> Files {
         sync: SyncMode::None,
         writable: true,
         may_create: true,
+        lay_out_contents: false,
+        create_directories: Vec::new(),
         create_on_open: false,
         create_serially: true,
         create_fsync: false,

@@ -1,0 +1,171 @@
+//! A map of the blocks that a pass has not taken yet, for operations of different lengths.
+//!
+//! Invariant: a bit of a level above the lowest is set exactly when the word below it has a set bit.
+//!
+//! One bit a block, set while the block is free, and above it a bit a word, up to a single word: finding the next
+//! free block looks at two words a level, however full the map is.
+
+use std::collections::TryReserveError;
+
+/// Which blocks are free.
+#[derive(Debug, Clone)]
+pub(crate) struct BlockMap {
+    blocks: u64,
+    /// The lowest first; the last has one word.
+    levels: Vec<Vec<u64>>,
+}
+
+/// Blocks behind each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+}
+
+impl BlockMap {
+    /// A map with all blocks free.
+    ///
+    /// # Errors
+    /// When it does not fit into memory.
+    pub(crate) fn new(blocks: u64) -> Result<BlockMap, TryReserveError> {
+        let mut levels = Vec::new();
+        let mut bits = blocks;
+        loop {
+            let words = bits.div_ceil(64).max(1);
+            let mut level = Vec::new();
+            level.try_reserve_exact(usize::try_from(words).unwrap_or(usize::MAX))?;
+            level.resize(words as usize, 0);
+            levels.push(level);
+            if words == 1 {
+                break;
+            }
+            bits = words;
+        }
+        let mut map = BlockMap { blocks, levels };
+        map.restart();
+        Ok(map)
+    }
+
+    /// Frees all blocks.
+    pub(crate) fn restart(&mut self) {
+        let mut bits = self.blocks;
+        for level in &mut self.levels {
+            level.fill(u64::MAX);
+            let words = level.len() as u64;
+            if let Some(last) = level.last_mut() {
+                let used = bits - (words - 1) * 64;
+                *last = if used == 0 { 0 } else { u64::MAX >> (64 - used) };
+            }
+            bits = words;
+        }
+    }
+
+    /// Blocks in all.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Takes the first free block at or behind `from`, going round, and those behind it as long as they are free,
+    /// up to `wanted` (at least 1); `None` when no block is free.
+    pub(crate) fn take(&mut self, from: u64, wanted: u64) -> Option<Run> {
+        let first = self.first_free(from).or_else(|| self.first_free(0))?;
+        let mut count = 0;
+        while count < wanted {
+            let (word, bit) = ((first + count) / 64, (first + count) % 64);
+            let Some(free) = self.levels[0].get_mut(word as usize) else { break };
+            let taken = u64::from((*free >> bit).trailing_ones()).min(wanted - count);
+            if taken == 0 {
+                break;
+            }
+            *free &= !((u64::MAX >> (64 - taken)) << bit);
+            if *free == 0 {
+                self.word_is_taken(word);
+            }
+            count += taken;
+            if bit + taken < 64 {
+                break;
+            }
+        }
+        Some(Run { first, count })
+    }
+
+    /// Clears the bits above a word of the lowest level that has none left.
+    fn word_is_taken(&mut self, mut word: u64) {
+        for level in &mut self.levels[1..] {
+            let above = &mut level[(word / 64) as usize];
+            *above &= !(1 << (word % 64));
+            if *above != 0 {
+                break;
+            }
+            word /= 64;
+        }
+    }
+
+    /// The first free block at or behind `from`.
+    fn first_free(&self, from: u64) -> Option<u64> {
+        let mut index = from;
+        let mut height = 0;
+        let mut found = loop {
+            let word = index / 64;
+            let free = self.levels.get(height)?.get(word as usize)? & (u64::MAX << (index % 64));
+            if free != 0 {
+                break word * 64 + u64::from(free.trailing_zeros());
+            }
+            index = word + 1;
+            height += 1;
+        };
+        for level in self.levels[..height].iter().rev() {
+            found = found * 64 + u64::from(level[found as usize].trailing_zeros());
+        }
+        Some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fiord_stats::random::Random;
+
+    /// Takes runs of up to `wanted_max` from random places until none is left; each block has to come once.
+    fn exhaust(blocks: u64, wanted_max: u64) {
+        let mut map = BlockMap::new(blocks).unwrap();
+        let mut random = Random::new(blocks ^ wanted_max);
+        let mut seen = vec![false; blocks as usize];
+        while let Some(run) = map.take(random.below(blocks), 1 + random.below(wanted_max)) {
+            assert!(run.count > 0);
+            for block in run.first..run.first + run.count {
+                assert!(
+                    !std::mem::replace(&mut seen[block as usize], true),
+                    "{block} of {blocks} came twice"
+                );
+            }
+        }
+        assert!(seen.iter().all(|seen| *seen), "{blocks} blocks");
+    }
+
+    #[test]
+    fn every_block_is_taken_once() {
+        for blocks in [0, 1, 2, 63, 64, 65, 127, 128, 4095, 4096, 4097, 100_000, 64 * 64 * 64 + 1] {
+            for wanted_max in [1, 3, 64, 1000] {
+                exhaust(blocks, wanted_max);
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_stops_at_what_is_taken_and_the_search_goes_round() {
+        let mut map = BlockMap::new(200).unwrap();
+        assert_eq!(map.take(150, 10), Some(Run { first: 150, count: 10 }));
+        assert_eq!(map.take(60, 500), Some(Run { first: 60, count: 90 }));
+        assert_eq!(map.take(60, 500), Some(Run { first: 160, count: 40 }));
+        assert_eq!(map.take(199, 7), Some(Run { first: 0, count: 7 }));
+        map.restart();
+        assert_eq!(map.take(0, u64::MAX), Some(Run { first: 0, count: 200 }));
+        assert_eq!(map.take(0, 1), None);
+    }
+
+    #[test]
+    fn a_map_beyond_memory_is_an_error() {
+        assert!(BlockMap::new(u64::MAX).is_err());
+    }
+}
