@@ -7,6 +7,7 @@ pub mod engine;
 pub mod job;
 pub mod place;
 pub mod program;
+pub mod resolve;
 pub mod section;
 pub mod spec;
 pub mod suggest;
@@ -14,6 +15,7 @@ pub mod table;
 pub mod value;
 
 pub use place::{Place, Problem, Severity, Source};
+pub use resolve::Given;
 pub use section::{Section, Setting};
 pub use spec::{Choice, Scope, Spec, Status, Takes};
 pub use table::Lookup;

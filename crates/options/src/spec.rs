@@ -35,8 +35,8 @@ pub enum Status {
     Pending(&'static str),
     /// Accepted without effect, with this explanation.
     Ignored(&'static str),
-    /// Has an effect only together with the option named, which is pending; so it is accepted, and the other
-    /// one refused.
+    /// Has an effect only together with the option named (`*` stands for any text), which is pending; so this one
+    /// is accepted, and the other one refused.
     Dormant(&'static str),
 }
 
@@ -87,6 +87,16 @@ impl Spec {
     /// The first line of the documentation, without a final full stop.
     pub fn summary(&self) -> &'static str {
         self.doc.lines().next().unwrap_or_default().trim().trim_end_matches('.')
+    }
+
+    /// The values allowed, in words: `1 to 100`, `read, write`; empty when free.
+    pub fn allowed(&self) -> String {
+        let words: Vec<&str> = self.choices.iter().map(|choice| choice.word).collect();
+        match &self.range {
+            Some(range) if *range.end() >= i128::from(u32::MAX) => format!("{} or more", range.start()),
+            Some(range) => format!("{} to {}", range.start(), range.end()),
+            None => words.join(", "),
+        }
     }
 
     /// The paragraphs after the summary, each on one line; empty when there are none.

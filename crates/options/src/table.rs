@@ -6,7 +6,7 @@
 use crate::section::Setting;
 use crate::spec::{Scope, Spec};
 use crate::suggest;
-use crate::value::{Rules, Value};
+use crate::value::{Reading, Value};
 
 /// Declares a set of options: a struct of typed values, its `Default`, its parser and its `SPECS`.
 ///
@@ -85,8 +85,8 @@ macro_rules! options {
                         doc: concat!($($doc, "\n"),*),
                         category: $category,
                         check: |text| {
-                            let rules = $crate::value::Rules::new(options!(@range $($range)?));
-                            $crate::table::parse::<$type>(None, text, &rules).map(drop)
+                            let mut reading = $crate::value::Reading::new(options!(@range $($range)?));
+                            $crate::table::parse::<$type>(None, text, &mut reading).map(drop)
                         },
                     },
                 )*)*];
@@ -115,10 +115,10 @@ macro_rules! options {
             fn apply(
                 &mut self,
                 setting: &$crate::Setting,
-                kb_base: $crate::value::KbBase,
+                reading: &mut $crate::value::Reading,
             ) -> Option<Result<$crate::table::Applied, String>> {
                 $($(
-                    if let Some(applied) = self.$sub.apply(setting, kb_base) {
+                    if let Some(applied) = self.$sub.apply(setting, reading) {
                         return Some(applied);
                     }
                 )*)?
@@ -129,11 +129,10 @@ macro_rules! options {
                 Some(match setting.spec.name {
                     $($(
                         options!(@name $name $(as $spelled)?) => {
-                            let mut rules = $crate::value::Rules::new(options!(@range $($range)?));
-                            rules.kb_base = kb_base;
+                            reading.range = options!(@range $($range)?);
                             options!(
                                 @apply [$($pending)? $($ignored)? $($dormant)?]
-                                self.$name, text, rules, $type $(= $default)?
+                                self.$name, text, reading, $type $(= $default)?
                             )
                         }
                     )*)*
@@ -165,17 +164,17 @@ macro_rules! options {
     (@default [] $type:ty) => { None };
     (@default [] $type:ty = $default:literal) => { $crate::table::default_value::<$type>(concat!($default)) };
 
-    (@apply [$why:literal] $field:expr, $text:ident, $rules:ident, $type:ty $(= $default:literal)?) => {
-        $crate::table::check_unread::<$type>($text, options!(@text $($default)?), &$rules)
+    (@apply [$why:literal] $field:expr, $text:ident, $reading:ident, $type:ty $(= $default:literal)?) => {
+        $crate::table::check_unread::<$type>($text, options!(@text $($default)?), $reading)
     };
-    (@apply [] $field:expr, $text:ident, $rules:ident, $type:ty) => {
-        $crate::table::parse::<$type>($field.as_ref(), $text, &$rules).map(|value| {
+    (@apply [] $field:expr, $text:ident, $reading:ident, $type:ty) => {
+        $crate::table::parse::<$type>($field.as_ref(), $text, $reading).map(|value| {
             $field = Some(value);
             $crate::table::Applied::Set
         })
     };
-    (@apply [] $field:expr, $text:ident, $rules:ident, $type:ty = $default:literal) => {
-        $crate::table::parse::<$type>(Some(&$field), $text, &$rules).map(|value| {
+    (@apply [] $field:expr, $text:ident, $reading:ident, $type:ty = $default:literal) => {
+        $crate::table::parse::<$type>(Some(&$field), $text, $reading).map(|value| {
             $field = value;
             $crate::table::Applied::Set
         })
@@ -203,15 +202,20 @@ pub trait OptionSet: Default {
     /// The declarations of this set.
     fn specs() -> &'static [Spec];
 
-    /// Applies one setting on top of what is there. `None` when the option is not of this set; `Err` is the
-    /// sentence that says what is wrong with the value.
-    fn apply(&mut self, setting: &Setting, kb_base: crate::value::KbBase) -> Option<Result<Applied, String>>;
+    /// Applies one setting on top of what is there; `reading` brings the meaning of suffixes and takes notes. `None`
+    /// when the option is not of this set; `Err` is the sentence that says what is wrong with the value.
+    fn apply(&mut self, setting: &Setting, reading: &mut Reading) -> Option<Result<Applied, String>>;
 }
 
 /// Parses the value of one option, on top of the value it had: `bs=,8k` leaves the block size of reads alone.
-pub(crate) fn parse<T: Value>(before: Option<&T>, text: Option<&str>, rules: &Rules) -> Result<T, String> {
+pub(crate) fn parse<T: Value>(
+    before: Option<&T>,
+    text: Option<&str>,
+    reading: &mut Reading,
+) -> Result<T, String> {
     match text {
-        Some(text) => T::parse_onto(before, text, rules),
+        Some("") if T::unset().is_none() => Err(format!("needs a value ({})", T::KIND)),
+        Some(text) => T::parse_onto(before, text, reading),
         None => T::bare().ok_or_else(|| format!("needs a value ({})", T::KIND)),
     }
 }
@@ -221,7 +225,10 @@ pub(crate) fn parse<T: Value>(before: Option<&T>, text: Option<&str>, rules: &Ru
 /// # Panics
 /// When the table is wrong; a test resolves every set once.
 pub(crate) fn default_value<T: Value>(text: &str) -> T {
-    match T::parse_onto(None, text, &Rules::new(None)) {
+    if let Some(unset) = T::unset().filter(|_| text.is_empty()) {
+        return unset;
+    }
+    match T::parse_onto(None, text, &mut Reading::default()) {
         Ok(value) => value,
         Err(why) => panic!("default {text:?} in the table of options: {why}"),
     }
@@ -231,9 +238,9 @@ pub(crate) fn default_value<T: Value>(text: &str) -> T {
 pub(crate) fn check_unread<T: Value>(
     text: Option<&str>,
     default: &str,
-    rules: &Rules,
+    reading: &mut Reading,
 ) -> Result<Applied, String> {
-    let value = parse::<T>(None, text, rules)?;
+    let value = parse::<T>(None, text, reading)?;
     let neutral = !default.is_empty() && value == default_value::<T>(default);
     Ok(if neutral { Applied::Neutral } else { Applied::NotRead })
 }

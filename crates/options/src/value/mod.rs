@@ -3,38 +3,78 @@
 //! Invariant: for every value `v`, parsing `v.print()` gives `v` back; and a value is never a number with a secret
 //! meaning.
 
+mod choice;
+mod cpus;
+mod direction;
+mod errors;
+mod expression;
+mod file_service;
+mod floats;
+mod memory;
+mod mode;
+mod number;
+mod output;
+mod pattern;
+mod size;
+mod split;
 mod text;
+mod time;
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
 
 use crate::spec::{Choice, Takes};
 
-pub use text::{Flag, Switch, Text};
+pub use choice::*;
+pub use cpus::{CpuSet, NumaNodes, NumaPolicy};
+pub use direction::PerDirection;
+pub use errors::{ErrorCode, IgnoreErrors};
+pub use file_service::FileService;
+pub use floats::FloatList;
+pub use memory::{Memory, MemoryKind, SyncFileRange};
+pub use mode::RwMode;
+pub use number::Bytes;
+pub use output::{OutputFormat, OutputFormats};
+pub use pattern::{BufferPattern, PatternPart, VerifyPattern};
+pub use size::{BlockRange, Size, SizeRange};
+pub use split::{BlockSplit, SplitEntry};
+pub use text::{EngineName, Flag, OptionalText, Switch, Text};
+pub use time::{Micros, Period, Seconds, StartDelay};
 
-/// What a kilobyte is to the job (`kb_base`): fio reads `k` as 1024 and `KiB` as 1000 by default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum KbBase {
-    /// `4k`, `4kB` and `4KB` are 4096; `4KiB` is 4000, fio's inversion.
-    #[default]
-    Binary,
-    /// `4k` and `4kB` are 4000; `4KiB` is 4096, as the standard has it.
-    Decimal,
-}
-
-/// What a value is parsed under besides its text.
-#[derive(Debug, Clone)]
-pub struct Rules {
+/// What a value is read under besides its text, and what there is to say about it afterwards.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
     /// Numbers allowed, in the unit of the type; `None` when the option sets no bounds.
     pub range: Option<RangeInclusive<i128>>,
     /// Meaning of size suffixes.
     pub kb_base: KbBase,
+    /// Sentences (without full stop) on values that fio reads differently from what they seem to say.
+    pub notes: Vec<String>,
 }
 
-impl Rules {
+impl Reading {
     /// The given range, and fio's default meaning of suffixes.
-    pub fn new(range: Option<RangeInclusive<i128>>) -> Rules {
-        Rules { range, kb_base: KbBase::default() }
+    pub fn new(range: Option<RangeInclusive<i128>>) -> Reading {
+        Reading { range, ..Reading::default() }
+    }
+
+    /// Records something the user should be told although the value is accepted.
+    pub fn note(&mut self, sentence: String) {
+        if !self.notes.contains(&sentence) {
+            self.notes.push(sentence);
+        }
+    }
+
+    /// Holds a number against the range of the option.
+    pub(crate) fn check_range(&self, number: i128) -> Result<(), String> {
+        match &self.range {
+            Some(range) if number < *range.start() => Err(format!("{number} is below {}", range.start())),
+            Some(range) if number > *range.end() => Err(format!("{number} is above {}", range.end())),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -46,20 +86,27 @@ pub trait Value: Sized + Clone + PartialEq + Debug {
     const TAKES: Takes = Takes::Value;
     /// The words allowed, for kinds that are a choice between words.
     const CHOICES: &'static [Choice] = &[];
+    /// What separates the parts of a list of such values, one per direction.
+    const SEPARATORS: &'static [char] = &[','];
 
     /// Parses the text after `=`. The error is one sentence without a full stop that names the value.
-    fn parse(text: &str, rules: &Rules) -> Result<Self, String>;
+    fn parse(text: &str, reading: &mut Reading) -> Result<Self, String>;
 
-    /// The value as a user would type it.
+    /// The value as a user could type it, whatever `kb_base` is.
     fn print(&self) -> String;
 
     /// Parses on top of the value the option had. Only lists of which parts may be left out need it.
-    fn parse_onto(_before: Option<&Self>, text: &str, rules: &Rules) -> Result<Self, String> {
-        Self::parse(text, rules)
+    fn parse_onto(_before: Option<&Self>, text: &str, reading: &mut Reading) -> Result<Self, String> {
+        Self::parse(text, reading)
     }
 
     /// The value of the bare option, where that is allowed.
     fn bare() -> Option<Self> {
+        None
+    }
+
+    /// The value that says nothing (`= ""` in the table), where there is one.
+    fn unset() -> Option<Self> {
         None
     }
 }

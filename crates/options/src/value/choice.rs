@@ -1,0 +1,431 @@
+//! Options whose value is one of a few words.
+//!
+//! Invariant: the words, what they mean and the variants they stand for are written once, in one `choices!`.
+
+use super::{Reading, Value};
+use crate::spec::Choice;
+use crate::suggest;
+
+/// Declares an enum of words. The first word of a variant is the one printed; `|` adds further spellings.
+macro_rules! choices {
+    ($(
+        $(#[doc = $doc:literal])*
+        pub enum $name:ident {
+            $(
+                #[doc = $help:literal]
+                $variant:ident = $word:literal $(| $other:literal)*,
+            )*
+        }
+    )*) => {$(
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $(
+                #[doc = $help]
+                $variant,
+            )*
+        }
+
+        impl $name {
+            /// The word that stands for this.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word,)*
+                }
+            }
+
+            /// The variant of exactly this word.
+            pub fn from_word(word: &str) -> Option<$name> {
+                match word {
+                    $($word $(| $other)* => Some($name::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl Value for $name {
+            const KIND: &'static str = "word";
+            const CHOICES: &'static [Choice] = &[$(
+                Choice { word: $word, help: $help },
+                $(Choice { word: $other, help: concat!("Same as ", $word, ".") },)*
+            )*];
+
+            fn parse(text: &str, reading: &mut Reading) -> Result<$name, String> {
+                let (word, rest) = split_word(text);
+                let value = $name::from_word(word).ok_or_else(|| unknown_word(word, $name::CHOICES))?;
+                if !rest.is_empty() {
+                    reading.note(format!("{text:?} is read as {word:?}: the rest is passed over"));
+                }
+                Ok(value)
+            }
+
+            fn print(&self) -> String {
+                self.word().to_string()
+            }
+        }
+    )*};
+}
+
+/// The word before the first `:` or `,`, and the text after that separator.
+pub(crate) fn split_word(text: &str) -> (&str, &str) {
+    text.split_once([':', ',']).unwrap_or((text, ""))
+}
+
+/// What to say of a word that is none of the choices.
+pub(crate) fn unknown_word(word: &str, choices: &[Choice]) -> String {
+    match suggest::nearest(word, choices.iter().map(|choice| choice.word)) {
+        Some(near) => format!("{word:?} is not one of the values allowed; did you mean {near:?}?"),
+        None => format!("{word:?} is not one of the values allowed"),
+    }
+}
+
+choices! {
+    /// What a kilobyte is to the job.
+    pub enum KbBase {
+        /// `4k` is 4096 and `4KiB` is 4000 (fio's inversion, for old scripts); binary units in reports.
+        Binary = "1024",
+        /// `4k` is 4000 and `4KiB` is 4096, as the standards have it; decimal units in reports.
+        Decimal = "1000",
+    }
+
+    /// In what bandwidth is reported.
+    pub enum UnitBase {
+        /// Chosen to suit.
+        Automatic = "0",
+        /// Bytes.
+        Bytes = "8",
+        /// Bits.
+        Bits = "1",
+    }
+
+    /// The directions a job works in, and whether offsets are sequential or random.
+    pub enum RwKind {
+        /// Sequential reads.
+        Read = "read",
+        /// Sequential writes.
+        Write = "write",
+        /// Sequential trims.
+        Trim = "trim",
+        /// Random reads.
+        RandRead = "randread",
+        /// Random writes.
+        RandWrite = "randwrite",
+        /// Random trims.
+        RandTrim = "randtrim",
+        /// Sequential reads and writes mixed.
+        ReadWrite = "rw" | "readwrite",
+        /// Random reads and writes mixed.
+        RandReadWrite = "randrw",
+        /// Each block trimmed, then written, in sequence.
+        TrimWrite = "trimwrite",
+        /// Each block trimmed, then written, at random.
+        RandTrimWrite = "randtrimwrite",
+    }
+
+    /// What the number after `rw=MODE:` does to random offsets.
+    pub enum RwSequencer {
+        /// That many I/Os follow each other before a new random offset.
+        Sequential = "sequential",
+        /// The same offset is used that many times.
+        Identical = "identical",
+    }
+
+    /// How files are given their space before the run.
+    pub enum Fallocate {
+        /// Not at all.
+        None = "none" | "0",
+        /// By the file system's own means, if it has one.
+        Native = "native",
+        /// By posix_fallocate(3).
+        Posix = "posix" | "1",
+        /// By fallocate(2), keeping the file's size.
+        Keep = "keep",
+        /// By extending the file without allocating.
+        Truncate = "truncate",
+    }
+
+    /// What the kernel is told about the order of access.
+    pub enum FadviseHint {
+        /// Nothing.
+        None = "0",
+        /// What the job is about to do, sequential or random.
+        Workload = "1",
+        /// Random access.
+        Random = "random",
+        /// Sequential access.
+        Sequential = "sequential",
+        /// Data is used once.
+        NoReuse = "noreuse",
+    }
+
+    /// Write lifetime hint.
+    pub enum WriteHint {
+        /// No particular lifetime.
+        None = "none",
+        /// Short-lived data.
+        Short = "short",
+        /// Medium-lived data.
+        Medium = "medium",
+        /// Long-lived data.
+        Long = "long",
+        /// Data that stays.
+        Extreme = "extreme",
+    }
+
+    /// What every write waits for.
+    pub enum SyncMode {
+        /// Nothing.
+        None = "none" | "0",
+        /// Data and metadata (O_SYNC).
+        Sync = "sync" | "1",
+        /// Data (O_DSYNC).
+        Dsync = "dsync",
+    }
+
+    /// Where time is read from.
+    pub enum ClockSource {
+        /// gettimeofday(2).
+        GetTimeOfDay = "gettimeofday",
+        /// clock_gettime(2), the monotonic clock.
+        ClockGetTime = "clock_gettime",
+        /// The processor's own counter.
+        Cpu = "cpu",
+    }
+
+    /// Generator of random offsets.
+    pub enum RandomGenerator {
+        /// Independent random offsets.
+        Tausworthe = "tausworthe",
+        /// A permutation that needs no map.
+        Lfsr = "lfsr",
+        /// Independent random offsets, 64 bits wide.
+        Tausworthe64 = "tausworthe64",
+    }
+
+    /// How the I/Os of a rate are spaced.
+    pub enum RateProcess {
+        /// Evenly.
+        Linear = "linear",
+        /// As a Poisson process: exponentially distributed gaps.
+        Poisson = "poisson",
+    }
+
+    /// When a block counts towards `thinktime_blocks`.
+    pub enum ThinktimeBlocksType {
+        /// When it completes.
+        Complete = "complete",
+        /// When it is issued.
+        Issue = "issue",
+    }
+
+    /// How CPUs are shared out among the workers of a job.
+    pub enum CpusAllowedPolicy {
+        /// Every worker may use all of them.
+        Shared = "shared",
+        /// Every worker gets one of its own.
+        Split = "split",
+    }
+
+    /// What `exitall` stops.
+    pub enum ExitWhat {
+        /// The jobs of the same group.
+        Group = "group",
+        /// The jobs running now; those after the next stonewall still run.
+        Stonewall = "stonewall",
+        /// Everything.
+        All = "all",
+    }
+
+    /// How directions are reported.
+    pub enum UnifiedRwReporting {
+        /// Each by itself.
+        None = "none" | "0",
+        /// Summed into one.
+        Mixed = "mixed" | "1",
+        /// Each by itself, then the sum.
+        Both = "both" | "2",
+    }
+
+    /// Errors after which a job goes on.
+    pub enum ContinueOnError {
+        /// None: the first error ends the job.
+        None = "none" | "0",
+        /// Errors of reads.
+        Read = "read",
+        /// Errors of writes.
+        Write = "write",
+        /// Errors of any I/O.
+        Io = "io",
+        /// Errors found by verifying.
+        Verify = "verify",
+        /// All errors.
+        All = "all" | "1",
+    }
+
+    /// I/O priority class.
+    pub enum PrioClass {
+        /// Left to the kernel.
+        None = "0",
+        /// Real time.
+        RealTime = "1",
+        /// Best effort.
+        BestEffort = "2",
+        /// Idle.
+        Idle = "3",
+    }
+
+    /// What files are taken to be.
+    pub enum FileType {
+        /// Whatever is found.
+        Detect = "none",
+        /// Regular files.
+        File = "file",
+        /// Block devices.
+        Block = "block",
+        /// Character devices.
+        Char = "char",
+    }
+
+    /// Locking of files around I/O.
+    pub enum LockFile {
+        /// No locks.
+        None = "none",
+        /// One user at a time.
+        Exclusive = "exclusive",
+        /// Many readers or one writer.
+        ReadWrite = "readwrite",
+    }
+
+    /// Who submits and completes I/O.
+    pub enum IoSubmitMode {
+        /// The job's own thread.
+        Inline = "inline",
+        /// A separate pool of threads.
+        Offload = "offload",
+    }
+
+    /// How zones are treated.
+    pub enum ZoneMode {
+        /// No zones.
+        None = "none",
+        /// Strides of `zonesize` with `zoneskip` between them.
+        Strided = "strided",
+        /// Zones of a zoned block device.
+        Zbd = "zbd",
+    }
+
+    /// Checksum or pattern that written data is verified by.
+    pub enum Verify {
+        /// No verification.
+        None = "0",
+        /// MD5.
+        Md5 = "md5",
+        /// CRC-64.
+        Crc64 = "crc64",
+        /// CRC-32.
+        Crc32 = "crc32",
+        /// CRC-32C.
+        Crc32c = "crc32c" | "crc32c-intel",
+        /// CRC-16.
+        Crc16 = "crc16",
+        /// CRC-7.
+        Crc7 = "crc7",
+        /// SHA-1.
+        Sha1 = "sha1",
+        /// SHA-256.
+        Sha256 = "sha256",
+        /// SHA-512.
+        Sha512 = "sha512",
+        /// SHA3-224.
+        Sha3_224 = "sha3-224",
+        /// SHA3-256.
+        Sha3_256 = "sha3-256",
+        /// SHA3-384.
+        Sha3_384 = "sha3-384",
+        /// SHA3-512.
+        Sha3_512 = "sha3-512",
+        /// xxHash.
+        Xxhash = "xxhash",
+        /// The header alone.
+        Meta = "meta",
+        /// The pattern of `verify_pattern`.
+        Pattern = "pattern",
+        /// The pattern of `verify_pattern` behind a header.
+        PatternHeader = "pattern_hdr",
+        /// Everything but the comparison.
+        Null = "null",
+    }
+
+    /// Which writes are verified.
+    pub enum VerifyPolicy {
+        /// Those that completed.
+        Completed = "completed",
+        /// Those that an fsync followed.
+        Fsynced = "fsynced",
+    }
+
+    /// What a log entry says of a window.
+    pub enum LogWindowValue {
+        /// The average.
+        Average = "avg" | "0",
+        /// The maximum.
+        Maximum = "max" | "1",
+        /// Both.
+        Both = "both",
+    }
+
+    /// Where duplicate buffers come from.
+    pub enum DedupeMode {
+        /// Earlier writes.
+        Repeat = "repeat",
+        /// A working set of buffers.
+        WorkingSet = "working_set",
+    }
+
+    /// Data placement interface.
+    pub enum DataPlacement {
+        /// Not used.
+        None = "none",
+        /// Flexible data placement.
+        Fdp = "fdp",
+        /// NVMe streams.
+        Streams = "streams",
+    }
+
+    /// How the next placement identifier is chosen.
+    pub enum PlidSelect {
+        /// At random.
+        Random = "random",
+        /// In turn.
+        RoundRobin = "roundrobin",
+        /// By the scheme file.
+        Scheme = "scheme",
+    }
+
+    /// When the progress line is shown.
+    pub enum EtaWhen {
+        /// Always.
+        Always = "always",
+        /// Never.
+        Never = "never",
+        /// When the output is a terminal.
+        Auto = "auto",
+    }
+
+    /// How idleness of CPUs is reported.
+    pub enum IdleProf {
+        /// For the whole machine.
+        System = "system",
+        /// For each CPU too.
+        Percpu = "percpu",
+        /// Calibrate the unit of work and exit.
+        Calibrate = "calibrate",
+    }
+}
+
+/// The default is fio's.
+impl Default for KbBase {
+    fn default() -> KbBase {
+        KbBase::Binary
+    }
+}

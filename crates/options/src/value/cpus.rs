@@ -1,0 +1,131 @@
+//! Sets of CPUs and NUMA nodes.
+//!
+//! Invariant: a set is sorted, without repeats, and every number in it is below `MAX_CPUS`.
+
+use super::number::scan;
+use super::{Reading, Value};
+
+/// Numbers from here on are refused: no machine has them, and a typo should not cost gigabytes.
+const MAX_CPUS: u32 = 65_536;
+
+/// CPUs or nodes by number: `0,5,8-15`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CpuSet(pub Vec<u32>);
+
+impl Value for CpuSet {
+    const KIND: &'static str = "list of numbers and ranges";
+
+    fn parse(text: &str, _reading: &mut Reading) -> Result<CpuSet, String> {
+        let mut cpus = Vec::new();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (low, high) = part.split_once(['-', ':']).unwrap_or((part, part));
+            let (low, high) = (number(low, text)?, number(high, text)?);
+            cpus.extend(low.min(high)..=low.max(high));
+        }
+        if cpus.is_empty() {
+            return Err(format!("{text:?} names no number"));
+        }
+        cpus.sort_unstable();
+        cpus.dedup();
+        Ok(CpuSet(cpus))
+    }
+
+    fn print(&self) -> String {
+        let mut parts = Vec::new();
+        let mut rest = self.0.as_slice();
+        while let Some(&low) = rest.first() {
+            let length = rest.iter().zip(low..).take_while(|(cpu, expected)| *cpu == expected).count();
+            parts.push(match rest[length - 1] {
+                high if high == low => low.to_string(),
+                high => format!("{low}-{high}"),
+            });
+            rest = &rest[length..];
+        }
+        parts.join(",")
+    }
+}
+
+/// A number of a list, in full: nothing is passed over here, because a CPU too few is not noticed in a result.
+fn number(text: &str, whole: &str) -> Result<u32, String> {
+    match scan(text) {
+        Some((number, rest)) if rest.trim().is_empty() && (0..i128::from(MAX_CPUS)).contains(&number) => {
+            Ok(number as u32)
+        }
+        Some((_, rest)) if rest.trim().is_empty() => {
+            Err(format!("{text:?} in {whole:?} is not between 0 and {}", MAX_CPUS - 1))
+        }
+        _ => Err(format!("{text:?} in {whole:?} is not a number")),
+    }
+}
+
+/// NUMA nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum NumaNodes {
+    /// Every node the machine has.
+    All,
+    /// These.
+    List(CpuSet),
+}
+
+impl Value for NumaNodes {
+    const KIND: &'static str = "list of numbers and ranges, or all";
+
+    fn parse(text: &str, reading: &mut Reading) -> Result<NumaNodes, String> {
+        match text.trim() {
+            "all" => Ok(NumaNodes::All),
+            list => CpuSet::parse(list, reading).map(NumaNodes::List),
+        }
+    }
+
+    fn print(&self) -> String {
+        match self {
+            NumaNodes::All => "all".to_string(),
+            NumaNodes::List(list) => list.print(),
+        }
+    }
+}
+
+/// Where a job's memory comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum NumaPolicy {
+    /// The system's default.
+    Default,
+    /// The node of the CPU that touches it.
+    Local,
+    /// This node while it has any.
+    Prefer(u32),
+    /// These nodes only.
+    Bind(NumaNodes),
+    /// These nodes in turn.
+    Interleave(NumaNodes),
+}
+
+impl Value for NumaPolicy {
+    const KIND: &'static str = "policy, with nodes after a colon";
+
+    fn parse(text: &str, reading: &mut Reading) -> Result<NumaPolicy, String> {
+        let (mode, nodes) = match text.split_once(':') {
+            Some((mode, nodes)) => (mode, Some(nodes)),
+            None => (text, None),
+        };
+        let wanted = || nodes.ok_or_else(|| format!("{mode} needs nodes: {mode}:0"));
+        match mode {
+            "default" => Ok(NumaPolicy::Default),
+            "local" => Ok(NumaPolicy::Local),
+            "prefer" => number(wanted()?, text).map(NumaPolicy::Prefer),
+            "bind" => NumaNodes::parse(wanted()?, reading).map(NumaPolicy::Bind),
+            "interleave" => NumaNodes::parse(wanted()?, reading).map(NumaPolicy::Interleave),
+            _ => Err(format!("{mode:?} is none of default, local, prefer, bind and interleave")),
+        }
+    }
+
+    fn print(&self) -> String {
+        match self {
+            NumaPolicy::Default => "default".to_string(),
+            NumaPolicy::Local => "local".to_string(),
+            NumaPolicy::Prefer(node) => format!("prefer:{node}"),
+            NumaPolicy::Bind(nodes) => format!("bind:{}", nodes.print()),
+            NumaPolicy::Interleave(nodes) => format!("interleave:{}", nodes.print()),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Amounts of data that are bytes, a part of the target, or zones; and ranges of sizes.
+//!
+//! Invariant: which of the three was meant is in the variant, not in the number.
+
+use super::number::{integer, note_rest, scan, split_list};
+use super::{Reading, Value};
+
+/// How much of a file or device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// Bytes.
+    Bytes(u64),
+    /// Percent of the target, 0 to 100.
+    Percent(u8),
+    /// Zones of a zoned device.
+    Zones(u64),
+}
+
+impl Value for Size {
+    const KIND: &'static str = "size, percentage or number of zones";
+
+    fn parse(text: &str, reading: &mut Reading) -> Result<Size, String> {
+        let text = super::number::first_part(text, &[',', ':', '-'], reading)?;
+        match scan(text) {
+            Some((number, rest)) if rest.starts_with('%') => {
+                // "100%%" is how configparser users write "100%".
+                note_rest(text, rest.trim_start_matches('%'), number, reading);
+                match u8::try_from(number) {
+                    Ok(percent @ 0..=100) => Ok(Size::Percent(percent)),
+                    _ => Err(format!("{text} is not between 0% and 100%")),
+                }
+            }
+            Some((number, "z")) => match u64::try_from(number) {
+                Ok(zones) => Ok(Size::Zones(zones)),
+                Err(_) => Err(format!("{text} is not a number of zones")),
+            },
+            _ => u64::parse(text, reading).map(Size::Bytes),
+        }
+    }
+
+    fn print(&self) -> String {
+        match self {
+            Size::Bytes(bytes) => bytes.to_string(),
+            Size::Percent(percent) => format!("{percent}%"),
+            Size::Zones(zones) => format!("{zones}z"),
+        }
+    }
+}
+
+/// A range of sizes in bytes; a single size is a range of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeRange {
+    /// Smallest size.
+    pub low_bytes: u64,
+    /// Largest size.
+    pub high_bytes: u64,
+}
+
+impl Value for SizeRange {
+    const KIND: &'static str = "size or range of sizes";
+
+    fn parse(text: &str, reading: &mut Reading) -> Result<SizeRange, String> {
+        match split_list(text, &[',', ':', '-']).as_slice() {
+            [only] => ordered(only, only, reading),
+            // fio reads "1k-" as 1k.
+            [low, high] if high.trim().is_empty() => ordered(low, low, reading),
+            [low, high] => ordered(low, high, reading),
+            _ => Err(format!("{text:?} has more than two ends")),
+        }
+    }
+
+    fn print(&self) -> String {
+        match self.low_bytes == self.high_bytes {
+            true => self.low_bytes.to_string(),
+            false => format!("{}-{}", self.low_bytes, self.high_bytes),
+        }
+    }
+}
+
+/// A range of block sizes in bytes; both ends must be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockRange {
+    /// Smallest block.
+    pub low_bytes: u64,
+    /// Largest block.
+    pub high_bytes: u64,
+}
+
+impl Value for BlockRange {
+    const KIND: &'static str = "range of sizes";
+    const SEPARATORS: &'static [char] = &[',', '/'];
+
+    fn parse(text: &str, reading: &mut Reading) -> Result<BlockRange, String> {
+        match split_list(text, &[':', '-']).as_slice() {
+            [low, high] => ordered(low, high, reading)
+                .map(|SizeRange { low_bytes, high_bytes }| BlockRange { low_bytes, high_bytes }),
+            _ => Err(format!("{text:?} is not a range such as 4k-64k")),
+        }
+    }
+
+    fn print(&self) -> String {
+        format!("{}-{}", self.low_bytes, self.high_bytes)
+    }
+}
+
+/// Both ends parsed and in order: fio swaps them when they are the wrong way round.
+fn ordered(low: &str, high: &str, reading: &mut Reading) -> Result<SizeRange, String> {
+    let mut end = |text: &str| {
+        let number = integer(text, reading)?;
+        reading.check_range(number)?;
+        u64::try_from(number).map_err(|_| format!("{text} is negative"))
+    };
+    let (low, high) = (end(low)?, end(high)?);
+    Ok(SizeRange { low_bytes: low.min(high), high_bytes: low.max(high) })
+}
