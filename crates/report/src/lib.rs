@@ -5,9 +5,11 @@
 pub mod compose;
 mod figures;
 pub mod json;
+pub mod live;
 pub mod model;
 pub mod normal;
 pub mod number;
+pub mod start;
 pub mod terse;
 pub mod time;
 

@@ -13,6 +13,13 @@ pub struct Units {
     pub bits: bool,
 }
 
+impl Default for Units {
+    /// As with no option set: four characters, powers of 1024 first, bytes.
+    fn default() -> Self {
+        Units::new(4, 1024, 8)
+    }
+}
+
 impl Units {
     /// From the options' values.
     pub fn new(significant_figures: u32, kb_base: u32, unit_base: u32) -> Self {
@@ -93,10 +100,9 @@ fn digit_count(value: u128) -> u32 {
 mod tests {
     use super::*;
 
-    const FIO: Units = Units { digits: 4, decimal_first: false, bits: false };
-
     #[test]
     fn bytes_keep_four_characters() {
+        let fio = Units::default();
         for (bytes, binary, decimal) in [
             (0, "0B", "0B"),
             (1023, "1023B", "1023B"),
@@ -108,13 +114,13 @@ mod tests {
             (99_999_850, "95.4MiB", "100.0MB"),
             (9_999_992_973, "9537MiB", "10000MB"),
         ] {
-            assert_eq!((FIO.bytes(bytes).as_str(), FIO.bytes_other(bytes).as_str()), (binary, decimal));
+            assert_eq!((fio.bytes(bytes).as_str(), fio.bytes_other(bytes).as_str()), (binary, decimal));
         }
     }
 
     #[test]
     fn significant_figures_widen_and_narrow() {
-        let with = |digits| Units { digits, ..FIO };
+        let with = |digits| Units::new(digits, 1024, 8);
         assert_eq!(with(1).bytes(4_796_756_657), "4GiB");
         assert_eq!(with(2).bytes(581), "1KiB");
         assert_eq!(with(3).bytes(1_474_034), "1.4MiB");

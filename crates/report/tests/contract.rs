@@ -1,0 +1,193 @@
+//! What tools in wide use rely on.
+//!
+//! Invariant: each test holds whatever was measured, so nothing here depends on the figures of the fixture.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+mod fixture;
+
+use fiord_report::{Format, JobReport, RunReport, TerseVersion, Unified, merge_groups, render};
+use fiord_stats::DirectionStats;
+use proptest::prelude::*;
+use serde_json::Value;
+
+fn one(run: &RunReport, format: Format) -> String {
+    render(run, &[format], TerseVersion::V3)
+}
+
+fn document(run: &RunReport) -> Value {
+    serde_json::from_str(&one(run, Format::JsonPlus)).unwrap()
+}
+
+/// The run of a single job that measured nothing.
+fn idle() -> RunReport {
+    RunReport { jobs: vec![JobReport::default()], ..RunReport::default() }
+}
+
+#[test]
+fn terse_versions_have_their_number_of_fields() {
+    use TerseVersion::{V2, V3, V4, V5};
+    for (version, fields) in [(V2, 161), (V3, 121), (V4, 162), (V5, 180)] {
+        for mut run in [idle(), fixture::run()] {
+            // Disks, error counts and descriptions follow the fixed fields.
+            run.disks.clear();
+            for job in &mut run.jobs {
+                (job.continue_on_error, job.description) = (false, None);
+            }
+            for line in render(&run, &[Format::Terse], version).lines() {
+                assert_eq!(line.split(';').count(), fields, "{version:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn terse_appends_disks_errors_and_description() {
+    let mut run = fixture::run();
+    run.jobs.truncate(1);
+    let plain = 121;
+    let text = one(&run, Format::Terse);
+    let fields: Vec<&str> = text.trim_end().split(';').collect();
+    assert_eq!(fields.len(), plain + 4 * 9 + 2 + 1);
+    assert_eq!((fields[plain], fields[plain + 9]), ("dm-0", "sda"));
+    assert_eq!(fields[plain + 36..], ["1", "28", "a \"busy\" job"]);
+    let second = render(&run, &[Format::Terse], TerseVersion::V2);
+    assert_eq!(second.lines().nth(1), Some(";a \"busy\" job"));
+}
+
+#[test]
+fn mixed_directions_are_one_section_and_both_add_one() {
+    let fields = |unified| {
+        let mut run = fixture::run_unified(unified);
+        run.disks.clear();
+        run.jobs[0].continue_on_error = false;
+        run.jobs[0].description = None;
+        one(&run, Format::Terse).split(';').count()
+    };
+    assert_eq!((fields(Unified::Mixed), fields(Unified::Both)), (121 - 41, 121 + 41));
+    let keys = |unified| -> Vec<String> {
+        let json = document(&fixture::run_unified(unified));
+        let known = ["read", "write", "trim", "sync", "mixed"];
+        json["jobs"][0]
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|key| known.contains(&key.as_str()))
+            .cloned()
+            .collect()
+    };
+    assert_eq!(keys(Unified::Mixed), ["mixed"]);
+    assert_eq!(keys(Unified::Both), ["read", "write", "trim", "sync", "mixed"]);
+    assert_eq!(keys(Unified::Separate), ["read", "write", "trim", "sync"]);
+}
+
+#[test]
+fn json_starts_in_column_0_and_documents_follow_each_other() {
+    let text = one(&idle(), Format::Json);
+    assert!(text.starts_with("{\n  \"fio version\" : "));
+    assert!((text.clone() + &text).contains("\n}\n{\n"));
+}
+
+#[test]
+fn formats_on_one_stream_keep_their_order() {
+    let run = fixture::run();
+    let text = render(&run, &[Format::Normal, Format::Json, Format::Terse], TerseVersion::V3);
+    let apart = [Format::Terse, Format::Json, Format::Normal].map(|format| one(&run, format));
+    assert_eq!(text, apart.concat());
+    assert!(text.contains("\n}\n\nmix: (groupid=0, jobs=1): err= 0: pid=4242: "));
+}
+
+#[test]
+fn types_stay_when_nothing_was_measured() {
+    for run in [idle(), fixture::run()] {
+        let json = document(&run);
+        for direction in ["read", "write", "trim"] {
+            let figures = &json["jobs"][0][direction];
+            for key in ["iops", "iops_mean", "bw_mean", "bw_agg", "bw_dev", "iops_stddev"] {
+                assert!(figures[key].is_f64(), "{direction}.{key}");
+            }
+            for key in
+                ["bw", "bw_bytes", "io_bytes", "io_kbytes", "total_ios", "runtime", "bw_min", "iops_max"]
+            {
+                assert!(figures[key].is_u64(), "{direction}.{key}");
+            }
+            assert!(figures["clat_ns"]["mean"].is_f64() && figures["clat_ns"]["N"].is_u64());
+        }
+        assert!(json["jobs"][0]["job options"].is_object());
+        assert!(json["jobs"][0]["latency_depth"].is_u64());
+    }
+    assert!(one(&idle(), Format::Json).contains("\"iops\" : 0.000000"));
+}
+
+#[test]
+fn scrapers_find_their_words() {
+    let text = one(&fixture::run(), Format::Normal);
+    for words in [
+        "   READ: bw=",
+        "  WRITE: bw=",
+        "   TRIM: bw=",
+        "IOPS=4000,",
+        "\n     issued rwts: total=1000,500,0,50 ",
+    ] {
+        assert!(text.contains(words), "{words}");
+    }
+    assert!(
+        text.contains("err= 5 (operation trim, file /dev/sdz, offset 4096: Input/output error): pid=4243")
+    );
+    assert!(text.contains("     errors    : total=1, first_error=28/<No space left on device>\n"));
+}
+
+#[test]
+fn group_reporting_merges_jobs_of_a_group_that_ask_for_it() {
+    let job = |name: &str, group_id, group_reporting| {
+        let mut job = fixture::busy_job();
+        (job.name, job.group_id, job.show.group_reporting) = (name.to_owned(), group_id, group_reporting);
+        job
+    };
+    let jobs =
+        merge_groups(vec![job("a", 0, true), job("b", 0, true), job("c", 1, true), job("d", 1, false)]);
+    let shown: Vec<_> = jobs.iter().map(|job| (job.name.as_str(), job.member_count)).collect();
+    assert_eq!(shown, [("a", 2), ("c", 1), ("d", 1)]);
+    let stats = &jobs[0].stats;
+    assert_eq!(
+        (stats.directions[0].ios, stats.directions[0].runtime_ms, stats.usage.elapsed_ms),
+        (2000, 250, 500)
+    );
+    assert_eq!(stats.directions[0].iops.figures().mean, 2000.0);
+}
+
+#[test]
+fn the_first_error_of_a_group_is_its_error() {
+    let with = |error| JobReport {
+        error,
+        error_text: format!("error {error}"),
+        show: fiord_report::Show { group_reporting: true, ..Default::default() },
+        ..JobReport::default()
+    };
+    let jobs = merge_groups(vec![with(0), with(28), with(5)]);
+    assert_eq!((jobs.len(), jobs[0].error, jobs[0].error_text.as_str()), (1, 28, "error 28"));
+}
+
+proptest! {
+    #[test]
+    fn percentiles_never_exceed_the_maximum_in_any_format(values in prop::collection::vec(0_u64..1 << 40, 1..40)) {
+        let mut stats = DirectionStats {
+            ios: values.len() as u64,
+            bytes: 4096,
+            runtime_ms: 1,
+            completion: fiord_stats::Latency::with_histogram(),
+            ..DirectionStats::default()
+        };
+        values.iter().for_each(|value| { stats.completion.record(*value); });
+        let mut run = idle();
+        run.jobs[0].stats.directions[0] = stats;
+        let json = document(&run);
+        let clat = &json["jobs"][0]["read"]["clat_ns"];
+        let max = clat["max"].as_u64().unwrap();
+        for (_, value) in clat["percentile"].as_object().unwrap() {
+            prop_assert!(value.as_u64().unwrap() <= max);
+        }
+        let counted: u64 = clat["bins"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+        prop_assert_eq!(counted, values.len() as u64);
+    }
+}
