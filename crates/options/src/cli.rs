@@ -1,0 +1,625 @@
+//! The command line: arguments to program options, jobs and job files, as `getopt_long_only` reads them for fio.
+//!
+//! Invariant: every argument is used exactly once, as an option, as a value or as a job file; and whatever is wrong
+//! with any of them is said at once.
+
+use std::sync::Arc;
+
+use crate::expand::Environment;
+use crate::jobfile::{self, Block};
+use crate::lookup;
+use crate::place::{Place, Problem, Severity, Source};
+use crate::section::{Section, Setting};
+use crate::spec::{Scope, Spec, Takes};
+
+/// Everything the command line and its job files say.
+#[derive(Debug, Clone, Default)]
+pub struct Parsed {
+    /// Options of the program, as typed, in order.
+    pub program: Vec<Setting>,
+    /// The jobs: those of the command line, then those of the job files.
+    pub sections: Vec<Section>,
+    /// Indices into `sections` of the first section of the second and each later job file: fio lets these wait for
+    /// all jobs before them, as if they began with `stonewall`.
+    pub waiting: Vec<usize>,
+    /// The global options JSON echoes: those in force at the end. `name=global` is among them if typed.
+    pub globals: Vec<Setting>,
+    /// The job files as they were read, for `--showcmd`.
+    pub files: Vec<JobFile>,
+    /// What is worth saying although it stops nothing, in order of place.
+    pub warnings: Vec<Problem>,
+}
+
+/// One job file, for `--showcmd`.
+#[derive(Debug, Clone)]
+pub struct JobFile {
+    /// The name the user gave.
+    pub name: String,
+    /// The globals that the command line gave before it.
+    pub inherited: Vec<Setting>,
+    /// Its sections in order, `[global]` ones among them.
+    pub blocks: Vec<Block>,
+}
+
+/// Reads a command line (without the program's name) and the job files it names.
+///
+/// `Err` holds every problem found, warnings among them, when at least one is an error. Values are not checked
+/// here but when a section is resolved; `check_unused_globals` covers those that no section inherits.
+pub fn read(args: &[String], environment: &Environment<'_>) -> Result<Parsed, Vec<Problem>> {
+    let mut reader = Reader::new(args, environment);
+    reader.arguments();
+    reader.files();
+    reader.report_missing_sections();
+    let Reader { mut parsed, problems, .. } = reader;
+    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        return Err(problems);
+    }
+    parsed.warnings = problems;
+    Ok(parsed)
+}
+
+/// What is wrong with the values of globals that no section inherits: fio reads these too.
+pub fn check_unused_globals(parsed: &Parsed) -> Vec<Problem> {
+    let in_files = parsed.files.iter().flat_map(|file| &file.blocks).filter(|block| block.name.is_none());
+    let globals = parsed.globals.iter().chain(in_files.flat_map(|block| &block.settings));
+    let mut problems = Vec::new();
+    let mut seen: Vec<&Place> = Vec::new();
+    for setting in globals {
+        let used = |section: &Section| section.global.iter().any(|given| given.place == setting.place);
+        if seen.contains(&&setting.place) || parsed.sections.iter().any(used) {
+            continue;
+        }
+        seen.push(&setting.place);
+        if let Err(why) = (setting.spec.check)(setting.value.as_deref()) {
+            problems.push(Problem::error(setting.value_place.clone(), setting.spec.name, why, ""));
+        }
+    }
+    problems
+}
+
+/// Letters fio takes as options; none is documented, each one's meaning was observed.
+const LETTERS: [(char, &str); 20] = [
+    ('C', "client"),
+    ('E', "eta-newline"),
+    ('F', "output-format"),
+    ('I', "idle-prof"),
+    ('L', "status-interval"),
+    ('O', "eta-interval"),
+    ('P', "parse-only"),
+    ('S', "server"),
+    ('T', "cpuclock-test"),
+    ('V', "terse-version"),
+    ('b', "bandwidth-log"),
+    ('c', "cmdhelp"),
+    ('d', "debug"),
+    ('f', "append-terse"),
+    ('h', "help"),
+    ('i', "enghelp"),
+    ('m', "minimal"),
+    ('o', "output"),
+    ('r', "readonly"),
+    ('v', "version"),
+];
+
+/// One argument and where it begins in the joined command line (bytes, from 1).
+#[derive(Clone)]
+struct Argument {
+    text: String,
+    column: u32,
+}
+
+/// An argument that is a job file, and what it follows.
+struct FileArgument {
+    name: String,
+    place: Place,
+    /// The option before it, when that option took no value and could not take this one.
+    after: Option<After>,
+}
+
+/// The option before a job file.
+#[derive(Clone, Copy)]
+enum After {
+    /// An option that takes its value only after `=`.
+    Flag(&'static str),
+    /// An option nobody knows; this may be its value.
+    Unknown,
+}
+
+/// An option's name as typed, and its value if that was attached with `=`.
+struct Typed {
+    name: String,
+    value: Option<String>,
+    place: Place,
+    value_place: Place,
+}
+
+struct Reader<'a> {
+    environment: &'a Environment<'a>,
+    source: Source,
+    arguments: std::iter::Peekable<std::vec::IntoIter<Argument>>,
+    parsed: Parsed,
+    /// The job that options now apply to; `None` before the first `--name` and after `--name=global`.
+    current: Current,
+    /// Sections named by `--section`, each with its place.
+    wanted: Vec<(String, Place)>,
+    files: Vec<FileArgument>,
+    after: Option<After>,
+    problems: Vec<Problem>,
+}
+
+/// What options apply to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Current {
+    Globals,
+    Job,
+    /// A job that `--section` leaves out.
+    Nothing,
+}
+
+impl<'a> Reader<'a> {
+    fn new(args: &[String], environment: &'a Environment<'a>) -> Reader<'a> {
+        let mut column = 1;
+        let mut arguments = Vec::with_capacity(args.len());
+        for text in args {
+            arguments
+                .push(Argument { text: text.clone(), column: u32::try_from(column).unwrap_or(u32::MAX) });
+            column += text.len() + 1;
+        }
+        Reader {
+            environment,
+            source: Source::CommandLine(Arc::from(args.join(" "))),
+            arguments: arguments.into_iter().peekable(),
+            parsed: Parsed::default(),
+            current: Current::Globals,
+            wanted: Vec::new(),
+            files: Vec::new(),
+            after: None,
+            problems: Vec::new(),
+        }
+    }
+
+    fn place(&self, column: u32) -> Place {
+        Place { source: self.source.clone(), line: 1, column }
+    }
+
+    fn error(&mut self, place: &Place, option: &str, message: impl Into<String>, remedy: impl Into<String>) {
+        self.problems.push(Problem::error(place.clone(), option, message, remedy));
+    }
+
+    fn arguments(&mut self) {
+        let mut only_files = false;
+        while let Some(argument) = self.arguments.next() {
+            let is_file = only_files || argument.text == "-" || !argument.text.starts_with('-');
+            if is_file {
+                let place = self.place(argument.column);
+                let after = self.after.take();
+                self.files.push(FileArgument { name: argument.text, place, after });
+            } else if argument.text == "--" {
+                only_files = true;
+            } else {
+                self.after = None;
+                self.option(&argument);
+            }
+        }
+    }
+
+    fn option(&mut self, argument: &Argument) {
+        let body = argument.text.trim_start_matches('-');
+        let dashes = (argument.text.len() - body.len()).min(2);
+        let body = &argument.text[dashes..];
+        let letter = body.chars().next().filter(|_| dashes == 1).and_then(long_name);
+        if body.chars().count() == 1
+            && let Some(long) = letter
+        {
+            return self.letter(long, "", argument);
+        }
+        let typed = self.typed(body, dashes, argument);
+        let engine = self.engine();
+        match lookup::on_command_line(&typed.name, &engine, &typed.place) {
+            Ok(spec) => self.found(spec, typed),
+            Err(_) if letter.is_some() && !is_ambiguous(&typed.name, &engine) => {
+                let rest: String = body.chars().skip(1).collect();
+                if let Some(long) = letter {
+                    self.letter(long, &rest, argument);
+                }
+            }
+            Err(problem) => {
+                if typed.value.is_none() {
+                    self.after = Some(After::Unknown);
+                }
+                self.problems.push(problem);
+            }
+        }
+    }
+
+    fn typed(&self, body: &str, dashes: usize, argument: &Argument) -> Typed {
+        let offset = |bytes: usize| argument.column.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+        let place = self.place(offset(dashes));
+        match body.split_once('=') {
+            Some((name, value)) => Typed {
+                name: name.to_string(),
+                value: Some(value.to_string()),
+                value_place: self.place(offset(dashes + name.len() + 1)),
+                place,
+            },
+            None => Typed { name: body.to_string(), value: None, value_place: place.clone(), place },
+        }
+    }
+
+    /// A single letter (`-o FILE`), or a letter with its value or further letters behind it (`-oFILE`, `-mv`).
+    fn letter(&mut self, long: &'static str, rest: &str, argument: &Argument) {
+        let place = self.place(argument.column.saturating_add(1));
+        let spec = match lookup::on_command_line(long, &self.engine(), &place) {
+            Ok(spec) => spec,
+            Err(problem) => return self.problems.push(problem),
+        };
+        let value = (!rest.is_empty() && spec.takes != Takes::Nothing).then(|| rest.to_string());
+        let value_place = place.clone();
+        let name = argument.text.chars().skip(1).take(1).collect();
+        self.found(spec, Typed { name, value, place, value_place });
+        if spec.takes == Takes::Nothing && !rest.is_empty() {
+            let column = argument.column.saturating_add(1);
+            self.option(&Argument { text: format!("-{rest}"), column });
+        }
+    }
+
+    /// The engine whose private options can stand here.
+    fn engine(&self) -> String {
+        match (self.current, self.parsed.sections.last()) {
+            (Current::Job, Some(job)) => lookup::engine_of(job.global.iter().chain(&job.own)).to_string(),
+            _ => lookup::engine_of(self.parsed.globals.iter()).to_string(),
+        }
+    }
+
+    fn found(&mut self, spec: &'static Spec, mut typed: Typed) {
+        if typed.value.is_none() && spec.takes == Takes::Value {
+            let Some(next) = self.arguments.next() else {
+                return self.problems.push(lookup::value_missing(spec, &typed.place));
+            };
+            typed.value_place = self.place(next.column);
+            typed.value = Some(next.text);
+        } else if typed.value.is_none() {
+            self.after = Some(After::Flag(spec.name));
+        }
+        if spec.takes == Takes::Nothing && typed.value.is_some() {
+            let remedy = format!("write --{}", spec.name);
+            return self.error(&typed.value_place, spec.name, "takes no value", remedy);
+        }
+        if typed.value.as_deref() == Some("") {
+            return self.problems.push(lookup::value_missing(spec, &typed.place));
+        }
+        let Typed { name: spelling, value, place, value_place } = typed;
+        if spec.scope == Scope::Program {
+            let setting = Setting { spec, spelling, value, place, value_place };
+            return self.program(setting);
+        }
+        match lookup::with_keywords(spec, value, &self.environment.machine, &value_place) {
+            Ok(value) => self.job_option(Setting { spec, spelling, value, place, value_place }),
+            Err(problem) => self.problems.push(problem),
+        }
+    }
+
+    fn program(&mut self, setting: Setting) {
+        if setting.spec.name == "section"
+            && let Some(name) = &setting.value
+        {
+            if name == "global" {
+                let message = "\"global\" is no job; its options apply to all sections anyway";
+                self.error(&setting.value_place, "section", message, "name the job to run");
+            }
+            self.wanted.push((name.clone(), setting.value_place.clone()));
+        }
+        self.parsed.program.push(setting);
+    }
+
+    fn job_option(&mut self, setting: Setting) {
+        if setting.spec.name == "name"
+            && let Some(name) = setting.value.clone()
+        {
+            return self.begin_job(name, setting);
+        }
+        match self.current {
+            Current::Nothing => {}
+            Current::Globals => self.parsed.globals.push(setting),
+            Current::Job => {
+                if let Some(job) = self.parsed.sections.last_mut() {
+                    job.own.push(setting);
+                }
+            }
+        }
+    }
+
+    fn begin_job(&mut self, name: String, setting: Setting) {
+        if name == "global" {
+            self.current = Current::Globals;
+            self.parsed.globals.push(setting);
+        } else if !self.wanted.is_empty() && self.wanted.iter().all(|(wanted, _)| *wanted != name) {
+            self.current = Current::Nothing;
+        } else {
+            self.current = Current::Job;
+            let global = inheritable(&self.parsed.globals);
+            let place = setting.value_place.clone();
+            self.parsed.sections.push(Section { name, global, own: vec![setting], place });
+        }
+    }
+
+    /// Reads the job files, in order, after all options. The globals of the command line apply to the first one;
+    /// each later one starts without any.
+    fn files(&mut self) {
+        let wanted: Vec<String> = self.wanted.iter().map(|(name, _)| name.clone()).collect();
+        let mut globals = std::mem::take(&mut self.parsed.globals);
+        for (index, file) in std::mem::take(&mut self.files).into_iter().enumerate() {
+            if index > 0 {
+                self.report_globals_end(&globals, &file);
+                globals.clear();
+            }
+            let text = match (self.environment.files)(&file.name) {
+                Ok(text) => text,
+                Err(error) => {
+                    self.unreadable(&file, &error);
+                    continue;
+                }
+            };
+            let name = if file.name == "-" { "standard input" } else { &file.name };
+            let blocks = jobfile::read(name, &text, &wanted, &globals, self.environment, &mut self.problems);
+            let first_section = self.parsed.sections.len();
+            let inherited = globals.clone();
+            for block in &blocks {
+                self.add_block(block, &mut globals);
+            }
+            if index > 0 && self.parsed.sections.len() > first_section {
+                self.parsed.waiting.push(first_section);
+            }
+            self.parsed.files.push(JobFile { name: file.name, inherited, blocks });
+        }
+        self.parsed.globals = globals;
+    }
+
+    fn add_block(&mut self, block: &Block, globals: &mut Vec<Setting>) {
+        let own = block.settings.clone();
+        match &block.name {
+            None => globals.extend(own),
+            Some(name) => {
+                let global = inheritable(globals);
+                let place = block.place.clone();
+                self.parsed.sections.push(Section { name: name.clone(), global, own, place });
+            }
+        }
+    }
+
+    /// Says so when options of the command line do not reach a second job file.
+    fn report_globals_end(&mut self, globals: &[Setting], file: &FileArgument) {
+        let typed = |setting: &&Setting| matches!(setting.place.source, Source::CommandLine(_));
+        let names: Vec<&str> = globals.iter().filter(typed).map(|setting| setting.spec.name).collect();
+        if !names.is_empty() {
+            let message = format!("{} does not apply to {}", names.join(", "), file.name);
+            let remedy = "as in fio, options of the command line apply to the first job file only";
+            self.problems.push(Problem::warning(file.place.clone(), "", message, remedy));
+        }
+    }
+
+    fn unreadable(&mut self, file: &FileArgument, error: &std::io::Error) {
+        let value = &file.name;
+        let remedy = match file.after {
+            Some(After::Unknown) => return,
+            Some(After::Flag(flag)) => {
+                format!("if it is the value of {flag}, write --{flag}={value}; anything else is a job file")
+            }
+            None if value.contains('=') => format!("options begin with dashes: --{value}"),
+            None => "every argument that is no option is a job file".to_string(),
+        };
+        self.error(&file.place, "", format!("cannot read the job file {value}: {error}"), remedy);
+    }
+
+    /// Says so when a section asked for does not exist.
+    fn report_missing_sections(&mut self) {
+        if self.problems.iter().any(|problem| problem.severity == Severity::Error) {
+            return;
+        }
+        for (name, place) in &self.wanted {
+            if self.parsed.sections.iter().all(|section| section.name != *name) {
+                let message = format!("no section is called {name:?}");
+                self.problems.push(Problem::warning(place.clone(), "section", message, ""));
+            }
+        }
+    }
+}
+
+/// The globals a job inherits: all but the name, which fio does not pass on.
+fn inheritable(globals: &[Setting]) -> Vec<Setting> {
+    globals.iter().filter(|setting| setting.spec.name != "name").cloned().collect()
+}
+
+fn long_name(letter: char) -> Option<&'static str> {
+    LETTERS.iter().find(|(known, _)| *known == letter).map(|(_, long)| *long)
+}
+
+fn is_ambiguous(name: &str, engine: &str) -> bool {
+    matches!(crate::table::find_command_line_option(name, &[engine]), crate::Lookup::Ambiguous(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{read_with, sections, settings, texts};
+    use proptest::prelude::*;
+
+    fn jobs(args: &[&str]) -> Vec<String> {
+        sections(args, &[])
+    }
+
+    fn refusal(args: &[&str]) -> String {
+        match read_with(args, &[]) {
+            Ok(parsed) => format!("accepted: {:?}", parsed.sections.len()),
+            Err(problems) => texts(&problems),
+        }
+    }
+
+    #[test]
+    fn values_are_attached_or_follow() {
+        for args in [["--name=a", "--bs=4k"], ["-name=a", "-bs=4k"]] {
+            assert_eq!(jobs(&args), ["a [] name=a bs=4k"]);
+        }
+        for args in [["--name", "a", "--bs", "4k"], ["-name", "a", "-bs", "4k"]] {
+            assert_eq!(jobs(&args), ["a [] name=a bs=4k"]);
+        }
+    }
+
+    #[test]
+    fn flags_take_a_value_only_after_an_equals_sign() {
+        assert_eq!(jobs(&["--name=a", "--thread"]), ["a [] name=a thread"]);
+        assert_eq!(jobs(&["--name=a", "-thread=1", "--bs=4k"]), ["a [] name=a thread=1 bs=4k"]);
+        let files = [("j.fio", "[j]\nrw=read")];
+        assert_eq!(sections(&["-thread", "j.fio"], &files), ["j [thread] rw=read"]);
+        let message = refusal(&["--name=a", "--thread", "1"]);
+        assert!(message.contains("command line:1:19: error: cannot read the job file 1"), "{message}");
+        assert!(message.contains("write --thread=1"), "{message}");
+    }
+
+    #[test]
+    fn a_value_may_look_like_an_option() {
+        assert_eq!(jobs(&["--name=a", "--description", "--bs=4k"]), ["a [] name=a description=--bs=4k"]);
+    }
+
+    #[test]
+    fn options_before_the_first_name_are_global() {
+        let args = ["--bs=4k", "--name=a", "--rw=read", "--name=b", "--size=1m"];
+        assert_eq!(jobs(&args), ["a [bs=4k] name=a rw=read", "b [bs=4k] name=b size=1m"]);
+    }
+
+    #[test]
+    fn name_global_returns_to_the_globals() {
+        let args = ["--name=global", "--bs=4k", "--name=a", "--name=global", "--rw=read", "--name=b"];
+        assert_eq!(jobs(&args), ["a [bs=4k] name=a", "b [bs=4k rw=read] name=b"]);
+        let parsed = read_with(&args, &[]).unwrap();
+        assert_eq!(settings(&parsed.globals), "name=global bs=4k name=global rw=read");
+    }
+
+    #[test]
+    fn options_after_a_job_file_are_read_before_it() {
+        let files = [("j.fio", "[j]\nrw=read")];
+        assert_eq!(sections(&["j.fio", "--bs=2k"], &files), ["j [bs=2k] rw=read"]);
+        let with_job = ["--iodepth=1", "--name=a", "--bs=1k", "j.fio", "--bs=2k"];
+        assert_eq!(
+            sections(&with_job, &files),
+            ["a [iodepth=1] name=a bs=1k bs=2k", "j [iodepth=1] rw=read"]
+        );
+    }
+
+    #[test]
+    fn job_files_begin_without_the_globals_of_those_before() {
+        let files = [("j.fio", "[global]\nsize=1m\n[j]\n[jj]\n"), ("k.fio", "[global]\nbs=1k\n[k]\n[kk]\n")];
+        let parsed = read_with(&["--rw=read", "j.fio", "k.fio"], &files).unwrap();
+        let globals: Vec<String> = parsed.sections.iter().map(|section| settings(&section.global)).collect();
+        assert_eq!(globals, ["rw=read size=1m", "rw=read size=1m", "bs=1k", "bs=1k"]);
+        assert_eq!(parsed.waiting, [2]);
+        assert_eq!(settings(&parsed.globals), "bs=1k");
+        assert!(texts(&parsed.warnings).contains("rw does not apply to k.fio"));
+    }
+
+    #[test]
+    fn a_dash_is_standard_input_and_two_dashes_end_the_options() {
+        assert_eq!(sections(&["--bs=1k", "-"], &[("-", "[j]\n")]), ["j [bs=1k] "]);
+        assert_eq!(sections(&["--", "--x"], &[("--x", "[j]\n")]), ["j [] "]);
+        let message = sections(&["-"], &[("-", "bs=4k")]).concat();
+        assert!(message.starts_with("standard input:1:1: error"), "{message}");
+    }
+
+    #[test]
+    fn program_options_stand_anywhere() {
+        let parsed = read_with(&["--name=a", "--output", "o", "--bs=4k", "--minimal"], &[]).unwrap();
+        assert_eq!(settings(&parsed.program), "output=o minimal");
+        assert_eq!(settings(&parsed.sections[0].own), "name=a bs=4k");
+    }
+
+    #[test]
+    fn abbreviations_must_be_unambiguous() {
+        assert_eq!(jobs(&["--name=a", "--group_report"]), ["a [] name=a group_reporting"]);
+        let message = refusal(&["--name=a", "--iodept=4"]);
+        assert!(
+            message.starts_with("command line:1:12: error: \"iodept\" is the beginning of several"),
+            "{message}"
+        );
+        assert!(message.contains("iodepth_low"), "{message}");
+    }
+
+    #[test]
+    fn engine_options_follow_their_engine() {
+        assert_eq!(jobs(&["--ioengine=io_uring", "--name=a", "--hipri"]).len(), 1);
+        assert!(refusal(&["--hipri", "--ioengine=io_uring", "--name=a"]).contains("another engine"));
+        assert!(
+            refusal(&["--name=a", "--ioengine=io_uring", "--name=b", "--hipri"]).contains("another engine")
+        );
+    }
+
+    #[test]
+    fn letters_are_options_too() {
+        for args in [["-o", "7", "-m"].as_slice(), &["-o7", "-m"], &["-mo7"]] {
+            let parsed = read_with(args, &[]).unwrap();
+            let mut program = settings(&parsed.program).split(' ').map(str::to_string).collect::<Vec<_>>();
+            program.sort();
+            assert_eq!(program, ["minimal", "output=7"], "{args:?}");
+        }
+        assert_eq!(jobs(&["-name=a", "-rw", "read"]), ["a [] name=a rw=read"]);
+    }
+
+    #[test]
+    fn keywords_work_on_the_command_line_and_variables_do_not() {
+        let args = ["--name=a", "--numjobs=2*$ncpus", "--filename_format=$jobnum.${V}"];
+        assert_eq!(jobs(&args), ["a [] name=a numjobs=4 filename_format=$jobnum.${V}"]);
+    }
+
+    #[test]
+    fn all_problems_are_collected() {
+        let message = refusal(&["--foo", "4", "--minimal=1", "--bs=", "bs=4k", "--name"]);
+        let starts = [
+            "command line:1:3: error: no option is called \"foo\"",
+            "command line:1:19: error: minimal: takes no value",
+            "command line:1:23: error: bs: needs a value",
+            "command line:1:35: error: name: needs a value",
+            "command line:1:27: error: cannot read the job file bs=4k",
+        ];
+        let lines: Vec<&str> = message.lines().filter(|line| !line.starts_with(' ')).collect();
+        assert_eq!(lines.len(), starts.len(), "{message}");
+        assert!(lines.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{message}");
+        assert!(message.contains("options begin with dashes: --bs=4k"));
+    }
+
+    #[test]
+    fn section_chooses_among_jobs_of_both_kinds() {
+        let args = ["--section=k", "--bs=4k", "--name=j", "--rw=read", "--name=k", "--rw=write"];
+        assert_eq!(jobs(&args), ["k [bs=4k] name=k rw=write"]);
+        assert!(refusal(&["--section=global"]).contains("\"global\" is no job"));
+        let parsed = read_with(&["--section=z", "j.fio"], &[("j.fio", "[j]\n")]).unwrap();
+        assert!(parsed.sections.is_empty());
+        assert!(texts(&parsed.warnings).contains("no section is called \"z\""));
+    }
+
+    #[test]
+    fn globals_no_section_inherits_are_checked_too() {
+        let parsed =
+            read_with(&["j.fio"], &[("j.fio", "[global]\nbs=4k\n[a]\n[global]\niodepth=x\n")]).unwrap();
+        let problems = texts(&check_unused_globals(&parsed));
+        assert!(problems.starts_with("j.fio:5:9: error: iodepth:"), "{problems}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_command_line_panics(args in proptest::collection::vec(
+            prop_oneof![
+                Just("--name=a".to_string()), Just("--bs".to_string()), Just("-thread".to_string()),
+                Just("--section=a".to_string()), Just("-".to_string()), Just("--".to_string()),
+                Just("j.fio".to_string()), "-{0,3}[a-zA-Zä=]{0,6}", "\\PC{0,8}",
+            ],
+            0..8,
+        )) {
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            if let Err(problems) = read_with(&args, &[("j.fio", "[j]\n")]) {
+                let length = args.join(" ").len();
+                for problem in problems {
+                    prop_assert!(problem.place.column >= 1 && problem.place.column as usize <= length + 1);
+                }
+            }
+        }
+    }
+}
