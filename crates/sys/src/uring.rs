@@ -92,7 +92,6 @@ pub struct Ring {
     /// What `io_uring_enter` is given: the descriptor, or its registered number.
     handle: i32,
     enter_flags: u32,
-    deferred: bool,
     polls: bool,
     submission_polled: bool,
 }
@@ -123,7 +122,6 @@ impl Ring {
             dropped,
             handle,
             enter_flags: 0,
-            deferred: hints.contains(&Hint::DeferTaskrun),
             polls: options.completion_polling,
             submission_polled: options.submission_polling.is_some(),
         };
@@ -184,7 +182,7 @@ impl Ring {
     }
 
     /// Hands over what was pushed and waits for `min` completions (0: finishes those that are due, without waiting,
-    /// which with deferred or polled completions is the only way to see them). Answers how many entries were taken.
+    /// and without a system call where none is). Answers how many entries were taken.
     #[inline]
     pub fn submit_and_reap(&mut self, min: u32) -> io::Result<usize> {
         self.enter(min, true)
@@ -195,8 +193,9 @@ impl Ring {
         let queue = self.ring.submission();
         let pending = queue.len() as u32;
         let mut flags = self.enter_flags;
-        let overflowed = queue.cq_overflow();
-        let must_reap = overflowed || (reap && (self.deferred || self.polls || queue.taskrun()));
+        // Completions that are due wait for us to come by; a device that is polled never says so by itself.
+        let due = queue.cq_overflow() || queue.taskrun();
+        let must_reap = due || (reap && self.polls);
         if min > 0 || must_reap {
             flags |= EnterFlags::GETEVENTS.bits();
         }
@@ -206,7 +205,7 @@ impl Ring {
             } else if min == 0 && !must_reap {
                 return Ok(pending as usize);
             }
-        } else if pending == 0 && min == 0 && !must_reap {
+        } else if pending == 0 && min == 0 && !(reap && must_reap) {
             return Ok(0);
         }
         drop(queue);
@@ -258,9 +257,9 @@ fn builder(options: &RingOptions, hints: &[Hint]) -> Builder {
     for hint in hints {
         match hint {
             Hint::NoSqArray => builder.setup_no_sqarray(),
-            Hint::DeferTaskrun => builder.setup_defer_taskrun(),
-            Hint::SingleIssuer => builder.setup_single_issuer(),
             // With the flag the kernel says when there is work for us to run.
+            Hint::DeferTaskrun => builder.setup_defer_taskrun().setup_taskrun_flag(),
+            Hint::SingleIssuer => builder.setup_single_issuer(),
             Hint::CoopTaskrun => builder.setup_coop_taskrun().setup_taskrun_flag(),
             Hint::SubmitAll => builder.setup_submit_all(),
             Hint::RegisteredRing => &mut builder,
