@@ -58,7 +58,7 @@ impl Session {
             machine: environment::keywords(&machine),
         };
         let mut parsed = cli::read(arguments, &environment)?;
-        let (options, mut problems) = program::resolve(&parsed.program);
+        let (options, _, mut problems) = program::resolve_program(&parsed.program);
         problems.append(&mut parsed.warnings);
         if problems.iter().any(|problem| problem.severity == Severity::Error) {
             return Err(problems);
@@ -114,7 +114,7 @@ impl Session {
     fn plan(&mut self) -> Result<Plan, Refusal> {
         let run = RunSettings {
             readonly: self.options.readonly.0,
-            max_jobs: settings::max_jobs(&self.options),
+            max_jobs: Some(self.options.max_jobs),
             entropy: fiord_sys::clock::realtime_ns(),
         };
         let facts = facts::gather(&fiord_plan::needs(&self.parsed.sections), &self.machine);
@@ -149,8 +149,9 @@ impl Session {
     }
 
     fn open_output(&self) -> Result<Output, String> {
-        let Some(path) = settings::output(&self.options) else { return Ok(Output::stdout()) };
-        Output::file(Path::new(&path)).map_err(|error| format!("fiord: --output={path}: {error}\n"))
+        let Some(path) = &self.options.output else { return Ok(Output::stdout()) };
+        let path = path.as_str();
+        Output::file(Path::new(path)).map_err(|error| format!("fiord: --output={path}: {error}\n"))
     }
 
     fn global_options(&self) -> Vec<(String, String)> {

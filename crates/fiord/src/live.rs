@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use fiord_options::value::EtaMode;
+use fiord_options::value::EtaWhen;
 use fiord_plan::{Direction, Job, Pattern};
 use fiord_report::live::{self, Live, Progress};
 use fiord_report::number::Units;
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Shown {
     pub formats: Vec<Format>,
     pub terse: TerseVersion,
-    pub eta: EtaMode,
+    pub eta: EtaWhen,
     pub eta_interval: Duration,
     pub eta_newline: Option<Duration>,
     pub status_interval: Option<Duration>,
@@ -60,8 +60,8 @@ struct Layout {
 impl<'a> Onlooker<'a> {
     pub(crate) fn new(output: &'a mut Output, frame: &'a Frame<'a>, shown: &'a Shown) -> Onlooker<'a> {
         let screen = match shown.eta {
-            EtaMode::Never => Screen::Nowhere,
-            EtaMode::Always if !tty::stderr_is_terminal() => Screen::Stream,
+            EtaWhen::Never => Screen::Nowhere,
+            EtaWhen::Always if !tty::stderr_is_terminal() => Screen::Stream,
             _ if tty::stderr_is_terminal() => Screen::Terminal,
             _ => Screen::Nowhere,
         };

@@ -7,8 +7,10 @@ mod assemble;
 mod environment;
 mod facts;
 mod fio;
+mod help;
 mod live;
 mod output;
+mod settings;
 mod version;
 
 use std::ffi::OsString;

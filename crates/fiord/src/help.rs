@@ -1,0 +1,43 @@
+//! The pages a user asks for instead of a run: `--help`, `--version`, `--cmdhelp`, `--enghelp`.
+//!
+//! Invariant: every page is made from the table of options and the list of engines.
+
+use std::process::ExitCode;
+
+use fiord_options::program::ProgramOptions;
+use fiord_options::reference;
+
+use crate::output::{Output, say};
+use crate::version::FIO_VERSION;
+
+/// The page asked for, or what is wrong with the question; `None` when a run is wanted.
+pub(crate) fn asked_for(options: &ProgramOptions) -> Option<Result<String, String>> {
+    if options.version.0 {
+        return Some(Ok(format!("{FIO_VERSION}\n")));
+    }
+    if options.help.0 {
+        return Some(Ok(format!("{FIO_VERSION}\n{}", reference::help())));
+    }
+    if let Some(question) = &options.cmdhelp {
+        return Some(reference::cmdhelp(question.0.as_deref()));
+    }
+    if let Some(question) = &options.enghelp {
+        let engines: Vec<&str> = fiord_engine::registry::infos().iter().map(|info| info.name).collect();
+        return Some(reference::enghelp(question.0.as_deref(), &engines));
+    }
+    None
+}
+
+/// Prints a page, or says why there is none.
+pub(crate) fn print(page: Result<String, String>) -> ExitCode {
+    match page {
+        Ok(text) => {
+            Output::stdout().write(&text);
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            say(&format!("fiord: {why}\n"));
+            ExitCode::from(1)
+        }
+    }
+}
