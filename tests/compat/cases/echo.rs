@@ -34,7 +34,7 @@ const FILES: &[(&str, &str)] = &[
     ("file", "[global]\nioengine=null\nsize=64k\n[a]\nrw=read\nbs=4k\n[b]\nrw=randwrite\n"),
     ("file-bare", "[global]\nioengine=null\nsize=64k\nthread\n[a]\nstonewall\nrw=read\n"),
     ("file-variable", "[a]\nioengine=null\nsize=${COMPAT_SIZE}\nrw=read\n"),
-    ("file-arithmetic", "[a]\nioengine=null\nsize=(2*32768)\nrw=read\n"),
+    ("file-arithmetic", "[a]\nioengine=null\nsize=16*$pagesize\nrw=read\n"),
     ("file-keyword", "[a]\nioengine=null\nsize=64k\nbs=$pagesize\nrw=read\n"),
     ("file-jobname", "[a]\nioengine=null\nsize=64k\nrw=read\nfilename=x.$jobname\n"),
     ("file-quoted", "[a]\nioengine=null\nsize=64k\nrw=read\nname=\"a name\"\n"),

@@ -3,7 +3,7 @@
 //! Invariant: sections, keys, fields and their types are compared; figures are not.
 
 use fiord_compat::case::Verdict;
-use fiord_compat::compare::{equal, json_shape, normal, success, terse};
+use fiord_compat::compare::{equal, json_shape, normal, normal_with_samples, success, terse};
 use fiord_compat::{Case, Pair, Ran, case, raw};
 
 /// Jobs whose reports differ in what they contain.
@@ -110,7 +110,8 @@ pub fn cases() -> Vec<Case> {
             case(format!("reports/{kind}/{name}"), format!("{format} {job}")).check(success)
         };
         cases.push(of("json", "--output-format=json").check(json_shape).check(text_is_in_order));
-        cases.push(of("normal", "").check(normal).check(banner));
+        let sections = if job.contains("time_based") { normal_with_samples } else { normal };
+        cases.push(of("normal", "").check(sections).check(banner));
         cases.push(of("terse-v3", "--minimal").check(terse));
     }
     for (name, job) in JOBS.iter().take(8) {

@@ -258,9 +258,20 @@ fn field_kind(field: &str) -> &'static str {
     }
 }
 
-/// Normal text: the same sections in the same order.
+/// Normal text: the same sections in the same order, but for the lines on samples of bandwidth and IOPS, which depend
+/// on whether a run lasted long enough for one.
 pub fn normal(pair: &Pair) -> Verdict {
-    let (fio, fiord) = (heads(&pair.fio.stdout), heads(&pair.fiord.stdout));
+    let of_samples = |head: &String| ["   bw", "   iops"].contains(&head.as_str());
+    let heads = |ran: &Ran| heads(&ran.stdout).into_iter().filter(|head| !of_samples(head)).collect();
+    same_heads(heads(&pair.fio), heads(&pair.fiord))
+}
+
+/// `normal` for runs of seconds, which have samples.
+pub fn normal_with_samples(pair: &Pair) -> Verdict {
+    same_heads(heads(&pair.fio.stdout), heads(&pair.fiord.stdout))
+}
+
+fn same_heads(fio: Vec<String>, fiord: Vec<String>) -> Verdict {
     if let Some(index) = fio.iter().zip(&fiord).position(|(fio, fiord)| fio != fiord) {
         return Err(format!("section {index}: fio has {:?}, fiord {:?}", fio[index], fiord[index]));
     }
@@ -284,10 +295,6 @@ fn heads(text: &str) -> Vec<String> {
         let mut head = format!("{}{}", " ".repeat(indent), body[..end].trim_end());
         if line.starts_with("fio-") {
             head = "fio-VERSION".to_string();
-        }
-        // Whether a line of the distribution is in ns, us or ms, and how many there are, is a matter of speed.
-        if head.trim_start().starts_with("bw") && line.contains("per=") {
-            head = "   bw (UNIT".to_string();
         }
         if heads.last() != Some(&head) {
             heads.push(head);
