@@ -21,8 +21,13 @@ pub(crate) struct Sizes {
 #[derive(Debug, Clone, PartialEq)]
 enum Law {
     Fixed(u64),
-    /// Multiples of `min` up to `max`, and `max` itself.
+    /// `min` times 1 to `count`.
     Multiples {
+        min: u64,
+        count: u64,
+    },
+    /// Multiples of `min` up to `max`, and `max` itself, which is none.
+    MultiplesAnd {
         min: u64,
         max: u64,
     },
@@ -83,7 +88,10 @@ impl Law {
     fn new(sizes: &BlockSizes, unaligned: bool) -> Law {
         match sizes {
             BlockSizes::Range { min, max } if min < max && unaligned => Law::Any { min: *min, max: *max },
-            BlockSizes::Range { min, max } if min < max => Law::Multiples { min: *min, max: *max },
+            BlockSizes::Range { min, max } if min < max && max % min == 0 => {
+                Law::Multiples { min: *min, count: max / min }
+            }
+            BlockSizes::Range { min, max } if min < max => Law::MultiplesAnd { min: *min, max: *max },
             BlockSizes::Split(shares) if shares.len() > 1 => Law::Split(cumulated(shares)),
             one => Law::Fixed(one.max()),
         }
@@ -93,7 +101,7 @@ impl Law {
     fn min(&self) -> u64 {
         match self {
             Law::Fixed(bytes) => *bytes,
-            Law::Multiples { min, .. } | Law::Any { min, .. } => *min,
+            Law::Multiples { min, .. } | Law::MultiplesAnd { min, .. } | Law::Any { min, .. } => *min,
             Law::Split(steps) => steps[0].0,
         }
     }
@@ -103,11 +111,14 @@ impl Law {
     fn draw(&self, random: &mut Random, room_bytes: u64) -> u64 {
         match self {
             Law::Fixed(bytes) => *bytes,
-            Law::Multiples { min, max } if *max <= room_bytes => {
-                // Rounding up a number of 1..=max gives a short last step its small share.
+            Law::Multiples { min, count } if min * count <= room_bytes => random.below(*count) * min + min,
+            // Rounding up a number of 1..=max gives a short last step its small share.
+            Law::MultiplesAnd { min, max } if *max <= room_bytes => {
                 (random.below(*max) / min * min + min).min(*max)
             }
-            Law::Multiples { min, .. } => random.below(room_bytes / min) * min + min,
+            Law::Multiples { min, .. } | Law::MultiplesAnd { min, .. } => {
+                random.below(room_bytes / min) * min + min
+            }
             Law::Any { min, max } => min + random.below((*max).min(room_bytes) - min + 1),
             Law::Split(steps) => {
                 let fitting = steps.partition_point(|step| step.0 <= room_bytes).max(1);

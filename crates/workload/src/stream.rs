@@ -174,17 +174,22 @@ impl Stream {
         let region = self.placer.region_mut(0);
         let start_bytes = region.start_bytes();
         let [Order::Permutation(permutation)] = &mut region.orders[..] else { return };
-        let count = permutation.left().min(self.passes.ops_left(length_bytes)).min(room as u64);
-        let directions = &mut self.directions;
-        let mut make = |direction: Direction| {
-            let block = permutation.next()?;
-            Some(transfer(direction, 0, start_bytes + block * length_bytes, length_bytes))
-        };
-        match self.pattern {
-            Pattern::Only(direction) => ops.extend((0..count).map_while(|_| make(direction))),
-            _ => ops.extend((0..count).map_while(|_| make(directions.mixed()))),
+        let mut left = permutation.left().min(self.passes.ops_left(length_bytes)).min(room as u64) as usize;
+        self.passes.count(left as u64, left as u64 * length_bytes);
+        let mut blocks = [0; 64];
+        while left > 0 {
+            let batch = &mut blocks[..left.min(64)];
+            left -= batch.len();
+            permutation.take(batch);
+            let offsets = batch.iter().map(|block| start_bytes + *block * length_bytes);
+            match self.pattern {
+                Pattern::Only(direction) => {
+                    ops.extend(offsets.map(|offset| transfer(direction, 0, offset, length_bytes)));
+                }
+                _ => ops
+                    .extend(offsets.map(|offset| transfer(self.directions.mixed(), 0, offset, length_bytes))),
+            }
         }
-        self.passes.count(count, count * length_bytes);
     }
 
     fn fill_any(&mut self, ops: &mut Vec<Op>, room: usize) {

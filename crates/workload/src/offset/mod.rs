@@ -56,21 +56,27 @@ impl Placer {
     /// When a map does not fit into memory and the job insists on one.
     pub(crate) fn new(access: &Access, files: &Files) -> Result<Placer, WorkloadError> {
         let orders = Orders::new(access);
+        let sizes = Sizes::new(access);
+        let align_bytes = access.align_bytes.map(|bytes| bytes.max(1));
         let mut regions = Vec::with_capacity(files.list.len());
         for (file, plan) in files.list.iter().enumerate() {
-            let order = |kind| order(kind, plan.length_bytes, access.soft_map, file as FileIndex);
+            let places = Direction::ALL.map(|direction| {
+                let last = plan.length_bytes.checked_sub(sizes.min(direction, true));
+                last.map_or(0, |last| last / align_bytes[direction.index()] + 1)
+            });
+            let order = |kind| order(kind, plan.length_bytes, places, access.soft_map, file as FileIndex);
             let orders = orders.kinds.iter().map(order).collect::<Result<_, _>>()?;
             regions.push(Region::new(plan.offset_bytes, plan.length_bytes, orders));
         }
         let mut placer = Placer {
             regions,
             orders,
-            sizes: Sizes::new(access),
+            sizes,
             random: Random::for_purpose(access.seed, PURPOSE),
             is_random: access.random,
             stride_bytes: access.stride_bytes,
             percent_random: access.percent_random,
-            align_bytes: access.align_bytes.map(|bytes| bytes.max(1)),
+            align_bytes,
             sequencer: access.sequencer,
             ios_per_draw: access.ios_per_draw.max(1),
             until_draw: 0,
@@ -85,7 +91,7 @@ impl Placer {
         region.restart();
         for (index, order) in region.orders.iter_mut().enumerate() {
             match order {
-                Order::Draws => {}
+                Order::Draws(_) => {}
                 Order::Permutation(permutation) => {
                     permutation.restart(splitmix64(seed) ^ splitmix64((2 * file + index) as u64))
                 }
@@ -150,10 +156,9 @@ impl Placer {
         }
         let index = self.orders.index[direction.index()];
         let (within_bytes, length_bytes) = match &mut region.orders[index] {
-            Order::Draws => {
-                let align_bytes = self.align_bytes[direction.index()];
-                let last = (room_bytes - min_bytes) / align_bytes;
-                let within_bytes = self.random.below(last + 1) * align_bytes;
+            Order::Draws(places) => {
+                let places = places[direction.index()];
+                let within_bytes = self.random.below(places) * self.align_bytes[direction.index()];
                 (within_bytes, self.sizes.draw(direction, true, room_bytes - within_bytes))
             }
             Order::Permutation(permutation) => (permutation.next()? * min_bytes, min_bytes),
@@ -193,10 +198,16 @@ impl Placer {
     }
 }
 
-/// An order over a region of this length.
-fn order(kind: &Kind, length_bytes: u64, soft_map: bool, file: FileIndex) -> Result<Order, WorkloadError> {
+/// An order over a region of this length, in which random operations of each direction have so many places.
+fn order(
+    kind: &Kind,
+    length_bytes: u64,
+    places: [u64; 3],
+    soft_map: bool,
+    file: FileIndex,
+) -> Result<Order, WorkloadError> {
     match *kind {
-        Kind::Draws => Ok(Order::Draws),
+        Kind::Draws => Ok(Order::Draws(places)),
         Kind::Permutation { block_bytes } => {
             Ok(Order::Permutation(Permutation::new(length_bytes / block_bytes, 0)))
         }
@@ -204,7 +215,7 @@ fn order(kind: &Kind, length_bytes: u64, soft_map: bool, file: FileIndex) -> Res
             let blocks = length_bytes / block_bytes;
             match BlockMap::new(blocks) {
                 Ok(map) => Ok(Order::Map(map)),
-                Err(_) if soft_map => Ok(Order::Draws),
+                Err(_) if soft_map => Ok(Order::Draws(places)),
                 Err(_) => Err(WorkloadError::MapTooLarge { file, blocks }),
             }
         }

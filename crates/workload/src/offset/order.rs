@@ -13,8 +13,8 @@ use super::permutation::Permutation;
 /// How random offsets are found.
 #[derive(Debug, Clone)]
 pub(crate) enum Order {
-    /// Anywhere, any number of times.
-    Draws,
+    /// Anywhere, any number of times; how many places there are for each direction.
+    Draws([u64; 3]),
     /// Each block once, all of one length.
     Permutation(Permutation),
     /// Each block once, several of them at a time.
