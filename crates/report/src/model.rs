@@ -362,14 +362,13 @@ impl GroupReport {
     }
 }
 
-/// Jobs as they are shown: those of a group that asked for `group_reporting` become one, named after the first.
+/// Jobs as they are shown: one with `group_reporting` joins the job before it when both are of the same group, even if
+/// that one did not ask for it, as in fio. What has been joined is named after its first job.
 pub fn merge_groups(jobs: Vec<JobReport>) -> Vec<JobReport> {
     let mut shown: Vec<JobReport> = Vec::new();
     for job in jobs {
-        let open =
-            shown.iter_mut().rfind(|other| other.show.group_reporting && other.group_id == job.group_id);
-        match open {
-            Some(group) if job.show.group_reporting => group.merge(&job),
+        match shown.last_mut() {
+            Some(last) if job.show.group_reporting && last.group_id == job.group_id => last.merge(&job),
             _ => shown.push(job),
         }
     }

@@ -98,7 +98,8 @@ fn direction_fields(out: &mut String, job: &JobReport, shown: &Shown, version: V
     moments(out, &stats.completion.running);
     let list = figures::percentile_list(job);
     // There is room for one table: that of total latencies when both are wanted.
-    match (job.show.lat_percentiles, job.show.clat_percentiles) {
+    let show = &job.show;
+    match (show.lat && show.lat_percentiles, show.clat && show.clat_percentiles) {
         (true, _) => percentiles(out, &stats.total, &list),
         (false, true) => percentiles(out, &stats.completion, &list),
         (false, false) => percentiles(out, &stats.completion, &[]),

@@ -138,16 +138,33 @@ fn scrapers_find_their_words() {
 }
 
 #[test]
-fn group_reporting_merges_jobs_of_a_group_that_ask_for_it() {
+fn group_reporting_joins_a_job_to_the_one_before_it() {
     let job = |name: &str, group_id, group_reporting| {
         let mut job = fixture::busy_job();
         (job.name, job.group_id, job.show.group_reporting) = (name.to_owned(), group_id, group_reporting);
         job
     };
-    let jobs =
-        merge_groups(vec![job("a", 0, true), job("b", 0, true), job("c", 1, true), job("d", 1, false)]);
-    let shown: Vec<_> = jobs.iter().map(|job| (job.name.as_str(), job.member_count)).collect();
-    assert_eq!(shown, [("a", 2), ("c", 1), ("d", 1)]);
+    let shown = |jobs: Vec<JobReport>| -> Vec<(String, u32)> {
+        merge_groups(jobs).into_iter().map(|job| (job.name, job.member_count)).collect()
+    };
+    let names =
+        |expected: &[(&str, u32)]| expected.iter().map(|(n, c)| (n.to_string(), *c)).collect::<Vec<_>>();
+    assert_eq!(
+        shown(vec![job("a", 0, true), job("b", 0, true), job("c", 1, true)]),
+        names(&[("a", 2), ("c", 1)])
+    );
+    assert_eq!(
+        shown(vec![job("a", 0, true), job("b", 0, false), job("c", 0, true)]),
+        names(&[("a", 1), ("b", 2)])
+    );
+    assert_eq!(shown(vec![job("a", 0, false), job("b", 0, true)]), names(&[("a", 2)]));
+}
+
+#[test]
+fn a_group_sums_what_ran_side_by_side() {
+    let mut job = fixture::busy_job();
+    job.show.group_reporting = true;
+    let jobs = merge_groups(vec![job.clone(), job]);
     let stats = &jobs[0].stats;
     assert_eq!(
         (stats.directions[0].ios, stats.directions[0].runtime_ms, stats.usage.elapsed_ms),
