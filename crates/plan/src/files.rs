@@ -31,7 +31,8 @@ pub struct FilePlan {
     pub offset_bytes: u64,
     /// Bytes used from there: I/O stays within `offset_bytes..offset_bytes + length_bytes`.
     pub length_bytes: u64,
-    /// Size the file must have before the run; `None` when nothing has to be laid out or extended.
+    /// Size the file must have before the run; `None` when nothing has to be laid out or extended. Whether the space
+    /// must be written as well is `Files::lay_out_contents`.
     pub lay_out_bytes: Option<u64>,
     /// Smallest unit direct I/O takes on it (logical block size or the file system's), 1 when unknown.
     pub direct_align_bytes: u64,
@@ -94,6 +95,11 @@ pub struct Files {
     pub writable: bool,
     /// May be created.
     pub may_create: bool,
+    /// Laid out by writing: what is read must be there, and `overwrite` asks for it. Otherwise reserving the space
+    /// (`fallocate`) is all.
+    pub lay_out_contents: bool,
+    /// Directories to be created before the files are, parents first (a `filename` with directories in it).
+    pub create_directories: Vec<PathBuf>,
     /// Created when opened instead of laid out before.
     pub create_on_open: bool,
     /// Laid out one worker after another (or each by its own worker, in parallel).
@@ -124,9 +130,9 @@ pub struct Files {
     pub end_syncfs: bool,
     /// `fsync` when a file is closed.
     pub fsync_on_close: bool,
-    /// Writes go behind the current end of the file.
+    /// Writes go behind the end the file has now; each `FilePlan::offset_bytes` already is that end.
     pub append: bool,
-    /// Write until the device is full.
+    /// Write until the device is full; lengths are then far beyond any device, and `ENOSPC` is the regular end.
     pub fill_device: bool,
     /// A mounted or held device may be written to.
     pub allow_in_use: bool,

@@ -6,6 +6,7 @@ use crate::access::{Access, PerDirection};
 use crate::engine::{Depth, EngineSettings};
 use crate::files::Files;
 use crate::pace::Pace;
+use crate::presentation::Presentation;
 
 /// A whole run.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,9 +18,9 @@ pub struct Plan {
 /// When a worker ends, and what is not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one pass over the files (the job's `size`).
+    /// Bytes of one pass over the files: the sum of their lengths, or `size` when that is less.
     pub pass_bytes: u64,
-    /// Bytes to transfer per loop (`io_size`, else `size`).
+    /// Bytes to transfer per loop: `io_size`, else `pass_bytes`.
     pub loop_bytes: u64,
     /// Passes of `loop_bytes`.
     pub loops: u64,
@@ -269,4 +270,6 @@ pub struct Job {
     pub measure: Measure,
     /// Thread.
     pub process: Process,
+    /// What only the report needs.
+    pub presentation: Presentation,
 }

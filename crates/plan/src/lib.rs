@@ -4,15 +4,25 @@
 //! Invariant: no system call happens here; what a plan needs to know of the machine it is given as `Facts`.
 
 pub mod access;
+mod build;
 pub mod engine;
+pub mod facts;
 pub mod files;
 pub mod job;
 pub mod op;
 pub mod pace;
+pub mod presentation;
+mod rules;
+mod seed;
 
-pub use access::{Access, Barriers, BlockSizes, Direction, FileService, Generator, Pattern, PerDirection, Sequencer};
+pub use access::{
+    Access, Barriers, BlockSizes, Direction, FileService, Generator, Pattern, PerDirection, Sequencer,
+};
+pub use build::{Refusal, build, needs};
 pub use engine::{Depth, EngineSettings, IoUring, Libaio, Mmap, Pvsync2};
+pub use facts::{Facts, Needs, PathFacts, RunSettings};
 pub use files::{FileKind, FilePlan, Files, SyncMode};
 pub use job::{ClockSource, ExitWhat, Job, Plan};
 pub use op::{Action, FileIndex, Op};
 pub use pace::{Pace, Think};
+pub use presentation::{Presentation, RateUnit, Unified};

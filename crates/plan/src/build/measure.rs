@@ -1,0 +1,100 @@
+//! What is measured, what errors do, and how the job is shown.
+//!
+//! Invariant: `gtod_reduce` switches off exactly what needs a clock: the latencies and the throughput samples.
+
+use fiord_options::job::JobOptions;
+use fiord_options::value::{self, ContinueOnError, ErrorCode, KbBase, UnifiedRwReporting, UnitBase};
+
+use super::source::Source;
+use crate::access::{Access, PerDirection};
+use crate::job::{ClockSource, ErrorPolicy, Measure};
+use crate::presentation::{Presentation, RateUnit, Unified};
+
+const NS_PER_US: u64 = 1000;
+
+/// What is recorded of a worker.
+pub(crate) fn measure(options: &JobOptions) -> Measure {
+    let reduced = options.gtod_reduce;
+    let recorded = |disabled: bool| !disabled && !reduced;
+    let (submission, completion, total) =
+        (recorded(options.disable_slat), recorded(options.disable_clat), recorded(options.disable_lat));
+    Measure {
+        clock: match options.clocksource {
+            _ if reduced => ClockSource::None,
+            None => ClockSource::Best,
+            Some(value::ClockSource::GetTimeOfDay) => ClockSource::TimeOfDay,
+            Some(value::ClockSource::ClockGetTime) => ClockSource::Monotonic,
+            Some(value::ClockSource::Cpu) => ClockSource::Tsc,
+        },
+        submission,
+        completion,
+        total,
+        bandwidth: recorded(options.disable_bw_measurement),
+        submission_percentiles: options.slat_percentiles && submission,
+        completion_percentiles: options.clat_percentiles && completion,
+        total_percentiles: options.lat_percentiles && total,
+        bandwidth_interval_ms: u64::from(options.bwavgtime.max(1)),
+        iops_interval_ms: u64::from(options.iopsavgtime.max(1)),
+        reported: options.stats,
+        disk_stats: options.disk_util,
+    }
+}
+
+/// What errors do to a worker.
+pub(crate) fn errors(options: &JobOptions) -> ErrorPolicy {
+    let (reads, writes) = match options.continue_on_error {
+        ContinueOnError::None | ContinueOnError::Verify => (false, false),
+        ContinueOnError::Read => (true, false),
+        ContinueOnError::Write => (false, true),
+        ContinueOnError::Io | ContinueOnError::All => (true, true),
+    };
+    let codes = |list: &[ErrorCode]| list.iter().map(|code| code.0).collect::<Vec<i32>>();
+    let latency = &options.max_latency;
+    ErrorPolicy {
+        // A trim changes the target, and counts as a write here.
+        continue_on: [reads, writes, writes],
+        ignore: [codes(&options.ignore_error.read), codes(&options.ignore_error.write), Vec::new()],
+        dump: options.error_dump,
+        latency_ns_max: [latency.read, latency.write, latency.trim]
+            .map(|limit| limit.filter(|limit| limit.us > 0).map(|limit| limit.us.saturating_mul(NS_PER_US))),
+    }
+}
+
+/// How a worker is shown.
+pub(crate) fn presentation(source: &Source<'_>, access: &Access) -> Presentation {
+    let options = source.options;
+    let mut percentiles = options.percentile_list.0.clone();
+    percentiles.sort_by(f64::total_cmp);
+    let sizes: PerDirection<(u64, u64)> =
+        [0, 1, 2].map(|index| (access.block_sizes[index].min(), access.block_sizes[index].max()));
+    Presentation {
+        mode: options.rw.kind.word().to_string(),
+        block_bytes: sizes,
+        requested_iodepth: options.iodepth,
+        percentiles,
+        significant_figures: options.significant_figures,
+        kb_base: match options.kb_base {
+            KbBase::Binary => 1024,
+            KbBase::Decimal => 1000,
+        },
+        rate_unit: match options.unit_base {
+            UnitBase::Bits => RateUnit::Bits,
+            UnitBase::Bytes | UnitBase::Automatic => RateUnit::Bytes,
+        },
+        unified: match options.unified_rw_reporting {
+            UnifiedRwReporting::None => Unified::None,
+            UnifiedRwReporting::Mixed => Unified::Mixed,
+            UnifiedRwReporting::Both => Unified::Both,
+        },
+        group_reporting: options.group_reporting.0,
+        options: echoed(source),
+    }
+}
+
+/// The section's own settings, as they are echoed.
+fn echoed(source: &Source<'_>) -> Vec<(String, String)> {
+    let text = |setting: &fiord_options::Setting| {
+        (setting.spec.name.to_string(), setting.value.clone().unwrap_or_default())
+    };
+    source.section.own.iter().map(text).collect()
+}

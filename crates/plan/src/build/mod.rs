@@ -1,0 +1,246 @@
+//! Sections and facts to a plan: every clone of every section becomes a job, or everything wrong is told.
+//!
+//! Invariant: no system call, no clock, no randomness but what is passed in; all problems are collected before
+//! any of them stops the plan.
+
+pub(crate) mod blocks;
+mod buffers;
+mod measure;
+mod names;
+mod pace;
+mod process;
+mod queue;
+mod schedule;
+mod size;
+pub(crate) mod source;
+pub(crate) mod stream;
+pub(crate) mod targets;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use fiord_options::job::{self, JobOptions};
+use fiord_options::{Problem, Section, Severity};
+
+use crate::engine::EngineSettings;
+use crate::facts::{Facts, Needs, RunSettings};
+use crate::job::{Job, Plan};
+use crate::rules;
+use schedule::Grouping;
+use source::Source;
+use targets::{Trouble, Worker};
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Everything wrong, warnings included, in the order of the sections.
+    pub problems: Vec<Problem>,
+    /// Something would have been destroyed: a target is mounted or otherwise in use.
+    pub unsafe_target: bool,
+}
+
+/// The job's name: its `name` option, or the section's.
+fn job_name(section: &Section, options: &JobOptions) -> String {
+    match &options.name {
+        Some(name) if !name.as_str().is_empty() => name.as_str().to_string(),
+        _ => section.name.clone(),
+    }
+}
+
+/// What the host must be asked before `build`. Sections that are wrong ask for what they still can; `build` says
+/// what is wrong with them.
+pub fn needs(sections: &[Section]) -> Needs {
+    let mut paths = BTreeSet::new();
+    let mut directories = BTreeSet::new();
+    let mut contents = BTreeSet::new();
+    for section in sections {
+        let (options, given, _) = job::resolve(section);
+        let name = job_name(section, &options);
+        let source = Source { section, options: &options, given: &given, name: &name };
+        let naming = targets::naming(&source);
+        paths.extend(naming.directories().into_iter().map(PathBuf::from));
+        contents.extend(buffers::pattern_files(&options));
+        if let Some(directory) = &options.opendir {
+            directories.insert(PathBuf::from(directory.as_str()));
+            continue;
+        }
+        for clone in 0..options.numjobs {
+            for file in naming.files(clone) {
+                paths.extend(targets::ancestors(&file));
+                paths.insert(file);
+            }
+            // Files named outright are the same for every clone.
+            if options.filename.is_some() {
+                break;
+            }
+        }
+    }
+    Needs {
+        paths: paths.into_iter().collect(),
+        directories: directories.into_iter().collect(),
+        contents: contents.into_iter().collect(),
+    }
+}
+
+/// Makes the plan of a run, and says what is odd about it. `waiting` are the sections that begin a stonewall
+/// without saying so: the first of each job file after the first.
+pub fn build(
+    sections: &[Section],
+    waiting: &[usize],
+    facts: &Facts,
+    run: &RunSettings,
+) -> Result<(Plan, Vec<Problem>), Refusal> {
+    let mut builder = Builder {
+        facts,
+        run,
+        jobs: Vec::new(),
+        trouble: Trouble::default(),
+        grouping: Grouping::default(),
+        laid_out: BTreeMap::new(),
+        names: Vec::new(),
+    };
+    for (number, section) in sections.iter().enumerate() {
+        builder.section(number as u32, section, waiting.contains(&number));
+    }
+    let Builder { jobs, trouble: Trouble { problems, in_use }, .. } = builder;
+    let problems = without_repeats(problems);
+    match problems.iter().any(|problem| problem.severity == Severity::Error) {
+        true => Err(Refusal { problems, unsafe_target: in_use }),
+        false => Ok((Plan { jobs }, problems)),
+    }
+}
+
+/// Clones say the same thing, and sections inherit the same mistake: once is enough.
+fn without_repeats(problems: Vec<Problem>) -> Vec<Problem> {
+    let mut unique: Vec<Problem> = Vec::with_capacity(problems.len());
+    for problem in problems {
+        if !unique.contains(&problem) {
+            unique.push(problem);
+        }
+    }
+    unique
+}
+
+/// The plan as far as it has come.
+struct Builder<'a> {
+    facts: &'a Facts,
+    run: &'a RunSettings,
+    jobs: Vec<Job>,
+    trouble: Trouble,
+    grouping: Grouping,
+    /// What the workers so far will have made of each path, in bytes.
+    laid_out: BTreeMap<PathBuf, u64>,
+    /// Names of the sections so far, for `wait_for`.
+    names: Vec<String>,
+}
+
+impl Builder<'_> {
+    fn section(&mut self, number: u32, section: &Section, waits: bool) {
+        let (options, given, problems) = job::resolve(section);
+        let name = job_name(section, &options);
+        let source = Source { section, options: &options, given: &given, name: &name };
+        let before = self.trouble.problems.len();
+        self.trouble.problems.extend(problems);
+        self.trouble.problems.extend(rules::all(&source));
+        self.trouble.problems.extend(self.among_sections(&source));
+        self.names.push(name.clone());
+        for clone in 0..options.numjobs {
+            self.worker(&source, number, clone, waits);
+            // What is wrong with one clone is wrong with all.
+            if self.errors_since(before) {
+                break;
+            }
+        }
+    }
+
+    fn errors_since(&self, before: usize) -> bool {
+        self.trouble.problems[before..].iter().any(|problem| problem.severity == Severity::Error)
+    }
+
+    /// Rules between this section and the run or the sections before it.
+    fn among_sections(&self, source: &Source<'_>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let options = source.options;
+        if self.run.readonly && stream::pattern(options.rw.kind).modifies() {
+            let message = format!("rw={} writes or trims, which --readonly forbids", options.rw.kind.word());
+            problems.push(source.error("rw", message, "leave out --readonly, or use rw=read or rw=randread"));
+        }
+        if let Some(awaited) = options.wait_for.as_ref().map(|name| name.as_str()) {
+            if awaited == source.name {
+                problems.push(source.error(
+                    "wait_for",
+                    format!("a job cannot wait for itself ({awaited})"),
+                    "",
+                ));
+            } else if !self.names.iter().any(|name| name == awaited) {
+                let message = format!("there is no job {awaited:?} before it to wait for");
+                let remedy = match self.names.is_empty() {
+                    true => String::new(),
+                    false => format!("jobs before it: {}", self.names.join(", ")),
+                };
+                problems.push(source.error("wait_for", message, remedy));
+            }
+        }
+        let workers = self.jobs.len() as u64 + u64::from(options.numjobs);
+        if let Some(most) = self.run.max_jobs.filter(|most| workers > u64::from(*most)) {
+            let message = format!("{workers} workers are more than the {most} allowed");
+            problems.push(source.error("numjobs", message, "raise --max-jobs, or lower numjobs"));
+        }
+        problems
+    }
+
+    fn worker(&mut self, source: &Source<'_>, section: u32, clone: u32, waits: bool) {
+        let options = source.options;
+        let number = self.jobs.len() as u32;
+        let Some(engine) = queue::engine(options) else { return };
+        let access = stream::access(source, number, self.run, &mut self.trouble.problems);
+        let worker = Worker { source, engine: &engine, access: &access, clone, facts: self.facts };
+        let targets = worker.targets(&mut self.laid_out, &mut self.trouble);
+        let problems = &mut self.trouble.problems;
+        let process = process::process(source, clone, self.facts, problems);
+        let memory_align_bytes = targets.as_ref().map_or(1, |targets| targets.memory_align_bytes);
+        let buffers = buffers::buffers(source, &access, memory_align_bytes, self.facts, problems);
+        let Some(targets) = targets else { return };
+        let stonewall = clone == 0 && (options.stonewall.0 || waits);
+        let begins_group = stonewall || (clone == 0 && options.new_group.0);
+        let (group_id, report_entry) = self.grouping.next(begins_group, options.group_reporting.0);
+        self.jobs.push(Job {
+            name: source.name.to_string(),
+            description: options.description.as_ref().map(|text| text.as_str().to_string()),
+            number,
+            section,
+            clone,
+            group_id,
+            report_entry,
+            depth: queue::depth(wanted_depth(source), is_queued(&engine)),
+            files: targets.files,
+            buffers,
+            limits: schedule::limits(options, targets.pass_bytes, targets.loop_bytes),
+            pace: pace::pace(options),
+            schedule: schedule::schedule(options, stonewall),
+            errors: measure::errors(options),
+            measure: measure::measure(options),
+            process,
+            presentation: measure::presentation(source, &access),
+            engine,
+            access,
+        });
+    }
+}
+
+/// Whether the engine keeps several I/Os in flight.
+fn is_queued(engine: &EngineSettings) -> bool {
+    matches!(engine, EngineSettings::Libaio(_) | EngineSettings::IoUring(_) | EngineSettings::Null)
+}
+
+fn wanted_depth(source: &Source<'_>) -> queue::WantedDepth {
+    let options = source.options;
+    let given = |name: &str, number: u32| source.is_given(name).then_some(number);
+    queue::WantedDepth {
+        depth: options.iodepth,
+        submit: given("iodepth_batch", options.iodepth_batch),
+        complete_min: given("iodepth_batch_complete_min", options.iodepth_batch_complete_min),
+        complete_max: options.iodepth_batch_complete_max,
+        low: options.iodepth_low,
+    }
+}

@@ -1,0 +1,99 @@
+//! When a worker starts, when it ends, and which group and report entry it counts into.
+//!
+//! Invariant: group and entry numbers never go back from one worker to the next.
+
+use fiord_options::job::JobOptions;
+use fiord_options::value::{self, Size};
+
+use crate::job::{ExitWhat, Limits, Schedule};
+
+const NS_PER_US: u64 = 1000;
+
+/// The ends of a worker, given the bytes of one pass and of one loop.
+pub(crate) fn limits(options: &JobOptions, pass_bytes: u64, loop_bytes: u64) -> Limits {
+    let runtime_ns = (options.runtime.us > 0).then(|| options.runtime.us.saturating_mul(NS_PER_US));
+    Limits {
+        pass_bytes,
+        loop_bytes,
+        loops: u64::from(options.loops.max(1)),
+        number_ios: (options.number_ios > 0).then_some(options.number_ios),
+        runtime_ns,
+        // Without a run time it would never end; `rules` says so.
+        time_based: options.time_based.0 && runtime_ns.is_some(),
+        ramp_ns: options.ramp_time.us.saturating_mul(NS_PER_US),
+        ramp_bytes: match options.ramp_size {
+            Some(Size::Bytes(bytes)) => bytes,
+            Some(Size::Percent(percent)) => (u128::from(pass_bytes) * u128::from(percent) / 100) as u64,
+            Some(Size::Zones(_)) | None => 0,
+        },
+    }
+}
+
+/// The start of a worker.
+pub(crate) fn schedule(options: &JobOptions, stonewall: bool) -> Schedule {
+    let delay = options.startdelay;
+    Schedule {
+        stonewall,
+        start_delay_ns: (delay.low_us.saturating_mul(NS_PER_US), delay.high_us.saturating_mul(NS_PER_US)),
+        wait_for: options.wait_for.as_ref().map(|name| name.0.clone()),
+        exit_all: options.exitall.0,
+        exit_all_on_error: options.exitall_on_error.0,
+        exit_what: match options.exit_what {
+            value::ExitWhat::Group => ExitWhat::Group,
+            value::ExitWhat::Stonewall => ExitWhat::Stonewall,
+            value::ExitWhat::All => ExitWhat::All,
+        },
+    }
+}
+
+/// Numbers groups and report entries as workers come.
+#[derive(Debug, Default)]
+pub(crate) struct Grouping {
+    last: Option<(u32, u32)>,
+}
+
+impl Grouping {
+    /// The group and the report entry of the next worker. `begins_group` is a stonewall or `new_group` of the
+    /// worker's section, and counts for its first clone; a worker with `group_reporting` joins the entry before it,
+    /// whatever that one's options are, if that is of the same group.
+    pub fn next(&mut self, begins_group: bool, group_reporting: bool) -> (u32, u32) {
+        let next = match self.last {
+            None => (0, 0),
+            Some((group, entry)) if begins_group => (group + 1, entry + 1),
+            Some((group, entry)) if group_reporting => (group, entry),
+            Some((group, entry)) => (group, entry + 1),
+        };
+        self.last = Some(next);
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(workers: &[(bool, bool)]) -> Vec<(u32, u32)> {
+        let mut grouping = Grouping::default();
+        workers.iter().map(|&(begins, reporting)| grouping.next(begins, reporting)).collect()
+    }
+
+    #[test]
+    fn the_first_worker_is_of_group_zero_even_behind_a_stonewall() {
+        assert_eq!(numbers(&[(true, false), (false, false), (true, false)]), [(0, 0), (0, 1), (1, 2)]);
+    }
+
+    #[test]
+    fn group_reporting_joins_the_entry_before() {
+        // fio --name=a --numjobs=2 --group_reporting --name=b --numjobs=2 --name=c --group_reporting --numjobs=2
+        // writes three entries: a with both of a, b with one, b with the other and both of c.
+        let workers =
+            [(false, true), (false, true), (false, false), (false, false), (false, true), (false, true)];
+        let entries: Vec<u32> = numbers(&workers).iter().map(|numbers| numbers.1).collect();
+        assert_eq!(entries, [0, 0, 1, 2, 2, 2]);
+    }
+
+    #[test]
+    fn no_entry_spans_two_groups() {
+        assert_eq!(numbers(&[(false, true), (true, true), (false, true)]), [(0, 0), (1, 1), (1, 1)]);
+    }
+}

@@ -1,0 +1,146 @@
+//! The stream of operations: directions, order, mixes, seeds and barriers.
+//!
+//! Invariant: two workers of a run never share a seed, and a worker has the same one in every run unless its job
+//! asks not to be repeatable.
+
+use fiord_options::job::JobOptions;
+use fiord_options::value::{self, Bytes, RwKind};
+use fiord_options::{Given, Problem};
+
+use super::blocks::block_sizes;
+use super::source::Source;
+use crate::access::{Access, Barriers, Direction, FileService, Generator, Pattern, PerDirection, Sequencer};
+use crate::facts::RunSettings;
+use crate::seed;
+
+/// Which directions a mode has.
+pub(crate) fn pattern(kind: RwKind) -> Pattern {
+    match kind {
+        RwKind::Read | RwKind::RandRead => Pattern::Only(Direction::Read),
+        RwKind::Write | RwKind::RandWrite => Pattern::Only(Direction::Write),
+        RwKind::Trim | RwKind::RandTrim => Pattern::Only(Direction::Trim),
+        RwKind::ReadWrite | RwKind::RandReadWrite => Pattern::Mixed,
+        RwKind::TrimWrite | RwKind::RandTrimWrite => Pattern::TrimThenWrite,
+    }
+}
+
+/// Everything about the stream but for the files.
+pub(crate) fn access(
+    source: &Source<'_>,
+    number: u32,
+    run: &RunSettings,
+    notes: &mut Vec<Problem>,
+) -> Access {
+    let options = source.options;
+    let mode = options.rw;
+    let random = mode.kind.is_random();
+    let block_sizes = block_sizes(options);
+    let aligned = [options.ba.read, options.ba.write, options.ba.trim];
+    let given_align = aligned.iter().any(Option::is_some);
+    if random && given_align && !options.norandommap.0 {
+        notes.push(source.warning(
+            "ba",
+            "blocks are drawn without a map, so some repeat and some are missed",
+            "",
+        ));
+    }
+    let align_bytes =
+        [0, 1, 2].map(|index| aligned[index].map_or(block_sizes[index].min(), |Bytes(bytes)| bytes.max(1)));
+    Access {
+        pattern: pattern(mode.kind),
+        random,
+        stride_bytes: mode.skip_bytes,
+        ios_per_draw: mode.ios_per_offset.max(1),
+        sequencer: sequencer(options.rw_sequencer),
+        percent_random: percent_random(options),
+        read_percent: read_percent(options, source.given),
+        full_coverage: !options.norandommap.0 && !given_align,
+        soft_map: options.softrandommap,
+        generator: generator(options.random_generator),
+        block_sizes,
+        unaligned_sizes: options.bs_unaligned.0,
+        sizes_by_order: options.bs_is_seq_rand,
+        align_bytes,
+        seed: worker_seed(options, number, run),
+        repeat_order: options.randrepeat,
+        service: service(&options.file_service_type),
+        barriers: barriers(options),
+    }
+}
+
+/// The seed of everything a worker draws.
+pub(crate) fn worker_seed(options: &JobOptions, number: u32, run: &RunSettings) -> u64 {
+    let base = match options.randrepeat {
+        true => options.randseed,
+        false => options.randseed ^ run.entropy,
+    };
+    seed::mix(base, u64::from(number))
+}
+
+/// Share of reads. When both shares are given and are not each other's rest, the later one counts.
+fn read_percent(options: &JobOptions, given: &Given) -> u8 {
+    let names = given.iter().map(|setting| setting.spec.name);
+    let last = names.filter(|name| ["rwmixread", "rwmixwrite"].contains(name)).last();
+    let percent = match last {
+        Some("rwmixwrite") => 100 - options.rwmixwrite.min(100),
+        _ => options.rwmixread.min(100),
+    };
+    percent as u8
+}
+
+fn percent_random(options: &JobOptions) -> PerDirection<u8> {
+    let shares = &options.percentage_random;
+    [shares.read, shares.write, shares.trim].map(|share| share.map_or(100, |percent| percent.min(100) as u8))
+}
+
+fn sequencer(word: value::RwSequencer) -> Sequencer {
+    match word {
+        value::RwSequencer::Sequential => Sequencer::Sequential,
+        value::RwSequencer::Identical => Sequencer::Identical,
+    }
+}
+
+fn generator(word: value::RandomGenerator) -> Generator {
+    match word {
+        value::RandomGenerator::Tausworthe => Generator::Tausworthe,
+        value::RandomGenerator::Lfsr => Generator::Lfsr,
+        value::RandomGenerator::Tausworthe64 => Generator::Tausworthe64,
+    }
+}
+
+fn service(wanted: &value::FileService) -> FileService {
+    match *wanted {
+        value::FileService::RoundRobin { ios } => FileService::RoundRobin { every: ios },
+        value::FileService::Random { ios } => FileService::Random { every: ios },
+        value::FileService::Sequential { .. } => FileService::Sequential,
+        value::FileService::Zipf { theta, .. } => FileService::Zipf { theta, every: 1 },
+        value::FileService::Pareto { power, .. } => FileService::Pareto { power, every: 1 },
+        value::FileService::Normal { deviation_percent: deviation, .. } => {
+            FileService::Normal { deviation, every: 1 }
+        }
+    }
+}
+
+/// Bits of `sync_file_range(2)`, as the kernel has them.
+const WAIT_BEFORE: u32 = 1;
+const WRITE: u32 = 2;
+const WAIT_AFTER: u32 = 4;
+
+fn barriers(options: &JobOptions) -> Barriers {
+    let (mut range_every, mut range_flags) = (0, 0);
+    if let Some(range) = &options.sync_file_range {
+        range_every = range.every_writes;
+        for (wanted, bit) in
+            [(range.wait_before, WAIT_BEFORE), (range.write, WRITE), (range.wait_after, WAIT_AFTER)]
+        {
+            range_flags |= if wanted { bit } else { 0 };
+        }
+    }
+    Barriers {
+        fsync_every: options.fsync,
+        fdatasync_every: options.fdatasync,
+        write_barrier_every: options.write_barrier,
+        range_every,
+        range_flags,
+    }
+}

@@ -1,0 +1,399 @@
+//! The files of one worker: what they are, which part is used, what must exist first, and whether they may be used.
+//!
+//! Invariant: a target that passes here can be opened and used as planned, as far as the facts tell.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fiord_options::Problem;
+use fiord_options::job::JobOptions;
+use fiord_options::value::{self, FileType, Size};
+
+use super::blocks::granularity_bytes;
+use super::names::Naming;
+use super::size::{self, Extent, Misfit, Present, Wanted};
+use super::source::Source;
+use crate::access::{Access, Direction};
+use crate::engine::EngineSettings;
+use crate::facts::{Facts, PathFacts};
+use crate::files::{Advice, Fallocate, FileKind, FilePlan, Files, SyncMode};
+use crate::seed;
+
+/// fio's name for standard input and output.
+const STANDARD_STREAM: &str = "-";
+/// Salt of the draw of file sizes, so that it is not the draw of anything else.
+const SIZE_SALT: u64 = 0x512e;
+
+/// What is wrong with a job's targets.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble {
+    /// In the order found.
+    pub problems: Vec<Problem>,
+    /// One of them is a target whose contents somebody else needs.
+    pub in_use: bool,
+}
+
+/// One worker whose files are to be found.
+pub(crate) struct Worker<'a> {
+    /// Its section.
+    pub source: &'a Source<'a>,
+    /// Its engine.
+    pub engine: &'a EngineSettings,
+    /// Its stream.
+    pub access: &'a Access,
+    /// Which clone it is.
+    pub clone: u32,
+    /// The machine.
+    pub facts: &'a Facts,
+}
+
+/// The files of a worker, and the bytes of one pass and one loop over them.
+pub(crate) struct Targets {
+    /// The files.
+    pub files: Files,
+    /// Bytes of one pass.
+    pub pass_bytes: u64,
+    /// Bytes of one loop.
+    pub loop_bytes: u64,
+    /// Alignment that direct I/O needs of buffers, 1 without it.
+    pub memory_align_bytes: u64,
+}
+
+/// How a job names its files.
+pub(crate) fn naming<'a>(source: &'a Source<'a>) -> Naming<'a> {
+    let options = source.options;
+    Naming {
+        job: source.name,
+        filename: options.filename.as_ref().map(|text| text.as_str()),
+        format: options.filename_format.as_str(),
+        directory: options.directory.as_ref().map(|text| text.as_str()),
+        file_count: source.is_given("nrfiles").then_some(options.nrfiles),
+    }
+}
+
+/// Whether I/O goes past the page cache. `buffered=0` is another way to say so; the later of the two counts.
+pub(crate) fn is_direct(source: &Source<'_>) -> bool {
+    let names = source.given.iter().map(|setting| setting.spec.name);
+    match names.filter(|name| ["direct", "buffered"].contains(name)).last() {
+        Some("buffered") => !source.options.buffered,
+        _ => source.options.direct,
+    }
+}
+
+impl Worker<'_> {
+    /// The worker's files. `laid_out` is what earlier workers will have made of each path, and is added to.
+    pub fn targets(&self, laid_out: &mut BTreeMap<PathBuf, u64>, trouble: &mut Trouble) -> Option<Targets> {
+        let before = trouble.problems.len();
+        let paths = self.paths(trouble);
+        let wanted = self.wanted(paths.len() as u64);
+        let mut list = Vec::with_capacity(paths.len());
+        let mut memory_align_bytes = 1;
+        for (index, path) in paths.into_iter().enumerate() {
+            let known = self.facts.path(&path);
+            if is_direct(self.source) {
+                memory_align_bytes = memory_align_bytes.max(known.direct_memory_align_bytes);
+            }
+            let Some(file) = self.file(path, index as u64, &known, &wanted, laid_out, trouble) else {
+                continue;
+            };
+            if let Some(bytes) = file.lay_out_bytes {
+                let laid = laid_out.entry(file.path.clone()).or_default();
+                *laid = (*laid).max(bytes);
+            }
+            list.push(file);
+        }
+        let failed = trouble.problems[before..]
+            .iter()
+            .any(|problem| problem.severity == fiord_options::Severity::Error);
+        if failed || list.is_empty() {
+            return None;
+        }
+        let options = self.source.options;
+        let lengths = list.iter().map(|file| file.length_bytes);
+        let (pass_bytes, loop_bytes) = size::totals(options.size, options.io_size, lengths);
+        Some(Targets { files: self.files(list), pass_bytes, loop_bytes, memory_align_bytes })
+    }
+
+    /// The paths, from names or from a directory.
+    fn paths(&self, trouble: &mut Trouble) -> Vec<PathBuf> {
+        let naming = naming(self.source);
+        for directory in naming.directories() {
+            let known = self.facts.path(Path::new(&directory));
+            let wrong = match (known.exists, known.is_directory) {
+                (false, _) => format!("the directory {directory} does not exist"),
+                (true, false) => format!("{directory} is not a directory"),
+                (true, true) => continue,
+            };
+            if *self.engine != EngineSettings::Null {
+                trouble.problems.push(self.source.error("directory", wrong, format!("mkdir -p {directory}")));
+            }
+        }
+        let Some(opened) = &self.source.options.opendir else { return naming.files(self.clone) };
+        match self.facts.listings.get(Path::new(opened.as_str())) {
+            Some(found) if !found.is_empty() => found.clone(),
+            found => {
+                let why = if found.is_some() { "holds no files" } else { "cannot be read" };
+                let message = format!("the directory {} {why}", opened.as_str());
+                trouble.problems.push(self.source.error("opendir", message, ""));
+                Vec::new()
+            }
+        }
+    }
+
+    fn wanted(&self, file_count: u64) -> Wanted {
+        let options = self.source.options;
+        let minimum = |direction: &Direction| self.access.block_sizes[direction.index()].min();
+        let occurs = |direction: &Direction| self.access.pattern.includes(*direction);
+        Wanted {
+            size: options.size.filter(|size| *size != Size::Bytes(0)),
+            file_size: options.filesize,
+            offset: options.offset,
+            offset_increment: options.offset_increment,
+            offset_align_bytes: options.offset_align.0,
+            clone: self.clone,
+            file_count,
+            block_bytes_min: Direction::ALL.iter().filter(|one| occurs(one)).map(minimum).min().unwrap_or(1),
+            sequential: !self.access.random,
+            append: options.file_append,
+            fill_device: options.fill_device,
+            seed: seed::mix(self.access.seed, SIZE_SALT),
+        }
+    }
+
+    /// One file, or what keeps it from being used.
+    fn file(
+        &self,
+        path: PathBuf,
+        index: u64,
+        known: &PathFacts,
+        wanted: &Wanted,
+        laid_out: &BTreeMap<PathBuf, u64>,
+        trouble: &mut Trouble,
+    ) -> Option<FilePlan> {
+        let kind = self.kind(known);
+        if kind != FileKind::None && !self.usable(&path, kind, known, trouble) {
+            return None;
+        }
+        let bytes = match kind {
+            FileKind::None => 0,
+            _ => known.size_bytes.max(laid_out.get(&path).copied().unwrap_or(0)),
+        };
+        let extent = match size::extent(wanted, index, Present { kind, bytes }) {
+            Ok(extent) => extent,
+            Err(misfit) => {
+                trouble.problems.push(self.misfit(&path, known, wanted, misfit));
+                return None;
+            }
+        };
+        if is_direct(self.source) && kind != FileKind::None {
+            trouble.problems.extend(self.misaligned(&path, known, extent));
+        }
+        let needed = extent.needed_bytes.filter(|needed| *needed > known.size_bytes);
+        Some(FilePlan {
+            path,
+            kind,
+            offset_bytes: extent.offset_bytes,
+            length_bytes: extent.length_bytes,
+            lay_out_bytes: needed.filter(|_| !self.source.options.create_on_open),
+            direct_align_bytes: known.direct_align_bytes.max(1),
+        })
+    }
+
+    fn kind(&self, known: &PathFacts) -> FileKind {
+        match (self.engine, self.source.options.filetype) {
+            (EngineSettings::Null, _) => FileKind::None,
+            (_, FileType::File) => FileKind::Regular,
+            (_, FileType::Block) => FileKind::Block,
+            (_, FileType::Char) => FileKind::Char,
+            (_, FileType::Detect) => known.kind,
+        }
+    }
+
+    /// Whether the target may be used at all; otherwise what forbids it is told.
+    fn usable(&self, path: &Path, kind: FileKind, known: &PathFacts, trouble: &mut Trouble) -> bool {
+        let options = self.source.options;
+        let shown = path.display();
+        let modifies = self.access.pattern.modifies();
+        let told = |problem: Problem, trouble: &mut Trouble| trouble.problems.push(problem);
+        let in_dev = path.parent() == Some(Path::new("/dev"));
+        let (option, message, remedy) = if path == Path::new(STANDARD_STREAM) {
+            ("filename", "standard input and output cannot be targets".to_string(), "name a file or device")
+        } else if known.exists && known.is_directory {
+            ("filename", format!("{shown} is a directory"), "use directory= to put files into it")
+        } else if !known.exists && in_dev {
+            ("filename", format!("there is no device {shown}"), "see lsblk; a file would be created in /dev")
+        } else if !known.exists && !options.allow_file_create {
+            ("allow_file_create", format!("{shown} does not exist and must not be created"), "")
+        } else if !known.writable_mount && (modifies || !known.exists) {
+            ("filename", format!("{shown} is on a file system mounted read-only"), "")
+        } else if is_direct(self.source) && known.direct_supported == Some(false) {
+            (
+                "direct",
+                format!("{shown} does not take direct I/O"),
+                "leave direct=1 out, or use another file system",
+            )
+        } else if kind == FileKind::Regular && self.access.pattern.includes(Direction::Trim) {
+            ("rw", format!("{shown} is a regular file, and only devices are trimmed"), "name a block device")
+        } else if modifies && !known.in_use.is_empty() && !options.allow_mounted_write {
+            trouble.in_use = true;
+            let message = format!("{shown} is in use: {}", known.in_use.join("; "));
+            let remedy = "writing would destroy it; allow_mounted_write=1 if that is what you want";
+            told(self.source.error("filename", message, remedy), trouble);
+            return false;
+        } else {
+            return true;
+        };
+        told(self.source.error(option, message, remedy), trouble);
+        false
+    }
+
+    fn misfit(&self, path: &Path, known: &PathFacts, wanted: &Wanted, misfit: Misfit) -> Problem {
+        let shown = path.display();
+        match misfit {
+            Misfit::NoSize => {
+                let why = match known.exists {
+                    _ if wanted.append => "appending does not say how far",
+                    false => "it does not exist",
+                    true => "it has no length of its own",
+                };
+                let message = format!("you need to specify size= for {shown}: {why}");
+                self.source.error("size", message, "for example size=1g")
+            }
+            Misfit::OffsetBeyondEnd { offset_bytes, file_bytes } => {
+                let message = format!(
+                    "the first byte used, {offset_bytes}, is behind the end of {shown}, {file_bytes}"
+                );
+                self.source.error("offset", message, "specify a valid offset=")
+            }
+            Misfit::SmallerThanBlock { length_bytes } => {
+                let message = format!(
+                    "the block size is larger than the part of {shown} that is used: {} against {length_bytes} bytes",
+                    wanted.block_bytes_min
+                );
+                self.source.error("bs", message, "use a smaller bs= or a larger size=")
+            }
+        }
+    }
+
+    /// Blocks and offsets that direct I/O would refuse, found before the device does.
+    fn misaligned(&self, path: &Path, known: &PathFacts, extent: Extent) -> Vec<Problem> {
+        let unit = known.direct_align_bytes.max(1);
+        let shown = path.display();
+        let mut problems = Vec::new();
+        let remedy = format!("direct I/O on it takes multiples of {unit} bytes");
+        for direction in Direction::ALL.iter().filter(|one| self.access.pattern.includes(**one)) {
+            let sizes = &self.access.block_sizes[direction.index()];
+            let bytes = granularity_bytes(sizes, self.access.unaligned_sizes);
+            let given = ["bssplit", "bsrange", "bs"].into_iter().find(|name| self.source.is_given(name));
+            if bytes % unit != 0 {
+                let message = format!("{} blocks of {bytes} bytes do not suit {shown}", direction.name());
+                problems.push(self.source.error(given.unwrap_or("bs"), message, remedy.clone()));
+            }
+            let align = self.access.align_bytes[direction.index()];
+            if self.access.random && align % unit != 0 && bytes % unit == 0 {
+                let message = format!("offsets that are multiples of {align} bytes do not suit {shown}");
+                problems.push(self.source.error("ba", message, remedy.clone()));
+            }
+        }
+        if extent.offset_bytes % unit != 0 {
+            let message =
+                format!("the first byte used of {shown}, {}, does not suit it", extent.offset_bytes);
+            problems.push(self.source.error("offset", message, remedy));
+        }
+        problems
+    }
+
+    /// How the files are opened and left.
+    fn files(&self, list: Vec<FilePlan>) -> Files {
+        let options = self.source.options;
+        let open_at_once = options.openfiles.filter(|count| *count > 0).unwrap_or(list.len() as u32);
+        Files {
+            open_at_once: open_at_once.min(list.len() as u32),
+            direct: is_direct(self.source),
+            sync: match options.sync {
+                value::SyncMode::None => SyncMode::None,
+                value::SyncMode::Sync => SyncMode::Sync,
+                value::SyncMode::Dsync => SyncMode::DataSync,
+            },
+            writable: self.access.pattern.modifies(),
+            may_create: options.allow_file_create,
+            lay_out_contents: self.access.pattern.includes(Direction::Read) || options.overwrite,
+            create_directories: self.missing_directories(&list),
+            create_on_open: options.create_on_open,
+            create_serially: options.create_serialize,
+            create_fsync: options.create_fsync,
+            create_only: options.create_only,
+            overwrite: options.overwrite,
+            fallocate: fallocate(options),
+            advice: advice(options),
+            write_hint: options.write_hint.map(write_hint),
+            pre_read: options.pre_read,
+            invalidate: options.invalidate,
+            unlink: options.unlink,
+            unlink_each_loop: options.unlink_each_loop,
+            end_fsync: options.end_fsync,
+            end_syncfs: options.end_syncfs,
+            fsync_on_close: options.fsync_on_close,
+            append: options.file_append,
+            fill_device: options.fill_device && list.iter().all(|file| file.kind == FileKind::Regular),
+            allow_in_use: options.allow_mounted_write,
+            list,
+        }
+    }
+
+    /// Directories of the files to be created that are not there, parents first.
+    fn missing_directories(&self, list: &[FilePlan]) -> Vec<PathBuf> {
+        let mut missing = Vec::new();
+        for file in list.iter().filter(|file| file.kind == FileKind::Regular) {
+            if self.facts.path(&file.path).exists {
+                continue;
+            }
+            let absent: Vec<PathBuf> =
+                ancestors(&file.path).take_while(|path| !self.facts.path(path).exists).collect();
+            for directory in absent.into_iter().rev() {
+                if !missing.contains(&directory) {
+                    missing.push(directory);
+                }
+            }
+        }
+        missing
+    }
+}
+
+/// The directories above a path, nearest first, without the working directory and the root.
+pub(crate) fn ancestors(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let above =
+        path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty() && path.parent().is_some());
+    above.map(Path::to_path_buf)
+}
+
+fn fallocate(options: &JobOptions) -> Fallocate {
+    match options.fallocate {
+        value::Fallocate::None => Fallocate::None,
+        value::Fallocate::Native => Fallocate::Native,
+        value::Fallocate::Posix => Fallocate::Posix,
+        value::Fallocate::Keep => Fallocate::Keep,
+        value::Fallocate::Truncate => Fallocate::Truncate,
+    }
+}
+
+fn advice(options: &JobOptions) -> Advice {
+    match options.fadvise_hint {
+        value::FadviseHint::None => Advice::None,
+        value::FadviseHint::Workload => Advice::ByPattern,
+        value::FadviseHint::Random => Advice::Random,
+        value::FadviseHint::Sequential => Advice::Sequential,
+        value::FadviseHint::NoReuse => Advice::NoReuse,
+    }
+}
+
+/// The values of `F_SET_RW_HINT`, as the kernel has them.
+fn write_hint(hint: value::WriteHint) -> u64 {
+    match hint {
+        value::WriteHint::None => 1,
+        value::WriteHint::Short => 2,
+        value::WriteHint::Medium => 3,
+        value::WriteHint::Long => 4,
+        value::WriteHint::Extreme => 5,
+    }
+}

@@ -1,0 +1,177 @@
+//! Rules between options of one job: one function each, that says what is wrong or odd, or nothing.
+//!
+//! Invariant: a rule looks at one section alone and changes nothing; `all` runs every rule there is.
+
+use fiord_options::Problem;
+use fiord_options::value::Size;
+
+use crate::build::source::Source;
+use crate::build::stream::pattern;
+
+/// A rule.
+type Rule = fn(&Source<'_>) -> Option<Problem>;
+
+/// Every rule.
+const RULES: &[Rule] = &[
+    time_based_needs_runtime,
+    rate_excludes_rate_iops,
+    rate_min_is_below_rate,
+    rate_iops_min_is_below_rate_iops,
+    size_holds_a_block,
+    spin_is_part_of_thinktime,
+    thinktime_options_need_thinktime,
+    batch_complete_range_is_ordered,
+    queue_depth_needs_a_queue,
+    mmap_is_never_direct,
+    unaligned_blocks_are_not_direct,
+    filling_is_for_sequential_writes,
+    append_excludes_overwrite,
+    huge_pages_are_larger_than_pages,
+];
+
+/// What every rule says of a section.
+pub(crate) fn all(source: &Source<'_>) -> Vec<Problem> {
+    RULES.iter().filter_map(|rule| rule(source)).collect()
+}
+
+fn directions<T>(values: &fiord_options::value::PerDirection<T>, number: impl Fn(&T) -> u64) -> [u64; 3] {
+    [&values.read, &values.write, &values.trim].map(|value| value.as_ref().map_or(0, &number))
+}
+
+/// fio warns, and the job ends when its size is done.
+fn time_based_needs_runtime(source: &Source<'_>) -> Option<Problem> {
+    let options = source.options;
+    (options.time_based.0 && options.runtime.us == 0).then(|| {
+        source.warning("time_based", "time_based has no effect without runtime", "for example runtime=60")
+    })
+}
+
+fn rate_excludes_rate_iops(source: &Source<'_>) -> Option<Problem> {
+    let options = source.options;
+    let bytes = directions(&options.rate, |rate| rate.0);
+    let ios = directions(&options.rate_iops, |rate| u64::from(*rate));
+    (bytes.iter().zip(ios).any(|(bytes, ios)| *bytes > 0 && ios > 0)).then(|| {
+        let message = "rate and rate_iops are mutually exclusive";
+        source.error("rate_iops", message, "give one of them")
+    })
+}
+
+fn rate_min_is_below_rate(source: &Source<'_>) -> Option<Problem> {
+    let rate = directions(&source.options.rate, |rate| rate.0);
+    let least = directions(&source.options.rate_min, |rate| rate.0);
+    let above = rate.iter().zip(least).any(|(rate, least)| *rate > 0 && least > *rate);
+    above.then(|| {
+        source.error("rate_min", "the minimum rate exceeds the rate", "lower rate_min or raise rate")
+    })
+}
+
+fn rate_iops_min_is_below_rate_iops(source: &Source<'_>) -> Option<Problem> {
+    let rate = directions(&source.options.rate_iops, |rate| u64::from(*rate));
+    let least = directions(&source.options.rate_iops_min, |rate| u64::from(*rate));
+    let above = rate.iter().zip(least).any(|(rate, least)| *rate > 0 && least > *rate);
+    above.then(|| {
+        let message = "the minimum rate exceeds the rate";
+        source.error("rate_iops_min", message, "lower rate_iops_min or raise rate_iops")
+    })
+}
+
+fn size_holds_a_block(source: &Source<'_>) -> Option<Problem> {
+    let Some(Size::Bytes(size)) = source.options.size else { return None };
+    let sizes = crate::build::blocks::block_sizes(source.options);
+    let used = pattern(source.options.rw.kind);
+    let occurs = |direction: &crate::Direction| used.includes(*direction);
+    let smallest =
+        crate::Direction::ALL.iter().filter(|one| occurs(one)).map(|one| sizes[one.index()].min()).min()?;
+    (size > 0 && size < smallest).then(|| {
+        let message = format!("{size} bytes are less than the shortest block of {smallest} bytes");
+        source.error("size", message, "use a larger size= or a smaller bs=")
+    })
+}
+
+fn spin_is_part_of_thinktime(source: &Source<'_>) -> Option<Problem> {
+    let options = source.options;
+    (options.thinktime.us > 0 && options.thinktime_spin.us > options.thinktime.us).then(|| {
+        let message = "spinning longer than the think time itself; the whole think time is spun";
+        source.warning("thinktime_spin", message, "")
+    })
+}
+
+fn thinktime_options_need_thinktime(source: &Source<'_>) -> Option<Problem> {
+    if source.options.thinktime.us > 0 {
+        return None;
+    }
+    let companions =
+        ["thinktime_spin", "thinktime_blocks", "thinktime_blocks_type", "thinktime_iotime", "thinkcycles"];
+    let given = companions.into_iter().find(|name| source.is_given(name))?;
+    Some(source.warning(
+        given,
+        format!("{given} has no effect without thinktime"),
+        "for example thinktime=1ms",
+    ))
+}
+
+fn batch_complete_range_is_ordered(source: &Source<'_>) -> Option<Problem> {
+    let options = source.options;
+    let most = options.iodepth_batch_complete_max.filter(|most| *most > 0)?;
+    (options.iodepth_batch_complete_min > most).then(|| {
+        let least = options.iodepth_batch_complete_min;
+        let message =
+            format!("at most {most} completions are taken at once and {least} waited for; {least} are taken");
+        source.warning("iodepth_batch_complete_max", message, "")
+    })
+}
+
+/// The write-up of many a benchmark has this trap in it: `iodepth=32` without an engine.
+fn queue_depth_needs_a_queue(source: &Source<'_>) -> Option<Problem> {
+    let options = source.options;
+    let queued = ["libaio", "io_uring"].contains(&options.ioengine.0);
+    (options.iodepth > 1 && !queued && options.ioengine.0 != "null").then(|| {
+        let message = format!("the engine {} is synchronous: the queue depth stays at 1", options.ioengine.0);
+        source.warning("iodepth", message, "ioengine=io_uring or libaio keeps several I/Os in flight")
+    })
+}
+
+fn mmap_is_never_direct(source: &Source<'_>) -> Option<Problem> {
+    let direct = crate::build::targets::is_direct(source);
+    (direct && source.options.ioengine.0 == "mmap")
+        .then(|| source.warning("direct", "a mapping goes through the page cache, whatever direct= says", ""))
+}
+
+fn unaligned_blocks_are_not_direct(source: &Source<'_>) -> Option<Problem> {
+    let direct = crate::build::targets::is_direct(source);
+    let null = source.options.ioengine.0 == "null";
+    (direct && source.options.bs_unaligned.0 && !null).then(|| {
+        source.error(
+            "bs_unaligned",
+            "direct I/O needs block sizes that are multiples of the device's block",
+            "",
+        )
+    })
+}
+
+fn filling_is_for_sequential_writes(source: &Source<'_>) -> Option<Problem> {
+    let options = source.options;
+    let writes = pattern(options.rw.kind) == crate::Pattern::Only(crate::Direction::Write);
+    (options.fill_device && (!writes || options.rw.kind.is_random())).then(|| {
+        source.error("fill_device", "only sequential writes fill a device until it is full", "rw=write")
+    })
+}
+
+fn append_excludes_overwrite(source: &Source<'_>) -> Option<Problem> {
+    let options = source.options;
+    (options.file_append && options.overwrite).then(|| {
+        source.warning(
+            "overwrite",
+            "what is appended is not there to be overwritten; it is laid out first",
+            "",
+        )
+    })
+}
+
+fn huge_pages_are_larger_than_pages(source: &Source<'_>) -> Option<Problem> {
+    let bytes = source.options.hugepage_size.0;
+    (!bytes.is_power_of_two() || bytes < 4096).then(|| {
+        let message = format!("{bytes} bytes are not the size of a huge page");
+        source.error("hugepage-size", message, "a power of two, usually 2m or 1g")
+    })
+}
