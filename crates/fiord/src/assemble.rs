@@ -30,7 +30,6 @@ pub(crate) fn report(frame: &Frame<'_>, workers: &[WorkerReport]) -> RunReport {
         utc_offset_s: clock::utc_offset_s(),
         global_options: frame.global_options.clone(),
         jobs: merge_groups(reported.map(|(job, worker)| job_report(job, worker)).collect()),
-        show_disks: frame.disks.is_some(),
         disks: disks.iter().map(disk_report).collect(),
     }
 }
@@ -62,7 +61,6 @@ fn show(job: &Job, presentation: &Presentation) -> Show {
         slat: measure.submission,
         clat: measure.completion,
         lat: measure.total,
-        bw: measure.bandwidth,
         slat_percentiles: measure.submission_percentiles,
         clat_percentiles: measure.completion_percentiles,
         lat_percentiles: measure.total_percentiles,

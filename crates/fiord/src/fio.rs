@@ -10,7 +10,7 @@ use fiord_host::{DiskWatch, Machine};
 use fiord_options::cli::{self, Parsed};
 use fiord_options::expand::Environment;
 use fiord_options::program::{self, ProgramOptions};
-use fiord_options::{Problem, Severity, showcmd};
+use fiord_options::{Place, Problem, Severity, showcmd};
 use fiord_plan::facts::RunSettings;
 use fiord_plan::{Plan, Refusal};
 use fiord_report::start::{self, Heading};
@@ -18,7 +18,7 @@ use fiord_report::{render, wants_headings};
 use fiord_worker::RunResult;
 
 use crate::assemble::{self, Frame};
-use crate::live::{Onlooker, Shown};
+use crate::live::Onlooker;
 use crate::output::{Output, remark, say};
 use crate::version::FIO_VERSION;
 use crate::{environment, facts, help, settings};
@@ -51,7 +51,10 @@ struct Session {
 
 impl Session {
     fn read(arguments: &[String]) -> Result<Session, Vec<Problem>> {
-        let machine = Machine::read().unwrap_or_default();
+        let machine = Machine::read().map_err(|error| {
+            let message = format!("/proc and /sys cannot be read: {error}");
+            vec![Problem::error(Place::derived(), "", message, "mount them")]
+        })?;
         let environment = Environment {
             files: &environment::read_file,
             variables: &environment::variable,

@@ -111,7 +111,7 @@ impl Watcher for Onlooker<'_> {
         let now = Instant::now();
         self.layout = Layout { since: now, done_bytes: 0, total_bytes: bytes, told: now };
         if wants_headings(&self.shown.formats) {
-            self.output.write(&start::laying_out(&job.name, files, bytes));
+            self.output.write(&start::laying_out(&job.name, files as u64, bytes));
         }
     }
 

@@ -112,7 +112,7 @@ fn body(engine: &str, target: &Target) {
 
     let job =
         assert_counts(&target.run(engine, "--rw=write --buffer_pattern=0x5a --fdatasync=16"), [0, BLOCKS, 0]);
-    let syncs = job["sync"]["lat_ns"]["N"].as_u64().unwrap();
+    let syncs = job["sync"]["total_ios"].as_u64().unwrap();
     assert!((BLOCKS / 16 - 1..=BLOCKS / 16).contains(&syncs), "{syncs} syncs of {BLOCKS} writes");
     if moves_bytes {
         assert!(target.bytes().iter().all(|byte| *byte == 0x5a), "a byte that was not written");

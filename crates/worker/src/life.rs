@@ -4,12 +4,13 @@
 //! the report whatever happened.
 
 use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
-use fiord_engine::{IoUring, Libaio, Mmap, Null, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
+use fiord_engine::{IoUring, Libaio, MapUse, Mmap, Null, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
+use fiord_plan::files::Advice;
 use fiord_plan::job::Memory;
 use fiord_plan::{ClockSource, EngineSettings, FileKind, Job};
 use fiord_stats::{JobStats, Random, Usage};
 use fiord_sys::clock::{self, GettimeofdayClock, NoClock, OsClock, TscClock};
-use fiord_sys::map::{HugePages, Sharing};
+use fiord_sys::map::{HugePages, MapAdvice, Sharing};
 use fiord_sys::memory::{Region, Source};
 use fiord_sys::{file, thread};
 use fiord_workload::{Filler, Stream};
@@ -127,10 +128,20 @@ impl<'a> Worker<'a> {
             EngineSettings::Vsync => self.sync(Ok(Vsync::new(arena, files))),
             EngineSettings::Pvsync => self.sync(Ok(Pvsync::new(arena, files))),
             EngineSettings::Pvsync2(settings) => self.sync(Ok(Pvsync2::new(settings, arena, files))),
-            EngineSettings::Mmap(settings) => self.sync(Ok(Mmap::new(*settings, arena, files))),
-            EngineSettings::Libaio(settings) => self.queued(Libaio::new(*settings, arena, files)),
+            EngineSettings::Mmap(settings) => self.sync(Ok(Mmap::new(settings, self.map_use(), arena, files))),
+            EngineSettings::Libaio(settings) => self.queued(Libaio::new(settings, arena, files)),
             EngineSettings::IoUring(settings) => self.queued(IoUring::new(settings, arena, files)),
         }
+    }
+
+    /// What the job will do with a mapping.
+    fn map_use(&self) -> MapUse {
+        let advice = match (self.job.files.advice, self.job.access.random) {
+            (Advice::None, _) => MapAdvice::Normal,
+            (Advice::ByPattern, true) | (Advice::Random, _) => MapAdvice::Random,
+            _ => MapAdvice::Sequential,
+        };
+        MapUse { advice, flush_writes: self.job.files.direct }
     }
 
     /// The I/O buffers.
@@ -160,14 +171,12 @@ impl<'a> Worker<'a> {
             let Some(mut slot) = slots.pop() else {
                 return Failure::other("set up", "the engine has no buffer").into();
             };
-            let end = match clock {
+            match clock {
                 Timer::Tsc(clock) => hot::sync::run(engine, clock, work, &mut slot),
                 Timer::Os => hot::sync::run(engine, OsClock, work, &mut slot),
                 Timer::TimeOfDay(clock) => hot::sync::run(engine, clock, work, &mut slot),
                 Timer::None => hot::sync::run(engine, NoClock, work, &mut slot),
-            };
-            work.recorder.account_for_sync_engine(E::INFO.queued);
-            end
+            }
         })
     }
 
@@ -216,7 +225,7 @@ impl<'a> Worker<'a> {
         };
         let ended_ns = clock::monotonic_ns();
         self.live.set_state(State::Finishing);
-        self.stats = work.recorder.stats;
+        self.stats = work.recorder.publish(&E::INFO);
         self.account(before, ended_ns);
         end
     }
@@ -242,6 +251,7 @@ impl<'a> Worker<'a> {
             limits: &job.limits,
             snapshot: &self.scene.snapshots[job.number as usize],
             fill_device: job.files.fill_device,
+            engine: E::INFO,
         });
         Ok((work, slots))
     }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: recording allocates nothing and shares nothing; histograms that nobody asked for do not exist.
 
+use fiord_engine::Info;
 use fiord_plan::job::Measure;
 use fiord_plan::{Action, Direction, Op};
 use fiord_stats::{Histogram, JobStats, Latency};
@@ -18,20 +19,26 @@ pub(crate) struct Stamps {
 }
 
 /// The statistics of one worker while it runs.
+///
+/// A synchronous engine's I/O is issued when it is made, so that its completion latency is its total latency: it is
+/// recorded once, and `publish` sees to the rest.
 pub(crate) struct Recorder {
     pub stats: JobStats,
     submission: bool,
     completion: bool,
     total: bool,
+    total_percentiles: bool,
 }
 
 impl Recorder {
     pub(crate) fn new(measure: &Measure) -> Recorder {
         let mut stats = JobStats::default();
+        let completion = measure.completion && measure.completion_percentiles;
+        let total = measure.total && measure.total_percentiles;
         for direction in &mut stats.directions {
             direction.submission = latency(measure.submission && measure.submission_percentiles);
-            direction.completion = latency(measure.completion && measure.completion_percentiles);
-            direction.total = latency(measure.total && measure.total_percentiles);
+            direction.completion = latency(completion || total);
+            direction.total = latency(total);
         }
         stats.sync.latency = latency(true);
         Recorder {
@@ -39,26 +46,19 @@ impl Recorder {
             submission: measure.submission,
             completion: measure.completion,
             total: measure.total,
+            total_percentiles: total,
         }
     }
 
-    /// An I/O of a synchronous engine: it is issued when it is made.
+    /// An I/O of a synchronous engine.
     #[inline]
-    pub(crate) fn executed(&mut self, op: &Op, start_ns: u64, end_ns: u64) {
-        let took_ns = end_ns.saturating_sub(start_ns);
-        match op.action {
-            Action::Transfer(direction) => {
-                let stats = &mut self.stats.directions[direction.index()];
-                let bin = if self.completion { stats.completion.record(took_ns) } else { fiord_stats::histogram::bin_index(took_ns) };
-                if self.total {
-                    stats.total.record(took_ns);
-                }
-                self.stats.distribution.record(took_ns, bin);
-            }
-            _ => {
-                self.stats.sync.latency.record(took_ns);
-            }
-        }
+    pub(crate) fn executed(&mut self, op: &Op, took_ns: u64) {
+        let Action::Transfer(direction) = op.action else {
+            self.stats.sync.latency.record(took_ns);
+            return;
+        };
+        let bin = self.stats.directions[direction.index()].completion.record(took_ns);
+        self.stats.distribution.record(took_ns, bin);
     }
 
     /// An I/O of a queued engine.
@@ -73,15 +73,41 @@ impl Recorder {
         if self.submission {
             stats.submission.record(stamps.issue_ns.saturating_sub(stamps.start_ns));
         }
-        let bin = if self.completion {
-            stats.completion.record(completion_ns)
-        } else {
-            fiord_stats::histogram::bin_index(completion_ns)
-        };
+        let bin = stats.completion.record(completion_ns);
         if self.total {
             stats.total.record(stamps.end_ns.saturating_sub(stamps.start_ns));
         }
         self.stats.distribution.record(completion_ns, bin);
+    }
+
+    /// What a report may show of it so far. Allocates: for snapshots and the end.
+    pub(crate) fn publish(&self, engine: &Info) -> JobStats {
+        let mut stats = self.stats.clone();
+        if !engine.queued || stats.submit.calls() == 0 {
+            self.complete_for_sync(&mut stats, engine.queued);
+        }
+        if !self.completion {
+            stats.directions.iter_mut().for_each(|direction| direction.completion = Latency::default());
+        }
+        stats
+    }
+
+    /// A synchronous engine has one I/O in flight, submitted and completed by itself. An engine that could queue
+    /// (null at depth 1) submits nothing in fio's sense.
+    fn complete_for_sync(&self, stats: &mut JobStats, could_queue: bool) {
+        let transfers: u64 = stats.directions.iter().map(|direction| direction.ios).sum();
+        let all = transfers + stats.sync.ios;
+        stats.depth.counts[0] = all;
+        if !could_queue {
+            stats.submit.record_calls(1, all);
+            stats.complete.record_calls(1, all);
+        }
+        for direction in stats.directions.iter_mut().filter(|_| self.total) {
+            direction.total.running = direction.completion.running;
+            if self.total_percentiles {
+                direction.total.histogram = direction.completion.histogram.clone();
+            }
+        }
     }
 
     /// Counts an I/O of that many bytes.
@@ -96,18 +122,6 @@ impl Recorder {
     #[inline]
     pub(crate) fn count_sync(&mut self) {
         self.stats.sync.ios += 1;
-    }
-
-    /// A synchronous engine has one I/O in flight, submitted and completed by itself. An engine that could queue
-    /// (null at depth 1) submits nothing in fio's sense.
-    pub(crate) fn account_for_sync_engine(&mut self, could_queue: bool) {
-        let transfers: u64 = self.stats.directions.iter().map(|direction| direction.ios).sum();
-        let all = transfers + self.stats.sync.ios;
-        self.stats.depth.counts[0] = all;
-        if !could_queue {
-            self.stats.submit.record_calls(1, all);
-            self.stats.complete.record_calls(1, all);
-        }
     }
 
     /// Forgets all that was recorded (the ramp is over), keeping what was allocated.

@@ -7,7 +7,7 @@ pub(crate) mod sync;
 
 use std::sync::Mutex;
 
-use fiord_engine::contract::{Engine, Outcome};
+use fiord_engine::contract::{Engine, Info, Outcome};
 use fiord_plan::job::{ErrorPolicy, Limits};
 use fiord_plan::{Action, Direction, Op};
 use fiord_stats::JobStats;
@@ -91,6 +91,7 @@ pub(crate) struct Work<'a> {
     pub limits: &'a Limits,
     pub snapshot: &'a Mutex<JobStats>,
     pub fill_device: bool,
+    engine: Info,
     watch_latency: bool,
     phase: Phase,
     event_ns: u64,
@@ -109,6 +110,7 @@ pub(crate) struct Parts<'a> {
     pub limits: &'a Limits,
     pub snapshot: &'a Mutex<JobStats>,
     pub fill_device: bool,
+    pub engine: Info,
 }
 
 /// What to do about an operation that did not simply succeed.
@@ -123,7 +125,7 @@ pub(crate) enum Verdict {
 
 impl<'a> Work<'a> {
     pub(crate) fn new(parts: Parts<'a>) -> Work<'a> {
-        let Parts { stream, filler, gate, recorder, errors, files, live, limits, snapshot, fill_device } = parts;
+        let Parts { stream, filler, gate, recorder, errors, files, live, limits, snapshot, fill_device, engine } = parts;
         Work {
             refills: filler.needs_refill(),
             ops: Batch { ops: Vec::with_capacity(BATCH + 8), next: 0 },
@@ -141,6 +143,7 @@ impl<'a> Work<'a> {
             limits,
             snapshot,
             fill_device,
+            engine,
         }
     }
 
@@ -186,7 +189,7 @@ impl<'a> Work<'a> {
         if asked & ask::SNAPSHOT != 0
             && let Ok(mut copy) = self.snapshot.lock()
         {
-            copy.clone_from(&self.recorder.stats);
+            *copy = self.recorder.publish(&self.engine);
         }
         let over = now_ns >= self.event_ns;
         match self.phase {

@@ -39,8 +39,8 @@ pub(crate) fn run<E: SyncEngine, C: Clock>(engine: &mut E, clock: C, work: &mut 
                 return end;
             }
             if C::RUNNING {
-                work.recorder.executed(&op, now_ns, end_ns);
-                if let Some(end) = work.too_slow(&op, end_ns - now_ns) {
+                work.recorder.executed(&op, end_ns.saturating_sub(now_ns));
+                if let Some(end) = work.too_slow(&op, end_ns.saturating_sub(now_ns)) {
                     return end;
                 }
             }

@@ -1,0 +1,202 @@
+//! Plans made by hand, and a watcher that looks on in silence.
+//!
+//! Invariant: a job made here runs on the null engine for 1 MiB in 4 KiB reads until a test changes that.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fiord_plan::files::{Advice, Fallocate};
+use fiord_plan::job::{Buffers, ErrorPolicy, Fill, Limits, Measure, Memory, Process, Schedule};
+use fiord_plan::{
+    Access, Barriers, BlockSizes, ClockSource, Depth, Direction, EngineSettings, ExitWhat, FileKind, FilePlan,
+    FileService, Files, Generator, Job, Pace, Pattern, Plan, Sequencer, SyncMode,
+};
+use fiord_worker::{RunResult, View, Watcher, WorkerReport};
+
+/// Bytes of a job's file.
+pub const SIZE_BYTES: u64 = 1 << 20;
+/// Bytes of an I/O.
+pub const BLOCK_BYTES: u64 = 4096;
+
+/// A watcher that counts what it is shown.
+#[derive(Default)]
+pub struct Silent {
+    pub layouts: usize,
+    pub snapshots: usize,
+    pub snapshot_every: Option<Duration>,
+}
+
+impl Watcher for Silent {
+    fn laying_out(&mut self, _job: &Job, _files: usize, _bytes: u64) {
+        self.layouts += 1;
+    }
+    fn laid_out(&mut self, _bytes: u64) {}
+    fn look_every(&self) -> Option<Duration> {
+        None
+    }
+    fn look(&mut self, _view: &View<'_>) {}
+    fn snapshot_every(&self) -> Option<Duration> {
+        self.snapshot_every
+    }
+    fn snapshot(&mut self, _reports: &[WorkerReport]) {
+        self.snapshots += 1;
+    }
+}
+
+/// Runs jobs, numbering them first.
+pub fn run(mut jobs: Vec<Job>) -> RunResult {
+    for (number, job) in jobs.iter_mut().enumerate() {
+        job.number = number as u32;
+        job.report_entry = number as u32;
+    }
+    fiord_worker::run(&Plan { jobs }, &mut Silent::default())
+}
+
+/// A file of `SIZE_BYTES` for one test, removed afterwards.
+pub struct TempFile(pub PathBuf);
+
+impl TempFile {
+    pub fn new(name: &str) -> TempFile {
+        TempFile(std::env::temp_dir().join(format!("fiord-worker-{}-{name}", std::process::id())))
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A job on the null engine.
+pub fn null_job(name: &str) -> Job {
+    Job {
+        name: name.to_string(),
+        description: None,
+        number: 0,
+        section: 0,
+        clone: 0,
+        group_id: 0,
+        report_entry: 0,
+        engine: EngineSettings::Null,
+        depth: Depth { max: 1, submit: 1, complete_min: 1, complete_max: 1, low: 1 },
+        files: files(Path::new("null"), FileKind::None),
+        access: access(),
+        buffers: Buffers {
+            fill: Fill::Random { refill: false, scramble: false },
+            memory: Memory::Malloc,
+            bytes: BLOCK_BYTES,
+            align_bytes: 4096,
+            hugepage_bytes: 2 << 20,
+            lock_bytes: 0,
+        },
+        limits: Limits {
+            pass_bytes: SIZE_BYTES,
+            loop_bytes: SIZE_BYTES,
+            loops: 1,
+            number_ios: None,
+            runtime_ns: None,
+            time_based: false,
+            ramp_ns: 0,
+            ramp_bytes: 0,
+        },
+        pace: Pace::default(),
+        schedule: Schedule {
+            stonewall: false,
+            start_delay_ns: (0, 0),
+            wait_for: None,
+            exit_all: false,
+            exit_all_on_error: false,
+            exit_what: ExitWhat::Group,
+        },
+        errors: ErrorPolicy::default(),
+        measure: measure(),
+        process: Process::default(),
+    }
+}
+
+/// A job of this engine and direction on a file.
+pub fn file_job(name: &str, engine: EngineSettings, direction: Direction, file: &TempFile) -> Job {
+    let mut job = null_job(name);
+    job.engine = engine;
+    job.access.pattern = Pattern::Only(direction);
+    job.files = files(&file.0, FileKind::Regular);
+    job.files.writable = direction != Direction::Read;
+    job
+}
+
+fn files(path: &Path, kind: FileKind) -> Files {
+    let plan = FilePlan {
+        path: path.to_path_buf(),
+        kind,
+        offset_bytes: 0,
+        length_bytes: SIZE_BYTES,
+        lay_out_bytes: (kind == FileKind::Regular).then_some(SIZE_BYTES),
+        direct_align_bytes: 512,
+    };
+    Files {
+        list: vec![plan],
+        open_at_once: 1,
+        direct: false,
+        sync: SyncMode::None,
+        writable: false,
+        may_create: true,
+        create_on_open: false,
+        create_serially: true,
+        create_fsync: true,
+        create_only: false,
+        overwrite: false,
+        fallocate: Fallocate::Native,
+        advice: Advice::ByPattern,
+        write_hint: None,
+        pre_read: false,
+        invalidate: true,
+        unlink: false,
+        unlink_each_loop: false,
+        end_fsync: false,
+        end_syncfs: false,
+        fsync_on_close: false,
+        append: false,
+        fill_device: false,
+        allow_in_use: false,
+    }
+}
+
+fn access() -> Access {
+    Access {
+        pattern: Pattern::Only(Direction::Read),
+        random: false,
+        stride_bytes: 0,
+        ios_per_draw: 1,
+        sequencer: Sequencer::Sequential,
+        percent_random: [100; 3],
+        read_percent: 50,
+        full_coverage: true,
+        soft_map: false,
+        generator: Generator::Tausworthe,
+        block_sizes: [0; 3].map(|_: u8| BlockSizes::Fixed(BLOCK_BYTES)),
+        unaligned_sizes: false,
+        sizes_by_order: false,
+        align_bytes: [BLOCK_BYTES; 3],
+        seed: 1,
+        repeat_order: true,
+        service: FileService::RoundRobin { every: 1 },
+        barriers: Barriers::default(),
+    }
+}
+
+fn measure() -> Measure {
+    Measure {
+        clock: ClockSource::Best,
+        submission: true,
+        completion: true,
+        total: true,
+        bandwidth: true,
+        submission_percentiles: false,
+        completion_percentiles: true,
+        total_percentiles: false,
+        bandwidth_interval_ms: 500,
+        iops_interval_ms: 500,
+        reported: true,
+        disk_stats: false,
+    }
+}

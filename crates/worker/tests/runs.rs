@@ -1,0 +1,174 @@
+//! Whole runs of plans made by hand.
+//!
+//! Invariant: no assertion on a duration; what is compared are counts, bytes, reasons and errors.
+
+mod common;
+
+use common::{BLOCK_BYTES, SIZE_BYTES, Silent, TempFile, file_job, null_job, run};
+use fiord_plan::{ClockSource, Depth, Direction, EngineSettings, IoUring, Plan};
+use fiord_worker::EndReason;
+
+const BLOCKS: u64 = SIZE_BYTES / BLOCK_BYTES;
+
+fn queue(depth: u32) -> Depth {
+    Depth { max: depth, submit: depth, complete_min: 1, complete_max: depth, low: depth }
+}
+
+#[test]
+fn a_job_ends_with_its_size_and_counts_every_io() {
+    let result = run(vec![null_job("a")]);
+    let worker = &result.workers[0];
+    assert_eq!((worker.reason, &worker.failure), (EndReason::Size, &None));
+    let read = &worker.stats.directions[0];
+    assert_eq!((read.ios, read.bytes), (BLOCKS, SIZE_BYTES));
+    assert_eq!(read.completion.running.count, BLOCKS);
+    assert_eq!(worker.stats.distribution.count(), BLOCKS);
+    assert_eq!(worker.stats.depth.counts[0], BLOCKS);
+}
+
+#[test]
+fn a_queue_is_filled_and_drained() {
+    let mut job = null_job("a");
+    job.depth = queue(8);
+    let result = run(vec![job]);
+    let stats = &result.workers[0].stats;
+    assert_eq!((stats.directions[0].ios, stats.directions[0].bytes), (BLOCKS, SIZE_BYTES));
+    assert_eq!(stats.directions[0].submission.running.count, BLOCKS);
+    assert_eq!(stats.depth.counts.iter().sum::<u64>(), BLOCKS);
+    assert!(stats.depth.counts[3] > 0, "depth 8 was never reached: {:?}", stats.depth);
+}
+
+#[test]
+fn without_a_clock_ios_are_counted_and_nothing_is_timed() {
+    let mut job = null_job("a");
+    job.measure.clock = ClockSource::None;
+    let result = run(vec![job]);
+    let read = &result.workers[0].stats.directions[0];
+    assert_eq!((read.ios, read.completion.running.count), (BLOCKS, 0));
+}
+
+#[test]
+fn a_time_based_job_ends_by_its_time_with_or_without_a_clock() {
+    for clock in [ClockSource::Best, ClockSource::None] {
+        let mut job = null_job("a");
+        job.measure.clock = clock;
+        job.limits.time_based = true;
+        job.limits.runtime_ns = Some(20_000_000);
+        let result = run(vec![job]);
+        assert_eq!(result.workers[0].reason, EndReason::Time, "{clock:?}");
+        assert!(result.workers[0].stats.directions[0].ios > BLOCKS);
+    }
+}
+
+#[test]
+fn what_was_written_is_in_the_file_and_can_be_read() {
+    for (name, engine, depth) in
+        [("psync", EngineSettings::Psync, 1), ("uring", EngineSettings::IoUring(IoUring::default()), 4)]
+    {
+        let file = TempFile::new(name);
+        let mut writer = file_job("w", engine.clone(), Direction::Write, &file);
+        writer.depth = queue(depth);
+        let mut reader = file_job("r", engine, Direction::Read, &file);
+        reader.depth = queue(depth);
+        reader.schedule.stonewall = true;
+        let result = run(vec![writer, reader]);
+        for worker in &result.workers {
+            assert_eq!(worker.failure, None);
+        }
+        assert_eq!(result.workers[0].stats.directions[1].bytes, SIZE_BYTES);
+        assert_eq!(result.workers[1].stats.directions[0].bytes, SIZE_BYTES);
+        let written = std::fs::read(&file.0).unwrap();
+        assert!(written.chunks(BLOCK_BYTES as usize).all(|block| block.iter().any(|byte| *byte != 0)));
+    }
+}
+
+#[test]
+fn a_file_that_shrank_ends_its_job_alone_and_says_where() {
+    let file = TempFile::new("shrunk");
+    std::fs::write(&file.0, vec![1; SIZE_BYTES as usize / 2]).unwrap();
+    let mut reader = file_job("r", EngineSettings::Psync, Direction::Read, &file);
+    reader.files.list[0].lay_out_bytes = None;
+    let result = run(vec![reader, null_job("n")]);
+    let failure = result.workers[0].failure.as_ref().unwrap();
+    assert_eq!(failure.range, Some((SIZE_BYTES / 2, BLOCK_BYTES)));
+    assert!(failure.to_string().contains("end of file"), "{failure}");
+    assert_eq!(result.workers[0].stats.directions[0].bytes, SIZE_BYTES / 2);
+    assert_eq!(result.workers[1].reason, EndReason::Size);
+}
+
+#[test]
+fn a_missing_directory_is_a_failure_of_that_job() {
+    let file = TempFile(std::env::temp_dir().join("fiord-no-such-directory/file"));
+    let result = run(vec![file_job("r", EngineSettings::Psync, Direction::Write, &file), null_job("n")]);
+    let failure = result.workers[0].failure.as_ref().unwrap();
+    assert_eq!(failure.errno.unwrap().name(), "ENOENT");
+    assert_eq!(result.workers[1].failure, None);
+}
+
+#[test]
+fn the_end_of_one_job_ends_others_if_it_says_so() {
+    let mut first = null_job("first");
+    first.schedule.exit_all = true;
+    let mut endless = null_job("endless");
+    endless.limits.time_based = true;
+    endless.limits.runtime_ns = Some(u64::MAX / 2);
+    let result = run(vec![first, endless]);
+    assert_eq!(result.workers[1].reason, EndReason::Others);
+}
+
+#[test]
+fn a_waiting_job_starts_after_the_one_it_waits_for() {
+    let mut second = null_job("second");
+    second.schedule.wait_for = Some("first".to_string());
+    let mut first = null_job("first");
+    first.limits.loops = 50;
+    let result = run(vec![first, second]);
+    assert!(result.workers.iter().all(|worker| worker.failure.is_none()));
+    assert_eq!(result.workers[1].stats.directions[0].ios, BLOCKS);
+}
+
+#[test]
+fn a_ramp_is_not_counted() {
+    let mut job = null_job("a");
+    job.limits.time_based = true;
+    job.limits.ramp_ns = 5_000_000;
+    job.limits.runtime_ns = Some(5_000_000);
+    let result = run(vec![job]);
+    let stats = &result.workers[0].stats;
+    assert_eq!(stats.directions[0].ios, stats.directions[0].completion.running.count);
+    assert_eq!(result.workers[0].reason, EndReason::Time);
+}
+
+#[test]
+fn an_error_is_passed_over_where_the_job_says_so() {
+    let file = TempFile::new("continue");
+    std::fs::write(&file.0, vec![1; SIZE_BYTES as usize]).unwrap();
+    let mut job = file_job("t", EngineSettings::Psync, Direction::Trim, &file);
+    job.files.writable = false;
+    job.files.list[0].lay_out_bytes = None;
+    job.errors.continue_on = [false, false, true];
+    let result = run(vec![job]);
+    let worker = &result.workers[0];
+    assert_eq!(worker.failure, None);
+    assert_eq!(worker.stats.errors_total, BLOCKS);
+    assert_ne!(worker.stats.first_error, 0);
+}
+
+#[test]
+fn many_workers_start_and_their_totals_are_right() {
+    let jobs: Vec<_> = (0..200).map(|number| null_job(&format!("j{number}"))).collect();
+    let result = run(jobs);
+    let ios: u64 = result.workers.iter().map(|worker| worker.stats.directions[0].ios).sum();
+    assert_eq!(ios, 200 * BLOCKS);
+}
+
+#[test]
+fn a_snapshot_shows_a_running_job() {
+    let mut job = null_job("a");
+    job.limits.time_based = true;
+    job.limits.runtime_ns = Some(100_000_000);
+    let every = Some(std::time::Duration::from_millis(20));
+    let mut watcher = Silent { snapshot_every: every, ..Silent::default() };
+    fiord_worker::run(&Plan { jobs: vec![job] }, &mut watcher);
+    assert!(watcher.snapshots > 0);
+}
