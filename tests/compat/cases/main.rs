@@ -4,6 +4,7 @@
 
 mod blocks;
 mod contract;
+mod corpus;
 mod echo;
 mod engines;
 mod errors;

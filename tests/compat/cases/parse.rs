@@ -2,6 +2,7 @@
 //!
 //! Invariant: no case here starts I/O.
 
+use crate::corpus;
 use fiord_compat::case::Verdict;
 use fiord_compat::compare::{equal, figure, stdout, verdict};
 use fiord_compat::{Case, Pair, case};
@@ -190,41 +191,11 @@ pub fn cases() -> Vec<Case> {
     }
     cases.extend(file_choices());
     cases.extend(arithmetic());
-    cases.extend(corpus());
+    cases.extend(corpus::cases());
     cases
 }
 
 /// What a refusal says is each program's own affair.
 fn stdout_if_accepted(pair: &Pair) -> Verdict {
     if pair.fio.status == 0 { stdout(pair) } else { Ok(()) }
-}
-
-/// One case per `*.fio` file of the directory that FIORD_CORPUS names: job files that cannot be part of the project.
-fn corpus() -> Vec<Case> {
-    let Some(directory) = std::env::var_os("FIORD_CORPUS").map(std::path::PathBuf::from) else {
-        return Vec::new();
-    };
-    let mut paths: Vec<_> = std::fs::read_dir(&directory)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "fio"))
-        .collect();
-    paths.sort();
-    paths.iter().map(|path| corpus_case(&directory, path)).collect()
-}
-
-fn corpus_case(directory: &std::path::Path, path: &std::path::Path) -> Case {
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let mut case = case(format!("parse/corpus/{name}"), "--parse-only");
-    case.args.push(path.display().to_string());
-    // `jobfiles.tsv` beside the directory may hold values for `${VAR}`: id, verdict, message, NAME=VALUE….
-    let table = std::fs::read_to_string(directory.with_extension("tsv")).unwrap_or_default();
-    let row = table.lines().find(|line| line.split('\t').next() == Some(&name));
-    for setting in row.and_then(|line| line.split('\t').nth(3)).unwrap_or_default().split_whitespace() {
-        if let Some((variable, value)) = setting.split_once('=') {
-            case = case.env(variable, value);
-        }
-    }
-    case.check(verdict)
 }
