@@ -42,11 +42,12 @@ impl Shown<'_> {
     }
 }
 
-/// The directions of `job` in the order they are shown; one of them under `unified_rw_reporting=mixed`, and a fourth one
+/// The directions of `job` (one of those whose [`RunReport::groups`] are `groups`) in the order they are shown; one of them under `unified_rw_reporting=mixed`, and a fourth one
 /// under `both`.
 pub(crate) fn shown<'a>(job: &'a JobReport, groups: &[GroupReport]) -> Vec<Shown<'a>> {
     use std::borrow::Cow;
-    let group = groups.iter().find(|group| group.group_id == job.group_id).cloned().unwrap_or_default();
+    let place = groups.binary_search_by_key(&job.group_id, |group| group.group_id);
+    let group = place.map(|place| groups[place].clone()).unwrap_or_default();
     let mixed =
         |bandwidth| Shown { name: "mixed", stats: Cow::Owned(job.stats.mixed()), group_bandwidth: bandwidth };
     if job.show.unified == Unified::Mixed {

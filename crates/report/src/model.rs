@@ -324,11 +324,12 @@ impl RateGroup {
 }
 
 impl RunReport {
-    /// The groups of the jobs shown, by number.
+    /// The groups of the jobs shown, in the order of their numbers.
     pub fn groups(&self) -> Vec<GroupReport> {
         let mut groups: Vec<GroupReport> = Vec::new();
         for job in &self.jobs {
-            let place = match groups.iter().position(|group| group.group_id == job.group_id) {
+            // Jobs of a group mostly follow each other, so the last group is tried first.
+            let place = match groups.iter().rposition(|group| group.group_id == job.group_id) {
                 Some(place) => place,
                 None => {
                     groups.push(GroupReport {
