@@ -2,6 +2,8 @@
 //!
 //! Invariant: a place or engine that this system does not have is a skip, printed and counted, never a silent pass.
 
+pub mod engines;
+
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,11 +18,13 @@ use fiord_sys::memory::{Region, Source};
 pub const BLOCK_BYTES: u64 = 4096;
 /// Buffers of every machine.
 pub const DEPTH: u32 = 8;
+/// Files every machine has room for.
+pub const FILES: usize = 2;
 /// Bytes of every file.
 pub const FILE_BYTES: u64 = 64 * BLOCK_BYTES;
 
 static SKIPPED: AtomicU32 = AtomicU32::new(0);
-static FILES: AtomicU32 = AtomicU32::new(0);
+static NEXT_FILE: AtomicU32 = AtomicU32::new(0);
 
 /// Says that something was not tested here.
 pub fn skip(what: &str, why: &dyn std::fmt::Display) {
@@ -54,20 +58,21 @@ pub trait Machine {
     }
 }
 
-/// A synchronous engine and its slots.
-pub struct Synchronous<E> {
-    engine: E,
-    slots: Vec<Slot>,
+/// A machine of a synchronous engine.
+pub fn synchronous<E: SyncEngine + 'static>(mut engine: E) -> Box<dyn Machine> {
+    let slots = engine.arena().slots();
+    Box::new(Synchronous { engine, slots })
 }
 
-impl<E: SyncEngine> Synchronous<E> {
-    pub fn new(mut engine: E) -> Box<dyn Machine>
-    where
-        E: 'static,
-    {
-        let slots = engine.arena().slots();
-        Box::new(Synchronous { engine, slots })
-    }
+/// A machine of a queued engine.
+pub fn queued<E: QueuedEngine + 'static>(mut engine: E) -> Box<dyn Machine> {
+    let slots = engine.arena().slots().into_iter().map(Some).collect();
+    Box::new(Queued { engine, slots })
+}
+
+struct Synchronous<E> {
+    engine: E,
+    slots: Vec<Slot>,
 }
 
 impl<E: SyncEngine> Machine for Synchronous<E> {
@@ -92,20 +97,9 @@ impl<E: SyncEngine> Machine for Synchronous<E> {
     }
 }
 
-/// A queued engine and its slots.
-pub struct Queued<E> {
+struct Queued<E> {
     engine: E,
     slots: Vec<Option<Slot>>,
-}
-
-impl<E: QueuedEngine> Queued<E> {
-    pub fn new(mut engine: E) -> Box<dyn Machine>
-    where
-        E: 'static,
-    {
-        let slots = engine.arena().slots().into_iter().map(Some).collect();
-        Box::new(Queued { engine, slots })
-    }
 }
 
 impl<E: QueuedEngine> Machine for Queued<E> {
@@ -167,15 +161,17 @@ pub fn barrier(action: Action) -> Op {
     Op { action, ..block(Direction::Read, 0) }
 }
 
-/// A file somewhere, gone afterwards.
+/// A file or device that can be opened.
 pub struct Place {
     pub name: String,
     pub path: PathBuf,
     pub direct: bool,
+    /// Removed afterwards: a file of ours, not a device.
+    pub temporary: bool,
 }
 
 impl Place {
-    /// Opens it again.
+    /// Opens it.
     pub fn open(&self) -> File {
         open(&self.path, self.direct).unwrap()
     }
@@ -183,7 +179,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        if self.temporary {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -197,12 +195,12 @@ pub fn places() -> Vec<Place> {
     let mut places = Vec::new();
     for directory in [env!("CARGO_TARGET_TMPDIR"), "/dev/shm"] {
         for direct in [false, true] {
-            let number = FILES.fetch_add(1, Ordering::Relaxed);
+            let number = NEXT_FILE.fetch_add(1, Ordering::Relaxed);
             let path = Path::new(directory).join(format!("fiord-engine-{}-{number}", std::process::id()));
             let name = format!("{} in {directory}", if direct { "direct" } else { "buffered" });
             let made = File::create(&path).and_then(|file| file.set_len(FILE_BYTES));
             match made.and_then(|()| open(&path, direct)) {
-                Ok(_) => places.push(Place { name, path, direct }),
+                Ok(_) => places.push(Place { name, path, direct, temporary: true }),
                 Err(error) => {
                     let _ = std::fs::remove_file(&path);
                     skip(&name, &error);

@@ -1,24 +1,12 @@
 //! The same tests on every engine that transfers data.
 //!
-//! Invariant: a test body knows an engine only as a `Machine`; adding an engine is one line in `engine_tests!`.
+//! Invariant: a test body knows an engine only as a `Machine`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "tests fail by panicking and tell what they skip"
-)]
-
-mod common;
-
-use common::{
-    BLOCK_BYTES, DEPTH, FILE_BYTES, Machine, Place, Queued, Synchronous, arena, barrier, block, places, skip,
-};
-use fiord_engine::{IoUring, Libaio, MapUse, Mmap, Outcome, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
+use crate::common::engines::{self, Made, every_engine};
+use crate::common::{BLOCK_BYTES, DEPTH, FILE_BYTES, Machine, Place, barrier, block, places, skip};
+use fiord_engine::Outcome;
 use fiord_plan::{Action, Direction, Op};
 use fiord_sys::errno::Errno;
-use fiord_sys::map::MapAdvice;
-
-type Made = Result<Box<dyn Machine>, Refused>;
 
 /// Runs a body on a new engine at each place where it can run.
 fn at_each_place(name: &str, make: fn() -> Made, body: impl Fn(&mut dyn Machine, &Place)) {
@@ -35,15 +23,11 @@ fn at_each_place(name: &str, make: fn() -> Made, body: impl Fn(&mut dyn Machine,
 
 /// One module per engine, one test per body.
 macro_rules! engine_tests {
-    ($($name:ident: $make:expr;)+) => { $(
-        mod $name {
+    ($($engine:ident)+) => { $(
+        mod $engine {
             use super::*;
 
-            fn make() -> Made {
-                $make
-            }
-
-            engine_tests!(@bodies $name
+            engine_tests!(@bodies $engine
                 what_is_written_is_read_back
                 a_full_queue_is_drained_and_filled_again
                 reading_at_the_end_is_short_and_beyond_it_nothing
@@ -55,54 +39,15 @@ macro_rules! engine_tests {
             );
         }
     )+ };
-    (@bodies $name:ident $($body:ident)+) => { $(
+    (@bodies $engine:ident $($body:ident)+) => { $(
         #[test]
         fn $body() {
-            at_each_place(stringify!($name), make, super::$body);
+            at_each_place(stringify!($engine), engines::$engine, super::$body);
         }
     )+ };
 }
 
-fn uring(settings: fiord_plan::IoUring) -> Made {
-    Ok(Queued::new(IoUring::new(&settings, arena(), 2)?))
-}
-
-fn libaio(settings: fiord_plan::Libaio) -> Made {
-    Ok(Queued::new(Libaio::new(&settings, arena(), 2)?))
-}
-
-fn mmap(advice: MapAdvice, flush_writes: bool, transparent_huge_pages: bool) -> Made {
-    let settings = fiord_plan::Mmap { transparent_huge_pages };
-    Ok(Synchronous::new(Mmap::new(&settings, MapUse { advice, flush_writes }, arena(), 2)))
-}
-
-engine_tests! {
-    sync: Ok(Synchronous::new(Sync::new(arena(), 2)));
-    psync: Ok(Synchronous::new(Psync::new(arena(), 2)));
-    vsync: Ok(Synchronous::new(Vsync::new(arena(), 2)));
-    pvsync: Ok(Synchronous::new(Pvsync::new(arena(), 2)));
-    pvsync2: Ok(Synchronous::new(Pvsync2::new(&fiord_plan::Pvsync2::default(), arena(), 2)));
-    mmap: super::mmap(MapAdvice::Normal, false, false);
-    mmap_flushed: super::mmap(MapAdvice::Random, true, false);
-    mmap_huge: super::mmap(MapAdvice::Sequential, false, true);
-    libaio: super::libaio(fiord_plan::Libaio::default());
-    libaio_vectored: super::libaio(fiord_plan::Libaio { vectored: true, userspace_reap: true, nowait: false });
-    io_uring: uring(fiord_plan::IoUring { nonvectored: true, ..Default::default() });
-    io_uring_vectored: uring(fiord_plan::IoUring::default());
-    io_uring_registered: uring(fiord_plan::IoUring {
-        fixed_buffers: true,
-        registered_files: true,
-        ..Default::default()
-    });
-    io_uring_async: uring(fiord_plan::IoUring { nonvectored: true, force_async_every: 2, ..Default::default() });
-    io_uring_thread: uring(fiord_plan::IoUring { submission_thread: true, ..Default::default() });
-    io_uring_thread_registered: uring(fiord_plan::IoUring {
-        submission_thread: true,
-        fixed_buffers: true,
-        registered_files: true,
-        ..Default::default()
-    });
-}
+every_engine!(engine_tests);
 
 fn what_is_written_is_read_back(machine: &mut dyn Machine, place: &Place) {
     let file = place.open();
