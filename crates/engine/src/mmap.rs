@@ -269,3 +269,116 @@ impl SyncEngine for Mmap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    use fiord_sys::memory::{Region, Source};
+
+    const USE: MapUse = MapUse { advice: MapAdvice::Normal, flush_writes: false };
+    const BLOCK_BYTES: u64 = 16_384;
+
+    /// A file in memory, open for reading and writing.
+    fn file(length_bytes: u64) -> File {
+        // SAFETY: the name is a C string; the new descriptor is owned right away.
+        let file = unsafe {
+            use std::os::fd::FromRawFd;
+            File::from_raw_fd(libc::memfd_create(c"fiord-engine-mmap".as_ptr(), libc::MFD_CLOEXEC))
+        };
+        file.set_len(length_bytes).unwrap();
+        file
+    }
+
+    fn engine(usage: MapUse) -> (Mmap, Slot) {
+        let region = Region::allocate(&Source::Malloc, BLOCK_BYTES as usize, 4096).unwrap();
+        let arena = Arena::new(region, 1, BLOCK_BYTES as usize, 4096);
+        let mut engine = Mmap::new(&Settings::default(), usage, arena, 1);
+        let slot = engine.arena().slots().remove(0);
+        (engine, slot)
+    }
+
+    fn at(direction: Direction, offset_bytes: u64) -> Op {
+        let (file, length_bytes, buffer_offset_bytes) = (0, BLOCK_BYTES, 0);
+        Op { action: Action::Transfer(direction), file, offset_bytes, length_bytes, buffer_offset_bytes }
+    }
+
+    #[test]
+    fn a_file_that_shrank_is_an_error_until_it_grows_again() {
+        let (mut engine, mut slot) = engine(USE);
+        let file = file(4 * BLOCK_BYTES);
+        engine.attach(0, file.as_raw_fd(), 4 * BLOCK_BYTES).unwrap();
+        let (first, last) = (at(Direction::Read, 0), at(Direction::Write, 3 * BLOCK_BYTES));
+        assert_eq!(engine.execute(last, &mut slot), Outcome::Done(BLOCK_BYTES));
+        file.set_len(BLOCK_BYTES).unwrap();
+        for _ in 0..2 {
+            assert_eq!(engine.execute(last, &mut slot), Outcome::Failed(Errno(libc::EIO)));
+            assert_eq!(engine.execute(first, &mut slot), Outcome::Done(BLOCK_BYTES));
+        }
+        file.set_len(4 * BLOCK_BYTES).unwrap();
+        engine.arena().bytes_mut(&mut slot).fill(0x3d);
+        assert_eq!(engine.execute(last, &mut slot), Outcome::Done(BLOCK_BYTES));
+        let mut found = [0];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut found, 4 * BLOCK_BYTES - 1).unwrap();
+        assert_eq!(found, [0x3d], "what was written after the fault reached the file");
+    }
+
+    #[test]
+    fn a_file_longer_than_the_limit_is_mapped_piece_by_piece() {
+        const LENGTH_BYTES: u64 = WHOLE_BYTES_MAX + 3 * WINDOW_BYTES;
+        let (mut engine, mut slot) = engine(USE);
+        let file = file(LENGTH_BYTES);
+        engine.attach(0, file.as_raw_fd(), LENGTH_BYTES).unwrap();
+        // Within the first window, across its end, not page-aligned, at the end of the file, and back.
+        let places = [0, WINDOW_BYTES - 4096, WINDOW_BYTES * 2 + 512, LENGTH_BYTES - BLOCK_BYTES, 65_536];
+        for (byte, place) in (1..).zip(places) {
+            engine.arena().bytes_mut(&mut slot).fill(byte);
+            assert_eq!(engine.execute(at(Direction::Write, place), &mut slot), Outcome::Done(BLOCK_BYTES));
+            let mapped_bytes = engine.files[0].as_ref().unwrap().mapping.as_ref().unwrap().len_bytes();
+            assert!(mapped_bytes as u64 <= WINDOW_BYTES + BLOCK_BYTES);
+        }
+        for (byte, place) in (1..).zip(places) {
+            assert_eq!(engine.execute(at(Direction::Read, place), &mut slot), Outcome::Done(BLOCK_BYTES));
+            assert!(engine.arena().bytes_mut(&mut slot).iter().all(|&found| found == byte), "at {place}");
+        }
+        let sync = Op { action: Action::Sync, ..at(Direction::Read, 0) };
+        assert_eq!(engine.execute(sync, &mut slot), Outcome::Done(0));
+    }
+
+    #[test]
+    fn the_end_of_the_file_is_the_end() {
+        let usage = MapUse { advice: MapAdvice::Random, flush_writes: true };
+        let (mut engine, mut slot) = engine(usage);
+        let length_bytes = BLOCK_BYTES + 100;
+        let file = file(length_bytes);
+        engine.attach(0, file.as_raw_fd(), length_bytes).unwrap();
+        for direction in [Direction::Read, Direction::Write] {
+            assert_eq!(engine.execute(at(direction, BLOCK_BYTES), &mut slot), Outcome::Done(100));
+            assert_eq!(engine.execute(at(direction, 4096), &mut slot), Outcome::Done(length_bytes - 4096));
+        }
+        assert_eq!(engine.execute(at(Direction::Read, length_bytes), &mut slot), Outcome::Done(0));
+        let beyond = Outcome::Failed(Errno(libc::EFBIG));
+        assert_eq!(engine.execute(at(Direction::Write, length_bytes), &mut slot), beyond);
+        assert_eq!(engine.execute(at(Direction::Write, u64::MAX), &mut slot), beyond);
+    }
+
+    #[test]
+    fn a_file_open_for_reading_alone_can_be_read() {
+        let (mut engine, mut slot) = engine(USE);
+        let writable = file(BLOCK_BYTES);
+        let file = File::open(format!("/proc/self/fd/{}", writable.as_raw_fd())).unwrap();
+        engine.attach(0, file.as_raw_fd(), BLOCK_BYTES).unwrap();
+        assert_eq!(engine.execute(at(Direction::Read, 0), &mut slot), Outcome::Done(BLOCK_BYTES));
+        assert_eq!(engine.execute(at(Direction::Write, 0), &mut slot), Outcome::Failed(Errno(libc::EBADF)));
+    }
+
+    #[test]
+    fn an_empty_file_is_attached_and_holds_nothing() {
+        let (mut engine, mut slot) = engine(USE);
+        let file = file(0);
+        engine.attach(0, file.as_raw_fd(), 0).unwrap();
+        assert_eq!(engine.execute(at(Direction::Read, 0), &mut slot), Outcome::Done(0));
+    }
+}

@@ -114,3 +114,61 @@ fn pass_on(signal: libc::c_int) {
         unsafe { libc::sigaction(signal, previous, std::ptr::null_mut()) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    use fiord_sys::map::{Mapping, Protection, Sharing};
+
+    /// Two pages mapped of a file that has none any more.
+    fn vanished() -> Mapping {
+        // SAFETY: the name is a C string; the new descriptor is owned right away.
+        let file = unsafe {
+            use std::os::fd::FromRawFd;
+            std::fs::File::from_raw_fd(libc::memfd_create(c"fiord-engine-sigbus".as_ptr(), libc::MFD_CLOEXEC))
+        };
+        file.set_len(2 * page_bytes() as u64).unwrap();
+        let (access, sharing) = (Protection::ReadWrite, Sharing::Shared);
+        let mapping = Mapping::of_file(file.as_fd(), 0, 2 * page_bytes(), access, sharing).unwrap();
+        file.set_len(0).unwrap();
+        mapping
+    }
+
+    #[test]
+    fn memory_that_is_gone_reads_as_zeros_and_is_told() {
+        install().unwrap();
+        let mapping = vanished();
+        let length = mapping.len_bytes();
+        let mut copy = vec![7_u8; length];
+        // SAFETY: both are `length` bytes long and do not overlap.
+        let copied = all_there(mapping.as_ptr(), length, || unsafe {
+            std::ptr::copy_nonoverlapping(mapping.as_ptr(), copy.as_mut_ptr(), length);
+        });
+        assert!(!copied && copy.iter().all(|&byte| byte == 0));
+        // The next one is judged by itself.
+        assert!(all_there(copy.as_ptr(), length, || copy.fill(1)));
+    }
+
+    #[test]
+    fn a_fault_elsewhere_still_ends_the_process() {
+        install().unwrap();
+        let mapping = vanished();
+        // SAFETY: the child touches memory and makes system calls, nothing that needs a lock of another thread.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: as above; the read is of mapped memory, and meant to fault.
+            unsafe {
+                libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+                mapping.as_ptr().read_volatile();
+                libc::_exit(0);
+            }
+        }
+        let mut status = 0;
+        // SAFETY: the kernel writes one status.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGBUS, "status {status:#x}");
+    }
+}
