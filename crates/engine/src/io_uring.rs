@@ -104,7 +104,8 @@ impl IoUring {
     /// What the kernel refused, and why it probably did.
     pub fn new(settings: &Settings, arena: Arena, files: usize) -> Result<IoUring, Refused> {
         let ring = build_ring(settings, arena.count())?;
-        let registered_files = settings.registered_files || needs_registered_files(settings, &ring);
+        let registered_files =
+            settings.registered_files || (settings.submission_thread && !ring.polls_any_file());
         if registered_files {
             let closed = vec![-1; files];
             ring.register_files(&closed).map_err(|error| Refused::new(Step::RegisterFiles, &error))?;
@@ -148,6 +149,13 @@ impl IoUring {
         }
         let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         Ok(Way::Vectored(vec![empty; self.arena.count() as usize].into_boxed_slice()))
+    }
+
+    /// Whether the kernel has `READ` and `WRITE`; one without the probe (before 5.6) has not.
+    fn knows_plain_transfers(&self) -> bool {
+        let mut probe = Probe::new();
+        let probed = self.ring.submitter().register_probe(&mut probe).is_ok();
+        probed && probe.is_supported(opcode::Read::CODE) && probe.is_supported(opcode::Write::CODE)
     }
 
     /// Registers the whole arena in as few buffers as the kernel's limit of 1 GiB for one allows; returns how many
@@ -232,6 +240,8 @@ impl IoUring {
     #[inline]
     fn enter(&mut self, min: u32, wait: Wait, taken: &mut u32) -> io::Result<bool> {
         let entered = match wait {
+            // Without time limits this only looks, and the loop comes by again.
+            Wait::For(_) if !self.ring.has_timed_waits() => self.ring.submit_and_reap(0),
             Wait::For(time_ns) if min > 0 => {
                 let time =
                     Timespec::new().sec(time_ns / 1_000_000_000).nsec((time_ns % 1_000_000_000) as u32);
@@ -279,12 +289,6 @@ fn build_ring(settings: &Settings, depth: u32) -> Result<Ring, Refused> {
     };
     let step = if settings.submission_thread { Step::RingSetupThread } else { Step::RingSetup };
     Ring::build(&options).map_err(|error| Refused::new(step, &error))
-}
-
-/// Before 5.11 a submission thread could only use registered files. `SubmitAll` came later, so a kernel that has it
-/// takes any file; registering is no loss on one in between.
-fn needs_registered_files(settings: &Settings, ring: &Ring) -> bool {
-    settings.submission_thread && !ring.used().contains(&Hint::SubmitAll)
 }
 
 fn rw_flags(settings: &Settings) -> RwFlags {

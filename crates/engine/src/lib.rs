@@ -4,6 +4,7 @@
 
 pub mod blocking;
 pub mod contract;
+pub mod hint;
 pub mod io_uring;
 pub mod libaio;
 pub mod mmap;
@@ -24,6 +25,7 @@ mod files;
 mod sigbus;
 
 pub use contract::{Arena, Buffers, Completion, Engine, Info, Outcome, QueuedEngine, Slot, SyncEngine, Wait};
+pub use hint::hint;
 pub use io_uring::IoUring;
 pub use libaio::Libaio;
 pub use mmap::{MapUse, Mmap};

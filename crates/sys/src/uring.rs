@@ -156,6 +156,16 @@ impl Ring {
         self.ring.params().cq_entries()
     }
 
+    /// Whether a wait can have a time limit (5.11): `Submitter::submit_with_args` otherwise answers `EINVAL`.
+    pub fn has_timed_waits(&self) -> bool {
+        self.ring.params().is_feature_ext_arg()
+    }
+
+    /// Whether a submission thread takes files that are not registered (5.11): it otherwise answers `EBADF` for them.
+    pub fn polls_any_file(&self) -> bool {
+        self.ring.params().is_feature_sqpoll_nonfixed()
+    }
+
     /// The submission queue; pushing to it is `unsafe` and carries the contract of the entry pushed. What was pushed
     /// is seen by `submit` once the queue is dropped or synced.
     #[inline]
