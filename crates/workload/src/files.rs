@@ -12,8 +12,8 @@ const PURPOSE: u64 = 3;
 
 /// Chooses files and keeps the window of open ones.
 ///
-/// The current file stands in front of the open ones. Files that are done leave, and the next in the list that was
-/// not open yet takes the place. A skewed law never leaves a file: one that is done begins again, or the hottest
+/// The current file stands in front of the open ones. Of the files that are done each makes way
+/// for the next in the list that was not open yet. A skewed law never leaves a file: one that is done begins again, or the hottest
 /// files would be the first to get nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Service {
@@ -22,12 +22,38 @@ pub(crate) struct Service {
     /// Operations before the next choice.
     left: u32,
     open: VecDeque<FileIndex>,
+    /// Open still, but done for this pass.
+    finished: Vec<FileIndex>,
     /// The next file of the list to be opened.
     unopened: FileIndex,
     count: FileIndex,
     limit: usize,
     generation: u64,
+    /// Drawn, but not open yet.
+    awaited: Option<FileIndex>,
     random: Random,
+}
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// This open file's.
+    File(FileIndex),
+    /// A file's that is not open; ask again with leave to open it.
+    Unopened,
+    /// Nobody's: all files are done.
+    Nobody,
+}
+
+/// What becomes of a file that is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Retired {
+    /// It has left.
+    Left,
+    /// It begins again.
+    BeginsAgain,
+    /// It has to make way for one that is not open; ask again with leave to open it.
+    Unopened,
 }
 
 #[derive(Debug, Clone)]
@@ -59,10 +85,12 @@ impl Service {
             every: every.max(1),
             left: 0,
             open: VecDeque::with_capacity(limit),
+            finished: Vec::with_capacity(limit),
             unopened: 0,
             count: count as FileIndex,
             limit,
             generation: 0,
+            awaited: None,
             random: Random::for_purpose(seed, PURPOSE),
         };
         service.reopen();
@@ -84,19 +112,24 @@ impl Service {
 
     fn reopen(&mut self) {
         self.open.clear();
+        self.finished.clear();
         self.open.extend(0..self.limit as FileIndex);
         self.unopened = self.limit as FileIndex;
+        self.awaited = None;
         // Whose turn it is stands in front already, unless it is drawn.
         self.left = if self.is_drawn() { 0 } else { self.every };
     }
 
-    /// The file of the next operation; `None` when all are done.
+    /// The file of the next operation. Without leave to open files the set of open ones stays as it is.
     #[inline]
-    pub(crate) fn current(&mut self) -> Option<FileIndex> {
+    pub(crate) fn turn(&mut self, may_open: bool) -> Turn {
         if self.left == 0 {
             self.choose();
         }
-        self.open.front().copied()
+        if self.awaited.is_some() && !self.open_awaited(may_open) {
+            return Turn::Unopened;
+        }
+        self.open.front().map_or(Turn::Nobody, |file| Turn::File(*file))
     }
 
     /// An operation went to the current file.
@@ -108,19 +141,25 @@ impl Service {
         }
     }
 
-    /// The current file is done: another takes its place. False when it has to begin again instead.
-    pub(crate) fn retire(&mut self) -> bool {
+    /// The current file is done.
+    pub(crate) fn retire(&mut self, may_open: bool) -> Retired {
         if matches!(self.law, Law::Zipf(_) | Law::Pareto(_) | Law::Normal(_)) {
-            return false;
+            return Retired::BeginsAgain;
         }
-        self.open.pop_front();
-        if self.unopened < self.count {
+        let opens_another = self.unopened < self.count;
+        if opens_another && !may_open {
+            return Retired::Unopened;
+        }
+        let file = self.open.pop_front();
+        if opens_another {
             self.open.push_front(self.unopened);
             self.unopened += 1;
             self.generation += 1;
+        } else {
+            self.finished.extend(file);
         }
         self.left = if self.is_drawn() { 0 } else { self.every };
-        true
+        Retired::Left
     }
 
     /// Changes with the set of open files; never, when all may be open.
@@ -131,7 +170,7 @@ impl Service {
 
     /// The open files, in no particular order.
     pub(crate) fn open(&self) -> impl Iterator<Item = FileIndex> + '_ {
-        self.open.iter().copied()
+        self.open.iter().chain(&self.finished).copied()
     }
 
     fn is_limited(&self) -> bool {
@@ -162,15 +201,111 @@ impl Service {
         self.bring_forward(rank as FileIndex);
     }
 
-    /// Makes this file the current one, at the cost of the one behind all others if it was not open.
+    /// Makes this file the current one, as soon as it is open.
     fn bring_forward(&mut self, file: FileIndex) {
         match self.open.iter().position(|open| *open == file) {
             Some(place) => self.open.swap(0, place),
-            None => {
-                self.open.pop_back();
-                self.open.push_front(file);
-                self.generation += 1;
-            }
+            None => self.awaited = Some(file),
         }
+    }
+
+    /// Opens the awaited file at the cost of the one behind all others, if that is allowed.
+    fn open_awaited(&mut self, may_open: bool) -> bool {
+        if let (Some(file), true) = (self.awaited, may_open) {
+            self.open.pop_back();
+            self.open.push_front(file);
+            self.generation += 1;
+            self.awaited = None;
+        }
+        may_open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whose turns come, where each file has room for `room` operations.
+    fn turns(law: FileService, count: usize, open_at_once: u32, room: usize) -> Vec<FileIndex> {
+        let mut service = Service::new(law, count, open_at_once, 5);
+        let mut left = vec![room; count];
+        let mut turns = Vec::new();
+        while let Turn::File(file) = service.turn(true) {
+            if left[file as usize] == 0 {
+                if service.retire(true) == Retired::BeginsAgain {
+                    break;
+                }
+                continue;
+            }
+            left[file as usize] -= 1;
+            service.count();
+            turns.push(file);
+        }
+        turns
+    }
+
+    // The orders are those of fio's operation log for the same options.
+
+    #[test]
+    fn round_robin_takes_turns() {
+        assert_eq!(turns(FileService::RoundRobin { every: 1 }, 3, 3, 2), [0, 1, 2, 0, 1, 2]);
+        let every_3 = turns(FileService::RoundRobin { every: 3 }, 3, 3, 4);
+        assert_eq!(every_3, [0, 0, 0, 1, 1, 1, 2, 2, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn sequential_finishes_a_file_first() {
+        assert_eq!(turns(FileService::Sequential, 3, 3, 2), [0, 0, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn the_window_moves_when_a_file_is_done() {
+        let two_open = turns(FileService::RoundRobin { every: 1 }, 4, 2, 3);
+        assert_eq!(two_open, [0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3]);
+        assert_eq!(turns(FileService::Random { every: 1 }, 3, 1, 2), [0, 0, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn random_reaches_every_file_evenly() {
+        let turns = turns(FileService::Random { every: 2 }, 4, 4, 5000);
+        assert_eq!(turns.len(), 20_000);
+        assert!(turns.chunks(2).take(5000).all(|pair| pair[0] == pair[1]));
+        let first = turns[..10_000].iter().filter(|file| **file == 2).count();
+        assert!(first.abs_diff(2500) < 500, "{first}");
+    }
+
+    #[test]
+    fn skewed_laws_prefer_some_files() {
+        let share = |law, file: FileIndex| {
+            let mut service = Service::new(law, 100, 0, 7);
+            let mut hits = 0;
+            for _ in 0..10_000 {
+                hits += u32::from(service.turn(true) == Turn::File(file));
+                service.count();
+            }
+            f64::from(hits) / 10_000.0
+        };
+        assert!(share(FileService::Zipf { theta: 1.2, every: 1 }, 0) > 0.2);
+        assert!(share(FileService::Pareto { power: 0.1, every: 1 }, 0) > 0.2);
+        assert!(share(FileService::Normal { deviation: 5.0, every: 1 }, 50) > 0.05);
+        assert!(share(FileService::Normal { deviation: 5.0, every: 1 }, 0) < 0.01);
+    }
+
+    #[test]
+    fn a_file_is_opened_with_leave_only() {
+        let mut service = Service::new(FileService::Zipf { theta: 0.5, every: 1 }, 1000, 2, 7);
+        let (mut opened, mut generation) = (0, service.generation());
+        for _ in 0..1000 {
+            let turn = service.turn(false);
+            assert_eq!(service.generation(), generation);
+            if turn == Turn::Unopened {
+                opened += 1;
+                assert!(matches!(service.turn(true), Turn::File(_)));
+            }
+            assert_eq!(service.open().count(), 2);
+            generation = service.generation();
+            service.count();
+        }
+        assert!(opened > 500 && generation == opened, "{opened} {generation}");
     }
 }

@@ -4,6 +4,7 @@
 //! Invariant: pure. No file, no clock, no system call; the whole stream follows from the plan and its seed.
 
 mod barrier;
+mod buffer;
 mod direction;
 mod files;
 mod offset;
@@ -11,4 +12,5 @@ mod passes;
 mod size;
 mod stream;
 
+pub use buffer::Filler;
 pub use stream::{Stream, WorkloadError};

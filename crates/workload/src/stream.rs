@@ -10,7 +10,7 @@ use fiord_stats::random::splitmix64;
 
 use crate::barrier::BarrierCounter;
 use crate::direction::Directions;
-use crate::files::Service;
+use crate::files::{Retired, Service, Turn};
 use crate::offset::order::Order;
 use crate::offset::{Placer, Step};
 use crate::passes::Passes;
@@ -146,13 +146,14 @@ impl Stream {
         self.passes.total_bytes()
     }
 
-    /// Changes whenever other files are open than before; never, when all may be open at once.
+    /// Changes when other files are to be open than before; never, when all may be open at once.
     pub fn open_generation(&self) -> u64 {
         self.service.generation()
     }
 
-    /// The files that the last batch goes to: never more than may be open at once. The others may be closed, once
-    /// nothing of them is in flight.
+    /// The files to have open, never more than may be: to be looked at before the first batch, and after each that
+    /// changed the generation, before its operations are issued. The others may be closed once nothing of them is
+    /// in flight.
     pub fn open_files(&self) -> impl Iterator<Item = FileIndex> + '_ {
         self.service.open()
     }
@@ -193,18 +194,16 @@ impl Stream {
     }
 
     fn fill_any(&mut self, ops: &mut Vec<Op>, room: usize) {
-        let mut generation = None;
-        for _ in 0..room {
-            let Some(op) = self.next(generation) else { return };
+        for index in 0..room {
+            // Other files are opened for the next batch only, or this one would go to more than may be open.
+            let Some(op) = self.next(index == 0) else { return };
             self.barriers.count(&op);
             ops.push(op);
-            generation = Some(self.service.generation());
         }
     }
 
-    /// The next operation of this pass; `None` at its end, or when other files are open than in the generation
-    /// that the batch belongs to.
-    fn next(&mut self, generation: Option<u64>) -> Option<Op> {
+    /// The next operation; `None` at the end of this pass, or before one to a file that may not be opened now.
+    fn next(&mut self, may_open: bool) -> Option<Op> {
         if let Some(op) = self.owed.take() {
             return Some(op);
         }
@@ -214,40 +213,46 @@ impl Stream {
         if let Some(op) = self.barriers.take_due() {
             return Some(op);
         }
-        let (direction, step) = match self.request.take() {
-            Some(request) => request,
-            None => {
-                let direction = self.directions.next();
-                (direction, self.placer.step(direction))
-            }
-        };
+        let (direction, step) = self.request.take().unwrap_or_else(|| {
+            let direction = self.directions.next();
+            (direction, self.placer.step(direction))
+        });
+        let op = self.find_place(direction, step, may_open);
+        match op {
+            Some(op) => self.count(op),
+            None => self.request = Some((direction, step)),
+        }
+        op
+    }
+
+    /// A transfer to the file whose turn it is, or to the next that is not done.
+    #[inline]
+    fn find_place(&mut self, direction: Direction, step: Step, may_open: bool) -> Option<Op> {
+        // A file that begins again has a place, or it is too small for any.
+        let mut has_begun_again = false;
         loop {
-            let file = self.service.current()?;
-            if generation.is_some_and(|generation| generation != self.service.generation()) {
-                self.request = Some((direction, step));
-                return None;
-            }
+            let Turn::File(file) = self.service.turn(may_open) else { return None };
             if let Some(place) = self.placer.place(file as usize, direction, step) {
                 self.service.count();
-                let op = transfer(direction, file, place.offset_bytes, place.length_bytes);
-                return Some(self.count(op));
+                return Some(transfer(direction, file, place.offset_bytes, place.length_bytes));
             }
-            if !self.service.retire() {
-                self.placer.restart_file(file as usize, self.order_seed());
-                // A file too small for one operation would begin again for ever.
-                let place = self.placer.place(file as usize, direction, step)?;
-                self.service.count();
-                return Some(self.count(transfer(direction, file, place.offset_bytes, place.length_bytes)));
+            match self.service.retire(may_open) {
+                Retired::Left => {}
+                Retired::BeginsAgain if !has_begun_again => {
+                    has_begun_again = true;
+                    self.placer.restart_file(file as usize, self.order_seed());
+                }
+                Retired::BeginsAgain | Retired::Unopened => return None,
             }
         }
     }
 
-    fn count(&mut self, op: Op) -> Op {
+    #[inline]
+    fn count(&mut self, op: Op) {
         if self.pattern == Pattern::TrimThenWrite {
             self.owed = Some(Op { action: Action::Transfer(Direction::Write), ..op });
         }
         self.passes.count(1, op.length_bytes);
-        op
     }
 
     /// Begins the next pass, from the start of all files, or ends the stream.

@@ -162,6 +162,8 @@ impl Placer {
                 (within_bytes, self.sizes.draw(direction, true, room_bytes - within_bytes))
             }
             Order::Permutation(permutation) => (permutation.next()? * min_bytes, min_bytes),
+            // Checked first: a file that is done must not cost draws, however often it is asked.
+            Order::Map(map) if map.is_empty() => return None,
             Order::Map(map) => {
                 let length_bytes = self.sizes.draw(direction, true, room_bytes);
                 let run = map.take(self.random.below(map.blocks()), length_bytes.div_ceil(min_bytes))?;

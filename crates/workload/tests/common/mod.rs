@@ -2,6 +2,8 @@
 //!
 //! Invariant: a job made here is what fio's defaults give: 4 KiB blocks, one pass over what the files hold.
 
+#![allow(dead_code, reason = "each test program uses its part")]
+
 use fiord_plan::files::{Advice, Fallocate};
 use fiord_plan::job::Limits;
 use fiord_plan::{
