@@ -13,6 +13,8 @@ type Rule = fn(&Source<'_>) -> Option<Problem>;
 
 /// Every rule.
 const RULES: &[Rule] = &[
+    numjobs_is_at_least_one,
+    filename_is_given_once,
     time_based_needs_runtime,
     rate_excludes_rate_iops,
     rate_min_is_below_rate,
@@ -36,6 +38,21 @@ pub(crate) fn all(source: &Source<'_>) -> Vec<Problem> {
 
 fn directions<T>(values: &fiord_options::value::PerDirection<T>, number: impl Fn(&T) -> u64) -> [u64; 3] {
     [&values.read, &values.write, &values.trim].map(|value| value.as_ref().map_or(0, &number))
+}
+
+fn numjobs_is_at_least_one(source: &Source<'_>) -> Option<Problem> {
+    (source.options.numjobs == 0)
+        .then(|| source.error("numjobs", "no worker is left to do the job", "allowed: 1 or more"))
+}
+
+/// fio adds up names, also those of `[global]`; most who write it that way expect the last one to count.
+fn filename_is_given_once(source: &Source<'_>) -> Option<Problem> {
+    let names: Vec<&str> =
+        source.given.all("filename").filter_map(|setting| setting.value.as_deref()).collect();
+    (names.len() > 1).then(|| {
+        let message = format!("given {} times; all of them are used: {}", names.len(), names.join(", "));
+        source.warning("filename", message, "")
+    })
 }
 
 /// fio warns, and the job ends when its size is done.

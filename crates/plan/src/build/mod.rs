@@ -15,6 +15,8 @@ mod size;
 pub(crate) mod source;
 pub(crate) mod stream;
 pub(crate) mod targets;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -194,7 +196,8 @@ impl Builder<'_> {
         let number = self.jobs.len() as u32;
         let Some(engine) = queue::engine(options) else { return };
         let access = stream::access(source, number, self.run, &mut self.trouble.problems);
-        let worker = Worker { source, engine: &engine, access: &access, clone, facts: self.facts };
+        let readonly = self.run.readonly;
+        let worker = Worker { source, engine: &engine, access: &access, clone, facts: self.facts, readonly };
         let targets = worker.targets(&mut self.laid_out, &mut self.trouble);
         let problems = &mut self.trouble.problems;
         let process = process::process(source, clone, self.facts, problems);

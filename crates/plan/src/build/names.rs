@@ -36,13 +36,13 @@ fn push(paths: &mut [String], letter: char) {
 pub(crate) struct Naming<'a> {
     /// The job's name.
     pub job: &'a str,
-    /// `filename`.
-    pub filename: Option<&'a str>,
+    /// Every `filename` in order: one given in `[global]` and one in the section name files both, as in fio.
+    pub filenames: Vec<&'a str>,
     /// `filename_format`.
     pub format: &'a str,
     /// `directory`.
     pub directory: Option<&'a str>,
-    /// `nrfiles`, when given.
+    /// `nrfiles`, when given; beside names, only when given behind them (fio counts names as they come).
     pub file_count: Option<u32>,
 }
 
@@ -56,8 +56,8 @@ impl Naming<'_> {
     /// given, all in the first directory; files named after the job go to the clone's directory of the list.
     pub fn files(&self, clone: u32) -> Vec<PathBuf> {
         let directories = self.directories();
-        if let Some(filename) = self.filename {
-            let mut names = split_paths(filename);
+        let mut names: Vec<String> = self.filenames.iter().flat_map(|list| split_paths(list)).collect();
+        if !names.is_empty() {
             if let Some(count) = self.file_count {
                 names.truncate(count.max(1) as usize);
             }
@@ -97,7 +97,8 @@ mod tests {
     const FORMAT: &str = "$jobname.$jobnum.$filenum";
 
     fn naming<'a>(filename: Option<&'a str>, directory: Option<&'a str>, count: Option<u32>) -> Naming<'a> {
-        Naming { job: "a", filename, format: FORMAT, directory, file_count: count }
+        let filenames = filename.into_iter().collect();
+        Naming { job: "a", filenames, format: FORMAT, directory, file_count: count }
     }
 
     fn files(naming: &Naming<'_>, clone: u32) -> Vec<String> {
@@ -145,5 +146,11 @@ mod tests {
     fn nrfiles_shortens_a_list_and_never_lengthens_it() {
         assert_eq!(files(&naming(Some("f:g"), None, Some(1)), 0), ["f"]);
         assert_eq!(files(&naming(Some("f:g"), None, Some(4)), 0), ["f", "g"]);
+    }
+
+    #[test]
+    fn names_given_twice_are_all_used() {
+        let naming = Naming { filenames: vec!["x", "z:x"], ..naming(None, None, None) };
+        assert_eq!(files(&naming, 0), ["x", "z", "x"]);
     }
 }

@@ -5,7 +5,7 @@
 use fiord_options::Problem;
 use fiord_options::value::{CpusAllowedPolicy, NumaNodes, NumaPolicy, PrioClass};
 
-use super::source::Source;
+use super::source::{Source, last_given};
 use crate::facts::Facts;
 use crate::job::{NumaMemory, Process};
 
@@ -48,8 +48,7 @@ pub(crate) fn process(
 /// to be split.
 fn cpus(source: &Source<'_>, clone: u32, facts: &Facts, problems: &mut Vec<Problem>) -> Vec<u32> {
     let options = source.options;
-    let names = source.given.iter().map(|setting| setting.spec.name);
-    let last = names.filter(|name| ["cpus_allowed", "cpumask"].contains(name)).last();
+    let last = last_given(source, &["cpus_allowed", "cpumask"]);
     let (option, wanted) = match (last, &options.cpus_allowed, options.cpumask) {
         (Some("cpumask"), _, Some(mask)) => ("cpumask", bits(mask)),
         (_, Some(set), _) => ("cpus_allowed", set.0.clone()),

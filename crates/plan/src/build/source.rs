@@ -47,3 +47,8 @@ impl Source<'_> {
         }
     }
 }
+
+/// Which of these options was given last.
+pub(crate) fn last_given(source: &Source<'_>, options: &[&str]) -> Option<&'static str> {
+    source.given.iter().map(|setting| setting.spec.name).filter(|name| options.contains(name)).last()
+}

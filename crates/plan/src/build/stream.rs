@@ -3,12 +3,12 @@
 //! Invariant: two workers of a run never share a seed, and a worker has the same one in every run unless its job
 //! asks not to be repeatable.
 
+use fiord_options::Problem;
 use fiord_options::job::JobOptions;
 use fiord_options::value::{self, Bytes, RwKind};
-use fiord_options::{Given, Problem};
 
 use super::blocks::block_sizes;
-use super::source::Source;
+use super::source::{Source, last_given};
 use crate::access::{Access, Barriers, Direction, FileService, Generator, Pattern, PerDirection, Sequencer};
 use crate::facts::RunSettings;
 use crate::seed;
@@ -53,7 +53,7 @@ pub(crate) fn access(
         ios_per_draw: mode.ios_per_offset.max(1),
         sequencer: sequencer(options.rw_sequencer),
         percent_random: percent_random(options),
-        read_percent: read_percent(options, source.given),
+        read_percent: read_percent(source),
         full_coverage: !options.norandommap.0 && !given_align,
         soft_map: options.softrandommap,
         generator: generator(options.random_generator),
@@ -78,10 +78,9 @@ pub(crate) fn worker_seed(options: &JobOptions, number: u32, run: &RunSettings) 
 }
 
 /// Share of reads. When both shares are given and are not each other's rest, the later one counts.
-fn read_percent(options: &JobOptions, given: &Given) -> u8 {
-    let names = given.iter().map(|setting| setting.spec.name);
-    let last = names.filter(|name| ["rwmixread", "rwmixwrite"].contains(name)).last();
-    let percent = match last {
+fn read_percent(source: &Source<'_>) -> u8 {
+    let options = source.options;
+    let percent = match last_given(source, &["rwmixread", "rwmixwrite"]) {
         Some("rwmixwrite") => 100 - options.rwmixwrite.min(100),
         _ => options.rwmixread.min(100),
     };

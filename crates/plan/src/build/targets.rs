@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use fiord_options::Problem;
 use fiord_options::job::JobOptions;
 use fiord_options::value::{self, FileType, Size};
+use fiord_options::{Problem, Severity};
 
 use super::blocks::granularity_bytes;
 use super::names::Naming;
 use super::size::{self, Extent, Misfit, Present, Wanted};
-use super::source::Source;
+use super::source::{Source, last_given};
 use crate::access::{Access, Direction};
 use crate::engine::EngineSettings;
 use crate::facts::{Facts, PathFacts};
@@ -45,6 +45,8 @@ pub(crate) struct Worker<'a> {
     pub clone: u32,
     /// The machine.
     pub facts: &'a Facts,
+    /// Nothing may be changed (`--readonly`).
+    pub readonly: bool,
 }
 
 /// The files of a worker, and the bytes of one pass and one loop over them.
@@ -62,19 +64,19 @@ pub(crate) struct Targets {
 /// How a job names its files.
 pub(crate) fn naming<'a>(source: &'a Source<'a>) -> Naming<'a> {
     let options = source.options;
+    let counted_last = last_given(source, &["filename", "nrfiles"]) == Some("nrfiles");
     Naming {
         job: source.name,
-        filename: options.filename.as_ref().map(|text| text.as_str()),
+        filenames: source.given.all("filename").filter_map(|setting| setting.value.as_deref()).collect(),
         format: options.filename_format.as_str(),
         directory: options.directory.as_ref().map(|text| text.as_str()),
-        file_count: source.is_given("nrfiles").then_some(options.nrfiles),
+        file_count: counted_last.then_some(options.nrfiles),
     }
 }
 
 /// Whether I/O goes past the page cache. `buffered=0` is another way to say so; the later of the two counts.
 pub(crate) fn is_direct(source: &Source<'_>) -> bool {
-    let names = source.given.iter().map(|setting| setting.spec.name);
-    match names.filter(|name| ["direct", "buffered"].contains(name)).last() {
+    match last_given(source, &["direct", "buffered"]) {
         Some("buffered") => !source.options.buffered,
         _ => source.options.direct,
     }
@@ -102,15 +104,18 @@ impl Worker<'_> {
             }
             list.push(file);
         }
-        let failed = trouble.problems[before..]
-            .iter()
-            .any(|problem| problem.severity == fiord_options::Severity::Error);
-        if failed || list.is_empty() {
+        let told = &mut trouble.problems[before..];
+        let mut failed = told.iter().any(|problem| problem.severity == Severity::Error);
+        if list.is_empty() {
+            // Files too small for a block are passed over, but not all of them.
+            told.iter_mut().for_each(|problem| problem.severity = Severity::Error);
+            failed = true;
+        }
+        if failed {
             return None;
         }
-        let options = self.source.options;
         let lengths = list.iter().map(|file| file.length_bytes);
-        let (pass_bytes, loop_bytes) = size::totals(options.size, options.io_size, lengths);
+        let (pass_bytes, loop_bytes) = size::totals(wanted.size, self.source.options.io_size, lengths);
         Some(Targets { files: self.files(list), pass_bytes, loop_bytes, memory_align_bytes })
     }
 
@@ -129,15 +134,16 @@ impl Worker<'_> {
             }
         }
         let Some(opened) = &self.source.options.opendir else { return naming.files(self.clone) };
+        let mut paths = if naming.filenames.is_empty() { Vec::new() } else { naming.files(self.clone) };
         match self.facts.listings.get(Path::new(opened.as_str())) {
-            Some(found) if !found.is_empty() => found.clone(),
+            Some(found) if !found.is_empty() => paths.extend(found.iter().cloned()),
             found => {
                 let why = if found.is_some() { "holds no files" } else { "cannot be read" };
                 let message = format!("the directory {} {why}", opened.as_str());
                 trouble.problems.push(self.source.error("opendir", message, ""));
-                Vec::new()
             }
         }
+        paths
     }
 
     fn wanted(&self, file_count: u64) -> Wanted {
@@ -189,6 +195,10 @@ impl Worker<'_> {
             trouble.problems.extend(self.misaligned(&path, known, extent));
         }
         let needed = extent.needed_bytes.filter(|needed| *needed > known.size_bytes);
+        if let Some(needed) = needed.filter(|_| self.readonly) {
+            let message = format!("{} would have to be extended to {needed} bytes", path.display());
+            trouble.problems.push(self.source.error("size", message, "--readonly forbids that"));
+        }
         Some(FilePlan {
             path,
             kind,
@@ -266,11 +276,10 @@ impl Worker<'_> {
                 self.source.error("offset", message, "specify a valid offset=")
             }
             Misfit::SmallerThanBlock { length_bytes } => {
-                let message = format!(
-                    "the block size is larger than the part of {shown} that is used: {} against {length_bytes} bytes",
-                    wanted.block_bytes_min
-                );
-                self.source.error("bs", message, "use a smaller bs= or a larger size=")
+                let block = wanted.block_bytes_min;
+                let message =
+                    format!("{shown} is not used: a block is {block} bytes, and its part {length_bytes}");
+                self.source.warning("bs", message, "use a smaller bs= or a larger size=")
             }
         }
     }

@@ -1,0 +1,362 @@
+//! Plans made from command lines as a user types them.
+//!
+//! Invariant: figures come from what fio 3.33 did with the same words, unless a comment says otherwise.
+
+use std::io;
+use std::path::PathBuf;
+
+use fiord_options::cli;
+use fiord_options::expand::{Environment, Machine};
+
+use super::*;
+use crate::access::{Direction, Pattern};
+use crate::facts::PathFacts;
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * 1024;
+
+fn sections(line: &str) -> Vec<Section> {
+    let no_file = |_: &str| Err(io::Error::from(io::ErrorKind::NotFound));
+    let no_variable = |_: &str| None;
+    let machine = Machine { cpus: 2, memory_mib: 1000, page_bytes: 4096 };
+    let environment = Environment { files: &no_file, variables: &no_variable, machine };
+    let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
+    cli::read(&words, &environment).unwrap().sections
+}
+
+fn machine(paths: &[(&str, PathFacts)]) -> Facts {
+    let mut facts = Facts { cpus_online: vec![0, 1], ..Facts::default() };
+    for (path, known) in paths {
+        facts.paths.insert(PathBuf::from(path), known.clone());
+    }
+    facts
+}
+
+fn directory() -> PathFacts {
+    PathFacts { is_directory: true, ..PathFacts::regular(0) }
+}
+
+fn attempt(line: &str, facts: &Facts) -> Result<(Plan, Vec<Problem>), Refusal> {
+    build(&sections(line), &[], facts, &RunSettings::default())
+}
+
+fn jobs(line: &str) -> Vec<Job> {
+    jobs_on(line, &[])
+}
+
+fn jobs_on(line: &str, paths: &[(&str, PathFacts)]) -> Vec<Job> {
+    attempt(line, &machine(paths)).unwrap().0.jobs
+}
+
+fn refused(line: &str, paths: &[(&str, PathFacts)]) -> Refusal {
+    attempt(line, &machine(paths)).unwrap_err()
+}
+
+/// The options and messages of a refusal, one line each.
+fn said(line: &str, paths: &[(&str, PathFacts)]) -> String {
+    let line_of = |problem: &Problem| format!("{}: {}", problem.option, problem.message);
+    refused(line, paths).problems.iter().map(line_of).collect::<Vec<String>>().join("\n")
+}
+
+fn paths(job: &Job) -> Vec<String> {
+    job.files.list.iter().map(|file| file.path.display().to_string()).collect()
+}
+
+#[test]
+fn the_plainest_job_has_every_default() {
+    let job = &jobs("--name=a --size=1m")[0];
+    assert_eq!(job.access.pattern, Pattern::Only(Direction::Read));
+    assert!(!job.access.random && job.access.full_coverage && job.access.repeat_order);
+    assert_eq!(paths(job), ["a.0.0"]);
+    assert_eq!(job.files.list[0].lay_out_bytes, Some(MIB));
+    assert!(job.files.lay_out_contents && !job.files.writable && job.files.invalidate);
+    assert_eq!((job.limits.pass_bytes, job.limits.loop_bytes, job.limits.loops), (MIB, MIB, 1));
+    assert_eq!((job.limits.runtime_ns, job.limits.time_based), (None, false));
+    assert_eq!((job.buffers.bytes, job.buffers.align_bytes), (4 * KIB, 4 * KIB));
+    assert_eq!(job.engine, EngineSettings::Psync);
+    assert_eq!(job.depth.max, 1);
+}
+
+#[test]
+fn clones_are_jobs_of_their_own_with_seeds_of_their_own() {
+    let jobs = jobs("--name=a --size=1m --numjobs=2 --name=b --size=1m");
+    let numbers: Vec<(u32, u32, u32)> = jobs.iter().map(|job| (job.number, job.section, job.clone)).collect();
+    assert_eq!(numbers, [(0, 0, 0), (1, 0, 1), (2, 1, 0)]);
+    assert_eq!(jobs.iter().flat_map(paths).collect::<Vec<String>>(), ["a.0.0", "a.1.0", "b.0.0"]);
+    assert_ne!(jobs[0].access.seed, jobs[1].access.seed);
+    assert_ne!(jobs[0].access.seed, jobs[2].access.seed);
+}
+
+#[test]
+fn randrepeat_decides_whether_the_run_shows_in_the_seed() {
+    let seed = |line: &str, entropy: u64| {
+        let run = RunSettings { entropy, ..RunSettings::default() };
+        build(&sections(line), &[], &machine(&[]), &run).unwrap().0.jobs[0].access.seed
+    };
+    assert_eq!(seed("--name=a --size=1m", 1), seed("--name=a --size=1m", 2));
+    assert_ne!(seed("--name=a --size=1m --randrepeat=0", 1), seed("--name=a --size=1m --randrepeat=0", 2));
+    assert_ne!(seed("--name=a --size=1m --randseed=7", 1), seed("--name=a --size=1m", 1));
+}
+
+#[test]
+fn stonewalls_and_new_groups_count_once_per_section() {
+    let line =
+        "--size=64k --name=a --numjobs=2 --stonewall --name=b --numjobs=2 --stonewall --name=c --new_group";
+    let jobs = jobs(line);
+    assert_eq!(jobs.iter().map(|job| job.group_id).collect::<Vec<u32>>(), [0, 0, 1, 1, 2]);
+    let walls: Vec<bool> = jobs.iter().map(|job| job.schedule.stonewall).collect();
+    assert_eq!(walls, [true, false, true, false, false]);
+}
+
+#[test]
+fn a_second_job_file_waits_for_the_first() {
+    let sections = sections("--size=64k --name=a --name=b");
+    let (plan, _) = build(&sections, &[1], &machine(&[]), &RunSettings::default()).unwrap();
+    assert!(plan.jobs[1].schedule.stonewall);
+    assert_eq!(plan.jobs[1].group_id, 1);
+}
+
+#[test]
+fn a_job_may_use_what_an_earlier_one_lays_out() {
+    let jobs = jobs("--name=a --filename=f --size=64k --rw=write --name=b --filename=f --rw=read");
+    assert_eq!(jobs[1].files.list[0].length_bytes, 64 * KIB);
+    let alone = said("--name=b --filename=f --rw=read", &[]);
+    assert!(alone.contains("you need to specify size="), "{alone}");
+}
+
+#[test]
+fn names_of_all_levels_add_up_and_are_remarked_on() {
+    let facts = machine(&[]);
+    let (plan, warnings) = attempt("--size=64k --filename=x --name=a --filename=y", &facts).unwrap();
+    assert_eq!(paths(&plan.jobs[0]), ["x", "y"]);
+    assert_eq!(plan.jobs[0].files.list[1].length_bytes, 32 * KIB);
+    assert_eq!(warnings.len(), 1);
+}
+
+#[test]
+fn nrfiles_counts_names_only_behind_them() {
+    assert_eq!(paths(&jobs("--size=64k --name=a --filename=f:g --nrfiles=1")[0]), ["f"]);
+    assert_eq!(paths(&jobs("--size=64k --name=a --nrfiles=1 --filename=f:g")[0]), ["f", "g"]);
+}
+
+#[test]
+fn directories_must_be_there_and_be_directories() {
+    let line = "--name=a --size=1m --directory=d";
+    assert!(said(line, &[]).contains("the directory d does not exist"));
+    assert!(said(line, &[("d", PathFacts::regular(1))]).contains("d is not a directory"));
+    assert_eq!(paths(&jobs_on(line, &[("d", directory())])[0]), ["d/a.0.0"]);
+}
+
+#[test]
+fn directories_within_a_name_are_created_parents_first() {
+    let job = &jobs_on("--name=a --size=1m --filename=s/t/x:s/y", &[])[0];
+    assert_eq!(job.files.create_directories, [PathBuf::from("s"), PathBuf::from("s/t")]);
+    assert!(
+        jobs_on("--name=a --size=1m --filename=s/x", &[("s", directory())])[0]
+            .files
+            .create_directories
+            .is_empty()
+    );
+}
+
+#[test]
+fn the_host_is_asked_about_every_path() {
+    let needs = needs(&sections(
+        "--size=1m --name=a --directory=d --numjobs=2 --name=b --filename=/s/t --name=c --opendir=o",
+    ));
+    let shown: Vec<String> = needs.paths.iter().map(|path| path.display().to_string()).collect();
+    assert_eq!(shown, ["/s", "/s/t", "d", "d/a.0.0", "d/a.1.0"]);
+    assert_eq!(needs.directories, [PathBuf::from("o")]);
+}
+
+#[test]
+fn opendir_takes_what_the_directory_holds() {
+    let mut facts = machine(&[("o/x", PathFacts::regular(64 * KIB)), ("o/y", PathFacts::regular(64 * KIB))]);
+    let found = vec![PathBuf::from("o/x"), PathBuf::from("o/y")];
+    facts.listings.insert(PathBuf::from("o"), found);
+    let (plan, _) = attempt("--name=a --opendir=o", &facts).unwrap();
+    assert_eq!(plan.jobs[0].limits.loop_bytes, 128 * KIB);
+    let refusal = attempt("--name=a --opendir=p", &facts).unwrap_err();
+    assert!(refusal.problems[0].message.contains("cannot be read"));
+}
+
+#[test]
+fn files_too_small_for_a_block_are_passed_over_but_not_all_of_them() {
+    let small = ("g", PathFacts::regular(KIB));
+    let facts = machine(&[("f", PathFacts::regular(64 * KIB)), small.clone()]);
+    let (plan, warnings) = attempt("--name=a --filename=f:g", &facts).unwrap();
+    assert_eq!((paths(&plan.jobs[0]), warnings.len()), (vec!["f".to_string()], 1));
+    assert!(said("--name=a --filename=g", &[small]).contains("a block is 4096 bytes"));
+}
+
+#[test]
+fn a_target_in_use_is_refused_with_a_status_of_its_own() {
+    let disk = PathFacts { in_use: vec!["mounted on /home".to_string()], ..PathFacts::block(MIB, 512) };
+    let refusal = refused("--name=a --filename=/dev/sda --rw=write", &[("/dev/sda", disk.clone())]);
+    assert!(refusal.unsafe_target);
+    assert!(refusal.problems[0].message.contains("mounted on /home"));
+    let read = jobs_on("--name=a --filename=/dev/sda --rw=read", &[("/dev/sda", disk.clone())]);
+    assert_eq!(read[0].files.list[0].length_bytes, MIB);
+    let line = "--name=a --filename=/dev/sda --rw=write --allow_mounted_write=1";
+    assert!(jobs_on(line, &[("/dev/sda", disk)])[0].files.allow_in_use);
+}
+
+#[test]
+fn direct_io_is_checked_against_the_device() {
+    let disk = |bytes| ("/dev/sda", PathFacts::block(MIB, bytes));
+    let line = "--name=a --filename=/dev/sda --direct=1";
+    assert!(
+        said(&format!("{line} --bs=512"), &[disk(4096)]).contains("read blocks of 512 bytes do not suit")
+    );
+    assert!(said(&format!("{line} --bssplit=4k/50:6k/50"), &[disk(4096)]).starts_with("bssplit:"));
+    assert!(said(&format!("{line} --offset=512"), &[disk(4096)]).starts_with("offset:"));
+    assert_eq!(jobs_on(&format!("{line} --bs=512"), &[disk(512)]).len(), 1);
+    let unsupported = PathFacts { direct_supported: Some(false), ..PathFacts::regular(MIB) };
+    assert!(
+        said("--name=a --filename=f --buffered=0", &[("f", unsupported)])
+            .contains("does not take direct I/O")
+    );
+}
+
+#[test]
+fn targets_that_cannot_work_are_refused_before_the_run() {
+    let file = || ("f", PathFacts::regular(MIB));
+    assert!(said("--name=a --filename=f --rw=trim", &[file()]).contains("only devices are trimmed"));
+    assert!(said("--name=a --filename=f", &[("f", directory())]).contains("is a directory"));
+    assert!(said("--name=a --filename=/dev/sdzz --size=1m", &[]).contains("there is no device"));
+    assert!(said("--name=a --filename=- --size=1m", &[]).contains("standard input"));
+    assert!(
+        said("--name=a --filename=f --size=1m --allow_file_create=0", &[]).contains("must not be created")
+    );
+    let read_only = PathFacts { writable_mount: false, ..PathFacts::regular(MIB) };
+    assert!(said("--name=a --filename=f --rw=write", &[("f", read_only)]).contains("read-only"));
+}
+
+#[test]
+fn readonly_forbids_writing_trimming_and_laying_out() {
+    let run = RunSettings { readonly: true, ..RunSettings::default() };
+    let facts = machine(&[("f", PathFacts::regular(MIB))]);
+    let refuses = |line: &str| build(&sections(line), &[], &facts, &run).is_err();
+    assert!(refuses("--name=a --filename=f --rw=write"));
+    assert!(refuses("--name=a --filename=f --rw=randrw"));
+    assert!(refuses("--name=a --size=1m --rw=read"));
+    assert!(!refuses("--name=a --filename=f --rw=read"));
+}
+
+#[test]
+fn wait_for_names_an_earlier_job() {
+    assert!(said("--size=1m --name=a --wait_for=a", &[]).contains("cannot wait for itself"));
+    assert!(said("--size=1m --name=a --wait_for=b --name=b", &[]).contains("no job \"b\" before it"));
+    let jobs = jobs("--size=1m --name=a --name=b --wait_for=a");
+    assert_eq!(jobs[1].schedule.wait_for.as_deref(), Some("a"));
+}
+
+#[test]
+fn every_problem_is_told_at_once_and_only_once() {
+    let line = "--name=a --numjobs=4 --size=1k --rate=1m --rate_iops=5 --wait_for=x --name=b --directory=nodir --size=1m";
+    let said = said(line, &[]);
+    let options: Vec<&str> = said.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(options, ["rate_iops", "size", "wait_for", "bs", "directory"]);
+}
+
+#[test]
+fn more_workers_than_allowed_are_refused() {
+    let run = RunSettings { max_jobs: Some(3), ..RunSettings::default() };
+    let refused = |line: &str| build(&sections(line), &[], &machine(&[]), &run).is_err();
+    assert!(refused("--name=a --size=1m --numjobs=4"));
+    assert!(!refused("--name=a --size=1m --numjobs=3"));
+    assert!(said("--name=a --size=1m --numjobs=0", &[]).contains("no worker"));
+}
+
+#[test]
+fn shares_of_reads_follow_the_later_of_both_options() {
+    let share =
+        |options: &str| jobs(&format!("--name=a --size=1m --rw=randrw {options}"))[0].access.read_percent;
+    assert_eq!(share(""), 50);
+    assert_eq!(share("--rwmixread=70 --rwmixwrite=40"), 60);
+    assert_eq!(share("--rwmixwrite=40 --rwmixread=70"), 70);
+    assert_eq!(share("--rwmixwrite=20"), 80);
+}
+
+#[test]
+fn block_sizes_are_inherited_as_in_fio() {
+    let sizes = |options: &str| {
+        jobs(&format!("--name=a --size=1m {options}"))[0]
+            .access
+            .block_sizes
+            .clone()
+            .map(|sizes| sizes.max() / KIB)
+    };
+    assert_eq!(sizes("--bs=4k,8k"), [4, 8, 8]);
+    assert_eq!(sizes("--bs=,8k"), [4, 8, 8]);
+    assert_eq!(sizes("--bs=,,8k"), [4, 4, 8]);
+    assert_eq!(sizes("--bs=8k,"), [8, 4, 4]);
+    assert_eq!(sizes("--bs=64k --bsrange=1k-4k,2k-8k"), [4, 8, 8]);
+}
+
+#[test]
+fn a_blockalign_draws_without_a_map() {
+    let job = &jobs("--name=a --size=64k --rw=randread --ba=8k")[0];
+    assert!(!job.access.full_coverage);
+    assert_eq!(job.access.align_bytes, [8 * KIB; 3]);
+}
+
+#[test]
+fn depth_is_kept_for_the_report_where_the_engine_has_none() {
+    let sync = &jobs("--name=a --size=1m --iodepth=32")[0];
+    assert_eq!((sync.depth.max, sync.presentation.requested_iodepth), (1, 32));
+    let queued = &jobs("--name=a --size=1m --iodepth=32 --ioengine=libaio")[0];
+    assert_eq!((queued.depth.max, queued.depth.submit), (32, 32));
+}
+
+#[test]
+fn buffers_are_filled_by_the_strongest_option() {
+    use crate::job::Fill;
+    let fill =
+        |options: &str| jobs(&format!("--name=a --size=1m --rw=write {options}"))[0].buffers.fill.clone();
+    assert_eq!(fill(""), Fill::Random { refill: false, scramble: true });
+    assert_eq!(fill("--refill_buffers"), Fill::Random { refill: true, scramble: false });
+    assert_eq!(fill("--zero_buffers --refill_buffers"), Fill::Zero);
+    assert!(matches!(fill("--zero_buffers --buffer_pattern=0xab"), Fill::Pattern { .. }));
+    assert!(matches!(fill("--zero_buffers --buffer_compress_percentage=50"), Fill::Compressible { .. }));
+}
+
+#[test]
+fn gtod_reduce_switches_off_what_needs_a_clock() {
+    use crate::job::ClockSource;
+    let measure = &jobs("--name=a --size=1m --gtod_reduce=1")[0].measure;
+    assert_eq!(measure.clock, ClockSource::None);
+    assert!(!(measure.submission || measure.completion || measure.total || measure.bandwidth));
+    assert!(!measure.completion_percentiles && measure.reported);
+}
+
+#[test]
+fn cpus_are_checked_and_split() {
+    let facts = machine(&[]);
+    assert!(attempt("--name=a --size=1m --cpus_allowed=99", &facts).is_err());
+    assert!(attempt("--name=a --size=1m --cpumask=0", &facts).is_err());
+    let split = jobs("--name=a --size=1m --cpus_allowed=0-1 --cpus_allowed_policy=split --numjobs=3");
+    let cpus: Vec<&[u32]> = split.iter().map(|job| job.process.cpus.as_slice()).collect();
+    assert_eq!(cpus, [[0], [1], [0]]);
+    assert_eq!(jobs("--name=a --size=1m --cpumask=3")[0].process.cpus, [0, 1]);
+}
+
+#[test]
+fn the_null_engine_needs_no_files_but_a_size() {
+    let job = &jobs("--name=a --size=1m --ioengine=null --nrfiles=3 --directory=nowhere")[0];
+    assert_eq!(job.files.list.len(), 3);
+    assert!(job.files.list.iter().all(|file| file.lay_out_bytes.is_none()));
+    assert!(said("--name=a --ioengine=null", &[]).contains("specify size="));
+}
+
+#[test]
+fn time_limits_are_in_nanoseconds_and_time_based_needs_one() {
+    let limits = jobs("--name=a --size=1m --runtime=10 --time_based --ramp_time=500ms")[0].limits;
+    assert_eq!(
+        (limits.runtime_ns, limits.time_based, limits.ramp_ns),
+        (Some(10_000_000_000), true, 500_000_000)
+    );
+    let (plan, warnings) = attempt("--name=a --size=1m --time_based", &machine(&[])).unwrap();
+    assert!(!plan.jobs[0].limits.time_based);
+    assert_eq!(warnings.len(), 1);
+}
