@@ -4,6 +4,7 @@
 //! moves it back, so whoever holds a slot is the only one who may touch its buffer.
 
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::RawFd;
 
 use fiord_plan::{FileIndex, Op};
@@ -76,7 +77,8 @@ impl Slot {
 /// The buffers of one worker, in one region: `depth` buffers of `stride` bytes.
 #[derive(Debug)]
 pub struct Arena {
-    region: Region,
+    region: ManuallyDrop<Region>,
+    leaked: bool,
     stride_bytes: usize,
     count: u32,
     handed_out: bool,
@@ -89,7 +91,8 @@ impl Arena {
         let stride_bytes = buffer_bytes.next_multiple_of(align_bytes.max(1));
         let needed_bytes = stride_bytes.checked_mul(count as usize);
         assert!(needed_bytes.is_some_and(|bytes| bytes <= region.len_bytes()), "the region is too small");
-        Arena { region, stride_bytes, count, handed_out: false }
+        let region = ManuallyDrop::new(region);
+        Arena { region, leaked: false, stride_bytes, count, handed_out: false }
     }
 
     /// Bytes a region needs for these buffers.
@@ -107,6 +110,11 @@ impl Arena {
         self.count
     }
 
+    /// For engines: the memory is never given back, because the kernel may still write to it.
+    pub(crate) fn leak(&mut self) {
+        self.leaked = true;
+    }
+
     /// For engines: where an operation's part of a slot's buffer starts. An operation that would leave its buffer is
     /// a fault of the program and ends it, as an index out of bounds would.
     #[inline]
@@ -122,6 +130,15 @@ impl Arena {
     #[inline]
     pub(crate) fn part(&self, index: u32, op: &Op) -> *mut u8 {
         self.pointer(index, op.buffer_offset_bytes, op.length_bytes)
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        if !self.leaked {
+            // SAFETY: the region is not used after this.
+            unsafe { ManuallyDrop::drop(&mut self.region) };
+        }
     }
 }
 

@@ -7,7 +7,6 @@
 //! The ring belongs to the thread that makes the engine; only that thread may use it.
 
 use std::io;
-use std::mem::ManuallyDrop;
 use std::os::fd::RawFd;
 
 use fiord_plan::{Action, Direction, FileIndex, IoUring as Settings, Op};
@@ -73,7 +72,8 @@ const SUBMISSION_THREAD_IDLE_MS: u32 = 1000;
 /// The engine.
 pub struct IoUring {
     ring: Ring,
-    arena: ManuallyDrop<Arena>,
+    // After the ring, so that the kernel lets go of the buffers first.
+    arena: Arena,
     files: Descriptors,
     registered_files: bool,
     way: Way,
@@ -110,7 +110,6 @@ impl IoUring {
             let closed = vec![-1; files];
             ring.register_files(&closed).map_err(|error| Refused::new(Step::RegisterFiles, &error))?;
         }
-        // From here on the arena is let go by `Drop`, after the ring has nothing in flight.
         let mut engine = IoUring {
             way: Way::Plain,
             files: Descriptors::new(files),
@@ -123,7 +122,7 @@ impl IoUring {
             queued: 0,
             outstanding: 0,
             ring,
-            arena: ManuallyDrop::new(arena),
+            arena,
         };
         engine.way = engine.choose_way(settings)?;
         Ok(engine)
@@ -139,12 +138,7 @@ impl IoUring {
             let slots_per_buffer = self.register_buffers()?;
             return Ok(Way::Fixed { slots_per_buffer });
         }
-        let mut probe = Probe::new();
-        // A kernel without the probe (before 5.6) is also one without READ and WRITE.
-        let probed = self.ring.submitter().register_probe(&mut probe).is_ok();
-        let plain =
-            probed && probe.is_supported(opcode::Read::CODE) && probe.is_supported(opcode::Write::CODE);
-        if settings.nonvectored && plain {
+        if settings.nonvectored && self.knows_plain_transfers() {
             return Ok(Way::Plain);
         }
         let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
@@ -173,7 +167,7 @@ impl IoUring {
                 libc::iovec { iov_base: start.cast(), iov_len: slots * stride_bytes }
             })
             .collect();
-        // SAFETY: the buffers tile the arena, which is let go after the ring: at the end of `Drop`, or never.
+        // SAFETY: the buffers tile the arena, which is let go after the ring, or never.
         let registered = unsafe { self.ring.register_buffers(&buffers) };
         registered.map_err(|error| Refused::new(Step::RegisterBuffers, &error))?;
         Ok(slots_per_buffer)
@@ -417,11 +411,10 @@ impl Drop for IoUring {
                 _ => {}
             }
         }
-        if self.outstanding == 0 {
-            // SAFETY: nothing is in flight, and the arena is not used after this.
-            unsafe { ManuallyDrop::drop(&mut self.arena) };
+        if self.outstanding > 0 {
+            // The kernel may still write into the buffers.
+            self.arena.leak();
         }
-        // Otherwise the kernel may still write into the buffers, so they are never given back.
     }
 }
 
