@@ -12,7 +12,7 @@ use fiord_options::expand::Environment;
 use fiord_options::program::{self, ProgramOptions};
 use fiord_options::{Place, Problem, Severity, showcmd};
 use fiord_plan::facts::RunSettings;
-use fiord_plan::{Plan, Refusal};
+use fiord_plan::{FileKind, Plan, Refusal};
 use fiord_report::start::{self, Heading};
 use fiord_report::{render, wants_headings};
 use fiord_worker::RunResult;
@@ -61,12 +61,9 @@ impl Session {
             machine: environment::keywords(&machine),
         };
         let mut parsed = cli::read(arguments, &environment)?;
-        let (options, _, mut problems) = program::resolve_program(&parsed.program);
-        problems.append(&mut parsed.warnings);
-        if problems.iter().any(|problem| problem.severity == Severity::Error) {
-            return Err(problems);
-        }
-        Ok(Session { machine, parsed, options, warnings: problems })
+        let (options, _, _) = program::resolve_program(&parsed.program);
+        let warnings = std::mem::take(&mut parsed.warnings);
+        Ok(Session { machine, parsed, options, warnings })
     }
 
     fn go(mut self) -> ExitCode {
@@ -97,13 +94,9 @@ impl Session {
         }
     }
 
-    /// Checks every value, of options that no section inherits too.
+    /// Checks every value, used or not.
     fn check(&mut self) -> Result<(), Vec<Problem>> {
-        let mut problems = cli::check_unused_globals(&self.parsed);
-        for section in &self.parsed.sections {
-            problems.extend(fiord_options::job::resolve(section).2);
-        }
-        problems.dedup();
+        let mut problems = cli::check(&self.parsed);
         let fatal = self.options.warnings_fatal.0 && !(problems.is_empty() && self.warnings.is_empty());
         if fatal || problems.iter().any(|problem| problem.severity == Severity::Error) {
             let mut all = std::mem::take(&mut self.warnings);
@@ -206,8 +199,8 @@ fn headings(plan: &Plan) -> String {
 /// The disks under the targets, unless no job wants them told.
 fn disks(plan: &Plan) -> Option<DiskWatch> {
     let watched = plan.jobs.iter().filter(|job| job.measure.disk_stats);
-    let paths: Vec<&Path> =
-        watched.flat_map(|job| job.files.list.iter().map(|file| file.path.as_path())).collect();
+    let files = watched.flat_map(|job| &job.files.list).filter(|file| file.kind != FileKind::None);
+    let paths: Vec<&Path> = files.map(|file| file.path.as_path()).collect();
     (!paths.is_empty()).then(|| DiskWatch::start(paths))
 }
 

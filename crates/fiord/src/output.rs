@@ -34,11 +34,6 @@ impl Output {
         Ok(Output { sink: Sink::File(File::create(path)?), failed: None })
     }
 
-    /// Whether a person is looking at it.
-    pub(crate) fn is_terminal(&self) -> bool {
-        matches!(self.sink, Sink::Stdout) && tty::stdout_is_terminal()
-    }
-
     /// Writes `text` at once. The first failure is kept for `finish`; a closed pipe is none.
     pub(crate) fn write(&mut self, text: &str) {
         if self.failed.is_some() {

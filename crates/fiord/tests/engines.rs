@@ -76,7 +76,7 @@ fn assert_counts(ran: &Ran, expected: [u64; 3]) -> Value {
     ran.assert_success();
     let document = ran.json();
     let job = document["jobs"][0].clone();
-    assert_eq!(job["error"], 0, "{job:#}");
+    assert_eq!(job["error"], 0, "{job}");
     let count = |direction: &str| job[direction]["total_ios"].as_u64().unwrap();
     let counts = [count("read"), count("write"), count("trim")];
     assert_eq!(counts, expected, "reads, writes, trims");

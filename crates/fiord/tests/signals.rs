@@ -16,11 +16,11 @@ const JOB: &str = "--name=job --filename=f --rw=write --bs=4k --size=1m --time_b
 
 /// Runs, tells it to stop once it has moved this much, and sees that it does so in time.
 fn stopped(dir: &Dir, line: &str, moved_bytes: u64, name: &str) -> Ran {
-    let child = start(fiord(dir.path(), line));
-    until_moved(&child, moved_bytes);
+    let running = start(fiord(dir.path(), line));
+    until_moved(&running, moved_bytes);
     let told = Instant::now();
-    signal(child.id(), name);
-    let ran = finish(child);
+    signal(running.0.id(), name);
+    let ran = finish(running);
     assert!(told.elapsed() < STOP_MAX, "took {:?} to stop", told.elapsed());
     ran
 }
@@ -44,9 +44,9 @@ fn json_of_an_interrupted_run_is_one_whole_document() {
         let ran = stopped(&Dir::new(), &line, if engine == "mmap" { 0 } else { 1 << 20 }, "INT");
         ran.assert_status(130);
         let document = ran.json();
-        assert!(document["jobs"][0]["write"].is_object(), "{document:#}");
+        assert!(document["jobs"][0]["write"].is_object(), "{document}");
         if engine != "mmap" {
-            assert!(document["jobs"][0]["write"]["io_bytes"].as_u64() > Some(0), "{document:#}");
+            assert!(document["jobs"][0]["write"]["io_bytes"].as_u64() > Some(0), "{document}");
         }
     }
 }
@@ -59,7 +59,7 @@ fn the_file_of_an_interrupted_run_holds_the_report() {
         ran.assert_status(status);
         assert_eq!(ran.stdout, "");
         let document: serde_json::Value = serde_json::from_slice(&dir.read("out")).unwrap();
-        assert!(document["jobs"][0]["write"]["io_bytes"].as_u64() > Some(0), "{document:#}");
+        assert!(document["jobs"][0]["write"]["io_bytes"].as_u64() > Some(0), "{document}");
         let ran = stopped(&dir, &format!("--output=out {JOB}"), 1 << 20, name);
         ran.assert_status(status);
         assert!(dir.text("out").contains("  WRITE: bw="), "{}", dir.text("out"));
@@ -77,15 +77,15 @@ fn jobs_that_sleep_or_wait_stop_as_well() {
     let ran = stopped(&dir, &line, 1 << 20, "INT");
     ran.assert_status(130);
     let document = ran.json();
-    assert_eq!(document["jobs"].as_array().map(Vec::len), Some(5), "{document:#}");
-    assert!(document["jobs"][0]["write"]["io_bytes"].as_u64() > Some(0), "{document:#}");
+    assert_eq!(document["jobs"].as_array().map(Vec::len), Some(5), "{document}");
+    assert!(document["jobs"][0]["write"]["io_bytes"].as_u64() > Some(0), "{document}");
     assert_eq!(document["jobs"][4]["write"]["io_bytes"], 0, "a job that never started");
 }
 
 #[test]
 fn layout_is_stopped_too() {
     let dir = Dir::new();
-    let line = "--output-format=json --name=lays --filename=f --rw=read --bs=64k --size=8g";
+    let line = "--output-format=json --name=lays --filename=f --rw=read --bs=64k --size=4g --fallocate=none";
     let ran = stopped(&dir, line, 4 << 20, "TERM");
     ran.assert_status(143);
     assert_eq!(ran.json()["jobs"][0]["read"]["io_bytes"], 0);
@@ -108,12 +108,12 @@ fn a_queue_in_flight_is_drained_first() {
 fn an_engine_without_files_stops_too() {
     let dir = Dir::new();
     let line = "--output-format=json --name=a --ioengine=null --rw=read --size=1m --time_based --runtime=60 --thread";
-    let child = start(fiord(dir.path(), line));
-    let tasks = format!("/proc/{}/task", child.id());
+    let running = start(fiord(dir.path(), line));
+    let tasks = format!("/proc/{}/task", running.0.id());
     until("the worker's thread is there", || fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 1));
     let told = Instant::now();
-    signal(child.id(), "INT");
-    let ran = finish(child);
+    signal(running.0.id(), "INT");
+    let ran = finish(running);
     assert!(told.elapsed() < STOP_MAX, "took {:?} to stop", told.elapsed());
     ran.assert_status(130);
     assert_eq!(ran.json()["jobs"][0]["jobname"], "a");

@@ -80,19 +80,30 @@ pub fn run(directory: &Path, line: &str) -> Ran {
 pub fn run_with_input(directory: &Path, line: &str, input: &str) -> Ran {
     let mut command = fiord(directory, line);
     command.stdin(Stdio::piped());
-    let mut child = start(command);
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    finish(child)
+    let mut running = start(command);
+    running.0.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    finish(running)
+}
+
+/// A run that has not been waited for; killed on drop, so that a test that fails leaves nothing behind.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Starts it with pipes for its output.
-pub fn start(mut command: Command) -> Child {
+pub fn start(mut command: Command) -> Running {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().unwrap()
+    Running(command.spawn().unwrap())
 }
 
 /// Waits for its end; kills what does not end.
-pub fn finish(mut child: Child) -> Ran {
+pub fn finish(mut running: Running) -> Ran {
+    let child = &mut running.0;
     let drain = |pipe: Option<Box<dyn Read + Send>>| {
         thread::spawn(move || {
             let mut bytes = Vec::new();
@@ -133,8 +144,8 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// Waits until a run has read or written this much.
 #[track_caller]
-pub fn until_moved(child: &Child, bytes: u64) {
-    let path = format!("/proc/{}/io", child.id());
+pub fn until_moved(running: &Running, bytes: u64) {
+    let path = format!("/proc/{}/io", running.0.id());
     until("bytes have moved", || {
         let text = fs::read_to_string(&path).expect("the run has ended before its time");
         let count = |key: &str| -> u64 {

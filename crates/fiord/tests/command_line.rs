@@ -1,0 +1,222 @@
+//! What the program writes where, and the status it ends with.
+//!
+//! Invariant: standard output holds what was asked for and nothing else, standard error nothing unless something is
+//! wrong.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use common::{Dir, fiord, finish, run_with_input, start};
+use serde_json::Value;
+
+const JOB: &str = "--name=job --ioengine=null --rw=randrw --bs=4k --size=1m";
+
+fn lines_start(text: &str) -> Vec<&str> {
+    text.lines().filter_map(|line| line.split([' ', ';', ':']).next()).collect()
+}
+
+#[test]
+fn nothing_is_said_on_standard_error_when_all_goes_well() {
+    let dir = Dir::new();
+    for format in ["normal", "terse", "json", "json+", "normal,json", "json,terse,normal"] {
+        let ran = dir.run(&format!("--output-format={format} {JOB}"));
+        assert_ne!(ran.assert_success().stdout, "", "{format}");
+    }
+    // Neither by what is only worth a remark: a depth that a synchronous engine does not have, and no runtime.
+    let ran = dir.run("--output-format=json --name=a --rw=write --bs=4k --size=64k --iodepth=32 --thread --alloc-size=1m");
+    assert_eq!(ran.assert_success().json()["jobs"][0]["write"]["total_ios"], 16);
+}
+
+#[test]
+fn json_alone_is_json_and_nothing_else() {
+    let dir = Dir::new();
+    for format in ["json", "json+"] {
+        let ran = dir.run(&format!("--output-format={format} {JOB} --name=other --stonewall --rw=read --size=1m"));
+        assert!(ran.assert_success().stdout.starts_with('{') && ran.stdout.ends_with("}\n"), "{ran:?}");
+        assert_eq!(ran.json()["jobs"].as_array().map(Vec::len), Some(2));
+        assert_eq!(ran.json()["fio version"], "fio-3.42");
+    }
+}
+
+#[test]
+fn several_formats_follow_each_other_on_one_stream() {
+    let ran = Dir::new().run(&format!("--output-format=json,normal,terse {JOB}"));
+    let text = &ran.assert_success().stdout;
+    let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what:?} in {text}"));
+    let banner = at("job: (g=0): rw=randrw");
+    let starting = at("Starting 1 ");
+    let terse = at("\n3;fio-3.42;job;0;0;");
+    let json = at("\n{\n");
+    let normal = at("\njob: (groupid=0, jobs=1)");
+    assert!([banner, starting, terse, json, normal].is_sorted(), "{text}");
+    let end = text[json..].find("\n}\n").unwrap() + json + 3;
+    serde_json::from_str::<Value>(&text[json..end]).unwrap();
+    assert!(text[end..normal + 1].trim().is_empty(), "between JSON and normal: {:?}", &text[end..normal]);
+}
+
+#[test]
+fn terse_has_the_fields_of_its_version() {
+    let dir = Dir::new();
+    for (options, fields) in [
+        ("--minimal", 121),
+        ("--output-format=terse", 121),
+        ("--minimal --terse-version=2", 161),
+        ("--minimal --terse-version=4", 162),
+        ("--output-format=terse --terse-version=5", 180),
+    ] {
+        let ran = dir.run(&format!("{options} {JOB}"));
+        let lines: Vec<&str> = ran.assert_success().stdout.lines().collect();
+        assert_eq!(lines.len(), 1, "{options}: {lines:?}");
+        assert_eq!(lines[0].split(';').count(), fields, "{options}: {}", lines[0]);
+    }
+    let ran = dir.run(&format!("--append-terse {JOB}"));
+    let kinds = lines_start(&ran.assert_success().stdout);
+    assert!(kinds.contains(&"3") && ran.stdout.contains("Run status group 0"), "{ran:?}");
+}
+
+#[test]
+fn a_file_takes_the_report_and_leaves_nothing_on_standard_output() {
+    let dir = Dir::new();
+    for (format, start) in [("json", "{\n"), ("normal", "job: (g=0): rw=randrw"), ("terse", "3;fio-3.42;job;")] {
+        for option in ["--output=report", "-o report", "--output report"] {
+            let ran = dir.run(&format!("{option} --output-format={format} {JOB}"));
+            assert_eq!(ran.assert_success().stdout, "");
+            assert!(dir.text("report").starts_with(start), "{}", dir.text("report"));
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_program_quietly() {
+    let dir = Dir::new();
+    for line in ["--cmdhelp=all", "--help", &format!("{JOB} --numjobs=64"), &format!("--output-format=json+ {JOB} --numjobs=64")] {
+        let mut running = start(fiord(dir.path(), line));
+        let mut reader = BufReader::with_capacity(16, running.0.stdout.take().unwrap());
+        let mut first = String::new();
+        reader.read_line(&mut first).unwrap();
+        assert_ne!(first, "");
+        drop(reader);
+        let ran = finish(running);
+        assert_eq!(ran.stderr, "", "{line}");
+        assert_eq!(ran.status, Some(0), "{line}");
+    }
+}
+
+#[test]
+fn read_only_refuses_to_change_anything() {
+    let dir = Dir::new();
+    dir.write("f", [1; 4096]);
+    let before = dir.contents();
+    for mode in ["write", "randwrite", "rw", "randrw", "trim", "trimwrite"] {
+        let ran = dir.run(&format!("--readonly --name=a --filename=f --rw={mode} --bs=4k --size=4k"));
+        ran.assert_status(1).assert_says(&["readonly"]);
+        assert!(dir.contents() == before, "{mode} changed something");
+    }
+    dir.run("--readonly --name=a --filename=f --rw=read --bs=4k --size=4k").assert_success();
+    assert!(dir.contents() == before);
+}
+
+#[test]
+fn parsing_alone_touches_nothing() {
+    let dir = Dir::new();
+    dir.write("job.fio", "[global]\nbs=4k\nsize=64k\n[a]\nrw=write\n[b]\nrw=randread\ndirectory=gone\n");
+    dir.write("wrong.fio", "[a]\nrw=sideways\nbs=4k\n");
+    let before = dir.contents();
+    dir.run("--parse-only --name=a --filename=new --rw=write --bs=4k --size=64k").assert_success();
+    let ran = dir.run("--parse-only --showcmd job.fio");
+    assert!(ran.said().contains("--name=a --rw=write"), "{ran:?}");
+    dir.run("--parse-only wrong.fio").assert_status(1).assert_says(&["wrong.fio:2:4", "sideways"]);
+    assert!(dir.contents() == before, "something was made");
+}
+
+#[test]
+fn every_mistake_is_named_at_once_and_nothing_is_run() {
+    let dir = Dir::new();
+    dir.write("wrong.fio", "[good]\nrw=write\nbs=4k\nsize=64k\n[bad]\nrw=up\nbs=4q\niodpeth=3\n");
+    let ran = dir.run("wrong.fio");
+    ran.assert_status(1);
+    for part in ["wrong.fio:6:4", "up", "wrong.fio:7:4", "4q", "wrong.fio:8:1", "iodepth"] {
+        assert!(ran.stderr.contains(part), "{part} is not in {}", ran.stderr);
+    }
+    assert_eq!(dir.contents().len(), 1, "the good job was run");
+}
+
+#[test]
+fn called_as_fio_it_is_fio() {
+    let dir = Dir::new();
+    symlink(env!("CARGO_BIN_EXE_fiord"), dir.join("fio")).unwrap();
+    for arguments in [&["--version"][..], &["-v"]] {
+        let mut command = Command::new(dir.join("fio"));
+        command.args(arguments);
+        assert_eq!(finish(start(command)).assert_success().stdout, "fio-3.42\n");
+        let mut command = fiord(dir.path(), "");
+        command.args(arguments);
+        assert_eq!(finish(start(command)).assert_success().stdout.lines().next(), Some("fio-3.42"));
+    }
+    // It has no subcommands under that name: this is a job file that is not there.
+    let mut command = Command::new(dir.join("fio"));
+    command.arg("version").current_dir(dir.path());
+    finish(start(command)).assert_status(1).assert_says(&["version"]);
+    let mut command = Command::new(dir.join("fio"));
+    command.args(format!("--output-format=json {JOB}").split_whitespace());
+    assert_eq!(finish(start(command)).assert_success().json()["jobs"][0]["jobname"], "job");
+}
+
+#[test]
+fn a_job_file_comes_before_a_subcommand_of_its_name() {
+    let dir = Dir::new();
+    assert!(dir.run("version").assert_success().stdout.starts_with("fiord "));
+    let facts: Value = dir.run("version --json").assert_success().json();
+    assert_eq!(facts["fiord"], env!("CARGO_PKG_VERSION"));
+    dir.write("version", "[from_a_file]\nioengine=null\nrw=read\nsize=64k\n");
+    let ran = dir.run("version --output-format=json");
+    assert_eq!(ran.assert_success().json()["jobs"][0]["jobname"], "from_a_file");
+}
+
+#[test]
+fn jobs_come_from_files_standard_input_and_the_command_line() {
+    let dir = Dir::new();
+    let text = "[one]\nioengine=null\nrw=read\nbs=4k\nsize=64k\n[two]\nioengine=null\nrw=read\nsize=64k\n";
+    dir.write("job.fio", text);
+    let names = |ran: &common::Ran| -> Vec<String> {
+        let document = ran.assert_success().json();
+        let jobs = document["jobs"].as_array().unwrap().clone();
+        jobs.iter().map(|job| job["jobname"].as_str().unwrap().to_string()).collect()
+    };
+    let json = "--output-format=json";
+    assert_eq!(names(&dir.run(&format!("{json} job.fio"))), ["one", "two"]);
+    assert_eq!(names(&dir.run(&format!("{json} --section=two job.fio"))), ["two"]);
+    assert_eq!(names(&run_with_input(dir.path(), &format!("{json} -"), text)), ["one", "two"]);
+    assert_eq!(names(&dir.run(&format!("{json} {JOB} --name=more --rw=read --size=4k"))), ["job", "more"]);
+    dir.run("absent.fio").assert_status(1).assert_says(&["absent.fio"]);
+}
+
+#[test]
+fn options_stand_in_the_report_where_they_were_typed() {
+    let ran = Dir::new().run("--output-format=json --bs=4Ki --ioengine=null --name=a --rw=read --size=64k --thread");
+    let document = ran.assert_success().json();
+    assert_eq!(document["global options"]["bs"], "4Ki", "{document}");
+    let own = &document["jobs"][0]["job options"];
+    assert_eq!((&own["rw"], &own["size"], &own["thread"]), (&"read".into(), &"64k".into(), &"".into()));
+}
+
+#[test]
+fn help_is_given_without_a_job() {
+    let dir = Dir::new();
+    for line in ["--help", "-h", "--cmdhelp", "--cmdhelp=all", "--cmdhelp=iodepth", "--enghelp", "--enghelp=io_uring"] {
+        let ran = dir.run(line);
+        assert_ne!(ran.assert_success().stdout, "", "{line}");
+    }
+    dir.run("--cmdhelp=iodpeth").assert_says(&["iodepth"]);
+    assert_eq!(dir.contents(), []);
+}
+
+#[test]
+fn a_job_that_did_less_than_all_is_told_by_its_size() {
+    // `runtime` without `time_based` ends at `size`, as the manual says.
+    let ran = Dir::new().run("--output-format=json --name=a --ioengine=null --rw=read --bs=4k --size=64k --runtime=30");
+    assert_eq!(ran.assert_success().json()["jobs"][0]["read"]["total_ios"], 16);
+}
