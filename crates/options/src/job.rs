@@ -815,7 +815,7 @@ pub fn resolve(section: &Section) -> (JobOptions, Given, Vec<Problem>) {
     problems.extend(section.own.iter().filter_map(|setting| foreign(setting, engine)));
     if let Some(setting) = given.get("ioengine").filter(|_| !engine::is_built(engine)) {
         let message = format!("engine {engine}: known to fio, not built into fiord yet");
-        let remedy = format!("engines built in: {}", engine::built().join(", "));
+        let remedy = format!("allowed: {}", engine::built().join(", "));
         problems.push(Problem::error(setting.value_place.clone(), "ioengine", message, remedy));
     }
     (job, given, problems)

@@ -38,7 +38,7 @@ pub(crate) fn resolve_settings<T: OptionSet>(settings: Vec<Setting>) -> (T, Give
     let bases = kb_bases(&settings);
     for (index, (setting, kb_base)) in settings.iter().zip(bases).enumerate() {
         let mut reading = Reading { kb_base, ..Reading::default() };
-        let overridden = settings[index + 1..].iter().any(|later| std::ptr::eq(later.spec, setting.spec));
+        let overridden = settings[index + 1..].iter().any(|later| later.spec.is(setting.spec));
         match set.apply(setting, &mut reading) {
             Some(Err(why)) => problems.push(value_problem(setting, why)),
             Some(Ok(Applied::NotRead)) if !overridden => problems.extend(not_read_problem(setting)),
@@ -58,7 +58,11 @@ pub(crate) fn resolve_settings<T: OptionSet>(settings: Vec<Setting>) -> (T, Give
 
 /// A value that is not one of the option's.
 fn value_problem(setting: &Setting, why: String) -> Problem {
-    let allowed = setting.spec.allowed();
+    let allowed = match setting.spec.name {
+        // Not the engines fio has elsewhere.
+        "ioengine" => crate::engine::built().join(", "),
+        _ => setting.spec.allowed(),
+    };
     let remedy = match why.contains("did you mean") || allowed.is_empty() {
         true => String::new(),
         false => format!("allowed: {allowed}"),

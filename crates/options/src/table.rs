@@ -8,7 +8,7 @@ use crate::spec::{Scope, Spec};
 use crate::suggest;
 use crate::value::{Reading, Value};
 
-/// Declares a set of options: a struct of typed values, its `Default`, its parser and its `SPECS`.
+/// Declares a set of options: a struct of typed values, its `Default`, and its `OptionSet`.
 ///
 /// ```text
 /// options! {
@@ -66,9 +66,22 @@ macro_rules! options {
             )*)?
         }
 
-        impl $set {
-            /// Every option of this set, in the order of declaration; those of engines are not among them.
-            pub const SPECS: &'static [$crate::Spec] = {
+        impl Default for $set {
+            fn default() -> $set {
+                $set {
+                    $($(
+                        $name: options!(
+                            @default [$($pending)? $($ignored)? $($dormant)?] $type $(= $default)?
+                        ),
+                    )*)*
+                    $($( $sub: <$sub_type>::default(), )*)?
+                }
+            }
+        }
+
+        impl $crate::table::OptionSet for $set {
+            fn specs() -> &'static [$crate::Spec] {
+                // A static, not a constant: a setting's spec is recognised by its address.
                 static SPECS: &[$crate::Spec] = &[$($(
                     $crate::Spec {
                         name: options!(@name $name $(as $spelled)?),
@@ -91,25 +104,6 @@ macro_rules! options {
                     },
                 )*)*];
                 SPECS
-            };
-        }
-
-        impl Default for $set {
-            fn default() -> $set {
-                $set {
-                    $($(
-                        $name: options!(
-                            @default [$($pending)? $($ignored)? $($dormant)?] $type $(= $default)?
-                        ),
-                    )*)*
-                    $($( $sub: <$sub_type>::default(), )*)?
-                }
-            }
-        }
-
-        impl $crate::table::OptionSet for $set {
-            fn specs() -> &'static [$crate::Spec] {
-                $set::SPECS
             }
 
             fn apply(
@@ -122,7 +116,7 @@ macro_rules! options {
                         return Some(applied);
                     }
                 )*)?
-                if !$set::SPECS.iter().any(|spec| std::ptr::eq(spec, setting.spec)) {
+                if !Self::specs().iter().any(|spec| spec.is(setting.spec)) {
                     return None;
                 }
                 let text = setting.value.as_deref();
@@ -199,7 +193,7 @@ pub enum Applied {
 
 /// A struct declared by `options!`.
 pub trait OptionSet: Default {
-    /// The declarations of this set.
+    /// The declarations of this set, in order; those of engines are not among them.
     fn specs() -> &'static [Spec];
 
     /// Applies one setting on top of what is there; `reading` brings the meaning of suffixes and takes notes. `None`
@@ -261,17 +255,17 @@ pub enum Lookup {
 
 /// All job options, in the order of the reference page.
 pub fn job_specs() -> &'static [Spec] {
-    crate::job::JobOptions::SPECS
+    crate::job::JobOptions::specs()
 }
 
 /// All command-line options of the program itself.
 pub fn program_specs() -> &'static [Spec] {
-    crate::program::ProgramOptions::SPECS
+    crate::program::ProgramOptions::specs()
 }
 
 /// The private options of all engines; `Spec::scope` names the engines.
 pub fn engine_specs() -> impl Iterator<Item = &'static Spec> + Clone {
-    crate::engine::sets().iter().copied().flatten()
+    crate::engine::sets().into_iter().flatten()
 }
 
 /// Looks up a job option, or one private to any of `engines`. With `abbreviations` (the command line), a prefix

@@ -10,6 +10,7 @@ mod other;
 mod storage;
 
 use crate::spec::{Choice, Spec};
+use crate::table::OptionSet;
 
 pub use io_uring::IoUring;
 pub use kernel::{Libaio, Mmap, Pvsync2};
@@ -29,28 +30,28 @@ pub fn is_built(name: &str) -> bool {
 }
 
 /// The options of all engines, one slice per set.
-pub fn sets() -> &'static [&'static [Spec]] {
-    &[
-        IoUring::SPECS,
-        Libaio::SPECS,
-        Pvsync2::SPECS,
-        Mmap::SPECS,
-        network::Net::SPECS,
-        network::Rdma::SPECS,
-        other::Cpuio::SPECS,
-        other::Stat::SPECS,
-        other::Exec::SPECS,
-        other::E4defrag::SPECS,
-        other::Mtd::SPECS,
-        other::Sg::SPECS,
-        storage::Ceph::SPECS,
-        storage::Dfs::SPECS,
-        storage::Gluster::SPECS,
-        storage::Hdfs::SPECS,
-        storage::Http::SPECS,
-        storage::Libblkio::SPECS,
-        storage::Nbd::SPECS,
-        storage::Xnvme::SPECS,
+pub fn sets() -> [&'static [Spec]; 20] {
+    [
+        IoUring::specs(),
+        Libaio::specs(),
+        Pvsync2::specs(),
+        Mmap::specs(),
+        network::Net::specs(),
+        network::Rdma::specs(),
+        other::Cpuio::specs(),
+        other::Stat::specs(),
+        other::Exec::specs(),
+        other::E4defrag::specs(),
+        other::Mtd::specs(),
+        other::Sg::specs(),
+        storage::Ceph::specs(),
+        storage::Dfs::specs(),
+        storage::Gluster::specs(),
+        storage::Hdfs::specs(),
+        storage::Http::specs(),
+        storage::Libblkio::specs(),
+        storage::Nbd::specs(),
+        storage::Xnvme::specs(),
     ]
 }
 

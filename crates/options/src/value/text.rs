@@ -6,6 +6,7 @@ use super::number::{LIST_SEPARATORS, first_part, note_rest, scan};
 use super::{Reading, Value};
 use crate::engine;
 use crate::spec::{Choice, Takes};
+use crate::suggest;
 
 /// Any text: a name, a path, a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -70,12 +71,23 @@ impl Value for EngineName {
         };
         match engine::NAMES.iter().find(|engine| engine.word == word) {
             Some(engine) => Ok(EngineName(engine.word)),
-            None => Err(super::choice::unknown_word(word, engine::NAMES)),
+            None => Err(no_engine(word)),
         }
     }
 
     fn print(&self) -> String {
         self.0.to_string()
+    }
+}
+
+/// fio accepts any name and looks for the engine when the job starts.
+fn no_engine(name: &str) -> String {
+    let names = engine::NAMES.iter().map(|engine| engine.word);
+    match suggest::nearest(name, names) {
+        Some(near) => {
+            format!("engine {name:?} is not built into fiord, nor does fio have it; did you mean {near:?}?")
+        }
+        None => format!("engine {name:?} is not built into fiord, nor does fio have it"),
     }
 }
 

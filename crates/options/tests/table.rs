@@ -1,0 +1,110 @@
+//! The table of options against the list of names fio 3.42 has, and against itself.
+//!
+//! Invariant: `option_names.txt` holds names (with an alias behind some), nothing else of fio's.
+
+use std::collections::HashSet;
+
+use fiord_options::table::{engine_specs, find_job_option, find_program_option, job_specs, program_specs};
+use fiord_options::{Lookup, Scope, Spec, Status, engine};
+
+const NAMES: &str = include_str!("option_names.txt");
+
+fn all_specs() -> impl Iterator<Item = &'static Spec> {
+    job_specs().iter().chain(program_specs()).chain(engine_specs())
+}
+
+#[test]
+fn every_option_of_fio_is_declared() {
+    let mut missing = Vec::new();
+    for name in NAMES.lines().flat_map(str::split_whitespace) {
+        let found = match (name.split_once(':'), name.strip_prefix("--")) {
+            (Some((engine, name)), _) => find_job_option(name, false, &[engine]),
+            (None, Some(name)) => find_program_option(name),
+            (None, None) => find_job_option(name, false, &[]),
+        };
+        let exact = name.rsplit(':').next().unwrap_or(name).trim_start_matches('-');
+        match found {
+            Lookup::Found(spec) if spec.names().any(|known| known == exact) => {}
+            // The alias of an engine's option stands behind it without the engine.
+            _ if engine_specs().any(|spec| spec.aliases.contains(&name)) => {}
+            _ => missing.push(name),
+        }
+    }
+    assert!(missing.is_empty(), "not declared: {missing:?}");
+}
+
+#[test]
+fn no_name_is_declared_twice() {
+    let mut seen = HashSet::new();
+    for spec in job_specs().iter().chain(program_specs()) {
+        for name in spec.names() {
+            assert!(seen.insert(name), "{name} is declared twice");
+        }
+    }
+    let mut seen = HashSet::new();
+    for spec in engine_specs() {
+        let Scope::Engine(engines) = spec.scope else { panic!("{} is no engine option", spec.name) };
+        for (name, engine) in spec.names().flat_map(|name| engines.iter().map(move |engine| (name, engine))) {
+            assert!(seen.insert((name, engine)), "{engine}:{name} is declared twice");
+            assert!(engine::NAMES.iter().any(|known| known.word == *engine), "no engine {engine}");
+        }
+    }
+}
+
+#[test]
+fn defaults_are_values_of_their_options() {
+    for spec in all_specs().filter(|spec| !spec.default.is_empty()) {
+        assert_eq!((spec.check)(Some(spec.default)), Ok(()), "{}={}", spec.name, spec.default);
+    }
+}
+
+#[test]
+fn options_are_documented_in_sentences() {
+    for spec in all_specs() {
+        let summary = spec.doc.lines().next().unwrap_or_default();
+        assert!(summary.ends_with('.'), "{}: {summary:?}", spec.name);
+        assert!(summary.len() <= 110, "{}: {summary:?} is too long for a list", spec.name);
+        assert!(!spec.category.is_empty(), "{}", spec.name);
+    }
+}
+
+#[test]
+fn dormant_options_wait_for_a_pending_one() {
+    for spec in all_specs() {
+        let Status::Dormant(parent) = spec.status else { continue };
+        if parent == "ioengine" {
+            let Scope::Engine(engines) = spec.scope else { panic!("{} is no engine option", spec.name) };
+            assert!(!engines.iter().any(|engine| engine::is_built(engine)), "{} may be built", spec.name);
+            continue;
+        }
+        let (prefix, suffix) = parent.split_once('*').unwrap_or((parent, ""));
+        let fits = |name: &str| match parent.contains('*') {
+            true => name.starts_with(prefix) && name.ends_with(suffix),
+            false => name == parent,
+        };
+        let parents: Vec<&Spec> = all_specs().filter(|other| fits(other.name)).collect();
+        assert!(!parents.is_empty(), "{} waits for {parent}, which does not exist", spec.name);
+        for other in parents {
+            assert_ne!(other.status, Status::Ready, "{} works now, so {} must too", other.name, spec.name);
+        }
+    }
+}
+
+#[test]
+fn lookups_follow_aliases_engines_and_abbreviations() {
+    let name = |lookup: Lookup| match lookup {
+        Lookup::Found(spec) => spec.name.to_string(),
+        Lookup::Ambiguous(names) => format!("ambiguous: {}", names.join(" ")),
+        Lookup::Unknown { suggestion } => format!("unknown, perhaps {}", suggestion.unwrap_or("nothing")),
+    };
+    assert_eq!(name(find_job_option("blocksize", false, &[])), "bs");
+    assert_eq!(name(find_job_option("iodept", false, &[])), "unknown, perhaps iodepth");
+    assert_eq!(name(find_job_option("group_rep", true, &[])), "group_reporting");
+    assert_eq!(name(find_job_option("unl", true, &[])), "ambiguous: unlink unlink_each_loop");
+    assert_eq!(name(find_job_option("unlink", true, &[])), "unlink");
+    assert_eq!(name(find_job_option("fixedbufs", false, &["psync"])), "unknown, perhaps nothing");
+    assert_eq!(name(find_job_option("fixedbufs", false, &["io_uring"])), "fixedbufs");
+    assert_eq!(name(find_program_option("outp")), "ambiguous: output output-format");
+    assert_eq!(name(find_program_option("output")), "output");
+    assert_eq!(name(find_program_option("output_format")), "unknown, perhaps output-format");
+}
