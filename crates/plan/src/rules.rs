@@ -192,3 +192,63 @@ fn huge_pages_are_larger_than_pages(source: &Source<'_>) -> Option<Problem> {
         source.error("hugepage-size", message, "a power of two, usually 2m or 1g")
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use fiord_options::expand::{Environment, Machine};
+    use fiord_options::{Severity, cli, job};
+
+    use super::*;
+
+    /// What one rule says of a job of these options.
+    fn verdict(rule: Rule, options: &str) -> Option<Severity> {
+        let no_file = |_: &str| Err(io::Error::from(io::ErrorKind::NotFound));
+        let no_variable = |_: &str| None;
+        let machine = Machine { cpus: 1, memory_mib: 1, page_bytes: 4096 };
+        let environment = Environment { files: &no_file, variables: &no_variable, machine };
+        let words = format!("--name=a --size=1m {options}");
+        let words: Vec<String> = words.split_whitespace().map(str::to_string).collect();
+        let section = cli::read(&words, &environment).unwrap().sections.remove(0);
+        let (options, given, _) = job::resolve(&section);
+        let source = Source { section: &section, options: &options, given: &given, name: "a" };
+        rule(&source).map(|problem| problem.severity)
+    }
+
+    #[test]
+    fn each_rule_speaks_when_broken_and_is_silent_otherwise() {
+        use Severity::{Error, Warning};
+        let cases: &[(Rule, &str, Severity, &str)] = &[
+            (numjobs_is_at_least_one, "--numjobs=0", Error, "--numjobs=1"),
+            (filename_is_given_once, "--filename=x --filename=y", Warning, "--filename=x:y"),
+            (time_based_needs_runtime, "--time_based", Warning, "--time_based --runtime=1"),
+            (rate_excludes_rate_iops, "--rate=1m --rate_iops=5", Error, "--rate=1m,0 --rate_iops=0,5"),
+            (rate_min_is_below_rate, "--rate=1m --rate_min=2m", Error, "--rate=2m --rate_min=1m"),
+            (rate_min_is_below_rate, "--rate=1m,2m --rate_min=2m,1m", Error, "--rate_min=1m"),
+            (rate_iops_min_is_below_rate_iops, "--rate_iops=1 --rate_iops_min=2", Error, "--rate_iops_min=2"),
+            (size_holds_a_block, "--size=1k", Error, "--size=1k --bs=1k"),
+            (size_holds_a_block, "--size=4k --bs=8k,1k", Error, "--size=4k --bs=8k,1k --rw=write"),
+            (spin_is_part_of_thinktime, "--thinktime=1 --thinktime_spin=2", Warning, "--thinktime_spin=2"),
+            (thinktime_options_need_thinktime, "--thinkcycles=9", Warning, "--thinktime=1 --thinkcycles=9"),
+            (
+                batch_complete_range_is_ordered,
+                "--iodepth_batch_complete_min=4 --iodepth_batch_complete_max=2",
+                Warning,
+                "--iodepth_batch_complete_min=2 --iodepth_batch_complete_max=4",
+            ),
+            (queue_depth_needs_a_queue, "--iodepth=32", Warning, "--iodepth=32 --ioengine=libaio"),
+            (mmap_is_never_direct, "--ioengine=mmap --direct=1", Warning, "--ioengine=mmap"),
+            (unaligned_blocks_are_not_direct, "--direct=1 --bs_unaligned", Error, "--bs_unaligned"),
+            (filling_is_for_sequential_writes, "--fill_device=1", Error, "--fill_device=1 --rw=write"),
+            (append_excludes_overwrite, "--file_append=1 --overwrite=1", Warning, "--overwrite=1"),
+            (huge_pages_are_larger_than_pages, "--hugepage-size=3m", Error, "--hugepage-size=1g"),
+        ];
+        for (rule, broken, severity, kept) in cases {
+            assert_eq!(verdict(*rule, broken), Some(*severity), "{broken}");
+            assert_eq!(verdict(*rule, kept), None, "{kept}");
+        }
+        let tested = |rule: &Rule| cases.iter().any(|case| std::ptr::fn_addr_eq(case.0, *rule));
+        assert!(RULES.iter().all(tested), "a rule is without a case");
+    }
+}

@@ -13,7 +13,7 @@ pub(crate) fn mix(seed: u64, salt: u64) -> u64 {
 /// A number in `low..=high`, the same for the same seed and salt.
 pub(crate) fn draw(seed: u64, salt: u64, low: u64, high: u64) -> u64 {
     let span = u128::from(high - low) + 1;
-    low + (u128::from(mix(seed, salt)) * span >> 64) as u64
+    low + ((u128::from(mix(seed, salt)) * span) >> 64) as u64
 }
 
 #[cfg(test)]

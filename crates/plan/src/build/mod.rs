@@ -32,6 +32,9 @@ use schedule::Grouping;
 use source::Source;
 use targets::{Trouble, Worker};
 
+/// Clones whose files `needs` asks about: no run has more, and a slip of the keyboard should not cost gigabytes.
+const CLONES_ASKED_MAX: u32 = 65_536;
+
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -66,7 +69,7 @@ pub fn needs(sections: &[Section]) -> Needs {
             directories.insert(PathBuf::from(directory.as_str()));
             continue;
         }
-        for clone in 0..options.numjobs {
+        for clone in 0..options.numjobs.min(CLONES_ASKED_MAX) {
             for file in naming.files(clone) {
                 paths.extend(targets::ancestors(&file));
                 paths.insert(file);

@@ -148,8 +148,7 @@ impl Worker<'_> {
 
     fn wanted(&self, file_count: u64) -> Wanted {
         let options = self.source.options;
-        let minimum = |direction: &Direction| self.access.block_sizes[direction.index()].min();
-        let occurs = |direction: &Direction| self.access.pattern.includes(*direction);
+        let minimum = |direction: Direction| self.access.block_sizes[direction.index()].min();
         Wanted {
             size: options.size.filter(|size| *size != Size::Bytes(0)),
             file_size: options.filesize,
@@ -158,12 +157,22 @@ impl Worker<'_> {
             offset_align_bytes: options.offset_align.0,
             clone: self.clone,
             file_count,
-            block_bytes_min: Direction::ALL.iter().filter(|one| occurs(one)).map(minimum).min().unwrap_or(1),
+            block_bytes_min: self.sized_directions().map(minimum).min().unwrap_or(1),
             sequential: !self.access.random,
             append: options.file_append,
             fill_device: options.fill_device,
             seed: seed::mix(self.access.seed, SIZE_SALT),
         }
+    }
+
+    /// The directions whose block sizes are used. With `bs_is_seq_rand` they mean something else: the first is for
+    /// sequential I/Os and the second for random ones, whatever the direction.
+    fn sized_directions(&self) -> impl Iterator<Item = Direction> {
+        let by_order = self.access.sizes_by_order;
+        Direction::ALL.into_iter().filter(move |direction| match by_order {
+            true => *direction != Direction::Trim,
+            false => self.access.pattern.includes(*direction),
+        })
     }
 
     /// One file, or what keeps it from being used.
@@ -290,21 +299,21 @@ impl Worker<'_> {
         let shown = path.display();
         let mut problems = Vec::new();
         let remedy = format!("direct I/O on it takes multiples of {unit} bytes");
-        for direction in Direction::ALL.iter().filter(|one| self.access.pattern.includes(**one)) {
+        for direction in self.sized_directions() {
             let sizes = &self.access.block_sizes[direction.index()];
             let bytes = granularity_bytes(sizes, self.access.unaligned_sizes);
             let given = ["bssplit", "bsrange", "bs"].into_iter().find(|name| self.source.is_given(name));
-            if bytes % unit != 0 {
+            if !bytes.is_multiple_of(unit) {
                 let message = format!("{} blocks of {bytes} bytes do not suit {shown}", direction.name());
                 problems.push(self.source.error(given.unwrap_or("bs"), message, remedy.clone()));
             }
             let align = self.access.align_bytes[direction.index()];
-            if self.access.random && align % unit != 0 && bytes % unit == 0 {
+            if self.access.random && !align.is_multiple_of(unit) && bytes.is_multiple_of(unit) {
                 let message = format!("offsets that are multiples of {align} bytes do not suit {shown}");
                 problems.push(self.source.error("ba", message, remedy.clone()));
             }
         }
-        if extent.offset_bytes % unit != 0 {
+        if !extent.offset_bytes.is_multiple_of(unit) {
             let message =
                 format!("the first byte used of {shown}, {}, does not suit it", extent.offset_bytes);
             problems.push(self.source.error("offset", message, remedy));
