@@ -48,6 +48,16 @@ impl From<io::Result<()>> for Outcome {
 }
 
 /// The right to one buffer of the engine's arena.
+///
+/// Once queued it is the engine's, and the buffer cannot be reached:
+///
+/// ```compile_fail,E0382
+/// # use fiord_engine::{QueuedEngine, Slot};
+/// fn refill_in_flight<E: QueuedEngine>(engine: &mut E, op: fiord_plan::Op, mut slot: Slot) {
+///     engine.queue(op, slot).ok();
+///     engine.arena().bytes_mut(&mut slot).fill(0);
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Slot {
     index: u32,
