@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use common::{Dir, fiord, finish, run_with_input, start};
+use common::{Dir, finish, fiord, run_with_input, start};
 use serde_json::Value;
 
 const JOB: &str = "--name=job --ioengine=null --rw=randrw --bs=4k --size=1m";
@@ -26,7 +26,9 @@ fn nothing_is_said_on_standard_error_when_all_goes_well() {
         assert_ne!(ran.assert_success().stdout, "", "{format}");
     }
     // Neither by what is only worth a remark: a depth that a synchronous engine does not have, and no runtime.
-    let ran = dir.run("--output-format=json --name=a --rw=write --bs=4k --size=64k --iodepth=32 --thread --alloc-size=1m");
+    let ran = dir.run(
+        "--output-format=json --name=a --rw=write --bs=4k --size=64k --iodepth=32 --thread --alloc-size=1m",
+    );
     assert_eq!(ran.assert_success().json()["jobs"][0]["write"]["total_ios"], 16);
 }
 
@@ -34,7 +36,8 @@ fn nothing_is_said_on_standard_error_when_all_goes_well() {
 fn json_alone_is_json_and_nothing_else() {
     let dir = Dir::new();
     for format in ["json", "json+"] {
-        let ran = dir.run(&format!("--output-format={format} {JOB} --name=other --stonewall --rw=read --size=1m"));
+        let ran =
+            dir.run(&format!("--output-format={format} {JOB} --name=other --stonewall --rw=read --size=1m"));
         assert!(ran.assert_success().stdout.starts_with('{') && ran.stdout.ends_with("}\n"), "{ran:?}");
         assert_eq!(ran.json()["jobs"].as_array().map(Vec::len), Some(2));
         assert_eq!(ran.json()["fio version"], "fio-3.42");
@@ -80,7 +83,9 @@ fn terse_has_the_fields_of_its_version() {
 #[test]
 fn a_file_takes_the_report_and_leaves_nothing_on_standard_output() {
     let dir = Dir::new();
-    for (format, start) in [("json", "{\n"), ("normal", "job: (g=0): rw=randrw"), ("terse", "3;fio-3.42;job;")] {
+    for (format, start) in
+        [("json", "{\n"), ("normal", "job: (g=0): rw=randrw"), ("terse", "3;fio-3.42;job;")]
+    {
         for option in ["--output=report", "-o report", "--output report"] {
             let ran = dir.run(&format!("{option} --output-format={format} {JOB}"));
             assert_eq!(ran.assert_success().stdout, "");
@@ -92,7 +97,12 @@ fn a_file_takes_the_report_and_leaves_nothing_on_standard_output() {
 #[test]
 fn a_reader_that_leaves_ends_the_program_quietly() {
     let dir = Dir::new();
-    for line in ["--cmdhelp=all", "--help", &format!("{JOB} --numjobs=64"), &format!("--output-format=json+ {JOB} --numjobs=64")] {
+    for line in [
+        "--cmdhelp=all",
+        "--help",
+        &format!("{JOB} --numjobs=64"),
+        &format!("--output-format=json+ {JOB} --numjobs=64"),
+    ] {
         let mut running = start(fiord(dir.path(), line));
         let mut reader = BufReader::with_capacity(16, running.0.stdout.take().unwrap());
         let mut first = String::new();
@@ -196,7 +206,8 @@ fn jobs_come_from_files_standard_input_and_the_command_line() {
 
 #[test]
 fn options_stand_in_the_report_where_they_were_typed() {
-    let ran = Dir::new().run("--output-format=json --bs=4Ki --ioengine=null --name=a --rw=read --size=64k --thread");
+    let ran = Dir::new()
+        .run("--output-format=json --bs=4Ki --ioengine=null --name=a --rw=read --size=64k --thread");
     let document = ran.assert_success().json();
     assert_eq!(document["global options"]["bs"], "4Ki", "{document}");
     let own = &document["jobs"][0]["job options"];
@@ -206,7 +217,9 @@ fn options_stand_in_the_report_where_they_were_typed() {
 #[test]
 fn help_is_given_without_a_job() {
     let dir = Dir::new();
-    for line in ["--help", "-h", "--cmdhelp", "--cmdhelp=all", "--cmdhelp=iodepth", "--enghelp", "--enghelp=io_uring"] {
+    for line in
+        ["--help", "-h", "--cmdhelp", "--cmdhelp=all", "--cmdhelp=iodepth", "--enghelp", "--enghelp=io_uring"]
+    {
         let ran = dir.run(line);
         assert_ne!(ran.assert_success().stdout, "", "{line}");
     }
@@ -217,6 +230,7 @@ fn help_is_given_without_a_job() {
 #[test]
 fn a_job_that_did_less_than_all_is_told_by_its_size() {
     // `runtime` without `time_based` ends at `size`, as the manual says.
-    let ran = Dir::new().run("--output-format=json --name=a --ioengine=null --rw=read --bs=4k --size=64k --runtime=30");
+    let ran = Dir::new()
+        .run("--output-format=json --name=a --ioengine=null --rw=read --bs=4k --size=64k --runtime=30");
     assert_eq!(ran.assert_success().json()["jobs"][0]["read"]["total_ios"], 16);
 }

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use common::{Dir, LoopDevice, Mount, Ran, fiord, finish, helper, root, run, start, until_moved};
+use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, root, run, start, until_moved};
 use serde_json::Value;
 
 const ENOENT: i64 = 2;
@@ -32,7 +32,10 @@ fn failed_job(ran: &Ran, name: &str, errno: i64) -> Value {
 fn job(ran: &Ran, name: &str) -> Value {
     let document = ran.json();
     let jobs = document["jobs"].as_array().unwrap();
-    jobs.iter().find(|job| job["jobname"] == name).unwrap_or_else(|| panic!("no {name} in {document}")).clone()
+    jobs.iter()
+        .find(|job| job["jobname"] == name)
+        .unwrap_or_else(|| panic!("no {name} in {document}"))
+        .clone()
 }
 
 #[track_caller]
@@ -56,7 +59,13 @@ fn on_a_small_file_system(mount: &Mount) {
     let written = failed_job(&json, "fills", ENOSPC)["write"]["io_bytes"].as_u64().unwrap();
     assert!((8 << 20..16 << 20).contains(&written), "{written} bytes written before it was full");
     assert_bystander_went_on(&json);
-    normal.assert_status(1).assert_says(&["write", "f at offset", "ENOSPC", "No space left on device", "READ: bw="]);
+    normal.assert_status(1).assert_says(&[
+        "write",
+        "f at offset",
+        "ENOSPC",
+        "No space left on device",
+        "READ: bw=",
+    ]);
     fs::remove_file(mount.path.join("f")).unwrap();
 
     // What is laid out before the run does not fit either.
@@ -89,7 +98,12 @@ fn a_full_file_system_on_a_device() {
 #[test]
 fn a_device_that_is_always_full() {
     let dir = Dir::new();
-    let (json, normal) = both(dir.path(), &format!("{BYSTANDER} --name=full --filename=/dev/full --rw=write --bs=4k --size=64k --ioengine=psync"));
+    let (json, normal) = both(
+        dir.path(),
+        &format!(
+            "{BYSTANDER} --name=full --filename=/dev/full --rw=write --bs=4k --size=64k --ioengine=psync"
+        ),
+    );
     failed_job(&json, "full", ENOSPC);
     assert_bystander_went_on(&json);
     normal.assert_status(1).assert_says(&["write", "/dev/full", "offset 0", "ENOSPC"]);
@@ -203,7 +217,10 @@ fn targets_whose_names_vanish_are_used_to_the_end() {
 
     let dir = Dir::new();
     let device = need!(LoopDevice::new(&dir, 1 << 20));
-    let line = format!("--output-format=json --name=reads --filename={} --rw=read --bs=4k --size=1m --time_based --runtime=1", device.path);
+    let line = format!(
+        "--output-format=json --name=reads --filename={} --rw=read --bs=4k --size=1m --time_based --runtime=1",
+        device.path
+    );
     let running = start(fiord(dir.path(), &line));
     until_moved(&running, 1 << 20);
     need!(helper("losetup", &["--detach", &device.path]));
@@ -272,7 +289,8 @@ fn a_missing_directory() {
 #[test]
 fn a_missing_file_that_must_not_be_made() {
     let dir = Dir::new();
-    let ran = dir.run("--output-format=json --name=a --filename=f --rw=read --bs=4k --size=64k --allow_file_create=0");
+    let ran = dir
+        .run("--output-format=json --name=a --filename=f --rw=read --bs=4k --size=64k --allow_file_create=0");
     ran.assert_status(1).assert_says(&["allow_file_create"]);
     if ran.stdout.starts_with('{') {
         failed_job(&ran, "a", ENOENT);
@@ -312,7 +330,10 @@ fn a_mounted_device_is_refused_and_left_alone() {
     let before = fs::read(&device.path).unwrap();
     for changes in ["write", "randwrite", "randrw", "trim"] {
         // Another job of the same run is not started either.
-        let ran = run(dir.path(), &format!("--name=first --filename=made --rw=write --bs=4k --size=64k {}", mode(changes)));
+        let ran = run(
+            dir.path(),
+            &format!("--name=first --filename=made --rw=write --bs=4k --size=64k {}", mode(changes)),
+        );
         ran.assert_status(2).assert_says(&[&device.path, "mounted", "allow_mounted_write"]);
         assert!(!dir.join("made").exists(), "a run that is refused did something");
     }
@@ -351,6 +372,9 @@ fn a_report_on_a_disk_that_fills_up_during_the_run() {
     let dir = Dir::new();
     let mount = need!(Mount::tmpfs(&dir, "size=64k"));
     File::create(mount.path.join("filler")).unwrap().write_all(&[0; 60 << 10]).unwrap();
-    let ran = run(&mount.path, "--output=report --output-format=json+ --name=a --ioengine=null --rw=randrw --bs=4k --size=64m --group_reporting=0 --numjobs=4");
+    let ran = run(
+        &mount.path,
+        "--output=report --output-format=json+ --name=a --ioengine=null --rw=randrw --bs=4k --size=64m --group_reporting=0 --numjobs=4",
+    );
     ran.assert_status(1).assert_says(&["report", "No space left on device"]);
 }

@@ -59,7 +59,8 @@ fn jobs_that_share_a_file_write_their_parts() {
 #[test]
 fn several_files_are_all_written() {
     let dir = Dir::new();
-    dir.run("--name=w --rw=randwrite --bs=4k --nrfiles=4 --size=256k --buffer_pattern=0xa5 --directory=.").assert_success();
+    dir.run("--name=w --rw=randwrite --bs=4k --nrfiles=4 --size=256k --buffer_pattern=0xa5 --directory=.")
+        .assert_success();
     for number in 0..4 {
         let bytes = dir.read(&format!("w.0.{number}"));
         assert_eq!(bytes, vec![0xa5; 64 << 10], "file {number}");
@@ -70,9 +71,13 @@ fn several_files_are_all_written() {
 fn a_pattern_begins_anew_with_every_block() {
     let dir = Dir::new();
     dir.write("words", "seven b");
-    for (pattern, repeated) in [("0xaabbcc", &b"\xaa\xbb\xcc"[..]), ("\"abcde\"", b"abcde"), ("'words'", b"seven b")] {
-        dir.run(&format!("--name=w --filename=f --rw=randwrite --bs=4k --size=64k --buffer_pattern={pattern}"))
-            .assert_success();
+    for (pattern, repeated) in
+        [("0xaabbcc", &b"\xaa\xbb\xcc"[..]), ("\"abcde\"", b"abcde"), ("'words'", b"seven b")]
+    {
+        dir.run(&format!(
+            "--name=w --filename=f --rw=randwrite --bs=4k --size=64k --buffer_pattern={pattern}"
+        ))
+        .assert_success();
         let block: Vec<u8> = repeated.iter().copied().cycle().take(4096).collect();
         for (number, written) in dir.read("f").chunks(4096).enumerate() {
             assert!(written == block, "block {number} of {pattern}");
@@ -97,7 +102,8 @@ fn buffers_differ_unless_they_are_to_be_zero() {
 fn a_part_of_a_file_is_written_and_no_more() {
     let dir = Dir::new();
     dir.write("f", vec![0x11; 1 << 20]);
-    dir.run("--name=w --filename=f --rw=randwrite --bs=4k --offset=256k --size=128k --buffer_pattern=0x22").assert_success();
+    dir.run("--name=w --filename=f --rw=randwrite --bs=4k --offset=256k --size=128k --buffer_pattern=0x22")
+        .assert_success();
     let bytes = dir.read("f");
     assert_eq!(bytes.len(), 1 << 20);
     for (index, byte) in bytes.iter().enumerate() {
