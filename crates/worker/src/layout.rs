@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 
 use fiord_plan::files::Fallocate;
-use fiord_plan::{FileKind, FilePlan, Job, Pattern};
+use fiord_plan::{FileKind, FilePlan, Job};
 use fiord_sys::file::{self, Allocate, OpenHow};
 use fiord_workload::Filler;
 
@@ -32,6 +32,7 @@ pub(crate) fn task(job: &Job) -> Option<Task> {
 
 /// Makes the files of `job`, telling `progress` the bytes done; `progress` says whether to go on.
 pub(crate) fn lay_out(job: &Job, progress: &mut dyn FnMut(u64) -> bool) -> Result<(), Failure> {
+    make_directories(job)?;
     let todo: Vec<(&FilePlan, u64)> = missing(job).collect();
     for (plan, bytes) in todo {
         make(job, plan, bytes, progress).map_err(|(operation, error)| {
@@ -45,6 +46,14 @@ pub(crate) fn lay_out(job: &Job, progress: &mut dyn FnMut(u64) -> bool) -> Resul
     Ok(())
 }
 
+/// Makes the directories of the job's file names, parents first.
+pub(crate) fn make_directories(job: &Job) -> Result<(), Failure> {
+    for directory in &job.files.create_directories {
+        std::fs::create_dir_all(directory).map_err(|error| Failure::file("create directory", directory, &error))?;
+    }
+    Ok(())
+}
+
 fn missing(job: &Job) -> impl Iterator<Item = (&FilePlan, u64)> {
     job.files.list.iter().filter(|_| !job.files.create_on_open).filter_map(|plan| {
         let wanted = plan.lay_out_bytes.filter(|_| plan.kind == FileKind::Regular)?;
@@ -53,23 +62,18 @@ fn missing(job: &Job) -> impl Iterator<Item = (&FilePlan, u64)> {
     })
 }
 
-/// Whether the file's contents matter: a job that only writes gets reserved space, one that reads gets data.
-fn needs_data(job: &Job) -> bool {
-    job.files.overwrite || !matches!(job.access.pattern, Pattern::Only(fiord_plan::Direction::Write) | Pattern::TrimThenWrite)
-}
-
 type Failed = (&'static str, io::Error);
 
 fn make(job: &Job, plan: &FilePlan, bytes: u64, progress: &mut dyn FnMut(u64) -> bool) -> Result<(), Failed> {
     let how = OpenHow { create: job.files.may_create, ..OpenHow::READ_WRITE };
     let open = file::open(&plan.path, &how).map_err(|error| ("open", error))?;
     reserve(job.files.fallocate, &open, bytes)?;
-    if needs_data(job) {
+    if job.files.lay_out_contents {
         fill(job, &open, bytes, progress).map_err(|error| ("write", error))?;
     } else if open.metadata().map_or(0, |meta| meta.len()) < bytes {
         file::truncate(&open, bytes).map_err(|error| ("truncate", error))?;
     }
-    if job.files.create_fsync && needs_data(job) {
+    if job.files.create_fsync && job.files.lay_out_contents {
         file::fsync(&open).map_err(|error| ("fsync", error))?;
     }
     Ok(())

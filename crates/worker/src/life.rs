@@ -100,6 +100,7 @@ impl<'a> Worker<'a> {
                 return Ok(false);
             }
         }
+        layout::make_directories(self.job)?;
         if !self.job.files.create_serially {
             layout::lay_out(self.job, &mut |_| !self.live.is_told_to_stop())?;
         }

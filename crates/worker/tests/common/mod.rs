@@ -11,6 +11,7 @@ use fiord_plan::{
     Access, Barriers, BlockSizes, ClockSource, Depth, Direction, EngineSettings, ExitWhat, FileKind, FilePlan,
     FileService, Files, Generator, Job, Pace, Pattern, Plan, Sequencer, SyncMode,
 };
+use fiord_plan::presentation::{Presentation, RateUnit, Unified};
 use fiord_worker::{RunResult, View, Watcher, WorkerReport};
 
 /// Bytes of a job's file.
@@ -111,6 +112,7 @@ pub fn null_job(name: &str) -> Job {
         errors: ErrorPolicy::default(),
         measure: measure(),
         process: Process::default(),
+        presentation: presentation(),
     }
 }
 
@@ -145,6 +147,8 @@ fn files(path: &Path, kind: FileKind) -> Files {
         create_fsync: true,
         create_only: false,
         overwrite: false,
+        lay_out_contents: true,
+        create_directories: Vec::new(),
         fallocate: Fallocate::Native,
         advice: Advice::ByPattern,
         write_hint: None,
@@ -181,6 +185,21 @@ fn access() -> Access {
         repeat_order: true,
         service: FileService::RoundRobin { every: 1 },
         barriers: Barriers::default(),
+    }
+}
+
+fn presentation() -> Presentation {
+    Presentation {
+        mode: "read".to_string(),
+        block_bytes: [(BLOCK_BYTES, BLOCK_BYTES); 3],
+        requested_iodepth: 1,
+        percentiles: vec![50.0, 99.0],
+        significant_figures: 4,
+        kb_base: 1024,
+        rate_unit: RateUnit::Bytes,
+        unified: Unified::None,
+        group_reporting: false,
+        options: Vec::new(),
     }
 }
 
