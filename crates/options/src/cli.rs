@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use crate::expand::Environment;
+use crate::job;
 use crate::jobfile::{self, Block};
 use crate::lookup;
 use crate::place::{Place, Problem, Severity, Source};
+use crate::program::resolve_program;
 use crate::section::{Section, Setting};
 use crate::spec::{Scope, Spec, Takes};
 
@@ -44,7 +46,7 @@ pub struct JobFile {
 /// Reads a command line (without the program's name) and the job files it names.
 ///
 /// `Err` holds every problem found, warnings among them, when at least one is an error. Values are not checked
-/// here but when a section is resolved; `check_unused_globals` covers those that no section inherits.
+/// here but by `check`, or when a section is resolved.
 pub fn read(args: &[String], environment: &Environment<'_>) -> Result<Parsed, Vec<Problem>> {
     let mut reader = Reader::new(args, environment);
     reader.arguments();
@@ -58,23 +60,29 @@ pub fn read(args: &[String], environment: &Environment<'_>) -> Result<Parsed, Ve
     Ok(parsed)
 }
 
-/// What is wrong with the values of globals that no section inherits: fio reads these too.
-pub fn check_unused_globals(parsed: &Parsed) -> Vec<Problem> {
-    let in_files = parsed.files.iter().flat_map(|file| &file.blocks).filter(|block| block.name.is_none());
-    let globals = parsed.globals.iter().chain(in_files.flat_map(|block| &block.settings));
-    let mut problems = Vec::new();
-    let mut seen: Vec<&Place> = Vec::new();
-    for setting in globals {
-        let used = |section: &Section| section.global.iter().any(|given| given.place == setting.place);
-        if seen.contains(&&setting.place) || parsed.sections.iter().any(used) {
-            continue;
-        }
-        seen.push(&setting.place);
-        if let Err(why) = (setting.spec.check)(setting.value.as_deref()) {
-            problems.push(Problem::error(setting.value_place.clone(), setting.spec.name, why, ""));
+/// Everything that is wrong with the values, each problem once: those of the program's options, of every section,
+/// and of globals that no section inherits, since fio reads these too.
+pub fn check(parsed: &Parsed) -> Vec<Problem> {
+    let (_, _, mut problems) = resolve_program(&parsed.program);
+    let of_sections = parsed.sections.iter().map(|section| job::resolve(section).2);
+    for problem in of_sections.flatten().chain(unused_globals(parsed)) {
+        if !problems.contains(&problem) {
+            problems.push(problem);
         }
     }
     problems
+}
+
+/// The problems of globals that no section inherits, found by resolving them as if one did.
+fn unused_globals(parsed: &Parsed) -> Vec<Problem> {
+    let in_files = parsed.files.iter().flat_map(|file| &file.blocks).filter(|block| block.name.is_none());
+    let globals = parsed.globals.iter().chain(in_files.flat_map(|block| &block.settings));
+    let inherited = |place: &Place| {
+        parsed.sections.iter().flat_map(|section| &section.global).any(|given| given.place == *place)
+    };
+    let unused: Vec<Setting> = globals.filter(|setting| !inherited(&setting.place)).cloned().collect();
+    let section = Section { name: String::new(), global: unused, own: Vec::new(), place: Place::derived() };
+    job::resolve(&section).2
 }
 
 /// Letters fio takes as options; none is documented, each one's meaning was observed.
@@ -599,7 +607,7 @@ mod tests {
     fn globals_no_section_inherits_are_checked_too() {
         let parsed =
             read_with(&["j.fio"], &[("j.fio", "[global]\nbs=4k\n[a]\n[global]\niodepth=x\n")]).unwrap();
-        let problems = texts(&check_unused_globals(&parsed));
+        let problems = texts(&check(&parsed));
         assert!(problems.starts_with("j.fio:5:9: error: iodepth:"), "{problems}");
     }
 

@@ -79,6 +79,12 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// Whether both are the same declaration. Addresses cannot tell: another crate that reads a set's `SPECS` has a
+    /// copy of its own.
+    pub fn is(&self, other: &Spec) -> bool {
+        self.name == other.name && self.scope == other.scope
+    }
+
     /// The canonical name, then the aliases.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
@@ -91,12 +97,17 @@ impl Spec {
 
     /// The values allowed, in words: `1 to 100`, `read, write`; empty when free.
     pub fn allowed(&self) -> String {
-        let words: Vec<&str> = self.choices.iter().map(|choice| choice.word).collect();
         match &self.range {
             Some(range) if *range.end() >= i128::from(u32::MAX) => format!("{} or more", range.start()),
             Some(range) => format!("{} to {}", range.start(), range.end()),
-            None => words.join(", "),
+            None => self.allowed_words(),
         }
+    }
+
+    /// The words allowed, separated by commas.
+    pub fn allowed_words(&self) -> String {
+        let words: Vec<&str> = self.choices.iter().map(|choice| choice.word).collect();
+        words.join(", ")
     }
 
     /// The paragraphs after the summary, each on one line; empty when there are none.
