@@ -46,7 +46,7 @@ macro_rules! choices {
         impl Value for $name {
             const KIND: &'static str = "word";
             const CHOICES: &'static [Choice] = &[$(
-                Choice { word: $word, help: $help },
+                Choice { word: $word, help: unindented($help) },
                 $(Choice { word: $other, help: concat!("Same as ", $word, ".") },)*
             )*];
 
@@ -64,6 +64,14 @@ macro_rules! choices {
             }
         }
     )*};
+}
+
+/// A doc comment without the space that `///` leaves in front of it.
+const fn unindented(doc: &str) -> &str {
+    match doc.as_bytes() {
+        [b' ', ..] => doc.split_at(1).1,
+        _ => doc,
+    }
 }
 
 /// The word before the first `:` or `,`, and the text after that separator.

@@ -85,9 +85,9 @@ fn no_engine(name: &str) -> String {
     let names = engine::NAMES.iter().map(|engine| engine.word);
     match suggest::nearest(name, names) {
         Some(near) => {
-            format!("engine {name:?} is not built into fiord, nor does fio have it; did you mean {near:?}?")
+            format!("engine {name:?}: unknown to fio, not built into fiord yet; did you mean {near:?}?")
         }
-        None => format!("engine {name:?} is not built into fiord, nor does fio have it"),
+        None => format!("engine {name:?}: unknown to fio, not built into fiord yet"),
     }
 }
 
