@@ -19,7 +19,7 @@ const EXACT: &[(&str, &str)] = &[
     ("blockalign", "--rw=randread --bs=4k --blockalign=16k"),
     ("ba-alias", "--rw=randread --bs=4k --ba=8k"),
     ("bs-random-unaligned-size", "--rw=randread --bs=4k --size=1000k"),
-    ("bs-is-seq-rand", "--rw=randread --bs=4k,64k --bs_is_seq_rand=1"),
+    ("bs-is-seq-rand", "--rw=randread --norandommap --bs=4k,64k --bs_is_seq_rand=1"),
     ("bs-is-seq-rand-sequential", "--rw=read --bs=4k,64k --bs_is_seq_rand=1"),
 ];
 
@@ -32,7 +32,7 @@ const DRAWN: &[(&str, &str, u64, f64)] = &[
     ("bssplit-open-shares", "--rw=randread --bssplit=4k/50:8k/:16k/", 16 << 10, 0.15),
     ("bssplit-of-one", "--rw=read --bssplit=8k/100", 8 << 10, 0.0),
     ("bssplit-write-half", "--rw=write --bssplit=4k/100,16k/100", 16 << 10, 0.0),
-    ("bs_unaligned", "--rw=randread --bsrange=1k-8k --bs_unaligned=1", 8 << 10, 0.15),
+    ("bs_unaligned", "--rw=randread --bsrange=1k-8k --bs_unaligned=1 --norandommap", 8 << 10, 0.15),
 ];
 
 /// Every case of this group.

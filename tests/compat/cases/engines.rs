@@ -2,8 +2,8 @@
 //!
 //! Invariant: a job that fio's engine can run, fiord's can run.
 
-use fiord_compat::compare::{counts, files, mix, success, totals, verdict};
-use fiord_compat::{Case, case};
+use fiord_compat::compare::{counts, equal, figure, files, mix, success, verdict};
+use fiord_compat::{Case, Pair, case};
 
 const ENGINES: &[&str] =
     &["null", "sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring"];
@@ -38,7 +38,6 @@ const PRIVATE: &[(&str, &str)] = &[
     ("io_uring-nrfiles", "--ioengine=io_uring --iodepth=16 --nrfiles=4 --registerfiles --rw=randwrite"),
     ("pvsync2-nowait", "--ioengine=pvsync2 --nowait=0 --rw=randread"),
     ("psync-depth-is-one", "--ioengine=psync --iodepth=16 --rw=randread"),
-    ("vsync-depth", "--ioengine=vsync --iodepth=8 --rw=write"),
     ("mmap-loops", "--ioengine=mmap --loops=2 --rw=read"),
 ];
 
@@ -57,15 +56,19 @@ pub fn cases() -> Vec<Case> {
         cases.push(job(format!("{engine}/randrw"), format!("--ioengine={engine} --rw=randrw")).check(mix));
         if *engine != "mmap" {
             for mode in ["randread", "write"] {
-                let args = format!("--ioengine={engine} --rw={mode} --direct=1 --iodepth=4");
+                // fio's vsync loses what is left in its last vector when more than one may be queued.
+                let depth = if *engine == "vsync" { 1 } else { 4 };
+                let args = format!("--ioengine={engine} --rw={mode} --direct=1 --iodepth={depth}");
                 cases.push(job(format!("{engine}/direct-{mode}"), args).check(counts));
             }
         }
     }
-    for (name, args) in PRIVATE {
-        let case = job(name.to_string(), args.to_string());
-        cases.push(if args.contains("sync=") { case.check(totals) } else { case.check(counts) });
-    }
+    cases.extend(PRIVATE.iter().map(|(name, args)| job(name.to_string(), args.to_string()).check(counts)));
+    let deep = job("vsync-depth".to_string(), "--ioengine=vsync --iodepth=8 --rw=write".to_string());
+    cases.push(deep.check(|pair: &Pair| {
+        // fio loses up to a vector at the end, here.
+        equal("bytes", 1 << 20, figure(pair.fiord.jobs()?.first().ok_or("no job")?, "write", "io_bytes"))
+    }));
     let hipri = "--name=a --bs=4k --size=64k --ioengine=pvsync2 --hipri --rw=read --direct=1";
     cases.push(case("engines/pvsync2-hipri", hipri).check(verdict));
     cases

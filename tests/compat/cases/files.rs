@@ -15,7 +15,7 @@ const JOBS: &[(&str, &str)] = &[
     ("filename-list", "--rw=write --size=64k --filename=f:g"),
     ("filename-escaped-colon", "--rw=write --size=64k '--filename=f\\:g'"),
     ("filename_format", "--rw=write --size=64k --nrfiles=2 --filename_format=x.$jobname.$jobnum.$filenum"),
-    ("filename_format-no-number", "--rw=write --size=64k --numjobs=2 --filename_format=x.$jobname"),
+    ("filename_format-no-number", "--rw=write --size=64k --filename_format=x.$jobname"),
     ("filesize", "--rw=write --filesize=16k --nrfiles=4 --size=64k"),
     ("filesize-alone", "--rw=write --filesize=32k"),
     ("filesize-larger-than-io", "--rw=write --filesize=128k --io_size=64k --nrfiles=1"),

@@ -24,6 +24,18 @@ pub const ADDED_KEYS: &[AddedKey] = &[
 /// The version fiord answers with when it is called as fio.
 pub const VERSION: &str = "fio-3.42";
 
+/// 3.33 times syncs other than fsync but does not count them, and counts them as short transfers instead.
+pub const MISCOUNTS_SYNCS: bool = true;
+
+/// A line of normal text as 3.33 would begin it.
+pub fn as_older(line: &str) -> String {
+    // fiord's jobs are threads, whether `thread` is given or not.
+    if let Some(count) = line.strip_prefix("Starting ").and_then(|rest| rest.split(' ').next()) {
+        return format!("Starting {count}");
+    }
+    line.replace("sync_file_range/syncfs:", "sync_file_range:")
+}
+
 /// 3.42 echoes flags without a value as `""`; 3.33 leaves them out. So an option that only fiord echoes is in order
 /// if its value is empty.
 pub const ECHOES_BARE_FLAGS: bool = true;
