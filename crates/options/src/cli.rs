@@ -45,19 +45,40 @@ pub struct JobFile {
 
 /// Reads a command line (without the program's name) and the job files it names.
 ///
-/// `Err` holds every problem found, warnings among them, when at least one is an error. Values are not checked
-/// here but by `check`, or when a section is resolved.
+/// `Err` holds every problem there is, warnings and wrong values among them, when the grammar does not fit. Where it
+/// fits, values are not looked at: `check` does that, or resolving each section.
 pub fn read(args: &[String], environment: &Environment<'_>) -> Result<Parsed, Vec<Problem>> {
     let mut reader = Reader::new(args, environment);
     reader.arguments();
     reader.files();
     reader.report_missing_sections();
-    let Reader { mut parsed, problems, .. } = reader;
-    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+    let Reader { mut parsed, mut problems, .. } = reader;
+    let failed = problems.iter().any(|problem| problem.severity == Severity::Error);
+    if failed {
+        problems.extend(check(&parsed));
+    }
+    sort_by_place(&mut problems);
+    if failed {
         return Err(problems);
     }
     parsed.warnings = problems;
     Ok(parsed)
+}
+
+/// Sorts problems as a reader meets them: source by source in the order they first occur, the command line before
+/// all files, then by line and column.
+pub fn sort_by_place(problems: &mut [Problem]) {
+    let mut sources: Vec<Source> = Vec::new();
+    for problem in problems.iter() {
+        if !sources.contains(&problem.place.source) {
+            sources.push(problem.place.source.clone());
+        }
+    }
+    problems.sort_by_key(|problem| {
+        let Place { source, line, column } = &problem.place;
+        let order = sources.iter().position(|known| known == source);
+        (!matches!(source, Source::CommandLine(_)), order, *line, *column)
+    });
 }
 
 /// Everything that is wrong with the values, each problem once: those of the program's options, of every section,
@@ -584,8 +605,8 @@ mod tests {
             "command line:1:3: error: no option is called \"foo\"",
             "command line:1:19: error: minimal: takes no value",
             "command line:1:23: error: bs: needs a value",
-            "command line:1:35: error: name: needs a value",
             "command line:1:27: error: cannot read the job file bs=4k",
+            "command line:1:35: error: name: needs a value",
         ];
         let lines: Vec<&str> = message.lines().filter(|line| !line.starts_with(' ')).collect();
         assert_eq!(lines.len(), starts.len(), "{message}");

@@ -218,14 +218,12 @@ impl Lines<'_> {
 
     fn report_strays(&mut self) {
         if let Some((first, count)) = self.strays.take() {
-            let message = match count {
-                1 => format!("\"{}\" stands before the first [section]", first.text),
-                _ => format!(
-                    "\"{}\" and {} more lines stand before the first [section]",
-                    first.text,
-                    count - 1
-                ),
+            let others = match count {
+                1 => "stands".to_string(),
+                2 => "and one more line stand".to_string(),
+                _ => format!("and {} more lines stand", count - 1),
             };
+            let message = format!("\"{}\" {others} before the first [section]", first.text);
             self.problem(&first.place, message, "put [global] or a job's [name] above it");
         }
     }
@@ -481,9 +479,7 @@ mod tests {
     fn all_problems_are_collected_each_with_its_place() {
         let text = "bs=4k\nrw=read\n[a]\niodpeth=4\n  bs\n[\nfoo bar\n[b]\nsize=\n= 4k\n";
         let expected = "\
-j.fio:6:1: error: this section has no name
-  write [name]
-j.fio:1:1: error: \"bs=4k\" and 1 more lines stand before the first [section]
+j.fio:1:1: error: \"bs=4k\" and one more line stand before the first [section]
   put [global] or a job's [name] above it
 j.fio:4:1: error: no option is called \"iodpeth\"
   did you mean \"iodepth\"?
@@ -520,10 +516,12 @@ j.fio:5:3: error: bs: needs a value";
     }
 
     #[test]
-    fn sums_that_cannot_be_done_are_refused_except_in_text() {
+    fn sums_are_for_numbers() {
         let message = shown("[a]\nsize=8*$mb_memory*1024k\n");
         assert!(message.starts_with("j.fio:2:6: error: size: cannot work out \"8*1000*1024k\""), "{message}");
         assert_eq!(shown("[a]\ndescription=50/50 on $ncpus\n"), "fio --name=a --description=\"50/50 on 2\"");
+        assert_eq!(shown("[a]\ncpus_allowed=0-$ncpus\n"), "fio --name=a --cpus_allowed=0-2");
+        assert_eq!(shown("[a]\nbsrange=1k-$pagesize\n"), "fio --name=a --bsrange=1k-4096");
     }
 
     #[test]

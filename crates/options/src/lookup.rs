@@ -4,11 +4,10 @@
 //! the command line alone.
 
 use crate::expand::{self, Machine};
-use crate::place::{Place, Problem};
+use crate::place::{Place, Problem, Source};
 use crate::section::Setting;
 use crate::spec::{Scope, Spec};
 use crate::table::{self, Lookup};
-use crate::value::{Text, Value};
 
 /// The engine in force when a section says nothing.
 pub(crate) const DEFAULT_ENGINE: &str = "psync";
@@ -77,7 +76,10 @@ fn unknown(name: &str, engine: &str, place: &Place, suggestion: Option<&str>) ->
     if !owners.is_empty() {
         let message =
             format!("\"{name}\" is an option of another engine ({}), not of {engine}", owners.join(", "));
-        let remedy = "set ioengine before it, or take it out".to_string();
+        let remedy = match place.source {
+            Source::CommandLine(_) => "set ioengine to one of these before the option, or take it out",
+            Source::File(_) | Source::Derived => "set ioengine to one of these, or take it out",
+        };
         return Problem::error(place.clone(), "", message, remedy);
     }
     if suggestion.is_none() && !engine_is_known(engine) {
@@ -121,7 +123,10 @@ pub(crate) fn value_missing(spec: &Spec, place: &Place) -> Problem {
     Problem::error(place.clone(), spec.name, format!("needs a value ({})", spec.kind), remedy)
 }
 
-/// A value with its reserved keywords replaced, and sums over them worked out unless the option takes any text.
+/// A value with its reserved keywords replaced, and the sums over them worked out where the option is a number.
+///
+/// fio works sums out in every value, so that `0-$ncpus` is a negative number to it; in texts, lists and words the
+/// signs keep their own meaning here.
 pub(crate) fn with_keywords(
     spec: &Spec,
     value: Option<String>,
@@ -129,15 +134,16 @@ pub(crate) fn with_keywords(
     place: &Place,
 ) -> Result<Option<String>, Problem> {
     let Some(value) = value else { return Ok(None) };
-    let sums = !spec.kind.starts_with(Text::KIND);
-    expand::keywords(&value, machine, sums).map(Some).map_err(|why| {
-        Problem::error(
-            place.clone(),
-            spec.name,
-            why,
-            "only + - * / % ^, numbers and parentheses can stand here",
-        )
-    })
+    let is_number = ["integer", "size", "boolean", "duration"].iter().any(|kind| spec.kind.starts_with(kind));
+    match expand::keywords(&value, machine, is_number) {
+        Ok(replaced) => Ok(Some(replaced)),
+        // The sign may be that of a range (`4k-$pagesize`).
+        Err(_) if spec.kind.contains("range") => Ok(expand::keywords(&value, machine, false).ok()),
+        Err(why) => {
+            let remedy = "only + - * / % ^, numbers and parentheses can stand beside a keyword";
+            Err(Problem::error(place.clone(), spec.name, why, remedy))
+        }
+    }
 }
 
 #[cfg(test)]
