@@ -42,7 +42,8 @@ fn job_report(job: &Job, worker: &WorkerReport) -> JobReport {
         group_id: job.group_id,
         member_count: 1,
         pid: worker.thread_id,
-        error: worker.failure.as_ref().map_or(0, |failure| failure.code()),
+        // Of errors that were passed over, fio gives the first.
+        error: worker.failure.as_ref().map_or(worker.stats.first_error, |failure| failure.code()),
         error_text: worker.failure.as_ref().map_or_else(String::new, ToString::to_string),
         start_ms: worker.started_ms,
         elapsed_s: worker.elapsed_ms.div_ceil(1000).max(1),

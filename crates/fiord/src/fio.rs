@@ -141,7 +141,12 @@ impl Session {
         onlooker.clear();
         let report = assemble::report(&frame, &result.workers);
         output.write(&render(&report, &shown.formats, shown.terse));
-        conclude(plan, &result, output)
+        conclude(plan, &result, output, self.destination())
+    }
+
+    /// Where the report goes, in the user's words.
+    fn destination(&self) -> &str {
+        self.options.output.as_ref().map_or("standard output", |path| path.as_str())
     }
 
     fn open_output(&self) -> Result<Output, String> {
@@ -159,13 +164,13 @@ impl Session {
 }
 
 /// What is left to say, and the exit status.
-fn conclude(plan: &Plan, result: &RunResult, output: Output) -> ExitCode {
+fn conclude(plan: &Plan, result: &RunResult, output: Output, destination: &str) -> ExitCode {
     for line in assemble::failures(plan, &result.workers) {
         say(&line);
     }
     let written = output.finish();
     if let Err(error) = &written {
-        say(&format!("fiord: the report could not be written: {error}\n"));
+        say(&format!("fiord: the report could not be written to {destination}: {error}\n"));
     }
     match result.signal {
         Some(signal) => ExitCode::from(128 + signal as u8),
