@@ -168,7 +168,7 @@ options! {
         write_hint: WriteHint;
         /// Start at the end of each file and extend it.
         file_append: bool = 0, in 0..=1;
-        /// Whether writes may change a file's layout: with 1, files are filled before the run.
+        /// Write over data that is there: lay the files out in full before a job that writes.
         overwrite: bool = 0, in 0..=1;
         /// Sync the files when the job ends after writing.
         end_fsync: bool = 0, in 0..=1;
@@ -252,7 +252,7 @@ options! {
         ///
         /// Bytes, percent of the size (`50%`) or zones (`8z`).
         offset | fileoffset: Size = 0;
-        /// Round `offset` down to a multiple of this, or to the block size for a percentage.
+        /// Round an `offset` given in percent up to a multiple of this; 0 means the smallest block size.
         offset_align: Bytes = 0, in 0..=U64;
         /// Added to `offset` once for each worker before this one.
         ///

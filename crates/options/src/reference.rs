@@ -130,6 +130,14 @@ fn flag(spec: &Spec) -> String {
     }
 }
 
+/// What stands before the name wherever the option is written.
+fn dashes(spec: &Spec) -> &'static str {
+    match spec.scope {
+        Scope::Program => "--",
+        Scope::Job | Scope::Engine(_) => "",
+    }
+}
+
 /// A line per option, as fio's lists have it.
 fn list(specs: impl Iterator<Item = &'static Spec>) -> String {
     specs.fold(String::new(), |mut page, spec| {
@@ -198,7 +206,8 @@ fn status(spec: &Spec) -> Option<String> {
 /// Facts on one line: kind, default, allowed values.
 fn facts(spec: &Spec) -> String {
     let mut facts = vec![spec.kind.to_string()];
-    if !spec.default.is_empty() {
+    // A flag that is not given is not set; that goes without saying.
+    if !spec.default.is_empty() && (spec.takes == Takes::Value || spec.default != "0") {
         facts.push(format!("default {}", spec.default));
     }
     if spec.range.is_some() {
@@ -214,7 +223,7 @@ fn markdown_of(page: &mut String, specs: impl Iterator<Item = &'static Spec>) {
             heading = spec.category;
             let _ = write!(page, "\n## {heading}\n");
         }
-        let names: Vec<String> = spec.names().map(|name| format!("`{name}`")).collect();
+        let names: Vec<String> = spec.names().map(|name| format!("`{}{name}`", dashes(spec))).collect();
         let _ =
             write!(page, "\n### {}\n\n{}. *{}*\n", names.join(", "), spec.summary(), markdown(&facts(spec)));
         for paragraph in spec.details() {
@@ -249,7 +258,8 @@ fn roff_of(page: &mut String, specs: impl Iterator<Item = &'static Spec>) {
             heading = spec.category;
             let _ = writeln!(page, ".SS \"{heading}\"");
         }
-        let names: Vec<String> = spec.names().map(|name| format!("\\fB{}\\fR", roff(name))).collect();
+        let names: Vec<String> =
+            spec.names().map(|name| format!("\\fB{}{}\\fR", roff(dashes(spec)), roff(name))).collect();
         let _ =
             writeln!(page, ".TP\n{} ({})\n{}.", names.join(", "), roff(&facts(spec)), roff(spec.summary()));
         for paragraph in spec.details() {
@@ -333,8 +343,9 @@ mod tests {
     fn pages_name_every_option() {
         let (markdown, roff_page, help) = (options_markdown(), man_page(), help());
         for spec in job_specs().iter().chain(program_specs()).chain(engine_specs()) {
-            assert!(markdown.contains(&format!("`{}`", spec.name)), "{}", spec.name);
-            assert!(roff_page.contains(&format!("\\fB{}\\fR", roff(spec.name))), "{}", spec.name);
+            let name = format!("{}{}", dashes(spec), spec.name);
+            assert!(markdown.contains(&format!("`{name}`")), "{name}");
+            assert!(roff_page.contains(&format!("\\fB{}\\fR", roff(&name))), "{name}");
         }
         for spec in program_specs() {
             assert!(help.contains(&format!("--{}", spec.name)), "{}", spec.name);

@@ -108,3 +108,105 @@ fn kb_bases(settings: &[Setting]) -> Vec<KbBase> {
     }
     bases
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::job::{JobOptions, resolve};
+    use crate::program::resolve_program;
+    use crate::testing::{read_text, read_with, texts};
+    use crate::value::{Bytes, PerDirection, Seconds};
+
+    /// The last section of a job file: its options and the problems as text.
+    fn last_section(text: &str) -> (JobOptions, String) {
+        let parsed = read_text(text).expect(text);
+        let (job, _, problems) = resolve(parsed.sections.last().expect("a section"));
+        (job, texts(&problems))
+    }
+
+    fn all(bytes: u64) -> PerDirection<Bytes> {
+        PerDirection { read: Some(Bytes(bytes)), write: Some(Bytes(bytes)), trim: Some(Bytes(bytes)) }
+    }
+
+    #[test]
+    fn own_settings_come_on_top_of_inherited_ones() {
+        let (job, problems) = last_section("[global]\nbs=16k\niodepth=8\n[j]\nbs=,8k\nruntime=5m\n");
+        assert_eq!(problems, "");
+        assert_eq!((job.iodepth, job.runtime), (8, Seconds { us: 300_000_000 }));
+        assert_eq!(job.bs, PerDirection { read: Some(Bytes(16384)), ..all(8192) });
+        let (job, _) = last_section("[j]\n");
+        assert_eq!(job, JobOptions::default());
+    }
+
+    #[test]
+    fn every_problem_is_reported_with_its_place() {
+        let (_, problems) = last_section("[j]\nbs=x\nrwmixread=101\nrw=raed\nverify=md5\nioengine=rbd\n");
+        let expected = "\
+j.fio:2:4: error: bs: \"x\" is not a number
+  allowed: 1 or more
+j.fio:3:11: error: rwmixread: 101 is above 100
+  allowed: 0 to 100
+j.fio:4:4: error: rw: \"raed\" is not one of the values allowed; did you mean \"read\"?
+j.fio:5:1: error: verify: known to fio, not built into fiord yet: data is not verified yet
+j.fio:6:10: error: ioengine: engine rbd: known to fio, not built into fiord yet
+  allowed: sync, psync, vsync, pvsync, pvsync2, mmap, libaio, io_uring, null";
+        assert_eq!(problems, expected);
+    }
+
+    #[test]
+    fn options_that_are_not_built_may_ask_for_nothing() {
+        let neutral =
+            "verify=0\nexperimental_verify=0\nzonemode=none\nlatency_run=0\nverify_only=0\nflow=0\n";
+        assert_eq!(last_section(&format!("[j]\n{neutral}")).1, "");
+        // They do nothing without verify, in fio as here.
+        assert_eq!(last_section("[j]\ndo_verify=0\nverify_fatal=1\nlog_avg_msec=1000\n").1, "");
+        assert_eq!(last_section("[global]\nverify=md5\n[j]\nverify=0\n").1, "");
+        assert!(last_section("[j]\nverify_only\n").1.contains("verify_only: known to fio"));
+        assert!(
+            last_section("[j]\nverifysort=0\n").1.contains("warning: verifysort: accepted without effect")
+        );
+    }
+
+    #[test]
+    fn what_fio_reads_otherwise_than_it_seems_is_a_warning() {
+        let (job, problems) = last_section("[j]\nbs=4KiB\nsize=1.5g\nruntime=10min\n");
+        assert_eq!(job.bs, all(4000));
+        assert_eq!(problems.matches("warning:").count(), 3, "{problems}");
+        assert!(!problems.contains("error:"), "{problems}");
+    }
+
+    #[test]
+    fn kb_base_holds_for_a_section_but_on_the_command_line_from_where_it_stands() {
+        assert_eq!(last_section("[j]\nbs=8k\nkb_base=1000\n").0.bs, all(8000));
+        assert_eq!(last_section("[global]\nkb_base=1000\n[j]\nbs=8k\n").0.bs, all(8000));
+        let of_arguments = |args: &[&str]| {
+            let parsed = read_with(args, &[]).expect("a job");
+            resolve(parsed.sections.last().expect("a section")).0.bs
+        };
+        assert_eq!(of_arguments(&["--name=j", "--bs=4k", "--kb_base=1000"]), all(4096));
+        assert_eq!(of_arguments(&["--name=j", "--kb_base=1000", "--bs=4k"]), all(4000));
+    }
+
+    #[test]
+    fn private_options_reach_their_engine() {
+        let (job, problems) = last_section("[global]\nioengine=io_uring\nfixedbufs\n[j]\nforce_async=3\n");
+        assert_eq!(problems, "");
+        assert!(job.io_uring.fixedbufs.is_some_and(|flag| flag.0));
+        assert_eq!(job.io_uring.force_async, Some(3));
+        // Inherited ones of another engine are passed over, as fio does.
+        assert_eq!(last_section("[global]\nioengine=libaio\nuserspace_reap\n[j]\nioengine=null\n").1, "");
+        // The options of an engine that is not built in are checked, and the engine refused.
+        let (_, problems) = last_section("[j]\nioengine=net\nport=70000\nhostname=h\n");
+        assert!(problems.contains("port: 70000 is above 65535"), "{problems}");
+        assert_eq!(problems.matches("error:").count(), 2, "{problems}");
+    }
+
+    #[test]
+    fn the_program_has_options_of_its_own() {
+        let parsed = read_with(&["--section=a", "--section=b", "--eta-interval=200ms", "--name=j"], &[]);
+        let settings = parsed.expect("a job").program;
+        let (program, given, problems) = resolve_program(&settings);
+        assert_eq!(given.all("section").count(), 2);
+        assert_eq!(program.terse_version, 3);
+        assert!(texts(&problems).contains("eta-interval: the time is too short, at least 250ms is needed"));
+    }
+}
