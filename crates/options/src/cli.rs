@@ -130,6 +130,10 @@ const LETTERS: [(char, &str); 20] = [
     ('v', "version"),
 ];
 
+/// Options that are all the program does: what stands behind them, and the job files, are not looked at.
+const ENDS_THE_COMMAND_LINE: [&str; 7] =
+    ["help", "version", "cmdhelp", "enghelp", "crctest", "memcpytest", "cpuclock-test"];
+
 /// One argument and where it begins in the joined command line (bytes, from 1).
 #[derive(Clone)]
 struct Argument {
@@ -165,13 +169,14 @@ struct Typed {
 struct Reader<'a> {
     environment: &'a Environment<'a>,
     source: Source,
-    arguments: std::iter::Peekable<std::vec::IntoIter<Argument>>,
+    arguments: std::vec::IntoIter<Argument>,
     parsed: Parsed,
     /// The job that options now apply to; `None` before the first `--name` and after `--name=global`.
     current: Current,
     /// Sections named by `--section`, each with its place.
     wanted: Vec<(String, Place)>,
     files: Vec<FileArgument>,
+    files_wanted: bool,
     after: Option<After>,
     problems: Vec<Problem>,
 }
@@ -197,11 +202,12 @@ impl<'a> Reader<'a> {
         Reader {
             environment,
             source: Source::CommandLine(Arc::from(args.join(" "))),
-            arguments: arguments.into_iter().peekable(),
+            arguments: arguments.into_iter(),
             parsed: Parsed::default(),
             current: Current::Globals,
             wanted: Vec::new(),
             files: Vec::new(),
+            files_wanted: true,
             after: None,
             problems: Vec::new(),
         }
@@ -338,6 +344,10 @@ impl<'a> Reader<'a> {
             }
             self.wanted.push((name.clone(), setting.value_place.clone()));
         }
+        if ENDS_THE_COMMAND_LINE.contains(&setting.spec.name) {
+            self.arguments = Vec::new().into_iter();
+            self.files_wanted = false;
+        }
         self.parsed.program.push(setting);
     }
 
@@ -377,7 +387,8 @@ impl<'a> Reader<'a> {
     fn files(&mut self) {
         let wanted: Vec<String> = self.wanted.iter().map(|(name, _)| name.clone()).collect();
         let mut globals = std::mem::take(&mut self.parsed.globals);
-        for (index, file) in std::mem::take(&mut self.files).into_iter().enumerate() {
+        let files = std::mem::take(&mut self.files).into_iter().filter(|_| self.files_wanted);
+        for (index, file) in files.collect::<Vec<FileArgument>>().into_iter().enumerate() {
             if index > 0 {
                 self.report_globals_end(&globals, &file);
                 globals.clear();
@@ -590,6 +601,15 @@ mod tests {
             assert_eq!(program, ["minimal", "output=7"], "{args:?}");
         }
         assert_eq!(jobs(&["-name=a", "-rw", "read"]), ["a [] name=a rw=read"]);
+    }
+
+    #[test]
+    fn help_and_version_end_the_command_line() {
+        for args in [["j.fio", "--version", "--nonsense"], ["nope", "--cmdhelp=bs", "--minimal=1"]] {
+            let parsed = read_with(&args, &[]).unwrap();
+            assert_eq!(parsed.program.len(), 1, "{args:?}");
+        }
+        assert!(refusal(&["--nonsense", "--version"]).contains("no option is called"));
     }
 
     #[test]
