@@ -57,7 +57,13 @@ impl Failure {
     /// A system call that concerns no file.
     pub fn system(operation: &str, error: &std::io::Error) -> Failure {
         let explanation = if Errno::of(error).is_some() { String::new() } else { error.to_string() };
-        Failure { operation: operation.to_string(), path: None, range: None, errno: Errno::of(error), explanation }
+        Failure {
+            operation: operation.to_string(),
+            path: None,
+            range: None,
+            errno: Errno::of(error),
+            explanation,
+        }
     }
 
     /// Something that is not the kernel's doing.

@@ -49,7 +49,8 @@ pub(crate) fn lay_out(job: &Job, progress: &mut dyn FnMut(u64) -> bool) -> Resul
 /// Makes the directories of the job's file names, parents first.
 pub(crate) fn make_directories(job: &Job) -> Result<(), Failure> {
     for directory in &job.files.create_directories {
-        std::fs::create_dir_all(directory).map_err(|error| Failure::file("create directory", directory, &error))?;
+        std::fs::create_dir_all(directory)
+            .map_err(|error| Failure::file("create directory", directory, &error))?;
     }
     Ok(())
 }

@@ -129,7 +129,9 @@ impl<'a> Worker<'a> {
             EngineSettings::Vsync => self.sync(Ok(Vsync::new(arena, files))),
             EngineSettings::Pvsync => self.sync(Ok(Pvsync::new(arena, files))),
             EngineSettings::Pvsync2(settings) => self.sync(Ok(Pvsync2::new(settings, arena, files))),
-            EngineSettings::Mmap(settings) => self.sync(Ok(Mmap::new(settings, self.map_use(), arena, files))),
+            EngineSettings::Mmap(settings) => {
+                self.sync(Ok(Mmap::new(settings, self.map_use(), arena, files)))
+            }
             EngineSettings::Libaio(settings) => self.queued(Libaio::new(settings, arena, files)),
             EngineSettings::IoUring(settings) => self.queued(IoUring::new(settings, arena, files)),
         }
@@ -253,6 +255,7 @@ impl<'a> Worker<'a> {
             snapshot: &self.scene.snapshots[job.number as usize],
             fill_device: job.files.fill_device,
             engine: E::INFO,
+            settings: &job.engine,
         });
         Ok((work, slots))
     }
@@ -352,7 +355,8 @@ impl<'a> Worker<'a> {
                 Why::Signal => (EndReason::Signal, None),
                 Why::Nothing | Why::Other => (EndReason::Others, None),
                 Why::TooSlow => {
-                    let mut failure = Failure::other("rate", "fell below its minimum rate (rate_min, rate_iops_min)");
+                    let mut failure =
+                        Failure::other("rate", "fell below its minimum rate (rate_min, rate_iops_min)");
                     failure.errno = Some(fiord_sys::Errno(62));
                     (EndReason::Error, Some(failure))
                 }

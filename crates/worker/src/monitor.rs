@@ -35,7 +35,8 @@ impl Mark {
         if interval_ms == 0 || elapsed_ns + 500_000 < interval_ms * 1_000_000 {
             return None;
         }
-        let since = |now: PerDirection<u64>, then: PerDirection<u64>| [0, 1, 2].map(|d: usize| now[d] - then[d]);
+        let since =
+            |now: PerDirection<u64>, then: PerDirection<u64>| [0, 1, 2].map(|d: usize| now[d] - then[d]);
         let interval = Interval {
             seconds: elapsed_ns as f64 / 1e9,
             ios: since(counters.ios, self.counters.ios),
@@ -66,7 +67,8 @@ impl Sampler {
         if since_ns != self.measured_since_ns {
             // A ramp leaves counts behind that are not samples of the run.
             let ramped = job.limits.ramp_ns > 0 || job.limits.ramp_bytes > 0;
-            let mark = Mark { at_ns: since_ns, counters: if ramped { counters } else { Counters::default() } };
+            let mark =
+                Mark { at_ns: since_ns, counters: if ramped { counters } else { Counters::default() } };
             (self.bandwidth_mark, self.iops_mark, self.rate_mark) = (mark, mark, mark);
             self.measured_since_ns = since_ns;
         }
@@ -105,7 +107,9 @@ impl Sampler {
             return;
         }
         let Some(interval) = self.rate_mark.advance(now_ns, counters, pace.cycle_ms.max(1)) else { return };
-        let below = |least: Option<u64>, done: u64| least.is_some_and(|least| (done as f64 / interval.seconds) < least as f64);
+        let below = |least: Option<u64>, done: u64| {
+            least.is_some_and(|least| (done as f64 / interval.seconds) < least as f64)
+        };
         let too_slow = (0..3).any(|d| {
             below(pace.min_bytes_per_s[d], interval.bytes[d]) || below(pace.min_ios_per_s[d], interval.ios[d])
         });

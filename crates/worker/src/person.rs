@@ -6,9 +6,9 @@ use std::path::Path;
 
 use fiord_plan::Job;
 use fiord_plan::job::{NumaMemory, Process};
-use fiord_sys::thread::{self, IoClass, IoPriority, MemoryPolicy};
 use fiord_sys::process;
 use fiord_sys::sysfs::Sysfs;
+use fiord_sys::thread::{self, IoClass, IoPriority, MemoryPolicy};
 
 use crate::failure::Failure;
 
@@ -62,8 +62,8 @@ fn place_memory(process: &Process) -> Result<(), Failure> {
 /// Runs a shell command, its output going to `log` in the current directory.
 pub(crate) fn exec(command: &str, log: &str) -> Result<(), Failure> {
     let operation = format!("run \"{command}\"");
-    let status =
-        process::run_shell(command, Some(Path::new(log))).map_err(|error| Failure::system(&operation, &error))?;
+    let status = process::run_shell(command, Some(Path::new(log)))
+        .map_err(|error| Failure::system(&operation, &error))?;
     if status.success() {
         return Ok(());
     }

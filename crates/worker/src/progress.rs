@@ -87,7 +87,8 @@ fn estimate(job: &Job, counters: &Counters, measured_ns: u64) -> (Option<f64>, O
 }
 
 fn by_size(job: &Job, counters: &Counters) -> Option<f64> {
-    let total_bytes = job.limits.loop_bytes.checked_mul(job.limits.loops.max(1)).filter(|bytes| *bytes > 0)?;
+    let total_bytes =
+        job.limits.loop_bytes.checked_mul(job.limits.loops.max(1)).filter(|bytes| *bytes > 0)?;
     let by_bytes = counters.bytes.iter().sum::<u64>() as f64 / total_bytes as f64;
     let by_ios =
         job.limits.number_ios.map_or(0.0, |ios| counters.ios.iter().sum::<u64>() as f64 / ios.max(1) as f64);

@@ -5,7 +5,7 @@
 use fiord_engine::Info;
 use fiord_plan::job::Measure;
 use fiord_plan::{Action, Direction, Op};
-use fiord_stats::{Histogram, JobStats, Latency};
+use fiord_stats::{Distribution, Histogram, JobStats, Latency};
 
 /// Moments of one I/O, in nanoseconds on the worker's clock.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +88,8 @@ impl Recorder {
         }
         if !self.completion {
             stats.directions.iter_mut().for_each(|direction| direction.completion = Latency::default());
+            // The distribution is one of completion latencies.
+            stats.distribution = Distribution::default();
         }
         stats
     }

@@ -123,7 +123,9 @@ struct Director<'a, 'w> {
 
 impl<'a, 'w> Director<'a, 'w> {
     fn new(scene: &'a Scene<'a>, watcher: &'w mut dyn Watcher) -> Director<'a, 'w> {
-        let after = |period: Option<Duration>| period.map_or(u64::MAX, |period| scene.started_ns + period.as_nanos() as u64);
+        let after = |period: Option<Duration>| {
+            period.map_or(u64::MAX, |period| scene.started_ns + period.as_nanos() as u64)
+        };
         Director {
             next_look_ns: after(watcher.look_every()),
             next_snapshot_ns: after(watcher.snapshot_every()),
@@ -184,7 +186,8 @@ impl<'a, 'w> Director<'a, 'w> {
                     continue;
                 }
                 let reports = Arc::clone(&self.reports);
-                let builder = std::thread::Builder::new().name(thread_name(&job.name)).stack_size(STACK_BYTES);
+                let builder =
+                    std::thread::Builder::new().name(thread_name(&job.name)).stack_size(STACK_BYTES);
                 let spawned = builder.spawn_scoped(threads, move || {
                     signal::leave_to_other_threads();
                     let report = life::live_through(scene, job);
@@ -200,7 +203,11 @@ impl<'a, 'w> Director<'a, 'w> {
                 });
                 if let Err(error) = spawned {
                     let failure = Failure::system("start a thread", &error);
-                    self.report(WorkerReport { failure: Some(failure), reason: EndReason::Error, ..not_started(job) });
+                    self.report(WorkerReport {
+                        failure: Some(failure),
+                        reason: EndReason::Error,
+                        ..not_started(job)
+                    });
                     scene.update(|board| {
                         board.ready[job.number as usize] = true;
                         board.ended[job.number as usize] = true;
@@ -241,7 +248,11 @@ impl<'a, 'w> Director<'a, 'w> {
     fn wake_ns(&self, stage: &std::ops::Range<usize>, now_ns: u64, next_sample_ns: u64) -> u64 {
         let deadline_ns = self.deadline_ns(stage).unwrap_or(u64::MAX);
         let tick_ns = now_ns + TICK.as_nanos() as u64;
-        tick_ns.min(next_sample_ns.max(now_ns)).min(deadline_ns).min(self.next_look_ns).min(self.next_snapshot_ns)
+        tick_ns
+            .min(next_sample_ns.max(now_ns))
+            .min(deadline_ns)
+            .min(self.next_look_ns)
+            .min(self.next_snapshot_ns)
     }
 
     fn deadline_ns(&self, stage: &std::ops::Range<usize>) -> Option<u64> {
@@ -328,7 +339,8 @@ impl<'a, 'w> Director<'a, 'w> {
     }
 
     fn finish(self) -> RunResult {
-        let mut ended = self.reports.lock().map(|mut reports| std::mem::take(&mut *reports)).unwrap_or_default();
+        let mut ended =
+            self.reports.lock().map(|mut reports| std::mem::take(&mut *reports)).unwrap_or_default();
         let jobs = &self.scene.plan.jobs;
         let of = |job: &Job| self.with_samples(ended.remove(&job.number).unwrap_or_else(|| not_started(job)));
         RunResult { workers: jobs.iter().map(of).collect(), signal: self.signal }

@@ -47,7 +47,11 @@ impl<'a> Scene<'a> {
             lives: (0..count).map(|_| Live::default()).collect(),
             snapshots: (0..count).map(|_| Mutex::default()).collect(),
             started_ns: clock::monotonic_ns(),
-            board: Mutex::new(Board { ready: vec![false; count], ended: vec![false; count], stages_started: 0 }),
+            board: Mutex::new(Board {
+                ready: vec![false; count],
+                ended: vec![false; count],
+                stages_started: 0,
+            }),
             changed: Condvar::new(),
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use fiord_engine::contract::{Engine, Info, Outcome};
 use fiord_plan::job::{ErrorPolicy, Limits};
-use fiord_plan::{Action, Direction, Op};
+use fiord_plan::{Action, Direction, EngineSettings, Op};
 use fiord_stats::JobStats;
 use fiord_sys::clock;
 use fiord_sys::errno::Errno;
@@ -92,6 +92,7 @@ pub(crate) struct Work<'a> {
     pub snapshot: &'a Mutex<JobStats>,
     pub fill_device: bool,
     engine: Info,
+    settings: &'a EngineSettings,
     watch_latency: bool,
     phase: Phase,
     event_ns: u64,
@@ -111,6 +112,7 @@ pub(crate) struct Parts<'a> {
     pub snapshot: &'a Mutex<JobStats>,
     pub fill_device: bool,
     pub engine: Info,
+    pub settings: &'a EngineSettings,
 }
 
 /// What to do about an operation that did not simply succeed.
@@ -125,7 +127,20 @@ pub(crate) enum Verdict {
 
 impl<'a> Work<'a> {
     pub(crate) fn new(parts: Parts<'a>) -> Work<'a> {
-        let Parts { stream, filler, gate, recorder, errors, files, live, limits, snapshot, fill_device, engine } = parts;
+        let Parts {
+            stream,
+            filler,
+            gate,
+            recorder,
+            errors,
+            files,
+            live,
+            limits,
+            snapshot,
+            fill_device,
+            engine,
+            settings,
+        } = parts;
         Work {
             refills: filler.needs_refill(),
             ops: Batch { ops: Vec::with_capacity(BATCH + 8), next: 0 },
@@ -144,6 +159,7 @@ impl<'a> Work<'a> {
             snapshot,
             fill_device,
             engine,
+            settings,
         }
     }
 
@@ -206,8 +222,16 @@ impl<'a> Work<'a> {
     /// Makes the next operations. `Ok(false)`: all asked for has been issued.
     ///
     /// Where files are opened as they are needed, whatever has to be opened is; `in_flight` must then be 0.
-    pub(crate) fn refill<E: Engine>(&mut self, engine: &mut E, now_ns: u64, clocked: bool) -> Result<bool, End> {
-        if self.phase == Phase::Ramp && self.limits.ramp_bytes > 0 && self.done_bytes >= self.limits.ramp_bytes {
+    pub(crate) fn refill<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        now_ns: u64,
+        clocked: bool,
+    ) -> Result<bool, End> {
+        if self.phase == Phase::Ramp
+            && self.limits.ramp_bytes > 0
+            && self.done_bytes >= self.limits.ramp_bytes
+        {
             self.recorder.forget();
             self.measure(now_ns, clocked);
         }
@@ -299,7 +323,8 @@ impl<'a> Work<'a> {
             return None;
         }
         let mut failure = Failure::io(op, self.files.path(op.file), Errno(62));
-        failure.explanation = format!("took {} us, more than max_latency={} us", took_ns / 1000, limit_ns / 1000);
+        failure.explanation =
+            format!("took {} us, more than max_latency={} us", took_ns / 1000, limit_ns / 1000);
         Some(failure.into())
     }
 
@@ -341,7 +366,10 @@ impl<'a> Work<'a> {
         if self.errors.continue_on[direction] {
             return Verdict::Skip;
         }
-        Verdict::Stop(Failure::io(op, self.files.path(op.file), errno).into())
+        let mut failure = Failure::io(op, self.files.path(op.file), errno);
+        if let Some(hint) = fiord_engine::hint(self.settings, op.action, errno) {
+            failure.explanation = hint.to_string();
+        }
+        Verdict::Stop(failure.into())
     }
-
 }

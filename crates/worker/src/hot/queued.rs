@@ -61,7 +61,13 @@ pub(crate) fn run<E: QueuedEngine, C: Clock>(
     }
 }
 
-fn fly<E: QueuedEngine, C: Clock>(engine: &mut E, clock: C, work: &mut Work<'_>, sky: &mut Sky, depth: Depth) -> End {
+fn fly<E: QueuedEngine, C: Clock>(
+    engine: &mut E,
+    clock: C,
+    work: &mut Work<'_>,
+    sky: &mut Sky,
+    depth: Depth,
+) -> End {
     let mut now_ns = clock.now_ns();
     work.begin(now_ns, C::RUNNING);
     loop {
@@ -80,7 +86,9 @@ fn fly<E: QueuedEngine, C: Clock>(engine: &mut E, clock: C, work: &mut Work<'_>,
         let (floor, wait) = match filled {
             Filled::Exhausted if sky.in_flight == 0 => return End::Complete,
             Filled::Exhausted => (0, Wait::Block),
-            Filled::Full => (depth.low.min(depth.max - 1), if depth.complete_min == 0 { Wait::Poll } else { Wait::Block }),
+            Filled::Full => {
+                (depth.low.min(depth.max - 1), if depth.complete_min == 0 { Wait::Poll } else { Wait::Block })
+            }
             Filled::Held(ns) if sky.in_flight == 0 => {
                 clock::sleep_until_ns(clock::monotonic_ns() + ns.min(super::NAP_NS));
                 now_ns = clock.now_ns();
@@ -170,7 +178,12 @@ fn fill<E: QueuedEngine, C: Clock>(
 
 /// Hands what was queued to the kernel and stamps it.
 #[inline]
-fn submit<E: QueuedEngine, C: Clock>(engine: &mut E, clock: C, work: &mut Work<'_>, sky: &mut Sky) -> Option<End> {
+fn submit<E: QueuedEngine, C: Clock>(
+    engine: &mut E,
+    clock: C,
+    work: &mut Work<'_>,
+    sky: &mut Sky,
+) -> Option<End> {
     if sky.queued.is_empty() {
         return None;
     }
@@ -263,13 +276,20 @@ fn requeue<E: QueuedEngine>(engine: &mut E, sky: &mut Sky, slot: Slot, left: Op)
     if let Some(flight) = &mut sky.flights[index] {
         flight.rest = left;
     }
-    engine.queue(left, slot).map_err(|_| Failure::other("queue", "the engine has no room for the rest of a short transfer"))?;
+    engine
+        .queue(left, slot)
+        .map_err(|_| Failure::other("queue", "the engine has no room for the rest of a short transfer"))?;
     sky.queued.push(index);
     Ok(())
 }
 
 /// Waits for everything in flight.
-fn drain<E: QueuedEngine, C: Clock>(engine: &mut E, clock: C, work: &mut Work<'_>, sky: &mut Sky) -> Option<End> {
+fn drain<E: QueuedEngine, C: Clock>(
+    engine: &mut E,
+    clock: C,
+    work: &mut Work<'_>,
+    sky: &mut Sky,
+) -> Option<End> {
     let all = Depth { max: 1, submit: 1, complete_min: 1, complete_max: u32::MAX, low: 0 };
     let mut failed = None;
     while sky.in_flight > 0 {

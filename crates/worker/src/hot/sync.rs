@@ -10,7 +10,12 @@ use fiord_sys::clock::Clock;
 use super::{End, Verdict, Work};
 
 /// Runs `work` on `engine` until it ends.
-pub(crate) fn run<E: SyncEngine, C: Clock>(engine: &mut E, clock: C, work: &mut Work<'_>, slot: &mut Slot) -> End {
+pub(crate) fn run<E: SyncEngine, C: Clock>(
+    engine: &mut E,
+    clock: C,
+    work: &mut Work<'_>,
+    slot: &mut Slot,
+) -> End {
     let mut now_ns = clock.now_ns();
     work.begin(now_ns, C::RUNNING);
     loop {

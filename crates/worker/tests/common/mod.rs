@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use fiord_plan::files::{Advice, Fallocate};
 use fiord_plan::job::{Buffers, ErrorPolicy, Fill, Limits, Measure, Memory, Process, Schedule};
-use fiord_plan::{
-    Access, Barriers, BlockSizes, ClockSource, Depth, Direction, EngineSettings, ExitWhat, FileKind, FilePlan,
-    FileService, Files, Generator, Job, Pace, Pattern, Plan, Sequencer, SyncMode,
-};
 use fiord_plan::presentation::{Presentation, RateUnit, Unified};
+use fiord_plan::{
+    Access, Barriers, BlockSizes, ClockSource, Depth, Direction, EngineSettings, ExitWhat, FileKind,
+    FilePlan, FileService, Files, Generator, Job, Pace, Pattern, Plan, Sequencer, SyncMode,
+};
 use fiord_worker::{RunResult, View, Watcher, WorkerReport};
 
 /// Bytes of a job's file.
