@@ -2,12 +2,18 @@
 //!
 //! Invariant: a generated page is never edited by hand; `cargo x gen` gives the same bytes for the same table.
 
+use fiord_options::reference;
+
 use crate::repo;
 use crate::tidy::doors;
 
 /// Every generated page: path and text.
 fn pages() -> Vec<(&'static str, String)> {
-    Vec::new()
+    vec![
+        ("docs/options.md", reference::options_markdown()),
+        ("docs/engines.md", reference::engines_markdown()),
+        ("docs/fiord.1", reference::man_page()),
+    ]
 }
 
 /// Writes every page whose text differs.

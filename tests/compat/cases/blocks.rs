@@ -19,7 +19,7 @@ const EXACT: &[(&str, &str)] = &[
     ("blockalign", "--rw=randread --bs=4k --blockalign=16k"),
     ("ba-alias", "--rw=randread --bs=4k --ba=8k"),
     ("bs-random-unaligned-size", "--rw=randread --bs=4k --size=1000k"),
-    ("bs-is-seq-rand", "--rw=randread --norandommap --bs=4k,64k --bs_is_seq_rand=1"),
+    ("bs-is-seq-rand", "--rw=randread --norandommap --bs=16k,4k --bs_is_seq_rand=1"),
     ("bs-is-seq-rand-sequential", "--rw=read --bs=4k,64k --bs_is_seq_rand=1"),
 ];
 

@@ -23,8 +23,8 @@ fn lists_the_same_options(pair: &Pair) -> Verdict {
         text.lines().filter(|line| !line.starts_with([' ', '\t'])).filter_map(name).collect()
     };
     let fiord = names(&pair.fiord.stdout);
-    let lacks: Vec<String> =
-        names(&pair.fio.stdout).into_iter().filter(|name| !fiord.contains(name)).collect();
+    let listed = |name: &String| fiord.contains(name) || versions::RENAMED_OPTIONS.contains(&name.as_str());
+    let lacks: Vec<String> = names(&pair.fio.stdout).into_iter().filter(|name| !listed(name)).collect();
     if lacks.is_empty() { Ok(()) } else { Err(format!("fiord's help lacks {lacks:?}")) }
 }
 

@@ -264,7 +264,7 @@ fn field_kind(field: &str) -> &'static str {
 /// Normal text: the same sections in the same order, but for the lines on samples of bandwidth and IOPS, which depend
 /// on whether a run lasted long enough for one.
 pub fn normal(pair: &Pair) -> Verdict {
-    let of_samples = |head: &String| ["   bw", "   iops"].contains(&head.as_str());
+    let of_samples = |head: &String| ["   bw", "   iops"].iter().any(|start| head.starts_with(start));
     let heads = |ran: &Ran| heads(&ran.stdout).into_iter().filter(|head| !of_samples(head)).collect();
     same_heads(heads(&pair.fio), heads(&pair.fiord))
 }

@@ -21,6 +21,9 @@ pub const ADDED_KEYS: &[AddedKey] = &[
     AddedKey { object: "disk_util[]", after: "read_sectors", key: "write_sectors" },
 ];
 
+/// Options that 3.42 lists under another name; the old one is an alias.
+pub const RENAMED_OPTIONS: &[&str] = &["allrandrepeat", "log_max_value", "log_unix_epoch"];
+
 /// The version fiord answers with when it is called as fio.
 pub const VERSION: &str = "fio-3.42";
 
