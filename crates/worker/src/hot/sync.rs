@@ -9,6 +9,9 @@ use fiord_sys::clock::Clock;
 
 use super::{End, Verdict, Work};
 
+/// The operations that need their buffers filled.
+const WRITE: Action = Action::Transfer(Direction::Write);
+
 /// Runs `work` on `engine` until it ends.
 pub(crate) fn run<E: SyncEngine, C: Clock>(
     engine: &mut E,
@@ -16,6 +19,7 @@ pub(crate) fn run<E: SyncEngine, C: Clock>(
     work: &mut Work<'_>,
     slot: &mut Slot,
 ) -> End {
+    let (paced, refills) = (work.gate.is_some(), work.refills);
     let mut now_ns = clock.now_ns();
     work.begin(now_ns, C::RUNNING);
     loop {
@@ -30,7 +34,7 @@ pub(crate) fn run<E: SyncEngine, C: Clock>(
             {
                 return end;
             }
-            if work.gate.is_some() || work.refills {
+            if paced || (refills && op.action == WRITE) {
                 if let Some(end) = prepare(engine, clock, work, slot, &op) {
                     return end;
                 }
@@ -77,7 +81,7 @@ fn prepare<E: SyncEngine, C: Clock>(
         }
         work.pass(op);
     }
-    if work.refills && op.action == Action::Transfer(Direction::Write) {
+    if work.refills && op.action == WRITE {
         let buffer = &mut engine.arena().bytes_mut(slot)[..op.length_bytes as usize];
         work.filler.before_write(buffer, op.offset_bytes);
     }
