@@ -80,7 +80,7 @@ pub enum Fill {
     Compressible {
         /// Share in percent.
         percent: u8,
-        /// Granularity in bytes.
+        /// Granularity in bytes; 0 is the whole of a block.
         chunk_bytes: u64,
         /// What the compressible part holds; zeros when empty.
         pattern: Vec<u8>,

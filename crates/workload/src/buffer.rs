@@ -78,8 +78,7 @@ impl Filler {
             Content::Random => self.words.fill(buffer),
             Content::Compressible { percent, chunk_bytes, pattern } => {
                 for chunk in chunks(buffer, *chunk_bytes) {
-                    let (random, rest) =
-                        chunk.split_at_mut(random_bytes(*percent, *chunk_bytes, chunk.len()));
+                    let (random, rest) = chunk.split_at_mut(random_bytes(*percent, chunk.len()));
                     self.words.fill(random);
                     repeat(pattern, rest);
                 }
@@ -110,10 +109,10 @@ impl Filler {
         // The compressible part of a chunk stays as it is: marks go to where its random part starts.
         let step_bytes = match &self.content {
             Content::Compressible { percent, chunk_bytes, .. } => {
-                if random_bytes(*percent, *chunk_bytes, buffer.len()) < size_of::<u64>() {
+                let chunk_bytes = if *chunk_bytes == 0 { buffer.len() } else { *chunk_bytes };
+                if random_bytes(*percent, chunk_bytes.min(buffer.len())) < size_of::<u64>() {
                     return;
                 }
-                let chunk_bytes = if *chunk_bytes == 0 { buffer.len() } else { *chunk_bytes };
                 chunk_bytes.max(SCRAMBLED_BYTES)
             }
             _ => SCRAMBLED_BYTES,
@@ -152,11 +151,9 @@ fn chunks(buffer: &mut [u8], chunk_bytes: usize) -> std::slice::ChunksMut<'_, u8
     buffer.chunks_mut(if chunk_bytes == 0 { whole } else { chunk_bytes })
 }
 
-/// How much of a chunk is random. A last chunk that is cut short keeps the random bytes of a whole one, as far as it
-/// goes.
-fn random_bytes(percent: usize, chunk_bytes: usize, length: usize) -> usize {
-    let whole = if chunk_bytes == 0 { length } else { chunk_bytes };
-    (whole * (100 - percent) / 100).min(length)
+/// How much of a chunk is random; a last chunk that is cut short keeps the shares of a whole one, as in fio.
+fn random_bytes(percent: usize, chunk_bytes: usize) -> usize {
+    chunk_bytes * (100 - percent) / 100
 }
 
 /// Writes the pattern again and again; zeros, when it is empty.
@@ -296,7 +293,9 @@ mod tests {
 
     #[test]
     fn compressible_bytes_compress_by_their_share() {
-        for (percent, chunk_bytes) in [(0, 512), (30, 4096), (50, 512), (50, 0), (75, 1000), (100, 512)] {
+        for (percent, chunk_bytes) in
+            [(0, 512), (30, 4096), (50, 512), (50, 0), (75, 1000), (100, 512), (50, 50_000), (50, 100_000)]
+        {
             let [bytes, _] = two_writes(&compressible(percent, chunk_bytes, &[]), 64 * KIB);
             let zeros = bytes.iter().filter(|byte| **byte == 0).count() as f64 / bytes.len() as f64;
             let expected = f64::from(percent) / 100.0;

@@ -16,8 +16,6 @@ use crate::job::{Buffers, Fill, Memory};
 
 /// Bytes of the block's offset in a pattern.
 const OFFSET_BYTES: usize = 8;
-/// Granularity of compressible data when `buffer_compress_chunk` is 0.
-const DEFAULT_CHUNK_BYTES: u64 = 512;
 
 /// The buffers of one worker.
 pub(crate) fn buffers(
@@ -72,10 +70,7 @@ fn fill(source: &Source<'_>, facts: &Facts, problems: &mut Vec<Problem>) -> Fill
         (Some((bytes, offset_at)), 0) => Fill::Pattern { bytes, offset_at },
         (pattern, 1..) => Fill::Compressible {
             percent,
-            chunk_bytes: match options.buffer_compress_chunk.0 {
-                0 => DEFAULT_CHUNK_BYTES,
-                bytes => bytes,
-            },
+            chunk_bytes: options.buffer_compress_chunk.0,
             pattern: pattern.map(|(bytes, _)| bytes).unwrap_or_default(),
             refill,
             scramble,
