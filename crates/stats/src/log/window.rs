@@ -1,0 +1,281 @@
+//! Figures of windows of time, side by side from the log's zero.
+//!
+//! Invariant: a window is closed when an I/O falls behind its end, for all directions at once, so that entries are in
+//! order of time; a direction that did nothing in a window has no entry.
+
+use crate::histogram::Histogram;
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// What a window's figure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// The mean of the values recorded, and the largest.
+    Value,
+    /// The sum of the values per second.
+    PerSecond,
+    /// The sum of the values, which are bytes, in KiB/s.
+    KibPerSecond,
+}
+
+/// One direction's figures of one window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// End of the window, since the log's zero.
+    pub end_ms: u64,
+    /// An index of [`crate::DIRECTIONS`].
+    pub direction: u8,
+    /// The mean, or the rate.
+    pub average: u64,
+    /// The largest value; of a rate, the rate.
+    pub maximum: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    count: u64,
+    sum: u128,
+    maximum: u64,
+}
+
+/// Where the open window is.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    length_ns: u64,
+    start_ns: u64,
+}
+
+impl Span {
+    fn new(length_ms: u64) -> Span {
+        Span { length_ns: length_ms.max(1) * NS_PER_MS, start_ns: 0 }
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.start_ns + self.length_ns
+    }
+
+    /// Moves on to the window that `at_ns` falls into.
+    fn move_to(&mut self, at_ns: u64) {
+        self.start_ns = at_ns - at_ns % self.length_ns;
+    }
+}
+
+/// Windows of one log.
+#[derive(Clone, Debug)]
+pub struct Windows {
+    measured: Measured,
+    span: Span,
+    open: [Sums; 3],
+    closed: Vec<Window>,
+}
+
+impl Windows {
+    /// Windows of `length_ms`.
+    pub fn new(length_ms: u64, measured: Measured) -> Windows {
+        Windows {
+            measured,
+            span: Span::new(length_ms),
+            open: Default::default(),
+            closed: Vec::with_capacity(1024),
+        }
+    }
+
+    /// Adds a value at `at_ns` since the log's zero.
+    #[inline]
+    pub fn record(&mut self, direction: u8, at_ns: u64, value: u64) {
+        if at_ns >= self.span.end_ns() {
+            self.close(self.span.end_ns());
+            self.span.move_to(at_ns);
+        }
+        let sums = &mut self.open[usize::from(direction)];
+        sums.count += 1;
+        sums.sum += u128::from(value);
+        sums.maximum = sums.maximum.max(value);
+    }
+
+    /// Ends at `end_ns` since the log's zero. A window cut short is closed when at least half of it has passed, or
+    /// when there is no other: a rate over less says little.
+    pub fn finish(&mut self, end_ns: u64) {
+        let end_ns = end_ns.min(self.span.end_ns());
+        let passed_ns = end_ns.saturating_sub(self.span.start_ns);
+        if passed_ns >= self.span.length_ns / 2 || self.closed.is_empty() {
+            self.close(end_ns);
+        }
+    }
+
+    /// The windows that are over.
+    pub fn closed(&self) -> &[Window] {
+        &self.closed
+    }
+
+    #[cold]
+    fn close(&mut self, end_ns: u64) {
+        let length_ns = u128::from(end_ns.saturating_sub(self.span.start_ns).max(1));
+        let per_second = |sum: u128| (sum * 1_000_000_000 / length_ns) as u64;
+        for (direction, sums) in self.open.iter_mut().enumerate() {
+            let Sums { count, sum, maximum } = std::mem::take(sums);
+            if count == 0 {
+                continue;
+            }
+            let (average, maximum) = match self.measured {
+                Measured::Value => ((sum / u128::from(count)) as u64, maximum),
+                Measured::PerSecond => (per_second(sum), per_second(sum)),
+                Measured::KibPerSecond => (per_second(sum) / 1024, per_second(sum) / 1024),
+            };
+            self.closed.push(Window {
+                end_ms: rounded_ms(end_ns),
+                direction: direction as u8,
+                average,
+                maximum,
+            });
+        }
+    }
+}
+
+/// Completion latencies of one direction in one window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistogramWindow {
+    /// End of the window, since the log's zero.
+    pub end_ms: u64,
+    /// An index of [`crate::DIRECTIONS`].
+    pub direction: u8,
+    /// Length of the last I/O.
+    pub length_bytes: u64,
+    /// Bins that counted something, in order, with their counts.
+    pub counts: Vec<(u16, u64)>,
+}
+
+/// Histograms of windows.
+#[derive(Clone, Debug)]
+pub struct HistogramWindows {
+    span: Span,
+    open: [(Histogram, u64); 3],
+    closed: Vec<HistogramWindow>,
+}
+
+impl HistogramWindows {
+    /// Windows of `length_ms`.
+    pub fn new(length_ms: u64) -> HistogramWindows {
+        let open = [0; 3].map(|_| (Histogram::allocated(), 0));
+        HistogramWindows { span: Span::new(length_ms), open, closed: Vec::with_capacity(1024) }
+    }
+
+    /// Counts a latency at `at_ns` since the log's zero.
+    #[inline]
+    pub fn record(&mut self, direction: u8, at_ns: u64, latency_ns: u64, length_bytes: u64) {
+        if at_ns >= self.span.end_ns() {
+            self.close(self.span.end_ns());
+            self.span.move_to(at_ns);
+        }
+        let (histogram, length) = &mut self.open[usize::from(direction)];
+        histogram.record(latency_ns);
+        *length = length_bytes;
+    }
+
+    /// Ends at `end_ns` since the log's zero. Counts lose nothing by a short window, so the last one is kept.
+    pub fn finish(&mut self, end_ns: u64) {
+        self.close(end_ns.min(self.span.end_ns()));
+    }
+
+    /// The windows that are over.
+    pub fn closed(&self) -> &[HistogramWindow] {
+        &self.closed
+    }
+
+    /// Allocates once a window, to keep the few bins in use instead of all.
+    #[cold]
+    fn close(&mut self, end_ns: u64) {
+        for (direction, (histogram, length_bytes)) in self.open.iter_mut().enumerate() {
+            let used = histogram.bins().iter().enumerate().filter(|(_, count)| **count > 0);
+            let counts: Vec<(u16, u64)> = used.map(|(bin, count)| (bin as u16, *count)).collect();
+            if counts.is_empty() {
+                continue;
+            }
+            *histogram = Histogram::allocated();
+            self.closed.push(HistogramWindow {
+                end_ms: rounded_ms(end_ns),
+                direction: direction as u8,
+                length_bytes: *length_bytes,
+                counts,
+            });
+        }
+    }
+}
+
+fn rounded_ms(ns: u64) -> u64 {
+    (ns + NS_PER_MS / 2) / NS_PER_MS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = NS_PER_MS;
+
+    /// (end, direction, average, maximum) of each window.
+    fn figures(windows: &Windows) -> Vec<(u64, u8, u64, u64)> {
+        windows.closed().iter().map(|w| (w.end_ms, w.direction, w.average, w.maximum)).collect()
+    }
+
+    #[test]
+    fn values_have_their_mean_and_maximum_by_window_and_direction() {
+        let mut windows = Windows::new(100, Measured::Value);
+        for (direction, at_ms, value) in [(1, 0, 10), (0, 50, 30), (1, 99, 20), (1, 100, 7), (0, 350, 9)] {
+            windows.record(direction, at_ms * MS, value);
+        }
+        windows.finish(400 * MS);
+        assert_eq!(
+            figures(&windows),
+            [(100, 0, 30, 30), (100, 1, 15, 20), (200, 1, 7, 7), (400, 0, 9, 9)],
+            "a window without I/O has no entry"
+        );
+    }
+
+    #[test]
+    fn rates_are_of_the_window_they_fall_into() {
+        let mut bandwidth = Windows::new(500, Measured::KibPerSecond);
+        let mut iops = Windows::new(500, Measured::PerSecond);
+        for number in 0..302 {
+            let at_ns = number * 1000 * MS / 302;
+            bandwidth.record(0, at_ns, 4096);
+            iops.record(0, at_ns, 1);
+        }
+        bandwidth.finish(1000 * MS);
+        iops.finish(1000 * MS);
+        assert_eq!(figures(&bandwidth), [(500, 0, 1208, 1208), (1000, 0, 1208, 1208)]);
+        assert_eq!(figures(&iops), [(500, 0, 302, 302), (1000, 0, 302, 302)]);
+    }
+
+    #[test]
+    fn a_last_window_cut_short_counts_from_half_its_length() {
+        let ends = |ends_ms: u64| {
+            let mut windows = Windows::new(100, Measured::PerSecond);
+            [0, 150, 201].iter().for_each(|at_ms| windows.record(0, at_ms * MS, 1));
+            windows.finish(ends_ms * MS);
+            figures(&windows).last().map(|figures| (figures.0, figures.2))
+        };
+        assert_eq!(ends(249), Some((200, 10)), "dropped");
+        assert_eq!(ends(250), Some((250, 20)), "over the time that has passed");
+        assert_eq!(ends(900), Some((300, 10)), "long over");
+        let mut only = Windows::new(100, Measured::Value);
+        only.record(0, 1, 3);
+        only.finish(MS);
+        assert_eq!(figures(&only), [(1, 0, 3, 3)], "better than nothing");
+    }
+
+    #[test]
+    fn histograms_count_each_latency_once() {
+        let mut histograms = HistogramWindows::new(100);
+        for (at_ms, latency_ns) in [(0, 5), (99, 5), (100, 9), (120, 200)] {
+            histograms.record(1, at_ms * MS, latency_ns, 4096);
+        }
+        histograms.finish(120 * MS);
+        let closed = |end_ms, counts: &[(u16, u64)]| HistogramWindow {
+            end_ms,
+            direction: 1,
+            length_bytes: 4096,
+            counts: counts.to_vec(),
+        };
+        assert_eq!(histograms.closed(), [closed(100, &[(5, 2)]), closed(120, &[(9, 1), (164, 1)])]);
+    }
+}
