@@ -13,11 +13,11 @@ pub struct Think {
     pub spin_us: u64,
     /// Work cycles of `thinkcycles` done before it.
     pub cycles: u64,
-    /// I/Os between pauses.
+    /// I/Os between pauses; 0 when only time counts.
     pub every_ios: u32,
     /// Counted when issued (else when completed).
     pub count_issued: bool,
-    /// Pause after this much I/O time instead of a number of I/Os; 0 is unused.
+    /// Pause after this much I/O time too; 0 when only I/Os count.
     pub io_time_us: u64,
 }
 

@@ -19,6 +19,7 @@ const RULES: &[Rule] = &[
     rate_excludes_rate_iops,
     rate_min_is_below_rate,
     rate_iops_min_is_below_rate_iops,
+    rate_iops_counts_smallest_blocks,
     size_holds_a_block,
     spin_is_part_of_thinktime,
     thinktime_options_need_thinktime,
@@ -90,6 +91,25 @@ fn rate_iops_min_is_below_rate_iops(source: &Source<'_>) -> Option<Problem> {
         let message = "the minimum rate exceeds the rate";
         source.error("rate_iops_min", message, "lower rate_iops_min or raise rate_iops")
     })
+}
+
+/// fio turns `rate_iops` into bytes by the smallest block, so that larger ones come more rarely than it says.
+fn rate_iops_counts_smallest_blocks(source: &Source<'_>) -> Option<Problem> {
+    let options = source.options;
+    let sizes = crate::build::blocks::block_sizes(options);
+    let limited = directions(&options.rate_iops, |rate| u64::from(*rate));
+    let linear = options.rate_process == fiord_options::value::RateProcess::Linear;
+    let direction = (0..3).find(|d| linear && limited[*d] > 0 && sizes[*d].min() < sizes[*d].max())?;
+    let (ios, bytes) = (limited[direction], sizes[direction].min());
+    let message = format!(
+        "of blocks of several sizes {ios} of the smallest a second are allowed: {} bytes",
+        ios * bytes
+    );
+    Some(source.warning(
+        "rate_iops",
+        message,
+        "rate_process=poisson counts I/Os of any size; rate= counts bytes",
+    ))
 }
 
 fn size_holds_a_block(source: &Source<'_>) -> Option<Problem> {
@@ -227,6 +247,12 @@ mod tests {
             (rate_min_is_below_rate, "--rate=1m --rate_min=2m", Error, "--rate=2m --rate_min=1m"),
             (rate_min_is_below_rate, "--rate=1m,2m --rate_min=2m,1m", Error, "--rate_min=1m"),
             (rate_iops_min_is_below_rate_iops, "--rate_iops=1 --rate_iops_min=2", Error, "--rate_iops_min=2"),
+            (
+                rate_iops_counts_smallest_blocks,
+                "--rate_iops=9 --bsrange=4k-8k",
+                Warning,
+                "--rate_iops=0,9 --bsrange=4k-8k,4k-4k",
+            ),
             (size_holds_a_block, "--size=1k", Error, "--size=1k --bs=1k"),
             (size_holds_a_block, "--size=4k --bs=8k,1k", Error, "--size=4k --bs=8k,1k --rw=write"),
             (spin_is_part_of_thinktime, "--thinktime=1 --thinktime_spin=2", Warning, "--thinktime_spin=2"),

@@ -27,20 +27,27 @@ impl Budget {
 /// How long to stay away, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pause {
-    /// Nanoseconds.
+    /// Nanoseconds in all.
     pub ns: u64,
-    /// Nanoseconds of it to spend spinning.
+    /// Nanoseconds at its beginning that are spent spinning.
     pub spin_ns: u64,
 }
 
-/// Rates and think time of one worker. Times are nanoseconds since `start`.
+/// How long to stay away when only completions can tell.
+const UNTIL_COMPLETED: Pause = Pause { ns: u64::MAX, spin_ns: 0 };
+
+/// Rates and think time of one worker. Times are nanoseconds on the monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Gate {
     budgets: PerDirection<Budget>,
+    limits_rates: bool,
     poisson: Option<Random>,
     pace: Pace,
     start_ns: u64,
-    ios_since_pause: u32,
+    /// I/Os counted since the last pause.
+    counted: u32,
+    /// I/Os issued since the last pause: where completions are counted, no more than that go before it.
+    issued: u32,
     last_pause_ns: u64,
     thinking_until_ns: u64,
     spinning_until_ns: u64,
@@ -50,15 +57,18 @@ impl Gate {
     /// `None` when nothing is limited.
     pub(crate) fn new(pace: &Pace, seed: u64) -> Option<Gate> {
         let limited = |rates: &PerDirection<Option<u64>>| rates.iter().any(Option::is_some);
-        if !limited(&pace.bytes_per_s) && !limited(&pace.ios_per_s) && pace.think.is_none() {
+        let limits_rates = limited(&pace.bytes_per_s) || limited(&pace.ios_per_s);
+        if !limits_rates && pace.think.is_none() {
             return None;
         }
         Some(Gate {
             budgets: [0, 1, 2].map(|d: usize| Budget::new(pace.bytes_per_s[d], pace.ios_per_s[d])),
+            limits_rates,
             poisson: pace.poisson.then(|| Random::new(seed)),
             pace: pace.clone(),
             start_ns: 0,
-            ios_since_pause: 0,
+            counted: 0,
+            issued: 0,
             last_pause_ns: 0,
             thinking_until_ns: 0,
             spinning_until_ns: 0,
@@ -69,19 +79,48 @@ impl Gate {
     pub(crate) fn begin(&mut self, now_ns: u64) {
         self.start_ns = now_ns;
         self.last_pause_ns = now_ns;
-        self.ios_since_pause = 0;
+        (self.counted, self.issued) = (0, 0);
         self.budgets.iter_mut().for_each(|budget| budget.due_ns = 0.0);
+    }
+
+    /// Whether directions are held to rates of their own.
+    pub(crate) fn limits_rates(&self) -> bool {
+        self.limits_rates
+    }
+
+    /// What a mixed job does at `now_ns` instead of a write and of a read: the other one, when that may go earlier.
+    /// So the direction without a limit, or with the larger one, is not held back by the other.
+    pub(crate) fn either(&self, now_ns: u64) -> [Direction; 2] {
+        let (read, write) = (Direction::Read, Direction::Write);
+        let (read_ns, write_ns) = (self.due_ns(read), self.due_ns(write));
+        [
+            if write_ns > now_ns && read_ns < write_ns { read } else { write },
+            if read_ns > now_ns && write_ns < read_ns { write } else { read },
+        ]
+    }
+
+    fn due_ns(&self, direction: Direction) -> u64 {
+        self.start_ns + self.budgets[direction.index()].due_ns as u64
     }
 
     /// How long `op` has to wait at `now_ns`; `None` when it may go.
     pub(crate) fn pause(&self, op: &Op, now_ns: u64) -> Option<Pause> {
         let Action::Transfer(direction) = op.action else { return None };
-        let due_ns = self.start_ns + self.budgets[direction.index()].due_ns as u64;
-        let until_ns = due_ns.max(self.thinking_until_ns);
+        if self.waits_for_completions() {
+            return Some(UNTIL_COMPLETED);
+        }
+        let until_ns = self.due_ns(direction).max(self.thinking_until_ns);
         if until_ns <= now_ns {
             return None;
         }
         Some(Pause { ns: until_ns - now_ns, spin_ns: self.spinning_until_ns.saturating_sub(now_ns) })
+    }
+
+    /// Whether as many I/Os are in flight as may come before the pause that follows their completion.
+    fn waits_for_completions(&self) -> bool {
+        self.pace
+            .think
+            .is_some_and(|think| !think.count_issued && think.every_ios > 0 && self.issued >= think.every_ios)
     }
 
     /// Accounts for an I/O that was issued.
@@ -92,34 +131,34 @@ impl Gate {
             None => 1.0,
         };
         self.budgets[direction.index()].spend(op.length_bytes, stretch);
+        self.issued += 1;
         if self.pace.think.is_some_and(|think| think.count_issued) {
             self.think(now_ns);
         }
     }
 
-    /// Accounts for an I/O that has ended.
-    pub(crate) fn completed(&mut self, _direction: Direction, now_ns: u64) {
+    /// Accounts for an I/O that has ended, well or not.
+    pub(crate) fn completed(&mut self, now_ns: u64) {
         if self.pace.think.is_some_and(|think| !think.count_issued) {
             self.think(now_ns);
         }
     }
 
+    /// Begins a pause when it is due.
     fn think(&mut self, now_ns: u64) {
         let Some(think) = self.pace.think else { return };
-        self.ios_since_pause += 1;
-        let due = if think.io_time_us > 0 {
-            now_ns - self.last_pause_ns.min(now_ns) >= think.io_time_us * 1000
-        } else {
-            self.ios_since_pause >= think.every_ios.max(1)
-        };
-        if !due {
+        self.counted += 1;
+        let by_count = think.every_ios > 0 && self.counted >= think.every_ios;
+        let io_time_ns = think.io_time_us * 1000;
+        let by_time = io_time_ns > 0 && now_ns.saturating_sub(self.last_pause_ns) >= io_time_ns;
+        if !by_count && !by_time {
             return;
         }
-        for _ in 0..think.cycles {
-            std::hint::spin_loop();
+        for cycle in 0..think.cycles {
+            std::hint::black_box(cycle);
         }
         let pause_ns = think.pause_us * 1000;
-        self.ios_since_pause = 0;
+        (self.counted, self.issued) = (0, 0);
         self.last_pause_ns = now_ns + pause_ns;
         self.thinking_until_ns = now_ns + pause_ns;
         self.spinning_until_ns = now_ns + think.spin_us.min(think.pause_us) * 1000;
@@ -151,7 +190,7 @@ mod tests {
         for _ in 0..count {
             now_ns += gate.pause(&op, now_ns).map_or(0, |pause| pause.ns);
             gate.issued(&op, now_ns);
-            gate.completed(Direction::Write, now_ns);
+            gate.completed(now_ns);
         }
         now_ns
     }
@@ -183,12 +222,87 @@ mod tests {
         assert!((took_ns / 20e9 - 1.0).abs() < 0.03, "{took_ns}");
     }
 
+    const THINK: Think =
+        Think { pause_us: 100, spin_us: 0, cycles: 0, every_ios: 4, count_issued: false, io_time_us: 0 };
+
+    fn thinking(think: Think) -> Gate {
+        Gate::new(&Pace { think: Some(think), ..Pace::default() }, 1).unwrap()
+    }
+
     #[test]
     fn a_pause_follows_each_so_many_ios() {
-        let think =
-            Think { pause_us: 100, spin_us: 0, cycles: 0, every_ios: 4, count_issued: false, io_time_us: 0 };
-        let mut gate = Gate::new(&Pace { think: Some(think), ..Pace::default() }, 1).unwrap();
-        assert_eq!(last_issue_ns(&mut gate, write(4096), 9), 200_000);
+        assert_eq!(last_issue_ns(&mut thinking(THINK), write(4096), 9), 200_000);
+    }
+
+    #[test]
+    fn no_more_ios_are_in_flight_than_come_before_a_pause() {
+        let (mut gate, op) = (thinking(THINK), write(4096));
+        gate.begin(0);
+        (0..4).for_each(|_| gate.issued(&op, 0));
+        assert_eq!(gate.pause(&op, 0), Some(UNTIL_COMPLETED));
+        (0..3).for_each(|_| gate.completed(0));
+        assert_eq!(gate.pause(&op, 0), Some(UNTIL_COMPLETED), "one is still in flight");
+        gate.completed(7);
+        assert_eq!(gate.pause(&op, 7), Some(Pause { ns: 100_000, spin_ns: 0 }));
+        assert_eq!(gate.pause(&op, 100_007), None);
+    }
+
+    #[test]
+    fn counted_when_issued_a_pause_waits_for_nobody() {
+        let (mut gate, op) = (thinking(Think { count_issued: true, ..THINK }), write(4096));
+        gate.begin(0);
+        (0..4).for_each(|_| gate.issued(&op, 5));
+        assert_eq!(gate.pause(&op, 5), Some(Pause { ns: 100_000, spin_ns: 0 }));
+        gate.completed(6);
+        assert_eq!(gate.pause(&op, 100_005), None);
+    }
+
+    #[test]
+    fn a_pause_follows_so_much_time_of_io_or_so_many_ios() {
+        let by_time = Think { every_ios: 0, io_time_us: 1000, ..THINK };
+        for (think, second_pause_ns) in [(by_time, None), (Think { every_ios: 2, ..by_time }, Some(100_000))]
+        {
+            let (mut gate, op) = (thinking(think), write(4096));
+            gate.begin(0);
+            gate.issued(&op, 0);
+            gate.completed(1_000_000);
+            assert_eq!(gate.pause(&op, 1_000_000).map(|pause| pause.ns), Some(100_000));
+            let now_ns = 1_100_000;
+            for _ in 0..2 {
+                assert_eq!(gate.pause(&op, now_ns), None);
+                gate.issued(&op, now_ns);
+                gate.completed(now_ns);
+            }
+            assert_eq!(gate.pause(&op, now_ns).map(|pause| pause.ns), second_pause_ns);
+        }
+    }
+
+    #[test]
+    fn spinning_comes_first() {
+        let (mut gate, op) = (thinking(Think { spin_us: 30, every_ios: 1, ..THINK }), write(4096));
+        gate.begin(0);
+        gate.issued(&op, 0);
+        gate.completed(0);
+        assert_eq!(gate.pause(&op, 10_000), Some(Pause { ns: 90_000, spin_ns: 20_000 }));
+        assert_eq!(gate.pause(&op, 40_000), Some(Pause { ns: 60_000, spin_ns: 0 }));
+    }
+
+    #[test]
+    fn a_limited_direction_does_not_hold_back_the_other() {
+        let (read, write_direction) = (Direction::Read, Direction::Write);
+        let pace = Pace { ios_per_s: [None, Some(1000), None], ..Pace::default() };
+        let mut gate = Gate::new(&pace, 1).unwrap();
+        gate.begin(0);
+        assert_eq!(gate.either(0), [write_direction, read]);
+        gate.issued(&write(1), 0);
+        assert_eq!(gate.either(0), [read, read]);
+        assert_eq!(gate.either(1_000_000), [write_direction, read]);
+        let pace = Pace { ios_per_s: [Some(100), Some(1000), None], ..Pace::default() };
+        let mut gate = Gate::new(&pace, 1).unwrap();
+        gate.begin(0);
+        gate.issued(&write(1), 0);
+        gate.issued(&Op { action: Action::Transfer(read), ..write(1) }, 0);
+        assert_eq!(gate.either(0), [write_direction, write_direction], "the one that may go first");
     }
 
     #[test]

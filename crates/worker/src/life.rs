@@ -355,9 +355,7 @@ impl<'a> Worker<'a> {
                 Why::Signal => (EndReason::Signal, None),
                 Why::Nothing | Why::Other => (EndReason::Others, None),
                 Why::TooSlow => {
-                    let mut failure =
-                        Failure::other("rate", "fell below its minimum rate (rate_min, rate_iops_min)");
-                    failure.errno = Some(fiord_sys::Errno(62));
+                    let failure = Failure::other("keep up", self.live.complaint());
                     (EndReason::Error, Some(failure))
                 }
             },

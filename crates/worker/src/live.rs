@@ -3,6 +3,7 @@
 //! Invariant: the counters have one writer, the worker, and are read relaxed; the flags are written by the monitor
 //! and other workers' ends, on a cache line of their own.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use fiord_plan::{Direction, PerDirection};
@@ -95,6 +96,7 @@ pub(crate) struct Live {
 struct Asked {
     flags: AtomicU32,
     why: AtomicU8,
+    complaint: OnceLock<String>,
 }
 
 /// Why a worker was told to stop.
@@ -172,6 +174,16 @@ impl Live {
     pub(crate) fn ask_to_stop(&self, why: Why) {
         let _ = self.asked.why.compare_exchange(Why::Nothing as u8, why as u8, Relaxed, Relaxed);
         self.ask(ask::STOP);
+    }
+
+    /// Says what is wrong with the worker, before it is told to stop for that.
+    pub(crate) fn complain(&self, what: String) {
+        // The first complaint is the cause.
+        let _ = self.asked.complaint.set(what);
+    }
+
+    pub(crate) fn complaint(&self) -> &str {
+        self.asked.complaint.get().map_or("", String::as_str)
     }
 
     pub(crate) fn is_told_to_stop(&self) -> bool {

@@ -7,6 +7,9 @@ use fiord_stats::Samples;
 
 use crate::live::{Counters, Live, Why, ask};
 
+/// How long a job may run before its minimum rates are asked for, as in fio.
+const RATE_GRACE_NS: u64 = 2_000_000_000;
+
 /// The samples of one worker.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sampler {
@@ -69,7 +72,8 @@ impl Sampler {
             let ramped = job.limits.ramp_ns > 0 || job.limits.ramp_bytes > 0;
             let mark =
                 Mark { at_ns: since_ns, counters: if ramped { counters } else { Counters::default() } };
-            (self.bandwidth_mark, self.iops_mark, self.rate_mark) = (mark, mark, mark);
+            (self.bandwidth_mark, self.iops_mark) = (mark, mark);
+            self.rate_mark = Mark::default();
             self.measured_since_ns = since_ns;
         }
         if job.measure.clock == fiord_plan::ClockSource::None
@@ -102,18 +106,19 @@ impl Sampler {
     }
 
     fn check_rates(&mut self, job: &Job, live: &Live, counters: &Counters, now_ns: u64) {
-        let pace = &job.pace;
-        if pace.min_bytes_per_s.iter().chain(&pace.min_ios_per_s).all(Option::is_none) {
+        if !has_least_rates(job) || now_ns < self.measured_since_ns + RATE_GRACE_NS {
             return;
         }
-        let Some(interval) = self.rate_mark.advance(now_ns, counters, pace.cycle_ms.max(1)) else { return };
-        let below = |least: Option<u64>, done: u64| {
-            least.is_some_and(|least| (done as f64 / interval.seconds) < least as f64)
+        if self.rate_mark.at_ns == 0 {
+            self.rate_mark = Mark { at_ns: now_ns, counters: *counters };
+            return;
+        }
+        let Some(interval) = self.rate_mark.advance(now_ns, counters, job.pace.cycle_ms.max(1)) else {
+            return;
         };
-        let too_slow = (0..3).any(|d| {
-            below(pace.min_bytes_per_s[d], interval.bytes[d]) || below(pace.min_ios_per_s[d], interval.ios[d])
-        });
-        if too_slow {
+        let missed: Vec<String> = (0..3).filter_map(|direction| missed(job, direction, &interval)).collect();
+        if !missed.is_empty() {
+            live.complain(missed.join("; "));
             live.ask_to_stop(Why::TooSlow);
         }
     }
@@ -125,8 +130,7 @@ impl Sampler {
         } else {
             u64::MAX
         };
-        let rates = job.pace.min_bytes_per_s.iter().chain(&job.pace.min_ios_per_s);
-        let rated = if rates.clone().any(Option::is_some) { job.pace.cycle_ms } else { u64::MAX };
+        let rated = if has_least_rates(job) { job.pace.cycle_ms } else { u64::MAX };
         sampled.min(rated).max(1)
     }
 
@@ -141,6 +145,23 @@ impl Sampler {
             since_ns => job.limits.runtime_ns.map(|limit_ns| since_ns + limit_ns),
         }
     }
+}
+
+fn has_least_rates(job: &Job) -> bool {
+    job.pace.min_bytes_per_s.iter().chain(&job.pace.min_ios_per_s).any(Option::is_some)
+}
+
+/// Which minimum rate was missed in one direction, in fio's words.
+fn missed(job: &Job, direction: usize, interval: &Interval) -> Option<String> {
+    let below = |least: Option<u64>, done: u64| {
+        let rate = (done as f64 / interval.seconds) as u64;
+        least.filter(|least| rate < *least).map(|least| (least, rate))
+    };
+    if let Some((least, rate)) = below(job.pace.min_bytes_per_s[direction], interval.bytes[direction]) {
+        return Some(format!("rate_min={least}B/s not met, got {rate}B/s"));
+    }
+    let (least, rate) = below(job.pace.min_ios_per_s[direction], interval.ios[direction])?;
+    Some(format!("rate_iops_min={least} not met, got {rate} IOPS"))
 }
 
 /// Ends a ramp the worker cannot time itself: it has no clock, or waits for bytes as well.

@@ -15,6 +15,8 @@ pub(crate) struct Directions {
     /// A draw of 64 bits below this is a read.
     reads_below: u64,
     always_read: bool,
+    /// What stands for a write and for a read that was drawn.
+    either: [Direction; 2],
     random: Random,
 }
 
@@ -24,6 +26,7 @@ impl Directions {
             pattern,
             reads_below: (u128::from(read_percent.min(100)) * u128::from(u64::MAX) / 100) as u64,
             always_read: read_percent >= 100,
+            either: [Direction::Write, Direction::Read],
             random: Random::for_purpose(seed, PURPOSE),
         }
     }
@@ -31,6 +34,11 @@ impl Directions {
     /// Starts the same draws again.
     pub(crate) fn restart(&mut self, seed: u64) {
         self.random = Random::for_purpose(seed, PURPOSE);
+    }
+
+    /// From now on this stands for a write and for a read that is drawn.
+    pub(crate) fn steer(&mut self, either: [Direction; 2]) {
+        self.either = either;
     }
 
     /// The next operation's. Of a trim that is followed by its write, this is the trim.
@@ -48,7 +56,7 @@ impl Directions {
     pub(crate) fn mixed(&mut self) -> Direction {
         let is_read = (self.random.next_u64() < self.reads_below) | self.always_read;
         // A table instead of a branch: which way it goes cannot be predicted.
-        [Direction::Write, Direction::Read][usize::from(is_read)]
+        self.either[usize::from(is_read)]
     }
 }
 
@@ -71,6 +79,13 @@ mod tests {
             let off = (reads(read_percent, draws) as f64 - expected).abs();
             assert!(off <= 6.0 * deviation, "{read_percent} %: off by {off}");
         }
+    }
+
+    #[test]
+    fn a_steered_mix_does_what_it_is_told() {
+        let mut directions = Directions::new(Pattern::Mixed, 50, 7);
+        directions.steer([Direction::Read, Direction::Read]);
+        assert!((0..64).all(|_| directions.next() == Direction::Read));
     }
 
     #[test]

@@ -131,6 +131,16 @@ impl Stream {
         ops.len() - before
     }
 
+    /// Whether each operation's direction is drawn.
+    pub fn is_mixed(&self) -> bool {
+        self.pattern == Pattern::Mixed
+    }
+
+    /// From the next `fill` on, what stands for a write and for a read that is drawn: rates may hold one of them back.
+    pub fn steer(&mut self, either: [Direction; 2]) {
+        self.directions.steer(either);
+    }
+
     /// Passes begun, from 1: how often the files are gone through (`loops`, `io_size`, `time_based`).
     pub fn passes_begun(&self) -> u64 {
         self.passes.begun()

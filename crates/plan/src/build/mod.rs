@@ -222,7 +222,7 @@ impl Builder<'_> {
             files: targets.files,
             buffers,
             limits: schedule::limits(options, targets.pass_bytes, targets.loop_bytes),
-            pace: pace::pace(options),
+            pace: pace::pace(source, &access),
             schedule: schedule::schedule(options, stonewall),
             errors: measure::errors(options),
             measure: measure::measure(options),

@@ -360,3 +360,24 @@ fn time_limits_are_in_nanoseconds_and_time_based_needs_one() {
     assert!(!plan.jobs[0].limits.time_based);
     assert_eq!(warnings.len(), 1);
 }
+
+#[test]
+fn rate_iops_counts_the_smallest_of_several_sizes_unless_arrivals_are_random() {
+    let pace = |options: &str| jobs(&format!("--name=a --size=1m --rate_iops=100 {options}")).remove(0).pace;
+    assert_eq!((pace("").bytes_per_s[0], pace("").ios_per_s[0]), (None, Some(100)));
+    let ranged = pace("--bsrange=4k-64k");
+    assert_eq!((ranged.bytes_per_s[0], ranged.ios_per_s[0]), (Some(100 * 4 * KIB), None));
+    let random = pace("--bsrange=4k-64k --rate_process=poisson");
+    assert_eq!((random.bytes_per_s[0], random.ios_per_s[0]), (None, Some(100)));
+}
+
+#[test]
+fn think_time_by_io_time_counts_ios_only_when_told_to() {
+    let think = |options: &str| {
+        jobs(&format!("--name=a --size=1m --thinktime=1ms {options}")).remove(0).pace.think.unwrap()
+    };
+    assert_eq!((think("").every_ios, think("").io_time_us), (1, 0));
+    assert_eq!(think("--thinktime_iotime=2").every_ios, 0);
+    let both = think("--thinktime_iotime=2 --thinktime_blocks=9");
+    assert_eq!((both.every_ios, both.io_time_us), (9, 2_000_000));
+}

@@ -237,7 +237,7 @@ impl<'a> Work<'a> {
         }
         self.ops.ops.clear();
         self.ops.next = 0;
-        let room = if self.files.fits() { BATCH } else { 1 };
+        let room = if self.steer() || !self.files.fits() { 1 } else { BATCH };
         if self.stream.fill(&mut self.ops.ops, room) == 0 {
             return Ok(false);
         }
@@ -254,14 +254,30 @@ impl<'a> Work<'a> {
         Ok(true)
     }
 
+    /// Turns a mixed stream to the direction that may go. Whether it did: then operations are made one at a time.
+    fn steer(&mut self) -> bool {
+        match &self.gate {
+            Some(gate) if gate.limits_rates() && self.stream.is_mixed() => {
+                self.stream.steer(gate.either(clock::monotonic_ns()));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// How long a worker that has to wait for `ns` may sleep without missing anything.
+    pub(crate) fn nap_ns(&self, ns: u64, now_ns: u64) -> u64 {
+        ns.min(NAP_NS).min(self.event_ns.saturating_sub(now_ns))
+    }
+
     /// Sleeps until `op` may go. `Some(end)` when the worker has to end instead.
     #[cold]
     pub(crate) fn hold(&mut self, op: &Op, now_ns: impl Fn() -> u64, clocked: bool) -> Option<End> {
         loop {
             let at_ns = clock::monotonic_ns();
             let pause = self.gate.as_ref().and_then(|gate| gate.pause(op, at_ns))?;
-            let sleep_ns = (pause.ns - pause.spin_ns.min(pause.ns)).min(NAP_NS);
-            if sleep_ns > 0 {
+            let sleep_ns = self.nap_ns(pause.ns, now_ns());
+            if pause.spin_ns == 0 && sleep_ns > 0 {
                 clock::sleep_until_ns(at_ns + sleep_ns);
             }
             let loop_ns = now_ns();
@@ -295,7 +311,7 @@ impl<'a> Work<'a> {
                 self.live.completed(direction, bytes);
                 self.done_bytes += bytes;
                 if let Some(gate) = &mut self.gate {
-                    gate.completed(direction, clock::monotonic_ns());
+                    gate.completed(clock::monotonic_ns());
                 }
             }
             _ => self.recorder.count_sync(),
@@ -346,6 +362,14 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// Passes over a failed operation: for the gate it has ended like any other.
+    fn skip(&mut self, op: &Op) -> Verdict {
+        if let (Some(gate), Action::Transfer(_)) = (&mut self.gate, op.action) {
+            gate.completed(clock::monotonic_ns());
+        }
+        Verdict::Skip
+    }
+
     fn fail(&mut self, op: &Op, errno: Errno) -> Verdict {
         if self.fill_device && errno.0 == 28 {
             return Verdict::Stop(End::Full);
@@ -356,7 +380,7 @@ impl<'a> Work<'a> {
             _ => Direction::Write.index(),
         };
         if self.errors.ignore[direction].contains(&errno.0) {
-            return Verdict::Skip;
+            return self.skip(op);
         }
         let stats = &mut self.recorder.stats;
         stats.errors_total += 1;
@@ -364,7 +388,7 @@ impl<'a> Work<'a> {
             stats.first_error = errno.0;
         }
         if self.errors.continue_on[direction] {
-            return Verdict::Skip;
+            return self.skip(op);
         }
         let mut failure = Failure::io(op, self.files.path(op.file), errno);
         if let Some(hint) = fiord_engine::hint(self.settings, op.action, errno) {

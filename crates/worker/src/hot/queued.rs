@@ -90,11 +90,11 @@ fn fly<E: QueuedEngine, C: Clock>(
                 (depth.low.min(depth.max - 1), if depth.complete_min == 0 { Wait::Poll } else { Wait::Block })
             }
             Filled::Held(ns) if sky.in_flight == 0 => {
-                clock::sleep_until_ns(clock::monotonic_ns() + ns.min(super::NAP_NS));
+                clock::sleep_until_ns(clock::monotonic_ns() + work.nap_ns(ns, now_ns));
                 now_ns = clock.now_ns();
                 continue;
             }
-            Filled::Held(ns) => (depth.max, Wait::For(ns.min(super::NAP_NS))),
+            Filled::Held(ns) => (depth.max, Wait::For(work.nap_ns(ns, now_ns))),
             Filled::Batch => (depth.max, Wait::Poll),
         };
         loop {
