@@ -6,8 +6,11 @@
 /// counting insertions, deletions, substitutions and swaps of neighbours as one edit each.
 pub fn nearest<'a>(typed: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_ascii_lowercase().replace('-', "_");
-    let limit = (typed.chars().count() / 3).max(1);
+    let length = typed.chars().count();
+    let limit = (length / 3).max(1);
     candidates
+        // So many characters more or less are as many edits; a line without "=" can be very long.
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= limit)
         .map(|candidate| (distance(&typed, &candidate.replace('-', "_")), candidate))
         .filter(|(edits, candidate)| *edits <= limit && candidate.len() > 1)
         .min_by_key(|(edits, candidate)| (*edits, candidate.len()))
@@ -66,6 +69,7 @@ mod tests {
         assert_eq!(suggestion("colour"), None);
         assert_eq!(suggestion("zz"), None);
         assert_eq!(suggestion(""), None);
+        assert_eq!(suggestion(&"x".repeat(10_000_000)), None);
     }
 
     #[test]
