@@ -36,6 +36,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         true => stage::tests(compat::command(&compat::release_binary(), &[])),
         false => Ending::Skipped("there is no binary to compare".to_string()),
     });
+    stages.run("seeds", fuzz::tests);
     stages.run("fuzz", || fuzz::smoke(FUZZ_SECONDS_PER_TARGET));
     match stages.summary(&skips.reasons()) {
         true => Ok(()),

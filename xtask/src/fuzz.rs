@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::repo;
-use crate::stage::{Counts, Ending};
+use crate::stage::{self, Counts, Ending};
 
 const SECONDS: u32 = 5;
 
@@ -35,15 +35,31 @@ pub fn run(args: &[String]) -> Result<(), String> {
         return Err(format!("no fuzz target is called {unknown:?}; there are {}", targets.join(", ")));
     }
     build()?;
-    targets
-        .iter()
-        .filter(|&target| only.is_none_or(|name| name == target))
-        .try_for_each(|name| run_one(name, seconds))
+    let chosen = targets.into_iter().filter(|target| only.is_none_or(|name| name == target));
+    match run_all(chosen, seconds) {
+        (_, failures) if failures.is_empty() => Ok(()),
+        (_, failures) => Err(format!("{} targets found something", failures.len())),
+    }
+}
+
+/// The targets on their seeds, as ordinary tests: what a machine without libFuzzer can do.
+pub fn tests() -> Ending {
+    if !is_there() {
+        return Ending::Skipped("there is no fuzz/ yet".to_string());
+    }
+    let args = ["test", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features"];
+    let mut cargo = repo::cargo(&args);
+    cargo.env("CARGO_TARGET_DIR", build_dir());
+    stage::tests(cargo)
+}
+
+fn is_there() -> bool {
+    repo::root().join("fuzz/Cargo.toml").is_file()
 }
 
 /// Every target for a few seconds, as a stage of CI.
 pub fn smoke(seconds: u32) -> Ending {
-    if !repo::root().join("fuzz/Cargo.toml").is_file() {
+    if !is_there() {
         return Ending::Skipped("there is no fuzz/ yet".to_string());
     }
     if !has_cxx() {
@@ -53,10 +69,18 @@ pub fn smoke(seconds: u32) -> Ending {
         Ok(targets) => targets,
         Err(why) => return Ending::Failed(Counts::default(), why),
     };
+    match run_all(targets, seconds) {
+        (counts, failures) if failures.is_empty() => Ending::Passed(counts),
+        (counts, failures) => Ending::Failed(counts, format!("{} targets found something", failures.len())),
+    }
+}
+
+/// Runs each target; how many held, and what became of those that did not.
+fn run_all(targets: impl IntoIterator<Item = String>, seconds: u32) -> (Counts, Vec<String>) {
     let mut counts = Counts::default();
     let mut failures = Vec::new();
-    for target in &targets {
-        match run_one(target, seconds) {
+    for target in targets {
+        match run_one(&target, seconds) {
             Ok(()) => counts.passed += 1,
             Err(why) => {
                 counts.failed += 1;
@@ -64,10 +88,7 @@ pub fn smoke(seconds: u32) -> Ending {
             }
         }
     }
-    match failures.is_empty() {
-        true => Ending::Passed(counts),
-        false => Ending::Failed(counts, failures.join("; ")),
-    }
+    (counts, failures)
 }
 
 fn has_cxx() -> bool {
@@ -105,7 +126,7 @@ fn build() -> Result<(), String> {
         &host()?,
     ]);
     cargo.env("RUSTFLAGS", RUSTFLAGS.join(" ")).env("CARGO_TARGET_DIR", build_dir());
-    crate::stage::command(cargo)
+    stage::command(cargo)
 }
 
 fn run_one(target: &str, seconds: u32) -> Result<(), String> {
@@ -116,7 +137,11 @@ fn run_one(target: &str, seconds: u32) -> Result<(), String> {
     let log = build_dir().join(format!("{target}.log"));
     let output = fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let mut command = Command::new(binary);
-    command.arg(format!("-max_total_time={seconds}")).arg("-rss_limit_mb=2048").arg(&corpus);
+    command
+        .arg(format!("-max_total_time={seconds}"))
+        .arg("-rss_limit_mb=2048")
+        .arg("-artifact_prefix=found-");
+    command.arg(&corpus);
     if seeds.is_dir() {
         command.arg(&seeds);
     }
@@ -126,10 +151,17 @@ fn run_one(target: &str, seconds: u32) -> Result<(), String> {
         .status()
         .map_err(|error| format!("{target}: {error}"))?;
     let text = fs::read_to_string(&log).unwrap_or_default();
-    let last = text.lines().rfind(|line| !line.is_empty()).unwrap_or_default();
-    println!("fuzz {target}: {last}");
-    match status.success() {
-        true => Ok(()),
-        false => Err(format!("{target}: {status}; see {}\n{text}", log.display())),
+    if status.success() {
+        println!(
+            "fuzz {target}: {}",
+            text.lines().rfind(|line| line.starts_with("Done")).unwrap_or_default()
+        );
+        return Ok(());
     }
+    let mut lines = text.lines().skip_while(|line| !line.contains("panicked at"));
+    let panic: Vec<&str> = lines.by_ref().take_while(|line| !line.starts_with("stack backtrace")).collect();
+    let input = text.lines().find(|line| line.contains("Test unit written")).unwrap_or_default();
+    let why = format!("fuzz {target}: {}\n{input}\nsee {}", panic.join("\n"), log.display());
+    println!("{why}");
+    Err(why)
 }

@@ -47,6 +47,15 @@ fn output_file_is_json(pair: &Pair) -> Verdict {
     fiord_compat::raw::json_text(&text)
 }
 
+/// On one and the same machine fio's test fails now and then, by some tens of cycles, and passes otherwise (2 of 20
+/// runs under load). So a clock that fio passes must pass here; where fio finds fault, fiord must only be at one
+/// with itself: its exit status says what its last line says.
+fn clock_verdict(pair: &Pair) -> Verdict {
+    let passed = |ran: &fiord_compat::program::Ran| ran.stdout.trim_end().ends_with("cs: Pass!");
+    equal("fiord's status and last line", pair.fiord.status == 0, passed(&pair.fiord))?;
+    if pair.fio.status == 0 { equal("passes", passed(&pair.fio), passed(&pair.fiord)) } else { Ok(()) }
+}
+
 /// Every case of this group.
 pub fn cases() -> Vec<Case> {
     let program = |name: &str, args: &str| case(format!("program/{name}"), args);
@@ -80,7 +89,7 @@ pub fn cases() -> Vec<Case> {
         program("aux-path", &format!("--aux-path=. {JOB}")).check(success),
         program("idle-prof", &format!("--idle-prof=system {JOB}")).check(exit),
         program("crctest", "--crctest=crc32c").check(exit).check(says_something),
-        program("cpuclock-test", "--cpuclock-test").check(exit),
+        program("cpuclock-test", "--cpuclock-test").check(clock_verdict),
     ];
     cases.push(program("eta-never", &format!("--eta=never {JOB}")).check(success));
     cases.push(program("bandwidth-log", &format!("--bandwidth-log {JOB}")).check(success));

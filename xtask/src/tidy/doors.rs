@@ -22,6 +22,11 @@ const fn door(room: &'static str, may_use: &'static [&'static str], must_not_kno
 pub const DOORS: &[Door] = &[
     door("fiord-options", &[], "files, clocks, engines' code"),
     door("fiord-stats", &[], "everything else"),
+    door(
+        "fiord-checksum",
+        &["crc", "crc32c", "md-5", "sha1", "sha2", "sha3", "xxhash-rust"],
+        "everything else",
+    ),
     door("fiord-sys", &["libc", "io-uring"], "what a job is"),
     door("fiord-host", &["fiord-sys"], "jobs, plans"),
     door("fiord-plan", &["fiord-options"], "system calls"),
@@ -36,6 +41,7 @@ pub const DOORS: &[Door] = &[
     door(
         "fiord",
         &[
+            "fiord-checksum",
             "fiord-options",
             "fiord-plan",
             "fiord-host",
