@@ -19,7 +19,13 @@ impl DepthMap {
     /// Counts one I/O issued at depth `depth`, itself included (so from 1; 0 counts as 1).
     #[inline]
     pub fn record(&mut self, depth: u32) {
-        self.counts[(depth | 1).ilog2().min(6) as usize] += 1;
+        self.record_many(depth, 1);
+    }
+
+    /// Counts `ios` I/Os that were submitted together and brought the queue to `depth`.
+    #[inline]
+    pub fn record_many(&mut self, depth: u32, ios: u64) {
+        self.counts[(depth | 1).ilog2().min(6) as usize] += ios;
     }
 
     /// Adds the counts of `other`.

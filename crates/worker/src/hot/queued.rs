@@ -30,6 +30,8 @@ struct Sky {
     queued: Vec<usize>,
     done: Vec<Completion>,
     in_flight: u32,
+    /// Of them, those made since the last submission.
+    new: u32,
 }
 
 impl Sky {
@@ -41,6 +43,7 @@ impl Sky {
             queued: Vec::with_capacity(depth),
             done: Vec::with_capacity(depth),
             in_flight: 0,
+            new: 0,
         }
     }
 }
@@ -165,7 +168,7 @@ fn fill<E: QueuedEngine, C: Clock>(
         sky.flights[index] = Some(Flight { op, rest: op, start_ns, issue_ns: start_ns });
         sky.queued.push(index);
         sky.in_flight += 1;
-        work.recorder.stats.depth.record(sky.in_flight);
+        sky.new += 1;
         if work.gate.is_some() {
             work.pass(&op);
         }
@@ -192,6 +195,7 @@ fn submit<E: QueuedEngine, C: Clock>(
         Err(error) => return Some(Failure::system("submit", &error).into()),
     };
     work.recorder.stats.submit.record(taken);
+    work.recorder.stats.depth.record_many(sky.in_flight, u64::from(std::mem::take(&mut sky.new)));
     let issue_ns = clock.now_ns();
     for index in sky.queued.drain(..) {
         if let Some(flight) = &mut sky.flights[index] {
