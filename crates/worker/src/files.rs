@@ -11,42 +11,132 @@ use fiord_engine::contract::Engine;
 use fiord_plan::files::Advice;
 use fiord_plan::{FileIndex, FileKind, FilePlan, Files, SyncMode};
 use fiord_sys::file::{self, Durability, OpenHow};
+use fiord_workload::Stream;
 
 use crate::failure::Failure;
+
+/// What has to happen to the files before the operations just made may be issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Nothing.
+    None,
+    /// The files are begun again, and what is cached of them is to be dropped.
+    Pass,
+    /// Other files are to be open than now.
+    Window,
+    /// A loop has ended, and with it what fio does there: syncing, closing, removing.
+    Loop,
+}
+
+impl Change {
+    /// Whether nothing may be in flight meanwhile.
+    pub(crate) fn needs_quiet(self) -> bool {
+        matches!(self, Change::Window | Change::Loop)
+    }
+}
 
 /// The files of one worker, opened as they are needed.
 pub(crate) struct FileTable<'a> {
     plan: &'a Files,
     open: Vec<Option<File>>,
-    count: u32,
+    /// Those that are open, in no order.
+    opened: Vec<FileIndex>,
     random: bool,
+    /// Something is done about the files where a loop ends.
+    ends_loops: bool,
+    /// Passes begun when the files were last looked at.
+    passes: u64,
+    /// Generation of the stream's set of open files that is open now.
+    generation: Option<u64>,
+    /// By file: the last round of opening that wanted it open.
+    wanted: Vec<u64>,
+    round: u64,
 }
 
 impl<'a> FileTable<'a> {
-    pub(crate) fn new(plan: &'a Files, random: bool) -> FileTable<'a> {
-        FileTable { plan, open: plan.list.iter().map(|_| None).collect(), count: 0, random }
+    /// All closed. A job that is `time_based` has no loops, only passes.
+    pub(crate) fn new(plan: &'a Files, random: bool, time_based: bool) -> FileTable<'a> {
+        let syncs = plan.writable && (plan.end_fsync || plan.end_syncfs);
+        FileTable {
+            plan,
+            open: plan.list.iter().map(|_| None).collect(),
+            opened: Vec::with_capacity(plan.list.len().min(plan.open_at_once as usize)),
+            random,
+            ends_loops: !time_based && (syncs || plan.fsync_on_close || plan.unlink_each_loop),
+            passes: 1,
+            generation: None,
+            wanted: vec![0; plan.list.len()],
+            round: 0,
+        }
     }
 
     /// Files open now.
     pub(crate) fn count(&self) -> u32 {
-        self.count
+        self.opened.len() as u32
     }
 
-    /// Whether every file stays open for the whole run.
-    pub(crate) fn fits(&self) -> bool {
-        self.plan.list.len() <= self.plan.open_at_once as usize
-    }
-
-    pub(crate) fn is_open(&self, index: FileIndex) -> bool {
-        self.open[index as usize].is_some()
-    }
 
     pub(crate) fn path(&self, index: FileIndex) -> &'a Path {
         &self.plan.list[index as usize].path
     }
 
+    /// What the operations that `stream` made last need.
+    #[inline]
+    pub(crate) fn change(&self, stream: &Stream) -> Change {
+        let begins_again = stream.passes_begun() != self.passes;
+        if begins_again && self.ends_loops {
+            Change::Loop
+        } else if self.generation != Some(stream.open_generation()) {
+            Change::Window
+        } else if begins_again && self.drops_cache() {
+            Change::Pass
+        } else {
+            Change::None
+        }
+    }
+
+    /// Does what the operations that `stream` made last need.
+    pub(crate) fn make<E: Engine>(
+        &mut self,
+        change: Change,
+        stream: &Stream,
+        engine: &mut E,
+    ) -> Result<(), Failure> {
+        if change == Change::Loop {
+            self.end_loop(engine)?;
+        } else if stream.passes_begun() != self.passes && self.drops_cache() {
+            self.invalidate();
+        }
+        if change != Change::Pass {
+            self.open_wanted(stream, engine).map_err(|failure| self.explained(failure))?;
+        }
+        self.passes = stream.passes_begun();
+        self.generation = Some(stream.open_generation());
+        Ok(())
+    }
+
+    /// Opens the files the stream wants open, after closing those it does not.
+    fn open_wanted<E: Engine>(&mut self, stream: &Stream, engine: &mut E) -> Result<(), Failure> {
+        self.round += 1;
+        stream.open_files().for_each(|index| self.wanted[index as usize] = self.round);
+        let mut at = 0;
+        while let Some(index) = self.opened.get(at).copied() {
+            if self.wanted[index as usize] == self.round {
+                at += 1;
+            } else {
+                self.close(index, engine)?;
+            }
+        }
+        for index in stream.open_files() {
+            if self.open[index as usize].is_none() {
+                self.open(index, engine)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Opens a file and attaches it to the engine.
-    pub(crate) fn open<E: Engine>(&mut self, index: FileIndex, engine: &mut E) -> Result<(), Failure> {
+    fn open<E: Engine>(&mut self, index: FileIndex, engine: &mut E) -> Result<(), Failure> {
         let plan = &self.plan.list[index as usize];
         if plan.kind == FileKind::None {
             return Ok(());
@@ -57,26 +147,17 @@ impl<'a> FileTable<'a> {
         let end_bytes = plan.offset_bytes + plan.length_bytes;
         engine.attach(index, opened.as_raw_fd(), end_bytes).map_err(|error| failed("attach", error))?;
         self.open[index as usize] = Some(opened);
-        self.count += 1;
+        self.opened.push(index);
         Ok(())
     }
 
     /// Closes a file nothing is in flight to.
-    pub(crate) fn close<E: Engine>(&mut self, index: FileIndex, engine: &mut E) -> Result<(), Failure> {
+    fn close<E: Engine>(&mut self, index: FileIndex, engine: &mut E) -> Result<(), Failure> {
         let Some(open) = self.open[index as usize].take() else { return Ok(()) };
+        self.opened.retain(|opened| *opened != index);
         engine.detach(index);
-        self.count -= 1;
         if self.plan.fsync_on_close {
             file::fsync(&open).map_err(|error| Failure::file("fsync", self.path(index), &error))?;
-        }
-        Ok(())
-    }
-
-    /// Closes whatever keeps `index` from being opened.
-    pub(crate) fn make_room<E: Engine>(&mut self, engine: &mut E) -> Result<(), Failure> {
-        while self.count >= self.plan.open_at_once.max(1) {
-            let Some(index) = self.open.iter().position(Option::is_some) else { break };
-            self.close(index as FileIndex, engine)?;
         }
         Ok(())
     }
@@ -84,19 +165,70 @@ impl<'a> FileTable<'a> {
     /// Closes all.
     pub(crate) fn close_all<E: Engine>(&mut self, engine: &mut E) -> Result<(), Failure> {
         let mut first = Ok(());
-        for index in 0..self.open.len() {
-            let closed = self.close(index as FileIndex, engine);
+        while let Some(index) = self.opened.last().copied() {
+            let closed = self.close(index, engine);
             first = first.and(closed);
         }
         first
     }
 
+    /// What fio does where a loop ends: files are synced and closed, and removed if the job wants that.
+    fn end_loop<E: Engine>(&mut self, engine: &mut E) -> Result<(), Failure> {
+        self.sync_at_end()?;
+        self.close_all(engine)?;
+        if self.plan.unlink_each_loop {
+            self.remove();
+        }
+        Ok(())
+    }
+
+    /// `end_fsync` and `end_syncfs`, of a job that writes.
+    pub(crate) fn sync_at_end(&self) -> Result<(), Failure> {
+        if self.plan.writable && self.plan.end_fsync {
+            self.for_each("fsync", |open| file::fsync(open))?;
+        }
+        if self.plan.writable && self.plan.end_syncfs {
+            self.for_each("syncfs", |open| file::syncfs(open))?;
+        }
+        Ok(())
+    }
+
+    /// Removes the regular files.
+    pub(crate) fn remove(&self) {
+        for plan in self.plan.list.iter().filter(|plan| plan.kind == FileKind::Regular) {
+            // Another worker may have removed it.
+            let _ = std::fs::remove_file(&plan.path);
+        }
+    }
+
+    fn explained(&self, failure: Failure) -> Failure {
+        match failure.errno {
+            Some(errno) if errno.name() == "ENOENT" && self.plan.unlink_each_loop && self.round > 1 => {
+                Failure {
+                    explanation: "unlink_each_loop removed it, and a job that only reads makes no new one"
+                        .to_string(),
+                    ..failure
+                }
+            }
+            _ => failure,
+        }
+    }
+
+    fn drops_cache(&self) -> bool {
+        self.plan.invalidate && !self.plan.pre_read
+    }
+
+    /// Drops what is cached of the open files.
+    fn invalidate(&self) {
+        for index in &self.opened {
+            if let Some(open) = &self.open[*index as usize] {
+                invalidate(&self.plan.list[*index as usize], open);
+            }
+        }
+    }
+
     /// Calls `work` on every file, opening those that are not open.
-    pub(crate) fn for_each(
-        &self,
-        operation: &str,
-        work: impl Fn(&File) -> io::Result<()>,
-    ) -> Result<(), Failure> {
+    fn for_each(&self, operation: &str, work: impl Fn(&File) -> io::Result<()>) -> Result<(), Failure> {
         for (plan, open) in self.plan.list.iter().zip(&self.open) {
             if plan.kind == FileKind::None {
                 continue;
@@ -112,7 +244,7 @@ impl<'a> FileTable<'a> {
 
     /// Cache, access hint and write hint, as the job wants them.
     fn prepare(&self, plan: &FilePlan, open: &File) -> Result<(), (&'static str, io::Error)> {
-        if self.plan.invalidate && !self.plan.pre_read {
+        if self.drops_cache() {
             invalidate(plan, open);
         }
         let advice = match self.plan.advice {

@@ -71,12 +71,11 @@ fn make(job: &Job, plan: &FilePlan, bytes: u64, progress: &mut dyn FnMut(u64) ->
     reserve(job.files.fallocate, &open, bytes)?;
     if job.files.lay_out_contents {
         fill(job, &open, bytes, progress).map_err(|error| ("write", error))?;
-    } else if open.metadata().map_or(0, |meta| meta.len()) < bytes {
-        file::truncate(&open, bytes).map_err(|error| ("truncate", error))?;
+        if job.files.create_fsync {
+            file::fsync(&open).map_err(|error| ("fsync", error))?;
+        }
     }
-    if job.files.create_fsync && job.files.lay_out_contents {
-        file::fsync(&open).map_err(|error| ("fsync", error))?;
-    }
+    // Without contents the file is as long as reserving has made it: writes that extend it are what is measured.
     Ok(())
 }
 

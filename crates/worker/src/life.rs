@@ -7,12 +7,12 @@ use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::{IoUring, Libaio, MapUse, Mmap, Null, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
 use fiord_plan::files::Advice;
 use fiord_plan::job::Memory;
-use fiord_plan::{ClockSource, EngineSettings, FileKind, Job};
+use fiord_plan::{ClockSource, EngineSettings, Job};
 use fiord_stats::{JobStats, Random, Usage};
 use fiord_sys::clock::{self, GettimeofdayClock, NoClock, OsClock, TscClock};
 use fiord_sys::map::{HugePages, MapAdvice, Sharing};
 use fiord_sys::memory::{Region, Source};
-use fiord_sys::{file, thread};
+use fiord_sys::thread;
 use fiord_workload::{Filler, Stream};
 
 use crate::failure::Failure;
@@ -222,6 +222,7 @@ impl<'a> Worker<'a> {
         self.started_ms = clock::realtime_ms();
         let before = thread::usage().unwrap_or_default();
         let end = body(&mut engine, &mut work, slots, Timer::of(self.job.measure.clock));
+        let end = self.leave_files(&work.files, end);
         let end = match work.files.close_all(&mut engine) {
             Err(failure) if !matches!(end, End::Failed(_)) => failure.into(),
             _ => end,
@@ -249,7 +250,7 @@ impl<'a> Worker<'a> {
             gate: Gate::new(&job.pace, job.access.seed),
             recorder: Recorder::new(&job.measure),
             errors: &job.errors,
-            files: FileTable::new(&job.files, job.access.random),
+            files: FileTable::new(&job.files, job.access.random, job.limits.time_based),
             live: self.live,
             limits: &job.limits,
             snapshot: &self.scene.snapshots[job.number as usize],
@@ -266,13 +267,7 @@ impl<'a> Worker<'a> {
             self.live.set_state(State::PreReading);
             crate::files::pre_read(&self.job.files, &|| !self.live.is_told_to_stop())?;
         }
-        if work.files.fits() {
-            for index in 0..self.job.files.list.len() {
-                work.files.open(index as u32, engine)?;
-            }
-        }
-        self.live.set_files_open(work.files.count());
-        Ok(())
+        work.open_files(engine)
     }
 
     /// The barrier, then the job's own delay. `false`: told to stop.
@@ -308,39 +303,32 @@ impl<'a> Worker<'a> {
         };
     }
 
-    /// What a job does when its I/O is over.
+    /// Syncs what a job that ran to its end leaves behind; the time it takes is part of the run.
+    fn leave_files(&self, files: &FileTable<'_>, end: End) -> End {
+        let told_by_signal = matches!(end, End::Told) && self.live.why() == Why::Signal;
+        if told_by_signal || matches!(end, End::Failed(_)) {
+            return end;
+        }
+        self.live.set_state(State::Syncing);
+        match files.sync_at_end() {
+            Err(failure) => failure.into(),
+            Ok(()) => end,
+        }
+    }
+
+    /// What a job does when its I/O is over and its files are closed.
     fn tidy_up(&mut self, end: End) -> End {
-        let files = FileTable::new(&self.job.files, self.job.access.random);
-        let failed = matches!(end, End::Failed(_));
-        let synced = self.sync_at_end(&files, failed);
         if self.job.files.unlink {
-            for plan in self.job.files.list.iter().filter(|plan| plan.kind == FileKind::Regular) {
-                // Another clone may have removed it.
-                let _ = std::fs::remove_file(&plan.path);
-            }
+            FileTable::new(&self.job.files, self.job.access.random, false).remove();
         }
         let ran = match &self.job.process.exec_postrun {
             Some(command) => crate::person::exec(command, &format!("{}.postrun.txt", self.job.name)),
             None => Ok(()),
         };
-        match synced.and(ran) {
-            Err(failure) if !failed => failure.into(),
+        match ran {
+            Err(failure) if !matches!(end, End::Failed(_)) => failure.into(),
             _ => end,
         }
-    }
-
-    fn sync_at_end(&mut self, files: &FileTable<'_>, failed: bool) -> Result<(), Failure> {
-        if failed || !self.job.files.writable {
-            return Ok(());
-        }
-        self.live.set_state(State::Syncing);
-        if self.job.files.end_fsync {
-            files.for_each("fsync", |open| file::fsync(open))?;
-        }
-        if self.job.files.end_syncfs {
-            files.for_each("syncfs", |open| file::syncfs(open))?;
-        }
-        Ok(())
     }
 
     /// The reason for the end, as the report gives it.

@@ -335,7 +335,10 @@ impl Worker<'_> {
             },
             writable: self.access.pattern.modifies(),
             may_create: options.allow_file_create,
-            lay_out_contents: self.access.pattern.includes(Direction::Read) || options.overwrite,
+            // A mapping cannot grow a file.
+            lay_out_contents: self.access.pattern.includes(Direction::Read)
+                || options.overwrite
+                || matches!(self.engine, EngineSettings::Mmap(_)),
             create_directories: self.missing_directories(&list),
             create_on_open: options.create_on_open,
             create_serially: options.create_serialize,

@@ -16,7 +16,7 @@ use fiord_sys::errno::Errno;
 use fiord_workload::{Filler, Stream};
 
 use crate::failure::Failure;
-use crate::files::FileTable;
+use crate::files::{Change, FileTable};
 use crate::gate::Gate;
 use crate::live::{Live, State, ask};
 use crate::record::Recorder;
@@ -59,6 +59,21 @@ enum Phase {
 pub(crate) struct Batch {
     ops: Vec<Op>,
     next: usize,
+    /// Not to be taken before something was done about their files.
+    held: bool,
+}
+
+/// What asking for operations came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refilled {
+    /// There are some.
+    Ready,
+    /// There are some, and time went by over their files that is none of their latency.
+    ReadyLater,
+    /// What is in flight has to end first.
+    Blocked,
+    /// All asked for has been issued.
+    Exhausted,
 }
 
 impl Batch {
@@ -74,6 +89,18 @@ impl Batch {
     #[inline]
     pub(crate) fn put_back(&mut self) {
         self.next -= 1;
+    }
+
+    /// Keeps operations just made from being taken.
+    fn hold(&mut self) {
+        self.held = true;
+        self.next = self.ops.len();
+    }
+
+    /// Lets them be taken.
+    fn release(&mut self) {
+        self.held = false;
+        self.next = 0;
     }
 }
 
@@ -143,7 +170,7 @@ impl<'a> Work<'a> {
         } = parts;
         Work {
             refills: filler.needs_refill(),
-            ops: Batch { ops: Vec::with_capacity(BATCH + 8), next: 0 },
+            ops: Batch { ops: Vec::with_capacity(BATCH + 8), next: 0, held: false },
             watch_latency: errors.latency_ns_max.iter().any(Option::is_some),
             phase: Phase::Measured,
             event_ns: u64::MAX,
@@ -219,15 +246,45 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Makes the next operations. `Ok(false)`: all asked for has been issued.
-    ///
-    /// Where files are opened as they are needed, whatever has to be opened is; `in_flight` must then be 0.
+    /// Makes the next operations, and sees to the files they go to. With operations in flight the latter may have
+    /// to wait; the loop calls again when fewer are.
     pub(crate) fn refill<E: Engine>(
         &mut self,
         engine: &mut E,
         now_ns: u64,
         clocked: bool,
-    ) -> Result<bool, End> {
+        in_flight: u32,
+    ) -> Result<Refilled, End> {
+        if !self.ops.held && !self.make_operations(now_ns, clocked) {
+            return Ok(Refilled::Exhausted);
+        }
+        let change = self.files.change(&self.stream);
+        if change == Change::None {
+            return Ok(Refilled::Ready);
+        }
+        self.ops.hold();
+        if change.needs_quiet() && in_flight > 0 {
+            return Ok(Refilled::Blocked);
+        }
+        self.change_files(change, engine)?;
+        self.ops.release();
+        Ok(Refilled::ReadyLater)
+    }
+
+    /// Opens the files of the first operations.
+    pub(crate) fn open_files<E: Engine>(&mut self, engine: &mut E) -> Result<(), Failure> {
+        self.change_files(Change::Window, engine)
+    }
+
+    #[cold]
+    fn change_files<E: Engine>(&mut self, change: Change, engine: &mut E) -> Result<(), Failure> {
+        let made = self.files.make(change, &self.stream, engine);
+        self.live.set_files_open(self.files.count());
+        made
+    }
+
+    /// Makes the next operations; `false` when all asked for has been issued.
+    fn make_operations(&mut self, now_ns: u64, clocked: bool) -> bool {
         if self.phase == Phase::Ramp
             && self.limits.ramp_bytes > 0
             && self.done_bytes >= self.limits.ramp_bytes
@@ -237,21 +294,8 @@ impl<'a> Work<'a> {
         }
         self.ops.ops.clear();
         self.ops.next = 0;
-        let room = if self.steer() || !self.files.fits() { 1 } else { BATCH };
-        if self.stream.fill(&mut self.ops.ops, room) == 0 {
-            return Ok(false);
-        }
-        if !self.files.fits() {
-            for at in 0..self.ops.ops.len() {
-                let file = self.ops.ops[at].file;
-                if !self.files.is_open(file) {
-                    self.files.make_room(engine)?;
-                    self.files.open(file, engine)?;
-                    self.live.set_files_open(self.files.count());
-                }
-            }
-        }
-        Ok(true)
+        let room = if self.steer() { 1 } else { BATCH };
+        self.stream.fill(&mut self.ops.ops, room) > 0
     }
 
     /// Turns a mixed stream to the direction that may go. Whether it did: then operations are made one at a time.

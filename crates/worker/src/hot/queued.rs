@@ -7,7 +7,7 @@ use fiord_engine::contract::{Completion, Outcome, QueuedEngine, Slot, Wait};
 use fiord_plan::{Action, Depth, Direction, Op};
 use fiord_sys::clock::{self, Clock};
 
-use super::{End, Verdict, Work};
+use super::{End, Refilled, Verdict, Work};
 use crate::failure::Failure;
 use crate::record::Stamps;
 
@@ -138,14 +138,15 @@ fn fill<E: QueuedEngine, C: Clock>(
     while let Some(mut slot) = sky.free.pop() {
         let Some(op) = work.ops.next() else {
             sky.free.push(slot);
-            // Files that come and go are opened and closed with nothing in flight.
-            if !work.files.fits() && sky.in_flight > 0 {
-                return Ok(Filled::Full);
+            match work.refill(engine, now_ns, C::RUNNING, sky.in_flight)? {
+                Refilled::Ready => continue,
+                Refilled::ReadyLater => {
+                    start_ns = clock.now_ns();
+                    continue;
+                }
+                Refilled::Blocked => return Ok(Filled::Full),
+                Refilled::Exhausted => return Ok(Filled::Exhausted),
             }
-            if work.refill(engine, now_ns, C::RUNNING)? {
-                continue;
-            }
-            return Ok(Filled::Exhausted);
         };
         if work.gate.is_some()
             && let Some(ns) = work.held(&op)

@@ -7,7 +7,7 @@ use fiord_engine::contract::{Outcome, Slot, SyncEngine};
 use fiord_plan::{Action, Direction, Op};
 use fiord_sys::clock::Clock;
 
-use super::{End, Verdict, Work};
+use super::{End, Refilled, Verdict, Work};
 
 /// The operations that need their buffers filled.
 const WRITE: Action = Action::Transfer(Direction::Write);
@@ -23,9 +23,10 @@ pub(crate) fn run<E: SyncEngine, C: Clock>(
     let mut now_ns = clock.now_ns();
     work.begin(now_ns, C::RUNNING);
     loop {
-        match work.refill(engine, now_ns, C::RUNNING) {
-            Ok(true) => {}
-            Ok(false) => return End::Complete,
+        match work.refill(engine, now_ns, C::RUNNING, 0) {
+            Ok(Refilled::Ready) => {}
+            Ok(Refilled::ReadyLater) => now_ns = clock.now_ns(),
+            Ok(Refilled::Exhausted | Refilled::Blocked) => return End::Complete,
             Err(end) => return end,
         }
         while let Some(op) = work.ops.next() {

@@ -1,0 +1,193 @@
+//! Options about files, order and contents, by what they do to a disk.
+//!
+//! Invariant: an option is judged by files, system calls and counts, never by what the program says it did.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use common::{Dir, Ran, finish, fiord, helper, start};
+use serde_json::Value;
+
+const ENGINES: [&str; 8] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring"];
+
+/// The first job of a run's report.
+#[track_caller]
+fn job(ran: &Ran) -> Value {
+    ran.json()["jobs"][0].clone()
+}
+
+/// Runs one job and returns its part of the report, all having gone well.
+#[track_caller]
+fn well(dir: &Dir, options: &str) -> Value {
+    let ran = dir.run(&format!("--output-format=json --name=j {options}"));
+    ran.assert_success();
+    job(&ran)
+}
+
+/// I/Os and bytes of a direction.
+fn moved(job: &Value, direction: &str) -> (u64, u64) {
+    let count = |key: &str| job[direction][key].as_u64().unwrap();
+    (count("total_ios"), count("io_bytes"))
+}
+
+/// A run under strace: what it left, and the calls of these names on files of the directory (and on what is in
+/// `targets`), each as strace writes it.
+fn traced(dir: &Dir, calls: &str, extra: &[&str], line: &str) -> Result<(Ran, Vec<String>), String> {
+    helper("strace", &["-V"])?;
+    let log = dir.path().with_extension("strace");
+    let plain = fiord(dir.path(), line);
+    let mut command = std::process::Command::new("strace");
+    command.args(["-f", "-y", "-qq", "-e", &format!("trace={calls}"), "-o"]).arg(&log).args(extra);
+    command.arg(plain.get_program()).args(plain.get_args()).current_dir(dir.path());
+    let ran = finish(start(command));
+    let text = fs::read_to_string(&log).map_err(|error| error.to_string())?;
+    let _ = fs::remove_file(&log);
+    // Calls that others interrupt come in two lines.
+    let ours = |line: &&str| line.contains(&*dir.path().to_string_lossy()) || line.contains("/dev/loop");
+    let begun = |line: &&str| !line.contains(" resumed>");
+    let calls = text.lines().filter(begun).filter(ours).map(|line| {
+        let start = line.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(0);
+        line[start..].to_string()
+    });
+    Ok((ran, calls.collect()))
+}
+
+/// How many of these calls contain all of the words.
+fn count(calls: &[String], words: &[&str]) -> usize {
+    calls.iter().filter(|call| words.iter().all(|word| call.contains(word))).count()
+}
+
+#[test]
+fn a_pass_begins_with_nothing_in_the_page_cache() {
+    let dir = Dir::new();
+    dir.write("f", vec![1; 64 << 10]);
+    let drops = |options: &str| {
+        let line = format!("--name=j --filename=f --rw=read --size=64k {options}");
+        let (ran, calls) = traced(&dir, "fadvise64", &[], &line)?;
+        ran.assert_success();
+        Ok::<usize, String>(count(&calls, &["POSIX_FADV_DONTNEED"]))
+    };
+    assert_eq!(need!(drops("--loops=3")), 3);
+    assert_eq!(need!(drops("--io_size=192k")), 3);
+    assert_eq!(need!(drops("--loops=3 --ioengine=libaio --iodepth=4")), 3);
+    assert_eq!(need!(drops("--loops=3 --invalidate=0")), 0);
+    assert_eq!(need!(drops("--loops=3 --pre_read=1")), 0);
+}
+
+#[test]
+fn loops_end_with_what_is_to_be_done_then() {
+    for engine in ["psync", "libaio"] {
+        let dir = Dir::new();
+        let line = format!(
+            "--name=j --filename=f --rw=write --size=64k --loops=3 --fsync_on_close=1 --end_fsync=1 --ioengine={engine}"
+        );
+        let (ran, calls) = need!(traced(&dir, "fsync,pwrite64,io_submit,close", &[], &line));
+        ran.assert_success();
+        assert_eq!(count(&calls, &["fsync("]), 6, "{engine}: {calls:?}");
+    }
+}
+
+#[test]
+fn files_are_removed_between_loops() {
+    for engine in ["psync", "libaio", "io_uring"] {
+        let dir = Dir::new();
+        let path = dir.write("f", vec![1; 64 << 10]);
+        fs::hard_link(&path, dir.join("before")).unwrap();
+        let options = format!(
+            "--filename=f --rw=write --size=64k --loops=2 --unlink_each_loop=1 --ioengine={engine} --iodepth=4"
+        );
+        assert_eq!(moved(&well(&dir, &options), "write"), (32, 128 << 10), "{engine}");
+        let inode = |name: &str| fs::metadata(dir.join(name)).unwrap().ino();
+        assert_ne!(inode("f"), inode("before"), "{engine}: the file is still the first");
+        assert_eq!(fs::metadata(&path).unwrap().len(), 64 << 10, "{engine}");
+    }
+    // Nobody makes the file again for a job that only reads.
+    let dir = Dir::new();
+    let ran = dir.run(
+        "--output-format=json --name=j --filename=f --rw=read --size=64k --loops=2 --unlink_each_loop=1",
+    );
+    ran.assert_status(1).assert_says(&["open", "ENOENT", "unlink_each_loop"]);
+    assert_eq!(moved(&job(&ran), "read"), (16, 64 << 10));
+}
+
+#[test]
+fn the_last_sync_is_part_of_the_run() {
+    let dir = Dir::new();
+    let line = "--output-format=json --name=j --filename=f --rw=write --size=64k --end_fsync=1";
+    let (ran, _) = need!(traced(&dir, "fsync", &["-e", "inject=fsync:delay_enter=300000"], line));
+    ran.assert_success();
+    let runtime_ms = job(&ran)["write"]["runtime"].as_u64().unwrap();
+    assert!(runtime_ms >= 300, "{runtime_ms} ms do not hold the 300 ms of the fsync");
+}
+
+#[test]
+fn no_more_files_are_open_than_may_be() {
+    for engine in ENGINES {
+        let dir = Dir::new();
+        let mut command = std::process::Command::new("sh");
+        // Standard streams, the engine's own, and a few more.
+        let script = "ulimit -n 20; exec \"$@\"";
+        let plain = fiord(
+            dir.path(),
+            &format!(
+                "--output-format=json --name=j --rw=randwrite --bs=4k --size=512k --nrfiles=32 --openfiles=3 --loops=2 \
+                 --buffer_pattern=0xa5 --ioengine={engine} --iodepth=4 --file_service_type=random"
+            ),
+        );
+        command
+            .args(["-c", script, "sh"])
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .current_dir(dir.path());
+        let ran = finish(start(command));
+        if engine == "io_uring" && ran.said().contains("set up engine") {
+            common::skip(&common::this_test(), "the kernel refuses io_uring");
+            continue;
+        }
+        ran.assert_success();
+        assert_eq!(moved(&job(&ran), "write"), (256, 1 << 20), "{engine}");
+        for number in 0..32 {
+            assert!(dir.read(&format!("j.0.{number}")) == vec![0xa5; 16 << 10], "{engine}: file {number}");
+        }
+    }
+}
+
+#[test]
+fn only_what_reserves_space_makes_a_file_long_before_it_is_written() {
+    for (how, length, blocks) in [
+        ("none", 4096, 8),
+        ("0", 4096, 8),
+        ("native", 64 << 10, 128),
+        ("posix", 64 << 10, 128),
+        ("keep", 4096, 128),
+        ("truncate", 64 << 10, 8),
+    ] {
+        let dir = Dir::new();
+        well(
+            &dir,
+            &format!(
+                "--filename=f --rw=write --bs=4k --size=64k --number_ios=1 --fallocate={how} --end_fsync=1"
+            ),
+        );
+        let meta = fs::metadata(dir.join("f")).unwrap();
+        assert_eq!(meta.len(), length, "fallocate={how}");
+        assert!(
+            meta.blocks() >= blocks && meta.blocks() < blocks + 100,
+            "fallocate={how}: {} blocks",
+            meta.blocks()
+        );
+    }
+}
+
+#[test]
+fn a_mapping_is_laid_out_before_it_is_written() {
+    let dir = Dir::new();
+    well(
+        &dir,
+        "--filename=f --rw=write --bs=4k --size=64k --number_ios=1 --fallocate=none --ioengine=mmap --zero_buffers=0",
+    );
+    let bytes = dir.read("f");
+    assert!(bytes.len() == 64 << 10 && bytes.chunks(4096).all(|block| block.iter().any(|byte| *byte != 0)));
+}
