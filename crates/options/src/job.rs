@@ -700,58 +700,75 @@ options! {
         /// With 0 its figures are left out, also of the group's sums.
         stats: bool = 1, in 0..=1;
         /// Whether log files carry the worker's number in their names.
-        #[dormant("write_*_log")]
+        ///
+        /// Workers are counted from 1 over the whole run. Without the number, workers whose files have the same name
+        /// write one behind the other.
         per_job_logs: bool = 1, in 0..=1;
         /// Log bandwidth over time in files of this prefix.
-        #[pending("log files are not written yet")]
+        ///
+        /// The file is `PREFIX_bw.N.log`; without a value the job's name is the prefix. A line is time in milliseconds,
+        /// KiB/s, direction (0 read, 1 write, 2 trim), block size, priority. There is a line for each I/O, or with
+        /// `log_avg_msec` one for each window and direction.
         write_bw_log: OptionalText;
         /// Log latencies over time in files of this prefix.
-        #[pending("log files are not written yet")]
+        ///
+        /// The files are `PREFIX_slat.N.log`, `PREFIX_clat.N.log` and `PREFIX_lat.N.log`, in nanoseconds, otherwise
+        /// like those of `write_bw_log`. A latency that is not recorded (`disable_clat`) has no file.
         write_lat_log: OptionalText;
         /// Log I/Os per second over time in files of this prefix.
-        #[pending("log files are not written yet")]
+        ///
+        /// The file is `PREFIX_iops.N.log`, like that of `write_bw_log`. Where each I/O has a line, the value is 1.
         write_iops_log: OptionalText;
         /// Log histograms of latency over time in files of this prefix.
-        #[pending("log files are not written yet")]
+        ///
+        /// The file is `PREFIX_clat_hist.N.log`. A line is time in milliseconds, direction, block size, and the counts
+        /// of all bins. It stays empty without `log_hist_msec`.
         write_hist_log: OptionalText;
         /// Log entries to make room for at the start.
-        #[dormant("write_*_log")]
+        ///
+        /// fiord always makes room for 65536 at once.
         log_entries: u32 = 1024, in 1024..=1048576;
         /// Window of one log entry, in milliseconds; 0 logs every I/O.
-        #[dormant("write_*_log")]
+        ///
+        /// Windows of bandwidth and of I/Os per second are no longer than `bwavgtime` and `iopsavgtime`.
         log_avg_msec: u32 = 0, in 0..=U32;
-        /// Window of one histogram, in milliseconds.
-        #[dormant("write_hist_log")]
+        /// Window of one histogram, in milliseconds; 0 logs none.
         log_hist_msec: u32 = 0, in 0..=U32;
         /// How far bins of logged histograms are merged: halved this many times.
-        #[dormant("write_hist_log")]
         log_hist_coarseness: u32 = 0, in 0..=6;
         /// What a log entry says of its window.
-        #[dormant("write_*_log")]
+        ///
+        /// With `both` a line has two values, the average and then the maximum.
         log_window_value | log_max_value: LogWindowValue = "avg";
         /// Whether log entries carry the offset.
-        #[dormant("write_*_log")]
+        ///
+        /// It stands before the priority.
         log_offset: bool = 0, in 0..=1;
         /// Whether log entries carry the priority.
-        #[dormant("write_*_log")]
+        ///
+        /// In hexadecimal, class and level as the kernel packs them; otherwise the column is 1 for the real-time class
+        /// and 0 for the others.
         log_prio: bool = 0, in 0..=1;
         /// Whether log entries carry the time of issue.
-        #[dormant("write_*_log")]
+        #[pending("log entries carry the time of completion alone")]
         log_issue_time: bool = 0, in 0..=1;
         /// Compress the log in chunks of this size.
-        #[dormant("write_*_log")]
+        #[ignored("logs are kept as they are until they are written")]
         log_compression: u32, in 1024..=536870912;
         /// CPUs that compress the log.
-        #[dormant("write_*_log")]
+        #[ignored("logs are kept as they are until they are written")]
         log_compression_cpus: CpuSet;
         /// Store the log compressed.
-        #[dormant("write_*_log")]
+        #[pending("logs are written as text")]
         log_store_compressed: bool = 0, in 0..=1;
         /// Log times of another clock.
-        #[dormant("write_*_log")]
+        ///
+        /// Instead of counting from 0 at the start of the run, times are those of the clock that
+        /// `log_alternate_epoch_clock_id` names: by default the time of day, in milliseconds since 1970.
         log_alternate_epoch | log_unix_epoch: bool = 0, in 0..=1;
         /// The clock of `log_alternate_epoch`.
-        #[dormant("write_*_log")]
+        ///
+        /// By the kernel's number: 0 is the time of day, 1 the monotonic clock, 7 the time since boot.
         log_alternate_epoch_clock_id: u32 = 0, in 0..=U32;
         /// Window of a bandwidth sample, in milliseconds.
         bwavgtime: u32 = 500, in 0..=U32;

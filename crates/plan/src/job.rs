@@ -5,6 +5,7 @@
 use crate::access::{Access, PerDirection};
 use crate::engine::{Depth, EngineSettings};
 use crate::files::Files;
+use crate::logs::Logs;
 use crate::pace::Pace;
 use crate::presentation::Presentation;
 
@@ -268,6 +269,8 @@ pub struct Job {
     pub errors: ErrorPolicy,
     /// Statistics.
     pub measure: Measure,
+    /// Logs over time.
+    pub logs: Option<Logs>,
     /// Thread.
     pub process: Process,
     /// What only the report needs.

@@ -30,6 +30,9 @@ const RULES: &[Rule] = &[
     filling_is_for_sequential_writes,
     append_excludes_overwrite,
     huge_pages_are_larger_than_pages,
+    log_options_need_a_log,
+    histogram_logs_need_a_window,
+    log_clock_exists,
 ];
 
 /// What every rule says of a section.
@@ -213,6 +216,33 @@ fn huge_pages_are_larger_than_pages(source: &Source<'_>) -> Option<Problem> {
     })
 }
 
+fn log_options_need_a_log(source: &Source<'_>) -> Option<Problem> {
+    let logs = ["write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log"];
+    if logs.into_iter().any(|log| source.is_given(log)) {
+        return None;
+    }
+    let options = ["log_avg_msec", "log_hist_msec", "log_window_value", "log_offset", "log_prio"];
+    let given = options.into_iter().find(|name| source.is_given(name))?;
+    let message = format!("{given} has no effect without a log");
+    Some(source.warning(given, message, "for example write_lat_log=run"))
+}
+
+fn histogram_logs_need_a_window(source: &Source<'_>) -> Option<Problem> {
+    (source.is_given("write_hist_log") && source.options.log_hist_msec == 0).then(|| {
+        let message = "the log of histograms stays empty without log_hist_msec";
+        source.warning("write_hist_log", message, "for example log_hist_msec=1000")
+    })
+}
+
+fn log_clock_exists(source: &Source<'_>) -> Option<Problem> {
+    let id = source.options.log_alternate_epoch_clock_id;
+    // Those of the kernel that count time; 10 was given up.
+    (id > 11 || id == 10).then(|| {
+        let message = format!("{id} is no clock of the kernel");
+        source.error("log_alternate_epoch_clock_id", message, "allowed: 0 to 9, 11")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::io;
@@ -269,6 +299,19 @@ mod tests {
             (filling_is_for_sequential_writes, "--fill_device=1", Error, "--fill_device=1 --rw=write"),
             (append_excludes_overwrite, "--file_append=1 --overwrite=1", Warning, "--overwrite=1"),
             (huge_pages_are_larger_than_pages, "--hugepage-size=3m", Error, "--hugepage-size=1g"),
+            (log_options_need_a_log, "--log_offset=1", Warning, "--log_offset=1 --write_bw_log=l"),
+            (
+                histogram_logs_need_a_window,
+                "--write_hist_log=l",
+                Warning,
+                "--write_hist_log=l --log_hist_msec=9",
+            ),
+            (
+                log_clock_exists,
+                "--log_alternate_epoch_clock_id=12",
+                Error,
+                "--log_alternate_epoch_clock_id=7",
+            ),
         ];
         for (rule, broken, severity, kept) in cases {
             assert_eq!(verdict(*rule, broken), Some(*severity), "{broken}");

@@ -5,6 +5,7 @@
 
 pub(crate) mod blocks;
 mod buffers;
+mod logs;
 mod measure;
 mod names;
 mod pace;
@@ -204,6 +205,7 @@ impl Builder<'_> {
         let targets = worker.targets(&mut self.laid_out, &mut self.trouble);
         let problems = &mut self.trouble.problems;
         let process = process::process(source, clone, self.facts, problems);
+        let measure = measure::measure(options);
         let memory_align_bytes = targets.as_ref().map_or(1, |targets| targets.memory_align_bytes);
         let buffers = buffers::buffers(source, &access, memory_align_bytes, self.facts, problems);
         let Some(targets) = targets else { return };
@@ -225,7 +227,8 @@ impl Builder<'_> {
             pace: pace::pace(source, &access),
             schedule: schedule::schedule(options, stonewall),
             errors: measure::errors(options),
-            measure: measure::measure(options),
+            logs: logs::logs(source, number, &measure, &process),
+            measure,
             process,
             presentation: measure::presentation(source, &access),
             engine,
