@@ -21,7 +21,7 @@ use crate::assemble::{self, Frame};
 use crate::live::Onlooker;
 use crate::output::{Output, remark, say};
 use crate::version::FIO_VERSION;
-use crate::{environment, facts, help, settings};
+use crate::{clocktest, crctest, environment, facts, help, settings};
 
 /// Wrong input, or a job that failed.
 const EXIT_FAILED: u8 = 1;
@@ -69,6 +69,12 @@ impl Session {
     fn go(mut self) -> ExitCode {
         if let Some(text) = help::asked_for(&self.options) {
             return help::print(text);
+        }
+        if let Some(names) = &self.options.crctest {
+            return crctest::run(names.0.as_deref());
+        }
+        if self.options.cpuclock_test.0 {
+            return clocktest::run();
         }
         if let Err(problems) = self.check() {
             tell(&problems);

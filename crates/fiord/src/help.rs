@@ -19,7 +19,7 @@ pub(crate) fn asked_for(options: &ProgramOptions) -> Option<Result<String, Strin
         return Some(Ok(format!("{FIO_VERSION}\n{}", reference::help())));
     }
     if let Some(question) = &options.cmdhelp {
-        return Some(reference::cmdhelp(question.0.as_deref()));
+        return Some(Ok(reference::cmdhelp(question.0.as_deref())));
     }
     if let Some(question) = &options.enghelp {
         let engines: Vec<&str> = fiord_engine::registry::infos().iter().map(|info| info.name).collect();

@@ -4,6 +4,8 @@
 //! 128 + N ended by signal N.
 
 mod assemble;
+mod clocktest;
+mod crctest;
 mod environment;
 mod facts;
 mod fio;

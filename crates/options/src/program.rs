@@ -73,11 +73,9 @@ options! {
         /// Print what goes on inside.
         #[pending("there are no debug messages")]
         debug: Text;
-        /// Measure the speed of checksums.
-        #[pending("checksums come with verification")]
+        /// Measure the speed of checksums, of all or of those listed (`md5,crc32c`); `help` lists them.
         crctest: OptionalText;
         /// Check the processor's clock.
-        #[pending("the check of the clock is not built")]
         cpuclock_test as "cpuclock-test": Switch = 0;
         /// Measure the speed of copying memory.
         #[pending("copying memory is not measured")]

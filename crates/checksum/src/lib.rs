@@ -1,0 +1,164 @@
+//! Checksums of data blocks: bytes in, digest out.
+//!
+//! Invariant: a digest has the bytes that fio 3.33 writes into a block's header for the same data, so that either
+//! program can check what the other wrote. The two exceptions are named at [`Checksum::Sha256`] and
+//! [`Checksum::Sha512`].
+
+use crc::{Algorithm, CRC_7_MMC, CRC_16_ARC, CRC_64_REDIS, Crc, Table};
+use sha2::Digest as _;
+
+/// A kind of checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Checksum {
+    /// MD5.
+    Md5,
+    /// CRC-64 with the polynomial that Redis uses.
+    Crc64,
+    /// CRC-32 as POSIX `cksum` turns its register, without the length and the final inversion.
+    Crc32,
+    /// CRC-32C (Castagnoli) without the final inversion; the processor's instruction where there is one.
+    Crc32c,
+    /// CRC-16/ARC.
+    Crc16,
+    /// CRC-7 of MMC cards.
+    Crc7,
+    /// SHA-1, its five words in little-endian order.
+    Sha1,
+    /// SHA-256. fio writes 64 bytes, among them the last of the data instead of the digest.
+    Sha256,
+    /// SHA-512. fio writes the last bytes of the data instead, and so does not see when others change.
+    Sha512,
+    /// XXH32 with seed 1.
+    Xxhash,
+    /// SHA3-224.
+    Sha3_224,
+    /// SHA3-256.
+    Sha3_256,
+    /// SHA3-384.
+    Sha3_384,
+    /// SHA3-512.
+    Sha3_512,
+}
+
+/// Length of the longest digest, in bytes.
+pub const DIGEST_BYTES_MAX: usize = 64;
+
+const CRC_32_REGISTER: Algorithm<u32> = Algorithm {
+    width: 32,
+    poly: 0x04c1_1db7,
+    init: 0,
+    refin: false,
+    refout: false,
+    xorout: 0,
+    check: 0x89a1_897f,
+    residue: 0,
+};
+
+static CRC64: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
+static CRC32: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_REGISTER);
+static CRC16: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&CRC_16_ARC);
+static CRC7: Crc<u8, Table<16>> = Crc::<u8, Table<16>>::new(&CRC_7_MMC);
+
+const XXHASH_SEED: u32 = 1;
+
+impl Checksum {
+    /// Every checksum, in fio's order.
+    pub const ALL: [Checksum; 14] = [
+        Checksum::Md5,
+        Checksum::Crc64,
+        Checksum::Crc32,
+        Checksum::Crc32c,
+        Checksum::Crc16,
+        Checksum::Crc7,
+        Checksum::Sha1,
+        Checksum::Sha256,
+        Checksum::Sha512,
+        Checksum::Xxhash,
+        Checksum::Sha3_224,
+        Checksum::Sha3_256,
+        Checksum::Sha3_384,
+        Checksum::Sha3_512,
+    ];
+
+    /// The name, as `verify` and `--crctest` take it.
+    pub const fn name(self) -> &'static str {
+        self.facts().0
+    }
+
+    /// Length of the digest in bytes, at most [`DIGEST_BYTES_MAX`].
+    pub const fn digest_bytes(self) -> usize {
+        self.facts().1
+    }
+
+    /// The checksum of this name. `crc32c-intel` is another name of `crc32c`.
+    pub fn named(name: &str) -> Option<Checksum> {
+        let name = if name == "crc32c-intel" { "crc32c" } else { name };
+        Checksum::ALL.into_iter().find(|checksum| checksum.name() == name)
+    }
+
+    /// The checksum of `data`. Numbers are in little-endian order, as fio has them on a disk.
+    pub fn of(self, data: &[u8]) -> Digest {
+        match self {
+            Checksum::Md5 => Digest::new(&md5::Md5::digest(data)),
+            Checksum::Crc64 => Digest::new(&CRC64.checksum(data).to_le_bytes()),
+            Checksum::Crc32 => Digest::new(&CRC32.checksum(data).to_le_bytes()),
+            Checksum::Crc32c => Digest::new(&(!crc32c::crc32c(data)).to_le_bytes()),
+            Checksum::Crc16 => Digest::new(&CRC16.checksum(data).to_le_bytes()),
+            Checksum::Crc7 => Digest::new(&[CRC7.checksum(data)]),
+            Checksum::Sha1 => {
+                let mut bytes: [u8; 20] = sha1::Sha1::digest(data).into();
+                bytes.chunks_exact_mut(4).for_each(<[u8]>::reverse);
+                Digest::new(&bytes)
+            }
+            Checksum::Sha256 => Digest::new(&sha2::Sha256::digest(data)),
+            Checksum::Sha512 => Digest::new(&sha2::Sha512::digest(data)),
+            Checksum::Xxhash => Digest::new(&xxhash_rust::xxh32::xxh32(data, XXHASH_SEED).to_le_bytes()),
+            Checksum::Sha3_224 => Digest::new(&sha3::Sha3_224::digest(data)),
+            Checksum::Sha3_256 => Digest::new(&sha3::Sha3_256::digest(data)),
+            Checksum::Sha3_384 => Digest::new(&sha3::Sha3_384::digest(data)),
+            Checksum::Sha3_512 => Digest::new(&sha3::Sha3_512::digest(data)),
+        }
+    }
+
+    const fn facts(self) -> (&'static str, usize) {
+        match self {
+            Checksum::Md5 => ("md5", 16),
+            Checksum::Crc64 => ("crc64", 8),
+            Checksum::Crc32 => ("crc32", 4),
+            Checksum::Crc32c => ("crc32c", 4),
+            Checksum::Crc16 => ("crc16", 2),
+            Checksum::Crc7 => ("crc7", 1),
+            Checksum::Sha1 => ("sha1", 20),
+            Checksum::Sha256 => ("sha256", 32),
+            Checksum::Sha512 => ("sha512", 64),
+            Checksum::Xxhash => ("xxhash", 4),
+            Checksum::Sha3_224 => ("sha3-224", 28),
+            Checksum::Sha3_256 => ("sha3-256", 32),
+            Checksum::Sha3_384 => ("sha3-384", 48),
+            Checksum::Sha3_512 => ("sha3-512", 64),
+        }
+    }
+}
+
+/// What a checksum makes of data. Kept on the stack: a hot loop makes one per block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest {
+    bytes: [u8; DIGEST_BYTES_MAX],
+    length_bytes: usize,
+}
+
+impl Digest {
+    fn new(digest: &[u8]) -> Digest {
+        let mut bytes = [0; DIGEST_BYTES_MAX];
+        bytes[..digest.len()].copy_from_slice(digest);
+        Digest { bytes, length_bytes: digest.len() }
+    }
+
+    /// The digest's bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length_bytes]
+    }
+}
+
+#[cfg(test)]
+mod tests;
