@@ -1,0 +1,219 @@
+//! The fuzz targets: each a function over arbitrary bytes that panics when a promise is broken.
+//!
+//! Invariant: every target is in `TARGETS`, has its binary in `fuzz_targets/`, and runs in an ordinary test too, so
+//! that a machine without libFuzzer exercises all of them.
+
+pub mod grammar;
+pub mod plan;
+pub mod values;
+
+/// A target.
+pub type Target = fn(&[u8]);
+
+macro_rules! targets {
+    ($($module:ident: $($name:ident)+;)+) => {
+        /// Every target by name.
+        pub const TARGETS: &[(&str, Target)] = &[$($((stringify!($name), $module::$name)),+),+];
+    };
+}
+
+targets! {
+    grammar: job_file command_line expansion option_value resolve;
+    plan: build_plan;
+    values: value_choice value_cpus value_direction value_errors value_file_service value_floats value_memory
+        value_mode value_number value_output value_pattern value_size value_split value_text value_time;
+}
+
+/// Text from bytes, where two bytes (the first from 0x80 on) stand for an option's name. Any text can be written
+/// that way, and a fuzzer that changes a byte gets another option instead of a name nobody knows.
+pub fn spelled_out(bytes: &[u8]) -> String {
+    let names: Vec<&str> = every_option().map(|spec| spec.name).collect();
+    let mut text = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if first.is_ascii() {
+            text.push(*first);
+        } else {
+            let (second, after) = rest.split_first().map_or((0, rest), |(second, after)| (*second, after));
+            rest = after;
+            let index = (usize::from(*first) & 0x7f) << 8 | usize::from(second);
+            text.extend_from_slice(names[index % names.len()].as_bytes());
+        }
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Every declaration of the table.
+pub fn every_option() -> impl Iterator<Item = &'static fiord_options::Spec> {
+    use fiord_options::table;
+    table::job_specs().iter().chain(table::program_specs()).chain(table::engine_specs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fiord_stats::Random;
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    /// What inputs are made of, beside single bytes.
+    const WORDS: &[&str] = &[
+        "[global]\n",
+        "[a]\n",
+        "\n",
+        "=",
+        ",",
+        ":",
+        "-",
+        "%",
+        "/",
+        "(",
+        ")",
+        " ",
+        "\0",
+        "\"",
+        "'",
+        "0x",
+        "${V}",
+        "${",
+        "}",
+        "$ncpus",
+        "$pagesize*",
+        "include j.fio\n",
+        "include x\n",
+        "--",
+        "--name=a\n",
+        "j.fio\n",
+        "--rw",
+        "rw=",
+        "randrw",
+        "write",
+        "read",
+        "bs=",
+        "4k",
+        "1m",
+        "512",
+        "size=",
+        "filename=",
+        "numjobs=",
+        "ioengine=",
+        "io_uring",
+        "libaio",
+        "null",
+        "bssplit=",
+        "4k/50",
+        "18446744073709551615",
+        "9223372036854775808",
+        "4294967296",
+        "-1",
+        "0",
+        "1",
+        "100%",
+        "z",
+        "1.5",
+        "1e308",
+        "nan",
+        "inf",
+        "zipf:1.2",
+        "normal:50",
+        "1-3",
+        "0,2",
+        "us",
+        "ms",
+        "10s",
+        "1d",
+        "kib",
+        "0xdead",
+        "%o",
+        "ä",
+        "random",
+        "sequential",
+        "roundrobin:8",
+        "gauss",
+        "mmap:",
+        "write:",
+        "bind:",
+        "ENOENT",
+        "EIO,ENOSPC:5",
+    ];
+
+    /// Rounds each target runs in the ordinary test.
+    const ROUNDS: usize = 1000;
+
+    fn seeds(target: &str) -> Vec<Vec<u8>> {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);
+        let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
+    }
+
+    /// An input: pieces of a seed, words, bytes.
+    fn input(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = match seeds.len() {
+            0 => vec![random.next_u64() as u8],
+            count => seeds[random.below(count as u64) as usize].clone(),
+        };
+        for _ in 0..random.below(20) {
+            let at = random.below(bytes.len() as u64 + 1) as usize;
+            match random.below(4) {
+                0 => bytes.insert(at, random.next_u64() as u8),
+                1 if at < bytes.len() => {
+                    bytes.remove(at);
+                }
+                2 if at < bytes.len() => bytes[at] = random.next_u64() as u8,
+                _ => {
+                    let word = WORDS[random.below(WORDS.len() as u64) as usize];
+                    bytes.splice(at..at, word.bytes());
+                }
+            }
+        }
+        bytes
+    }
+
+    /// What the first input that a target does not stand is, if there is one.
+    fn first_fall(name: &str, target: Target) -> Option<String> {
+        let seeds = seeds(name);
+        let mut random = Random::new(7);
+        let thrown = (0..ROUNDS).map(|_| input(&mut random, &seeds));
+        let mut inputs = seeds.iter().cloned().chain([Vec::new()]).chain(thrown);
+        inputs.find(|bytes| std::panic::catch_unwind(|| target(bytes)).is_err()).map(|bytes| {
+            let text: String =
+                bytes.iter().flat_map(|byte| std::ascii::escape_default(*byte)).map(char::from).collect();
+            format!("{name}: b\"{text}\"")
+        })
+    }
+
+    #[test]
+    fn every_target_stands_what_is_thrown_at_it() {
+        let falls: Vec<String> =
+            TARGETS.iter().filter_map(|(name, target)| first_fall(name, *target)).collect();
+        assert!(falls.is_empty(), "panics, each printed above:\n{}", falls.join("\n"));
+    }
+
+    #[test]
+    fn every_target_has_its_binary() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz_targets");
+        let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        let files: BTreeSet<String> =
+            files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_string()).collect();
+        let names: BTreeSet<String> = TARGETS.iter().map(|(name, _)| name.to_string()).collect();
+        assert_eq!(files, names);
+        let manifest = include_str!("../Cargo.toml");
+        for name in names {
+            assert!(
+                manifest.contains(&format!("path = \"fuzz_targets/{name}.rs\"")),
+                "{name} is not in Cargo.toml"
+            );
+        }
+    }
+
+    #[test]
+    fn text_can_be_spelled_and_options_have_their_bytes() {
+        assert_eq!(spelled_out(b"[a]\nbs=4k"), "[a]\nbs=4k");
+        let first = every_option().next().unwrap().name;
+        assert_eq!(spelled_out(b"x\x80\x00=1"), format!("x{first}=1"));
+        assert_eq!(spelled_out(b"\xff"), spelled_out(b"\xff\x00"));
+    }
+}

@@ -1,0 +1,167 @@
+//! The target for the plan: any job text, on any machine.
+//!
+//! Invariant: every plan that is built can be run: what is in it is in range, and so is every operation made from it.
+
+use std::path::Path;
+
+use fiord_options::{Section, Severity, job};
+use fiord_plan::{Action, Facts, FileKind, Job, Needs, PathFacts, RunSettings};
+use fiord_workload::{Stream, WorkloadError};
+
+use crate::grammar::read_job_file;
+use crate::spelled_out;
+
+/// Workers and files beyond which a run is only slow, not more interesting.
+const FILES_MAX: u64 = 512;
+
+/// Operations looked at per job.
+const OPERATIONS: usize = 256;
+
+/// Bytes that decide, one after the other; zeros when they run out.
+struct Dice<'a>(&'a [u8]);
+
+impl Dice<'_> {
+    fn byte(&mut self) -> u8 {
+        let (first, rest) = self.0.split_first().map_or((0, self.0), |(first, rest)| (*first, rest));
+        self.0 = rest;
+        first
+    }
+
+    fn bit(&mut self) -> bool {
+        self.byte() & 1 == 1
+    }
+
+    /// A size: small, large, odd, or the largest there is.
+    fn size_bytes(&mut self) -> u64 {
+        let mantissa = u64::from(self.byte());
+        match self.byte() % 72 {
+            64.. => u64::MAX - mantissa,
+            shift => mantissa << shift,
+        }
+    }
+
+    fn power_of_two(&mut self) -> u64 {
+        1 << (self.byte() % 21)
+    }
+
+    fn path_facts(&mut self) -> PathFacts {
+        if !self.bit() {
+            return PathFacts { writable_mount: !self.bit(), ..PathFacts::absent() };
+        }
+        let kinds = [FileKind::Regular, FileKind::Block, FileKind::Char, FileKind::Pipe];
+        PathFacts {
+            exists: true,
+            kind: kinds[usize::from(self.byte()) % kinds.len()],
+            is_directory: self.byte() % 8 == 1,
+            size_bytes: self.size_bytes(),
+            logical_block_bytes: self.power_of_two(),
+            direct_align_bytes: self.power_of_two(),
+            direct_memory_align_bytes: self.power_of_two(),
+            direct_supported: [None, Some(true), Some(false)][usize::from(self.byte() % 3)],
+            writable_mount: self.byte() % 4 != 1,
+            in_use: if self.byte() % 4 == 1 { vec!["mounted".to_string()] } else { Vec::new() },
+        }
+    }
+
+    fn facts(&mut self, needs: &Needs) -> Facts {
+        let mut facts = Facts { page_bytes: 4096 << (self.byte() % 3), ..Facts::default() };
+        for path in &needs.paths {
+            facts.paths.insert(path.clone(), self.path_facts());
+        }
+        for directory in &needs.directories {
+            let found: Vec<_> = (0..self.byte() % 4).map(|n| directory.join(n.to_string())).collect();
+            for path in &found {
+                facts.paths.insert(path.clone(), self.path_facts());
+            }
+            facts.listings.insert(directory.clone(), found);
+        }
+        for file in &needs.contents {
+            let length = usize::from(self.byte());
+            facts.contents.insert(file.clone(), vec![7; length]);
+        }
+        facts.cpus_online = (0..u32::from(self.byte() % 8) + 1).collect();
+        facts.cpus_allowed =
+            facts.cpus_online.iter().copied().filter(|cpu| *cpu == 0 || self.bit()).collect();
+        facts
+    }
+}
+
+/// A job file (options may be spelled in two bytes, see `spelled_out`), a NUL, and the bytes that decide what the
+/// machine is like.
+pub fn build_plan(data: &[u8]) {
+    let mut parts = data.splitn(2, |byte| *byte == 0);
+    let text = spelled_out(parts.next().unwrap_or_default());
+    let mut dice = Dice(parts.next().unwrap_or_default());
+    let Ok(parsed) = read_job_file(text.as_bytes()) else { return };
+    if too_much(&parsed.sections) {
+        return;
+    }
+    let needs = fiord_plan::needs(&parsed.sections);
+    let facts = dice.facts(&needs);
+    let run =
+        RunSettings { readonly: dice.bit(), max_jobs: dice.bit().then_some(4), ..RunSettings::default() };
+    match fiord_plan::build(&parsed.sections, &parsed.waiting, &facts, &run) {
+        Ok((plan, warnings)) => {
+            assert!(warnings.iter().all(|problem| problem.severity == Severity::Warning), "{warnings:?}");
+            assert!(run.max_jobs.is_none_or(|most| plan.jobs.len() <= most as usize));
+            for (number, job) in plan.jobs.iter().enumerate() {
+                assert_eq!(job.number as usize, number);
+                assert_sound(job, &run);
+            }
+        }
+        Err(refusal) => {
+            let is_error = |problem: &&fiord_options::Problem| problem.severity == Severity::Error;
+            assert!(refusal.problems.iter().any(|problem| is_error(&problem)), "refused without a reason");
+        }
+    }
+}
+
+fn too_much(sections: &[Section]) -> bool {
+    let files = |section: &Section| {
+        let (options, _, _) = job::resolve(section);
+        u64::from(options.numjobs).saturating_mul(u64::from(options.nrfiles).max(1))
+    };
+    sections.iter().map(files).fold(0, u64::saturating_add) > FILES_MAX
+}
+
+fn assert_sound(job: &Job, run: &RunSettings) {
+    assert!(job.depth.max >= 1, "{:?}", job.depth);
+    assert!(job.buffers.align_bytes.is_power_of_two(), "{:?}", job.buffers);
+    assert!(!job.files.list.is_empty(), "a job without a file");
+    assert!(!(run.readonly && job.access.pattern.modifies()), "{:?}", job.access);
+    for file in &job.files.list {
+        let end = file.offset_bytes.checked_add(file.length_bytes);
+        assert!(end.is_some(), "{file:?} ends beyond all numbers");
+        assert!(file.path != Path::new(""), "{file:?} has no name");
+    }
+    assert_operations_in_range(job);
+}
+
+fn assert_operations_in_range(job: &Job) {
+    let mut stream = match Stream::new(&job.access, &job.files, &job.limits) {
+        Ok(stream) => stream,
+        Err(WorkloadError::MapTooLarge { .. }) => return,
+        Err(why) => panic!("{why}: {job:?}"),
+    };
+    let mut operations = Vec::with_capacity(OPERATIONS);
+    let mut before = usize::MAX;
+    while operations.len() < OPERATIONS && operations.len() != before {
+        before = operations.len();
+        stream.fill(&mut operations, OPERATIONS - before);
+    }
+    for operation in operations.iter().filter(|operation| matches!(operation.action, Action::Transfer(_))) {
+        let file = &job.files.list[operation.file as usize];
+        let end = operation.offset_bytes.checked_add(operation.length_bytes);
+        assert!(operation.length_bytes > 0, "{operation:?} moves nothing");
+        assert!(
+            operation.length_bytes <= job.buffers.bytes,
+            "{operation:?} is longer than a buffer: {:?}",
+            job.buffers
+        );
+        assert!(
+            operation.offset_bytes >= file.offset_bytes
+                && end.is_some_and(|end| end <= file.offset_bytes + file.length_bytes),
+            "{operation:?} lies outside {file:?}"
+        );
+    }
+}

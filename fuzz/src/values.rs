@@ -1,0 +1,82 @@
+//! Targets for the kinds of values, one per file of the option table's value room.
+//!
+//! Invariant: what a value prints is read back as the same value, whatever suffixes mean; what is refused is refused
+//! in a sentence.
+
+use fiord_options::value::*;
+
+/// What suffixes can mean.
+const BASES: [KbBase; 2] = [KbBase::Binary, KbBase::Decimal];
+
+fn read<T: Value>(text: &str, kb_base: KbBase) -> Result<T, String> {
+    T::parse(text, &mut Reading { kb_base, ..Reading::default() })
+}
+
+fn round_trip<T: Value>(text: &str) {
+    for base in BASES {
+        let value = match read::<T>(text, base) {
+            Ok(value) => value,
+            Err(why) => {
+                assert!(!why.is_empty() && !why.ends_with('.'), "{text:?}: {why:?}");
+                continue;
+            }
+        };
+        let printed = value.print();
+        for other in BASES {
+            assert_eq!(read(&printed, other).as_ref(), Ok(&value), "{text:?} is printed as {printed:?}");
+        }
+        // On top of itself nothing is left out that could change.
+        let onto = T::parse_onto(Some(&value), &printed, &mut Reading::default());
+        assert_eq!(onto.as_ref(), Ok(&value), "{printed:?} on top of itself");
+    }
+}
+
+/// A target that tries each of some kinds: the first byte chooses.
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])* $name:ident: $($kind:ty)+;)+) => { $(
+        $(#[doc = $doc])*
+        pub fn $name(data: &[u8]) {
+            const KINDS: &[fn(&str)] = &[$(round_trip::<$kind>),+];
+            let Some((which, text)) = data.split_first() else { return };
+            let Ok(text) = std::str::from_utf8(text) else { return };
+            KINDS[usize::from(*which) % KINDS.len()](text);
+        }
+    )+ };
+}
+
+kinds! {
+    /// One of a few words.
+    value_choice: KbBase UnitBase RwKind RwSequencer Fallocate FadviseHint WriteHint SyncMode ClockSource
+        RandomGenerator RateProcess ThinktimeBlocksType CpusAllowedPolicy ExitWhat UnifiedRwReporting ContinueOnError
+        PrioClass FileType LockFile IoSubmitMode ZoneMode Verify VerifyPolicy LogWindowValue DedupeMode DataPlacement
+        PlidSelect EtaWhen IdleProf;
+    /// CPUs and NUMA nodes.
+    value_cpus: CpuSet NumaNodes NumaPolicy;
+    /// A value for each direction.
+    value_direction: PerDirection<Bytes> PerDirection<u32> PerDirection<u64> PerDirection<Size>
+        PerDirection<BlockRange> PerDirection<Micros>;
+    /// Errors to be passed over.
+    value_errors: IgnoreErrors;
+    /// How files take turns.
+    value_file_service: FileService;
+    /// Lists of decimal numbers.
+    value_floats: FloatList;
+    /// Where memory comes from, and what is synchronised.
+    value_memory: Memory SyncFileRange;
+    /// The direction and order of a job.
+    value_mode: RwMode;
+    /// Whole numbers, sums among them.
+    value_number: u32 u64 i32 bool Bytes;
+    /// Formats of the report.
+    value_output: OutputFormats;
+    /// Patterns of buffers.
+    value_pattern: BufferPattern VerifyPattern;
+    /// Amounts of data.
+    value_size: Size SizeRange BlockRange;
+    /// Block sizes with their shares.
+    value_split: BlockSplit PerDirection<BlockSplit>;
+    /// Text, engines and flags.
+    value_text: Text OptionalText EngineName Flag Switch;
+    /// Times.
+    value_time: Seconds Micros StartDelay;
+}
