@@ -220,7 +220,10 @@ fn reap<E: QueuedEngine, C: Clock>(
     let max = depth.complete_max.max(min);
     engine.reap(min, max, wait, &mut sky.done).map_err(|error| Failure::system("reap", &error))?;
     let end_ns = clock.now_ns();
-    work.recorder.stats.complete.record(sky.done.len() as u32);
+    // A look in passing that finds nothing is no call to reap; one that `iodepth_batch_complete_min=0` asks for is.
+    if !sky.done.is_empty() || wait != Wait::Poll || depth.complete_min == 0 {
+        work.recorder.stats.complete.record(sky.done.len() as u32);
+    }
     while let Some(completion) = sky.done.pop() {
         land(engine, work, sky, completion, end_ns, C::RUNNING)?;
     }
