@@ -96,6 +96,12 @@ pub fn realtime_s() -> u64 {
     realtime_ns() / 1_000_000_000
 }
 
+/// What the kernel's clock of this number shows, in milliseconds; 0 when there is no such clock.
+pub fn read_ms(clock_id: u32) -> u64 {
+    let time = libc::clockid_t::try_from(clock_id).map(read);
+    time.map_or(0, |time| time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000)
+}
+
 /// Local time minus UTC, in seconds, at this moment.
 pub fn utc_offset_s() -> i32 {
     let now = realtime_s() as libc::time_t;
@@ -109,7 +115,8 @@ pub fn utc_offset_s() -> i32 {
 #[inline]
 fn read(clock: libc::clockid_t) -> libc::timespec {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one timespec; with a clock that exists and a valid pointer the call cannot fail.
+    // SAFETY: the kernel writes one timespec; with a valid pointer the call fails only for a clock
+    // that does not exist, and then leaves the zeros.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time
 }

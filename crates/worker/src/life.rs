@@ -3,12 +3,14 @@
 //! Invariant: files are opened only after the plan was checked and closed on every way out; what was measured is in
 //! the report whatever happened.
 
+use std::sync::Arc;
+
 use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::{IoUring, Libaio, MapUse, Mmap, Null, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
 use fiord_plan::files::Advice;
 use fiord_plan::job::Memory;
 use fiord_plan::{ClockSource, EngineSettings, Job};
-use fiord_stats::{JobStats, Random, Usage};
+use fiord_stats::{JobLogs, JobStats, Random, Usage};
 use fiord_sys::clock::{self, GettimeofdayClock, NoClock, OsClock, TscClock};
 use fiord_sys::map::{HugePages, MapAdvice, Sharing};
 use fiord_sys::memory::{Region, Source};
@@ -31,6 +33,7 @@ struct Worker<'a> {
     job: &'a Job,
     live: &'a Live,
     stats: JobStats,
+    logs: Option<Arc<JobLogs>>,
     started_ms: u64,
     warnings: Vec<String>,
 }
@@ -43,6 +46,7 @@ pub(crate) fn live_through(scene: &Scene<'_>, job: &Job) -> WorkerReport {
         job,
         live,
         stats: JobStats::default(),
+        logs: None,
         started_ms: clock::realtime_ms(),
         warnings: Vec::new(),
     };
@@ -54,6 +58,7 @@ pub(crate) fn live_through(scene: &Scene<'_>, job: &Job) -> WorkerReport {
     WorkerReport {
         number: job.number,
         stats: worker.stats,
+        logs: worker.logs,
         reason,
         failure,
         warnings: worker.warnings,
@@ -230,6 +235,7 @@ impl<'a> Worker<'a> {
         let ended_ns = clock::monotonic_ns();
         self.live.set_state(State::Finishing);
         self.stats = work.recorder.publish(&E::INFO);
+        self.logs = work.recorder.take_logs(ended_ns).map(Arc::new);
         self.account(before, ended_ns);
         end
     }
@@ -248,7 +254,7 @@ impl<'a> Worker<'a> {
             stream,
             filler,
             gate: Gate::new(&job.pace, job.access.seed),
-            recorder: Recorder::new(&job.measure),
+            recorder: Recorder::new(&job.measure, job.logs.as_ref()),
             errors: &job.errors,
             files: FileTable::new(&job.files, job.access.random, job.limits.time_based),
             live: self.live,

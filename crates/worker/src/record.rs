@@ -1,11 +1,13 @@
 //! What one worker measures, kept in plain local memory.
 //!
-//! Invariant: recording allocates nothing and shares nothing; histograms that nobody asked for do not exist.
+//! Invariant: recording shares nothing and allocates nothing, but for a job with logs: those grow by whole chunks.
+//! Histograms and logs that nobody asked for do not exist.
 
 use fiord_engine::Info;
 use fiord_plan::job::Measure;
-use fiord_plan::{Action, Direction, Op};
-use fiord_stats::{Distribution, Histogram, JobStats, Latency};
+use fiord_plan::{Action, Direction, LogKind, Logs, Op};
+use fiord_stats::{Distribution, Histogram, JobLogs, JobStats, Latency, LogSettings, LoggedIo};
+use fiord_sys::clock;
 
 /// Moments of one I/O, in nanoseconds on the worker's clock.
 #[derive(Debug, Clone, Copy)]
@@ -28,10 +30,12 @@ pub(crate) struct Recorder {
     completion: bool,
     total: bool,
     total_percentiles: bool,
+    logs: Option<Box<JobLogs>>,
+    log_clock: Option<u32>,
 }
 
 impl Recorder {
-    pub(crate) fn new(measure: &Measure) -> Recorder {
+    pub(crate) fn new(measure: &Measure, logs: Option<&Logs>) -> Recorder {
         let mut stats = JobStats::default();
         let completion = measure.completion && measure.completion_percentiles;
         let total = measure.total && measure.total_percentiles;
@@ -47,18 +51,24 @@ impl Recorder {
             completion: measure.completion,
             total: measure.total,
             total_percentiles: total,
+            logs: logs.map(|logs| Box::new(JobLogs::new(log_settings(logs)))),
+            log_clock: logs.and_then(|logs| logs.clock_id),
         }
     }
 
     /// An I/O of a synchronous engine.
     #[inline]
-    pub(crate) fn executed(&mut self, op: &Op, took_ns: u64) {
+    pub(crate) fn executed(&mut self, op: &Op, start_ns: u64, end_ns: u64) {
+        let took_ns = end_ns.saturating_sub(start_ns);
         let Action::Transfer(direction) = op.action else {
             self.stats.sync.latency.record(took_ns);
             return;
         };
         let bin = self.stats.directions[direction.index()].completion.record(took_ns);
         self.stats.distribution.record(took_ns, bin);
+        if let Some(logs) = &mut self.logs {
+            log(logs, op, direction, Stamps { start_ns, issue_ns: start_ns, end_ns }, false);
+        }
     }
 
     /// An I/O of a queued engine.
@@ -78,6 +88,24 @@ impl Recorder {
             stats.total.record(stamps.end_ns.saturating_sub(stamps.start_ns));
         }
         self.stats.distribution.record(completion_ns, bin);
+        if let Some(logs) = &mut self.logs {
+            log(logs, op, direction, stamps, true);
+        }
+    }
+
+    /// From `now_ns` on the loop's clock on, what is recorded counts: the zero of the logs.
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        let zero_ms = self.log_clock.map_or(0, clock::read_ms);
+        if let Some(logs) = &mut self.logs {
+            logs.begin(now_ns, zero_ms);
+        }
+    }
+
+    /// Hands over the logs; the run ended at `end_ns` on the loop's clock.
+    pub(crate) fn take_logs(&mut self, end_ns: u64) -> Option<JobLogs> {
+        let mut logs = self.logs.take()?;
+        logs.finish(end_ns);
+        Some(*logs)
     }
 
     /// What a report may show of it so far. Allocates: for snapshots and the end.
@@ -141,6 +169,37 @@ impl Recorder {
         self.stats.submit = Default::default();
         self.stats.complete = Default::default();
     }
+}
+
+fn log_settings(logs: &Logs) -> LogSettings {
+    use LogKind::{Bandwidth, Completion, Histogram, Iops, Submission, Total};
+    let records = |kinds: &[LogKind]| kinds.iter().any(|kind| logs.records(*kind));
+    let window = |kinds: &[LogKind], length_ms: u64| records(kinds).then_some(length_ms);
+    let windowed = logs.window_ms.is_some();
+    let latencies = [Submission, Completion, Total];
+    LogSettings {
+        every_io: !windowed && (records(&latencies) || records(&[Bandwidth, Iops])),
+        entries_ahead: logs.entries_ahead as usize,
+        bandwidth_window_ms: window(&[Bandwidth], logs.bandwidth_window_ms).filter(|_| windowed),
+        iops_window_ms: window(&[Iops], logs.iops_window_ms).filter(|_| windowed),
+        latency_window_ms: logs.window_ms.filter(|_| records(&latencies)),
+        histogram_window_ms: window(&[Histogram], logs.histogram_window_ms),
+    }
+}
+
+/// Logs an I/O. Out of line: a job without logs, and its code, are not to be weighed down.
+#[cold]
+#[inline(never)]
+fn log(logs: &mut JobLogs, op: &Op, direction: Direction, stamps: Stamps, queued: bool) {
+    let io = LoggedIo {
+        end_ns: stamps.end_ns,
+        submission_ns: 0,
+        completion_ns: stamps.end_ns.saturating_sub(stamps.issue_ns),
+        offset_bytes: op.offset_bytes,
+        length_bytes: op.length_bytes,
+        direction: direction as u8,
+    };
+    logs.record(io, queued.then(|| stamps.issue_ns.saturating_sub(stamps.start_ns)));
 }
 
 fn latency(with_histogram: bool) -> Latency {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fiord_plan::{Job, Plan};
-use fiord_stats::JobStats;
+use fiord_stats::{JobLogs, JobStats};
 use fiord_sys::{clock, signal};
 
 use crate::failure::Failure;
@@ -55,6 +55,8 @@ pub struct WorkerReport {
     pub number: u32,
     /// What it measured.
     pub stats: JobStats,
+    /// What it logged over time, once it has ended.
+    pub logs: Option<Arc<JobLogs>>,
     /// Why it ended.
     pub reason: EndReason,
     /// What went wrong, if something did.
@@ -359,6 +361,7 @@ fn not_started(job: &Job) -> WorkerReport {
     WorkerReport {
         number: job.number,
         stats: JobStats::default(),
+        logs: None,
         reason: EndReason::NotStarted,
         failure: None,
         warnings: Vec::new(),

@@ -208,6 +208,7 @@ impl<'a> Work<'a> {
     /// From here on the figures count.
     fn measure(&mut self, now_ns: u64, clocked: bool) {
         self.phase = Phase::Measured;
+        self.recorder.begin(now_ns);
         self.live.set_measured_since_ns(clock::monotonic_ns());
         self.live.set_state(State::Running);
         self.event_ns = match self.limits.runtime_ns {

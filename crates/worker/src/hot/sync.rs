@@ -49,7 +49,7 @@ pub(crate) fn run<E: SyncEngine, C: Clock>(
                 return end;
             }
             if C::RUNNING {
-                work.recorder.executed(&op, end_ns.saturating_sub(now_ns));
+                work.recorder.executed(&op, now_ns, end_ns);
                 if let Some(end) = work.too_slow(&op, end_ns.saturating_sub(now_ns)) {
                     return end;
                 }

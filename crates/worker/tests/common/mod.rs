@@ -111,6 +111,7 @@ pub fn null_job(name: &str) -> Job {
         },
         errors: ErrorPolicy::default(),
         measure: measure(),
+        logs: None,
         process: Process::default(),
         presentation: presentation(),
     }
