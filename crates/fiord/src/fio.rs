@@ -21,7 +21,7 @@ use crate::assemble::{self, Frame};
 use crate::live::Onlooker;
 use crate::output::{Output, remark, say};
 use crate::version::FIO_VERSION;
-use crate::{clocktest, crctest, environment, facts, help, settings};
+use crate::{clocktest, crctest, environment, facts, help, logs, settings};
 
 /// Wrong input, or a job that failed.
 const EXIT_FAILED: u8 = 1;
@@ -147,7 +147,8 @@ impl Session {
         onlooker.clear();
         let report = assemble::report(&frame, &result.workers);
         output.write(&render(&report, &shown.formats, shown.terse));
-        conclude(plan, &result, output, self.destination())
+        let unwritten = logs::write(plan, &result.workers);
+        conclude(plan, &result, &unwritten, output, self.destination())
     }
 
     /// Where the report goes, in the user's words.
@@ -170,9 +171,15 @@ impl Session {
 }
 
 /// What is left to say, and the exit status.
-fn conclude(plan: &Plan, result: &RunResult, output: Output, destination: &str) -> ExitCode {
-    for line in assemble::failures(plan, &result.workers) {
-        say(&line);
+fn conclude(
+    plan: &Plan,
+    result: &RunResult,
+    unwritten: &[String],
+    output: Output,
+    destination: &str,
+) -> ExitCode {
+    for line in assemble::failures(plan, &result.workers).iter().chain(unwritten) {
+        say(line);
     }
     let written = output.finish();
     if let Err(error) = &written {
@@ -180,7 +187,9 @@ fn conclude(plan: &Plan, result: &RunResult, output: Output, destination: &str) 
     }
     match result.signal {
         Some(signal) => ExitCode::from(128 + signal as u8),
-        None if written.is_err() || !assemble::all_well(&result.workers) => ExitCode::from(EXIT_FAILED),
+        None if written.is_err() || !unwritten.is_empty() || !assemble::all_well(&result.workers) => {
+            ExitCode::from(EXIT_FAILED)
+        }
         None => ExitCode::SUCCESS,
     }
 }

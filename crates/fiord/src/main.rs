@@ -11,6 +11,7 @@ mod facts;
 mod fio;
 mod help;
 mod live;
+mod logs;
 mod output;
 mod settings;
 mod version;

@@ -6,6 +6,7 @@ pub mod compose;
 mod figures;
 pub mod json;
 pub mod live;
+pub mod log;
 pub mod model;
 pub mod normal;
 pub mod number;
