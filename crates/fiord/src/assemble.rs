@@ -52,7 +52,10 @@ fn job_report(job: &Job, worker: &WorkerReport) -> JobReport {
         stats: worker.stats.clone(),
         show: show(job, &job.presentation),
         continue_on_error: errors.continue_on.iter().any(|goes_on| *goes_on),
-        latency_target: LatencyTarget { depth: job.presentation.requested_iodepth, ..LatencyTarget::default() },
+        latency_target: LatencyTarget {
+            depth: job.presentation.requested_iodepth,
+            ..LatencyTarget::default()
+        },
     }
 }
 

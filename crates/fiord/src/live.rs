@@ -159,7 +159,8 @@ fn summary(view: &View<'_>, last: &mut Option<(u64, [u64; 3], [u64; 3])>) -> Liv
     let (then_ns, then_bytes, then_ios) = last.unwrap_or((0, [0; 3], [0; 3]));
     let elapsed_ns = view.elapsed_ns.saturating_sub(then_ns).max(1);
     let per_second = |now: [u64; 3], then: [u64; 3]| {
-        [0, 1, 2].map(|d: usize| (u128::from(now[d] - then[d]) * 1_000_000_000 / u128::from(elapsed_ns)) as u64)
+        [0, 1, 2]
+            .map(|d: usize| (u128::from(now[d] - then[d]) * 1_000_000_000 / u128::from(elapsed_ns)) as u64)
     };
     let progress = Progress {
         states: view.workers.iter().map(letter).collect(),
@@ -169,7 +170,8 @@ fn summary(view: &View<'_>, last: &mut Option<(u64, [u64; 3], [u64; 3])>) -> Liv
         left_s: view.left_s().map_or(0, |seconds| seconds.ceil() as u64),
     };
     *last = Some((view.elapsed_ns, bytes, ios));
-    let running = view.workers.iter().filter(|worker| matches!(worker.state, State::Running | State::Ramping));
+    let running =
+        view.workers.iter().filter(|worker| matches!(worker.state, State::Running | State::Ramping));
     Live {
         running: running.clone().count() as u32,
         open_files: running.map(|worker| worker.files_open).sum(),

@@ -16,8 +16,9 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     let mut output = Output::stdout();
     match arguments {
         [] => output.write(&format!("fiord {version}\ncompatible with {FIO_VERSION}\n")),
-        [flag] if flag == "--json" => output
-            .write(&format!("{{\n  \"fiord\" : \"{version}\",\n  \"compatible with\" : \"{FIO_VERSION}\"\n}}\n")),
+        [flag] if flag == "--json" => output.write(&format!(
+            "{{\n  \"fiord\" : \"{version}\",\n  \"compatible with\" : \"{FIO_VERSION}\"\n}}\n"
+        )),
         _ => {
             say("fiord version: takes no argument but --json\n");
             return ExitCode::from(1);
