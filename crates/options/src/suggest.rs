@@ -5,44 +5,50 @@
 /// The candidate nearest to `typed`, if it is near enough to be a slip: at most one edit per three characters,
 /// counting insertions, deletions, substitutions and swaps of neighbours as one edit each.
 pub fn nearest<'a>(typed: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let typed = typed.to_ascii_lowercase().replace('-', "_");
-    let length = typed.chars().count();
-    let limit = (length / 3).max(1);
+    let typed = letters(&typed.to_ascii_lowercase());
+    let edits_max = (typed.len() / 3).max(1);
     candidates
-        // So many characters more or less are as many edits; a line without "=" can be very long.
-        .filter(|candidate| candidate.chars().count().abs_diff(length) <= limit)
-        .map(|candidate| (distance(&typed, &candidate.replace('-', "_")), candidate))
-        .filter(|(edits, candidate)| *edits <= limit && candidate.len() > 1)
+        .filter(|candidate| candidate.len() > 1)
+        .filter_map(|candidate| Some((distance(&typed, &letters(candidate), edits_max)?, candidate)))
         .min_by_key(|(edits, candidate)| (*edits, candidate.len()))
         .map(|(_, candidate)| candidate)
 }
 
-/// Edit distance in which a swap of two neighbours is one edit (optimal string alignment).
-fn distance(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().collect();
-    let right: Vec<char> = right.chars().collect();
-    let mut rows = vec![vec![0; right.len() + 1]; left.len() + 1];
-    for (row, cells) in rows.iter_mut().enumerate() {
-        cells[0] = row;
+/// The letters of a name; `-` and `_` are the same.
+fn letters(name: &str) -> Vec<char> {
+    name.chars().map(|letter| if letter == '-' { '_' } else { letter }).collect()
+}
+
+/// Edit distance in which a swap of two neighbours is one edit (optimal string alignment); `None` beyond `edits_max`.
+fn distance(left: &[char], right: &[char], edits_max: usize) -> Option<usize> {
+    // So many letters more or less are as many edits; a line that lacks its "=" can be very long.
+    if left.len().abs_diff(right.len()) > edits_max {
+        return None;
     }
-    for (column, cell) in rows[0].iter_mut().enumerate() {
-        *cell = column;
-    }
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=right.len()).collect();
     for row in 1..=left.len() {
+        let mut cells = Vec::with_capacity(last.len());
+        cells.push(row);
         for column in 1..=right.len() {
-            let substituted = rows[row - 1][column - 1] + usize::from(left[row - 1] != right[column - 1]);
-            let mut edits = substituted.min(rows[row - 1][column] + 1).min(rows[row][column - 1] + 1);
+            let substituted = last[column - 1] + usize::from(left[row - 1] != right[column - 1]);
+            let mut edits = substituted.min(last[column] + 1).min(cells[column - 1] + 1);
             let swapped = row > 1
                 && column > 1
                 && left[row - 1] == right[column - 2]
                 && left[row - 2] == right[column - 1];
             if swapped {
-                edits = edits.min(rows[row - 2][column - 2] + 1);
+                edits = edits.min(before_last[column - 2] + 1);
             }
-            rows[row][column] = edits;
+            cells.push(edits);
         }
+        // A cell is never less than the least of the two rows above it.
+        if cells.iter().chain(&last).all(|edits| *edits > edits_max) {
+            return None;
+        }
+        before_last = std::mem::replace(&mut last, cells);
     }
-    rows[left.len()][right.len()]
+    last.last().copied().filter(|edits| *edits <= edits_max)
 }
 
 #[cfg(test)]
@@ -74,8 +80,13 @@ mod tests {
 
     #[test]
     fn distances_are_counted_as_described() {
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("abc", "acb"), 1);
-        assert_eq!(distance("kitten", "sitting"), 3);
+        let within =
+            |left: &str, right: &str, edits_max| distance(&letters(left), &letters(right), edits_max);
+        assert_eq!(within("", "abc", 3), Some(3));
+        assert_eq!(within("abc", "acb", 3), Some(1));
+        assert_eq!(within("kitten", "sitting", 3), Some(3));
+        assert_eq!(within("kitten", "sitting", 2), None);
+        assert_eq!(within("abcdefgh", "badcfehg", 4), Some(4));
+        assert_eq!(within("xxxxxxxx", "yyyyyyyy", 3), None);
     }
 }
