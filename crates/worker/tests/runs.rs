@@ -152,6 +152,7 @@ fn an_error_is_passed_over_where_the_job_says_so() {
     assert_eq!(worker.failure, None);
     assert_eq!(worker.stats.errors_total, BLOCKS);
     assert_ne!(worker.stats.first_error, 0);
+    assert_eq!(worker.stats.directions[2].completion.running.count, 0, "a failed I/O has no latency");
 }
 
 #[test]

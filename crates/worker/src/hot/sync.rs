@@ -42,11 +42,18 @@ pub(crate) fn run<E: SyncEngine, C: Clock>(
                 now_ns = clock.now_ns();
             }
             let outcome = engine.execute(op, slot);
-            let end_ns = clock.now_ns();
+            let mut end_ns = clock.now_ns();
             if outcome == done(&op) {
                 work.count(&op, op.length_bytes);
-            } else if let Some(end) = finish(engine, work, slot, op, outcome) {
-                return end;
+            } else {
+                match finish(engine, work, slot, op, outcome) {
+                    Ok(Finished::Whole) => end_ns = clock.now_ns(),
+                    Ok(Finished::Skipped) => {
+                        now_ns = clock.now_ns();
+                        continue;
+                    }
+                    Err(end) => return end,
+                }
             }
             if C::RUNNING {
                 work.recorder.executed(&op, now_ns, end_ns);
@@ -89,6 +96,14 @@ fn prepare<E: SyncEngine, C: Clock>(
     None
 }
 
+/// How an operation ended that did not go well at once.
+enum Finished {
+    /// In several transfers.
+    Whole,
+    /// Failed, and passed over: it has no latency.
+    Skipped,
+}
+
 /// Sees an operation through that was short or failed.
 #[cold]
 fn finish<E: SyncEngine>(
@@ -97,7 +112,7 @@ fn finish<E: SyncEngine>(
     slot: &mut Slot,
     op: Op,
     outcome: Outcome,
-) -> Option<End> {
+) -> Result<Finished, End> {
     let (mut rest, mut outcome) = (op, outcome);
     loop {
         match work.judge(&rest, outcome) {
@@ -105,14 +120,14 @@ fn finish<E: SyncEngine>(
                 outcome = engine.execute(left, slot);
                 if outcome == Outcome::Done(left.length_bytes) {
                     work.count(&op, op.length_bytes);
-                    return None;
+                    return Ok(Finished::Whole);
                 }
                 rest = left;
             }
-            Verdict::Skip => return None,
+            Verdict::Skip => return Ok(Finished::Skipped),
             Verdict::Stop(end) => {
                 work.count_partial(&op, rest.buffer_offset_bytes);
-                return Some(end);
+                return Err(end);
             }
         }
     }
