@@ -3,6 +3,8 @@
 //! Invariant: no assertion on a duration; what is compared are counts, bytes, reasons and errors.
 
 mod common;
+#[path = "runs/logs.rs"]
+mod logs;
 
 use common::{BLOCK_BYTES, SIZE_BYTES, Silent, TempFile, file_job, null_job, run};
 use fiord_plan::{ClockSource, Depth, Direction, EngineSettings, IoUring, Plan};
