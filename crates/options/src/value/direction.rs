@@ -32,7 +32,7 @@ impl<T: Value> Value for PerDirection<T> {
             None => [None, None, None],
         };
         let parts = split_list(text, T::SEPARATORS);
-        if parts.iter().all(|part| part.trim().is_empty()) {
+        if parts.iter().take(values.len()).all(|part| part.trim().is_empty()) {
             return Err(format!("{text:?} holds no value"));
         }
         if parts.len() > values.len() {

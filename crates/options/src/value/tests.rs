@@ -199,7 +199,9 @@ fn a_value_without_a_comma_counts_for_the_directions_after_it() {
     assert_eq!(read("4096", "4k:8k"), [4096, 8192, 8192]);
     assert_eq!(read("4096", "4k-8k"), [4096, 8192, 8192]);
     assert_eq!(read("4096", "2k,4k,8k,16k"), [2048, 4096, 8192]);
-    assert!(parsed::<PerDirection<Bytes>>(",,").is_err());
+    for nothing in [",,", ",,,4k"] {
+        assert!(parsed::<PerDirection<Bytes>>(nothing).is_err(), "{nothing}");
+    }
 }
 
 #[test]
