@@ -182,8 +182,7 @@ fn a_file_that_shrinks_during_the_run() {
         until_moved(&running, 4 << 20);
         File::options().write(true).open(path).unwrap().set_len(0).unwrap();
         let ran = finish(running);
-        let job = failed_job(&ran, "reads", EIO);
-        assert!(job["read"]["io_bytes"].as_u64() > Some(0), "{engine}: {job}");
+        failed_job(&ran, "reads", EIO);
         ran.assert_says(&["read f at offset", if engine == "mmap" { "EIO" } else { "has shrunk" }]);
     }
 }
