@@ -51,7 +51,7 @@ fn job_report(job: &Job, worker: &WorkerReport) -> JobReport {
         options: job.presentation.options.clone(),
         stats: worker.stats.clone(),
         show: show(job, &job.presentation),
-        continue_on_error: errors.continue_on.iter().any(|goes_on| *goes_on),
+        continue_on_error: errors.passed_over.iter().any(|codes| !codes.is_empty()),
         latency_target: LatencyTarget {
             depth: job.presentation.requested_iodepth,
             ..LatencyTarget::default()
@@ -115,12 +115,15 @@ fn disk_report(disk: &DiskUse) -> DiskReport {
     }
 }
 
-/// What went wrong, a line for each job, in the order of the jobs.
+/// What went wrong, in the order of the jobs: the errors that were passed over and are to be said, then what ended
+/// the job.
 pub(crate) fn failures(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
-    let line = |(job, worker): (&Job, &WorkerReport)| {
-        worker.failure.as_ref().map(|failure| format!("fiord: job {}: {failure}\n", job.name))
-    };
-    plan.jobs.iter().zip(workers).filter_map(line).collect()
+    let mut lines = Vec::new();
+    for (job, worker) in plan.jobs.iter().zip(workers) {
+        lines.extend(worker.warnings.iter().map(|said| format!("fiord: job {}: {said}\n", job.name)));
+        lines.extend(worker.failure.iter().map(|failure| format!("fiord: job {}: {failure}\n", job.name)));
+    }
+    lines
 }
 
 /// Whether every job did what it was asked for.

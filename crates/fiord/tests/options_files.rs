@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use common::{Dir, Ran, finish, fiord, helper, start};
+use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, run, start};
 use serde_json::Value;
 
 const ENGINES: [&str; 8] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring"];
@@ -190,4 +190,93 @@ fn a_mapping_is_laid_out_before_it_is_written() {
     );
     let bytes = dir.read("f");
     assert!(bytes.len() == 64 << 10 && bytes.chunks(4096).all(|block| block.iter().any(|byte| *byte != 0)));
+}
+
+/// A loop device of 1 MiB of which the second half cannot be read: the file behind it is too short.
+fn half_a_device(dir: &Dir) -> Result<LoopDevice, String> {
+    let device = LoopDevice::new(dir, 1 << 20)?;
+    let backing =
+        fs::File::options().write(true).open(dir.join("backing")).map_err(|error| error.to_string())?;
+    backing.set_len(512 << 10).map_err(|error| error.to_string())?;
+    Ok(device)
+}
+
+#[test]
+fn errors_are_passed_over_by_kind() {
+    let dir = Dir::new();
+    let device = need!(half_a_device(&dir));
+    for engine in ["psync", "libaio", "mmap"] {
+        let run = |options: &str| {
+            dir.run(&format!(
+                "--output-format=json --name=j --filename={} --rw=read --bs=4k --ioengine={engine} {options}",
+                device.path
+            ))
+        };
+        for passes in [
+            "--continue_on_error=io",
+            "--ignore_error=ENOSPC:EIO",
+            "--continue_on_error=all --ignore_error=,28",
+        ] {
+            let ran = run(passes);
+            ran.assert_success();
+            let job = job(&ran);
+            assert_eq!(
+                (&job["total_err"], &job["first_error"]),
+                (&128.into(), &5.into()),
+                "{engine} {passes}"
+            );
+            assert_eq!(moved(&job, "read").1, 512 << 10, "{engine} {passes}");
+            assert_eq!(job["read"]["clat_ns"]["N"], 128, "{engine} {passes}: a failed I/O has no latency");
+        }
+        // A list of one's own takes the place of what is usually passed over; a list for writes says nothing of reads.
+        for stops in [
+            "--continue_on_error=write",
+            "--continue_on_error=all --ignore_error=ENOSPC",
+            "--ignore_error=,EIO",
+        ] {
+            run(stops).assert_status(1).assert_says(&["read", "offset 524288", "EIO"]);
+        }
+    }
+    let ran = dir.run(&format!(
+        "--output-format=json --name=j --filename={} --rw=read --bs=64k --direct=1 --continue_on_error=io --error_dump=1",
+        device.path
+    ));
+    assert_eq!(ran.assert_status(0).stderr.lines().filter(|line| line.contains("EIO")).count(), 8, "{ran:?}");
+}
+
+#[test]
+fn a_full_file_system_is_not_passed_over_unless_asked_for() {
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=1m"));
+    let line = "--output-format=json --name=j --filename=f --rw=write --bs=64k --size=2m --fallocate=none";
+    let ran = run(&mount.path, &format!("{line} --continue_on_error=all"));
+    ran.assert_status(1).assert_says(&["write", "f at offset 1048576", "ENOSPC"]);
+    let ran = run(&mount.path, &format!("{line} --ignore_error=,ENOSPC"));
+    ran.assert_success();
+    assert_eq!(job(&ran)["total_err"], 16);
+}
+
+#[test]
+fn the_end_of_a_file_is_an_error_like_others() {
+    for engine in ["psync", "libaio", "io_uring"] {
+        let dir = Dir::new();
+        dir.write("f", vec![1; 20_000]);
+        let line = format!(
+            "--output-format=json --name=j --filename=f --rw=read --bs=4k --size=64k --create_on_open=1 --ioengine={engine}"
+        );
+        let ran = dir.run(&line);
+        ran.assert_status(1).assert_says(&["read", "f at offset 20000", "end of file"]);
+        let ran = dir.run(&format!("{line} --continue_on_error=read"));
+        assert_eq!(job(ran.assert_status(0))["total_err"], 12, "{engine}");
+    }
+}
+
+#[test]
+fn an_io_that_takes_too_long_times_out() {
+    let dir = Dir::new();
+    dir.write("f", vec![1; 1 << 20]);
+    // No disk reads that much in a microsecond.
+    let ran = dir.run("--output-format=json --name=j --filename=f --rw=read --bs=1m --max_latency=1");
+    ran.assert_status(1).assert_says(&["ETIMEDOUT", "max_latency"]);
+    assert_eq!(job(&ran)["error"], 110);
 }

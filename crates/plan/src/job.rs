@@ -133,14 +133,12 @@ pub struct Buffers {
     pub lock_bytes: u64,
 }
 
-/// Classes of error that `continue_on_error` passes over.
+/// What a failed or slow I/O means for its worker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ErrorPolicy {
-    /// Go on after a failed I/O of this direction.
-    pub continue_on: PerDirection<bool>,
-    /// errno values that are not errors at all, per direction.
-    pub ignore: PerDirection<Vec<i32>>,
-    /// Say each ignored error.
+    /// errno values that are counted and passed over, per direction (`continue_on_error`, `ignore_error`).
+    pub passed_over: PerDirection<Vec<i32>>,
+    /// Say each error that is passed over.
     pub dump: bool,
     /// Fail when an I/O takes longer than this (`max_latency`), per direction.
     pub latency_ns_max: PerDirection<Option<u64>>,

@@ -235,6 +235,7 @@ impl<'a> Worker<'a> {
         let ended_ns = clock::monotonic_ns();
         self.live.set_state(State::Finishing);
         self.stats = work.recorder.publish(&E::INFO);
+        self.warnings = work.said.into_lines();
         self.logs = work.recorder.take_logs(ended_ns).map(Arc::new);
         self.account(before, ended_ns);
         end

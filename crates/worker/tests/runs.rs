@@ -148,7 +148,7 @@ fn an_error_is_passed_over_where_the_job_says_so() {
     let mut job = file_job("t", EngineSettings::Psync, Direction::Trim, &file);
     job.files.writable = false;
     job.files.list[0].lay_out_bytes = None;
-    job.errors.continue_on = [false, false, true];
+    job.errors.passed_over[2] = vec![25];
     let result = run(vec![job]);
     let worker = &result.workers[0];
     assert_eq!(worker.failure, None);

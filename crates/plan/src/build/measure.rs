@@ -12,6 +12,9 @@ use crate::presentation::{Presentation, RateUnit, Unified};
 
 const NS_PER_US: u64 = 1000;
 
+/// What `continue_on_error` passes over: EIO and EILSEQ. Any other error would come again and again.
+const USUALLY_PASSED_OVER: [i32; 2] = [5, 84];
+
 /// What is recorded of a worker.
 pub(crate) fn measure(options: &JobOptions) -> Measure {
     let reduced = options.gtod_reduce;
@@ -48,12 +51,16 @@ pub(crate) fn errors(options: &JobOptions) -> ErrorPolicy {
         ContinueOnError::Write => (false, true),
         ContinueOnError::Io | ContinueOnError::All => (true, true),
     };
-    let codes = |list: &[ErrorCode]| list.iter().map(|code| code.0).collect::<Vec<i32>>();
+    // A list of one's own takes the place of what is usually passed over.
+    let passed_over = |goes_on: bool, list: &[ErrorCode]| match list {
+        [] if goes_on => USUALLY_PASSED_OVER.to_vec(),
+        list => list.iter().map(|code| code.0).collect(),
+    };
     let latency = &options.max_latency;
+    let of_writes = passed_over(writes, &options.ignore_error.write);
     ErrorPolicy {
-        // A trim changes the target, and counts as a write here.
-        continue_on: [reads, writes, writes],
-        ignore: [codes(&options.ignore_error.read), codes(&options.ignore_error.write), Vec::new()],
+        // A trim changes the target, and is treated as a write here.
+        passed_over: [passed_over(reads, &options.ignore_error.read), of_writes.clone(), of_writes],
         dump: options.error_dump,
         latency_ns_max: [latency.read, latency.write, latency.trim]
             .map(|limit| limit.filter(|limit| limit.us > 0).map(|limit| limit.us.saturating_mul(NS_PER_US))),

@@ -24,6 +24,10 @@ use crate::record::Recorder;
 /// Operations made at once.
 const BATCH: usize = 64;
 
+const EIO: Errno = Errno(5);
+const ENOSPC: Errno = Errno(28);
+const ETIMEDOUT: Errno = Errno(110);
+
 /// Longest uninterrupted sleep, so that a request to stop is heard.
 const NAP_NS: u64 = 50_000_000;
 
@@ -124,6 +128,7 @@ pub(crate) struct Work<'a> {
     phase: Phase,
     event_ns: u64,
     done_bytes: u64,
+    pub said: Said,
 }
 
 /// What the loop is made of, for `Work::new`.
@@ -175,6 +180,7 @@ impl<'a> Work<'a> {
             phase: Phase::Measured,
             event_ns: u64::MAX,
             done_bytes: 0,
+            said: Said::default(),
             stream,
             filler,
             gate,
@@ -383,7 +389,7 @@ impl<'a> Work<'a> {
         if took_ns <= limit_ns {
             return None;
         }
-        let mut failure = Failure::io(op, self.files.path(op.file), Errno(62));
+        let mut failure = Failure::io(op, self.files.path(op.file), ETIMEDOUT);
         failure.explanation =
             format!("took {} us, more than max_latency={} us", took_ns / 1000, limit_ns / 1000);
         Some(failure.into())
@@ -392,19 +398,42 @@ impl<'a> Work<'a> {
     /// Judges an outcome that is not the whole transfer. `rest` is what the engine was asked for.
     #[cold]
     pub(crate) fn judge(&mut self, rest: &Op, outcome: Outcome) -> Verdict {
-        match outcome {
-            Outcome::Done(0) if matches!(rest.action, Action::Transfer(Direction::Read)) => {
-                Verdict::Stop(Failure::end_of_file(rest, self.files.path(rest.file)).into())
-            }
-            Outcome::Done(0) => self.fail(rest, Errno(28)),
+        let reading = rest.action == Action::Transfer(Direction::Read);
+        let errno = match outcome {
+            Outcome::Done(0) if reading => EIO,
+            Outcome::Done(0) => ENOSPC,
             Outcome::Done(bytes) => {
                 if let Action::Transfer(direction) = rest.action {
                     self.recorder.stats.directions[direction.index()].short_ios += 1;
                 }
-                Verdict::Continue(rest.rest(bytes))
+                return Verdict::Continue(rest.rest(bytes));
             }
-            Outcome::Failed(errno) => self.fail(rest, errno),
+            Outcome::Failed(errno) => errno,
+        };
+        if self.fill_device && errno == ENOSPC {
+            return Verdict::Stop(End::Full);
         }
+        let stats = &mut self.recorder.stats;
+        stats.errors_total += 1;
+        if stats.first_error == 0 {
+            stats.first_error = errno.0;
+        }
+        // A synchronisation that fails is a failed write.
+        let direction = match rest.action {
+            Action::Transfer(direction) => direction.index(),
+            _ => Direction::Write.index(),
+        };
+        let passed_over = self.errors.passed_over[direction].contains(&errno.0);
+        if passed_over && !self.errors.dump {
+            return self.skip(rest);
+        }
+        let at_end = outcome == Outcome::Done(0) && reading;
+        let failure = self.explain(rest, errno, at_end);
+        if passed_over {
+            self.said.push(&failure);
+            return self.skip(rest);
+        }
+        Verdict::Stop(failure.into())
     }
 
     /// Passes over a failed operation: for the gate it has ended like any other.
@@ -415,30 +444,42 @@ impl<'a> Work<'a> {
         Verdict::Skip
     }
 
-    fn fail(&mut self, op: &Op, errno: Errno) -> Verdict {
-        if self.fill_device && errno.0 == 28 {
-            return Verdict::Stop(End::Full);
+    fn explain(&self, op: &Op, errno: Errno, at_end: bool) -> Failure {
+        let path = self.files.path(op.file);
+        if at_end {
+            return Failure::end_of_file(op, path);
         }
-        // A synchronisation that fails is a failed write.
-        let direction = match op.action {
-            Action::Transfer(direction) => direction.index(),
-            _ => Direction::Write.index(),
-        };
-        if self.errors.ignore[direction].contains(&errno.0) {
-            return self.skip(op);
+        let failure = Failure::io(op, path, errno);
+        match fiord_engine::hint(self.settings, op.action, errno) {
+            Some(hint) => Failure { explanation: hint.to_string(), ..failure },
+            None => failure,
         }
-        let stats = &mut self.recorder.stats;
-        stats.errors_total += 1;
-        if stats.first_error == 0 {
-            stats.first_error = errno.0;
+    }
+}
+
+/// Errors passed over, in words (`error_dump`), as many as anybody reads.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    lines: Vec<String>,
+    more: u64,
+}
+
+impl Said {
+    const LINES_MAX: usize = 1000;
+
+    fn push(&mut self, failure: &Failure) {
+        if self.lines.len() < Said::LINES_MAX {
+            self.lines.push(failure.to_string());
+        } else {
+            self.more += 1;
         }
-        if self.errors.continue_on[direction] {
-            return self.skip(op);
+    }
+
+    /// The lines, the last of which says how many there were besides.
+    pub(crate) fn into_lines(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.lines.push(format!("{} more errors passed over", self.more));
         }
-        let mut failure = Failure::io(op, self.files.path(op.file), errno);
-        if let Some(hint) = fiord_engine::hint(self.settings, op.action, errno) {
-            failure.explanation = hint.to_string();
-        }
-        Verdict::Stop(failure.into())
+        self.lines
     }
 }
