@@ -280,3 +280,35 @@ fn an_io_that_takes_too_long_times_out() {
     ran.assert_status(1).assert_says(&["ETIMEDOUT", "max_latency"]);
     assert_eq!(job(&ran)["error"], 110);
 }
+
+#[test]
+fn a_file_system_fills_up_to_the_end_or_to_the_size_given() {
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=1m"));
+    let written = |options: &str, status: i32| {
+        let ran = run(
+            &mount.path,
+            &format!("--output-format=json --name=j --filename=f:g --rw=write --bs=64k {options}"),
+        );
+        let bytes = moved(&job(ran.assert_status(status)), "write").1;
+        ["f", "g"].map(|name| fs::remove_file(mount.path.join(name)).unwrap());
+        bytes
+    };
+    assert_eq!(written("--fill_device=1", 0), 1 << 20);
+    assert_eq!(written("--fill_device=1 --size=256k", 0), 256 << 10);
+    assert_eq!(written("--fill_device=1 --size=4m", 0), 1 << 20);
+    // Space that cannot be reserved is still written to as far as it goes.
+    assert_eq!(written("--size=4m", 1), 1 << 20);
+}
+
+#[test]
+fn files_of_a_directory_are_taken_but_for_empty_ones() {
+    let dir = Dir::new();
+    fs::create_dir_all(dir.join("d/below")).unwrap();
+    dir.write("d/a", vec![1; 20_000]);
+    dir.write("d/below/b", vec![1; 12_000]);
+    dir.write("d/empty", "");
+    let ran = dir.run("--output-format=json --name=j --opendir=d --rw=read --bs=4k");
+    assert_eq!(moved(&job(ran.assert_status(0)), "read"), (6, 6 * 4096), "whole blocks of both");
+    assert!(dir.read("d/empty").is_empty());
+}

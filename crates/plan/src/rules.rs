@@ -27,7 +27,6 @@ const RULES: &[Rule] = &[
     queue_depth_needs_a_queue,
     mmap_is_never_direct,
     unaligned_blocks_are_not_direct,
-    filling_is_for_sequential_writes,
     append_excludes_overwrite,
     huge_pages_are_larger_than_pages,
     log_options_need_a_log,
@@ -189,14 +188,6 @@ fn unaligned_blocks_are_not_direct(source: &Source<'_>) -> Option<Problem> {
     })
 }
 
-fn filling_is_for_sequential_writes(source: &Source<'_>) -> Option<Problem> {
-    let options = source.options;
-    let writes = pattern(options.rw.kind) == crate::Pattern::Only(crate::Direction::Write);
-    (options.fill_device && (!writes || options.rw.kind.is_random())).then(|| {
-        source.error("fill_device", "only sequential writes fill a device until it is full", "rw=write")
-    })
-}
-
 fn append_excludes_overwrite(source: &Source<'_>) -> Option<Problem> {
     let options = source.options;
     (options.file_append && options.overwrite).then(|| {
@@ -296,7 +287,6 @@ mod tests {
             (queue_depth_needs_a_queue, "--iodepth=32", Warning, "--iodepth=32 --ioengine=libaio"),
             (mmap_is_never_direct, "--ioengine=mmap --direct=1", Warning, "--ioengine=mmap"),
             (unaligned_blocks_are_not_direct, "--direct=1 --bs_unaligned", Error, "--bs_unaligned"),
-            (filling_is_for_sequential_writes, "--fill_device=1", Error, "--fill_device=1 --rw=write"),
             (append_excludes_overwrite, "--file_append=1 --overwrite=1", Warning, "--overwrite=1"),
             (huge_pages_are_larger_than_pages, "--hugepage-size=3m", Error, "--hugepage-size=1g"),
             (log_options_need_a_log, "--log_offset=1", Warning, "--log_offset=1 --write_bw_log=l"),

@@ -68,14 +68,16 @@ type Failed = (&'static str, io::Error);
 fn make(job: &Job, plan: &FilePlan, bytes: u64, progress: &mut dyn FnMut(u64) -> bool) -> Result<(), Failed> {
     let how = OpenHow { create: job.files.may_create, ..OpenHow::READ_WRITE };
     let open = file::open(&plan.path, &how).map_err(|error| ("open", error))?;
-    reserve(job.files.fallocate, &open, bytes)?;
+    let reserved = reserve(job.files.fallocate, &open, bytes);
     if job.files.lay_out_contents {
+        reserved?;
         fill(job, &open, bytes, progress).map_err(|error| ("write", error))?;
         if job.files.create_fsync {
             file::fsync(&open).map_err(|error| ("fsync", error))?;
         }
     }
-    // Without contents the file is as long as reserving has made it: writes that extend it are what is measured.
+    // Without contents the file is as long as reserving has made it: writes that extend it are what is measured, up
+    // to where there is no more room.
     Ok(())
 }
 

@@ -35,8 +35,8 @@ pub(crate) struct Wanted {
     pub sequential: bool,
     /// `file_append`.
     pub append: bool,
-    /// `fill_device`.
-    pub fill_device: bool,
+    /// `fill_device` without a size: until nothing more fits.
+    pub until_full: bool,
     /// Seed of drawn file sizes.
     pub seed: u64,
 }
@@ -83,7 +83,7 @@ pub(crate) enum Misfit {
 /// The extent of the `index`-th file.
 pub(crate) fn extent(wanted: &Wanted, index: u64, present: Present) -> Result<Extent, Misfit> {
     let grows = matches!(present.kind, FileKind::Regular);
-    if wanted.fill_device && grows {
+    if wanted.until_full && grows {
         let offset_bytes = offset(wanted, present.bytes);
         return Ok(Extent { offset_bytes, length_bytes: UNTIL_FULL_BYTES, needed_bytes: None });
     }
@@ -202,7 +202,7 @@ mod tests {
             block_bytes_min: 4 * KIB,
             sequential: true,
             append: false,
-            fill_device: false,
+            until_full: false,
             seed: 1,
         }
     }
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn filling_a_device_has_no_length() {
-        let fill = Wanted { fill_device: true, ..wanted(None) };
+        let fill = Wanted { until_full: true, ..wanted(None) };
         assert_eq!(parts(extent(&fill, 0, file(0))), (0, UNTIL_FULL_BYTES, None));
     }
 

@@ -13,7 +13,7 @@ use super::blocks::granularity_bytes;
 use super::names::Naming;
 use super::size::{self, Extent, Misfit, Present, Wanted};
 use super::source::{Source, last_given};
-use crate::access::{Access, Direction};
+use crate::access::{Access, Direction, Pattern};
 use crate::engine::EngineSettings;
 use crate::facts::{Facts, PathFacts};
 use crate::files::{Advice, Fallocate, FileKind, FilePlan, Files, SyncMode};
@@ -143,14 +143,37 @@ impl Worker<'_> {
                 trouble.problems.push(self.source.error("opendir", message, ""));
             }
         }
+        if last_given(self.source, &["opendir", "nrfiles"]) == Some("nrfiles") {
+            paths.truncate(self.source.options.nrfiles.max(1) as usize);
+        }
         paths
+    }
+
+    /// Whether the job goes on until its files can grow no more; a size of its own is an end as well.
+    fn until_full(&self) -> bool {
+        let options = self.source.options;
+        options.fill_device && options.filesize.is_none() && wanted_size(options).is_none()
+    }
+
+    /// What keeps a job from filling a file system.
+    fn cannot_fill(&self) -> Option<Problem> {
+        let sequential_writes = self.access.pattern == Pattern::Only(Direction::Write) && !self.access.random;
+        let (message, remedy) = match self.engine {
+            EngineSettings::Mmap(_) => ("a mapping cannot grow a file until it is full", "another ioengine="),
+            _ if sequential_writes => return None,
+            _ => (
+                "without a size only sequential writes go on until the device is full",
+                "rw=write, or a size=",
+            ),
+        };
+        Some(self.source.error("fill_device", message, remedy))
     }
 
     fn wanted(&self, file_count: u64) -> Wanted {
         let options = self.source.options;
         let minimum = |direction: Direction| self.access.block_sizes[direction.index()].min();
         Wanted {
-            size: options.size.filter(|size| *size != Size::Bytes(0)),
+            size: wanted_size(options),
             file_size: options.filesize,
             offset: options.offset,
             offset_increment: options.offset_increment,
@@ -160,7 +183,7 @@ impl Worker<'_> {
             block_bytes_min: self.sized_directions().map(minimum).min().unwrap_or(1),
             sequential: !self.access.random,
             append: options.file_append,
-            fill_device: options.fill_device,
+            until_full: self.until_full(),
             seed: seed::mix(self.access.seed, SIZE_SALT),
         }
     }
@@ -187,6 +210,10 @@ impl Worker<'_> {
     ) -> Option<FilePlan> {
         let kind = self.kind(known);
         if kind != FileKind::None && !self.usable(&path, kind, known, trouble) {
+            return None;
+        }
+        if let Some(problem) = self.cannot_fill().filter(|_| kind == FileKind::Regular && wanted.until_full) {
+            trouble.problems.push(problem);
             return None;
         }
         let bytes = match kind {
@@ -276,7 +303,9 @@ impl Worker<'_> {
                     true => "it has no length of its own",
                 };
                 let message = format!("you need to specify size= for {shown}: {why}");
-                self.source.error("size", message, "for example size=1g")
+                // Among others an empty file is passed over, as one too small for a block is.
+                let problem = if known.exists && !wanted.append { Source::warning } else { Source::error };
+                problem(self.source, "size", message, "for example size=1g")
             }
             Misfit::OffsetBeyondEnd { offset_bytes, file_bytes } => {
                 let message = format!(
@@ -345,7 +374,7 @@ impl Worker<'_> {
             create_fsync: options.create_fsync,
             create_only: options.create_only,
             overwrite: options.overwrite,
-            fallocate: fallocate(options),
+            fallocate: if options.fill_device { Fallocate::None } else { fallocate(options) },
             advice: advice(options),
             write_hint: options.write_hint.map(write_hint),
             pre_read: options.pre_read,
@@ -379,6 +408,11 @@ impl Worker<'_> {
         }
         missing
     }
+}
+
+/// `size`, where it says anything.
+fn wanted_size(options: &JobOptions) -> Option<Size> {
+    options.size.filter(|size| *size != Size::Bytes(0))
 }
 
 /// The directories above a path, nearest first, without the working directory and the root.

@@ -181,6 +181,40 @@ fn opendir_takes_what_the_directory_holds() {
 }
 
 #[test]
+fn opendir_and_nrfiles_behind_it_take_so_many() {
+    let names = ["d/a", "d/b", "d/c"];
+    let mut facts = machine(&names.map(|name| (name, PathFacts::regular(MIB))));
+    facts.listings.insert(PathBuf::from("d"), names.map(PathBuf::from).to_vec());
+    let count = |line: &str| attempt(line, &facts).unwrap().0.jobs[0].files.list.len();
+    assert_eq!(count("--name=a --opendir=d --nrfiles=2"), 2);
+    assert_eq!(count("--name=a --nrfiles=2 --opendir=d"), 3);
+}
+
+#[test]
+fn empty_files_are_passed_over_but_not_all_of_them() {
+    let files = [("x", PathFacts::regular(MIB)), ("empty", PathFacts::regular(0))];
+    let (plan, problems) = attempt("--name=a --filename=x:empty", &machine(&files)).unwrap();
+    assert_eq!((paths(&plan.jobs[0]), problems.len()), (vec!["x".to_string()], 1));
+    assert!(said("--name=a --filename=empty", &files).contains("you need to specify size="));
+    assert!(said("--name=a --filename=x:absent", &files).contains("does not exist"));
+}
+
+#[test]
+fn filling_without_a_size_is_for_sequential_writes_to_files() {
+    for line in ["--rw=read", "--rw=randwrite", "--rw=rw", "--rw=write --ioengine=mmap"] {
+        let said = said(&format!("--name=a --fill_device=1 {line}"), &[]);
+        assert!(said.starts_with("fill_device: "), "{line}: {said}");
+    }
+    let files = &jobs("--name=a --fill_device=1 --rw=write")[0].files;
+    assert_eq!((files.list[0].length_bytes, files.fill_device), (size::UNTIL_FULL_BYTES, true));
+    let files = &jobs("--name=a --fill_device=1 --rw=randwrite --size=1m")[0].files;
+    assert_eq!((files.list[0].length_bytes, files.fallocate), (MIB, crate::files::Fallocate::None));
+    let device = [("/dev/x", PathFacts::block(MIB, 512))];
+    let files = &jobs_on("--name=a --fill_device=1 --rw=randread --filename=/dev/x", &device)[0].files;
+    assert_eq!((files.list[0].length_bytes, files.fill_device), (MIB, false));
+}
+
+#[test]
 fn files_too_small_for_a_block_are_passed_over_but_not_all_of_them() {
     let small = ("g", PathFacts::regular(KIB));
     let facts = machine(&[("f", PathFacts::regular(64 * KIB)), small.clone()]);
