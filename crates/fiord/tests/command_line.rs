@@ -3,6 +3,8 @@
 //! Invariant: standard output holds what was asked for and nothing else, standard error nothing unless something is
 //! wrong.
 
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
 mod common;
 
 use std::io::{BufRead, BufReader};

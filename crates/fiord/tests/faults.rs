@@ -2,6 +2,8 @@
 //!
 //! Invariant: every fault is a real one of the kernel's; where it cannot be had, the test is counted as skipped.
 
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
 mod common;
 
 use std::fs::{self, File};

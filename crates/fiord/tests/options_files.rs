@@ -2,6 +2,8 @@
 //!
 //! Invariant: an option is judged by files, system calls and counts, never by what the program says it did.
 
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
 mod common;
 
 use std::fs;

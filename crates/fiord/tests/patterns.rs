@@ -2,6 +2,8 @@
 //!
 //! Invariant: the file is read by the test and not by fiord.
 
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
 mod common;
 
 use common::Dir;

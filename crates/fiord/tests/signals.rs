@@ -2,6 +2,8 @@
 //!
 //! Invariant: a run is only told to stop when it is seen to move bytes, so that there is something to report.
 
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
 mod common;
 
 use std::fs;

@@ -2,6 +2,8 @@
 //!
 //! Invariant: no assertion on a duration; what is compared are counts, bytes, reasons and errors.
 
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
 mod common;
 #[path = "runs/logs.rs"]
 mod logs;
