@@ -293,7 +293,9 @@ fn a_file_system_fills_up_to_the_end_or_to_the_size_given() {
             &format!("--output-format=json --name=j --filename=f:g --rw=write --bs=64k {options}"),
         );
         let bytes = moved(&job(ran.assert_status(status)), "write").1;
-        ["f", "g"].map(|name| fs::remove_file(mount.path.join(name)).unwrap());
+        for name in ["f", "g"] {
+            fs::remove_file(mount.path.join(name)).unwrap();
+        }
         bytes
     };
     assert_eq!(written("--fill_device=1", 0), 1 << 20);
