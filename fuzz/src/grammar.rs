@@ -3,6 +3,7 @@
 //! Invariant: whatever is typed is either taken or named by at least one error, and every message has a place that
 //! lies in what was typed.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use fiord_options::cli::{self, Parsed};
@@ -35,6 +36,35 @@ pub(crate) fn read_job_file(file: &[u8]) -> Result<Parsed, Vec<Problem>> {
     let result = read(&["j.fio".to_string()], file);
     check(&result, file);
     result
+}
+
+/// The job file without the lines that these problems name; `None` when they name none.
+pub(crate) fn without(text: &str, problems: &[Problem]) -> Option<String> {
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let wrong: BTreeSet<usize> = errors
+        .filter(|problem| matches!(&problem.place.source, Source::File(name) if &**name == "j.fio"))
+        .map(|problem| problem.place.line as usize)
+        .collect();
+    let lines = text.split('\n').enumerate().filter(|(index, _)| !wrong.contains(&(index + 1)));
+    let rest: Vec<&str> = lines.map(|(_, line)| line).collect();
+    (!wrong.is_empty()).then(|| rest.join("\n"))
+}
+
+/// The job file as it is read once every line that does not fit has been taken out: most of what a fuzzer makes
+/// would go no further otherwise.
+pub(crate) fn read_what_fits(mut text: String) -> Option<(String, Parsed)> {
+    loop {
+        let problems = match read_job_file(text.as_bytes()) {
+            Ok(parsed) => match cli::check(&parsed) {
+                problems if problems.iter().all(|problem| problem.severity == Severity::Warning) => {
+                    return Some((text, parsed));
+                }
+                problems => problems,
+            },
+            Err(problems) => problems,
+        };
+        text = without(&text, &problems)?;
+    }
 }
 
 /// What holds of every reading.
@@ -115,8 +145,15 @@ pub fn option_value(data: &[u8]) {
 
 /// A job file, option by option, down to typed values.
 pub fn resolve(data: &[u8]) {
-    let Ok(parsed) = read_job_file(spelled_out(data).as_bytes()) else { return };
-    let all = cli::check(&parsed);
+    let text = spelled_out(data);
+    let fits = read_what_fits(text.clone()).map(|(_, parsed)| parsed);
+    for parsed in read_job_file(text.as_bytes()).into_iter().chain(fits) {
+        assert_resolved(&parsed);
+    }
+}
+
+fn assert_resolved(parsed: &Parsed) {
+    let all = cli::check(parsed);
     for section in &parsed.sections {
         let (options, given, problems) = job::resolve(section);
         assert!(problems.iter().all(|problem| all.contains(problem)), "{problems:?} is not all in {all:?}");

@@ -4,11 +4,12 @@
 
 use std::path::Path;
 
-use fiord_options::{Section, Severity, job};
+use fiord_options::cli::Parsed;
+use fiord_options::{Problem, Section, Severity, job};
 use fiord_plan::{Action, Facts, FileKind, Job, Needs, PathFacts, RunSettings};
 use fiord_workload::{Stream, WorkloadError};
 
-use crate::grammar::read_job_file;
+use crate::grammar::{read_what_fits, without};
 use crate::spelled_out;
 
 /// Workers and files beyond which a run is only slow, not more interesting.
@@ -90,17 +91,30 @@ impl Dice<'_> {
 /// machine is like.
 pub fn build_plan(data: &[u8]) {
     let mut parts = data.splitn(2, |byte| *byte == 0);
-    let text = spelled_out(parts.next().unwrap_or_default());
-    let mut dice = Dice(parts.next().unwrap_or_default());
-    let Ok(parsed) = read_job_file(text.as_bytes()) else { return };
-    if too_much(&parsed.sections) {
-        return;
+    let mut text = spelled_out(parts.next().unwrap_or_default());
+    let dice = parts.next().unwrap_or_default();
+    while let Some((read, parsed)) = read_what_fits(text) {
+        let Some(problems) = build(&parsed, Dice(dice)) else { return };
+        let Some(rest) = without(&read, &problems) else { return };
+        text = rest;
     }
-    let needs = fiord_plan::needs(&parsed.sections);
-    let facts = dice.facts(&needs);
-    let run =
-        RunSettings { readonly: dice.bit(), max_jobs: dice.bit().then_some(4), ..RunSettings::default() };
-    match fiord_plan::build(&parsed.sections, &parsed.waiting, &facts, &run) {
+}
+
+/// Makes the plan; the problems if there is none.
+fn build(parsed: &Parsed, mut dice: Dice<'_>) -> Option<Vec<Problem>> {
+    let run = RunSettings {
+        readonly: dice.byte() % 4 == 1,
+        max_jobs: (dice.byte() % 4 == 1).then_some(4),
+        ..RunSettings::default()
+    };
+    if too_much(&parsed.sections) {
+        return None;
+    }
+    let facts = dice.facts(&fiord_plan::needs(&parsed.sections));
+    let build = || fiord_plan::build(&parsed.sections, &parsed.waiting, &facts, &run);
+    let built = build();
+    assert!(built == build(), "not the same twice");
+    match built {
         Ok((plan, warnings)) => {
             assert!(warnings.iter().all(|problem| problem.severity == Severity::Warning), "{warnings:?}");
             assert!(run.max_jobs.is_none_or(|most| plan.jobs.len() <= most as usize));
@@ -108,10 +122,12 @@ pub fn build_plan(data: &[u8]) {
                 assert_eq!(job.number as usize, number);
                 assert_sound(job, &run);
             }
+            None
         }
         Err(refusal) => {
-            let is_error = |problem: &&fiord_options::Problem| problem.severity == Severity::Error;
-            assert!(refusal.problems.iter().any(|problem| is_error(&problem)), "refused without a reason");
+            let is_error = |problem: &Problem| problem.severity == Severity::Error;
+            assert!(refusal.problems.iter().any(is_error), "refused without a reason");
+            Some(refusal.problems)
         }
     }
 }
