@@ -248,7 +248,7 @@ fn as_nobody(dir: &Dir, line: &str) -> Result<Ran, String> {
 fn no_permission() {
     let dir = need!(Dir::under(&std::env::temp_dir()));
     let path = dir.write("secret", vec![1; 64 << 10]);
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     for mode in ["read", "write"] {
         let line = format!("--name=a --filename=secret --rw={mode} --bs=4k --size=64k");
         let ran = need!(as_nobody(&dir, &line));
