@@ -37,11 +37,15 @@ options! {
         /// How many times the job runs.
         ///
         /// Each time over, the files are gone through again. 0 is the same as 1.
+        ///
+        /// Example: `loops=3`.
         loops: u32 = 1, in 0..=U32;
         /// How many workers run this job.
         ///
         /// Each is a thread with files of its own (unless `filename` says otherwise) and a report of its own (unless
         /// `group_reporting` is set).
+        ///
+        /// Example: `numjobs=4` with `size=1g` works on four files of 1 GiB each.
         numjobs: u32 = 1, in 0..=U32;
         /// A test written in fio itself, instead of the job's options.
         #[pending("the built-in profiles (tiobench, act) are not there")]
@@ -63,23 +67,35 @@ options! {
         /// Stop the job after this time.
         ///
         /// The job ends earlier when its `size` is done, unless `time_based` is set. 0 sets no limit.
+        ///
+        /// Example: `runtime=30` and `runtime=30s` are half a minute, `runtime=5m` five minutes.
         runtime | timeout: Seconds = 0;
         /// Go on until `runtime` is over, starting again when the files are done.
+        ///
+        /// Example: `size=1g`, `runtime=60` and `time_based` go over 1 GiB again and again for a minute.
         time_based: Flag = 0;
         /// Wait this long before the job starts.
         ///
         /// Of a range (`5-10`), each worker chooses a time at random.
+        ///
+        /// Example: `startdelay=5` waits five seconds.
         startdelay: StartDelay = 0;
         /// Run this long before anything is counted.
         ///
         /// The time comes on top of `runtime`. Caches, write buffers and rates settle in it.
+        ///
+        /// Example: `ramp_time=10` with `runtime=60` takes 70 seconds, of which the last 60 are counted.
         ramp_time: Seconds = 0;
         /// Transfer this much before anything is counted.
+        ///
+        /// Bytes, percent or zones. Example: `ramp_size=1g`.
         ramp_size: Size, in 1..=U64;
         /// Where time is read from.
         ///
         /// Left out, the processor's counter is used when it is steady and synchronised, and the system's monotonic
         /// clock when it is not.
+        ///
+        /// Example: `clocksource=clock_gettime`.
         clocksource: ClockSource;
         /// Take as few timestamps as the job can do with.
         ///
@@ -99,22 +115,30 @@ options! {
         ///
         /// Several, separated by colons, are shared out among the workers of the job. A colon within a name is
         /// written `\:`.
+        ///
+        /// Example: `directory=/mnt/a:/mnt/b`.
         directory: Text;
         /// Files or devices to work on.
         ///
         /// Several are separated by colons; a colon within a name is written `\:`. Workers and jobs that name the
         /// same file share it. `-` is standard input or output.
+        ///
+        /// Example: `filename=/dev/nvme0n1`, or two files: `filename=a.dat:b.dat`.
         filename: Text;
         /// How generated files are named.
         ///
         /// `$jobname`, `$jobnum`, `$filenum` and `$clientuid` stand for the worker's name and number, the file's
         /// number and the client's address. Directories in the name are created.
+        ///
+        /// Example: `filename_format=data.$jobnum.$filenum` makes `data.0.0`, `data.0.1` and so on.
         filename_format: Text = "$jobname.$jobnum.$filenum";
         /// Prefix generated files with the client's address when a job is run for another host.
         ///
         /// Keeps clients from working on each other's files.
         unique_filename: bool = 1, in 0..=1;
         /// Work on all files under this directory.
+        ///
+        /// Example: `opendir=/srv/data`.
         opendir: Text;
         /// Lock files around each I/O.
         #[pending("I/O is not serialised by locks on files")]
@@ -126,13 +150,19 @@ options! {
         /// Number of files of each worker.
         ///
         /// `size` is divided between them unless `filesize` is given. Ignored when `filename` is given.
+        ///
+        /// Example: `nrfiles=10` with `size=1g` makes ten files of a tenth of 1 GiB each.
         nrfiles | nr_files: u32 = 1, in 0..=U32;
         /// Number of files open at a time; all, when left out.
+        ///
+        /// Example: `nrfiles=1000` with `openfiles=100`.
         openfiles: u32, in 0..=U32;
         /// Which file is served next.
         ///
         /// The number after `random`, `roundrobin` and `sequential` is how many I/Os one file gets; after the skewed
         /// distributions, their parameter and then the place of the favourite file, 0 to 1.
+        ///
+        /// Example: `file_service_type=random:8`.
         file_service_type: FileService = "roundrobin";
         /// Switch the device to this I/O scheduler before the run.
         ioscheduler: Text;
@@ -145,6 +175,8 @@ options! {
         /// Create a file when it is first opened for I/O, instead of before the run.
         create_on_open: bool = 0, in 0..=1;
         /// Lay out the files and do no I/O.
+        ///
+        /// Example: `create_only=1` in one run prepares the files of the next.
         create_only: bool = 0, in 0..=1;
         /// Whether missing files may be created.
         ///
@@ -161,6 +193,8 @@ options! {
         /// Remove the job's files each time it has gone through them (`loops`).
         unlink_each_loop: bool = 0, in 0..=1;
         /// How files get their space when they are laid out.
+        ///
+        /// Example: `fallocate=none` for a file system that is slow at it.
         fallocate: Fallocate = "native";
         /// What the kernel is told about the order of access.
         fadvise_hint: FadviseHint = 1;
@@ -226,6 +260,8 @@ options! {
         /// Bypass the page cache (O_DIRECT).
         ///
         /// Offsets, sizes and buffers must then suit the device; that is checked before the run.
+        ///
+        /// Example: `direct=1` with `bs=4k`.
         direct: bool = 0, in 0..=1;
         /// Go through the page cache: the opposite of `direct`.
         buffered: bool = 1, in 0..=1;
@@ -237,6 +273,8 @@ options! {
         /// A number may follow after a colon. For random modes it is the number of I/Os per random offset
         /// (`randread:8`), used as `rw_sequencer` says; for sequential modes it is added to the offset after each I/O
         /// (`write:4k` leaves holes).
+        ///
+        /// Example: `rw=randread`.
         rw | readwrite: RwMode = "read";
         /// What the number after `rw` does to random offsets.
         rw_sequencer: RwSequencer = "sequential";
@@ -247,22 +285,35 @@ options! {
         /// Seed of the random numbers.
         ///
         /// The same seed gives the same offsets; workers of a job still differ from each other.
+        ///
+        /// Example: `randseed=1234`.
         randseed: u64 = "0x89";
         /// Where in the file or device to start.
         ///
         /// Bytes, percent of the size (`50%`) or zones (`8z`).
+        ///
+        /// Example: `offset=1g` leaves the first GiB alone.
         offset | fileoffset: Size = 0;
         /// Round an `offset` given in percent up to a multiple of this; 0 means the smallest block size.
         offset_align: Bytes = 0, in 0..=U64;
         /// Added to `offset` once for each worker before this one.
         ///
         /// Lets the workers of a job share one file without overlap.
+        ///
+        /// Example: with `numjobs=4`, `size=1g` and `offset_increment=1g` four workers take four GiB of one file,
+        /// one each.
         offset_increment: Size = 0;
         /// End after this many I/Os, if the size is not done before. 0 sets no limit.
+        ///
+        /// Example: `number_ios=1000`.
         number_ios: u64 = 0;
         /// Sync a file after this many writes to it; 0 never does.
+        ///
+        /// Example: `fsync=1` syncs after every write, `fsync=32` after every 32nd.
         fsync: u32 = 0, in 0..=U32;
         /// Sync a file's data after this many writes to it; 0 never does.
+        ///
+        /// Example: `fdatasync=1` is what a database does with its log.
         fdatasync: u32 = 0, in 0..=U32;
         /// Make every so manieth write a barrier write; 0 for none.
         write_barrier: u32 = 0, in 0..=U32;
@@ -271,8 +322,12 @@ options! {
         /// `wait_before,write:8` waits for earlier writeback and starts more after every 8 writes.
         sync_file_range: SyncFileRange;
         /// Whether each write waits until it is on the disk.
+        ///
+        /// Example: `sync=dsync`.
         sync: SyncMode = "none";
         /// Share of reads in a mix, in percent.
+        ///
+        /// Example: `rw=randrw` with `rwmixread=70` reads seven times for three writes.
         rwmixread: u32 = 50, in 0..=100;
         /// Share of writes in a mix, in percent: the rest of `rwmixread`. The last one given counts.
         rwmixwrite: u32 = 50, in 0..=100;
@@ -285,6 +340,8 @@ options! {
         #[dormant("random_distribution")]
         random_sequence_stride: bool = 0, in 0..=1;
         /// Share of I/Os at random offsets, in percent; the others follow their predecessor.
+        ///
+        /// Example: `rw=randread` with `percentage_random=80`.
         percentage_random: PerDirection<u32> = 100, in 0..=100;
         /// Allow a block to be visited twice before all have been visited.
         ///
@@ -336,8 +393,12 @@ options! {
         ///
         /// One for all, or one each for reads, writes and trims (`4k,8k,16k`). A value that no comma follows counts
         /// for the directions after it; a part left out keeps the default (`,8k`).
+        ///
+        /// Example: `bs=4k` is 4096 bytes.
         bs | blocksize: PerDirection<Bytes> = 4096, in 1..=U64;
         /// Range of block sizes, chosen at random in multiples of the smallest.
+        ///
+        /// Example: `bsrange=4k-64k`.
         bsrange | blocksize_range: PerDirection<BlockRange> = "", in 1..=U64;
         /// Mix of block sizes.
         ///
@@ -348,6 +409,8 @@ options! {
         /// Take the block size of reads for sequential I/O and that of writes for random I/O.
         bs_is_seq_rand: bool = 0, in 0..=1;
         /// Align random offsets to this instead of the block size.
+        ///
+        /// Example: `bs=4k` with `ba=64k`.
         ba | blockalign: PerDirection<Bytes> = "", in 1..=U64;
     }
 
@@ -355,6 +418,8 @@ options! {
         /// Fill buffers with zeroes.
         zero_buffers: Flag = 0;
         /// Fill the buffer anew for every write, instead of once at the start.
+        ///
+        /// Example: `refill_buffers` for a drive that compresses.
         refill_buffers: Flag = 0;
         /// Change a few bytes of the buffer for every write.
         ///
@@ -363,6 +428,8 @@ options! {
         /// How far buffers can be compressed, in percent.
         ///
         /// Random data is followed by zeroes, or by `buffer_pattern`, in that proportion.
+        ///
+        /// Example: `buffer_compress_percentage=50` makes blocks that compress to about half.
         buffer_compress_percentage: u32, in 0..=100;
         /// Size of one compressible region of a buffer. 0 makes the whole block one region.
         buffer_compress_chunk: Bytes = 512;
@@ -384,14 +451,22 @@ options! {
         #[dormant("dedupe_percentage")]
         dedupe_global: bool = 0, in 0..=1;
         /// Drop the files' pages from the page cache before the run.
+        ///
+        /// Example: `invalidate=0` to read what an earlier job left in the cache.
         invalidate: bool = 1, in 0..=1;
         /// What I/O buffers are made of.
+        ///
+        /// Example: `mem=mmaphuge`.
         mem | iomem: Memory = "malloc";
         /// Alignment of the I/O buffers in bytes.
+        ///
+        /// Example: `iomem_align=4k`.
         iomem_align | mem_align: Bytes = 0;
         /// Size of a huge page.
         hugepage_size as "hugepage-size": Bytes = 2097152;
         /// Pin this much memory, to leave less for the page cache. Counted per worker.
+        ///
+        /// Example: `lockmem=1g`.
         lockmem: Bytes = 0;
     }
 
@@ -400,14 +475,20 @@ options! {
         ///
         /// Also how much it transfers, unless `io_size` is given. Bytes, percent (`20%`) or zones (`10z`). Left out,
         /// files are taken whole. Divided by the number of files unless `filesize` is given.
+        ///
+        /// Example: `size=10g`.
         size: Size;
         /// How much each worker transfers.
         ///
         /// Less than `size` stops early; more starts again from the beginning.
+        ///
+        /// Example: `size=1g` with `io_size=4g` goes four times over the same GiB.
         io_size | io_limit: Size;
         /// Size of each file.
         ///
         /// Of a range, each file gets a size at random.
+        ///
+        /// Example: `nrfiles=100` with `filesize=4k-1m`.
         filesize: SizeRange, in 1..=U64;
         /// Write until the file system is full.
         fill_device | fill_fs: bool = 0, in 0..=1;
@@ -417,19 +498,31 @@ options! {
         /// How I/O is issued.
         ///
         /// `fiord --enghelp` lists the engines; `--enghelp=ENGINE` their own options.
+        ///
+        /// Example: `ioengine=io_uring`.
         ioengine: EngineName = "psync";
         /// I/Os kept in flight.
         ///
         /// A synchronous engine has one in flight whatever this says. What was reached is in the report's
         /// distribution of depths.
+        ///
+        /// Example: `ioengine=io_uring` with `iodepth=32`.
         iodepth: u32 = 1, in 1..=U32;
         /// I/Os submitted in one go. 0 means as many as `iodepth`.
+        ///
+        /// Left out, fiord submits all that `iodepth` has room for in one system call; fio submits one I/O at a time.
+        ///
+        /// Example: `iodepth=32` with `iodepth_batch=8`.
         iodepth_batch | iodepth_batch_submit: u32 = 1, in 0..=U32;
         /// Fewest completions to wait for in one go. 0 does not wait while there is room to submit.
+        ///
+        /// Example: `iodepth=32` with `iodepth_batch_complete_min=8`.
         iodepth_batch_complete_min | iodepth_batch_complete: u32 = 1, in 0..=U32;
         /// Most completions to take in one go; as many as there are, when left out.
         iodepth_batch_complete_max: u32, in 0..=U32;
         /// Depth to fall to before more is submitted; `iodepth`, when left out.
+        ///
+        /// Example: `iodepth=32` with `iodepth_low=8` lets the queue drain to 8 before it is filled again.
         iodepth_low: u32, in 0..=U32;
         /// Keep overlapping I/Os from being in flight together.
         #[pending("I/Os in flight are not checked for overlap")]
@@ -441,12 +534,16 @@ options! {
 
     "Rate" {
         /// Pause between I/Os.
+        ///
+        /// Example: `thinktime=500` and `thinktime=500us` are half a millisecond.
         thinktime: Micros = 0;
         /// Part of `thinktime` spent using the CPU; the rest is slept.
         thinktime_spin: Micros = 0;
         /// Iterations of a busy loop between I/Os.
         thinkcycles: u32 = 0, in 0..=U32;
         /// I/Os between two pauses.
+        ///
+        /// Example: `thinktime=10ms` with `thinktime_blocks=16` pauses after every 16 I/Os.
         thinktime_blocks: u32 = 1, in 0..=U32;
         /// Whether `thinktime_blocks` counts issues or completions.
         thinktime_blocks_type: ThinktimeBlocksType = "complete";
@@ -455,10 +552,16 @@ options! {
         /// Bandwidth limit per worker, in bytes per second; 0 for none.
         ///
         /// One for all, or one each for reads, writes and trims (`1m,500k`, `,1m`).
+        ///
+        /// Example: `rate=10m` is 10 MiB a second.
         rate: PerDirection<Bytes> = 0;
         /// Bandwidth below which the job is stopped, in bytes per second; 0 for none.
+        ///
+        /// Example: `rate=10m` with `rate_min=8m`.
         rate_min | ratemin: PerDirection<Bytes> = 0;
         /// Limit of I/Os per second and worker; 0 for none.
+        ///
+        /// Example: `rate_iops=1000`.
         rate_iops: PerDirection<u32> = 0, in 0..=U32;
         /// I/Os per second below which the job is stopped; 0 for none.
         rate_iops_min: PerDirection<u32> = 0, in 0..=U32;
@@ -472,6 +575,8 @@ options! {
 
     "Latency" {
         /// Stop the job when one I/O takes longer than this.
+        ///
+        /// Example: `max_latency=100ms`.
         max_latency: PerDirection<Micros> = "";
         /// Find the depth at which I/Os take this long.
         #[pending("the search for a depth that meets a latency is not built")]
@@ -534,10 +639,16 @@ options! {
         /// Start when the job of this name is done.
         ///
         /// That job must be defined earlier, and in the same group.
+        ///
+        /// Example: `wait_for=warmup`.
         wait_for: Text;
         /// Scheduling priority of the worker.
+        ///
+        /// Example: `nice=10`.
         nice: i32 = 0, in -20..=19;
         /// I/O priority within the class; 0 is the highest.
+        ///
+        /// Example: `prioclass=2` with `prio=7` is the lowest of the best-effort class.
         prio: u32, in 0..=7;
         /// I/O priority class.
         prioclass: PrioClass;
@@ -552,8 +663,12 @@ options! {
         /// CPUs the worker may run on: `0,5,8-15`.
         cpus_allowed: CpuSet;
         /// Whether workers share the CPUs of `cpus_allowed` or get one each.
+        ///
+        /// Example: `numjobs=4`, `cpus_allowed=0-3` and `cpus_allowed_policy=split` give each worker a CPU.
         cpus_allowed_policy: CpusAllowedPolicy = "shared";
         /// NUMA nodes on whose CPUs the worker may run.
+        ///
+        /// Example: `numa_cpu_nodes=0`.
         numa_cpu_nodes: NumaNodes;
         /// NUMA nodes the worker's memory comes from.
         ///
@@ -578,6 +693,8 @@ options! {
         #[dormant("flow")]
         flow_sleep: u32 = 0, in 0..=U32;
         /// Wait for all jobs before this one to end, and start a new group of reports.
+        ///
+        /// Example: `stonewall` in the second section of a job file runs it after the first.
         stonewall | wait_for_previous: Flag = 0;
         /// End all jobs when this one ends.
         exitall: Flag = 0;
@@ -586,6 +703,8 @@ options! {
         /// End all jobs when this one ends in error.
         exitall_on_error: Flag = 0;
         /// Command to run before the job.
+        ///
+        /// Example: `exec_prerun=sync`.
         exec_prerun: Text;
         /// Command to run after the job.
         exec_postrun: Text;
@@ -692,6 +811,8 @@ options! {
 
     "Logs and statistics" {
         /// Report the jobs of a group as one.
+        ///
+        /// Example: `numjobs=8` with `group_reporting` reports once instead of eight times.
         group_reporting: Flag = 0;
         /// Start a new group of reports.
         new_group: Flag = 0;
@@ -731,6 +852,8 @@ options! {
         /// Window of one log entry, in milliseconds; 0 logs every I/O.
         ///
         /// Windows of bandwidth and of I/Os per second are no longer than `bwavgtime` and `iopsavgtime`.
+        ///
+        /// Example: `write_bw_log=run` with `log_avg_msec=1000` writes a line a second.
         log_avg_msec: u32 = 0, in 0..=U32;
         /// Window of one histogram, in milliseconds; 0 logs none.
         log_hist_msec: u32 = 0, in 0..=U32;
@@ -771,6 +894,8 @@ options! {
         /// By the kernel's number: 0 is the time of day, 1 the monotonic clock, 7 the time since boot.
         log_alternate_epoch_clock_id: u32 = 0, in 0..=U32;
         /// Window of a bandwidth sample, in milliseconds.
+        ///
+        /// Example: `bwavgtime=1000`.
         bwavgtime: u32 = 500, in 0..=U32;
         /// Window of a sample of I/Os per second, in milliseconds.
         iopsavgtime: u32 = 500, in 0..=U32;
@@ -791,8 +916,12 @@ options! {
         /// Report percentiles of total latency.
         lat_percentiles: bool = 0, in 0..=1;
         /// Percentiles to report: up to twenty, separated by colons.
+        ///
+        /// Example: `percentile_list=50:99:99.9`.
         percentile_list: FloatList = "1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99", in 0..=100;
         /// Significant figures of the normal report.
+        ///
+        /// Example: `significant_figures=6`.
         significant_figures: u32 = 4, in 1..=10;
         /// Record errors of trimmed blocks as percentiles.
         #[pending("errors of trimmed blocks are counted, not sorted into percentiles")]
@@ -801,6 +930,8 @@ options! {
 
     "Errors" {
         /// Errors after which the job goes on.
+        ///
+        /// Example: `continue_on_error=read`.
         continue_on_error: ContinueOnError = "none";
         /// Errors to pass over.
         ///

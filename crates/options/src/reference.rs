@@ -3,10 +3,25 @@
 //! Invariant: pure functions of the table; the same table gives the same bytes.
 
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 
 use crate::engine;
 use crate::spec::{Choice, Scope, Spec, Status, Takes};
 use crate::table::{Lookup, engine_specs, find_job_option, job_specs, program_specs};
+
+/// Kinds of values whose spelling is not obvious, and how they are spelt.
+const VALUES: [(&str, &str); 7] = [
+    ("integer", "`32`, or in hexadecimal `0x20`; `k`, `m` and `g` multiply as in a size"),
+    ("size", "bytes: `4096`, `4k`, `1m`, `2g`, `1t`; `k` is 1024 unless `kb_base=1000`"),
+    ("percentage or number of zones", "of what is there: `20%`; zones: `8z`"),
+    ("range", "`4k-64k`"),
+    (
+        "duration",
+        "`90s`, `500ms`, `20us`, `5m`, `2h`, `1d`; what a bare number counts is told with the option",
+    ),
+    ("boolean", "`1` is yes and `0` is no"),
+    ("empty or boolean", "yes by its name alone: `time_based`; or `time_based=1`, `time_based=0`"),
+];
 
 /// `--help`, without the version in front: usage and the program's options.
 pub fn help() -> String {
@@ -57,8 +72,12 @@ pub fn options_markdown() -> String {
     let mut page = String::from(
         "<!-- Written by `cargo x gen` from the table in crates/options. Do not edit. -->\n\n# Options\n\n\
          Every option of fio 3.42, on the command line as `--name=value`, in a job file as `name=value`. An option \
-         marked *not yet* is refused by name unless its value is the default; one marked *no effect* is accepted.\n",
+         marked *not yet* is refused by name unless its value is the default; one marked *no effect* is accepted.\n\n\
+         In italics stand the kind of value, the default and the values allowed. Of values:\n\n",
     );
+    for (kind, spelling) in VALUES {
+        let _ = writeln!(page, "- {kind}: {spelling}");
+    }
     page.push_str("\n# Job options\n");
     markdown_of(&mut page, job_specs().iter());
     page.push_str("\n# Options of engines\n\nThey follow `ioengine`, and mean nothing to other engines.\n");
@@ -96,6 +115,10 @@ pub fn man_page() -> String {
          job files and options of fio and prints its reports.\n.SH OPTIONS\n",
     );
     roff_of(&mut page, program_specs().iter());
+    page.push_str(".SH VALUES\n");
+    for (kind, spelling) in VALUES {
+        let _ = writeln!(page, ".TP\n{}\n{}.", roff(kind), roff(spelling));
+    }
     page.push_str(".SH JOB OPTIONS\n");
     roff_of(&mut page, job_specs().iter());
     page.push_str(".SH OPTIONS OF ENGINES\n");
@@ -210,10 +233,17 @@ fn facts(spec: &Spec) -> String {
     if !spec.default.is_empty() && (spec.takes == Takes::Value || spec.default != "0") {
         facts.push(format!("default {}", spec.default));
     }
-    if spec.range.is_some() {
+    if let Some(range) = &spec.range
+        && !goes_without_saying(spec.kind, range)
+    {
         facts.push(spec.allowed());
     }
     facts.join("; ")
+}
+
+/// Whether a range says no more than the kind of value: 0 or 1 for a boolean, no negative numbers.
+fn goes_without_saying(kind: &str, range: &RangeInclusive<i128>) -> bool {
+    kind.ends_with("boolean") || (*range.start() == 0 && *range.end() >= i128::from(u32::MAX))
 }
 
 fn markdown_of(page: &mut String, specs: impl Iterator<Item = &'static Spec>) {
@@ -353,6 +383,28 @@ mod tests {
         for engine in engine::NAMES {
             assert!(engines_markdown().contains(&format!("| `{}` |", engine.word)), "{}", engine.word);
         }
+    }
+
+    #[test]
+    fn examples_are_accepted() {
+        let mut seen = 0;
+        for spec in job_specs() {
+            for example in
+                spec.details().iter().filter_map(|text| Some(text.split_once("Example: ")?.1.to_string()))
+            {
+                let mentions: Vec<&str> = example.split('`').skip(1).step_by(2).collect();
+                let names = |mention: &&str| spec.names().any(|name| mention.split('=').next() == Some(name));
+                assert!(mentions.iter().any(|mention| names(&mention)), "{}: {example}", spec.name);
+                for (name, value) in mentions.iter().filter_map(|mention| mention.split_once('=')) {
+                    let Lookup::Found(named) = find_job_option(name, false, &[]) else {
+                        panic!("{}: no option is called {name}", spec.name)
+                    };
+                    assert_eq!((named.check)(Some(value)), Ok(()), "{}: {name}={value}", spec.name);
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen >= 60, "{seen} examples");
     }
 
     #[test]
