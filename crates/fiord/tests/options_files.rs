@@ -8,8 +8,9 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 
-use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, run, start};
+use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, root, run, start};
 use serde_json::Value;
 
 const ENGINES: [&str; 8] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring"];
@@ -34,20 +35,26 @@ fn moved(job: &Value, direction: &str) -> (u64, u64) {
     (count("total_ios"), count("io_bytes"))
 }
 
-/// A run under strace: what it left, and the calls of these names on files of the directory (and on what is in
-/// `targets`), each as strace writes it.
-fn traced(dir: &Dir, calls: &str, extra: &[&str], line: &str) -> Result<(Ran, Vec<String>), String> {
+/// A run under strace.
+fn strace(dir: &Dir, args: &[&str], line: &str) -> Result<Ran, String> {
     helper("strace", &["-V"])?;
-    let log = dir.path().with_extension("strace");
     let plain = fiord(dir.path(), line);
-    let mut command = std::process::Command::new("strace");
-    command.args(["-f", "-y", "-qq", "-e", &format!("trace={calls}"), "-o"]).arg(&log).args(extra);
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq"]).args(args);
     command.arg(plain.get_program()).args(plain.get_args()).current_dir(dir.path());
-    let ran = finish(start(command));
+    Ok(finish(start(command)))
+}
+
+/// A run under strace: what it left, and the calls of these names on files of the directory and on loop devices,
+/// each as strace writes it.
+fn traced(dir: &Dir, calls: &str, line: &str) -> Result<(Ran, Vec<String>), String> {
+    let log = dir.path().with_extension("strace");
+    let calls = format!("trace={calls}");
+    let ran = strace(dir, &["-y", "-o", &log.to_string_lossy(), "-e", &calls], line)?;
     let text = fs::read_to_string(&log).map_err(|error| error.to_string())?;
     let _ = fs::remove_file(&log);
-    // Calls that others interrupt come in two lines.
     let ours = |line: &&str| line.contains(&*dir.path().to_string_lossy()) || line.contains("/dev/loop");
+    // Calls that others interrupt come in two lines.
     let begun = |line: &&str| !line.contains(" resumed>");
     let calls = text.lines().filter(begun).filter(ours).map(|line| {
         let start = line.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(0);
@@ -67,7 +74,7 @@ fn a_pass_begins_with_nothing_in_the_page_cache() {
     dir.write("f", vec![1; 64 << 10]);
     let drops = |options: &str| {
         let line = format!("--name=j --filename=f --rw=read --size=64k {options}");
-        let (ran, calls) = traced(&dir, "fadvise64", &[], &line)?;
+        let (ran, calls) = traced(&dir, "fadvise64", &line)?;
         ran.assert_success();
         Ok::<usize, String>(count(&calls, &["POSIX_FADV_DONTNEED"]))
     };
@@ -85,7 +92,7 @@ fn loops_end_with_what_is_to_be_done_then() {
         let line = format!(
             "--name=j --filename=f --rw=write --size=64k --loops=3 --fsync_on_close=1 --end_fsync=1 --ioengine={engine}"
         );
-        let (ran, calls) = need!(traced(&dir, "fsync,pwrite64,io_submit,close", &[], &line));
+        let (ran, calls) = need!(traced(&dir, "fsync", &line));
         ran.assert_success();
         assert_eq!(count(&calls, &["fsync("]), 6, "{engine}: {calls:?}");
     }
@@ -118,7 +125,8 @@ fn files_are_removed_between_loops() {
 fn the_last_sync_is_part_of_the_run() {
     let dir = Dir::new();
     let line = "--output-format=json --name=j --filename=f --rw=write --size=64k --end_fsync=1";
-    let (ran, _) = need!(traced(&dir, "fsync", &["-e", "inject=fsync:delay_enter=300000"], line));
+    let slow = ["-e", "trace=fsync", "-e", "inject=fsync:delay_enter=300000", "-o", "/dev/null"];
+    let ran = need!(strace(&dir, &slow, line));
     ran.assert_success();
     let runtime_ms = job(&ran)["write"]["runtime"].as_u64().unwrap();
     assert!(runtime_ms >= 300, "{runtime_ms} ms do not hold the 300 ms of the fsync");
@@ -128,7 +136,7 @@ fn the_last_sync_is_part_of_the_run() {
 fn no_more_files_are_open_than_may_be() {
     for engine in ENGINES {
         let dir = Dir::new();
-        let mut command = std::process::Command::new("sh");
+        let mut command = Command::new("sh");
         // Standard streams, the engine's own, and a few more.
         let script = "ulimit -n 20; exec \"$@\"";
         let plain = fiord(
@@ -315,4 +323,107 @@ fn files_of_a_directory_are_taken_but_for_empty_ones() {
     let ran = dir.run("--output-format=json --name=j --opendir=d --rw=read --bs=4k");
     assert_eq!(moved(&job(ran.assert_status(0)), "read"), (6, 6 * 4096), "whole blocks of both");
     assert!(dir.read("d/empty").is_empty());
+}
+
+/// Huge pages reserved for a test; what was there before is there again afterwards.
+struct HugePages {
+    before: String,
+}
+
+impl HugePages {
+    const FILE: &str = "/proc/sys/vm/nr_hugepages";
+
+    fn reserve(count: u32) -> Result<HugePages, String> {
+        root()?;
+        let before = fs::read_to_string(HugePages::FILE).map_err(|error| error.to_string())?;
+        fs::write(HugePages::FILE, count.to_string()).map_err(|error| error.to_string())?;
+        let reserved = HugePages { before };
+        let got = fs::read_to_string(HugePages::FILE).map_err(|error| error.to_string())?;
+        match got.trim().parse::<u32>() {
+            Ok(got) if got >= count => Ok(reserved),
+            _ => Err(format!("the kernel reserved {} huge pages", got.trim())),
+        }
+    }
+}
+
+impl Drop for HugePages {
+    fn drop(&mut self) {
+        let _ = fs::write(HugePages::FILE, &self.before);
+    }
+}
+
+#[test]
+fn buffers_come_from_where_they_are_asked_for() {
+    let dir = Dir::new();
+    dir.write("there", vec![7; 100]);
+    let written = |memory: &str| {
+        let options = format!(
+            "--filename=f --rw=randwrite --bs=16k --size=256k --buffer_pattern=0x5a --iomem={memory} \
+             --ioengine=libaio --iodepth=4"
+        );
+        well(&dir, &options);
+        assert!(dir.read("f") == vec![0x5a; 256 << 10], "{memory}");
+        fs::remove_file(dir.join("f")).unwrap();
+    };
+    for memory in ["malloc", "mmap", "mmapshared", "shm", "mmap:made", "mmapshared:made"] {
+        written(memory);
+        assert!(!dir.join("made").exists(), "{memory}: its file is still there");
+    }
+    written("mmap:there");
+    assert_eq!(dir.read("there")[..100], [7; 100], "a private mapping changed its file");
+    written("mmapshared:there");
+    assert_eq!(dir.read("there")[..100], [0x5a; 100], "a shared mapping left its file alone");
+
+    let ran = dir.run("--name=j --filename=f --rw=read --size=4k --iomem=mmap:gone/file");
+    ran.assert_status(1).assert_says(&["allocate buffers", "gone/file", "ENOENT"]);
+}
+
+#[test]
+fn buffers_come_in_huge_pages() {
+    let dir = Dir::new();
+    {
+        let _reserved = need!(HugePages::reserve(8));
+        for memory in ["mmaphuge", "shmhuge"] {
+            well(
+                &dir,
+                &format!(
+                    "--filename=f --rw=write --bs=64k --size=256k --buffer_pattern=0x5a --iomem={memory}"
+                ),
+            );
+            assert!(dir.read("f") == vec![0x5a; 256 << 10], "{memory}");
+        }
+        let ran = dir.run("--name=j --filename=f --rw=read --size=64k --iomem=mmaphuge --hugepage-size=64m");
+        ran.assert_status(1).assert_says(&["huge pages of this size"]);
+        let ran = dir
+            .run("--output-format=json --name=j --filename=f --rw=read --size=64k --bs=64m --iomem=mmaphuge");
+        assert_ne!(ran.status, Some(0));
+    }
+}
+
+#[test]
+fn memory_is_pinned_beside_the_buffers() {
+    let dir = Dir::new();
+    well(&dir, "--filename=f --rw=read --size=16k --lockmem=1m");
+    let ran = dir.run("--output-format=json --name=j --filename=f --rw=read --size=16k --lockmem=1000t");
+    ran.assert_status(1).assert_says(&["lockmem", "ENOMEM"]);
+    assert_eq!(job(&ran)["error"], 12);
+    let line = "--name=j --filename=f --rw=read --size=16k --lockmem=1m --numjobs=2";
+    let said = need!(strace(&dir, &["-e", "trace=mlock"], line)).stderr;
+    assert_eq!(said.matches("1048576").count(), 2, "each worker pins its own: {said}");
+}
+
+#[test]
+fn buffers_are_aligned() {
+    let dir = Dir::new();
+    for align in [4096_u64, 65_536, 2 << 20] {
+        let line = format!("--name=j --filename=f --rw=write --bs=4k --size=8k --iomem_align={align}");
+        let said = need!(strace(&dir, &["-e", "trace=pwrite64", "-e", "raw=pwrite64"], &line)).stderr;
+        let addresses: Vec<u64> = said
+            .lines()
+            .filter_map(|line| line.split("pwrite64(").nth(1)?.split(", ").nth(1)?.strip_prefix("0x"))
+            .map(|digits| u64::from_str_radix(digits, 16).unwrap())
+            .collect();
+        assert_eq!(addresses.len(), 2, "{said}");
+        assert!(addresses.iter().all(|address| address % align == 0), "{align}: {addresses:x?}");
+    }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fiord_plan::{Action, Direction, Op};
 use fiord_sys::errno::Errno;
+use fiord_sys::memory::MemoryError;
 
 /// What stopped a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +67,11 @@ impl Failure {
         }
     }
 
+    /// Memory that could not be had.
+    pub(crate) fn memory(operation: &str, error: &MemoryError) -> Failure {
+        Failure { explanation: error.to_string(), ..Failure::system(operation, &error.error) }
+    }
+
     /// Something that is not the kernel's doing.
     pub fn other(operation: &str, explanation: impl Into<String>) -> Failure {
         Failure {
@@ -92,7 +98,7 @@ impl fmt::Display for Failure {
         if let Some((offset, length)) = self.range {
             write!(out, " at offset {offset}, {length} bytes")?;
         }
-        if let Some(errno) = self.errno {
+        if let Some(errno) = self.errno.filter(|errno| !self.explanation.contains(errno.name())) {
             write!(out, ": {} (errno {} {})", errno.describe(), errno.0, errno.name())?;
         }
         if !self.explanation.is_empty() {

@@ -3,6 +3,8 @@
 //! Invariant: files are opened only after the plan was checked and closed on every way out; what was measured is in
 //! the report whatever happened.
 
+use std::path::PathBuf;
+
 use std::sync::Arc;
 
 use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
@@ -13,7 +15,7 @@ use fiord_plan::{ClockSource, EngineSettings, Job};
 use fiord_stats::{JobLogs, JobStats, Random, Usage};
 use fiord_sys::clock::{self, GettimeofdayClock, NoClock, OsClock, TscClock};
 use fiord_sys::map::{HugePages, MapAdvice, Sharing};
-use fiord_sys::memory::{Region, Source};
+use fiord_sys::memory::{self, Region, Source};
 use fiord_sys::thread;
 use fiord_workload::{Filler, Stream};
 
@@ -36,6 +38,8 @@ struct Worker<'a> {
     logs: Option<Arc<JobLogs>>,
     started_ms: u64,
     warnings: Vec<String>,
+    /// A file made for the buffers (`iomem=mmap:FILE`), to be removed with them.
+    buffer_file: Option<PathBuf>,
 }
 
 /// Lives one worker's life; never panics out.
@@ -49,6 +53,7 @@ pub(crate) fn live_through(scene: &Scene<'_>, job: &Job) -> WorkerReport {
         logs: None,
         started_ms: clock::realtime_ms(),
         warnings: Vec::new(),
+        buffer_file: None,
     };
     let began_ns = clock::monotonic_ns();
     let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.run()));
@@ -86,7 +91,12 @@ impl<'a> Worker<'a> {
         if self.job.files.create_only {
             return End::Complete;
         }
+        let pinned = match self.pin_memory() {
+            Ok(pinned) => pinned,
+            Err(failure) => return failure.into(),
+        };
         let end = self.with_engine();
+        drop(pinned);
         self.tidy_up(end)
     }
 
@@ -152,13 +162,22 @@ impl<'a> Worker<'a> {
         MapUse { advice, flush_writes: self.job.files.direct }
     }
 
+    /// Memory taken away from the system while the job runs (`lockmem`).
+    fn pin_memory(&self) -> Result<Option<Region>, Failure> {
+        let bytes = self.job.buffers.lock_bytes as usize;
+        if bytes == 0 {
+            return Ok(None);
+        }
+        memory::pin(bytes).map(Some).map_err(|error| Failure::memory("lockmem", &error))
+    }
+
     /// The I/O buffers.
-    fn arena(&self) -> Result<Arena, Failure> {
+    fn arena(&mut self) -> Result<Arena, Failure> {
         let buffers = &self.job.buffers;
         let (bytes, align) = (buffers.bytes.max(1) as usize, buffers.align_bytes.max(1) as usize);
         let length = Arena::region_bytes(self.job.depth.max, bytes, align);
         let huge = HugePages { page_bytes: Some(buffers.hugepage_bytes) };
-        let of_file = |path: &std::path::PathBuf, sharing| Source::MmapFile { path: path.clone(), sharing };
+        let of_file = |path: &PathBuf, sharing| Source::MmapFile { path: path.clone(), sharing };
         let source = match &buffers.memory {
             Memory::Malloc => Source::Malloc,
             Memory::Shm => Source::Shm,
@@ -169,8 +188,11 @@ impl<'a> Worker<'a> {
             Memory::MmapHuge(Some(path)) | Memory::MmapShared(Some(path)) => of_file(path, Sharing::Shared),
             Memory::MmapShared(None) => Source::MmapShared,
         };
+        if let Source::MmapFile { path, .. } = &source {
+            self.buffer_file = (!path.exists()).then(|| path.clone());
+        }
         let region = Region::allocate(&source, length, align.next_power_of_two())
-            .map_err(|error| Failure::other("allocate buffers", error.to_string()))?;
+            .map_err(|error| Failure::memory("allocate buffers", &error))?;
         Ok(Arena::new(region, self.job.depth.max, bytes, align))
     }
 
@@ -325,6 +347,10 @@ impl<'a> Worker<'a> {
 
     /// What a job does when its I/O is over and its files are closed.
     fn tidy_up(&mut self, end: End) -> End {
+        if let Some(path) = &self.buffer_file {
+            // Another worker may have removed it.
+            let _ = std::fs::remove_file(path);
+        }
         if self.job.files.unlink {
             FileTable::new(&self.job.files, self.job.access.random, false).remove();
         }
