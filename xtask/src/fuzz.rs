@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::repo;
-use crate::stage::{self, Counts, Ending};
+use crate::stage::{self, Counts, Ending, Tally};
 
 const SECONDS: u32 = 5;
 
@@ -47,7 +47,15 @@ pub fn tests() -> Ending {
     if !is_there() {
         return Ending::Skipped("there is no fuzz/ yet".to_string());
     }
-    let args = ["test", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features"];
+    let args = [
+        "test",
+        "--quiet",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+        "--no-default-features",
+        "--",
+        "--show-output",
+    ];
     let mut cargo = repo::cargo(&args);
     cargo.env("CARGO_TARGET_DIR", build_dir());
     stage::tests(cargo)
@@ -67,11 +75,14 @@ pub fn smoke(seconds: u32) -> Ending {
     }
     let targets = match build().and_then(|()| targets()) {
         Ok(targets) => targets,
-        Err(why) => return Ending::Failed(Counts::default(), why),
+        Err(why) => return Ending::Failed(Tally::default(), why),
     };
     match run_all(targets, seconds) {
-        (counts, failures) if failures.is_empty() => Ending::Passed(counts),
-        (counts, failures) => Ending::Failed(counts, format!("{} targets found something", failures.len())),
+        (counts, failures) if failures.is_empty() => Ending::Passed(Tally { counts, ..Tally::default() }),
+        (counts, failures) => {
+            let tally = Tally { counts, ..Tally::default() };
+            Ending::Failed(tally, format!("{} targets found something", failures.len()))
+        }
     }
 }
 

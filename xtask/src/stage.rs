@@ -2,14 +2,10 @@
 //!
 //! Invariant: every test that ran or was skipped is counted once, and a stage counts as one more.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-use crate::repo;
 
 /// How many checks passed, failed and were skipped.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +24,19 @@ impl AddAssign for Counts {
     }
 }
 
+/// What the tests of a stage came to.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub counts: Counts,
+    /// `NAME: REASON` for each that was skipped.
+    pub reasons: Vec<String>,
+}
+
 /// How a stage ended.
 #[derive(Debug)]
 pub enum Ending {
-    Passed(Counts),
-    Failed(Counts, String),
+    Passed(Tally),
+    Failed(Tally, String),
     Skipped(String),
 }
 
@@ -40,8 +44,8 @@ impl Ending {
     /// The ending of work without tests of its own.
     pub fn of(result: Result<(), String>) -> Ending {
         match result {
-            Ok(()) => Ending::Passed(Counts::default()),
-            Err(why) => Ending::Failed(Counts::default(), why),
+            Ok(()) => Ending::Passed(Tally::default()),
+            Err(why) => Ending::Failed(Tally::default(), why),
         }
     }
 }
@@ -66,28 +70,30 @@ impl Stages {
         self.ended.push((name, start.elapsed(), ending));
     }
 
-    /// Prints one line per stage and the sum as the last line; whether nothing failed.
-    pub fn summary(&self, reasons: &[String]) -> bool {
+    /// Prints why tests were skipped, one line per stage, and the sum as the last line; whether nothing failed.
+    pub fn summary(&self) -> bool {
         println!();
-        for reason in reasons {
-            println!("skipped: {reason}");
-        }
         let mut sum = Counts::default();
+        let mut lines = Vec::new();
         for (name, took, ending) in &self.ended {
             let (word, counts) = match ending {
-                Ending::Passed(counts) => {
-                    ("passed".to_string(), Counts { passed: counts.passed + 1, ..*counts })
+                Ending::Passed(tally) => {
+                    ("passed".to_string(), Counts { passed: tally.counts.passed + 1, ..tally.counts })
                 }
-                Ending::Failed(counts, _) => {
-                    ("FAILED".to_string(), Counts { failed: counts.failed + 1, ..*counts })
+                Ending::Failed(tally, _) => {
+                    ("FAILED".to_string(), Counts { failed: tally.counts.failed + 1, ..tally.counts })
                 }
                 Ending::Skipped(why) => {
                     (format!("skipped: {why}"), Counts { skipped: 1, ..Counts::default() })
                 }
             };
-            println!("{name:<8} {:>7.1} s  {word}", took.as_secs_f64());
+            if let Ending::Passed(tally) | Ending::Failed(tally, _) = ending {
+                tally.reasons.iter().for_each(|reason| println!("skipped: {reason}"));
+            }
+            lines.push(format!("{name:<8} {:>7.1} s  {word}", took.as_secs_f64()));
             sum += counts;
         }
+        lines.iter().for_each(|line| println!("{line}"));
         println!("{} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped);
         sum.failed == 0
     }
@@ -102,24 +108,77 @@ pub fn command(mut command: Command) -> Result<(), String> {
     }
 }
 
-/// Runs a command that prints libtest's summaries, and counts them. Output goes through as it comes.
+/// Runs a command that prints as libtest does with `--show-output`, and counts. Output goes through as it comes,
+/// except what passing tests print.
 pub fn tests(mut command: Command) -> Ending {
     let shown = format!("{command:?}");
     let mut child = match command.stdout(Stdio::piped()).spawn() {
         Ok(child) => child,
-        Err(error) => return Ending::Failed(Counts::default(), format!("{shown}: {error}")),
+        Err(error) => return Ending::Failed(Tally::default(), format!("{shown}: {error}")),
     };
-    let mut counts = Counts::default();
+    let mut reader = Reader::default();
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            println!("{line}");
-            counts += summary_line(&line).unwrap_or_default();
+            if reader.read(&line) {
+                println!("{line}");
+            }
         }
     }
     match child.wait() {
-        Ok(status) if status.success() => Ending::Passed(counts),
-        Ok(status) => Ending::Failed(counts, format!("{shown}: {status}")),
-        Err(error) => Ending::Failed(counts, format!("{shown}: {error}")),
+        Ok(status) if status.success() => Ending::Passed(reader.tally),
+        Ok(status) => Ending::Failed(reader.tally, format!("{shown}: {status}")),
+        Err(error) => Ending::Failed(reader.tally, format!("{shown}: {error}")),
+    }
+}
+
+/// Reads libtest's output.
+///
+/// libtest knows no test that finds that it cannot run here, so such a test prints `skipped: WHY` and passes; it is
+/// moved from the passed to the skipped.
+#[derive(Default)]
+struct Reader {
+    tally: Tally,
+    /// Inside what passing tests have printed.
+    in_successes: bool,
+    /// The passing test whose output is being read; empty once it has been counted as skipped.
+    test: String,
+    /// How many have been since the last summary, which counts them as passed.
+    skipped: u64,
+}
+
+impl Reader {
+    /// Takes a line; whether it is worth showing.
+    fn read(&mut self, line: &str) -> bool {
+        if let Some(counts) = summary_line(line) {
+            let skipped = std::mem::take(&mut self.skipped);
+            let passed = counts.passed.saturating_sub(skipped);
+            self.tally.counts += Counts { passed, skipped: counts.skipped + skipped, ..counts };
+            self.in_successes = false;
+            return true;
+        }
+        if line == "successes:" {
+            self.in_successes = true;
+        }
+        if let Some((name, ending)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) {
+            let reason = ["pending: ", "skipped: "].iter().find_map(|start| ending.strip_prefix(start));
+            self.tally.reasons.extend(reason.map(|reason| format!("{name}: {reason}")));
+        }
+        if self.in_successes {
+            self.read_success(line);
+        }
+        !self.in_successes
+    }
+
+    fn read_success(&mut self, line: &str) {
+        if let Some(name) = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----")) {
+            self.test = name.to_string();
+        }
+        let Some(why) = line.strip_prefix("skipped: ") else { return };
+        if !self.test.is_empty() {
+            let name = std::mem::take(&mut self.test);
+            self.tally.reasons.push(format!("{name}: {why}"));
+            self.skipped += 1;
+        }
     }
 }
 
@@ -140,50 +199,6 @@ fn summary_line(line: &str) -> Option<Counts> {
     Some(counts)
 }
 
-/// The file that tests append `NAME: REASON` to when they cannot run here (no loop device, no root).
-///
-/// libtest knows no such outcome, so a test that returns early would count as passed: it says so here instead.
-pub struct Skips(PathBuf);
-
-impl Skips {
-    /// The variable that tells tests where the file is.
-    pub const VARIABLE: &str = "FIORD_SKIPS";
-
-    /// An empty file.
-    pub fn new() -> Result<Skips, String> {
-        let path = repo::target_dir().join("skipped-tests.txt");
-        fs::create_dir_all(repo::target_dir()).map_err(|error| error.to_string())?;
-        fs::write(&path, "").map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Skips(path))
-    }
-
-    /// The command, told about the file.
-    pub fn tell(&self, mut command: Command) -> Command {
-        command.env(Skips::VARIABLE, &self.0);
-        command
-    }
-
-    /// One line per test that did not run.
-    pub fn reasons(&self) -> Vec<String> {
-        let text = fs::read_to_string(&self.0).unwrap_or_default();
-        text.lines().map(String::from).collect()
-    }
-}
-
-/// Moves tests that said they did not run from the passed to the skipped.
-pub fn uncount(ending: Ending, reasons: usize) -> Ending {
-    let moved = |counts: Counts| Counts {
-        passed: counts.passed.saturating_sub(reasons as u64),
-        skipped: counts.skipped + reasons as u64,
-        ..counts
-    };
-    match ending {
-        Ending::Passed(counts) => Ending::Passed(moved(counts)),
-        Ending::Failed(counts, why) => Ending::Failed(moved(counts), why),
-        Ending::Skipped(why) => Ending::Skipped(why),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,11 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_said_it_did_not_run_is_not_counted_as_passed() {
-        let Ending::Passed(counts) = uncount(Ending::Passed(Counts { passed: 5, failed: 0, skipped: 1 }), 2)
-        else {
-            panic!("the ending changed");
-        };
-        assert_eq!(counts, Counts { passed: 3, failed: 0, skipped: 3 });
+    fn a_test_that_says_it_was_skipped_is_not_counted_as_passed() {
+        let mut reader = Reader::default();
+        let text = "test a ... ok\n\nsuccesses:\n\n---- b stdout ----\nskipped: no loop device\nskipped: again\n\n\
+                    successes:\n    a\n    b\n\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n\
+                    test c ... pending: not built\ntest result: ok. 0 passed; 0 failed; 1 ignored; 0 measured";
+        let shown: Vec<&str> = text.lines().filter(|line| reader.read(line)).collect();
+        assert_eq!(reader.tally.counts, Counts { passed: 1, failed: 0, skipped: 2 });
+        assert_eq!(reader.tally.reasons, ["b: no loop device", "c: not built"]);
+        assert_eq!(shown.len(), 5, "{shown:?}");
     }
 }
