@@ -75,7 +75,6 @@ impl<'a> FileTable<'a> {
         self.opened.len() as u32
     }
 
-
     pub(crate) fn path(&self, index: FileIndex) -> &'a Path {
         &self.plan.list[index as usize].path
     }
