@@ -394,7 +394,7 @@ mod tests {
             {
                 let mentions: Vec<&str> = example.split('`').skip(1).step_by(2).collect();
                 let names = |mention: &&str| spec.names().any(|name| mention.split('=').next() == Some(name));
-                assert!(mentions.iter().any(|mention| names(mention)), "{}: {example}", spec.name);
+                assert!(mentions.iter().any(names), "{}: {example}", spec.name);
                 for (name, value) in mentions.iter().filter_map(|mention| mention.split_once('=')) {
                     let Lookup::Found(named) = find_job_option(name, false, &[]) else {
                         panic!("{}: no option is called {name}", spec.name)
