@@ -2,39 +2,92 @@
 //!
 //! Invariant: a worker counts into exactly one entry of the report, or into none when its job says `stats=0`.
 
+use std::path::Path;
+
 use fiord_host::{DiskUse, DiskWatch};
+use fiord_options::Problem;
 use fiord_plan::presentation::{Presentation, RateUnit, Unified as PlannedUnified};
-use fiord_plan::{Job, Plan};
+use fiord_plan::{FileKind, Job, Plan};
 use fiord_report::{
-    DiskFigures, DiskReport, JobReport, LatencyTarget, RunReport, Show, Unified, merge_groups,
+    DiskFigures, DiskReport, JobReport, LatencyTarget, RunReport, Show, Unified, Warning, merge_groups,
 };
 use fiord_sys::clock;
-use fiord_worker::{EndReason, WorkerReport};
+use fiord_worker::{EndReason, Remark, WorkerReport};
 
+use crate::idle::IdleWatch;
 use crate::version::FIO_VERSION;
 
 /// What stays the same over all reports of a run.
 pub(crate) struct Frame<'a> {
     pub plan: &'a Plan,
     pub global_options: Vec<(String, String)>,
-    pub disks: Option<DiskWatch>,
 }
 
-/// The report of these workers.
-pub(crate) fn report(frame: &Frame<'_>, workers: &[WorkerReport]) -> RunReport {
+/// What is watched beside the workers from the moment they start.
+#[derive(Default)]
+pub(crate) struct Meters {
+    pub disks: Option<DiskWatch>,
+    pub cpus: Option<IdleWatch>,
+}
+
+/// The disks under the targets, unless no job wants them told.
+pub(crate) fn disks(plan: &Plan) -> Option<DiskWatch> {
+    let watched = plan.jobs.iter().filter(|job| job.measure.disk_stats);
+    let files = watched.flat_map(|job| &job.files.list).filter(|file| file.kind != FileKind::None);
+    let paths: Vec<&Path> = files.map(|file| file.path.as_path()).collect();
+    (!paths.is_empty()).then(|| DiskWatch::start(paths))
+}
+
+/// The report of these workers, `elapsed_ms` after the run began.
+pub(crate) fn report(
+    frame: &Frame<'_>,
+    meters: &Meters,
+    workers: &[WorkerReport],
+    elapsed_ms: u64,
+) -> RunReport {
     let reported = frame.plan.jobs.iter().zip(workers).filter(|(job, _)| job.measure.reported);
-    let disks = frame.disks.as_ref().map(DiskWatch::so_far).unwrap_or_default();
+    let disks = meters.disks.as_ref().map(DiskWatch::so_far).unwrap_or_default();
+    let elapsed_s = elapsed_ms / 1000 + 1;
     RunReport {
         version: FIO_VERSION.to_string(),
         timestamp_ms: clock::realtime_ms(),
         utc_offset_s: clock::utc_offset_s(),
         global_options: frame.global_options.clone(),
-        jobs: merge_groups(reported.map(|(job, worker)| job_report(job, worker)).collect()),
+        jobs: merge_groups(reported.map(|(job, worker)| job_report(job, worker, elapsed_s)).collect()),
         disks: disks.iter().map(disk_report).collect(),
+        idleness: meters.cpus.as_ref().map(IdleWatch::so_far),
+        warnings: Vec::new(),
+        tells_warnings: false,
     }
 }
 
-fn job_report(job: &Job, worker: &WorkerReport) -> JobReport {
+/// What there is to say of options as they were typed.
+pub(crate) fn warnings(problems: &[Problem]) -> impl Iterator<Item = Warning> {
+    problems.iter().map(|problem| Warning {
+        code: if problem.option.is_empty() { "jobfile".to_string() } else { problem.option.clone() },
+        place: problem.place.to_string(),
+        message: match problem.remedy.as_str() {
+            "" => problem.message.clone(),
+            remedy => format!("{}\n{remedy}", problem.message),
+        },
+    })
+}
+
+/// What the jobs gave rise to say although nothing failed.
+pub(crate) fn remarks(plan: &Plan, workers: &[WorkerReport]) -> Vec<Warning> {
+    let of = |(job, worker): (&Job, &WorkerReport)| -> Vec<Warning> {
+        let place = format!("job {}", job.name);
+        let warning = |remark: &Remark| Warning {
+            code: remark.option.to_string(),
+            place: place.clone(),
+            message: remark.message.clone(),
+        };
+        worker.warnings.iter().map(warning).collect()
+    };
+    plan.jobs.iter().zip(workers).flat_map(of).collect()
+}
+
+fn job_report(job: &Job, worker: &WorkerReport, elapsed_s: u64) -> JobReport {
     let errors = &job.errors;
     JobReport {
         name: job.name.clone(),
@@ -46,7 +99,7 @@ fn job_report(job: &Job, worker: &WorkerReport) -> JobReport {
         error: worker.failure.as_ref().map_or(worker.stats.first_error, |failure| failure.code()),
         error_text: worker.failure.as_ref().map_or_else(String::new, ToString::to_string),
         start_ms: worker.started_ms,
-        elapsed_s: worker.elapsed_ms.div_ceil(1000).max(1),
+        elapsed_s,
         eta_s: JobReport::ETA_UNKNOWN,
         options: job.presentation.options.clone(),
         stats: worker.stats.clone(),

@@ -6,22 +6,25 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use fiord_host::{DiskWatch, Machine};
+use fiord_host::Machine;
 use fiord_options::cli::{self, Parsed};
 use fiord_options::expand::Environment;
 use fiord_options::program::{self, ProgramOptions};
+use fiord_options::value::IdleProf;
 use fiord_options::{Place, Problem, Severity, showcmd};
 use fiord_plan::facts::RunSettings;
-use fiord_plan::{FileKind, Plan, Refusal};
+use fiord_plan::{Plan, Refusal};
 use fiord_report::start::{self, Heading};
-use fiord_report::{render, wants_headings};
+use fiord_report::{Warning, normal, render, wants_headings};
+use fiord_sys::tty;
 use fiord_worker::RunResult;
 
 use crate::assemble::{self, Frame};
+use crate::bandwidth::BandwidthLog;
 use crate::live::Onlooker;
 use crate::output::{Output, remark, say};
 use crate::version::FIO_VERSION;
-use crate::{clocktest, crctest, environment, facts, help, logs, settings};
+use crate::{clocktest, crctest, environment, facts, help, idle, logs, settings};
 
 /// Wrong input, or a job that failed.
 const EXIT_FAILED: u8 = 1;
@@ -46,6 +49,8 @@ struct Session {
     machine: Machine,
     parsed: Parsed,
     options: ProgramOptions,
+    /// The limit of `--max-jobs`, when it was given: there is none of fiord's own.
+    max_jobs: Option<u32>,
     warnings: Vec<Problem>,
 }
 
@@ -61,9 +66,10 @@ impl Session {
             machine: environment::keywords(&machine),
         };
         let mut parsed = cli::read(arguments, &environment)?;
-        let (options, _, _) = program::resolve_program(&parsed.program);
+        let (options, given, _) = program::resolve_program(&parsed.program);
+        let max_jobs = given.get("max-jobs").map(|_| options.max_jobs);
         let warnings = std::mem::take(&mut parsed.warnings);
-        Ok(Session { machine, parsed, options, warnings })
+        Ok(Session { machine, parsed, options, max_jobs, warnings })
     }
 
     fn go(mut self) -> ExitCode {
@@ -75,6 +81,10 @@ impl Session {
         }
         if self.options.cpuclock_test.0 {
             return clocktest::run();
+        }
+        if self.options.idle_prof == Some(IdleProf::Calibrate) {
+            Output::stdout().write(&normal::calibration(&idle::calibrate()));
+            return ExitCode::SUCCESS;
         }
         if let Err(problems) = self.check() {
             tell(&problems);
@@ -116,20 +126,24 @@ impl Session {
     fn plan(&mut self) -> Result<Plan, Refusal> {
         let run = RunSettings {
             readonly: self.options.readonly.0,
-            max_jobs: Some(self.options.max_jobs),
+            max_jobs: self.max_jobs,
             entropy: fiord_sys::clock::realtime_ns(),
         };
         let facts = facts::gather(&fiord_plan::needs(&self.parsed.sections), &self.machine);
         let (plan, mut warnings) =
             fiord_plan::build(&self.parsed.sections, &self.parsed.waiting, &facts, &run)?;
+        // fio is fatal about this one of them; the others are fiord's own, and fio runs such jobs.
+        if self.options.warnings_fatal.0 && warnings.iter().any(|warning| warning.option == "time_based") {
+            return Err(Refusal { problems: warnings, unsafe_target: false });
+        }
         self.warnings.append(&mut warnings);
         Ok(plan)
     }
 
     fn carry_out(&self, plan: &Plan) -> ExitCode {
         let shown = settings::shown(&self.options);
-        let mut output = match self.open_output() {
-            Ok(output) => output,
+        let (mut output, mut log) = match self.open(plan) {
+            Ok(opened) => opened,
             Err(message) => {
                 say(&message);
                 return ExitCode::from(EXIT_FAILED);
@@ -141,14 +155,28 @@ impl Session {
         }
         // Ten thousand jobs open ten thousand files; a limit that stays low shows as EMFILE in a job.
         let _ = fiord_sys::process::raise_open_file_limit();
-        let frame = Frame { plan, global_options: self.global_options(), disks: disks(plan) };
-        let mut onlooker = Onlooker::new(&mut output, &frame, &shown);
+        let frame = Frame { plan, global_options: self.global_options() };
+        let mut onlooker = Onlooker::new(&mut output, &frame, &shown, log.as_mut());
         let result = fiord_worker::run(plan, &mut onlooker);
-        onlooker.clear();
-        let report = assemble::report(&frame, &result.workers);
+        let meters = onlooker.finish();
+        let mut report = assemble::report(&frame, &meters, &result.workers, result.elapsed_ms);
+        let remarks = assemble::remarks(plan, &result.workers);
+        remarks
+            .iter()
+            .for_each(|Warning { code, place, message }| remark(&format!("{place}: {code}: {message}\n")));
+        report.warnings = assemble::warnings(&self.warnings).chain(remarks).collect();
+        report.tells_warnings = !tty::stderr_is_terminal();
         output.write(&render(&report, &shown.formats, shown.terse));
-        let unwritten = logs::write(plan, &result.workers);
+        let mut unwritten = logs::write(plan, &result.workers);
+        unwritten.extend(log.and_then(BandwidthLog::failure));
         conclude(plan, &result, &unwritten, output, self.destination())
+    }
+
+    /// What is written while the run goes on: the report, and the log of all jobs together.
+    fn open(&self, plan: &Plan) -> Result<(Output, Option<BandwidthLog>), String> {
+        let output = self.open_output()?;
+        let log = self.options.bandwidth_log.0.then(|| BandwidthLog::create(plan)).transpose()?;
+        Ok((output, log))
     }
 
     /// Where the report goes, in the user's words.
@@ -214,14 +242,6 @@ fn headings(plan: &Plan) -> String {
         });
     }
     format!("{text}{FIO_VERSION}\n{}", start::starting(plan.jobs.len() as u32, 0))
-}
-
-/// The disks under the targets, unless no job wants them told.
-fn disks(plan: &Plan) -> Option<DiskWatch> {
-    let watched = plan.jobs.iter().filter(|job| job.measure.disk_stats);
-    let files = watched.flat_map(|job| &job.files.list).filter(|file| file.kind != FileKind::None);
-    let paths: Vec<&Path> = files.map(|file| file.path.as_path()).collect();
-    (!paths.is_empty()).then(|| DiskWatch::start(paths))
 }
 
 fn tell(problems: &[Problem]) {

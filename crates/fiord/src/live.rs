@@ -5,15 +5,17 @@
 
 use std::time::{Duration, Instant};
 
-use fiord_options::value::EtaWhen;
+use fiord_options::value::{EtaWhen, IdleProf};
 use fiord_plan::{Direction, Job, Pattern};
 use fiord_report::live::{self, Live, Progress};
 use fiord_report::number::Units;
-use fiord_report::{Format, TerseVersion, render, start, wants_headings};
+use fiord_report::{Format, TerseVersion, UnitWork, render, start, wants_headings};
 use fiord_sys::tty;
 use fiord_worker::{State, View, Watcher, WorkerReport, WorkerView};
 
-use crate::assemble::{self, Frame};
+use crate::assemble::{self, Frame, Meters};
+use crate::bandwidth::BandwidthLog;
+use crate::idle::{self, IdleWatch};
 use crate::output::{Output, say};
 
 /// Layouts that take longer than this show how far they are.
@@ -28,6 +30,7 @@ pub(crate) struct Shown {
     pub eta_interval: Duration,
     pub eta_newline: Option<Duration>,
     pub status_interval: Option<Duration>,
+    pub idle: Option<IdleProf>,
 }
 
 /// Where the live line goes.
@@ -43,6 +46,9 @@ pub(crate) struct Onlooker<'a> {
     output: &'a mut Output,
     frame: &'a Frame<'a>,
     shown: &'a Shown,
+    log: Option<&'a mut BandwidthLog>,
+    unit: UnitWork,
+    meters: Meters,
     screen: Screen,
     drawn: usize,
     last_newline: Instant,
@@ -58,7 +64,12 @@ struct Layout {
 }
 
 impl<'a> Onlooker<'a> {
-    pub(crate) fn new(output: &'a mut Output, frame: &'a Frame<'a>, shown: &'a Shown) -> Onlooker<'a> {
+    pub(crate) fn new(
+        output: &'a mut Output,
+        frame: &'a Frame<'a>,
+        shown: &'a Shown,
+        log: Option<&'a mut BandwidthLog>,
+    ) -> Onlooker<'a> {
         let screen = match shown.eta {
             EtaWhen::Never => Screen::Nowhere,
             EtaWhen::Always if !tty::stderr_is_terminal() => Screen::Stream,
@@ -67,11 +78,30 @@ impl<'a> Onlooker<'a> {
         };
         let now = Instant::now();
         let layout = Layout { since: now, done_bytes: 0, total_bytes: 0, told: now };
-        Onlooker { output, frame, shown, screen, drawn: 0, last_newline: now, last: None, layout }
+        Onlooker {
+            output,
+            frame,
+            shown,
+            log,
+            // Measured while nothing else runs.
+            unit: shown.idle.map_or_else(UnitWork::default, |_| idle::calibrate()),
+            meters: Meters::default(),
+            screen,
+            drawn: 0,
+            last_newline: now,
+            last: None,
+            layout,
+        }
+    }
+
+    /// The run is over: takes the live line away, and hands over what was watched beside the workers.
+    pub(crate) fn finish(mut self) -> Meters {
+        self.clear();
+        self.meters
     }
 
     /// Takes the live line away, so that other text can follow.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         if self.drawn > 0 {
             match self.screen {
                 Screen::Terminal => say(&format!("\r{:1$}\r", "", self.drawn)),
@@ -130,6 +160,13 @@ impl Watcher for Onlooker<'_> {
         self.draw(&format!("Laying out: {done} of {total} MiB [{:.1}%][eta {left_s:.0}s]", share * 100.0));
     }
 
+    fn started(&mut self) {
+        self.meters = Meters {
+            disks: assemble::disks(self.frame.plan),
+            cpus: self.shown.idle.map(|mode| IdleWatch::start(mode, self.unit)),
+        };
+    }
+
     fn look_every(&self) -> Option<Duration> {
         (self.screen != Screen::Nowhere).then_some(self.shown.eta_interval)
     }
@@ -143,10 +180,20 @@ impl Watcher for Onlooker<'_> {
         self.shown.status_interval
     }
 
-    fn snapshot(&mut self, reports: &[WorkerReport]) {
+    fn snapshot(&mut self, reports: &[WorkerReport], elapsed_ms: u64) {
         self.clear();
-        let report = assemble::report(self.frame, reports);
+        let report = assemble::report(self.frame, &self.meters, reports, elapsed_ms);
         self.output.write(&render(&report, &self.shown.formats, self.shown.terse));
+    }
+
+    fn bandwidth_every(&self) -> Option<Duration> {
+        self.log.as_ref().map(|log| log.every())
+    }
+
+    fn bandwidth(&mut self, at_ms: u64, kib_per_s: [u64; 3]) {
+        if let Some(log) = &mut self.log {
+            log.record(at_ms, kib_per_s);
+        }
     }
 }
 

@@ -4,12 +4,14 @@
 //! 128 + N ended by signal N.
 
 mod assemble;
+mod bandwidth;
 mod clocktest;
 mod crctest;
 mod environment;
 mod facts;
 mod fio;
 mod help;
+mod idle;
 mod live;
 mod logs;
 mod output;

@@ -20,6 +20,7 @@ pub(crate) fn shown(options: &ProgramOptions) -> Shown {
         eta_interval: duration(&options.eta_interval),
         eta_newline: options.eta_newline.as_ref().map(duration),
         status_interval: options.status_interval.as_ref().map(duration),
+        idle: options.idle_prof,
     }
 }
 

@@ -16,7 +16,7 @@ pub mod time;
 
 pub use compose::{Format, render, wants_headings};
 pub use model::{
-    DiskFigures, DiskReport, GroupReport, JobReport, LatencyTarget, RateGroup, RunReport, Show, Unified,
-    merge_groups,
+    DiskFigures, DiskReport, GroupReport, Idleness, JobReport, LatencyTarget, RateGroup, RunReport, Show,
+    Unified, UnitWork, Warning, merge_groups,
 };
 pub use terse::Version as TerseVersion;

@@ -19,6 +19,43 @@ pub struct RunReport {
     pub jobs: Vec<JobReport>,
     /// The block devices under the files; empty with `disk_util=0` or when no file lies on one.
     pub disks: Vec<DiskReport>,
+    /// How idle the processors were, when asked for (`--idle-prof`).
+    pub idleness: Option<Idleness>,
+    /// What is worth saying of options. JSON always tells it.
+    pub warnings: Vec<Warning>,
+    /// Whether the normal text tells the warnings: where nobody could see them otherwise.
+    pub tells_warnings: bool,
+}
+
+/// How idle the processors were during the run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Idleness {
+    /// Idle share of the time of all processors together, in percent.
+    pub system_percent: f64,
+    /// Number and idle share in percent of each; empty unless asked for.
+    pub cpus: Vec<(u32, f64)>,
+    /// How long one unit of work takes.
+    pub unit: UnitWork,
+}
+
+/// How long a processor takes for one unit of work, over all processors, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UnitWork {
+    /// Mean.
+    pub mean_us: f64,
+    /// Standard deviation.
+    pub stddev_us: f64,
+}
+
+/// Something worth saying that stopped nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Warning {
+    /// What it is about, for programs: the option's name, or `jobfile`.
+    pub code: String,
+    /// Where it stands: `job.fio:3:1`, `command line:1:20`, or the job it concerns.
+    pub place: String,
+    /// What there is to say, and what to do about it.
+    pub message: String,
 }
 
 /// One job's result, or a group's.

@@ -9,7 +9,10 @@ use fiord_stats::distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
 use fiord_stats::{BatchMap, DepthMap, JobStats, Latency, Running};
 
 use crate::figures::{self, Shown};
-use crate::model::{DiskFigures, DiskReport, GroupReport, JobReport, RateGroup, RunReport, Unified};
+use crate::model::{
+    DiskFigures, DiskReport, GroupReport, Idleness, JobReport, RateGroup, RunReport, Unified, UnitWork,
+    Warning,
+};
 use crate::number::{Units, shortened_count};
 
 /// Writes a formatted line; writing to a String cannot fail.
@@ -29,7 +32,47 @@ pub fn normal(run: &RunReport) -> String {
         group(&mut out, report);
     }
     disks(&mut out, &run.disks);
+    if let Some(idleness) = &run.idleness {
+        out += &idle(idleness);
+    }
+    if run.tells_warnings {
+        warnings(&mut out, &run.warnings);
+    }
     out
+}
+
+/// How idle the processors were.
+fn idle(idleness: &Idleness) -> String {
+    let mut out = String::from("\nCPU idleness:\n");
+    line!(out, "  system: {:.2}%", idleness.system_percent);
+    let cpus: Vec<String> = idleness.cpus.iter().map(|(_, percent)| format!("{percent:.2}%")).collect();
+    if !cpus.is_empty() {
+        line!(out, "  percpu: {}", cpus.join(", "));
+    }
+    unit_work(&mut out, &idleness.unit);
+    out
+}
+
+/// What `--idle-prof=calibrate` prints.
+pub fn calibration(unit: &UnitWork) -> String {
+    let mut out = String::from("CPU idleness:\n");
+    unit_work(&mut out, unit);
+    out
+}
+
+fn unit_work(out: &mut String, unit: &UnitWork) {
+    line!(out, "  unit work: mean={:.2}us, stddev={:.2}", unit.mean_us, unit.stddev_us);
+}
+
+/// Behind all that fio prints, so that whoever cuts fio's text at its ends is not disturbed.
+fn warnings(out: &mut String, warnings: &[Warning]) {
+    if warnings.is_empty() {
+        return;
+    }
+    line!(out, "\nWarnings:");
+    for Warning { code, place, message } in warnings {
+        line!(out, "  {place}: {code}: {}", message.replace('\n', "\n    "));
+    }
 }
 
 fn job(out: &mut String, job: &JobReport, groups: &[GroupReport], date: &str) {

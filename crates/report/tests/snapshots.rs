@@ -9,7 +9,7 @@ mod fixture;
 
 use std::path::PathBuf;
 
-use fiord_report::{Format, TerseVersion, Unified, render};
+use fiord_report::{Format, Idleness, TerseVersion, Unified, UnitWork, Warning, render};
 
 fn check(name: &str, text: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name);
@@ -63,6 +63,32 @@ fn unified() {
         check(&format!("{name}.txt"), &render(&run, &[Format::Terse, Format::Normal], TerseVersion::V5));
         check(&format!("{name}.json"), &render(&run, &[Format::Json], TerseVersion::V3));
     }
+}
+
+#[test]
+fn what_follows_the_disks() {
+    let mut run = fixture::run();
+    run.jobs.clear();
+    run.disks.truncate(1);
+    run.idleness = Some(Idleness {
+        system_percent: 21.721,
+        cpus: vec![(0, 29.11), (3, 14.3351)],
+        unit: UnitWork { mean_us: 13.456, stddev_us: 7.79 },
+    });
+    let warning = |code: &str, place: &str, message: &str| Warning {
+        code: code.to_owned(),
+        place: place.to_owned(),
+        message: message.to_owned(),
+    };
+    run.warnings = vec![
+        warning("iodepth", "a.fio:3:9", "job \"a\": the depth stays at 1\nioengine=io_uring has a queue"),
+        warning("exec_prerun", "job a", "\"false\" ended with exit status: 1"),
+    ];
+    check("tail.json", &render(&run, &[Format::Json], TerseVersion::V3));
+    run.tells_warnings = true;
+    check("tail.txt", &render(&run, &[Format::Terse, Format::Normal], TerseVersion::V3));
+    run.tells_warnings = false;
+    assert!(!render(&run, &[Format::Normal], TerseVersion::V3).contains("Warnings"));
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn parse_swaps(text: &str) -> Vec<PathBuf> {
     text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(unescape).collect()
 }
 
-/// Processor time since boot over all processors, from the first line of `/proc/stat`, in ticks (usually 10 ms each).
+/// Processor time since boot, of all processors or of one, from a line of `/proc/stat`, in ticks (usually 10 ms each).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTicks {
     /// In programs, nice ones included.
@@ -156,8 +156,24 @@ pub fn cpu_ticks() -> io::Result<CpuTicks> {
 }
 
 fn parse_cpu_ticks(text: &str) -> CpuTicks {
-    let line = text.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or("");
-    let numbers: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    text.lines().find_map(|line| line.strip_prefix("cpu ")).map(ticks).unwrap_or_default()
+}
+
+/// Reads each processor's time from `/proc/stat`: its number, and its ticks.
+pub fn each_cpu_ticks() -> io::Result<Vec<(u32, CpuTicks)>> {
+    Ok(parse_each_cpu_ticks(&fs::read_to_string("/proc/stat")?))
+}
+
+fn parse_each_cpu_ticks(text: &str) -> Vec<(u32, CpuTicks)> {
+    let processor = |line: &str| {
+        let (number, figures) = line.strip_prefix("cpu")?.split_once(' ')?;
+        Some((number.parse().ok()?, ticks(figures)))
+    };
+    text.lines().filter_map(processor).collect()
+}
+
+fn ticks(figures: &str) -> CpuTicks {
+    let numbers: Vec<u64> = figures.split_whitespace().map_while(|word| word.parse().ok()).collect();
     let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
     CpuTicks { user: at(0) + at(1), system: at(2) + at(5) + at(6), idle: at(3), io_wait: at(4), steal: at(7) }
 }
@@ -248,6 +264,15 @@ mod tests {
         let ticks = parse_cpu_ticks("cpu  10 1 20 300 4 5 6 7 0 0\ncpu0 1 1 1 1\n");
         assert_eq!(ticks, CpuTicks { user: 11, system: 31, idle: 300, io_wait: 4, steal: 7 });
         assert!(cpu_ticks().unwrap().idle > 0);
+    }
+
+    #[test]
+    fn each_processor_has_a_line_of_its_own() {
+        let each =
+            parse_each_cpu_ticks("cpu  10 1 20 300 4 5 6 7\ncpu0 1 2 3 4 5 6 7 8\ncpu3 0 0 0 9\nintr 1 2\n");
+        let first = CpuTicks { user: 3, system: 16, idle: 4, io_wait: 5, steal: 8 };
+        assert_eq!(each, [(0, first), (3, CpuTicks { idle: 9, ..CpuTicks::default() })]);
+        assert!(!each_cpu_ticks().unwrap().is_empty());
     }
 
     #[test]

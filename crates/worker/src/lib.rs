@@ -20,4 +20,4 @@ mod scene;
 pub use failure::Failure;
 pub use live::{Counters, State};
 pub use progress::{View, WorkerView};
-pub use run::{EndReason, RunResult, Watcher, WorkerReport, run};
+pub use run::{EndReason, Remark, RunResult, Watcher, WorkerReport, run};

@@ -26,7 +26,7 @@ use crate::hot::{self, End, Parts, Work};
 use crate::layout;
 use crate::live::{Live, State, Why};
 use crate::record::Recorder;
-use crate::run::{EndReason, WorkerReport};
+use crate::run::{EndReason, Remark, WorkerReport};
 use crate::scene::Scene;
 
 /// Stands for one worker while it lives.
@@ -37,7 +37,7 @@ struct Worker<'a> {
     stats: JobStats,
     logs: Option<Arc<JobLogs>>,
     started_ms: u64,
-    warnings: Vec<String>,
+    warnings: Vec<Remark>,
     /// A file made for the buffers (`iomem=mmap:FILE`), to be removed with them.
     buffer_file: Option<PathBuf>,
 }
@@ -102,16 +102,17 @@ impl<'a> Worker<'a> {
 
     /// The thread and the files, before the engine. `false`: told to stop.
     fn prepare(&mut self) -> Result<bool, Failure> {
+        crate::person::set_io_scheduler(self.job)?;
         crate::person::become_worker(self.job)?;
         if let Some(command) = &self.job.process.exec_prerun {
-            crate::person::exec(command, &format!("{}.prerun.txt", self.job.name))?;
+            self.exec("exec_prerun", command, "prerun");
         }
         if let Some(name) = &self.job.schedule.wait_for {
             let jobs = &self.scene.plan.jobs;
             let awaited: Vec<usize> =
                 jobs.iter().filter(|job| job.name == *name).map(|job| job.number as usize).collect();
             self.ready();
-            if !self.scene.wait_until(self.live, |board| awaited.iter().all(|number| board.ended[*number])) {
+            if !self.scene.wait_for_workers(self.live, &awaited) {
                 return Ok(false);
             }
         }
@@ -124,8 +125,7 @@ impl<'a> Worker<'a> {
 
     /// Tells the others that this worker no longer holds them up.
     fn ready(&self) {
-        let number = self.job.number as usize;
-        self.scene.update(|board| board.ready[number] = true);
+        self.scene.is_ready(self.job.number as usize);
     }
 
     /// Picks the loop: the one place that looks at which engine it is.
@@ -303,13 +303,13 @@ impl<'a> Worker<'a> {
     fn wait_for_start(&self) -> bool {
         self.live.set_state(State::Ready);
         let stage = self.scene.stage_of(self.job.number as usize);
-        if !self.scene.wait_until(self.live, |board| board.stages_started > stage) {
+        if !self.scene.wait_for_stage(self.live, stage) {
             return false;
         }
         let (least_ns, most_ns) = self.job.schedule.start_delay_ns;
         let spread_ns = most_ns.saturating_sub(least_ns);
         let delay_ns = least_ns + Random::new(self.job.access.seed).below(spread_ns + 1);
-        delay_ns == 0 || self.scene.sleep_until(self.live, clock::monotonic_ns() + delay_ns)
+        delay_ns == 0 || self.scene.wait_until_ns(self.live, clock::monotonic_ns() + delay_ns)
     }
 
     /// Run time and processor time.
@@ -354,14 +354,16 @@ impl<'a> Worker<'a> {
         if self.job.files.unlink {
             FileTable::new(&self.job.files, self.job.access.random, false).remove();
         }
-        let ran = match &self.job.process.exec_postrun {
-            Some(command) => crate::person::exec(command, &format!("{}.postrun.txt", self.job.name)),
-            None => Ok(()),
-        };
-        match ran {
-            Err(failure) if !matches!(end, End::Failed(_)) => failure.into(),
-            _ => end,
+        if let Some(command) = &self.job.process.exec_postrun {
+            self.exec("exec_postrun", command, "postrun");
         }
+        end
+    }
+
+    /// Runs a command of the user's.
+    fn exec(&mut self, option: &'static str, command: &str, log: &str) {
+        let message = crate::person::exec(command, &format!("{}.{log}.txt", self.job.name));
+        self.warnings.extend(message.map(|message| Remark { option, message }));
     }
 
     /// The reason for the end, as the report gives it.

@@ -50,6 +50,7 @@ impl Mark {
     }
 }
 
+/// What happened between two marks.
 struct Interval {
     seconds: f64,
     ios: PerDirection<u64>,
@@ -164,6 +165,47 @@ fn missed(job: &Job, direction: usize, interval: &Interval) -> Option<String> {
     Some(format!("rate_iops_min={least} not met, got {rate} IOPS"))
 }
 
+/// What all workers do together, interval by interval.
+#[derive(Debug)]
+pub(crate) struct Crowd {
+    begun_ns: u64,
+    interval_ms: u64,
+    mark: Mark,
+}
+
+impl Crowd {
+    /// Counts from `now_ns` on, in intervals of this length.
+    pub(crate) fn new(now_ns: u64, interval_ms: u64) -> Crowd {
+        Crowd { begun_ns: now_ns, interval_ms, mark: Mark { at_ns: now_ns, counters: Counters::default() } }
+    }
+
+    /// When the interval under way is full.
+    pub(crate) fn due_ns(&self) -> u64 {
+        self.mark.at_ns + self.interval_ms * 1_000_000
+    }
+
+    /// The interval that is full by now, or `cut` short: its end in milliseconds since the beginning, and KiB/s per
+    /// direction.
+    pub(crate) fn look(
+        &mut self,
+        lives: &[Live],
+        now_ns: u64,
+        cut: bool,
+    ) -> Option<(u64, PerDirection<u64>)> {
+        let mut counters = Counters::default();
+        for live in lives {
+            let one = live.counters();
+            for direction in 0..3 {
+                counters.ios[direction] += one.ios[direction];
+                counters.bytes[direction] += one.bytes[direction];
+            }
+        }
+        let interval = self.mark.advance(now_ns, &counters, if cut { 1 } else { self.interval_ms })?;
+        let kib_per_s = interval.bytes.map(|bytes| (bytes as f64 / 1024.0 / interval.seconds) as u64);
+        Some(((now_ns - self.begun_ns) / 1_000_000, kib_per_s))
+    }
+}
+
 /// Ends a ramp the worker cannot time itself: it has no clock, or waits for bytes as well.
 fn end_ramp(job: &Job, live: &Live, counters: &Counters, mark: &mut Mark, now_ns: u64) {
     let timed_by_worker = job.measure.clock != fiord_plan::ClockSource::None && job.limits.ramp_bytes == 0;
@@ -182,6 +224,18 @@ fn end_ramp(job: &Job, live: &Live, counters: &Counters, mark: &mut Mark, now_ns
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_crowd_is_summed_and_its_last_interval_cut_short() {
+        let lives = [Live::default(), Live::default()];
+        let mut crowd = Crowd::new(0, 500);
+        lives.iter().for_each(|live| live.completed(fiord_plan::Direction::Write, 1 << 20));
+        assert_eq!(crowd.look(&lives, 400_000_000, false), None);
+        assert_eq!(crowd.look(&lives, 500_000_000, false), Some((500, [0, 4096, 0])));
+        lives[1].completed(fiord_plan::Direction::Read, 1 << 20);
+        assert_eq!(crowd.look(&lives, 750_000_000, true), Some((750, [4096, 0, 0])));
+        assert_eq!(crowd.look(&lives, 750_000_000, true), None);
+    }
 
     #[test]
     fn an_interval_is_reported_once_it_is_full() {

@@ -4,9 +4,10 @@
 
 use std::path::Path;
 
-use fiord_plan::Job;
 use fiord_plan::job::{NumaMemory, Process};
+use fiord_plan::{FileKind, Job};
 use fiord_sys::process;
+use fiord_sys::stat;
 use fiord_sys::sysfs::Sysfs;
 use fiord_sys::thread::{self, IoClass, IoPriority, MemoryPolicy};
 
@@ -59,13 +60,37 @@ fn place_memory(process: &Process) -> Result<(), Failure> {
     thread::set_memory_policy(policy, nodes).map_err(|error| Failure::system("numa_mem_policy", &error))
 }
 
-/// Runs a shell command, its output going to `log` in the current directory.
-pub(crate) fn exec(command: &str, log: &str) -> Result<(), Failure> {
-    let operation = format!("run \"{command}\"");
-    let status = process::run_shell(command, Some(Path::new(log)))
-        .map_err(|error| Failure::system(&operation, &error))?;
-    if status.success() {
-        return Ok(());
+/// Runs a shell command, its output going to `log` in the current directory. What goes wrong with it is the user's to
+/// judge, as in fio: the job goes on, and the answer is what to say about it.
+pub(crate) fn exec(command: &str, log: &str) -> Option<String> {
+    match process::run_shell(command, Some(Path::new(log))) {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(format!("\"{command}\" ended with {status}; its output is in {log}")),
+        Err(error) => Some(format!("\"{command}\" could not be run with its output in {log}: {error}")),
     }
-    Err(Failure::other(&operation, format!("{status}; its output is in {log}")))
+}
+
+/// Puts the scheduler the job asks for in charge of the disks under its files, for good, as fio does. Files that lie on
+/// no disk have none.
+pub(crate) fn set_io_scheduler(job: &Job) -> Result<(), Failure> {
+    let Some(scheduler) = &job.process.io_scheduler else { return Ok(()) };
+    let sysfs = Sysfs::default();
+    let mut done = Vec::new();
+    for file in job.files.list.iter().filter(|file| matches!(file.kind, FileKind::Regular | FileKind::Block))
+    {
+        let Ok(found) = stat::stat(&file.path) else { continue };
+        let number = if found.kind == stat::Kind::Block { found.special } else { found.device };
+        if done.contains(&number) {
+            continue;
+        }
+        done.push(number);
+        let Ok(device) = sysfs.block_device_of(number) else { continue };
+        device.set_scheduler(scheduler).map_err(|error| {
+            let known = device.queue().schedulers.join(", ");
+            let mut failure = Failure::file("set the I/O scheduler of", &device.path(), &error);
+            failure.explanation = format!("ioscheduler={scheduler}; this disk has: {known}");
+            failure
+        })?;
+    }
+    Ok(())
 }

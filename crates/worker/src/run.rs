@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fiord_plan::{Job, Plan};
+use fiord_plan::{Job, PerDirection, Plan};
 use fiord_stats::{JobLogs, JobStats};
 use fiord_sys::{clock, signal};
 
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::layout;
 use crate::life;
 use crate::live::{State, Why, ask};
-use crate::monitor::Sampler;
+use crate::monitor::{Crowd, Sampler};
 use crate::progress::{self, View};
 use crate::scene::Scene;
 
@@ -48,6 +48,15 @@ pub enum EndReason {
     NotStarted,
 }
 
+/// Something worth saying of an option, although nothing failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The job option it is about.
+    pub option: &'static str,
+    /// What there is to say: a sentence without a final full stop.
+    pub message: String,
+}
+
 /// What one worker leaves behind.
 #[derive(Debug, Clone)]
 pub struct WorkerReport {
@@ -62,7 +71,7 @@ pub struct WorkerReport {
     /// What went wrong, if something did.
     pub failure: Option<Failure>,
     /// What is worth saying although nothing went wrong.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Remark>,
     /// Thread id.
     pub thread_id: u32,
     /// When its I/O began, in milliseconds since 1970.
@@ -78,6 +87,8 @@ pub struct RunResult {
     pub workers: Vec<WorkerReport>,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
+    /// How long it took, layout included.
+    pub elapsed_ms: u64,
 }
 
 /// Who looks on while a run goes on. All calls come from the thread that called `run`.
@@ -86,14 +97,24 @@ pub trait Watcher {
     fn laying_out(&mut self, job: &Job, files: usize, bytes: u64);
     /// That many more bytes were laid out.
     fn laid_out(&mut self, bytes: u64);
+    /// All files are laid out, and the first workers are about to go. Not called when nobody goes.
+    fn started(&mut self) {}
     /// How often `look` wants to be called, if at all.
     fn look_every(&self) -> Option<Duration>;
     /// A look at the run.
     fn look(&mut self, view: &View<'_>);
     /// How often `snapshot` wants to be called, if at all.
     fn snapshot_every(&self) -> Option<Duration>;
-    /// What all workers have measured so far.
-    fn snapshot(&mut self, reports: &[WorkerReport]);
+    /// What all workers have measured so far, `elapsed_ms` after the beginning.
+    fn snapshot(&mut self, reports: &[WorkerReport], elapsed_ms: u64);
+    /// How often `bandwidth` wants to be called, if at all.
+    fn bandwidth_every(&self) -> Option<Duration> {
+        None
+    }
+    /// KiB/s of all workers together in the interval that ended `at_ms` after `started`. The last one may be short.
+    fn bandwidth(&mut self, at_ms: u64, kib_per_s: PerDirection<u64>) {
+        let _ = (at_ms, kib_per_s);
+    }
 }
 
 /// Runs `plan` to its end.
@@ -117,6 +138,8 @@ struct Director<'a, 'w> {
     watcher: &'w mut dyn Watcher,
     reports: Arc<Mutex<BTreeMap<u32, WorkerReport>>>,
     samplers: Vec<Sampler>,
+    crowd: Option<Crowd>,
+    has_started: bool,
     signal: Option<i32>,
     next_look_ns: u64,
     next_snapshot_ns: u64,
@@ -133,6 +156,8 @@ impl<'a, 'w> Director<'a, 'w> {
             next_snapshot_ns: after(watcher.snapshot_every()),
             samplers: vec![Sampler::default(); scene.plan.jobs.len()],
             reports: Arc::default(),
+            crowd: None,
+            has_started: false,
             signal: None,
             no_more: false,
             scene,
@@ -171,10 +196,7 @@ impl<'a, 'w> Director<'a, 'w> {
                     ..not_started(job)
                 });
                 self.scene.lives[job.number as usize].set_state(State::Failed);
-                self.scene.update(|board| {
-                    board.ready[job.number as usize] = true;
-                    board.ended[job.number as usize] = true;
-                });
+                self.scene.has_ended(job.number as usize);
             }
         }
     }
@@ -182,6 +204,7 @@ impl<'a, 'w> Director<'a, 'w> {
     /// Plays one stage: starts its workers, lets them go together, and watches until all have ended.
     fn play(&mut self, stage: std::ops::Range<usize>) {
         let scene = self.scene;
+        scene.begin_stage(stage.clone());
         std::thread::scope(|threads| {
             for job in &scene.plan.jobs[stage.clone()] {
                 if scene.lives[job.number as usize].state() == State::Failed {
@@ -197,11 +220,7 @@ impl<'a, 'w> Director<'a, 'w> {
                     if let Ok(mut reports) = reports.lock() {
                         reports.insert(report.number, report);
                     }
-                    let number = job.number as usize;
-                    scene.update(|board| {
-                        board.ready[number] = true;
-                        board.ended[number] = true;
-                    });
+                    scene.has_ended(job.number as usize);
                 });
                 if let Err(error) = spawned {
                     let failure = Failure::system("start a thread", &error);
@@ -210,16 +229,24 @@ impl<'a, 'w> Director<'a, 'w> {
                         reason: EndReason::Error,
                         ..not_started(job)
                     });
-                    scene.update(|board| {
-                        board.ready[job.number as usize] = true;
-                        board.ended[job.number as usize] = true;
-                    });
+                    scene.has_ended(job.number as usize);
                 }
             }
-            self.watch(&stage, |board| stage.clone().all(|number| board.ready[number]));
-            scene.update(|board| board.stages_started += 1);
-            self.watch(&stage, |board| stage.clone().all(|number| board.ended[number]));
+            self.watch(&stage, |board| board.unready == 0);
+            self.start_looking();
+            scene.let_go();
+            self.watch(&stage, |board| board.unended == 0);
         });
+    }
+
+    /// The first workers are about to go.
+    fn start_looking(&mut self) {
+        if std::mem::replace(&mut self.has_started, true) {
+            return;
+        }
+        self.watcher.started();
+        let interval = self.watcher.bandwidth_every();
+        self.crowd = interval.map(|every| Crowd::new(clock::monotonic_ns(), every.as_millis().max(1) as u64));
     }
 
     /// Looks after the workers of a stage until `until` holds.
@@ -232,7 +259,7 @@ impl<'a, 'w> Director<'a, 'w> {
                 return;
             }
             let wake_ns = self.wake_ns(stage, now_ns, next_sample_ns);
-            drop(self.scene.wait(board, Duration::from_nanos(wake_ns.saturating_sub(now_ns))));
+            self.scene.wait(board, Duration::from_nanos(wake_ns.saturating_sub(now_ns)));
             let now_ns = clock::monotonic_ns();
             if self.signal.is_none()
                 && let Some(number) = signal::stop_requested()
@@ -250,11 +277,9 @@ impl<'a, 'w> Director<'a, 'w> {
     fn wake_ns(&self, stage: &std::ops::Range<usize>, now_ns: u64, next_sample_ns: u64) -> u64 {
         let deadline_ns = self.deadline_ns(stage).unwrap_or(u64::MAX);
         let tick_ns = now_ns + TICK.as_nanos() as u64;
-        tick_ns
-            .min(next_sample_ns.max(now_ns))
-            .min(deadline_ns)
-            .min(self.next_look_ns)
-            .min(self.next_snapshot_ns)
+        let crowd_ns = self.crowd.as_ref().map_or(u64::MAX, Crowd::due_ns);
+        let told_ns = self.next_look_ns.min(self.next_snapshot_ns).min(crowd_ns);
+        tick_ns.min(next_sample_ns.max(now_ns)).min(deadline_ns).min(told_ns)
     }
 
     fn deadline_ns(&self, stage: &std::ops::Range<usize>) -> Option<u64> {
@@ -278,8 +303,21 @@ impl<'a, 'w> Director<'a, 'w> {
         now_ns + (interval_ms * 1_000_000 / 10).max(1_000_000)
     }
 
+    fn elapsed_ms(&self) -> u64 {
+        clock::monotonic_ns().saturating_sub(self.scene.started_ns) / 1_000_000
+    }
+
+    /// Tells the watcher of an interval of all workers together, if one is full, or `cut` short.
+    fn tell_bandwidth(&mut self, now_ns: u64, cut: bool) {
+        let Some(crowd) = &mut self.crowd else { return };
+        if let Some((at_ms, kib_per_s)) = crowd.look(&self.scene.lives, now_ns, cut) {
+            self.watcher.bandwidth(at_ms, kib_per_s);
+        }
+    }
+
     /// Lets the watcher look.
     fn tell(&mut self, now_ns: u64) {
+        self.tell_bandwidth(now_ns, false);
         if now_ns >= self.next_look_ns
             && let Some(period) = self.watcher.look_every()
         {
@@ -290,7 +328,7 @@ impl<'a, 'w> Director<'a, 'w> {
             && let Some(period) = self.watcher.snapshot_every()
         {
             let reports = self.snapshot();
-            self.watcher.snapshot(&reports);
+            self.watcher.snapshot(&reports, self.elapsed_ms());
             self.next_snapshot_ns = now_ns + period.as_nanos() as u64;
         }
     }
@@ -340,12 +378,14 @@ impl<'a, 'w> Director<'a, 'w> {
         report
     }
 
-    fn finish(self) -> RunResult {
+    fn finish(mut self) -> RunResult {
+        self.tell_bandwidth(clock::monotonic_ns(), true);
+        let elapsed_ms = self.elapsed_ms();
         let mut ended =
             self.reports.lock().map(|mut reports| std::mem::take(&mut *reports)).unwrap_or_default();
         let jobs = &self.scene.plan.jobs;
         let of = |job: &Job| self.with_samples(ended.remove(&job.number).unwrap_or_else(|| not_started(job)));
-        RunResult { workers: jobs.iter().map(of).collect(), signal: self.signal }
+        RunResult { workers: jobs.iter().map(of).collect(), signal: self.signal, elapsed_ms }
     }
 }
 

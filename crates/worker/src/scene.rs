@@ -1,7 +1,7 @@
 //! What the workers of a run and its monitor share: who is where, and who waits for whom.
 //!
-//! Invariant: the board is locked for a few instructions at a time and never inside a loop; its condition variable
-//! is told of every change that anybody waits for.
+//! Invariant: the board is locked for a few instructions at a time and never inside a loop; its condition variables
+//! are told of every change that anybody waits for, and of every request to stop.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,21 +12,45 @@ use fiord_sys::clock;
 
 use crate::live::{Live, Why};
 
-/// Longest wait without looking at the worker's requests.
-const NAP: Duration = Duration::from_millis(50);
-
 /// Who is ready and who has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     /// Workers behind the barrier, or past the need for it.
-    pub ready: Vec<bool>,
+    ready: Vec<bool>,
     /// Workers that have ended.
-    pub ended: Vec<bool>,
+    ended: Vec<bool>,
+    /// Workers of the stage being played that are not ready yet.
+    pub unready: usize,
+    /// Workers of the stage being played that have not ended yet.
+    pub unended: usize,
     /// How many stages have been let go.
     pub stages_started: usize,
 }
 
+impl Board {
+    fn is_ready(&mut self, number: usize) {
+        if !std::mem::replace(&mut self.ready[number], true) {
+            self.unready = self.unready.saturating_sub(1);
+        }
+    }
+
+    fn has_ended(&mut self, number: usize) {
+        self.is_ready(number);
+        if !std::mem::replace(&mut self.ended[number], true) {
+            self.unended = self.unended.saturating_sub(1);
+        }
+    }
+
+    /// Whether all these workers have ended.
+    pub(crate) fn have_ended(&self, workers: &[usize]) -> bool {
+        workers.iter().all(|number| self.ended[*number])
+    }
+}
+
 /// A run in progress.
+///
+/// Ten thousand workers wait here at once, so nobody is woken who has nothing to do: the monitor is told when a whole
+/// stage is ready or has ended, those at the barrier when a stage is let go, those behind `wait_for` of each end.
 pub(crate) struct Scene<'a> {
     pub plan: &'a Plan,
     /// Workers that start together: ranges of job numbers, cut at the stonewalls.
@@ -35,24 +59,25 @@ pub(crate) struct Scene<'a> {
     pub snapshots: Vec<Mutex<JobStats>>,
     pub started_ns: u64,
     board: Mutex<Board>,
-    changed: Condvar,
+    stage_changed: Condvar,
+    let_go: Condvar,
+    one_ended: Condvar,
 }
 
 impl<'a> Scene<'a> {
     pub(crate) fn new(plan: &'a Plan) -> Scene<'a> {
         let count = plan.jobs.len();
+        let board = Board { ready: vec![false; count], ended: vec![false; count], ..Board::default() };
         Scene {
             plan,
             stages: stages(plan),
             lives: (0..count).map(|_| Live::default()).collect(),
             snapshots: (0..count).map(|_| Mutex::default()).collect(),
             started_ns: clock::monotonic_ns(),
-            board: Mutex::new(Board {
-                ready: vec![false; count],
-                ended: vec![false; count],
-                stages_started: 0,
-            }),
-            changed: Condvar::new(),
+            board: Mutex::new(board),
+            stage_changed: Condvar::new(),
+            let_go: Condvar::new(),
+            one_ended: Condvar::new(),
         }
     }
 
@@ -61,44 +86,84 @@ impl<'a> Scene<'a> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the board and tells everybody.
-    pub(crate) fn update(&self, change: impl FnOnce(&mut Board)) {
-        change(&mut self.board());
-        self.changed.notify_all();
-    }
-
-    /// Waits for a change, or a while.
-    pub(crate) fn wait<'b>(&self, board: MutexGuard<'b, Board>, at_most: Duration) -> MutexGuard<'b, Board> {
-        match self.changed.wait_timeout(board, at_most) {
-            Ok((board, _)) => board,
-            Err(poisoned) => poisoned.into_inner().0,
-        }
-    }
-
-    /// Blocks a worker until `condition` holds; `false` when it was told to stop meanwhile.
-    pub(crate) fn wait_until(&self, live: &Live, condition: impl Fn(&Board) -> bool) -> bool {
+    /// A stage is about to be played: from now on its workers are counted.
+    pub(crate) fn begin_stage(&self, stage: std::ops::Range<usize>) {
         let mut board = self.board();
-        while !condition(&board) {
-            if live.is_told_to_stop() {
-                return false;
-            }
-            board = self.wait(board, NAP);
-        }
-        !live.is_told_to_stop()
+        board.unready = board.ready[stage.clone()].iter().filter(|ready| !**ready).count();
+        board.unended = board.ended[stage].iter().filter(|ended| !**ended).count();
     }
 
-    /// Sleeps a worker until `deadline_ns`; `false` when it was told to stop meanwhile.
-    pub(crate) fn sleep_until(&self, live: &Live, deadline_ns: u64) -> bool {
-        loop {
-            let now_ns = clock::monotonic_ns();
-            if live.is_told_to_stop() {
-                return false;
-            }
-            if now_ns >= deadline_ns {
+    /// The workers of the stage being played may go.
+    pub(crate) fn let_go(&self) {
+        self.board().stages_started += 1;
+        self.let_go.notify_all();
+    }
+
+    /// A worker no longer holds the others up.
+    pub(crate) fn is_ready(&self, number: usize) {
+        let mut board = self.board();
+        board.is_ready(number);
+        if board.unready == 0 {
+            self.stage_changed.notify_all();
+        }
+    }
+
+    /// A worker has ended.
+    pub(crate) fn has_ended(&self, number: usize) {
+        let mut board = self.board();
+        board.has_ended(number);
+        if board.unready == 0 || board.unended == 0 {
+            self.stage_changed.notify_all();
+        }
+        self.one_ended.notify_all();
+    }
+
+    /// The monitor waits for a change of the stage, or a while.
+    pub(crate) fn wait(&self, board: MutexGuard<'_, Board>, at_most: Duration) {
+        drop(self.stage_changed.wait_timeout(board, at_most));
+    }
+
+    /// Blocks a worker until stage number `stage` is let go; `false` when it was told to stop meanwhile.
+    pub(crate) fn wait_for_stage(&self, live: &Live, stage: usize) -> bool {
+        self.wait_until(&self.let_go, live, |board| board.stages_started > stage)
+    }
+
+    /// Blocks a worker until all these have ended; `false` when it was told to stop meanwhile.
+    pub(crate) fn wait_for_workers(&self, live: &Live, workers: &[usize]) -> bool {
+        self.wait_until(&self.one_ended, live, |board| board.have_ended(workers))
+    }
+
+    fn wait_until(&self, change: &Condvar, live: &Live, condition: impl Fn(&Board) -> bool) -> bool {
+        let mut board = self.board();
+        while !live.is_told_to_stop() {
+            if condition(&board) {
                 return true;
             }
-            clock::sleep_until_ns(deadline_ns.min(now_ns + NAP.as_nanos() as u64));
+            board = change.wait(board).unwrap_or_else(PoisonError::into_inner);
         }
+        false
+    }
+
+    /// Blocks a worker until `deadline_ns`; `false` when it was told to stop meanwhile.
+    pub(crate) fn wait_until_ns(&self, live: &Live, deadline_ns: u64) -> bool {
+        let mut board = self.board();
+        while !live.is_told_to_stop() {
+            let left_ns = deadline_ns.saturating_sub(clock::monotonic_ns());
+            if left_ns == 0 {
+                return true;
+            }
+            let waited = self.let_go.wait_timeout(board, Duration::from_nanos(left_ns));
+            board = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        false
+    }
+
+    /// Wakes workers that have been told to stop, wherever they wait.
+    fn wake_all(&self) {
+        // Whoever holds the board has not seen the request yet, but waits before it is let go.
+        drop(self.board());
+        self.let_go.notify_all();
+        self.one_ended.notify_all();
     }
 
     /// The stage a worker belongs to.
@@ -119,12 +184,13 @@ impl<'a> Scene<'a> {
                 self.lives[number].ask_to_stop(why);
             }
         }
+        self.wake_all();
     }
 
     /// Tells all to stop.
     pub(crate) fn stop_all(&self, why: Why) {
         self.lives.iter().for_each(|live| live.ask_to_stop(why));
-        self.changed.notify_all();
+        self.wake_all();
     }
 }
 

@@ -9,7 +9,7 @@ use fiord_stats::distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
 use fiord_stats::{BatchMap, DepthMap, JobStats, Latency};
 
 use crate::figures::{self, Shown};
-use crate::model::{DiskFigures, DiskReport, GroupReport, JobReport, RunReport, Unified};
+use crate::model::{DiskFigures, DiskReport, GroupReport, Idleness, JobReport, RunReport, Unified};
 use writer::Writer;
 
 /// Whether the counts by latency are in the document.
@@ -41,6 +41,20 @@ pub fn json(run: &RunReport, detail: Detail) -> String {
             json.list("disk_util", |json| {
                 for disk in run.disks.iter().flat_map(with_members) {
                     json.item(|json| disk_util(json, disk));
+                }
+            });
+        }
+        if let Some(idleness) = &run.idleness {
+            json.object("cpu_idleness", |json| idle(json, idleness));
+        }
+        if !run.warnings.is_empty() {
+            json.list("warnings", |json| {
+                for warning in &run.warnings {
+                    json.item(|json| {
+                        json.string("code", &warning.code);
+                        json.string("place", &warning.place);
+                        json.string("message", &warning.message);
+                    });
                 }
             });
         }
@@ -180,6 +194,15 @@ fn labelled(json: &mut Writer, key: &str, labels: &[impl AsRef<str>], percents: 
             json.float(label.as_ref(), *percent);
         }
     });
+}
+
+fn idle(json: &mut Writer, idleness: &Idleness) {
+    json.float("system", idleness.system_percent);
+    for (cpu, percent) in &idleness.cpus {
+        json.float(&format!("cpu-{cpu}"), *percent);
+    }
+    json.float("unit_mean", idleness.unit.mean_us);
+    json.float("unit_stddev", idleness.unit.stddev_us);
 }
 
 fn with_members(disk: &DiskReport) -> impl Iterator<Item = &DiskReport> {

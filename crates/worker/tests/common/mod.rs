@@ -39,7 +39,7 @@ impl Watcher for Silent {
     fn snapshot_every(&self) -> Option<Duration> {
         self.snapshot_every
     }
-    fn snapshot(&mut self, _reports: &[WorkerReport]) {
+    fn snapshot(&mut self, _reports: &[WorkerReport], _elapsed_ms: u64) {
         self.snapshots += 1;
     }
 }
