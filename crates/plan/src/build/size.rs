@@ -142,7 +142,7 @@ fn offset(wanted: &Wanted, file_bytes: u64) -> u64 {
     };
     let in_bytes = |size: Size| match size {
         Size::Bytes(bytes) => bytes,
-        Size::Percent(percent) => percent_of(file_bytes, percent).next_multiple_of(align),
+        Size::Percent(percent) => rounded_up(percent_of(file_bytes, percent), align),
         Size::Zones(_) => 0,
     };
     let increments = in_bytes(wanted.offset_increment).saturating_mul(u64::from(wanted.clone));
@@ -152,12 +152,17 @@ fn offset(wanted: &Wanted, file_bytes: u64) -> u64 {
 /// Sequential I/O finishes its last block where the file goes on behind the part asked for: 10 000 bytes of a larger
 /// file are 20 blocks of 512 bytes, and 19 of a file of exactly that length.
 fn whole_blocks(wanted: &Wanted, start: u64, length: u64, present: Present) -> u64 {
-    let rounded = length.next_multiple_of(wanted.block_bytes_min);
+    let rounded = rounded_up(length, wanted.block_bytes_min);
     let absolute = matches!(wanted.size, Some(Size::Bytes(_)));
     match wanted.sequential && absolute && start.saturating_add(rounded) <= present.bytes {
         true => rounded,
         false => length,
     }
+}
+
+/// The next multiple, or the largest number where that is beyond all numbers.
+fn rounded_up(bytes: u64, align_bytes: u64) -> u64 {
+    bytes.checked_next_multiple_of(align_bytes).unwrap_or(u64::MAX)
 }
 
 fn percent_of(bytes: u64, percent: u8) -> u64 {
@@ -205,6 +210,14 @@ mod tests {
             until_full: false,
             seed: 1,
         }
+    }
+
+    #[test]
+    fn sizes_beyond_all_numbers_stay_what_they_are() {
+        let largest = wanted(Some(Size::Bytes(u64::MAX)));
+        assert_eq!(parts(extent(&largest, 0, file(4 * KIB))), (0, u64::MAX, Some(u64::MAX)));
+        let part = Wanted { offset: Size::Percent(100), ..wanted(Some(Size::Percent(1))) };
+        assert!(extent(&part, 0, file(u64::MAX)).is_err());
     }
 
     fn file(bytes: u64) -> Present {
