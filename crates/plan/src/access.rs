@@ -139,22 +139,22 @@ pub enum FileService {
     Zipf {
         /// Skew.
         theta: f64,
-        /// I/Os before the next draw.
-        every: u32,
+        /// Where the favourite is, from 0 (the first file) to 1.
+        centre: f64,
     },
     /// Drawn by a pareto law with this power.
     Pareto {
         /// Skew, 0..1.
         power: f64,
-        /// I/Os before the next draw.
-        every: u32,
+        /// Where the favourite is, from 0 (the first file) to 1.
+        centre: f64,
     },
     /// Drawn by a normal law with this deviation, in percent of the files.
     Normal {
         /// Standard deviation in percent.
         deviation: f64,
-        /// I/Os before the next draw.
-        every: u32,
+        /// Where the favourite is, from 0 (the first file) to 1.
+        centre: f64,
     },
 }
 

@@ -53,7 +53,7 @@ fn main() {
         (
             "sequential read of 8 files by zipf",
             case(read, false, &[8 * GIB; 8])
-                .with(|case| case.access.service = FileService::Zipf { theta: 1.2, every: 1 }),
+                .with(|case| case.access.service = FileService::Zipf { theta: 1.2, centre: 0.0 }),
         ),
         ("random read, 4k-64k, every block once", case(read, true, &[64 * GIB]).sizes(range.clone())),
         ("random read, split, every block once", case(read, true, &[64 * GIB]).sizes(split)),

@@ -33,9 +33,9 @@ fn service() -> impl Strategy<Value = FileService> {
         (1..4_u32).prop_map(|every| FileService::RoundRobin { every }),
         Just(FileService::Sequential),
         (1..4_u32).prop_map(|every| FileService::Random { every }),
-        (1..4_u32).prop_map(|every| FileService::Zipf { theta: 1.2, every }),
-        (1..4_u32).prop_map(|every| FileService::Pareto { power: 0.3, every }),
-        (1..4_u32).prop_map(|every| FileService::Normal { deviation: 20.0, every }),
+        (0.0..=1.0).prop_map(|centre| FileService::Zipf { theta: 1.2, centre }),
+        (0.0..=1.0).prop_map(|centre| FileService::Pareto { power: 0.3, centre }),
+        (0.0..=1.0).prop_map(|centre| FileService::Normal { deviation: 20.0, centre }),
     ]
 }
 

@@ -61,19 +61,18 @@ pub(crate) fn access(
         unaligned_sizes: options.bs_unaligned.0,
         sizes_by_order: options.bs_is_seq_rand,
         align_bytes,
-        seed: worker_seed(options, number, run),
+        seed: worker_seed(source, number, run),
         repeat_order: options.randrepeat,
         service: service(&options.file_service_type),
         barriers: barriers(options),
     }
 }
 
-/// The seed of everything a worker draws.
-pub(crate) fn worker_seed(options: &JobOptions, number: u32, run: &RunSettings) -> u64 {
-    let base = match options.randrepeat {
-        true => options.randseed,
-        false => options.randseed ^ run.entropy,
-    };
+/// The seed of everything a worker draws: repeatable where `randrepeat` says so, and where a seed was given.
+fn worker_seed(source: &Source<'_>, number: u32, run: &RunSettings) -> u64 {
+    let options = source.options;
+    let repeatable = options.randrepeat || source.is_given("randseed");
+    let base = if repeatable { options.randseed } else { options.randseed ^ run.entropy };
     seed::mix(base, u64::from(number))
 }
 
@@ -112,10 +111,14 @@ fn service(wanted: &value::FileService) -> FileService {
         value::FileService::RoundRobin { ios } => FileService::RoundRobin { every: ios },
         value::FileService::Random { ios } => FileService::Random { every: ios },
         value::FileService::Sequential { .. } => FileService::Sequential,
-        value::FileService::Zipf { theta, .. } => FileService::Zipf { theta, every: 1 },
-        value::FileService::Pareto { power, .. } => FileService::Pareto { power, every: 1 },
-        value::FileService::Normal { deviation_percent: deviation, .. } => {
-            FileService::Normal { deviation, every: 1 }
+        value::FileService::Zipf { theta, center } => {
+            FileService::Zipf { theta, centre: center.unwrap_or(0.0) }
+        }
+        value::FileService::Pareto { power, center } => {
+            FileService::Pareto { power, centre: center.unwrap_or(0.0) }
+        }
+        value::FileService::Normal { deviation_percent: deviation, center } => {
+            FileService::Normal { deviation, centre: center.unwrap_or(0.5) }
         }
     }
 }

@@ -96,6 +96,8 @@ fn randrepeat_decides_whether_the_run_shows_in_the_seed() {
     assert_eq!(seed("--name=a --size=1m", 1), seed("--name=a --size=1m", 2));
     assert_ne!(seed("--name=a --size=1m --randrepeat=0", 1), seed("--name=a --size=1m --randrepeat=0", 2));
     assert_ne!(seed("--name=a --size=1m --randseed=7", 1), seed("--name=a --size=1m", 1));
+    let given = "--name=a --size=1m --randrepeat=0 --randseed=7";
+    assert_eq!(seed(given, 1), seed(given, 2), "a seed that is given is the seed");
 }
 
 #[test]
