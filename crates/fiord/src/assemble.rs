@@ -173,7 +173,7 @@ fn disk_report(disk: &DiskUse) -> DiskReport {
 pub(crate) fn failures(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
     let mut lines = Vec::new();
     for (job, worker) in plan.jobs.iter().zip(workers) {
-        lines.extend(worker.warnings.iter().map(|said| format!("fiord: job {}: {said}\n", job.name)));
+        lines.extend(worker.passed_over.iter().map(|said| format!("fiord: job {}: {said}\n", job.name)));
         lines.extend(worker.failure.iter().map(|failure| format!("fiord: job {}: {failure}\n", job.name)));
     }
     lines

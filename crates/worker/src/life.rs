@@ -37,6 +37,7 @@ struct Worker<'a> {
     stats: JobStats,
     logs: Option<Arc<JobLogs>>,
     started_ms: u64,
+    passed_over: Vec<String>,
     warnings: Vec<Remark>,
     /// A file made for the buffers (`iomem=mmap:FILE`), to be removed with them.
     buffer_file: Option<PathBuf>,
@@ -52,6 +53,7 @@ pub(crate) fn live_through(scene: &Scene<'_>, job: &Job) -> WorkerReport {
         stats: JobStats::default(),
         logs: None,
         started_ms: clock::realtime_ms(),
+        passed_over: Vec::new(),
         warnings: Vec::new(),
         buffer_file: None,
     };
@@ -66,6 +68,7 @@ pub(crate) fn live_through(scene: &Scene<'_>, job: &Job) -> WorkerReport {
         logs: worker.logs,
         reason,
         failure,
+        passed_over: worker.passed_over,
         warnings: worker.warnings,
         thread_id: thread::id() as u32,
         started_ms: worker.started_ms,
@@ -257,7 +260,7 @@ impl<'a> Worker<'a> {
         let ended_ns = clock::monotonic_ns();
         self.live.set_state(State::Finishing);
         self.stats = work.recorder.publish(&E::INFO);
-        self.warnings = work.said.into_lines();
+        self.passed_over = work.said.into_lines();
         self.logs = work.recorder.take_logs(ended_ns).map(Arc::new);
         self.account(before, ended_ns);
         end

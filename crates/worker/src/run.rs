@@ -70,6 +70,8 @@ pub struct WorkerReport {
     pub reason: EndReason,
     /// What went wrong, if something did.
     pub failure: Option<Failure>,
+    /// Errors that were passed over and are to be said (`error_dump`), a line each.
+    pub passed_over: Vec<String>,
     /// What is worth saying although nothing went wrong.
     pub warnings: Vec<Remark>,
     /// Thread id.
@@ -404,6 +406,7 @@ fn not_started(job: &Job) -> WorkerReport {
         logs: None,
         reason: EndReason::NotStarted,
         failure: None,
+        passed_over: Vec::new(),
         warnings: Vec::new(),
         thread_id: std::process::id(),
         started_ms: clock::realtime_ms(),
