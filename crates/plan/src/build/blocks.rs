@@ -50,7 +50,8 @@ pub(crate) fn granularity_bytes(sizes: &BlockSizes, unaligned: bool) -> u64 {
     match sizes {
         BlockSizes::Fixed(bytes) => *bytes,
         BlockSizes::Range { .. } if unaligned => 1,
-        BlockSizes::Range { min, .. } => *min,
+        // The longest is drawn as well where it is no multiple of the shortest.
+        BlockSizes::Range { min, max } => greatest_common_divisor(*min, *max),
         BlockSizes::Split(shares) => shares.iter().map(|share| share.0).fold(0, greatest_common_divisor),
     }
 }
@@ -100,6 +101,7 @@ mod tests {
         let range = BlockSizes::Range { min: 512, max: 4096 };
         assert_eq!(granularity_bytes(&range, false), 512);
         assert_eq!(granularity_bytes(&range, true), 1);
+        assert_eq!(granularity_bytes(&BlockSizes::Range { min: 4096, max: 10_240 }, false), 2048);
         assert_eq!(granularity_bytes(&BlockSizes::Split(vec![(12, 50.0), (8, 50.0)]), false), 4);
     }
 }

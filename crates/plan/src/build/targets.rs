@@ -342,6 +342,11 @@ impl Worker<'_> {
                 problems.push(self.source.error("ba", message, remedy.clone()));
             }
         }
+        let stride = self.access.stride_bytes;
+        if !self.access.random && !stride.unsigned_abs().is_multiple_of(unit) {
+            let message = format!("steps of {stride} bytes lead where {} takes no I/O", path.display());
+            problems.push(self.source.error("rw", message, remedy.clone()));
+        }
         if !extent.offset_bytes.is_multiple_of(unit) {
             let message =
                 format!("the first byte used of {shown}, {}, does not suit it", extent.offset_bytes);

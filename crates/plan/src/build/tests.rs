@@ -245,7 +245,10 @@ fn direct_io_is_checked_against_the_device() {
         said(&format!("{line} --bs=512"), &[disk(4096)]).contains("read blocks of 512 bytes do not suit")
     );
     assert!(said(&format!("{line} --bssplit=4k/50:6k/50"), &[disk(4096)]).starts_with("bssplit:"));
+    assert!(said(&format!("{line} --bsrange=4k-10k"), &[disk(4096)]).starts_with("bsrange:"));
+    assert!(said(&format!("{line} --rw=read:512"), &[disk(4096)]).starts_with("rw:"));
     assert!(said(&format!("{line} --offset=512"), &[disk(4096)]).starts_with("offset:"));
+    assert_eq!(jobs_on(&format!("{line} --bsrange=4k-12k --rw=read:8k"), &[disk(4096)]).len(), 1);
     assert_eq!(jobs_on(&format!("{line} --bs=512"), &[disk(512)]).len(), 1);
     let unsupported = PathFacts { direct_supported: Some(false), ..PathFacts::regular(MIB) };
     assert!(
