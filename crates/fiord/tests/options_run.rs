@@ -195,3 +195,20 @@ fn a_scheduler_is_set_on_the_disk_under_the_job() {
     let memory = need!(Dir::under(std::path::Path::new("/dev/shm")));
     memory.run("--name=a --filename=f --rw=read --size=64k --ioscheduler=no-such-one").assert_success();
 }
+
+#[test]
+fn throughput_is_sampled_at_its_intervals_and_not_at_all_when_switched_off() {
+    let run = |options: &str| {
+        let document = json(&format!("{NULL} --name=a --rw=read --runtime=400ms {options}"));
+        jobs(&document)[0]["read"].clone()
+    };
+    let read = run("--bwavgtime=100 --iopsavgtime=200");
+    let samples = |read: &Value, kind: &str| read[kind].as_u64().unwrap();
+    assert!((3..=5).contains(&samples(&read, "bw_samples")), "{read}");
+    assert!((1..=3).contains(&samples(&read, "iops_samples")), "{read}");
+    let read = run("--disable_bw_measurement=1 --bwavgtime=100 --iopsavgtime=100");
+    assert_eq!((samples(&read, "bw_samples"), samples(&read, "iops_samples")), (0, 0));
+    // Samples need no clock of the worker.
+    let read = run("--gtod_reduce=1 --bwavgtime=100 --ramp_time=100ms");
+    assert!(samples(&read, "bw_samples") >= 2 && read["clat_ns"]["N"] == 0, "{read}");
+}

@@ -80,10 +80,14 @@ fn share(count: u64, total: u64, least: f64) -> f64 {
     if count > 0 && total > 0 { share.max(least) } else { share }
 }
 
-/// User and system time in percent of the elapsed time.
+/// User and system time in percent of the elapsed time, together at most 100: a job is one thread, and the time of a
+/// short one is rounded.
 pub(crate) fn cpu_percents(stats: &JobStats) -> (f64, f64) {
     let elapsed_us = stats.usage.elapsed_ms as f64 * 1000.0;
-    (percent(stats.usage.user_us as f64, elapsed_us), percent(stats.usage.system_us as f64, elapsed_us))
+    let user = percent(stats.usage.user_us as f64, elapsed_us);
+    let system = percent(stats.usage.system_us as f64, elapsed_us);
+    let scale = 100.0 / (user + system).max(100.0);
+    (user * scale, system * scale)
 }
 
 /// I/Os of all directions.

@@ -258,6 +258,7 @@ impl<'a> Worker<'a> {
             _ => end,
         };
         let ended_ns = clock::monotonic_ns();
+        self.live.set_ended_ns(ended_ns);
         self.live.set_state(State::Finishing);
         self.stats = work.recorder.publish(&E::INFO);
         self.passed_over = work.said.into_lines();

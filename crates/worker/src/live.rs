@@ -82,6 +82,7 @@ struct Shown {
     state: AtomicU8,
     files_open: AtomicU32,
     measured_since_ns: AtomicU64,
+    ended_ns: AtomicU64,
 }
 
 /// One worker's public face.
@@ -153,6 +154,15 @@ impl Live {
 
     pub(crate) fn set_measured_since_ns(&self, at_ns: u64) {
         self.shown.measured_since_ns.store(at_ns, Relaxed);
+    }
+
+    /// When its I/O was over, on the monotonic clock; 0 before.
+    pub(crate) fn ended_ns(&self) -> u64 {
+        self.shown.ended_ns.load(Relaxed)
+    }
+
+    pub(crate) fn set_ended_ns(&self, at_ns: u64) {
+        self.shown.ended_ns.store(at_ns, Relaxed);
     }
 
     /// Whether anybody wants something of the worker: one relaxed load per I/O.

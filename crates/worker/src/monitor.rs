@@ -10,6 +10,9 @@ use crate::live::{Counters, Live, Why, ask};
 /// How long a job may run before its minimum rates are asked for, as in fio.
 const RATE_GRACE_NS: u64 = 2_000_000_000;
 
+/// How full the last interval of a worker has to be to count.
+const NEARLY_FULL_PERCENT: u64 = 90;
+
 /// The samples of one worker.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sampler {
@@ -71,8 +74,11 @@ impl Sampler {
         if since_ns != self.measured_since_ns {
             // A ramp leaves counts behind that are not samples of the run.
             let ramped = job.limits.ramp_ns > 0 || job.limits.ramp_bytes > 0;
-            let mark =
-                Mark { at_ns: since_ns, counters: if ramped { counters } else { Counters::default() } };
+            let mark = if ramped {
+                Mark { at_ns: now_ns, counters }
+            } else {
+                Mark { at_ns: since_ns, counters: Counters::default() }
+            };
             (self.bandwidth_mark, self.iops_mark) = (mark, mark);
             self.rate_mark = Mark::default();
             self.measured_since_ns = since_ns;
@@ -86,20 +92,35 @@ impl Sampler {
         self.check_rates(job, live, &counters, now_ns);
     }
 
+    /// Takes the last samples of a worker that has ended, of intervals that were all but full.
+    pub(crate) fn close(&mut self, job: &Job, live: &Live) {
+        let ended_ns = live.ended_ns();
+        if self.measured_since_ns > 0 && ended_ns > 0 {
+            self.take(job, &live.counters(), ended_ns, NEARLY_FULL_PERCENT);
+        }
+    }
+
     fn sample(&mut self, job: &Job, counters: &Counters, now_ns: u64) {
+        self.take(job, counters, now_ns, 100);
+    }
+
+    /// Takes samples of intervals that are full to `percent`.
+    fn take(&mut self, job: &Job, counters: &Counters, now_ns: u64, percent: u64) {
         if !job.measure.bandwidth {
             return;
         }
         let used = |direction: usize| job.access.pattern.includes(fiord_plan::Direction::ALL[direction]);
+        let part = |interval_ms: u64| (interval_ms * percent / 100).max(1);
+        let measure = &job.measure;
         if let Some(interval) =
-            self.bandwidth_mark.advance(now_ns, counters, job.measure.bandwidth_interval_ms)
+            self.bandwidth_mark.advance(now_ns, counters, part(measure.bandwidth_interval_ms))
         {
             for direction in (0..3).filter(|direction| used(*direction)) {
                 let kib_per_s = interval.bytes[direction] as f64 / 1024.0 / interval.seconds;
                 self.bandwidth[direction].record(kib_per_s as u64);
             }
         }
-        if let Some(interval) = self.iops_mark.advance(now_ns, counters, job.measure.iops_interval_ms) {
+        if let Some(interval) = self.iops_mark.advance(now_ns, counters, part(measure.iops_interval_ms)) {
             for direction in (0..3).filter(|direction| used(*direction)) {
                 self.iops[direction].record((interval.ios[direction] as f64 / interval.seconds) as u64);
             }
@@ -124,15 +145,23 @@ impl Sampler {
         }
     }
 
-    /// Milliseconds after which this job wants to be looked at again.
-    pub(crate) fn interval_ms(job: &Job) -> u64 {
-        let sampled = if job.measure.bandwidth {
-            job.measure.bandwidth_interval_ms.min(job.measure.iops_interval_ms)
-        } else {
-            u64::MAX
-        };
-        let rated = if has_least_rates(job) { job.pace.cycle_ms } else { u64::MAX };
-        sampled.min(rated).max(1)
+    /// When this job wants to be looked at again.
+    pub(crate) fn due_ns(&self, job: &Job, now_ns: u64) -> u64 {
+        let after =
+            |mark: &Mark, interval_ms: u64| mark.at_ns.max(self.measured_since_ns) + interval_ms * 1_000_000;
+        let measure = &job.measure;
+        let intervals = [
+            (measure.bandwidth, &self.bandwidth_mark, measure.bandwidth_interval_ms),
+            (measure.bandwidth, &self.iops_mark, measure.iops_interval_ms),
+            (has_least_rates(job), &self.rate_mark, job.pace.cycle_ms.max(1)),
+        ];
+        if self.measured_since_ns == 0 {
+            // It may begin at any moment: then its first sample is late by a tenth at most.
+            let shortest_ms = intervals.iter().filter(|(wanted, ..)| *wanted).map(|(_, _, ms)| *ms).min();
+            return now_ns + shortest_ms.unwrap_or(u64::from(u32::MAX)) * 100_000;
+        }
+        let wanted = intervals.iter().filter(|(wanted, ..)| *wanted);
+        wanted.map(|(_, mark, interval_ms)| after(mark, *interval_ms)).min().unwrap_or(u64::MAX)
     }
 
     /// The next moment at which a clockless worker has to be told something.

@@ -24,6 +24,9 @@ const STACK_BYTES: usize = 256 * 1024;
 /// How often signals are looked for.
 const TICK: Duration = Duration::from_millis(50);
 
+/// Least time between two rounds of samples.
+const SAMPLES_APART: Duration = Duration::from_millis(1);
+
 /// How long running workers are waited for when a snapshot is wanted.
 const SNAPSHOT_WAIT: Duration = Duration::from_millis(200);
 
@@ -293,16 +296,20 @@ impl<'a, 'w> Director<'a, 'w> {
 
     /// Takes samples; returns when the next are due.
     fn sample(&mut self, stage: &std::ops::Range<usize>, now_ns: u64) -> u64 {
-        let mut interval_ms = 500;
+        let mut due_ns = u64::MAX;
         for number in stage.clone() {
             let (job, live) = (&self.scene.plan.jobs[number], &self.scene.lives[number]);
-            if matches!(live.state(), State::Running | State::Ramping) {
-                self.samplers[number].look(job, live, now_ns);
+            if live.state().is_over() {
+                continue;
             }
-            interval_ms = interval_ms.min(Sampler::interval_ms(job));
+            let sampler = &mut self.samplers[number];
+            if matches!(live.state(), State::Running | State::Ramping) {
+                sampler.look(job, live, now_ns);
+            }
+            due_ns = due_ns.min(sampler.due_ns(job, now_ns));
         }
-        // Sampled ten times an interval, so that workers that began between two looks are not late by more.
-        now_ns + (interval_ms * 1_000_000 / 10).max(1_000_000)
+        // Many jobs are due at many moments: those that are close together are taken together.
+        due_ns.max(now_ns + SAMPLES_APART.as_nanos() as u64)
     }
 
     fn elapsed_ms(&self) -> u64 {
@@ -382,6 +389,11 @@ impl<'a, 'w> Director<'a, 'w> {
 
     fn finish(mut self) -> RunResult {
         self.tell_bandwidth(clock::monotonic_ns(), true);
+        for ((job, live), sampler) in
+            self.scene.plan.jobs.iter().zip(&self.scene.lives).zip(&mut self.samplers)
+        {
+            sampler.close(job, live);
+        }
         let elapsed_ms = self.elapsed_ms();
         let mut ended =
             self.reports.lock().map(|mut reports| std::mem::take(&mut *reports)).unwrap_or_default();
