@@ -3,6 +3,8 @@
 //! Invariant: a run's pace is judged by counts that its options bound from above; how fast the machine is decides
 //! nothing here.
 
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
 mod common;
 
 use common::{Dir, Ran};
