@@ -54,8 +54,9 @@ fn traced(dir: &Dir, calls: &str, line: &str) -> Result<(Ran, Vec<String>), Stri
     let text = fs::read_to_string(&log).map_err(|error| error.to_string())?;
     let _ = fs::remove_file(&log);
     let ours = |line: &&str| line.contains(&*dir.path().to_string_lossy()) || line.contains("/dev/loop");
-    // Calls that others interrupt come in two lines.
-    let begun = |line: &&str| !line.contains(" resumed>");
+    // Calls that others interrupt come in two lines; what is in /proc and /sys is no file of ours.
+    let begun =
+        |line: &&str| !line.contains(" resumed>") && !line.contains("\"/proc") && !line.contains("\"/sys");
     let calls = text.lines().filter(begun).filter(ours).map(|line| {
         let start = line.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(0);
         line[start..].to_string()
@@ -425,5 +426,97 @@ fn buffers_are_aligned() {
             .collect();
         assert_eq!(addresses.len(), 2, "{said}");
         assert!(addresses.iter().all(|address| address % align == 0), "{align}: {addresses:x?}");
+    }
+}
+
+/// The calls of a job on its one file after it was laid out, in order and without their results: reads and writes as
+/// `read 0+4096`, other calls with their arguments but for the file.
+fn script(dir: &Dir, options: &str) -> Result<Vec<String>, String> {
+    let calls = "openat,fsync,fdatasync,sync_file_range,fadvise64,fcntl,pread64,pwrite64";
+    let line = format!("--name=j --filename=f --bs=4k --size=16k --ioengine=psync {options}");
+    let (ran, calls) = traced(dir, calls, &line)?;
+    ran.assert_success();
+    let own = calls
+        .iter()
+        .rposition(|call| call.starts_with("openat") && call.contains("\"f\""))
+        .ok_or("the file was not opened")?;
+    let told = |call: &String| {
+        let (name, rest) = call.split_once('(')?;
+        let arguments: Vec<&str> = rest.rsplit_once(") ")?.0.split(", ").collect();
+        let last: Vec<&str> = arguments.iter().rev().take(2).copied().collect();
+        match name {
+            "openat" => Some(format!("open {}", arguments.get(2)?)),
+            "pread64" | "pwrite64" => Some(format!("{} {}+{}", &name[1..name.len() - 2], last[0], last[1])),
+            "fcntl" if !rest.contains("0x40c") && !rest.contains("F_SET_RW_HINT") => None,
+            "fcntl" => Some("write hint".to_string()),
+            _ => Some([&[name], &arguments[1..]].concat().join(" ")),
+        }
+    };
+    let opened_once = |(index, call): &(usize, &String)| *index == 0 || !call.starts_with("openat");
+    Ok(calls[own..].iter().enumerate().filter(opened_once).filter_map(|(_, call)| told(call)).collect())
+}
+
+#[test]
+fn the_calls_are_those_of_fio() {
+    let dir = Dir::new();
+    dir.write("f", vec![1; 16 << 10]);
+    let [read, write] =
+        ["read", "write"].map(|name| [0, 4096, 8192, 12_288].map(|at| format!("{name} {at}+4096")));
+    let (read, write) = (read.join("; "), write.join("; "));
+    let drop = "fadvise64 0 16384 POSIX_FADV_DONTNEED";
+    let in_order = "fadvise64 0 16384 POSIX_FADV_SEQUENTIAL";
+    let to_read = "open O_RDONLY|O_CLOEXEC";
+    let to_write = |more: &str| format!("open O_RDWR|O_CREAT{more}|O_CLOEXEC");
+    // The one call comes due after so many writes, and is made before the next.
+    let synced = |writes_before: usize, call: &str| {
+        let mut calls: Vec<&str> = write.split("; ").collect();
+        calls.insert(writes_before, call);
+        format!("{}; {drop}; {in_order}; {}", to_write(""), calls.join("; "))
+    };
+    let cases = [
+        ("--rw=read", format!("{to_read}; {drop}; {in_order}; {read}")),
+        ("--rw=read --fadvise_hint=0", format!("{to_read}; {drop}; {read}")),
+        (
+            "--rw=read --fadvise_hint=random",
+            format!("{to_read}; {drop}; fadvise64 0 16384 POSIX_FADV_RANDOM; {read}"),
+        ),
+        (
+            "--rw=read --fadvise_hint=noreuse",
+            format!("{to_read}; {drop}; fadvise64 0 16384 POSIX_FADV_NOREUSE; {read}"),
+        ),
+        ("--rw=read --invalidate=0", format!("{to_read}; {in_order}; {read}")),
+        ("--rw=read --pre_read=1", format!("{to_read}; {in_order}; {read}")),
+        ("--rw=write --sync=sync", format!("{}; {drop}; {in_order}; {write}", to_write("|O_SYNC"))),
+        ("--rw=write --sync=dsync", format!("{}; {drop}; {in_order}; {write}", to_write("|O_DSYNC"))),
+        (
+            "--rw=write --write_hint=short",
+            format!("{}; {drop}; {in_order}; write hint; {write}", to_write("")),
+        ),
+        ("--rw=write --end_fsync=1", format!("{}; {drop}; {in_order}; {write}; fsync", to_write(""))),
+        ("--rw=write --fsync_on_close=1", format!("{}; {drop}; {in_order}; {write}; fsync", to_write(""))),
+        ("--rw=write --write_barrier=2", format!("{}; {drop}; {in_order}; {write}", to_write(""))),
+        ("--rw=write --fsync=2", synced(2, "fsync")),
+        ("--rw=write --fdatasync=3", synced(3, "fdatasync")),
+        ("--rw=write --sync_file_range=write:2", synced(2, "sync_file_range 0 8192 SYNC_FILE_RANGE_WRITE")),
+        (
+            "--rw=read:4k --number_ios=2",
+            format!("{to_read}; {drop}; {in_order}; read 0+4096; read 8192+4096"),
+        ),
+        (
+            "--rw=read --offset=8k --size=8k",
+            format!(
+                "{to_read}; fadvise64 8192 8192 POSIX_FADV_DONTNEED; fadvise64 8192 8192 POSIX_FADV_SEQUENTIAL; read 8192+4096; read 12288+4096"
+            ),
+        ),
+    ];
+    for (options, expected) in cases {
+        assert_eq!(need!(script(&dir, options)).join("; "), expected, "{options}");
+    }
+    if let Err(why) = common::direct_works_in(dir.path()) {
+        return common::skip(&common::this_test(), &why);
+    }
+    for options in ["--rw=read --direct=1", "--rw=read --buffered=0"] {
+        let calls = need!(script(&dir, options));
+        assert_eq!(calls[0], "open O_RDONLY|O_DIRECT|O_CLOEXEC", "{options}");
     }
 }

@@ -231,9 +231,15 @@ impl Worker<'_> {
             trouble.problems.extend(self.misaligned(&path, known, extent));
         }
         let needed = extent.needed_bytes.filter(|needed| *needed > known.size_bytes);
-        if let Some(needed) = needed.filter(|_| self.readonly) {
+        let options = self.source.options;
+        let forbids = match (self.readonly, options.allow_file_create || options.file_append) {
+            (true, _) => Some("--readonly forbids that"),
+            (false, false) => Some("allow_file_create=0 forbids that"),
+            (false, true) => None,
+        };
+        if let (Some(needed), Some(why)) = (needed, forbids) {
             let message = format!("{} would have to be extended to {needed} bytes", path.display());
-            trouble.problems.push(self.source.error("size", message, "--readonly forbids that"));
+            trouble.problems.push(self.source.error("size", message, why));
         }
         Some(FilePlan {
             path,

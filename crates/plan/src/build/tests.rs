@@ -283,6 +283,18 @@ fn readonly_forbids_writing_trimming_and_laying_out() {
 }
 
 #[test]
+fn a_file_that_must_not_be_created_is_not_extended_either() {
+    let files = [("f", PathFacts::regular(MIB))];
+    for mode in ["read", "write"] {
+        let line = format!("--name=a --filename=f --allow_file_create=0 --rw={mode}");
+        assert_eq!(jobs_on(&format!("{line} --size=1m"), &files).len(), 1);
+        assert!(said(&format!("{line} --size=2m"), &files).contains("would have to be extended"));
+    }
+    let line = "--name=a --filename=f --allow_file_create=0 --rw=write --file_append=1 --size=1m";
+    assert_eq!(jobs_on(line, &files).len(), 1);
+}
+
+#[test]
 fn wait_for_names_an_earlier_job() {
     assert!(said("--size=1m --name=a --wait_for=a", &[]).contains("cannot wait for itself"));
     assert!(said("--size=1m --name=a --wait_for=b --name=b", &[]).contains("no job \"b\" before it"));
