@@ -27,18 +27,26 @@ pub struct Failure {
 impl Failure {
     /// A failed I/O.
     pub fn io(op: &Op, path: &Path, errno: Errno) -> Failure {
+        let is_transfer = matches!(op.action, Action::Transfer(_));
         let explanation = match errno.name() {
             "ENOSPC" => "the file system or device is full",
-            "EINVAL" => "the kernel refuses the request: alignment, length or kind is wrong for this target",
+            "EINVAL" if is_transfer => {
+                "the kernel refuses the request: alignment, length or kind is wrong for this target"
+            }
+            "EINVAL" => "this target cannot be synchronised",
             "EIO" => "the device reports an error: see the kernel's log",
             "ENODEV" | "ENXIO" => "the device is gone",
             "EOPNOTSUPP" => "this target cannot do that",
             _ => "",
         };
-        let range = Some((op.offset_bytes, op.length_bytes));
-        let path = Some(path.to_path_buf());
-        let operation = name_of(op.action).to_string();
-        Failure { operation, path, range, errno: Some(errno), explanation: explanation.to_string() }
+        Failure {
+            operation: name_of(op.action).to_string(),
+            path: Some(path.to_path_buf()),
+            // Synchronisations are of whole files.
+            range: (op.length_bytes > 0).then_some((op.offset_bytes, op.length_bytes)),
+            errno: Some(errno),
+            explanation: explanation.to_string(),
+        }
     }
 
     /// A read that met the end of the file.
@@ -137,5 +145,20 @@ mod tests {
         for part in ["write", "/data/f", "8192", "ENOSPC", "full"] {
             assert!(text.contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn a_failed_synchronisation_is_of_the_whole_file() {
+        let op =
+            Op { action: Action::Sync, file: 0, offset_bytes: 0, length_bytes: 0, buffer_offset_bytes: 0 };
+        let text = Failure::io(&op, Path::new("/dev/null"), Errno(22)).to_string();
+        assert!(text.starts_with("fsync /dev/null: ") && text.contains("cannot be synchronised"), "{text}");
+    }
+
+    #[test]
+    fn an_errno_named_in_the_explanation_is_not_named_again() {
+        let told = Failure { errno: Some(Errno(12)), ..Failure::other("lockmem", "no room (ENOMEM)") };
+        assert_eq!(told.to_string(), "lockmem: no room (ENOMEM)");
+        assert_eq!(told.code(), 12);
     }
 }

@@ -107,7 +107,7 @@ impl<'a> FileTable<'a> {
             self.invalidate();
         }
         if change != Change::Pass {
-            self.open_wanted(stream, engine).map_err(|failure| self.explained(failure))?;
+            self.open_wanted(stream, engine)?;
         }
         self.passes = stream.passes_begun();
         self.generation = Some(stream.open_generation());
@@ -141,7 +141,7 @@ impl<'a> FileTable<'a> {
             return Ok(());
         }
         let failed = |operation: &str, error: io::Error| Failure::file(operation, &plan.path, &error);
-        let opened = open(plan, self.plan).map_err(|error| failed("open", error))?;
+        let opened = open(plan, self.plan).map_err(|error| self.not_opened(plan, &error))?;
         self.prepare(plan, &opened).map_err(|(operation, error)| failed(operation, error))?;
         let end_bytes = plan.offset_bytes + plan.length_bytes;
         engine.attach(index, opened.as_raw_fd(), end_bytes).map_err(|error| failed("attach", error))?;
@@ -200,17 +200,16 @@ impl<'a> FileTable<'a> {
         }
     }
 
-    fn explained(&self, failure: Failure) -> Failure {
-        match failure.errno {
-            Some(errno) if errno.name() == "ENOENT" && self.plan.unlink_each_loop && self.round > 1 => {
-                Failure {
-                    explanation: "unlink_each_loop removed it, and a job that only reads makes no new one"
-                        .to_string(),
-                    ..failure
-                }
+    fn not_opened(&self, plan: &FilePlan, error: &io::Error) -> Failure {
+        let failure = Failure::file("open", &plan.path, error);
+        let explanation = match failure.errno.map(|errno| errno.name()) {
+            Some("EINVAL") if self.plan.direct => "it does not take direct I/O (direct=1)",
+            Some("ENOENT") if self.plan.unlink_each_loop && self.round > 1 => {
+                "unlink_each_loop removed it, and a job that only reads makes no new one"
             }
-            _ => failure,
-        }
+            _ => return failure,
+        };
+        Failure { explanation: explanation.to_string(), ..failure }
     }
 
     fn drops_cache(&self) -> bool {
