@@ -244,8 +244,12 @@ fn limits(
     of: impl for<'j> Fn(&'j Job) -> (&'j [Option<u64>; 3], &'j [Option<u64>; 3]),
 ) -> Option<(u64, u64)> {
     let running = view.workers.iter().filter(|worker| worker.state == State::Running);
-    let (least, most) = running.map(|worker| of(worker.job)).fold((0, 0), |sum, (least, most)| {
-        let add = |all: &[Option<u64>; 3]| all.iter().flatten().sum::<u64>();
+    let (least, most) = running.fold((0, 0), |sum, worker| {
+        let used = |direction: &&Direction| worker.job.access.pattern.includes(**direction);
+        let add = |all: &[Option<u64>; 3]| -> u64 {
+            Direction::ALL.iter().filter(used).filter_map(|direction| all[direction.index()]).sum()
+        };
+        let (least, most) = of(worker.job);
         (sum.0 + add(least), sum.1 + add(most))
     });
     (most > 0).then_some((least, most))

@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{Dir, Ran};
+use common::{Dir, Ran, finish, fiord, signal, start, until};
 use serde_json::Value;
 
 /// A job that moves no bytes, for as long as its `runtime`.
@@ -213,4 +213,137 @@ fn throughput_is_sampled_at_its_intervals_and_not_at_all_when_switched_off() {
     // Samples need no clock of the worker.
     let read = run("--gtod_reduce=1 --bwavgtime=100 --ramp_time=100ms");
     assert!(samples(&read, "bw_samples") >= 2 && read["clat_ns"]["N"] == 0, "{read}");
+}
+
+/// What the kernel tells of the thread of this name in a run that goes on: fields of `stat`, lines of `status`.
+fn thread(pid: u32, name: &str) -> Option<(Vec<String>, String)> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let named = |path: &std::path::PathBuf| {
+        std::fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    };
+    let path = tasks.filter_map(|entry| Some(entry.ok()?.path())).find(named)?;
+    let stat = std::fs::read_to_string(path.join("stat")).ok()?;
+    let fields = stat.split_once(") ")?.1.split(' ').map(str::to_string).collect();
+    Some((fields, std::fs::read_to_string(path.join("status")).ok()?))
+}
+
+#[test]
+fn a_worker_is_who_its_options_say() {
+    let dir = Dir::new();
+    let line = format!(
+        "{NULL} --rw=read --runtime=60 --thinktime=1ms --name=polite --nice=5 --cpus_allowed=0 --prioclass=2 --prio=3 \
+         --name=masked --cpumask=1 --numa_mem_policy=local"
+    );
+    let running = start(fiord(dir.path(), &line));
+    let pid = running.0.id();
+    // The niceness is the 17th field behind the name.
+    let nice = |name: &str| thread(pid, name).and_then(|(fields, _)| fields.get(16).cloned());
+    until("the polite one is nice", || nice("polite").as_deref() == Some("5"));
+    until("the masked one is on its CPU", || {
+        thread(pid, "masked").is_some_and(|(_, status)| status.contains("Cpus_allowed_list:\t0\n"))
+    });
+    assert_eq!(nice("masked").as_deref(), Some("0"), "only one was to be nice");
+    let (_, status) = thread(pid, "polite").unwrap();
+    assert!(status.contains("Cpus_allowed_list:\t0\n"), "{status}");
+    signal(pid, "INT");
+    finish(running).assert_status(130);
+}
+
+#[test]
+fn a_worker_becomes_another_user() {
+    need!(common::root());
+    let dir = Dir::new();
+    let line = format!("{NULL} --rw=read --runtime=60 --thinktime=1ms --name=nobody --uid=65534 --gid=65533");
+    let running = start(fiord(dir.path(), &line));
+    let pid = running.0.id();
+    let is = |status: &str, key: &str, id: &str| {
+        status.lines().any(|line| line.starts_with(key) && line.split('\t').nth(2) == Some(id))
+    };
+    until("it is somebody else", || {
+        thread(pid, "nobody")
+            .is_some_and(|(_, status)| is(&status, "Uid:", "65534") && is(&status, "Gid:", "65533"))
+    });
+    signal(pid, "INT");
+    finish(running).assert_status(130);
+}
+
+#[test]
+fn an_end_ends_those_it_concerns() {
+    let dir = Dir::new();
+    // Whoever is not ended by another runs for a minute, and the test is given up.
+    let endless = "--runtime=60 --exitall=0";
+    let run = |first: &str, others: &str| {
+        let line = format!("{NULL} --rw=read --name=first --runtime=100ms --exitall {first} {others}");
+        dir.run(&format!("--output-format=json {line}")).assert_success().json()
+    };
+    let moved =
+        |document: &Value| -> Vec<bool> { jobs(document).iter().map(|job| ios(job, "read") > 0).collect() };
+    assert_eq!(moved(&run("", &format!("--name=b {endless}"))), [true, true]);
+    let apart = format!("--name=b --new_group {endless}");
+    assert_eq!(moved(&run("--exit_what=stonewall", &apart)), [true, true]);
+    let next = format!("{apart} --name=c --stonewall {endless}");
+    assert_eq!(moved(&run("--exit_what=all", &next)), [true, true, false]);
+    let document = run("--exit_what=group", "--name=b --new_group --exitall=0 --runtime=400ms");
+    assert!(jobs(&document)[1]["job_runtime"].as_u64() >= Some(390), "another group goes on: {document}");
+    let document = run("", "--name=b --stonewall --exitall=0 --runtime=100ms");
+    assert_eq!(moved(&document), [true, true], "whoever comes behind a stonewall still comes");
+}
+
+#[test]
+fn an_error_ends_others_where_it_should() {
+    let dir = Dir::new();
+    let failing =
+        "--name=fails --ioengine=psync --filename=f --size=64k --bs=4k --rw=read --create_on_open=1";
+    dir.write("f", [1; 5000]);
+    let line = format!("{failing} --exitall_on_error --name=b {NULL} --rw=read --runtime=60 --filename=g");
+    let ran = dir.run(&format!("--output-format=json {line}"));
+    ran.assert_status(1).assert_says(&["fails"]);
+    assert_eq!(ran.json()["jobs"][1]["error"], 0);
+}
+
+#[test]
+fn jobs_wait_for_walls_and_for_each_other() {
+    let start_ms = |job: &Value| job["job_start"].as_u64().unwrap();
+    let line = format!(
+        "{NULL} --rw=read --runtime=100ms --name=a --name=b --wait_for=a --name=c --stonewall --name=d --startdelay=200ms \
+         --name=e --startdelay=50ms-150ms"
+    );
+    let document = json(&line);
+    let starts: Vec<u64> = jobs(&document).iter().map(start_ms).collect();
+    // Starts are times of the wall clock, rounded down to milliseconds.
+    assert!(starts[1] >= starts[0] + 99, "b waits for a: {starts:?}");
+    assert!(starts[2] >= starts[1] + 99, "c waits for both: {starts:?}");
+    assert!(starts[3] >= starts[2] + 199 - 20, "d starts later: {starts:?}");
+    assert!(starts[4] >= starts[2] + 49 - 20, "e starts later: {starts:?}");
+    let groups: Vec<u64> = jobs(&document).iter().map(|job| job["groupid"].as_u64().unwrap()).collect();
+    assert_eq!(groups, [0, 0, 1, 1, 1]);
+}
+
+#[test]
+fn each_job_file_waits_for_the_one_before() {
+    let dir = Dir::new();
+    let text = |name: &str| format!("[{name}]\nioengine=null\nsize=1g\ntime_based\nruntime=100ms\n");
+    dir.write("a.fio", text("a"));
+    dir.write("b.fio", text("b"));
+    let document = dir.run("--output-format=json a.fio b.fio").assert_success().json();
+    let start_ms: Vec<u64> = jobs(&document).iter().map(|job| job["job_start"].as_u64().unwrap()).collect();
+    assert!(start_ms[1] >= start_ms[0] + 99, "{start_ms:?}");
+    assert_eq!(jobs(&document)[1]["groupid"], 1);
+}
+
+#[test]
+fn status_reports_follow_each_other_as_documents() {
+    let dir = Dir::new();
+    let line = format!("{NULL} --name=a --rw=read --runtime=700ms --status-interval=200ms");
+    let text = dir.run(&format!("--output-format=json {line}")).assert_success().stdout.clone();
+    let documents: Vec<Value> =
+        serde_json::Deserializer::from_str(&text).into_iter().collect::<Result<_, _>>().unwrap();
+    assert!((2..=4).contains(&documents.len()), "{} documents", documents.len());
+    assert_eq!(text.matches("}\n{\n").count(), documents.len() - 1);
+    let counts: Vec<u64> = documents.iter().map(|document| ios(&jobs(document)[0], "read")).collect();
+    assert!(counts[0] > 0 && counts.is_sorted(), "{counts:?}");
+    let ran = dir.run(&line);
+    assert!(ran.assert_success().stdout.matches("Run status group 0").count() >= 2, "{ran:?}");
+    let lines = dir.run(&format!("--minimal {line}")).assert_success().stdout.lines().count();
+    assert!((2..=4).contains(&lines), "{lines} terse lines");
 }

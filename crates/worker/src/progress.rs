@@ -13,6 +13,8 @@ use crate::scene::Scene;
 pub struct WorkerView<'a> {
     /// Its plan.
     pub job: &'a Job,
+    /// Which stage it belongs to: those of the next one wait for all of this.
+    pub stage: usize,
     /// Where it is in its life.
     pub state: State,
     /// What it has done, the ramp included.
@@ -28,17 +30,17 @@ pub struct WorkerView<'a> {
 /// A run at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct View<'a> {
-    /// Since the first worker started.
+    /// Since the first workers went; 0 before.
     pub elapsed_ns: u64,
     /// All workers.
     pub workers: Vec<WorkerView<'a>>,
 }
 
 impl View<'_> {
-    /// Seconds until the last worker is done; `None` while that cannot be told.
+    /// Seconds until the last worker is done, stage by stage; `None` while that cannot be told.
     pub fn left_s(&self) -> Option<f64> {
-        let running = self.workers.iter().filter(|worker| !worker.state.is_over());
-        running.map(|worker| worker.left_s).try_fold(0.0_f64, |most, left| left.map(|left| most.max(left)))
+        let stages = self.workers.chunk_by(|one, next| one.stage == next.stage);
+        stages.map(left_of_stage_s).try_fold(0.0, |sum, left_s| Some(sum + left_s?))
     }
 
     /// Share of the run that is done, 0..=1, by time; `None` while that cannot be told.
@@ -49,25 +51,36 @@ impl View<'_> {
     }
 }
 
+/// Seconds until the last of these is done.
+fn left_of_stage_s(workers: &[WorkerView<'_>]) -> Option<f64> {
+    let running = workers.iter().filter(|worker| !worker.state.is_over());
+    running.map(|worker| worker.left_s).try_fold(0.0_f64, |most, left| left.map(|left| most.max(left)))
+}
+
 /// Looks at all workers.
 pub(crate) fn look<'a>(scene: &'a Scene<'_>) -> View<'a> {
     let now_ns = clock::monotonic_ns();
+    let mut stage = 0;
     let workers = scene.plan.jobs.iter().zip(&scene.lives).map(|(job, live)| {
+        while scene.stages[stage].end <= job.number as usize {
+            stage += 1;
+        }
         let measured_ns = match live.measured_since_ns() {
             0 => 0,
             since_ns => now_ns.saturating_sub(since_ns),
         };
         let counters = live.counters();
         let (done, left_s) = estimate(job, &counters, measured_ns);
-        WorkerView { job, state: live.state(), counters, files_open: live.files_open(), done, left_s }
+        WorkerView { job, stage, state: live.state(), counters, files_open: live.files_open(), done, left_s }
     });
-    View { elapsed_ns: now_ns.saturating_sub(scene.started_ns), workers: workers.collect() }
+    View { elapsed_ns: scene.going_for_ns(now_ns), workers: workers.collect() }
 }
 
 /// Share done and seconds left of one job that has done `counters` in `measured_ns`.
 fn estimate(job: &Job, counters: &Counters, measured_ns: u64) -> (Option<f64>, Option<f64>) {
     let elapsed_s = measured_ns as f64 / 1e9;
-    let ramp_s = if measured_ns == 0 { job.limits.ramp_ns as f64 / 1e9 } else { 0.0 };
+    let before_ns = job.schedule.start_delay_ns.0 + job.limits.ramp_ns;
+    let ramp_s = if measured_ns == 0 { before_ns as f64 / 1e9 } else { 0.0 };
     let by_time = job.limits.runtime_ns.map(|limit_ns| {
         let limit_s = limit_ns as f64 / 1e9;
         ((elapsed_s / limit_s).min(1.0), (limit_s - elapsed_s).max(0.0) + ramp_s)

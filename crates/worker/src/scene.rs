@@ -3,6 +3,7 @@
 //! Invariant: the board is locked for a few instructions at a time and never inside a loop; its condition variables
 //! are told of every change that anybody waits for, and of every request to stop.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ pub(crate) struct Scene<'a> {
     pub lives: Vec<Live>,
     pub snapshots: Vec<Mutex<JobStats>>,
     pub started_ns: u64,
+    /// When the first stage was let go; 0 before.
+    going_since_ns: AtomicU64,
     board: Mutex<Board>,
     stage_changed: Condvar,
     let_go: Condvar,
@@ -74,6 +77,7 @@ impl<'a> Scene<'a> {
             lives: (0..count).map(|_| Live::default()).collect(),
             snapshots: (0..count).map(|_| Mutex::default()).collect(),
             started_ns: clock::monotonic_ns(),
+            going_since_ns: AtomicU64::new(0),
             board: Mutex::new(board),
             stage_changed: Condvar::new(),
             let_go: Condvar::new(),
@@ -95,8 +99,17 @@ impl<'a> Scene<'a> {
 
     /// The workers of the stage being played may go.
     pub(crate) fn let_go(&self) {
+        let _ = self.going_since_ns.compare_exchange(0, clock::monotonic_ns(), Relaxed, Relaxed);
         self.board().stages_started += 1;
         self.let_go.notify_all();
+    }
+
+    /// How long it is since the first workers went; 0 before.
+    pub(crate) fn going_for_ns(&self, now_ns: u64) -> u64 {
+        match self.going_since_ns.load(Relaxed) {
+            0 => 0,
+            since_ns => now_ns.saturating_sub(since_ns),
+        }
     }
 
     /// A worker no longer holds the others up.

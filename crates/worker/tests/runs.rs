@@ -10,7 +10,7 @@ mod logs;
 
 use common::{BLOCK_BYTES, SIZE_BYTES, Silent, TempFile, file_job, null_job, run};
 use fiord_plan::{ClockSource, Depth, Direction, EngineSettings, IoUring, Plan};
-use fiord_worker::EndReason;
+use fiord_worker::{Counters, EndReason, State, View, WorkerView};
 
 const BLOCKS: u64 = SIZE_BYTES / BLOCK_BYTES;
 
@@ -176,4 +176,30 @@ fn a_snapshot_shows_a_running_job() {
     let mut watcher = Silent { snapshot_every: every, ..Silent::default() };
     fiord_worker::run(&Plan { jobs: vec![job] }, &mut watcher);
     assert!(watcher.snapshots > 0);
+}
+
+#[test]
+fn the_time_left_is_that_of_stages_behind_each_other() {
+    let jobs: Vec<_> = (0..4).map(|number| null_job(&format!("j{number}"))).collect();
+    let worker = |number: usize, stage: usize, state: State, left_s: Option<f64>| WorkerView {
+        job: &jobs[number],
+        stage,
+        state,
+        counters: Counters::default(),
+        files_open: 0,
+        done: None,
+        left_s,
+    };
+    let mut view = View {
+        elapsed_ns: 1_000_000_000,
+        workers: vec![
+            worker(0, 0, State::Ended, None),
+            worker(1, 0, State::Running, Some(3.0)),
+            worker(2, 0, State::Running, Some(1.0)),
+            worker(3, 1, State::Waiting, Some(4.0)),
+        ],
+    };
+    assert_eq!((view.left_s(), view.done()), (Some(7.0), Some(0.125)));
+    view.workers[3].left_s = None;
+    assert_eq!((view.left_s(), view.done()), (None, None));
 }
