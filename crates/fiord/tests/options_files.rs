@@ -520,3 +520,19 @@ fn the_calls_are_those_of_fio() {
         assert_eq!(calls[0], "open O_RDONLY|O_DIRECT|O_CLOEXEC", "{options}");
     }
 }
+
+#[test]
+fn what_is_laid_out_to_be_read_repeats_nothing() {
+    let dir = Dir::new();
+    well(&dir, "--rw=read --nrfiles=2 --size=4m --number_ios=1");
+    let (first, second) = (dir.read("j.0.0"), dir.read("j.0.1"));
+    let equal =
+        |left: &[u8], right: &[u8]| left.iter().zip(right).filter(|(left, right)| left == right).count();
+    // One byte in 256 is equal by chance.
+    assert!(equal(&first, &second) < first.len() / 100, "two files");
+    assert!(equal(&first[..1 << 20], &first[1 << 20..]) < first.len() / 100, "two parts of a file");
+    fs::remove_file(dir.join("j.0.0")).unwrap();
+    well(&dir, "--rw=read --size=1m --number_ios=1 --buffer_compress_percentage=75");
+    let zeros = dir.read("j.0.0").iter().filter(|byte| **byte == 0).count();
+    assert!((740 << 10..800 << 10).contains(&zeros), "{zeros} bytes of 1 MiB are zeros, 75% should be");
+}

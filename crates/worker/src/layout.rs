@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 
 use fiord_plan::files::Fallocate;
+use fiord_plan::job::Fill;
 use fiord_plan::{FileKind, FilePlan, Job};
 use fiord_sys::file::{self, Allocate, OpenHow};
 use fiord_workload::Filler;
@@ -34,8 +35,9 @@ pub(crate) fn task(job: &Job) -> Option<Task> {
 pub(crate) fn lay_out(job: &Job, progress: &mut dyn FnMut(u64) -> bool) -> Result<(), Failure> {
     make_directories(job)?;
     let todo: Vec<(&FilePlan, u64)> = missing(job).collect();
+    let mut filler = Filler::new(&fresh(&job.buffers.fill), job.access.seed);
     for (plan, bytes) in todo {
-        make(job, plan, bytes, progress).map_err(|(operation, error)| {
+        make(job, plan, bytes, &mut filler, progress).map_err(|(operation, error)| {
             let mut failure = Failure::file(&format!("lay out ({operation})"), &plan.path, &error);
             if error.raw_os_error() == Some(28) {
                 failure.explanation = format!("the file system has no room for {bytes} bytes");
@@ -65,13 +67,29 @@ fn missing(job: &Job) -> impl Iterator<Item = (&FilePlan, u64)> {
 
 type Failed = (&'static str, io::Error);
 
-fn make(job: &Job, plan: &FilePlan, bytes: u64, progress: &mut dyn FnMut(u64) -> bool) -> Result<(), Failed> {
+/// Contents as the job's own, but never the same again: what is read from the disk must not be foldable when what is
+/// written is not.
+fn fresh(fill: &Fill) -> Fill {
+    let mut fill = fill.clone();
+    if let Fill::Random { refill, .. } | Fill::Compressible { refill, .. } = &mut fill {
+        *refill = true;
+    }
+    fill
+}
+
+fn make(
+    job: &Job,
+    plan: &FilePlan,
+    bytes: u64,
+    filler: &mut Filler,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), Failed> {
     let how = OpenHow { create: job.files.may_create, ..OpenHow::READ_WRITE };
     let open = file::open(&plan.path, &how).map_err(|error| ("open", error))?;
     let reserved = reserve(job.files.fallocate, &open, bytes);
     if job.files.lay_out_contents {
         reserved?;
-        fill(job, &open, bytes, progress).map_err(|error| ("write", error))?;
+        fill(filler, &open, bytes, progress).map_err(|error| ("write", error))?;
         if job.files.create_fsync {
             file::fsync(&open).map_err(|error| ("fsync", error))?;
         }
@@ -96,10 +114,14 @@ fn reserve(how: Fallocate, open: &File, bytes: u64) -> Result<(), Failed> {
     }
 }
 
-fn fill(job: &Job, open: &File, bytes: u64, progress: &mut dyn FnMut(u64) -> bool) -> io::Result<()> {
+fn fill(
+    filler: &mut Filler,
+    open: &File,
+    bytes: u64,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
 
-    let mut filler = Filler::new(&job.buffers.fill, job.access.seed);
     let mut buffer = vec![0; CHUNK_BYTES.min(bytes) as usize];
     filler.prime(&mut buffer);
     let mut done = 0;
