@@ -15,6 +15,9 @@ use crate::spelled_out;
 /// Workers and files beyond which a run is only slow, not more interesting.
 const FILES_MAX: u64 = 512;
 
+/// Blocks of a map that takes 32 MiB.
+const BLOCKS_MAX: u64 = 1 << 28;
+
 /// Operations looked at per job.
 const OPERATIONS: usize = 256;
 
@@ -153,7 +156,19 @@ fn assert_sound(job: &Job, run: &RunSettings) {
     assert_operations_in_range(job);
 }
 
+/// Whether a map of all blocks (which blocks of several lengths need for full coverage) would take all memory.
+fn map_is_too_large(job: &Job) -> bool {
+    let lengths = job.access.block_sizes.iter().flat_map(|sizes| [sizes.min(), sizes.max()]);
+    let (shortest, longest) =
+        lengths.fold((u64::MAX, 1), |(low, high), bytes| (low.min(bytes), high.max(bytes)));
+    let bytes = job.files.list.iter().map(|file| file.length_bytes).fold(0, u64::saturating_add);
+    shortest != longest && bytes / shortest.max(1) > BLOCKS_MAX
+}
+
 fn assert_operations_in_range(job: &Job) {
+    if map_is_too_large(job) {
+        return;
+    }
     let mut stream = match Stream::new(&job.access, &job.files, &job.limits) {
         Ok(stream) => stream,
         Err(WorkloadError::MapTooLarge { .. }) => return,
