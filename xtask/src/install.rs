@@ -14,6 +14,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("xfsprogs", "/sbin/mkfs.xfs"),
     ("e2fsprogs", "/sbin/mkfs.ext4"),
     ("util-linux", "/sbin/losetup"),
+    ("strace", "/usr/bin/strace"),
     ("g++", "/usr/bin/c++"),
     ("python3", "/usr/bin/python3"),
     ("python3-venv", "/usr/share/doc/python3-venv"),
