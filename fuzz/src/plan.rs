@@ -39,8 +39,8 @@ impl Dice<'_> {
     fn size_bytes(&mut self) -> u64 {
         let mantissa = u64::from(self.byte());
         match self.byte() % 72 {
-            64.. => u64::MAX - mantissa,
-            shift => mantissa << shift,
+            64.. => i64::MAX as u64 - mantissa,
+            shift => (mantissa << shift).min(i64::MAX as u64),
         }
     }
 
@@ -150,7 +150,7 @@ fn assert_sound(job: &Job, run: &RunSettings) {
     assert!(!(run.readonly && job.access.pattern.modifies()), "{:?}", job.access);
     for file in &job.files.list {
         let end = file.offset_bytes.checked_add(file.length_bytes);
-        assert!(end.is_some(), "{file:?} ends beyond all numbers");
+        assert!(end.is_some_and(|end| end <= i64::MAX as u64), "{file:?} ends beyond all files");
         assert!(file.path != Path::new(""), "{file:?} has no name");
     }
     assert_operations_in_range(job);

@@ -12,6 +12,9 @@ use crate::seed;
 /// power-of-two block.
 pub(crate) const UNTIL_FULL_BYTES: u64 = 1 << 62;
 
+/// The last offset there is: the kernel counts with a sign.
+pub(crate) const OFFSET_BYTES_MAX: u64 = i64::MAX as u64;
+
 /// What a job asks for, the same for all of its files.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
@@ -73,6 +76,11 @@ pub(crate) enum Misfit {
         /// Length of the file.
         file_bytes: u64,
     },
+    /// The part used would end where no file reaches.
+    BeyondAllFiles {
+        /// First byte asked for.
+        offset_bytes: u64,
+    },
     /// The shortest block does not fit into the part used.
     SmallerThanBlock {
         /// Length of that part.
@@ -85,6 +93,9 @@ pub(crate) fn extent(wanted: &Wanted, index: u64, present: Present) -> Result<Ex
     let grows = matches!(present.kind, FileKind::Regular);
     if wanted.until_full && grows {
         let offset_bytes = offset(wanted, present.bytes);
+        if offset_bytes > OFFSET_BYTES_MAX - UNTIL_FULL_BYTES {
+            return Err(Misfit::BeyondAllFiles { offset_bytes });
+        }
         return Ok(Extent { offset_bytes, length_bytes: UNTIL_FULL_BYTES, needed_bytes: None });
     }
     let start = if wanted.append && grows { present.bytes } else { offset(wanted, present.bytes) };
@@ -98,6 +109,9 @@ pub(crate) fn extent(wanted: &Wanted, index: u64, present: Present) -> Result<Ex
             true => Misfit::NoSize,
             false => Misfit::OffsetBeyondEnd { offset_bytes: start, file_bytes: end },
         });
+    }
+    if end > OFFSET_BYTES_MAX {
+        return Err(Misfit::BeyondAllFiles { offset_bytes: start });
     }
     let mut length = end - start;
     if let Some(Size::Percent(percent)) = wanted.size {
@@ -213,11 +227,14 @@ mod tests {
     }
 
     #[test]
-    fn sizes_beyond_all_numbers_stay_what_they_are() {
-        let largest = wanted(Some(Size::Bytes(u64::MAX)));
-        assert_eq!(parts(extent(&largest, 0, file(4 * KIB))), (0, u64::MAX, Some(u64::MAX)));
-        let part = Wanted { offset: Size::Percent(100), ..wanted(Some(Size::Percent(1))) };
-        assert!(extent(&part, 0, file(u64::MAX)).is_err());
+    fn sizes_beyond_all_files_are_refused() {
+        let largest = wanted(Some(Size::Bytes(OFFSET_BYTES_MAX)));
+        assert_eq!(parts(extent(&largest, 0, file(0))), (0, OFFSET_BYTES_MAX, Some(OFFSET_BYTES_MAX)));
+        let refused = |wanted: Wanted, bytes| extent(&wanted, 0, file(bytes)).is_err();
+        assert!(refused(wanted(Some(Size::Bytes(OFFSET_BYTES_MAX + 1))), 0));
+        assert!(refused(wanted(Some(Size::Bytes(u64::MAX))), 4 * KIB));
+        assert!(refused(Wanted { offset: Size::Bytes(u64::MAX), until_full: true, ..wanted(None) }, 0));
+        assert!(refused(Wanted { offset: Size::Percent(100), ..wanted(Some(Size::Percent(1))) }, u64::MAX));
     }
 
     fn file(bytes: u64) -> Present {

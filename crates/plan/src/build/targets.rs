@@ -319,6 +319,12 @@ impl Worker<'_> {
                 );
                 self.source.error("offset", message, "specify a valid offset=")
             }
+            Misfit::BeyondAllFiles { offset_bytes } => {
+                let message =
+                    format!("the part used of {shown}, from byte {offset_bytes} on, ends beyond all files");
+                let remedy = format!("no file is longer than {} bytes", size::OFFSET_BYTES_MAX);
+                self.source.error("size", message, remedy)
+            }
             Misfit::SmallerThanBlock { length_bytes } => {
                 let block = wanted.block_bytes_min;
                 let message =
