@@ -26,7 +26,7 @@ pub fn release_binary() -> PathBuf {
 
 /// The suite, on the binary given.
 pub fn command(binary: &Path, args: &[String]) -> Command {
-    let mut command = repo::cargo(&["test", "--quiet", "-p", "fiord-compat", "--", "--quiet"]);
+    let mut command = repo::cargo(&["test", "-p", "fiord-compat", "--", "--quiet"]);
     command.args(args).env("FIORD", binary);
     command
 }
