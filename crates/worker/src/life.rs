@@ -12,7 +12,7 @@ use fiord_engine::{IoUring, Libaio, MapUse, Mmap, Null, Psync, Pvsync, Pvsync2, 
 use fiord_plan::files::Advice;
 use fiord_plan::job::Memory;
 use fiord_plan::{ClockSource, EngineSettings, Job};
-use fiord_stats::{JobLogs, JobStats, Random, Usage};
+use fiord_stats::{JobLogs, JobStats, Random};
 use fiord_sys::clock::{self, GettimeofdayClock, NoClock, OsClock, TscClock};
 use fiord_sys::map::{HugePages, MapAdvice, Sharing};
 use fiord_sys::memory::{self, Region, Source};
@@ -250,7 +250,6 @@ impl<'a> Worker<'a> {
             return End::Told;
         }
         self.started_ms = clock::realtime_ms();
-        let before = thread::usage().unwrap_or_default();
         let end = body(&mut engine, &mut work, slots, Timer::of(self.job.measure.clock));
         let end = self.leave_files(&work.files, end);
         let end = match work.files.close_all(&mut engine) {
@@ -263,7 +262,7 @@ impl<'a> Worker<'a> {
         self.stats = work.recorder.publish(&E::INFO);
         self.passed_over = work.said.into_lines();
         self.logs = work.recorder.take_logs(ended_ns).map(Arc::new);
-        self.account(before, ended_ns);
+        self.account(ended_ns);
         end
     }
 
@@ -316,9 +315,8 @@ impl<'a> Worker<'a> {
         delay_ns == 0 || self.scene.wait_until_ns(self.live, clock::monotonic_ns() + delay_ns)
     }
 
-    /// Run time and processor time.
-    fn account(&mut self, before: thread::Usage, ended_ns: u64) {
-        let used = thread::usage().unwrap_or_default().since(&before);
+    /// Run time.
+    fn account(&mut self, ended_ns: u64) {
         let elapsed_ms = match self.live.measured_since_ns() {
             0 => 0,
             since_ns => (ended_ns.saturating_sub(since_ns) + 500_000) / 1_000_000,
@@ -326,14 +324,7 @@ impl<'a> Worker<'a> {
         for direction in &mut self.stats.directions {
             direction.runtime_ms = if direction.ios > 0 { elapsed_ms.max(1) } else { 0 };
         }
-        self.stats.usage = Usage {
-            user_us: used.user_us,
-            system_us: used.system_us,
-            context_switches: used.switches_voluntary + used.switches_involuntary,
-            major_faults: used.faults_major,
-            minor_faults: used.faults_minor,
-            elapsed_ms,
-        };
+        self.stats.usage.elapsed_ms = elapsed_ms;
     }
 
     /// Syncs what a job that ran to its end leaves behind; the time it takes is part of the run.

@@ -6,8 +6,8 @@
 use fiord_engine::Info;
 use fiord_plan::job::Measure;
 use fiord_plan::{Action, Direction, LogKind, Logs, Op};
-use fiord_stats::{Distribution, Histogram, JobLogs, JobStats, Latency, LogSettings, LoggedIo};
-use fiord_sys::clock;
+use fiord_stats::{Distribution, Histogram, JobLogs, JobStats, Latency, LogSettings, LoggedIo, Usage};
+use fiord_sys::{clock, thread};
 
 /// Moments of one I/O, in nanoseconds on the worker's clock.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +32,8 @@ pub(crate) struct Recorder {
     total_percentiles: bool,
     logs: Option<Box<JobLogs>>,
     log_clock: Option<u32>,
+    /// What the thread had used when what is recorded began to count.
+    used_before: thread::Usage,
 }
 
 impl Recorder {
@@ -53,6 +55,7 @@ impl Recorder {
             total_percentiles: total,
             logs: logs.map(|logs| Box::new(JobLogs::new(log_settings(logs)))),
             log_clock: logs.and_then(|logs| logs.clock_id),
+            used_before: thread::Usage::default(),
         }
     }
 
@@ -95,6 +98,7 @@ impl Recorder {
 
     /// From `now_ns` on the loop's clock on, what is recorded counts: the zero of the logs.
     pub(crate) fn begin(&mut self, now_ns: u64) {
+        self.used_before = thread::usage().unwrap_or_default();
         let zero_ms = self.log_clock.map_or(0, clock::read_ms);
         if let Some(logs) = &mut self.logs {
             logs.begin(now_ns, zero_ms);
@@ -119,7 +123,21 @@ impl Recorder {
             // The distribution is one of completion latencies.
             stats.distribution = Distribution::default();
         }
+        stats.usage = self.usage();
         stats
+    }
+
+    /// What the thread has used since `begin`; the time that passed is for others to add.
+    fn usage(&self) -> Usage {
+        let used = thread::usage().unwrap_or_default().since(&self.used_before);
+        Usage {
+            user_us: used.user_us,
+            system_us: used.system_us,
+            context_switches: used.switches_voluntary + used.switches_involuntary,
+            major_faults: used.faults_major,
+            minor_faults: used.faults_minor,
+            elapsed_ms: 0,
+        }
     }
 
     /// A synchronous engine has one I/O in flight, submitted and completed by itself. An engine that could queue

@@ -239,7 +239,10 @@ impl<'a> Work<'a> {
         if asked & ask::SNAPSHOT != 0
             && let Ok(mut copy) = self.snapshot.lock()
         {
-            *copy = self.recorder.publish(&self.engine);
+            *copy = match self.phase {
+                Phase::Ramp => JobStats::default(),
+                Phase::Measured => self.recorder.publish(&self.engine),
+            };
         }
         let over = now_ns >= self.event_ns;
         match self.phase {
