@@ -82,6 +82,10 @@ fn a_pass_begins_with_nothing_in_the_page_cache() {
     assert_eq!(need!(drops("--loops=3")), 3);
     assert_eq!(need!(drops("--io_size=192k")), 3);
     assert_eq!(need!(drops("--loops=3 --ioengine=libaio --iodepth=4")), 3);
+    // Mapped pages stay; a mapping is made anew for each loop, but not for each pass of a job that goes by time.
+    let line = "--name=j --filename=f --rw=read --size=64k --loops=3 --ioengine=mmap";
+    let (_, calls) = need!(traced(&dir, "mmap", line));
+    assert_eq!(count(&calls, &["= 0x"]), 3, "{calls:?}");
     assert_eq!(need!(drops("--loops=3 --invalidate=0")), 0);
     assert_eq!(need!(drops("--loops=3 --pre_read=1")), 0);
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use fiord_engine::contract::Engine;
 use fiord_plan::files::Advice;
-use fiord_plan::{FileIndex, FileKind, FilePlan, Files, SyncMode};
+use fiord_plan::{EngineSettings, FileIndex, FileKind, FilePlan, Files, Job, SyncMode};
 use fiord_sys::file::{self, Durability, OpenHow};
 use fiord_workload::Stream;
 
@@ -54,15 +54,21 @@ pub(crate) struct FileTable<'a> {
 }
 
 impl<'a> FileTable<'a> {
-    /// All closed. A job that is `time_based` has no loops, only passes.
-    pub(crate) fn new(plan: &'a Files, random: bool, time_based: bool) -> FileTable<'a> {
+    /// All closed.
+    pub(crate) fn new(job: &'a Job) -> FileTable<'a> {
+        let plan = &job.files;
         let syncs = plan.writable && (plan.end_fsync || plan.end_syncfs);
+        // Pages that are mapped stay in the cache.
+        let maps = matches!(job.engine, EngineSettings::Mmap(_)) && plan.invalidate && !plan.pre_read;
+        // A job that is `time_based` has no loops, only passes.
+        let ends_loops =
+            !job.limits.time_based && (syncs || maps || plan.fsync_on_close || plan.unlink_each_loop);
         FileTable {
             plan,
             open: plan.list.iter().map(|_| None).collect(),
             opened: Vec::with_capacity(plan.list.len().min(plan.open_at_once as usize)),
-            random,
-            ends_loops: !time_based && (syncs || plan.fsync_on_close || plan.unlink_each_loop),
+            random: job.access.random,
+            ends_loops,
             passes: 1,
             generation: None,
             wanted: vec![0; plan.list.len()],

@@ -282,7 +282,7 @@ impl<'a> Worker<'a> {
             gate: Gate::new(&job.pace, job.access.seed),
             recorder: Recorder::new(&job.measure, job.logs.as_ref()),
             errors: &job.errors,
-            files: FileTable::new(&job.files, job.access.random, job.limits.time_based),
+            files: FileTable::new(job),
             live: self.live,
             limits: &job.limits,
             snapshot: &self.scene.snapshots[job.number as usize],
@@ -347,7 +347,7 @@ impl<'a> Worker<'a> {
             let _ = std::fs::remove_file(path);
         }
         if self.job.files.unlink {
-            FileTable::new(&self.job.files, self.job.access.random, false).remove();
+            FileTable::new(self.job).remove();
         }
         if let Some(command) = &self.job.process.exec_postrun {
             self.exec("exec_postrun", command, "postrun");
