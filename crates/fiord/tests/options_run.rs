@@ -348,3 +348,134 @@ fn status_reports_follow_each_other_as_documents() {
     let lines = dir.run(&format!("--minimal {line}")).assert_success().stdout.lines().count();
     assert!((2..=9).contains(&lines), "{lines} terse lines");
 }
+
+#[test]
+fn a_ramp_is_left_out_of_the_figures() {
+    let document = json("--name=a --ioengine=null --rw=read --bs=64k --size=8m --ramp_size=2m");
+    assert_eq!(ios(&jobs(&document)[0], "read"), 96, "what comes behind the ramp: {document}");
+    let document =
+        json(&format!("{NULL} --name=a --rw=read --rate_iops=1000 --ramp_time=300ms --runtime=200ms"));
+    let done = ios(&jobs(&document)[0], "read");
+    assert!((100..=230).contains(&done), "{done} I/Os at 1000 a second in 0.2 s");
+    // Too short for its ramp: told as a whole, with a remark.
+    let document =
+        json("--name=a --ioengine=null --rw=read --bs=64k --size=1m --ramp_time=10 --rate_iops=100");
+    let read = &jobs(&document)[0]["read"];
+    assert_eq!(read["total_ios"], 16);
+    assert!(read["runtime"].as_u64() >= Some(140), "15 I/Os at 100 a second took {}", read["runtime"]);
+    assert_eq!(document["warnings"][0]["code"], "ramp_time", "{document}");
+}
+
+#[test]
+fn engines_take_their_own_options() {
+    let dir = Dir::new();
+    dir.write("f", vec![0; 1 << 20]);
+    for (engine, options) in [
+        ("io_uring", "--fixedbufs"),
+        ("io_uring", "--registerfiles"),
+        ("io_uring", "--sqthread_poll --sqthread_poll_cpu=0 --fixedbufs --registerfiles"),
+        ("io_uring", "--nonvectored=0 --force_async=4"),
+        ("io_uring", "--nonvectored=1 --nowait=0"),
+        ("libaio", "--userspace_reap"),
+        ("libaio", "--nowait=0 --libaio_vectored=1"),
+        ("pvsync2", "--hipri --hipri_percentage=30"),
+        ("pvsync2", "--nowait=0 --uncached=0"),
+        ("mmap", "--thp=1"),
+    ] {
+        for mode in ["randread", "randwrite"] {
+            let line =
+                format!("--name=a --filename=f --size=1m --bs=4k --iodepth=4 --ioengine={engine} {options}");
+            let ran = dir.run(&format!("--output-format=json {line} --rw={mode}"));
+            if ran.status == Some(1) && ran.said().contains("set up engine") {
+                // What a kernel refuses is told: the call, its errno, the cause, and what to use instead.
+                ran.assert_says(&[engine, "errno"]);
+                common::skip(&common::this_test(), &format!("{engine} {options}: {}", ran.stderr));
+                continue;
+            }
+            let document = ran.assert_success().json();
+            let job = &jobs(&document)[0];
+            assert_eq!(ios(job, "read") + ios(job, "write"), 256, "{engine} {options} {mode}");
+        }
+    }
+    let ran = dir
+        .run("--name=a --filename=f --size=4k --ioengine=io_uring --sqthread_poll --sqthread_poll_cpu=9999");
+    ran.assert_status(1).assert_says(&["set up engine io_uring", "errno"]);
+}
+
+#[test]
+fn latencies_and_percentiles_are_those_asked_for() {
+    let kinds = ["slat_ns", "clat_ns", "lat_ns"];
+    let run = |options: &str| {
+        let line = format!("--name=a --ioengine=null --iodepth=4 --rw=read --size=1m --bs=4k {options}");
+        jobs(&json(&line))[0]["read"].clone()
+    };
+    let counted = |read: &Value| kinds.map(|kind| read[kind]["N"] == 256);
+    let listed = |read: &Value| kinds.map(|kind| read[kind].get("percentile").is_some());
+    let read = run("");
+    assert_eq!((counted(&read), listed(&read)), ([true; 3], [false, true, false]));
+    for (option, expected) in [
+        ("--disable_slat=1", [false, true, true]),
+        ("--disable_clat=1", [true, false, true]),
+        ("--disable_lat=1", [true, true, false]),
+        ("--gtod_reduce=1", [false; 3]),
+    ] {
+        assert_eq!(counted(&run(option)), expected, "{option}");
+    }
+    let read = run("--slat_percentiles=1 --clat_percentiles=0 --lat_percentiles=1 --percentile_list=50:99.9");
+    assert_eq!(listed(&read), [true, false, true]);
+    let keys: Vec<&String> = read["lat_ns"]["percentile"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["50.000000", "99.900000"]);
+}
+
+#[test]
+fn every_clock_measures() {
+    for clock in ["gettimeofday", "clock_gettime", "cpu"] {
+        let document = json(&format!("{NULL} --name=a --rw=read --runtime=100ms --clocksource={clock}"));
+        let read = &jobs(&document)[0]["read"];
+        assert_eq!(read["clat_ns"]["N"], read["total_ios"], "{clock}");
+        assert!(read["runtime"].as_u64() >= Some(99), "{clock}: {}", read["runtime"]);
+    }
+}
+
+#[test]
+fn directions_and_groups_are_told_as_asked() {
+    let line = "--ioengine=null --size=64k --bs=4k --rw=rw --numjobs=2";
+    let document = json(&format!("{line} --name=a --unified_rw_reporting=mixed --group_reporting"));
+    let job = &jobs(&document)[0];
+    assert_eq!((jobs(&document).len(), &job["mixed"]["total_ios"]), (1, &Value::from(32)));
+    assert!(job.get("read").is_none());
+    let document = json(&format!("{line} --name=a --unified_rw_reporting=both"));
+    let job = &jobs(&document)[1];
+    assert_eq!(ios(job, "read") + ios(job, "write"), ios(job, "mixed"));
+    let document = json(&format!("{line} --name=a --stats=0 --name=b --new_group --description=words"));
+    let names: Vec<&str> = jobs(&document).iter().map(|job| job["jobname"].as_str().unwrap()).collect();
+    assert_eq!(names, ["b", "b"], "stats=0 keeps a job out of the report");
+    assert_eq!(
+        (&jobs(&document)[0]["groupid"], &jobs(&document)[0]["desc"]),
+        (&Value::from(1), &"words".into())
+    );
+    let dir = Dir::new();
+    let ran = dir.run(&format!(
+        "{line} --name=a --kb_base=1000 --unit_base=1 --significant_figures=6 --description=words"
+    ));
+    ran.assert_success().assert_says(&["  Description  : [words]", "kbit/s ("]);
+}
+
+#[test]
+fn rates_hold_however_they_are_given() {
+    let run = |options: &str| {
+        let document = json(&format!("{NULL} --name=a --rw=randread --runtime=500ms {options}"));
+        ios(&jobs(&document)[0], "read")
+    };
+    assert!((100..=135).contains(&run("--rate=1m")), "4 KiB at 1 MiB/s");
+    assert!((200..=270).contains(&run("--rate_iops=500 --iodepth=4")));
+    let random = run("--rate_iops=1000 --rate_process=poisson");
+    assert!((350..=650).contains(&random), "{random} arrivals, 500 expected");
+    // Of blocks of 4 to 64 KiB, so many of the smallest.
+    assert!(run("--rate_iops=1000 --bsrange=4k-64k --randseed=3") < 250);
+    // A pause of 300 ms after 50 I/Os, caught up with or not.
+    let pauses = "--rate_iops=500 --thinktime=300ms --thinktime_blocks=50";
+    assert!(run(&format!("{pauses} --rate_ignore_thinktime=1")) <= 105);
+    let caught_up = run(pauses);
+    assert!((100..=150).contains(&caught_up), "{caught_up} I/Os");
+}

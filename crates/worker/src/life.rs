@@ -250,6 +250,7 @@ impl<'a> Worker<'a> {
             return End::Told;
         }
         self.started_ms = clock::realtime_ms();
+        let began_ns = clock::monotonic_ns();
         let end = body(&mut engine, &mut work, slots, Timer::of(self.job.measure.clock));
         let end = self.leave_files(&work.files, end);
         let end = match work.files.close_all(&mut engine) {
@@ -262,7 +263,7 @@ impl<'a> Worker<'a> {
         self.stats = work.recorder.publish(&E::INFO);
         self.passed_over = work.said.into_lines();
         self.logs = work.recorder.take_logs(ended_ns).map(Arc::new);
-        self.account(ended_ns);
+        self.account(began_ns, ended_ns);
         end
     }
 
@@ -315,12 +316,18 @@ impl<'a> Worker<'a> {
         delay_ns == 0 || self.scene.wait_until_ns(self.live, clock::monotonic_ns() + delay_ns)
     }
 
-    /// Run time.
-    fn account(&mut self, ended_ns: u64) {
-        let elapsed_ms = match self.live.measured_since_ns() {
-            0 => 0,
-            since_ns => (ended_ns.saturating_sub(since_ns) + 500_000) / 1_000_000,
+    /// Run time, from the end of the ramp on. A job that ended within its ramp is told as a whole.
+    fn account(&mut self, began_ns: u64, ended_ns: u64) {
+        let since_ns = match self.live.measured_since_ns() {
+            0 => {
+                let message =
+                    "the job ended before its ramp did: its figures are those of the ramp".to_string();
+                self.warnings.push(Remark { option: "ramp_time", message });
+                began_ns
+            }
+            since_ns => since_ns,
         };
+        let elapsed_ms = (ended_ns.saturating_sub(since_ns) + 500_000) / 1_000_000;
         for direction in &mut self.stats.directions {
             direction.runtime_ms = if direction.ios > 0 { elapsed_ms.max(1) } else { 0 };
         }

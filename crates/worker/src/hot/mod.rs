@@ -304,7 +304,9 @@ impl<'a> Work<'a> {
         }
         self.ops.ops.clear();
         self.ops.next = 0;
-        let room = if self.steer() { 1 } else { BATCH };
+        // A ramp by size ends between two I/Os.
+        let ramps_by_size = self.phase == Phase::Ramp && self.limits.ramp_bytes > 0;
+        let room = if self.steer() || ramps_by_size { 1 } else { BATCH };
         self.stream.fill(&mut self.ops.ops, room) > 0
     }
 
