@@ -99,8 +99,8 @@ options! {
         clocksource: ClockSource;
         /// Take as few timestamps as the job can do with.
         ///
-        /// Sets `disable_clat`, `disable_slat` and `disable_bw_measurement`; latencies are then missing from the
-        /// report.
+        /// Sets `disable_clat`, `disable_slat` and `disable_lat`: latencies are then missing from the report. Bandwidth
+        /// is sampled all the same.
         gtod_reduce: bool = 0, in 0..=1;
         /// Dedicate a CPU to reading the clock for all jobs.
         #[pending("no thread keeps the time for others; reading the clock costs nanoseconds here")]
@@ -561,9 +561,12 @@ options! {
         rate_min | ratemin: PerDirection<Bytes> = 0;
         /// Limit of I/Os per second and worker; 0 for none.
         ///
-        /// Example: `rate_iops=1000`.
+        /// Of blocks of several sizes, so many of the smallest: larger ones come more rarely, unless
+        /// `rate_process=poisson`. Example: `rate_iops=1000`.
         rate_iops: PerDirection<u32> = 0, in 0..=U32;
         /// I/Os per second below which the job is stopped; 0 for none.
+        ///
+        /// Looked at once a `rate_cycle`, after the first two seconds.
         rate_iops_min: PerDirection<u32> = 0, in 0..=U32;
         /// How the I/Os of a rate are spaced.
         rate_process: RateProcess = "linear";
@@ -704,9 +707,12 @@ options! {
         exitall_on_error: Flag = 0;
         /// Command to run before the job.
         ///
-        /// Example: `exec_prerun=sync`.
+        /// What it prints goes to `JOB.prerun.txt`. If it fails, a warning says so, and the job runs. Example:
+        /// `exec_prerun=sync`.
         exec_prerun: Text;
         /// Command to run after the job.
+        ///
+        /// What it prints goes to `JOB.postrun.txt`.
         exec_postrun: Text;
         /// User the worker runs as, by number.
         uid: u32, in 0..=U32;
