@@ -290,6 +290,8 @@ fn same_heads(fio: Vec<String>, fiord: Vec<String>) -> Verdict {
 /// takes (a matter of speed) does not count.
 fn heads(text: &str) -> Vec<String> {
     let mut heads: Vec<String> = Vec::new();
+    // What fiord adds stands behind fio's report.
+    let text = text.split_once(versions::ADDED_TEXT).map_or(text, |(report, _)| report);
     // Notes are each program's own words.
     for line in text.lines().filter(|line| !line.starts_with("note: ")) {
         let indent = line.len() - line.trim_start().len();

@@ -21,6 +21,12 @@ pub const ADDED_KEYS: &[AddedKey] = &[
     AddedKey { object: "disk_util[]", after: "read_sectors", key: "write_sectors" },
 ];
 
+/// A list that fiord adds to a JSON document when there is something to say.
+pub const ADDED_LIST: &str = "warnings";
+
+/// Where the same begins in normal text, behind fio's report.
+pub const ADDED_TEXT: &str = "\nWarnings:\n";
+
 /// Options that 3.42 lists under another name; the old one is an alias.
 pub const RENAMED_OPTIONS: &[&str] = &["allrandrepeat", "log_max_value", "log_unix_epoch"];
 
