@@ -479,3 +479,32 @@ fn rates_hold_however_they_are_given() {
     let caught_up = run(pauses);
     assert!((100..=150).contains(&caught_up), "{caught_up} I/Os");
 }
+
+#[test]
+fn a_command_before_the_job_does_not_hold_up_an_end() {
+    let dir = Dir::new();
+    dir.write("job.fio", "[a]\nioengine=null\nsize=64k\nexec_prerun=touch started && sleep 1000 && true\n");
+    let running = start(fiord(dir.path(), "job.fio"));
+    until("the command runs", || dir.join("started").exists());
+    signal(running.0.id(), "TERM");
+    finish(running).assert_status(143).assert_says(&["Run status group 0"]);
+}
+
+#[test]
+fn the_disk_is_told_from_the_first_io_on_unless_switched_off() {
+    let dir = Dir::new();
+    let device = need!(common::LoopDevice::new(&dir, 4 << 20));
+    let line = format!(
+        "--output-format=json --name=a --filename={} --rw=write --bs=4k --size=1m --direct=1",
+        device.path
+    );
+    let document = dir.run(&line).assert_success().json();
+    let disk = &document["disk_util"][0];
+    assert_eq!(
+        (&disk["name"], &disk["write_sectors"]),
+        (&device.path[5..].into(), &Value::from(2048)),
+        "{disk}"
+    );
+    let document = dir.run(&format!("{line} --disk_util=0")).assert_success().json();
+    assert!(document.get("disk_util").is_none());
+}

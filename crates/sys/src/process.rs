@@ -6,20 +6,44 @@ use crate::errno::check;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// Runs `command` in a shell and waits for it. What it prints goes to the file at `output`, made anew; without one, to
-/// our own standard error, because our standard output is for data.
-pub fn run_shell(command: &str, output: Option<&Path>) -> io::Result<ExitStatus> {
-    let (stdout, stderr): (Stdio, Stdio) = match output {
-        Some(path) => {
-            let file = File::create(path)?;
-            (file.try_clone()?.into(), file.into())
-        }
-        None => (io::stderr().into(), Stdio::inherit()),
-    };
-    Command::new("/bin/sh").arg("-c").arg(command).stdin(Stdio::null()).stdout(stdout).stderr(stderr).status()
+/// A command in a shell, in a process group of its own.
+#[derive(Debug)]
+pub struct Shell {
+    child: Child,
+}
+
+impl Shell {
+    /// Starts `command`. What it prints goes to the file at `output`, made anew; without one, to our own standard
+    /// error, because our standard output is for data.
+    pub fn start(command: &str, output: Option<&Path>) -> io::Result<Shell> {
+        let (stdout, stderr): (Stdio, Stdio) = match output {
+            Some(path) => {
+                let file = File::create(path)?;
+                (file.try_clone()?.into(), file.into())
+            }
+            None => (io::stderr().into(), Stdio::inherit()),
+        };
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
+        Ok(Shell { child: shell.spawn()? })
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// Ends it and everything it started, and waits for it.
+    pub fn kill(mut self) -> io::Result<ExitStatus> {
+        // SAFETY: no memory is passed. The group is that of a child nobody has waited for, so its number is still its
+        // own.
+        check(unsafe { libc::killpg(self.child.id().cast_signed(), libc::SIGKILL) })?;
+        self.child.wait()
+    }
 }
 
 /// Raises the number of files this process may open to as many as it is allowed; answers that number.
@@ -61,11 +85,23 @@ mod tests {
     #[test]
     fn a_shell_runs_what_was_typed_and_both_streams_are_kept() {
         let path = temp_path("shell");
-        let status = run_shell("echo out; echo err >&2; exit 3", Some(&path)).unwrap();
+        let mut shell = Shell::start("echo out; echo err >&2; exit 3", Some(&path)).unwrap();
+        let status = loop {
+            if let Some(status) = shell.ended().unwrap() {
+                break status;
+            }
+            std::thread::yield_now();
+        };
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(status.code(), Some(3));
         assert_eq!(text, "out\nerr\n");
+    }
+
+    #[test]
+    fn a_shell_is_killed_with_what_it_started() {
+        let shell = Shell::start("sleep 1000; echo never", None).unwrap();
+        assert_eq!(shell.kill().unwrap().code(), None);
     }
 
     #[test]

@@ -364,7 +364,9 @@ impl<'a> Worker<'a> {
 
     /// Runs a command of the user's.
     fn exec(&mut self, option: &'static str, command: &str, log: &str) {
-        let message = crate::person::exec(command, &format!("{}.{log}.txt", self.job.name));
+        // What runs behind the job may clean up, and is waited for; what runs before it is of no use any more.
+        let is_given_up = || log == "prerun" && self.live.is_told_to_stop();
+        let message = crate::person::exec(command, &format!("{}.{log}.txt", self.job.name), &is_given_up);
         self.warnings.extend(message.map(|message| Remark { option, message }));
     }
 

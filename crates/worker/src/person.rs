@@ -2,11 +2,14 @@
 //!
 //! Invariant: concerns the calling thread alone.
 
+use std::io;
 use std::path::Path;
+use std::process::ExitStatus;
 
 use fiord_plan::job::{NumaMemory, Process};
 use fiord_plan::{FileKind, Job};
-use fiord_sys::process;
+use fiord_sys::clock;
+use fiord_sys::process::Shell;
 use fiord_sys::stat;
 use fiord_sys::sysfs::Sysfs;
 use fiord_sys::thread::{self, IoClass, IoPriority, MemoryPolicy};
@@ -60,13 +63,29 @@ fn place_memory(process: &Process) -> Result<(), Failure> {
     thread::set_memory_policy(policy, nodes).map_err(|error| Failure::system("numa_mem_policy", &error))
 }
 
-/// Runs a shell command, its output going to `log` in the current directory. What goes wrong with it is the user's to
-/// judge, as in fio: the job goes on, and the answer is what to say about it.
-pub(crate) fn exec(command: &str, log: &str) -> Option<String> {
-    match process::run_shell(command, Some(Path::new(log))) {
+/// How often a command is looked at.
+const EXEC_TICK_NS: u64 = 10_000_000;
+
+/// Runs a shell command, its output going to `log` in the current directory, and kills it as soon as `is_given_up`.
+/// What goes wrong with it is the user's to judge, as in fio: the job goes on, and the answer is what to say about it.
+pub(crate) fn exec(command: &str, log: &str, is_given_up: &dyn Fn() -> bool) -> Option<String> {
+    match wait_for(command, log, is_given_up) {
         Ok(status) if status.success() => None,
         Ok(status) => Some(format!("\"{command}\" ended with {status}; its output is in {log}")),
         Err(error) => Some(format!("\"{command}\" could not be run with its output in {log}: {error}")),
+    }
+}
+
+fn wait_for(command: &str, log: &str, is_given_up: &dyn Fn() -> bool) -> io::Result<ExitStatus> {
+    let mut shell = Shell::start(command, Some(Path::new(log)))?;
+    loop {
+        if let Some(status) = shell.ended()? {
+            return Ok(status);
+        }
+        if is_given_up() {
+            return shell.kill();
+        }
+        clock::sleep_until_ns(clock::monotonic_ns() + EXEC_TICK_NS);
     }
 }
 
