@@ -7,7 +7,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::RawFd;
 
-use fiord_plan::{FileIndex, Op};
+use fiord_plan::{Action, FileIndex, Op};
 use fiord_sys::errno::Errno;
 use fiord_sys::memory::Region;
 
@@ -21,6 +21,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Of an operation that went well; a synchronisation has no bytes.
+    #[inline]
+    pub fn whole(op: &Op) -> Outcome {
+        match op.action {
+            Action::Transfer(_) => Outcome::Done(op.length_bytes),
+            Action::Sync | Action::DataSync | Action::RangeSync(_) => Outcome::Done(0),
+        }
+    }
+
     /// From a system call's way of saying it in completions: negative errno or bytes.
     #[inline]
     pub fn from_result(result: i64) -> Outcome {

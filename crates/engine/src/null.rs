@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use fiord_plan::{Action, FileIndex, Op};
+use fiord_plan::{FileIndex, Op};
 
 use crate::contract::{
     Arena, Buffers, Completion, Engine, Info, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
@@ -29,15 +29,6 @@ impl Null {
     }
 }
 
-/// All of it; a synchronisation has no bytes.
-#[inline]
-fn outcome(op: &Op) -> Outcome {
-    match op.action {
-        Action::Transfer(_) => Outcome::Done(op.length_bytes),
-        Action::Sync | Action::DataSync | Action::RangeSync(_) => Outcome::Done(0),
-    }
-}
-
 impl Engine for Null {
     const INFO: Info =
         Info { name: "null", summary: "nothing at all: measures the program itself", queued: true };
@@ -56,14 +47,14 @@ impl Engine for Null {
 impl SyncEngine for Null {
     #[inline]
     fn execute(&mut self, op: Op, _slot: &mut Slot) -> Outcome {
-        outcome(&op)
+        Outcome::whole(&op)
     }
 }
 
 impl QueuedEngine for Null {
     #[inline]
     fn queue(&mut self, op: Op, slot: Slot) -> Result<(), Slot> {
-        self.ended.push(slot, outcome(&op));
+        self.ended.push(slot, Outcome::whole(&op));
         self.unsubmitted += 1;
         Ok(())
     }

@@ -46,4 +46,16 @@ impl Op {
             ..self
         }
     }
+
+    /// The operation that this is the rest of.
+    #[must_use]
+    #[inline]
+    pub fn whole(self) -> Op {
+        Op {
+            offset_bytes: self.offset_bytes - self.buffer_offset_bytes,
+            length_bytes: self.length_bytes + self.buffer_offset_bytes,
+            buffer_offset_bytes: 0,
+            ..self
+        }
+    }
 }

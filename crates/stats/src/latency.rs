@@ -26,6 +26,30 @@ impl Latency {
         self.histogram.record(latency_ns)
     }
 
+    /// Counts latencies below 2^32 ns, a few dozen at a time, and says the histogram bin of each, which
+    /// [`crate::Distribution::record`] takes.
+    #[inline]
+    pub fn record_all(&mut self, latencies_ns: &[u32], mut bin_of: impl FnMut(u64, usize)) {
+        self.running.record_all(latencies_ns);
+        for latency_ns in latencies_ns.iter().map(|latency_ns| u64::from(*latency_ns)) {
+            bin_of(latency_ns, self.histogram.record(latency_ns));
+        }
+    }
+
+    /// Counts the sums of two latencies each, which are below 2^32 ns too.
+    #[inline]
+    pub fn record_sums(&mut self, first_ns: &[u32], second_ns: &[u32]) {
+        const CHUNK: usize = 64;
+        let mut sums_ns = [0; CHUNK];
+        for (first_ns, second_ns) in first_ns.chunks(CHUNK).zip(second_ns.chunks(CHUNK)) {
+            let sums_ns = &mut sums_ns[..first_ns.len().min(second_ns.len())];
+            for (sum_ns, (first_ns, second_ns)) in sums_ns.iter_mut().zip(first_ns.iter().zip(second_ns)) {
+                *sum_ns = first_ns + second_ns;
+            }
+            self.record_all(sums_ns, |_, _| ());
+        }
+    }
+
     /// Adds what `other` recorded.
     pub fn merge(&mut self, other: &Self) {
         let Latency { running, histogram } = other;
@@ -48,6 +72,17 @@ mod tests {
         let mut latency = Latency::with_histogram();
         latency.record(2_657_402);
         assert_eq!(latency.percentiles(&[50.0, 100.0]), [2_657_402, 2_657_402]);
+    }
+
+    #[test]
+    fn many_at_once_are_the_same_as_one_by_one() {
+        let values = [3, 900, 70_000, u32::MAX];
+        let (mut at_once, mut one_by_one) = (Latency::with_histogram(), Latency::with_histogram());
+        let mut bins = Vec::new();
+        at_once.record_all(&values, |value, bin| bins.push((value, bin)));
+        let expected: Vec<(u64, usize)> =
+            values.iter().map(|value| (u64::from(*value), one_by_one.record(u64::from(*value)))).collect();
+        assert_eq!((at_once, bins), (one_by_one, expected));
     }
 
     #[test]

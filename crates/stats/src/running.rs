@@ -34,6 +34,30 @@ impl Running {
         self.max = self.max.max(value);
     }
 
+    /// Adds values below 2^32, a few dozen at a time: the same as recording each, in fewer instructions.
+    #[inline]
+    pub fn record_all(&mut self, values: &[u32]) {
+        /// Squares of this many values up to `SMALL_MAX` fit into 64 bits.
+        const CHUNK: usize = 64;
+        const SMALL_MAX: u32 = 1 << 28;
+        for chunk in values.chunks(CHUNK) {
+            let sum: u64 = chunk.iter().map(|value| u64::from(*value)).sum();
+            let (min, max) =
+                chunk.iter().fold((u32::MAX, 0), |(min, max), value| (min.min(*value), max.max(*value)));
+            let square = |value: &u32| u64::from(*value) * u64::from(*value);
+            let sum_squares = if max < SMALL_MAX {
+                u128::from(chunk.iter().map(square).sum::<u64>())
+            } else {
+                chunk.iter().map(|value| u128::from(square(value))).sum()
+            };
+            self.count += chunk.len() as u64;
+            self.sum += u128::from(sum);
+            self.sum_squares = self.sum_squares.wrapping_add(sum_squares);
+            self.min = self.min.min(u64::from(min));
+            self.max = self.max.max(u64::from(max));
+        }
+    }
+
     /// Adds all that `other` recorded.
     pub fn merge(&mut self, other: &Self) {
         let Running { count, sum, sum_squares, min, max } = *other;
@@ -97,6 +121,18 @@ mod tests {
         assert_eq!((empty.min(), empty.max, empty.mean(), empty.stddev()), (0, 0, 0.0, 0.0));
         let one = of(&[7]);
         assert_eq!((one.min(), one.max, one.mean(), one.stddev()), (7, 7, 7.0, 0.0));
+    }
+
+    #[test]
+    fn many_at_once_are_the_same_as_one_by_one() {
+        let small: Vec<u32> = (0..200).map(|i| i * 7919 % 100_003).collect();
+        let large = vec![u32::MAX; 70];
+        for values in [&small[..], &large, &small[..1], &[]] {
+            let mut at_once = Running::default();
+            at_once.record_all(values);
+            let wide: Vec<u64> = values.iter().map(|value| u64::from(*value)).collect();
+            assert_eq!(at_once, of(&wide));
+        }
     }
 
     #[test]

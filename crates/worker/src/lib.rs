@@ -16,6 +16,7 @@ mod progress;
 mod record;
 mod run;
 mod scene;
+mod tally;
 
 pub use failure::Failure;
 pub use live::{Counters, State};

@@ -252,6 +252,7 @@ impl<'a> Worker<'a> {
         self.started_ms = clock::realtime_ms();
         let began_ns = clock::monotonic_ns();
         let end = body(&mut engine, &mut work, slots, Timer::of(self.job.measure.clock));
+        work.recorder.settle();
         let end = self.leave_files(&work.files, end);
         let end = match work.files.close_all(&mut engine) {
             Err(failure) if !matches!(end, End::Failed(_)) => failure.into(),
@@ -281,7 +282,7 @@ impl<'a> Worker<'a> {
             stream,
             filler,
             gate: Gate::new(&job.pace, job.access.seed),
-            recorder: Recorder::new(&job.measure, job.logs.as_ref()),
+            recorder: Recorder::new(&job.measure, job.logs.as_ref(), self.live),
             errors: &job.errors,
             files: FileTable::new(job),
             live: self.live,

@@ -117,13 +117,13 @@ pub(crate) enum Why {
 }
 
 impl Live {
-    /// Adds one completed I/O.
+    /// Adds completed I/Os, and the bytes of all of them.
     #[inline]
-    pub(crate) fn completed(&self, direction: Direction, bytes: u64) {
+    pub(crate) fn completed(&self, direction: Direction, ios: u64, bytes: u64) {
         let index = direction.index();
-        let (ios, all) = (&self.shown.ios[index], &self.shown.bytes[index]);
-        ios.store(ios.load(Relaxed) + 1, Relaxed);
-        all.store(all.load(Relaxed) + bytes, Relaxed);
+        let (all_ios, all_bytes) = (&self.shown.ios[index], &self.shown.bytes[index]);
+        all_ios.store(all_ios.load(Relaxed) + ios, Relaxed);
+        all_bytes.store(all_bytes.load(Relaxed) + bytes, Relaxed);
     }
 
     pub(crate) fn counters(&self) -> Counters {

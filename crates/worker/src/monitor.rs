@@ -258,10 +258,10 @@ mod tests {
     fn a_crowd_is_summed_and_its_last_interval_cut_short() {
         let lives = [Live::default(), Live::default()];
         let mut crowd = Crowd::new(0, 500);
-        lives.iter().for_each(|live| live.completed(fiord_plan::Direction::Write, 1 << 20));
+        lives.iter().for_each(|live| live.completed(fiord_plan::Direction::Write, 1, 1 << 20));
         assert_eq!(crowd.look(&lives, 400_000_000, false), None);
         assert_eq!(crowd.look(&lives, 500_000_000, false), Some((500, [0, 4096, 0])));
-        lives[1].completed(fiord_plan::Direction::Read, 1 << 20);
+        lives[1].completed(fiord_plan::Direction::Read, 1, 1 << 20);
         assert_eq!(crowd.look(&lives, 750_000_000, true), Some((750, [4096, 0, 0])));
         assert_eq!(crowd.look(&lives, 750_000_000, true), None);
     }

@@ -5,9 +5,12 @@
 
 use fiord_engine::Info;
 use fiord_plan::job::Measure;
-use fiord_plan::{Action, Direction, LogKind, Logs, Op};
+use fiord_plan::{Action, Direction, LogKind, Logs, Op, PerDirection};
 use fiord_stats::{Distribution, Histogram, JobLogs, JobStats, Latency, LogSettings, LoggedIo, Usage};
 use fiord_sys::{clock, thread};
+
+use crate::live::Live;
+use crate::tally::{Noted, Tally};
 
 /// Moments of one I/O, in nanoseconds on the worker's clock.
 #[derive(Debug, Clone, Copy)]
@@ -20,12 +23,42 @@ pub(crate) struct Stamps {
     pub end_ns: u64,
 }
 
+impl Stamps {
+    /// Of an engine that begins an I/O when it is told of it.
+    #[inline]
+    pub(crate) fn unqueued(start_ns: u64, end_ns: u64) -> Stamps {
+        Stamps { start_ns, issue_ns: start_ns, end_ns }
+    }
+
+    #[inline]
+    pub(crate) fn submission_ns(self) -> u64 {
+        self.issue_ns.saturating_sub(self.start_ns)
+    }
+
+    #[inline]
+    pub(crate) fn completion_ns(self) -> u64 {
+        self.end_ns.saturating_sub(self.issue_ns)
+    }
+
+    #[inline]
+    pub(crate) fn total_ns(self) -> u64 {
+        self.submission_ns() + self.completion_ns()
+    }
+}
+
 /// The statistics of one worker while it runs.
+///
+/// The loop notes each I/O in a tally. `settle` makes statistics of what was noted: when a tally is full, every
+/// millisecond, and before anybody looks.
 ///
 /// A synchronous engine's I/O is issued when it is made, so that its completion latency is its total latency: it is
 /// recorded once, and `publish` sees to the rest.
-pub(crate) struct Recorder {
+pub(crate) struct Recorder<'a> {
     pub stats: JobStats,
+    live: &'a Live,
+    tallies: PerDirection<Tally>,
+    /// Whether I/Os are issued some time after they were made.
+    queued: bool,
     submission: bool,
     completion: bool,
     total: bool,
@@ -36,8 +69,8 @@ pub(crate) struct Recorder {
     used_before: thread::Usage,
 }
 
-impl Recorder {
-    pub(crate) fn new(measure: &Measure, logs: Option<&Logs>) -> Recorder {
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(measure: &Measure, logs: Option<&Logs>, live: &'a Live) -> Recorder<'a> {
         let mut stats = JobStats::default();
         let completion = measure.completion && measure.completion_percentiles;
         let total = measure.total && measure.total_percentiles;
@@ -49,6 +82,9 @@ impl Recorder {
         stats.sync.latency = latency(true);
         Recorder {
             stats,
+            live,
+            tallies: Default::default(),
+            queued: false,
             submission: measure.submission,
             completion: measure.completion,
             total: measure.total,
@@ -59,41 +95,90 @@ impl Recorder {
         }
     }
 
-    /// An I/O of a synchronous engine.
+    /// The I/Os to come are a queue's.
+    pub(crate) fn expect_queue(&mut self) {
+        self.queued = true;
+    }
+
+    /// An I/O has ended, the whole of `op` done.
     #[inline]
-    pub(crate) fn executed(&mut self, op: &Op, start_ns: u64, end_ns: u64) {
-        let took_ns = end_ns.saturating_sub(start_ns);
-        let Action::Transfer(direction) = op.action else {
-            self.stats.sync.latency.record(took_ns);
-            return;
-        };
-        let bin = self.stats.directions[direction.index()].completion.record(took_ns);
-        self.stats.distribution.record(took_ns, bin);
+    pub(crate) fn timed(&mut self, op: &Op, stamps: Stamps) {
+        let Action::Transfer(direction) = op.action else { return self.synced(stamps) };
         if let Some(logs) = &mut self.logs {
-            log(logs, op, direction, Stamps { start_ns, issue_ns: start_ns, end_ns }, false);
+            log(logs, op, direction, stamps, self.queued);
+        }
+        let tally = &mut self.tallies[direction.index()];
+        if !tally.note(op.length_bytes, stamps, self.queued) {
+            self.record_long(direction, op.length_bytes, stamps);
+        } else if tally.is_full() {
+            self.settle_tally(direction);
         }
     }
 
-    /// An I/O of a queued engine.
+    /// The same where no time passes.
     #[inline]
-    pub(crate) fn reaped(&mut self, op: &Op, stamps: Stamps) {
-        let completion_ns = stamps.end_ns.saturating_sub(stamps.issue_ns);
-        let Action::Transfer(direction) = op.action else {
-            self.stats.sync.latency.record(completion_ns);
-            return;
-        };
+    pub(crate) fn counted(&mut self, op: &Op) {
+        match op.action {
+            Action::Transfer(direction) => self.count(direction, 1, op.length_bytes),
+            _ => self.stats.sync.ios += 1,
+        }
+    }
+
+    /// Counts an I/O that failed after some of it was done: `rest` is what was left to do.
+    pub(crate) fn count_partial(&mut self, rest: &Op) {
+        if let (Action::Transfer(direction), 1..) = (rest.action, rest.buffer_offset_bytes) {
+            self.count(direction, 1, rest.buffer_offset_bytes);
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, direction: Direction, ios: u64, bytes: u64) {
         let stats = &mut self.stats.directions[direction.index()];
-        if self.submission {
-            stats.submission.record(stamps.issue_ns.saturating_sub(stamps.start_ns));
+        stats.ios += ios;
+        stats.bytes += bytes;
+        self.live.completed(direction, ios, bytes);
+    }
+
+    #[inline]
+    fn synced(&mut self, stamps: Stamps) {
+        self.stats.sync.ios += 1;
+        self.stats.sync.latency.record(stamps.completion_ns());
+    }
+
+    /// Makes statistics of everything noted.
+    pub(crate) fn settle(&mut self) {
+        Direction::ALL.into_iter().for_each(|direction| self.settle_tally(direction));
+    }
+
+    #[inline(never)]
+    fn settle_tally(&mut self, direction: Direction) {
+        let Noted { bytes, submission_ns, completion_ns } = self.tallies[direction.index()].take();
+        let stats = &mut self.stats.directions[direction.index()];
+        let distribution = &mut self.stats.distribution;
+        stats.completion.record_all(completion_ns, |ns, bin| distribution.record(ns, bin));
+        if self.queued && self.submission {
+            stats.submission.record_all(submission_ns, |_, _| ());
         }
-        let bin = stats.completion.record(completion_ns);
-        if self.total {
-            stats.total.record(stamps.end_ns.saturating_sub(stamps.start_ns));
+        if self.queued && self.total {
+            stats.total.record_sums(submission_ns, completion_ns);
         }
-        self.stats.distribution.record(completion_ns, bin);
-        if let Some(logs) = &mut self.logs {
-            log(logs, op, direction, stamps, true);
+        let ios = completion_ns.len() as u64;
+        self.count(direction, ios, bytes);
+    }
+
+    /// Records an I/O that is too long for a tally.
+    #[cold]
+    fn record_long(&mut self, direction: Direction, bytes: u64, stamps: Stamps) {
+        let stats = &mut self.stats.directions[direction.index()];
+        let bin = stats.completion.record(stamps.completion_ns());
+        self.stats.distribution.record(stamps.completion_ns(), bin);
+        if self.queued && self.submission {
+            stats.submission.record(stamps.submission_ns());
         }
+        if self.queued && self.total {
+            stats.total.record(stamps.total_ns());
+        }
+        self.count(direction, 1, bytes);
     }
 
     /// From `now_ns` on the loop's clock on, what is recorded counts: the zero of the logs.
@@ -113,9 +198,10 @@ impl Recorder {
     }
 
     /// What a report may show of it so far. Allocates: for snapshots and the end.
-    pub(crate) fn publish(&self, engine: &Info) -> JobStats {
+    pub(crate) fn publish(&mut self, engine: &Info) -> JobStats {
+        self.settle();
         let mut stats = self.stats.clone();
-        if !engine.queued || stats.submit.calls() == 0 {
+        if !self.queued {
             self.complete_for_sync(&mut stats, engine.queued);
         }
         if !self.completion {
@@ -158,22 +244,9 @@ impl Recorder {
         }
     }
 
-    /// Counts an I/O of that many bytes.
-    #[inline]
-    pub(crate) fn count(&mut self, direction: Direction, bytes: u64) {
-        let stats = &mut self.stats.directions[direction.index()];
-        stats.ios += 1;
-        stats.bytes += bytes;
-    }
-
-    /// Counts a synchronisation.
-    #[inline]
-    pub(crate) fn count_sync(&mut self) {
-        self.stats.sync.ios += 1;
-    }
-
     /// Forgets all that was recorded (the ramp is over), keeping what was allocated.
     pub(crate) fn forget(&mut self) {
+        self.settle();
         for direction in &mut self.stats.directions {
             for kept in [&mut direction.submission, &mut direction.completion, &mut direction.total] {
                 forget(kept);

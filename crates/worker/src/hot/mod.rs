@@ -2,34 +2,39 @@
 //!
 //! Invariant: nothing here allocates once the worker is sealed, and no error path is taken on an I/O that went well.
 
+mod queue;
 pub(crate) mod queued;
 pub(crate) mod sync;
+mod verdict;
 
 use std::sync::Mutex;
 
-use fiord_engine::contract::{Engine, Info, Outcome};
+use fiord_engine::contract::{Engine, Info, Slot};
 use fiord_plan::job::{ErrorPolicy, Limits};
 use fiord_plan::{Action, Direction, EngineSettings, Op};
 use fiord_stats::JobStats;
-use fiord_sys::clock;
-use fiord_sys::errno::Errno;
+use fiord_sys::clock::{self, Clock};
 use fiord_workload::{Filler, Stream};
 
 use crate::failure::Failure;
 use crate::files::{Change, FileTable};
 use crate::gate::Gate;
 use crate::live::{Live, State, ask};
-use crate::record::Recorder;
+use crate::record::{Recorder, Stamps};
+
+use verdict::Said;
+pub(crate) use verdict::Verdict;
 
 /// Operations made at once.
 const BATCH: usize = 64;
 
-const EIO: Errno = Errno(5);
-const ENOSPC: Errno = Errno(28);
-const ETIMEDOUT: Errno = Errno(110);
-
 /// Longest uninterrupted sleep, so that a request to stop is heard.
 const NAP_NS: u64 = 50_000_000;
+
+/// How long what a loop noted may stay out of the statistics and the live counters.
+const SETTLE_NS: u64 = 1_000_000;
+
+const WRITE: Action = Action::Transfer(Direction::Write);
 
 /// Why a loop ended.
 #[derive(Debug)]
@@ -113,9 +118,8 @@ pub(crate) struct Work<'a> {
     pub stream: Stream,
     pub ops: Batch,
     pub filler: Filler,
-    pub refills: bool,
     pub gate: Option<Gate>,
-    pub recorder: Recorder,
+    pub recorder: Recorder<'a>,
     pub errors: &'a ErrorPolicy,
     pub files: FileTable<'a>,
     pub live: &'a Live,
@@ -124,10 +128,15 @@ pub(crate) struct Work<'a> {
     pub fill_device: bool,
     engine: Info,
     settings: &'a EngineSettings,
+    refills: bool,
     watch_latency: bool,
+    /// Whether the loop's clock runs.
+    clocked: bool,
     phase: Phase,
-    event_ns: u64,
-    done_bytes: u64,
+    /// When the phase is over.
+    deadline_ns: u64,
+    /// When `attend` is due next.
+    due_ns: u64,
     pub said: Said,
 }
 
@@ -136,7 +145,7 @@ pub(crate) struct Parts<'a> {
     pub stream: Stream,
     pub filler: Filler,
     pub gate: Option<Gate>,
-    pub recorder: Recorder,
+    pub recorder: Recorder<'a>,
     pub errors: &'a ErrorPolicy,
     pub files: FileTable<'a>,
     pub live: &'a Live,
@@ -145,16 +154,6 @@ pub(crate) struct Parts<'a> {
     pub fill_device: bool,
     pub engine: Info,
     pub settings: &'a EngineSettings,
-}
-
-/// What to do about an operation that did not simply succeed.
-pub(crate) enum Verdict {
-    /// Transfer the rest.
-    Continue(Op),
-    /// Passed over by policy.
-    Skip,
-    /// The worker ends.
-    Stop(End),
 }
 
 impl<'a> Work<'a> {
@@ -177,9 +176,10 @@ impl<'a> Work<'a> {
             refills: filler.needs_refill(),
             ops: Batch { ops: Vec::with_capacity(BATCH + 8), next: 0, held: false },
             watch_latency: errors.latency_ns_max.iter().any(Option::is_some),
+            clocked: false,
             phase: Phase::Measured,
-            event_ns: u64::MAX,
-            done_bytes: 0,
+            deadline_ns: u64::MAX,
+            due_ns: u64::MAX,
             said: Said::default(),
             stream,
             filler,
@@ -198,43 +198,55 @@ impl<'a> Work<'a> {
 
     /// The run begins at `now_ns` on the loop's clock; `clocked` is whether that clock runs.
     pub(crate) fn begin(&mut self, now_ns: u64, clocked: bool) {
+        self.clocked = clocked;
         if let Some(gate) = &mut self.gate {
             gate.begin(clock::monotonic_ns());
         }
         if self.limits.ramp_ns == 0 && self.limits.ramp_bytes == 0 {
-            self.measure(now_ns, clocked);
+            self.measure(now_ns);
             return;
         }
         self.phase = Phase::Ramp;
         self.live.set_state(State::Ramping);
-        let by_time = clocked && self.limits.ramp_bytes == 0;
-        self.event_ns = if by_time { now_ns + self.limits.ramp_ns } else { u64::MAX };
+        let ramp_ns = (self.limits.ramp_bytes == 0).then_some(self.limits.ramp_ns);
+        self.set_deadline(now_ns, ramp_ns);
     }
 
     /// From here on the figures count.
-    fn measure(&mut self, now_ns: u64, clocked: bool) {
+    fn measure(&mut self, now_ns: u64) {
         self.phase = Phase::Measured;
         self.recorder.begin(now_ns);
         self.live.set_measured_since_ns(clock::monotonic_ns());
         self.live.set_state(State::Running);
-        self.event_ns = match self.limits.runtime_ns {
-            Some(runtime_ns) if clocked => now_ns + runtime_ns,
-            _ => u64::MAX,
-        };
+        self.set_deadline(now_ns, self.limits.runtime_ns);
+    }
+
+    /// The phase lasts so long, or until something else ends it.
+    fn set_deadline(&mut self, now_ns: u64, length_ns: Option<u64>) {
+        let length_ns = length_ns.filter(|_| self.clocked);
+        self.deadline_ns = length_ns.map_or(u64::MAX, |length_ns| now_ns + length_ns);
+        self.due_ns = if self.clocked { self.deadline_ns.min(now_ns + SETTLE_NS) } else { u64::MAX };
     }
 
     /// Whether `attend` has something to do.
     #[inline]
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
-        now_ns >= self.event_ns || self.live.is_asked()
+        now_ns >= self.due_ns || self.live.is_asked()
     }
 
-    /// Hears what others want, and the time.
+    /// Brings the statistics up to date, and hears what others want, and the time.
+    ///
+    /// # Errors
+    /// The end of the loop, when that is what they want.
     #[cold]
-    pub(crate) fn attend(&mut self, now_ns: u64, clocked: bool) -> Option<End> {
+    pub(crate) fn attend(&mut self, now_ns: u64) -> Result<(), End> {
+        self.recorder.settle();
+        if self.clocked {
+            self.due_ns = self.deadline_ns.min(now_ns + SETTLE_NS);
+        }
         let asked = self.live.take_asked();
         if asked & ask::STOP != 0 {
-            return Some(End::Told);
+            return Err(End::Told);
         }
         if asked & ask::SNAPSHOT != 0
             && let Ok(mut copy) = self.snapshot.lock()
@@ -244,15 +256,15 @@ impl<'a> Work<'a> {
                 Phase::Measured => self.recorder.publish(&self.engine),
             };
         }
-        let over = now_ns >= self.event_ns;
+        let over = now_ns >= self.deadline_ns;
         match self.phase {
             Phase::Ramp if over || asked & ask::MEASURE != 0 => {
                 self.recorder.forget();
-                self.measure(now_ns, clocked);
-                None
+                self.measure(now_ns);
+                Ok(())
             }
-            Phase::Measured if over => Some(End::TimeUp),
-            _ => None,
+            Phase::Measured if over => Err(End::TimeUp),
+            _ => Ok(()),
         }
     }
 
@@ -262,10 +274,9 @@ impl<'a> Work<'a> {
         &mut self,
         engine: &mut E,
         now_ns: u64,
-        clocked: bool,
         in_flight: u32,
     ) -> Result<Refilled, End> {
-        if !self.ops.held && !self.make_operations(now_ns, clocked) {
+        if !self.ops.held && !self.make_operations(now_ns) {
             return Ok(Refilled::Exhausted);
         }
         let change = self.files.change(&self.stream);
@@ -294,20 +305,23 @@ impl<'a> Work<'a> {
     }
 
     /// Makes the next operations; `false` when all asked for has been issued.
-    fn make_operations(&mut self, now_ns: u64, clocked: bool) -> bool {
-        if self.phase == Phase::Ramp
-            && self.limits.ramp_bytes > 0
-            && self.done_bytes >= self.limits.ramp_bytes
-        {
+    fn make_operations(&mut self, now_ns: u64) -> bool {
+        let ramps_by_size = self.phase == Phase::Ramp && self.limits.ramp_bytes > 0;
+        if ramps_by_size && self.has_ramped() {
             self.recorder.forget();
-            self.measure(now_ns, clocked);
+            self.measure(now_ns);
         }
         self.ops.ops.clear();
         self.ops.next = 0;
         // A ramp by size ends between two I/Os.
-        let ramps_by_size = self.phase == Phase::Ramp && self.limits.ramp_bytes > 0;
         let room = if self.steer() || ramps_by_size { 1 } else { BATCH };
         self.stream.fill(&mut self.ops.ops, room) > 0
+    }
+
+    /// Whether as much was transferred as a ramp by size wants.
+    fn has_ramped(&mut self) -> bool {
+        self.recorder.settle();
+        self.live.counters().bytes.iter().sum::<u64>() >= self.limits.ramp_bytes
     }
 
     /// Turns a mixed stream to the direction that may go. Whether it did: then operations are made one at a time.
@@ -323,26 +337,34 @@ impl<'a> Work<'a> {
 
     /// How long a worker that has to wait for `ns` may sleep without missing anything.
     pub(crate) fn nap_ns(&self, ns: u64, now_ns: u64) -> u64 {
-        ns.min(NAP_NS).min(self.event_ns.saturating_sub(now_ns))
+        ns.min(NAP_NS).min(self.deadline_ns.saturating_sub(now_ns))
     }
 
-    /// Sleeps until `op` may go. `Some(end)` when the worker has to end instead.
-    #[cold]
-    pub(crate) fn hold(&mut self, op: &Op, now_ns: impl Fn() -> u64, clocked: bool) -> Option<End> {
+    /// Whether an operation has to wait for its turn, or its buffer has to be filled.
+    #[inline]
+    pub(crate) fn needs_preparing(&self, op: &Op) -> bool {
+        self.gate.is_some() || (self.refills && op.action == WRITE)
+    }
+
+    /// Sleeps until `op` may go, and lets it pass.
+    ///
+    /// # Errors
+    /// The end, when it comes first.
+    pub(crate) fn wait_for_turn(&mut self, op: &Op, now_ns: impl Fn() -> u64) -> Result<(), End> {
         loop {
             let at_ns = clock::monotonic_ns();
-            let pause = self.gate.as_ref().and_then(|gate| gate.pause(op, at_ns))?;
+            let Some(pause) = self.gate.as_ref().and_then(|gate| gate.pause(op, at_ns)) else { break };
             let sleep_ns = self.nap_ns(pause.ns, now_ns());
             if pause.spin_ns == 0 && sleep_ns > 0 {
                 clock::sleep_until_ns(at_ns + sleep_ns);
             }
             let loop_ns = now_ns();
-            if self.is_due(loop_ns)
-                && let Some(end) = self.attend(loop_ns, clocked)
-            {
-                return Some(end);
+            if self.is_due(loop_ns) {
+                self.attend(loop_ns)?;
             }
         }
+        self.pass(op);
+        Ok(())
     }
 
     /// How long `op` may not be issued yet; `None` when it may.
@@ -352,139 +374,35 @@ impl<'a> Work<'a> {
     }
 
     /// `op` goes past the gate.
+    #[inline]
     pub(crate) fn pass(&mut self, op: &Op) {
         if let Some(gate) = &mut self.gate {
             gate.issued(op, clock::monotonic_ns());
         }
     }
 
-    /// Counts an operation that went well, short or not.
+    /// Puts into the slot's buffer what `op` is to write.
+    pub(crate) fn fill_buffer<E: Engine>(&mut self, engine: &mut E, slot: &mut Slot, op: &Op) {
+        if self.refills && op.action == WRITE {
+            let buffer = &mut engine.arena().bytes_mut(slot)[..op.length_bytes as usize];
+            self.filler.before_write(buffer, op.offset_bytes);
+        }
+    }
+
+    /// An operation has ended and did all it should.
+    ///
+    /// # Errors
+    /// The end, when it took longer than `max_latency`.
     #[inline]
-    pub(crate) fn count(&mut self, op: &Op, bytes: u64) {
-        match op.action {
-            Action::Transfer(direction) => {
-                self.recorder.count(direction, bytes);
-                self.live.completed(direction, bytes);
-                self.done_bytes += bytes;
-                if let Some(gate) = &mut self.gate {
-                    gate.completed(clock::monotonic_ns());
-                }
-            }
-            _ => self.recorder.count_sync(),
-        }
-    }
-
-    /// Counts what an operation moved before it failed.
-    pub(crate) fn count_partial(&mut self, op: &Op, bytes: u64) {
-        if bytes > 0 {
-            self.count(op, bytes);
-        }
-    }
-
-    /// Checks an I/O against `max_latency`.
-    #[inline]
-    pub(crate) fn too_slow(&self, op: &Op, took_ns: u64) -> Option<End> {
-        if self.watch_latency { self.over_limit(op, took_ns) } else { None }
-    }
-
-    #[cold]
-    fn over_limit(&self, op: &Op, took_ns: u64) -> Option<End> {
-        let Action::Transfer(direction) = op.action else { return None };
-        let limit_ns = self.errors.latency_ns_max[direction.index()]?;
-        if took_ns <= limit_ns {
-            return None;
-        }
-        let mut failure = Failure::io(op, self.files.path(op.file), ETIMEDOUT);
-        failure.explanation =
-            format!("took {} us, more than max_latency={} us", took_ns / 1000, limit_ns / 1000);
-        Some(failure.into())
-    }
-
-    /// Judges an outcome that is not the whole transfer. `rest` is what the engine was asked for.
-    #[cold]
-    pub(crate) fn judge(&mut self, rest: &Op, outcome: Outcome) -> Verdict {
-        let reading = rest.action == Action::Transfer(Direction::Read);
-        let errno = match outcome {
-            Outcome::Done(0) if reading => EIO,
-            Outcome::Done(0) => ENOSPC,
-            Outcome::Done(bytes) => {
-                if let Action::Transfer(direction) = rest.action {
-                    self.recorder.stats.directions[direction.index()].short_ios += 1;
-                }
-                return Verdict::Continue(rest.rest(bytes));
-            }
-            Outcome::Failed(errno) => errno,
-        };
-        if self.fill_device && errno == ENOSPC {
-            return Verdict::Stop(End::Full);
-        }
-        let stats = &mut self.recorder.stats;
-        stats.errors_total += 1;
-        if stats.first_error == 0 {
-            stats.first_error = errno.0;
-        }
-        // A synchronisation that fails is a failed write.
-        let direction = match rest.action {
-            Action::Transfer(direction) => direction.index(),
-            _ => Direction::Write.index(),
-        };
-        let passed_over = self.errors.passed_over[direction].contains(&errno.0);
-        if passed_over && !self.errors.dump {
-            return self.skip(rest);
-        }
-        let at_end = outcome == Outcome::Done(0) && reading;
-        let failure = self.explain(rest, errno, at_end);
-        if passed_over {
-            self.said.push(&failure);
-            return self.skip(rest);
-        }
-        Verdict::Stop(failure.into())
-    }
-
-    /// Passes over a failed operation: for the gate it has ended like any other.
-    fn skip(&mut self, op: &Op) -> Verdict {
+    pub(crate) fn ended<C: Clock>(&mut self, op: &Op, stamps: Stamps) -> Result<(), End> {
         if let (Some(gate), Action::Transfer(_)) = (&mut self.gate, op.action) {
             gate.completed(clock::monotonic_ns());
         }
-        Verdict::Skip
-    }
-
-    fn explain(&self, op: &Op, errno: Errno, at_end: bool) -> Failure {
-        let path = self.files.path(op.file);
-        if at_end {
-            return Failure::end_of_file(op, path);
+        if !C::RUNNING {
+            self.recorder.counted(op);
+            return Ok(());
         }
-        let failure = Failure::io(op, path, errno);
-        match fiord_engine::hint(self.settings, op.action, errno) {
-            Some(hint) => Failure { explanation: hint.to_string(), ..failure },
-            None => failure,
-        }
-    }
-}
-
-/// Errors passed over, in words (`error_dump`), as many as anybody reads.
-#[derive(Debug, Default)]
-pub(crate) struct Said {
-    lines: Vec<String>,
-    more: u64,
-}
-
-impl Said {
-    const LINES_MAX: usize = 1000;
-
-    fn push(&mut self, failure: &Failure) {
-        if self.lines.len() < Said::LINES_MAX {
-            self.lines.push(failure.to_string());
-        } else {
-            self.more += 1;
-        }
-    }
-
-    /// The lines, the last of which says how many there were besides.
-    pub(crate) fn into_lines(mut self) -> Vec<String> {
-        if self.more > 0 {
-            self.lines.push(format!("{} more errors passed over", self.more));
-        }
-        self.lines
+        self.recorder.timed(op, stamps);
+        if self.watch_latency { self.check_latency(op, stamps.completion_ns()) } else { Ok(()) }
     }
 }

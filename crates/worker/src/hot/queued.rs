@@ -1,52 +1,18 @@
 //! The loop of the queued engines: up to `depth` operations in flight.
 //!
-//! Invariant: data plane. Every slot is in exactly one place: free, or in flight inside the engine. No allocation,
-//! no lock, no formatting; three clock reads per round, however many I/Os a round moves.
+//! Invariant: data plane. No allocation, no lock, no formatting; three clock reads per round, however many I/Os a
+//! round moves. docs/hot-loop.md follows an I/O through it.
+
+use std::convert::Infallible;
 
 use fiord_engine::contract::{Completion, Outcome, QueuedEngine, Slot, Wait};
-use fiord_plan::{Action, Depth, Direction, Op};
+use fiord_plan::Depth;
 use fiord_sys::clock::{self, Clock};
 
+use super::queue::{Flight, Queue};
 use super::{End, Refilled, Verdict, Work};
 use crate::failure::Failure;
 use crate::record::Stamps;
-
-/// What the loop knows of an operation in flight.
-#[derive(Clone, Copy)]
-struct Flight {
-    /// As the stream made it.
-    op: Op,
-    /// What of it the engine has now.
-    rest: Op,
-    start_ns: u64,
-    issue_ns: u64,
-}
-
-/// The loop's own state: who is where.
-struct Sky {
-    free: Vec<Slot>,
-    flights: Vec<Option<Flight>>,
-    /// Slots queued since the last submission.
-    queued: Vec<usize>,
-    done: Vec<Completion>,
-    in_flight: u32,
-    /// Of them, those made since the last submission.
-    new: u32,
-}
-
-impl Sky {
-    fn new(slots: Vec<Slot>) -> Sky {
-        let depth = slots.len();
-        Sky {
-            free: slots,
-            flights: vec![None; depth],
-            queued: Vec::with_capacity(depth),
-            done: Vec::with_capacity(depth),
-            in_flight: 0,
-            new: 0,
-        }
-    }
-}
 
 /// Runs `work` on `engine` until it ends, and leaves nothing in flight.
 pub(crate) fn run<E: QueuedEngine, C: Clock>(
@@ -56,60 +22,22 @@ pub(crate) fn run<E: QueuedEngine, C: Clock>(
     slots: Vec<Slot>,
     depth: Depth,
 ) -> End {
-    let mut sky = Sky::new(slots);
-    let end = fly(engine, clock, work, &mut sky, depth);
-    match drain(engine, clock, work, &mut sky) {
-        Some(failed) if !matches!(end, End::Failed(_)) => failed,
+    work.recorder.expect_queue();
+    let mut rounds = Rounds { engine, clock, work, queue: Queue::new(slots), depth };
+    let Err(end) = rounds.go();
+    match rounds.drain() {
+        Err(failed) if !matches!(end, End::Failed(_)) => failed,
         _ => end,
     }
 }
 
-fn fly<E: QueuedEngine, C: Clock>(
-    engine: &mut E,
+/// What the loop goes round with: fill the free slots, submit, reap.
+struct Rounds<'a, 'w, E, C> {
+    engine: &'a mut E,
     clock: C,
-    work: &mut Work<'_>,
-    sky: &mut Sky,
+    work: &'a mut Work<'w>,
+    queue: Queue,
     depth: Depth,
-) -> End {
-    let mut now_ns = clock.now_ns();
-    work.begin(now_ns, C::RUNNING);
-    loop {
-        if work.is_due(now_ns)
-            && let Some(end) = work.attend(now_ns, C::RUNNING)
-        {
-            return end;
-        }
-        let filled = match fill(engine, clock, work, sky, depth, now_ns) {
-            Ok(filled) => filled,
-            Err(end) => return end,
-        };
-        if let Some(end) = submit(engine, clock, work, sky) {
-            return end;
-        }
-        let (floor, wait) = match filled {
-            Filled::Exhausted if sky.in_flight == 0 => return End::Complete,
-            Filled::Exhausted => (0, Wait::Block),
-            Filled::Full => {
-                (depth.low.min(depth.max - 1), if depth.complete_min == 0 { Wait::Poll } else { Wait::Block })
-            }
-            Filled::Held(ns) if sky.in_flight == 0 => {
-                clock::sleep_until_ns(clock::monotonic_ns() + work.nap_ns(ns, now_ns));
-                now_ns = clock.now_ns();
-                continue;
-            }
-            Filled::Held(ns) => (depth.max, Wait::For(work.nap_ns(ns, now_ns))),
-            Filled::Batch => (depth.max, Wait::Poll),
-        };
-        loop {
-            match reap(engine, clock, work, sky, depth, wait) {
-                Ok(at_ns) => now_ns = at_ns,
-                Err(end) => return end,
-            }
-            if wait != Wait::Block || sky.in_flight <= floor || !matches!(filled, Filled::Full) {
-                break;
-            }
-        }
-    }
 }
 
 /// Why no more was queued.
@@ -124,193 +52,173 @@ enum Filled {
     Exhausted,
 }
 
-/// Queues operations on free slots until a batch is full or something holds.
-#[inline]
-fn fill<E: QueuedEngine, C: Clock>(
-    engine: &mut E,
-    clock: C,
-    work: &mut Work<'_>,
-    sky: &mut Sky,
-    depth: Depth,
-    now_ns: u64,
-) -> Result<Filled, End> {
-    let mut start_ns = now_ns;
-    while let Some(mut slot) = sky.free.pop() {
-        let Some(op) = work.ops.next() else {
-            sky.free.push(slot);
-            match work.refill(engine, now_ns, C::RUNNING, sky.in_flight)? {
-                Refilled::Ready => continue,
-                Refilled::ReadyLater => {
-                    start_ns = clock.now_ns();
-                    continue;
-                }
-                Refilled::Blocked => return Ok(Filled::Full),
-                Refilled::Exhausted => return Ok(Filled::Exhausted),
+impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
+    fn go(&mut self) -> Result<Infallible, End> {
+        let mut now_ns = self.clock.now_ns();
+        self.work.begin(now_ns, C::RUNNING);
+        loop {
+            if self.work.is_due(now_ns) {
+                self.work.attend(now_ns)?;
             }
-        };
-        if work.gate.is_some()
-            && let Some(ns) = work.held(&op)
-        {
-            work.ops.put_back();
-            sky.free.push(slot);
-            return Ok(Filled::Held(ns));
+            let filled = self.fill(now_ns)?;
+            self.submit()?;
+            now_ns = match filled {
+                Filled::Full => self.reap_until_low()?,
+                Filled::Batch => self.reap(Wait::Poll)?,
+                Filled::Exhausted if self.queue.in_flight == 0 => return Err(End::Complete),
+                Filled::Exhausted => self.reap(Wait::Block)?,
+                Filled::Held(ns) => {
+                    let nap_ns = self.work.nap_ns(ns, now_ns);
+                    if self.queue.in_flight > 0 {
+                        self.reap(Wait::For(nap_ns))?
+                    } else {
+                        clock::sleep_until_ns(clock::monotonic_ns() + nap_ns);
+                        self.clock.now_ns()
+                    }
+                }
+            };
         }
-        if work.refills && op.action == Action::Transfer(Direction::Write) {
-            let buffer = &mut engine.arena().bytes_mut(&mut slot)[..op.length_bytes as usize];
-            work.filler.before_write(buffer, op.offset_bytes);
-            start_ns = clock.now_ns();
+    }
+
+    /// Queues operations on free slots until a batch is full or something holds.
+    #[inline]
+    fn fill(&mut self, now_ns: u64) -> Result<Filled, End> {
+        let mut start_ns = now_ns;
+        while let Some(mut slot) = self.queue.free.pop() {
+            let Some(op) = self.work.ops.next() else {
+                self.queue.free.push(slot);
+                match self.work.refill(self.engine, now_ns, self.queue.in_flight)? {
+                    Refilled::Ready => continue,
+                    Refilled::ReadyLater => {
+                        start_ns = self.clock.now_ns();
+                        continue;
+                    }
+                    Refilled::Blocked => return Ok(Filled::Full),
+                    Refilled::Exhausted => return Ok(Filled::Exhausted),
+                }
+            };
+            if self.work.needs_preparing(&op) {
+                if let Some(ns) = self.work.held(&op) {
+                    self.work.ops.put_back();
+                    self.queue.free.push(slot);
+                    return Ok(Filled::Held(ns));
+                }
+                self.work.fill_buffer(self.engine, &mut slot, &op);
+                start_ns = self.clock.now_ns();
+            }
+            let index = slot.index();
+            if let Err(slot) = self.engine.queue(op, slot) {
+                self.work.ops.put_back();
+                self.queue.free.push(slot);
+                return Ok(Filled::Full);
+            }
+            self.work.pass(&op);
+            self.queue.begin(index, op, start_ns);
+            if self.queue.queued() >= self.depth.submit && !self.queue.free.is_empty() {
+                return Ok(Filled::Batch);
+            }
         }
+        Ok(Filled::Full)
+    }
+
+    /// Hands what was queued to the kernel and stamps it.
+    #[inline]
+    fn submit(&mut self) -> Result<(), End> {
+        if self.queue.queued() == 0 {
+            return Ok(());
+        }
+        let taken = self.engine.submit().map_err(|error| Failure::system("submit", &error))?;
+        let begun = self.queue.issue(self.clock.now_ns());
+        let stats = &mut self.work.recorder.stats;
+        stats.submit.record(taken);
+        stats.depth.record_many(self.queue.in_flight, u64::from(begun));
+        Ok(())
+    }
+
+    /// Reaps until few enough are in flight to begin the next batch; returns the time.
+    #[inline]
+    fn reap_until_low(&mut self) -> Result<u64, End> {
+        if self.depth.complete_min == 0 {
+            return self.reap(Wait::Poll);
+        }
+        let floor = self.depth.low.min(self.depth.max - 1);
+        loop {
+            let now_ns = self.reap(Wait::Block)?;
+            if self.queue.in_flight <= floor {
+                return Ok(now_ns);
+            }
+        }
+    }
+
+    /// Takes what has ended; returns the time.
+    #[inline]
+    fn reap(&mut self, wait: Wait) -> Result<u64, End> {
+        let Depth { complete_min, complete_max, .. } = self.depth;
+        let min = if wait == Wait::Poll { 0 } else { complete_min.clamp(1, self.queue.in_flight.max(1)) };
+        let (max, done) = (complete_max.max(min), &mut self.queue.done);
+        self.engine.reap(min, max, wait, done).map_err(|error| Failure::system("reap", &error))?;
+        let end_ns = self.clock.now_ns();
+        // A look in passing that finds nothing is no call to reap; one that `iodepth_batch_complete_min=0` asks for is.
+        if !done.is_empty() || wait != Wait::Poll || complete_min == 0 {
+            self.work.recorder.stats.complete.record(done.len() as u32);
+        }
+        // Taken from the end, so that what an error leaves is still there to be drained.
+        done.reverse();
+        while let Some(completion) = self.queue.done.pop() {
+            self.land(completion, end_ns)?;
+        }
+        Ok(end_ns)
+    }
+
+    /// One operation has ended: count it, or see what to do about it.
+    #[inline]
+    fn land(&mut self, completion: Completion, end_ns: u64) -> Result<(), End> {
+        let Completion { slot, outcome } = completion;
+        let Flight { op, start_ns, issue_ns } = self.queue.flight(&slot);
+        if outcome != Outcome::whole(&op) {
+            return self.mend(slot, &op, outcome);
+        }
+        self.queue.land(slot);
+        self.work.ended::<C>(&op.whole(), Stamps { start_ns, issue_ns, end_ns })
+    }
+
+    /// Lets a short transfer go on behind what it did, passes a failure over, or ends.
+    #[cold]
+    fn mend(&mut self, slot: Slot, op: &fiord_plan::Op, outcome: Outcome) -> Result<(), End> {
         let index = slot.index();
-        if let Err(slot) = engine.queue(op, slot) {
-            work.ops.put_back();
-            sky.free.push(slot);
-            return Ok(Filled::Full);
-        }
-        sky.flights[index] = Some(Flight { op, rest: op, start_ns, issue_ns: start_ns });
-        sky.queued.push(index);
-        sky.in_flight += 1;
-        sky.new += 1;
-        if work.gate.is_some() {
-            work.pass(&op);
-        }
-        if sky.queued.len() >= depth.submit as usize && !sky.free.is_empty() {
-            return Ok(Filled::Batch);
-        }
-    }
-    Ok(Filled::Full)
-}
-
-/// Hands what was queued to the kernel and stamps it.
-#[inline]
-fn submit<E: QueuedEngine, C: Clock>(
-    engine: &mut E,
-    clock: C,
-    work: &mut Work<'_>,
-    sky: &mut Sky,
-) -> Option<End> {
-    if sky.queued.is_empty() {
-        return None;
-    }
-    let taken = match engine.submit() {
-        Ok(taken) => taken,
-        Err(error) => return Some(Failure::system("submit", &error).into()),
-    };
-    work.recorder.stats.submit.record(taken);
-    work.recorder.stats.depth.record_many(sky.in_flight, u64::from(std::mem::take(&mut sky.new)));
-    let issue_ns = clock.now_ns();
-    for index in sky.queued.drain(..) {
-        if let Some(flight) = &mut sky.flights[index] {
-            flight.issue_ns = issue_ns;
-        }
-    }
-    None
-}
-
-/// Takes what has ended; returns the time.
-#[inline]
-fn reap<E: QueuedEngine, C: Clock>(
-    engine: &mut E,
-    clock: C,
-    work: &mut Work<'_>,
-    sky: &mut Sky,
-    depth: Depth,
-    wait: Wait,
-) -> Result<u64, End> {
-    let min = if wait == Wait::Poll { 0 } else { depth.complete_min.clamp(1, sky.in_flight.max(1)) };
-    let max = depth.complete_max.max(min);
-    engine.reap(min, max, wait, &mut sky.done).map_err(|error| Failure::system("reap", &error))?;
-    let end_ns = clock.now_ns();
-    // A look in passing that finds nothing is no call to reap; one that `iodepth_batch_complete_min=0` asks for is.
-    if !sky.done.is_empty() || wait != Wait::Poll || depth.complete_min == 0 {
-        work.recorder.stats.complete.record(sky.done.len() as u32);
-    }
-    while let Some(completion) = sky.done.pop() {
-        land(engine, work, sky, completion, end_ns, C::RUNNING)?;
-    }
-    Ok(end_ns)
-}
-
-/// One operation has ended: count it, or see what to do about it.
-#[inline]
-fn land<E: QueuedEngine>(
-    engine: &mut E,
-    work: &mut Work<'_>,
-    sky: &mut Sky,
-    completion: Completion,
-    end_ns: u64,
-    clocked: bool,
-) -> Result<(), End> {
-    let Completion { slot, outcome } = completion;
-    let index = slot.index();
-    let Some(Flight { op, rest, start_ns, issue_ns }) = sky.flights[index] else {
-        unreachable!("the engine completed an operation nobody queued");
-    };
-    let whole = match op.action {
-        Action::Transfer(_) => Outcome::Done(rest.length_bytes),
-        _ => Outcome::Done(0),
-    };
-    if outcome != whole {
-        match work.judge(&rest, outcome) {
-            Verdict::Continue(left) => return requeue(engine, sky, slot, left),
+        match self.work.judge(op, outcome) {
+            Verdict::Continue(rest) => {
+                let no_room =
+                    |_| Failure::other("queue", "the engine has no room for the rest of a short transfer");
+                self.engine.queue(rest, slot).map_err(no_room)?;
+                self.queue.go_on(index, rest);
+                Ok(())
+            }
             Verdict::Skip => {
-                sky.in_flight -= 1;
-                sky.free.push(slot);
-                return Ok(());
+                self.queue.land(slot);
+                Ok(())
             }
             Verdict::Stop(end) => {
-                work.count_partial(&op, rest.buffer_offset_bytes);
-                sky.in_flight -= 1;
-                sky.free.push(slot);
-                return Err(end);
+                self.queue.land(slot);
+                Err(end)
             }
         }
     }
-    sky.in_flight -= 1;
-    sky.free.push(slot);
-    work.count(&op, op.length_bytes);
-    if clocked {
-        work.recorder.reaped(&op, Stamps { start_ns, issue_ns, end_ns });
-        if let Some(end) = work.too_slow(&op, end_ns.saturating_sub(issue_ns)) {
-            return Err(end);
-        }
-    }
-    Ok(())
-}
 
-/// A short transfer goes on behind what it did.
-#[cold]
-fn requeue<E: QueuedEngine>(engine: &mut E, sky: &mut Sky, slot: Slot, left: Op) -> Result<(), End> {
-    let index = slot.index();
-    if let Some(flight) = &mut sky.flights[index] {
-        flight.rest = left;
-    }
-    engine
-        .queue(left, slot)
-        .map_err(|_| Failure::other("queue", "the engine has no room for the rest of a short transfer"))?;
-    sky.queued.push(index);
-    Ok(())
-}
-
-/// Waits for everything in flight.
-fn drain<E: QueuedEngine, C: Clock>(
-    engine: &mut E,
-    clock: C,
-    work: &mut Work<'_>,
-    sky: &mut Sky,
-) -> Option<End> {
-    let all = Depth { max: 1, submit: 1, complete_min: 1, complete_max: u32::MAX, low: 0 };
-    let mut failed = None;
-    while sky.in_flight > 0 {
-        if let Some(end) = submit(engine, clock, work, sky) {
-            return Some(end);
-        }
-        let before = sky.in_flight;
-        if let Err(end) = reap(engine, clock, work, sky, all, Wait::Block) {
-            if sky.in_flight == before {
-                return Some(end);
+    /// Waits for everything in flight.
+    fn drain(&mut self) -> Result<(), End> {
+        self.depth = Depth { max: 1, submit: 1, complete_min: 1, complete_max: u32::MAX, low: 0 };
+        let mut drained = Ok(());
+        while self.queue.in_flight > 0 {
+            self.submit()?;
+            let before = self.queue.in_flight;
+            if let Err(end) = self.reap(Wait::Block) {
+                if self.queue.in_flight == before {
+                    return Err(end);
+                }
+                drained = drained.and(Err(end));
             }
-            failed = failed.or(Some(end));
         }
+        drained
     }
-    failed
 }
