@@ -23,11 +23,10 @@ use crate::assemble::{self, Frame};
 use crate::bandwidth::BandwidthLog;
 use crate::live::Onlooker;
 use crate::output::{Output, remark, say};
+use crate::subcommand::EXIT_FAILED;
 use crate::version::FIO_VERSION;
-use crate::{clocktest, crctest, environment, facts, help, idle, logs, settings};
+use crate::{clocktest, crctest, environment, facts, help, idle, logs, settings, subcommand};
 
-/// Wrong input, or a job that failed.
-const EXIT_FAILED: u8 = 1;
 /// Refused because it would destroy something.
 const EXIT_REFUSED: u8 = 2;
 
@@ -74,7 +73,7 @@ impl Session {
 
     fn go(mut self) -> ExitCode {
         if let Some(text) = help::asked_for(&self.options) {
-            return help::print(text);
+            return subcommand::print(text);
         }
         if let Some(names) = &self.options.crctest {
             return crctest::run(names.0.as_deref());

@@ -2,12 +2,9 @@
 //!
 //! Invariant: every page is made from the table of options and the list of engines.
 
-use std::process::ExitCode;
-
 use fiord_options::program::ProgramOptions;
 use fiord_options::reference;
 
-use crate::output::{Output, say};
 use crate::version::FIO_VERSION;
 
 /// The page asked for, or what is wrong with the question; `None` when a run is wanted.
@@ -26,18 +23,4 @@ pub(crate) fn asked_for(options: &ProgramOptions) -> Option<Result<String, Strin
         return Some(reference::enghelp(question.0.as_deref(), &engines));
     }
     None
-}
-
-/// Prints a page, or says why there is none.
-pub(crate) fn print(page: Result<String, String>) -> ExitCode {
-    match page {
-        Ok(text) => {
-            Output::stdout().write(&text);
-            ExitCode::SUCCESS
-        }
-        Err(why) => {
-            say(&format!("fiord: {why}\n"));
-            ExitCode::from(1)
-        }
-    }
 }

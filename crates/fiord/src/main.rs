@@ -16,6 +16,7 @@ mod live;
 mod logs;
 mod output;
 mod settings;
+mod subcommand;
 mod version;
 
 use std::ffi::OsString;

@@ -178,6 +178,16 @@ fn called_as_fio_it_is_fio() {
 }
 
 #[test]
+fn a_subcommand_helps_on_standard_output_and_complains_on_standard_error() {
+    let dir = Dir::new();
+    let help = dir.run("version --help");
+    assert!(help.assert_success().stdout.contains("Usage: fiord version [OPTIONS]"), "{help:?}");
+    let mistake = dir.run("version --jsn");
+    assert!(mistake.assert_status(1).stderr.starts_with("fiord version: unexpected argument '--jsn'"));
+    assert_eq!(mistake.assert_says(&["'--json'"]).stdout, "");
+}
+
+#[test]
 fn a_job_file_comes_before_a_subcommand_of_its_name() {
     let dir = Dir::new();
     assert!(dir.run("version").assert_success().stdout.starts_with("fiord "));

@@ -41,6 +41,7 @@ pub const DOORS: &[Door] = &[
     door(
         "fiord",
         &[
+            "clap",
             "fiord-checksum",
             "fiord-options",
             "fiord-plan",

@@ -1,0 +1,57 @@
+//! What fiord's own subcommands have in common: how their options are read, and what becomes of a question for help.
+//!
+//! Invariant: a mistake is told on standard error and ends with status 1, a page of help goes to standard output and
+//! ends with 0; neither has a line of code in a subcommand.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::output::{Output, say};
+
+/// Wrong input, or something that did not work out.
+pub(crate) const EXIT_FAILED: u8 = 1;
+
+/// Runs a subcommand of these options on what stands behind its name. It answers what to print, or what is wrong and
+/// what to do about it.
+pub(crate) fn run<O: Parser>(
+    arguments: &[OsString],
+    body: impl FnOnce(O) -> Result<String, String>,
+) -> ExitCode {
+    match read::<O>(arguments) {
+        Ok(options) => print(body(options)),
+        Err(code) => code,
+    }
+}
+
+/// The options of a subcommand; otherwise all is said, and this is the status to end with.
+pub(crate) fn read<O: Parser>(arguments: &[OsString]) -> Result<O, ExitCode> {
+    let matches = O::command().no_binary_name(true).try_get_matches_from(arguments);
+    matches.and_then(|matches| O::from_arg_matches(&matches)).map_err(|error| {
+        let text = error.render().to_string();
+        if error.use_stderr() {
+            let name = O::command().get_name().to_string();
+            say(&format!("{name}: {}", text.strip_prefix("error: ").unwrap_or(&text)));
+            ExitCode::from(EXIT_FAILED)
+        } else {
+            print(Ok(text))
+        }
+    })
+}
+
+/// Prints what was asked for, or says why it cannot be had.
+pub(crate) fn print(page: Result<String, String>) -> ExitCode {
+    let written = page.and_then(|text| {
+        let mut output = Output::stdout();
+        output.write(&text);
+        output.finish().map_err(|error| format!("standard output: {error}"))
+    });
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            say(&format!("fiord: {why}\n"));
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
