@@ -47,13 +47,19 @@ impl Op {
         }
     }
 
+    /// Bytes of the operation that this is the rest of.
+    #[inline]
+    pub fn whole_bytes(&self) -> u64 {
+        self.buffer_offset_bytes + self.length_bytes
+    }
+
     /// The operation that this is the rest of.
     #[must_use]
     #[inline]
     pub fn whole(self) -> Op {
         Op {
             offset_bytes: self.offset_bytes - self.buffer_offset_bytes,
-            length_bytes: self.length_bytes + self.buffer_offset_bytes,
+            length_bytes: self.whole_bytes(),
             buffer_offset_bytes: 0,
             ..self
         }

@@ -100,16 +100,16 @@ impl<'a> Recorder<'a> {
         self.queued = true;
     }
 
-    /// An I/O has ended, the whole of `op` done.
-    #[inline]
+    /// An I/O has ended, all of it done; `op` may be its rest.
+    #[inline(always)]
     pub(crate) fn timed(&mut self, op: &Op, stamps: Stamps) {
         let Action::Transfer(direction) = op.action else { return self.synced(stamps) };
         if let Some(logs) = &mut self.logs {
-            log(logs, op, direction, stamps, self.queued);
+            log(logs, &op.whole(), direction, stamps, self.queued);
         }
         let tally = &mut self.tallies[direction.index()];
-        if !tally.note(op.length_bytes, stamps, self.queued) {
-            self.record_long(direction, op.length_bytes, stamps);
+        if !tally.note(op.whole_bytes(), stamps, self.queued) {
+            self.record_long(direction, op.whole_bytes(), stamps);
         } else if tally.is_full() {
             self.settle_tally(direction);
         }
@@ -119,7 +119,7 @@ impl<'a> Recorder<'a> {
     #[inline]
     pub(crate) fn counted(&mut self, op: &Op) {
         match op.action {
-            Action::Transfer(direction) => self.count(direction, 1, op.length_bytes),
+            Action::Transfer(direction) => self.count(direction, 1, op.whole_bytes()),
             _ => self.stats.sync.ios += 1,
         }
     }
@@ -139,7 +139,7 @@ impl<'a> Recorder<'a> {
         self.live.completed(direction, ios, bytes);
     }
 
-    #[inline]
+    #[inline(never)]
     fn synced(&mut self, stamps: Stamps) {
         self.stats.sync.ios += 1;
         self.stats.sync.latency.record(stamps.completion_ns());

@@ -72,6 +72,8 @@ enum Shape {
     Sequential { direction: Direction, length_bytes: u64 },
     /// One file, one length, each block once.
     Permuted { length_bytes: u64 },
+    /// One file, one length, anywhere.
+    Drawn { length_bytes: u64 },
     /// Anything.
     General,
 }
@@ -122,6 +124,7 @@ impl Stream {
                     self.fill_sequential(ops, room, direction, length_bytes)
                 }
                 Shape::Permuted { length_bytes } => self.fill_permuted(ops, room, length_bytes),
+                Shape::Drawn { length_bytes } => self.fill_drawn(ops, room, length_bytes),
                 Shape::General => self.fill_any(ops, room),
             }
             if ops.len() == before {
@@ -201,6 +204,15 @@ impl Stream {
                     .extend(offsets.map(|offset| transfer(self.directions.mixed(), 0, offset, length_bytes))),
             }
         }
+    }
+
+    fn fill_drawn(&mut self, ops: &mut Vec<Op>, room: usize, length_bytes: u64) {
+        let count = self.passes.ops_left(length_bytes).min(room as u64);
+        for _ in 0..count {
+            let direction = self.directions.next();
+            ops.push(transfer(direction, 0, self.placer.draw(direction), length_bytes));
+        }
+        self.passes.count(count, count * length_bytes);
     }
 
     fn fill_any(&mut self, ops: &mut Vec<Op>, room: usize) {
@@ -297,6 +309,9 @@ fn shape(access: &Access, files: &Files, placer: &Placer, barriers: &BarrierCoun
     }
     if let Some(length_bytes) = placer.one_block_bytes() {
         return Shape::Permuted { length_bytes };
+    }
+    if let Some(length_bytes) = placer.one_draw_bytes(access.pattern) {
+        return Shape::Drawn { length_bytes };
     }
     let Pattern::Only(direction) = access.pattern else { return Shape::General };
     match placer.one_stretch_bytes(direction) {

@@ -80,7 +80,6 @@ prop_compose! {
             };
             case.files.open_at_once = open_at_once;
             case.files.list.iter_mut().for_each(|file| file.offset_bytes = offset_bytes);
-            case.limits.loops = loops;
             case.limits.loop_bytes += extra_bytes / 2;
             case.limits.number_ios = number_ios;
         })
@@ -109,6 +108,21 @@ fn is_share(part: usize, count: usize, share: f64) -> bool {
 proptest! {
     // Failures are reported with all they need; nothing is kept in files.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A barrier that never comes turns the loops for common jobs off, and must change nothing else.
+    #[test]
+    fn the_loops_for_common_jobs_make_what_the_general_one_makes(
+        random in any::<bool>(), mixed in any::<bool>(), full_coverage in any::<bool>(),
+        blocks in 1_u64..200, read_percent in 0_u8..=100,
+    ) {
+        let pattern = if mixed { Pattern::Mixed } else { Pattern::Only(Direction::Write) };
+        let common = case(pattern, random, &[blocks * 4096 + 100]).with(|case| {
+            case.access.full_coverage = full_coverage;
+            case.access.read_percent = read_percent;
+        });
+        let general = common.clone().with(|case| case.access.barriers.fsync_every = u32::MAX);
+        prop_assert_eq!(common.ops(), general.ops());
+    }
 
     #[test]
     fn every_operation_stays_in_its_region(case in any_case()) {

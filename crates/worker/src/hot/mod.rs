@@ -351,9 +351,9 @@ impl<'a> Work<'a> {
     /// # Errors
     /// The end, when it comes first.
     pub(crate) fn wait_for_turn(&mut self, op: &Op, now_ns: impl Fn() -> u64) -> Result<(), End> {
-        loop {
+        while let Some(gate) = &self.gate {
             let at_ns = clock::monotonic_ns();
-            let Some(pause) = self.gate.as_ref().and_then(|gate| gate.pause(op, at_ns)) else { break };
+            let Some(pause) = gate.pause(op, at_ns) else { break };
             let sleep_ns = self.nap_ns(pause.ns, now_ns());
             if pause.spin_ns == 0 && sleep_ns > 0 {
                 clock::sleep_until_ns(at_ns + sleep_ns);
@@ -393,7 +393,7 @@ impl<'a> Work<'a> {
     ///
     /// # Errors
     /// The end, when it took longer than `max_latency`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ended<C: Clock>(&mut self, op: &Op, stamps: Stamps) -> Result<(), End> {
         if let (Some(gate), Action::Transfer(_)) = (&mut self.gate, op.action) {
             gate.completed(clock::monotonic_ns());

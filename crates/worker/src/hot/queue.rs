@@ -19,7 +19,6 @@ pub(super) struct Flight {
 /// The slots of one worker.
 pub(super) struct Queue {
     pub free: Vec<Slot>,
-    /// Ended, the next to be looked at last.
     pub done: Vec<Completion>,
     pub in_flight: u32,
     flights: Box<[Option<Flight>]>,
@@ -78,8 +77,8 @@ impl Queue {
 
     /// The operation that has this slot.
     #[inline]
-    pub(super) fn flight(&self, slot: &Slot) -> Flight {
-        match self.flights[slot.index()] {
+    pub(super) fn flight(&self, slot: &Slot) -> &Flight {
+        match &self.flights[slot.index()] {
             Some(flight) => flight,
             None => unreachable!("the engine completed an operation nobody queued"),
         }

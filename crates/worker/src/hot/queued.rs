@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 
 use fiord_engine::contract::{Completion, Outcome, QueuedEngine, Slot, Wait};
-use fiord_plan::Depth;
+use fiord_plan::{Depth, Op};
 use fiord_sys::clock::{self, Clock};
 
 use super::queue::{Flight, Queue};
@@ -155,19 +155,22 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
     fn reap(&mut self, wait: Wait) -> Result<u64, End> {
         let Depth { complete_min, complete_max, .. } = self.depth;
         let min = if wait == Wait::Poll { 0 } else { complete_min.clamp(1, self.queue.in_flight.max(1)) };
-        let (max, done) = (complete_max.max(min), &mut self.queue.done);
-        self.engine.reap(min, max, wait, done).map_err(|error| Failure::system("reap", &error))?;
+        let mut done = std::mem::take(&mut self.queue.done);
+        let reaped = self.engine.reap(min, complete_max.max(min), wait, &mut done);
         let end_ns = self.clock.now_ns();
         // A look in passing that finds nothing is no call to reap; one that `iodepth_batch_complete_min=0` asks for is.
         if !done.is_empty() || wait != Wait::Poll || complete_min == 0 {
             self.work.recorder.stats.complete.record(done.len() as u32);
         }
-        // Taken from the end, so that what an error leaves is still there to be drained.
-        done.reverse();
-        while let Some(completion) = self.queue.done.pop() {
-            self.land(completion, end_ns)?;
+        // What ended beside an I/O that ends the worker counts too.
+        let mut landed = reaped.map_err(|error| Failure::system("reap", &error).into());
+        for completion in done.drain(..) {
+            if let Err(end) = self.land(completion, end_ns) {
+                landed = landed.and(Err(end));
+            }
         }
-        Ok(end_ns)
+        self.queue.done = done;
+        landed.map(|()| end_ns)
     }
 
     /// One operation has ended: count it, or see what to do about it.
@@ -175,16 +178,19 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
     fn land(&mut self, completion: Completion, end_ns: u64) -> Result<(), End> {
         let Completion { slot, outcome } = completion;
         let Flight { op, start_ns, issue_ns } = self.queue.flight(&slot);
-        if outcome != Outcome::whole(&op) {
+        if outcome != Outcome::whole(op) {
+            let op = *op;
             return self.mend(slot, &op, outcome);
         }
+        let stamps = Stamps { start_ns: *start_ns, issue_ns: *issue_ns, end_ns };
+        let ended = self.work.ended::<C>(op, stamps);
         self.queue.land(slot);
-        self.work.ended::<C>(&op.whole(), Stamps { start_ns, issue_ns, end_ns })
+        ended
     }
 
     /// Lets a short transfer go on behind what it did, passes a failure over, or ends.
     #[cold]
-    fn mend(&mut self, slot: Slot, op: &fiord_plan::Op, outcome: Outcome) -> Result<(), End> {
+    fn mend(&mut self, slot: Slot, op: &Op, outcome: Outcome) -> Result<(), End> {
         let index = slot.index();
         match self.work.judge(op, outcome) {
             Verdict::Continue(rest) => {

@@ -7,7 +7,7 @@ pub(crate) mod order;
 pub(crate) mod permutation;
 pub(crate) mod region;
 
-use fiord_plan::{Access, Direction, FileIndex, Files, Sequencer};
+use fiord_plan::{Access, Direction, FileIndex, Files, Pattern, Sequencer};
 use fiord_stats::random::{Random, splitmix64};
 
 use crate::WorkloadError;
@@ -182,9 +182,35 @@ impl Placer {
 
     /// The length of all operations of a random job that covers each block once, if they have one.
     pub(crate) fn one_block_bytes(&self) -> Option<u64> {
-        let is_always_drawn =
-            self.ios_per_draw == 1 && self.percent_random.iter().all(|percent| *percent >= 100);
-        self.orders.one_block_bytes().filter(|_| is_always_drawn)
+        self.orders.one_block_bytes().filter(|_| self.is_always_drawn())
+    }
+
+    /// The length of all operations of a random job on one file that draws each place anew, if they have one and the
+    /// file has room for it.
+    pub(crate) fn one_draw_bytes(&self, pattern: Pattern) -> Option<u64> {
+        let mut used = Direction::ALL.into_iter().filter(|direction| pattern.includes(*direction));
+        let first = used.next()?;
+        let length_bytes = self.sizes.fixed(first, true)?;
+        let region = &self.regions[0];
+        let has_room = region.length_bytes() >= length_bytes;
+        let has_same_length = used.all(|direction| self.sizes.fixed(direction, true) == Some(length_bytes));
+        let draws = region.orders.iter().all(|order| matches!(order, Order::Draws(_)));
+        (self.is_always_drawn() && draws && has_same_length && has_room).then_some(length_bytes)
+    }
+
+    /// For batches: a place for an operation of a job that `one_draw_bytes` has a length for.
+    #[inline]
+    pub(crate) fn draw(&mut self, direction: Direction) -> u64 {
+        let (region, index) = (&self.regions[0], direction.index());
+        let Order::Draws(places) = &region.orders[self.orders.index[index]] else {
+            return region.start_bytes();
+        };
+        region.start_bytes() + self.random.below(places[index]) * self.align_bytes[index]
+    }
+
+    /// Whether every operation finds its place at random.
+    fn is_always_drawn(&self) -> bool {
+        self.is_random && self.ios_per_draw == 1 && self.percent_random.iter().all(|percent| *percent >= 100)
     }
 
     /// The length of all operations of a sequential job without strides, if they have one.
