@@ -200,7 +200,7 @@ impl<'a> Work<'a> {
     pub(crate) fn begin(&mut self, now_ns: u64, clocked: bool) {
         self.clocked = clocked;
         if let Some(gate) = &mut self.gate {
-            gate.begin(clock::monotonic_ns());
+            gate.begin(if clocked { now_ns } else { clock::monotonic_ns() });
         }
         if self.limits.ramp_ns == 0 && self.limits.ramp_bytes == 0 {
             self.measure(now_ns);
@@ -350,34 +350,32 @@ impl<'a> Work<'a> {
     ///
     /// # Errors
     /// The end, when it comes first.
-    pub(crate) fn wait_for_turn(&mut self, op: &Op, now_ns: impl Fn() -> u64) -> Result<(), End> {
-        while let Some(gate) = &self.gate {
-            let at_ns = clock::monotonic_ns();
-            let Some(pause) = gate.pause(op, at_ns) else { break };
-            let sleep_ns = self.nap_ns(pause.ns, now_ns());
-            if pause.spin_ns == 0 && sleep_ns > 0 {
-                clock::sleep_until_ns(at_ns + sleep_ns);
+    pub(crate) fn wait_for_turn<C: Clock>(&mut self, op: &Op, clock: C) -> Result<(), End> {
+        while let Some(ns) = self.held(op, clock) {
+            let now_ns = clock.now_ns();
+            if ns > 0 {
+                clock::sleep_until_ns(clock::monotonic_ns() + self.nap_ns(ns, now_ns));
             }
-            let loop_ns = now_ns();
-            if self.is_due(loop_ns) {
-                self.attend(loop_ns)?;
+            let now_ns = clock.now_ns();
+            if self.is_due(now_ns) {
+                self.attend(now_ns)?;
             }
         }
-        self.pass(op);
+        self.pass(op, clock);
         Ok(())
     }
 
-    /// How long `op` may not be issued yet; `None` when it may.
-    pub(crate) fn held(&self, op: &Op) -> Option<u64> {
-        let pause = self.gate.as_ref()?.pause(op, clock::monotonic_ns())?;
+    /// How long to sleep before asking again whether `op` may be issued; `None` when it may.
+    pub(crate) fn held<C: Clock>(&self, op: &Op, clock: C) -> Option<u64> {
+        let pause = self.gate.as_ref()?.pause(op, gate_ns(clock))?;
         Some(if pause.spin_ns > 0 { 0 } else { pause.ns })
     }
 
     /// `op` goes past the gate.
     #[inline]
-    pub(crate) fn pass(&mut self, op: &Op) {
+    pub(crate) fn pass<C: Clock>(&mut self, op: &Op, clock: C) {
         if let Some(gate) = &mut self.gate {
-            gate.issued(op, clock::monotonic_ns());
+            gate.issued(op, gate_ns(clock));
         }
     }
 
@@ -396,7 +394,7 @@ impl<'a> Work<'a> {
     #[inline(always)]
     pub(crate) fn ended<C: Clock>(&mut self, op: &Op, stamps: Stamps) -> Result<(), End> {
         if let (Some(gate), Action::Transfer(_)) = (&mut self.gate, op.action) {
-            gate.completed(clock::monotonic_ns());
+            gate.completed(if C::RUNNING { stamps.end_ns } else { clock::monotonic_ns() });
         }
         if !C::RUNNING {
             self.recorder.counted(op);
@@ -405,4 +403,10 @@ impl<'a> Work<'a> {
         self.recorder.timed(op, stamps);
         if self.watch_latency { self.check_latency(op, stamps.completion_ns()) } else { Ok(()) }
     }
+}
+
+/// The time by which a gate opens: the loop's, or the monotonic clock's where none runs.
+#[inline]
+fn gate_ns<C: Clock>(clock: C) -> u64 {
+    if C::RUNNING { clock.now_ns() } else { clock::monotonic_ns() }
 }

@@ -98,7 +98,7 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
                 }
             };
             if self.work.needs_preparing(&op) {
-                if let Some(ns) = self.work.held(&op) {
+                if let Some(ns) = self.work.held(&op, self.clock) {
                     self.work.ops.put_back();
                     self.queue.free.push(slot);
                     return Ok(Filled::Held(ns));
@@ -112,7 +112,7 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
                 self.queue.free.push(slot);
                 return Ok(Filled::Full);
             }
-            self.work.pass(&op);
+            self.work.pass(&op, self.clock);
             self.queue.begin(index, op, start_ns);
             if self.queue.queued() >= self.depth.submit && !self.queue.free.is_empty() {
                 return Ok(Filled::Batch);

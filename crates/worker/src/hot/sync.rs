@@ -42,7 +42,7 @@ fn execute_all<E: SyncEngine, C: Clock>(
                 work.attend(now_ns)?;
             }
             if work.needs_preparing(&op) {
-                work.wait_for_turn(&op, || clock.now_ns())?;
+                work.wait_for_turn(&op, clock)?;
                 work.fill_buffer(engine, slot, &op);
                 now_ns = clock.now_ns();
             }
