@@ -3,7 +3,7 @@
 //! Invariant: a stage that fails does not keep the later ones from running, except those that need its binary.
 
 use crate::stage::{self, Ending, Stages};
-use crate::{compat, fuzz, install, repo, tidy};
+use crate::{compat, fuzz, install, instructions, repo, tidy};
 
 const FUZZ_SECONDS_PER_TARGET: u32 = 4;
 
@@ -25,6 +25,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
         let ending = cargo(&["build", "--release", "-p", "fiord"]);
         built = matches!(ending, Ending::Passed(_));
         ending
+    });
+    stages.run("instructions", || match built {
+        true => instructions::stage(&compat::release_binary()),
+        false => Ending::Skipped("there is no binary to count".to_string()),
     });
     stages.run("test", || {
         let workspace =

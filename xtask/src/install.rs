@@ -15,6 +15,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("e2fsprogs", "/sbin/mkfs.ext4"),
     ("util-linux", "/sbin/losetup"),
     ("strace", "/usr/bin/strace"),
+    ("valgrind", "/usr/bin/valgrind"),
     ("g++", "/usr/bin/c++"),
     ("python3", "/usr/bin/python3"),
     ("python3-venv", "/usr/share/doc/python3-venv"),

@@ -9,6 +9,7 @@ mod compat;
 mod fuzz;
 mod gen_pages;
 mod install;
+mod instructions;
 mod repo;
 mod stage;
 mod tidy;
@@ -23,6 +24,7 @@ const HELP: &str = "cargo x CHORE
   fuzz [TARGET] [SECS]    run the fuzz targets, each for SECS seconds (5)
   tidy                    doors between crates, lengths, headers, banned calls
   bench [--quick] [ROW]   fiord against fio, pair by pair; keeps the raw results under bench/runs/
+  instructions [--record] instructions per I/O against those in bench/instructions.json; --record writes them there
 ";
 
 fn main() -> ExitCode {
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(rest),
         "tidy" => tidy::run(),
         "bench" => bench::run(rest),
+        "instructions" => instructions::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

@@ -90,7 +90,7 @@ impl Stages {
             if let Ending::Passed(tally) | Ending::Failed(tally, _) = ending {
                 tally.reasons.iter().for_each(|reason| println!("skipped: {reason}"));
             }
-            lines.push(format!("{name:<8} {:>7.1} s  {word}", took.as_secs_f64()));
+            lines.push(format!("{name:<12} {:>7.1} s  {word}", took.as_secs_f64()));
             sum += counts;
         }
         lines.iter().for_each(|line| println!("{line}"));

@@ -51,7 +51,8 @@ fn path_of(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from)
 }
 
-fn fiord() -> Result<PathBuf, String> {
+/// The fiord to be measured: FIORD=PATH, or one built now.
+pub fn fiord() -> Result<PathBuf, String> {
     if let Some(path) = path_of("FIORD") {
         return Ok(path);
     }
@@ -60,10 +61,10 @@ fn fiord() -> Result<PathBuf, String> {
 }
 
 /// A directory that goes away again.
-struct Scratch(PathBuf);
+pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    fn new() -> Result<Scratch, String> {
+    pub fn new() -> Result<Scratch, String> {
         let path = repo::target_dir().join(format!("bench-{}", std::process::id()));
         fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Scratch(path))

@@ -1,0 +1,198 @@
+//! Instructions per I/O on the null engine, counted by callgrind, against those recorded in the repository.
+//!
+//! Invariant: a figure is the difference of two runs of different length, so that nothing done once per run is in it,
+//! and of the worker's thread alone. It repeats to a tenth: what is left is what the loop does once a millisecond.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Map, Value, json};
+
+use crate::bench::{self, Scratch};
+use crate::repo;
+use crate::stage::Ending;
+
+const RECORD: &str = "bench/instructions.json";
+
+/// I/Os of the short run and of the long one.
+const IOS: [u64; 2] = [100_000, 500_000];
+
+/// A figure that has changed by more than this is worth a word.
+const TOLERANCE_PERCENT: f64 = 5.0;
+
+/// Counts a figure that seems to have grown is given: a clock that could not be calibrated costs more to read.
+const TRIES: usize = 3;
+
+/// What is counted: a name and fiord's options.
+const CASES: &[(&str, &[&str])] = &[
+    ("sync-randread", &["--rw=randread"]),
+    ("sync-read", &["--rw=read"]),
+    ("queued-randread", &["--rw=randread", "--iodepth=32"]),
+    ("queued-randread-batch16", &["--rw=randread", "--iodepth=32", "--iodepth_batch=16"]),
+];
+
+const USAGE: &str = "cargo x instructions [--record]";
+
+/// `cargo x instructions [--record]`: FIORD=PATH names the program.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let records = match args {
+        [] => false,
+        [flag] if flag == "--record" => true,
+        _ => return Err(USAGE.to_string()),
+    };
+    can_count()?;
+    let fiord = bench::fiord()?;
+    if records { record(&fiord) } else { compare(&fiord) }
+}
+
+/// The stage of CI.
+pub fn stage(fiord: &Path) -> Ending {
+    match can_count() {
+        Ok(()) => Ending::of(compare(fiord)),
+        Err(why) => Ending::Skipped(why),
+    }
+}
+
+/// Whether callgrind runs here and fiord's usual clock is to be had; what is missing otherwise.
+fn can_count() -> Result<(), String> {
+    let clocks = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    if !fs::read_to_string(clocks).unwrap_or_default().contains("tsc") {
+        return Err("the figures are of a clock this machine lacks (tsc)".to_string());
+    }
+    let mut trial = Command::new("valgrind");
+    trial.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "true"]);
+    match trial.stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("valgrind does not run here: {status}")),
+        Err(error) => Err(format!("valgrind: {error}; `cargo x ci --install` installs it")),
+    }
+}
+
+fn record(fiord: &Path) -> Result<(), String> {
+    let mut figures = Map::new();
+    for (name, options) in CASES {
+        let figure = instructions_per_io(fiord, options)?;
+        println!("{name:<28} {figure:>8.1}");
+        figures.insert((*name).to_string(), json!((figure * 10.0).round() / 10.0));
+    }
+    let document = json!({ "rustc": rustc()?, "instructions_per_io": figures });
+    let text = serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?;
+    repo::write(RECORD, &(text + "\n"))
+}
+
+fn compare(fiord: &Path) -> Result<(), String> {
+    let text = repo::read(RECORD).ok_or_else(|| format!("{RECORD}: not there; `{USAGE}` writes it"))?;
+    let document: Value = serde_json::from_str(&text).map_err(|error| format!("{RECORD}: {error}"))?;
+    let mut grown = Vec::new();
+    println!("{:<28} {:>8} {:>8}", "instructions per I/O", "recorded", "now");
+    for (name, options) in CASES {
+        let recorded = document["instructions_per_io"][name].as_f64();
+        let recorded = recorded.ok_or_else(|| format!("{RECORD}: lacks {name}; `{USAGE}` writes it"))?;
+        let mut now = f64::INFINITY;
+        for _ in 0..TRIES {
+            now = now.min(instructions_per_io(fiord, options)?);
+            if verdict(recorded, now) != Verdict::Grew {
+                break;
+            }
+        }
+        let verdict = verdict(recorded, now);
+        println!("{name:<28} {recorded:>8.1} {now:>8.1}{}", verdict.remark());
+        if verdict == Verdict::Grew {
+            grown.push(format!("{name} from {recorded:.1} to {now:.1} instructions per I/O"));
+        }
+    }
+    let (then, now) = (document["rustc"].as_str().unwrap_or("an unknown rustc"), rustc()?);
+    let compilers = if then == now { String::new() } else { format!("recorded with {then}, now with {now}") };
+    if grown.is_empty() {
+        if !compilers.is_empty() {
+            println!("{compilers}");
+        }
+        return Ok(());
+    }
+    let why = if compilers.is_empty() { compilers } else { format!(" ({compilers})") };
+    Err(format!("grown by more than {TOLERANCE_PERCENT} %: {}{why}", grown.join(", ")))
+}
+
+/// What a figure says of the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Same,
+    Grew,
+    Shrank,
+}
+
+impl Verdict {
+    fn remark(self) -> &'static str {
+        match self {
+            Verdict::Same => "",
+            Verdict::Grew => "  grown",
+            Verdict::Shrank => "  shrunk: `cargo x instructions --record` keeps it so",
+        }
+    }
+}
+
+fn verdict(recorded: f64, now: f64) -> Verdict {
+    let percent = (now / recorded - 1.0) * 100.0;
+    if percent > TOLERANCE_PERCENT {
+        Verdict::Grew
+    } else if percent < -TOLERANCE_PERCENT {
+        Verdict::Shrank
+    } else {
+        Verdict::Same
+    }
+}
+
+fn rustc() -> Result<String, String> {
+    Ok(repo::output_of(repo::command("rustc", &["--version"]))?.trim().to_string())
+}
+
+fn instructions_per_io(fiord: &Path, options: &[&str]) -> Result<f64, String> {
+    let [short, long] =
+        [worker_instructions(fiord, options, IOS[0])?, worker_instructions(fiord, options, IOS[1])?];
+    Ok((long as f64 - short as f64) / (IOS[1] - IOS[0]) as f64)
+}
+
+/// Instructions of the worker's thread in a run of `ios` I/Os.
+fn worker_instructions(fiord: &Path, options: &[&str], ios: u64) -> Result<u64, String> {
+    let place = Scratch::new()?;
+    let mut command = Command::new("valgrind");
+    command
+        .args(["--quiet", "--tool=callgrind", "--callgrind-out-file=counts", "--separate-threads=yes"])
+        // Calibrating the clock takes as many instructions as fit into its time.
+        .args(["--toggle-collect=*::calibrate", "--collect-atstart=yes"])
+        .arg(fiord)
+        .args(["--name=null", "--ioengine=null", "--bs=4k", "--size=64g", "--output=report"])
+        .arg(format!("--number_ios={ios}"))
+        .args(options)
+        .current_dir(&place.0);
+    repo::output_of(command)?;
+    let files = fs::read_dir(&place.0).map_err(|error| format!("{}: {error}", place.0.display()))?;
+    let counts = files.flatten().filter(|file| file.file_name().to_string_lossy().starts_with("counts"));
+    let totals = counts.filter_map(|file| total(&fs::read_to_string(file.path()).ok()?));
+    // The worker is the thread with most to do.
+    totals.max().ok_or_else(|| "callgrind wrote no totals".to_string())
+}
+
+/// The sum that ends what callgrind writes of a thread.
+fn total(counts: &str) -> Option<u64> {
+    counts.lines().rev().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_is_at_the_end_of_what_callgrind_writes() {
+        let counts = "# callgrind format\nversion: 1\nthread: 2\nevents: Ir\nfl=(1) a.rs\nfn=(1) run\n1 7\ntotals: 16245289\n";
+        assert_eq!(total(counts), Some(16_245_289));
+        assert_eq!(total("version: 1\nevents: Ir\n"), None);
+    }
+
+    #[test]
+    fn a_figure_may_change_by_a_twentieth() {
+        let verdicts = [104.9, 105.1, 95.1, 94.9].map(|now| verdict(100.0, now));
+        assert_eq!(verdicts, [Verdict::Same, Verdict::Grew, Verdict::Same, Verdict::Shrank]);
+    }
+}
