@@ -4,21 +4,24 @@
 
 use fiord_options::reference;
 
+use crate::bench::page as performance;
 use crate::repo;
 use crate::tidy::doors;
 
 /// Every generated page: path and text.
-fn pages() -> Vec<(&'static str, String)> {
-    vec![
+fn pages() -> Result<Vec<(&'static str, String)>, String> {
+    let mut pages = vec![
         ("docs/options.md", reference::options_markdown()),
         ("docs/engines.md", reference::engines_markdown()),
         ("docs/fiord.1", reference::man_page()),
-    ]
+    ];
+    pages.extend(performance::pages()?);
+    Ok(pages)
 }
 
 /// Writes every page whose text differs.
 pub fn run() -> Result<(), String> {
-    for (path, text) in pages() {
+    for (path, text) in pages()? {
         put(path, &text)?;
     }
     let page = repo::read("ARCHITECTURE.md").ok_or("ARCHITECTURE.md: not there")?;
@@ -40,6 +43,7 @@ mod tests {
     #[test]
     fn committed_pages_are_what_the_tables_say() {
         let stale: Vec<&str> = pages()
+            .unwrap()
             .into_iter()
             .filter(|(path, text)| repo::read(path).as_deref() != Some(text.as_str()))
             .map(|(path, _)| path)

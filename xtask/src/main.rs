@@ -10,6 +10,7 @@ mod fuzz;
 mod gen_pages;
 mod install;
 mod instructions;
+mod marked;
 mod repo;
 mod stage;
 mod tidy;
@@ -19,11 +20,12 @@ use std::process::ExitCode;
 const HELP: &str = "cargo x CHORE
 
   ci [--install]          everything CI checks; --install first installs what the tests need
-  gen                     write docs/options.md, docs/engines.md, docs/fiord.1 and ARCHITECTURE.md's table
+  gen                     write the generated pages in docs/ and ARCHITECTURE.md's table
   compat [FILTER]         build fiord and compare it with fio, case by case (FIO=, FIORD= name the programs)
   fuzz [TARGET] [SECS]    run the fuzz targets, each for SECS seconds (5)
   tidy                    doors between crates, lengths, headers, banned calls
-  bench [--quick] [ROW]   fiord against fio, pair by pair; keeps the raw results under bench/runs/
+  bench [--quick] [ROW]   fiord against fio, pair by pair; keeps the raw results under bench/runs/ (FIO=, FIORD= and
+                          PEAK=, fio's t/io_uring, name the programs)
   instructions [--record] instructions per I/O against those in bench/instructions.json; --record writes them there
 ";
 
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(rest),
         "tidy" => tidy::run(),
         "bench" => bench::run(rest),
+        bench::one::CHORE => bench::one::run(rest),
         "instructions" => instructions::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

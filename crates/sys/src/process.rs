@@ -3,10 +3,11 @@
 //! Invariant: a command goes to `/bin/sh` exactly as it was typed.
 
 use crate::errno::check;
+use crate::thread::micros;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -44,6 +45,32 @@ impl Shell {
         check(unsafe { libc::killpg(self.child.id().cast_signed(), libc::SIGKILL) })?;
         self.child.wait()
     }
+}
+
+/// What a process that has ended had used, with the children that it waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChildUsage {
+    /// Processor time, user's and system's, in microseconds.
+    pub cpu_us: u64,
+    /// Most memory that was resident at a time, in bytes: of the process or of one of its children, whichever had more.
+    /// At least what the caller itself has had, because a child is a copy of its parent until it runs its program.
+    pub memory_bytes_max: u64,
+}
+
+/// Waits until `child` ends. `ErrorKind::Interrupted` if a signal came first; the child is then still there. After
+/// success its number is free again and nothing else may be asked of `child`.
+pub fn wait_with_usage(child: &Child) -> io::Result<(ExitStatus, ChildUsage)> {
+    let mut status = 0;
+    let mut raw = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: the kernel fills both when it answers with the child's number.
+    check(unsafe { libc::wait4(child.id().cast_signed(), &raw mut status, 0, raw.as_mut_ptr()) })?;
+    // SAFETY: the call succeeded.
+    let raw = unsafe { raw.assume_init() };
+    let usage = ChildUsage {
+        cpu_us: micros(raw.ru_utime) + micros(raw.ru_stime),
+        memory_bytes_max: raw.ru_maxrss as u64 * 1024,
+    };
+    Ok((ExitStatus::from_raw(status), usage))
 }
 
 /// Raises the number of files this process may open to as many as it is allowed; answers that number.
@@ -102,6 +129,20 @@ mod tests {
     fn a_shell_is_killed_with_what_it_started() {
         let shell = Shell::start("sleep 1000; echo never", None).unwrap();
         assert_eq!(shell.kill().unwrap().code(), None);
+    }
+
+    #[test]
+    fn a_child_is_told_apart_by_what_it_used() {
+        let memory = |bytes: &str| {
+            let child = Command::new("sh")
+                .args(["-c", &format!("x=$(head -c {bytes} /dev/zero | tr '\\0' x); exit 3")])
+                .spawn();
+            let (status, usage) = wait_with_usage(&child.unwrap()).unwrap();
+            assert_eq!(status.code(), Some(3));
+            usage.memory_bytes_max
+        };
+        let large = memory("100000000");
+        assert!(large > 100_000_000 && memory("1") < large / 2, "{large}");
     }
 
     #[test]

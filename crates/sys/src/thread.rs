@@ -210,6 +210,10 @@ impl Usage {
     }
 }
 
+pub(crate) fn micros(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64
+}
+
 /// Reads what the thread has used.
 pub fn usage() -> io::Result<Usage> {
     let mut raw = MaybeUninit::<libc::rusage>::uninit();
@@ -217,10 +221,9 @@ pub fn usage() -> io::Result<Usage> {
     check(unsafe { libc::getrusage(libc::RUSAGE_THREAD, raw.as_mut_ptr()) })?;
     // SAFETY: the call succeeded.
     let raw = unsafe { raw.assume_init() };
-    let us = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
     Ok(Usage {
-        user_us: us(raw.ru_utime),
-        system_us: us(raw.ru_stime),
+        user_us: micros(raw.ru_utime),
+        system_us: micros(raw.ru_stime),
         switches_voluntary: raw.ru_nvcsw as u64,
         switches_involuntary: raw.ru_nivcsw as u64,
         faults_major: raw.ru_majflt as u64,

@@ -6,35 +6,29 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use fiord_sys::procfs;
 use serde_json::{Value, json};
 
 use super::measure::Programs;
 
 /// Machine, kernel and versions.
 pub fn describe(programs: &Programs) -> Value {
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let cpu = cpuinfo
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
-        .map(|(_, name)| name);
     json!({
-        "cpu": cpu.unwrap_or_default(),
+        "date": first_line(Path::new("date"), &["+%F"]),
+        "host": procfs::hostname().unwrap_or_default(),
+        "cpu": procfs::cpu_model().unwrap_or_default(),
         "cpu_count": std::thread::available_parallelism().map_or(0, usize::from),
-        "kernel": first_line(Path::new("uname"), &["-srv"]),
+        "kernel": first_line(Path::new("uname"), &["-srm"]),
         "fio": first_line(&programs.fio, &["--version"]),
         "fiord": first_line(&programs.fiord, &["version"]),
         "commit": first_line(Path::new("git"), &["rev-parse", "HEAD"]),
     })
 }
 
-/// Today's date, `YYYY-MM-DD`.
-pub fn today() -> String {
-    first_line(Path::new("date"), &["+%F"])
-}
-
-/// This machine's name.
-pub fn host() -> String {
-    first_line(Path::new("uname"), &["-n"])
+/// How many processes wanted to run in the last minute, on average; 0 where the kernel does not say.
+pub fn load() -> f64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|figure| figure.parse().ok()).unwrap_or(0.0)
 }
 
 fn first_line(program: &Path, args: &[&str]) -> String {

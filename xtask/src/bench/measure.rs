@@ -1,49 +1,155 @@
-//! Runs of the two programs, and the figure taken from each.
+//! Runs of the two programs of a pair, and the figures of each.
 //!
-//! Invariant: the two programs of a pair run directly after each other, in the same directory.
+//! Invariant: the two runs of a pair come directly after each other, in the same directory, with the same arguments.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Instant;
 
 use serde_json::Value;
 
-use super::rows::{Metric, Row};
+use super::Effort;
+use super::one::{Cost, Run};
+use super::place::Places;
+use super::rows::{Against, Place, Row, Work};
 
-/// The two that are compared.
+/// The programs that are compared.
 pub struct Programs {
     pub fio: PathBuf,
     pub fiord: PathBuf,
+    /// fio's peak tool, where there is one.
+    pub peak: Option<PathBuf>,
 }
 
-/// `[fio, fiord]` per pair, after one run of each that only warms files and caches.
-pub fn pairs(row: &Row, programs: &Programs, place: &Path, count: usize) -> Result<Vec<[f64; 2]>, String> {
-    let pair = || Ok([one(row, &programs.fio, place)?, one(row, &programs.fiord, place)?]);
-    let _warm: [f64; 2] = pair()?;
-    (0..count).map(|_| pair()).collect()
+/// What became of a row.
+pub enum Outcome {
+    /// The other's figures and fiord's, pair by pair; the other's are `None` where it refuses the work.
+    Measured(Vec<[Option<Figures>; 2]>),
+    Skipped(String),
+    Failed(String),
 }
 
-fn one(row: &Row, program: &Path, place: &Path) -> Result<f64, String> {
-    let shown = || format!("{}: {} {}", row.name, program.display(), row.args.join(" "));
-    let mut command = Command::new(program);
-    command.args(&row.args).arg("--output-format=json").current_dir(place);
-    let start = Instant::now();
-    let out = command.output().map_err(|error| format!("{}: {error}", shown()))?;
-    let took = start.elapsed();
-    if !out.status.success() {
-        return Err(format!("{}: {}\n{}", shown(), out.status, String::from_utf8_lossy(&out.stderr)));
+/// What one run came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figures {
+    /// I/Os per second as reported, and how many there were; the peak tool does not tell the latter.
+    reported: Reported,
+    cost: Cost,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Reported {
+    iops: f64,
+    ios: Option<u64>,
+}
+
+impl Figures {
+    /// As the raw results keep them; the keys are those of `Metric`.
+    pub fn to_json(self) -> Value {
+        let mut document = self.cost.to_json();
+        document["iops"] = self.reported.iops.into();
+        document["ios"] = self.reported.ios.into();
+        document
     }
-    match row.metric {
-        Metric::ProcessMicros => Ok(took.as_secs_f64() * 1e6),
-        Metric::Iops => iops(&out.stdout).ok_or_else(|| format!("{}: its JSON names no IOPS", shown())),
+}
+
+/// All pairs of a row, after one run of each program that only warms caches.
+pub fn row(row: &Row, programs: &Programs, places: &Places, effort: Effort) -> Outcome {
+    let other = match row.against {
+        Against::Fio => &programs.fio,
+        Against::Peak(_) => match &programs.peak {
+            Some(peak) => peak,
+            None => return Outcome::Skipped("no PEAK=PATH to t/io_uring (not packaged)".to_string()),
+        },
+    };
+    let device = match row.place {
+        Place::Directory => None,
+        Place::Device => match places.device() {
+            Ok(device) => Some(device),
+            Err(why) => return Outcome::Skipped(why.clone()),
+        },
+    };
+    let side = |program, is_peak, seconds| Side { row, program, is_peak, device, seconds, places };
+    let is_peak = row.against != Against::Fio;
+    let warm_fiord = side(&programs.fiord, false, 1).run();
+    if let (Err(_), Some(why)) = (&warm_fiord, row.pending) {
+        return Outcome::Skipped(why.to_string());
+    }
+    let other_refuses = match side(other, is_peak, 1).run() {
+        Err(why) if !row.stands_alone() => return Outcome::Failed(why),
+        warm => warm.is_err(),
+    };
+    let pair = || {
+        let other = (!other_refuses).then(|| side(other, is_peak, effort.seconds).run()).transpose()?;
+        Ok([other, Some(side(&programs.fiord, false, effort.seconds).run()?)])
+    };
+    let pairs: Result<_, String> = warm_fiord.and_then(|_| (0..effort.pairs).map(|_| pair()).collect());
+    pairs.map_or_else(Outcome::Failed, Outcome::Measured)
+}
+
+/// One program about to do a row's work.
+struct Side<'a> {
+    row: &'a Row,
+    program: &'a Path,
+    is_peak: bool,
+    device: Option<&'a str>,
+    seconds: u32,
+    places: &'a Places,
+}
+
+impl Side<'_> {
+    fn args(&self) -> Vec<String> {
+        let Side { row, seconds, .. } = self;
+        let line = match (&row.against, self.is_peak, row.work) {
+            (Against::Peak(args), true, _) => format!("-r{seconds} {args}"),
+            (_, _, Work::Timed) => {
+                format!("--output-format=json --name=bench --time_based --runtime={seconds} {}", row.args)
+            }
+            (_, _, Work::Ios { .. }) => format!("--output-format=json --name=bench {}", row.args),
+        };
+        line.split_whitespace().map(|word| word.replace("DEVICE", self.device.unwrap_or("DEVICE"))).collect()
+    }
+
+    fn run(&self) -> Result<Figures, String> {
+        let args = self.args();
+        let Places { directory, output, .. } = self.places;
+        let (text, cost) = Run { program: self.program, args: &args, directory, output }.measure()?;
+        let failed = |why: &str| format!("{} {}: {why}", self.program.display(), args.join(" "));
+        let reported = if self.is_peak { peak(&text) } else { totals(&text) };
+        let reported = reported.ok_or_else(|| failed("what it printed names no IOPS"))?;
+        match self.row.work {
+            Work::Ios { count, .. } if reported.ios != Some(count) => {
+                Err(failed(&format!("{} I/Os were done, {count} were asked for", reported.ios.unwrap_or(0))))
+            }
+            _ => Ok(Figures { reported, cost }),
+        }
     }
 }
 
-fn iops(stdout: &[u8]) -> Option<f64> {
-    let document: Value = serde_json::from_slice(stdout).ok()?;
+/// I/Os and their rate, summed over jobs and directions. fio prints warnings before the document.
+fn totals(stdout: &str) -> Option<Reported> {
+    let document: Value = serde_json::from_str(stdout.get(stdout.find('{')?..)?).ok()?;
     let jobs = document["jobs"].as_array()?;
-    let of_job = |job: &Value| Some(job["read"]["iops"].as_f64()? + job["write"]["iops"].as_f64()?);
-    jobs.iter().map(of_job).sum()
+    let mut sum = Reported { iops: 0.0, ios: Some(0) };
+    for side in jobs.iter().flat_map(|job| [&job["read"], &job["write"]]) {
+        sum.iops += side["iops"].as_f64()?;
+        sum.ios = Some(sum.ios? + side["total_ios"].as_u64()?);
+    }
+    Some(sum)
+}
+
+/// The median of the rates that the peak tool prints each second: `IOPS=1.16M, BW=…`.
+fn peak(stdout: &str) -> Option<Reported> {
+    let rates: Vec<f64> = stdout
+        .lines()
+        .filter_map(|line| {
+            let figure = line.trim().strip_prefix("IOPS=")?.split(',').next()?;
+            let (digits, factor) = match figure.strip_suffix(['K', 'M']) {
+                Some(digits) => (digits, if figure.ends_with('K') { 1e3 } else { 1e6 }),
+                None => (figure, 1.0),
+            };
+            digits.parse::<f64>().ok().map(|digits| digits * factor)
+        })
+        .collect();
+    (!rates.is_empty()).then(|| Reported { iops: super::result::median(rates), ios: None })
 }
 
 #[cfg(test)]
@@ -51,9 +157,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn iops_are_summed_over_jobs_and_directions() {
-        let document = br#"{"jobs": [{"read": {"iops": 1.5}, "write": {"iops": 2}}, {"read": {"iops": 4}, "write": {"iops": 0}}]}"#;
-        assert_eq!(iops(document), Some(7.5));
-        assert_eq!(iops(b"{}"), None);
+    fn totals_are_summed_over_jobs_and_directions() {
+        let text = r#"fio: a warning
+            {"jobs": [{"read": {"iops": 1.5, "total_ios": 3}, "write": {"iops": 2, "total_ios": 4}},
+                      {"read": {"iops": 4, "total_ios": 5}, "write": {"iops": 0, "total_ios": 0}}]}"#;
+        assert_eq!(totals(text), Some(Reported { iops: 7.5, ios: Some(12) }));
+        assert_eq!(totals("{}"), None);
+        assert_eq!(totals("nothing"), None);
+    }
+
+    #[test]
+    fn the_peak_tools_rate_is_the_median_of_its_seconds() {
+        let text = "submitter=0, tid=1\nIOPS=900K, BW=3.5GiB/s, IOS/call=16/16\nIOPS=1.20M, BW=4GiB/s\n\
+                    IOPS=1.10M, BW=4GiB/s\nMaximum IOPS=1.20M\n";
+        assert_eq!(peak(text), Some(Reported { iops: 1.1e6, ios: None }));
+        assert_eq!(peak("no rate"), None);
     }
 }

@@ -3,52 +3,81 @@
 //! Invariant: a ratio is made of two runs that stood next to each other (A B A B); its spread is always shown, and
 //! the raw figures are kept.
 
+mod chart;
 mod machine;
 mod measure;
+pub mod one;
+pub mod page;
+mod place;
+mod result;
 mod rows;
+mod table;
 
 use std::fs;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use fiord_sys::signal;
 use serde_json::{Value, json};
 
 use crate::{compat, repo, stage};
 use measure::Programs;
-use rows::{Row, rows};
+use place::Places;
+pub use place::Scratch;
+use result::Line;
+use rows::{Row, Work};
 
 /// How much to measure.
+#[derive(Clone, Copy)]
 struct Effort {
     pairs: usize,
+    /// How long each run of a row without an end of its own takes.
     seconds: u32,
 }
 
-const FULL: Effort = Effort { pairs: 7, seconds: 4 };
+const FULL: Effort = Effort { pairs: 7, seconds: 2 };
 const QUICK: Effort = Effort { pairs: 3, seconds: 1 };
 
-/// `cargo x bench [--quick] [ROW]`: rows whose name contains ROW. FIO=PATH and FIORD=PATH name the programs.
-pub fn run(args: &[String]) -> Result<(), String> {
-    let effort = if args.iter().any(|arg| arg == "--quick") { QUICK } else { FULL };
-    let filter = args.iter().find(|arg| !arg.starts_with("--")).map_or("", String::as_str);
-    let programs = Programs { fio: path_of("FIO").unwrap_or_else(|| "/usr/bin/fio".into()), fiord: fiord()? };
-    let place = Scratch::new()?;
+/// What fio takes to start and to end, about.
+const STARTUP_S: f64 = 0.5;
 
-    let mut raw = Vec::new();
-    println!("{:<28} {:>14} {:>14} {:>8}  {:<15} {:>7}", "row", "fio", "fiord", "ratio", "spread", "target");
-    for row in rows(effort.seconds).iter().filter(|row| row.name.contains(filter)) {
-        let pairs = measure::pairs(row, &programs, &place.0, effort.pairs)?;
-        print_row(row, &pairs);
-        raw.push(
-            json!({ "row": row.name, "unit": row.metric.unit(), "args": row.args, "fio_fiord_pairs": pairs }),
-        );
+/// `cargo x bench [--quick] [ROW]`: rows whose name contains ROW. FIO=PATH, FIORD=PATH and PEAK=PATH name the programs.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let (flags, filter): (Vec<&String>, Vec<&String>) = args.iter().partition(|arg| arg.starts_with("--"));
+    if let Some(unknown) = flags.iter().find(|flag| **flag != "--quick") {
+        return Err(format!("{unknown}: not known; usage: cargo x bench [--quick] [ROW]"));
     }
-    if raw.is_empty() {
-        return Err(format!("no row's name contains {filter:?}"));
+    let effort = if flags.is_empty() { FULL } else { QUICK };
+    let filter = filter.first().map_or("", |filter| filter.as_str());
+    let rows: Vec<Row> = rows::rows().into_iter().filter(|row| row.case.contains(filter)).collect();
+    if rows.is_empty() {
+        return Err(format!("no row's name contains {filter:?}; without a name, all are measured"));
     }
-    keep(&programs, raw)
+    signal::record_stop_requests().map_err(|error| format!("sigaction: {error}"))?;
+    let programs = Programs {
+        fio: path_of("FIO").unwrap_or_else(|| "/usr/bin/fio".into()),
+        fiord: fiord()?,
+        peak: path_of("PEAK"),
+    };
+    let machine = machine::describe(&programs);
+    let (lines, raw) = measure_all(&rows, &programs, effort)?;
+    println!("{}", result::counts(&lines));
+
+    let partial = [(effort.pairs < FULL.pairs, "quick"), (!filter.is_empty(), "rows")];
+    let document = json!({
+        "machine": machine,
+        "effort": { "pairs": effort.pairs, "seconds": effort.seconds },
+        "rows": raw,
+    });
+    keep(&document, &partial.map(|(is_so, word)| if is_so { word } else { "" }))?;
+    conclude(&lines)
 }
 
+/// Absolute, because the programs run in another directory; a bare name is looked for in PATH.
 fn path_of(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).map(PathBuf::from)
+    let path = PathBuf::from(std::env::var_os(variable)?);
+    let is_bare = path.components().count() == 1;
+    Some(if is_bare { path } else { std::path::absolute(&path).unwrap_or(path) })
 }
 
 /// The fiord to be measured: FIORD=PATH, or one built now.
@@ -60,66 +89,105 @@ pub fn fiord() -> Result<PathBuf, String> {
     Ok(compat::release_binary())
 }
 
-/// A directory that goes away again.
-pub struct Scratch(pub PathBuf);
+/// Measures and prints one row after another; the lines of the table and the raw results.
+fn measure_all(rows: &[Row], programs: &Programs, effort: Effort) -> Result<(Vec<Line>, Vec<Value>), String> {
+    let places = Places::new()?;
+    let seconds = seconds_about(rows, effort);
+    eprintln!("rows: {}, about {}", rows.len(), duration_text(seconds));
+    println!(
+        "{} pairs, {} s each, load {:.2} on {} CPUs; spread: lowest..highest pair",
+        effort.pairs,
+        effort.seconds,
+        machine::load(),
+        std::thread::available_parallelism().map_or(0, usize::from),
+    );
+    println!("{}", table::header());
+    let (mut lines, mut raw) = (Vec::new(), Vec::new());
+    for (index, row) in rows.iter().enumerate() {
+        progress(&format!("{} of {}: {}, load {:.2}", index + 1, rows.len(), row.case, machine::load()));
+        let load = machine::load();
+        let outcome = measure::row(row, programs, &places, effort);
+        progress("");
+        if let Some(number) = signal::stop_requested() {
+            return Err(format!("stopped by {}; nothing was kept", signal::name(number)));
+        }
+        let kept = result::raw(row, &outcome, load);
+        for line in result::lines(&kept)? {
+            println!("{}", table::line(&line));
+            lines.push(line);
+        }
+        raw.push(kept);
+    }
+    Ok((lines, raw))
+}
 
-impl Scratch {
-    pub fn new() -> Result<Scratch, String> {
-        let path = repo::target_dir().join(format!("bench-{}", std::process::id()));
-        fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Scratch(path))
+/// What is being done now, on a terminal only; the next text replaces it.
+fn progress(text: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{text}");
     }
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Nothing depends on it being gone: the next run has a name of its own.
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// How long all rows will take, warming included.
+fn seconds_about(rows: &[Row], effort: Effort) -> f64 {
+    let pairs = effort.pairs as f64;
+    let of_row = |row: &Row| match row.work {
+        Work::Timed => (f64::from(effort.seconds) * 2.0 + STARTUP_S) * pairs + (2.0 + STARTUP_S),
+        Work::Ios { pair_seconds_about, .. } => pair_seconds_about * (pairs + 1.0),
+    };
+    rows.iter().map(of_row).sum()
 }
 
-fn print_row(row: &Row, pairs: &[[f64; 2]]) {
-    let fio = median(pairs.iter().map(|pair| pair[0]));
-    let fiord = median(pairs.iter().map(|pair| pair[1]));
-    let ratios: Vec<f64> = pairs.iter().map(|[fio, fiord]| fiord / fio).collect();
-    let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = ratios.iter().copied().fold(0.0, f64::max);
-    let spread = format!("{low:.2}..{high:.2}");
-    let target = row.target.to_string();
-    println!("{:<28} {fio:>14.0} {fiord:>14.0} {:>8.2}  {spread:<15} {target:>7}", row.name, median(ratios));
+fn duration_text(seconds: f64) -> String {
+    if seconds < 90.0 { format!("{seconds:.0} seconds") } else { format!("{:.0} minutes", seconds / 60.0) }
 }
 
-/// The middle one, or the mean of the two in the middle; 0 of nothing.
-fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => values[count / 2],
-        count => f64::midpoint(values[count / 2 - 1], values[count / 2]),
-    }
-}
-
-/// Writes the raw figures to bench/runs/DATE-HOST.json, one file per machine and day.
-fn keep(programs: &Programs, rows: Vec<Value>) -> Result<(), String> {
-    let machine = machine::describe(programs);
-    let name = format!("bench/runs/{}-{}.json", machine::today(), machine::host());
-    let document = json!({ "machine": machine, "rows": rows });
-    let text = serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?;
+/// Writes the raw figures to bench/runs/DATE-HOST.json, one file per machine and day. What is not a full table has its
+/// own name, so that it never replaces one.
+fn keep(document: &Value, partial: &[&str]) -> Result<(), String> {
+    let text = |key: &str| document["machine"][key].as_str().unwrap_or_default();
+    let words = [text("date"), text("host")].into_iter().chain(partial.iter().copied());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let name = format!("bench/runs/{}.json", words.join("-"));
+    let json = serde_json::to_string_pretty(document).map_err(|error| error.to_string())?;
     fs::create_dir_all(repo::root().join("bench/runs")).map_err(|error| format!("bench/runs: {error}"))?;
-    repo::write(&name, &(text + "\n"))?;
-    println!("raw results: {name}");
+    repo::write(&name, &(json + "\n"))?;
+    eprintln!("raw results: {name}");
     Ok(())
+}
+
+/// Success if every target is held that could be measured.
+fn conclude(lines: &[Line]) -> Result<(), String> {
+    let named = |verdict: &str| {
+        let names: Vec<&str> =
+            lines.iter().filter(|line| line.verdict() == verdict).map(|line| line.case.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{}: {}", verdict.to_lowercase(), names.join("; ")))
+    };
+    let wrong: Vec<String> = ["missed", "FAILED"].into_iter().filter_map(named).collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::result::testing;
+    use super::rows::Metric;
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle() {
-        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(median([]), 0.0);
+    fn a_full_table_takes_less_than_twenty_minutes() {
+        let seconds = seconds_about(&rows::rows(), FULL);
+        assert!((300.0..1200.0).contains(&seconds), "{seconds}");
+        assert_eq!(duration_text(seconds_about(&rows::rows()[..1], QUICK)), "10 seconds");
+        assert_eq!(duration_text(600.0), "10 minutes");
+    }
+
+    #[test]
+    fn what_is_missed_is_named() {
+        let line = |case, target| {
+            result::lines(&testing::row(case, Metric::Iops, target, &[(Some(1.0), 2.0)])).unwrap().remove(0)
+        };
+        assert_eq!(conclude(&[line("a", ">=2")]), Ok(()));
+        let lines = [line("a", ">=2"), line("b", ">=3"), line("c", "<=1")];
+        assert_eq!(conclude(&lines), Err("missed: b; c".to_string()));
     }
 }

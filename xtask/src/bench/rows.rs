@@ -1,45 +1,123 @@
-//! What is measured: one row per claim about overhead.
+//! What is measured: one row per claim about overhead, as data.
 //!
-//! Invariant: both programs get the same arguments.
+//! Invariant: both programs get the same place and the same arguments; the peak tool, which has options of its own, gets
+//! those that mean the same.
 
 use std::fmt;
 
-/// One claim.
+/// One piece of work that both programs do, and what is claimed of it.
+#[derive(Clone)]
 pub struct Row {
     /// Its name in the table.
-    pub name: &'static str,
-    /// Arguments for either program, run in an empty directory that both share.
-    pub args: Vec<String>,
-    /// The figure taken from a run.
-    pub metric: Metric,
-    /// What fiord's figure divided by fio's is meant to be.
-    pub target: Target,
+    pub case: &'static str,
+    /// Arguments for either program; `DEVICE` stands for the block device.
+    pub args: String,
+    /// What it needs.
+    pub place: Place,
+    /// What fiord is compared with.
+    pub against: Against,
+    /// How long it goes on.
+    pub work: Work,
+    /// The figures taken from each run, and what they are meant to be.
+    pub claims: &'static [(Metric, Target)],
+    /// Why fiord cannot do it yet. A row that fiord has learnt is measured all the same.
+    pub pending: Option<&'static str>,
+}
+
+/// Where a row runs; both have a directory of their own, with the file `cached`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Directory,
+    /// A fast block device, only read.
+    Device,
+}
+
+/// The other program of a pair.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Against {
+    Fio,
+    /// fio's own peak tool, and its arguments but for the run time.
+    Peak(&'static str),
+}
+
+/// How long a run goes on.
+#[derive(Clone, Copy)]
+pub enum Work {
+    /// For a number of seconds that is the same for all rows.
+    Timed,
+    /// Until so many I/Os are done. The seconds of a pair are roughly those of a virtual machine with two processors.
+    Ios { count: u64, pair_seconds_about: f64 },
 }
 
 /// A figure of a run.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// I/Os per second, reads and writes of all jobs.
+    /// I/Os per second, reads and writes of all jobs, as the program itself reports them.
     Iops,
-    /// Time of the whole process in microseconds.
-    ProcessMicros,
+    /// Time from start to end of the process.
+    Time,
+    /// Processor time of the process and its children.
+    Cpu,
+    /// Most memory that was resident in the process or in one of its children.
+    Memory,
 }
 
 impl Metric {
-    /// For the raw results.
-    pub fn unit(self) -> &'static str {
+    const ALL: [Metric; 4] = [Metric::Iops, Metric::Time, Metric::Cpu, Metric::Memory];
+
+    /// Its name in the raw results.
+    pub fn key(self) -> &'static str {
         match self {
             Metric::Iops => "iops",
-            Metric::ProcessMicros => "process_us",
+            Metric::Time => "process_s",
+            Metric::Cpu => "cpu_s",
+            Metric::Memory => "memory_bytes_max",
+        }
+    }
+
+    /// The metric of that name.
+    pub fn of_key(key: &str) -> Option<Metric> {
+        Metric::ALL.into_iter().find(|metric| metric.key() == key)
+    }
+
+    /// In the table, behind the name of a case with more than one metric.
+    pub fn word(self) -> &'static str {
+        match self {
+            Metric::Iops => "IOPS",
+            Metric::Time => "time",
+            Metric::Cpu => "CPU time",
+            Metric::Memory => "memory",
         }
     }
 }
 
-/// The ratio aimed at.
-#[derive(Clone, Copy)]
+/// What fiord's figure divided by the other's is meant to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
     AtLeast(f64),
     AtMost(f64),
+    /// fiord does all of the work, whether the other can or not.
+    Runs,
+}
+
+impl Target {
+    /// Reads what `Display` writes.
+    pub fn parse(text: &str) -> Option<Target> {
+        match text.split_at_checked(2)? {
+            (">=", ratio) => Some(Target::AtLeast(ratio.parse().ok()?)),
+            ("<=", ratio) => Some(Target::AtMost(ratio.parse().ok()?)),
+            _ => (text == "runs").then_some(Target::Runs),
+        }
+    }
+
+    /// Whether a ratio is as meant.
+    pub fn is_held_by(self, ratio: f64) -> bool {
+        match self {
+            Target::AtLeast(least) => ratio >= least,
+            Target::AtMost(most) => ratio <= most,
+            Target::Runs => true,
+        }
+    }
 }
 
 impl fmt::Display for Target {
@@ -47,31 +125,203 @@ impl fmt::Display for Target {
         match self {
             Target::AtLeast(ratio) => out.pad(&format!(">={ratio}")),
             Target::AtMost(ratio) => out.pad(&format!("<={ratio}")),
+            Target::Runs => out.pad("runs"),
         }
     }
 }
 
-/// Every row; timed ones run for `seconds`.
-pub fn rows(seconds: u32) -> Vec<Row> {
-    let timed = |name, args: &str, target| Row {
-        name,
-        args: words(&format!("--name=bench --time_based --runtime={seconds} {args}")),
-        metric: Metric::Iops,
-        target: Target::AtLeast(target),
-    };
-    const CACHED: &str = "--filename=cached --size=64m --bs=4k --rw=randread --invalidate=0";
+impl Row {
+    /// The name of one claim: the case, and the metric where there are several.
+    pub fn claim_name(&self, metric: Metric) -> String {
+        if self.claims.len() == 1 {
+            self.case.to_string()
+        } else {
+            format!("{}: {}", self.case, metric.word())
+        }
+    }
+
+    /// Whether the row tells something even if the other program refuses it.
+    pub fn stands_alone(&self) -> bool {
+        self.claims.iter().all(|(_, target)| *target == Target::Runs)
+    }
+
+    fn claims(self, claims: &'static [(Metric, Target)]) -> Row {
+        Row { claims, ..self }
+    }
+}
+
+const NULL: &str = "--ioengine=null --size=1g --bs=4k";
+const CACHED: &str = "--filename=cached --size=64m --bs=4k --rw=randread --invalidate=0";
+const DEVICE: &str = "--filename=DEVICE --direct=1 --bs=4k --rw=randread";
+const TUNED_URING: &str = "--ioengine=io_uring --iodepth=32 --iodepth_batch=16 --iodepth_batch_complete_min=16 \
+                           --fixedbufs --registerfiles";
+const TUNED_AIO: &str = "--ioengine=libaio --iodepth=32 --iodepth_batch=16 --iodepth_batch_complete_min=16";
+
+const NOT_SLOWER: &[(Metric, Target)] = &[(Metric::Iops, Target::AtLeast(1.0))];
+const NOT_LONGER: &[(Metric, Target)] = &[(Metric::Time, Target::AtMost(1.0))];
+
+/// Every row, in the order of the table.
+pub fn rows() -> Vec<Row> {
+    [null(), synchronous(), queued(), peak(), whole_processes(), not_slower()].concat()
+}
+
+fn timed(case: &'static str, place: Place, args: &[&str], claims: &'static [(Metric, Target)]) -> Row {
+    Row { case, args: args.join(" "), place, against: Against::Fio, work: Work::Timed, claims, pending: None }
+}
+
+fn counted(case: &'static str, args: &str, count: u64, pair_seconds_about: f64) -> Row {
+    let work = Work::Ios { count, pair_seconds_about };
+    Row { work, ..timed(case, Place::Directory, &[args], NOT_LONGER) }
+}
+
+fn null() -> Vec<Row> {
+    const CLAIM: &[(Metric, Target)] = &[(Metric::Iops, Target::AtLeast(10.0))];
+    let row = |case, more| timed(case, Place::Directory, &[NULL, "--rw=randread", more], CLAIM);
+    vec![row("null, one job", ""), row("null, depth 32", "--iodepth=32")]
+}
+
+fn synchronous() -> Vec<Row> {
+    const CLAIM: &[(Metric, Target)] = &[(Metric::Iops, Target::AtLeast(1.25))];
+    let row = |case, engine| timed(case, Place::Directory, &[CACHED, engine], CLAIM);
+    vec![row("psync, cached", "--ioengine=psync"), row("mmap, cached", "--ioengine=mmap")]
+}
+
+fn queued() -> Vec<Row> {
+    const CLAIM: &[(Metric, Target)] = &[(Metric::Iops, Target::AtLeast(1.3))];
+    let device = |case, engine| timed(case, Place::Device, &[DEVICE, engine], CLAIM);
+    let cached = |case, engine| timed(case, Place::Directory, &[CACHED, engine], CLAIM);
+    let usual_uring = "--ioengine=io_uring --iodepth=32";
+    let usual_aio = "--ioengine=libaio --iodepth=32";
     vec![
-        timed("null-randread-4k", "--ioengine=null --size=1g --bs=4k --rw=randread --norandommap", 10.0),
-        timed("psync-cached-4k", &format!("--ioengine=psync {CACHED}"), 1.25),
-        Row {
-            name: "process-one-trivial-job",
-            args: words("--name=bench --ioengine=null --size=4k"),
-            metric: Metric::ProcessMicros,
-            target: Target::AtMost(0.1),
-        },
+        device("io_uring, device", usual_uring),
+        device("io_uring, device, tuned", TUNED_URING),
+        cached("io_uring, cached", usual_uring),
+        cached("io_uring, cached, tuned", TUNED_URING),
+        device("libaio, device", usual_aio),
+        device("libaio, device, tuned", TUNED_AIO),
+        cached("libaio, cached", usual_aio),
+        cached("libaio, cached, tuned", TUNED_AIO),
     ]
 }
 
-fn words(line: &str) -> Vec<String> {
-    line.split_whitespace().map(String::from).collect()
+fn peak() -> Vec<Row> {
+    const CLAIM: &[(Metric, Target)] = &[(Metric::Iops, Target::AtLeast(0.95))];
+    let row = |case, place, work, peak| Row {
+        against: Against::Peak(peak),
+        ..timed(case, place, &[work, TUNED_URING], CLAIM)
+    };
+    vec![
+        row("device, peak tool", Place::Device, DEVICE, "-d32 -s16 -c16 -b4096 -p0 -B1 -F1 -R1 -O1 DEVICE"),
+        row(
+            "cached, peak tool",
+            Place::Directory,
+            CACHED,
+            "-d32 -s16 -c16 -b4096 -p0 -B1 -F1 -R1 -O0 cached",
+        ),
+    ]
+}
+
+fn whole_processes() -> Vec<Row> {
+    const JOBS: &str = "--ioengine=null --size=1m";
+    vec![
+        counted("one trivial job", "--ioengine=null --size=4k", 1, 0.4)
+            .claims(&[(Metric::Time, Target::AtMost(0.1))]),
+        counted("1,000 jobs", &format!("{JOBS} --numjobs=1000"), 256_000, 4.7)
+            .claims(&[(Metric::Time, Target::AtMost(0.5)), (Metric::Memory, Target::AtMost(0.25))]),
+        counted("1,000 threads", &format!("{JOBS} --numjobs=1000 --thread"), 256_000, 1.2)
+            .claims(&[(Metric::Time, Target::AtMost(0.5)), (Metric::Memory, Target::AtMost(0.25))]),
+        counted("10,000 jobs", &format!("{JOBS} --numjobs=10000"), 2_560_000, 7.0)
+            .claims(&[(Metric::Time, Target::Runs)]),
+        counted(
+            "random over 100 TB",
+            "--ioengine=null --size=100t --bs=4k --rw=randread --number_ios=1000",
+            1000,
+            7.0,
+        )
+        .claims(&[(Metric::Memory, Target::AtMost(0.01))]),
+    ]
+}
+
+fn not_slower() -> Vec<Row> {
+    let null = |case, more, claims| timed(case, Place::Directory, &[NULL, more], claims);
+    let verify = counted(
+        "verify, crc32c",
+        "--ioengine=psync --filename=verified --size=256m --bs=4k --rw=write --verify=crc32c",
+        131_072,
+        1.5,
+    );
+    vec![
+        counted(
+            "logs of each I/O",
+            &format!("{NULL} --rw=randread --write_lat_log=log --write_bw_log=log --write_iops_log=log"),
+            262_144,
+            0.7,
+        ),
+        Row { pending: Some("verification is not built"), ..verify },
+        null("buffers refilled", "--rw=randwrite --refill_buffers", NOT_SLOWER),
+        null("rate, never reached", "--rw=randread --rate_iops=100000000", NOT_SLOWER),
+        null(
+            "rate, 100,000/s: CPU",
+            "--rw=randread --rate_iops=100000",
+            &[(Metric::Cpu, Target::AtMost(1.0))],
+        ),
+        counted(
+            "1,000 jobs, one group",
+            "--ioengine=null --size=1m --numjobs=1000 --group_reporting",
+            256_000,
+            3.5,
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_has_a_name_of_its_own_that_fits() {
+        let rows = rows();
+        let names: Vec<String> = rows
+            .iter()
+            .flat_map(|row| row.claims.iter().map(|(metric, _)| row.claim_name(*metric)))
+            .collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+        assert_eq!(
+            names.iter().filter(|name| name.len() > super::super::table::CASE_WIDTH).count(),
+            0,
+            "{names:?}"
+        );
+        assert!(names.contains(&"1,000 jobs: memory".to_string()));
+    }
+
+    #[test]
+    fn a_device_is_named_where_one_is_needed_and_never_written() {
+        for row in rows() {
+            assert_eq!(row.args.contains("DEVICE"), row.place == Place::Device, "{}", row.case);
+            assert!(row.place != Place::Device || row.args.contains("--rw=randread"), "{}", row.case);
+        }
+    }
+
+    #[test]
+    fn targets_are_read_as_they_are_written() {
+        for target in [Target::AtLeast(1.25), Target::AtMost(0.01), Target::Runs] {
+            assert_eq!(Target::parse(&target.to_string()), Some(target));
+        }
+        assert_eq!(Target::parse(">=x"), None);
+        assert_eq!(Target::parse(""), None);
+    }
+
+    #[test]
+    fn a_target_is_held_up_to_its_own_value() {
+        assert!(Target::AtLeast(1.3).is_held_by(1.3) && !Target::AtLeast(1.3).is_held_by(1.29));
+        assert!(Target::AtMost(0.1).is_held_by(0.1) && !Target::AtMost(0.1).is_held_by(0.11));
+    }
+
+    #[test]
+    fn metrics_are_found_by_their_keys() {
+        assert_eq!(Metric::of_key(Metric::Memory.key()), Some(Metric::Memory));
+        assert_eq!(Metric::of_key("latency"), None);
+    }
 }

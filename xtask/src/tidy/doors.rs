@@ -4,6 +4,8 @@
 
 use serde_json::Value;
 
+use crate::marked;
+
 /// One crate and what it may depend on (not counting dependencies of its tests).
 pub struct Door {
     /// The crate's name.
@@ -55,7 +57,7 @@ pub const DOORS: &[Door] = &[
         "",
     ),
     door("fiord-compat", &["serde_json"], "any other crate: it drives binaries"),
-    door("xtask", &["fiord-options", "serde_json"], ""),
+    door("xtask", &["fiord-options", "fiord-sys", "serde_json"], ""),
 ];
 
 const PAGE_START: &str = "<!-- doors: written by `cargo x gen` from xtask/src/tidy/doors.rs -->\n";
@@ -105,12 +107,7 @@ fn short(name: &str) -> &str {
 
 /// The page with its table replaced by the one here; the error says what the page lacks.
 pub fn with_table(page: &str) -> Result<String, String> {
-    let lacks = || {
-        format!("ARCHITECTURE.md: needs the lines\n{PAGE_START}{PAGE_END}where the table of doors belongs")
-    };
-    let (before, rest) = page.split_once(PAGE_START).ok_or_else(lacks)?;
-    let (_, after) = rest.split_once(PAGE_END).ok_or_else(lacks)?;
-    Ok(format!("{before}{PAGE_START}{}{PAGE_END}{after}", table()))
+    marked::replace(page, PAGE_START, PAGE_END, &table()).map_err(|lacks| format!("ARCHITECTURE.md: {lacks}"))
 }
 
 /// Compares the page's table with the one here.

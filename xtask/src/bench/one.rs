@@ -1,0 +1,133 @@
+//! One run of a program, in a process that does nothing else.
+//!
+//! Invariant: what the kernel calls a child's peak memory is at least what its parent has ever had, because they are one
+//! until the child runs its program; so the parent must be small, and that is why this is a process of its own.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use fiord_sys::process::{ChildUsage, wait_with_usage};
+use fiord_sys::signal;
+use serde_json::{Value, json};
+
+/// The chore that makes xtask such a process.
+pub const CHORE: &str = "bench-one";
+
+/// What a run that succeeded has cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    pub process_s: f64,
+    pub cpu_s: f64,
+    pub memory_bytes_max: u64,
+}
+
+/// A run: the program, where it runs, and where what it prints goes (`stdout` and `stderr` in that directory).
+pub struct Run<'a> {
+    pub program: &'a Path,
+    pub args: &'a [String],
+    pub directory: &'a Path,
+    pub output: &'a Path,
+}
+
+impl Run<'_> {
+    /// Runs it in a process of its own; its standard output, and what it cost.
+    pub fn measure(&self) -> Result<(String, Cost), String> {
+        let failed = |why: &str| format!("{} {}: {why}", self.program.display(), self.args.join(" "));
+        let this = std::env::current_exe().map_err(|error| failed(&error.to_string()))?;
+        let mut command = Command::new(this);
+        command.arg(CHORE).arg(self.output).arg(self.program).args(self.args).current_dir(self.directory);
+        let out = command.stdin(Stdio::null()).output().map_err(|error| failed(&error.to_string()))?;
+        if let Some(number) = signal::stop_requested() {
+            return Err(format!("stopped by {}", signal::name(number)));
+        }
+        if !out.status.success() {
+            let why = String::from_utf8_lossy(&out.stderr);
+            let said = fs::read_to_string(self.output.join("stderr")).unwrap_or_default();
+            return Err(failed(format!("{}\n{}", why.trim_end(), said.trim_end()).trim_end()));
+        }
+        let cost = Cost::parse(&out.stdout).ok_or_else(|| failed("its cost was not told"))?;
+        let stdout = self.output.join("stdout");
+        let text = fs::read_to_string(&stdout).map_err(|error| format!("{}: {error}", stdout.display()))?;
+        Ok((text, cost))
+    }
+}
+
+impl Cost {
+    /// With the names of `Metric`.
+    pub fn to_json(self) -> Value {
+        let Cost { process_s, cpu_s, memory_bytes_max } = self;
+        json!({ "process_s": process_s, "cpu_s": cpu_s, "memory_bytes_max": memory_bytes_max })
+    }
+
+    fn parse(text: &[u8]) -> Option<Cost> {
+        let document: Value = serde_json::from_slice(text).ok()?;
+        Some(Cost {
+            process_s: document["process_s"].as_f64()?,
+            cpu_s: document["cpu_s"].as_f64()?,
+            memory_bytes_max: document["memory_bytes_max"].as_u64()?,
+        })
+    }
+}
+
+/// `xtask bench-one OUTPUT PROGRAM [ARGUMENT…]`: runs the program here and prints what it cost.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let [output, program, args @ ..] = args else {
+        return Err(format!("usage: {CHORE} OUTPUT PROGRAM [ARGUMENT…]"));
+    };
+    signal::record_stop_requests().map_err(|error| format!("sigaction: {error}"))?;
+    // Into files and not through pipes: nobody else has to run while the program does.
+    let create = |name: &str| {
+        let path = PathBuf::from(output).join(name);
+        File::create(&path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(create("stdout")?).stderr(create("stderr")?);
+    let start = Instant::now();
+    let child = command.spawn().map_err(|error| error.to_string())?;
+    let (status, usage) = wait(child)?;
+    let process_s = start.elapsed().as_secs_f64();
+    if !status.success() {
+        return Err(status.to_string());
+    }
+    let cpu_s = usage.cpu_us as f64 / 1e6;
+    println!("{}", Cost { process_s, cpu_s, memory_bytes_max: usage.memory_bytes_max }.to_json());
+    Ok(())
+}
+
+/// Waits for the child; when this process is told to stop, ends it.
+fn wait(mut child: Child) -> Result<(ExitStatus, ChildUsage), String> {
+    loop {
+        match wait_with_usage(&child) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {
+                // It may have had the same signal and be gone.
+                let _ = child.kill();
+            }
+            ended => return ended.map_err(|error| format!("wait4: {error}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_is_read_as_it_is_written() {
+        let cost = Cost { process_s: 0.5, cpu_s: 0.25, memory_bytes_max: 4096 };
+        assert_eq!(Cost::parse(cost.to_json().to_string().as_bytes()), Some(cost));
+        assert_eq!(Cost::parse(b"{}"), None);
+    }
+
+    #[test]
+    fn a_program_that_fails_is_an_error() {
+        let output = std::env::temp_dir().join(format!("fiord-bench-one-{}", std::process::id()));
+        fs::create_dir_all(&output).unwrap();
+        let words = |program: &str| [output.to_string_lossy().into_owned(), program.to_string()];
+        let outcomes = [run(&words("true")), run(&words("false")), run(&words("./is-not-there")), run(&[])];
+        fs::remove_dir_all(&output).unwrap();
+        assert_eq!(outcomes.map(|outcome| outcome.is_ok()), [true, false, false, false]);
+    }
+}

@@ -1,0 +1,173 @@
+//! Where rows run: a directory with a cached file, and a block device fast enough to show overhead.
+//!
+//! Invariant: what was set up here is taken down when it is dropped, whatever happened in between; a device that was
+//! here before is left alone.
+
+use std::cell::OnceCell;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::repo;
+
+const CACHED_BYTES: usize = 64 << 20;
+const DEVICE_SIZE: &str = "1G";
+
+/// Every place there is; the device is made when the first row asks for it.
+pub struct Places {
+    /// Where both programs run. Holds `cached`.
+    pub directory: PathBuf,
+    /// Where what they print is kept until it is read.
+    pub output: PathBuf,
+    device: OnceCell<Result<Device, String>>,
+    _scratch: Scratch,
+}
+
+impl Places {
+    /// Makes the directories and the cached file.
+    pub fn new() -> Result<Places, String> {
+        let scratch = Scratch::new()?;
+        let (directory, output) = (scratch.0.join("place"), scratch.0.join("output"));
+        let places = Places { directory, output, device: OnceCell::new(), _scratch: scratch };
+        for path in [&places.directory, &places.output] {
+            fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        let path = places.directory.join("cached");
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(&vec![0x5a; CACHED_BYTES])?;
+            file.sync_all()
+        });
+        written.map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(places)
+    }
+
+    /// The device's path, or why there is none.
+    pub fn device(&self) -> Result<&str, &String> {
+        self.device.get_or_init(Device::new).as_ref().map(|device| device.path.as_str())
+    }
+}
+
+/// A directory that goes away again.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    /// Makes one under cargo's target directory.
+    pub fn new() -> Result<Scratch, String> {
+        let path = repo::target_dir().join(format!("bench-{}", std::process::id()));
+        fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Scratch(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Nothing depends on it being gone: the next run has a name of its own.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A block device that is only read: zram without a page in it, or else a loop device over a file in memory.
+struct Device {
+    path: String,
+    kind: Kind,
+}
+
+enum Kind {
+    Zram { number: String },
+    Loop { backing: PathBuf },
+}
+
+impl Device {
+    fn new() -> Result<Device, String> {
+        zram().or_else(|no_zram| {
+            loop_device().map_err(|no_loop| format!("no device: zram: {no_zram}; loop: {no_loop}"))
+        })
+    }
+
+    fn take_down(&self) -> Result<(), String> {
+        match &self.kind {
+            Kind::Zram { number } => remove_zram(number),
+            Kind::Loop { backing } => {
+                let _ = fs::remove_file(backing);
+                repo::output_of(repo::command("losetup", &["--detach", &self.path])).map(drop)
+            }
+        }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        if let Err(why) = self.take_down() {
+            eprintln!("{} is still set up: {why}", self.path);
+        }
+    }
+}
+
+/// A zram device of our own: one that was there before may be somebody else's.
+fn zram() -> Result<Device, String> {
+    // Reading the file is what adds one.
+    let number = read("/sys/class/zram-control/hot_add")?;
+    let device = Device { path: format!("/dev/zram{number}"), kind: Kind::Zram { number } };
+    write(&format!("/sys/block/{}/disksize", device.path.trim_start_matches("/dev/")), DEVICE_SIZE)?;
+    if !Path::new(&device.path).exists() {
+        return Err(format!("{} is not there", device.path));
+    }
+    Ok(device)
+}
+
+/// Whoever looks at each new block device may still have it open; that passes.
+fn remove_zram(number: &str) -> Result<(), String> {
+    let mut removed = Ok(());
+    for _ in 0..50 {
+        removed = write("/sys/class/zram-control/hot_remove", number);
+        if removed.is_ok() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    removed
+}
+
+fn loop_device() -> Result<Device, String> {
+    let backing = PathBuf::from(format!("/dev/shm/fiord-bench-{}", std::process::id()));
+    let sparse = File::create(&backing).and_then(|file| file.set_len(1 << 30));
+    sparse.map_err(|error| format!("{}: {error}", backing.display()))?;
+    match repo::output_of(repo::command("losetup", &["--find", "--show", &backing.to_string_lossy()])) {
+        Ok(path) => Ok(Device { path: path.trim().to_string(), kind: Kind::Loop { backing } }),
+        Err(why) => {
+            let _ = fs::remove_file(&backing);
+            Err(why.lines().next_back().unwrap_or_default().to_string())
+        }
+    }
+}
+
+fn read(path: &str) -> Result<String, String> {
+    fs::read_to_string(path).map(|text| text.trim().to_string()).map_err(|error| format!("{path}: {error}"))
+}
+
+fn write(path: &str, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{path}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_up_is_taken_down() {
+        for make in [zram, loop_device] {
+            let device = match make() {
+                Ok(device) => device,
+                Err(why) => {
+                    println!("skipped: {why}");
+                    continue;
+                }
+            };
+            let size = format!("/sys/block/{}/size", device.path.trim_start_matches("/dev/"));
+            assert_eq!(read(&size).as_deref(), Ok("2097152"), "{}", device.path);
+            drop(device);
+            assert_ne!(read(&size).as_deref(), Ok("2097152"), "{size}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The lines of the table, made from the raw results alone: what is printed and what a page shows cannot differ.
+//!
+//! Invariant: a ratio is fiord's figure divided by the other's of the same pair; a verdict is of the median ratio.
+
+use serde_json::{Value, json};
+
+use super::measure::Outcome;
+use super::rows::{Against, Metric, Place, Row, Target};
+
+/// One claim and what became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    pub case: String,
+    pub metric: Metric,
+    pub target: Target,
+    pub ending: Ending,
+}
+
+/// How a claim ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// The median figures of the other (`None`: it refuses the work) and of fiord, and their ratios.
+    Measured {
+        other: Option<f64>,
+        fiord: f64,
+        ratio: Option<Ratio>,
+    },
+    Skipped(String),
+    Failed(String),
+}
+
+/// The ratios of all pairs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    pub median: f64,
+    pub lowest: f64,
+    pub highest: f64,
+}
+
+impl Line {
+    /// `held`, `missed`, `skipped` or `FAILED`.
+    pub fn verdict(&self) -> &'static str {
+        match &self.ending {
+            Ending::Skipped(_) => "skipped",
+            Ending::Failed(_) => "FAILED",
+            Ending::Measured { ratio, .. } => match ratio {
+                Some(ratio) if !self.target.is_held_by(ratio.median) => "missed",
+                _ => "held",
+            },
+        }
+    }
+}
+
+/// A row and its outcome as the raw results keep them. `load` is the machine's load average before the row.
+pub fn raw(row: &Row, outcome: &Outcome, load: f64) -> Value {
+    let claims: Vec<Value> = row
+        .claims
+        .iter()
+        .map(|(metric, target)| {
+            json!({ "case": row.claim_name(*metric), "metric": metric.key(), "target": target.to_string() })
+        })
+        .collect();
+    let mut document = json!({
+        "row": row.case,
+        "args": row.args,
+        "place": if row.place == Place::Device { "device" } else { "directory" },
+        "against": match row.against {
+            Against::Fio => "fio".to_string(),
+            Against::Peak(args) => format!("t/io_uring {args}"),
+        },
+        "load": load,
+        "claims": claims,
+    });
+    let (key, value) = match outcome {
+        Outcome::Skipped(why) => ("skipped", json!(why)),
+        Outcome::Failed(why) => ("failed", json!(why)),
+        Outcome::Measured(pairs) => {
+            let pair = |[other, fiord]: &[Option<super::measure::Figures>; 2]| json!({ "other": other.map(|run| run.to_json()), "fiord": fiord.map(|run| run.to_json()) });
+            ("pairs", pairs.iter().map(pair).collect())
+        }
+    };
+    document[key] = value;
+    document
+}
+
+/// The lines of one row of the raw results; the error names what is wrong with it.
+pub fn lines(row: &Value) -> Result<Vec<Line>, String> {
+    let claims = row["claims"].as_array().ok_or_else(|| format!("{}: no claims", row["row"]))?;
+    let line = |claim: &Value| {
+        let metric = Metric::of_key(claim["metric"].as_str()?)?;
+        let target = Target::parse(claim["target"].as_str()?)?;
+        let ending = if let Some(why) = row["skipped"].as_str() {
+            Ending::Skipped(why.to_string())
+        } else if let Some(why) = row["failed"].as_str() {
+            Ending::Failed(why.to_string())
+        } else {
+            measured(row["pairs"].as_array()?, metric)?
+        };
+        Some(Line { case: claim["case"].as_str()?.to_string(), metric, target, ending })
+    };
+    claims
+        .iter()
+        .map(|claim| line(claim).ok_or_else(|| format!("{}: cannot be read: {claim}", row["row"])))
+        .collect()
+}
+
+fn measured(pairs: &[Value], metric: Metric) -> Option<Ending> {
+    let figure = |side: &str| -> Vec<f64> {
+        pairs.iter().filter_map(|pair| pair[side][metric.key()].as_f64()).collect()
+    };
+    let (other, fiord) = (figure("other"), figure("fiord"));
+    if fiord.is_empty() || fiord.len() != pairs.len() || !(other.is_empty() || other.len() == pairs.len()) {
+        return None;
+    }
+    let ratios: Vec<f64> = other.iter().zip(&fiord).map(|(other, fiord)| fiord / other).collect();
+    let ratio = (!ratios.is_empty()).then(|| Ratio {
+        lowest: ratios.iter().copied().fold(f64::INFINITY, f64::min),
+        highest: ratios.iter().copied().fold(0.0, f64::max),
+        median: median(ratios),
+    });
+    let other = (!other.is_empty()).then(|| median(other));
+    Some(Ending::Measured { other, fiord: median(fiord), ratio })
+}
+
+/// The middle one, or the mean of the two in the middle; 0 of nothing.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        count if count % 2 == 1 => values[count / 2],
+        count => f64::midpoint(values[count / 2 - 1], values[count / 2]),
+    }
+}
+
+/// What the lines came to, as `held`, `missed`, `skipped` and `failed`.
+pub fn counts(lines: &[Line]) -> String {
+    let count = |verdict: &str| lines.iter().filter(|line| line.verdict() == verdict).count();
+    let failed = match count("FAILED") {
+        0 => String::new(),
+        count => format!(", {count} failed"),
+    };
+    format!("{} held, {} missed, {} skipped{failed}", count("held"), count("missed"), count("skipped"))
+}
+
+#[cfg(test)]
+pub mod testing {
+    use super::*;
+
+    /// A row of raw results with one claim.
+    pub fn row(case: &str, metric: Metric, target: &str, pairs: &[(Option<f64>, f64)]) -> Value {
+        let side = |figure: f64| json!({ metric.key(): figure });
+        let pairs: Vec<Value> = pairs
+            .iter()
+            .map(|(other, fiord)| json!({ "other": other.map(side), "fiord": side(*fiord) }))
+            .collect();
+        json!({ "row": case, "load": 0.5, "pairs": pairs,
+                "claims": [{ "case": case, "metric": metric.key(), "target": target }] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median(Vec::new()), 0.0);
+    }
+
+    #[test]
+    fn a_ratio_is_made_of_neighbours_and_judged_by_its_median() {
+        let pairs = [(Some(100.0), 200.0), (Some(200.0), 300.0), (Some(100.0), 120.0)];
+        let row = testing::row("a", Metric::Iops, ">=1.5", &pairs);
+        let line = &lines(&row).unwrap()[0];
+        let ratio = Ratio { median: 1.5, lowest: 1.2, highest: 2.0 };
+        assert_eq!(line.ending, Ending::Measured { other: Some(100.0), fiord: 200.0, ratio: Some(ratio) });
+        assert_eq!(line.verdict(), "held");
+        let missed = lines(&testing::row("a", Metric::Iops, ">=1.51", &pairs)).unwrap();
+        assert_eq!(missed[0].verdict(), "missed");
+        assert_eq!(counts(&[line.clone(), missed[0].clone()]), "1 held, 1 missed, 0 skipped");
+    }
+
+    #[test]
+    fn work_that_the_other_refuses_is_held_by_being_done() {
+        let row = testing::row("a", Metric::Time, "runs", &[(None, 2.0), (None, 4.0)]);
+        let line = &lines(&row).unwrap()[0];
+        assert_eq!(line.ending, Ending::Measured { other: None, fiord: 3.0, ratio: None });
+        assert_eq!(line.verdict(), "held");
+    }
+
+    #[test]
+    fn raw_results_are_read_as_they_are_written() {
+        let row = &super::super::rows::rows()[0];
+        let skipped = raw(row, &Outcome::Skipped("no device".to_string()), 1.5);
+        assert_eq!(lines(&skipped).unwrap()[0].ending, Ending::Skipped("no device".to_string()));
+        let failed = lines(&raw(row, &Outcome::Failed("exit 1".to_string()), 1.5)).unwrap();
+        assert_eq!(counts(&failed), "0 held, 0 missed, 0 skipped, 1 failed");
+        assert!(lines(&raw(row, &Outcome::Measured(Vec::new()), 1.5)).is_err(), "no pair, no figure");
+    }
+
+    #[test]
+    fn a_pair_that_lacks_a_figure_is_an_error() {
+        let mut row = testing::row("a", Metric::Time, "<=1", &[(Some(1.0), 2.0), (Some(1.0), 2.0)]);
+        row["pairs"][1]["other"] = Value::Null;
+        assert!(lines(&row).is_err());
+    }
+}
