@@ -61,6 +61,11 @@ impl Histogram {
         Some(Histogram { bins: Some(bins) })
     }
 
+    /// Empties it; it counts as before.
+    pub fn clear(&mut self) {
+        self.bins.iter_mut().for_each(|bins| bins.fill(0));
+    }
+
     /// Whether this histogram counts.
     pub fn is_allocated(&self) -> bool {
         self.bins.is_some()
@@ -190,6 +195,16 @@ mod tests {
         counting.record(7);
         histogram.merge(&counting);
         assert_eq!(histogram, counting);
+    }
+
+    #[test]
+    fn a_cleared_histogram_is_empty_and_counts() {
+        let mut histogram = Histogram::allocated();
+        histogram.record(7);
+        histogram.clear();
+        assert_eq!(histogram, Histogram::allocated());
+        histogram.record(7);
+        assert_eq!(histogram.count(), 1);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use fiord_engine::Info;
 use fiord_plan::job::Measure;
 use fiord_plan::{Action, Direction, LogKind, Logs, Op, PerDirection};
-use fiord_stats::{Distribution, Histogram, JobLogs, JobStats, Latency, LogSettings, LoggedIo, Usage};
+use fiord_stats::{Distribution, JobLogs, JobStats, Latency, LogSettings, LoggedIo, Usage};
 use fiord_sys::{clock, thread};
 
 use crate::live::Live;
@@ -299,7 +299,5 @@ fn latency(with_histogram: bool) -> Latency {
 
 fn forget(latency: &mut Latency) {
     latency.running = Default::default();
-    if latency.histogram.is_allocated() {
-        latency.histogram = Histogram::allocated();
-    }
+    latency.histogram.clear();
 }

@@ -191,7 +191,7 @@ impl HistogramWindows {
             if counts.is_empty() {
                 continue;
             }
-            *histogram = Histogram::allocated();
+            histogram.clear();
             self.closed.push(HistogramWindow {
                 end_ms: rounded_ms(end_ns),
                 direction: direction as u8,
