@@ -10,6 +10,8 @@
 compile_error!("fiord talks to the Linux kernel only");
 
 pub mod aio;
+#[cfg(feature = "watched")]
+pub mod allocator;
 pub mod blkdev;
 pub mod clock;
 pub mod errno;

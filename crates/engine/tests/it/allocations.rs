@@ -2,7 +2,6 @@
 //!
 //! Invariant: only the allocations of the thread that runs the engine are counted, so tests do not disturb each other.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -12,30 +11,19 @@ use fiord_engine::{
     Completion, IoUring, Libaio, MapUse, Mmap, Null, Psync, Pvsync2, QueuedEngine, SyncEngine, Wait,
 };
 use fiord_plan::{Action, Direction, IoUring as UringSettings, Op};
+use fiord_sys::allocator::{Request, Watched};
 use fiord_sys::map::MapAdvice;
-
-struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: passes everything on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Watched = Watched(|request| {
+    if request == Request::Allocate {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+    }
+});
 
 /// Every kind of operation, failing ones too.
 fn ops() -> [Op; 6] {
