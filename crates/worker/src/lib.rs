@@ -16,9 +16,11 @@ mod progress;
 mod record;
 mod run;
 mod scene;
+mod seal;
 mod tally;
 
 pub use failure::Failure;
 pub use live::{Counters, State};
 pub use progress::{View, WorkerView};
 pub use run::{EndReason, Remark, RunResult, Watcher, WorkerReport, run};
+pub use seal::{break_seal, sealed};

@@ -10,6 +10,7 @@ use fiord_stats::{Distribution, JobLogs, JobStats, Latency, LogSettings, LoggedI
 use fiord_sys::{clock, thread};
 
 use crate::live::Live;
+use crate::seal::unsealed;
 use crate::tally::{Noted, Tally};
 
 /// Moments of one I/O, in nanoseconds on the worker's clock.
@@ -290,7 +291,13 @@ fn log(logs: &mut JobLogs, op: &Op, direction: Direction, stamps: Stamps, queued
         length_bytes: op.length_bytes,
         direction: direction as u8,
     };
-    logs.record(io, queued.then(|| stamps.issue_ns.saturating_sub(stamps.start_ns)));
+    let submission_ns = queued.then(|| stamps.issue_ns.saturating_sub(stamps.start_ns));
+    if logs.grows_at(stamps.end_ns) {
+        // A chunk of many entries begins, or a window of at least a millisecond is over.
+        unsealed(|| logs.record(io, submission_ns));
+    } else {
+        logs.record(io, submission_ns);
+    }
 }
 
 fn latency(with_histogram: bool) -> Latency {

@@ -18,10 +18,16 @@ impl<T> Chunks<T> {
         Chunks { full: Vec::with_capacity(64), open: Vec::with_capacity(entries.max(CHUNK)) }
     }
 
+    /// Whether the next entry begins a chunk.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.open.len() == self.open.capacity()
+    }
+
     /// Appends an entry.
     #[inline]
     pub fn push(&mut self, entry: T) {
-        if self.open.len() == self.open.capacity() {
+        if self.is_full() {
             self.full.push(std::mem::replace(&mut self.open, Vec::with_capacity(CHUNK)));
         }
         self.open.push(entry);

@@ -73,6 +73,8 @@ pub struct JobLogs {
     pub histograms: Option<HistogramWindows>,
     settings: LogSettings,
     zero_ns: u64,
+    /// When the first of the open windows ends, since the log's zero.
+    open_until_ns: u64,
 }
 
 impl JobLogs {
@@ -80,7 +82,7 @@ impl JobLogs {
     pub fn new(settings: LogSettings) -> JobLogs {
         let windows = |length_ms: Option<u64>, measured| length_ms.map(|ms| Windows::new(ms, measured));
         let latency = || windows(settings.latency_window_ms, Measured::Value);
-        JobLogs {
+        let mut logs = JobLogs {
             zero_ms: 0,
             has_submission: false,
             ios: settings.every_io.then(|| Chunks::with_room_for(settings.entries_ahead)),
@@ -92,13 +94,32 @@ impl JobLogs {
             histograms: settings.histogram_window_ms.map(HistogramWindows::new),
             settings,
             zero_ns: 0,
-        }
+            open_until_ns: 0,
+        };
+        logs.open_until_ns = logs.first_end_ns();
+        logs
     }
 
     /// The log's zero is `now_ns` on the worker's clock; all before is forgotten. `zero_ms` is what the clock the
     /// times are told in shows now.
     pub fn begin(&mut self, now_ns: u64, zero_ms: u64) {
         *self = JobLogs { zero_ns: now_ns, zero_ms, ..JobLogs::new(self.settings) };
+    }
+
+    /// Whether logging an I/O that ended at `end_ns` on the worker's clock allocates: a chunk begins, or windows close.
+    #[inline]
+    pub fn grows_at(&self, end_ns: u64) -> bool {
+        end_ns.saturating_sub(self.zero_ns) >= self.open_until_ns
+            || self.ios.as_ref().is_some_and(Chunks::is_full)
+    }
+
+    /// When the first of the open windows ends; never, when there are none. Those of submission latencies end with
+    /// those of completion latencies, if at all.
+    fn first_end_ns(&self) -> u64 {
+        let figures = [&self.bandwidth, &self.iops, &self.completion, &self.total];
+        let ends_ns = figures.into_iter().flatten().map(Windows::open_until_ns);
+        let histograms_ns = self.histograms.iter().map(HistogramWindows::open_until_ns);
+        ends_ns.chain(histograms_ns).min().unwrap_or(u64::MAX)
     }
 
     /// Logs an I/O that ended at `end_ns` on the worker's clock. `submission_ns` is `None` for an engine without one.
@@ -123,6 +144,9 @@ impl JobLogs {
         }
         if let Some(ios) = &mut self.ios {
             ios.push(io);
+        }
+        if io.end_ns >= self.open_until_ns {
+            self.open_until_ns = self.first_end_ns();
         }
     }
 
@@ -167,6 +191,30 @@ mod tests {
         let logged: Vec<LoggedIo> = logs.ios.iter().flat_map(|ios| ios.iter()).copied().collect();
         assert_eq!(logged, [LoggedIo { submission_ns: 2, ..io(30) }]);
         assert_eq!((logs.zero_ms, logs.has_submission, logged[0].total_ns()), (7_000, true, 7));
+    }
+
+    #[test]
+    fn logs_say_when_they_grow() {
+        let mut logs = JobLogs::new(LogSettings { every_io: true, ..LogSettings::default() });
+        let room = (0..).find(|_| {
+            let grows = logs.grows_at(0);
+            logs.record(io(0), None);
+            grows
+        });
+        assert_eq!(room, Some(65_536));
+
+        let mut logs = JobLogs::new(LogSettings {
+            iops_window_ms: Some(2),
+            histogram_window_ms: Some(3),
+            ..LogSettings::default()
+        });
+        logs.begin(500_000, 0);
+        for (end_ms, grows) in
+            [(1, false), (2, false), (3, true), (3, false), (4, true), (5, true), (6, false)]
+        {
+            assert_eq!(logs.grows_at(end_ms * 1_000_000), grows, "{end_ms} ms");
+            logs.record(io(end_ms * 1_000_000), None);
+        }
     }
 
     #[test]

@@ -103,6 +103,11 @@ impl Windows {
         }
     }
 
+    /// When the open window ends, since the log's zero.
+    pub fn open_until_ns(&self) -> u64 {
+        self.span.end_ns()
+    }
+
     /// The windows that are over.
     pub fn closed(&self) -> &[Window] {
         &self.closed
@@ -175,6 +180,11 @@ impl HistogramWindows {
     /// Ends at `end_ns` since the log's zero. Counts lose nothing by a short window, so the last one is kept.
     pub fn finish(&mut self, end_ns: u64) {
         self.close(end_ns.min(self.span.end_ns()));
+    }
+
+    /// When the open window ends, since the log's zero.
+    pub fn open_until_ns(&self) -> u64 {
+        self.span.end_ns()
     }
 
     /// The windows that are over.

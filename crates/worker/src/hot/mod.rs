@@ -21,6 +21,7 @@ use crate::files::{Change, FileTable};
 use crate::gate::Gate;
 use crate::live::{Live, State, ask};
 use crate::record::{Recorder, Stamps};
+use crate::seal::unsealed;
 
 use verdict::Said;
 pub(crate) use verdict::Verdict;
@@ -53,7 +54,17 @@ pub(crate) enum End {
 
 impl From<Failure> for End {
     fn from(failure: Failure) -> End {
-        End::Failed(Box::new(failure))
+        // A worker fails once.
+        unsealed(|| End::Failed(Box::new(failure)))
+    }
+}
+
+impl End {
+    /// The worker cannot go on, and says why.
+    #[cold]
+    fn failed(why: impl FnOnce() -> Failure) -> End {
+        // A worker fails once.
+        unsealed(|| why().into())
     }
 }
 
@@ -215,7 +226,8 @@ impl<'a> Work<'a> {
     /// From here on the figures count.
     fn measure(&mut self, now_ns: u64) {
         self.phase = Phase::Measured;
-        self.recorder.begin(now_ns);
+        // Logs begin anew, once a job.
+        unsealed(|| self.recorder.begin(now_ns));
         self.live.set_measured_since_ns(clock::monotonic_ns());
         self.live.set_state(State::Running);
         self.set_deadline(now_ns, self.limits.runtime_ns);
@@ -251,10 +263,13 @@ impl<'a> Work<'a> {
         if asked & ask::SNAPSHOT != 0
             && let Ok(mut copy) = self.snapshot.lock()
         {
-            *copy = match self.phase {
-                Phase::Ramp => JobStats::default(),
-                Phase::Measured => self.recorder.publish(&self.engine),
-            };
+            // A snapshot is a copy of all the statistics, made when somebody wants to see them.
+            unsealed(|| {
+                *copy = match self.phase {
+                    Phase::Ramp => JobStats::default(),
+                    Phase::Measured => self.recorder.publish(&self.engine),
+                }
+            });
         }
         let over = now_ns >= self.deadline_ns;
         match self.phase {
@@ -299,7 +314,8 @@ impl<'a> Work<'a> {
 
     #[cold]
     fn change_files<E: Engine>(&mut self, change: Change, engine: &mut E) -> Result<(), Failure> {
-        let made = self.files.make(change, &self.stream, engine);
+        // Files are opened, closed, synced and removed by path, with nothing in flight.
+        let made = unsealed(|| self.files.make(change, &self.stream, engine));
         self.live.set_files_open(self.files.count());
         made
     }

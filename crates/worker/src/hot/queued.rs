@@ -13,6 +13,7 @@ use super::queue::{Flight, Queue};
 use super::{End, Refilled, Verdict, Work};
 use crate::failure::Failure;
 use crate::record::Stamps;
+use crate::seal::{sealed, unsealed};
 
 /// Runs `work` on `engine` until it ends, and leaves nothing in flight.
 pub(crate) fn run<E: QueuedEngine, C: Clock>(
@@ -24,7 +25,7 @@ pub(crate) fn run<E: QueuedEngine, C: Clock>(
 ) -> End {
     work.recorder.expect_queue();
     let mut rounds = Rounds { engine, clock, work, queue: Queue::new(slots), depth };
-    let Err(end) = rounds.go();
+    let Err(end) = sealed(|| rounds.go());
     match rounds.drain() {
         Err(failed) if !matches!(end, End::Failed(_)) => failed,
         _ => end,
@@ -127,7 +128,8 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
         if self.queue.queued() == 0 {
             return Ok(());
         }
-        let taken = self.engine.submit().map_err(|error| Failure::system("submit", &error))?;
+        let taken =
+            self.engine.submit().map_err(|error| End::failed(|| Failure::system("submit", &error)))?;
         let begun = self.queue.issue(self.clock.now_ns());
         let stats = &mut self.work.recorder.stats;
         stats.submit.record(taken);
@@ -163,10 +165,11 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
             self.work.recorder.stats.complete.record(done.len() as u32);
         }
         // What ended beside an I/O that ends the worker counts too.
-        let mut landed = reaped.map_err(|error| Failure::system("reap", &error).into());
+        let mut landed = reaped.map_err(|error| End::failed(|| Failure::system("reap", &error)));
         for completion in done.drain(..) {
             if let Err(end) = self.land(completion, end_ns) {
-                landed = landed.and(Err(end));
+                // Of several ends one is dropped, with its text.
+                landed = unsealed(|| landed.and(Err(end)));
             }
         }
         self.queue.done = done;
@@ -194,8 +197,8 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
         let index = slot.index();
         match self.work.judge(op, outcome) {
             Verdict::Continue(rest) => {
-                let no_room =
-                    |_| Failure::other("queue", "the engine has no room for the rest of a short transfer");
+                const NO_ROOM: &str = "the engine has no room for the rest of a short transfer";
+                let no_room = |_| End::failed(|| Failure::other("queue", NO_ROOM));
                 self.engine.queue(rest, slot).map_err(no_room)?;
                 self.queue.go_on(index, rest);
                 Ok(())

@@ -9,6 +9,7 @@ use fiord_sys::clock::Clock;
 
 use super::{End, Refilled, Verdict, Work};
 use crate::record::Stamps;
+use crate::seal::sealed;
 
 /// Runs `work` on `engine` until it ends.
 pub(crate) fn run<E: SyncEngine, C: Clock>(
@@ -17,7 +18,7 @@ pub(crate) fn run<E: SyncEngine, C: Clock>(
     work: &mut Work<'_>,
     slot: &mut Slot,
 ) -> End {
-    match execute_all(engine, clock, work, slot) {
+    match sealed(|| execute_all(engine, clock, work, slot)) {
         Ok(()) => End::Complete,
         Err(end) => end,
     }

@@ -9,6 +9,7 @@ use fiord_sys::errno::Errno;
 
 use super::{End, Work};
 use crate::failure::Failure;
+use crate::seal::unsealed;
 
 const EIO: Errno = Errno(5);
 const ENOSPC: Errno = Errno(28);
@@ -32,10 +33,10 @@ impl Work<'_> {
         if took_ns <= limit_ns {
             return Ok(());
         }
-        let mut failure = Failure::io(op, self.files.path(op.file), ETIMEDOUT);
-        failure.explanation =
-            format!("took {} us, more than max_latency={} us", took_ns / 1000, limit_ns / 1000);
-        Err(failure.into())
+        Err(End::failed(|| Failure {
+            explanation: format!("took {} us, more than max_latency={} us", took_ns / 1000, limit_ns / 1000),
+            ..Failure::io(op, self.files.path(op.file), ETIMEDOUT)
+        }))
     }
 
     /// Judges an outcome that is not the whole transfer. `rest` is what the engine was asked for.
@@ -72,13 +73,13 @@ impl Work<'_> {
             return self.skip(rest);
         }
         let at_end = outcome == Outcome::Done(0) && reading;
-        let failure = self.explain(rest, errno, at_end);
         if passed_over {
-            self.said.push(&failure);
+            // `error_dump` asks for a text of each error, up to a number.
+            unsealed(|| self.said.push(&self.explain(rest, errno, at_end)));
             return self.skip(rest);
         }
         self.recorder.count_partial(rest);
-        Verdict::Stop(failure.into())
+        Verdict::Stop(End::failed(|| self.explain(rest, errno, at_end)))
     }
 
     /// Passes over a failed operation: for the gate it has ended like any other.

@@ -10,7 +10,8 @@ use fiord_plan::job::{Buffers, ErrorPolicy, Fill, Limits, Measure, Memory, Proce
 use fiord_plan::presentation::{Presentation, RateUnit, Unified};
 use fiord_plan::{
     Access, Barriers, BlockSizes, ClockSource, Depth, Direction, EngineSettings, ExitWhat, FileKind,
-    FilePlan, FileService, Files, Generator, Job, Pace, Pattern, Plan, Sequencer, SyncMode,
+    FilePlan, FileService, Files, Generator, Job, LogFile, LogKind, Logs, Pace, Pattern, Plan,
+    PriorityColumn, Sequencer, SyncMode, WindowValue,
 };
 use fiord_worker::{RunResult, View, Watcher, WorkerReport};
 
@@ -125,6 +126,24 @@ pub fn file_job(name: &str, engine: EngineSettings, direction: Direction, file: 
     job.files = files(&file.0, FileKind::Regular);
     job.files.writable = direction != Direction::Read;
     job
+}
+
+/// Logs of these kinds; the windows are of a millisecond, where there are any.
+pub fn logs(kinds: &[LogKind], window_ms: Option<u64>) -> Logs {
+    let file = |kind: &LogKind| LogFile { kind: *kind, path: PathBuf::from("unwritten"), recorded: true };
+    Logs {
+        files: kinds.iter().map(file).collect(),
+        window_ms,
+        bandwidth_window_ms: 1,
+        iops_window_ms: 1,
+        histogram_window_ms: 1,
+        coarseness: 0,
+        value: WindowValue::Average,
+        with_offset: false,
+        priority: PriorityColumn::Flag(false),
+        entries_ahead: 1024,
+        clock_id: None,
+    }
 }
 
 fn files(path: &Path, kind: FileKind) -> Files {

@@ -2,32 +2,17 @@
 //!
 //! Invariant: no assertion on a duration; logs and statistics are of the same I/Os.
 
-use std::path::PathBuf;
-
 use fiord_plan::job::Job;
-use fiord_plan::{Depth, LogFile, LogKind, Logs, PriorityColumn, WindowValue};
+use fiord_plan::{Depth, LogKind};
 use fiord_stats::{JobLogs, JobStats};
 
-use crate::common::{null_job, run};
+use crate::common::{logs, null_job, run};
 
 /// The null job with a bandwidth and a histogram log.
 fn logged(depth: u32, window_ms: Option<u64>) -> Job {
-    let file = |kind| LogFile { kind, path: PathBuf::from("unwritten"), recorded: true };
     let mut job = null_job("a");
     job.depth = Depth { max: depth, submit: depth, complete_min: 1, complete_max: depth, low: depth };
-    job.logs = Some(Logs {
-        files: vec![file(LogKind::Bandwidth), file(LogKind::Histogram)],
-        window_ms,
-        bandwidth_window_ms: 1,
-        iops_window_ms: 1,
-        histogram_window_ms: 1,
-        coarseness: 0,
-        value: WindowValue::Average,
-        with_offset: false,
-        priority: PriorityColumn::Flag(false),
-        entries_ahead: 1024,
-        clock_id: None,
-    });
+    job.logs = Some(logs(&[LogKind::Bandwidth, LogKind::Histogram], window_ms));
     job
 }
 
