@@ -111,7 +111,7 @@ fn measure_all(rows: &[Row], programs: &Programs, effort: Effort) -> Result<(Vec
         if let Some(number) = signal::stop_requested() {
             return Err(format!("stopped by {}; nothing was kept", signal::name(number)));
         }
-        let kept = result::raw(row, &outcome, load);
+        let kept = result::raw(row, &outcome, places.kind_of(row.place), load);
         for line in result::lines(&kept)? {
             println!("{}", table::line(&line));
             lines.push(line);

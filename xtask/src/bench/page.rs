@@ -2,6 +2,8 @@
 //!
 //! Invariant: the figures in the page are those of one raw file that is in the repository; the prose is written by hand.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{chart, result, table};
@@ -55,14 +57,17 @@ fn figures(raw: &Value, lines: &[result::Line]) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let loads: Vec<f64> =
-        raw["rows"].as_array().into_iter().flatten().filter_map(|row| row["load"].as_f64()).collect();
+    let rows = || raw["rows"].as_array().into_iter().flatten();
+    let loads: Vec<f64> = rows().filter_map(|row| row["load"].as_f64()).collect();
+    let places: BTreeSet<&str> = rows().filter_map(|row| row["place"].as_str()).collect();
+    let places: Vec<&str> = places.into_iter().collect();
     let load_max = loads.iter().copied().fold(0.0, f64::max);
     let effort = &raw["effort"];
     format!(
         "![How many times fewer costs fiord has than fio, one bar per row of the table]({})\n\n{}\n{}.\n\n\
          Measured on {}, {}, {} processors, {}; {} and {} of commit {}.\n\
          {} pairs of runs; rows without an end of their own ran for {} s.\n\
+         Places: {}.\n\
          Load average before a row: {:.2} at the median, {load_max:.2} at most.\n",
         CHART.trim_start_matches("docs/"),
         table::markdown(lines),
@@ -76,6 +81,7 @@ fn figures(raw: &Value, lines: &[result::Line]) -> String {
         machine("commit").chars().take(10).collect::<String>(),
         effort["pairs"],
         effort["seconds"],
+        places.join(", "),
         result::median(loads),
     )
 }
@@ -98,6 +104,7 @@ mod tests {
         let row = |load: f64| {
             let mut row = result::testing::row("a case", Metric::Iops, ">=1.3", &[(Some(1e6), 2e6)]);
             row["load"] = json!(load);
+            row["place"] = json!("zram");
             row
         };
         let raw = json!({
@@ -114,6 +121,7 @@ mod tests {
             "A CPU, 2 processors, Linux 6",
             "commit 0123456789.\n7 pairs",
             "1.00 at the median, 2.00 at most",
+            "Places: zram.",
             "(performance.svg)",
         ] {
             assert!(text.contains(what), "{what}: {text}");

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::rows::Place;
 use crate::repo;
 
 const CACHED_BYTES: usize = 64 << 20;
@@ -45,6 +46,16 @@ impl Places {
     /// The device's path, or why there is none.
     pub fn device(&self) -> Result<&str, &String> {
         self.device.get_or_init(Device::new).as_ref().map(|device| device.path.as_str())
+    }
+
+    /// What a row runs on, for the raw results; of a device its kind.
+    pub fn kind_of(&self, place: Place) -> &'static str {
+        match (place, self.device.get()) {
+            (Place::Directory, _) => "directory",
+            (Place::Device, Some(Ok(Device { kind: Kind::Zram { .. }, .. }))) => "zram",
+            (Place::Device, Some(Ok(Device { kind: Kind::Loop { .. }, .. }))) => "loop over memory",
+            (Place::Device, _) => "no device",
+        }
     }
 }
 

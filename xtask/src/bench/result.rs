@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::measure::Outcome;
-use super::rows::{Against, Metric, Place, Row, Target};
+use super::rows::{Against, Metric, Row, Target};
 
 /// One claim and what became of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,8 +51,9 @@ impl Line {
     }
 }
 
-/// A row and its outcome as the raw results keep them. `load` is the machine's load average before the row.
-pub fn raw(row: &Row, outcome: &Outcome, load: f64) -> Value {
+/// A row and its outcome as the raw results keep them. `place` says what it ran on, `load` is the
+/// machine's load average before it.
+pub fn raw(row: &Row, outcome: &Outcome, place: &str, load: f64) -> Value {
     let claims: Vec<Value> = row
         .claims
         .iter()
@@ -63,7 +64,7 @@ pub fn raw(row: &Row, outcome: &Outcome, load: f64) -> Value {
     let mut document = json!({
         "row": row.case,
         "args": row.args,
-        "place": if row.place == Place::Device { "device" } else { "directory" },
+        "place": place,
         "against": match row.against {
             Against::Fio => "fio".to_string(),
             Against::Peak(args) => format!("t/io_uring {args}"),
@@ -193,11 +194,11 @@ mod tests {
     #[test]
     fn raw_results_are_read_as_they_are_written() {
         let row = &super::super::rows::rows()[0];
-        let skipped = raw(row, &Outcome::Skipped("no device".to_string()), 1.5);
+        let skipped = raw(row, &Outcome::Skipped("no device".to_string()), "zram", 1.5);
         assert_eq!(lines(&skipped).unwrap()[0].ending, Ending::Skipped("no device".to_string()));
-        let failed = lines(&raw(row, &Outcome::Failed("exit 1".to_string()), 1.5)).unwrap();
+        let failed = lines(&raw(row, &Outcome::Failed("exit 1".to_string()), "zram", 1.5)).unwrap();
         assert_eq!(counts(&failed), "0 held, 0 missed, 0 skipped, 1 failed");
-        assert!(lines(&raw(row, &Outcome::Measured(Vec::new()), 1.5)).is_err(), "no pair, no figure");
+        assert!(lines(&raw(row, &Outcome::Measured(Vec::new()), "zram", 1.5)).is_err(), "no pair, no figure");
     }
 
     #[test]
