@@ -80,6 +80,7 @@ prop_compose! {
             };
             case.files.open_at_once = open_at_once;
             case.files.list.iter_mut().for_each(|file| file.offset_bytes = offset_bytes);
+            case.limits.loops = loops;
             case.limits.loop_bytes += extra_bytes / 2;
             case.limits.number_ios = number_ios;
         })
