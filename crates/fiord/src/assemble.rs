@@ -38,11 +38,12 @@ pub(crate) fn disks(plan: &Plan) -> Option<DiskWatch> {
     (!paths.is_empty()).then(|| DiskWatch::start(paths))
 }
 
-/// The report of these workers, `elapsed_ms` after the run began.
+/// The report of these workers, `elapsed_ms` after the run began. It takes their statistics out of them: those of
+/// thousands of workers are not to be there twice.
 pub(crate) fn report(
     frame: &Frame<'_>,
     meters: &Meters,
-    workers: &[WorkerReport],
+    workers: &mut [WorkerReport],
     elapsed_ms: u64,
 ) -> RunReport {
     let reported = frame.plan.jobs.iter().zip(workers).filter(|(job, _)| job.measure.reported);
@@ -53,7 +54,7 @@ pub(crate) fn report(
         timestamp_ms: clock::realtime_ms(),
         utc_offset_s: clock::utc_offset_s(),
         global_options: frame.global_options.clone(),
-        jobs: merge_groups(reported.map(|(job, worker)| job_report(job, worker, elapsed_s)).collect()),
+        jobs: merge_groups(reported.map(|(job, worker)| job_report(job, worker, elapsed_s))),
         disks: disks.iter().map(disk_report).collect(),
         idleness: meters.cpus.as_ref().map(IdleWatch::so_far),
         warnings: Vec::new(),
@@ -87,7 +88,7 @@ pub(crate) fn remarks(plan: &Plan, workers: &[WorkerReport]) -> Vec<Warning> {
     plan.jobs.iter().zip(workers).flat_map(of).collect()
 }
 
-fn job_report(job: &Job, worker: &WorkerReport, elapsed_s: u64) -> JobReport {
+fn job_report(job: &Job, worker: &mut WorkerReport, elapsed_s: u64) -> JobReport {
     let errors = &job.errors;
     JobReport {
         name: job.name.clone(),
@@ -102,7 +103,7 @@ fn job_report(job: &Job, worker: &WorkerReport, elapsed_s: u64) -> JobReport {
         elapsed_s,
         eta_s: JobReport::ETA_UNKNOWN,
         options: job.presentation.options.clone(),
-        stats: worker.stats.clone(),
+        stats: std::mem::take(&mut worker.stats),
         show: show(job, &job.presentation),
         continue_on_error: errors.passed_over.iter().any(|codes| !codes.is_empty()),
         latency_target: LatencyTarget {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use fiord_host::{DirectSupport, Machine, Target, TargetFacts, TargetKind};
+use fiord_host::{DirectSupport, Machine, Prober, TargetFacts, TargetKind};
 use fiord_plan::FileKind;
 use fiord_plan::facts::{Facts, Needs, PathFacts};
 use fiord_sys::sysfs::Sysfs;
@@ -18,7 +18,12 @@ pub(crate) fn gather(needs: &Needs, machine: &Machine) -> Facts {
     let listings: BTreeMap<PathBuf, Vec<PathBuf>> =
         needs.directories.iter().map(|directory| (directory.clone(), files_below(directory))).collect();
     let found = listings.values().flatten();
-    let paths = needs.paths.iter().chain(found).map(|path| (path.clone(), probe(path))).collect();
+    let prober = Prober::default();
+    let probe = |path: &PathBuf| {
+        // What cannot be looked at counts as absent.
+        (path.clone(), prober.probe(path).map_or_else(|_| PathFacts::absent(), |facts| told(&facts)))
+    };
+    let paths = needs.paths.iter().chain(found).map(probe).collect();
     let read = |path: &PathBuf| std::fs::read(path).ok().map(|bytes| (path.clone(), bytes));
     Facts {
         paths,
@@ -35,13 +40,6 @@ pub(crate) fn gather(needs: &Needs, machine: &Machine) -> Facts {
 fn nodes(machine: &Machine) -> BTreeMap<u32, Vec<u32>> {
     let sysfs = Sysfs::default();
     machine.nodes.iter().map(|node| (*node, sysfs.node_cpus(*node).unwrap_or_default())).collect()
-}
-
-fn probe(path: &Path) -> PathFacts {
-    match Target::probe(path) {
-        Ok(facts) => told(&facts),
-        Err(_) => PathFacts::absent(),
-    }
 }
 
 fn told(facts: &TargetFacts) -> PathFacts {

@@ -16,6 +16,7 @@ use fiord_plan::facts::RunSettings;
 use fiord_plan::{Plan, Refusal};
 use fiord_report::start::{self, Heading};
 use fiord_report::{Warning, normal, render, wants_headings};
+use fiord_sys::clock::TscClock;
 use fiord_sys::tty;
 use fiord_worker::RunResult;
 
@@ -123,6 +124,8 @@ impl Session {
     }
 
     fn plan(&mut self) -> Result<Plan, Refusal> {
+        // About half-way to the first I/O.
+        TscClock::note();
         let run = RunSettings {
             readonly: self.options.readonly.0,
             max_jobs: self.max_jobs,
@@ -156,9 +159,9 @@ impl Session {
         let _ = fiord_sys::process::raise_open_file_limit();
         let frame = Frame { plan, global_options: self.global_options() };
         let mut onlooker = Onlooker::new(&mut output, &frame, &shown, log.as_mut());
-        let result = fiord_worker::run(plan, &mut onlooker);
+        let mut result = fiord_worker::run(plan, &mut onlooker);
         let meters = onlooker.finish();
-        let mut report = assemble::report(&frame, &meters, &result.workers, result.elapsed_ms);
+        let mut report = assemble::report(&frame, &meters, &mut result.workers, result.elapsed_ms);
         let remarks = assemble::remarks(plan, &result.workers);
         remarks
             .iter()

@@ -180,9 +180,9 @@ impl Watcher for Onlooker<'_> {
         self.shown.status_interval
     }
 
-    fn snapshot(&mut self, reports: &[WorkerReport], elapsed_ms: u64) {
+    fn snapshot(&mut self, mut reports: Vec<WorkerReport>, elapsed_ms: u64) {
         self.clear();
-        let report = assemble::report(self.frame, &self.meters, reports, elapsed_ms);
+        let report = assemble::report(self.frame, &self.meters, &mut reports, elapsed_ms);
         self.output.write(&render(&report, &self.shown.formats, self.shown.terse));
     }
 

@@ -23,7 +23,11 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use fiord_sys::clock::TscClock;
+
 fn main() -> ExitCode {
+    // The calibration of the clock begins, and goes on beside everything up to the first I/O.
+    TscClock::note();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // A reader that goes away ends a write with an error instead of the process.
     let _ = fiord_sys::signal::ignore_broken_pipes();

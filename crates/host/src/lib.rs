@@ -15,7 +15,7 @@ mod testing;
 pub use activity::{DiskCounters, DiskFigures, DiskUse, DiskWatch};
 pub use claims::Claim;
 pub use machine::Machine;
-pub use target::{Target, TargetFacts, TargetKind};
+pub use target::{Prober, TargetFacts, TargetKind};
 
 // Values of sys that stand in ours.
 pub use fiord_sys::stat::{DeviceNumber, DirectAlignment, DirectSupport};

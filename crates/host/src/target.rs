@@ -8,6 +8,8 @@ use fiord_sys::file::{self, OpenHow};
 use fiord_sys::procfs::{self, Mount};
 use fiord_sys::stat::{self, DeviceNumber, DirectSupport, Kind, Stat};
 use fiord_sys::sysfs::{BlockDevice, Queue, Sysfs};
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -108,56 +110,101 @@ impl TargetFacts {
     }
 }
 
-/// The prober.
-#[derive(Clone, Copy, Debug)]
-pub struct Target;
+/// The prober. What many targets have in common, mounts and disks, it looks at once.
+#[derive(Debug, Default)]
+pub struct Prober {
+    mounts: OnceCell<Vec<Mount>>,
+    disks: RefCell<BTreeMap<DeviceNumber, Option<Disk>>>,
+}
 
-impl Target {
+/// What lies under files of one device number.
+#[derive(Clone, Debug)]
+struct Disk {
+    name: String,
+    queue: Queue,
+}
+
+impl Disk {
+    fn of(device: &BlockDevice) -> Disk {
+        Disk { name: device.disk().name().to_owned(), queue: device.queue() }
+    }
+}
+
+impl Prober {
     /// Finds out about `path`. An error is a path that cannot be looked at: no permission on the way, a loop of
     /// links, a name that is too long, something on the way that is no directory.
-    pub fn probe(path: &Path) -> io::Result<TargetFacts> {
+    pub fn probe(&self, path: &Path) -> io::Result<TargetFacts> {
         match stat::stat(path) {
-            Ok(found) => Ok(existing(path, &found)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => absent(path),
+            Ok(found) => Ok(self.existing(path, &found)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.absent(path),
             Err(error) => Err(error),
         }
     }
-}
 
-fn existing(path: &Path, found: &Stat) -> TargetFacts {
-    let mut facts = nothing(path);
-    facts.kind = match found.kind {
-        Kind::Regular => TargetKind::Regular,
-        Kind::Block => TargetKind::Block,
-        Kind::Char => TargetKind::Char,
-        Kind::Directory => TargetKind::Directory,
-        Kind::Fifo => TargetKind::Pipe,
-        Kind::Other => TargetKind::Other,
-    };
-    match facts.kind {
-        TargetKind::Block => block_device(&mut facts, found.special),
-        TargetKind::Char => facts.device = Some(found.special),
-        TargetKind::Regular => {
-            facts.size_bytes = Some(found.size_bytes);
-            facts.allocated_bytes = Some(found.allocated_bytes);
-            on_file_system(&mut facts, path, found.device);
-            facts.direct = direct_support(path);
+    fn existing(&self, path: &Path, found: &Stat) -> TargetFacts {
+        let mut facts = nothing(path);
+        facts.kind = match found.kind {
+            Kind::Regular => TargetKind::Regular,
+            Kind::Block => TargetKind::Block,
+            Kind::Char => TargetKind::Char,
+            Kind::Directory => TargetKind::Directory,
+            Kind::Fifo => TargetKind::Pipe,
+            Kind::Other => TargetKind::Other,
+        };
+        match facts.kind {
+            TargetKind::Block => block_device(&mut facts, found.special),
+            TargetKind::Char => facts.device = Some(found.special),
+            TargetKind::Regular => {
+                facts.size_bytes = Some(found.size_bytes);
+                facts.allocated_bytes = Some(found.allocated_bytes);
+                self.on_file_system(&mut facts, path, found.device);
+                facts.direct = direct_support(path);
+            }
+            _ => self.on_file_system(&mut facts, path, found.device),
         }
-        _ => on_file_system(&mut facts, path, found.device),
+        facts
     }
-    facts
-}
 
-fn absent(path: &Path) -> io::Result<TargetFacts> {
-    let mut facts = nothing(path);
-    let above = nearest_existing(path);
-    let found = stat::stat(&above)?;
-    if found.kind != Kind::Directory {
-        return Err(io::Error::from(io::ErrorKind::NotADirectory));
+    fn absent(&self, path: &Path) -> io::Result<TargetFacts> {
+        let mut facts = nothing(path);
+        let above = nearest_existing(path);
+        let found = stat::stat(&above)?;
+        if found.kind != Kind::Directory {
+            return Err(io::Error::from(io::ErrorKind::NotADirectory));
+        }
+        facts.missing_directory = first_missing(path, &above);
+        self.on_file_system(&mut facts, &above, found.device);
+        Ok(facts)
     }
-    facts.missing_directory = first_missing(path, &above);
-    on_file_system(&mut facts, &above, found.device);
-    Ok(facts)
+
+    fn on_file_system(&self, facts: &mut TargetFacts, path: &Path, device: DeviceNumber) {
+        facts.device = Some(device);
+        facts.file_system = self.file_system_facts(path, device);
+        facts.read_only = facts.file_system.as_ref().is_some_and(|system| system.read_only);
+        if let Some(disk) = self.disk(device) {
+            on_disk(facts, disk);
+        }
+    }
+
+    fn disk(&self, number: DeviceNumber) -> Option<Disk> {
+        let look = || Sysfs::default().block_device_of(number).ok().map(|device| Disk::of(&device));
+        self.disks.borrow_mut().entry(number).or_insert_with(look).clone()
+    }
+
+    fn file_system_facts(&self, path: &Path, device: DeviceNumber) -> Option<FileSystemFacts> {
+        let system = stat::file_system(path).ok()?;
+        let mounts = self.mounts.get_or_init(|| procfs::mounts().unwrap_or_default());
+        let mount = mount_of(path, device, mounts);
+        let by_number = || system.type_name().map_or_else(|| format!("{:#x}", system.magic), str::to_owned);
+        Some(FileSystemFacts {
+            type_name: mount.map_or_else(by_number, |mount| mount.fs_type.clone()),
+            mount_point: mount.map(|mount| mount.point.clone()),
+            read_only: system.read_only,
+            total_bytes: system.total_bytes,
+            free_bytes: system.free_bytes,
+            available_bytes: system.available_bytes,
+        })
+    }
 }
 
 fn nothing(path: &Path) -> TargetFacts {
@@ -187,7 +234,7 @@ fn block_device(facts: &mut TargetFacts, number: DeviceNumber) {
     facts.read_only = device.as_ref().is_some_and(BlockDevice::is_read_only);
     facts.direct = direct_support(&path);
     if let Some(device) = &device {
-        on_disk(facts, device);
+        on_disk(facts, Disk::of(device));
     }
     // The device's own word goes before the file tree's, which a container may hide.
     if let Ok(open) = file::open(&path, &OpenHow { nonblocking: true, ..OpenHow::READ }) {
@@ -199,36 +246,12 @@ fn block_device(facts: &mut TargetFacts, number: DeviceNumber) {
     facts.claims = claims::on_device(&path, device.as_ref(), number);
 }
 
-fn on_file_system(facts: &mut TargetFacts, path: &Path, device: DeviceNumber) {
-    facts.device = Some(device);
-    facts.file_system = file_system_facts(path, device);
-    facts.read_only = facts.file_system.as_ref().is_some_and(|system| system.read_only);
-    if let Ok(device) = Sysfs::default().block_device_of(device) {
-        on_disk(facts, &device);
-    }
-}
-
-fn on_disk(facts: &mut TargetFacts, device: &BlockDevice) {
-    let queue = device.queue();
-    facts.disk = Some(device.disk().name().to_owned());
+fn on_disk(facts: &mut TargetFacts, disk: Disk) {
+    let Disk { name, queue } = disk;
+    facts.disk = Some(name);
     facts.logical_block_bytes = u32::try_from(queue.logical_block_bytes).ok();
     facts.physical_block_bytes = u32::try_from(queue.physical_block_bytes).ok();
     facts.queue = Some(queue);
-}
-
-fn file_system_facts(path: &Path, device: DeviceNumber) -> Option<FileSystemFacts> {
-    let system = stat::file_system(path).ok()?;
-    let mounts = procfs::mounts().unwrap_or_default();
-    let mount = mount_of(path, device, &mounts);
-    let by_number = || system.type_name().map_or_else(|| format!("{:#x}", system.magic), str::to_owned);
-    Some(FileSystemFacts {
-        type_name: mount.map_or_else(by_number, |mount| mount.fs_type.clone()),
-        mount_point: mount.map(|mount| mount.point.clone()),
-        read_only: system.read_only,
-        total_bytes: system.total_bytes,
-        free_bytes: system.free_bytes,
-        available_bytes: system.available_bytes,
-    })
 }
 
 /// The mount that a path lies on: the longest mount point above it, and the last of several there. One with the file's
@@ -278,7 +301,7 @@ mod tests {
         let dir = TempDir::new("target");
         let path = dir.path.join("file");
         std::fs::write(&path, [1u8; 5000]).unwrap();
-        let facts = Target::probe(&path).unwrap();
+        let facts = Prober::default().probe(&path).unwrap();
         assert_eq!((facts.kind, facts.size_bytes), (TargetKind::Regular, Some(5000)));
         assert!(!facts.read_only && facts.claims.is_empty() && facts.missing_directory.is_none());
         let system = facts.file_system.unwrap();
@@ -289,17 +312,17 @@ mod tests {
     #[test]
     fn what_is_absent_lies_on_its_nearest_directory() {
         let dir = TempDir::new("absent");
-        let file = Target::probe(&dir.path.join("file")).unwrap();
+        let file = Prober::default().probe(&dir.path.join("file")).unwrap();
         assert_eq!((file.kind, file.size_bytes, file.missing_directory), (TargetKind::Absent, None, None));
         assert_eq!(
             file.file_system.unwrap().mount_point,
-            Target::probe(&dir.path).unwrap().file_system.unwrap().mount_point
+            Prober::default().probe(&dir.path).unwrap().file_system.unwrap().mount_point
         );
-        let deep = Target::probe(&dir.path.join("a/b/file")).unwrap();
+        let deep = Prober::default().probe(&dir.path.join("a/b/file")).unwrap();
         assert_eq!(deep.missing_directory, Some(dir.path.join("a")));
-        let bare = Target::probe(Path::new("no-such-file-here")).unwrap();
+        let bare = Prober::default().probe(Path::new("no-such-file-here")).unwrap();
         assert_eq!((bare.kind, bare.missing_directory), (TargetKind::Absent, None));
-        let below = Target::probe(Path::new("no-such-dir-here/file")).unwrap();
+        let below = Prober::default().probe(Path::new("no-such-dir-here/file")).unwrap();
         assert_eq!(below.missing_directory, Some(PathBuf::from("no-such-dir-here")));
     }
 
@@ -307,18 +330,18 @@ mod tests {
     fn a_file_on_the_way_is_an_error() {
         let dir = TempDir::new("not-a-dir");
         std::fs::write(dir.path.join("file"), b"").unwrap();
-        let error = Target::probe(&dir.path.join("file/below")).unwrap_err();
+        let error = Prober::default().probe(&dir.path.join("file/below")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
     }
 
     #[test]
     fn other_kinds_are_told_apart_without_opening_them() {
-        assert_eq!(Target::probe(Path::new("/dev/null")).unwrap().kind, TargetKind::Char);
-        assert_eq!(Target::probe(Path::new("/")).unwrap().kind, TargetKind::Directory);
+        assert_eq!(Prober::default().probe(Path::new("/dev/null")).unwrap().kind, TargetKind::Char);
+        assert_eq!(Prober::default().probe(Path::new("/")).unwrap().kind, TargetKind::Directory);
         let dir = TempDir::new("pipe");
         let pipe = dir.path.join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let facts = Target::probe(&pipe).unwrap();
+        let facts = Prober::default().probe(&pipe).unwrap();
         assert_eq!((facts.kind, facts.size_bytes), (TargetKind::Pipe, None));
     }
 
@@ -354,7 +377,7 @@ mod tests {
                 return;
             }
         };
-        let facts = Target::probe(&device.path).unwrap();
+        let facts = Prober::default().probe(&device.path).unwrap();
         assert_eq!((facts.kind, facts.size_bytes), (TargetKind::Block, Some(1 << 20)));
         assert!(facts.logical_block_bytes.unwrap() >= 512);
         assert!(facts.direct_offset_bytes().unwrap() >= 512);

@@ -402,7 +402,7 @@ impl GroupReport {
 
 /// Jobs as they are shown: one with `group_reporting` joins the job before it when both are of the same group, even if
 /// that one did not ask for it, as in fio. What has been joined is named after its first job.
-pub fn merge_groups(jobs: Vec<JobReport>) -> Vec<JobReport> {
+pub fn merge_groups(jobs: impl IntoIterator<Item = JobReport>) -> Vec<JobReport> {
     let mut shown: Vec<JobReport> = Vec::new();
     for job in jobs {
         match shown.last_mut() {

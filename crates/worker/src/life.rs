@@ -223,7 +223,9 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Opens the files, waits for the start, and runs the loop.
+    /// Opens the files, waits for the start, and runs the loop. Not inlined: each engine would take room of its own on
+    /// every worker's stack.
+    #[inline(never)]
     fn enter<E: Engine>(
         &mut self,
         engine: Result<E, Refused>,
@@ -261,7 +263,7 @@ impl<'a> Worker<'a> {
         let ended_ns = clock::monotonic_ns();
         self.live.set_ended_ns(ended_ns);
         self.live.set_state(State::Finishing);
-        self.stats = work.recorder.publish(&E::INFO);
+        self.stats = work.recorder.conclude(&E::INFO);
         self.passed_over = work.said.into_lines();
         self.logs = work.recorder.take_logs(ended_ns).map(Arc::new);
         self.account(began_ns, ended_ns);
@@ -269,7 +271,10 @@ impl<'a> Worker<'a> {
     }
 
     /// Everything the loop works on, and the right to the buffers, filled.
-    fn work<E: Engine>(&mut self, engine: &mut E) -> Result<(Work<'a>, Vec<Slot>), Failure> {
+    ///
+    /// It is boxed, since a stack as deep as several copies of it would stay with each of thousands of threads.
+    #[inline(never)]
+    fn work<E: Engine>(&mut self, engine: &mut E) -> Result<(Box<Work<'a>>, Vec<Slot>), Failure> {
         let job = self.job;
         let mut filler = Filler::new(&job.buffers.fill, job.access.seed);
         let mut slots = engine.arena().slots();
@@ -278,11 +283,11 @@ impl<'a> Worker<'a> {
         }
         let stream = Stream::new(&job.access, &job.files, &job.limits)
             .map_err(|error| Failure::other("plan the operations", error.to_string()))?;
-        let work = Work::new(Parts {
+        let work = Box::new(Work::new(Parts {
             stream,
             filler,
             gate: Gate::new(&job.pace, job.access.seed),
-            recorder: Recorder::new(&job.measure, job.logs.as_ref(), self.live),
+            recorder: Recorder::new(job, self.live),
             errors: &job.errors,
             files: FileTable::new(job),
             live: self.live,
@@ -291,7 +296,7 @@ impl<'a> Worker<'a> {
             fill_device: job.files.fill_device,
             engine: E::INFO,
             settings: &job.engine,
-        });
+        }));
         Ok((work, slots))
     }
 
@@ -405,7 +410,9 @@ impl Timer {
             ClockSource::None => Timer::None,
             ClockSource::Monotonic => Timer::Os,
             ClockSource::TimeOfDay => Timer::TimeOfDay(GettimeofdayClock::new()),
-            ClockSource::Best | ClockSource::Tsc => TscClock::shared().map_or(Timer::Os, Timer::Tsc),
+            ClockSource::Best | ClockSource::Tsc => {
+                TscClock::shared().ok().filter(TscClock::agrees_here).map_or(Timer::Os, Timer::Tsc)
+            }
         }
     }
 }

@@ -4,8 +4,7 @@
 //! Histograms and logs that nobody asked for do not exist.
 
 use fiord_engine::Info;
-use fiord_plan::job::Measure;
-use fiord_plan::{Action, Direction, LogKind, Logs, Op, PerDirection};
+use fiord_plan::{Action, Barriers, Direction, Job, LogKind, Logs, Op, PerDirection};
 use fiord_stats::{Distribution, JobLogs, JobStats, Latency, LogSettings, LoggedIo, Usage};
 use fiord_sys::{clock, thread};
 
@@ -71,16 +70,18 @@ pub(crate) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    pub(crate) fn new(measure: &Measure, logs: Option<&Logs>, live: &'a Live) -> Recorder<'a> {
+    pub(crate) fn new(job: &Job, live: &'a Live) -> Recorder<'a> {
+        let (measure, logs) = (&job.measure, job.logs.as_ref());
         let mut stats = JobStats::default();
         let completion = measure.completion && measure.completion_percentiles;
         let total = measure.total && measure.total_percentiles;
-        for direction in &mut stats.directions {
+        for used in Direction::ALL.into_iter().filter(|direction| job.access.pattern.includes(*direction)) {
+            let direction = &mut stats.directions[used.index()];
             direction.submission = latency(measure.submission && measure.submission_percentiles);
             direction.completion = latency(completion || total);
             direction.total = latency(total);
         }
-        stats.sync.latency = latency(true);
+        stats.sync.latency = latency(job.access.barriers != Barriers::default());
         Recorder {
             stats,
             live,
@@ -198,10 +199,21 @@ impl<'a> Recorder<'a> {
         Some(*logs)
     }
 
-    /// What a report may show of it so far. Allocates: for snapshots and the end.
+    /// What a report may show of it so far. Allocates: for snapshots.
     pub(crate) fn publish(&mut self, engine: &Info) -> JobStats {
         self.settle();
-        let mut stats = self.stats.clone();
+        self.complete(self.stats.clone(), engine)
+    }
+
+    /// What a report shows of it in the end. Nothing is left here: thousands of workers end at once.
+    pub(crate) fn conclude(&mut self, engine: &Info) -> JobStats {
+        self.settle();
+        let stats = std::mem::take(&mut self.stats);
+        self.complete(stats, engine)
+    }
+
+    /// Adds to the statistics what follows from them.
+    fn complete(&self, mut stats: JobStats, engine: &Info) -> JobStats {
         if !self.queued {
             self.complete_for_sync(&mut stats, engine.queued);
         }

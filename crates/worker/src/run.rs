@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fiord_plan::{Job, PerDirection, Plan};
+use fiord_plan::{ClockSource, Job, PerDirection, Plan};
 use fiord_stats::{JobLogs, JobStats};
-use fiord_sys::{clock, signal};
+use fiord_sys::clock::{self, TscClock};
+use fiord_sys::signal;
 
 use crate::failure::Failure;
 use crate::layout;
@@ -111,7 +112,7 @@ pub trait Watcher {
     /// How often `snapshot` wants to be called, if at all.
     fn snapshot_every(&self) -> Option<Duration>;
     /// What all workers have measured so far, `elapsed_ms` after the beginning.
-    fn snapshot(&mut self, reports: &[WorkerReport], elapsed_ms: u64);
+    fn snapshot(&mut self, reports: Vec<WorkerReport>, elapsed_ms: u64);
     /// How often `bandwidth` wants to be called, if at all.
     fn bandwidth_every(&self) -> Option<Duration> {
         None
@@ -239,6 +240,7 @@ impl<'a, 'w> Director<'a, 'w> {
             }
             self.watch(&stage, |board| board.unready == 0);
             self.start_looking();
+            calibrate(&scene.plan.jobs[stage.clone()]);
             scene.let_go();
             self.watch(&stage, |board| board.unended == 0);
         });
@@ -337,7 +339,7 @@ impl<'a, 'w> Director<'a, 'w> {
             && let Some(period) = self.watcher.snapshot_every()
         {
             let reports = self.snapshot();
-            self.watcher.snapshot(&reports, self.elapsed_ms());
+            self.watcher.snapshot(reports, self.elapsed_ms());
             self.next_snapshot_ns = now_ns + period.as_nanos() as u64;
         }
     }
@@ -400,6 +402,14 @@ impl<'a, 'w> Director<'a, 'w> {
         let jobs = &self.scene.plan.jobs;
         let of = |job: &Job| self.with_samples(ended.remove(&job.number).unwrap_or_else(|| not_started(job)));
         RunResult { workers: jobs.iter().map(of).collect(), signal: self.signal, elapsed_ms }
+    }
+}
+
+/// Ends the calibration of the clock, if any of these will ask for it: not one of them then waits for it.
+fn calibrate(jobs: &[Job]) {
+    if jobs.iter().any(|job| matches!(job.measure.clock, ClockSource::Best | ClockSource::Tsc)) {
+        // Where it is refused, each worker takes another clock.
+        let _ = TscClock::shared();
     }
 }
 

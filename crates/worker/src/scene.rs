@@ -29,23 +29,27 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    fn is_ready(&mut self, number: usize) {
-        if !std::mem::replace(&mut self.ready[number], true) {
-            self.unready = self.unready.saturating_sub(1);
-        }
+    /// `true`: that was the last of the stage.
+    fn is_ready(&mut self, number: usize) -> bool {
+        !std::mem::replace(&mut self.ready[number], true) && is_last(&mut self.unready)
     }
 
-    fn has_ended(&mut self, number: usize) {
-        self.is_ready(number);
-        if !std::mem::replace(&mut self.ended[number], true) {
-            self.unended = self.unended.saturating_sub(1);
-        }
+    /// `true`: that was the last of the stage, to be ready or to end.
+    fn has_ended(&mut self, number: usize) -> bool {
+        let completes_the_stage = self.is_ready(number);
+        !std::mem::replace(&mut self.ended[number], true) && is_last(&mut self.unended) || completes_the_stage
     }
 
     /// Whether all these workers have ended.
     pub(crate) fn have_ended(&self, workers: &[usize]) -> bool {
         workers.iter().all(|number| self.ended[*number])
     }
+}
+
+/// Counts one off.
+fn is_last(left: &mut usize) -> bool {
+    *left = left.saturating_sub(1);
+    *left == 0
 }
 
 /// A run in progress.
@@ -114,18 +118,14 @@ impl<'a> Scene<'a> {
 
     /// A worker no longer holds the others up.
     pub(crate) fn is_ready(&self, number: usize) {
-        let mut board = self.board();
-        board.is_ready(number);
-        if board.unready == 0 {
+        if self.board().is_ready(number) {
             self.stage_changed.notify_all();
         }
     }
 
     /// A worker has ended.
     pub(crate) fn has_ended(&self, number: usize) {
-        let mut board = self.board();
-        board.has_ended(number);
-        if board.unready == 0 || board.unended == 0 {
+        if self.board().has_ended(number) {
             self.stage_changed.notify_all();
         }
         self.one_ended.notify_all();

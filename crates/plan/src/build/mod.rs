@@ -63,11 +63,15 @@ pub fn needs(sections: &[Section]) -> Needs {
         let (options, given, _) = job::resolve(section);
         let name = job_name(section, &options);
         let source = Source { section, options: &options, given: &given, name: &name };
+        contents.extend(buffers::pattern_files(&options));
         let naming = targets::naming(&source);
         paths.extend(naming.directories().into_iter().map(PathBuf::from));
-        contents.extend(buffers::pattern_files(&options));
         if let Some(directory) = &options.opendir {
             directories.insert(PathBuf::from(directory.as_str()));
+            continue;
+        }
+        // An engine that touches no file need not know what is there.
+        if queue::engine(&options) == Some(EngineSettings::Null) {
             continue;
         }
         for clone in 0..options.numjobs.min(CLONES_ASKED_MAX) {
@@ -150,12 +154,14 @@ impl Builder<'_> {
         self.trouble.problems.extend(rules::all(&source));
         self.trouble.problems.extend(self.among_sections(&source));
         self.names.push(name.clone());
+        let mut before_clone = before;
         for clone in 0..options.numjobs {
             self.worker(&source, number, clone, waits);
             // What is wrong with one clone is wrong with all.
-            if self.errors_since(before) {
+            if self.errors_since(before_clone) {
                 break;
             }
+            before_clone = self.trouble.problems.len();
         }
     }
 

@@ -3,8 +3,14 @@
 //! Invariant: a `TscClock` exists only where the processor promises a constant rate in all its states, the kernel has
 //! not found the counter wanting, and two calibrations against the monotonic clock agreed.
 //!
-//! The rate is measured once per process over a few milliseconds, by pairs of readings taken as close together as the
-//! machine allows; that fixes it to a few parts in a million.
+//! The rate is measured once per process by pairs of readings of both clocks, each taken as close together as the
+//! machine allows. They are noted on the way to the first I/O (`TscClock::note`), so that what lies between them is work
+//! and not waiting. How far the readings leave the rate open follows from how close together they were: only where the
+//! set-up was too short for that is the rest of it waited for, a fraction of a millisecond.
+//!
+//! That the counters of all processors agree is the kernel's finding: it tests each processor against another when it
+//! brings it up, watches the counter ever after, and no longer offers it as a clock source when it fails. On top of that
+//! each worker compares the counter where it starts with the monotonic clock (`TscClock::agrees_here`).
 
 use super::{Clock, monotonic_ns};
 use std::fmt;
@@ -13,11 +19,24 @@ use std::sync::OnceLock;
 /// Nanoseconds per tick are kept as a whole number of these fractions.
 const SHIFT: u32 = 32;
 
-/// How long the calibration takes, in two equal halves.
-const CALIBRATION_NS: u64 = 5_000_000;
-
 /// How far the rates of the two halves may differ, in parts per million, before the counter is distrusted.
 const TOLERANCE_PPM: u64 = 500;
+
+/// How far the readings of one half may leave its rate open: two halves of a steady counter are then within the
+/// tolerance.
+const HALF_OPEN_PPM: u64 = TOLERANCE_PPM / 2;
+
+/// How far the readings may leave the rate open. That is the worst case, and several times what is found.
+const OPEN_PPM: u64 = 100;
+
+/// Where the monotonic clock takes microseconds to read, readings are as good as they get after this long.
+const CALIBRATION_NS_MAX: u64 = 5_000_000;
+
+/// How far the counters of two processors may be apart.
+const APART_NS_MAX: u64 = 1000;
+
+/// The first readings of this process, in the order they were taken.
+static NOTED: [OnceLock<Pair>; 2] = [const { OnceLock::new() }; 2];
 
 /// The counter, with what turns it into nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -71,14 +90,42 @@ impl fmt::Display for TscRefusal {
 impl std::error::Error for TscRefusal {}
 
 impl TscClock {
-    /// This process's clock. The first call takes about 5 ms to calibrate it; the verdict is kept.
+    /// Takes a reading for the calibration: the first call where the process starts, the second on its way to `shared`,
+    /// and each costs a microsecond. Without them `shared` takes them itself.
+    pub fn note() {
+        if let Some(next) = NOTED.iter().find(|noted| noted.get().is_none()) {
+            let _ = next.set(Pair::read());
+        }
+    }
+
+    /// This process's clock. The first call ends the calibration; the verdict is kept.
     pub fn shared() -> Result<TscClock, TscRefusal> {
         static CLOCK: OnceLock<Result<TscClock, TscRefusal>> = OnceLock::new();
         *CLOCK.get_or_init(|| {
             supported()?;
-            // Another process may have had our processor during the first try.
-            calibrate().or_else(|_| calibrate())
+            let start = *NOTED[0].get_or_init(Pair::read);
+            let middle = *NOTED[1].get_or_init(|| Pair::middle(start));
+            // Another process may have had our processor at the wrong moment.
+            from_pairs(start, middle, Pair::end(start, middle)).or_else(|_| {
+                let start = Pair::read();
+                let middle = Pair::middle(start);
+                from_pairs(start, middle, Pair::end(start, middle))
+            })
         })
+    }
+
+    /// Whether the counter of the processor that this thread runs on agrees with the monotonic clock, and by that with
+    /// the counter that was calibrated. Takes a microsecond.
+    pub fn agrees_here(&self) -> bool {
+        self.agrees(Pair::read())
+    }
+
+    fn agrees(&self, here: Pair) -> bool {
+        let since_ns = here.ns.saturating_sub(self.base_ns);
+        let drift_ns = (u128::from(since_ns) * u128::from(TOLERANCE_PPM) / 1_000_000) as u64;
+        let width_ns = ((u128::from(here.width) * u128::from(self.mult)) >> SHIFT) as u64;
+        here.ticks >= self.base_ticks
+            && self.ns_of(here.ticks).abs_diff(here.ns) <= APART_NS_MAX + width_ns + drift_ns
     }
 
     /// The counter's rate in kHz.
@@ -98,37 +145,52 @@ impl TscClock {
 struct Pair {
     ticks: u64,
     ns: u64,
+    /// Ticks during which the other clock was read: `ticks` is right to half of them.
+    width: u64,
 }
 
 impl Pair {
     /// The closest of several readings: the one during which the counter moved least.
     fn read() -> Pair {
         const TRIES: usize = 24;
-        let mut best = (u64::MAX, Pair { ticks: 0, ns: 0 });
+        let mut best = Pair { ticks: 0, ns: 0, width: u64::MAX };
         for _ in 0..TRIES {
             let before = ticks();
             let ns = monotonic_ns();
             let width = ticks().wrapping_sub(before);
-            if width < best.0 {
-                best = (width, Pair { ticks: before.wrapping_add(width / 2), ns });
+            if width < best.width {
+                best = Pair { ticks: before.wrapping_add(width / 2), ns, width };
             }
         }
-        best.1
+        best
     }
 
-    fn read_after(deadline_ns: u64) -> Pair {
-        while monotonic_ns() < deadline_ns {
-            std::hint::spin_loop();
+    /// A reading far enough behind `start` to be the middle of a calibration.
+    fn middle(start: Pair) -> Pair {
+        Pair::read_until(start, |pair| open_ppm(start, pair) <= HALF_OPEN_PPM)
+    }
+
+    /// A reading far enough behind `start` and `middle` to be the end of a calibration.
+    fn end(start: Pair, middle: Pair) -> Pair {
+        Pair::read_until(middle, |pair| {
+            open_ppm(middle, pair) <= HALF_OPEN_PPM && open_ppm(start, pair) <= OPEN_PPM
+        })
+    }
+
+    fn read_until(since: Pair, is_good: impl Fn(Pair) -> bool) -> Pair {
+        loop {
+            let pair = Pair::read();
+            if is_good(pair) || pair.ns.saturating_sub(since.ns) >= CALIBRATION_NS_MAX {
+                return pair;
+            }
         }
-        Pair::read()
     }
 }
 
-fn calibrate() -> Result<TscClock, TscRefusal> {
-    let start = Pair::read();
-    let middle = Pair::read_after(start.ns + CALIBRATION_NS / 2);
-    let end = Pair::read_after(start.ns + CALIBRATION_NS);
-    from_pairs(start, middle, end)
+/// How far two readings leave the rate between them open, in parts per million, at worst.
+fn open_ppm(from: Pair, to: Pair) -> u64 {
+    let open = (from.width / 2).saturating_add(to.width / 2).saturating_mul(1_000_000);
+    open.checked_div(to.ticks.wrapping_sub(from.ticks)).unwrap_or(u64::MAX)
 }
 
 fn from_pairs(start: Pair, middle: Pair, end: Pair) -> Result<TscClock, TscRefusal> {
@@ -214,7 +276,7 @@ mod tests {
 
     #[test]
     fn halves_that_disagree_are_refused() {
-        let pair = |ticks, ns| Pair { ticks, ns };
+        let pair = |ticks, ns| Pair { ticks, ns, width: 0 };
         let steady = from_pairs(pair(0, 0), pair(2_000_000, 1_000_000), pair(4_000_000, 2_000_000)).unwrap();
         assert_eq!(steady.frequency_khz(), 2_000_000);
         let jumped = from_pairs(pair(0, 0), pair(2_000_000, 1_000_000), pair(4_100_000, 2_000_000));
@@ -224,6 +286,49 @@ mod tests {
         );
         let stopped = from_pairs(pair(7, 0), pair(7, 1_000_000), pair(2_000_000, 2_000_000));
         assert!(stopped.is_err(), "{stopped:?}");
+    }
+
+    #[test]
+    fn readings_are_good_once_they_are_far_enough_apart_for_their_width() {
+        let pair = |ticks, width| Pair { ticks, ns: 0, width };
+        assert_eq!(open_ppm(pair(0, 100), pair(1_000_000, 100)), 100);
+        assert_eq!(open_ppm(pair(0, 100), pair(1_000_000, 300)), 200);
+        assert_eq!(
+            open_ppm(pair(5, 100), pair(5, 100)),
+            u64::MAX,
+            "a counter that stands still says nothing"
+        );
+    }
+
+    #[test]
+    fn a_processor_whose_counter_is_apart_is_found_out() {
+        // 2 GHz.
+        let clock = TscClock { base_ticks: 10_000_000, base_ns: 50_000_000, mult: 1 << (SHIFT - 1) };
+        let here = |ticks| Pair { ticks, ns: 51_000_000, width: 80 };
+        assert!(clock.agrees(here(12_000_000)));
+        let allowed_ticks = 2 * (APART_NS_MAX + 40 + 500);
+        assert!(clock.agrees(here(12_000_000 + allowed_ticks)));
+        assert!(!clock.agrees(here(12_000_000 + allowed_ticks + 2)), "ahead");
+        assert!(!clock.agrees(here(12_000_000 - allowed_ticks - 2)), "behind");
+        assert!(!clock.agrees(here(9_999_999)), "behind the reading that time is counted from");
+    }
+
+    #[test]
+    fn every_processor_agrees_with_a_counter_the_kernel_trusts() {
+        let clock = match TscClock::shared() {
+            Ok(clock) => clock,
+            Err(refusal) => {
+                println!("skipped: {refusal}");
+                return;
+            }
+        };
+        for cpu in crate::thread::affinity().unwrap() {
+            let agrees = || {
+                crate::thread::set_affinity(&[cpu]).unwrap();
+                clock.agrees_here()
+            };
+            assert!(std::thread::scope(|scope| scope.spawn(agrees).join()).unwrap(), "processor {cpu}");
+        }
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Watcher for Silent {
     fn snapshot_every(&self) -> Option<Duration> {
         self.snapshot_every
     }
-    fn snapshot(&mut self, _reports: &[WorkerReport], _elapsed_ms: u64) {
+    fn snapshot(&mut self, _reports: Vec<WorkerReport>, _elapsed_ms: u64) {
         self.snapshots += 1;
     }
 }
