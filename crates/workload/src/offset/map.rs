@@ -1,13 +1,14 @@
 //! A map of the blocks that a pass has not taken yet, for operations of different lengths.
 //!
-//! Invariant: a bit of a level above the lowest is set exactly when the word below it has a set bit.
+//! Invariant: a bit of a level above the lowest is set exactly when all bits of the word below it are.
 //!
-//! One bit a block, set while the block is free, and above it a bit a word, up to a single word: finding the next
-//! free block looks at two words a level, however full the map is.
+//! One bit a block, set once the block is taken, and above it a bit a word, up to a single word: finding the next free
+//! block looks at two words a level, however full the map is. That is 1/8 byte a block, and 1/63 of that on top. A new
+//! map is all zeros, which the system hands out page by page: memory follows the blocks that were taken.
 
 use std::collections::TryReserveError;
 
-/// Which blocks are free.
+/// Which blocks are taken.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockMap {
     blocks: u64,
@@ -32,29 +33,33 @@ impl BlockMap {
         let mut bits = blocks;
         loop {
             let words = bits.div_ceil(64).max(1);
-            let mut level = Vec::new();
-            level.try_reserve_exact(usize::try_from(words).unwrap_or(usize::MAX))?;
-            level.resize(words as usize, 0);
-            levels.push(level);
+            // Zeros that nobody has to write are not to be had with an error; what can be reserved can be had.
+            Vec::<u64>::new().try_reserve_exact(usize::try_from(words).unwrap_or(usize::MAX))?;
+            levels.push(vec![0; words as usize]);
             if words == 1 {
                 break;
             }
             bits = words;
         }
         let mut map = BlockMap { blocks, levels };
-        map.restart();
+        map.take_what_is_no_block();
         Ok(map)
     }
 
     /// Frees all blocks.
     pub(crate) fn restart(&mut self) {
+        self.levels.iter_mut().for_each(|level| level.fill(0));
+        self.take_what_is_no_block();
+    }
+
+    /// Sets the bits behind the last of each level.
+    fn take_what_is_no_block(&mut self) {
         let mut bits = self.blocks;
         for level in &mut self.levels {
-            level.fill(u64::MAX);
             let words = level.len() as u64;
             if let Some(last) = level.last_mut() {
                 let used = bits - (words - 1) * 64;
-                *last = if used == 0 { 0 } else { u64::MAX >> (64 - used) };
+                *last = if used == 64 { 0 } else { u64::MAX << used };
             }
             bits = words;
         }
@@ -68,7 +73,7 @@ impl BlockMap {
     /// Whether no block is free.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.levels.last().is_none_or(|top| top[0] == 0)
+        self.levels.last().is_none_or(|top| top[0] == u64::MAX)
     }
 
     /// Takes the first free block at or behind `from`, going round, and those behind it as long as they are free,
@@ -78,13 +83,14 @@ impl BlockMap {
         let mut count = 0;
         while count < wanted {
             let (word, bit) = ((first + count) / 64, (first + count) % 64);
-            let Some(free) = self.levels[0].get_mut(word as usize) else { break };
-            let taken = u64::from((*free >> bit).trailing_ones()).min(wanted - count);
+            let Some(bits) = self.levels[0].get_mut(word as usize) else { break };
+            let free = u64::from((*bits >> bit).trailing_zeros()).min(64 - bit);
+            let taken = free.min(wanted - count);
             if taken == 0 {
                 break;
             }
-            *free &= !((u64::MAX >> (64 - taken)) << bit);
-            if *free == 0 {
+            *bits |= (u64::MAX >> (64 - taken)) << bit;
+            if *bits == u64::MAX {
                 self.word_is_taken(word);
             }
             count += taken;
@@ -95,12 +101,12 @@ impl BlockMap {
         Some(Run { first, count })
     }
 
-    /// Clears the bits above a word of the lowest level that has none left.
+    /// Sets the bits above a word of the lowest level that has all its bits set.
     fn word_is_taken(&mut self, mut word: u64) {
         for level in &mut self.levels[1..] {
             let above = &mut level[(word / 64) as usize];
-            *above &= !(1 << (word % 64));
-            if *above != 0 {
+            *above |= 1 << (word % 64);
+            if *above != u64::MAX {
                 break;
             }
             word /= 64;
@@ -113,7 +119,7 @@ impl BlockMap {
         let mut height = 0;
         let mut found = loop {
             let word = index / 64;
-            let free = self.levels.get(height)?.get(word as usize)? & (u64::MAX << (index % 64));
+            let free = !self.levels.get(height)?.get(word as usize)? & (u64::MAX << (index % 64));
             if free != 0 {
                 break word * 64 + u64::from(free.trailing_zeros());
             }
@@ -121,7 +127,7 @@ impl BlockMap {
             height += 1;
         };
         for level in self.levels[..height].iter().rev() {
-            found = found * 64 + u64::from(level[found as usize].trailing_zeros());
+            found = found * 64 + u64::from(level[found as usize].trailing_ones());
         }
         Some(found)
     }
@@ -168,6 +174,17 @@ mod tests {
         map.restart();
         assert_eq!(map.take(0, u64::MAX), Some(Run { first: 0, count: 200 }));
         assert!(map.is_empty() && map.take(0, 1).is_none());
+    }
+
+    #[test]
+    fn a_block_costs_a_bit_and_a_63rd_of_one() {
+        for blocks in [1 << 10, 1_000_003, 1 << 28] {
+            let map = BlockMap::new(blocks).unwrap();
+            let bytes: usize = map.levels.iter().map(|level| 8 * level.len()).sum();
+            let least = blocks.div_ceil(8) as usize;
+            // A level may end in a word that is not full.
+            assert!(bytes <= least + least / 63 + 8 * map.levels.len(), "{bytes} bytes for {blocks} blocks");
+        }
     }
 
     #[test]

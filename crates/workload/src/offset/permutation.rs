@@ -154,9 +154,39 @@ mod tests {
         assert!(firsts.len() > 95);
     }
 
+    /// The number that `image` makes `block` of: each round undone, the last first.
+    fn origin(permutation: &Permutation, block: u64) -> u64 {
+        permutation.rounds.iter().rev().fold(block, |y, round| {
+            // The shift is half the bits at least, so that what it carries down is not carried on.
+            let mixed = y ^ (y >> permutation.shift);
+            // Newton's iteration: each step doubles the bits of the inverse that are right, from the first three on.
+            let inverse = (0..5).fold(round.factor, |inverse: u64, _| {
+                inverse.wrapping_mul(2_u64.wrapping_sub(round.factor.wrapping_mul(inverse)))
+            });
+            mixed.wrapping_mul(inverse).wrapping_sub(round.summand) & permutation.mask
+        })
+    }
+
+    #[test]
+    fn of_any_size_no_two_numbers_lead_to_one_block() {
+        let mut random = Random::new(4);
+        for bits in 1..=64 {
+            for blocks in [u64::MAX >> (64 - bits), 1 << (bits - 1), (1 << (bits - 1)) | 1] {
+                let permutation = Permutation::new(blocks, random.next_u64());
+                for _ in 0..1000 {
+                    let number = random.next_u64() & permutation.mask;
+                    let block = permutation.image(number);
+                    assert!(block <= permutation.mask);
+                    assert_eq!(origin(&permutation, block), number, "{blocks} blocks");
+                }
+            }
+        }
+    }
+
     #[test]
     fn every_block_comes_once() {
-        for blocks in (0..70).chain([255, 256, 257, 1000, 4096, 65_537]) {
+        let around_powers = (7..18).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]);
+        for blocks in (0..70).chain(around_powers).chain([1000, 100_003]) {
             let mut permutation = Permutation::new(blocks, blocks ^ 99);
             let mut seen = vec![false; blocks as usize];
             while let Some(block) = permutation.next() {
