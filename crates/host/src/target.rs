@@ -327,6 +327,22 @@ mod tests {
     }
 
     #[test]
+    fn what_targets_share_is_told_of_each() {
+        let dir = TempDir::new("shared");
+        let (one, other) = (dir.path.join("one"), dir.path.join("other"));
+        let prober = Prober::default();
+        let first = prober.probe(&one).unwrap();
+        let second = prober.probe(&other).unwrap();
+        let shared = |facts: &TargetFacts| {
+            let system = facts.file_system.as_ref().map(|system| system.mount_point.clone());
+            (facts.device, system, facts.disk.clone(), facts.queue.clone(), facts.logical_block_bytes)
+        };
+        assert_eq!(shared(&first), shared(&second));
+        assert_eq!(shared(&second), shared(&Prober::default().probe(&other).unwrap()));
+        assert_eq!(second.path, other);
+    }
+
+    #[test]
     fn a_file_on_the_way_is_an_error() {
         let dir = TempDir::new("not-a-dir");
         std::fs::write(dir.path.join("file"), b"").unwrap();

@@ -172,6 +172,13 @@ fn the_host_is_asked_about_every_path() {
 }
 
 #[test]
+fn nobody_asks_what_is_there_for_an_engine_that_touches_no_file() {
+    let asked = |line: &str| needs(&sections(line)).paths.len();
+    assert_eq!(asked("--name=a --size=1m --numjobs=1000 --ioengine=psync"), 1000);
+    assert_eq!(asked("--name=a --size=1m --numjobs=1000 --ioengine=null"), 0);
+}
+
+#[test]
 fn opendir_takes_what_the_directory_holds() {
     let mut facts = machine(&[("o/x", PathFacts::regular(64 * KIB)), ("o/y", PathFacts::regular(64 * KIB))]);
     let found = vec![PathBuf::from("o/x"), PathBuf::from("o/y")];

@@ -12,6 +12,8 @@ use std::collections::TryReserveError;
 #[derive(Debug, Clone)]
 pub(crate) struct BlockMap {
     blocks: u64,
+    /// Nothing was taken since all blocks were free.
+    is_untouched: bool,
     /// The lowest first; the last has one word.
     levels: Vec<Vec<u64>>,
 }
@@ -41,13 +43,16 @@ impl BlockMap {
             }
             bits = words;
         }
-        let mut map = BlockMap { blocks, levels };
+        let mut map = BlockMap { blocks, is_untouched: true, levels };
         map.take_what_is_no_block();
         Ok(map)
     }
 
     /// Frees all blocks.
     pub(crate) fn restart(&mut self) {
+        if std::mem::replace(&mut self.is_untouched, true) {
+            return;
+        }
         self.levels.iter_mut().for_each(|level| level.fill(0));
         self.take_what_is_no_block();
     }
@@ -80,6 +85,7 @@ impl BlockMap {
     /// up to `wanted` (at least 1); `None` when no block is free.
     pub(crate) fn take(&mut self, from: u64, wanted: u64) -> Option<Run> {
         let first = self.first_free(from).or_else(|| self.first_free(0))?;
+        self.is_untouched = false;
         let mut count = 0;
         while count < wanted {
             let (word, bit) = ((first + count) / 64, (first + count) % 64);

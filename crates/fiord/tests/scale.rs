@@ -1,0 +1,85 @@
+//! Many workers, and the way to the first I/O.
+//!
+//! Invariant: nothing here depends on how long anything takes; a limit of this system on threads is a skip.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+use common::{Dir, fiord, skip, this_test};
+
+/// The most threads this process may have, as far as the system tells.
+fn threads_max() -> u64 {
+    let number = |text: String| text.trim().parse().ok();
+    let of_file = |path: &str| fs::read_to_string(path).ok().and_then(number);
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let of_groups = groups.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let root = if controllers.is_empty() { "" } else { "/pids" };
+        of_file(&format!("/sys/fs/cgroup{root}{path}/pids.max"))
+    });
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let of_user = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max processes"))
+        .and_then(|line| number(line.split_whitespace().next()?.to_string()));
+    let kernel = [of_file("/proc/sys/kernel/threads-max"), of_file("/proc/sys/kernel/pid_max"), of_user];
+    of_groups.chain(kernel.into_iter().flatten()).min().unwrap_or(u64::MAX)
+}
+
+#[test]
+fn ten_thousand_workers_do_all_their_work() {
+    const WORKERS: u64 = 10_000;
+    // Other tests have threads as well.
+    if threads_max() < WORKERS + 1000 {
+        return skip(&this_test(), &format!("this system allows {} threads", threads_max()));
+    }
+    let line = format!(
+        "--name=a --ioengine=null --rw=randrw --bs=4k --size=64k --numjobs={WORKERS} --group_reporting \
+         --output-format=json"
+    );
+    let ran = Dir::new().run(&line);
+    let json = ran.assert_success().json();
+    let job = &json["jobs"][0];
+    let sum = |figure: &str| job["read"][figure].as_u64().unwrap() + job["write"][figure].as_u64().unwrap();
+    assert_eq!(json["jobs"].as_array().unwrap().len(), 1);
+    assert_eq!((sum("total_ios"), sum("io_bytes")), (WORKERS * 16, WORKERS << 16));
+    assert!(sum("total_ios") > job["read"]["total_ios"].as_u64().unwrap(), "all of it was read");
+}
+
+#[test]
+fn each_of_a_thousand_workers_has_a_report_of_its_own() {
+    if threads_max() < 2000 {
+        return skip(&this_test(), &format!("this system allows {} threads", threads_max()));
+    }
+    let line =
+        "--name=a --ioengine=null --rw=randread --bs=4k --size=64k --numjobs=1000 --output-format=json";
+    let json = Dir::new().run(line).assert_success().json();
+    let jobs = json["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 1000);
+    for job in jobs {
+        assert_eq!((job["read"]["total_ios"].as_u64(), job["error"].as_u64()), (Some(16), Some(0)), "{job}");
+        assert_eq!(job["read"]["clat_ns"]["N"].as_u64(), Some(16), "{job}");
+    }
+}
+
+#[test]
+fn nothing_sleeps_on_the_way_through_a_trivial_job() {
+    let dir = Dir::new();
+    let trace = dir.join("trace");
+    let traced = fiord(dir.path(), "--name=a --ioengine=null --size=4k");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-e", "trace=nanosleep,clock_nanosleep,exit_group", "-o"]).arg(&trace);
+    strace.arg(traced.get_program()).args(traced.get_args()).current_dir(dir.path());
+    let calls = match strace.output() {
+        Err(error) => return skip(&this_test(), &format!("no strace: {error}")),
+        Ok(_) => fs::read_to_string(&trace).unwrap_or_default(),
+    };
+    if !calls.contains("exit_group") {
+        return skip(&this_test(), "strace may not trace here");
+    }
+    assert!(!calls.contains("nanosleep"), "{calls}");
+}
