@@ -11,6 +11,7 @@ pub mod model;
 pub mod normal;
 pub mod number;
 pub mod start;
+pub mod table;
 pub mod terse;
 pub mod time;
 

@@ -10,7 +10,7 @@ use fiord_stats::{BatchMap, DepthMap, JobStats, Latency};
 
 use crate::figures::{self, Shown};
 use crate::model::{DiskFigures, DiskReport, GroupReport, Idleness, JobReport, RunReport, Unified};
-use writer::Writer;
+pub use writer::Writer;
 
 /// Whether the counts by latency are in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 /// Text being written; `Writer::document` makes one.
-pub(super) struct Writer {
+pub struct Writer {
     text: String,
     depth: usize,
     first: bool,
@@ -56,6 +56,28 @@ impl Writer {
     pub fn string(&mut self, key: &str, value: &str) {
         self.key(key);
         self.quoted(value);
+    }
+
+    /// `"key" : true`.
+    pub fn boolean(&mut self, key: &str, value: bool) {
+        self.key(key);
+        self.push(format_args!("{value}"));
+    }
+
+    /// `"key" : null`.
+    pub fn null(&mut self, key: &str) {
+        self.key(key);
+        self.push(format_args!("null"));
+    }
+
+    /// `"key" : [ "a", … ]`.
+    pub fn strings(&mut self, key: &str, values: &[String]) {
+        self.list(key, |json| {
+            for value in values {
+                json.separate();
+                json.quoted(value);
+            }
+        });
     }
 
     fn key(&mut self, key: &str) {
