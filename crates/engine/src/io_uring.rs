@@ -11,10 +11,10 @@ use std::os::fd::RawFd;
 
 use fiord_plan::{Action, Direction, FileIndex, IoUring as Settings, Op};
 use fiord_sys::transfer::RwFlags;
-use fiord_sys::uring::{Hint, Ring, RingOptions, SubmissionPolling};
+use fiord_sys::uring::{Ring, RingOptions, SubmissionPolling};
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
-use io_uring::{EnterFlags, Probe, opcode};
+use io_uring::types::{Fd, Fixed, FsyncFlags};
+use io_uring::{Probe, opcode};
 
 use crate::contract::{Arena, Buffers, Completion, Engine, Info, Outcome, QueuedEngine, Slot, Wait};
 use crate::direct;
@@ -128,11 +128,6 @@ impl IoUring {
         Ok(engine)
     }
 
-    /// The setup hints that this kernel would not take, for the report.
-    pub fn dropped_hints(&self) -> &[Hint] {
-        self.ring.dropped()
-    }
-
     fn choose_way(&self, settings: &Settings) -> Result<Way, Refused> {
         if settings.fixed_buffers {
             let slots_per_buffer = self.register_buffers()?;
@@ -236,11 +231,7 @@ impl IoUring {
         let entered = match wait {
             // Without time limits this only looks, and the loop comes by again.
             Wait::For(_) if !self.ring.has_timed_waits() => self.ring.submit_and_reap(0),
-            Wait::For(time_ns) if min > 0 => {
-                let time =
-                    Timespec::new().sec(time_ns / 1_000_000_000).nsec((time_ns % 1_000_000_000) as u32);
-                self.ring.submitter().submit_with_args(min as usize, &SubmitArgs::new().timespec(&time))
-            }
+            Wait::For(time_ns) if min > 0 => self.ring.submit_and_reap_within(min, time_ns),
             _ => self.ring.submit_and_reap(min),
         };
         match entered {
@@ -260,10 +251,7 @@ impl IoUring {
             Some(libc::ETIME | libc::EINTR) => Ok(false),
             // No memory for another request, or no place for its completion: something in flight has to end first.
             Some(libc::EAGAIN | libc::EBUSY) if in_flight > 0 => {
-                let min = min.min(in_flight);
-                let get_events = EnterFlags::GETEVENTS.bits();
-                // SAFETY: nothing is handed over and no memory is passed.
-                unsafe { self.ring.submitter().enter::<libc::sigset_t>(0, min, get_events, None) }?;
+                self.ring.wait(min.min(in_flight))?;
                 Ok(wait == Wait::Block)
             }
             _ => Err(error),

@@ -1,14 +1,19 @@
 //! io_uring: a ring with the best setup the kernel takes, and a record of what it would not.
 //!
 //! Invariant: what the caller requires (submission polling, completion polling, queue sizes) is never dropped; only
-//! hints that make the same I/O cheaper are, and each one that is dropped is named in `Ring::dropped`.
+//! hints that make the same I/O cheaper are, and `standings` tells what became of each.
 //!
-//! A ring belongs to the thread that builds it: with a single issuer the kernel refuses others.
+//! A ring belongs to the thread that builds it: with a single issuer the kernel refuses others, so it is not `Send`.
 
-use crate::errno::{check_len, check_long};
+use crate::errno::{Errno, check_len, check_long};
 use io_uring::{Builder, CompletionQueue, EnterFlags, IoUring, SubmissionQueue, Submitter};
 use std::io;
+use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, RawFd};
+
+mod hints;
+
+pub use hints::{Hint, Standing, standings};
 
 /// A kernel thread that picks submissions up (`IORING_SETUP_SQPOLL`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,118 +37,43 @@ pub struct RingOptions {
     pub completion_polling: bool,
 }
 
-/// A hint that makes a ring cheaper, newest kernels first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hint {
-    /// Submission without the index array (6.6).
-    NoSqArray,
-    /// Completions are finished when this thread asks for them (6.1); needs a single issuer.
-    DeferTaskrun,
-    /// Only this thread submits (6.0).
-    SingleIssuer,
-    /// This thread is not interrupted to finish completions (5.19).
-    CoopTaskrun,
-    /// A failing submission does not stop the batch (5.18).
-    SubmitAll,
-    /// The ring's descriptor is registered (5.18).
-    RegisteredRing,
-}
-
-impl Hint {
-    /// The name of its flag in the kernel's interface.
-    pub fn name(self) -> &'static str {
-        match self {
-            Hint::NoSqArray => "IORING_SETUP_NO_SQARRAY",
-            Hint::DeferTaskrun => "IORING_SETUP_DEFER_TASKRUN",
-            Hint::SingleIssuer => "IORING_SETUP_SINGLE_ISSUER",
-            Hint::CoopTaskrun => "IORING_SETUP_COOP_TASKRUN",
-            Hint::SubmitAll => "IORING_SETUP_SUBMIT_ALL",
-            Hint::RegisteredRing => "IORING_REGISTER_RING_FDS",
-        }
-    }
-}
-
-/// Sets of hints from best to none, each for older kernels than the one before.
-const LADDER: &[&[Hint]] = &[
-    &[Hint::NoSqArray, Hint::DeferTaskrun, Hint::SingleIssuer, Hint::SubmitAll],
-    &[Hint::DeferTaskrun, Hint::SingleIssuer, Hint::SubmitAll],
-    &[Hint::SingleIssuer, Hint::CoopTaskrun, Hint::SubmitAll],
-    &[Hint::CoopTaskrun, Hint::SubmitAll],
-    &[Hint::SubmitAll],
-    &[],
-];
-
-/// The same where a kernel thread submits: it runs completions itself, so the hints about that make no sense.
-const LADDER_POLLED: &[&[Hint]] = &[
-    &[Hint::NoSqArray, Hint::SingleIssuer, Hint::SubmitAll],
-    &[Hint::SingleIssuer, Hint::SubmitAll],
-    &[Hint::SubmitAll],
-    &[],
-];
-
 /// A ring of submissions and one of completions.
 ///
 /// Dropping it does not wait for what is in flight: whoever pushed it has to see it complete first, or leave its
 /// buffers alone for good.
 pub struct Ring {
     ring: IoUring,
-    used: Vec<Hint>,
-    dropped: Vec<Hint>,
-    /// What `io_uring_enter` is given: the descriptor, or its registered number.
+    /// The number the ring's descriptor is registered by with this thread, or why it is not.
+    registration: Result<i32, Errno>,
+    /// What `io_uring_enter` is given: that number, or the descriptor.
     handle: i32,
     enter_flags: u32,
     polls: bool,
     submission_polled: bool,
+    of_this_thread: PhantomData<*const ()>,
 }
 
 impl Ring {
-    /// Builds a ring on and for the calling thread. The error is the plainest setup's: `ENOSYS` and `EPERM` mean that
-    /// the kernel or a sandbox forbids io_uring, `ENOMEM` the limit on locked memory, `EINVAL` a requirement that this
-    /// kernel cannot meet.
+    /// Builds a ring on and for the calling thread, with every hint that helps and that this kernel takes. The error
+    /// is the plainest setup's: `ENOSYS` and `EPERM` mean that the kernel or a sandbox forbids io_uring, `ENOMEM` the
+    /// limit on locked memory, `EINVAL` a requirement that this kernel cannot meet.
     pub fn build(options: &RingOptions) -> io::Result<Ring> {
-        let ladder = if options.submission_polling.is_some() { LADDER_POLLED } else { LADDER };
-        let mut refusal = io::Error::from_raw_os_error(libc::EINVAL);
-        for hints in ladder {
-            match builder(options, hints).build(options.entries) {
-                Ok(ring) => return Ok(Ring::finish(ring, options, ladder, hints)),
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refusal = error,
-                Err(error) => return Err(error),
-            }
-        }
-        Err(refusal)
+        Ring::build_with(options, &hints::best_for(options)?)
     }
 
-    fn finish(ring: IoUring, options: &RingOptions, ladder: &[&[Hint]], hints: &[Hint]) -> Ring {
-        let dropped = ladder[0].iter().copied().filter(|hint| !hints.contains(hint)).collect();
-        let handle = ring.as_raw_fd();
-        let mut ring = Ring {
+    fn build_with(options: &RingOptions, hints: &[Hint]) -> io::Result<Ring> {
+        let ring = builder(options, hints).build(options.entries)?;
+        let descriptor = ring.as_raw_fd();
+        let registration = register_ring_fd(descriptor);
+        Ok(Ring {
             ring,
-            used: hints.to_vec(),
-            dropped,
-            handle,
-            enter_flags: 0,
+            registration,
+            handle: registration.unwrap_or(descriptor),
+            enter_flags: registration.map_or(0, |_| EnterFlags::REGISTERED_RING.bits()),
             polls: options.completion_polling,
             submission_polled: options.submission_polling.is_some(),
-        };
-        match register_ring_fd(handle) {
-            Ok(number) => {
-                ring.handle = number;
-                ring.enter_flags = EnterFlags::REGISTERED_RING.bits();
-                ring.used.push(Hint::RegisteredRing);
-            }
-            Err(_) => ring.dropped.push(Hint::RegisteredRing),
-        }
-        ring
-    }
-
-    /// The hints in effect.
-    pub fn used(&self) -> &[Hint] {
-        &self.used
-    }
-
-    /// The hints this kernel would not take.
-    pub fn dropped(&self) -> &[Hint] {
-        &self.dropped
+            of_this_thread: PhantomData,
+        })
     }
 
     /// Entries in the submission queue, which may be more than asked for, or fewer at the kernel's limit.
@@ -156,7 +86,7 @@ impl Ring {
         self.ring.params().cq_entries()
     }
 
-    /// Whether a wait can have a time limit (5.11): `Submitter::submit_with_args` otherwise answers `EINVAL`.
+    /// Whether a wait can have a time limit (5.11): `submit_and_reap_within` otherwise answers `EINVAL`.
     pub fn has_timed_waits(&self) -> bool {
         self.ring.params().is_feature_ext_arg()
     }
@@ -188,18 +118,30 @@ impl Ring {
     /// awake to pick them up, or where there is nothing to hand over.
     #[inline]
     pub fn submit(&mut self) -> io::Result<usize> {
-        self.enter(0, false)
+        self.enter(0, false, None)
     }
 
     /// Hands over what was pushed and waits for `min` completions (0: finishes those that are due, without waiting,
     /// and without a system call where none is). Answers how many entries were taken.
     #[inline]
     pub fn submit_and_reap(&mut self, min: u32) -> io::Result<usize> {
-        self.enter(min, true)
+        self.enter(min, true, None)
+    }
+
+    /// The same, waiting for `time_ns` at most: `ETIME` when that was not enough.
+    #[inline]
+    pub fn submit_and_reap_within(&mut self, min: u32, time_ns: u64) -> io::Result<usize> {
+        self.enter(min, true, Some(time_ns))
+    }
+
+    /// Waits for `min` completions, and hands nothing over.
+    pub fn wait(&mut self, min: u32) -> io::Result<()> {
+        let flags = self.enter_flags | EnterFlags::GETEVENTS.bits();
+        enter_raw(self.handle, 0, min, flags, None).map(drop)
     }
 
     #[inline]
-    fn enter(&mut self, min: u32, reap: bool) -> io::Result<usize> {
+    fn enter(&mut self, min: u32, reap: bool, time_ns: Option<u64>) -> io::Result<usize> {
         let queue = self.ring.submission();
         let pending = queue.len() as u32;
         let mut flags = self.enter_flags;
@@ -219,7 +161,7 @@ impl Ring {
             return Ok(0);
         }
         drop(queue);
-        enter_raw(self.handle, pending, min, flags)
+        enter_raw(self.handle, pending, min, flags, time_ns)
     }
 
     /// Registers open files, to be named by index afterwards (`types::Fixed`).
@@ -241,9 +183,9 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        if self.used.contains(&Hint::RegisteredRing) {
+        if let Ok(number) = self.registration {
             // A registered descriptor keeps the ring alive until the thread ends.
-            let _ = update_ring_fd(self.ring.as_raw_fd(), UNREGISTER_RING_FDS, self.handle as u32, 0);
+            let _ = update_ring_fd(self.ring.as_raw_fd(), UNREGISTER_RING_FDS, number as u32, 0);
         }
     }
 }
@@ -264,27 +206,39 @@ fn builder(options: &RingOptions, hints: &[Hint]) -> Builder {
     if options.completion_polling {
         builder.setup_iopoll();
     }
-    for hint in hints {
-        match hint {
-            Hint::NoSqArray => builder.setup_no_sqarray(),
-            // With the flag the kernel says when there is work for us to run.
-            Hint::DeferTaskrun => builder.setup_defer_taskrun().setup_taskrun_flag(),
-            Hint::SingleIssuer => builder.setup_single_issuer(),
-            Hint::CoopTaskrun => builder.setup_coop_taskrun().setup_taskrun_flag(),
-            Hint::SubmitAll => builder.setup_submit_all(),
-            Hint::RegisteredRing => &mut builder,
-        };
-    }
+    hints.iter().for_each(|hint| hint.ask(&mut builder));
     builder
 }
 
+/// `struct io_uring_getevents_arg` of `linux/io_uring.h`.
+#[repr(C)]
+struct WaitArgument {
+    signals: u64,
+    signals_size: u32,
+    least_wait_us: u32,
+    /// Where a `[seconds, nanoseconds]` is.
+    time: u64,
+}
+
 #[inline]
-fn enter_raw(handle: i32, pending: u32, min: u32, flags: u32) -> io::Result<usize> {
-    let no_signals: *const libc::sigset_t = std::ptr::null();
+fn enter_raw(handle: i32, pending: u32, min: u32, flags: u32, time_ns: Option<u64>) -> io::Result<usize> {
     let call = libc::SYS_io_uring_enter;
-    // SAFETY: the entries handed over were pushed under the contract of `SubmissionQueue::push`; no other memory is
-    // passed.
-    let taken = unsafe { libc::syscall(call, handle, pending, min, flags, no_signals, 0usize) };
+    let taken = match time_ns {
+        None => {
+            let no_signals: *const libc::sigset_t = std::ptr::null();
+            // SAFETY: the entries handed over were pushed under the contract of `SubmissionQueue::push`; no other
+            // memory is passed.
+            unsafe { libc::syscall(call, handle, pending, min, flags, no_signals, 0usize) }
+        }
+        Some(time_ns) => {
+            let time = [(time_ns / 1_000_000_000) as i64, (time_ns % 1_000_000_000) as i64];
+            let time = (&raw const time) as u64;
+            let argument = WaitArgument { signals: 0, signals_size: 0, least_wait_us: 0, time };
+            let (flags, size) = (flags | EnterFlags::EXT_ARG.bits(), size_of::<WaitArgument>());
+            // SAFETY: as above, and both structures passed live through the call.
+            unsafe { libc::syscall(call, handle, pending, min, flags, &raw const argument, size) }
+        }
+    };
     check_len(taken as libc::ssize_t)
 }
 
@@ -301,9 +255,10 @@ struct RingFdUpdate {
 
 /// Registers a ring's descriptor with the calling thread; answers the number to enter by. The `io-uring` crate can do
 /// this too, but forgets the number with the `Submitter`.
-fn register_ring_fd(fd: RawFd) -> io::Result<i32> {
+fn register_ring_fd(fd: RawFd) -> Result<i32, Errno> {
     const ANY_PLACE: u32 = u32::MAX;
-    update_ring_fd(fd, REGISTER_RING_FDS, ANY_PLACE, fd as u64)
+    let registered = update_ring_fd(fd, REGISTER_RING_FDS, ANY_PLACE, fd as u64);
+    registered.map_err(|error| Errno::of(&error).unwrap_or(Errno(libc::EIO)))
 }
 
 fn update_ring_fd(fd: RawFd, operation: libc::c_uint, offset: u32, data: u64) -> io::Result<i32> {
@@ -365,25 +320,27 @@ mod tests {
     #[test]
     fn every_rung_of_the_ladder_moves_bytes_or_is_unknown_here() {
         let options = RingOptions { entries: 8, completion_entries: Some(64), ..RingOptions::default() };
-        for hints in LADDER {
-            match builder(&options, hints).build(options.entries) {
-                Ok(ring) => write_and_read_back(Ring::finish(ring, &options, LADDER, hints)),
+        for hints in hints::LADDER {
+            match Ring::build_with(&options, hints) {
+                Ok(ring) => write_and_read_back(ring),
                 Err(error) => println!("skipped: {hints:?}: {error}"),
             }
         }
     }
 
     #[test]
-    fn a_dropped_hint_is_named() {
-        let options = RingOptions { entries: 8, ..RingOptions::default() };
-        let Ok(plain) = builder(&options, &[]).build(8) else {
-            println!("skipped: no io_uring here");
+    fn a_wait_within_a_time_ends_with_it() {
+        let Some(mut ring) = ring(RingOptions { entries: 2, ..RingOptions::default() }) else { return };
+        if !ring.has_timed_waits() {
+            println!("skipped: waits have no time limit here");
             return;
-        };
-        let ring = Ring::finish(plain, &options, LADDER, &[]);
-        for hint in LADDER[0] {
-            assert!(ring.dropped().contains(hint) && !ring.used().contains(hint), "{}", hint.name());
         }
+        let error = ring.submit_and_reap_within(1, 1000).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ETIME));
+        // SAFETY: it names no memory.
+        unsafe { ring.submission().push(&opcode::Nop::new().build().user_data(7)) }.unwrap();
+        assert_eq!(ring.submit_and_reap_within(1, u64::MAX / 2).unwrap(), 1);
+        assert_eq!(ring.completion().next().unwrap().user_data(), 7);
     }
 
     #[test]
