@@ -17,6 +17,7 @@ mod record;
 mod run;
 mod scene;
 mod seal;
+mod self_cost;
 mod tally;
 
 pub use failure::Failure;
@@ -24,3 +25,4 @@ pub use live::{Counters, State};
 pub use progress::{View, WorkerView};
 pub use run::{EndReason, Remark, RunResult, Watcher, WorkerReport, run};
 pub use seal::{break_seal, sealed};
+pub use self_cost::{IOS_MAX as SELF_COST_IOS_MAX, SelfCost, self_cost};

@@ -5,13 +5,13 @@
 
 use std::path::PathBuf;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::{IoUring, Libaio, MapUse, Mmap, Null, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
 use fiord_plan::files::Advice;
 use fiord_plan::job::Memory;
-use fiord_plan::{ClockSource, EngineSettings, Job};
+use fiord_plan::{ClockSource, Depth, EngineSettings, Job};
 use fiord_stats::{JobLogs, JobStats, Random};
 use fiord_sys::clock::{self, GettimeofdayClock, NoClock, OsClock, TscClock};
 use fiord_sys::map::{HugePages, MapAdvice, Sharing};
@@ -200,27 +200,12 @@ impl<'a> Worker<'a> {
     }
 
     fn sync<E: SyncEngine>(&mut self, engine: Result<E, Refused>) -> End {
-        self.enter(engine, |engine, work, mut slots, clock| {
-            let Some(mut slot) = slots.pop() else {
-                return Failure::other("set up", "the engine has no buffer").into();
-            };
-            match clock {
-                Timer::Tsc(clock) => hot::sync::run(engine, clock, work, &mut slot),
-                Timer::Os => hot::sync::run(engine, OsClock, work, &mut slot),
-                Timer::TimeOfDay(clock) => hot::sync::run(engine, clock, work, &mut slot),
-                Timer::None => hot::sync::run(engine, NoClock, work, &mut slot),
-            }
-        })
+        self.enter(engine, |engine, work, slots, timer| timer.run_sync(engine, work, slots))
     }
 
     fn queued<E: QueuedEngine>(&mut self, engine: Result<E, Refused>) -> End {
         let depth = self.job.depth;
-        self.enter(engine, |engine, work, slots, clock| match clock {
-            Timer::Tsc(clock) => hot::queued::run(engine, clock, work, slots, depth),
-            Timer::Os => hot::queued::run(engine, OsClock, work, slots, depth),
-            Timer::TimeOfDay(clock) => hot::queued::run(engine, clock, work, slots, depth),
-            Timer::None => hot::queued::run(engine, NoClock, work, slots, depth),
-        })
+        self.enter(engine, |engine, work, slots, timer| timer.run_queued(engine, work, slots, depth))
     }
 
     /// Opens the files, waits for the start, and runs the loop. Not inlined: each engine would take room of its own on
@@ -240,7 +225,8 @@ impl<'a> Worker<'a> {
                 return failure.into();
             }
         };
-        let (mut work, slots) = match self.work(&mut engine) {
+        let snapshot = &self.scene.snapshots[self.job.number as usize];
+        let (mut work, slots) = match assemble(self.job, self.live, snapshot, &mut engine) {
             Ok(made) => made,
             Err(failure) => return failure.into(),
         };
@@ -268,36 +254,6 @@ impl<'a> Worker<'a> {
         self.logs = work.recorder.take_logs(ended_ns).map(Arc::new);
         self.account(began_ns, ended_ns);
         end
-    }
-
-    /// Everything the loop works on, and the right to the buffers, filled.
-    ///
-    /// It is boxed, since a stack as deep as several copies of it would stay with each of thousands of threads.
-    #[inline(never)]
-    fn work<E: Engine>(&mut self, engine: &mut E) -> Result<(Box<Work<'a>>, Vec<Slot>), Failure> {
-        let job = self.job;
-        let mut filler = Filler::new(&job.buffers.fill, job.access.seed);
-        let mut slots = engine.arena().slots();
-        for slot in &mut slots {
-            filler.prime(engine.arena().bytes_mut(slot));
-        }
-        let stream = Stream::new(&job.access, &job.files, &job.limits)
-            .map_err(|error| Failure::other("plan the operations", error.to_string()))?;
-        let work = Box::new(Work::new(Parts {
-            stream,
-            filler,
-            gate: Gate::new(&job.pace, job.access.seed),
-            recorder: Recorder::new(job, self.live),
-            errors: &job.errors,
-            files: FileTable::new(job),
-            live: self.live,
-            limits: &job.limits,
-            snapshot: &self.scene.snapshots[job.number as usize],
-            fill_device: job.files.fill_device,
-            engine: E::INFO,
-            settings: &job.engine,
-        }));
-        Ok((work, slots))
     }
 
     /// Opens what stays open, and reads it first if the job wants that.
@@ -396,8 +352,42 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// Everything the loop of a job works on, and the right to the buffers, filled.
+///
+/// It is boxed, since a stack as deep as several copies of it would stay with each of thousands of threads.
+#[inline(never)]
+pub(crate) fn assemble<'a, E: Engine>(
+    job: &'a Job,
+    live: &'a Live,
+    snapshot: &'a Mutex<JobStats>,
+    engine: &mut E,
+) -> Result<(Box<Work<'a>>, Vec<Slot>), Failure> {
+    let mut filler = Filler::new(&job.buffers.fill, job.access.seed);
+    let mut slots = engine.arena().slots();
+    for slot in &mut slots {
+        filler.prime(engine.arena().bytes_mut(slot));
+    }
+    let stream = Stream::new(&job.access, &job.files, &job.limits)
+        .map_err(|error| Failure::other("plan the operations", error.to_string()))?;
+    let work = Box::new(Work::new(Parts {
+        stream,
+        filler,
+        gate: Gate::new(&job.pace, job.access.seed),
+        recorder: Recorder::new(job, live),
+        errors: &job.errors,
+        files: FileTable::new(job),
+        live,
+        limits: &job.limits,
+        snapshot,
+        fill_device: job.files.fill_device,
+        engine: E::INFO,
+        settings: &job.engine,
+    }));
+    Ok((work, slots))
+}
+
 /// The clock of one worker.
-enum Timer {
+pub(crate) enum Timer {
     Tsc(TscClock),
     Os,
     TimeOfDay(GettimeofdayClock),
@@ -405,7 +395,7 @@ enum Timer {
 }
 
 impl Timer {
-    fn of(source: ClockSource) -> Timer {
+    pub(crate) fn of(source: ClockSource) -> Timer {
         match source {
             ClockSource::None => Timer::None,
             ClockSource::Monotonic => Timer::Os,
@@ -413,6 +403,40 @@ impl Timer {
             ClockSource::Best | ClockSource::Tsc => {
                 TscClock::shared().ok().filter(TscClock::agrees_here).map_or(Timer::Os, Timer::Tsc)
             }
+        }
+    }
+
+    /// Runs the loop of the synchronous engines by this clock.
+    pub(crate) fn run_sync<E: SyncEngine>(
+        self,
+        engine: &mut E,
+        work: &mut Work<'_>,
+        mut slots: Vec<Slot>,
+    ) -> End {
+        let Some(slot) = slots.last_mut() else {
+            return Failure::other("set up", "the engine has no buffer").into();
+        };
+        match self {
+            Timer::Tsc(clock) => hot::sync::run(engine, clock, work, slot),
+            Timer::Os => hot::sync::run(engine, OsClock, work, slot),
+            Timer::TimeOfDay(clock) => hot::sync::run(engine, clock, work, slot),
+            Timer::None => hot::sync::run(engine, NoClock, work, slot),
+        }
+    }
+
+    /// Runs the loop of the queued engines by this clock.
+    pub(crate) fn run_queued<E: QueuedEngine>(
+        self,
+        engine: &mut E,
+        work: &mut Work<'_>,
+        slots: Vec<Slot>,
+        depth: Depth,
+    ) -> End {
+        match self {
+            Timer::Tsc(clock) => hot::queued::run(engine, clock, work, slots, depth),
+            Timer::Os => hot::queued::run(engine, OsClock, work, slots, depth),
+            Timer::TimeOfDay(clock) => hot::queued::run(engine, clock, work, slots, depth),
+            Timer::None => hot::queued::run(engine, NoClock, work, slots, depth),
         }
     }
 }

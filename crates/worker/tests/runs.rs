@@ -203,3 +203,17 @@ fn the_time_left_is_that_of_stages_behind_each_other() {
     view.workers[3].left_s = None;
     assert_eq!((view.left_s(), view.done()), (None, None));
 }
+
+#[test]
+fn its_own_cost_is_measured_by_so_many_ios_and_no_more() {
+    let mut job = null_job("a");
+    job.depth = queue(32);
+    // A job that reads from a file is measured without it.
+    job.engine = EngineSettings::Psync;
+    let cost = fiord_worker::self_cost(&job).unwrap();
+    assert!(cost.sync_ns_per_io > 0.0 && cost.queued_ns_per_io > 0.0 && cost.clock_read_ns > 0.0, "{cost:?}");
+    assert!((2 * BLOCKS..=fiord_worker::SELF_COST_IOS_MAX).contains(&cost.ios), "{cost:?}");
+    assert_eq!(cost.queued_depth, 32);
+    job.measure.clock = ClockSource::None;
+    assert_eq!(fiord_worker::self_cost(&job).unwrap().clock_read_ns, 0.0);
+}
