@@ -7,6 +7,7 @@ mod assemble;
 mod bandwidth;
 mod clocktest;
 mod crctest;
+mod engines;
 mod environment;
 mod facts;
 mod fio;
@@ -15,6 +16,7 @@ mod idle;
 mod live;
 mod logs;
 mod output;
+mod self_cost;
 mod settings;
 mod subcommand;
 mod version;
@@ -42,7 +44,7 @@ type Subcommand = fn(&[OsString]) -> ExitCode;
 
 /// The subcommand asked for. Called as `fio` there is none, and a job file of that name comes first.
 fn subcommand(arguments: &[OsString]) -> Option<Subcommand> {
-    const SUBCOMMANDS: [(&str, Subcommand); 1] = [("version", version::run)];
+    const SUBCOMMANDS: [(&str, Subcommand); 2] = [("engines", engines::run), ("version", version::run)];
     let called_as = Path::new(arguments.first()?).file_name()?;
     let word = arguments.get(1)?;
     if called_as == "fio" || Path::new(word).exists() {

@@ -6,6 +6,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -153,3 +154,64 @@ macro_rules! on_every_engine {
 }
 
 on_every_engine!(null sync psync vsync pvsync pvsync2 mmap libaio io_uring);
+
+#[test]
+fn engines_are_listed_in_a_table_that_fits_a_terminal() {
+    let dir = Dir::new();
+    let text = dir.run("engines").assert_success().stdout.clone();
+    let listed: Vec<&str> = text
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .skip(1)
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    let offered = dir.run("--enghelp").assert_success().stdout.clone();
+    assert_eq!(listed, offered.lines().skip(1).map(str::trim).collect::<Vec<_>>());
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("\nfiord's own cost: ") && text.contains(" (queued, depth 32);\n"), "{text}");
+    assert_eq!(dir.contents(), [], "a file was made");
+    assert!(dir.run("engines --help").assert_success().stdout.contains("Usage: fiord engines"));
+    dir.run("engines now").assert_status(1);
+}
+
+#[test]
+fn engines_that_are_said_to_work_do() {
+    let dir = Dir::new();
+    let document = dir.run("engines --json").assert_success().json();
+    for engine in document["engines"].as_array().unwrap() {
+        let name = engine["name"].as_str().unwrap();
+        let ran = dir.run(&format!("--name=a --ioengine={name} --rw=write --bs=4k --size=64k --iodepth=4"));
+        assert_eq!(ran.status == Some(0), engine["works"] == true, "{engine} {ran:?}");
+        assert_eq!(engine["works"] == true, engine["refusal"].is_null(), "{engine}");
+    }
+    let cost = &document["self_cost"];
+    assert!(cost["sync_ns_per_io"].as_f64().unwrap() > 0.0 && cost["queued_depth"] == 32, "{cost}");
+}
+
+/// The paths of all keys: `a.b` in an object, `a[].b` in each object of a list.
+fn key_paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            let dot = if path.is_empty() { "" } else { "." };
+            object.iter().for_each(|(key, value)| key_paths(value, &format!("{path}{dot}{key}"), found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| key_paths(item, &format!("{path}[]"), found)),
+        _ => {
+            found.insert(path.to_string());
+        }
+    }
+}
+
+#[test]
+fn the_keys_of_the_json_are_those_of_its_page() {
+    let document = Dir::new().run("engines --json").assert_success().json();
+    if document["io_uring"] == Value::Array(Vec::new()) {
+        return common::skip(&common::this_test(), "no io_uring here");
+    }
+    let mut written = BTreeSet::new();
+    key_paths(&document, "", &mut written);
+    let page = include_str!("../../../docs/json.md");
+    let section = page.split("\n## ").find(|section| section.starts_with("engines\n")).unwrap();
+    let documented = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    assert_eq!(written, documented.map(str::to_string).collect());
+}

@@ -92,6 +92,7 @@ pub fn engines_markdown() -> String {
     let mut page = String::from(
         "<!-- Written by `cargo x gen` from the table in crates/options. Do not edit. -->\n\n# Engines\n\n\
          How a job issues its I/O: `ioengine=NAME`. Options of their own are in [options.md](options.md).\n\n\
+         `fiord engines` shows which of those built in work on this machine, and what its kernel takes of io_uring.\n\n\
          | engine | what it does | built in | its options |\n| --- | --- | --- | --- |\n",
     );
     for engine in engine::NAMES {

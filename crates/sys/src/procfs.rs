@@ -183,6 +183,11 @@ pub fn kernel_release() -> io::Result<String> {
     line("/proc/sys/kernel/osrelease")
 }
 
+/// Who may use io_uring (`kernel.io_uring_disabled`): 0 all, 1 a group and root, 2 nobody; `None` before Linux 6.6.
+pub fn io_uring_disabled() -> Option<u8> {
+    line("/proc/sys/kernel/io_uring_disabled").ok()?.parse().ok()
+}
+
 /// This machine's name.
 pub fn hostname() -> io::Result<String> {
     line("/proc/sys/kernel/hostname")
