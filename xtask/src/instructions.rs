@@ -184,6 +184,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_about_the_loops_tells_the_recorded_sums() {
+        let record: Value = serde_json::from_str(&repo::read(RECORD).unwrap()).unwrap();
+        let page = repo::read("docs/hot-loop.md").unwrap();
+        let told: Vec<f64> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| all |")?.split('|').next()?.trim().parse().ok())
+            .collect();
+        let recorded = ["sync-randread", "queued-randread"]
+            .map(|case| record["instructions_per_io"][case].as_f64().unwrap());
+        assert_eq!(told.len(), recorded.len());
+        for (told, recorded) in told.iter().zip(recorded) {
+            assert!(
+                (told - recorded).abs() <= recorded * TOLERANCE_PERCENT / 100.0,
+                "{told} is told, {recorded} recorded"
+            );
+        }
+    }
+
+    #[test]
     fn the_total_is_at_the_end_of_what_callgrind_writes() {
         let counts = "# callgrind format\nversion: 1\nthread: 2\nevents: Ir\nfl=(1) a.rs\nfn=(1) run\n1 7\ntotals: 16245289\n";
         assert_eq!(total(counts), Some(16_245_289));
