@@ -189,7 +189,7 @@ mod tests {
         let page = repo::read("docs/hot-loop.md").unwrap();
         let told: Vec<f64> = page
             .lines()
-            .filter_map(|line| line.strip_prefix("| all |")?.split('|').next()?.trim().parse().ok())
+            .filter_map(|line| line.strip_prefix("| all | |")?.split('|').next()?.trim().parse().ok())
             .collect();
         let recorded = ["sync-randread", "queued-randread"]
             .map(|case| record["instructions_per_io"][case].as_f64().unwrap());
