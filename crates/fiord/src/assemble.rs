@@ -103,7 +103,7 @@ fn job_report(job: &Job, worker: &mut WorkerReport, elapsed_s: u64) -> JobReport
         elapsed_s,
         eta_s: JobReport::ETA_UNKNOWN,
         options: job.presentation.options.clone(),
-        stats: std::mem::take(&mut worker.stats),
+        stats: std::mem::take(&mut *worker.stats),
         show: show(job, &job.presentation),
         continue_on_error: errors.passed_over.iter().any(|codes| !codes.is_empty()),
         latency_target: LatencyTarget {

@@ -54,7 +54,8 @@ impl Stamps {
 /// A synchronous engine's I/O is issued when it is made, so that its completion latency is its total latency: it is
 /// recorded once, and `publish` sees to the rest.
 pub(crate) struct Recorder<'a> {
-    pub stats: JobStats,
+    /// Boxed, as they are large and every move of them would deepen the worker's stack.
+    pub stats: Box<JobStats>,
     live: &'a Live,
     tallies: PerDirection<Tally>,
     /// Whether I/Os are issued some time after they were made.
@@ -72,7 +73,7 @@ pub(crate) struct Recorder<'a> {
 impl<'a> Recorder<'a> {
     pub(crate) fn new(job: &Job, live: &'a Live) -> Recorder<'a> {
         let (measure, logs) = (&job.measure, job.logs.as_ref());
-        let mut stats = JobStats::default();
+        let mut stats = Box::<JobStats>::default();
         let completion = measure.completion && measure.completion_percentiles;
         let total = measure.total && measure.total_percentiles;
         for used in Direction::ALL.into_iter().filter(|direction| job.access.pattern.includes(*direction)) {
@@ -155,8 +156,8 @@ impl<'a> Recorder<'a> {
     #[inline(never)]
     fn settle_tally(&mut self, direction: Direction) {
         let Noted { bytes, submission_ns, completion_ns } = self.tallies[direction.index()].take();
-        let stats = &mut self.stats.directions[direction.index()];
-        let distribution = &mut self.stats.distribution;
+        let JobStats { directions, distribution, .. } = &mut *self.stats;
+        let stats = &mut directions[direction.index()];
         stats.completion.record_all(completion_ns, |ns, bin| distribution.record(ns, bin));
         if self.queued && self.submission {
             stats.submission.record_all(submission_ns, |_, _| ());
@@ -202,20 +203,23 @@ impl<'a> Recorder<'a> {
     /// What a report may show of it so far. Allocates: for snapshots.
     pub(crate) fn publish(&mut self, engine: &Info) -> JobStats {
         self.settle();
-        self.complete(self.stats.clone(), engine)
+        let mut stats = JobStats::clone(&self.stats);
+        self.complete(&mut stats, engine);
+        stats
     }
 
     /// What a report shows of it in the end. Nothing is left here: thousands of workers end at once.
-    pub(crate) fn conclude(&mut self, engine: &Info) -> JobStats {
+    pub(crate) fn conclude(&mut self, engine: &Info) -> Box<JobStats> {
         self.settle();
-        let stats = std::mem::take(&mut self.stats);
-        self.complete(stats, engine)
+        let mut stats = std::mem::take(&mut self.stats);
+        self.complete(&mut stats, engine);
+        stats
     }
 
     /// Adds to the statistics what follows from them.
-    fn complete(&self, mut stats: JobStats, engine: &Info) -> JobStats {
+    fn complete(&self, stats: &mut JobStats, engine: &Info) {
         if !self.queued {
-            self.complete_for_sync(&mut stats, engine.queued);
+            self.complete_for_sync(stats, engine.queued);
         }
         if !self.completion {
             stats.directions.iter_mut().for_each(|direction| direction.completion = Latency::default());
@@ -223,7 +227,6 @@ impl<'a> Recorder<'a> {
             stats.distribution = Distribution::default();
         }
         stats.usage = self.usage();
-        stats
     }
 
     /// What the thread has used since `begin`; the time that passed is for others to add.

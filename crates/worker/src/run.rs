@@ -67,7 +67,7 @@ pub struct WorkerReport {
     /// Number of its job in the plan.
     pub number: u32,
     /// What it measured.
-    pub stats: JobStats,
+    pub stats: Box<JobStats>,
     /// What it logged over time, once it has ended.
     pub logs: Option<Arc<JobLogs>>,
     /// Why it ended.
@@ -367,7 +367,8 @@ impl<'a, 'w> Director<'a, 'w> {
     fn so_far(&self, job: &Job) -> WorkerReport {
         let number = job.number as usize;
         let stats = self.scene.snapshots[number].lock().map(|stats| stats.clone()).unwrap_or_default();
-        let mut report = WorkerReport { stats, reason: EndReason::Running, ..not_started(job) };
+        let mut report =
+            WorkerReport { stats: Box::new(stats), reason: EndReason::Running, ..not_started(job) };
         let since_ns = self.scene.lives[number].measured_since_ns();
         if since_ns > 0 {
             report.elapsed_ms = clock::monotonic_ns().saturating_sub(since_ns) / 1_000_000;
@@ -424,7 +425,7 @@ fn end_of(scene: &Scene<'_>, job: &Job, report: &WorkerReport) {
 fn not_started(job: &Job) -> WorkerReport {
     WorkerReport {
         number: job.number,
-        stats: JobStats::default(),
+        stats: Box::default(),
         logs: None,
         reason: EndReason::NotStarted,
         failure: None,

@@ -18,7 +18,7 @@ fn logged(depth: u32, window_ms: Option<u64>) -> Job {
 
 fn stats_and_logs(job: Job) -> (JobStats, JobLogs) {
     let worker = run(vec![job]).workers.remove(0);
-    (worker.stats, worker.logs.map(|logs| logs.as_ref().clone()).unwrap_or_default())
+    (*worker.stats, worker.logs.map(|logs| logs.as_ref().clone()).unwrap_or_default())
 }
 
 #[test]
