@@ -20,6 +20,7 @@ use crate::contract::{Arena, Buffers, Completion, Engine, Info, Outcome, QueuedE
 use crate::direct;
 use crate::ended::Ended;
 use crate::files::Descriptors;
+use crate::lookout::{LOOKOUT_NS, Lookout};
 use crate::refused::{Refused, Step};
 
 /// Builds an entry on an operation's file, named by its place in the registered table or by its descriptor.
@@ -82,6 +83,7 @@ pub struct IoUring {
     submission_thread: bool,
     force_async: Every,
     ended: Ended,
+    lookout: Lookout,
     queued: u32,
     outstanding: u32,
 }
@@ -119,6 +121,7 @@ impl IoUring {
             submission_thread: settings.submission_thread,
             force_async: Every::new(settings.force_async_every),
             ended: Ended::new(arena.count()),
+            lookout: Lookout::default(),
             queued: 0,
             outstanding: 0,
             ring,
@@ -222,6 +225,17 @@ impl IoUring {
             count += 1;
         }
         count
+    }
+
+    /// Whether a completion came while it was looked out for; then there is no need to sleep.
+    #[inline]
+    fn sees_one(&mut self, wait: Wait) -> bool {
+        if wait != Wait::Block || self.completion_polling || !self.lookout.is_worth_it() {
+            return false;
+        }
+        let seen = self.ring.watch(LOOKOUT_NS);
+        self.lookout.learn(seen);
+        seen
     }
 
     /// Enters the kernel once: hands over what is queued, waits until `min` completions are in the ring (0: finishes
@@ -356,7 +370,7 @@ impl QueuedEngine for IoUring {
             Wait::Block | Wait::For(_) => min.min(max),
         };
         while got < wanted && self.outstanding > 0 {
-            let missing = (wanted - got).min(self.outstanding);
+            let missing = if self.sees_one(wait) { 0 } else { (wanted - got).min(self.outstanding) };
             let go_on = self.enter(missing, wait, &mut 0)?;
             got += self.drain(max - got, done);
             if !go_on {

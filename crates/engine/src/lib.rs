@@ -7,6 +7,7 @@ pub mod contract;
 pub mod hint;
 pub mod io_uring;
 pub mod libaio;
+mod lookout;
 pub mod mmap;
 pub mod null;
 pub mod offer;

@@ -75,19 +75,21 @@ pub(crate) struct WantedDepth {
     pub low: Option<u32>,
 }
 
-/// The queue of an engine. A batch not asked for is as large as the queue: submissions are gathered while there is
-/// room, and all completions there are get taken.
+/// The queue of an engine. Unless asked for otherwise, each I/O is submitted by itself, and all completions there are
+/// get taken.
 pub(crate) fn depth(wanted: WantedDepth, queued: bool) -> Depth {
     if !queued {
         return Depth { max: 1, submit: 1, complete_min: 1, complete_max: 1, low: 1 };
     }
     let max = wanted.depth.max(1);
     let given = |number: Option<u32>| number.filter(|number| *number > 0).map(|number| number.min(max));
+    // 0 is as many as there is room for.
+    let submit = wanted.submit.unwrap_or(1);
     let complete_min = wanted.complete_min.unwrap_or(1).min(max);
     let complete_max = given(wanted.complete_max).or(given(wanted.complete_min)).unwrap_or(max);
     Depth {
         max,
-        submit: given(wanted.submit).unwrap_or(max),
+        submit: given(Some(submit)).unwrap_or(max),
         complete_min,
         complete_max: complete_max.max(complete_min),
         low: given(wanted.low).unwrap_or(max),
@@ -107,9 +109,11 @@ mod tests {
     }
 
     #[test]
-    fn batches_not_asked_for_are_as_large_as_the_queue() {
-        let all = Depth { max: 16, submit: 16, complete_min: 1, complete_max: 16, low: 16 };
+    fn each_io_is_submitted_by_itself_unless_asked_for_otherwise() {
+        let all = Depth { max: 16, submit: 1, complete_min: 1, complete_max: 16, low: 16 };
         assert_eq!(depth(NOTHING, true), all);
+        assert_eq!(depth(WantedDepth { submit: Some(8), ..NOTHING }, true).submit, 8);
+        assert_eq!(depth(WantedDepth { submit: Some(0), ..NOTHING }, true).submit, 16);
     }
 
     #[test]

@@ -364,7 +364,7 @@ fn depth_is_kept_for_the_report_where_the_engine_has_none() {
     let sync = &jobs("--name=a --size=1m --iodepth=32")[0];
     assert_eq!((sync.depth.max, sync.presentation.requested_iodepth), (1, 32));
     let queued = &jobs("--name=a --size=1m --iodepth=32 --ioengine=libaio")[0];
-    assert_eq!((queued.depth.max, queued.depth.submit), (32, 32));
+    assert_eq!((queued.depth.max, queued.depth.submit), (32, 1));
 }
 
 #[test]

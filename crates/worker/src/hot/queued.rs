@@ -1,7 +1,7 @@
 //! The loop of the queued engines: up to `depth` operations in flight.
 //!
-//! Invariant: data plane. No allocation, no lock, no formatting; three clock reads per round, however many I/Os a
-//! round moves. docs/hot-loop.md follows an I/O through it.
+//! Invariant: data plane. No allocation, no lock, no formatting; one clock read per submission and one per reaping.
+//! docs/hot-loop.md follows an I/O through it.
 
 use std::convert::Infallible;
 
@@ -45,8 +45,8 @@ struct Rounds<'a, 'w, E, C> {
 enum Filled {
     /// Every slot is in flight.
     Full,
-    /// A batch is due.
-    Batch,
+    /// There is something to attend to first, at this time.
+    Interrupted(u64),
     /// The next operation has to wait this many nanoseconds.
     Held(u64),
     /// The stream has ended.
@@ -62,10 +62,10 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
                 self.work.attend(now_ns)?;
             }
             let filled = self.fill(now_ns)?;
-            self.submit()?;
+            self.submit_rest()?;
             now_ns = match filled {
                 Filled::Full => self.reap_until_low()?,
-                Filled::Batch => self.reap(Wait::Poll)?,
+                Filled::Interrupted(at_ns) => at_ns,
                 Filled::Exhausted if self.queue.in_flight == 0 => return Err(End::Complete),
                 Filled::Exhausted => self.reap(Wait::Block)?,
                 Filled::Held(ns) => {
@@ -81,7 +81,7 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
         }
     }
 
-    /// Queues operations on free slots until a batch is full or something holds.
+    /// Queues operations on free slots, and hands them over batch by batch, until none is free or something holds.
     #[inline]
     fn fill(&mut self, now_ns: u64) -> Result<Filled, End> {
         let mut start_ns = now_ns;
@@ -115,25 +115,36 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
             }
             self.work.pass(&op, self.clock);
             self.queue.begin(index, op, start_ns);
-            if self.queue.queued() >= self.depth.submit && !self.queue.free.is_empty() {
-                return Ok(Filled::Batch);
+            if self.queue.queued() >= self.depth.submit {
+                start_ns = self.submit()?;
+                // A submission may take as long as an I/O.
+                if self.work.is_due(start_ns) {
+                    return Ok(Filled::Interrupted(start_ns));
+                }
             }
         }
         Ok(Filled::Full)
     }
 
-    /// Hands what was queued to the kernel and stamps it.
+    /// Hands what was queued to the kernel and stamps it; returns the time.
     #[inline]
-    fn submit(&mut self) -> Result<(), End> {
-        if self.queue.queued() == 0 {
-            return Ok(());
-        }
+    fn submit(&mut self) -> Result<u64, End> {
         let taken =
             self.engine.submit().map_err(|error| End::failed(|| Failure::system("submit", &error)))?;
-        let begun = self.queue.issue(self.clock.now_ns());
+        let issue_ns = self.clock.now_ns();
+        let begun = self.queue.issue(issue_ns);
         let stats = &mut self.work.recorder.stats;
         stats.submit.record(taken);
         stats.depth.record_many(self.queue.in_flight, u64::from(begun));
+        Ok(issue_ns)
+    }
+
+    /// Hands over what is no whole batch.
+    #[inline]
+    fn submit_rest(&mut self) -> Result<(), End> {
+        if self.queue.queued() > 0 {
+            self.submit()?;
+        }
         Ok(())
     }
 
@@ -219,7 +230,7 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
         self.depth = Depth { max: 1, submit: 1, complete_min: 1, complete_max: u32::MAX, low: 0 };
         let mut drained = Ok(());
         while self.queue.in_flight > 0 {
-            self.submit()?;
+            self.submit_rest()?;
             let before = self.queue.in_flight;
             if let Err(end) = self.reap(Wait::Block) {
                 if self.queue.in_flight == before {
