@@ -8,9 +8,6 @@
 /// How long to look out: about what sleeping and waking cost.
 pub(crate) const LOOKOUT_NS: u64 = 5_000;
 
-/// Waits that pass without looking out after as many attempts in vain as it takes.
-const PASSED_MAX: u8 = u8::MAX;
-
 /// Decides for each wait, by what became of the last attempts.
 #[derive(Debug, Default)]
 pub(crate) struct Lookout {
@@ -32,8 +29,8 @@ impl Lookout {
     /// Whether something was seen.
     #[inline]
     pub(crate) fn learn(&mut self, seen: bool) {
-        self.passing =
-            if seen { 0 } else { self.passing.saturating_mul(2).saturating_add(1).min(PASSED_MAX) };
+        // At most 255.
+        self.passing = if seen { 0 } else { self.passing.saturating_mul(2).saturating_add(1) };
         self.left = self.passing;
     }
 }
