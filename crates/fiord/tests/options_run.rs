@@ -71,6 +71,10 @@ fn a_job_below_its_least_rate_fails_after_fios_grace() {
 fn a_queue_is_counted_at_the_depth_its_batches_reach() {
     let document = json("--name=a --ioengine=null --rw=read --size=64m --iodepth=16");
     let job = &jobs(&document)[0];
+    assert_eq!(job["iodepth_submit"]["4"], 100.0, "one by one");
+    assert!(job["iodepth_level"]["16"].as_f64() > Some(5.0), "{}", job["iodepth_level"]);
+    let document = json("--name=a --ioengine=null --rw=read --size=64m --iodepth=16 --iodepth_batch=16");
+    let job = &jobs(&document)[0];
     assert!(job["iodepth_level"]["16"].as_f64() > Some(95.0), "{}", job["iodepth_level"]);
     assert_eq!(job["iodepth_complete"]["0"], 0.0, "looks that found nothing are no calls");
     let document =
