@@ -70,16 +70,7 @@ impl fmt::Display for Claim {
 pub fn on_device(path: &Path, device: Option<&BlockDevice>, number: DeviceNumber) -> Vec<Claim> {
     let mounts = procfs::mounts().unwrap_or_default();
     let swaps = procfs::swaps().unwrap_or_default();
-    let mut claims = on_number(path, number, &mounts, &swaps);
-    if let Some(device) = device {
-        claims.extend(held(path, device));
-        for part in device.partitions() {
-            if let Some(number) = part.number() {
-                claims.extend(on_number(&part.path(), number, &mounts, &swaps));
-            }
-            claims.extend(held(&part.path(), &part));
-        }
-    }
+    let mut claims = listed(path, device, number, &mounts, &swaps);
     if claims.is_empty() && is_exclusively_open(path) {
         claims.push(Claim::Exclusive);
     }
@@ -88,21 +79,47 @@ pub fn on_device(path: &Path, device: Option<&BlockDevice>, number: DeviceNumber
     claims
 }
 
+/// The claims that the kernel lists for everybody to read: mounts, swap and holders, of the device and its partitions.
+pub(crate) fn listed(
+    path: &Path,
+    device: Option<&BlockDevice>,
+    number: DeviceNumber,
+    mounts: &[Mount],
+    swaps: &[PathBuf],
+) -> Vec<Claim> {
+    let mut claims = on_number(path, number, mounts, swaps);
+    if let Some(device) = device {
+        claims.extend(held(path, device));
+        for part in device.partitions() {
+            if let Some(number) = part.number() {
+                claims.extend(on_number(&part.path(), number, mounts, swaps));
+            }
+            claims.extend(held(&part.path(), &part));
+        }
+    }
+    claims
+}
+
 /// Mounts and swap on the device with this number.
 fn on_number(path: &Path, number: DeviceNumber, mounts: &[Mount], swaps: &[PathBuf]) -> Vec<Claim> {
-    let is_this = |source: &Path| {
-        source.is_absolute()
-            && stat::stat(source)
-                .is_ok_and(|found| found.kind == stat::Kind::Block && found.special == number)
-    };
-    // Files on btrfs and the like have a made-up device number: there the source tells.
-    let mounted = mounts.iter().filter(|mount| mount.device == number || is_this(&mount.source));
+    let mounted = mounts.iter().filter(|mount| is_of(mount, number));
     let mut claims: Vec<Claim> =
         mounted.map(|mount| Claim::Mounted { device: path.to_owned(), point: mount.point.clone() }).collect();
-    if swaps.iter().any(|swap| is_this(swap)) {
+    if swaps.iter().any(|swap| is_device(swap, number)) {
         claims.push(Claim::Swap { device: path.to_owned() });
     }
     claims
+}
+
+/// Whether the device with this number is what is mounted there. Files on btrfs and the like have a made-up device
+/// number: there the source tells.
+pub(crate) fn is_of(mount: &Mount, number: DeviceNumber) -> bool {
+    mount.device == number || is_device(&mount.source, number)
+}
+
+fn is_device(path: &Path, number: DeviceNumber) -> bool {
+    path.is_absolute()
+        && stat::stat(path).is_ok_and(|found| found.kind == stat::Kind::Block && found.special == number)
 }
 
 fn held(path: &Path, device: &BlockDevice) -> Vec<Claim> {
@@ -120,27 +137,16 @@ fn is_exclusively_open(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{LoopDevice, TempDir};
+    use crate::testing::{LoopDevice, TempDir, mount};
     use std::process::Command;
 
     fn number(major: u32, minor: u32) -> DeviceNumber {
         DeviceNumber { major, minor }
     }
 
-    fn mount(device: DeviceNumber, point: &str, source: &str) -> Mount {
-        Mount {
-            device,
-            root: "/".into(),
-            point: point.into(),
-            fs_type: "ext4".into(),
-            source: source.into(),
-            read_only: false,
-        }
-    }
-
     #[test]
     fn a_mount_is_known_by_its_number_whatever_its_source_is_called() {
-        let mounts = [mount(number(254, 0), "/", "/dev/root"), mount(number(0, 22), "/tmp", "tmpfs")];
+        let mounts = [mount("254:0", "/", "ext4", "/dev/root"), mount("0:22", "/tmp", "tmpfs", "tmpfs")];
         let path = Path::new("/dev/vda");
         let claims = on_number(path, number(254, 0), &mounts, &[]);
         assert_eq!(claims, [Claim::Mounted { device: path.into(), point: "/".into() }]);

@@ -4,7 +4,9 @@
 //! `None` or absent from a list, never a guess.
 
 pub mod activity;
+pub mod chain;
 pub mod claims;
+pub mod device;
 pub mod machine;
 pub mod signature;
 pub mod target;
@@ -13,9 +15,11 @@ pub mod target;
 mod testing;
 
 pub use activity::{DiskCounters, DiskFigures, DiskUse, DiskWatch};
+pub use chain::{Chain, Link, Stage};
 pub use claims::Claim;
+pub use device::{DeviceFacts, System};
 pub use machine::Machine;
-pub use target::{Prober, TargetFacts, TargetKind};
+pub use target::{FileSystemFacts, Prober, TargetFacts, TargetKind};
 
 // Values of sys that stand in ours.
 pub use fiord_sys::stat::{DeviceNumber, DirectAlignment, DirectSupport};

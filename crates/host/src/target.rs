@@ -34,6 +34,20 @@ pub enum TargetKind {
     Absent,
 }
 
+impl TargetKind {
+    /// What something existing is.
+    pub(crate) fn of(kind: Kind) -> TargetKind {
+        match kind {
+            Kind::Regular => TargetKind::Regular,
+            Kind::Block => TargetKind::Block,
+            Kind::Char => TargetKind::Char,
+            Kind::Directory => TargetKind::Directory,
+            Kind::Fifo => TargetKind::Pipe,
+            Kind::Other => TargetKind::Other,
+        }
+    }
+}
+
 /// The file system that a path lies on, or would lie on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystemFacts {
@@ -41,6 +55,10 @@ pub struct FileSystemFacts {
     pub type_name: String,
     /// Where it is mounted, where the mount table tells.
     pub mount_point: Option<PathBuf>,
+    /// What was mounted, where the mount table tells: `/dev/vda`, a server's name, or a word of the file system's own.
+    pub source: Option<PathBuf>,
+    /// The options of the mount and of the file system, where the mount table tells: `rw,relatime,discard`.
+    pub options: Option<String>,
     /// Mounted read-only.
     pub read_only: bool,
     /// Its size in bytes.
@@ -143,14 +161,7 @@ impl Prober {
 
     fn existing(&self, path: &Path, found: &Stat) -> TargetFacts {
         let mut facts = nothing(path);
-        facts.kind = match found.kind {
-            Kind::Regular => TargetKind::Regular,
-            Kind::Block => TargetKind::Block,
-            Kind::Char => TargetKind::Char,
-            Kind::Directory => TargetKind::Directory,
-            Kind::Fifo => TargetKind::Pipe,
-            Kind::Other => TargetKind::Other,
-        };
+        facts.kind = TargetKind::of(found.kind);
         match facts.kind {
             TargetKind::Block => block_device(&mut facts, found.special),
             TargetKind::Char => facts.device = Some(found.special),
@@ -192,18 +203,7 @@ impl Prober {
     }
 
     fn file_system_facts(&self, path: &Path, device: DeviceNumber) -> Option<FileSystemFacts> {
-        let system = stat::file_system(path).ok()?;
-        let mounts = self.mounts.get_or_init(|| procfs::mounts().unwrap_or_default());
-        let mount = mount_of(path, device, mounts);
-        let by_number = || system.type_name().map_or_else(|| format!("{:#x}", system.magic), str::to_owned);
-        Some(FileSystemFacts {
-            type_name: mount.map_or_else(by_number, |mount| mount.fs_type.clone()),
-            mount_point: mount.map(|mount| mount.point.clone()),
-            read_only: system.read_only,
-            total_bytes: system.total_bytes,
-            free_bytes: system.free_bytes,
-            available_bytes: system.available_bytes,
-        })
+        file_system_facts(path, device, self.mounts.get_or_init(|| procfs::mounts().unwrap_or_default()))
     }
 }
 
@@ -254,6 +254,27 @@ fn on_disk(facts: &mut TargetFacts, disk: Disk) {
     facts.queue = Some(queue);
 }
 
+/// The file system that an existing `path` lies on; `None` where it cannot be asked.
+pub(crate) fn file_system_facts(
+    path: &Path,
+    device: DeviceNumber,
+    mounts: &[Mount],
+) -> Option<FileSystemFacts> {
+    let system = stat::file_system(path).ok()?;
+    let mount = mount_of(path, device, mounts);
+    let by_number = || system.type_name().map_or_else(|| format!("{:#x}", system.magic), str::to_owned);
+    Some(FileSystemFacts {
+        type_name: mount.map_or_else(by_number, |mount| mount.fs_type.clone()),
+        mount_point: mount.map(|mount| mount.point.clone()),
+        source: mount.map(|mount| mount.source.clone()),
+        options: mount.map(|mount| mount.options.clone()),
+        read_only: system.read_only,
+        total_bytes: system.total_bytes,
+        free_bytes: system.free_bytes,
+        available_bytes: system.available_bytes,
+    })
+}
+
 /// The mount that a path lies on: the longest mount point above it, and the last of several there. One with the file's
 /// own device number is preferred; btrfs gives files a number that no mount has.
 fn mount_of<'a>(path: &Path, device: DeviceNumber, mounts: &'a [Mount]) -> Option<&'a Mount> {
@@ -293,7 +314,7 @@ fn first_missing(path: &Path, above: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{LoopDevice, TempDir};
+    use crate::testing::{LoopDevice, TempDir, mount};
     use std::process::Command;
 
     #[test]
@@ -363,19 +384,11 @@ mod tests {
 
     #[test]
     fn the_deepest_and_latest_mount_counts() {
-        let mount = |point: &str, minor, fs_type: &str| Mount {
-            device: DeviceNumber { major: 1, minor },
-            root: "/".into(),
-            point: point.into(),
-            fs_type: fs_type.into(),
-            source: "none".into(),
-            read_only: false,
-        };
         let mounts = [
-            mount("/", 1, "ext4"),
-            mount("/proc", 2, "old"),
-            mount("/proc", 3, "proc"),
-            mount("/pro", 4, "no"),
+            mount("1:1", "/", "ext4", "none"),
+            mount("1:2", "/proc", "old", "none"),
+            mount("1:3", "/proc", "proc", "none"),
+            mount("1:4", "/pro", "no", "none"),
         ];
         let of = |path, minor| mount_of(Path::new(path), DeviceNumber { major: 1, minor }, &mounts).unwrap();
         assert_eq!(of("/proc/self", 9).fs_type, "proc");

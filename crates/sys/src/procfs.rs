@@ -65,6 +65,8 @@ pub struct Mount {
     pub fs_type: String,
     /// What was mounted: `/dev/vda`, or a word of the file system's own.
     pub source: PathBuf,
+    /// The options of the mount and of the file system, each once, between commas: `rw,relatime,discard`.
+    pub options: String,
     /// Read-only, by the mount or by the file system.
     pub read_only: bool,
 }
@@ -83,14 +85,20 @@ fn parse_mount(line: &str) -> Option<Mount> {
     let mut right = right.split(' ');
     let (fs_type, source) = (right.next()?, right.next()?);
     let super_options = right.next().unwrap_or("");
-    let read_only = options.split(',').chain(super_options.split(',')).any(|option| option == "ro");
+    let mut all: Vec<&str> = Vec::new();
+    for option in options.split(',').chain(super_options.split(',')).filter(|option| !option.is_empty()) {
+        if !all.contains(&option) {
+            all.push(option);
+        }
+    }
     Some(Mount {
         device: parse_device(device)?,
         root: unescape(root),
         point: unescape(point),
         fs_type: fs_type.to_owned(),
         source: unescape(source),
-        read_only,
+        options: unescape(&all.join(",")).to_string_lossy().into_owned(),
+        read_only: all.contains(&"ro"),
     })
 }
 
@@ -235,11 +243,15 @@ mod tests {
             point: PathBuf::from("/mnt/my disk"),
             fs_type: "ext3".into(),
             source: PathBuf::from("/dev/root"),
+            options: "rw,noatime,errors=x".into(),
             read_only: false,
         };
         assert_eq!(parse_mount(line), Some(expected));
         let bare = parse_mount("1 0 0:5 / /x ro - tmpfs none rw").unwrap();
         assert!(bare.read_only);
+        let twice =
+            parse_mount(r"1 0 0:5 / /x rw,relatime - overlay o rw,relatime,upperdir=/a\040b").unwrap();
+        assert_eq!(twice.options, "rw,relatime,upperdir=/a b");
         assert!(parse_mount("1 0 0:5 / /x rw - ext4 /dev/a ro,relatime").unwrap().read_only);
         assert_eq!(parse_mount("1 0 0:5 / /x rw,errors=remount-ro"), None);
     }

@@ -6,7 +6,7 @@
 use crate::stat::DeviceNumber;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub mod block;
 
@@ -55,11 +55,45 @@ impl Sysfs {
         BlockDevice::at(&self.root.join("dev/block").join(number.to_string()))
     }
 
+    /// Every whole block device, by name; partitions are found below their disks.
+    pub fn disks(&self) -> io::Result<Vec<BlockDevice>> {
+        let dir = self.root.join("class/block");
+        let mut disks = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            // One that has gone since the directory was read is not there.
+            disks.extend(BlockDevice::at(&entry?.path()).ok().filter(|device| !device.is_partition()));
+        }
+        disks.sort_unstable_by(|left, right| natural(left.name()).cmp(&natural(right.name())));
+        Ok(disks)
+    }
+
+    /// All devices of the btrfs that `device` is a part of, itself among them; none where it is part of no mounted one.
+    pub fn btrfs_members(&self, device: &BlockDevice) -> Vec<BlockDevice> {
+        let systems = fs::read_dir(self.root.join("fs/btrfs")).into_iter().flatten().flatten();
+        let members = systems.map(|system| names_in(&system.path().join("devices")));
+        let ours = members.into_iter().find(|names| names.iter().any(|name| name == device.name()));
+        ours.into_iter().flatten().filter_map(|name| self.block_device(&name).ok()).collect()
+    }
+
     fn list(&self, file: &str) -> io::Result<Vec<u32>> {
         let text = fs::read_to_string(self.root.join(file))?;
         parse_list(&text)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{file}: {text:?}")))
     }
+}
+
+/// What a directory holds, by name; nothing where there is none.
+fn names_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// A name with its number apart, so that `loop10` comes after `loop9`.
+fn natural(name: &str) -> (&str, u64) {
+    let word = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    (word, name[word.len()..].parse().unwrap_or(0))
 }
 
 /// Numbers and ranges between commas: `0-3,5`. Empty text is an empty list.
@@ -75,6 +109,7 @@ pub fn parse_list(text: &str) -> Option<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::MadeUpSysfs;
 
     #[test]
     fn lists_are_numbers_and_ranges() {
@@ -87,6 +122,31 @@ mod tests {
     #[test]
     fn this_machine_has_a_processor() {
         assert!(!Sysfs::default().online_cpus().unwrap().is_empty());
+    }
+
+    #[test]
+    fn disks_are_listed_by_number_and_without_their_partitions() {
+        let machine = MadeUpSysfs::new();
+        for (name, number) in [("loop10", "7:10"), ("sda", "8:0"), ("loop9", "7:9")] {
+            machine.disk(name, number);
+        }
+        machine.partition("sda", "sda1", "8:1");
+        let disks = Sysfs::at(&machine.root).disks().unwrap();
+        assert_eq!(disks.iter().map(BlockDevice::name).collect::<Vec<_>>(), ["loop9", "loop10", "sda"]);
+    }
+
+    #[test]
+    fn a_btrfs_names_all_its_devices() {
+        let machine = MadeUpSysfs::new();
+        machine.disk("sdb", "8:16").disk("sdc", "8:32").disk("sdd", "8:48");
+        for name in ["sdc", "sdb"] {
+            machine.write(&format!("fs/btrfs/some-uuid/devices/{name}"), "");
+        }
+        machine.write("fs/btrfs/features/raid1c34", "0");
+        let sysfs = Sysfs::at(&machine.root);
+        let members = |name: &str| sysfs.btrfs_members(&sysfs.block_device(name).unwrap());
+        assert_eq!(members("sdc").iter().map(BlockDevice::name).collect::<Vec<_>>(), ["sdb", "sdc"]);
+        assert_eq!(members("sdd"), []);
     }
 
     #[test]

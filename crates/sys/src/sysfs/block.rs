@@ -40,14 +40,22 @@ pub struct Queue {
     pub discard_max_bytes: u64,
     /// Whether it turns.
     pub rotational: bool,
-    /// Requests the queue holds.
+    /// Requests the queue holds; 0 where the device is given I/O without one.
     pub requests: u64,
+    /// Queues that processors can fill side by side; 0 where the device is given I/O without one.
+    pub hardware_queues: u64,
+    /// Commands the device itself takes at a time, where its driver tells (SCSI, SATA).
+    pub device_depth: Option<u64>,
+    /// What is read ahead of a sequential buffered reader.
+    pub read_ahead_bytes: u64,
     /// The scheduler in charge.
     pub scheduler: Option<String>,
     /// All schedulers it could have.
     pub schedulers: Vec<String>,
     /// Whether writes may sit in a volatile cache (`write back`).
     pub write_back_cache: bool,
+    /// Whether a single write can be told to be durable (FUA); otherwise that costs a flush of the whole cache.
+    pub forced_unit_access: bool,
     /// The zone model: `none`, `host-aware`, `host-managed`.
     pub zoned: String,
     /// Whether polled completions work.
@@ -135,6 +143,16 @@ impl BlockDevice {
         Path::new("/dev").join(self.name.replace('!', "/"))
     }
 
+    /// Its directory, links resolved: the buses it hangs on, from the root down.
+    pub fn directory(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The text of one file of its directory (`dm/name`), without blanks around it; `None` where there is none.
+    pub fn attribute(&self, file: &str) -> Option<String> {
+        self.text(file).filter(|text| !text.is_empty())
+    }
+
     /// Its number.
     pub fn number(&self) -> Option<DeviceNumber> {
         parse_device(&self.text("dev")?)
@@ -204,9 +222,13 @@ impl BlockDevice {
             discard_max_bytes: bytes("discard_max_bytes").unwrap_or(0),
             rotational: bytes("rotational") == Some(1),
             requests: bytes("nr_requests").unwrap_or(0),
+            hardware_queues: disk.names_in("mq").len() as u64,
+            device_depth: disk.number_in("device/queue_depth"),
+            read_ahead_bytes: bytes("read_ahead_kb").unwrap_or(0) * 1024,
             scheduler,
             schedulers,
             write_back_cache: text("write_cache") == "write back",
+            forced_unit_access: bytes("fua") == Some(1),
             zoned: text("zoned"),
             polls: bytes("io_poll") == Some(1),
         }
@@ -227,11 +249,7 @@ impl BlockDevice {
     }
 
     fn names_in(&self, dir: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.dir.join(dir)).into_iter().flatten().flatten();
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        names.sort_unstable();
-        names
+        super::names_in(&self.dir.join(dir))
     }
 
     fn text(&self, file: &str) -> Option<String> {
@@ -314,13 +332,22 @@ mod tests {
             ("rotational", "1\n"),
             ("scheduler", "[none]\n"),
             ("write_cache", "write back\n"),
+            ("read_ahead_kb", "128\n"),
+            ("fua", "1\n"),
         ] {
             machine.write(&format!("devices/sda/queue/{file}"), text);
+        }
+        machine.write("devices/sda/device/queue_depth", "32\n");
+        for queue in ["0", "1"] {
+            machine.write(&format!("devices/sda/mq/{queue}/nr_tags"), "64\n");
         }
         let queue = Sysfs::at(&machine.root).block_device("sda1").unwrap().queue();
         assert_eq!((queue.logical_block_bytes, queue.physical_block_bytes), (4096, 512));
         assert_eq!(queue.dma_alignment_bytes, Some(512));
         assert!(queue.rotational && queue.write_back_cache && !queue.polls);
+        assert!(queue.forced_unit_access);
+        assert_eq!((queue.hardware_queues, queue.device_depth, queue.requests), (2, Some(32), 0));
+        assert_eq!(queue.read_ahead_bytes, 128 << 10);
         assert_eq!((queue.scheduler.as_deref(), queue.zoned.as_str()), (Some("none"), ""));
     }
 

@@ -1,0 +1,355 @@
+//! A block device: everything about it that decides what a benchmark's figures mean.
+//!
+//! Invariant: read from `/sys` and the kernel's lists alone, which everybody may read; the device is not opened.
+
+use fiord_sys::procfs::{self, Mount};
+use fiord_sys::sysfs::{BlockDevice, Queue, Sysfs};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::claims::{self, Claim};
+use crate::target::{FileSystemFacts, file_system_facts};
+
+/// What is known about a block device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// The kernel's name, `nvme0n1`.
+    pub name: String,
+    /// What it is, in the words of `lsblk` where it has one: `disk`, `part`, `loop`, `lvm`, `crypt`, `raid1`, `rom`; and
+    /// `zram`, `ram`, `null`, `nbd`, `rbd`, `drbd`, `pmem`.
+    pub kind: String,
+    /// How it is reached, where the kernel's tree of devices tells: `nvme`, `nvme-tcp`, `sata`, `virtio`, `usb`.
+    pub transport: Option<String>,
+    /// What its maker calls it; of a mapped device its own name, of a loop device the file behind it, of a
+    /// zram its compression.
+    pub model: Option<String>,
+    /// The file behind a loop device.
+    pub backing_file: Option<PathBuf>,
+    /// Size in bytes; 0 where nothing is in it (an unused loop device, an empty card reader).
+    pub size_bytes: u64,
+    /// Takes no writes.
+    pub read_only: bool,
+    /// The memory node it hangs on; `None` where it has none or the machine has but one.
+    pub numa_node: Option<u32>,
+    /// The queue of the disk.
+    pub queue: Queue,
+    /// Who uses it or a partition of it, as far as the kernel lists them: mounts, swap, devices made of it.
+    pub claims: Vec<Claim>,
+    /// The file systems on it and on its partitions, each once, at its shortest mount point.
+    pub file_systems: Vec<FileSystemFacts>,
+}
+
+/// What the kernel tells everybody: the tree of devices, and who has what of it mounted or in use as swap.
+#[derive(Clone, Debug)]
+pub struct System {
+    /// The tree of devices.
+    pub sysfs: Sysfs,
+    /// What is mounted.
+    pub mounts: Vec<Mount>,
+    /// Devices and files in use as swap.
+    pub swaps: Vec<PathBuf>,
+}
+
+impl System {
+    /// Of this machine; a list that cannot be read is empty.
+    pub fn read() -> System {
+        System {
+            sysfs: Sysfs::default(),
+            mounts: procfs::mounts().unwrap_or_default(),
+            swaps: procfs::swaps().unwrap_or_default(),
+        }
+    }
+
+    /// Every whole device that has a size, by name. One that has none cannot be read or written.
+    ///
+    /// # Errors
+    /// The kernel's, where its list of block devices cannot be read.
+    pub fn devices(&self) -> io::Result<Vec<DeviceFacts>> {
+        let facts = self.sysfs.disks()?.into_iter().map(|device| DeviceFacts::of(&device, self));
+        Ok(facts.filter(|facts| facts.size_bytes > 0).collect())
+    }
+}
+
+impl DeviceFacts {
+    /// Of one device.
+    pub fn of(device: &BlockDevice, system: &System) -> DeviceFacts {
+        let disk = device.disk();
+        let backing_file = device.attribute("loop/backing_file").map(PathBuf::from);
+        DeviceFacts {
+            name: device.name().to_owned(),
+            kind: kind(device),
+            transport: transport(&disk),
+            model: model(&disk).or_else(|| Some(backing_file.as_ref()?.display().to_string())),
+            backing_file,
+            size_bytes: device.size_bytes().unwrap_or(0),
+            read_only: device.is_read_only(),
+            // -1 is the kernel's word for none.
+            numa_node: disk.attribute("device/numa_node").and_then(|node| node.parse().ok()),
+            queue: device.queue(),
+            claims: claims_on(device, system),
+            file_systems: file_systems(device, system),
+        }
+    }
+
+    /// Its usual place below `/dev`.
+    pub fn path(&self) -> PathBuf {
+        Path::new("/dev").join(self.name.replace('!', "/"))
+    }
+
+    /// Who uses it, shortly: a mount point, `swap`, or the name of a device made of it; behind the partition's name where
+    /// it is not the whole device.
+    pub fn users(&self) -> Vec<String> {
+        self.claims.iter().filter_map(|claim| self.user(claim)).collect()
+    }
+
+    fn user(&self, claim: &Claim) -> Option<String> {
+        let (device, what) = match claim {
+            Claim::Mounted { device, point } => (device, point.display().to_string()),
+            Claim::Swap { device } => (device, "swap".to_owned()),
+            Claim::Held { device, holder } => (device, holder.clone()),
+            Claim::Exclusive | Claim::Holds { .. } => return None,
+        };
+        let whole = *device == self.path();
+        let name = device.file_name().unwrap_or_default().to_string_lossy();
+        Some(if whole { what } else { format!("{name}: {what}") })
+    }
+}
+
+/// By the drivers' names for what they drive; a mapped device says in its identifier who made it, a RAID its level.
+fn kind(device: &BlockDevice) -> String {
+    const DRIVERS: [(&str, &str); 9] = [
+        ("loop", "loop"),
+        ("zram", "zram"),
+        ("ram", "ram"),
+        ("nullb", "null"),
+        ("sr", "rom"),
+        ("nbd", "nbd"),
+        ("rbd", "rbd"),
+        ("drbd", "drbd"),
+        ("pmem", "pmem"),
+    ];
+    if device.is_partition() {
+        return "part".to_owned();
+    }
+    if let Some(level) = device.attribute("md/level") {
+        return level;
+    }
+    if let Some(uuid) = device.attribute("dm/uuid") {
+        return uuid.split('-').next().unwrap_or("dm").to_lowercase();
+    }
+    let name = device.name();
+    if name.starts_with("dm-") {
+        return "dm".to_owned();
+    }
+    let driven = |row: &&(&str, &str)| {
+        name.strip_prefix(row.0).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    DRIVERS.iter().find(driven).map_or("disk", |row| row.1).to_owned()
+}
+
+/// By the bus nearest to the disk among those its directory hangs on.
+fn transport(disk: &BlockDevice) -> Option<String> {
+    const BUSES: [(&str, &str); 10] = [
+        ("nvme", "nvme"),
+        ("virtio", "virtio"),
+        ("usb", "usb"),
+        ("ata", "sata"),
+        ("end_device-", "sas"),
+        ("session", "iscsi"),
+        ("rport-", "fc"),
+        ("mmc", "mmc"),
+        ("vbd-", "xen"),
+        ("VMBUS:", "hyperv"),
+    ];
+    let above = disk.directory().parent()?.components().rev();
+    let bus = above
+        .filter_map(|part| part.as_os_str().to_str())
+        .find_map(|part| BUSES.iter().find(|row| part.starts_with(row.0)).map(|row| row.1))?;
+    // A disk over NVMe may be at the other end of a network.
+    let controller = disk.name().rsplit_once('n').map_or("", |(controller, _)| controller);
+    let told = || disk.attribute("device/transport");
+    let told_by_path = || disk.attribute(&format!("device/{controller}/transport"));
+    let fabric = told().or_else(told_by_path).filter(|fabric| bus == "nvme" && fabric != "pcie");
+    Some(fabric.map_or_else(|| bus.to_owned(), |fabric| format!("nvme-{fabric}")))
+}
+
+fn model(disk: &BlockDevice) -> Option<String> {
+    let named = || ["device/model", "device/name", "dm/name"].iter().find_map(|file| disk.attribute(file));
+    // The compression in use stands in brackets among all there are.
+    let compression = || {
+        let all = disk.attribute("comp_algorithm")?;
+        Some(all.split_once('[')?.1.split_once(']')?.0.to_owned())
+    };
+    named().or_else(compression)
+}
+
+/// What is claimed by the kernel's lists. The mount table names one device of a btrfs: the others are as much in use.
+fn claims_on(device: &BlockDevice, system: &System) -> Vec<Claim> {
+    let number = device.number().unwrap_or_default();
+    let mut claims = claims::listed(&device.path(), Some(device), number, &system.mounts, &system.swaps);
+    for part in with_partitions(device) {
+        let others = system.sysfs.btrfs_members(&part).into_iter().filter(|member| *member != part);
+        for mount in others.filter_map(|member| mount_from(&member, system)) {
+            claims.push(Claim::Mounted { device: part.path(), point: mount.point.clone() });
+        }
+    }
+    claims
+}
+
+/// Mounted file systems of the device and of its partitions.
+fn file_systems(device: &BlockDevice, system: &System) -> Vec<FileSystemFacts> {
+    let parts = with_partitions(device);
+    let mounts = parts.iter().filter_map(|part| mount_from(part, system));
+    mounts
+        .filter_map(|mount| file_system_facts(&mount.point, mount.device, std::slice::from_ref(mount)))
+        .collect()
+}
+
+/// Where the device is mounted: the shortest mount point of several.
+fn mount_from<'s>(device: &BlockDevice, system: &'s System) -> Option<&'s Mount> {
+    let number = device.number()?;
+    let mounted = system.mounts.iter().filter(|mount| claims::is_of(mount, number));
+    mounted.min_by_key(|mount| mount.point.components().count())
+}
+
+fn with_partitions(device: &BlockDevice) -> Vec<BlockDevice> {
+    std::iter::once(device.clone()).chain(device.partitions()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{LoopDevice, MadeUp, TempDir, mount};
+
+    #[test]
+    fn a_disk_is_described_from_its_files() {
+        let machine = MadeUp::new();
+        machine.disk("pci0000:00/ata1/host0/block/sda", "8:0", 2048).attributes(
+            "sda",
+            &[
+                ("device/model", "Spinning Rust 4000\n"),
+                ("device/queue_depth", "32\n"),
+                ("device/numa_node", "-1\n"),
+                ("queue/rotational", "1\n"),
+                ("queue/scheduler", "none [bfq]\n"),
+            ],
+        );
+        let facts = machine.facts("sda", &[]);
+        assert_eq!((facts.kind.as_str(), facts.transport.as_deref()), ("disk", Some("sata")));
+        assert_eq!(facts.model.as_deref(), Some("Spinning Rust 4000"));
+        assert_eq!((facts.size_bytes, facts.numa_node), (1 << 20, None));
+        assert_eq!((facts.queue.rotational, facts.queue.device_depth), (true, Some(32)));
+        assert!(facts.users().is_empty() && !facts.read_only);
+    }
+
+    #[test]
+    fn kinds_are_named_by_driver_maker_and_level() {
+        let machine = MadeUp::new();
+        for (number, (name, attribute, text, kind)) in [
+            ("loop3", "", "", "loop"),
+            ("zram0", "comp_algorithm", "lzo [lzo-rle] lz4", "zram"),
+            ("ram1", "", "", "ram"),
+            ("nullb0", "", "", "null"),
+            ("sr0", "", "", "rom"),
+            ("srx", "", "", "disk"),
+            ("dm-0", "dm/uuid", "LVM-abc", "lvm"),
+            ("dm-1", "dm/uuid", "CRYPT-LUKS2-abc", "crypt"),
+            ("dm-2", "dm/name", "made-by-hand", "dm"),
+            ("md0", "md/level", "raid10", "raid10"),
+            ("nvme0n1", "", "", "disk"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            machine.disk(name, &format!("200:{number}"), 8);
+            if !attribute.is_empty() {
+                machine.attributes(name, &[(attribute, text)]);
+            }
+            assert_eq!(machine.facts(name, &[]).kind, kind, "{name}");
+        }
+        assert_eq!(machine.facts("zram0", &[]).model.as_deref(), Some("lzo-rle"));
+        assert_eq!(machine.facts("dm-2", &[]).model.as_deref(), Some("made-by-hand"));
+    }
+
+    #[test]
+    fn the_nearest_bus_and_the_network_behind_it_are_named() {
+        let machine = MadeUp::new();
+        for (number, (dir, expected)) in [
+            ("pci0/usb2/2-1/host6/target6/block/sdb", Some("usb")),
+            ("pci0/virtio1/block/vda", Some("virtio")),
+            ("pci0/virtio2/host0/block/sdc", Some("virtio")),
+            ("platform/host7/session1/target7/block/sdd", Some("iscsi")),
+            ("pci0/nvme/nvme0/nvme0n1", Some("nvme")),
+            ("virtual/block/md0", None),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            machine.disk(dir, &format!("201:{number}"), 8);
+            let name = dir.rsplit('/').next().unwrap();
+            assert_eq!(machine.facts(name, &[]).transport.as_deref(), expected, "{dir}");
+        }
+        machine.attributes("nvme0n1", &[("device/transport", "pcie")]);
+        assert_eq!(machine.facts("nvme0n1", &[]).transport.as_deref(), Some("nvme"));
+        machine.attributes("nvme0n1", &[("device/transport", "tcp")]);
+        assert_eq!(machine.facts("nvme0n1", &[]).transport.as_deref(), Some("nvme-tcp"));
+    }
+
+    #[test]
+    fn who_uses_a_disk_is_told_shortly() {
+        let machine = MadeUp::new();
+        machine.disk("sda", "200:0", 8).partition("sda", "sda1", "200:1").partition("sda", "sda2", "200:2");
+        machine.disk("md0", "200:9", 8).member("md0", "sda2");
+        let mounts = [mount("200:1", "/boot", "ext4", "/dev/none")];
+        let facts = machine.facts("sda", &mounts);
+        assert_eq!(facts.users(), ["sda1: /boot", "sda2: md0"]);
+        assert_eq!(machine.facts("sda1", &mounts).users(), ["/boot"]);
+    }
+
+    #[test]
+    fn every_device_of_a_btrfs_is_in_use() {
+        let machine = MadeUp::new();
+        machine.disk("sdb", "200:16", 8).disk("sdc", "200:32", 8);
+        machine.write("fs/btrfs/uuid/devices/sdb", "").write("fs/btrfs/uuid/devices/sdc", "");
+        let mounts = [mount("200:16", "/data", "btrfs", "/dev/none")];
+        assert_eq!(machine.facts("sdc", &mounts).users(), ["/data"]);
+        assert_eq!(machine.facts("sdb", &mounts).users(), ["/data"]);
+    }
+
+    #[test]
+    fn what_has_no_size_is_left_out() {
+        let machine = MadeUp::new();
+        machine.disk("loop0", "200:0", 0).disk("sda", "200:1", 8).partition("sda", "sda1", "200:2");
+        let names: Vec<String> =
+            machine.system(&[]).devices().unwrap().into_iter().map(|facts| facts.name).collect();
+        assert_eq!(names, ["sda"]);
+    }
+
+    #[test]
+    fn a_file_system_is_told_with_its_options_once() {
+        let machine = MadeUp::new();
+        machine.disk("sda", "200:0", 8);
+        let mounts = [mount("200:0", "/proc", "ext4", "/dev/none"), mount("200:0", "/", "ext4", "/dev/none")];
+        let systems = machine.facts("sda", &mounts).file_systems;
+        assert_eq!(systems.len(), 1);
+        assert_eq!(systems[0].mount_point.as_deref(), Some(Path::new("/")));
+        assert_eq!((systems[0].type_name.as_str(), systems[0].options.as_deref()), ("ext4", Some("rw")));
+    }
+
+    #[test]
+    fn a_loop_device_names_its_file() {
+        let dir = TempDir::new("device-loop");
+        let device = match LoopDevice::new(&dir, 1 << 20) {
+            Ok(device) => device,
+            Err(why) => {
+                println!("skipped: {why}");
+                return;
+            }
+        };
+        let facts = System::read().devices().unwrap();
+        let ours = facts.iter().find(|facts| facts.path() == device.path).unwrap();
+        assert_eq!((ours.kind.as_str(), ours.size_bytes), ("loop", 1 << 20));
+        assert_eq!(ours.backing_file.as_deref(), Some(dir.path.join("backing").as_path()));
+        assert_eq!(ours.model.as_deref(), dir.path.join("backing").to_str());
+    }
+}
