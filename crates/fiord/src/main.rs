@@ -7,6 +7,7 @@ mod assemble;
 mod bandwidth;
 mod clocktest;
 mod crctest;
+mod devices;
 mod engines;
 mod environment;
 mod facts;
@@ -44,7 +45,11 @@ type Subcommand = fn(&[OsString]) -> ExitCode;
 
 /// The subcommand asked for. Called as `fio` there is none, and a job file of that name comes first.
 fn subcommand(arguments: &[OsString]) -> Option<Subcommand> {
-    const SUBCOMMANDS: [(&str, Subcommand); 2] = [("engines", engines::run), ("version", version::run)];
+    const SUBCOMMANDS: &[(&str, Subcommand)] = &[
+        ("devices", devices::run),
+        ("engines", engines::run),
+        ("version", version::run),
+    ];
     let called_as = Path::new(arguments.first()?).file_name()?;
     let word = arguments.get(1)?;
     if called_as == "fio" || Path::new(word).exists() {

@@ -88,6 +88,7 @@ impl Cell {
             Cell::Number(value, _) => value.to_string(),
             Cell::None => String::new(),
             Cell::List(items) => items.join(", "),
+            Cell::Flag(flag) => flag.to_string(),
             other => other.shown(),
         }
     }
@@ -305,11 +306,17 @@ mod tests {
     #[test]
     fn csv_quotes_what_would_break_a_line() {
         let text = |text: &str| Cell::Text(text.to_owned());
-        let table =
-            table(vec![text("plain"), text("a,b"), text("say \"x\""), text("two\nlines"), Cell::Bytes(4096)]);
+        let table = table(vec![
+            text("plain"),
+            text("a,b"),
+            text("say \"x\""),
+            text("two\nlines"),
+            Cell::Flag(true),
+            Cell::Bytes(4096),
+        ]);
         assert_eq!(
             table.csv(),
-            "value\r\nplain\r\n\"a,b\"\r\n\"say \"\"x\"\"\"\r\n\"two\nlines\"\r\n4096\r\n"
+            "value\r\nplain\r\n\"a,b\"\r\n\"say \"\"x\"\"\"\r\n\"two\nlines\"\r\ntrue\r\n4096\r\n"
         );
     }
 
