@@ -45,11 +45,8 @@ type Subcommand = fn(&[OsString]) -> ExitCode;
 
 /// The subcommand asked for. Called as `fio` there is none, and a job file of that name comes first.
 fn subcommand(arguments: &[OsString]) -> Option<Subcommand> {
-    const SUBCOMMANDS: &[(&str, Subcommand)] = &[
-        ("devices", devices::run),
-        ("engines", engines::run),
-        ("version", version::run),
-    ];
+    const SUBCOMMANDS: &[(&str, Subcommand)] =
+        &[("devices", devices::run), ("engines", engines::run), ("version", version::run)];
     let called_as = Path::new(arguments.first()?).file_name()?;
     let word = arguments.get(1)?;
     if called_as == "fio" || Path::new(word).exists() {
