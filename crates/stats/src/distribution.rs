@@ -69,6 +69,11 @@ impl Distribution {
         Distribution { counts }
     }
 
+    /// All counts, smallest bucket first.
+    pub fn counts(&self) -> &[u64; BUCKETS] {
+        &self.counts
+    }
+
     /// Counts of values below 1 us, one for each of [`NS_BOUNDS`].
     pub fn ns(&self) -> &[u64] {
         &self.counts[..NS_BOUNDS.len()]

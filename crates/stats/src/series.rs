@@ -19,12 +19,17 @@ pub struct Samples {
 
 /// Sums over jobs of each job's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sums {
-    count: u64,
-    min: u64,
-    max: u64,
-    mean_fixed: u128,
-    squared_deviation_fixed: u128,
+pub struct Sums {
+    /// Samples taken.
+    pub count: u64,
+    /// Smallest samples.
+    pub min: u64,
+    /// Largest samples.
+    pub max: u64,
+    /// Means, in units of 2^-32.
+    pub mean_fixed: u128,
+    /// Squared deviations, each from its job's mean, in units of 2^-32.
+    pub squared_deviation_fixed: u128,
 }
 
 /// What is printed of [`Samples`], in their unit.
@@ -55,6 +60,16 @@ impl Samples {
             squared_deviation_fixed: (squared_deviation * FIXED_POINT).round() as u128,
         };
         Samples { own: Running::default(), merged }
+    }
+
+    /// What this job recorded itself, and what was merged in: all there is, for keeping it.
+    pub fn parts(&self) -> (&Running, &Sums) {
+        (&self.own, &self.merged)
+    }
+
+    /// The counterpart of [`Samples::parts`].
+    pub fn from_parts(own: Running, merged: Sums) -> Self {
+        Samples { own, merged }
     }
 
     /// Adds a sample of this job.

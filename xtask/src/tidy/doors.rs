@@ -40,6 +40,7 @@ pub const DOORS: &[Door] = &[
         "option text, report, stdout",
     ),
     door("fiord-report", &["fiord-plan", "fiord-stats"], "worker, engine, stdout"),
+    door("fiord-store", &["fiord-report", "fiord-stats", "rusqlite"], "how runs are made, stdout"),
     door(
         "fiord",
         &[
@@ -53,6 +54,7 @@ pub const DOORS: &[Door] = &[
             "fiord-stats",
             "fiord-sys",
             "fiord-report",
+            "fiord-store",
         ],
         "",
     ),

@@ -1,0 +1,373 @@
+//! The history: runs go in, lists and reports come out.
+//!
+//! Invariant: one run is one transaction. What is written is in the write-ahead log when `keep` returns, so that a
+//! killed process loses nothing; a power cut may take the newest runs, and never more than those.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params,
+};
+
+use crate::error::{StoreError, Trouble};
+use crate::record::{Draft, Entry, Facts, Filter, Kind, Stored, Summary, Which};
+use crate::report_form::{decode, encode};
+use crate::{Headline, schema};
+
+/// How long another fiord may be busy writing.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Length of the write-ahead log from which on a writer moves it to the database, which waits for the disk. Whoever
+/// opens the history reads the log.
+const LOG_BYTES_MAX: u64 = 1 << 20;
+
+/// An open history.
+#[derive(Debug)]
+pub struct History {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl History {
+    /// Opens the history at `path` to keep runs in it, and makes it when it is not there.
+    ///
+    /// # Errors
+    /// It cannot be made or written, is damaged, or is not this fiord's.
+    pub fn open(path: &Path) -> Result<History, StoreError> {
+        let directory = path.parent().unwrap_or(path);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        made.map_err(|error| StoreError::new(path, Trouble::Directory(error)))?;
+        connect(path).map_err(|trouble| StoreError::new(path, trouble))
+    }
+
+    /// Opens the history at `path` unless there is none.
+    ///
+    /// # Errors
+    /// It cannot be read, is damaged, or is not this fiord's.
+    pub fn open_existing(path: &Path) -> Result<Option<History>, StoreError> {
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            _ => connect(path).map(Some).map_err(|trouble| StoreError::new(path, trouble)),
+        }
+    }
+
+    /// Keeps a run, and returns its number.
+    ///
+    /// # Errors
+    /// It cannot be written; the history is as it was before.
+    pub fn keep(&mut self, draft: &Draft<'_>) -> Result<i64, StoreError> {
+        let measured = draft.printed.map(|printed| Measured {
+            headings: printed.headings,
+            headline: Headline::of(printed.report),
+            body: encode(printed.report),
+        });
+        let id = self.write(|transaction| insert(transaction, draft, measured.as_ref()))?;
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        if std::fs::metadata(log).is_ok_and(|log| log.len() > LOG_BYTES_MAX) {
+            self.empty_log();
+        }
+        Ok(id)
+    }
+
+    /// Says how a study that was kept when it began ended.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn conclude(
+        &mut self,
+        study: i64,
+        elapsed_ms: u64,
+        exit_status: u8,
+        summary: &Summary,
+    ) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            transaction.execute(
+                "UPDATE run SET elapsed_ms = ?2, exit_status = ?3 WHERE id = ?1",
+                params![study, elapsed_ms as i64, exit_status],
+            )?;
+            insert_summary(transaction, study, summary)
+        })
+    }
+
+    /// The runs of `filter`, newest first.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<Entry>, StoreError> {
+        let list = || -> rusqlite::Result<Vec<Entry>> {
+            let mut statement = self.connection.prepare(LIST)?;
+            let limit = filter.limit.map_or(-1, i64::from);
+            statement.query_map(params![filter.parent, filter.target, limit], entry)?.collect()
+        };
+        list().map_err(|error| self.error(error))
+    }
+
+    /// The number of the run that is meant; `None` when there is no such run.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn resolve(&self, which: Which) -> Result<Option<i64>, StoreError> {
+        let found = match which {
+            Which::Id(id) => {
+                self.connection.query_row("SELECT id FROM run WHERE id = ?1", [id], |row| row.get(0))
+            }
+            Which::Last(before) => self.connection.query_row(
+                "SELECT id FROM run WHERE parent IS NULL ORDER BY id DESC LIMIT 1 OFFSET ?1",
+                [before],
+                |row| row.get(0),
+            ),
+        };
+        found.optional().map_err(|error| self.error(error))
+    }
+
+    /// The run that is meant; `None` when there is no such run.
+    ///
+    /// # Errors
+    /// It cannot be read, or a later fiord kept it.
+    pub fn load(&self, which: Which) -> Result<Option<Stored>, StoreError> {
+        match self.resolve(which)? {
+            Some(id) => self.find(id).map_err(|trouble| self.error(trouble)),
+            None => Ok(None),
+        }
+    }
+
+    /// Forgets these runs and all parts of those that are studies, or none of them; returns which there were not.
+    ///
+    /// # Errors
+    /// It cannot be written; then all are still there.
+    pub fn remove(&mut self, ids: &[i64]) -> Result<Vec<i64>, StoreError> {
+        let absent = self.write(|transaction| {
+            let mut is_there = transaction.prepare("SELECT 1 FROM run WHERE id = ?1")?;
+            let mut absent = Vec::new();
+            for id in ids {
+                if !is_there.exists([id])? {
+                    absent.push(*id);
+                }
+            }
+            for id in ids.iter().filter(|_| absent.is_empty()) {
+                transaction.execute("DELETE FROM run WHERE id = ?1", [id])?;
+            }
+            Ok(absent)
+        })?;
+        self.shrink();
+        Ok(absent)
+    }
+
+    /// Forgets the runs that began before this time (in milliseconds since the epoch); returns how many, parts of
+    /// studies not counted.
+    ///
+    /// # Errors
+    /// It cannot be written; then all are still there.
+    pub fn remove_before(&mut self, time_ms: u64) -> Result<u64, StoreError> {
+        let time_ms = i64::try_from(time_ms).unwrap_or(i64::MAX);
+        let removed = self.write(|transaction| {
+            Ok(transaction.execute("DELETE FROM run WHERE parent IS NULL AND started_ms < ?1", [time_ms])?)
+        })?;
+        self.shrink();
+        Ok(removed as u64)
+    }
+
+    fn write<T>(
+        &mut self,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, Trouble>,
+    ) -> Result<T, StoreError> {
+        let connection = &mut self.connection;
+        let write = || {
+            // A lock taken at the start is waited for; one taken later would fail at once.
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let result = change(&transaction)?;
+            transaction.commit()?;
+            Ok(result)
+        };
+        let written = write();
+        written.map_err(|trouble| StoreError { path: self.path.clone(), trouble })
+    }
+
+    /// Gives the room of what was forgotten back to the file system.
+    fn shrink(&self) {
+        let free = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare("PRAGMA incremental_vacuum")?;
+            let mut pages = statement.query([])?;
+            // Each row is a page more; those that are not asked for are not freed.
+            while pages.next()?.is_some() {}
+            Ok(())
+        };
+        // Where this fails, another fiord is busy, and the room is there for its next runs.
+        let _ = free();
+        self.empty_log();
+    }
+
+    /// Moves the write-ahead log to the database. Where another fiord is busy, it stays for the next one to move.
+    fn empty_log(&self) {
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+
+    fn find(&self, id: i64) -> Result<Option<Stored>, Trouble> {
+        let Some(entry) = self.connection.query_row(BY_ID, [id], entry).optional()? else { return Ok(None) };
+        let kept = self.connection.query_row(
+            "SELECT headings, body FROM report WHERE run = ?1",
+            [entry.id],
+            |row| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?)),
+        );
+        let printed = match kept.optional()? {
+            Some((headings, body)) => Some((headings, decode(&body)?)),
+            None => None,
+        };
+        let summary =
+            self.connection.query_row("SELECT json, text FROM summary WHERE run = ?1", [entry.id], |row| {
+                Ok(Summary { json: row.get(0)?, text: row.get(1)? })
+            });
+        Ok(Some(Stored { entry, printed, summary: summary.optional()? }))
+    }
+
+    fn error(&self, trouble: impl Into<Trouble>) -> StoreError {
+        StoreError::new(&self.path, trouble)
+    }
+}
+
+fn connect(path: &Path) -> Result<History, Trouble> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    schema::migrate(&mut connection)?;
+    use_log(&connection)?;
+    Ok(History { connection, path: path.to_owned() })
+}
+
+/// Turns the write-ahead log on. Where it cannot be (a file system without shared memory), or another fiord is about
+/// to, the journal keeps the history as sound, with more waiting for the disk.
+fn use_log(connection: &Connection) -> Result<(), Trouble> {
+    let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+    let logged = match mode {
+        Ok(mode) => mode == "wal",
+        Err(error)
+            if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::ReadOnly)) =>
+        {
+            false
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if logged {
+        // The log is synchronised before the database is, so that a power cut takes the newest runs at most; waiting
+        // for each run would wait for all that it has written to the same file system.
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        // A log that has been moved is only begun anew by the connection that moved it, and a run has one for itself:
+        // see `keep`.
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    }
+    Ok(())
+}
+
+/// What a run measured, made ready before others have to wait.
+struct Measured<'a> {
+    headings: &'a str,
+    headline: Headline,
+    body: Vec<u8>,
+}
+
+fn insert(
+    transaction: &Transaction<'_>,
+    draft: &Draft<'_>,
+    measured: Option<&Measured<'_>>,
+) -> Result<i64, Trouble> {
+    let headline = measured.map(|measured| measured.headline);
+    let facts = &draft.facts;
+    transaction.execute(
+        "INSERT INTO run (parent, kind, title, command, host, fiord_version, started_ms, utc_offset_s, elapsed_ms,
+            exit_status, ios_per_s, bytes_per_s, latency_p99_ns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        params![
+            facts.parent,
+            facts.kind.name(),
+            facts.title,
+            facts.command,
+            facts.host,
+            facts.fiord_version,
+            facts.started_ms as i64,
+            facts.utc_offset_s,
+            facts.elapsed_ms as i64,
+            facts.exit_status,
+            headline.map(|headline| headline.ios_per_s),
+            headline.map(|headline| headline.bytes_per_s),
+            headline.and_then(|headline| headline.latency_p99_ns).map(|p99_ns| p99_ns as i64),
+        ],
+    )?;
+    let id = transaction.last_insert_rowid();
+    let mut add_target = transaction.prepare("INSERT OR IGNORE INTO target (run, path) VALUES (?1, ?2)")?;
+    for path in &facts.targets {
+        add_target.execute(params![id, path])?;
+    }
+    if let Some(measured) = measured {
+        transaction.execute(
+            "INSERT INTO report (run, headings, body) VALUES (?1, ?2, ?3)",
+            params![id, measured.headings, measured.body],
+        )?;
+    }
+    if let Some(summary) = &draft.summary {
+        insert_summary(transaction, id, summary)?;
+    }
+    Ok(id)
+}
+
+fn insert_summary(transaction: &Transaction<'_>, study: i64, summary: &Summary) -> Result<(), Trouble> {
+    transaction.execute(
+        "INSERT OR REPLACE INTO summary (run, json, text) VALUES (?1, ?2, ?3)",
+        params![study, summary.json, summary.text],
+    )?;
+    Ok(())
+}
+
+/// The columns of [`entry`], and the rows that a condition picks.
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, parent, kind, title, command, host, fiord_version, started_ms, utc_offset_s, elapsed_ms,
+                exit_status, ios_per_s, bytes_per_s, latency_p99_ns,
+                (SELECT group_concat(path, char(0)) FROM target WHERE run = run.id) AS targets FROM run ",
+            $rest
+        )
+    };
+}
+
+const BY_ID: &str = select!("WHERE id = ?1");
+const LIST: &str = select!(
+    "WHERE parent IS ?1 AND (?2 IS NULL OR EXISTS (
+        SELECT 1 FROM target WHERE run = run.id AND (path = ?2 OR substr(path, 1, length(?2) + 1) = ?2 || '/')
+    )) ORDER BY id DESC LIMIT ?3"
+);
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let ios_per_s: Option<f64> = row.get("ios_per_s")?;
+    let headline = match ios_per_s {
+        None => None,
+        Some(ios_per_s) => Some(Headline {
+            ios_per_s,
+            bytes_per_s: row.get("bytes_per_s")?,
+            latency_p99_ns: row.get::<_, Option<i64>>("latency_p99_ns")?.map(|p99_ns| p99_ns as u64),
+        }),
+    };
+    let targets: Option<String> = row.get("targets")?;
+    let facts = Facts {
+        kind: Kind::from_name(row.get("kind")?),
+        parent: row.get("parent")?,
+        title: row.get("title")?,
+        command: row.get("command")?,
+        targets: targets.iter().flat_map(|paths| paths.split('\0')).map(str::to_owned).collect(),
+        host: row.get("host")?,
+        fiord_version: row.get("fiord_version")?,
+        started_ms: row.get::<_, i64>("started_ms")? as u64,
+        utc_offset_s: row.get("utc_offset_s")?,
+        elapsed_ms: row.get::<_, i64>("elapsed_ms")? as u64,
+        exit_status: row.get("exit_status")?,
+    };
+    Ok(Entry { id: row.get("id")?, facts, headline })
+}

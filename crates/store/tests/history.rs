@@ -1,0 +1,291 @@
+//! What becomes of a history that is used by several, and by some that are killed.
+//!
+//! Invariant: whatever happens, the database is sound and a run is in it whole or not at all.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+#[path = "../../report/tests/fixture/mod.rs"]
+mod fixture;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use fiord_report::RunReport;
+use fiord_store::{Draft, Facts, Filter, History, Kind, Printed, Summary, Trouble, Which};
+use rusqlite::Connection;
+
+/// A place for a history, removed on drop.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Place {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("store-{}-{number}", std::process::id());
+        Place(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("fiord/history.db")
+    }
+
+    /// Of the database and its log.
+    fn bytes(&self) -> u64 {
+        let files = fs::read_dir(self.0.join("fiord")).unwrap().map(Result::unwrap);
+        let counted = files.filter(|file| !file.file_name().to_string_lossy().ends_with("-shm"));
+        counted.map(|file| file.metadata().unwrap().len()).sum()
+    }
+
+    fn history(&self) -> History {
+        History::open(&self.file()).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn facts(title: &str) -> Facts {
+    Facts {
+        kind: Kind::Fio,
+        parent: None,
+        title: title.to_owned(),
+        command: "fiord --name='a b'".to_owned(),
+        targets: vec!["/mnt/a\nb".to_owned(), "/mnt/a/f".to_owned()],
+        host: "vole".to_owned(),
+        fiord_version: "0.1.0".to_owned(),
+        started_ms: 1_795_223_812_738,
+        utc_offset_s: -3_600,
+        elapsed_ms: 250,
+        exit_status: Some(0),
+    }
+}
+
+/// A run of these facts.
+fn run(facts: Facts) -> Draft<'static> {
+    Draft { facts, printed: Some(Printed { headings: "starting\n", report: fixed() }), summary: None }
+}
+
+/// A study that has begun.
+fn study(title: &str) -> Draft<'static> {
+    let facts = Facts { kind: Kind::Sweep, elapsed_ms: 0, exit_status: None, ..facts(title) };
+    Draft { facts, printed: None, summary: None }
+}
+
+fn fixed() -> &'static RunReport {
+    static REPORT: std::sync::LazyLock<RunReport> = std::sync::LazyLock::new(fixture::run);
+    &REPORT
+}
+
+fn ids(history: &History, filter: &Filter) -> Vec<i64> {
+    history.list(filter).unwrap().iter().map(|entry| entry.id).collect()
+}
+
+#[test]
+fn a_run_comes_back_as_it_was_kept() {
+    let place = Place::new();
+    let id = place.history().keep(&run(facts("mix"))).unwrap();
+    let stored = place.history().load(Which::Id(id)).unwrap().unwrap();
+    assert_eq!(stored.printed, Some(("starting\n".to_owned(), fixture::run())));
+    assert_eq!(stored.summary, None);
+    assert_eq!(stored.entry.facts, facts("mix"));
+    assert_eq!(stored.entry.headline, Some(fiord_store::Headline::of(fixed())));
+    assert_eq!(place.history().list(&Filter::default()).unwrap(), [stored.entry]);
+}
+
+#[test]
+fn runs_are_found_by_number_age_target_and_study() {
+    let place = Place::new();
+    let mut history = place.history();
+    let first = history.keep(&run(facts("first"))).unwrap();
+    let study = history.keep(&study("sweep")).unwrap();
+    let part = history.keep(&run(Facts { parent: Some(study), ..facts("part") })).unwrap();
+    let other = Facts { targets: vec!["/mnt/ab".to_owned()], ..facts("other") };
+    let other = history.keep(&run(other)).unwrap();
+
+    let title = |which| history.load(which).unwrap().map(|stored| stored.entry.facts.title);
+    assert_eq!(title(Which::Id(part)).as_deref(), Some("part"));
+    assert_eq!(title(Which::Last(0)).as_deref(), Some("other"));
+    assert_eq!(title(Which::Last(1)).as_deref(), Some("sweep"));
+    assert_eq!(title(Which::Last(9)), None);
+    assert_eq!(title(Which::Id(99)), None);
+
+    let of = |filter: Filter| ids(&history, &filter);
+    assert_eq!(of(Filter::default()), [other, study, first]);
+    assert_eq!(of(Filter { limit: Some(2), ..Filter::default() }), [other, study]);
+    assert_eq!(of(Filter { parent: Some(study), ..Filter::default() }), [part]);
+    for (target, found) in [("/mnt/a", &[study, first][..]), ("/mnt/ab", &[other]), ("/mnt/a/f/g", &[])] {
+        assert_eq!(of(Filter { target: Some(target.to_owned()), ..Filter::default() }), found, "{target}");
+    }
+}
+
+#[test]
+fn a_study_is_concluded_when_it_ends() {
+    let place = Place::new();
+    let mut history = place.history();
+    let id = history.keep(&study("sweep")).unwrap();
+    let begun = history.load(Which::Id(id)).unwrap().unwrap();
+    assert_eq!((begun.entry.facts.exit_status, begun.summary, begun.printed), (None, None, None));
+    let summary = Summary { json: "{}".to_owned(), text: "flat\n".to_owned() };
+    history.conclude(id, 7, 1, &summary).unwrap();
+    let ended = history.load(Which::Id(id)).unwrap().unwrap();
+    assert_eq!((ended.entry.facts.exit_status, ended.entry.facts.elapsed_ms), (Some(1), 7));
+    assert_eq!((ended.summary, ended.entry.headline), (Some(summary), None));
+}
+
+#[test]
+fn what_is_forgotten_is_gone_with_its_parts_and_its_number() {
+    let place = Place::new();
+    let mut history = place.history();
+    let study = history.keep(&study("sweep")).unwrap();
+    for _ in 0..50 {
+        history.keep(&run(Facts { parent: Some(study), ..facts("part") })).unwrap();
+    }
+    let old = history.keep(&run(Facts { started_ms: 10, ..facts("old") })).unwrap();
+    let size_before = place.bytes();
+
+    assert_eq!(history.remove(&[study, 999]).unwrap(), [999]);
+    assert_eq!(ids(&history, &Filter::default()), [old, study], "all or nothing");
+    assert_eq!(history.remove(&[study, study + 1, study]).unwrap(), [0; 0]);
+    assert_eq!(ids(&history, &Filter::default()), [old]);
+    assert_eq!(ids(&history, &Filter { parent: Some(study), ..Filter::default() }), [0; 0]);
+    assert!(place.bytes() < size_before / 4, "the room is given back");
+
+    assert_eq!(history.remove_before(10).unwrap(), 0);
+    assert_eq!(history.remove_before(u64::MAX).unwrap(), 1);
+    let next = history.keep(&run(facts("next"))).unwrap();
+    assert!(next > old, "a number is not given again");
+    assert_sound(&place, 1);
+}
+
+/// That the database is sound, and has this many whole runs and no parts of any other.
+#[track_caller]
+fn assert_sound(place: &Place, runs: i64) {
+    let database = Connection::open(place.file()).unwrap();
+    let text: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(text, "ok");
+    let count = |sql: &str| database.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM run"), runs);
+    assert_eq!(count("SELECT count(*) FROM report"), runs);
+    assert_eq!(count("SELECT count(*) FROM target"), 2 * runs);
+    assert_eq!(count("SELECT count(*) FROM pragma_foreign_key_check"), 0);
+}
+
+/// Starts a process that keeps this many runs in a history of `place`, each in a history opened anew, and says a line
+/// for each.
+fn start_writer(place: &Place, count: u32) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "writer", "--nocapture"]).stdout(Stdio::piped());
+    command.env("WRITE_TO", place.file()).env("WRITE_COUNT", count.to_string()).spawn().unwrap()
+}
+
+/// Not a test by itself: what `start_writer` starts.
+#[test]
+fn writer() {
+    let Some(path) = std::env::var_os("WRITE_TO") else { return };
+    let count: u32 = std::env::var("WRITE_COUNT").unwrap().parse().unwrap();
+    for _ in 0..count {
+        History::open(Path::new(&path)).unwrap().keep(&run(facts("writer"))).unwrap();
+        std::io::stdout().write_all(b"\nkept\n").unwrap();
+    }
+}
+
+#[test]
+fn many_processes_at_once_keep_all_their_runs() {
+    let place = Place::new();
+    let writers: Vec<Child> = (0..8).map(|_| start_writer(&place, 25)).collect();
+    for mut writer in writers {
+        let said = BufReader::new(writer.stdout.take().unwrap()).lines();
+        assert_eq!(said.filter(|line| line.as_deref().unwrap() == "kept").count(), 25);
+        assert!(writer.wait().unwrap().success());
+    }
+    assert_sound(&place, 200);
+}
+
+#[test]
+fn a_killed_process_leaves_whole_runs_only() {
+    let place = Place::new();
+    let mut kept = 0;
+    for round in 0..20 {
+        let mut writer = start_writer(&place, 1000);
+        let said = BufReader::new(writer.stdout.take().unwrap()).lines();
+        // Killed at another place each time: after a few runs, wherever the next one is by then.
+        let heard = said.filter(|line| line.as_deref().unwrap() == "kept").take(1 + round % 5).count();
+        (0..round * 97).for_each(|_| std::hint::spin_loop());
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        let now = place.history().list(&Filter::default()).unwrap().len();
+        assert!(now >= kept + heard, "{now} runs, {kept} before, {heard} heard of");
+        kept = now;
+        assert_sound(&place, i64::try_from(kept).unwrap());
+    }
+}
+
+#[test]
+fn a_database_that_is_no_history_is_refused_untouched() {
+    let place = Place::new();
+    fs::create_dir_all(place.file().parent().unwrap()).unwrap();
+    let contents = b"not a database, and longer than its header is".repeat(100);
+    fs::write(place.file(), &contents).unwrap();
+    let error = History::open(&place.file()).unwrap_err();
+    assert!(error.to_string().contains("move the file away"), "{error}");
+    assert_eq!(fs::read(place.file()).unwrap(), contents);
+
+    fs::remove_file(place.file()).unwrap();
+    Connection::open(place.file()).unwrap().execute_batch("CREATE TABLE theirs (x INTEGER)").unwrap();
+    let contents = fs::read(place.file()).unwrap();
+    assert!(matches!(History::open(&place.file()).unwrap_err().trouble, Trouble::Foreign));
+    assert_eq!(fs::read(place.file()).unwrap(), contents);
+}
+
+#[test]
+fn a_later_schema_is_refused_with_both_numbers() {
+    let place = Place::new();
+    drop(place.history());
+    Connection::open(place.file()).unwrap().pragma_update(None, "user_version", 7).unwrap();
+    let error = History::open(&place.file()).unwrap_err();
+    assert!(matches!(error.trouble, Trouble::NewerSchema { found: 7, known: 1 }), "{error}");
+    assert!(error.to_string().contains("schema 7, this one knows up to 1"), "{error}");
+}
+
+#[test]
+fn a_history_is_made_only_to_keep_something() {
+    let place = Place::new();
+    assert!(History::open_existing(&place.file()).unwrap().is_none());
+    assert!(!place.0.exists());
+    drop(place.history());
+    assert!(History::open_existing(&place.file()).unwrap().is_some());
+    let blocked = place.file().join("below/history.db");
+    let error = History::open(&blocked).unwrap_err();
+    assert!(error.to_string().contains("XDG_STATE_HOME"), "{error}");
+}
+
+#[test]
+fn the_write_ahead_log_is_emptied_now_and_then() {
+    let place = Place::new();
+    let log = place.0.join("fiord/history.db-wal");
+    let lengths: Vec<u64> = (0..200)
+        .map(|_| {
+            place.history().keep(&run(facts("one"))).unwrap();
+            fs::metadata(&log).unwrap().len()
+        })
+        .collect();
+    let (longest, emptied) =
+        (lengths.iter().max().unwrap(), lengths.iter().filter(|length| **length == 0).count());
+    assert!(*longest <= 1 << 20 && emptied > 0 && emptied < 50, "{lengths:?}");
+    assert_sound(&place, 200);
+}
+
+#[test]
+fn the_write_ahead_log_is_on() {
+    let place = Place::new();
+    drop(place.history());
+    let database = Connection::open(place.file()).unwrap();
+    let mode: String = database.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!(mode, "wal");
+}
