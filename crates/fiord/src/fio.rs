@@ -22,6 +22,7 @@ use fiord_worker::RunResult;
 
 use crate::assemble::{self, Frame};
 use crate::bandwidth::BandwidthLog;
+use crate::keep::Keeper;
 use crate::live::Onlooker;
 use crate::output::{Output, remark, say};
 use crate::subcommand::EXIT_FAILED;
@@ -31,12 +32,17 @@ use crate::{clocktest, crctest, environment, facts, help, idle, logs, settings, 
 /// Refused because it would destroy something.
 const EXIT_REFUSED: u8 = 2;
 
-/// Runs the program; `arguments[0]` is its name.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+/// Runs the program; `arguments[0]` is its name. Runs under fio's own name are not kept in the history: whoever calls fio
+/// expects no file from it.
+pub(crate) fn run(arguments: &[OsString], called_as_fio: bool) -> ExitCode {
     let arguments: Vec<String> =
         arguments.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
     match Session::read(&arguments) {
-        Ok(session) => session.go(),
+        Ok(mut session) => {
+            let kept = !called_as_fio && !session.options.no_history.0;
+            session.keeper = kept.then(|| Keeper::new(&arguments, &session.machine.hostname));
+            session.go()
+        }
         Err(problems) => {
             tell(&problems);
             ExitCode::from(EXIT_FAILED)
@@ -52,6 +58,8 @@ struct Session {
     /// The limit of `--max-jobs`, when it was given: there is none of fiord's own.
     max_jobs: Option<u32>,
     warnings: Vec<Problem>,
+    /// Keeps the run in the history, unless that is not wanted.
+    keeper: Option<Keeper>,
 }
 
 impl Session {
@@ -69,7 +77,7 @@ impl Session {
         let (options, given, _) = program::resolve_program(&parsed.program);
         let max_jobs = given.get("max-jobs").map(|_| options.max_jobs);
         let warnings = std::mem::take(&mut parsed.warnings);
-        Ok(Session { machine, parsed, options, max_jobs, warnings })
+        Ok(Session { machine, parsed, options, max_jobs, warnings, keeper: None })
     }
 
     fn go(mut self) -> ExitCode {
@@ -142,7 +150,7 @@ impl Session {
         Ok(plan)
     }
 
-    fn carry_out(&self, plan: &Plan) -> ExitCode {
+    fn carry_out(mut self, plan: &Plan) -> ExitCode {
         let shown = settings::shown(&self.options);
         let (mut output, mut log) = match self.open(plan) {
             Ok(opened) => opened,
@@ -152,8 +160,9 @@ impl Session {
             }
         };
         remark_all(&self.warnings);
+        let headings = headings(plan);
         if wants_headings(&shown.formats) {
-            output.write(&headings(plan));
+            output.write(&headings);
         }
         // Ten thousand jobs open ten thousand files; a limit that stays low shows as EMFILE in a job.
         let _ = fiord_sys::process::raise_open_file_limit();
@@ -171,7 +180,11 @@ impl Session {
         output.write(&render(&report, &shown.formats, shown.terse));
         let mut unwritten = logs::write(plan, &result.workers);
         unwritten.extend(log.and_then(BandwidthLog::failure));
-        conclude(plan, &result, &unwritten, output, self.destination())
+        let status = conclude(plan, &result, &unwritten, output, self.destination());
+        if let Some(keeper) = self.keeper.take() {
+            keeper.keep(plan, &headings, &report, status);
+        }
+        ExitCode::from(status)
     }
 
     /// What is written while the run goes on: the report, and the log of all jobs together.
@@ -201,13 +214,7 @@ impl Session {
 }
 
 /// What is left to say, and the exit status.
-fn conclude(
-    plan: &Plan,
-    result: &RunResult,
-    unwritten: &[String],
-    output: Output,
-    destination: &str,
-) -> ExitCode {
+fn conclude(plan: &Plan, result: &RunResult, unwritten: &[String], output: Output, destination: &str) -> u8 {
     for line in assemble::failures(plan, &result.workers).iter().chain(unwritten) {
         say(line);
     }
@@ -216,11 +223,11 @@ fn conclude(
         say(&format!("fiord: the report could not be written to {destination}: {error}\n"));
     }
     match result.signal {
-        Some(signal) => ExitCode::from(128 + signal as u8),
+        Some(signal) => 128 + signal as u8,
         None if written.is_err() || !unwritten.is_empty() || !assemble::all_well(&result.workers) => {
-            ExitCode::from(EXIT_FAILED)
+            EXIT_FAILED
         }
-        None => ExitCode::SUCCESS,
+        None => 0,
     }
 }
 

@@ -13,12 +13,15 @@ mod environment;
 mod facts;
 mod fio;
 mod help;
+mod history;
 mod idle;
+mod keep;
 mod live;
 mod logs;
 mod output;
 mod self_cost;
 mod settings;
+mod show;
 mod subcommand;
 mod version;
 
@@ -36,7 +39,7 @@ fn main() -> ExitCode {
     let _ = fiord_sys::signal::ignore_broken_pipes();
     match subcommand(&arguments) {
         Some(run) => run(&arguments[2..]),
-        None => fio::run(&arguments),
+        None => fio::run(&arguments, called_as_fio(&arguments)),
     }
 }
 
@@ -45,12 +48,22 @@ type Subcommand = fn(&[OsString]) -> ExitCode;
 
 /// The subcommand asked for. Called as `fio` there is none, and a job file of that name comes first.
 fn subcommand(arguments: &[OsString]) -> Option<Subcommand> {
-    const SUBCOMMANDS: &[(&str, Subcommand)] =
-        &[("devices", devices::run), ("engines", engines::run), ("version", version::run)];
-    let called_as = Path::new(arguments.first()?).file_name()?;
+    const SUBCOMMANDS: &[(&str, Subcommand)] = &[
+        ("devices", devices::run),
+        ("engines", engines::run),
+        ("history", history::run),
+        ("show", show::run),
+        ("version", version::run),
+    ];
     let word = arguments.get(1)?;
-    if called_as == "fio" || Path::new(word).exists() {
+    if called_as_fio(arguments) || Path::new(word).exists() {
         return None;
     }
     SUBCOMMANDS.iter().find(|(name, _)| word == *name).map(|(_, run)| *run)
+}
+
+/// Whether the program stands in for fio under its name, and does nothing that fio does not.
+fn called_as_fio(arguments: &[OsString]) -> bool {
+    let name = arguments.first().and_then(|path| Path::new(path).file_name());
+    name.is_some_and(|name| name == "fio")
 }

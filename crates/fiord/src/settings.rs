@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use fiord_options::program::ProgramOptions;
-use fiord_options::value::{OutputFormat, Seconds};
+use fiord_options::value::{OutputFormat, OutputFormats, Seconds};
 use fiord_report::{Format, TerseVersion};
 
 use crate::live::Shown;
@@ -25,7 +25,7 @@ pub(crate) fn shown(options: &ProgramOptions) -> Shown {
 }
 
 fn formats(options: &ProgramOptions) -> Vec<Format> {
-    let mut formats: Vec<Format> = options.output_format.0.iter().map(|format| wanted(*format)).collect();
+    let mut formats = formats_of(&options.output_format);
     if options.minimal.0 {
         formats = vec![Format::Terse];
     }
@@ -33,6 +33,11 @@ fn formats(options: &ProgramOptions) -> Vec<Format> {
         formats.push(Format::Terse);
     }
     formats
+}
+
+/// The formats of `--output-format`.
+pub(crate) fn formats_of(wanted_formats: &OutputFormats) -> Vec<Format> {
+    wanted_formats.0.iter().map(|format| wanted(*format)).collect()
 }
 
 fn wanted(format: OutputFormat) -> Format {

@@ -35,13 +35,13 @@ fn moved(job: &Value, direction: &str) -> (u64, u64) {
     (count("total_ios"), count("io_bytes"))
 }
 
-/// A run under strace.
+/// A run under strace, without the calls of the history.
 fn strace(dir: &Dir, args: &[&str], line: &str) -> Result<Ran, String> {
     helper("strace", &["-V"])?;
     let plain = fiord(dir.path(), line);
     let mut command = Command::new("strace");
     command.args(["-f", "-qq"]).args(args);
-    command.arg(plain.get_program()).args(plain.get_args()).current_dir(dir.path());
+    command.arg(plain.get_program()).arg("--no-history").args(plain.get_args()).current_dir(dir.path());
     Ok(finish(start(command)))
 }
 

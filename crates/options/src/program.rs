@@ -49,6 +49,8 @@ options! {
         terse_version as "terse-version": u32 = 3, in 2..=5;
         /// Log the bandwidth of all jobs together.
         bandwidth_log as "bandwidth-log": Switch = 0;
+        /// Do not keep this run in the history (`fiord history`). fiord's own; under the name `fio` no run is kept.
+        no_history as "no-history": Switch = 0;
         /// When the progress line is shown.
         eta: EtaWhen = "auto";
         /// Time between two updates of the progress line; at least 250 ms.

@@ -6,19 +6,57 @@ const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
+/// Local time in the words of ISO 8601: `2026-11-21T02:17:08+01:00`.
+pub fn iso(timestamp_ms: u64, utc_offset_s: i32) -> String {
+    let Clock { year, month, day, hour, minute, second } = clock(timestamp_ms, utc_offset_s);
+    let sign = if utc_offset_s < 0 { '-' } else { '+' };
+    let offset_minutes = utc_offset_s.unsigned_abs() / 60;
+    let (hours, minutes) = (offset_minutes / 60, offset_minutes % 60);
+    let month = month + 1;
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{sign}{hours:02}:{minutes:02}")
+}
+
+/// Local time for a list: `11-21 02:17`, or `2025-11-21` when it is more than ten months before `now_ms`, where the year
+/// would be missed.
+pub fn short(timestamp_ms: u64, utc_offset_s: i32, now_ms: u64) -> String {
+    const TEN_MONTHS_MS: u64 = 300 * 86_400_000;
+    let Clock { year, month, day, hour, minute, .. } = clock(timestamp_ms, utc_offset_s);
+    let month = month + 1;
+    if now_ms.saturating_sub(timestamp_ms) < TEN_MONTHS_MS {
+        format!("{month:02}-{day:02} {hour:02}:{minute:02}")
+    } else {
+        format!("{year}-{month:02}-{day:02}")
+    }
+}
+
 /// The local date of `timestamp_ms` (since the epoch), `utc_offset_s` east of UTC.
 pub fn date(timestamp_ms: u64, utc_offset_s: i32) -> String {
-    let local_s = (timestamp_ms / 1000).saturating_add_signed(i64::from(utc_offset_s));
-    let (days, second_of_day) = (local_s / 86_400, local_s % 86_400);
-    let (year, month, day) = civil(days);
-    format!(
-        "{} {} {day:2} {:02}:{:02}:{:02} {year}",
-        DAYS[(days % 7) as usize],
-        MONTHS[month],
-        second_of_day / 3600,
-        second_of_day / 60 % 60,
-        second_of_day % 60
-    )
+    let Clock { year, month, day, hour, minute, second } = clock(timestamp_ms, utc_offset_s);
+    let weekday = DAYS[(local_s(timestamp_ms, utc_offset_s) / 86_400 % 7) as usize];
+    format!("{weekday} {} {day:2} {hour:02}:{minute:02}:{second:02} {year}", MONTHS[month])
+}
+
+/// What calendar and clock on the wall show.
+struct Clock {
+    year: u64,
+    /// From 0.
+    month: usize,
+    /// From 1.
+    day: u64,
+    hour: u64,
+    minute: u64,
+    second: u64,
+}
+
+fn clock(timestamp_ms: u64, utc_offset_s: i32) -> Clock {
+    let local_s = local_s(timestamp_ms, utc_offset_s);
+    let (year, month, day) = civil(local_s / 86_400);
+    let second = local_s % 86_400;
+    Clock { year, month, day, hour: second / 3600, minute: second / 60 % 60, second: second % 60 }
+}
+
+fn local_s(timestamp_ms: u64, utc_offset_s: i32) -> u64 {
+    (timestamp_ms / 1000).saturating_add_signed(i64::from(utc_offset_s))
 }
 
 /// Year, month (from 0) and day (from 1) of the day `days` after 1970-01-01.
@@ -57,6 +95,15 @@ mod tests {
         ] {
             assert_eq!(date(seconds * 1000, 0), text);
         }
+    }
+
+    #[test]
+    fn lists_show_the_year_when_it_is_another() {
+        let now_ms = 1_795_223_828_000;
+        assert_eq!(iso(now_ms, 3600), "2026-11-21T02:17:08+01:00");
+        assert_eq!(iso(now_ms, -19_800), "2026-11-20T19:47:08-05:30");
+        assert_eq!(short(now_ms - 1000, 0, now_ms), "11-21 01:17");
+        assert_eq!(short(951_782_400_000, 0, now_ms), "2000-02-29");
     }
 
     #[test]

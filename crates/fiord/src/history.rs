@@ -1,0 +1,244 @@
+//! `fiord history`: lists the runs that were kept, and forgets them.
+//!
+//! Invariant: one list of columns serves text, CSV, Markdown and JSON; the text leaves out what has no room.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use fiord_options::value::{Reading, Seconds, Value};
+use fiord_report::json::Writer;
+use fiord_report::table::{self, Cell, Column, Table};
+use fiord_report::time;
+use fiord_store::{Entry, Filter, History, Which};
+use fiord_sys::{clock, tty};
+
+use crate::keep;
+use crate::output::remark;
+use crate::subcommand;
+
+/// The width of text that does not go to a terminal.
+const WIDTH: usize = 80;
+
+/// Lists the runs that were kept, newest first. Every run is, unless --no-history is given; fiord show prints one again.
+#[derive(Parser)]
+#[command(name = "fiord history", args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+struct Options {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(Args)]
+struct List {
+    /// List this many at most
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: u32,
+    /// List the runs on this file or device, or below this directory
+    #[arg(long, value_name = "PATH")]
+    target: Option<PathBuf>,
+    /// Print JSON (described in docs/json.md)
+    #[arg(long, conflicts_with_all = ["csv", "markdown"])]
+    json: bool,
+    /// Print CSV
+    #[arg(long, conflicts_with = "markdown")]
+    csv: bool,
+    /// Print Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Forget runs; a study is forgotten with all its runs
+    Rm(Rm),
+}
+
+#[derive(Args)]
+#[command(override_usage = "fiord history rm <ID>...\n       fiord history rm --all | --older-than <AGE>")]
+struct Rm {
+    /// The runs: their numbers, last, or last~2 for two before
+    #[arg(value_name = "ID", required_unless_present_any = ["all", "older_than"])]
+    ids: Vec<Which>,
+    /// Forget all
+    #[arg(long, conflicts_with_all = ["ids", "older_than"])]
+    all: bool,
+    /// Forget what began this long ago or longer: 30d, 12h
+    #[arg(long, value_name = "AGE", conflicts_with = "ids", value_parser = age_ms)]
+    older_than: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists or forgets.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    subcommand::run(arguments, |options: Options| {
+        let path = keep::place().map_err(|why| format!("history: {why}"))?;
+        let history = History::open_existing(&path).map_err(|error| format!("history: {error}"))?;
+        if history.is_none() {
+            remark(&format!("fiord history: no run has been kept yet in {}\n", path.display()));
+        }
+        match options.action {
+            None => list(history.as_ref(), &options.list),
+            Some(Action::Rm(rm)) => forget(history, &rm),
+        }
+    })
+}
+
+fn list(history: Option<&History>, options: &List) -> Result<String, String> {
+    let target =
+        options.target.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+    let filter = Filter {
+        parent: None,
+        target: target.map(|path| path.to_string_lossy().trim_end_matches('/').to_string()),
+        limit: Some(options.limit),
+    };
+    let entries = history.map_or(Ok(Vec::new()), |history| history.list(&filter));
+    let entries = entries.map_err(|error| format!("history: {error}"))?;
+    Ok(if options.json {
+        json(&entries)
+    } else if options.csv {
+        full(&entries).csv()
+    } else if options.markdown {
+        brief(&entries).markdown()
+    } else {
+        text(&entries)
+    })
+}
+
+fn forget(history: Option<History>, options: &Rm) -> Result<String, String> {
+    let forgotten = match history {
+        Some(history) => forget_from(history, options)?,
+        None if options.ids.is_empty() => 0,
+        None => return Err("history: no run has been kept yet".to_string()),
+    };
+    Ok(match (options.json, forgotten) {
+        (true, _) => Writer::document(|json| json.integer("forgotten", forgotten)),
+        (false, 1) => "1 run forgotten\n".to_string(),
+        (false, count) => format!("{count} runs forgotten\n"),
+    })
+}
+
+fn forget_from(mut history: History, options: &Rm) -> Result<u64, String> {
+    let told = |error: fiord_store::StoreError| format!("history: {error}");
+    if options.ids.is_empty() {
+        // Without an age, those are meant that are to come before the end of time.
+        let before_ms =
+            options.older_than.map_or(u64::MAX, |age_ms| clock::realtime_ms().saturating_sub(age_ms));
+        return history.remove_before(before_ms).map_err(told);
+    }
+    let mut ids = Vec::new();
+    for which in &options.ids {
+        ids.push(history.resolve(*which).map_err(told)?.ok_or_else(|| no_such_run(*which))?);
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    match history.remove(&ids).map_err(told)?.first() {
+        Some(absent) => Err(no_such_run(Which::Id(*absent))),
+        None => Ok(ids.len() as u64),
+    }
+}
+
+/// What to say when a run is asked for that is not there.
+pub(crate) fn no_such_run(which: Which) -> String {
+    format!("history: there is no run {which}; fiord history lists those there are")
+}
+
+fn age_ms(text: &str) -> Result<u64, String> {
+    Seconds::parse(text, &mut Reading::default()).map(|age| age.us / 1000)
+}
+
+/// Runs as people read them, in as many columns as the terminal has.
+pub(crate) fn text(entries: &[Entry]) -> String {
+    brief(entries).text(tty::columns(io::stdout()).map_or(WIDTH, usize::from))
+}
+
+/// Runs as programs read them.
+pub(crate) fn json(entries: &[Entry]) -> String {
+    table::json(&[("runs", &full(entries))])
+}
+
+/// What tells runs apart, in 80 columns.
+fn brief(entries: &[Entry]) -> Table {
+    let titles = ["ID", "WHEN", "TITLE", "TARGET", "IOPS", "BYTES/S", "P99", "ENDED"];
+    let keys = ["id", "started", "title", "target", "ios_per_s", "bytes_per_s", "latency_p99_ns", "ended"];
+    let mut table = Table::new(keys.into_iter().zip(titles).map(|(key, title)| Column::new(key, title)));
+    let now_ms = clock::realtime_ms();
+    for entry in entries {
+        let Entry { id, facts, headline } = entry;
+        let headline = headline.as_ref();
+        let target = match facts.targets.as_slice() {
+            [] => Cell::None,
+            [only] => Cell::Text(only.clone()),
+            [first, rest @ ..] => Cell::Text(format!("{first} and {} more", rest.len())),
+        };
+        table.rows.push(vec![
+            Cell::Count(id.unsigned_abs()),
+            Cell::Text(time::short(facts.started_ms, facts.utc_offset_s, now_ms)),
+            Cell::Text(facts.title.clone()),
+            target,
+            headline.map_or(Cell::None, |headline| Cell::Number(headline.ios_per_s, 0)),
+            headline.map_or(Cell::None, |headline| Cell::Bytes(headline.bytes_per_s as u64)),
+            headline.and_then(|headline| headline.latency_p99_ns).map_or(Cell::None, Cell::Latency),
+            Cell::Text(ended(facts.exit_status)),
+        ]);
+    }
+    table
+}
+
+/// All there is to tell of runs without their reports.
+fn full(entries: &[Entry]) -> Table {
+    let keys = [
+        "id",
+        "study",
+        "kind",
+        "title",
+        "command",
+        "targets",
+        "host",
+        "fiord_version",
+        "started",
+        "started_ms",
+        "elapsed_ms",
+        "exit_status",
+        "ios_per_s",
+        "bytes_per_s",
+        "latency_p99_ns",
+    ];
+    let mut table = Table::new(keys.into_iter().map(|key| Column::new(key, key)));
+    for entry in entries {
+        let Entry { id, facts, headline } = entry;
+        let headline = headline.as_ref();
+        table.rows.push(vec![
+            Cell::Count(id.unsigned_abs()),
+            Cell::count(facts.parent.map(i64::unsigned_abs)),
+            Cell::Text(facts.kind.name().to_string()),
+            Cell::Text(facts.title.clone()),
+            Cell::Text(facts.command.clone()),
+            Cell::List(facts.targets.clone()),
+            Cell::Text(facts.host.clone()),
+            Cell::Text(facts.fiord_version.clone()),
+            Cell::Text(time::iso(facts.started_ms, facts.utc_offset_s)),
+            Cell::Count(facts.started_ms),
+            Cell::Count(facts.elapsed_ms),
+            Cell::count(facts.exit_status.map(u64::from)),
+            headline.map_or(Cell::None, |headline| Cell::Number(headline.ios_per_s, 0)),
+            headline.map_or(Cell::None, |headline| Cell::Number(headline.bytes_per_s, 0)),
+            headline.and_then(|headline| headline.latency_p99_ns).map_or(Cell::None, Cell::Latency),
+        ]);
+    }
+    table
+}
+
+fn ended(exit_status: Option<u8>) -> String {
+    match exit_status {
+        None => "unfinished".to_string(),
+        Some(0) => "well".to_string(),
+        Some(signal @ 129..) => format!("signal {}", signal - 128),
+        Some(status) => format!("status {status}"),
+    }
+}

@@ -1,0 +1,76 @@
+//! `fiord show`: prints a run that was kept again, in any format.
+//!
+//! Invariant: what is printed is what the run would have printed in that format, byte for byte.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+use fiord_options::value::{OutputFormats, Reading, Value};
+use fiord_report::{Format, TerseVersion, render, wants_headings};
+use fiord_store::{Entry, Filter, History, Stored, Which};
+
+use crate::history::no_such_run;
+use crate::{history, keep, settings, subcommand};
+
+/// Prints a run again as it was reported, in any format. Of a study it prints the conclusion, and lists its runs.
+#[derive(Parser)]
+#[command(name = "fiord show")]
+struct Options {
+    /// The run: its number, last, or last~2 for two before
+    #[arg(value_name = "ID")]
+    which: Which,
+    /// Print these: normal, terse, json, json+, or several separated by commas
+    #[arg(long, value_name = "FORMATS", default_value = "normal", value_parser = formats)]
+    output_format: OutputFormats,
+    /// The version of terse lines
+    #[arg(long, value_name = "2-5", default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=5))]
+    terse_version: u32,
+    /// Print JSON: the same as --output-format=json
+    #[arg(long, conflicts_with = "output_format")]
+    json: bool,
+}
+
+fn formats(text: &str) -> Result<OutputFormats, String> {
+    OutputFormats::parse(text, &mut Reading::default())
+}
+
+/// Prints the run.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    subcommand::run(arguments, |options: Options| {
+        let told = |error: fiord_store::StoreError| format!("show: {error}");
+        let path = keep::place().map_err(|why| format!("show: {why}"))?;
+        let absent = || no_such_run(options.which);
+        let history = History::open_existing(&path).map_err(told)?.ok_or_else(absent)?;
+        let stored = history.load(options.which).map_err(told)?.ok_or_else(absent)?;
+        let formats =
+            if options.json { vec![Format::Json] } else { settings::formats_of(&options.output_format) };
+        if let Some((headings, mut report)) = stored.printed {
+            // What was said on a terminal then is part of the text now.
+            report.tells_warnings = true;
+            let terse = TerseVersion::from_number(options.terse_version).unwrap_or_default();
+            let headings = if wants_headings(&formats) { headings } else { String::new() };
+            return Ok(headings + &render(&report, &formats, terse));
+        }
+        let filter = Filter { parent: Some(stored.entry.id), ..Filter::default() };
+        study(&stored, &history.list(&filter).map_err(told)?, &formats)
+    })
+}
+
+/// A study's conclusion, and for people its runs. One that did not end has its runs alone.
+fn study(stored: &Stored, runs: &[Entry], formats: &[Format]) -> Result<String, String> {
+    let summary = stored.summary.as_ref();
+    match formats {
+        [Format::Normal] => {
+            let conclusion = summary.map_or(String::new(), |summary| format!("{}\n", summary.text));
+            Ok(conclusion + &history::text(runs))
+        }
+        [Format::Json | Format::JsonPlus] => {
+            Ok(summary.map_or_else(|| history::json(runs), |summary| summary.json.clone()))
+        }
+        _ => Err(format!(
+            "show: run {} is a study, which is printed as normal or as json; its runs have every format",
+            stored.entry.id
+        )),
+    }
+}

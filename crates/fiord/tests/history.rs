@@ -1,0 +1,284 @@
+//! Runs are kept, listed, shown again and forgotten; and no run suffers from it.
+//!
+//! Invariant: a history that cannot be used changes neither a run's report nor its exit status.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use common::{Dir, Mount, Ran, finish, fiord, signal, start, until};
+use fiord_store::{Draft, Facts, History, Kind, Summary};
+use serde_json::Value;
+
+const JOB: &str = "--name=job --ioengine=null --rw=randrw --bs=4k --size=1m";
+
+/// Fails after it has been planned.
+const FAILS: &str = "--name=fails --filename=/dev/full --rw=write --bs=4k --size=64k";
+
+/// A directory to work in, and a history of its own.
+struct Home {
+    dir: Dir,
+}
+
+impl Home {
+    fn new() -> Home {
+        Home { dir: Dir::new() }
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = fiord(self.dir.path(), line);
+        command.env("XDG_STATE_HOME", self.state());
+        command
+    }
+
+    fn run(&self, line: &str) -> Ran {
+        finish(start(self.command(line)))
+    }
+
+    fn state(&self) -> std::path::PathBuf {
+        self.dir.join("state")
+    }
+
+    fn runs(&self) -> Vec<Value> {
+        self.run("history --json").assert_success().json()["runs"].as_array().unwrap().clone()
+    }
+}
+
+#[test]
+fn what_is_shown_is_what_was_printed() {
+    let home = Home::new();
+    home.dir.write("data", vec![7; 256 << 10]);
+    let jobs = [
+        JOB.to_string(),
+        format!("{JOB} --numjobs=3 --group_reporting --lat_percentiles=1 --percentile_list=50:99.9"),
+        format!("--description=words --kb_base=1000 {JOB} --unified_rw_reporting=both --unit_base=1"),
+        format!(
+            "{JOB} --unified_rw_reporting=mixed --disable_lat=1 --name=second --stonewall --ioengine=null --size=1m"
+        ),
+        "--bs=4k --name=sync --filename=data --rw=randwrite --fsync=4 --size=256k --slat_percentiles=1"
+            .to_string(),
+        "--name=queue --filename=data --rw=read --bs=4k --ioengine=libaio --iodepth=8 --size=256k"
+            .to_string(),
+        FAILS.to_string(),
+        format!("--idle-prof=percpu {JOB} --iodepth=7"),
+    ];
+    for job in jobs {
+        for formats in [
+            "--output-format=normal",
+            "--output-format=terse",
+            "--output-format=json",
+            "--output-format=normal,terse,json+ --terse-version=2",
+            "--output-format=json,terse --terse-version=4",
+            "--output-format=json+,terse --terse-version=5",
+        ] {
+            let ran = home.run(&format!("{formats} {job}"));
+            assert_ne!(ran.stdout, "", "refused: {ran:?}");
+            let again = home.run(&format!("show last {formats}"));
+            assert_eq!(again.assert_success().stdout, ran.stdout, "{formats} {job}");
+        }
+    }
+    let json = home.run("show 1 --json");
+    assert_eq!(json.assert_success().stdout, home.run("show 1 --output-format=json").stdout);
+}
+
+#[test]
+fn every_run_is_in_the_list() {
+    let home = Home::new();
+    assert_eq!(home.run("history").assert_success().stdout, "");
+    assert_eq!(home.runs(), Vec::<Value>::new());
+    assert!(!home.state().exists(), "a history is made by the first run");
+
+    home.dir.write("f", vec![1; 64 << 10]);
+    home.run(JOB).assert_success();
+    home.run("--name=a --filename=f --rw=read --bs=4k --name=b --filename=f --rw=read").assert_success();
+    home.run(FAILS).assert_status(1);
+
+    let runs = home.runs();
+    let told = |key: &str| runs.iter().map(|run| run[key].clone()).collect::<Vec<Value>>();
+    assert_eq!(told("id"), [3, 2, 1]);
+    assert_eq!(told("title"), ["fails", "a, b", "job"]);
+    assert_eq!(told("exit_status"), [1, 0, 0]);
+    assert_eq!(runs[1]["targets"], serde_json::json!([home.dir.join("f")]));
+    assert_eq!(runs[2]["targets"], serde_json::json!([]));
+    assert_eq!(runs[2]["command"], format!("fiord {JOB}"));
+    let report = home.run("show 1 --json").json();
+    let side = |key: &str| {
+        report["jobs"][0]["read"][key].as_f64().unwrap() + report["jobs"][0]["write"][key].as_f64().unwrap()
+    };
+    let runtime_ms = report["jobs"][0]["read"]["runtime"].as_f64().unwrap();
+    assert!((runs[2]["ios_per_s"].as_f64().unwrap() - side("total_ios") * 1000.0 / runtime_ms).abs() < 1.0);
+
+    let text = home.run("history").assert_success().stdout.clone();
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    for part in ["ID", "fails", "status 1", "a, b", "well"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert_eq!(home.run("history --markdown").stdout.lines().count(), 5);
+    assert_eq!(home.run("history --csv").stdout.lines().count(), 4);
+    assert_eq!(home.run("history --limit=1 --csv").stdout.lines().count(), 2);
+    assert_eq!(home.run("history --target . --csv").stdout.lines().count(), 2);
+    assert_eq!(home.run("history --target f --csv").stdout.lines().count(), 2);
+}
+
+#[test]
+fn runs_that_are_not_wanted_leave_no_file() {
+    let home = Home::new();
+    home.run(&format!("--no-history {JOB}")).assert_success();
+    let link = home.dir.join("fio");
+    symlink(env!("CARGO_BIN_EXE_fiord"), &link).unwrap();
+    let mut as_fio = Command::new(link);
+    as_fio.args(JOB.split_whitespace()).current_dir(home.dir.path()).env("XDG_STATE_HOME", home.state());
+    finish(start(as_fio)).assert_success();
+    home.run(&format!("--parse-only {JOB}")).assert_success();
+    home.run("--name=x --rw=wrong").assert_status(1);
+    assert!(!home.state().exists());
+}
+
+#[test]
+fn runs_are_forgotten_by_number_by_age_and_all_at_once() {
+    let home = Home::new();
+    (0..5).for_each(|_| drop(home.run(JOB)));
+    home.run("history rm 99 2").assert_status(1).assert_says(&["there is no run 99"]);
+    assert_eq!(home.runs().len(), 5, "all or none");
+    assert_eq!(home.run("history rm 2 last --json").assert_success().json()["forgotten"], 2);
+    assert_eq!(home.runs().iter().map(|run| run["id"].clone()).collect::<Vec<_>>(), [4, 3, 1]);
+    assert_eq!(home.run("history rm --older-than=1d").assert_success().stdout, "0 runs forgotten\n");
+    assert_eq!(home.run("history rm --older-than=0s").assert_success().stdout, "3 runs forgotten\n");
+    home.run(JOB).assert_success();
+    assert_eq!(home.runs()[0]["id"], 6, "a number is not given again");
+    home.run("history rm").assert_status(1).assert_says(&["ID"]);
+    home.run("history rm --all").assert_success();
+    for line in ["show 6", "show last", "history rm last"] {
+        home.run(line).assert_status(1).assert_says(&["there is no run", "fiord history lists"]);
+    }
+    home.run("show six").assert_status(1).assert_says(&["\"six\" names no run"]);
+}
+
+#[test]
+fn fiords_that_run_at_once_are_all_kept() {
+    let home = Home::new();
+    let running: Vec<_> = (0..16).map(|_| start(home.command(JOB))).collect();
+    for one in running {
+        finish(one).assert_success();
+    }
+    assert_eq!(home.runs().len(), 16);
+}
+
+#[test]
+fn a_run_that_was_told_to_stop_is_kept() {
+    let home = Home::new();
+    let line = "--name=job --ioengine=null --rw=read --bs=4k --size=1m --time_based --runtime=60 --status-interval=1ms";
+    let mut command = home.command(line);
+    let report = home.dir.join("out");
+    command.arg("--output=out");
+    let running = start(command);
+    until("it runs", || fs::metadata(&report).is_ok_and(|file| file.len() > 0));
+    signal(running.0.id(), "TERM");
+    finish(running).assert_status(128 + 15);
+    assert_eq!(home.runs()[0]["exit_status"], 128 + 15);
+    assert!(home.run("history").stdout.contains("signal 15"));
+}
+
+/// That a run's report and status are as ever, and that it says why it was not kept.
+#[track_caller]
+fn assert_unharmed(home: &Home, why: &[&str]) {
+    let ran = home.run(&format!("--output-format=json {JOB}"));
+    ran.assert_status(0).assert_says(&["not kept", "--no-history"]).assert_says(why);
+    assert_eq!(ran.json()["jobs"][0]["jobname"], "job");
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    home.run(FAILS).assert_status(1);
+}
+
+#[test]
+fn a_history_that_cannot_be_used_harms_no_run() {
+    let home = Home::new();
+    let database = home.state().join("fiord/history.db");
+    home.dir.write("state", "a file");
+    assert_unharmed(&home, &["state/fiord/history.db", "XDG_STATE_HOME"]);
+    fs::remove_file(home.state()).unwrap();
+
+    fs::create_dir_all(&database).unwrap();
+    assert_unharmed(&home, &["XDG_STATE_HOME"]);
+    fs::remove_dir(&database).unwrap();
+
+    fs::write(&database, "this is no database, whatever its name".repeat(99)).unwrap();
+    assert_unharmed(&home, &["not a database", "move the file away"]);
+    home.run("history").assert_status(1).assert_says(&["history.db", "move the file away"]);
+    home.run("show 1").assert_status(1).assert_says(&["history.db", "move the file away"]);
+
+    let mut homeless = home.command(JOB);
+    homeless.env_remove("XDG_STATE_HOME").env_remove("HOME");
+    finish(start(homeless)).assert_status(0).assert_says(&["neither XDG_STATE_HOME nor HOME"]);
+}
+
+#[test]
+fn a_full_disk_harms_neither_run_nor_history() {
+    let home = Home::new();
+    let disk = need!(Mount::tmpfs(&home.dir, "size=512k"));
+    symlink(&disk.path, home.state()).unwrap();
+    home.run(JOB).assert_success();
+    let filler = disk.path.join("filler");
+    fill(&filler);
+    let mut kept = 1;
+    // What is left in the pages there are may hold a few more.
+    let full = (0..200).find_map(|_| {
+        let ran = home.run(JOB);
+        ran.assert_status(0);
+        kept += usize::from(ran.stderr.is_empty());
+        (!ran.stderr.is_empty()).then_some(ran)
+    });
+    full.expect("the disk is full").assert_says(&["not kept", "full"]);
+    fs::remove_file(filler).unwrap();
+    assert_eq!(home.runs().len(), kept);
+    home.run(JOB).assert_success();
+    assert_eq!(home.runs().len(), kept + 1);
+}
+
+/// Writes until nothing more fits.
+fn fill(path: &Path) {
+    use std::io::Write;
+    let mut file = fs::File::create(path).unwrap();
+    while file.write(&[0; 512]).is_ok_and(|written| written > 0) {}
+}
+
+#[test]
+fn a_study_is_shown_by_its_conclusion_and_its_runs() {
+    let home = Home::new();
+    home.run(JOB).assert_success();
+    let summary = Summary { json: "{ \"best\" : 4 }\n".to_string(), text: "Best at 4.\n".to_string() };
+    let study = Facts {
+        kind: Kind::Sweep,
+        parent: None,
+        title: "depths".to_string(),
+        command: "fiord sweep".to_string(),
+        targets: Vec::new(),
+        host: "vole".to_string(),
+        fiord_version: "0.1.0".to_string(),
+        started_ms: 0,
+        utc_offset_s: 0,
+        elapsed_ms: 0,
+        exit_status: None,
+    };
+    let keep = |history: &mut History, facts: Facts| {
+        history.keep(&Draft { facts, printed: None, summary: None }).unwrap()
+    };
+    let mut history = History::open(&home.state().join("fiord/history.db")).unwrap();
+    let id = keep(&mut history, study.clone());
+    keep(&mut history, Facts { kind: Kind::Fio, parent: Some(id), title: "depth 4".to_string(), ..study });
+
+    assert!(home.run("history").stdout.contains("unfinished"));
+    assert_eq!(home.run("show last --json").assert_success().json()["runs"][0]["title"], "depth 4");
+    history.conclude(id, 5, 0, &summary).unwrap();
+    let text = home.run("show last").assert_success().stdout.clone();
+    assert!(text.starts_with("Best at 4.\n\nID") && text.contains("depth 4"), "{text}");
+    assert_eq!(home.run("show last --json").assert_success().stdout, summary.json);
+    home.run("show last --output-format=terse").assert_status(1).assert_says(&["study"]);
+    assert_eq!(home.runs().len(), 2, "parts of a study are listed by the study");
+    home.run(&format!("history rm {id}")).assert_success();
+    home.run(&format!("show {}", id + 1)).assert_status(1);
+}
