@@ -30,7 +30,7 @@ use crate::version::FIO_VERSION;
 use crate::{clocktest, crctest, environment, facts, help, idle, logs, settings, subcommand};
 
 /// Refused because it would destroy something.
-const EXIT_REFUSED: u8 = 2;
+pub(crate) const EXIT_REFUSED: u8 = 2;
 
 /// Runs the program; `arguments[0]` is its name. Runs under fio's own name are not kept in the history: whoever calls fio
 /// expects no file from it.

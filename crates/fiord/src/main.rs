@@ -19,9 +19,11 @@ mod keep;
 mod live;
 mod logs;
 mod output;
+mod quick;
 mod self_cost;
 mod settings;
 mod show;
+mod study;
 mod subcommand;
 mod version;
 
@@ -52,6 +54,7 @@ fn subcommand(arguments: &[OsString]) -> Option<Subcommand> {
         ("devices", devices::run),
         ("engines", engines::run),
         ("history", history::run),
+        ("quick", quick::run),
         ("show", show::run),
         ("version", version::run),
     ];

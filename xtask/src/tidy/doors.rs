@@ -40,6 +40,7 @@ pub const DOORS: &[Door] = &[
         "option text, report, stdout",
     ),
     door("fiord-report", &["fiord-plan", "fiord-stats"], "worker, engine, stdout"),
+    door("fiord-lab", &["fiord-report", "fiord-stats"], "how a run is run, stdout"),
     door("fiord-store", &["fiord-report", "fiord-stats", "rusqlite"], "how runs are made, stdout"),
     door(
         "fiord",
@@ -49,6 +50,7 @@ pub const DOORS: &[Door] = &[
             "fiord-options",
             "fiord-plan",
             "fiord-host",
+            "fiord-lab",
             "fiord-engine",
             "fiord-worker",
             "fiord-stats",

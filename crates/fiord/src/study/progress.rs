@@ -1,0 +1,132 @@
+//! The line that shows how far a study is.
+//!
+//! Invariant: drawn on standard error when that is a terminal, and taken away before anything else is written.
+
+use std::time::Duration;
+
+use fiord_lab::Step;
+use fiord_plan::Job;
+use fiord_sys::tty;
+use fiord_worker::{View, Watcher, WorkerReport};
+
+use super::run::Looker;
+use crate::assemble::Meters;
+use crate::output::say;
+
+/// How often the line is drawn.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// Progress over all steps.
+pub(super) struct Progress<'a> {
+    steps: &'a [Step],
+    step: usize,
+    meters: Meters,
+    on_terminal: bool,
+    /// Characters on the line.
+    drawn: usize,
+    laid_out_bytes: u64,
+    to_lay_out_bytes: u64,
+}
+
+impl<'a> Progress<'a> {
+    pub(super) fn new(steps: &'a [Step]) -> Progress<'a> {
+        Progress {
+            steps,
+            step: 0,
+            meters: Meters::default(),
+            on_terminal: tty::stderr_is_terminal(),
+            drawn: 0,
+            laid_out_bytes: 0,
+            to_lay_out_bytes: 0,
+        }
+    }
+
+    /// This step is next.
+    pub(super) fn begin(&mut self, step: usize) {
+        self.step = step;
+        self.meters = Meters::default();
+        self.draw("");
+    }
+
+    /// Takes the line away.
+    pub(super) fn clear(&mut self) {
+        if self.drawn > 0 {
+            say(&format!("\r{:1$}\r", "", self.drawn));
+            self.drawn = 0;
+        }
+    }
+
+    fn draw(&mut self, doing: &str) {
+        if !self.on_terminal {
+            return;
+        }
+        let (number, count) = (self.step + 1, self.steps.len());
+        let line = format!("[{number}/{count}] {}{doing}", self.steps[self.step].name);
+        let columns = tty::columns(std::io::stderr()).map_or(80, usize::from);
+        let line: String = line.chars().take(columns.saturating_sub(1)).collect();
+        say(&format!("\r{line:0$}", self.drawn));
+        self.drawn = line.chars().count();
+    }
+
+    /// Seconds of the steps to come.
+    fn later_s(&self) -> u64 {
+        self.steps[self.step + 1..].iter().map(|step| step.seconds).sum()
+    }
+}
+
+impl Watcher for Progress<'_> {
+    fn laying_out(&mut self, _job: &Job, _files: usize, bytes: u64) {
+        (self.laid_out_bytes, self.to_lay_out_bytes) = (0, bytes);
+    }
+
+    fn laid_out(&mut self, bytes: u64) {
+        self.laid_out_bytes += bytes;
+        let (done, all) = (self.laid_out_bytes >> 20, self.to_lay_out_bytes >> 20);
+        self.draw(&format!(": laying out, {done} of {all} MiB"));
+    }
+
+    fn started(&mut self) {
+        self.draw("");
+    }
+
+    fn look_every(&self) -> Option<Duration> {
+        self.on_terminal.then_some(EVERY)
+    }
+
+    fn look(&mut self, view: &View<'_>) {
+        let left_s = view.left_s().map_or(self.steps[self.step].seconds, |left_s| left_s.ceil() as u64);
+        let left = duration(left_s + self.later_s());
+        self.draw(&format!(", {left} left"));
+    }
+
+    fn snapshot_every(&self) -> Option<Duration> {
+        None
+    }
+
+    fn snapshot(&mut self, _reports: &[WorkerReport], _elapsed_ms: u64) {}
+}
+
+impl Looker for Progress<'_> {
+    fn meters(&mut self) -> &mut Meters {
+        &mut self.meters
+    }
+}
+
+/// Seconds as people say them: `45 s`, `2 min 30 s`.
+pub(super) fn duration(seconds: u64) -> String {
+    match (seconds / 60, seconds % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, 0) => format!("{minutes} min"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_said_as_people_say_them() {
+        assert_eq!([0, 45, 60, 150].map(duration), ["0 s", "45 s", "1 min", "2 min 30 s"]);
+    }
+}

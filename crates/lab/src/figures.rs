@@ -1,0 +1,85 @@
+//! The figures of one direction of a run, as tables show them.
+//!
+//! Invariant: rates are all I/Os of a direction over the longest run time of its jobs, as fio's group lines are.
+
+use fiord_report::{DiskReport, RunReport};
+use fiord_stats::{DirectionStats, Latency};
+
+/// Reads, writes or trims of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// I/Os per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
+    /// Mean completion latency.
+    pub mean_ns: u64,
+    /// Median completion latency.
+    pub p50_ns: u64,
+    /// 99th percentile of completion latency.
+    pub p99_ns: u64,
+    /// 99.9th percentile of completion latency.
+    pub p999_ns: u64,
+    /// The longest completion latency.
+    pub max_ns: u64,
+    /// I/Os these figures rest on.
+    pub ios: u64,
+}
+
+/// Index of reads in [`fiord_stats::DIRECTIONS`].
+pub const READ: usize = 0;
+/// Index of writes.
+pub const WRITE: usize = 1;
+
+impl Figures {
+    /// Of one direction of all jobs; `None` when it did nothing.
+    pub fn of(report: &RunReport, direction: usize) -> Option<Figures> {
+        let mut all = DirectionStats::default();
+        report.jobs.iter().for_each(|job| all.merge(&job.stats.directions[direction]));
+        (all.ios > 0).then(|| Figures::of_direction(&all))
+    }
+
+    /// Of the jobs of this name alone.
+    pub fn of_job(report: &RunReport, name: &str, direction: usize) -> Option<Figures> {
+        let mut all = DirectionStats::default();
+        let jobs = report.jobs.iter().filter(|job| job.name == name);
+        jobs.for_each(|job| all.merge(&job.stats.directions[direction]));
+        (all.ios > 0).then(|| Figures::of_direction(&all))
+    }
+
+    fn of_direction(stats: &DirectionStats) -> Figures {
+        let seconds = stats.runtime_ms.max(1) as f64 / 1000.0;
+        Figures {
+            iops: stats.ios as f64 / seconds,
+            bytes_per_s: stats.bytes as f64 / seconds,
+            ios: stats.ios,
+            ..Figures::of_latency(&stats.completion)
+        }
+    }
+
+    /// The latencies of syncing calls; the rate is not known here.
+    pub fn of_syncs(report: &RunReport) -> Option<Figures> {
+        let mut all = Latency::default();
+        report.jobs.iter().for_each(|job| all.merge(&job.stats.sync.latency));
+        (all.running.count > 0).then(|| Figures::of_latency(&all))
+    }
+
+    fn of_latency(latency: &Latency) -> Figures {
+        let percentiles = latency.percentiles(&[50.0, 99.0, 99.9]);
+        Figures {
+            mean_ns: latency.running.mean().round() as u64,
+            p50_ns: percentiles[0],
+            p99_ns: percentiles[1],
+            p999_ns: percentiles[2],
+            max_ns: latency.running.max,
+            ios: latency.running.count,
+            ..Figures::default()
+        }
+    }
+}
+
+/// Share of the time the busiest device under the files was busy, 0 to 100; `None` where no device was seen.
+pub fn utilisation_percent(report: &RunReport) -> Option<f64> {
+    let percent = |disk: &DiskReport| disk.figures.util_percent;
+    report.disks.iter().map(percent).max_by(f64::total_cmp)
+}

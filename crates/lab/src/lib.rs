@@ -1,0 +1,13 @@
+//! Studies made of runs: which job files to run, and what their reports say when put side by side.
+//!
+//! Invariant: pure. A study is given a site and answers job files; it is given reports and answers a table and a
+//! sentence. Who runs the job files is not known here, so every study can be tested on made-up reports.
+
+pub mod figures;
+pub mod quick;
+pub mod site;
+pub mod study;
+
+pub use figures::Figures;
+pub use site::Site;
+pub use study::{Findings, Ran, Step, Study};

@@ -1,0 +1,62 @@
+//! What every study is: steps to run, and findings made of their reports.
+//!
+//! Invariant: findings can be made of any number of the steps, in order from the first: an interrupted study tells what
+//! it has.
+
+use fiord_report::RunReport;
+use fiord_report::table::{Cell, Table};
+
+/// One run of a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What it is called in progress and history: `random 4k reads, depth 32`.
+    pub name: String,
+    /// The job file. fio runs it, too.
+    pub job: String,
+    /// How long it runs, in seconds, laying out not counted.
+    pub seconds: u64,
+}
+
+/// A step that was run.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// Its number among the study's steps, from 0.
+    pub step: usize,
+    /// What came of it.
+    pub report: RunReport,
+}
+
+/// What a study found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// A row for what was measured, in the columns that programs get (JSON, CSV, Markdown).
+    pub table: Table,
+    /// The table and its pictures for people, at most `width` columns wide.
+    pub text: String,
+    /// What it comes to, in one plain sentence; empty when nothing was measured.
+    pub conclusion: String,
+    /// Further facts for JSON, each with its key: the knee, the verdict, the requirement.
+    pub facts: Vec<(&'static str, Cell)>,
+    /// Whether something that was asked for does not hold: the exit status says so.
+    pub failed: bool,
+}
+
+/// A study of runs.
+pub trait Study {
+    /// The subcommand, which is also its kind in the history: `quick`.
+    fn name(&self) -> &'static str;
+
+    /// What it is about to do, for people: a line without a full stop.
+    fn purpose(&self) -> String;
+
+    /// The runs, in order.
+    fn steps(&self) -> &[Step];
+
+    /// What the steps run so far say. `width`: columns there are for text.
+    fn findings(&self, ran: &[Ran], width: usize) -> Findings;
+
+    /// Seconds of all steps.
+    fn seconds(&self) -> u64 {
+        self.steps().iter().map(|step| step.seconds).sum()
+    }
+}
