@@ -198,7 +198,8 @@ const FILE_SYSTEM: [Column; 6] = [
     Column::new("options", "OPTIONS"),
 ];
 
-fn device_table<'f>(devices: impl Iterator<Item = &'f DeviceFacts>) -> Table {
+/// A row for each device, in all columns.
+pub(crate) fn device_table<'f>(devices: impl Iterator<Item = &'f DeviceFacts>) -> Table {
     let mut table = Table::new(DEVICE.iter().map(|fact| fact.column));
     table.rows = devices.map(|facts| DEVICE.iter().map(|fact| (fact.cell)(facts)).collect()).collect();
     table

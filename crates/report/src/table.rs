@@ -93,8 +93,7 @@ impl Cell {
         }
     }
 
-    /// As a member of a JSON object.
-    pub fn write(&self, json: &mut Writer, key: &str) {
+    fn write(&self, json: &mut Writer, key: &str) {
         match self {
             Cell::Text(text) => json.string(key, text),
             Cell::List(items) => json.strings(key, items),
