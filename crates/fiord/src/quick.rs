@@ -1,6 +1,6 @@
 //! `fiord quick`: the portrait of a disk in half a minute.
 //!
-//! Invariant: writes go to a file of its own; a file or device that is named is only read.
+//! Invariant: writes go to files of its own; a file or device that is named is only read.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,12 +8,8 @@ use std::process::ExitCode;
 
 use fiord_lab::quick::Quick;
 
-use crate::output::say;
-use crate::study::{self, site};
-use crate::subcommand::{self, EXIT_FAILED};
-
-/// Most of a disk that the runs use.
-const SIZE_BYTES: u64 = 1 << 30;
+use crate::study;
+use crate::subcommand;
 
 /// Portrays a disk in half a minute: sequential and random, reads and writes,
 /// and synced appends.
@@ -23,9 +19,12 @@ struct Options {
     /// A directory, a file or a device; the last two are only read
     #[arg(default_value = ".")]
     target: PathBuf,
-    /// Seconds for all runs together
-    #[arg(long, default_value_t = 28, value_name = "SECONDS")]
+    /// Time for all runs together
+    #[arg(long, default_value = "28s", value_parser = study::seconds)]
     time: u64,
+    /// How much of the disk to use: at most an eighth of what is free
+    #[arg(long, default_value = "1G", value_parser = study::bytes)]
+    size: u64,
     #[command(flatten)]
     study: study::Options,
 }
@@ -36,13 +35,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         Ok(options) => options,
         Err(code) => return code,
     };
-    let (site, _own) = match site::at(&options.target, "quick", SIZE_BYTES) {
-        Ok(found) => found,
-        Err(why) => {
-            say(&format!("fiord quick: {why}\n"));
-            return ExitCode::from(EXIT_FAILED);
-        }
-    };
-    let heading = site.heading.clone();
-    study::carry_out(&Quick::new(site, options.time), &heading, &options.study)
+    study::at(&options.target, "quick", options.size, &options.study, |site| {
+        Ok(Quick::new(site.clone(), options.time))
+    })
 }

@@ -1,18 +1,19 @@
 //! Carries a study out: says what it will do, runs its steps, shows what it has, keeps the rows if it is interrupted.
 //!
-//! Invariant: whatever happens, the study's own file is gone at the end and every row that was measured is printed.
+//! Invariant: whatever happens, the study's own files are gone at the end and every row that was measured is printed.
 
 use std::io;
 use std::process::ExitCode;
 
 use fiord_host::Machine;
-use fiord_lab::{Findings, Ran, Study};
-use fiord_report::json::Writer;
-use fiord_sys::tty;
+use fiord_lab::{Ran, Site, Study};
+use fiord_options::value::{Bytes, Reading, Seconds, Value};
+use fiord_sys::{signal, tty};
 
 use crate::output::{Output, say};
-use crate::subcommand::EXIT_FAILED;
+use crate::subcommand::{self, EXIT_FAILED};
 
+mod page;
 mod progress;
 mod run;
 pub(crate) mod site;
@@ -40,10 +41,53 @@ pub(crate) struct Options {
     pub dry_run: bool,
 }
 
-/// Runs all steps of `study` and prints what they say; `heading` tells people where it works.
-pub(crate) fn carry_out(study: &dyn Study, heading: &[(&str, String)], options: &Options) -> ExitCode {
+/// Reads a `--time`: `30`, `30s`, `2m`; at least a second.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn seconds(text: &str) -> Result<u64, String> {
+    let seconds = read::<Seconds>(text)?.us / 1_000_000;
+    if seconds == 0 { Err("a second is the least; write 30, 30s or 2m".to_string()) } else { Ok(seconds) }
+}
+
+/// Reads a `--size`: `512M`, `4G`.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    read::<Bytes>(text).map(|bytes| bytes.0)
+}
+
+/// As fio reads it, but for what it reads otherwise than it was meant.
+fn read<V: Value>(text: &str) -> Result<V, String> {
+    let mut reading = Reading::new(None);
+    let value = V::parse(text, &mut reading)?;
+    reading.notes.first().map_or(Ok(value), |note| Err(note.clone()))
+}
+
+/// Runs a study at `target` that uses up to `size_bytes` there; `make` makes it for the site that was found.
+pub(crate) fn at<S: Study>(
+    target: &std::path::Path,
+    name: &str,
+    size_bytes: u64,
+    options: &Options,
+    make: impl FnOnce(&Site) -> Result<S, String>,
+) -> ExitCode {
+    let found = site::at(target, name, size_bytes);
+    let made = found.and_then(|(site, own)| Ok((make(&site)?, site, own)));
+    match made {
+        Ok((study, site, _own)) => carry_out(&study, &site, options),
+        Err(why) => {
+            say(&format!("fiord {name}: {why}\n"));
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+/// Runs all steps of `study` and prints what they say.
+pub(crate) fn carry_out(study: &dyn Study, site: &Site, options: &Options) -> ExitCode {
     if options.dry_run {
-        return print(&job_files(study), ExitCode::SUCCESS);
+        return subcommand::print(Ok(page::job_files(study)));
     }
     let machine = match Machine::read() {
         Ok(machine) => machine,
@@ -55,30 +99,30 @@ pub(crate) fn carry_out(study: &dyn Study, heading: &[(&str, String)], options: 
     let for_people = !(options.json || options.csv || options.markdown);
     let mut output = Output::stdout();
     if for_people {
-        output.write(&opening(study, heading));
+        output.write(&page::opening(study, site, width()));
     }
     let (ran, end) = run_steps(study, &machine);
     let findings = study.findings(&ran, width());
     output.write(&if options.json {
-        json(study, heading, &findings, end.is_complete())
+        page::json(study, site, &findings, end.why().as_deref())
     } else if options.csv {
         findings.table.csv()
     } else if options.markdown {
         findings.table.markdown()
     } else {
-        closing(&findings)
+        page::closing(&findings, width())
     });
     let written = output.finish();
     if let Err(error) = &written {
         say(&format!("fiord: standard output: {error}\n"));
     }
+    if let Some(why) = end.why() {
+        let all = measured(study, study.steps().len());
+        say(&format!("fiord {}: after {} of {all} runs: {why}\n", study.name(), ran.len()));
+    }
     match end {
-        End::Signal(signal) => {
-            let (done, all) = (ran.len(), study.steps().len());
-            say(&format!("fiord: interrupted after {done} of {all} runs\n"));
-            ExitCode::from(128 + signal as u8)
-        }
-        End::Refused(code) => code,
+        End::Signal(signal) => ExitCode::from(128 + signal as u8),
+        End::Failed(_, status) => ExitCode::from(status),
         End::Complete if written.is_err() || findings.failed => ExitCode::from(EXIT_FAILED),
         End::Complete => ExitCode::SUCCESS,
     }
@@ -88,40 +132,52 @@ pub(crate) fn carry_out(study: &dyn Study, heading: &[(&str, String)], options: 
 enum End {
     Complete,
     Signal(i32),
-    /// A step could not be run or failed; it was said why.
-    Refused(ExitCode),
+    /// A step could not be run, or failed: why, and the status to end with.
+    Failed(String, u8),
 }
 
 impl End {
-    fn is_complete(&self) -> bool {
-        matches!(self, End::Complete)
+    /// Why it ended before all was done.
+    fn why(&self) -> Option<String> {
+        match self {
+            End::Complete => None,
+            End::Signal(number) => Some(format!("ended by {}", signal::name(*number))),
+            End::Failed(why, _) => Some(why.clone()),
+        }
     }
+}
+
+/// How many of the first `count` steps are measured.
+fn measured(study: &dyn Study, count: usize) -> usize {
+    study.steps()[..count].iter().filter(|step| !step.prepares).count()
 }
 
 fn run_steps(study: &dyn Study, machine: &Machine) -> (Vec<Ran>, End) {
     let mut progress = Progress::new(study.steps());
     let mut ran = Vec::new();
     for (number, step) in study.steps().iter().enumerate() {
+        if let Some(signal) = signal::stop_requested() {
+            return (ran, End::Signal(signal));
+        }
         progress.begin(number);
-        let file_name = format!("{}, run {}", study.name(), number + 1);
-        let run = match run::Run::of(&file_name, &step.job, machine) {
+        let run = match run::Run::of(&format!("run {}", number + 1), &step.job, machine) {
             Ok(run) => run,
             Err(refused) => {
                 progress.clear();
-                say(&refused.text);
-                return (ran, End::Refused(ExitCode::from(refused.status)));
+                return (ran, End::Failed(refused.text.trim_end().to_string(), refused.status));
             }
         };
         let outcome = run.go(&mut progress);
         progress.clear();
-        if !outcome.failures.is_empty() {
-            outcome.failures.iter().for_each(|line| say(line));
-            return (ran, End::Refused(ExitCode::from(EXIT_FAILED)));
-        }
         if let Some(signal) = outcome.signal {
             return (ran, End::Signal(signal));
         }
-        ran.push(Ran { step: number, report: outcome.report });
+        if !outcome.failures.is_empty() {
+            return (ran, End::Failed(outcome.failures.concat().trim_end().to_string(), EXIT_FAILED));
+        }
+        if !step.prepares {
+            ran.push(Ran { step: number, report: outcome.report });
+        }
     }
     (ran, End::Complete)
 }
@@ -131,61 +187,19 @@ fn width() -> usize {
     tty::columns(io::stdout()).map_or(WIDTH, usize::from)
 }
 
-/// What it will do, and on what.
-fn opening(study: &dyn Study, heading: &[(&str, String)]) -> String {
-    let mut text = format!(
-        "fiord {}: {}, about {}\n",
-        study.name(),
-        study.purpose(),
-        progress::duration(study.seconds())
-    );
-    let widest = heading.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    for (name, value) in heading {
-        text += &format!("  {name:<widest$}  {value}\n");
-    }
-    text + "\n"
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn closing(findings: &Findings) -> String {
-    if findings.conclusion.is_empty() {
-        return findings.text.clone();
-    }
-    format!("{}\n{}\n", findings.text, findings.conclusion)
-}
-
-fn json(study: &dyn Study, heading: &[(&str, String)], findings: &Findings, complete: bool) -> String {
-    Writer::document(|json| {
-        json.string("study", study.name());
-        json.boolean("complete", complete);
-        json.object("target", |json| {
-            for (name, value) in heading {
-                json.string(&name.to_lowercase().replace(' ', "_"), value);
-            }
-        });
-        findings.table.write_json(json, "rows");
-        for (key, cell) in &findings.facts {
-            cell.write(json, key);
+    #[test]
+    fn times_and_sizes_are_read_as_in_jobs_and_surprises_refused() {
+        assert_eq!(["30", "30s", "2m", "1500ms"].map(seconds), [Ok(30), Ok(30), Ok(120), Ok(1)]);
+        assert_eq!(["64k", "512M", "1g"].map(bytes), [Ok(64 << 10), Ok(512 << 20), Ok(1 << 30)]);
+        for wrong in ["0", "10ms", "soon", "5 parsecs", "-3"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
         }
-        json.string("conclusion", &findings.conclusion);
-    })
-}
-
-/// The job files of all steps, one behind the other.
-fn job_files(study: &dyn Study) -> String {
-    let file = |(number, step): (usize, &fiord_lab::Step)| {
-        format!("# run {}: {}\n{}", number + 1, step.name, step.job)
-    };
-    study.steps().iter().enumerate().map(file).collect::<Vec<_>>().join("\n")
-}
-
-fn print(text: &str, code: ExitCode) -> ExitCode {
-    let mut output = Output::stdout();
-    output.write(text);
-    match output.finish() {
-        Ok(()) => code,
-        Err(error) => {
-            say(&format!("fiord: standard output: {error}\n"));
-            ExitCode::from(EXIT_FAILED)
+        for wrong in ["1.5g", "lots", ""] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
         }
     }
 }

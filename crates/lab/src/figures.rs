@@ -32,6 +32,11 @@ pub const READ: usize = 0;
 pub const WRITE: usize = 1;
 
 impl Figures {
+    /// MiB per second.
+    pub fn mib_per_s(&self) -> f64 {
+        self.bytes_per_s / f64::from(1 << 20)
+    }
+
     /// Of one direction of all jobs; `None` when it did nothing.
     pub fn of(report: &RunReport, direction: usize) -> Option<Figures> {
         let mut all = DirectionStats::default();

@@ -3,11 +3,13 @@
 //! Invariant: pure. A study is given a site and answers job files; it is given reports and answers a table and a
 //! sentence. Who runs the job files is not known here, so every study can be tested on made-up reports.
 
+pub mod bars;
 pub mod figures;
 pub mod quick;
 pub mod site;
 pub mod study;
 
+pub use bars::Bars;
 pub use figures::Figures;
 pub use site::Site;
 pub use study::{Findings, Ran, Step, Study};

@@ -1,11 +1,17 @@
 //! Where a study works: a file and how to reach it.
 //!
-//! Invariant: `writable` only where the file is the study's own, made by it and removed by it.
+//! Invariant: `writable` only where the file is the study's own, made for it and removed after it.
+
+use fiord_report::table::{Cell, Table, shown_bytes};
+
+use crate::study::Step;
 
 /// The place of a study's I/O.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Site {
-    /// The file or device all runs go to.
+    /// What was asked for: a directory, a file or a device.
+    pub target: String,
+    /// The file or device the runs go to: below the target where that is a directory, else the target itself.
     pub file: String,
     /// Whether the runs may write to it.
     pub writable: bool,
@@ -13,23 +19,83 @@ pub struct Site {
     pub size_bytes: u64,
     /// Whether it takes direct I/O.
     pub direct: bool,
+    /// Whether it lies in memory, with no disk below.
+    pub in_memory: bool,
     /// The queued engine that works here: `io_uring`, or `libaio`.
     pub engine: &'static str,
-    /// What it lies on, for people, line by line: `Device`, `vda (virtual disk, not rotational)`.
-    pub heading: Vec<(&'static str, String)>,
+    /// The type of the file system it lies on, if it lies on one: `ext4`.
+    pub file_system: Option<String>,
+    /// The devices it lies on, a row each, in the columns of `fiord devices`.
+    pub devices: Table,
+    /// What is to be known before the figures are read, a sentence without a full stop each.
+    pub remarks: Vec<String>,
 }
 
 impl Site {
-    /// The `[global]` section that all jobs at this site begin with.
-    ///
-    /// Buffers hold random bytes that are new for each block, so that no device can compress or fold them.
+    /// The `[global]` section that all jobs at this site begin with. Buffers hold random bytes, so that no device can
+    /// compress them.
     pub fn global(&self) -> String {
         format!(
-            "[global]\nfilename={}\nsize={}\ndirect={}\nrefill_buffers=0\nscramble_buffers=1\nrandrepeat=0\n\
-             group_reporting=1\n",
-            self.file.replace(':', "\\:"),
+            "[global]\nfilename={}\nsize={}\ndirect={}\nrandrepeat=0\ngroup_reporting=1\n",
+            in_job_file(&self.file),
             self.size_bytes,
             u8::from(self.direct),
         )
     }
+
+    /// The step that fills the file, for a site that is written to: what was never written is not read from the device.
+    /// No block is like another.
+    pub fn fill(&self) -> Step {
+        let job = format!(
+            "{}ioengine={}\n\n[fill]\nstonewall=1\nrw=write\nbs=1M\niodepth=8\nrefill_buffers=1\nend_fsync=1\n",
+            self.global(),
+            self.engine
+        );
+        Step::prepare("filling the test file", job)
+    }
+
+    /// Another file of the study's own, as job files write it; for a site that is written to. Nobody has made it yet.
+    pub fn beside(&self, name: &str) -> String {
+        let directory = self.file.rsplit_once('/').map_or("", |(directory, _)| directory);
+        in_job_file(&format!("{directory}/{name}"))
+    }
+
+    /// Where it works, for people, line by line: `Device`, `vda: disk, virtio, 256GiB, scheduler none`.
+    pub fn heading(&self) -> Vec<(&'static str, String)> {
+        let mut lines: Vec<(&str, String)> =
+            self.devices.rows.iter().map(|row| ("Device", self.device(row))).collect();
+        if self.in_memory && lines.is_empty() {
+            lines.push(("Device", "memory: no disk below".to_string()));
+        }
+        let way = if self.direct { "direct I/O" } else { "no direct I/O: it goes through the page cache" };
+        let own = match self.writable {
+            true => format!("a file of its own, {}, removed at the end", shown_bytes(self.size_bytes)),
+            false => format!("{} of it, only read", shown_bytes(self.size_bytes)),
+        };
+        lines.push(("Target", format!("{}: {own}", self.target)));
+        let file_system = self.file_system.as_ref().map_or(String::new(), |name| format!("{name}, "));
+        lines.push(("Access", format!("{file_system}{way}")));
+        lines.extend(self.remarks.iter().map(|remark| ("Note", remark.clone())));
+        lines
+    }
+
+    fn device(&self, row: &[Cell]) -> String {
+        let mut words = Vec::new();
+        for (column, cell) in self.devices.columns.iter().zip(row) {
+            match (column.key, cell) {
+                (_, Cell::None) => {}
+                ("rotational", Cell::Flag(true)) => words.push("rotational".to_string()),
+                ("rotational", _) => words.push("not rotational".to_string()),
+                ("scheduler", name) => words.push(format!("scheduler {}", name.shown())),
+                (_, cell) => words.push(cell.shown()),
+            }
+        }
+        let rest = words.split_off(words.len().min(1));
+        format!("{}: {}", words.concat(), rest.join(", "))
+    }
+}
+
+/// A path as job files write it.
+fn in_job_file(path: &str) -> String {
+    path.replace(':', "\\:")
 }

@@ -9,18 +9,32 @@ use fiord_report::table::{Cell, Table};
 /// One run of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What it is called in progress and history: `random 4k reads, depth 32`.
+    /// What it is called in progress and history: `random read 4k, depth 32`.
     pub name: String,
     /// The job file. fio runs it, too.
     pub job: String,
-    /// How long it runs, in seconds, laying out not counted.
+    /// How long it runs, in seconds, laying out not counted; 0 where nobody can tell before.
     pub seconds: u64,
+    /// Whether it only makes ready for those after it: it is run, and not among what was [`Ran`].
+    pub prepares: bool,
 }
 
-/// A step that was run.
+impl Step {
+    /// A run that is measured.
+    pub fn measure(name: impl Into<String>, job: String, seconds: u64) -> Step {
+        Step { name: name.into(), job, seconds, prepares: false }
+    }
+
+    /// A run that makes ready for those after it, and takes as long as it takes.
+    pub fn prepare(name: impl Into<String>, job: String) -> Step {
+        Step { name: name.into(), job, seconds: 0, prepares: true }
+    }
+}
+
+/// A step that was run and measured.
 #[derive(Clone, Debug)]
 pub struct Ran {
-    /// Its number among the study's steps, from 0.
+    /// Its number among the study's steps, those that prepare included, from 0.
     pub step: usize,
     /// What came of it.
     pub report: RunReport,
@@ -31,7 +45,8 @@ pub struct Ran {
 pub struct Findings {
     /// A row for what was measured, in the columns that programs get (JSON, CSV, Markdown).
     pub table: Table,
-    /// The table and its pictures for people, at most `width` columns wide.
+    /// The table and its pictures for people, at most `width` columns wide. Block characters (`█` to `▏`) are taken for
+    /// bars, and coloured on a terminal.
     pub text: String,
     /// What it comes to, in one plain sentence; empty when nothing was measured.
     pub conclusion: String,
@@ -55,7 +70,7 @@ pub trait Study {
     /// What the steps run so far say. `width`: columns there are for text.
     fn findings(&self, ran: &[Ran], width: usize) -> Findings;
 
-    /// Seconds of all steps.
+    /// Seconds of all steps whose time is known.
     fn seconds(&self) -> u64 {
         self.steps().iter().map(|step| step.seconds).sum()
     }

@@ -93,7 +93,8 @@ impl Cell {
         }
     }
 
-    fn write(&self, json: &mut Writer, key: &str) {
+    /// As a member of a JSON object.
+    pub fn write(&self, json: &mut Writer, key: &str) {
         match self {
             Cell::Text(text) => json.string(key, text),
             Cell::List(items) => json.strings(key, items),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fiord_lab::Step;
 use fiord_plan::Job;
 use fiord_sys::tty;
-use fiord_worker::{View, Watcher, WorkerReport};
+use fiord_worker::{State, View, Watcher, WorkerReport};
 
 use super::run::Looker;
 use crate::assemble::Meters;
@@ -56,16 +56,26 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Shows what the step is at.
     fn draw(&mut self, doing: &str) {
         if !self.on_terminal {
             return;
         }
-        let (number, count) = (self.step + 1, self.steps.len());
-        let line = format!("[{number}/{count}] {}{doing}", self.steps[self.step].name);
         let columns = tty::columns(std::io::stderr()).map_or(80, usize::from);
-        let line: String = line.chars().take(columns.saturating_sub(1)).collect();
+        let line: String =
+            format!("{}{doing}", self.title()).chars().take(columns.saturating_sub(1)).collect();
         say(&format!("\r{line:0$}", self.drawn));
         self.drawn = line.chars().count();
+    }
+
+    /// `[2/7] random read 4k, depth 32`; what only prepares has no number.
+    fn title(&self) -> String {
+        let step = &self.steps[self.step];
+        if step.prepares {
+            return step.name.clone();
+        }
+        let measured = |steps: &[Step]| steps.iter().filter(|step| !step.prepares).count();
+        format!("[{}/{}] {}", measured(&self.steps[..=self.step]), measured(self.steps), step.name)
     }
 
     /// Seconds of the steps to come.
@@ -94,9 +104,13 @@ impl Watcher for Progress<'_> {
     }
 
     fn look(&mut self, view: &View<'_>) {
-        let left_s = view.left_s().map_or(self.steps[self.step].seconds, |left_s| left_s.ceil() as u64);
-        let left = duration(left_s + self.later_s());
-        self.draw(&format!(", {left} left"));
+        let step = &self.steps[self.step];
+        let left_s = view.left_s().map(|left_s| left_s.ceil() as u64);
+        let left = match (left_s, step.prepares) {
+            (None, true) => String::new(),
+            (left_s, _) => format!(", {} left", duration(left_s.unwrap_or(step.seconds) + self.later_s())),
+        };
+        self.draw(&format!("{}{left}", if step.prepares { moved(view) } else { String::new() }));
     }
 
     fn snapshot_every(&self) -> Option<Duration> {
@@ -110,6 +124,16 @@ impl Looker for Progress<'_> {
     fn meters(&mut self) -> &mut Meters {
         &mut self.meters
     }
+}
+
+/// How far jobs of a given size are: `: 512 of 1024 MiB`.
+fn moved(view: &View<'_>) -> String {
+    let done: u64 = view.workers.iter().map(|worker| worker.counters.bytes.iter().sum::<u64>()).sum();
+    let all: u64 = view.workers.iter().map(|worker| worker.job.limits.loop_bytes).sum();
+    if view.workers.iter().any(|worker| worker.state == State::Syncing) {
+        return ": waiting for the disk to have it all".to_string();
+    }
+    format!(": {} of {} MiB", done >> 20, all >> 20)
 }
 
 /// Seconds as people say them: `45 s`, `2 min 30 s`.

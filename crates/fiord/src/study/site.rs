@@ -1,66 +1,78 @@
-//! The place a study works at: a file of its own in a directory, or a file or device that is only read.
+//! The place a study works at: files of its own in a directory, or a file or device that is only read.
 //!
-//! Invariant: what is written to was made here, under a name nobody had, and is removed when this is dropped.
+//! Invariant: what is written to was made here, in a directory under a name nobody had, and is removed when this is
+//! dropped; from the moment it is made, signals end the study and not the process.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use fiord_host::{Chain, System, Target, TargetFacts, TargetKind};
+use fiord_host::chain::Stage;
+use fiord_host::{Chain, Claim, System, Target, TargetFacts, TargetKind};
 use fiord_lab::Site;
+use fiord_report::table::{Table, shown_bytes};
+use fiord_sys::signal;
 use fiord_sys::stat::DirectSupport;
 use fiord_sys::uring::{Ring, RingOptions};
 
-/// What is left free of a file system, as a share of what is free: one part in so many is used at most.
+use crate::devices::device_table;
+
+/// One part in so many of what is free is used at most.
 const FREE_SHARE: u64 = 8;
 
-/// The smallest own file worth measuring.
+/// The least worth measuring.
 const SIZE_MIN_BYTES: u64 = 8 << 20;
 
-/// A file that a study made for itself.
+/// What the heading tells of a device, of the columns of `fiord devices`.
+const DEVICE: [&str; 7] = ["name", "type", "transport", "size_bytes", "model", "rotational", "scheduler"];
+
+/// A directory that a study made for itself, and all that is in it.
 #[derive(Debug)]
-pub(crate) struct OwnFile {
-    path: PathBuf,
+pub(crate) struct OwnFiles {
+    directory: PathBuf,
 }
 
-impl Drop for OwnFile {
+impl Drop for OwnFiles {
     fn drop(&mut self) {
         // Gone already is as good.
-        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
-/// The site at `target`, for runs that use up to `size_bytes`; with the file the study may write to, if it has one.
+/// The site at `target`, for runs that use up to `size_bytes`; with the files the study may write to, if it has some.
 ///
 /// # Errors
 /// What, where, why, and what to do.
-pub(crate) fn at(target: &Path, study: &str, size_bytes: u64) -> Result<(Site, Option<OwnFile>), String> {
+pub(crate) fn at(target: &Path, study: &str, size_bytes: u64) -> Result<(Site, Option<OwnFiles>), String> {
+    // Without its handlers a study still runs; a signal then leaves its files behind.
+    let _ = signal::record_stop_requests();
     let facts = probe(target)?;
     match facts.kind {
         TargetKind::Directory => {
-            let own = own_file(target, study)?;
-            let available = facts.file_system.as_ref().map_or(u64::MAX, |system| system.available_bytes);
-            let size_bytes = size_bytes.min(available / FREE_SHARE) >> 20 << 20;
-            if size_bytes < SIZE_MIN_BYTES {
-                let (free, least) = (available >> 20, (SIZE_MIN_BYTES * FREE_SHARE) >> 20);
-                return Err(format!(
-                    "{}: {free} MiB are free, and a study wants {least}: it leaves {} of {FREE_SHARE} parts free; \
-                     name another directory",
-                    target.display(),
-                    FREE_SHARE - 1
-                ));
-            }
-            let facts = probe(&own.path)?;
-            Ok((site(&own.path, &facts, size_bytes, true), Some(own)))
+            let size_bytes = within_free(target, &facts, size_bytes)?;
+            let own = own_files(target, study)?;
+            let file = own.directory.join("data");
+            File::create_new(&file).map_err(|error| not_created(&file, &error))?;
+            let facts = probe(&file)?;
+            Ok((site(target, &file, &facts, size_bytes, true), Some(own)))
         }
         TargetKind::Regular | TargetKind::Block => {
             let there = facts.size_bytes.unwrap_or(0);
-            if there == 0 {
+            if let Err(error) = File::open(target) {
                 return Err(format!(
-                    "{}: it is empty, and a study only reads it; name a directory",
+                    "{}: cannot be opened for reading: {error}; name a directory, or a file or device you may read",
                     target.display()
                 ));
             }
-            Ok((site(target, &facts, there.min(size_bytes), false), None))
+            if there < SIZE_MIN_BYTES {
+                return Err(format!(
+                    "{}: {} is too small to read, and a study writes to files of its own alone; name a directory",
+                    target.display(),
+                    shown_bytes(there)
+                ));
+            }
+            Ok((site(target, target, &facts, there.min(size_bytes) >> 20 << 20, false), None))
         }
         TargetKind::Absent => {
             Err(format!("{}: there is no such directory, file or device", target.display()))
@@ -73,25 +85,50 @@ fn probe(target: &Path) -> Result<TargetFacts, String> {
     Target::probe(target).map_err(|error| format!("{}: {error}", target.display()))
 }
 
-/// A new, empty file in this directory.
-fn own_file(directory: &Path, study: &str) -> Result<OwnFile, String> {
-    let path = directory.join(format!("fiord-{study}-{}.tmp", std::process::id()));
-    let made = OpenOptions::new().write(true).create_new(true).open(&path);
-    made.map_err(|error| {
-        format!("{}: cannot be created: {error}; name a directory you may write to", path.display())
-    })?;
-    Ok(OwnFile { path })
+/// How much may be used, in whole MiB.
+fn within_free(directory: &Path, facts: &TargetFacts, size_bytes: u64) -> Result<u64, String> {
+    let available = facts.file_system.as_ref().map_or(u64::MAX, |system| system.available_bytes);
+    let size_bytes = size_bytes.min(available / FREE_SHARE) >> 20 << 20;
+    if size_bytes < SIZE_MIN_BYTES {
+        return Err(format!(
+            "{}: {} is free; a study uses an eighth of that at most, and {} at least; free some, or name another \
+             directory",
+            directory.display(),
+            shown_bytes(available),
+            shown_bytes(SIZE_MIN_BYTES),
+        ));
+    }
+    Ok(size_bytes)
 }
 
-fn site(path: &Path, facts: &TargetFacts, size_bytes: u64, writable: bool) -> Site {
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+/// A new directory in this one.
+fn own_files(directory: &Path, study: &str) -> Result<OwnFiles, String> {
+    let directory = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_path_buf());
+    let directory = directory.join(format!("fiord-{study}-{}", std::process::id()));
+    let made = DirBuilder::new().mode(0o700).create(&directory);
+    made.map_err(|error| not_created(&directory, &error))?;
+    Ok(OwnFiles { directory })
+}
+
+fn not_created(path: &Path, error: &io::Error) -> String {
+    format!("{}: cannot be created: {error}; name a directory you may write to", path.display())
+}
+
+fn site(target: &Path, file: &Path, facts: &TargetFacts, size_bytes: u64, writable: bool) -> Site {
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let file = real(file);
+    let (devices, in_memory) = below(&file);
     Site {
-        file: path.display().to_string(),
+        target: real(target).display().to_string(),
+        file: file.display().to_string(),
         writable,
         size_bytes,
         direct: !matches!(facts.direct, DirectSupport::Unsupported),
+        in_memory,
         engine: queued_engine(),
-        heading: heading(&path),
+        file_system: facts.file_system.as_ref().map(|system| system.type_name.clone()),
+        devices,
+        remarks: remarks(facts, in_memory),
     }
 }
 
@@ -106,16 +143,34 @@ fn queued_engine() -> &'static str {
     if Ring::build(&options).is_ok() { "io_uring" } else { "libaio" }
 }
 
-/// What the file lies on, for people.
-fn heading(path: &Path) -> Vec<(&'static str, String)> {
-    let Ok(chain) = Chain::of(path, &System::read()) else { return Vec::new() };
-    let mut lines = Vec::new();
-    if let Some(system) = chain.file_systems().first() {
-        lines.push(("File system", system.type_name.clone()));
+/// The devices below the file, and whether what is at the bottom is memory.
+fn below(file: &Path) -> (Table, bool) {
+    let Ok(chain) = Chain::of(file, &System::read()) else { return (Table::default(), false) };
+    // A partition's disk follows it.
+    let devices = chain.devices().into_iter().filter(|device| device.kind != "part");
+    let in_memory = chain.links.iter().any(|link| link.stage == Stage::Memory);
+    (device_table(devices).select(&DEVICE), in_memory)
+}
+
+/// What is to be known before the figures are read.
+fn remarks(facts: &TargetFacts, in_memory: bool) -> Vec<String> {
+    let mut remarks: Vec<String> = facts
+        .live_claims()
+        .map(|claim| match claim {
+            Claim::Exclusive => "somebody else has it open: their I/O disturbs".to_string(),
+            claim => format!("{claim}: others' I/O disturbs"),
+        })
+        .collect();
+    if in_memory {
+        remarks.push("it lies in memory: the figures tell of memory, not of a disk".to_string());
     }
-    for device in chain.devices() {
-        let model = device.model.as_deref().unwrap_or("no model name");
-        lines.push(("Device", format!("{} ({model})", device.name)));
+    let (size, allocated) = (facts.size_bytes.unwrap_or(0), facts.allocated_bytes.unwrap_or(u64::MAX));
+    if allocated < size {
+        remarks.push(format!(
+            "only {} of {} of it are on the disk: reading the holes tells nothing",
+            shown_bytes(allocated),
+            shown_bytes(size)
+        ));
     }
-    lines
+    remarks
 }

@@ -1,0 +1,155 @@
+//! What a study prints: what it will do, what it found, its JSON, its job files.
+//!
+//! Invariant: values in, text out; colours are added on a terminal alone, never where `NO_COLOR` is set, and nothing is
+//! told by them.
+
+use std::fmt::Write;
+
+use fiord_lab::{Findings, Site, Step, Study};
+use fiord_report::json::Writer;
+use fiord_sys::tty;
+
+use super::progress::duration;
+use crate::environment;
+
+/// What it will do, on what, and how long it takes.
+pub(super) fn opening(study: &dyn Study, site: &Site, width: usize) -> String {
+    let once = if study.steps().iter().any(|step| step.prepares) { " once that is filled" } else { "" };
+    let first =
+        format!("fiord {}: {}, about {}{once}", study.name(), study.purpose(), duration(study.seconds()));
+    let heading = site.heading();
+    let widest = heading.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut text = folded(&first, width, 0);
+    for (name, value) in heading {
+        text += &folded(&format!("{name:<widest$}  {value}"), width, widest + 2);
+    }
+    text + "\n"
+}
+
+/// The table, its pictures, and the sentence.
+pub(super) fn closing(findings: &Findings, width: usize) -> String {
+    let mut text = painted(&findings.text, is_coloured());
+    if !findings.conclusion.is_empty() {
+        text += "\n";
+        text += &folded(&findings.conclusion, width, 0);
+    }
+    text
+}
+
+/// Everything as one document; `why` it is not complete, if it is not.
+pub(super) fn json(study: &dyn Study, site: &Site, findings: &Findings, why: Option<&str>) -> String {
+    Writer::document(|json| {
+        json.string("study", study.name());
+        json.boolean("complete", why.is_none());
+        optional(json, "error", why);
+        json.object("target", |json| {
+            let Site {
+                target,
+                file,
+                writable,
+                size_bytes,
+                direct,
+                in_memory,
+                engine,
+                file_system,
+                devices,
+                remarks,
+            } = site;
+            json.string("path", target);
+            json.string("file", file);
+            json.boolean("writable", *writable);
+            json.integer("size_bytes", size_bytes);
+            json.boolean("direct", *direct);
+            json.boolean("in_memory", *in_memory);
+            json.string("engine", engine);
+            optional(json, "file_system", file_system.as_deref());
+            devices.write_json(json, "devices");
+            json.strings("remarks", remarks);
+        });
+        findings.table.write_json(json, "rows");
+        for (key, cell) in &findings.facts {
+            cell.write(json, key);
+        }
+        optional(json, "conclusion", Some(findings.conclusion.as_str()).filter(|text| !text.is_empty()));
+    })
+}
+
+fn optional(json: &mut Writer, key: &str, text: Option<&str>) {
+    match text {
+        Some(text) => json.string(key, text),
+        None => json.null(key),
+    }
+}
+
+/// The job files of all steps, one behind the other.
+pub(super) fn job_files(study: &dyn Study) -> String {
+    let file = |(number, step): (usize, &Step)| format!("# run {}: {}\n{}", number + 1, step.name, step.job);
+    study.steps().iter().enumerate().map(file).collect::<Vec<_>>().join("\n")
+}
+
+/// A text of any length as lines of at most `width`, those after the first indented. Words are not broken.
+fn folded(text: &str, width: usize, indent: usize) -> String {
+    let mut lines = String::new();
+    let mut line = 0;
+    let lead = text.chars().take_while(|c| *c == ' ').count();
+    // What stands before the text of a heading keeps its blanks.
+    let (head, rest) = text.split_at(text.char_indices().nth(indent).map_or(lead, |(at, _)| at));
+    lines += head;
+    line += head.chars().count();
+    for (number, word) in rest.split(' ').enumerate() {
+        let length = word.chars().count();
+        if number > 0 && line + 1 + length > width {
+            let _ = write!(lines, "\n{:indent$}", "");
+            line = indent;
+        } else if number > 0 {
+            lines.push(' ');
+            line += 1;
+        }
+        lines += word;
+        line += length;
+    }
+    lines + "\n"
+}
+
+/// Whether colours are shown: on a terminal, unless the user wants none (no-color.org).
+fn is_coloured() -> bool {
+    tty::stdout_is_terminal()
+        && environment::variable("NO_COLOR").is_none_or(|value| value.is_empty())
+        && environment::variable("TERM").is_none_or(|name| name != "dumb")
+}
+
+/// Bars in colour.
+fn painted(text: &str, coloured: bool) -> String {
+    const ON: &str = "\u{1b}[36m";
+    const OFF: &str = "\u{1b}[0m";
+    let mut painted = String::with_capacity(text.len());
+    let mut inside = false;
+    for letter in text.chars() {
+        let bar = coloured && ('\u{2581}'..='\u{258f}').contains(&letter);
+        if bar != inside {
+            painted += if bar { ON } else { OFF };
+            inside = bar;
+        }
+        painted.push(letter);
+    }
+    painted + if inside { OFF } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_go_on_below_their_text() {
+        assert_eq!(folded("one two three", 80, 0), "one two three\n");
+        assert_eq!(folded("one two three", 8, 0), "one two\nthree\n");
+        assert_eq!(folded("Name  one two three", 13, 6), "Name  one two\n      three\n");
+        assert_eq!(folded("unbreakable", 4, 0), "unbreakable\n");
+    }
+
+    #[test]
+    fn bars_are_coloured_and_nothing_else() {
+        assert_eq!(painted("a ██▏ b\n", true), "a \u{1b}[36m██▏\u{1b}[0m b\n");
+        assert_eq!(painted("a ██▏ b\n", false), "a ██▏ b\n");
+    }
+}
