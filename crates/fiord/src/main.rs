@@ -18,6 +18,7 @@ mod idle;
 mod keep;
 mod live;
 mod logs;
+mod matrix;
 mod output;
 mod quick;
 mod self_cost;
@@ -54,6 +55,7 @@ fn subcommand(arguments: &[OsString]) -> Option<Subcommand> {
         ("devices", devices::run),
         ("engines", engines::run),
         ("history", history::run),
+        ("matrix", matrix::run),
         ("quick", quick::run),
         ("show", show::run),
         ("version", version::run),

@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use fiord_lab::quick::Quick;
 
@@ -20,8 +21,8 @@ struct Options {
     #[arg(default_value = ".")]
     target: PathBuf,
     /// Time for all runs together
-    #[arg(long, default_value = "28s", value_parser = study::seconds)]
-    time: u64,
+    #[arg(long, default_value = "28s", value_parser = study::time)]
+    time: Duration,
     /// How much of the disk to use: at most an eighth of what is free
     #[arg(long, default_value = "1G", value_parser = study::bytes)]
     size: u64,

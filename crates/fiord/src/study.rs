@@ -4,6 +4,7 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use fiord_host::Machine;
 use fiord_lab::{Ran, Site, Study};
@@ -41,13 +42,15 @@ pub(crate) struct Options {
     pub dry_run: bool,
 }
 
-/// Reads a `--time`: `30`, `30s`, `2m`; at least a second.
+/// Reads a `--time`: `30`, `30s`, `2m`.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn seconds(text: &str) -> Result<u64, String> {
-    let seconds = read::<Seconds>(text)?.us / 1_000_000;
-    if seconds == 0 { Err("a second is the least; write 30, 30s or 2m".to_string()) } else { Ok(seconds) }
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    match read::<Seconds>(text)?.us {
+        0 => Err("it must be longer than that; write 30, 30s or 2m".to_string()),
+        us => Ok(Duration::from_micros(us)),
+    }
 }
 
 /// Reads a `--size`: `512M`, `4G`.
@@ -193,10 +196,12 @@ mod tests {
 
     #[test]
     fn times_and_sizes_are_read_as_in_jobs_and_surprises_refused() {
-        assert_eq!(["30", "30s", "2m", "1500ms"].map(seconds), [Ok(30), Ok(30), Ok(120), Ok(1)]);
+        for (text, ms) in [("30", 30_000), ("30s", 30_000), ("2m", 120_000), ("1500ms", 1_500)] {
+            assert_eq!(time(text), Ok(Duration::from_millis(ms)));
+        }
         assert_eq!(["64k", "512M", "1g"].map(bytes), [Ok(64 << 10), Ok(512 << 20), Ok(1 << 30)]);
-        for wrong in ["0", "10ms", "soon", "5 parsecs", "-3"] {
-            assert!(seconds(wrong).is_err(), "{wrong}");
+        for wrong in ["0", "soon", "5 parsecs", "-3"] {
+            assert!(time(wrong).is_err(), "{wrong}");
         }
         for wrong in ["1.5g", "lots", ""] {
             assert!(bytes(wrong).is_err(), "{wrong}");

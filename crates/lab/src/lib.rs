@@ -5,9 +5,13 @@
 
 pub mod bars;
 pub mod figures;
+pub mod matrix;
 pub mod quick;
 pub mod site;
 pub mod study;
+
+#[cfg(test)]
+mod testing;
 
 pub use bars::Bars;
 pub use figures::Figures;

@@ -3,6 +3,7 @@
 //! Invariant: without leave to write, the runs only read.
 
 use fiord_report::table::{Cell, Column, Table, shown_latency};
+use std::time::Duration;
 
 use crate::bars::Bars;
 use crate::figures::{Figures, READ, WRITE};
@@ -46,7 +47,7 @@ const ROWS: [Row; 7] = [
         direction: WRITE,
         options: "rw=write\nbs=1M\niodepth=8",
         kind: Kind::Queued,
-        typical: "restores, loads, compaction",
+        typical: "restores, bulk loads",
     },
     Row {
         name: "random read 4k, depth 32",
@@ -67,7 +68,7 @@ const ROWS: [Row; 7] = [
         direction: READ,
         options: "rw=randread\nbs=4k",
         kind: Kind::Single,
-        typical: "one query, starting programs",
+        typical: "one query, program starts",
     },
     Row {
         name: "random write 4k, depth 1",
@@ -94,10 +95,10 @@ pub struct Quick {
 }
 
 impl Quick {
-    /// At this site, in about `seconds` in all.
-    pub fn new(site: Site, seconds: u64) -> Quick {
+    /// At this site, with this time for all rows together.
+    pub fn new(site: Site, time: Duration) -> Quick {
         let rows: Vec<&Row> = ROWS.iter().filter(|row| site.writable || row.direction == READ).collect();
-        let each = (seconds / rows.len() as u64).max(1);
+        let each = time / rows.len() as u32;
         let mut steps: Vec<Step> = site.writable.then(|| site.fill()).into_iter().collect();
         let first = steps.len();
         steps.extend(rows.iter().map(|row| step(row, &site, each)));
@@ -106,19 +107,13 @@ impl Quick {
     }
 }
 
-fn step(row: &Row, site: &Site, seconds: u64) -> Step {
+fn step(row: &Row, site: &Site, time: Duration) -> Step {
     let engine = if row.kind == Kind::Queued { site.engine } else { "psync" };
     let own = match row.kind {
         Kind::Synced => format!("filename={}\n", site.beside("appends")),
         _ => String::new(),
     };
-    let job = format!(
-        "{}ioengine={engine}\n\n[{}]\nstonewall=1\ntime_based=1\nruntime={seconds}\n{}\n{own}",
-        site.global(),
-        row.name.replace(", ", "-").replace(' ', "-"),
-        row.options,
-    );
-    Step::measure(row.name, job, seconds)
+    site.run(row.name, engine, &format!("{}\n{own}", row.options), time)
 }
 
 const COLUMNS: [Column; 9] = [
@@ -244,30 +239,26 @@ const ETCD_P99_NS: u64 = 10_000_000;
 
 fn conclusion(site: &Site, measured: &[Measured]) -> String {
     let figures = |name: &str| measured.iter().find(|(row, _)| row.name == name).map(|(_, figures)| *figures);
+    let (deep, single) = (figures("random read 4k, depth 32"), figures("random read 4k, depth 1"));
     let mut parts = Vec::new();
-    if let Some(syncs) = figures("synced 4k appends") {
+    if let (Some(deep), Some(single)) = (deep, single) {
+        let times = deep.iops / single.iops;
+        parts.push(format!("reads {times:.1} times as much with 32 requests at a time as with one"));
+    }
+    if let Some(syncs) = figures("synced 4k appends").filter(|_| !site.in_memory) {
         parts.push(format!(
             "makes {:.0} 4k appends a second durable, 99 of 100 within {}: {}",
             syncs.iops,
             shown_latency(syncs.p99_ns),
             suits(&syncs)
         ));
+    } else if site.in_memory {
+        parts.push("loses what is written when the machine stops".to_string());
     }
-    let (deep, single) = (figures("random read 4k, depth 32"), figures("random read 4k, depth 1"));
-    if let (Some(deep), Some(single)) = (deep, single) {
-        let times = deep.iops / single.iops;
-        parts.push(format!("reads {times:.1} times as much with 32 requests at a time as with one"));
-    }
-    if parts.is_empty() {
+    if measured.is_empty() || parts.is_empty() {
         return String::new();
     }
-    let what = match (site.in_memory, site.direct) {
-        (true, _) => "There is no disk here: memory",
-        (false, false) => "Without direct I/O, as the page cache has it, this place",
-        (false, true) => "This disk",
-    };
-    parts.reverse();
-    format!("{what} {}.", parts.join(", and "))
+    format!("{} {}.", site.subject(), parts.join(", and "))
 }
 
 /// What commits at this rate are enough for.
@@ -278,5 +269,130 @@ fn suits(syncs: &Figures) -> &'static str {
         "enough for a small etcd, not for a busy one"
     } else {
         "enough for a busy etcd"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fiord_report::RunReport;
+
+    use super::*;
+    use crate::testing::{direction, report, site, synced};
+
+    /// What each row of a disk of middling speed would bring.
+    fn made_up(row: &Row) -> RunReport {
+        let block_bytes = if row.name.contains("1M") { 1 << 20 } else { 4096 };
+        let ios = match (row.kind, block_bytes) {
+            (Kind::Synced, _) => 400,
+            (Kind::Single, _) => 2_000,
+            (_, 4096) => 20_000,
+            _ => 500,
+        };
+        let done = direction(ios, block_bytes, 64_000);
+        let made = if row.direction == READ { report(Some(done), None) } else { report(None, Some(done)) };
+        if row.kind == Kind::Synced { synced(made, 400, 2_000_000) } else { made }
+    }
+
+    fn ran(quick: &Quick, count: usize) -> Vec<Ran> {
+        quick.rows.iter().take(count).map(|(step, row)| Ran { step: *step, report: made_up(row) }).collect()
+    }
+
+    fn quick(site: Site) -> Quick {
+        Quick::new(site, Duration::from_secs(28))
+    }
+
+    #[test]
+    fn the_file_is_filled_first_and_time_is_shared_evenly() {
+        let quick = quick(site());
+        assert_eq!((quick.steps().len(), quick.seconds()), (8, 28));
+        let prepares: Vec<bool> = quick.steps().iter().map(|step| step.prepares).collect();
+        assert_eq!(prepares.iter().position(|prepares| *prepares), Some(0));
+        assert_eq!(prepares.iter().filter(|prepares| **prepares).count(), 1);
+        assert!(quick.steps()[1..].iter().all(|step| step.job.contains("runtime=4000ms\n")));
+    }
+
+    #[test]
+    fn without_leave_to_write_it_only_reads() {
+        let quick = quick(Site { writable: false, ..site() });
+        assert_eq!(quick.steps().len(), 3);
+        for step in quick.steps() {
+            assert!(step.job.contains("rw=read\n") || step.job.contains("rw=randread\n"), "{}", step.job);
+        }
+    }
+
+    #[test]
+    fn appends_go_to_a_file_of_their_own_and_are_synced_one_by_one() {
+        let quick = quick(site());
+        let last = &quick.steps()[7].job;
+        assert!(
+            last.contains(
+                "rw=write\nbs=4k\nfdatasync=1\nfallocate=none\ndirect=0\nfilename=/data/own\\:1/appends\n"
+            ),
+            "{last}"
+        );
+        assert!(quick.steps()[..7].iter().all(|step| !step.job.contains("appends")));
+    }
+
+    #[test]
+    fn the_page_shows_every_row_twice_and_fits() {
+        let quick = quick(site());
+        let findings = quick.findings(&ran(&quick, 7), 80);
+        assert_eq!(findings.table.rows.len(), 7);
+        for row in &ROWS {
+            assert_eq!(findings.text.matches(row.name).count(), 2, "{}", findings.text);
+            assert!(findings.text.contains(row.typical));
+        }
+        assert!(findings.text.lines().all(|line| line.chars().count() <= 80), "{}", findings.text);
+        assert!(
+            findings.text.contains("\nrandom read 4k, depth 32   20000   78.1  64us"),
+            "{}",
+            findings.text
+        );
+        let narrow = quick.findings(&ran(&quick, 7), 70).text;
+        assert!(narrow.lines().skip(9).all(|line| line.chars().count() <= 70), "{narrow}");
+    }
+
+    #[test]
+    fn appends_count_with_their_syncs_and_are_timed_by_them() {
+        let quick = quick(site());
+        let findings = quick.findings(&ran(&quick, 7), 80);
+        let cell = |key: &str| {
+            let column = findings.table.columns.iter().position(|column| column.key == key).unwrap();
+            findings.table.rows[6][column].clone()
+        };
+        assert_eq!((cell("iops"), cell("mean_ns")), (Cell::Count(400), Cell::Latency(2_000_000)));
+        assert_eq!(cell("latency_of"), Cell::Text("fdatasync".to_string()));
+    }
+
+    #[test]
+    fn the_sentence_tells_depth_and_commits() {
+        let quick = quick(site());
+        assert_eq!(
+            quick.findings(&ran(&quick, 7), 80).conclusion,
+            "This disk reads 10.0 times as much with 32 requests at a time as with one, and makes 400 4k appends a \
+             second durable, 99 of 100 within 2ms: enough for a small etcd, not for a busy one."
+        );
+        assert_eq!(quick.findings(&ran(&quick, 2), 80).conclusion, "");
+        assert_eq!(quick.findings(&[], 80), Findings { table: Table::new(COLUMNS), ..Findings::default() });
+    }
+
+    #[test]
+    fn memory_is_not_said_to_make_anything_durable() {
+        let quick = quick(Site { in_memory: true, ..site() });
+        assert_eq!(
+            quick.findings(&ran(&quick, 7), 80).conclusion,
+            "There is no disk here: memory reads 10.0 times as much with 32 requests at a time as with one, and loses \
+             what is written when the machine stops."
+        );
+        assert_eq!(quick.findings(&[], 80).conclusion, "");
+    }
+
+    #[test]
+    fn the_verdict_on_commits_follows_etcds_guidance() {
+        let suits = |iops: f64, p99_ns: u64| suits(&Figures { iops, p99_ns, ..Figures::default() });
+        assert_eq!(suits(49.9, 1_000_000), suits(600.0, 10_000_000));
+        assert!(suits(600.0, 10_000_000).starts_with("too slow"));
+        assert_eq!(suits(499.9, 9_999_999), "enough for a small etcd, not for a busy one");
+        assert_eq!(suits(500.0, 9_999_999), "enough for a busy etcd");
     }
 }

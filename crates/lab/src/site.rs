@@ -2,6 +2,8 @@
 //!
 //! Invariant: `writable` only where the file is the study's own, made for it and removed after it.
 
+use std::time::Duration;
+
 use fiord_report::table::{Cell, Table, shown_bytes};
 
 use crate::study::Step;
@@ -54,6 +56,17 @@ impl Site {
         Step::prepare("filling the test file", job)
     }
 
+    /// A step of one job: these options, a line each, for this time.
+    pub fn run(&self, name: &str, engine: &str, options: &str, time: Duration) -> Step {
+        let job = format!(
+            "{}ioengine={engine}\n\n[{}]\nstonewall=1\ntime_based=1\nruntime={}ms\n{options}",
+            self.global(),
+            name.replace(", ", "-").replace(' ', "-"),
+            time.as_millis().max(1),
+        );
+        Step::measure(name, job, time)
+    }
+
     /// Another file of the study's own, as job files write it; for a site that is written to. Nobody has made it yet.
     pub fn beside(&self, name: &str) -> String {
         let directory = self.file.rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -79,6 +92,15 @@ impl Site {
         lines
     }
 
+    /// What a sentence about the figures is about.
+    pub fn subject(&self) -> &'static str {
+        match (self.in_memory, self.direct) {
+            (true, _) => "There is no disk here: memory",
+            (false, false) => "Without direct I/O, through the page cache, this disk",
+            (false, true) => "This disk",
+        }
+    }
+
     fn device(&self, row: &[Cell]) -> String {
         let mut words = Vec::new();
         for (column, cell) in self.devices.columns.iter().zip(row) {
@@ -98,4 +120,56 @@ impl Site {
 /// A path as job files write it.
 fn in_job_file(path: &str) -> String {
     path.replace(':', "\\:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::site;
+
+    #[test]
+    fn the_heading_tells_device_target_and_access() {
+        let heading = |site: &Site| {
+            site.heading().into_iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            heading(&site()),
+            [
+                "Device: sda: disk, 1TiB, not rotational, scheduler none",
+                "Target: /data: a file of its own, 1GiB, removed at the end",
+                "Access: ext4, direct I/O",
+            ]
+        );
+        let memory = Site { in_memory: true, devices: Table::default(), direct: false, ..site() };
+        assert_eq!(heading(&memory)[0], "Device: memory: no disk below");
+        assert_eq!(heading(&memory)[2], "Access: ext4, no direct I/O: it goes through the page cache");
+        let device = Site {
+            writable: false,
+            file_system: None,
+            remarks: vec!["/dev/sda is mounted at /".to_string()],
+            ..site()
+        };
+        assert_eq!(heading(&device)[1], "Target: /data: 1GiB of it, only read");
+        assert_eq!(heading(&device)[2..], ["Access: direct I/O", "Note: /dev/sda is mounted at /"]);
+    }
+
+    #[test]
+    fn a_run_is_a_job_file_of_one_job_that_waits_for_those_before_it() {
+        let step =
+            site().run("random read 4k, depth 32", "libaio", "rw=randread\n", Duration::from_millis(1500));
+        assert_eq!(
+            step.job,
+            "[global]\nfilename=/data/own\\:1/data\nsize=1073741824\ndirect=1\nrandrepeat=0\ngroup_reporting=1\n\
+             ioengine=libaio\n\n[random-read-4k-depth-32]\nstonewall=1\ntime_based=1\nruntime=1500ms\nrw=randread\n"
+        );
+        assert_eq!((step.seconds, step.prepares), (2, false));
+        assert_eq!(site().beside("log"), "/data/own\\:1/log");
+    }
+
+    #[test]
+    fn the_file_is_filled_with_what_cannot_be_compressed_and_it_counts_only_when_it_is_on_the_disk() {
+        let fill = site().fill();
+        assert!(fill.prepares);
+        assert!(fill.job.contains("refill_buffers=1\nend_fsync=1\n") && !fill.job.contains("runtime"));
+    }
 }

@@ -3,6 +3,8 @@
 //! Invariant: findings can be made of any number of the steps, in order from the first: an interrupted study tells what
 //! it has.
 
+use std::time::Duration;
+
 use fiord_report::RunReport;
 use fiord_report::table::{Cell, Table};
 
@@ -20,8 +22,9 @@ pub struct Step {
 }
 
 impl Step {
-    /// A run that is measured.
-    pub fn measure(name: impl Into<String>, job: String, seconds: u64) -> Step {
+    /// A run that is measured for this time.
+    pub fn measure(name: impl Into<String>, job: String, time: Duration) -> Step {
+        let seconds = time.as_millis().div_ceil(1000) as u64;
         Step { name: name.into(), job, seconds, prepares: false }
     }
 

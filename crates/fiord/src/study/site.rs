@@ -87,6 +87,13 @@ fn probe(target: &Path) -> Result<TargetFacts, String> {
 
 /// How much may be used, in whole MiB.
 fn within_free(directory: &Path, facts: &TargetFacts, size_bytes: u64) -> Result<u64, String> {
+    if size_bytes < SIZE_MIN_BYTES {
+        return Err(format!(
+            "--size: {} is too little to tell of a disk; {} is the least",
+            shown_bytes(size_bytes),
+            shown_bytes(SIZE_MIN_BYTES)
+        ));
+    }
     let available = facts.file_system.as_ref().map_or(u64::MAX, |system| system.available_bytes);
     let size_bytes = size_bytes.min(available / FREE_SHARE) >> 20 << 20;
     if size_bytes < SIZE_MIN_BYTES {

@@ -19,6 +19,8 @@ use serde_json::Value;
 /// Longer than any run here takes; whoever runs longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+pub mod study;
+
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// What a run left behind.

@@ -1,0 +1,272 @@
+//! `fiord quick` on directories on a disk, in memory and on loop devices; on devices and files; interrupted and failing;
+//! as root and as anybody.
+//!
+//! Invariant: whatever becomes of a run, what was there before is there unchanged, and nothing else.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::study::{as_ordinary_user, assert_documented, assert_fits, fio_takes, masked, public};
+use common::{Dir, LoopDevice, Mount, Running, finish, fiord, signal, start, until};
+use serde_json::Value;
+
+/// Every row for a tenth of a second, on little.
+const SHORT: &str = "--time 700ms --size 8M";
+
+const ROWS: [&str; 7] = [
+    "sequential read 1M",
+    "sequential write 1M",
+    "random read 4k, depth 32",
+    "random write 4k, depth 32",
+    "random read 4k, depth 1",
+    "random write 4k, depth 1",
+    "synced 4k appends",
+];
+
+fn workloads(document: &Value) -> Vec<&str> {
+    document["rows"].as_array().unwrap().iter().map(|row| row["workload"].as_str().unwrap()).collect()
+}
+
+#[track_caller]
+fn assert_measured(document: &Value, rows: &[&str]) {
+    assert_eq!(workloads(document), rows);
+    for row in document["rows"].as_array().unwrap() {
+        for key in ["iops", "mib_per_s", "mean_ns", "p50_ns", "p99_ns", "p99_9_ns"] {
+            assert!(row[key].as_f64().unwrap() > 0.0, "{key} of {row}");
+        }
+    }
+}
+
+/// Waits until the run of this name goes on.
+#[track_caller]
+fn until_at(running: &Running, run: &str) {
+    let tasks = format!("/proc/{}/task", running.0.id());
+    until(run, || {
+        let tasks = fs::read_dir(&tasks).expect("it ended before its time").flatten();
+        tasks
+            .into_iter()
+            .any(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim_end() == run))
+    });
+}
+
+fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).unwrap().next().is_none()
+}
+
+#[test]
+fn a_directory_is_portrayed_and_left_as_it_was() {
+    let dir = Dir::new();
+    let ran = dir.run(&format!("quick {SHORT}"));
+    assert_fits(&ran);
+    assert!(is_empty(dir.path()));
+    let text = masked(&ran.stdout);
+    assert!(text.starts_with("fiord quick: # runs in /"), "{text}");
+    let table = text.split("\n\n").nth(1).unwrap();
+    let row = |name: &&str| format!("{name} # # # # # #");
+    let expected = ["WORKLOAD IOPS MiB/s MEAN P50 P99 P99.9".to_string()];
+    let expected: Vec<String> = expected.into_iter().chain(ROWS.iter().map(row)).collect();
+    let note = "The latency of synced appends is that of fdatasync.";
+    assert_eq!(
+        table.lines().map(numbers_in_names).collect::<Vec<_>>(),
+        [expected.iter().map(|line| numbers_in_names(line)).collect(), vec![note.to_string()]].concat()
+    );
+    let bars = text.split("\n\n").nth(2).unwrap();
+    assert!(
+        bars.starts_with("MiB/s, x10 per mark # # # # 1k TYPICAL OF\nsequential read 1M = scans, "),
+        "{bars}"
+    );
+    assert_eq!(bars.lines().count(), 1 + ROWS.len());
+    assert_eq!(ran.stdout.matches("\u{1b}").count(), 0, "colours where there is no terminal");
+}
+
+/// The depth of a queue is a figure by its looks.
+fn numbers_in_names(line: &str) -> String {
+    line.replace("depth 32", "depth #").replace("depth 1", "depth #")
+}
+
+#[test]
+fn json_has_the_documented_keys_and_every_row() {
+    let dir = Dir::new();
+    let ran = dir.run(&format!("quick --json {SHORT} ."));
+    ran.assert_success();
+    let document = ran.json();
+    assert_documented(&document, &["Studies", "quick"]);
+    assert_measured(&document, &ROWS);
+    assert_eq!((&document["study"], &document["complete"]), (&"quick".into(), &true.into()));
+    let target = &document["target"];
+    assert_eq!(target["path"], fs::canonicalize(dir.path()).unwrap().to_str().unwrap());
+    assert_eq!((&target["writable"], &target["size_bytes"]), (&true.into(), &(8 << 20).into()));
+    assert_eq!(document["rows"][6]["latency_of"], "fdatasync");
+}
+
+#[test]
+fn csv_and_markdown_have_a_line_for_every_row() {
+    let dir = Dir::new();
+    let csv = dir.run(&format!("quick --csv {SHORT}"));
+    csv.assert_success();
+    assert!(
+        csv.stdout
+            .starts_with("workload,iops,mib_per_s,mean_ns,p50_ns,p99_ns,p99_9_ns,latency_of,typical_of\r\n")
+    );
+    assert_eq!(csv.stdout.lines().count(), 1 + ROWS.len());
+    let markdown = dir.run(&format!("quick --markdown {SHORT}"));
+    markdown.assert_success();
+    assert_eq!(markdown.stdout.lines().count(), 2 + ROWS.len());
+    assert!(is_empty(dir.path()));
+}
+
+#[test]
+fn in_memory_it_says_that_there_is_no_disk() {
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=80m"));
+    let ran = dir.run(&format!("quick {SHORT} tmpfs"));
+    assert_fits(&ran);
+    ran.assert_says(&["Device  memory: no disk below\n", "tmpfs, ", "There is no disk here"]);
+    let document = dir.run(&format!("quick --json {SHORT} tmpfs")).json();
+    assert_documented(&document, &["Studies", "quick"]);
+    assert_eq!(
+        (&document["target"]["in_memory"], &document["target"]["devices"]),
+        (&true.into(), &Value::Array(vec![]))
+    );
+    assert!(is_empty(&mount.path));
+}
+
+#[test]
+fn a_loop_device_is_named_above_what_it_lies_on() {
+    let dir = Dir::new();
+    let device = need!(LoopDevice::new(&dir, 128 << 20));
+    let mount = need!(Mount::ext4(&dir, &device));
+    let before = fs::read_dir(&mount.path).unwrap().count();
+    let ran = dir.run(&format!("quick {SHORT} ext4"));
+    assert_fits(&ran);
+    let name = device.path.trim_start_matches("/dev/");
+    ran.assert_says(&[&format!("Device  {name}: loop, 128MiB, "), "Access  ext4, "]);
+    assert_measured(&dir.run(&format!("quick --json {SHORT} ext4")).json(), &ROWS);
+    assert_eq!(fs::read_dir(&mount.path).unwrap().count(), before);
+}
+
+#[test]
+fn a_device_is_only_read_also_one_in_use() {
+    let dir = Dir::new();
+    let device = need!(LoopDevice::new(&dir, 32 << 20));
+    let before = dir.contents();
+    let document = dir.run(&format!("quick --json {SHORT} {}", device.path)).json();
+    assert_documented(&document, &["Studies", "quick"]);
+    assert_measured(&document, &[ROWS[0], ROWS[2], ROWS[4]]);
+    assert_eq!(document["target"]["writable"], false);
+    assert!(dir.contents() == before, "a device that is not the study's own was written to");
+    let mount = need!(Mount::ext4(&dir, &device));
+    let ran = dir.run(&format!("quick {SHORT} {}", device.path));
+    assert_fits(&ran);
+    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains(&format!("Note {} is mounted at {}", device.path, mount.path.display())), "{told}");
+}
+
+#[test]
+fn a_file_is_only_read() {
+    let dir = Dir::new();
+    dir.write("file", vec![7u8; 8 << 20]);
+    let before = dir.contents();
+    let document = dir.run("quick --json --time 300ms file").json();
+    assert_measured(&document, &[ROWS[0], ROWS[2], ROWS[4]]);
+    assert!(dir.contents() == before);
+}
+
+#[test]
+fn an_ordinary_user_gets_the_same_where_he_may_write() {
+    let (dir, binary) = need!(public(&std::env::temp_dir()));
+    let ran = as_ordinary_user(&dir, &binary, &format!("quick --json {SHORT}"));
+    ran.assert_success();
+    assert_measured(&ran.json(), &ROWS);
+    common::helper("chmod", &["755", &dir.path().to_string_lossy()]).unwrap();
+    let ran = as_ordinary_user(&dir, &binary, "quick");
+    ran.assert_status(1).assert_says(&[
+        "fiord quick: ",
+        "Permission denied",
+        "name a directory you may write to",
+    ]);
+    assert_eq!(ran.stdout, "");
+}
+
+#[test]
+fn an_interrupted_study_prints_the_rows_it_has_and_leaves_nothing() {
+    for (name, status) in [("INT", 130), ("TERM", 143)] {
+        for format in ["", "--json"] {
+            let dir = Dir::new();
+            let running = start(fiord(dir.path(), &format!("quick {format} --time 14s --size 8M")));
+            until_at(&running, "sequential-writ");
+            signal(running.0.id(), name);
+            let ran = finish(running);
+            ran.assert_status(status);
+            assert!(ran.stderr.starts_with("fiord quick: after ") && ran.stderr.contains(name), "{ran:?}");
+            assert!(is_empty(dir.path()));
+            if format.is_empty() {
+                assert!(ran.stdout.contains(ROWS[0]) && !ran.stdout.contains(ROWS[6]), "{ran:?}");
+            } else {
+                let document = ran.json();
+                assert_documented(&document, &["Studies", "quick"]);
+                assert!(workloads(&document).starts_with(&ROWS[..1]) && workloads(&document).len() < 7);
+                assert_eq!(document["complete"], false);
+                assert!(document["error"].as_str().unwrap().contains(name), "{document}");
+            }
+        }
+    }
+}
+
+#[test]
+fn it_can_be_interrupted_while_it_fills() {
+    let dir = Dir::new();
+    let running = start(fiord(dir.path(), "quick --time 7s --size 4G"));
+    until_at(&running, "fill");
+    signal(running.0.id(), "INT");
+    let ran = finish(running);
+    ran.assert_status(130).assert_says(&["after 0 of 7 runs: ended by SIGINT"]);
+    assert!(is_empty(dir.path()));
+}
+
+#[test]
+fn a_full_disk_ends_it_with_the_rows_there_are() {
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=80m"));
+    let running = start(fiord(dir.path(), "quick --time 3500ms --size 8M tmpfs"));
+    until_at(&running, "sequential-writ");
+    // All that is left; only the appends need more.
+    let _ = fs::write(mount.path.join("others"), vec![0u8; 80 << 20]);
+    let ran = finish(running);
+    ran.assert_status(1).assert_says(&[ROWS[5], "after 6 of 7 runs: ", "No space left on device"]);
+    assert!(!ran.stdout.contains(ROWS[6]), "{ran:?}");
+    let left: Vec<_> = fs::read_dir(&mount.path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["others"]);
+}
+
+#[test]
+fn a_dry_run_prints_job_files_that_fio_takes() {
+    let dir = Dir::new();
+    let ran = dir.run("quick --dry-run");
+    ran.assert_success();
+    assert_eq!(ran.stdout.matches("# run ").count(), 1 + ROWS.len());
+    assert!(is_empty(dir.path()));
+    need!(fio_takes(&dir, &ran.stdout));
+}
+
+#[test]
+fn what_cannot_be_measured_is_told_with_what_to_do() {
+    let dir = Dir::new();
+    dir.write("empty", b"");
+    for (line, parts) in [
+        ("quick nowhere", ["nowhere", "no such directory, file or device"]),
+        ("quick empty", ["empty", "name a directory"]),
+        ("quick /dev/null", ["/dev/null", "neither a directory nor a file nor a block device"]),
+        ("quick --time 0", ["--time", "write 30, 30s or 2m"]),
+        ("quick --size 1M", ["1MiB", "8MiB"]),
+        ("quick --json --csv", ["--json", "--csv"]),
+    ] {
+        let ran = dir.run(line);
+        ran.assert_status(1).assert_says(&parts);
+        assert_eq!(ran.stdout, "", "{line}");
+    }
+}
