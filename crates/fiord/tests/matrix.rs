@@ -6,9 +6,9 @@
 
 mod common;
 
-use std::fs;
-
-use common::study::{as_ordinary_user, assert_documented, assert_fits, fio_takes, masked, public};
+use common::study::{
+    as_ordinary_user, assert_documented, assert_fits, column, fio_takes, is_empty, masked, public,
+};
 use common::{Dir, LoopDevice, Mount};
 use serde_json::Value;
 
@@ -33,13 +33,9 @@ const TESTS: [&str; 15] = [
     "1M write",
 ];
 
-fn tests(document: &Value) -> Vec<&str> {
-    document["rows"].as_array().unwrap().iter().map(|row| row["test"].as_str().unwrap()).collect()
-}
-
 #[track_caller]
 fn assert_measured(document: &Value, expected: &[&str]) {
-    assert_eq!(tests(document), expected);
+    assert_eq!(column(document, "test"), expected);
     for row in document["rows"].as_array().unwrap() {
         let pattern = row["pattern"].as_str().unwrap();
         for (way, other) in [("read", "write"), ("write", "read")] {
@@ -50,10 +46,6 @@ fn assert_measured(document: &Value, expected: &[&str]) {
             }
         }
     }
-}
-
-fn is_empty(directory: &std::path::Path) -> bool {
-    fs::read_dir(directory).unwrap().next().is_none()
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn pictures(measured: &[Measured], width: usize) -> String {
         text += "The latency of synced appends is that of fdatasync.\n";
     }
     text += "\n";
-    text += &line("MiB/s, x10 per mark", &BARS.axis(), "TYPICAL OF");
+    text += &line("MiB/s, each mark x10", &BARS.axis(), "TYPICAL OF");
     for (row, figures) in measured {
         text += &line(row.name, &BARS.bar(figures.mib_per_s()), row.typical);
     }
@@ -247,7 +247,7 @@ fn conclusion(site: &Site, measured: &[Measured]) -> String {
     }
     if let Some(syncs) = figures("synced 4k appends").filter(|_| !site.in_memory) {
         parts.push(format!(
-            "makes {:.0} 4k appends a second durable, 99 of 100 within {}: {}",
+            "syncs {:.0} 4k appends a second, 99 of 100 within {}: {}",
             syncs.iops,
             shown_latency(syncs.p99_ns),
             suits(&syncs)
@@ -264,11 +264,11 @@ fn conclusion(site: &Site, measured: &[Measured]) -> String {
 /// What commits at this rate are enough for.
 fn suits(syncs: &Figures) -> &'static str {
     if syncs.p99_ns >= ETCD_P99_NS || syncs.iops < ETCD_LEAST {
-        "too slow for etcd, which wants 10ms"
+        "too slow for etcd, which wants 50 a second, within 10ms"
     } else if syncs.iops < ETCD_LOADED {
-        "enough for a small etcd, not for a busy one"
+        "enough for a small etcd (50 a second, within 10ms), not for a busy one (500)"
     } else {
-        "enough for a busy etcd"
+        "enough for a busy etcd (500 a second, within 10ms)"
     }
 }
 
@@ -369,15 +369,16 @@ mod tests {
         let quick = quick(site());
         assert_eq!(
             quick.findings(&ran(&quick, 7), 80).conclusion,
-            "This disk reads 10.0 times as much with 32 requests at a time as with one, and makes 400 4k appends a \
-             second durable, 99 of 100 within 2ms: enough for a small etcd, not for a busy one."
+            "This disk reads 10.0 times as much with 32 requests at a time as with one, and syncs 400 4k appends a \
+             second, 99 of 100 within 2ms: enough for a small etcd (50 a second, within 10ms), not for a busy one \
+             (500)."
         );
         assert_eq!(quick.findings(&ran(&quick, 2), 80).conclusion, "");
         assert_eq!(quick.findings(&[], 80), Findings { table: Table::new(COLUMNS), ..Findings::default() });
     }
 
     #[test]
-    fn memory_is_not_said_to_make_anything_durable() {
+    fn memory_is_not_said_to_sync_anything() {
         let quick = quick(Site { in_memory: true, ..site() });
         assert_eq!(
             quick.findings(&ran(&quick, 7), 80).conclusion,
@@ -392,7 +393,7 @@ mod tests {
         let suits = |iops: f64, p99_ns: u64| suits(&Figures { iops, p99_ns, ..Figures::default() });
         assert_eq!(suits(49.9, 1_000_000), suits(600.0, 10_000_000));
         assert!(suits(600.0, 10_000_000).starts_with("too slow"));
-        assert_eq!(suits(499.9, 9_999_999), "enough for a small etcd, not for a busy one");
-        assert_eq!(suits(500.0, 9_999_999), "enough for a busy etcd");
+        assert!(suits(499.9, 9_999_999).starts_with("enough for a small etcd"));
+        assert!(suits(500.0, 9_999_999).starts_with("enough for a busy etcd"));
     }
 }

@@ -80,14 +80,15 @@ impl Site {
         if self.in_memory && lines.is_empty() {
             lines.push(("Device", "memory: no disk below".to_string()));
         }
+        let on = self.file_system.iter().map(String::as_str);
         let way = if self.direct { "direct I/O" } else { "no direct I/O: it goes through the page cache" };
-        let own = match self.writable {
-            true => format!("a file of its own, {}, removed at the end", shown_bytes(self.size_bytes)),
-            false => format!("{} of it, only read", shown_bytes(self.size_bytes)),
+        let access = on.chain([way]).collect::<Vec<_>>().join(", ");
+        let size = shown_bytes(self.size_bytes);
+        let used = match self.writable {
+            true => format!("{size} in files of its own, removed at the end"),
+            false => format!("{size} of it, only read"),
         };
-        lines.push(("Target", format!("{}: {own}", self.target)));
-        let file_system = self.file_system.as_ref().map_or(String::new(), |name| format!("{name}, "));
-        lines.push(("Access", format!("{file_system}{way}")));
+        lines.push(("Target", format!("{}: {access}; {used}", self.target)));
         lines.extend(self.remarks.iter().map(|remark| ("Note", remark.clone())));
         lines
     }
@@ -106,7 +107,7 @@ impl Site {
         for (column, cell) in self.devices.columns.iter().zip(row) {
             match (column.key, cell) {
                 (_, Cell::None) => {}
-                ("rotational", Cell::Flag(true)) => words.push("rotational".to_string()),
+                ("rotational", Cell::Flag(true)) => words.push("says it rotates".to_string()),
                 ("rotational", _) => words.push("not rotational".to_string()),
                 ("scheduler", name) => words.push(format!("scheduler {}", name.shown())),
                 (_, cell) => words.push(cell.shown()),
@@ -128,7 +129,7 @@ mod tests {
     use crate::testing::site;
 
     #[test]
-    fn the_heading_tells_device_target_and_access() {
+    fn the_heading_tells_of_the_device_and_of_the_way_to_it() {
         let heading = |site: &Site| {
             site.heading().into_iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>()
         };
@@ -136,21 +137,22 @@ mod tests {
             heading(&site()),
             [
                 "Device: sda: disk, 1TiB, not rotational, scheduler none",
-                "Target: /data: a file of its own, 1GiB, removed at the end",
-                "Access: ext4, direct I/O",
+                "Target: /data: ext4, direct I/O; 1GiB in files of its own, removed at the end",
             ]
         );
         let memory = Site { in_memory: true, devices: Table::default(), direct: false, ..site() };
         assert_eq!(heading(&memory)[0], "Device: memory: no disk below");
-        assert_eq!(heading(&memory)[2], "Access: ext4, no direct I/O: it goes through the page cache");
+        assert!(heading(&memory)[1].contains("ext4, no direct I/O: it goes through the page cache; "));
         let device = Site {
             writable: false,
             file_system: None,
             remarks: vec!["/dev/sda is mounted at /".to_string()],
             ..site()
         };
-        assert_eq!(heading(&device)[1], "Target: /data: 1GiB of it, only read");
-        assert_eq!(heading(&device)[2..], ["Access: direct I/O", "Note: /dev/sda is mounted at /"]);
+        assert_eq!(
+            heading(&device)[1..],
+            ["Target: /data: direct I/O; 1GiB of it, only read", "Note: /dev/sda is mounted at /"]
+        );
     }
 
     #[test]

@@ -14,12 +14,13 @@ use crate::environment;
 
 /// What it will do, on what, and how long it takes.
 pub(super) fn opening(study: &dyn Study, site: &Site, width: usize) -> String {
-    let once = if study.steps().iter().any(|step| step.prepares) { " once that is filled" } else { "" };
-    let first =
-        format!("fiord {}: {}, about {}{once}", study.name(), study.purpose(), duration(study.seconds()));
+    let fills = study.steps().iter().any(|step| step.prepares);
+    let after = if fills { " after its file is filled" } else { "" };
+    let title =
+        format!("fiord {}: {}, about {}{after}", study.name(), study.purpose(), duration(study.seconds()));
     let heading = site.heading();
     let widest = heading.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let mut text = folded(&first, width, 0);
+    let mut text = folded(&title, width, 0);
     for (name, value) in heading {
         text += &folded(&format!("{name:<widest$}  {value}"), width, widest + 2);
     }

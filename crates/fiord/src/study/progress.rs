@@ -45,7 +45,7 @@ impl<'a> Progress<'a> {
     pub(super) fn begin(&mut self, step: usize) {
         self.step = step;
         self.meters = Meters::default();
-        self.draw("");
+        self.draw(&self.left(None));
     }
 
     /// Takes the line away.
@@ -78,6 +78,16 @@ impl<'a> Progress<'a> {
         format!("[{}/{}] {}", measured(&self.steps[..=self.step]), measured(self.steps), step.name)
     }
 
+    /// `, 17 s left`: of this step, as planned unless it is known better, and of those to come. Nothing where this step
+    /// prepares and it is not known.
+    fn left(&self, step_s: Option<u64>) -> String {
+        let step = &self.steps[self.step];
+        match step_s.or((!step.prepares).then_some(step.seconds)) {
+            Some(step_s) => format!(", {} left", duration(step_s + self.later_s())),
+            None => String::new(),
+        }
+    }
+
     /// Seconds of the steps to come.
     fn later_s(&self) -> u64 {
         self.steps[self.step + 1..].iter().map(|step| step.seconds).sum()
@@ -96,7 +106,7 @@ impl Watcher for Progress<'_> {
     }
 
     fn started(&mut self) {
-        self.draw("");
+        self.draw(&self.left(None));
     }
 
     fn look_every(&self) -> Option<Duration> {
@@ -104,13 +114,9 @@ impl Watcher for Progress<'_> {
     }
 
     fn look(&mut self, view: &View<'_>) {
-        let step = &self.steps[self.step];
-        let left_s = view.left_s().map(|left_s| left_s.ceil() as u64);
-        let left = match (left_s, step.prepares) {
-            (None, true) => String::new(),
-            (left_s, _) => format!(", {} left", duration(left_s.unwrap_or(step.seconds) + self.later_s())),
-        };
-        self.draw(&format!("{}{left}", if step.prepares { moved(view) } else { String::new() }));
+        let moved = if self.steps[self.step].prepares { moved(view) } else { String::new() };
+        let left = self.left(view.left_s().map(|left_s| left_s.ceil() as u64));
+        self.draw(&format!("{moved}{left}"));
     }
 
     fn snapshot_every(&self) -> Option<Duration> {

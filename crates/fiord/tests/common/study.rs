@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -73,7 +73,7 @@ pub fn masked(text: &str) -> String {
 }
 
 /// The binary where everybody may run it, and a directory where everybody may write. Needs root.
-pub fn public(parent: &std::path::Path) -> Result<(Dir, PathBuf), String> {
+pub fn public(parent: &Path) -> Result<(Dir, PathBuf), String> {
     root()?;
     let dir = Dir::under(parent)?;
     helper("chmod", &["777", &dir.path().to_string_lossy()])?;
@@ -83,7 +83,7 @@ pub fn public(parent: &std::path::Path) -> Result<(Dir, PathBuf), String> {
 }
 
 /// Runs the public binary as nobody in particular.
-pub fn as_ordinary_user(dir: &Dir, binary: &std::path::Path, line: &str) -> Ran {
+pub fn as_ordinary_user(dir: &Dir, binary: &Path, line: &str) -> Ran {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(binary);
     command.args(line.split_whitespace()).current_dir(dir.path());
@@ -97,6 +97,16 @@ pub fn assert_fits(ran: &Ran) {
     for line in ran.stdout.lines() {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
     }
+}
+
+/// What a column holds, row by row, of a study's JSON.
+pub fn column<'d>(document: &'d Value, key: &str) -> Vec<&'d str> {
+    document["rows"].as_array().unwrap().iter().map(|row| row[key].as_str().unwrap()).collect()
+}
+
+/// Whether nothing was left behind.
+pub fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).unwrap().next().is_none()
 }
 
 /// Sees that the real fio takes the job files of a dry run.
