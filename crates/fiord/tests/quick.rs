@@ -8,6 +8,7 @@
 mod common;
 
 use std::fs;
+use std::process::Command;
 
 use common::study::{
     as_ordinary_user, assert_documented, assert_fits, column, fio_takes, is_empty, masked, public,
@@ -187,7 +188,7 @@ fn an_ordinary_user_gets_the_same_where_he_may_write() {
 
 #[test]
 fn an_interrupted_study_prints_the_rows_it_has_and_leaves_nothing() {
-    for (name, status) in [("INT", 130), ("TERM", 143)] {
+    for (name, status) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         for format in ["", "--json"] {
             let dir = Dir::new();
             let running = start(fiord(dir.path(), &format!("quick {format} --time 7s --size 8M")));
@@ -211,6 +212,21 @@ fn an_interrupted_study_prints_the_rows_it_has_and_leaves_nothing() {
             }
         }
     }
+}
+
+#[test]
+fn under_nohup_it_goes_on_when_its_terminal_is_closed() {
+    let dir = Dir::new();
+    let line =
+        format!("trap '' HUP; exec {} quick --json --time 3500ms --size 8M", env!("CARGO_BIN_EXE_fiord"));
+    let mut command = Command::new("sh");
+    command.args(["-c", &line]).current_dir(dir.path());
+    let running = start(command);
+    until_at(&running, "sequential-writ");
+    signal(running.0.id(), "HUP");
+    let ran = finish(running);
+    ran.assert_success();
+    assert_measured(&ran.json(), &ROWS);
 }
 
 #[test]

@@ -8,6 +8,9 @@ use fiord_report::table::{Cell, Table, shown_bytes};
 
 use crate::study::Step;
 
+/// Devices told in the heading: a RAID may have many.
+const DEVICES_MAX: usize = 3;
+
 /// The place of a study's I/O.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Site {
@@ -75,8 +78,12 @@ impl Site {
 
     /// Where it works, for people, line by line: `Device`, `vda: disk, virtio, 256GiB, scheduler none`.
     pub fn heading(&self) -> Vec<(&'static str, String)> {
-        let mut lines: Vec<(&str, String)> =
-            self.devices.rows.iter().map(|row| ("Device", self.device(row))).collect();
+        let devices = self.devices.rows.iter().map(|row| ("Device", self.device(row)));
+        let mut lines: Vec<(&str, String)> = devices.take(DEVICES_MAX).collect();
+        if self.devices.rows.len() > DEVICES_MAX {
+            let more = self.devices.rows.len() - DEVICES_MAX;
+            lines.push(("", format!("and {more} more, which `fiord devices {}` shows", self.target)));
+        }
         if self.in_memory && lines.is_empty() {
             lines.push(("Device", "memory: no disk below".to_string()));
         }
@@ -143,6 +150,10 @@ mod tests {
         let memory = Site { in_memory: true, devices: Table::default(), direct: false, ..site() };
         assert_eq!(heading(&memory)[0], "Device: memory: no disk below");
         assert!(heading(&memory)[1].contains("ext4, no direct I/O: it goes through the page cache; "));
+        let mut many = site();
+        many.devices.rows = vec![many.devices.rows[0].clone(); 5];
+        assert_eq!(heading(&many)[3], ": and 2 more, which `fiord devices /data` shows");
+        assert_eq!(heading(&many).len(), 5);
         let device = Site {
             writable: false,
             file_system: None,

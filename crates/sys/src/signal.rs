@@ -1,4 +1,4 @@
-//! Being asked to stop: SIGINT and SIGTERM become a number that loops can look at.
+//! Being asked to stop: SIGINT, SIGTERM and, where wanted, SIGHUP become a number that loops can look at.
 //!
 //! Invariant: the handler does nothing but atomic operations and, for a second SIGINT, `_exit`; all else happens where
 //! somebody reads `stop_requested`.
@@ -21,6 +21,21 @@ pub fn record_stop_requests() -> io::Result<()> {
     Ok(())
 }
 
+/// From now on SIGHUP, which a terminal sends when it is closed, is recorded likewise; not where it is ignored already,
+/// as `nohup` has it.
+pub fn record_hang_ups() -> io::Result<()> {
+    // SAFETY: the call writes one sigaction, for which zero is a valid value.
+    let now = unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        check(libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut now))?;
+        now
+    };
+    if now.sa_sigaction == libc::SIG_IGN {
+        return Ok(());
+    }
+    set_handler(libc::SIGHUP, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t)
+}
+
 /// The signal that asked to stop, if one did.
 #[inline]
 pub fn stop_requested() -> Option<i32> {
@@ -30,7 +45,7 @@ pub fn stop_requested() -> Option<i32> {
     }
 }
 
-/// Keeps SIGINT and SIGTERM away from this thread, so that they interrupt another: a worker's I/O must not end with
+/// Keeps SIGINT, SIGTERM and SIGHUP away from this thread, so that they interrupt another: a worker's I/O must not end with
 /// `EINTR` because the user pressed Ctrl-C.
 pub fn leave_to_other_threads() {
     // SAFETY: the set is initialised by sigemptyset before it is read, and only this thread's mask changes; with valid
@@ -40,6 +55,7 @@ pub fn leave_to_other_threads() {
         libc::sigemptyset(&mut signals);
         libc::sigaddset(&mut signals, libc::SIGINT);
         libc::sigaddset(&mut signals, libc::SIGTERM);
+        libc::sigaddset(&mut signals, libc::SIGHUP);
         libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
     }
 }

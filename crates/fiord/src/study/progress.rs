@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fiord_lab::Step;
 use fiord_plan::Job;
-use fiord_sys::tty;
+use fiord_sys::{signal, tty};
 use fiord_worker::{State, View, Watcher, WorkerReport};
 
 use super::run::Looker;
@@ -114,6 +114,9 @@ impl Watcher for Progress<'_> {
     }
 
     fn look(&mut self, view: &View<'_>) {
+        if signal::stop_requested().is_some() {
+            return self.draw(": stopping; another Ctrl-C leaves the test files behind");
+        }
         let moved = if self.steps[self.step].prepares { moved(view) } else { String::new() };
         let left = self.left(view.left_s().map(|left_s| left_s.ceil() as u64));
         self.draw(&format!("{moved}{left}"));
