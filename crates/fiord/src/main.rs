@@ -26,6 +26,7 @@ mod settings;
 mod show;
 mod study;
 mod subcommand;
+mod sweep;
 mod version;
 
 use std::ffi::OsString;
@@ -52,12 +53,14 @@ type Subcommand = fn(&[OsString]) -> ExitCode;
 /// The subcommand asked for. Called as `fio` there is none, and a job file of that name comes first.
 fn subcommand(arguments: &[OsString]) -> Option<Subcommand> {
     const SUBCOMMANDS: &[(&str, Subcommand)] = &[
+    ];
         ("devices", devices::run),
         ("engines", engines::run),
         ("history", history::run),
         ("matrix", matrix::run),
         ("quick", quick::run),
         ("show", show::run),
+        ("sweep", sweep::run),
         ("version", version::run),
     ];
     let word = arguments.get(1)?;

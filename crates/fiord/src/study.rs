@@ -2,6 +2,7 @@
 //!
 //! Invariant: whatever happens, the study's own files are gone at the end and every row that was measured is printed.
 
+use std::fs;
 use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,6 +19,8 @@ mod page;
 mod progress;
 mod run;
 pub(crate) mod site;
+
+pub(crate) use page::is_coloured;
 
 use progress::Progress;
 
@@ -79,7 +82,7 @@ pub(crate) fn at<S: Study>(
     let found = site::at(target, name, size_bytes);
     let made = found.and_then(|(site, own)| Ok((make(&site)?, site, own)));
     match made {
-        Ok((study, site, _own)) => carry_out(&study, &site, options),
+        Ok((study, site, _own)) => carry_out(&study, Some(&site), options),
         Err(why) => {
             say(&format!("fiord {name}: {why}\n"));
             ExitCode::from(EXIT_FAILED)
@@ -87,8 +90,9 @@ pub(crate) fn at<S: Study>(
     }
 }
 
-/// Runs all steps of `study` and prints what they say.
-pub(crate) fn carry_out(study: &dyn Study, site: &Site, options: &Options) -> ExitCode {
+/// Runs all steps of `study` and prints what they say. There is no `site` where the study's jobs name their files
+/// themselves.
+pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Options) -> ExitCode {
     if options.dry_run {
         return subcommand::print(Ok(page::job_files(study)));
     }
@@ -115,9 +119,10 @@ pub(crate) fn carry_out(study: &dyn Study, site: &Site, options: &Options) -> Ex
     } else {
         page::closing(&findings, width())
     });
-    let written = output.finish();
-    if let Err(error) = &written {
-        say(&format!("fiord: standard output: {error}\n"));
+    let written = output.finish().map_err(|error| format!("standard output: {error}"));
+    let written = written.and_then(|()| write_files(&findings.files));
+    if let Err(why) = &written {
+        say(&format!("fiord: {why}\n"));
     }
     if let Some(why) = end.why() {
         let all = measured(study, study.steps().len());
@@ -129,6 +134,13 @@ pub(crate) fn carry_out(study: &dyn Study, site: &Site, options: &Options) -> Ex
         End::Complete if written.is_err() || findings.failed => ExitCode::from(EXIT_FAILED),
         End::Complete => ExitCode::SUCCESS,
     }
+}
+
+/// Writes the files that were asked for.
+fn write_files(files: &[(String, String)]) -> Result<(), String> {
+    files
+        .iter()
+        .try_for_each(|(path, text)| fs::write(path, text).map_err(|error| format!("{path}: {error}")))
 }
 
 /// How the steps ended.
@@ -158,12 +170,18 @@ fn measured(study: &dyn Study, count: usize) -> usize {
 fn run_steps(study: &dyn Study, machine: &Machine) -> (Vec<Ran>, End) {
     let mut progress = Progress::new(study.steps());
     let mut ran = Vec::new();
+    // A step that would be refused stops all of them before the first has run.
+    for (number, step) in study.steps().iter().enumerate() {
+        if let Err(refused) = run::Run::of(&file_name(number), &step.job, machine) {
+            return (ran, End::Failed(refused.text.trim_end().to_string(), refused.status));
+        }
+    }
     for (number, step) in study.steps().iter().enumerate() {
         if let Some(signal) = signal::stop_requested() {
             return (ran, End::Signal(signal));
         }
         progress.begin(number);
-        let run = match run::Run::of(&format!("run {}", number + 1), &step.job, machine) {
+        let run = match run::Run::of(&file_name(number), &step.job, machine) {
             Ok(run) => run,
             Err(refused) => {
                 progress.clear();
@@ -183,6 +201,11 @@ fn run_steps(study: &dyn Study, machine: &Machine) -> (Vec<Ran>, End) {
         }
     }
     (ran, End::Complete)
+}
+
+/// What a step's job file is called where something is wrong with it.
+fn file_name(number: usize) -> String {
+    format!("run {}", number + 1)
 }
 
 /// Columns there are for text.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: rates are all I/Os of a direction over the longest run time of its jobs, as fio's group lines are.
 
-use fiord_report::{DiskReport, RunReport};
+use fiord_report::{DiskReport, JobReport, RunReport};
 use fiord_stats::{DirectionStats, Latency};
 
 /// Reads, writes or trims of a run.
@@ -52,6 +52,14 @@ impl Figures {
         (all.ios > 0).then(|| Figures::of_direction(&all))
     }
 
+    /// Of all directions of all jobs.
+    pub fn of_all(report: &RunReport) -> Option<Figures> {
+        let mut all = DirectionStats::default();
+        let directions = report.jobs.iter().flat_map(|job| &job.stats.directions);
+        directions.for_each(|direction| all.merge(direction));
+        (all.ios > 0).then(|| Figures::of_direction(&all))
+    }
+
     fn of_direction(stats: &DirectionStats) -> Figures {
         let seconds = stats.runtime_ms.max(1) as f64 / 1000.0;
         Figures {
@@ -81,6 +89,20 @@ impl Figures {
             ..Figures::default()
         }
     }
+}
+
+/// Standard error of the bandwidth of all jobs and directions together, in bytes per second, from the samples taken
+/// during the run. Jobs are taken to vary independently of each other.
+pub fn bandwidth_error_bytes_per_s(report: &RunReport) -> f64 {
+    let variance = |job: &JobReport, direction: &DirectionStats| {
+        let samples = direction.bandwidth.figures();
+        // A sample is one job's: the sum over jobs has as many times the deviation of a job's mean.
+        let error_kib = f64::from(job.member_count) * samples.stddev / (samples.count.max(1) as f64).sqrt();
+        (error_kib * 1024.0).powi(2)
+    };
+    let of_job =
+        |job: &JobReport| job.stats.directions.iter().map(|direction| variance(job, direction)).sum::<f64>();
+    report.jobs.iter().map(of_job).sum::<f64>().sqrt()
 }
 
 /// Share of the time the busiest device under the files was busy, 0 to 100; `None` where no device was seen.

@@ -4,11 +4,16 @@
 //! sentence. Who runs the job files is not known here, so every study can be tested on made-up reports.
 
 pub mod bars;
+pub mod chart;
 pub mod figures;
+pub mod knee;
 pub mod matrix;
 pub mod quick;
+pub mod ranges;
 pub mod site;
 pub mod study;
+pub mod svg;
+pub mod sweep;
 
 #[cfg(test)]
 mod testing;

@@ -126,7 +126,7 @@ impl Site {
 }
 
 /// A path as job files write it.
-fn in_job_file(path: &str) -> String {
+pub fn in_job_file(path: &str) -> String {
     path.replace(':', "\\:")
 }
 

@@ -51,6 +51,10 @@ pub struct Findings {
     /// The table and its pictures for people, at most `width` columns wide. Block characters (`█` to `▏`) are taken for
     /// bars, and coloured on a terminal.
     pub text: String,
+    /// Further tables for JSON, each with its key.
+    pub tables: Vec<(&'static str, Table)>,
+    /// Files that were asked for: where to write them, and what.
+    pub files: Vec<(String, String)>,
     /// What it comes to, in one plain sentence; empty when nothing was measured.
     pub conclusion: String,
     /// Further facts for JSON, each with its key: the knee, the verdict, the requirement.
@@ -66,6 +70,11 @@ pub trait Study {
 
     /// What it is about to do, for people: a line without a full stop.
     fn purpose(&self) -> String;
+
+    /// What else is to be known before it begins, line by line, below where it works.
+    fn heading(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
 
     /// The runs, in order.
     fn steps(&self) -> &[Step];

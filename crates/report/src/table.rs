@@ -8,6 +8,8 @@ use crate::json::Writer;
 
 mod layout;
 
+pub use layout::wrapped;
+
 /// A column: what programs call it, and what people read above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {

@@ -13,12 +13,13 @@ use super::progress::duration;
 use crate::environment;
 
 /// What it will do, on what, and how long it takes.
-pub(super) fn opening(study: &dyn Study, site: &Site, width: usize) -> String {
+pub(super) fn opening(study: &dyn Study, site: Option<&Site>, width: usize) -> String {
     let fills = study.steps().iter().any(|step| step.prepares);
     let after = if fills { " after its file is filled" } else { "" };
     let title =
         format!("fiord {}: {}, about {}{after}", study.name(), study.purpose(), duration(study.seconds()));
-    let heading = site.heading();
+    let mut heading = site.map_or(Vec::new(), Site::heading);
+    heading.extend(study.heading());
     let widest = heading.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut text = folded(&title, width, 0);
     for (name, value) in heading {
@@ -38,41 +39,39 @@ pub(super) fn closing(findings: &Findings, width: usize) -> String {
 }
 
 /// Everything as one document; `why` it is not complete, if it is not.
-pub(super) fn json(study: &dyn Study, site: &Site, findings: &Findings, why: Option<&str>) -> String {
+pub(super) fn json(study: &dyn Study, site: Option<&Site>, findings: &Findings, why: Option<&str>) -> String {
     Writer::document(|json| {
         json.string("study", study.name());
         json.boolean("complete", why.is_none());
         optional(json, "error", why);
-        json.object("target", |json| {
-            let Site {
-                target,
-                file,
-                writable,
-                size_bytes,
-                direct,
-                in_memory,
-                engine,
-                file_system,
-                devices,
-                remarks,
-            } = site;
-            json.string("path", target);
-            json.string("file", file);
-            json.boolean("writable", *writable);
-            json.integer("size_bytes", size_bytes);
-            json.boolean("direct", *direct);
-            json.boolean("in_memory", *in_memory);
-            json.string("engine", engine);
-            optional(json, "file_system", file_system.as_deref());
-            devices.write_json(json, "devices");
-            json.strings("remarks", remarks);
-        });
+        match site {
+            Some(site) => json.object("target", |json| target(json, site)),
+            None => json.null("target"),
+        }
         findings.table.write_json(json, "rows");
+        for (key, table) in &findings.tables {
+            table.write_json(json, key);
+        }
         for (key, cell) in &findings.facts {
             cell.write(json, key);
         }
         optional(json, "conclusion", Some(findings.conclusion.as_str()).filter(|text| !text.is_empty()));
     })
+}
+
+fn target(json: &mut Writer, site: &Site) {
+    let Site { target, file, writable, size_bytes, direct, in_memory, engine, file_system, devices, remarks } =
+        site;
+    json.string("path", target);
+    json.string("file", file);
+    json.boolean("writable", *writable);
+    json.integer("size_bytes", size_bytes);
+    json.boolean("direct", *direct);
+    json.boolean("in_memory", *in_memory);
+    json.string("engine", engine);
+    optional(json, "file_system", file_system.as_deref());
+    devices.write_json(json, "devices");
+    json.strings("remarks", remarks);
 }
 
 fn optional(json: &mut Writer, key: &str, text: Option<&str>) {
@@ -113,7 +112,7 @@ fn folded(text: &str, width: usize, indent: usize) -> String {
 }
 
 /// Whether colours are shown: on a terminal, unless the user wants none (no-color.org).
-fn is_coloured() -> bool {
+pub(crate) fn is_coloured() -> bool {
     tty::stdout_is_terminal()
         && environment::variable("NO_COLOR").is_none_or(|value| value.is_empty())
         && environment::variable("TERM").is_none_or(|name| name != "dumb")

@@ -140,7 +140,7 @@ fn site(target: &Path, file: &Path, facts: &TargetFacts, size_bytes: u64, writab
 }
 
 /// The best engine for queues that this kernel lets us use.
-fn queued_engine() -> &'static str {
+pub(crate) fn queued_engine() -> &'static str {
     let options = RingOptions {
         entries: 1,
         completion_entries: None,

@@ -70,7 +70,7 @@ fn row(cells: &[String], widths: &[usize], right: &[bool]) -> String {
 
 /// Breaks a text into lines of at most `width` characters: after a blank, a comma, a slash or a hyphen where there is
 /// one, else anywhere. Lines after the first keep the text's indentation.
-pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let indent: String = text.chars().take_while(|c| *c == ' ').take(width / 2).collect();
     let mut rest: Vec<char> = text.chars().collect();
     let mut lines = Vec::new();

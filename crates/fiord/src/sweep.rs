@@ -1,0 +1,430 @@
+//! `fiord sweep`: a job as typed for fio, run at several values of its options.
+//!
+//! Invariant: what was typed is never overridden; every value is read by its option's own parser before anything runs;
+//! what is written to is what the job names, or a file of the sweep's own where it names nothing.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::CommandFactory;
+use fiord_host::Machine;
+use fiord_lab::sweep::{Counted, Job, Key, Pictures, Sweep};
+use fiord_lab::{Site, ranges};
+use fiord_options::cli::{self, Parsed};
+use fiord_options::expand::Environment;
+use fiord_options::value::{Bytes, Micros, Reading, Seconds, Value};
+use fiord_options::{Lookup, Problem, Section, Setting, Severity, Spec, job, table};
+use fiord_sys::signal;
+
+use crate::environment;
+use crate::output::{remark, say};
+use crate::study::site::OwnFiles;
+use crate::study::{self, site};
+use crate::subcommand::{self, EXIT_FAILED};
+
+/// Runs a job of fio's at several values of one option or more, and tells
+/// where throughput stops growing.
+///
+/// Everything else on the command line is an option of fio's, or one job file.
+/// LIST is a list (4k,16k,64k), a range that doubles (1..120 is 1,2,4,...,64,120)
+/// or both; of several --over every combination is run, the last one's values
+/// changing fastest.
+///
+/// A job that names no file works on one of its own in the current directory,
+/// which is removed at the end. A job that does not say when to end runs 10
+/// seconds a point, less when that is more than 2 minutes.
+#[derive(clap::Parser)]
+#[command(
+    name = "fiord sweep",
+    verbatim_doc_comment,
+    override_usage = "fiord sweep [FIO OPTIONS] --over KEY=LIST [--over KEY=LIST]... [OPTIONS]",
+    after_help = "Examples:\n  fiord sweep --rw=read --over bs=4k..1M\n  \
+                  fiord sweep -rw=randread -bs=4k -direct=1 --over numjobs=1..64\n  \
+                  fiord sweep job.fio --over rw=read,write --over bs=4k,64k,1M --plot sweep.svg"
+)]
+struct Options {
+    /// An option of the job and the values it is run with
+    #[arg(long, required = true, value_name = "KEY=LIST")]
+    over: Vec<String>,
+    /// Draw the chart into this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Time for all runs together, where the job does not say when to end
+    #[arg(long, value_parser = study::time)]
+    time: Option<Duration>,
+    #[command(flatten)]
+    study: study::Options,
+}
+
+/// How long a run takes, and all of them at most, where nothing was said; no run takes less than the least.
+const RUN: Duration = Duration::from_secs(10);
+const ALL: Duration = Duration::from_secs(120);
+const RUN_MIN: Duration = Duration::from_secs(1);
+
+/// Most of the own file.
+const SIZE_BYTES: u64 = 1 << 30;
+
+/// The name of a job that was not given one.
+const NAME: &str = "sweep";
+
+/// Options that say what a job works on.
+const TARGETS: [&str; 5] = ["filename", "directory", "filename_format", "opendir", "read_iolog"];
+
+/// Options, beside `runtime`, that say when a job ends.
+const ENDS: [&str; 5] = ["time_based", "io_size", "number_ios", "loops", "fill_device"];
+
+/// Runs the study.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    let (own, of_fio) = split(arguments);
+    let options: Options = match subcommand::read(&own) {
+        Ok(options) => options,
+        Err(code) => return code,
+    };
+    let prepared = match prepare(&options, &of_fio) {
+        Ok(prepared) => prepared,
+        Err(why) => {
+            say(&format!("fiord sweep: {why}\n"));
+            return ExitCode::from(EXIT_FAILED);
+        }
+    };
+    // Its own files are there until all is printed.
+    let site = prepared.own.as_ref().map(|(site, _)| site);
+    study::carry_out(&prepared.sweep, site, &options.study)
+}
+
+/// A sweep that may be run.
+struct Prepared {
+    sweep: Sweep,
+    /// Where it works if the job names no file, and the files it made there.
+    own: Option<(Site, OwnFiles)>,
+}
+
+/// Splits the sweep's own options, each with its value, from those of fio's. One dash or two, as fio takes them.
+fn split(arguments: &[OsString]) -> (Vec<OsString>, Vec<String>) {
+    let command = Options::command();
+    let mut own = Vec::new();
+    let mut of_fio = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let text = argument.to_string_lossy();
+        let body = text.strip_prefix("--").or_else(|| text.strip_prefix('-')).unwrap_or_default();
+        let (name, value) = body.split_once('=').map_or((body, None), |(name, value)| (name, Some(value)));
+        if ["help", "h"].contains(&name) {
+            own.push(OsString::from("--help"));
+            continue;
+        }
+        let Some(known) = command.get_arguments().find(|known| known.get_long() == Some(name)) else {
+            of_fio.push(text.into_owned());
+            continue;
+        };
+        own.push(OsString::from(format!("--{body}")));
+        if value.is_none() && known.get_action().takes_values() {
+            own.extend(arguments.next().cloned());
+        }
+    }
+    (own, of_fio)
+}
+
+fn prepare(options: &Options, of_fio: &[String]) -> Result<Prepared, String> {
+    let machine =
+        Machine::read().map_err(|error| format!("/proc and /sys cannot be read: {error}; mount them"))?;
+    let base = Base::read(of_fio, &machine)?;
+    let keys = keys(&options.over, &base)?;
+    let plot = options.plot.as_deref().map(writable).transpose()?;
+    let runs = keys.iter().map(|key| key.values.len() as u32).fold(1, u32::saturating_mul);
+    let each = options.time.map_or_else(|| (ALL / runs).clamp(RUN_MIN, RUN), |all| all / runs);
+    let own = base.own_site(&keys)?;
+    let site = own.as_ref().map(|(site, _)| site);
+    let added = base.added(&keys, each, site);
+    let heading = base.heading(&keys, &added, site);
+    let pictures = Pictures { colour: study::is_coloured(), plot };
+    let job = base.job(&keys, added);
+    let sweep = Sweep::new(keys, job, pictures, &|job| time(job, &machine))?.headed(heading);
+    let sweep = match site {
+        Some(site) => sweep.prepared_by(site.fill()),
+        None => sweep,
+    };
+    Ok(Prepared { sweep, own })
+}
+
+/// The path of a file that can be made where it is wanted.
+fn writable(path: &Path) -> Result<String, String> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if path.is_dir() || !directory.is_dir() {
+        return Err(format!("--plot {}: not a file in a directory that is there", path.display()));
+    }
+    Ok(path.display().to_string())
+}
+
+/// The keys of `--over`, every value read by its option's parser.
+fn keys(over: &[String], base: &Base) -> Result<Vec<Key>, String> {
+    let mut keys: Vec<Key> = Vec::new();
+    for text in over {
+        let Some((name, list)) = text.split_once('=') else {
+            return Err(format!("--over {text}: write an option and its values: --over bs=4k,64k"));
+        };
+        let key =
+            key(name.trim_start_matches('-'), list, base).map_err(|why| format!("--over {text}: {why}"))?;
+        if keys.iter().any(|known| known.name == key.name) {
+            return Err(format!("--over {text}: {} is swept already; give all its values at once", key.name));
+        }
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
+fn key(name: &str, list: &str, base: &Base) -> Result<Key, String> {
+    let engines = base.engines();
+    let spec = match table::find_job_option(name, false, &engines) {
+        Lookup::Found(spec) if spec.name == "name" => {
+            return Err("a name is nothing to sweep over".to_string());
+        }
+        Lookup::Found(spec) => spec,
+        Lookup::Ambiguous(_) => return Err(format!("no option of a job is called {name:?}")),
+        Lookup::Unknown { suggestion } => return Err(unknown(name, suggestion)),
+    };
+    let (counted, number) = numbers(spec);
+    let values = ranges::values(list, &number)?;
+    for value in &values {
+        (spec.check)(Some(&value.text)).map_err(|why| match spec.allowed() {
+            allowed if allowed.is_empty() => why,
+            allowed => format!("{why}; allowed: {allowed}"),
+        })?;
+    }
+    Ok(Key { name: spec.name, counted, values })
+}
+
+fn unknown(name: &str, suggestion: Option<&str>) -> String {
+    let of_engine = table::engine_specs().find(|spec| spec.names().any(|known| known == name));
+    match (of_engine.map(|spec| spec.scope), suggestion) {
+        (Some(fiord_options::Scope::Engine(engines)), _) => {
+            format!(
+                "{name} is an option of {}; name that engine: --ioengine={}",
+                engines.join(" and "),
+                engines[0]
+            )
+        }
+        (_, Some(suggestion)) => {
+            format!("no option of a job is called {name:?}; did you mean {suggestion:?}?")
+        }
+        _ => format!("no option of a job is called {name:?}; fiord --cmdhelp lists them"),
+    }
+}
+
+/// Reads one value as a number.
+type Number = fn(&str) -> Option<f64>;
+
+/// What the option's values count, and how one is read as a number.
+fn numbers(spec: &Spec) -> (Counted, Number) {
+    fn whole(text: &str) -> Option<f64> {
+        // Lists for several directions are no numbers.
+        let single = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let Bytes(number) = Bytes::parse(text, &mut Reading::default()).ok().filter(|_| single)?;
+        Some(number as f64)
+    }
+    fn seconds(text: &str) -> Option<f64> {
+        Some(Seconds::parse(text, &mut Reading::default()).ok()?.us as f64)
+    }
+    fn micros(text: &str) -> Option<f64> {
+        Some(Micros::parse(text, &mut Reading::default()).ok()?.us as f64)
+    }
+    match spec.kind {
+        "integer" => (Counted::Things, whole),
+        kind if kind == Seconds::KIND => (Counted::Other, seconds),
+        kind if kind == Micros::KIND => (Counted::Other, micros),
+        kind if kind.starts_with("size") => (Counted::Bytes, whole),
+        "list of numbers separated by colons" => (Counted::Other, |text| text.parse().ok()),
+        _ => (Counted::Other, |_| None),
+    }
+}
+
+/// The job that was typed.
+struct Base {
+    sections: Vec<Section>,
+}
+
+impl Base {
+    fn read(of_fio: &[String], machine: &Machine) -> Result<Base, String> {
+        let environment = Environment {
+            files: &environment::read_file,
+            variables: &environment::variable,
+            machine: environment::keywords(machine),
+        };
+        let mut parsed = cli::read(of_fio, &environment).map_err(|problems| told(&problems))?;
+        if parsed.sections.is_empty() && parsed.files.is_empty() {
+            let named: Vec<String> = of_fio.iter().cloned().chain([format!("--name={NAME}")]).collect();
+            parsed = cli::read(&named, &environment).map_err(|problems| told(&problems))?;
+        }
+        fit_to_sweep(&parsed)?;
+        let (errors, warnings): (Vec<Problem>, Vec<Problem>) =
+            cli::check(&parsed).into_iter().partition(|problem| problem.severity == Severity::Error);
+        if !errors.is_empty() {
+            return Err(told(&errors));
+        }
+        let warnings = parsed.warnings.iter().chain(&warnings);
+        warnings.for_each(|problem| remark(&format!("{problem}\n")));
+        Ok(Base { sections: parsed.sections })
+    }
+
+    fn settings(&self) -> impl Iterator<Item = &Setting> {
+        self.sections.iter().flat_map(|section| section.global.iter().chain(&section.own))
+    }
+
+    /// What a job option is set to, the last time.
+    fn value(&self, name: &str) -> Option<&str> {
+        self.settings().filter(|setting| setting.spec.name == name).last()?.value.as_deref()
+    }
+
+    fn engines(&self) -> Vec<&str> {
+        let engines = self.settings().filter(|setting| setting.spec.name == "ioengine");
+        engines.filter_map(|setting| setting.value.as_deref()).chain(["psync"]).collect()
+    }
+
+    fn is_given(&self, name: &str, keys: &[Key]) -> bool {
+        self.settings().any(|setting| setting.spec.name == name) || keys.iter().any(|key| key.name == name)
+    }
+
+    /// A file of its own in the current directory, where the job names none.
+    fn own_site(&self, keys: &[Key]) -> Result<Option<(Site, OwnFiles)>, String> {
+        // Without handlers a sweep still runs; a signal then takes the rows there are with it.
+        let _ = signal::record_stop_requests();
+        if TARGETS.iter().any(|name| self.is_given(name, keys)) {
+            return Ok(None);
+        }
+        let size = self.value("size").and_then(|text| Bytes::parse(text, &mut Reading::default()).ok());
+        let size_bytes = size.map_or(SIZE_BYTES, |size| size.0);
+        let (site, own) = site::at(Path::new("."), NAME, size_bytes)?;
+        Ok(own.map(|own| (site, own)))
+    }
+
+    /// What is added to what was typed.
+    fn added(&self, keys: &[Key], each: Duration, site: Option<&Site>) -> Vec<String> {
+        let mut added = Vec::new();
+        let mut add = |name: &str, value: &str| {
+            if !self.is_given(name, keys) {
+                added.push(format!("{name}={value}"));
+            }
+        };
+        if !ENDS.iter().any(|name| self.is_given(name, keys)) {
+            add("runtime", &runtime(each));
+            add("time_based", "1");
+        }
+        add("group_reporting", "1");
+        if let Some(site) = site {
+            add("filename", &fiord_lab::site::in_job_file(&site.file));
+            add("size", &site.size_bytes.to_string());
+            if !self.is_given("buffered", keys) {
+                add("direct", &u8::from(site.direct).to_string());
+            }
+        }
+        // Others take no notice of a depth.
+        if keys.iter().any(|key| key.name == "iodepth") {
+            add("ioengine", site::queued_engine());
+        }
+        added
+    }
+
+    /// What people are told before it begins.
+    fn heading(&self, keys: &[Key], added: &[String], site: Option<&Site>) -> Vec<(&'static str, String)> {
+        let mut heading = Vec::new();
+        let target = TARGETS.iter().find_map(|name| Some(format!("{name}={}", self.value(name)?)));
+        heading.extend(target.filter(|_| site.is_none()).map(|target| ("Target", target)));
+        let job: Vec<String> = self.job(keys, Vec::new()).global;
+        if !job.is_empty() {
+            heading.push(("Job", job.join(" ")));
+        }
+        let told: Vec<&str> =
+            added.iter().map(String::as_str).filter(|line| !line.starts_with("filename=")).collect();
+        heading.push(("Added", told.join(" ")));
+        heading
+    }
+
+    /// The job without what is swept.
+    fn job(&self, keys: &[Key], added: Vec<String>) -> Job {
+        let line = |setting: &Setting| match &setting.value {
+            Some(value) => format!("{}={value}", setting.spec.name),
+            None => setting.spec.name.to_string(),
+        };
+        let kept = |setting: &&Setting| {
+            setting.spec.name != "name" && keys.iter().all(|key| key.name != setting.spec.name)
+        };
+        let mut job = Job { rw: self.value("rw").unwrap_or("read").to_string(), ..Job::default() };
+        // Later sections inherit what earlier ones did, and perhaps more.
+        let mut inherited = 0;
+        for (number, section) in self.sections.iter().enumerate() {
+            let new: Vec<String> = section.global.iter().skip(inherited).filter(kept).map(line).collect();
+            inherited = section.global.len().max(inherited);
+            if number == 0 {
+                job.global = new;
+            } else if !new.is_empty() {
+                job.sections += &format!("[global]\n{}\n\n", new.join("\n"));
+            }
+            job.sections += &format!("[{}]\n", section.name);
+            if number == 0 && self.value("stonewall").is_none() {
+                // Of all runs in one file, as a dry run prints them, each waits for those before it.
+                job.sections += "stonewall=1\n";
+            }
+            section
+                .own
+                .iter()
+                .filter(kept)
+                .for_each(|setting| job.sections += &format!("{}\n", line(setting)));
+        }
+        job.global.extend(added);
+        job
+    }
+}
+
+/// A sweep prints in its own way and begins with one job file.
+fn fit_to_sweep(parsed: &Parsed) -> Result<(), String> {
+    if let Some(setting) = parsed.program.iter().find(|setting| setting.spec.name != "section") {
+        let name = &setting.spelling;
+        return Err(format!("--{name} is for a run, not for a sweep; leave it out (fiord sweep --help)"));
+    }
+    if parsed.files.len() > 1 {
+        return Err("a sweep begins with one job file; name one".to_string());
+    }
+    if parsed.sections.is_empty() {
+        return Err("the job file has no section; write [job] and its options".to_string());
+    }
+    let texts = parsed.sections.iter().flat_map(|section| section.global.iter().chain(&section.own));
+    match texts.filter_map(|setting| setting.value.as_deref()).find(|value| value.contains('\n')) {
+        Some(value) => Err(format!("{value:?} goes over several lines; write it in one")),
+        None => Ok(()),
+    }
+}
+
+fn told(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// A time as job files have it: seconds where it is made of them.
+fn runtime(time: Duration) -> String {
+    match time.subsec_nanos() {
+        0 => time.as_secs().to_string(),
+        _ => format!("{}ms", time.as_millis().max(1)),
+    }
+}
+
+/// How long a job file runs: its jobs side by side, stage after stage. Nothing where that is not told by times.
+fn time(job: &str, machine: &Machine) -> Duration {
+    let text = |_: &str| Ok(job.as_bytes().to_vec());
+    let environment = Environment {
+        files: &text,
+        variables: &environment::variable,
+        machine: environment::keywords(machine),
+    };
+    let Ok(parsed) = cli::read(&[NAME.to_string()], &environment) else { return Duration::ZERO };
+    let mut stages_us = vec![0];
+    for section in &parsed.sections {
+        let (job, _, _) = job::resolve(section);
+        if job.stonewall.0 {
+            stages_us.push(0);
+        }
+        let last = stages_us.len() - 1;
+        stages_us[last] = stages_us[last].max(job.runtime.us + job.ramp_time.us);
+    }
+    Duration::from_micros(stages_us.iter().sum())
+}

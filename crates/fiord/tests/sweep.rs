@@ -1,0 +1,234 @@
+//! `fiord sweep` in a directory on a disk, in memory, and on a device; as root and as anybody; and a limit it must find.
+//!
+//! Invariant: whatever becomes of a sweep, only what the job names is written, and what the sweep made itself is gone.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::study::{as_ordinary_user, assert_documented, assert_fits, fio_takes, masked, public};
+use common::{Dir, LoopDevice, Mount, finish, fiord, run, signal, start, until};
+use serde_json::Value;
+
+fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).unwrap().next().is_none()
+}
+
+fn column<'a>(document: &'a Value, key: &str) -> Vec<&'a Value> {
+    document["rows"].as_array().unwrap().iter().map(|row| &row[key]).collect()
+}
+
+#[test]
+fn the_table_the_chart_and_a_sentence_fit_a_terminal() {
+    let dir = Dir::new();
+    let ran = dir.run("sweep -rw randread --size=8M --over bs=4k..16k --time 600ms --plot plot.svg");
+    assert_fits(&ran);
+    let text = masked(&ran.stdout);
+    let title = "fiord sweep: # runs over bs=4k,8k,16k, about # s after its file is filled";
+    assert!(text.starts_with(title), "{text}");
+    let table = text.split("\n\n").nth(1).unwrap();
+    // Which run is the knee is the disk's business, and in memory nothing is utilised.
+    let table = table.replace(" <- knee", "").replace(" -", " #");
+    let expected = [
+        "RW BlockSize IOPS BW(MiB/s) AvgLat(ms) p99(ms) Util(%)",
+        "randread 4k # # # # #",
+        "randread 8k # # # # #",
+        "randread 16k # # # # #",
+    ];
+    assert_eq!(table.lines().collect::<Vec<_>>(), expected);
+    ran.assert_says(&[
+        "Added ",
+        "Throughput, MiB/s",
+        "against BlockSize (bytes)",
+        "The knee is the smallest",
+    ]);
+    assert!(dir.text("plot.svg").starts_with("<svg ") && dir.text("plot.svg").ends_with("</svg>\n"));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the plot stays");
+}
+
+#[test]
+fn json_has_the_documented_keys_and_every_combination() {
+    let dir = Dir::new();
+    let ran = dir.run("sweep --json --size=8M --over rw=read,randrw --over bs=4k,64k --time 800ms");
+    ran.assert_success();
+    let document = ran.json();
+    assert_documented(&document, &["Studies", "sweep"]);
+    assert_eq!(column(&document, "rw"), ["read", "read", "randrw", "randrw", "randrw", "randrw"]);
+    assert_eq!(column(&document, "direction"), ["read", "read", "read", "write", "read", "write"]);
+    assert_eq!(column(&document, "bs"), [4096, 65536, 4096, 4096, 65536, 65536]);
+    assert_eq!(document["knees"][1]["curve"], "rw=randrw");
+    assert!(is_empty(dir.path()));
+}
+
+#[test]
+fn what_the_job_says_is_not_overridden() {
+    let dir = Dir::new();
+    let line = "sweep --dry-run --filename=f --size 4M -direct=0 -runtime=7 -rw=write --over numjobs=1,3";
+    let ran = dir.run(line);
+    ran.assert_success();
+    for line in ["filename=f", "size=4M", "direct=0", "runtime=7", "time_based=1", "rw=write", "numjobs=3"] {
+        assert!(ran.stdout.lines().any(|printed| printed == line), "{line}: {}", ran.stdout);
+    }
+    assert_eq!(ran.stdout.matches("filename=").count(), 2);
+    assert!(is_empty(dir.path()));
+    need!(fio_takes(&dir, &ran.stdout));
+}
+
+#[test]
+fn a_job_file_is_a_beginning_too() {
+    let dir = Dir::new();
+    dir.write(
+        "job.fio",
+        "[global]\nsize=4m\nruntime=200ms\n[a]\nrw=read\nbs=64k\n[b]\nrw=write\nfilename=${F}\n",
+    );
+    let mut command = fiord(dir.path(), "sweep --csv job.fio --over bs=4k,8k --filename=mine");
+    command.env("F", "other");
+    let ran = finish(start(command));
+    ran.assert_success();
+    let rows: Vec<String> =
+        ran.stdout.lines().skip(1).map(|row| row.split(',').take(3).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(rows, ["write 4096 read", "write 4096 write", "write 8192 read", "write 8192 write"]);
+    assert!(dir.join("mine").exists() && dir.join("other").exists(), "files that the job names stay");
+}
+
+#[test]
+fn mistakes_are_told_before_anything_runs() {
+    let dir = Dir::new();
+    dir.write("empty.fio", "[global]\nbs=4k\n");
+    for (line, parts) in [
+        ("sweep --over numjob=1,2", vec!["\"numjob\"", "did you mean \"numjobs\"?"]),
+        ("sweep --over bs=4k,x", vec!["--over bs=4k,x", "\"x\" is not a number"]),
+        ("sweep --over rw=read,raed", vec!["raed", "allowed: read, write"]),
+        ("sweep --over bs=64k..4k", vec!["goes down", "write 4k..64k"]),
+        ("sweep --over rw=read..write", vec!["separate words with commas"]),
+        ("sweep --over bs", vec!["--over bs=4k,64k"]),
+        ("sweep --over bs=4k --over blocksize=8k", vec!["bs is swept already"]),
+        ("sweep --over name=a,b", vec!["nothing to sweep over"]),
+        ("sweep --over sqthread_poll=0,1", vec!["io_uring", "--ioengine=io_uring"]),
+        ("sweep --over numjobs=1,0", vec!["run 3", "numjobs"]),
+        ("sweep --rw=raed --over bs=4k", vec!["did you mean \"read\"?"]),
+        ("sweep --minimal --over bs=4k", vec!["--minimal is for a run"]),
+        ("sweep empty.fio --over bs=4k", vec!["no section"]),
+        ("sweep --over bs=4k --plot nowhere/x.svg", vec!["--plot nowhere/x.svg"]),
+        ("sweep --rw=read", vec!["--over <KEY=LIST>"]),
+    ] {
+        let ran = dir.run(line);
+        ran.assert_status(1).assert_says(&parts);
+        assert!(!ran.stdout.contains("IOPS"), "{line}: {ran:?}");
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_device_in_use_is_refused_before_the_first_run() {
+    let dir = Dir::new();
+    let device = need!(LoopDevice::new(&dir, 32 << 20));
+    let mount = need!(Mount::ext4(&dir, &device));
+    mount.write("precious", b"data");
+    // The first point alone could run.
+    let line = format!(
+        "sweep --rw=write --bs=4k --size=4M --over filename={},{}",
+        dir.join("f").display(),
+        device.path
+    );
+    let ran = dir.run(&line);
+    ran.assert_status(2).assert_says(&[&device.path, "after 0 of 2 runs"]);
+    assert!(!dir.join("f").exists());
+    assert_eq!(fs::read(mount.path.join("precious")).unwrap(), b"data");
+}
+
+#[test]
+fn in_memory_and_on_a_device() {
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=80m"));
+    run(&mount.path, "sweep --size=8M --over iodepth=1..4 --time 300ms").assert_success();
+    assert!(is_empty(&mount.path));
+    let device = need!(LoopDevice::new(&dir, 32 << 20));
+    let ran =
+        dir.run(&format!("sweep --filename={} --rw=randread --over numjobs=1..4 --time 300ms", device.path));
+    assert_fits(&ran);
+    ran.assert_says(&["Threads", "Target  filename="]);
+}
+
+#[test]
+fn an_ordinary_user_gets_the_same() {
+    let (dir, binary) = need!(public(&std::env::temp_dir()));
+    let ran = as_ordinary_user(&dir, &binary, "sweep --json --size=8M --over bs=4k,64k --time 400ms");
+    ran.assert_success();
+    assert_eq!(column(&ran.json(), "bs"), [4096, 65536]);
+}
+
+#[test]
+fn an_interrupted_sweep_prints_the_rows_it_has() {
+    let dir = Dir::new();
+    let line = "sweep --filename=f --size=4M --rw=write --over runtime=100ms,10m --over bs=4k --csv";
+    // Each run begins with a line in this file; the second one would take ten minutes.
+    let running = start(fiord(dir.path(), &format!("{line} --exec_prerun=echo>>runs")));
+    until("the second run has begun", || fs::read(dir.join("runs")).is_ok_and(|text| text.len() == 2));
+    signal(running.0.id(), "INT");
+    let ran = finish(running);
+    ran.assert_status(130).assert_says(&["after 1 of 2 runs: ended by SIGINT"]);
+    assert_eq!(ran.stdout.lines().count(), 2, "{ran:?}");
+}
+
+/// A control group whose members may read so many bytes a second of a device.
+struct Limit {
+    group: PathBuf,
+}
+
+impl Limit {
+    fn reads(device: &LoopDevice, bytes_per_s: u64) -> Result<Limit, String> {
+        let number =
+            fs::read_to_string(format!("/sys/block/{}/dev", device.path.trim_start_matches("/dev/")))
+                .map_err(|error| error.to_string())?;
+        let number = number.trim();
+        let name = format!("fiord-sweep-{}", std::process::id());
+        let (group, file, limit) = match Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
+            true => ("/sys/fs/cgroup", "io.max", format!("{number} rbps={bytes_per_s}")),
+            false => {
+                ("/sys/fs/cgroup/blkio", "blkio.throttle.read_bps_device", format!("{number} {bytes_per_s}"))
+            }
+        };
+        let group = Path::new(group).join(name);
+        fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
+        let made = Limit { group };
+        let file = made.group.join(file);
+        fs::write(&file, limit).map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok(made)
+    }
+
+    /// The binary as a member of the group.
+    fn run(&self, directory: &Path, line: &str) -> common::Ran {
+        let join = format!("echo $$ > {}/cgroup.procs && exec \"$0\" {line}", self.group.display());
+        let mut command = Command::new("sh");
+        command.args(["-c", &join, env!("CARGO_BIN_EXE_fiord")]).current_dir(directory);
+        finish(start(command))
+    }
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.group);
+    }
+}
+
+#[test]
+fn the_knee_is_where_the_device_is_limited() {
+    let dir = Dir::new();
+    let device = need!(LoopDevice::new(&dir, 64 << 20));
+    // Each job reads 1 MiB a second, and the device gives all of them 6: eight jobs are the first to reach it.
+    let limit = need!(Limit::reads(&device, 6 << 20));
+    let line = format!(
+        "sweep --json --filename={} --rw=randread --bs=64k --direct=1 --rate=1m --runtime=2 --ramp_time=500ms \
+         --over numjobs=2..16",
+        device.path
+    );
+    let ran = limit.run(dir.path(), &line);
+    ran.assert_success();
+    let document = ran.json();
+    assert_eq!(document["knees"][0]["knee"], "8", "{document:#}");
+}

@@ -1,0 +1,396 @@
+//! `sweep`: one job at several values of its options, and where the gain ends.
+//!
+//! Invariant: a step is the user's job with the swept options set and nothing else changed; every row is one run's.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use fiord_report::table::{Cell, Column, Table};
+use fiord_stats::job::DIRECTIONS;
+
+use crate::chart::{self, Chart};
+use crate::figures::{self, Figures, utilisation_percent};
+use crate::ranges::Value;
+use crate::study::{Findings, Ran, Step, Study};
+use crate::svg;
+
+mod curve;
+mod sentence;
+
+use curve::Curve;
+
+/// Most runs of one sweep.
+pub const RUNS_MAX: usize = 10_000;
+
+/// What the values of an option count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Things: jobs, I/Os in flight.
+    Things,
+    /// Bytes.
+    Bytes,
+    /// Something else, or nothing: words.
+    Other,
+}
+
+/// A swept option.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Key {
+    /// The option's name.
+    pub name: &'static str,
+    /// What its values count.
+    pub counted: Counted,
+    /// The values, in the order they are run.
+    pub values: Vec<Value>,
+}
+
+impl Key {
+    /// What people call the option.
+    fn title(&self) -> &'static str {
+        match self.name {
+            "rw" => "RW",
+            "bs" => "BlockSize",
+            "numjobs" => "Threads",
+            "iodepth" => "Depth",
+            other => other,
+        }
+    }
+
+    /// What stands below a chart.
+    fn axis_title(&self) -> String {
+        match self.counted {
+            Counted::Bytes => format!("{} (bytes)", self.title()),
+            _ => self.title().to_string(),
+        }
+    }
+
+    /// Whether a curve can be drawn over its values.
+    fn is_axis(&self) -> bool {
+        self.values.len() > 1 && self.values.iter().all(|value| value.number.is_some())
+    }
+
+    fn cell(&self, value: usize) -> Cell {
+        let value = &self.values[value];
+        match (self.counted, value.number) {
+            (Counted::Bytes, Some(bytes)) => Cell::Bytes(bytes as u64),
+            (Counted::Things, Some(count)) => Cell::Count(count as u64),
+            _ => Cell::Text(value.text.clone()),
+        }
+    }
+}
+
+/// The job that is run at each point.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Job {
+    /// Lines of its `[global]` section; none sets a swept option.
+    pub global: Vec<String>,
+    /// Its sections, each with its header; none sets a swept option.
+    pub sections: String,
+    /// What `rw` says where it is not swept.
+    pub rw: String,
+}
+
+/// What people are shown beside the table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pictures {
+    /// Whether the terminal shows colours.
+    pub colour: bool,
+    /// Where the chart goes as SVG.
+    pub plot: Option<String>,
+}
+
+/// The study.
+pub struct Sweep {
+    keys: Vec<Key>,
+    job: Job,
+    pictures: Pictures,
+    heading: Vec<(&'static str, String)>,
+    /// For each step that is measured, which value of each key it has.
+    points: Vec<Vec<usize>>,
+    steps: Vec<Step>,
+}
+
+/// What one run measured.
+#[derive(Clone, Debug)]
+struct Measured {
+    point: Vec<usize>,
+    /// Index into [`DIRECTIONS`], and the figures, of each direction that did something.
+    directions: Vec<(usize, Figures)>,
+    /// All directions together.
+    total: Figures,
+    error_bytes_per_s: f64,
+    util_percent: Option<f64>,
+}
+
+impl Sweep {
+    /// The cross product of the keys' values, the last key's changing fastest. `time` tells how long a job file
+    /// runs.
+    ///
+    /// # Errors
+    /// When there are more than [`RUNS_MAX`] runs.
+    pub fn new(
+        keys: Vec<Key>,
+        job: Job,
+        pictures: Pictures,
+        time: &dyn Fn(&str) -> Duration,
+    ) -> Result<Sweep, String> {
+        let runs = keys.iter().try_fold(1usize, |runs, key| runs.checked_mul(key.values.len()));
+        if runs.is_none_or(|runs| runs > RUNS_MAX) {
+            return Err(format!("these are more than {RUNS_MAX} runs; sweep over fewer values"));
+        }
+        let mut points = vec![Vec::new()];
+        for key in &keys {
+            let longer = |point: &Vec<usize>| {
+                let point = point.clone();
+                (0..key.values.len()).map(move |value| [point.as_slice(), &[value]].concat())
+            };
+            points = points.iter().flat_map(longer).collect();
+        }
+        let steps = points.iter().map(|point| step(&keys, &job, point, time)).collect();
+        Ok(Sweep { keys, job, pictures, heading: Vec::new(), points, steps })
+    }
+
+    /// With a step before all others that makes ready for them.
+    #[must_use]
+    pub fn prepared_by(mut self, step: Step) -> Sweep {
+        self.steps.insert(0, step);
+        self
+    }
+
+    /// With lines that people are told before it begins.
+    #[must_use]
+    pub fn headed(mut self, heading: Vec<(&'static str, String)>) -> Sweep {
+        self.heading = heading;
+        self
+    }
+
+    fn measured(&self, ran: &[Ran]) -> Vec<Measured> {
+        let preparing = self.steps.len() - self.points.len();
+        let of = |run: &Ran| {
+            let directions = 0..DIRECTIONS.len();
+            Some(Measured {
+                point: self.points[run.step - preparing].clone(),
+                directions: directions
+                    .filter_map(|direction| Some((direction, Figures::of(&run.report, direction)?)))
+                    .collect(),
+                total: Figures::of_all(&run.report)?,
+                error_bytes_per_s: figures::bandwidth_error_bytes_per_s(&run.report),
+                util_percent: utilisation_percent(&run.report),
+            })
+        };
+        ran.iter().filter_map(of).collect()
+    }
+
+    /// The option the curves are drawn over: of those with numbers the one with most values, the last of equals.
+    fn axis(&self) -> Option<usize> {
+        let axes = (0..self.keys.len()).filter(|key| self.keys[*key].is_axis());
+        axes.max_by_key(|key| self.keys[*key].values.len())
+    }
+
+    /// The rows for programs.
+    fn table(&self, measured: &[Measured]) -> Table {
+        let swept = self.columns().map(|key| Column::new(key.name, key.title()));
+        let rw = (!self.sweeps_rw()).then(|| Column::new("rw", "RW"));
+        let mut table = Table::new(rw.into_iter().chain(swept).chain(FIGURES));
+        for run in measured {
+            for (direction, figures) in &run.directions {
+                let rw = (!self.sweeps_rw()).then(|| Cell::Text(self.job.rw.clone()));
+                let mut cells: Vec<Cell> = rw.into_iter().chain(self.cells(run)).collect();
+                cells.extend(figure_cells(*direction, figures, run));
+                table.rows.push(cells);
+            }
+        }
+        table
+    }
+
+    fn sweeps_rw(&self) -> bool {
+        self.keys.iter().any(|key| key.name == "rw")
+    }
+
+    /// The keys in the order of the columns: `rw` leads.
+    fn columns(&self) -> impl Iterator<Item = &Key> {
+        let is_rw = |key: &&Key| key.name == "rw";
+        self.keys.iter().filter(is_rw).chain(self.keys.iter().filter(move |key| !is_rw(key)))
+    }
+
+    fn cells(&self, run: &Measured) -> impl Iterator<Item = Cell> {
+        let at = |key: &Key| self.keys.iter().position(|known| known.name == key.name).unwrap_or(0);
+        self.columns().map(move |key| key.cell(run.point[at(key)]))
+    }
+
+    /// The rows for people, in the columns people print who write such a sweep by hand. The runs at a knee are marked.
+    fn text(&self, measured: &[Measured], curves: &[Curve], width: usize) -> String {
+        let keys = self.columns().filter(|key| key.name != "rw");
+        let columns = keys.map(|key| Column::new(key.name, key.title()));
+        let mut table = Table::new([Column::new("rw", "RW")].into_iter().chain(columns).chain(SHOWN));
+        let fine = decimals(measured);
+        for run in measured {
+            let is_knee = curves.iter().any(|curve| curve.knee_run() == Some(&run.point));
+            for (direction, figures) in &run.directions {
+                table.rows.push(self.shown(run, *direction, figures, fine, is_knee));
+            }
+        }
+        if !table.rows.iter().flatten().any(|cell| *cell == Cell::Text(KNEE_MARK.to_string())) {
+            table.columns.pop();
+            table.rows.iter_mut().for_each(|row| drop(row.pop()));
+        }
+        table.text(width)
+    }
+
+    fn shown(
+        &self,
+        run: &Measured,
+        direction: usize,
+        figures: &Figures,
+        decimals: usize,
+        is_knee: bool,
+    ) -> Vec<Cell> {
+        let text = |key: usize| self.keys[key].values[run.point[key]].text.clone();
+        let rw = self.keys.iter().position(|key| key.name == "rw").map_or(self.job.rw.clone(), text);
+        let letter = DIRECTIONS[direction][..1].to_uppercase();
+        let rw = if run.directions.len() > 1 { format!("{rw} {letter}") } else { rw };
+        let mut cells = vec![Cell::Text(rw)];
+        let swept = |key: &usize| self.keys[*key].name != "rw";
+        cells.extend((0..self.keys.len()).filter(swept).map(|key| match self.keys[key].counted {
+            Counted::Things => self.keys[key].cell(run.point[key]),
+            _ => Cell::Text(text(key)),
+        }));
+        let ms = |ns: u64| Cell::Number(ns as f64 / 1e6, decimals);
+        cells.extend([
+            Cell::Count(figures.iops.round() as u64),
+            Cell::Number(mib(figures.bytes_per_s), 1),
+            ms(figures.mean_ns),
+            ms(figures.p99_ns),
+            run.util_percent.map_or(Cell::None, |percent| Cell::Number(percent, 1)),
+            Cell::Text(if is_knee { KNEE_MARK } else { "" }.to_string()),
+        ]);
+        cells
+    }
+}
+
+const KNEE_MARK: &str = "<- knee";
+
+/// The figures for programs, behind the swept options.
+const FIGURES: [Column; 11] = [
+    Column::new("direction", "DIRECTION"),
+    Column::new("iops", "IOPS"),
+    Column::new("mib_per_s", "BW(MiB/s)"),
+    Column::new("mean_ns", "AvgLat"),
+    Column::new("p50_ns", "P50"),
+    Column::new("p99_ns", "P99"),
+    Column::new("p99_9_ns", "P99.9"),
+    Column::new("max_ns", "MAX"),
+    Column::new("ios", "I/Os"),
+    Column::new("util_percent", "Util(%)"),
+    Column::new("run_error_mib_per_s", "Error(MiB/s)"),
+];
+
+/// The figures for people.
+const SHOWN: [Column; 6] = [
+    Column::new("iops", "IOPS"),
+    Column::new("mib_per_s", "BW(MiB/s)"),
+    Column::new("mean", "AvgLat(ms)"),
+    Column::new("p99", "p99(ms)"),
+    Column::new("util", "Util(%)"),
+    Column::new("knee", ""),
+];
+
+fn figure_cells(direction: usize, figures: &Figures, run: &Measured) -> [Cell; 11] {
+    [
+        Cell::Text(DIRECTIONS[direction].to_string()),
+        Cell::Number(figures.iops, 0),
+        Cell::Number(mib(figures.bytes_per_s), 1),
+        Cell::Latency(figures.mean_ns),
+        Cell::Latency(figures.p50_ns),
+        Cell::Latency(figures.p99_ns),
+        Cell::Latency(figures.p999_ns),
+        Cell::Latency(figures.max_ns),
+        Cell::Count(figures.ios),
+        run.util_percent.map_or(Cell::None, |percent| Cell::Number(percent, 1)),
+        Cell::Number(mib(run.error_bytes_per_s), 1),
+    ]
+}
+
+fn mib(bytes: f64) -> f64 {
+    bytes / f64::from(1 << 20)
+}
+
+/// Decimals of milliseconds that leave two figures of the shortest mean.
+fn decimals(measured: &[Measured]) -> usize {
+    let means = measured.iter().flat_map(|run| &run.directions).map(|(_, figures)| figures.mean_ns);
+    match means.min() {
+        Some(0..10_000) => 4,
+        Some(10_000..10_000_000) => 3,
+        _ => 1,
+    }
+}
+
+fn step(keys: &[Key], job: &Job, point: &[usize], time: &dyn Fn(&str) -> Duration) -> Step {
+    let swept: Vec<String> = keys
+        .iter()
+        .zip(point)
+        .map(|(key, value)| format!("{}={}", key.name, key.values[*value].text))
+        .collect();
+    let mut text = String::from("[global]\n");
+    for line in job.global.iter().chain(&swept) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{line}");
+    }
+    let _ = write!(text, "\n{}", job.sections);
+    let time = time(&text);
+    Step::measure(swept.join(" "), text, time)
+}
+
+impl Study for Sweep {
+    fn name(&self) -> &'static str {
+        "sweep"
+    }
+
+    fn purpose(&self) -> String {
+        let list = |key: &Key| {
+            let texts: Vec<&str> = key.values.iter().map(|value| value.text.as_str()).collect();
+            format!("{}={}", key.name, texts.join(","))
+        };
+        let lists: Vec<String> = self.keys.iter().map(list).collect();
+        let runs = if self.points.len() == 1 { "run" } else { "runs" };
+        format!("{} {runs} over {}", self.points.len(), lists.join(" x "))
+    }
+
+    fn heading(&self) -> Vec<(&'static str, String)> {
+        self.heading.clone()
+    }
+
+    fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    fn findings(&self, ran: &[Ran], width: usize) -> Findings {
+        let measured = self.measured(ran);
+        let curves = self.axis().map_or(Vec::new(), |axis| curve::of(&self.keys, axis, &measured));
+        let mut text = self.text(&measured, &curves, width);
+        let mut files = Vec::new();
+        if let Some(axis) = self.axis().filter(|_| curves.iter().any(|curve| curve.runs.len() > 1)) {
+            let chart =
+                Chart { axis: self.keys[axis].axis_title(), lines: curves.iter().map(Curve::line).collect() };
+            let _ = write!(text, "\n{}", chart::terminal(&chart, width, self.pictures.colour));
+            if curves.len() > sentence::CURVES_TOLD {
+                let _ = write!(text, "\n{}", sentence::knees(&curves).text(width));
+            }
+            if curves.iter().any(|curve| curve.found.is_some()) {
+                let _ = write!(text, "\n{}", sentence::rule(width));
+            }
+            files.extend(self.pictures.plot.iter().map(|path| (path.clone(), svg::draw(&chart))));
+        }
+        Findings {
+            conclusion: sentence::conclusion(&self.keys, self.axis(), &curves, &measured),
+            table: self.table(&measured),
+            tables: vec![("knees", sentence::knees(&curves))],
+            files,
+            text,
+            ..Findings::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! What a sweep makes of made-up reports.
+//!
+//! Invariant: no test knows how a chart looks, only that it is there.
+
+use super::*;
+use crate::figures::READ;
+use crate::ranges;
+use crate::testing::{direction, report, site};
+
+fn number(text: &str) -> Option<f64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (count, suffix) = text.split_at(digits);
+    let unit = ["", "k", "M"].iter().position(|known| *known == suffix)?;
+    Some(count.parse::<f64>().ok()? * 1024f64.powi(unit as i32))
+}
+
+fn key(name: &'static str, counted: Counted, list: &str) -> Key {
+    Key { name, counted, values: ranges::values(list, &number).unwrap() }
+}
+
+fn threads(list: &str) -> Key {
+    key("numjobs", Counted::Things, list)
+}
+
+fn sweep(keys: Vec<Key>) -> Sweep {
+    let job = Job {
+        global: vec!["direct=1".to_string()],
+        sections: "[sweep]\nioengine=psync\n".to_string(),
+        rw: "randread".to_string(),
+    };
+    let pictures = Pictures { colour: false, plot: Some("plot.svg".to_string()) };
+    Sweep::new(keys, job, pictures, &|_| Duration::from_secs(5)).unwrap()
+}
+
+/// Reads of 4k only: so many a second, each taking so many microseconds.
+fn reads(step: usize, ios: u64, latency_us: u64) -> Ran {
+    Ran { step, report: report(Some(direction(ios, 4096, latency_us * 1000)), None) }
+}
+
+/// A curve that saturates at its fourth point.
+fn saturating() -> Vec<Ran> {
+    let points = [(100, 10), (200, 10), (400, 10), (790, 10), (800, 20), (795, 40)];
+    points.iter().enumerate().map(|(step, (ios, latency))| reads(step, *ios, *latency)).collect()
+}
+
+#[test]
+fn a_step_is_the_job_with_the_swept_options_set() {
+    let sweep = sweep(vec![key("rw", Counted::Other, "read,write"), key("bs", Counted::Bytes, "4k..8k")]);
+    let names: Vec<&str> = sweep.steps().iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(names, ["rw=read bs=4k", "rw=read bs=8k", "rw=write bs=4k", "rw=write bs=8k"]);
+    assert_eq!(sweep.steps()[3].job, "[global]\ndirect=1\nrw=write\nbs=8k\n\n[sweep]\nioengine=psync\n");
+    assert_eq!((sweep.seconds(), sweep.purpose().as_str()), (20, "4 runs over rw=read,write x bs=4k,8k"));
+}
+
+#[test]
+fn too_many_runs_are_refused() {
+    let keys = vec![threads("1..500"); 5].into_iter().map(|mut key| {
+        key.values = key.values.into_iter().cycle().take(100).collect();
+        key
+    });
+    let refused = Sweep::new(keys.collect(), Job::default(), Pictures::default(), &|_| Duration::ZERO);
+    assert!(refused.is_err_and(|why| why.contains("fewer values")));
+}
+
+#[test]
+fn the_columns_people_print_by_hand_come_first() {
+    let sweep = sweep(vec![threads("1..32")]);
+    let findings = sweep.findings(&saturating(), 80);
+    let lines: Vec<&str> = findings.text.lines().collect();
+    let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+    assert_eq!(words(lines[0]), ["RW", "Threads", "IOPS", "BW(MiB/s)", "AvgLat(ms)", "p99(ms)", "Util(%)"]);
+    assert_eq!(words(lines[4]), ["randread", "8", "790", "3.1", "0.010", "0.010", "-", "<-", "knee"]);
+    assert_eq!(findings.text.matches("<- knee").count(), 1);
+    assert!(findings.text.contains("The knee is the smallest value that reaches 95 %"));
+    assert!(findings.text.lines().all(|line| line.chars().count() <= 80), "{}", findings.text);
+}
+
+#[test]
+fn one_sentence_says_where_the_gain_ends() {
+    let conclusion = |ran: &[Ran]| sweep(vec![threads("1..32")]).findings(ran, 80).conclusion;
+    assert_eq!(
+        conclusion(&saturating()),
+        "8 threads reach 99 % of the peak of 3.12 MiB/s, and beyond that only latency grows, from 10us to 40us at \
+         32 threads."
+    );
+    // Interrupted on the way up.
+    assert_eq!(
+        conclusion(&saturating()[..3]),
+        "The knee is not reached within the range: throughput still grows at 4 threads, to 1.56 MiB/s."
+    );
+    assert_eq!(conclusion(&saturating()[..1]), "1 thread gave 0.39 MiB/s; one run makes no curve.");
+    assert_eq!(conclusion(&[]), "");
+    let falling: Vec<Ran> =
+        [1000, 900, 500].iter().enumerate().map(|(step, ios)| reads(step, *ios, 9)).collect();
+    assert_eq!(
+        conclusion(&falling),
+        "1 thread already reaches the peak of 3.91 MiB/s, and beyond that throughput falls, to 50 % of it at 4 \
+         threads."
+    );
+    let flat: Vec<Ran> = (0..3).map(|step| reads(step, 1000, 9)).collect();
+    assert!(conclusion(&flat).ends_with("beyond that nothing is gained."), "{}", conclusion(&flat));
+}
+
+#[test]
+fn each_combination_of_the_others_has_a_knee_of_its_own() {
+    let sweep = sweep(vec![threads("1..8"), key("rw", Counted::Other, "read,write")]);
+    let ios = [(100, 400), (200, 400), (400, 400), (400, 400)];
+    let ran = ios.iter().enumerate().flat_map(|(number, (first, second))| {
+        [reads(2 * number, *first, 10), reads(2 * number + 1, *second, 10)]
+    });
+    let findings = sweep.findings(&ran.collect::<Vec<_>>(), 80);
+    let (key, knees) = &findings.tables[0];
+    assert_eq!((*key, knees.rows.len()), ("knees", 2));
+    let knee = |row: usize| (knees.rows[row][0].shown(), knees.rows[row][1].shown());
+    assert_eq!(knee(0), ("rw=read".to_string(), "4".to_string()));
+    assert_eq!(knee(1), ("rw=write".to_string(), "1".to_string()));
+    assert!(findings.conclusion.starts_with("rw=read: 4 threads reach the peak of 1.56 MiB/s, "));
+    assert!(findings.conclusion.contains("; rw=write: 1 thread already reaches the peak"));
+    let (path, svg) = &findings.files[0];
+    assert_eq!((path.as_str(), svg.matches("<polyline").count()), ("plot.svg", 4));
+}
+
+#[test]
+fn of_many_curves_the_best_run_is_told() {
+    let sweep = sweep(vec![key("iodepth", Counted::Things, "1..8"), threads("1..32")]);
+    let ran: Vec<Ran> = (0..24).map(|step| reads(step, 100 + step as u64, 10)).collect();
+    let findings = sweep.findings(&ran, 80);
+    assert_eq!(findings.conclusion, "Throughput is highest, 0.48 MiB/s, with iodepth=8 numjobs=32.");
+    assert_eq!(findings.tables[0].1.rows.len(), 4);
+    assert!(findings.text.contains("CURVE"), "{}", findings.text);
+}
+
+#[test]
+fn words_have_no_curve() {
+    let sweep = sweep(vec![key("ioengine", Counted::Other, "psync,libaio")]);
+    let findings = sweep.findings(&[reads(0, 100, 10), reads(1, 200, 5)], 80);
+    assert_eq!(findings.conclusion, "Throughput is highest, 0.78 MiB/s, with ioengine=libaio.");
+    assert!(findings.files.is_empty() && !findings.text.contains("knee"), "{}", findings.text);
+    assert_eq!(findings.table.rows.len(), 2);
+}
+
+#[test]
+fn mixed_runs_have_a_row_for_each_way() {
+    let mut sweep = sweep(vec![threads("1,2")]);
+    sweep.job.rw = "randrw".to_string();
+    let both = report(Some(direction(70, 4096, 1000)), Some(direction(30, 4096, 3000)));
+    let findings = sweep.findings(&[Ran { step: 0, report: both }], 80);
+    assert!(findings.text.contains("randrw R ") && findings.text.contains("randrw W "), "{}", findings.text);
+    let csv = findings.table.csv();
+    assert!(csv.starts_with("rw,numjobs,direction,iops,mib_per_s,mean_ns,"), "{csv}");
+    assert!(csv.contains("\nrandrw,1,read,70,") && csv.contains("\nrandrw,1,write,30,"), "{csv}");
+}
+
+#[test]
+fn what_makes_ready_is_no_point() {
+    let sweep = sweep(vec![threads("1..32")]).prepared_by(site().fill());
+    assert!(sweep.steps()[0].prepares);
+    let later = saturating().into_iter().map(|ran| Ran { step: ran.step + 1, ..ran }).collect::<Vec<_>>();
+    assert!(sweep.findings(&later, 80).conclusion.starts_with("8 threads reach"));
+}
+
+#[test]
+fn noise_comes_from_the_samples_of_the_run() {
+    let mut ran = saturating();
+    // The last run is far above the others, and its samples are all over the place.
+    let mut last = direction(1100, 4096, 10_000);
+    (0..8).for_each(|number| last.bandwidth.record(if number % 2 == 0 { 8000 } else { 800 }));
+    ran[5].report.jobs[0].stats.directions[READ] = last;
+    assert!(figures::bandwidth_error_bytes_per_s(&ran[5].report) > 0.0);
+    let findings = sweep(vec![threads("1..32")]).findings(&ran, 80);
+    assert!(findings.conclusion.starts_with("8 threads reach 72 % of the peak"), "{}", findings.conclusion);
+}
