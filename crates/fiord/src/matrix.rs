@@ -17,13 +17,13 @@ use crate::subcommand;
 #[derive(clap::Parser)]
 #[command(name = "fiord matrix", verbatim_doc_comment)]
 struct Options {
-    /// A directory, a file or a device; the last two are only read
+    /// A directory; or a file or device, which is only read
     #[arg(default_value = ".")]
     target: PathBuf,
     /// Block sizes
     #[arg(long, default_value = "4k,64k,1M", value_delimiter = ',', value_name = "LIST", value_parser = block)]
     bs: Vec<BlockSize>,
-    /// Patterns: randrw, randread, randwrite, rw, read, write
+    /// Patterns
     #[arg(
         long,
         default_value = "randrw,randread,randwrite,read,write",
@@ -37,7 +37,7 @@ struct Options {
     /// Time for all runs together
     #[arg(long, default_value = "1m", value_parser = study::time)]
     time: Duration,
-    /// How much of the disk to use: at most an eighth of what is free
+    /// Space to use; an eighth of the free at most
     #[arg(long, default_value = "1G", value_parser = study::bytes)]
     size: u64,
     #[command(flatten)]

@@ -17,13 +17,13 @@ use crate::subcommand;
 #[derive(clap::Parser)]
 #[command(name = "fiord quick", verbatim_doc_comment)]
 struct Options {
-    /// A directory, a file or a device; the last two are only read
+    /// A directory; or a file or device, which is only read
     #[arg(default_value = ".")]
     target: PathBuf,
     /// Time for all runs together
     #[arg(long, default_value = "28s", value_parser = study::time)]
     time: Duration,
-    /// How much of the disk to use: at most an eighth of what is free
+    /// Space to use; an eighth of the free at most
     #[arg(long, default_value = "1G", value_parser = study::bytes)]
     size: u64,
     #[command(flatten)]

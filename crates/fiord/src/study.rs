@@ -40,7 +40,7 @@ pub(crate) struct Options {
     /// Print the table as Markdown
     #[arg(long)]
     pub markdown: bool,
-    /// Print the job files instead of running them; fio runs them, too
+    /// Print the job files, which fio runs as well
     #[arg(long)]
     pub dry_run: bool,
 }

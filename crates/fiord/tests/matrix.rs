@@ -124,8 +124,9 @@ fn an_ordinary_user_gets_the_same() {
 }
 
 #[test]
-fn a_dry_run_prints_job_files_that_fio_takes() {
+fn a_dry_run_prints_job_files_that_fio_takes_and_help_fits() {
     let dir = Dir::new();
+    assert_fits(&dir.run("matrix --help"));
     let ran = dir.run("matrix --dry-run");
     ran.assert_success();
     assert_eq!(ran.stdout.matches("# run ").count(), 1 + TESTS.len());

@@ -256,8 +256,9 @@ fn a_full_disk_ends_it_with_the_rows_there_are() {
 }
 
 #[test]
-fn a_dry_run_prints_job_files_that_fio_takes() {
+fn a_dry_run_prints_job_files_that_fio_takes_and_help_fits() {
     let dir = Dir::new();
+    assert_fits(&dir.run("quick --help"));
     let ran = dir.run("quick --dry-run");
     ran.assert_success();
     assert_eq!(ran.stdout.matches("# run ").count(), 1 + ROWS.len());

@@ -92,7 +92,7 @@ impl Site {
         let access = on.chain([way]).collect::<Vec<_>>().join(", ");
         let size = shown_bytes(self.size_bytes);
         let used = match self.writable {
-            true => format!("{size} in files of its own, removed at the end"),
+            true => format!("{size} in own files, removed after"),
             false => format!("{size} of it, only read"),
         };
         lines.push(("Target", format!("{}: {access}; {used}", self.target)));
@@ -144,7 +144,7 @@ mod tests {
             heading(&site()),
             [
                 "Device: sda: disk, 1TiB, not rotational, scheduler none",
-                "Target: /data: ext4, direct I/O; 1GiB in files of its own, removed at the end",
+                "Target: /data: ext4, direct I/O; 1GiB in own files, removed after",
             ]
         );
         let memory = Site { in_memory: true, devices: Table::default(), direct: false, ..site() };
