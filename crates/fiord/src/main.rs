@@ -53,7 +53,6 @@ type Subcommand = fn(&[OsString]) -> ExitCode;
 /// The subcommand asked for. Called as `fio` there is none, and a job file of that name comes first.
 fn subcommand(arguments: &[OsString]) -> Option<Subcommand> {
     const SUBCOMMANDS: &[(&str, Subcommand)] = &[
-    ];
         ("devices", devices::run),
         ("engines", engines::run),
         ("history", history::run),

@@ -126,7 +126,7 @@ impl Watcher for Progress<'_> {
         None
     }
 
-    fn snapshot(&mut self, _reports: &[WorkerReport], _elapsed_ms: u64) {}
+    fn snapshot(&mut self, _reports: Vec<WorkerReport>, _elapsed_ms: u64) {}
 }
 
 impl Looker for Progress<'_> {

@@ -71,8 +71,8 @@ impl Run {
         let _ = fiord_sys::process::raise_open_file_limit();
         let frame = Frame { plan: &self.plan, global_options: Vec::new() };
         looker.meters().disks = assemble::disks(&self.plan);
-        let result = fiord_worker::run(&self.plan, looker);
-        let report = assemble::report(&frame, looker.meters(), &result.workers, result.elapsed_ms);
+        let mut result = fiord_worker::run(&self.plan, looker);
+        let report = assemble::report(&frame, looker.meters(), &mut result.workers, result.elapsed_ms);
         let failures = assemble::failures(&self.plan, &result.workers);
         Outcome { report, signal: result.signal, failures }
     }

@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use fiord_host::chain::Stage;
-use fiord_host::{Chain, Claim, System, Target, TargetFacts, TargetKind};
+use fiord_host::{Chain, Claim, Prober, System, TargetFacts, TargetKind};
 use fiord_lab::Site;
 use fiord_report::table::{Table, shown_bytes};
 use fiord_sys::signal;
@@ -82,7 +82,7 @@ pub(crate) fn at(target: &Path, study: &str, size_bytes: u64) -> Result<(Site, O
 }
 
 fn probe(target: &Path) -> Result<TargetFacts, String> {
-    Target::probe(target).map_err(|error| format!("{}: {error}", target.display()))
+    Prober::default().probe(target).map_err(|error| format!("{}: {error}", target.display()))
 }
 
 /// How much may be used, in whole MiB.
