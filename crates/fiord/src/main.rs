@@ -5,6 +5,7 @@
 
 mod assemble;
 mod bandwidth;
+mod check;
 mod clocktest;
 mod crctest;
 mod devices;
@@ -53,6 +54,7 @@ type Subcommand = fn(&[OsString]) -> ExitCode;
 /// The subcommand asked for. Called as `fio` there is none, and a job file of that name comes first.
 fn subcommand(arguments: &[OsString]) -> Option<Subcommand> {
     const SUBCOMMANDS: &[(&str, Subcommand)] = &[
+        ("check", check::run),
         ("devices", devices::run),
         ("engines", engines::run),
         ("history", history::run),

@@ -209,7 +209,7 @@ fn file_name(number: usize) -> String {
 }
 
 /// Columns there are for text.
-fn width() -> usize {
+pub(crate) fn width() -> usize {
     tty::columns(io::stdout()).map_or(WIDTH, usize::from)
 }
 

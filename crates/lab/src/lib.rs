@@ -5,6 +5,7 @@
 
 pub mod bars;
 pub mod chart;
+pub mod check;
 pub mod figures;
 pub mod knee;
 pub mod matrix;

@@ -72,8 +72,12 @@ impl Site {
 
     /// Another file of the study's own, as job files write it; for a site that is written to. Nobody has made it yet.
     pub fn beside(&self, name: &str) -> String {
-        let directory = self.file.rsplit_once('/').map_or("", |(directory, _)| directory);
-        in_job_file(&format!("{directory}/{name}"))
+        format!("{}/{name}", self.own_directory())
+    }
+
+    /// The directory of the study's own files, as job files write it; for a site that is written to.
+    pub fn own_directory(&self) -> String {
+        in_job_file(self.file.rsplit_once('/').map_or("", |(directory, _)| directory))
     }
 
     /// Where it works, for people, line by line: `Device`, `vda: disk, virtio, 256GiB, scheduler none`.

@@ -1,0 +1,194 @@
+//! `fiord check` on a disk, in memory and on a loop device; its job files under fio; interrupted; as root and as anybody.
+//!
+//! Invariant: whatever the verdict, it agrees with the rows and the exit status, and nothing is left behind.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::study::{as_ordinary_user, assert_documented, public};
+use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, signal, start, until};
+use serde_json::Value;
+
+const PROFILES: [&str; 3] = ["etcd", "rocksdb", "oltp"];
+
+/// A few tenths of a second for each run, on little.
+const SHORT: &str = "--time 1500ms --size 8M";
+
+fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).unwrap().next().is_none()
+}
+
+/// Sees that the verdict is the worst of the rows', the conclusion says it, and the status agrees.
+#[track_caller]
+fn assert_judged(ran: &Ran, profile: &str) -> Value {
+    let document = ran.json();
+    assert_eq!((&document["study"], &document["profile"]), (&"check".into(), &profile.into()));
+    assert_eq!(document["complete"], true, "{ran:?}");
+    assert_documented(&document, &["Studies", "check"]);
+    let rows = document["rows"].as_array().unwrap();
+    let order = ["PASS", "MARGINAL", "FAIL"];
+    let worst = rows
+        .iter()
+        .filter_map(|row| order.iter().position(|word| row["verdict"] == *word))
+        .max()
+        .expect("a row with a verdict");
+    assert_eq!(document["verdict"], order[worst], "{document}");
+    assert!(document["conclusion"].as_str().unwrap().starts_with(order[worst]), "{document}");
+    ran.assert_status(i32::from(order[worst] == "FAIL"));
+    assert_eq!(ran.stderr, "");
+    for row in rows {
+        assert!(row["measured"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    document
+}
+
+fn figures(document: &Value) -> Vec<&str> {
+    document["rows"].as_array().unwrap().iter().map(|row| row["figure"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn every_profile_judges_a_directory_and_leaves_it_as_it_was() {
+    let dir = Dir::new();
+    for (profile, count) in PROFILES.into_iter().zip([2, 6, 4]) {
+        let document = assert_judged(&dir.run(&format!("check {profile} --json {SHORT} .")), profile);
+        assert_eq!(figures(&document).len(), count, "{document}");
+        assert!(is_empty(dir.path()), "{profile}");
+    }
+}
+
+#[test]
+fn people_get_limits_and_their_sources_in_80_columns() {
+    let dir = Dir::new();
+    let ran = dir.run(&format!("check etcd {SHORT}"));
+    assert!(matches!(ran.status, Some(0 | 1)) && ran.stderr.is_empty(), "{ran:?}");
+    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "fiord check: etcd in ",
+        "synced appends of 22 MiB, 3 rounds, about ",
+        "FIGURE MEASURED PASS FAIL BEYOND VERDICT p99 of fdatasync, 2300-byte appends ",
+        "synced 8000-byte appends a second ",
+        "etcd FAQ: p99 of wal_fsync_duration_seconds",
+        "etcd Hardware recommendations, and OpenShift Recommended",
+        "this disk ",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    for line in ran.stdout.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let cells: Vec<Vec<&str>> = ran
+        .stdout
+        .lines()
+        .filter(|line| line.contains("PASS") || line.contains("MARGINAL") || line.contains("FAIL"))
+        .map(|line| line.split_whitespace().rev().take(3).collect())
+        .collect();
+    assert_eq!(cells[0], ["VERDICT", "BEYOND", "FAIL"]);
+    assert_eq!((cells[1][1], cells[1][2]), ("10ms", "5ms"));
+    assert_eq!((cells[2][1], cells[2][2]), ("50", "500"));
+}
+
+#[test]
+fn memory_and_a_loop_device_can_be_judged() {
+    let dir = Dir::new();
+    let memory = need!(Mount::tmpfs(&dir, "size=300m"));
+    assert_judged(&dir.run(&format!("check rocksdb --json {SHORT} tmpfs")), "rocksdb");
+    assert!(is_empty(&memory.path));
+    let device = need!(LoopDevice::new(&dir, 400 << 20));
+    let disk = need!(Mount::ext4(&dir, &device));
+    let before = fs::read_dir(&disk.path).unwrap().count();
+    assert_judged(&dir.run(&format!("check etcd --json {SHORT} ext4")), "etcd");
+    assert_eq!(fs::read_dir(&disk.path).unwrap().count(), before);
+    let ran = dir.run(&format!("check etcd {}", device.path));
+    ran.assert_status(1)
+        .assert_says(&["it is no directory, and check writes to files of its own; name a directory"]);
+}
+
+#[test]
+fn csv_and_markdown_have_a_line_for_every_figure() {
+    let dir = Dir::new();
+    let csv = dir.run(&format!("check etcd --csv {SHORT}")).stdout;
+    assert!(
+        csv.starts_with("figure,measured,unit,pass_limit,fail_limit,verdict,rounds,detail,limits_from\r\n"),
+        "{csv}"
+    );
+    assert_eq!(csv.lines().count(), 3);
+    assert_eq!(dir.run(&format!("check etcd --markdown {SHORT}")).stdout.lines().count(), 4);
+}
+
+#[test]
+fn an_interrupted_check_gives_no_verdict_and_leaves_nothing() {
+    let dir = Dir::new();
+    let running = start(fiord(dir.path(), "check oltp --json --time 400 --size 8M"));
+    until("it has filled its file", || {
+        let own = fs::read_dir(dir.path()).unwrap().flatten().next();
+        own.is_some_and(|own| {
+            fs::metadata(own.path().join("fiord-oltp.data")).is_ok_and(|data| data.len() == 8 << 20)
+        })
+    });
+    signal(running.0.id(), "INT");
+    let ran = finish(running);
+    ran.assert_status(130);
+    let document = ran.json();
+    assert_eq!((&document["complete"], &document["verdict"]), (&false.into(), &Value::Null));
+    assert!(is_empty(dir.path()));
+}
+
+#[test]
+fn an_ordinary_user_can_check_where_he_may_write() {
+    let (dir, binary) = need!(public(&std::env::temp_dir()));
+    assert_judged(&as_ordinary_user(&dir, &binary, &format!("check etcd --json {SHORT}")), "etcd");
+}
+
+#[test]
+fn profiles_are_listed_and_others_refused() {
+    let dir = Dir::new();
+    for line in ["check", "check list", "check list --markdown"] {
+        dir.run(line).assert_success().assert_says(&PROFILES);
+    }
+    let document = dir.run("check list --json").json();
+    let names: Vec<_> = document["profiles"].as_array().unwrap().iter().map(|row| &row["profile"]).collect();
+    assert_eq!(names, PROFILES);
+    dir.run("check postgres").assert_status(1).assert_says(&["etcd, rocksdb, oltp, list"]);
+}
+
+/// Each profile under the real fio: as shown, scaled down, and as a dry run shows it.
+#[test]
+fn fio_runs_the_job_files() {
+    let dir = Dir::new();
+    need!(helper("fio", &["--version"]));
+    for profile in PROFILES {
+        let shown = dir.run(&format!("check {profile} --show-job"));
+        shown.assert_success();
+        let file = format!("{profile}.fio");
+        dir.write(&file, &shown.stdout);
+        helper("fio", &["--parse-only", &dir.join(&file).to_string_lossy()]).unwrap();
+        let dry = dir.run(&format!("check {profile} --dry-run"));
+        dry.assert_success();
+        let dry = dir.write("dry.fio", &dry.stdout);
+        helper("fio", &["--parse-only", &dry.to_string_lossy()]).unwrap();
+        fs::remove_file(dry).unwrap();
+        let small = shown
+            .stdout
+            .lines()
+            .map(|line| match line.split_once('=') {
+                Some(("runtime", _)) => "runtime=1\n".to_string(),
+                Some(("size", "1g")) => "size=8m\n".to_string(),
+                Some(("direct", _)) => "direct=0\n".to_string(),
+                _ => format!("{line}\n"),
+            })
+            .collect::<String>();
+        let small = dir.write(&file, small);
+        let json = helper(
+            "sh",
+            &["-c", &format!("cd {} && fio --output-format=json {}", dir.path().display(), small.display())],
+        );
+        let document: Value = serde_json::from_str(&json.unwrap()).unwrap();
+        for job in document["jobs"].as_array().unwrap() {
+            assert_eq!(job["error"], 0, "{job}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! oltp: pages read and written at random by ever more sessions.
+//!
+//! Invariant: one session alone decides whether a disk fails; more sessions, whether it has reserve.
+
+use crate::figures::{Figures, READ, WRITE};
+
+use super::verdict::{Limit, Row, Unit};
+use super::{Profile, Space, Stages};
+
+pub(super) const PROFILE: Profile = Profile {
+    name: "oltp",
+    runs: "random 16k, 70 % reads, 1 to 32 sessions",
+    carries: "an OLTP database of 32 sessions at once",
+    job_file: include_str!("../../profiles/oltp.fio"),
+    rounds: 1,
+    space: Space::Files(1),
+    rows,
+};
+
+const FROM: &str = "Oracle 2 Day + Performance Tuning Guide: most systems perform satisfactorily if a synchronous \
+                    single block read takes less than 10 ms; that more sessions than one do not fail is fiord's own";
+
+const READ_MEAN: Limit = Limit::at_most(10e6, 10e6, FROM);
+
+fn rows(stages: &Stages<'_>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for report in stages.iter().flatten() {
+        let (Some(reads), Some(writes)) = (Figures::of(report, READ), Figures::of(report, WRITE)) else {
+            continue;
+        };
+        let sessions = report.jobs.len();
+        let fail = if sessions == 1 { READ_MEAN.fail } else { None };
+        rows.push(Row {
+            figure: format!("mean read, {sessions} session{}", if sessions == 1 { "" } else { "s" }),
+            unit: Unit::Ns,
+            rounds: vec![reads.mean_ns as f64],
+            limit: Some(Limit { fail, ..READ_MEAN }),
+            detail: format!(
+                "{:.0} reads and {:.0} writes a second; p99 {} and {}",
+                reads.iops,
+                writes.iops,
+                Unit::Ns.cell(reads.p99_ns as f64).shown(),
+                Unit::Ns.cell(writes.p99_ns as f64).shown()
+            ),
+        });
+    }
+    rows
+}

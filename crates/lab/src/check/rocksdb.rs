@@ -1,0 +1,132 @@
+//! rocksdb: point reads beside a write-ahead log, flushes and compaction.
+//!
+//! Invariant: a limit that RocksDB itself does not name is said to be another's or fiord's own.
+
+use fiord_report::{JobReport, RunReport};
+
+use crate::figures::{Figures, READ, WRITE};
+
+use super::verdict::{Limit, Row, Unit};
+use super::{Profile, Space, Stages, etcd};
+
+pub(super) const PROFILE: Profile = Profile {
+    name: "rocksdb",
+    runs: "gets alone, then beside WAL, flush and compaction",
+    carries: "a RocksDB store that takes 16 MiB/s of writes",
+    job_file: include_str!("../../profiles/rocksdb.fio"),
+    rounds: 1,
+    space: Space::Files(4),
+    rows,
+};
+
+const GETS: Limit = Limit::at_most(
+    5e6,
+    10e6,
+    "fiord's own: RocksDB names no figure, and a get that misses its caches waits for such reads; 10 ms is what \
+     Oracle's guide asks of a single block read",
+);
+
+/// RocksDB stalls writers when flush and compaction fall behind.
+const BACKGROUND: Limit = Limit::at_least(
+    99.0,
+    90.0,
+    "RocksDB wiki, Write Stalls: writers wait when flush and compaction cannot keep up; the load is that of 16 MiB/s \
+     of writes, RocksDB's delayed_write_rate; 99 and 90 % are fiord's own",
+);
+
+const LONGEST: Limit = Limit::at_most(
+    100e6,
+    1e9,
+    "fiord's own: a write that takes a second is a stall to whoever waits; etcd warns of such syncs, too",
+);
+
+/// The jobs that flush and compact, and which way they move data.
+const BACKGROUND_JOBS: [(&str, usize); 3] =
+    [("flush", WRITE), ("compaction-reads", READ), ("compaction-writes", WRITE)];
+
+fn rows(stages: &Stages<'_>) -> Vec<Row> {
+    let alone = stages[0].first().and_then(|report| Figures::of(report, READ));
+    let mut rows = Vec::new();
+    if let Some(alone) = &alone {
+        rows.push(gets("p99 of gets alone", alone, None));
+    }
+    let Some(report) = stages[1].first() else { return rows };
+    if let Some(loaded) = Figures::of_job(report, "gets-under-load", READ) {
+        rows.push(gets("p99 of gets under load", &loaded, Some(GETS)));
+        rows.extend(alone.map(|alone| growth(&alone, &loaded)));
+    }
+    rows.extend(log(report));
+    rows.extend(background(report));
+    rows
+}
+
+fn gets(figure: &str, gets: &Figures, limit: Option<Limit>) -> Row {
+    Row {
+        figure: figure.to_string(),
+        unit: Unit::Ns,
+        rounds: vec![gets.p99_ns as f64],
+        limit,
+        detail: format!(
+            "{:.0} a second; median {}, p99.9 {}",
+            gets.iops,
+            Unit::Ns.cell(gets.p50_ns as f64).shown(),
+            Unit::Ns.cell(gets.p999_ns as f64).shown()
+        ),
+    }
+}
+
+fn growth(alone: &Figures, loaded: &Figures) -> Row {
+    Row {
+        figure: "p99 under load over p99 alone".to_string(),
+        unit: Unit::Times,
+        rounds: vec![loaded.p99_ns as f64 / alone.p99_ns.max(1) as f64],
+        limit: None,
+        detail: String::new(),
+    }
+}
+
+fn log(report: &RunReport) -> Vec<Row> {
+    let Some(syncs) = Figures::of_syncs(report) else { return Vec::new() };
+    let writes = Figures::of_job(report, "wal", WRITE).unwrap_or_default();
+    let row = |figure: &str, ns: u64, limit: Limit, detail: String| Row {
+        figure: figure.to_string(),
+        unit: Unit::Ns,
+        rounds: vec![ns as f64],
+        limit: Some(limit),
+        detail,
+    };
+    let detail =
+        format!("{:.0} a second; median {}", writes.iops, Unit::Ns.cell(syncs.p50_ns as f64).shown());
+    vec![
+        row("p99 of WAL fdatasync under load", syncs.p99_ns, etcd::SYNC, detail),
+        row("longest WAL append or sync", syncs.max_ns.max(writes.max_ns), LONGEST, String::new()),
+    ]
+}
+
+/// How much of what was asked for flush and compaction moved: the least of them.
+fn background(report: &RunReport) -> Option<Row> {
+    let shares: Vec<(&str, f64)> = BACKGROUND_JOBS
+        .iter()
+        .filter_map(|(name, direction)| {
+            let asked = report.jobs.iter().find(|job| job.name == *name).and_then(asked_bytes_per_s)?;
+            let moved = Figures::of_job(report, name, *direction).map_or(0.0, |figures| figures.bytes_per_s);
+            Some((*name, 100.0 * moved / asked))
+        })
+        .collect();
+    let (_, least) = shares.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let detail: Vec<String> = shares.iter().map(|(name, share)| format!("{name} {share:.1}")).collect();
+    Some(Row {
+        figure: "share of flush and compaction load".to_string(),
+        unit: Unit::Percent,
+        rounds: vec![*least],
+        limit: Some(BACKGROUND),
+        detail: detail.join(", ").replace('-', " "),
+    })
+}
+
+/// The job's `rate`, which the profile gives in whole mebibytes.
+fn asked_bytes_per_s(job: &JobReport) -> Option<f64> {
+    let (_, rate) = job.options.iter().find(|(name, _)| name == "rate")?;
+    let mebibytes: u32 = rate.strip_suffix('m')?.parse().ok()?;
+    Some(f64::from(mebibytes) * f64::from(1 << 20))
+}
