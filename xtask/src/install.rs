@@ -14,6 +14,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("xfsprogs", "/sbin/mkfs.xfs"),
     ("e2fsprogs", "/sbin/mkfs.ext4"),
     ("util-linux", "/sbin/losetup"),
+    ("etcd-server", "/usr/bin/etcd"),
     ("strace", "/usr/bin/strace"),
     ("valgrind", "/usr/bin/valgrind"),
     ("g++", "/usr/bin/c++"),
