@@ -12,7 +12,7 @@ use fiord_lab::{Ran, Site, Study};
 use fiord_options::value::{Bytes, Reading, Seconds, Value};
 use fiord_sys::{signal, tty};
 
-use crate::output::{Output, say};
+use crate::output::{Output, remark, say};
 use crate::subcommand::{self, EXIT_FAILED};
 
 mod page;
@@ -171,9 +171,19 @@ fn run_steps(study: &dyn Study, machine: &Machine) -> (Vec<Ran>, End) {
     let mut progress = Progress::new(study.steps());
     let mut ran = Vec::new();
     // A step that would be refused stops all of them before the first has run.
+    let mut said: Vec<String> = Vec::new();
     for (number, step) in study.steps().iter().enumerate() {
-        if let Err(refused) = run::Run::of(&file_name(number), &step.job, machine) {
-            return (ran, End::Failed(refused.text.trim_end().to_string(), refused.status));
+        let warnings = match run::Run::of(&file_name(number), &step.job, machine) {
+            Ok(run) => run.warnings,
+            Err(refused) => {
+                return (ran, End::Failed(refused.text.trim_end().to_string(), refused.status));
+            }
+        };
+        for warning in warnings.into_iter().filter(|_| study.is_of_users_options()) {
+            if !said.contains(&warning.message) {
+                remark(&format!("{warning}\n\n"));
+                said.push(warning.message);
+            }
         }
     }
     for (number, step) in study.steps().iter().enumerate() {

@@ -19,7 +19,7 @@ use fiord_options::{Lookup, Problem, Section, Setting, Severity, Spec, job, tabl
 use fiord_sys::signal;
 
 use crate::environment;
-use crate::output::{remark, say};
+use crate::output::say;
 use crate::study::site::OwnFiles;
 use crate::study::{self, site};
 use crate::subcommand::{self, EXIT_FAILED};
@@ -258,13 +258,11 @@ impl Base {
             parsed = cli::read(&named, &environment).map_err(|problems| told(&problems))?;
         }
         fit_to_sweep(&parsed)?;
-        let (errors, warnings): (Vec<Problem>, Vec<Problem>) =
-            cli::check(&parsed).into_iter().partition(|problem| problem.severity == Severity::Error);
-        if !errors.is_empty() {
-            return Err(told(&errors));
+        let mut problems = cli::check(&parsed);
+        problems.retain(|problem| problem.severity == Severity::Error);
+        if !problems.is_empty() {
+            return Err(told(&problems));
         }
-        let warnings = parsed.warnings.iter().chain(&warnings);
-        warnings.for_each(|problem| remark(&format!("{problem}\n")));
         Ok(Base { sections: parsed.sections })
     }
 
@@ -338,6 +336,12 @@ impl Base {
         let told: Vec<&str> =
             added.iter().map(String::as_str).filter(|line| !line.starts_with("filename=")).collect();
         heading.push(("Added", told.join(" ")));
+        let cached = site.is_none() && !["direct", "buffered"].iter().any(|name| self.is_given(name, keys));
+        if cached && !self.engines().contains(&"null") {
+            let note =
+                "without direct=1 reads and writes go through the page cache, and the figures with them";
+            heading.push(("Note", note.to_string()));
+        }
         heading
     }
 

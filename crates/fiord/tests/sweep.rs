@@ -151,7 +151,7 @@ fn in_memory_and_on_a_device() {
     let ran =
         dir.run(&format!("sweep --filename={} --rw=randread --over numjobs=1..4 --time 300ms", device.path));
     assert_fits(&ran);
-    ran.assert_says(&["Threads", "Target  filename="]);
+    ran.assert_says(&["Threads", "Target  filename=", "Note    without direct=1 "]);
 }
 
 #[test]

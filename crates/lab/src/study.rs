@@ -76,6 +76,11 @@ pub trait Study {
         Vec::new()
     }
 
+    /// Whether its jobs hold options of the user's, so that warnings about them are worth telling.
+    fn is_of_users_options(&self) -> bool {
+        false
+    }
+
     /// The runs, in order.
     fn steps(&self) -> &[Step];
 

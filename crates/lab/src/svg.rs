@@ -28,8 +28,9 @@ const STYLE: &str = "\
 svg { font: 13px system-ui, sans-serif }
 .back { fill: #ffffff } text { fill: #222222 } .title { font-weight: 600 }
 .grid { stroke: #dddddd } .axis { stroke: #888888 } .mark { stroke: #ffffff }
+.knee { paint-order: stroke; stroke: #ffffff; stroke-width: 4px }
 @media (prefers-color-scheme: dark) {
-.back { fill: #16181d } text { fill: #dddddd } .grid { stroke: #33363d } .mark { stroke: #16181d }
+.back { fill: #16181d } text { fill: #dddddd } .grid { stroke: #33363d } .mark, .knee { stroke: #16181d }
 }";
 
 /// Draws the chart.
@@ -167,7 +168,7 @@ impl<'a> Panel<'a> {
             svg,
             "<path stroke=\"{colour}\" stroke-dasharray=\"3 3\" d=\"M{x:.1} {y:.1}V{bottom}\"/>\
              <path class=\"mark\" fill=\"{colour}\" d=\"M{x:.1} {:.1}l8 8l-8 8l-8 -8z\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">knee {}</text>",
+             <text class=\"knee\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">knee {}</text>",
             y - 8.0,
             x + beside,
             // Labels of several lines do not lie upon each other.

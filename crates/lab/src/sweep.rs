@@ -360,6 +360,10 @@ impl Study for Sweep {
         self.heading.clone()
     }
 
+    fn is_of_users_options(&self) -> bool {
+        true
+    }
+
     fn steps(&self) -> &[Step] {
         &self.steps
     }

@@ -22,6 +22,8 @@ use crate::{environment, facts};
 /// A run that was planned.
 pub(super) struct Run {
     plan: Plan,
+    /// What is worth saying although it stops nothing.
+    pub warnings: Vec<Problem>,
 }
 
 /// Why there is no run, and the status to end with.
@@ -62,7 +64,9 @@ impl Run {
         if problems.iter().any(|problem| problem.severity == Severity::Error) {
             return Err(refused(&problems, false));
         }
-        Ok(Run { plan: plan(&parsed, machine)? })
+        let (plan, of_plan) = plan(&parsed, machine)?;
+        let warnings = [parsed.warnings, problems, of_plan].concat();
+        Ok(Run { plan, warnings })
     }
 
     /// Runs it to its end.
@@ -78,12 +82,11 @@ impl Run {
     }
 }
 
-fn plan(parsed: &Parsed, machine: &Machine) -> Result<Plan, Refused> {
+fn plan(parsed: &Parsed, machine: &Machine) -> Result<(Plan, Vec<Problem>), Refused> {
     let settings = RunSettings { readonly: false, max_jobs: None, entropy: fiord_sys::clock::realtime_ns() };
     let facts = facts::gather(&fiord_plan::needs(&parsed.sections), machine);
     let planned = fiord_plan::build(&parsed.sections, &parsed.waiting, &facts, &settings);
-    let (plan, _) = planned.map_err(|refusal| refused(&refusal.problems, refusal.unsafe_target))?;
-    Ok(plan)
+    planned.map_err(|refusal| refused(&refusal.problems, refusal.unsafe_target))
 }
 
 fn refused(problems: &[Problem], unsafe_target: bool) -> Refused {
