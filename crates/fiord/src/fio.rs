@@ -232,7 +232,7 @@ fn conclude(plan: &Plan, result: &RunResult, unwritten: &[String], output: Outpu
 }
 
 /// The lines before the run: one for each section, the version, how many start.
-fn headings(plan: &Plan) -> String {
+pub(crate) fn headings(plan: &Plan) -> String {
     let mut text = String::new();
     for job in plan.jobs.iter().filter(|job| job.clone == 0) {
         let clones = plan.jobs.iter().filter(|other| other.section == job.section).count() as u32;

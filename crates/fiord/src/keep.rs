@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fiord_plan::{FileKind, Plan};
 use fiord_report::RunReport;
-use fiord_store::{Draft, Facts, History, Kind, Printed};
+use fiord_store::{Draft, Facts, History, Kind, Printed, StoreError, Summary};
 use fiord_sys::clock;
 
 use crate::output::say;
@@ -38,27 +38,109 @@ impl Keeper {
     /// Keeps the run, or says why it is not kept.
     pub(crate) fn keep(self, plan: &Plan, headings: &str, report: &RunReport, exit_status: u8) {
         let facts = Facts {
-            kind: Kind::Fio,
-            parent: None,
             title: title(plan),
-            command: self.command,
             targets: targets(plan),
-            host: self.host,
-            fiord_version: env!("CARGO_PKG_VERSION").to_string(),
-            started_ms: self.started_ms,
-            utc_offset_s: report.utc_offset_s,
             elapsed_ms: report.timestamp_ms.saturating_sub(self.started_ms),
             exit_status: Some(exit_status),
+            ..self.facts(Kind::Fio)
         };
         let draft = Draft { facts, printed: Some(Printed { headings, report }), summary: None };
-        let kept = place().and_then(|path| {
-            let mut history = History::open(&path).map_err(|error| error.to_string())?;
-            history.keep(&draft).map_err(|error| error.to_string())
-        });
-        if let Err(why) = kept {
-            say(&format!("fiord: this run is not kept in the history (--no-history keeps none): {why}\n"));
+        if let Err(why) = open().and_then(|mut history| told(history.keep(&draft))) {
+            say_not_kept("run", &why);
         }
     }
+
+    /// What is known when it starts.
+    fn facts(&self, kind: Kind) -> Facts {
+        Facts {
+            kind,
+            parent: None,
+            title: String::new(),
+            command: self.command.clone(),
+            targets: Vec::new(),
+            host: self.host.clone(),
+            fiord_version: env!("CARGO_PKG_VERSION").to_string(),
+            started_ms: self.started_ms,
+            utc_offset_s: clock::utc_offset_s(),
+            elapsed_ms: 0,
+            exit_status: None,
+        }
+    }
+}
+
+/// A study that is kept while it goes on: itself when it begins, each run when it has ended, and what it found.
+pub(crate) struct StudyKeeper {
+    keeper: Keeper,
+    history: History,
+    study: i64,
+}
+
+impl StudyKeeper {
+    /// Keeps that a study of this kind begins; or says why it is not kept.
+    pub(crate) fn begin(kind: &str, purpose: &str, host: &str) -> Option<StudyKeeper> {
+        let arguments: Vec<String> =
+            std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+        let keeper = Keeper::new(&arguments, host);
+        let facts = Facts { title: purpose.to_string(), ..keeper.facts(Kind::from_name(kind.to_string())) };
+        let kept = open().and_then(|mut history| {
+            let study = told(history.keep(&Draft { facts, printed: None, summary: None }))?;
+            Ok((history, study))
+        });
+        match kept {
+            Ok((history, study)) => Some(StudyKeeper { keeper, history, study }),
+            Err(why) => {
+                say_not_kept("study", &why);
+                None
+            }
+        }
+    }
+
+    /// Keeps one of its runs, whose report says when it ended.
+    ///
+    /// # Errors
+    /// Why it is not kept.
+    pub(crate) fn keep(
+        &mut self,
+        name: &str,
+        plan: &Plan,
+        headings: &str,
+        report: &RunReport,
+    ) -> Result<(), String> {
+        let started_ms = report.jobs.iter().map(|job| job.start_ms).min().unwrap_or(report.timestamp_ms);
+        let facts = Facts {
+            parent: Some(self.study),
+            title: name.to_string(),
+            targets: targets(plan),
+            started_ms,
+            elapsed_ms: report.timestamp_ms.saturating_sub(started_ms),
+            exit_status: Some(0),
+            ..self.keeper.facts(Kind::Fio)
+        };
+        let draft = Draft { facts, printed: Some(Printed { headings, report }), summary: None };
+        told(self.history.keep(&draft)).map(|_| ())
+    }
+
+    /// Keeps what it found; or says why that is not kept.
+    pub(crate) fn conclude(mut self, exit_status: u8, summary: &Summary) {
+        let elapsed_ms = clock::realtime_ms().saturating_sub(self.keeper.started_ms);
+        if let Err(why) = told(self.history.conclude(self.study, elapsed_ms, exit_status, summary)) {
+            say_not_kept("study's result", &why);
+        }
+    }
+}
+
+/// The history, made if there is none.
+fn open() -> Result<History, String> {
+    place().and_then(|path| told(History::open(&path)))
+}
+
+fn told<T>(result: Result<T, StoreError>) -> Result<T, String> {
+    result.map_err(|error| error.to_string())
+}
+
+/// Says that something is missing from the history, which fails nothing.
+pub(crate) fn say_not_kept(what: &str, why: &str) {
+    say(&format!("fiord: this {what} is not kept in the history (--no-history keeps none): {why}\n"));
 }
 
 /// Where the history lies.

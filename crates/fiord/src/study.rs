@@ -10,8 +10,12 @@ use std::time::Duration;
 use fiord_host::Machine;
 use fiord_lab::{Ran, Site, Study};
 use fiord_options::value::{Bytes, Reading, Seconds, Value};
+use fiord_report::RunReport;
+use fiord_store::Summary;
 use fiord_sys::{signal, tty};
 
+use crate::fio::headings;
+use crate::keep::{StudyKeeper, say_not_kept};
 use crate::output::{Output, remark, say};
 use crate::subcommand::{self, EXIT_FAILED};
 
@@ -43,6 +47,9 @@ pub(crate) struct Options {
     /// Print the job files, which fio runs as well
     #[arg(long)]
     pub dry_run: bool,
+    /// Keep nothing of it in the history
+    #[arg(long)]
+    pub no_history: bool,
 }
 
 /// Reads a `--time`: `30`, `30s`, `2m`.
@@ -108,7 +115,9 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
     if for_people {
         output.write(&page::opening(study, site, width()));
     }
-    let (ran, end) = run_steps(study, &machine);
+    let begin = || StudyKeeper::begin(study.name(), &study.purpose(), &machine.hostname);
+    let mut keeper = if options.no_history { None } else { begin() };
+    let (ran, end) = run_steps(study, &machine, &mut keeper);
     let findings = study.findings(&ran, width());
     output.write(&if options.json {
         page::json(study, site, &findings, end.why().as_deref())
@@ -117,7 +126,7 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
     } else if options.markdown {
         findings.table.markdown()
     } else {
-        page::closing(&findings, width())
+        page::closing(&findings, width(), is_coloured())
     });
     let written = output.finish().map_err(|error| format!("standard output: {error}"));
     let written = written.and_then(|()| write_files(&findings.files));
@@ -128,12 +137,13 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
         let all = measured(study, study.steps().len());
         say(&format!("fiord {}: after {} of {all} runs: {why}\n", study.name(), ran.len()));
     }
-    match end {
-        End::Signal(signal) => ExitCode::from(128 + signal as u8),
-        End::Failed(_, status) => ExitCode::from(status),
-        End::Complete if written.is_err() || findings.failed => ExitCode::from(EXIT_FAILED),
-        End::Complete => ExitCode::SUCCESS,
+    let status = end.status(written.is_err() || findings.failed);
+    if let Some(keeper) = keeper {
+        let json = page::json(study, site, &findings, end.why().as_deref());
+        let text = page::closing(&study.findings(&ran, WIDTH), WIDTH, false);
+        keeper.conclude(status, &Summary { json, text });
     }
+    ExitCode::from(status)
 }
 
 /// Writes the files that were asked for.
@@ -152,6 +162,16 @@ enum End {
 }
 
 impl End {
+    /// The status to end with; `failed`: what was found, or where it went, is not as it should be.
+    fn status(&self, failed: bool) -> u8 {
+        match self {
+            End::Signal(signal) => 128 + *signal as u8,
+            End::Failed(_, status) => *status,
+            End::Complete if failed => EXIT_FAILED,
+            End::Complete => 0,
+        }
+    }
+
     /// Why it ended before all was done.
     fn why(&self) -> Option<String> {
         match self {
@@ -167,7 +187,7 @@ fn measured(study: &dyn Study, count: usize) -> usize {
     study.steps()[..count].iter().filter(|step| !step.prepares).count()
 }
 
-fn run_steps(study: &dyn Study, machine: &Machine) -> (Vec<Ran>, End) {
+fn run_steps(study: &dyn Study, machine: &Machine, keeper: &mut Option<StudyKeeper>) -> (Vec<Ran>, End) {
     let mut progress = Progress::new(study.steps());
     let mut ran = Vec::new();
     // A step that would be refused stops all of them before the first has run.
@@ -207,6 +227,7 @@ fn run_steps(study: &dyn Study, machine: &Machine) -> (Vec<Ran>, End) {
             return (ran, End::Failed(outcome.failures.concat().trim_end().to_string(), EXIT_FAILED));
         }
         if !step.prepares {
+            keep_run(keeper, &step.name, &run, &outcome.report);
             ran.push(Ran { step: number, report: outcome.report });
         }
     }
@@ -216,6 +237,15 @@ fn run_steps(study: &dyn Study, machine: &Machine) -> (Vec<Ran>, End) {
 /// What a step's job file is called where something is wrong with it.
 fn file_name(number: usize) -> String {
     format!("run {}", number + 1)
+}
+
+/// Keeps a run of the study; the first that cannot be kept is the last that is tried.
+fn keep_run(keeper: &mut Option<StudyKeeper>, name: &str, run: &run::Run, report: &RunReport) {
+    let Some(kept) = keeper else { return };
+    if let Err(why) = kept.keep(name, &run.plan, &headings(&run.plan), report) {
+        say_not_kept("run", &why);
+        *keeper = None;
+    }
 }
 
 /// Columns there are for text.

@@ -41,7 +41,8 @@ impl Kind {
         }
     }
 
-    pub(crate) fn from_name(name: String) -> Kind {
+    /// The kind of this name.
+    pub fn from_name(name: String) -> Kind {
         Kind::KNOWN.into_iter().find(|kind| kind.name() == name).unwrap_or(Kind::Other(name))
     }
 }

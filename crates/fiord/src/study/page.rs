@@ -29,8 +29,8 @@ pub(super) fn opening(study: &dyn Study, site: Option<&Site>, width: usize) -> S
 }
 
 /// The table, its pictures, and the sentence.
-pub(super) fn closing(findings: &Findings, width: usize) -> String {
-    let mut text = painted(&findings.text, is_coloured());
+pub(super) fn closing(findings: &Findings, width: usize, coloured: bool) -> String {
+    let mut text = painted(&findings.text, coloured);
     if !findings.conclusion.is_empty() {
         text += "\n";
         text += &folded(&findings.conclusion, width, 0);

@@ -21,7 +21,7 @@ use crate::{environment, facts};
 
 /// A run that was planned.
 pub(super) struct Run {
-    plan: Plan,
+    pub plan: Plan,
     /// What is worth saying although it stops nothing.
     pub warnings: Vec<Problem>,
 }
