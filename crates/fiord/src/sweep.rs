@@ -24,39 +24,45 @@ use crate::study::site::OwnFiles;
 use crate::study::{self, site};
 use crate::subcommand::{self, EXIT_FAILED};
 
-/// Runs a job of fio's at several values of one option or more, and tells
-/// where throughput stops growing.
-///
-/// Everything else on the command line is an option of fio's, or one job file.
-/// LIST is a list (4k,16k,64k), a range that doubles (1..120 is 1,2,4,...,64,120)
-/// or both; of several --over every combination is run, the last one's values
-/// changing fastest.
-///
-/// A job that names no file works on one of its own in the current directory,
-/// which is removed at the end. A job that does not say when to end runs 10
-/// seconds a point, less when that is more than 2 minutes.
+/// Runs a job at several values of its options, and tells where throughput
+/// stops growing.
 #[derive(clap::Parser)]
 #[command(
     name = "fiord sweep",
     verbatim_doc_comment,
-    override_usage = "fiord sweep [FIO OPTIONS] --over KEY=LIST [--over KEY=LIST]... [OPTIONS]",
-    after_help = "Examples:\n  fiord sweep --rw=read --over bs=4k..1M\n  \
-                  fiord sweep -rw=randread -bs=4k -direct=1 --over numjobs=1..64\n  \
-                  fiord sweep job.fio --over rw=read,write --over bs=4k,64k,1M --plot sweep.svg"
+    override_usage = "fiord sweep [FIO OPTIONS | JOB FILE] --over KEY=LIST [OPTIONS]",
+    after_help = HELP
 )]
 struct Options {
-    /// An option of the job and the values it is run with
+    /// An option of the job, and its values
     #[arg(long, required = true, value_name = "KEY=LIST")]
     over: Vec<String>,
-    /// Draw the chart into this file, as SVG
+    /// Draw the chart into this file as SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Time for all runs together, where the job does not say when to end
+    /// Time for all runs together, where the job has none
     #[arg(long, value_parser = study::time)]
     time: Option<Duration>,
     #[command(flatten)]
     study: study::Options,
 }
+
+/// What the list of options does not tell.
+const HELP: &str = "\
+Everything else is an option of fio's, or one job file to begin with.
+
+LIST is a list (4k,16k,64k), a range that doubles (1..120 is 1,2,4,...,64,120),
+or both. Of several --over every combination is run, the values of the last one
+changing fastest.
+
+A job that names no file works on one of its own in the current directory, which
+is removed after. A job that does not say when to end runs 10 s a point, less
+where all of them would take more than 2 minutes.
+
+Examples:
+  fiord sweep --rw=read --over bs=4k..1M
+  fiord sweep -rw=randread -bs=4k --over numjobs=1..64 --plot threads.svg
+  fiord sweep job.fio --over rw=read,write --over bs=4k,64k,1M";
 
 /// How long a run takes, and all of them at most, where nothing was said; no run takes less than the least.
 const RUN: Duration = Duration::from_secs(10);

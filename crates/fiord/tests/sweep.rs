@@ -75,6 +75,7 @@ fn what_the_job_says_is_not_overridden() {
     }
     assert_eq!(ran.stdout.matches("filename=").count(), 2);
     assert!(is_empty(dir.path()));
+    assert_fits(&dir.run("sweep --help"));
     need!(fio_takes(&dir, &ran.stdout));
 }
 
