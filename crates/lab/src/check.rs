@@ -178,12 +178,8 @@ impl Study for Check {
     }
 }
 
-/// The verdicts; then what each figure rests on, and who set its limits.
+/// Who set the limits, and what each figure rests on; the verdicts come last, where a terminal still shows them.
 fn text(table: &Table, rows: &[Row], width: usize) -> String {
-    let mut text = table.select(&["figure", "measured", "pass_limit", "fail_limit", "verdict"]).text(width);
-    let rounds = rows.iter().any(|row| row.rounds.len() > 1);
-    let mut more = table.select(if rounds { &["figure", "rounds", "detail"] } else { &["figure", "detail"] });
-    more.rows.retain(|row| row[1..].iter().any(|cell| *cell != Cell::None));
     let mut limits = Table::new([Column::new("limit", "LIMIT"), Column::new("from", "FROM")]);
     for row in rows {
         if let Some(limit) = &row.limit {
@@ -191,10 +187,12 @@ fn text(table: &Table, rows: &[Row], width: usize) -> String {
         }
     }
     limits.rows.dedup_by(|later, earlier| later[1] == earlier[1]);
-    for part in [more, limits].iter().filter(|part| !part.rows.is_empty()) {
-        text = text + "\n" + &part.text(width);
-    }
-    text
+    let rounds = rows.iter().any(|row| row.rounds.len() > 1);
+    let mut more = table.select(if rounds { &["figure", "rounds", "detail"] } else { &["figure", "detail"] });
+    more.rows.retain(|row| row[1..].iter().any(|cell| *cell != Cell::None));
+    let verdicts = table.select(&["figure", "measured", "pass_limit", "fail_limit", "verdict"]);
+    let parts = [limits, more, verdicts].map(|part| part.text(width));
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 fn conclusion(profile: &Profile, verdict: Option<Verdict>, rows: &[Row]) -> String {
