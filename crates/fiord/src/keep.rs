@@ -76,12 +76,17 @@ pub(crate) struct StudyKeeper {
 }
 
 impl StudyKeeper {
-    /// Keeps that a study of this kind begins; or says why it is not kept.
-    pub(crate) fn begin(kind: &str, purpose: &str, host: &str) -> Option<StudyKeeper> {
+    /// Keeps that a study of this kind begins at `target`, where it has one; or says why it is not kept.
+    pub(crate) fn begin(kind: &str, purpose: &str, target: Option<&str>, host: &str) -> Option<StudyKeeper> {
         let arguments: Vec<String> =
             std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
         let keeper = Keeper::new(&arguments, host);
-        let facts = Facts { title: purpose.to_string(), ..keeper.facts(Kind::from_name(kind.to_string())) };
+        let absolute = |path: &str| std::path::absolute(path).unwrap_or_else(|_| path.into());
+        let facts = Facts {
+            title: format!("{kind}: {purpose}"),
+            targets: target.map(|path| absolute(path).to_string_lossy().into_owned()).into_iter().collect(),
+            ..keeper.facts(Kind::from_name(kind.to_string()))
+        };
         let kept = open().and_then(|mut history| {
             let study = told(history.keep(&Draft { facts, printed: None, summary: None }))?;
             Ok((history, study))

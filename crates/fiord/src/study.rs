@@ -115,7 +115,8 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
     if for_people {
         output.write(&page::opening(study, site, width()));
     }
-    let begin = || StudyKeeper::begin(study.name(), &study.purpose(), &machine.hostname);
+    let target = site.map(|site| site.target.as_str());
+    let begin = || StudyKeeper::begin(study.name(), &study.purpose(), target, &machine.hostname);
     let mut keeper = if options.no_history { None } else { begin() };
     let (ran, end) = run_steps(study, &machine, &mut keeper);
     let findings = study.findings(&ran, width());

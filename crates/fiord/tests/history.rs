@@ -282,3 +282,26 @@ fn a_study_is_shown_by_its_conclusion_and_its_runs() {
     home.run(&format!("history rm {id}")).assert_success();
     home.run(&format!("show {}", id + 1)).assert_status(1);
 }
+
+#[test]
+fn a_study_is_kept_with_each_of_its_runs() {
+    let home = Home::new();
+    home.dir.write("data", vec![7; 16 << 20]);
+    let line = "matrix data --bs 4k,64k --rw read --time 2s";
+    let printed = home.run(line).assert_success().stdout.clone();
+    let runs = home.runs();
+    assert_eq!(runs.len(), 1, "its runs are its own: {runs:?}");
+    assert_eq!(runs[0]["kind"], "matrix");
+    assert_eq!(runs[0]["targets"][0], home.dir.join("data").to_str().unwrap());
+    let shown = home.run("show last").assert_success().stdout.clone();
+    let conclusion = printed.trim_end().rsplit("\n\n").next().unwrap();
+    assert!(shown.contains(conclusion), "{printed}\n{shown}");
+    assert!(shown.contains("64k read"), "{shown}");
+    let report =
+        home.run(&format!("show {}", runs[0]["id"].as_u64().unwrap() + 1)).assert_success().stdout.clone();
+    assert!(report.contains("Run status group 0"), "{report}");
+    assert_eq!(home.run("show last --json").assert_success().json()["study"], "matrix");
+
+    home.run(&format!("{line} --no-history")).assert_success();
+    assert_eq!(home.runs().len(), 1);
+}
