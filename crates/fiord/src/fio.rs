@@ -27,7 +27,7 @@ use crate::live::Onlooker;
 use crate::output::{Output, remark, say};
 use crate::subcommand::EXIT_FAILED;
 use crate::version::FIO_VERSION;
-use crate::{clocktest, crctest, environment, facts, help, idle, logs, settings, subcommand};
+use crate::{clocktest, crctest, environment, facts, help, idle, logs, settings, subcommand, subcommands};
 
 /// Refused because it would destroy something.
 pub(crate) const EXIT_REFUSED: u8 = 2;
@@ -41,10 +41,14 @@ pub(crate) fn run(arguments: &[OsString], called_as_fio: bool) -> ExitCode {
         Ok(mut session) => {
             let kept = !called_as_fio && !session.options.no_history.0;
             session.keeper = kept.then(|| Keeper::new(&arguments, &session.machine.hostname));
-            session.go()
+            session.go(called_as_fio)
         }
         Err(problems) => {
             tell(&problems);
+            let meant = arguments.first().and_then(|word| subcommands::nearest(word));
+            if let Some(name) = meant.filter(|_| !called_as_fio) {
+                say(&format!("fiord: or did you mean `fiord {name}`?\n"));
+            }
             ExitCode::from(EXIT_FAILED)
         }
     }
@@ -80,8 +84,8 @@ impl Session {
         Ok(Session { machine, parsed, options, max_jobs, warnings, keeper: None })
     }
 
-    fn go(mut self) -> ExitCode {
-        if let Some(text) = help::asked_for(&self.options) {
+    fn go(mut self, called_as_fio: bool) -> ExitCode {
+        if let Some(text) = help::asked_for(&self.options, called_as_fio) {
             return subcommand::print(text);
         }
         if let Some(names) = &self.options.crctest {
@@ -106,7 +110,10 @@ impl Session {
             return ExitCode::SUCCESS;
         }
         if self.parsed.sections.is_empty() {
-            say("fiord: no jobs: name a job file, or give --name and the job's options (see fiord --help)\n");
+            say(
+                "fiord: no jobs: name a job file, or give --name and the job's options; `fiord quick` needs neither \
+                 (see fiord --help)\n",
+            );
             return ExitCode::from(EXIT_FAILED);
         }
         match self.plan() {

@@ -27,11 +27,11 @@ mod settings;
 mod show;
 mod study;
 mod subcommand;
+mod subcommands;
 mod sweep;
 mod version;
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::ExitCode;
 
 use fiord_sys::clock::TscClock;
@@ -42,37 +42,8 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // A reader that goes away ends a write with an error instead of the process.
     let _ = fiord_sys::signal::ignore_broken_pipes();
-    match subcommand(&arguments) {
-        Some(run) => run(&arguments[2..]),
-        None => fio::run(&arguments, called_as_fio(&arguments)),
+    match subcommands::asked_for(&arguments) {
+        Some(subcommand) => (subcommand.run)(&arguments[2..]),
+        None => fio::run(&arguments, subcommands::called_as_fio(&arguments)),
     }
-}
-
-/// A subcommand of fiord's own.
-type Subcommand = fn(&[OsString]) -> ExitCode;
-
-/// The subcommand asked for. Called as `fio` there is none, and a job file of that name comes first.
-fn subcommand(arguments: &[OsString]) -> Option<Subcommand> {
-    const SUBCOMMANDS: &[(&str, Subcommand)] = &[
-        ("check", check::run),
-        ("devices", devices::run),
-        ("engines", engines::run),
-        ("history", history::run),
-        ("matrix", matrix::run),
-        ("quick", quick::run),
-        ("show", show::run),
-        ("sweep", sweep::run),
-        ("version", version::run),
-    ];
-    let word = arguments.get(1)?;
-    if called_as_fio(arguments) || Path::new(word).exists() {
-        return None;
-    }
-    SUBCOMMANDS.iter().find(|(name, _)| word == *name).map(|(_, run)| *run)
-}
-
-/// Whether the program stands in for fio under its name, and does nothing that fio does not.
-fn called_as_fio(arguments: &[OsString]) -> bool {
-    let name = arguments.first().and_then(|path| Path::new(path).file_name());
-    name.is_some_and(|name| name == "fio")
 }

@@ -236,6 +236,9 @@ fn help_is_given_without_a_job() {
         assert_ne!(ran.assert_success().stdout, "", "{line}");
     }
     dir.run("--cmdhelp=iodpeth").assert_says(&["iodepth"]);
+    let own = dir.run("--help");
+    assert!(own.stdout.contains("fiord quick [TARGET]"), "{own:?}");
+    dir.run("qiuck").assert_status(1).assert_says(&["did you mean `fiord quick`?"]);
     assert_eq!(dir.contents(), []);
 }
 

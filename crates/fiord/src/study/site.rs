@@ -8,13 +8,13 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use fiord_engine::registry;
 use fiord_host::chain::Stage;
 use fiord_host::{Chain, Claim, Prober, System, TargetFacts, TargetKind};
 use fiord_lab::Site;
 use fiord_report::table::{Table, shown_bytes};
 use fiord_sys::signal;
 use fiord_sys::stat::DirectSupport;
-use fiord_sys::uring::{Ring, RingOptions};
 
 use crate::devices::device_table;
 
@@ -141,13 +141,9 @@ fn site(target: &Path, file: &Path, facts: &TargetFacts, size_bytes: u64, writab
 
 /// The best engine for queues that this kernel lets us use.
 pub(crate) fn queued_engine() -> &'static str {
-    let options = RingOptions {
-        entries: 1,
-        completion_entries: None,
-        submission_polling: None,
-        completion_polling: false,
-    };
-    if Ring::build(&options).is_ok() { "io_uring" } else { "libaio" }
+    const BEST: &str = "io_uring";
+    let tried = registry::try_out().unwrap_or_default();
+    if tried.iter().any(|tried| tried.info.name == BEST && tried.works.is_ok()) { BEST } else { "libaio" }
 }
 
 /// The devices below the file, and whether what is at the bottom is memory.
