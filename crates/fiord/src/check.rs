@@ -11,7 +11,7 @@ use fiord_lab::check::{Check, PROFILES};
 use fiord_report::table::{self, Cell, Column, Table};
 
 use crate::study;
-use crate::subcommand;
+use crate::subcommand::{self, Form};
 
 /// The word that asks for the list of profiles.
 const LIST: &str = "list";
@@ -78,13 +78,10 @@ fn list(options: &study::Options) -> String {
             Cell::Count(profile.seconds()),
         ]);
     }
-    if options.json {
-        table::json(&[("profiles", &table)])
-    } else if options.csv {
-        table.csv()
-    } else if options.markdown {
-        table.markdown()
-    } else {
-        table.text(study::width()) + "\nRun one with: fiord check PROFILE [DIRECTORY]\n"
+    match options.forms.chosen() {
+        Form::Json => table::json(&[("profiles", &table)]),
+        Form::Csv => table.csv(),
+        Form::Markdown => table.markdown(),
+        Form::Text => table.text(study::width()) + "\nRun one with: fiord check PROFILE [DIRECTORY]\n",
     }
 }

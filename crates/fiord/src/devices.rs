@@ -12,7 +12,7 @@ use fiord_host::{Chain, DeviceFacts, FileSystemFacts, Link, Stage, System, Targe
 use fiord_report::table::{self, Cell, Column, Table};
 use fiord_sys::tty;
 
-use crate::subcommand;
+use crate::subcommand::{self, Form, Forms};
 
 mod columns;
 
@@ -29,15 +29,8 @@ const WIDTH: usize = 80;
 struct Options {
     /// A file, directory or device: show what it lies on, down to the disks
     target: Option<PathBuf>,
-    /// Print JSON (described in docs/json.md)
-    #[arg(long, conflicts_with_all = ["csv", "markdown"])]
-    json: bool,
-    /// Print CSV: every column of every device
-    #[arg(long, conflicts_with = "markdown")]
-    csv: bool,
-    /// Print the same tables as Markdown
-    #[arg(long)]
-    markdown: bool,
+    #[command(flatten)]
+    forms: Forms,
 }
 
 /// Prints the devices.
@@ -48,14 +41,11 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
             Some(target) => Found::below(target, &system)?,
             None => Found::all(&system)?,
         };
-        Ok(if options.json {
-            found.json()
-        } else if options.csv {
-            found.devices.csv()
-        } else if options.markdown {
-            found.sections(&Style::Markdown)
-        } else {
-            found.sections(&Style::Text(tty::columns(io::stdout()).map_or(WIDTH, usize::from)))
+        Ok(match options.forms.chosen() {
+            Form::Json => found.json(),
+            Form::Csv => found.devices.csv(),
+            Form::Markdown => found.sections(&Style::Markdown),
+            Form::Text => found.sections(&Style::Text(tty::columns(io::stdout()).map_or(WIDTH, usize::from))),
         })
     })
 }

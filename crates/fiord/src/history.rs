@@ -17,7 +17,7 @@ use fiord_sys::{clock, tty};
 
 use crate::keep;
 use crate::output::remark;
-use crate::subcommand;
+use crate::subcommand::{self, Form, Forms};
 
 /// The width of text that does not go to a terminal.
 const WIDTH: usize = 80;
@@ -40,15 +40,8 @@ struct List {
     /// List the runs on this file or device, or below this directory
     #[arg(long, value_name = "PATH")]
     target: Option<PathBuf>,
-    /// Print JSON (described in docs/json.md)
-    #[arg(long, conflicts_with_all = ["csv", "markdown"])]
-    json: bool,
-    /// Print CSV
-    #[arg(long, conflicts_with = "markdown")]
-    csv: bool,
-    /// Print Markdown
-    #[arg(long)]
-    markdown: bool,
+    #[command(flatten)]
+    forms: Forms,
 }
 
 #[derive(Subcommand)]
@@ -99,14 +92,11 @@ fn list(history: Option<&History>, options: &List) -> Result<String, String> {
     };
     let entries = history.map_or(Ok(Vec::new()), |history| history.list(&filter));
     let entries = entries.map_err(|error| format!("history: {error}"))?;
-    Ok(if options.json {
-        json(&entries)
-    } else if options.csv {
-        full(&entries).csv()
-    } else if options.markdown {
-        brief(&entries).markdown()
-    } else {
-        text(&entries)
+    Ok(match options.forms.chosen() {
+        Form::Json => json(&entries),
+        Form::Csv => full(&entries).csv(),
+        Form::Markdown => brief(&entries).markdown(),
+        Form::Text => text(&entries),
     })
 }
 

@@ -17,7 +17,7 @@ use fiord_sys::{signal, tty};
 use crate::fio::headings;
 use crate::keep::{StudyKeeper, say_not_kept};
 use crate::output::{Output, remark, say};
-use crate::subcommand::{self, EXIT_FAILED};
+use crate::subcommand::{self, EXIT_FAILED, Form, Forms};
 
 mod page;
 mod progress;
@@ -35,15 +35,8 @@ const WIDTH: usize = 80;
 #[derive(clap::Args, Debug)]
 #[group(skip)]
 pub(crate) struct Options {
-    /// Print JSON (described in docs/json.md)
-    #[arg(long, conflicts_with_all = ["csv", "markdown"])]
-    pub json: bool,
-    /// Print CSV: a row for every measurement
-    #[arg(long, conflicts_with = "markdown")]
-    pub csv: bool,
-    /// Print the table as Markdown
-    #[arg(long)]
-    pub markdown: bool,
+    #[command(flatten)]
+    pub forms: Forms,
     /// Print the job files, which fio runs as well
     #[arg(long)]
     pub dry_run: bool,
@@ -110,9 +103,9 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
             return ExitCode::from(EXIT_FAILED);
         }
     };
-    let for_people = !(options.json || options.csv || options.markdown);
+    let form = options.forms.chosen();
     let mut output = Output::stdout();
-    if for_people {
+    if form == Form::Text {
         output.write(&page::opening(study, site, width()));
     }
     let target = site.map(|site| site.target.as_str());
@@ -120,14 +113,11 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
     let mut keeper = if options.no_history { None } else { begin() };
     let (ran, end) = run_steps(study, &machine, &mut keeper);
     let findings = study.findings(&ran, width());
-    output.write(&if options.json {
-        page::json(study, site, &findings, end.why().as_deref())
-    } else if options.csv {
-        findings.table.csv()
-    } else if options.markdown {
-        findings.table.markdown()
-    } else {
-        page::closing(&findings, width(), is_coloured())
+    output.write(&match form {
+        Form::Json => page::json(study, site, &findings, end.why().as_deref()),
+        Form::Csv => findings.table.csv(),
+        Form::Markdown => findings.table.markdown(),
+        Form::Text => page::closing(&findings, width(), is_coloured()),
     });
     let written = output.finish().map_err(|error| format!("standard output: {error}"));
     let written = written.and_then(|()| write_files(&findings.files));

@@ -13,6 +13,42 @@ use crate::output::{Output, say};
 /// Wrong input, or something that did not work out.
 pub(crate) const EXIT_FAILED: u8 = 1;
 
+/// How a subcommand shows what it found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    Json,
+    Csv,
+    Markdown,
+}
+
+/// The options that choose the form, for subcommands that have tables.
+#[derive(clap::Args, Debug)]
+#[group(skip)]
+pub(crate) struct Forms {
+    /// Print JSON (described in docs/json.md)
+    #[arg(long, conflicts_with_all = ["csv", "markdown"])]
+    json: bool,
+    /// Print CSV: every column, a row for every line
+    #[arg(long, conflicts_with = "markdown")]
+    csv: bool,
+    /// Print the table as Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+impl Forms {
+    /// The one that was chosen.
+    pub(crate) fn chosen(&self) -> Form {
+        match self {
+            Forms { json: true, .. } => Form::Json,
+            Forms { csv: true, .. } => Form::Csv,
+            Forms { markdown: true, .. } => Form::Markdown,
+            _ => Form::Text,
+        }
+    }
+}
+
 /// Runs a subcommand of these options on what stands behind its name. It answers what to print, or what is wrong and
 /// what to do about it.
 pub(crate) fn run<O: Parser>(

@@ -87,6 +87,8 @@ pub fn as_ordinary_user(dir: &Dir, binary: &Path, line: &str) -> Ran {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(binary);
     command.args(line.split_whitespace()).current_dir(dir.path());
+    // Root's history is not his.
+    command.env("XDG_STATE_HOME", dir.join("state"));
     finish(start(command))
 }
 
