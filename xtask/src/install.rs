@@ -13,6 +13,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("bc", "/usr/bin/bc"),
     ("xfsprogs", "/sbin/mkfs.xfs"),
     ("e2fsprogs", "/sbin/mkfs.ext4"),
+    ("btrfs-progs", "/sbin/mkfs.btrfs"),
     ("util-linux", "/sbin/losetup"),
     ("etcd-server", "/usr/bin/etcd"),
     ("strace", "/usr/bin/strace"),
