@@ -67,11 +67,12 @@ impl Queue {
     /// What was queued went to the kernel at `issue_ns`; says how many operations began with it.
     #[inline]
     pub(super) fn issue(&mut self, issue_ns: u64) -> u32 {
-        for index in self.queued.drain(..) {
-            if let Some(flight) = &mut self.flights[index] {
+        for index in &self.queued {
+            if let Some(flight) = &mut self.flights[*index] {
                 flight.issue_ns = issue_ns;
             }
         }
+        self.queued.clear();
         std::mem::take(&mut self.begun)
     }
 
