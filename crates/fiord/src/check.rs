@@ -82,6 +82,6 @@ fn list(options: &study::Options) -> String {
         Form::Json => table::json(&[("profiles", &table)]),
         Form::Csv => table.csv(),
         Form::Markdown => table.markdown(),
-        Form::Text => table.text(study::width()) + "\nRun one with: fiord check PROFILE [DIRECTORY]\n",
+        Form::Text => table.text(subcommand::width()) + "\nRun one with: fiord check PROFILE [DIRECTORY]\n",
     }
 }

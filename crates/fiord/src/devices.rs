@@ -10,16 +10,12 @@ use std::process::ExitCode;
 
 use fiord_host::{Chain, DeviceFacts, FileSystemFacts, Link, Stage, System, TargetKind};
 use fiord_report::table::{self, Cell, Column, Table};
-use fiord_sys::tty;
 
-use crate::subcommand::{self, Form, Forms};
+use crate::subcommand::{self, Form, Forms, width};
 
 mod columns;
 
 use columns::DEVICE;
-
-/// The width of text that does not go to a terminal.
-const WIDTH: usize = 80;
 
 /// Shows the disks of this machine, or those below a target, by what decides
 /// what a benchmark's figures mean. Reads /sys and the mount table: no device is
@@ -45,7 +41,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
             Form::Json => found.json(),
             Form::Csv => found.devices.csv(),
             Form::Markdown => found.sections(&Style::Markdown),
-            Form::Text => found.sections(&Style::Text(tty::columns(io::stdout()).map_or(WIDTH, usize::from))),
+            Form::Text => found.sections(&Style::Text(width())),
         })
     })
 }

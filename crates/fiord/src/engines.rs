@@ -17,10 +17,8 @@ use fiord_sys::procfs;
 use fiord_sys::uring::{Hint, Standing};
 use fiord_worker::SelfCost;
 
-use crate::{self_cost, subcommand};
-
-/// The width of the text.
-const WIDTH: usize = 80;
+use crate::self_cost;
+use crate::subcommand::{self, WIDTH};
 
 const ENGINE_COLUMNS: [Column; 5] = [
     Column::new("name", "NAME"),

@@ -3,7 +3,6 @@
 //! Invariant: one list of columns serves text, CSV, Markdown and JSON; the text leaves out what has no room.
 
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,14 +12,11 @@ use fiord_report::json::Writer;
 use fiord_report::table::{self, Cell, Column, Table};
 use fiord_report::time;
 use fiord_store::{Entry, Filter, History, Which};
-use fiord_sys::{clock, tty};
+use fiord_sys::clock;
 
 use crate::keep;
 use crate::output::remark;
-use crate::subcommand::{self, Form, Forms};
-
-/// The width of text that does not go to a terminal.
-const WIDTH: usize = 80;
+use crate::subcommand::{self, Form, Forms, width};
 
 /// Lists the runs that were kept, newest first. Every run is, unless --no-history is given; fiord show prints one again.
 #[derive(Parser)]
@@ -144,7 +140,7 @@ fn age_ms(text: &str) -> Result<u64, String> {
 
 /// Runs as people read them, in as many columns as the terminal has.
 pub(crate) fn text(entries: &[Entry]) -> String {
-    brief(entries).text(tty::columns(io::stdout()).map_or(WIDTH, usize::from))
+    brief(entries).text(width())
 }
 
 /// Runs as programs read them.

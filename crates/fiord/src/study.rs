@@ -3,7 +3,6 @@
 //! Invariant: whatever happens, the study's own files are gone at the end and every row that was measured is printed.
 
 use std::fs;
-use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,12 +11,12 @@ use fiord_lab::{Ran, Site, Study};
 use fiord_options::value::{Bytes, Reading, Seconds, Value};
 use fiord_report::RunReport;
 use fiord_store::Summary;
-use fiord_sys::{signal, tty};
+use fiord_sys::signal;
 
 use crate::fio::headings;
 use crate::keep::{StudyKeeper, say_not_kept};
 use crate::output::{Output, remark, say};
-use crate::subcommand::{self, EXIT_FAILED, Form, Forms};
+use crate::subcommand::{self, EXIT_FAILED, Form, Forms, WIDTH, width};
 
 mod page;
 mod progress;
@@ -27,9 +26,6 @@ pub(crate) mod site;
 pub(crate) use page::is_coloured;
 
 use progress::Progress;
-
-/// The width of text that does not go to a terminal.
-const WIDTH: usize = 80;
 
 /// What all studies let one choose.
 #[derive(clap::Args, Debug)]
@@ -237,11 +233,6 @@ fn keep_run(keeper: &mut Option<StudyKeeper>, name: &str, run: &run::Run, report
         say_not_kept("run", &why);
         *keeper = None;
     }
-}
-
-/// Columns there are for text.
-pub(crate) fn width() -> usize {
-    tty::columns(io::stdout()).map_or(WIDTH, usize::from)
 }
 
 #[cfg(test)]

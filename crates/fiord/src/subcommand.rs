@@ -4,14 +4,24 @@
 //! ends with 0; neither has a line of code in a subcommand.
 
 use std::ffi::OsString;
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
+use fiord_sys::tty;
 
 use crate::output::{Output, say};
 
 /// Wrong input, or something that did not work out.
 pub(crate) const EXIT_FAILED: u8 = 1;
+
+/// The width of text that does not go to a terminal.
+pub(crate) const WIDTH: usize = 80;
+
+/// Columns there are for text on standard output.
+pub(crate) fn width() -> usize {
+    tty::columns(io::stdout()).map_or(WIDTH, usize::from)
+}
 
 /// How a subcommand shows what it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

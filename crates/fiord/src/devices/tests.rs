@@ -3,6 +3,7 @@
 //! Invariant: nothing here depends on the machine the tests run on.
 
 use super::*;
+use crate::subcommand::WIDTH;
 
 /// The room that a device's section leaves for what a fact means, beside the longest usual value.
 const MEANING_WIDTH: usize = WIDTH - "hardware queues".len() - "write through".len() - 4;
