@@ -17,7 +17,7 @@ use fiord_plan::{Plan, Refusal};
 use fiord_report::start::{self, Heading};
 use fiord_report::{Warning, normal, render, wants_headings};
 use fiord_sys::clock::TscClock;
-use fiord_sys::tty;
+use fiord_sys::{signal, tty};
 use fiord_worker::RunResult;
 
 use crate::assemble::{self, Frame};
@@ -166,6 +166,9 @@ impl Session {
                 return ExitCode::from(EXIT_FAILED);
             }
         };
+        // From here on there is something to lose: the file of `--output` is there, and empty. Without its handlers a
+        // run still runs; a signal then ends it unreported.
+        let _ = signal::record_stop_requests();
         remark_all(&self.warnings);
         let headings = headings(plan);
         if wants_headings(&shown.formats) {

@@ -9,7 +9,7 @@ use fiord_options::value::{EtaWhen, IdleProf};
 use fiord_plan::{Direction, Job, Pattern};
 use fiord_report::live::{self, Live, Progress};
 use fiord_report::number::Units;
-use fiord_report::{Format, TerseVersion, UnitWork, render, start, wants_headings};
+use fiord_report::{Format, TerseVersion, UnitWork, bears_remarks, render, start, wants_headings};
 use fiord_sys::tty;
 use fiord_worker::{State, View, Watcher, WorkerReport, WorkerView};
 
@@ -184,6 +184,13 @@ impl Watcher for Onlooker<'_> {
         self.clear();
         let report = assemble::report(self.frame, &self.meters, &mut reports, elapsed_ms);
         self.output.write(&render(&report, &self.shown.formats, self.shown.terse));
+    }
+
+    fn told_to_stop(&mut self, signal: i32) {
+        self.clear();
+        if bears_remarks(&self.shown.formats) {
+            self.output.write(&start::terminating(signal));
+        }
     }
 
     fn bandwidth_every(&self) -> Option<Duration> {

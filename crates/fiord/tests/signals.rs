@@ -125,3 +125,78 @@ fn an_engine_without_files_stops_too() {
     ran.assert_status(130);
     assert_eq!(ran.json()["jobs"][0]["jobname"], "a");
 }
+
+/// A terminal that closes, limits, timers: each would end the process by default, and fio loses its report to all of them.
+#[test]
+fn every_signal_that_ends_a_process_ends_a_run_with_its_report() {
+    let dir = Dir::new();
+    for (name, number) in [("HUP", 1), ("USR2", 12), ("ALRM", 14), ("XCPU", 24), ("VTALRM", 26), ("IO", 29)] {
+        let ran = stopped(&dir, &format!("--output=out --output-format=json {JOB}"), 1 << 20, name);
+        ran.assert_status(128 + number);
+        let document: serde_json::Value = serde_json::from_slice(&dir.read("out")).unwrap();
+        assert!(document["jobs"][0]["write"]["io_bytes"].as_u64() > Some(0), "{name}: {document}");
+    }
+}
+
+#[test]
+fn a_hang_up_that_is_ignored_stays_so() {
+    let dir = Dir::new();
+    let mut command = std::process::Command::new("sh");
+    let line = format!("trap '' HUP; exec \"$0\" --output-format=json {JOB}");
+    command.args(["-c", &line, env!("CARGO_BIN_EXE_fiord")]).current_dir(dir.path());
+    let running = start(command);
+    until_moved(&running, 1 << 20);
+    signal(running.0.id(), "HUP");
+    until_moved(&running, 4 << 20);
+    signal(running.0.id(), "TERM");
+    finish(running).assert_status(143);
+}
+
+#[test]
+fn a_status_is_printed_when_it_is_asked_for_and_the_run_goes_on() {
+    let dir = Dir::new();
+    for (format, mark) in [("json", "\"fio version\""), ("normal", ": (groupid="), ("terse", "3;fio-")] {
+        let running = start(fiord(dir.path(), &format!("--output=out --output-format={format} {JOB}")));
+        until_moved(&running, 1 << 20);
+        signal(running.0.id(), "USR1");
+        let printed = || dir.text("out").matches(mark).count();
+        until("the status is there", || printed() == 1);
+        signal(running.0.id(), "INT");
+        finish(running).assert_status(130);
+        assert_eq!(printed(), 2, "the status and the report: {}", dir.text("out"));
+    }
+}
+
+#[test]
+fn a_file_that_grows_beyond_its_limit_fails_its_own_job_alone() {
+    let dir = Dir::new();
+    let mut command = std::process::Command::new("sh");
+    let line = "ulimit -f 2048; exec \"$0\" --output-format=json --name=large --filename=large --rw=write --bs=64k \
+                --size=8m --fallocate=none --name=small --filename=small --rw=write --bs=64k --size=256k";
+    command.args(["-c", line, env!("CARGO_BIN_EXE_fiord")]).current_dir(dir.path());
+    command.env("XDG_STATE_HOME", dir.join("state"));
+    let ran = finish(start(command));
+    let document = ran.assert_status(1).json();
+    let figures =
+        |job: usize| (document["jobs"][job]["error"].as_i64(), &document["jobs"][job]["write"]["io_bytes"]);
+    assert_eq!(figures(0).0, Some(27), "EFBIG: {document}");
+    assert_eq!(figures(1), (Some(0), &serde_json::json!(256 << 10)), "{document}");
+}
+
+/// fio prints the line whatever the format, also where its JSON then cannot be read.
+#[test]
+fn the_end_by_a_signal_is_said_where_it_disturbs_no_program() {
+    let dir = Dir::new();
+    for (format, is_said) in
+        [("normal", true), ("terse", true), ("json,normal", true), ("json", false), ("json+", false)]
+    {
+        for to_file in [false, true] {
+            let output = if to_file { "--output=out" } else { "" };
+            let ran = stopped(&dir, &format!("{output} --output-format={format} {JOB}"), 1 << 20, "TERM");
+            let text = if to_file { dir.text("out") } else { ran.stdout.clone() };
+            let times = text.lines().filter(|line| *line == "fio: terminating on signal 15").count();
+            assert_eq!(times, usize::from(is_said), "{format}: {text}");
+            assert_eq!(ran.stderr, "", "{format}");
+        }
+    }
+}

@@ -44,3 +44,8 @@ pub fn render(run: &RunReport, formats: &[Format], terse_version: Version) -> St
 pub fn wants_headings(formats: &[Format]) -> bool {
     formats.contains(&Format::Normal)
 }
+
+/// Whether these formats bear lines that are not of the report: with JSON alone, a program reads all there is.
+pub fn bears_remarks(formats: &[Format]) -> bool {
+    formats.iter().any(|format| matches!(format, Format::Normal | Format::Terse))
+}

@@ -1,4 +1,5 @@
-//! What is printed before a run: the jobs' headings, how many start, the laying out of files.
+//! What is printed before a run's report: the jobs' headings, how many start, the laying out of files, that a signal
+//! ends it.
 //!
 //! Invariant: each function returns whole lines, each with its line feed.
 
@@ -47,6 +48,11 @@ pub fn heading(heading: &Heading) -> String {
         "{name}: (g={group_id}): rw={mode}, bs=(R) {reads}, (W) {writes}, {last}, ioengine={engine}, iodepth={iodepth}\n"
     );
     if heading.clones > 1 { line + "...\n" } else { line }
+}
+
+/// What is said when a signal asks to stop: `fio: terminating on signal 15`.
+pub fn terminating(signal: i32) -> String {
+    format!("\nfio: terminating on signal {signal}\n")
 }
 
 /// `Starting 3 threads and 2 processes`.

@@ -1,39 +1,68 @@
-//! Being asked to stop: SIGINT, SIGTERM and, where wanted, SIGHUP become a number that loops can look at.
+//! Signals: those that ask to stop, the one that asks for a status, and the one that gets a thread out of a system call.
 //!
-//! Invariant: the handler does nothing but atomic operations and, for a second SIGINT, `_exit`; all else happens where
-//! somebody reads `stop_requested`.
+//! Invariant: the handlers do nothing but atomic operations and, for a third request to stop by SIGINT, `_exit`; all
+//! else happens where somebody reads `stop_requested`.
 //!
 //! Handlers are installed without `SA_RESTART`: whoever sleeps or waits in the kernel wakes with `EINTR`.
+//!
+//! SIGQUIT, SIGABRT and the signals of a fault keep what the kernel does by default: they are asked for by somebody who
+//! wants a core dump of the process as it is.
 
-use crate::errno::check;
+use crate::errno::{check, check_long};
 use std::io;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 /// The first signal that asked to stop; 0 for none.
 static REQUEST: AtomicI32 = AtomicI32::new(0);
 
-/// From now on SIGINT and SIGTERM are recorded instead of ending the process. A SIGINT after either ends it at once,
-/// with status 130.
+/// SIGINTs that came after a request to stop.
+static REPEATS: AtomicU32 = AtomicU32::new(0);
+
+/// A status was asked for, and nobody has taken note of it yet.
+static STATUS: AtomicBool = AtomicBool::new(false);
+
+/// Those that ask to stop whoever sent them.
+const ASKED: [libc::c_int; 2] = [libc::SIGINT, libc::SIGTERM];
+
+/// Those that would end the process by default, and would take what was measured with them: a terminal that is closed,
+/// a limit on processor time, a timer, a power supply that fails. Left alone where they are ignored already, as `nohup`
+/// has it.
+const OTHERS: [libc::c_int; 8] = [
+    libc::SIGHUP,
+    libc::SIGALRM,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGXCPU,
+    libc::SIGUSR2,
+    libc::SIGIO,
+    libc::SIGPWR,
+];
+
+/// From now on signals that ask to stop are recorded instead of ending the process, SIGUSR1 asks for a status, and a
+/// file that grows beyond its limit is an error (`EFBIG`) of the write. A first SIGINT after a request to stop is an
+/// urgent one (`is_stop_urgent`), a second ends the process at once, with status 130.
 pub fn record_stop_requests() -> io::Result<()> {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
+    for signal in ASKED {
         set_handler(signal, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t)?;
     }
-    Ok(())
+    for signal in OTHERS {
+        if !is_ignored(signal)? {
+            set_handler(signal, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t)?;
+        }
+    }
+    set_handler(libc::SIGUSR1, on_status as extern "C" fn(libc::c_int) as libc::sighandler_t)?;
+    set_handler(wake_signal(), on_wake as extern "C" fn(libc::c_int) as libc::sighandler_t)?;
+    set_handler(libc::SIGXFSZ, libc::SIG_IGN)
 }
 
-/// From now on SIGHUP, which a terminal sends when it is closed, is recorded likewise; not where it is ignored already,
-/// as `nohup` has it.
-pub fn record_hang_ups() -> io::Result<()> {
+fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
     // SAFETY: the call writes one sigaction, for which zero is a valid value.
     let now = unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
-        check(libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut now))?;
+        check(libc::sigaction(signal, std::ptr::null(), &raw mut now))?;
         now
     };
-    if now.sa_sigaction == libc::SIG_IGN {
-        return Ok(());
-    }
-    set_handler(libc::SIGHUP, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t)
+    Ok(now.sa_sigaction == libc::SIG_IGN)
 }
 
 /// The signal that asked to stop, if one did.
@@ -45,19 +74,45 @@ pub fn stop_requested() -> Option<i32> {
     }
 }
 
-/// Keeps SIGINT, SIGTERM and SIGHUP away from this thread, so that they interrupt another: a worker's I/O must not end with
-/// `EINTR` because the user pressed Ctrl-C.
+/// Whether SIGINT came again after a request to stop.
+pub fn is_stop_urgent() -> bool {
+    REPEATS.load(Ordering::Relaxed) > 0
+}
+
+/// Whether a status was asked for since this was called last.
+pub fn take_status_request() -> bool {
+    STATUS.swap(false, Ordering::Relaxed)
+}
+
+/// Keeps the signals of `record_stop_requests` away from this thread, so that they interrupt another: a worker's I/O
+/// must not end with `EINTR` because the user pressed Ctrl-C.
 pub fn leave_to_other_threads() {
     // SAFETY: the set is initialised by sigemptyset before it is read, and only this thread's mask changes; with valid
     // signal numbers none of the calls can fail.
     unsafe {
         let mut signals: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut signals);
-        libc::sigaddset(&mut signals, libc::SIGINT);
-        libc::sigaddset(&mut signals, libc::SIGTERM);
-        libc::sigaddset(&mut signals, libc::SIGHUP);
+        for signal in ASKED.into_iter().chain(OTHERS).chain([libc::SIGUSR1]) {
+            libc::sigaddset(&mut signals, signal);
+        }
         libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
     }
+}
+
+/// Gets the thread of this number, if this process has it, out of a system call that can be interrupted, with `EINTR`.
+/// A thread that waits for a disk is not to be interrupted.
+///
+/// # Errors
+/// `ESRCH`: there is no such thread any more.
+pub fn wake(thread_id: i32) -> io::Result<()> {
+    // SAFETY: no memory is passed, and the handler of the signal does nothing.
+    check_long(unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread_id, wake_signal()) })
+        .map(drop)
+}
+
+/// The first of the signals that are free for use.
+fn wake_signal() -> libc::c_int {
+    libc::SIGRTMIN()
 }
 
 /// Writing where nobody reads is an error (`EPIPE`) and not the end.
@@ -68,7 +123,14 @@ pub fn ignore_broken_pipes() -> io::Result<()> {
 /// A signal's name, `"SIGINT"`.
 pub fn name(signal: i32) -> &'static str {
     match signal {
+        libc::SIGALRM => "SIGALRM",
         libc::SIGHUP => "SIGHUP",
+        libc::SIGIO => "SIGIO",
+        libc::SIGPROF => "SIGPROF",
+        libc::SIGPWR => "SIGPWR",
+        libc::SIGUSR2 => "SIGUSR2",
+        libc::SIGVTALRM => "SIGVTALRM",
+        libc::SIGXCPU => "SIGXCPU",
         libc::SIGINT => "SIGINT",
         libc::SIGQUIT => "SIGQUIT",
         libc::SIGABRT => "SIGABRT",
@@ -83,15 +145,22 @@ pub fn name(signal: i32) -> &'static str {
 
 extern "C" fn on_stop(signal: libc::c_int) {
     let first = REQUEST.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-    if !first && signal == libc::SIGINT {
+    if !first && signal == libc::SIGINT && REPEATS.fetch_add(1, Ordering::Relaxed) > 0 {
         // SAFETY: async-signal-safe, and does not return.
         unsafe { libc::_exit(128 + signal) };
     }
 }
 
+extern "C" fn on_status(_signal: libc::c_int) {
+    STATUS.store(true, Ordering::Relaxed);
+}
+
+/// That a system call ended with `EINTR` is all there is to it.
+extern "C" fn on_wake(_signal: libc::c_int) {}
+
 fn set_handler(signal: libc::c_int, handler: libc::sighandler_t) -> io::Result<()> {
     // SAFETY: all fields of the structure are integers or a null pointer, for which zero is valid: no flags, an empty
-    // mask. The handler is a constant the kernel knows or `on_stop`, which is async-signal-safe.
+    // mask. The handler is a constant the kernel knows or one of those above, which are async-signal-safe.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler;
@@ -115,37 +184,63 @@ mod tests {
     fn act(role: &str) -> ! {
         record_stop_requests().unwrap();
         ignore_broken_pipes().unwrap();
-        raise(libc::SIGPIPE);
+        for harmless in [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGUSR1, wake_signal()] {
+            raise(harmless);
+        }
         assert_eq!(stop_requested(), None);
+        assert!(take_status_request() && !take_status_request());
+        let first: i32 = role.split('-').next().and_then(|number| number.parse().ok()).unwrap();
+        raise(first);
+        assert_eq!(stop_requested(), Some(first));
         raise(libc::SIGTERM);
-        assert_eq!(stop_requested(), Some(libc::SIGTERM));
-        raise(libc::SIGTERM);
-        if role == "twice" {
+        assert!(!is_stop_urgent(), "a process group is often told to terminate twice");
+        for _ in role.matches("-again") {
             raise(libc::SIGINT);
         }
-        assert_eq!(stop_requested(), Some(libc::SIGTERM), "the first signal is the one that counts");
+        assert!(is_stop_urgent() == role.contains("-again"));
+        assert_eq!(stop_requested(), Some(first), "the first signal is the one that counts");
         std::process::exit(77)
     }
 
     #[test]
-    fn the_first_request_is_recorded_and_a_further_interrupt_ends_it() {
+    fn the_first_request_is_recorded_and_a_third_interrupt_ends_it() {
         if let Ok(role) = std::env::var(ROLE) {
             act(&role);
         }
-        for (role, status) in [("once", 77), ("twice", 130)] {
-            let this = "signal::tests::the_first_request_is_recorded_and_a_further_interrupt_ends_it";
+        let first = ASKED.into_iter().chain(OTHERS).map(|signal| (signal.to_string(), 77));
+        let repeated = [("15-again", 77), ("2-again", 77), ("15-again-again", 130), ("2-again-again", 130)];
+        for (role, status) in first.chain(repeated.map(|(role, status)| (role.to_string(), status))) {
+            let this = "signal::tests::the_first_request_is_recorded_and_a_third_interrupt_ends_it";
             let child = Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", this, "--nocapture"])
-                .env(ROLE, role)
+                .env(ROLE, &role)
                 .output()
                 .unwrap();
-            assert_eq!(
-                child.status.code(),
-                Some(status),
-                "{role}: {}",
-                String::from_utf8_lossy(&child.stderr)
-            );
+            let said = String::from_utf8_lossy(&child.stderr);
+            assert_eq!(child.status.code(), Some(status), "{role}: {said}");
         }
+    }
+
+    #[test]
+    fn a_thread_is_got_out_of_a_call_that_waits() {
+        use std::os::fd::AsRawFd;
+        set_handler(wake_signal(), on_wake as extern "C" fn(libc::c_int) as libc::sighandler_t).unwrap();
+        let (silent, _kept_open) = std::io::pipe().unwrap();
+        let (told, number) = std::sync::mpsc::channel();
+        let reader = std::thread::spawn(move || {
+            told.send(crate::thread::id()).unwrap();
+            let mut byte = 0_u8;
+            // SAFETY: one byte is room for one byte.
+            check_long(unsafe { libc::read(silent.as_raw_fd(), (&raw mut byte).cast(), 1) } as libc::c_long)
+        });
+        let number = number.recv().unwrap();
+        while !reader.is_finished() {
+            // It may not have got into the call yet.
+            let _ = wake(number);
+            std::thread::yield_now();
+        }
+        assert_eq!(reader.join().unwrap().unwrap_err().raw_os_error(), Some(libc::EINTR));
+        assert!(wake(1).is_err(), "a thread of another process");
     }
 
     #[test]

@@ -111,8 +111,12 @@ pub trait Watcher {
     fn look(&mut self, view: &View<'_>);
     /// How often `snapshot` wants to be called, if at all.
     fn snapshot_every(&self) -> Option<Duration>;
-    /// What all workers have measured so far, `elapsed_ms` after the beginning.
+    /// What all workers have measured so far, `elapsed_ms` after the beginning; also when SIGUSR1 asks for it.
     fn snapshot(&mut self, reports: Vec<WorkerReport>, elapsed_ms: u64);
+    /// A signal told all workers to stop.
+    fn told_to_stop(&mut self, signal: i32) {
+        let _ = signal;
+    }
     /// How often `bandwidth` wants to be called, if at all.
     fn bandwidth_every(&self) -> Option<Duration> {
         None
@@ -191,8 +195,8 @@ impl<'a, 'w> Director<'a, 'w> {
                 watcher.laid_out(bytes);
                 signal::stop_requested().is_none()
             });
-            if let Some(number) = signal::stop_requested() {
-                self.signal = Some(number);
+            self.heed_signals();
+            if self.is_over() {
                 return;
             }
             if let Err(failure) = laid_out {
@@ -268,16 +272,22 @@ impl<'a, 'w> Director<'a, 'w> {
             let wake_ns = self.wake_ns(stage, now_ns, next_sample_ns);
             self.scene.wait(board, Duration::from_nanos(wake_ns.saturating_sub(now_ns)));
             let now_ns = clock::monotonic_ns();
-            if self.signal.is_none()
-                && let Some(number) = signal::stop_requested()
-            {
-                self.signal = Some(number);
-                self.scene.stop_all(Why::Signal);
-            }
+            self.heed_signals();
             if now_ns >= next_sample_ns || self.deadline_ns(stage).is_some_and(|at_ns| now_ns >= at_ns) {
                 next_sample_ns = self.sample(stage, now_ns);
             }
             self.tell(now_ns);
+        }
+    }
+
+    /// Tells all workers to stop when a signal asks for that, and the watcher.
+    fn heed_signals(&mut self) {
+        if self.signal.is_none()
+            && let Some(number) = signal::stop_requested()
+        {
+            self.signal = Some(number);
+            self.scene.stop_all(Why::Signal);
+            self.watcher.told_to_stop(number);
         }
     }
 
@@ -335,11 +345,12 @@ impl<'a, 'w> Director<'a, 'w> {
             self.watcher.look(&progress::look(self.scene));
             self.next_look_ns = now_ns + period.as_nanos() as u64;
         }
-        if now_ns >= self.next_snapshot_ns
-            && let Some(period) = self.watcher.snapshot_every()
-        {
+        let is_due = now_ns >= self.next_snapshot_ns;
+        if signal::take_status_request() || is_due {
             let reports = self.snapshot();
             self.watcher.snapshot(reports, self.elapsed_ms());
+        }
+        if is_due && let Some(period) = self.watcher.snapshot_every() {
             self.next_snapshot_ns = now_ns + period.as_nanos() as u64;
         }
     }

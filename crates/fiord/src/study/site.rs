@@ -46,7 +46,7 @@ impl Drop for OwnFiles {
 /// What, where, why, and what to do.
 pub(crate) fn at(target: &Path, study: &str, size_bytes: u64) -> Result<(Site, Option<OwnFiles>), String> {
     // Without its handlers a study still runs; a signal then leaves its files behind.
-    let _ = signal::record_stop_requests().and_then(|()| signal::record_hang_ups());
+    let _ = signal::record_stop_requests();
     let facts = probe(target)?;
     match facts.kind {
         TargetKind::Directory => {
