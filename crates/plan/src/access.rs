@@ -206,7 +206,8 @@ pub struct Access {
     pub align_bytes: PerDirection<u64>,
     /// Seed of everything this worker draws.
     pub seed: u64,
-    /// Whether each pass (`loops`, `time_based`) draws the same order again.
+    /// Whether each pass of `loops` and `io_size` takes the blocks in the order of the first (blocks of one length, each
+    /// once). Directions, lengths and files are drawn on all the same, or a short pass would keep its accidental shares.
     pub repeat_order: bool,
     /// Which file next.
     pub service: FileService,

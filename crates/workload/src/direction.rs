@@ -31,11 +31,6 @@ impl Directions {
         }
     }
 
-    /// Starts the same draws again.
-    pub(crate) fn restart(&mut self, seed: u64) {
-        self.random = Random::for_purpose(seed, PURPOSE);
-    }
-
     /// From now on this stands for a write and for a read that is drawn.
     pub(crate) fn steer(&mut self, either: [Direction; 2]) {
         self.either = either;
@@ -86,14 +81,6 @@ mod tests {
         let mut directions = Directions::new(Pattern::Mixed, 50, 7);
         directions.steer([Direction::Read, Direction::Read]);
         assert!((0..64).all(|_| directions.next() == Direction::Read));
-    }
-
-    #[test]
-    fn restarting_repeats_the_draws() {
-        let mut directions = Directions::new(Pattern::Mixed, 50, 3);
-        let first: Vec<_> = (0..64).map(|_| directions.next()).collect();
-        directions.restart(3);
-        assert_eq!(first, (0..64).map(|_| directions.next()).collect::<Vec<_>>());
     }
 
     #[test]

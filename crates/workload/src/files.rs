@@ -119,11 +119,6 @@ impl Service {
         self.reopen();
     }
 
-    /// Starts the same draws again.
-    pub(crate) fn restart_draws(&mut self, seed: u64) {
-        self.random = Random::for_purpose(seed, PURPOSE);
-    }
-
     fn reopen(&mut self) {
         self.open.clear();
         self.finished.clear();

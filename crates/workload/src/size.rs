@@ -49,11 +49,6 @@ impl Sizes {
         }
     }
 
-    /// Starts the same draws again.
-    pub(crate) fn restart(&mut self, seed: u64) {
-        self.random = Random::for_purpose(seed, PURPOSE);
-    }
-
     /// The shortest length that an operation can have.
     #[inline]
     pub(crate) fn min(&self, direction: Direction, is_random: bool) -> u64 {

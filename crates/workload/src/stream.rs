@@ -6,7 +6,6 @@ use std::fmt;
 
 use fiord_plan::job::Limits;
 use fiord_plan::{Access, Action, Direction, FileIndex, Files, Op, Pattern};
-use fiord_stats::random::splitmix64;
 
 use crate::barrier::BarrierCounter;
 use crate::direction::Directions;
@@ -52,8 +51,6 @@ impl std::error::Error for WorkloadError {}
 pub struct Stream {
     shape: Shape,
     pattern: Pattern,
-    seed: u64,
-    repeat_order: bool,
     directions: Directions,
     placer: Placer,
     service: Service,
@@ -100,8 +97,6 @@ impl Stream {
         Ok(Stream {
             shape: shape(access, files, &placer, &barriers),
             pattern: access.pattern,
-            seed: access.seed,
-            repeat_order: access.repeat_order,
             directions: Directions::new(access.pattern, access.read_percent, access.seed),
             placer,
             service: Service::new(access.service, files.list.len(), files.open_at_once, access.seed),
@@ -262,7 +257,7 @@ impl Stream {
                 Retired::Left => {}
                 Retired::BeginsAgain if !has_begun_again => {
                     has_begun_again = true;
-                    self.placer.restart_file(file as usize, self.order_seed());
+                    self.placer.restart_file(file as usize);
                 }
                 Retired::BeginsAgain | Retired::Unopened => return None,
             }
@@ -278,22 +273,14 @@ impl Stream {
     }
 
     /// Begins the next pass, from the start of all files, or ends the stream.
+    ///
+    /// What is drawn (directions, lengths, files) is drawn on: a pass that began its draws again would have the shares
+    /// of the first for ever, and those of a few draws are far from what was asked for.
     fn end_pass(&mut self) {
-        if !self.passes.begin_next() {
-            return;
+        if self.passes.begin_next() {
+            self.service.restart();
+            self.placer.restart();
         }
-        self.service.restart();
-        self.placer.restart(self.order_seed());
-        if self.repeat_order {
-            self.directions.restart(self.seed);
-            self.placer.restart_draws(self.seed);
-            self.service.restart_draws(self.seed);
-        }
-    }
-
-    /// The seed of the orders of a pass.
-    fn order_seed(&self) -> u64 {
-        if self.repeat_order { self.seed } else { splitmix64(self.seed).wrapping_add(self.passes.begun()) }
     }
 }
 

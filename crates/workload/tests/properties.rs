@@ -220,10 +220,76 @@ proptest! {
         let ops = job.ops();
         let passes: Vec<&[Op]> = ops.chunks(blocks as usize).collect();
         prop_assert_eq!(passes.len(), 3);
-        for pass in &passes {
+        let offsets = |pass: &[Op]| pass.iter().map(|op| op.offset_bytes).collect::<Vec<_>>();
+        let directions = |pass: &[Op]| pass.iter().map(direction).collect::<Vec<_>>();
+        for pass in &passes[1..] {
             prop_assert_eq!(visits(pass, 4096).len() as u64, blocks);
-            prop_assert_eq!(*pass == passes[0], repeat_order || std::ptr::eq(*pass, passes[0]));
+            prop_assert_eq!(offsets(pass) == offsets(passes[0]), repeat_order);
+            prop_assert!(directions(pass) != directions(passes[0]));
         }
+    }
+
+    /// However short a pass is, and whatever ends it: what is drawn does not begin again with it.
+    #[test]
+    fn a_mix_holds_over_any_number_of_passes(
+        blocks in prop_oneof![1..6_u64, 1..300_u64],
+        read_percent in 0..=100_u8,
+        (random, full_coverage, repeat_order, time_based) in any::<(bool, bool, bool, bool)>(),
+        (own_sizes, percent_random, files) in (any::<bool>(), prop_oneof![Just(100), 0..=100_u8], 1..3_usize),
+        seed in any::<u64>(),
+    ) {
+        let job = case(Pattern::Mixed, random, &vec![blocks * 4096; files]).with(|case| {
+            case.access.full_coverage = full_coverage;
+            case.access.repeat_order = repeat_order;
+            case.access.percent_random = [percent_random; 3];
+            case.access.read_percent = read_percent;
+            case.access.seed = seed;
+            case.limits.time_based = time_based;
+            case.limits.loops = 1_000_000;
+            if own_sizes {
+                case.access.block_sizes[1] = BlockSizes::Fixed(2048);
+                case.access.align_bytes[1] = 2048;
+            }
+        });
+        let ops = job.first(10_000);
+        let [reads, writes, ..] = counts(&ops);
+        prop_assert_eq!(reads + writes, 10_000);
+        prop_assert!(is_share(reads, 10_000, f64::from(read_percent) / 100.0), "{} of {}", reads, read_percent);
+    }
+
+    /// Of files that are drawn, one that is done begins again within the pass.
+    #[test]
+    fn no_file_repeats_its_order_unless_told(blocks in 20..60_u64, seed in any::<u64>(), repeat_order in any::<bool>()) {
+        let job = case(Pattern::Only(Direction::Read), true, &[blocks * 4096; 3]).with(|case| {
+            case.access.service = FileService::Zipf { theta: 1.2, centre: 0.0 };
+            case.access.repeat_order = repeat_order;
+            case.access.seed = seed;
+            case.limits.loops = 100;
+        });
+        let ops = job.first(20 * blocks as usize);
+        let hottest: Vec<u64> = ops.iter().filter(|op| op.file == 0).map(|op| op.offset_bytes).collect();
+        let rounds: Vec<&[u64]> = hottest.chunks_exact(blocks as usize).take(3).collect();
+        prop_assert_eq!(rounds.len(), 3);
+        prop_assert_eq!(rounds[0] == rounds[1], repeat_order);
+        prop_assert_eq!(rounds[1] == rounds[2], repeat_order);
+    }
+
+    #[test]
+    fn drawn_lengths_keep_their_shares_over_any_number_of_passes(
+        blocks in 4..40_u64, (random, repeat_order) in any::<(bool, bool)>(), share in 5..95_u32, seed in any::<u64>(),
+    ) {
+        let split = BlockSizes::Split(vec![(4096, f64::from(share)), (8192, f64::from(100 - share))]);
+        // Places for the longer are asked for everywhere but in the last block; a map would cut them off at its full parts.
+        let job = case(Pattern::Only(Direction::Read), random, &[blocks * 4096]).sizes([0; 3].map(|_| split.clone())).with(|case| {
+            case.access.full_coverage = false;
+            case.access.repeat_order = repeat_order;
+            case.access.seed = seed;
+            case.limits.loops = 1_000_000;
+        });
+        let ops = job.first(10_000);
+        let roomy: Vec<&Op> = ops.iter().filter(|op| op.offset_bytes + 8192 <= blocks * 4096).collect();
+        let short = roomy.iter().filter(|op| op.length_bytes == 4096).count();
+        prop_assert!(is_share(short, roomy.len(), f64::from(share) / 100.0), "{} of {}: {}", short, roomy.len(), share);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what a mode does not leave to chance must be equal; what it does must be equal in sum.
 
-use fiord_compat::compare::{counts, files, issued, mix, success};
+use fiord_compat::compare::{counts, files, issued, mix, shares, success};
 use fiord_compat::{Case, case};
 
 const PLAIN: &[&str] = &["read", "write", "randread", "randwrite"];
@@ -39,6 +39,15 @@ const MIX_SHARES: &[(&str, &str)] = &[
     ("mix-norandommap", "--rw=randrw --norandommap"),
 ];
 
+/// Mixes of many short passes: each goes on with the draws where the last one stopped.
+const TIMED_SHARES: &[(&str, &str)] = &[
+    ("time_based-60-of-32-blocks", "--rw=randrw --rwmixread=60 --bs=256k --size=8m"),
+    ("time_based-50-of-16-blocks", "--rw=randrw --rwmixread=50 --bs=1m --size=16m"),
+    ("time_based-70-of-1-block", "--rw=randrw --rwmixread=70 --bs=64k --size=64k"),
+    ("time_based-70-of-3-blocks-in-order", "--rw=rw --rwmixread=70 --bs=64k --size=192k"),
+    ("time_based-30-of-drawn-blocks", "--rw=randrw --rwmixread=30 --bs=64k --size=256k --norandommap"),
+];
+
 /// Every case of this group.
 pub fn cases() -> Vec<Case> {
     let null = |name: &str, args: &str| {
@@ -70,6 +79,9 @@ pub fn cases() -> Vec<Case> {
     }
     for (name, args) in MIX_SHARES {
         cases.push(null(name, args).check(mix));
+    }
+    for (name, args) in TIMED_SHARES {
+        cases.push(null(name, &format!("{args} --time_based --runtime=500ms")).check(shares));
     }
     for mode in ["read", "write", "trim", "randtrim", "trimwrite"] {
         let args = format!(

@@ -130,12 +130,21 @@ pub fn mix(pair: &Pair) -> Verdict {
         for key in ["total_ios", "io_bytes"] {
             equal(&format!("{name} {key} of all directions"), sum(fio, key), sum(fiord, key))?;
         }
-        let total = sum(fio, "total_ios") as f64;
-        let tolerance = 6.0 * (0.25 / total).sqrt();
+        Ok(())
+    })?;
+    shares(pair)
+}
+
+/// Shares of the directions that differ by no more than chance explains, of as many operations as there were.
+pub fn shares(pair: &Pair) -> Verdict {
+    each_job(pair, |name, fio, fiord| {
+        let total = |job| sum(job, "total_ios") as f64;
+        let tolerance = 6.0 * (0.25 / total(fio).min(total(fiord))).sqrt();
         for direction in DIRECTIONS {
-            let share = |job| figure(job, direction, "total_ios") as f64 / total;
+            let share = |job| figure(job, direction, "total_ios") as f64 / total(job);
             let (fio, fiord) = (share(fio), share(fiord));
-            if (fio - fiord).abs() > tolerance {
+            // No share is a number where nothing was done at all.
+            if (fio - fiord).abs() > tolerance || !tolerance.is_finite() {
                 return Err(format!(
                     "{name} share of {direction}: fio {fio:.3}, fiord {fiord:.3}, allowed ±{tolerance:.3}"
                 ));

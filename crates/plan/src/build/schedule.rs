@@ -9,6 +9,11 @@ use crate::job::{ExitWhat, Limits, Schedule};
 
 const NS_PER_US: u64 = 1000;
 
+/// Whether only time ends a worker. Without a run time it would never end; `rules` says so.
+pub(crate) fn is_time_based(options: &JobOptions) -> bool {
+    options.time_based.0 && options.runtime.us > 0
+}
+
 /// The ends of a worker, given the bytes of one pass and of one loop.
 pub(crate) fn limits(options: &JobOptions, pass_bytes: u64, loop_bytes: u64) -> Limits {
     let runtime_ns = (options.runtime.us > 0).then(|| options.runtime.us.saturating_mul(NS_PER_US));
@@ -18,8 +23,7 @@ pub(crate) fn limits(options: &JobOptions, pass_bytes: u64, loop_bytes: u64) -> 
         loops: u64::from(options.loops.max(1)),
         number_ios: (options.number_ios > 0).then_some(options.number_ios),
         runtime_ns,
-        // Without a run time it would never end; `rules` says so.
-        time_based: options.time_based.0 && runtime_ns.is_some(),
+        time_based: is_time_based(options),
         ramp_ns: options.ramp_time.us.saturating_mul(NS_PER_US),
         ramp_bytes: match options.ramp_size {
             Some(Size::Bytes(bytes)) => bytes,

@@ -8,6 +8,7 @@ use fiord_options::job::JobOptions;
 use fiord_options::value::{self, Bytes, RwKind};
 
 use super::blocks::block_sizes;
+use super::schedule::is_time_based;
 use super::source::{Source, last_given};
 use crate::access::{Access, Barriers, Direction, FileService, Generator, Pattern, PerDirection, Sequencer};
 use crate::facts::RunSettings;
@@ -62,7 +63,7 @@ pub(crate) fn access(
         sizes_by_order: options.bs_is_seq_rand,
         align_bytes,
         seed: worker_seed(source, number, run),
-        repeat_order: options.randrepeat,
+        repeat_order: repeats_order(options),
         service: service(&options.file_service_type),
         barriers: barriers(options),
     }
@@ -74,6 +75,11 @@ fn worker_seed(source: &Source<'_>, number: u32, run: &RunSettings) -> u64 {
     let repeatable = options.randrepeat || source.is_given("randseed");
     let base = if repeatable { options.randseed } else { options.randseed ^ run.entropy };
     seed::mix(base, u64::from(number))
+}
+
+/// Passes of `loops` and `io_size` repeat their order as fio's do; those of `time_based` go on.
+fn repeats_order(options: &JobOptions) -> bool {
+    options.randrepeat && !is_time_based(options)
 }
 
 /// Share of reads. When both shares are given and are not each other's rest, the later one counts.

@@ -408,6 +408,17 @@ fn the_null_engine_needs_no_files_but_a_size() {
 }
 
 #[test]
+fn passes_repeat_their_order_as_in_fio_but_not_for_a_run_time() {
+    let repeats = |options: &str| {
+        let (plan, _) = attempt(&format!("--name=a --size=1m {options}"), &machine(&[])).unwrap();
+        plan.jobs[0].access.repeat_order
+    };
+    assert!(repeats("--loops=3") && repeats("--io_size=3m") && repeats("--runtime=1"));
+    assert!(repeats("--loops=3 --time_based"), "time_based has no effect without runtime");
+    assert!(!repeats("--runtime=1 --time_based") && !repeats("--loops=3 --randrepeat=0"));
+}
+
+#[test]
 fn time_limits_are_in_nanoseconds_and_time_based_needs_one() {
     let limits = jobs("--name=a --size=1m --runtime=10 --time_based --ramp_time=500ms")[0].limits;
     assert_eq!(

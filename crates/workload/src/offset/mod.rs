@@ -8,7 +8,7 @@ pub(crate) mod permutation;
 pub(crate) mod region;
 
 use fiord_plan::{Access, Direction, FileIndex, Files, Pattern, Sequencer};
-use fiord_stats::random::{Random, splitmix64};
+use fiord_stats::random::Random;
 
 use crate::WorkloadError;
 use crate::size::Sizes;
@@ -19,6 +19,9 @@ use region::{Place, Region};
 
 /// What the draws for offsets are told apart by.
 const PURPOSE: u64 = 4;
+
+/// What the draws for the seeds of orders are told apart by.
+const ORDER_PURPOSE: u64 = 6;
 
 /// How the next operation finds its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub(crate) struct Placer {
     orders: Orders,
     sizes: Sizes,
     random: Random,
+    order_seeds: Random,
+    repeat_order: bool,
     is_random: bool,
     stride_bytes: i64,
     percent_random: [u8; 3],
@@ -58,21 +63,27 @@ impl Placer {
         let orders = Orders::new(access);
         let sizes = Sizes::new(access);
         let align_bytes = access.align_bytes.map(|bytes| bytes.max(1));
+        let mut order_seeds = Random::for_purpose(access.seed, ORDER_PURPOSE);
         let mut regions = Vec::with_capacity(files.list.len());
         for (file, plan) in files.list.iter().enumerate() {
             let places = Direction::ALL.map(|direction| {
                 let last = plan.length_bytes.checked_sub(sizes.min(direction, true));
                 last.map_or(0, |last| last / align_bytes[direction.index()] + 1)
             });
-            let order = |kind| order(kind, plan.length_bytes, places, access.soft_map, file as FileIndex);
+            let order = |kind| {
+                let seed = order_seeds.next_u64();
+                order(kind, plan.length_bytes, places, access.soft_map, file as FileIndex, seed)
+            };
             let orders = orders.kinds.iter().map(order).collect::<Result<_, _>>()?;
             regions.push(Region::new(plan.offset_bytes, plan.length_bytes, orders));
         }
-        let mut placer = Placer {
+        Ok(Placer {
             regions,
             orders,
             sizes,
             random: Random::for_purpose(access.seed, PURPOSE),
+            order_seeds,
+            repeat_order: access.repeat_order,
             is_random: access.random,
             stride_bytes: access.stride_bytes,
             percent_random: access.percent_random,
@@ -80,36 +91,26 @@ impl Placer {
             sequencer: access.sequencer,
             ios_per_draw: access.ios_per_draw.max(1),
             until_draw: 0,
-        };
-        placer.restart(access.seed);
-        Ok(placer)
+        })
     }
 
-    /// Begins a file again, in the order that this seed gives.
-    pub(crate) fn restart_file(&mut self, file: usize, seed: u64) {
+    /// Begins a file again, in a new order unless the job repeats the first.
+    pub(crate) fn restart_file(&mut self, file: usize) {
         let region = &mut self.regions[file];
         region.restart();
-        for (index, order) in region.orders.iter_mut().enumerate() {
+        for order in &mut region.orders {
             match order {
                 Order::Draws(_) => {}
-                Order::Permutation(permutation) => {
-                    permutation.restart(splitmix64(seed) ^ splitmix64((2 * file + index) as u64))
-                }
+                Order::Permutation(permutation) if self.repeat_order => permutation.restart(),
+                Order::Permutation(permutation) => permutation.reseed(self.order_seeds.next_u64()),
                 Order::Map(map) => map.restart(),
             }
         }
     }
 
     /// Begins all files again.
-    pub(crate) fn restart(&mut self, seed: u64) {
-        (0..self.regions.len()).for_each(|file| self.restart_file(file, seed));
-    }
-
-    /// Starts the same draws again.
-    pub(crate) fn restart_draws(&mut self, seed: u64) {
-        self.random = Random::for_purpose(seed, PURPOSE);
-        self.sizes.restart(seed);
-        self.until_draw = 0;
+    pub(crate) fn restart(&mut self) {
+        (0..self.regions.len()).for_each(|file| self.restart_file(file));
     }
 
     /// How the next operation finds its offset, whichever file it goes to.
@@ -233,11 +234,12 @@ fn order(
     places: [u64; 3],
     soft_map: bool,
     file: FileIndex,
+    seed: u64,
 ) -> Result<Order, WorkloadError> {
     match *kind {
         Kind::Draws => Ok(Order::Draws(places)),
         Kind::Permutation { block_bytes } => {
-            Ok(Order::Permutation(Permutation::new(length_bytes / block_bytes, 0)))
+            Ok(Order::Permutation(Permutation::new(length_bytes / block_bytes, seed)))
         }
         Kind::Map { block_bytes } => {
             let blocks = length_bytes / block_bytes;

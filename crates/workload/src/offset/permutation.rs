@@ -43,14 +43,19 @@ impl Permutation {
             shift: bits.div_ceil(2),
             rounds: [Round { factor: 1, summand: 0 }; ROUNDS],
         };
-        permutation.restart(seed);
+        permutation.reseed(seed);
         permutation
     }
 
     /// Begins again, in the order that this seed gives.
-    pub(crate) fn restart(&mut self, seed: u64) {
+    pub(crate) fn reseed(&mut self, seed: u64) {
         let mut random = Random::new(seed);
         self.rounds.fill_with(|| Round { factor: random.next_u64() | 1, summand: random.next_u64() });
+        self.restart();
+    }
+
+    /// Begins again, in the same order.
+    pub(crate) fn restart(&mut self) {
         self.left = self.blocks;
         self.counter = 0;
     }

@@ -122,9 +122,15 @@ impl Case {
 
     /// All of its operations, or the first million.
     pub fn ops(&self) -> Vec<Op> {
+        self.first(1_000_000)
+    }
+
+    /// Its first operations.
+    pub fn first(&self, count: usize) -> Vec<Op> {
         let mut stream = self.stream();
         let mut ops = Vec::new();
-        while ops.len() < 1_000_000 && stream.fill(&mut ops, 61) > 0 {}
+        while ops.len() < count && stream.fill(&mut ops, 61) > 0 {}
+        ops.truncate(count);
         ops
     }
 }
