@@ -25,12 +25,10 @@ use crate::bandwidth::BandwidthLog;
 use crate::keep::Keeper;
 use crate::live::Onlooker;
 use crate::output::{Output, remark, say};
-use crate::subcommand::EXIT_FAILED;
 use crate::version::FIO_VERSION;
-use crate::{clocktest, crctest, environment, facts, help, idle, logs, settings, subcommand, subcommands};
-
-/// Refused because it would destroy something.
-pub(crate) const EXIT_REFUSED: u8 = 2;
+use crate::{
+    clocktest, crctest, environment, facts, help, idle, logs, settings, status, subcommand, subcommands,
+};
 
 /// Runs the program; `arguments[0]` is its name. Runs under fio's own name are not kept in the history: whoever calls fio
 /// expects no file from it.
@@ -49,7 +47,7 @@ pub(crate) fn run(arguments: &[OsString], called_as_fio: bool) -> ExitCode {
             if let Some(name) = meant.filter(|_| !called_as_fio) {
                 say(&format!("fiord: or did you mean `fiord {name}`?\n"));
             }
-            ExitCode::from(EXIT_FAILED)
+            ExitCode::from(status::FAILED)
         }
     }
 }
@@ -100,7 +98,7 @@ impl Session {
         }
         if let Err(problems) = self.check() {
             tell(&problems);
-            return ExitCode::from(EXIT_FAILED);
+            return ExitCode::from(status::FAILED);
         }
         if self.options.showcmd.0 {
             Output::stdout().write(&showcmd::print(&self.parsed));
@@ -114,13 +112,13 @@ impl Session {
                 "fiord: no jobs: name a job file, or give --name and the job's options; `fiord quick` needs neither \
                  (see fiord --help)\n",
             );
-            return ExitCode::from(EXIT_FAILED);
+            return ExitCode::from(status::FAILED);
         }
         match self.plan() {
             Ok(plan) => self.carry_out(&plan),
             Err(refusal) => {
                 tell(&refusal.problems);
-                ExitCode::from(if refusal.unsafe_target { EXIT_REFUSED } else { EXIT_FAILED })
+                ExitCode::from(if refusal.unsafe_target { status::REFUSED } else { status::FAILED })
             }
         }
     }
@@ -163,7 +161,7 @@ impl Session {
             Ok(opened) => opened,
             Err(message) => {
                 say(&message);
-                return ExitCode::from(EXIT_FAILED);
+                return ExitCode::from(status::FAILED);
             }
         };
         // From here on there is something to lose: the file of `--output` is there, and empty. Without its handlers a
@@ -233,11 +231,11 @@ fn conclude(plan: &Plan, result: &RunResult, unwritten: &[String], output: Outpu
         say(&format!("fiord: the report could not be written to {destination}: {error}\n"));
     }
     match result.signal {
-        Some(signal) => 128 + signal as u8,
+        Some(signal) => status::of_signal(signal),
         None if written.is_err() || !unwritten.is_empty() || !assemble::all_well(&result.workers) => {
-            EXIT_FAILED
+            status::FAILED
         }
-        None => 0,
+        None => status::WELL,
     }
 }
 

@@ -7,16 +7,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use fiord_options::value::{Reading, Seconds, Value};
 use fiord_report::json::Writer;
 use fiord_report::table::{self, Cell, Column, Table};
 use fiord_report::time;
 use fiord_store::{Entry, Filter, History, Which};
 use fiord_sys::clock;
 
-use crate::keep;
 use crate::output::remark;
 use crate::subcommand::{self, Form, Forms, width};
+use crate::{amount, keep, status};
 
 /// Lists the runs that were kept, newest first. Every run is, unless --no-history is given; fiord show prints one again.
 #[derive(Parser)]
@@ -135,7 +134,7 @@ pub(crate) fn no_such_run(which: Which) -> String {
 }
 
 fn age_ms(text: &str) -> Result<u64, String> {
-    Seconds::parse(text, &mut Reading::default()).map(|age| age.us / 1000)
+    amount::time(text).map(|age| age.as_millis() as u64)
 }
 
 /// Runs as people read them, in as many columns as the terminal has.
@@ -170,7 +169,7 @@ fn brief(entries: &[Entry]) -> Table {
             headline.map_or(Cell::None, |headline| Cell::Number(headline.ios_per_s, 0)),
             headline.map_or(Cell::None, |headline| Cell::Bytes(headline.bytes_per_s as u64)),
             headline.and_then(|headline| headline.latency_p99_ns).map_or(Cell::None, Cell::Latency),
-            Cell::Text(ended(facts.exit_status)),
+            Cell::Text(status::words(facts.exit_status)),
         ]);
     }
     table
@@ -218,13 +217,4 @@ fn full(entries: &[Entry]) -> Table {
         ]);
     }
     table
-}
-
-fn ended(exit_status: Option<u8>) -> String {
-    match exit_status {
-        None => "unfinished".to_string(),
-        Some(0) => "well".to_string(),
-        Some(signal @ 129..) => format!("signal {}", signal - 128),
-        Some(status) => format!("status {status}"),
-    }
 }

@@ -1,8 +1,8 @@
 //! fiord: takes fio's job files and command lines, and runs them.
 //!
-//! Invariant: the exit status says how it went: 0 well; 1 wrong input or a failed job; 2 refused for safety;
-//! 128 + N ended by signal N.
+//! Invariant: the exit status says how it went, in the terms of `status.rs`.
 
+mod amount;
 mod assemble;
 mod bandwidth;
 mod check;
@@ -25,6 +25,7 @@ mod quick;
 mod self_cost;
 mod settings;
 mod show;
+mod status;
 mod study;
 mod subcommand;
 mod subcommands;

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use fiord_lab::matrix::{BlockSize, Matrix};
 
-use crate::study;
-use crate::subcommand;
+use crate::{amount, study, subcommand};
 
 /// Measures block sizes by patterns: IOPS, throughput and the 99th percentile of
 /// each.
@@ -35,17 +34,17 @@ struct Options {
     #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     depth: u32,
     /// Time for all runs together
-    #[arg(long, default_value = "1m", value_parser = study::time)]
+    #[arg(long, default_value = "1m", value_parser = amount::time_to_take)]
     time: Duration,
     /// Space to use; an eighth of the free at most
-    #[arg(long, default_value = "1G", value_parser = study::bytes)]
+    #[arg(long, default_value = "1G", value_parser = amount::size)]
     size: u64,
     #[command(flatten)]
     study: study::Options,
 }
 
 fn block(text: &str) -> Result<BlockSize, String> {
-    match study::bytes(text)? {
+    match amount::size(text)? {
         0 => Err("a block has at least a byte".to_string()),
         bytes => Ok(BlockSize { text: text.to_string(), bytes }),
     }

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use fiord_lab::quick::Quick;
 
-use crate::study;
-use crate::subcommand;
+use crate::{amount, study, subcommand};
 
 /// Portrays a disk in half a minute: sequential and random, reads and writes,
 /// and synced appends.
@@ -21,10 +20,10 @@ struct Options {
     #[arg(default_value = ".")]
     target: PathBuf,
     /// Time for all runs together
-    #[arg(long, default_value = "28s", value_parser = study::time)]
+    #[arg(long, default_value = "28s", value_parser = amount::time_to_take)]
     time: Duration,
     /// Space to use; an eighth of the free at most
-    #[arg(long, default_value = "1G", value_parser = study::bytes)]
+    #[arg(long, default_value = "1G", value_parser = amount::size)]
     size: u64,
     #[command(flatten)]
     study: study::Options,

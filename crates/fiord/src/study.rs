@@ -4,11 +4,9 @@
 
 use std::fs;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use fiord_host::Machine;
 use fiord_lab::{Ran, Site, Study};
-use fiord_options::value::{Bytes, Reading, Seconds, Value};
 use fiord_report::RunReport;
 use fiord_store::Summary;
 use fiord_sys::signal;
@@ -16,7 +14,8 @@ use fiord_sys::signal;
 use crate::fio::headings;
 use crate::keep::{StudyKeeper, say_not_kept};
 use crate::output::{Output, remark, say};
-use crate::subcommand::{self, EXIT_FAILED, Form, Forms, WIDTH, width};
+use crate::status;
+use crate::subcommand::{self, Form, Forms, WIDTH, width};
 
 mod page;
 mod progress;
@@ -41,32 +40,6 @@ pub(crate) struct Options {
     pub no_history: bool,
 }
 
-/// Reads a `--time`: `30`, `30s`, `2m`.
-///
-/// # Errors
-/// What is wrong with it.
-pub(crate) fn time(text: &str) -> Result<Duration, String> {
-    match read::<Seconds>(text)?.us {
-        0 => Err("it must be longer than that; write 30, 30s or 2m".to_string()),
-        us => Ok(Duration::from_micros(us)),
-    }
-}
-
-/// Reads a `--size`: `512M`, `4G`.
-///
-/// # Errors
-/// What is wrong with it.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    read::<Bytes>(text).map(|bytes| bytes.0)
-}
-
-/// As fio reads it, but for what it reads otherwise than it was meant.
-fn read<V: Value>(text: &str) -> Result<V, String> {
-    let mut reading = Reading::new(None);
-    let value = V::parse(text, &mut reading)?;
-    reading.notes.first().map_or(Ok(value), |note| Err(note.clone()))
-}
-
 /// Runs a study at `target` that uses up to `size_bytes` there; `make` makes it for the site that was found.
 pub(crate) fn at<S: Study>(
     target: &std::path::Path,
@@ -81,7 +54,7 @@ pub(crate) fn at<S: Study>(
         Ok((study, site, _own)) => carry_out(&study, Some(&site), options),
         Err(why) => {
             say(&format!("fiord {name}: {why}\n"));
-            ExitCode::from(EXIT_FAILED)
+            ExitCode::from(status::FAILED)
         }
     }
 }
@@ -96,7 +69,7 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
         Ok(machine) => machine,
         Err(error) => {
             say(&format!("fiord: /proc and /sys cannot be read: {error}; mount them\n"));
-            return ExitCode::from(EXIT_FAILED);
+            return ExitCode::from(status::FAILED);
         }
     };
     let form = options.forms.chosen();
@@ -112,7 +85,7 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
     output.write(&match form {
         Form::Json => page::json(study, site, &findings, end.why().as_deref()),
         Form::Csv => findings.table.csv(),
-        Form::Markdown => findings.table.markdown(),
+        Form::Markdown => findings.shown.as_ref().unwrap_or(&findings.table).markdown(),
         Form::Text => page::closing(&findings, width(), is_coloured()),
     });
     let written = output.finish().map_err(|error| format!("standard output: {error}"));
@@ -124,7 +97,12 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
         let all = measured(study, study.steps().len());
         say(&format!("fiord {}: after {} of {all} runs: {why}\n", study.name(), ran.len()));
     }
-    let status = end.status(written.is_err() || findings.failed);
+    let status = match (&written, findings.verdict) {
+        (Ok(()), Some(verdict)) if end.is_complete() && !study.accepts(verdict) => {
+            status::of_verdict(verdict)
+        }
+        _ => end.status(written.is_err()),
+    };
     if let Some(keeper) = keeper {
         let json = page::json(study, site, &findings, end.why().as_deref());
         let text = page::closing(&study.findings(&ran, WIDTH), WIDTH, false);
@@ -149,14 +127,18 @@ enum End {
 }
 
 impl End {
-    /// The status to end with; `failed`: what was found, or where it went, is not as it should be.
-    fn status(&self, failed: bool) -> u8 {
+    /// The status to end with; `unwritten`: what was found is not where it should be.
+    fn status(&self, unwritten: bool) -> u8 {
         match self {
-            End::Signal(signal) => 128 + *signal as u8,
+            End::Signal(signal) => status::of_signal(*signal),
             End::Failed(_, status) => *status,
-            End::Complete if failed => EXIT_FAILED,
-            End::Complete => 0,
+            End::Complete if unwritten => status::FAILED,
+            End::Complete => status::WELL,
         }
+    }
+
+    fn is_complete(&self) -> bool {
+        matches!(self, End::Complete)
     }
 
     /// Why it ended before all was done.
@@ -211,7 +193,7 @@ fn run_steps(study: &dyn Study, machine: &Machine, keeper: &mut Option<StudyKeep
             return (ran, End::Signal(signal));
         }
         if !outcome.failures.is_empty() {
-            return (ran, End::Failed(outcome.failures.concat().trim_end().to_string(), EXIT_FAILED));
+            return (ran, End::Failed(outcome.failures.concat().trim_end().to_string(), status::FAILED));
         }
         if !step.prepares {
             keep_run(keeper, &step.name, &run, &outcome.report);
@@ -232,24 +214,5 @@ fn keep_run(keeper: &mut Option<StudyKeeper>, name: &str, run: &run::Run, report
     if let Err(why) = kept.keep(name, &run.plan, &headings(&run.plan), report) {
         say_not_kept("run", &why);
         *keeper = None;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_and_sizes_are_read_as_in_jobs_and_surprises_refused() {
-        for (text, ms) in [("30", 30_000), ("30s", 30_000), ("2m", 120_000), ("1500ms", 1_500)] {
-            assert_eq!(time(text), Ok(Duration::from_millis(ms)));
-        }
-        assert_eq!(["64k", "512M", "1g"].map(bytes), [Ok(64 << 10), Ok(512 << 20), Ok(1 << 30)]);
-        for wrong in ["0", "soon", "5 parsecs", "-3"] {
-            assert!(time(wrong).is_err(), "{wrong}");
-        }
-        for wrong in ["1.5g", "lots", ""] {
-            assert!(bytes(wrong).is_err(), "{wrong}");
-        }
     }
 }

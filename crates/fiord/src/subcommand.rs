@@ -1,6 +1,6 @@
 //! What fiord's own subcommands have in common: how their options are read, and what becomes of a question for help.
 //!
-//! Invariant: a mistake is told on standard error and ends with status 1, a page of help goes to standard output and
+//! Invariant: a mistake is told on standard error and ends with `status::FAILED`, a page of help goes to standard output and
 //! ends with 0; neither has a line of code in a subcommand.
 
 use std::ffi::OsString;
@@ -11,9 +11,7 @@ use clap::Parser;
 use fiord_sys::tty;
 
 use crate::output::{Output, say};
-
-/// Wrong input, or something that did not work out.
-pub(crate) const EXIT_FAILED: u8 = 1;
+use crate::status;
 
 /// The width of text that does not go to a terminal.
 pub(crate) const WIDTH: usize = 80;
@@ -79,7 +77,7 @@ pub(crate) fn read<O: Parser>(arguments: &[OsString]) -> Result<O, ExitCode> {
         if error.use_stderr() {
             let name = O::command().get_name().to_string();
             say(&format!("{name}: {}", text.strip_prefix("error: ").unwrap_or(&text)));
-            ExitCode::from(EXIT_FAILED)
+            ExitCode::from(status::FAILED)
         } else {
             print(Ok(text))
         }
@@ -97,7 +95,7 @@ pub(crate) fn print(page: Result<String, String>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             say(&format!("fiord: {why}\n"));
-            ExitCode::from(EXIT_FAILED)
+            ExitCode::from(status::FAILED)
         }
     }
 }

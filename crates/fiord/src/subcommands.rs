@@ -2,13 +2,13 @@
 //!
 //! Invariant: whoever dispatches, lists or suggests subcommands reads this list.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
 use fiord_options::suggest;
 
-use crate::{check, devices, engines, history, matrix, quick, show, sweep, version};
+use crate::{check, devices, engines, help, history, matrix, quick, show, sweep, version};
 
 /// A subcommand of fiord's own.
 pub(crate) struct Subcommand {
@@ -32,6 +32,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     of("show", show::run, "ID", "one of them again, in any format"),
     of("engines", engines::run, "", "what works here, and fiord's own cost"),
     of("version", version::run, "", "what this program is"),
+    of("help", help::run, "[SUBCOMMAND]", "this list, or all of one of them"),
 ];
 
 const fn of(
@@ -49,6 +50,11 @@ pub(crate) fn asked_for(arguments: &[OsString]) -> Option<&'static Subcommand> {
     if called_as_fio(arguments) || Path::new(word).exists() {
         return None;
     }
+    named(word)
+}
+
+/// The subcommand of this name.
+pub(crate) fn named(word: &OsStr) -> Option<&'static Subcommand> {
     SUBCOMMANDS.iter().find(|subcommand| word == subcommand.name)
 }
 

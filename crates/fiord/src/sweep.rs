@@ -18,11 +18,10 @@ use fiord_options::value::{Bytes, Micros, Reading, Seconds, Value};
 use fiord_options::{Lookup, Problem, Section, Setting, Severity, Spec, job, table};
 use fiord_sys::signal;
 
-use crate::environment;
 use crate::output::say;
 use crate::study::site::OwnFiles;
 use crate::study::{self, site};
-use crate::subcommand::{self, EXIT_FAILED};
+use crate::{amount, environment, status, subcommand};
 
 /// Runs a job at several values of its options, and tells where throughput
 /// stops growing.
@@ -41,7 +40,7 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Time for all runs together, where the job has none
-    #[arg(long, value_parser = study::time)]
+    #[arg(long, value_parser = amount::time_to_take)]
     time: Option<Duration>,
     #[command(flatten)]
     study: study::Options,
@@ -92,7 +91,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         Ok(prepared) => prepared,
         Err(why) => {
             say(&format!("fiord sweep: {why}\n"));
-            return ExitCode::from(EXIT_FAILED);
+            return ExitCode::from(status::FAILED);
         }
     };
     // Its own files are there until all is printed.

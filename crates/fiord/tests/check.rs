@@ -38,12 +38,37 @@ fn assert_judged(ran: &Ran, profile: &str) -> Value {
         .expect("a row with a verdict");
     assert_eq!(document["verdict"], order[worst], "{document}");
     assert!(document["conclusion"].as_str().unwrap().starts_with(order[worst]), "{document}");
-    ran.assert_status(i32::from(order[worst] == "FAIL"));
+    ran.assert_status([0, 0, 4][worst]);
     assert_eq!(ran.stderr, "");
     for row in rows {
-        assert!(row["measured"].as_f64().unwrap() > 0.0, "{row}");
+        assert_row(row);
     }
     document
+}
+
+/// Sees that a row has one figure, above nothing and in one unit, its limits and rounds in the same unit, and a verdict
+/// that follows from them.
+#[track_caller]
+fn assert_row(row: &Value) {
+    let units: Vec<&str> = ["ns", "per_s", "percent", "times"]
+        .into_iter()
+        .filter(|unit| row[format!("measured_{unit}")].as_f64().is_some_and(|figure| figure > 0.0))
+        .collect();
+    let [unit] = units.as_slice() else { panic!("{units:?}: {row}") };
+    let figure = |name: &str| row[format!("{name}_{unit}")].as_f64();
+    let measured = figure("measured").unwrap();
+    if let Some(rounds) = row[format!("rounds_{unit}")].as_array() {
+        assert!(rounds.iter().all(Value::is_number), "{row}");
+    }
+    let Some(pass) = figure("pass_limit") else { return assert_eq!(row["verdict"], Value::Null, "{row}") };
+    let lower_is_better = *unit == "ns";
+    let within = |limit: f64| if lower_is_better { measured <= limit } else { measured >= limit };
+    let expected = match figure("fail_limit") {
+        _ if within(pass) => "PASS",
+        Some(fail) if !within(fail) => "FAIL",
+        _ => "MARGINAL",
+    };
+    assert_eq!(row["verdict"], expected, "{row}");
 }
 
 fn figures(document: &Value) -> Vec<&str> {
@@ -64,7 +89,7 @@ fn every_profile_judges_a_directory_and_leaves_it_as_it_was() {
 fn people_get_limits_and_their_sources_in_80_columns() {
     let dir = Dir::new();
     let ran = dir.run(&format!("check etcd {SHORT}"));
-    assert!(matches!(ran.status, Some(0 | 1)) && ran.stderr.is_empty(), "{ran:?}");
+    assert!(matches!(ran.status, Some(0 | 4)) && ran.stderr.is_empty(), "{ran:?}");
     let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
         "fiord check: etcd in ",
@@ -111,12 +136,30 @@ fn memory_and_a_loop_device_can_be_judged() {
 fn csv_and_markdown_have_a_line_for_every_figure() {
     let dir = Dir::new();
     let csv = dir.run(&format!("check etcd --csv {SHORT}")).stdout;
-    assert!(
-        csv.starts_with("figure,measured,unit,pass_limit,fail_limit,verdict,rounds,detail,limits_from\r\n"),
-        "{csv}"
-    );
+    assert!(csv.starts_with("figure,verdict,measured_ns,measured_per_s,"), "{csv}");
     assert_eq!(csv.lines().count(), 3);
-    assert_eq!(dir.run(&format!("check etcd --markdown {SHORT}")).stdout.lines().count(), 4);
+    let markdown = dir.run(&format!("check etcd --markdown {SHORT}")).stdout;
+    assert!(markdown.starts_with("| FIGURE | MEASURED | PASS | FAIL BEYOND | VERDICT |"), "{markdown}");
+    assert_eq!(markdown.lines().count(), 4);
+}
+
+/// A verdict has a status of its own, and so has MARGINAL where it is not enough; a mistake has another.
+#[test]
+fn the_status_tells_a_verdict_from_a_mistake() {
+    let dir = Dir::new();
+    dir.run("check etcd nowhere").assert_status(1).assert_says(&["no such directory"]);
+    dir.run("check etcd --tiem 1").assert_status(1).assert_says(&["--time"]);
+    for (profile, option) in [("etcd", ""), ("etcd", "--strict"), ("oltp", "--strict")] {
+        let ran = dir.run(&format!("check {profile} --json {option} {SHORT}"));
+        let verdict = ran.json()["verdict"].clone();
+        let marginal = if option.is_empty() { 0 } else { 5 };
+        let expected = match verdict.as_str().unwrap() {
+            "PASS" => 0,
+            "MARGINAL" => marginal,
+            _ => 4,
+        };
+        ran.assert_status(expected);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod common;
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -240,6 +241,36 @@ fn help_is_given_without_a_job() {
     assert!(own.stdout.contains("fiord quick [TARGET]"), "{own:?}");
     dir.run("qiuck").assert_status(1).assert_says(&["did you mean `fiord quick`?"]);
     assert_eq!(dir.contents(), []);
+}
+
+#[test]
+fn help_lists_the_subcommands_and_tells_of_each() {
+    let dir = Dir::new();
+    let list = dir.run("help").assert_success().stdout.clone();
+    assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    let names: Vec<&str> =
+        list.lines().filter_map(|line| line.strip_prefix("  fiord ")?.split(' ').next()).collect();
+    assert!(names.contains(&"quick") && names.contains(&"help"), "{list}");
+    let in_all = dir.run("--help").stdout;
+    for name in names {
+        assert!(in_all.contains(&format!("  fiord {name} ")), "{name} is not in --help");
+        let page = dir.run(&format!("help {name}"));
+        assert!(page.assert_success().stdout.contains(&format!("Usage: fiord {name}")), "{page:?}");
+        assert_eq!(page.stdout, dir.run(&format!("{name} --help")).stdout, "{name}");
+    }
+    dir.run("help qiuck").assert_status(1).assert_says(&["did you mean \"quick\"?"]);
+    dir.run("help iodepth").assert_status(1).assert_says(&["fiord --cmdhelp=iodepth"]);
+    dir.run("help nonsense").assert_status(1).assert_says(&["fiord help lists them"]);
+    assert_eq!(dir.contents(), []);
+    // A job file of that name comes first.
+    dir.write("help", "[from_a_file]\nioengine=null\nrw=read\nsize=64k\n");
+    let ran = dir.run("help --output-format=json");
+    assert_eq!(ran.assert_success().json()["jobs"][0]["jobname"], "from_a_file");
+    fs::remove_file(dir.join("help")).unwrap();
+    symlink(env!("CARGO_BIN_EXE_fiord"), dir.join("fio")).unwrap();
+    let mut command = Command::new(dir.join("fio"));
+    command.arg("help").current_dir(dir.path());
+    finish(start(command)).assert_status(1).assert_says(&["job file"]);
 }
 
 #[test]

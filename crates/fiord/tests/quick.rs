@@ -266,6 +266,28 @@ fn a_dry_run_prints_job_files_that_fio_takes_and_help_fits() {
     need!(fio_takes(&dir, &ran.stdout));
 }
 
+/// The units that fiord prints can be typed, and the time announced is the time asked for.
+#[test]
+fn sizes_and_times_are_read_as_they_are_printed() {
+    let dir = Dir::new();
+    let ran = dir.run("quick --size 8MiB --time 2s");
+    assert_fits(&ran);
+    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("about 2 s after") && told.contains("; 8MiB in own files"), "{told}");
+    for line in [
+        "quick --size 1GiB --dry-run",
+        "quick --size 0.5GiB --time 1min --dry-run",
+        "matrix --size 64MiB --bs 4KiB,1.5k --time 1500ms --dry-run",
+        "check oltp --size 8MiB --time 2min --dry-run",
+        "sweep --over bs=4k --time 90s --dry-run",
+        "history rm --older-than 2h",
+    ] {
+        dir.run(line).assert_success();
+    }
+    assert_eq!(dir.run("matrix --bs 4KiB --size 64MiB --dry-run").stdout.matches("bs=4096").count(), 5);
+    dir.run("history rm --older-than 30days").assert_status(1).assert_says(&["30days"]);
+}
+
 #[test]
 fn what_cannot_be_measured_is_told_with_what_to_do() {
     let dir = Dir::new();
@@ -276,6 +298,8 @@ fn what_cannot_be_measured_is_told_with_what_to_do() {
         ("quick /dev/null", ["/dev/null", "neither a directory nor a file nor a block device"]),
         ("quick --time 0", ["--time", "write 30, 30s or 2m"]),
         ("quick --size 1M", ["1MiB", "8MiB"]),
+        ("quick --size 1GiX", ["1GiX", "write 4096, 512M or 1.5GiB"]),
+        ("quick --time 5parsecs", ["5parsecs", "write 30, 1500ms or 2m"]),
         ("quick --json --csv", ["--json", "--csv"]),
     ] {
         let ran = dir.run(line);

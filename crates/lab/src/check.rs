@@ -17,7 +17,8 @@ mod rocksdb;
 mod verdict;
 
 use job_file::Place;
-use verdict::{Row, Verdict};
+use verdict::Row;
+pub use verdict::Verdict;
 
 /// A workload, and what it asks of a disk.
 #[derive(Debug)]
@@ -78,6 +79,7 @@ pub struct Check {
     profile: &'static Profile,
     target: String,
     steps: Vec<Step>,
+    strict: bool,
 }
 
 impl Check {
@@ -113,7 +115,13 @@ impl Check {
                 });
             }
         }
-        Ok(Check { profile, target: site.target.clone(), steps })
+        Ok(Check { profile, target: site.target.clone(), steps, strict: false })
+    }
+
+    /// With a reserve asked for, too: only PASS is accepted.
+    #[must_use]
+    pub fn strict(self, strict: bool) -> Check {
+        Check { strict, ..self }
     }
 
     fn rows(&self, ran: &[Ran]) -> Vec<Row> {
@@ -131,18 +139,6 @@ impl Check {
     }
 }
 
-const COLUMNS: [Column; 9] = [
-    Column::new("figure", "FIGURE"),
-    Column::new("measured", "MEASURED"),
-    Column::new("unit", "UNIT"),
-    Column::new("pass_limit", "PASS"),
-    Column::new("fail_limit", "FAIL BEYOND"),
-    Column::new("verdict", "VERDICT"),
-    Column::new("rounds", "ROUNDS"),
-    Column::new("detail", "MORE"),
-    Column::new("limits_from", "LIMITS FROM"),
-];
-
 impl Study for Check {
     fn name(&self) -> &'static str {
         "check"
@@ -154,6 +150,10 @@ impl Study for Check {
         format!("{} in {}: {}{rounds}", self.profile.name, self.target, self.profile.runs)
     }
 
+    fn accepts(&self, verdict: Verdict) -> bool {
+        verdict == Verdict::Pass || (verdict == Verdict::Marginal && !self.strict)
+    }
+
     fn steps(&self) -> &[Step] {
         &self.steps
     }
@@ -162,17 +162,18 @@ impl Study for Check {
         let rows = self.rows(ran);
         let complete = ran.len() == self.measured();
         let verdict = rows.iter().filter_map(Row::verdict).max().filter(|_| complete);
-        let mut table = Table::new(COLUMNS);
-        table.rows = rows.iter().map(Row::cells).collect();
+        let shown = verdict::shown(&rows);
         Findings {
-            text: text(&table, &rows, width),
+            text: text(&shown, &rows, width),
             conclusion: conclusion(self.profile, verdict, &rows),
             facts: vec![
                 ("profile", Cell::Text(self.profile.name.to_string())),
                 ("verdict", Cell::text(verdict.map(Verdict::word))),
             ],
-            failed: verdict == Some(Verdict::Fail),
-            table,
+            verdict,
+            table: verdict::table(&rows),
+            tables: vec![("details", verdict::details(&rows))],
+            shown: Some(shown),
             ..Findings::default()
         }
     }
@@ -188,7 +189,8 @@ fn text(table: &Table, rows: &[Row], width: usize) -> String {
     }
     limits.rows.dedup_by(|later, earlier| later[1] == earlier[1]);
     let rounds = rows.iter().any(|row| row.rounds.len() > 1);
-    let mut more = table.select(if rounds { &["figure", "rounds", "detail"] } else { &["figure", "detail"] });
+    let mut more =
+        table.select(if rounds { &["figure", "rounds", "details"] } else { &["figure", "details"] });
     more.rows.retain(|row| row[1..].iter().any(|cell| *cell != Cell::None));
     let verdicts = table.select(&["figure", "measured", "pass_limit", "fail_limit", "verdict"]);
     let parts = [limits, more, verdicts].map(|part| part.text(width));

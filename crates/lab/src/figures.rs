@@ -2,6 +2,7 @@
 //!
 //! Invariant: rates are all I/Os of a direction over the longest run time of its jobs, as fio's group lines are.
 
+use fiord_report::table::Cell;
 use fiord_report::{DiskReport, JobReport, RunReport};
 use fiord_stats::{DirectionStats, Latency};
 
@@ -35,6 +36,16 @@ impl Figures {
     /// MiB per second.
     pub fn mib_per_s(&self) -> f64 {
         self.bytes_per_s / f64::from(1 << 20)
+    }
+
+    /// I/Os per second, as tables show it. Sentences show the same cell.
+    pub fn iops_cell(&self) -> Cell {
+        Cell::Count(self.iops.round() as u64)
+    }
+
+    /// MiB per second, as tables show it. Sentences show the same cell.
+    pub fn mib_per_s_cell(&self) -> Cell {
+        Cell::Number(self.mib_per_s(), 1)
     }
 
     /// Of one direction of all jobs; `None` when it did nothing.

@@ -20,6 +20,7 @@ pub mod sweep;
 mod testing;
 
 pub use bars::Bars;
+pub use check::Verdict;
 pub use figures::Figures;
 pub use site::Site;
 pub use study::{Findings, Ran, Step, Study};

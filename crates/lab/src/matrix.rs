@@ -156,8 +156,8 @@ impl Matrix {
             Cell::Count(u64::from(self.depth)),
         ];
         let of = |cell: fn(Figures) -> Cell| figures.map(|figures| figures.map_or(Cell::None, cell));
-        cells.extend(of(|figures| Cell::Count(figures.iops.round() as u64)));
-        cells.extend(of(|figures| Cell::Number(figures.mib_per_s(), 1)));
+        cells.extend(of(|figures| figures.iops_cell()));
+        cells.extend(of(|figures| figures.mib_per_s_cell()));
         cells.extend(of(|figures| Cell::Latency(figures.p99_ns)));
         cells
     }
@@ -165,17 +165,15 @@ impl Matrix {
     /// The most it moves each way, and the most I/Os a second.
     fn conclusion(&self, measured: &[Measured<'_>]) -> String {
         let best = |direction: usize, of: fn(&Figures) -> f64| {
-            let told =
-                measured.iter().filter_map(|(row, figures)| Some((*row, of(figures[direction].as_ref()?))));
-            told.max_by(|one, other| one.1.total_cmp(&other.1))
+            let told = measured.iter().filter_map(|(row, figures)| Some((*row, figures[direction]?)));
+            told.max_by(|(_, one), (_, other)| of(one).total_cmp(&of(other)))
         };
         let part = |verb: &str, direction: usize| {
-            let (fastest, mib_per_s) = best(direction, Figures::mib_per_s)?;
-            let (busiest, iops) = best(direction, |figures| figures.iops)?;
+            let (fastest, most) = best(direction, Figures::mib_per_s)?;
+            let (busiest, ios) = best(direction, |figures| figures.iops)?;
             let (fastest, busiest) = (&self.steps[fastest.step].name, &self.steps[busiest.step].name);
-            Some(format!(
-                "{verb} up to {mib_per_s:.0} MiB/s ({fastest}) and {iops:.0} blocks a second ({busiest})"
-            ))
+            let (mib_per_s, iops) = (most.mib_per_s_cell().shown(), ios.iops_cell().shown());
+            Some(format!("{verb} up to {mib_per_s} MiB/s ({fastest}) and {iops} blocks a second ({busiest})"))
         };
         let parts: Vec<String> = [part("reads", READ), part("writes", WRITE)].into_iter().flatten().collect();
         if parts.is_empty() {
@@ -206,7 +204,7 @@ mod tests {
     #[test]
     fn it_has_a_run_for_every_size_and_pattern_by_size() {
         let matrix = matrix(site(), &FIVE).unwrap();
-        assert_eq!((matrix.steps().len(), matrix.seconds()), (16, 30));
+        assert_eq!((matrix.steps().len(), matrix.time()), (16, Duration::from_secs(30)));
         assert_eq!(matrix.steps()[1].name, "4k randrw");
         assert_eq!(matrix.steps()[15].name, "1M write");
         assert!(matrix.steps()[8].job.ends_with("runtime=2000ms\nrw=randwrite\nbs=65536\niodepth=32\n"));
@@ -242,7 +240,7 @@ mod tests {
         );
         assert_eq!(
             findings.conclusion,
-            "This disk reads up to 1 MiB/s (4k randread) and 300 blocks a second (4k randread), and writes up to 200 \
+            "This disk reads up to 1.2 MiB/s (4k randread) and 300 blocks a second (4k randread), and writes up to 200.0 \
              MiB/s (1M write) and 700 blocks a second (4k randrw) at depth 32."
         );
         assert_eq!(matrix.findings(&[], 80).conclusion, "");

@@ -2,7 +2,7 @@
 //!
 //! Invariant: without leave to write, the runs only read.
 
-use fiord_report::table::{Cell, Column, Table, shown_latency};
+use fiord_report::table::{Cell, Column, Table};
 use std::time::Duration;
 
 use crate::bars::Bars;
@@ -198,15 +198,23 @@ impl Row {
 fn cells((row, figures): &Measured) -> Vec<Cell> {
     vec![
         Cell::Text(row.name.to_string()),
-        Cell::Count(figures.iops.round() as u64),
-        Cell::Number(figures.mib_per_s(), 1),
+        figures.iops_cell(),
+        figures.mib_per_s_cell(),
         Cell::Latency(figures.mean_ns),
         Cell::Latency(figures.p50_ns),
-        Cell::Latency(figures.p99_ns),
+        p99(row, figures),
         Cell::Latency(figures.p999_ns),
         Cell::Text(row.latency_of().to_string()),
         Cell::Text(row.typical.to_string()),
     ]
+}
+
+/// The 99th percentile; that of synced appends is held against what etcd wants.
+fn p99(row: &Row, figures: &Figures) -> Cell {
+    match row.kind {
+        Kind::Synced => Cell::latency_beside(figures.p99_ns, ETCD_P99_NS),
+        _ => Cell::Latency(figures.p99_ns),
+    }
 }
 
 /// A bar for each row, and what the row is typical of.
@@ -238,19 +246,19 @@ const ETCD_LOADED: f64 = 500.0;
 const ETCD_P99_NS: u64 = 10_000_000;
 
 fn conclusion(site: &Site, measured: &[Measured]) -> String {
-    let figures = |name: &str| measured.iter().find(|(row, _)| row.name == name).map(|(_, figures)| *figures);
-    let (deep, single) = (figures("random read 4k, depth 32"), figures("random read 4k, depth 1"));
+    let found = |name: &str| measured.iter().find(|(row, _)| row.name == name);
+    let (deep, single) = (found("random read 4k, depth 32"), found("random read 4k, depth 1"));
     let mut parts = Vec::new();
-    if let (Some(deep), Some(single)) = (deep, single) {
+    if let (Some((_, deep)), Some((_, single))) = (deep, single) {
         let times = deep.iops / single.iops;
         parts.push(format!("reads {times:.1} times as much with 32 requests at a time as with one"));
     }
-    if let Some(syncs) = figures("synced 4k appends").filter(|_| !site.in_memory) {
+    if let Some((row, syncs)) = found("synced 4k appends").filter(|_| !site.in_memory) {
         parts.push(format!(
-            "syncs {:.0} 4k appends a second, 99 of 100 within {}: {}",
-            syncs.iops,
-            shown_latency(syncs.p99_ns),
-            suits(&syncs)
+            "syncs {} 4k appends a second, 99 of 100 within {}: {}",
+            syncs.iops_cell().shown(),
+            p99(row, syncs).shown(),
+            suits(syncs)
         ));
     } else if site.in_memory {
         parts.push("loses what is written when the machine stops".to_string());
@@ -261,14 +269,17 @@ fn conclusion(site: &Site, measured: &[Measured]) -> String {
     format!("{} {}.", site.subject(), parts.join(", and "))
 }
 
-/// What commits at this rate are enough for.
+/// What commits at this rate, as it is shown, are enough for; where they are not, which figure falls short.
 fn suits(syncs: &Figures) -> &'static str {
-    if syncs.p99_ns >= ETCD_P99_NS || syncs.iops < ETCD_LEAST {
-        "too slow for etcd, which wants 50 a second, within 10ms"
-    } else if syncs.iops < ETCD_LOADED {
-        "enough for a small etcd (50 a second, within 10ms), not for a busy one (500)"
-    } else {
-        "enough for a busy etcd (500 a second, within 10ms)"
+    let per_s = syncs.iops.round();
+    match (per_s < ETCD_LEAST, syncs.p99_ns > ETCD_P99_NS) {
+        (true, true) => "too slow for etcd, which wants 50 a second and 99 of 100 within 10ms",
+        (true, false) => "too slow for etcd, which wants 50 a second",
+        (false, true) => "too slow for etcd, which wants 99 of 100 within 10ms",
+        _ if per_s < ETCD_LOADED => {
+            "enough for a small etcd (50 a second, within 10ms), not for a busy one (500)"
+        }
+        _ => "enough for a busy etcd (500 a second, within 10ms)",
     }
 }
 
@@ -304,7 +315,7 @@ mod tests {
     #[test]
     fn the_file_is_filled_first_and_time_is_shared_evenly() {
         let quick = quick(site());
-        assert_eq!((quick.steps().len(), quick.seconds()), (8, 28));
+        assert_eq!((quick.steps().len(), quick.time()), (8, Duration::from_secs(28)));
         let prepares: Vec<bool> = quick.steps().iter().map(|step| step.prepares).collect();
         assert_eq!(prepares.iter().position(|prepares| *prepares), Some(0));
         assert_eq!(prepares.iter().filter(|prepares| **prepares).count(), 1);
@@ -377,6 +388,23 @@ mod tests {
         assert_eq!(quick.findings(&[], 80), Findings { table: Table::new(COLUMNS), ..Findings::default() });
     }
 
+    /// A sentence shows a figure as its table does, halves and limits that are just missed among them.
+    #[test]
+    fn sentence_and_table_show_the_same_figure() {
+        let quick = quick(site());
+        let mut ran = ran(&quick, 7);
+        let appends = &mut ran[6].report.jobs[0].stats;
+        (appends.directions[WRITE].ios, appends.directions[WRITE].runtime_ms) = (1_017, 2000);
+        appends.sync.latency = fiord_stats::Latency::with_histogram();
+        appends.sync.latency.record(10_027_000);
+        let findings = quick.findings(&ran, 80);
+        let row = findings.text.lines().find(|line| line.starts_with("synced 4k appends")).unwrap();
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        let told = format!("syncs {} 4k appends a second, 99 of 100 within {}: too slow", cells[3], cells[7]);
+        assert!(findings.conclusion.contains(&told), "{told}: {}", findings.conclusion);
+        assert_ne!(cells[7], "10ms");
+    }
+
     #[test]
     fn memory_is_not_said_to_sync_anything() {
         let quick = quick(Site { in_memory: true, ..site() });
@@ -391,9 +419,14 @@ mod tests {
     #[test]
     fn the_verdict_on_commits_follows_etcds_guidance() {
         let suits = |iops: f64, p99_ns: u64| suits(&Figures { iops, p99_ns, ..Figures::default() });
-        assert_eq!(suits(49.9, 1_000_000), suits(600.0, 10_000_000));
-        assert!(suits(600.0, 10_000_000).starts_with("too slow"));
-        assert!(suits(499.9, 9_999_999).starts_with("enough for a small etcd"));
-        assert!(suits(500.0, 9_999_999).starts_with("enough for a busy etcd"));
+        assert!(suits(499.4, 10_000_000).starts_with("enough for a small etcd"));
+        assert!(suits(499.5, 10_000_000).starts_with("enough for a busy etcd"));
+        // Each figure that falls short is named, and no other.
+        assert_eq!(suits(1058.0, 10_000_001), "too slow for etcd, which wants 99 of 100 within 10ms");
+        assert_eq!(suits(49.4, 10_000_000), "too slow for etcd, which wants 50 a second");
+        assert_eq!(
+            suits(49.4, 10_000_001),
+            "too slow for etcd, which wants 50 a second and 99 of 100 within 10ms"
+        );
     }
 }

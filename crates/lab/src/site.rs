@@ -179,7 +179,7 @@ mod tests {
             "[global]\nfilename=/data/own\\:1/data\nsize=1073741824\ndirect=1\nrandrepeat=0\ngroup_reporting=1\n\
              ioengine=libaio\n\n[random-read-4k-depth-32]\nstonewall=1\ntime_based=1\nruntime=1500ms\nrw=randread\n"
         );
-        assert_eq!((step.seconds, step.prepares), (2, false));
+        assert_eq!((step.time, step.prepares), (Duration::from_millis(1500), false));
         assert_eq!(site().beside("log"), "/data/own\\:1/log");
     }
 

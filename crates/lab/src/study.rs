@@ -8,6 +8,8 @@ use std::time::Duration;
 use fiord_report::RunReport;
 use fiord_report::table::{Cell, Table};
 
+use crate::Verdict;
+
 /// One run of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -15,8 +17,8 @@ pub struct Step {
     pub name: String,
     /// The job file. fio runs it, too.
     pub job: String,
-    /// How long it runs, in seconds, laying out not counted; 0 where nobody can tell before.
-    pub seconds: u64,
+    /// How long it runs, laying out not counted; nothing where nobody can tell before.
+    pub time: Duration,
     /// Whether it only makes ready for those after it: it is run, and not among what was [`Ran`].
     pub prepares: bool,
 }
@@ -24,13 +26,12 @@ pub struct Step {
 impl Step {
     /// A run that is measured for this time.
     pub fn measure(name: impl Into<String>, job: String, time: Duration) -> Step {
-        let seconds = time.as_millis().div_ceil(1000) as u64;
-        Step { name: name.into(), job, seconds, prepares: false }
+        Step { name: name.into(), job, time, prepares: false }
     }
 
     /// A run that makes ready for those after it, and takes as long as it takes.
     pub fn prepare(name: impl Into<String>, job: String) -> Step {
-        Step { name: name.into(), job, seconds: 0, prepares: true }
+        Step { name: name.into(), job, time: Duration::ZERO, prepares: true }
     }
 }
 
@@ -46,8 +47,10 @@ pub struct Ran {
 /// What a study found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
-    /// A row for what was measured, in the columns that programs get (JSON, CSV, Markdown).
+    /// A row for what was measured, in the columns that programs get (JSON, CSV).
     pub table: Table,
+    /// The rows as people read them, for Markdown, where the other columns are for programs alone.
+    pub shown: Option<Table>,
     /// The table and its pictures for people, at most `width` columns wide. Block characters (`█` to `▏`) are taken for
     /// bars, and coloured on a terminal.
     pub text: String,
@@ -59,8 +62,8 @@ pub struct Findings {
     pub conclusion: String,
     /// Further facts for JSON, each with its key: the knee, the verdict, the requirement.
     pub facts: Vec<(&'static str, Cell)>,
-    /// Whether something that was asked for does not hold: the exit status says so.
-    pub failed: bool,
+    /// Whether what was asked for holds, where a study judges that and everything was run.
+    pub verdict: Option<Verdict>,
 }
 
 /// A study of runs.
@@ -81,14 +84,19 @@ pub trait Study {
         false
     }
 
+    /// Whether a verdict is good enough for who asked. What is not, the exit status tells.
+    fn accepts(&self, verdict: Verdict) -> bool {
+        verdict != Verdict::Fail
+    }
+
     /// The runs, in order.
     fn steps(&self) -> &[Step];
 
     /// What the steps run so far say. `width`: columns there are for text.
     fn findings(&self, ran: &[Ran], width: usize) -> Findings;
 
-    /// Seconds of all steps whose time is known.
-    fn seconds(&self) -> u64 {
-        self.steps().iter().map(|step| step.seconds).sum()
+    /// How long all steps take whose time is known.
+    fn time(&self) -> Duration {
+        self.steps().iter().map(|step| step.time).sum()
     }
 }

@@ -43,6 +43,10 @@ pub enum Cell {
     Bytes(u64),
     /// A duration, in nanoseconds.
     Latency(u64),
+    /// A figure of which people are shown this text: as it was typed (`64k`), or with more digits than usual.
+    Said(String, f64),
+    /// Several figures.
+    Figures(Vec<Cell>),
     /// Unknown, or not applicable.
     None,
 }
@@ -63,8 +67,26 @@ impl Cell {
         bytes.map_or(Cell::None, Cell::Bytes)
     }
 
+    /// A duration, with as many digits as tell it from a limit it is held against.
+    pub fn latency_beside(ns: u64, limit_ns: u64) -> Cell {
+        if ns == limit_ns || shown_latency(ns) != shown_latency(limit_ns) {
+            return Cell::Latency(ns);
+        }
+        let digits = (FIGURES..).find(|digits| latency_to(ns, *digits) != latency_to(limit_ns, *digits));
+        Cell::Said(digits.map_or_else(String::new, |digits| latency_to(ns, digits)), ns as f64)
+    }
+
     fn is_figure(&self) -> bool {
-        matches!(self, Cell::Count(_) | Cell::Number(..) | Cell::Bytes(_) | Cell::Latency(_))
+        matches!(self, Cell::Count(_) | Cell::Number(..) | Cell::Bytes(_) | Cell::Latency(_) | Cell::Said(..))
+    }
+
+    /// The figure without its unit; `None` for what is none.
+    fn figure(&self) -> Option<f64> {
+        match self {
+            Cell::Count(figure) | Cell::Bytes(figure) | Cell::Latency(figure) => Some(*figure as f64),
+            Cell::Number(figure, _) | Cell::Said(_, figure) => Some(*figure),
+            _ => None,
+        }
     }
 
     /// As people read it; `-` for nothing.
@@ -76,9 +98,12 @@ impl Cell {
             Cell::Flag(true) => "yes".to_owned(),
             Cell::Flag(false) => "no".to_owned(),
             Cell::Count(count) => count.to_string(),
-            Cell::Number(value, decimals) => format!("{value:.decimals$}"),
+            Cell::Number(value, decimals) => shown_number(*value, *decimals),
             Cell::Bytes(bytes) => shown_bytes(*bytes),
             Cell::Latency(ns) => shown_latency(*ns),
+            Cell::Said(text, _) => text.clone(),
+            Cell::Figures(figures) if figures.is_empty() => "-".to_owned(),
+            Cell::Figures(figures) => figures.iter().map(Cell::shown).collect::<Vec<_>>().join(", "),
             Cell::None => "-".to_owned(),
         }
     }
@@ -87,7 +112,8 @@ impl Cell {
     fn bare(&self) -> String {
         match self {
             Cell::Bytes(figure) | Cell::Latency(figure) => figure.to_string(),
-            Cell::Number(value, _) => value.to_string(),
+            Cell::Number(value, _) | Cell::Said(_, value) => value.to_string(),
+            Cell::Figures(figures) => figures.iter().map(Cell::bare).collect::<Vec<_>>().join(", "),
             Cell::None => String::new(),
             Cell::List(items) => items.join(", "),
             Cell::Flag(flag) => flag.to_string(),
@@ -103,6 +129,8 @@ impl Cell {
             Cell::Flag(flag) => json.boolean(key, *flag),
             Cell::Count(figure) | Cell::Bytes(figure) | Cell::Latency(figure) => json.integer(key, figure),
             Cell::Number(value, _) => json.float(key, *value),
+            Cell::Said(_, value) => json.number(key, *value),
+            Cell::Figures(figures) => json.numbers(key, figures.iter().filter_map(Cell::figure)),
             Cell::None => json.null(key),
         }
     }
@@ -112,23 +140,39 @@ impl Cell {
 pub fn shown_bytes(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let power = (bytes.checked_ilog2().unwrap_or(0) / 10) as usize;
-    three_figures(bytes as f64 / (1u64 << (10 * power)) as f64, UNITS[power])
+    to_figures(bytes as f64 / (1u64 << (10 * power)) as f64, UNITS[power], FIGURES)
+}
+
+/// A number to so many decimals. Halves are rounded up, as where a count is made of a rate, so that the same figure is
+/// the same wherever it is shown.
+fn shown_number(value: f64, decimals: usize) -> String {
+    let scale = 10f64.powi(decimals as i32);
+    let rounded = (value * scale).round() / scale;
+    format!("{:.decimals$}", if rounded.is_finite() { rounded } else { value })
 }
 
 /// Nanoseconds in the unit that leaves a whole part, to three figures: `850ns`, `12.3us`, `1.07s`.
 pub fn shown_latency(ns: u64) -> String {
+    latency_to(ns, FIGURES)
+}
+
+fn latency_to(ns: u64, digits: usize) -> String {
     let (divisor, unit) = match ns {
         0..1_000 => (1.0, "ns"),
         1_000..1_000_000 => (1e3, "us"),
         1_000_000..1_000_000_000 => (1e6, "ms"),
         _ => (1e9, "s"),
     };
-    three_figures(ns as f64 / divisor, unit)
+    to_figures(ns as f64 / divisor, unit, digits)
 }
 
-/// Three figures, without the zeros a decimal fraction ends in.
-fn three_figures(value: f64, unit: &str) -> String {
-    let decimals = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+/// Figures of sizes and durations.
+const FIGURES: usize = 3;
+
+/// So many figures, without the zeros a decimal fraction ends in.
+fn to_figures(value: f64, unit: &str, digits: usize) -> String {
+    let whole = if value < 10.0 { 1 } else { 2 + usize::from(value >= 100.0) };
+    let decimals = digits.saturating_sub(whole);
     let figure = format!("{value:.decimals$}");
     let figure = if decimals > 0 { figure.trim_end_matches('0').trim_end_matches('.') } else { &figure };
     format!("{figure}{unit}")
@@ -294,7 +338,18 @@ mod tests {
             assert_eq!(Cell::Latency(ns).shown(), shown);
         }
         assert_eq!(Cell::Number(2.345, 1).shown(), "2.3");
+        for half in [0.5, 1.5, 2.5, 1126.5, 84172.5] {
+            assert_eq!(Cell::Number(half, 0).shown(), Cell::Count(half.round() as u64).shown());
+        }
+        assert_eq!(Cell::Number(f64::INFINITY, 0).shown(), "inf");
         assert_eq!(Cell::Count(0).shown(), "0");
+    }
+
+    #[test]
+    fn a_duration_is_told_from_the_limit_it_is_beyond() {
+        let shown = |ns| Cell::latency_beside(ns, 10_000_000).shown();
+        assert_eq!([9_900_000, 10_000_000, 10_100_000].map(shown), ["9.9ms", "10ms", "10.1ms"]);
+        assert_eq!([9_999_000, 10_027_008, 10_000_001].map(shown), ["9.999ms", "10.03ms", "10.000001ms"]);
     }
 
     #[test]
@@ -344,13 +399,16 @@ mod tests {
             ("g", Cell::Latency(12)),
             ("h", Cell::None),
             ("i", Cell::List(Vec::new())),
+            ("j", Cell::Said("64k".to_owned(), 65536.0)),
+            ("k", Cell::Figures(vec![Cell::Latency(5), Cell::Number(0.5, 1)])),
         ];
         let mut table = Table::new(cells.iter().map(|(key, _)| Column::new(key, "")));
         table.rows.push(cells.iter().map(|(_, cell)| cell.clone()).collect());
         let parsed: serde_json::Value =
             serde_json::from_str(&json(&[("none", &Table::default()), ("rows", &table)])).unwrap();
         let expected = serde_json::json!({
-            "a": "x\"y", "b": ["p", "q"], "c": true, "d": 7, "e": 1.5, "f": 4096, "g": 12, "h": null, "i": []
+            "a": "x\"y", "b": ["p", "q"], "c": true, "d": 7, "e": 1.5, "f": 4096, "g": 12, "h": null, "i": [],
+            "j": 65536, "k": [5, 0.5]
         });
         assert_eq!(parsed, serde_json::json!({ "none": [], "rows": [expected] }));
     }

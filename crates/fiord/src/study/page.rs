@@ -17,7 +17,7 @@ pub(super) fn opening(study: &dyn Study, site: Option<&Site>, width: usize) -> S
     let fills = study.steps().iter().any(|step| step.prepares);
     let after = if fills { " after its file is filled" } else { "" };
     let title =
-        format!("fiord {}: {}, about {}{after}", study.name(), study.purpose(), duration(study.seconds()));
+        format!("fiord {}: {}, about {}{after}", study.name(), study.purpose(), duration(study.time()));
     let mut heading = site.map_or(Vec::new(), Site::heading);
     heading.extend(study.heading());
     let widest = heading.iter().map(|(name, _)| name.len()).max().unwrap_or(0);

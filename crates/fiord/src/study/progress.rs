@@ -80,17 +80,13 @@ impl<'a> Progress<'a> {
 
     /// `, 17 s left`: of this step, as planned unless it is known better, and of those to come. Nothing where this step
     /// prepares and it is not known.
-    fn left(&self, step_s: Option<u64>) -> String {
+    fn left(&self, of_step: Option<Duration>) -> String {
         let step = &self.steps[self.step];
-        match step_s.or((!step.prepares).then_some(step.seconds)) {
-            Some(step_s) => format!(", {} left", duration(step_s + self.later_s())),
+        let later: Duration = self.steps[self.step + 1..].iter().map(|step| step.time).sum();
+        match of_step.or((!step.prepares).then_some(step.time)) {
+            Some(of_step) => format!(", {} left", duration(of_step + later)),
             None => String::new(),
         }
-    }
-
-    /// Seconds of the steps to come.
-    fn later_s(&self) -> u64 {
-        self.steps[self.step + 1..].iter().map(|step| step.seconds).sum()
     }
 }
 
@@ -118,7 +114,7 @@ impl Watcher for Progress<'_> {
             return self.draw(": stopping; another Ctrl-C leaves the test files behind");
         }
         let moved = if self.steps[self.step].prepares { moved(view) } else { String::new() };
-        let left = self.left(view.left_s().map(|left_s| left_s.ceil() as u64));
+        let left = self.left(view.left_s().and_then(|left_s| Duration::try_from_secs_f64(left_s).ok()));
         self.draw(&format!("{moved}{left}"));
     }
 
@@ -145,8 +141,10 @@ fn moved(view: &View<'_>) -> String {
     format!(": {} of {} MiB", done >> 20, all >> 20)
 }
 
-/// Seconds as people say them: `45 s`, `2 min 30 s`.
-pub(super) fn duration(seconds: u64) -> String {
+/// A time as people say it, to a whole second: `45 s`, `2 min 30 s`. What is not nothing is a second at least.
+pub(super) fn duration(time: Duration) -> String {
+    let rounded = (time + Duration::from_millis(500)).as_secs();
+    let seconds = if time.is_zero() { 0 } else { rounded.max(1) };
     match (seconds / 60, seconds % 60) {
         (0, seconds) => format!("{seconds} s"),
         (minutes, 0) => format!("{minutes} min"),
@@ -160,6 +158,7 @@ mod tests {
 
     #[test]
     fn durations_are_said_as_people_say_them() {
-        assert_eq!([0, 45, 60, 150].map(duration), ["0 s", "45 s", "1 min", "2 min 30 s"]);
+        let told = [0, 1, 1499, 1500, 45_000, 60_000, 150_000].map(Duration::from_millis).map(duration);
+        assert_eq!(told, ["0 s", "1 s", "1 s", "2 s", "45 s", "1 min", "2 min 30 s"]);
     }
 }

@@ -15,9 +15,7 @@ use fiord_report::RunReport;
 use fiord_worker::Watcher;
 
 use crate::assemble::{self, Frame, Meters};
-use crate::fio::EXIT_REFUSED;
-use crate::subcommand::EXIT_FAILED;
-use crate::{environment, facts};
+use crate::{environment, facts, status};
 
 /// A run that was planned.
 pub(super) struct Run {
@@ -92,6 +90,6 @@ fn plan(parsed: &Parsed, machine: &Machine) -> Result<(Plan, Vec<Problem>), Refu
 fn refused(problems: &[Problem], unsafe_target: bool) -> Refused {
     Refused {
         text: problems.iter().map(|problem| format!("{problem}\n")).collect(),
-        status: if unsafe_target { EXIT_REFUSED } else { EXIT_FAILED },
+        status: if unsafe_target { status::REFUSED } else { status::FAILED },
     }
 }

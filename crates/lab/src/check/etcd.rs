@@ -4,7 +4,7 @@
 
 use crate::figures::{Figures, WRITE};
 
-use super::verdict::{Limit, Row, Unit};
+use super::verdict::{Detail, Limit, Row, Unit};
 use super::{Profile, Space, Stages};
 
 pub(super) const PROFILE: Profile = Profile {
@@ -43,11 +43,7 @@ fn rows(stages: &Stages<'_>) -> Vec<Row> {
             unit: Unit::Ns,
             rounds: syncs.iter().map(|figures| figures.p99_ns as f64).collect(),
             limit: Some(SYNC),
-            detail: format!(
-                "median {}, longest {}",
-                Unit::Ns.cell(worst.p50_ns as f64).shown(),
-                Unit::Ns.cell(worst.max_ns as f64).shown()
-            ),
+            details: vec![Detail::ns("median", worst.p50_ns), Detail::ns("longest", worst.max_ns)],
         });
     }
     if !appends.is_empty() {
@@ -56,7 +52,7 @@ fn rows(stages: &Stages<'_>) -> Vec<Row> {
             unit: Unit::PerSecond,
             rounds: appends.iter().map(|figures| figures.iops).collect(),
             limit: Some(APPENDS),
-            detail: String::new(),
+            details: Vec::new(),
         });
     }
     rows

@@ -4,7 +4,7 @@
 
 use crate::figures::{Figures, READ, WRITE};
 
-use super::verdict::{Limit, Row, Unit};
+use super::verdict::{Detail, Limit, Row, Unit};
 use super::{Profile, Space, Stages};
 
 pub(super) const PROFILE: Profile = Profile {
@@ -35,13 +35,12 @@ fn rows(stages: &Stages<'_>) -> Vec<Row> {
             unit: Unit::Ns,
             rounds: vec![reads.mean_ns as f64],
             limit: Some(Limit { fail, ..READ_MEAN }),
-            detail: format!(
-                "{:.0} reads and {:.0} writes a second; p99 {} and {}",
-                reads.iops,
-                writes.iops,
-                Unit::Ns.cell(reads.p99_ns as f64).shown(),
-                Unit::Ns.cell(writes.p99_ns as f64).shown()
-            ),
+            details: vec![
+                Detail::per_second("reads a second", reads.iops),
+                Detail::per_second("writes a second", writes.iops),
+                Detail::ns("p99 of reads", reads.p99_ns),
+                Detail::ns("p99 of writes", writes.p99_ns),
+            ],
         });
     }
     rows

@@ -6,7 +6,7 @@ use fiord_report::{JobReport, RunReport};
 
 use crate::figures::{Figures, READ, WRITE};
 
-use super::verdict::{Limit, Row, Unit};
+use super::verdict::{Detail, Limit, Row, Unit};
 use super::{Profile, Space, Stages, etcd};
 
 pub(super) const PROFILE: Profile = Profile {
@@ -40,9 +40,12 @@ const LONGEST: Limit = Limit::at_most(
     "fiord's own: a write that takes a second is a stall to whoever waits; etcd warns of such syncs, too",
 );
 
-/// The jobs that flush and compact, and which way they move data.
-const BACKGROUND_JOBS: [(&str, usize); 3] =
-    [("flush", WRITE), ("compaction-reads", READ), ("compaction-writes", WRITE)];
+/// The jobs that flush and compact, what people call them, and which way they move data.
+const BACKGROUND_JOBS: [(&str, &str, usize); 3] = [
+    ("flush", "flush", WRITE),
+    ("compaction-reads", "compaction reads", READ),
+    ("compaction-writes", "compaction writes", WRITE),
+];
 
 fn rows(stages: &Stages<'_>) -> Vec<Row> {
     let alone = stages[0].first().and_then(|report| Figures::of(report, READ));
@@ -66,12 +69,11 @@ fn gets(figure: &str, gets: &Figures, limit: Option<Limit>) -> Row {
         unit: Unit::Ns,
         rounds: vec![gets.p99_ns as f64],
         limit,
-        detail: format!(
-            "{:.0} a second; median {}, p99.9 {}",
-            gets.iops,
-            Unit::Ns.cell(gets.p50_ns as f64).shown(),
-            Unit::Ns.cell(gets.p999_ns as f64).shown()
-        ),
+        details: vec![
+            Detail::per_second("gets a second", gets.iops),
+            Detail::ns("median", gets.p50_ns),
+            Detail::ns("p99.9", gets.p999_ns),
+        ],
     }
 }
 
@@ -81,46 +83,45 @@ fn growth(alone: &Figures, loaded: &Figures) -> Row {
         unit: Unit::Times,
         rounds: vec![loaded.p99_ns as f64 / alone.p99_ns.max(1) as f64],
         limit: None,
-        detail: String::new(),
+        details: Vec::new(),
     }
 }
 
 fn log(report: &RunReport) -> Vec<Row> {
     let Some(syncs) = Figures::of_syncs(report) else { return Vec::new() };
     let writes = Figures::of_job(report, "wal", WRITE).unwrap_or_default();
-    let row = |figure: &str, ns: u64, limit: Limit, detail: String| Row {
+    let row = |figure: &str, ns: u64, limit: Limit, details: Vec<Detail>| Row {
         figure: figure.to_string(),
         unit: Unit::Ns,
         rounds: vec![ns as f64],
         limit: Some(limit),
-        detail,
+        details,
     };
-    let detail =
-        format!("{:.0} a second; median {}", writes.iops, Unit::Ns.cell(syncs.p50_ns as f64).shown());
+    let details =
+        vec![Detail::per_second("appends a second", writes.iops), Detail::ns("median", syncs.p50_ns)];
     vec![
-        row("p99 of WAL fdatasync under load", syncs.p99_ns, etcd::SYNC, detail),
-        row("longest WAL append or sync", syncs.max_ns.max(writes.max_ns), LONGEST, String::new()),
+        row("p99 of WAL fdatasync under load", syncs.p99_ns, etcd::SYNC, details),
+        row("longest WAL append or sync", syncs.max_ns.max(writes.max_ns), LONGEST, Vec::new()),
     ]
 }
 
 /// How much of what was asked for flush and compaction moved: the least of them.
 fn background(report: &RunReport) -> Option<Row> {
-    let shares: Vec<(&str, f64)> = BACKGROUND_JOBS
+    let shares: Vec<Detail> = BACKGROUND_JOBS
         .iter()
-        .filter_map(|(name, direction)| {
+        .filter_map(|(name, called, direction)| {
             let asked = report.jobs.iter().find(|job| job.name == *name).and_then(asked_bytes_per_s)?;
             let moved = Figures::of_job(report, name, *direction).map_or(0.0, |figures| figures.bytes_per_s);
-            Some((*name, 100.0 * moved / asked))
+            Some(Detail { name: called, unit: Unit::Percent, value: 100.0 * moved / asked })
         })
         .collect();
-    let (_, least) = shares.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let detail: Vec<String> = shares.iter().map(|(name, share)| format!("{name} {share:.1}")).collect();
+    let least = shares.iter().map(|share| share.value).min_by(f64::total_cmp)?;
     Some(Row {
         figure: "share of flush and compaction load".to_string(),
         unit: Unit::Percent,
-        rounds: vec![*least],
+        rounds: vec![least],
         limit: Some(BACKGROUND),
-        detail: detail.join(", ").replace('-', " "),
+        details: shares,
     })
 }
 

@@ -81,7 +81,7 @@ fn the_worst_of_three_rounds_judges_etcd() {
             let findings = findings(&check("etcd"), etcd_rounds(rounds));
             assert_eq!(verdict(&findings), expected, "{worst:?} in round {place}");
             assert!(findings.conclusion.starts_with(expected), "{}", findings.conclusion);
-            assert_eq!(findings.failed, expected == "FAIL");
+            assert_eq!(findings.verdict == Some(Verdict::Fail), expected == "FAIL");
         }
     }
 }
@@ -100,7 +100,7 @@ fn an_interrupted_check_shows_its_rows_and_gives_no_verdict() {
     let mut reports = etcd_rounds([(20 * MS, 100); 3]);
     reports.truncate(1);
     let findings = findings(&check("etcd"), reports);
-    assert_eq!((findings.table.rows.len(), findings.failed), (1, false));
+    assert_eq!((findings.table.rows.len(), findings.verdict), (1, None));
     assert_eq!(findings.conclusion, "No verdict: not everything was run.");
     let nothing = check("rocksdb").findings(&[], 80);
     assert_eq!((nothing.text.as_str(), nothing.conclusion.as_str()), ("", ""));
@@ -169,7 +169,7 @@ fn a_time_budget_is_shared_out_as_the_profile_does() {
         assert!(check.steps().iter().all(|step| step.job.contains(&format!("runtime={each}ms\n"))));
     }
     let rocksdb = Check::new(&PROFILES[1], &site(), Some(Duration::from_secs(9))).unwrap();
-    let steps = rocksdb.steps().iter().map(|step| (step.prepares, step.seconds));
+    let steps = rocksdb.steps().iter().map(|step| (step.prepares, step.time.as_secs()));
     assert_eq!(steps.collect::<Vec<_>>(), [(true, 0), (false, 3), (false, 6)]);
 }
 

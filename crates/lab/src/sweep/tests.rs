@@ -49,7 +49,10 @@ fn a_step_is_the_job_with_the_swept_options_set() {
     let names: Vec<&str> = sweep.steps().iter().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["rw=read bs=4k", "rw=read bs=8k", "rw=write bs=4k", "rw=write bs=8k"]);
     assert_eq!(sweep.steps()[3].job, "[global]\ndirect=1\nrw=write\nbs=8k\n\n[sweep]\nioengine=psync\n");
-    assert_eq!((sweep.seconds(), sweep.purpose().as_str()), (20, "4 runs over rw=read,write x bs=4k,8k"));
+    assert_eq!(
+        (sweep.time().as_secs(), sweep.purpose().as_str()),
+        (20, "4 runs over rw=read,write x bs=4k,8k")
+    );
 }
 
 #[test]

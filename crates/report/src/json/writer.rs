@@ -52,6 +52,22 @@ impl Writer {
         self.push(format_args!("{value:.6}"));
     }
 
+    /// `"key" : 5` or `"key" : 5.500000`, as it is whole or not.
+    pub fn number(&mut self, key: &str, value: f64) {
+        self.key(key);
+        self.push_number(value);
+    }
+
+    /// `"key" : [ 5, 5.500000, … ]`.
+    pub fn numbers(&mut self, key: &str, values: impl IntoIterator<Item = f64>) {
+        self.list(key, |json| {
+            for value in values {
+                json.separate();
+                json.push_number(value);
+            }
+        });
+    }
+
     /// `"key" : "value"`.
     pub fn string(&mut self, key: &str, value: &str) {
         self.key(key);
@@ -124,6 +140,14 @@ impl Writer {
             }
         }
         self.text.push('"');
+    }
+
+    fn push_number(&mut self, value: f64) {
+        match value {
+            value if !value.is_finite() => self.push(format_args!("0")),
+            value if value.fract() == 0.0 => self.push(format_args!("{value:.0}")),
+            value => self.push(format_args!("{value:.6}")),
+        }
     }
 
     fn push(&mut self, arguments: std::fmt::Arguments) {
