@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use fiord_report::json::Writer;
-use fiord_report::table::{self, Cell, Column, Table};
+use fiord_report::table::{self, Cell, Column, Table, wrapped};
 use fiord_report::time;
 use fiord_store::{Entry, Filter, History, Which};
 use fiord_sys::clock;
@@ -139,7 +139,10 @@ fn age_ms(text: &str) -> Result<u64, String> {
 
 /// Runs as people read them, in as many columns as the terminal has.
 pub(crate) fn text(entries: &[Entry]) -> String {
-    brief(entries).text(width())
+    let table = brief(entries).text(width());
+    let others = entries.iter().any(|Entry { headline, .. }| headline.latency_of.is_some());
+    let note = "P99 of runs that sync each write is that of the syncs; of a study, that of what it is about.";
+    if others { format!("{table}\n{}\n", wrapped(note, width()).join("\n")) } else { table }
 }
 
 /// Runs as programs read them.
@@ -155,7 +158,6 @@ fn brief(entries: &[Entry]) -> Table {
     let now_ms = clock::realtime_ms();
     for entry in entries {
         let Entry { id, facts, headline } = entry;
-        let headline = headline.as_ref();
         let target = match facts.targets.as_slice() {
             [] => Cell::None,
             [only] => Cell::Text(only.clone()),
@@ -166,9 +168,9 @@ fn brief(entries: &[Entry]) -> Table {
             Cell::Text(time::short(facts.started_ms, facts.utc_offset_s, now_ms)),
             Cell::Text(facts.title.clone()),
             target,
-            headline.map_or(Cell::None, |headline| Cell::Number(headline.ios_per_s, 0)),
-            headline.map_or(Cell::None, |headline| Cell::Bytes(headline.bytes_per_s as u64)),
-            headline.and_then(|headline| headline.latency_p99_ns).map_or(Cell::None, Cell::Latency),
+            headline.ios_per_s.map_or(Cell::None, |ios_per_s| Cell::Number(ios_per_s, 0)),
+            headline.bytes_per_s.map_or(Cell::None, |bytes_per_s| Cell::Bytes(bytes_per_s as u64)),
+            headline.latency_p99_ns.map_or(Cell::None, Cell::Latency),
             Cell::Text(status::words(facts.exit_status)),
         ]);
     }
@@ -193,11 +195,11 @@ fn full(entries: &[Entry]) -> Table {
         "ios_per_s",
         "bytes_per_s",
         "latency_p99_ns",
+        "latency_of",
     ];
     let mut table = Table::new(keys.into_iter().map(|key| Column::new(key, key)));
     for entry in entries {
         let Entry { id, facts, headline } = entry;
-        let headline = headline.as_ref();
         table.rows.push(vec![
             Cell::Count(id.unsigned_abs()),
             Cell::count(facts.parent.map(i64::unsigned_abs)),
@@ -211,9 +213,10 @@ fn full(entries: &[Entry]) -> Table {
             Cell::Count(facts.started_ms),
             Cell::Count(facts.elapsed_ms),
             Cell::count(facts.exit_status.map(u64::from)),
-            headline.map_or(Cell::None, |headline| Cell::Number(headline.ios_per_s, 0)),
-            headline.map_or(Cell::None, |headline| Cell::Number(headline.bytes_per_s, 0)),
-            headline.and_then(|headline| headline.latency_p99_ns).map_or(Cell::None, Cell::Latency),
+            headline.ios_per_s.map_or(Cell::None, |ios_per_s| Cell::Number(ios_per_s, 0)),
+            headline.bytes_per_s.map_or(Cell::None, |bytes_per_s| Cell::Number(bytes_per_s, 0)),
+            headline.latency_p99_ns.map_or(Cell::None, Cell::Latency),
+            Cell::text(headline.latency_of.as_deref()),
         ]);
     }
     table

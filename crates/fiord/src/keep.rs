@@ -39,12 +39,13 @@ impl Keeper {
     pub(crate) fn keep(self, plan: &Plan, headings: &str, report: &RunReport, exit_status: u8) {
         let facts = Facts {
             title: title(plan),
-            targets: targets(plan),
+            targets: targets(&files(plan)),
             elapsed_ms: report.timestamp_ms.saturating_sub(self.started_ms),
             exit_status: Some(exit_status),
             ..self.facts(Kind::Fio)
         };
-        let draft = Draft { facts, printed: Some(Printed { headings, report }), summary: None };
+        let draft =
+            Draft { facts, printed: Some(Printed { headings, report }), heading: None, summary: None };
         if let Err(why) = open().and_then(|mut history| told(history.keep(&draft))) {
             say_not_kept("run", &why);
         }
@@ -73,11 +74,20 @@ pub(crate) struct StudyKeeper {
     keeper: Keeper,
     history: History,
     study: i64,
+    /// Whether it works at a place of its own, and not on what its jobs name.
+    has_place: bool,
 }
 
 impl StudyKeeper {
-    /// Keeps that a study of this kind begins at `target`, where it has one; or says why it is not kept.
-    pub(crate) fn begin(kind: &str, purpose: &str, target: Option<&str>, host: &str) -> Option<StudyKeeper> {
+    /// Keeps that a study of this kind begins at `target`, where it has one, and what it said before; or says why it is
+    /// not kept.
+    pub(crate) fn begin(
+        kind: &str,
+        purpose: &str,
+        target: Option<&str>,
+        heading: &str,
+        host: &str,
+    ) -> Option<StudyKeeper> {
         let arguments: Vec<String> =
             std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
         let keeper = Keeper::new(&arguments, host);
@@ -88,15 +98,26 @@ impl StudyKeeper {
             ..keeper.facts(Kind::from_name(kind.to_string()))
         };
         let kept = open().and_then(|mut history| {
-            let study = told(history.keep(&Draft { facts, printed: None, summary: None }))?;
+            let study =
+                told(history.keep(&Draft { facts, printed: None, heading: Some(heading), summary: None }))?;
             Ok((history, study))
         });
         match kept {
-            Ok((history, study)) => Some(StudyKeeper { keeper, history, study }),
+            Ok((history, study)) => Some(StudyKeeper { keeper, history, study, has_place: target.is_some() }),
             Err(why) => {
                 say_not_kept("study", &why);
                 None
             }
+        }
+    }
+
+    /// Keeps which files its runs work on, where it has no place of its own; or says why they are not kept.
+    pub(crate) fn works_on(&mut self, files: &BTreeSet<PathBuf>) {
+        if self.has_place {
+            return;
+        }
+        if let Err(why) = told(self.history.add_targets(self.study, &targets(files))) {
+            say_not_kept("study's target", &why);
         }
     }
 
@@ -115,13 +136,14 @@ impl StudyKeeper {
         let facts = Facts {
             parent: Some(self.study),
             title: name.to_string(),
-            targets: targets(plan),
+            targets: targets(&files(plan)),
             started_ms,
             elapsed_ms: report.timestamp_ms.saturating_sub(started_ms),
             exit_status: Some(0),
             ..self.keeper.facts(Kind::Fio)
         };
-        let draft = Draft { facts, printed: Some(Printed { headings, report }), summary: None };
+        let draft =
+            Draft { facts, printed: Some(Printed { headings, report }), heading: None, summary: None };
         told(self.history.keep(&draft)).map(|_| ())
     }
 
@@ -165,12 +187,16 @@ fn title(plan: &Plan) -> String {
     if rest > 0 { format!("{names} and {rest} more") } else { names }
 }
 
-/// What was read or written, as absolute paths.
-fn targets(plan: &Plan) -> Vec<String> {
+/// What a run reads or writes.
+pub(crate) fn files(plan: &Plan) -> BTreeSet<PathBuf> {
     let files = plan.jobs.iter().flat_map(|job| &job.files.list).filter(|file| file.kind != FileKind::None);
-    let files: BTreeSet<&Path> = files.map(|file| file.path.as_path()).collect();
+    files.map(|file| file.path.clone()).collect()
+}
+
+/// The same as absolute paths, of many files their directories.
+fn targets(files: &BTreeSet<PathBuf>) -> Vec<String> {
     let many = files.len() > FILES_MAX;
-    let shown = files.into_iter().map(|file| if many { file.parent().unwrap_or(file) } else { file });
+    let shown = files.iter().map(|file| if many { file.parent().unwrap_or(file) } else { file.as_path() });
     let absolute = |path: &Path| match path.as_os_str().is_empty() {
         true => std::env::current_dir().unwrap_or_default(),
         false => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),

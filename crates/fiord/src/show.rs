@@ -4,16 +4,19 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use fiord_options::value::{OutputFormats, Reading, Value};
-use fiord_report::{Format, TerseVersion, render, wants_headings};
+use fiord_report::{Format, TerseVersion, render, time, wants_headings};
 use fiord_store::{Entry, Filter, History, Stored, Which};
 
 use crate::history::no_such_run;
-use crate::{history, keep, settings, subcommand};
+use crate::study::{duration, labelled};
+use crate::subcommand::width;
+use crate::{history, keep, settings, status, subcommand};
 
-/// Prints a run again as it was reported, in any format. Of a study it prints the conclusion, and lists its runs.
+/// Prints a run again as it was reported, in any format. Of a study it prints what the study printed, and lists its runs.
 #[derive(Parser)]
 #[command(name = "fiord show")]
 struct Options {
@@ -57,13 +60,14 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     })
 }
 
-/// A study's conclusion, and for people its runs. One that did not end has its runs alone.
+/// A study as it was printed, below when and how it was run; and for people its runs. One that did not end has its runs
+/// alone.
 fn study(stored: &Stored, runs: &[Entry], formats: &[Format]) -> Result<String, String> {
     let summary = stored.summary.as_ref();
     match formats {
         [Format::Normal] => {
             let conclusion = summary.map_or(String::new(), |summary| format!("{}\n", summary.text));
-            Ok(conclusion + &history::text(runs))
+            Ok(heading(stored) + &conclusion + &history::text(runs))
         }
         [Format::Json | Format::JsonPlus] => {
             Ok(summary.map_or_else(|| history::json(runs), |summary| summary.json.clone()))
@@ -73,4 +77,23 @@ fn study(stored: &Stored, runs: &[Entry], formats: &[Format]) -> Result<String, 
             stored.entry.id
         )),
     }
+}
+
+/// When and how a study was run, and what it said before it began.
+fn heading(stored: &Stored) -> String {
+    let facts = &stored.entry.facts;
+    let took = match facts.exit_status {
+        Some(_) => format!(", {}", duration(Duration::from_millis(facts.elapsed_ms))),
+        None => String::new(),
+    };
+    let run = format!(
+        "{} of {}{took}, on {} with fiord {}: {}",
+        stored.entry.id,
+        time::date(facts.started_ms, facts.utc_offset_s),
+        facts.host,
+        facts.fiord_version,
+        status::words(facts.exit_status)
+    );
+    let lines = [("Run", run), ("Command", facts.command.clone())];
+    format!("{}\n{}", labelled(&lines, width()), stored.heading.as_deref().unwrap_or_default())
 }

@@ -2,17 +2,18 @@
 //!
 //! Invariant: whatever happens, the study's own files are gone at the end and every row that was measured is printed.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::ExitCode;
 
 use fiord_host::Machine;
 use fiord_lab::{Ran, Site, Study};
 use fiord_report::RunReport;
-use fiord_store::Summary;
+use fiord_store::{Headline, Summary};
 use fiord_sys::signal;
 
 use crate::fio::headings;
-use crate::keep::{StudyKeeper, say_not_kept};
+use crate::keep::{self, StudyKeeper, say_not_kept};
 use crate::output::{Output, remark, say};
 use crate::status;
 use crate::subcommand::{self, Form, Forms, WIDTH, width};
@@ -22,7 +23,8 @@ mod progress;
 mod run;
 pub(crate) mod site;
 
-pub(crate) use page::is_coloured;
+pub(crate) use page::{is_coloured, labelled};
+pub(crate) use progress::duration;
 
 use progress::Progress;
 
@@ -78,7 +80,8 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
         output.write(&page::opening(study, site, width()));
     }
     let target = site.map(|site| site.target.as_str());
-    let begin = || StudyKeeper::begin(study.name(), &study.purpose(), target, &machine.hostname);
+    let heading = page::opening(study, site, WIDTH);
+    let begin = || StudyKeeper::begin(study.name(), &study.purpose(), target, &heading, &machine.hostname);
     let mut keeper = if options.no_history { None } else { begin() };
     let (ran, end) = run_steps(study, &machine, &mut keeper);
     let findings = study.findings(&ran, width());
@@ -106,7 +109,10 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
     if let Some(keeper) = keeper {
         let json = page::json(study, site, &findings, end.why().as_deref());
         let text = page::closing(&study.findings(&ran, WIDTH), WIDTH, false);
-        keeper.conclude(status, &Summary { json, text });
+        let (latency_p99_ns, latency_of) = findings.latency_p99_ns.unzip();
+        let latency_of = latency_of.map(str::to_string);
+        let headline = Headline { latency_p99_ns, latency_of, ..Headline::default() };
+        keeper.conclude(status, &Summary { json, text, headline });
     }
     ExitCode::from(status)
 }
@@ -161,9 +167,13 @@ fn run_steps(study: &dyn Study, machine: &Machine, keeper: &mut Option<StudyKeep
     let mut ran = Vec::new();
     // A step that would be refused stops all of them before the first has run.
     let mut said: Vec<String> = Vec::new();
+    let mut files = BTreeSet::new();
     for (number, step) in study.steps().iter().enumerate() {
         let warnings = match run::Run::of(&file_name(number), &step.job, machine) {
-            Ok(run) => run.warnings,
+            Ok(run) => {
+                files.extend(keep::files(&run.plan));
+                run.warnings
+            }
             Err(refused) => {
                 return (ran, End::Failed(refused.text.trim_end().to_string(), refused.status));
             }
@@ -174,6 +184,9 @@ fn run_steps(study: &dyn Study, machine: &Machine, keeper: &mut Option<StudyKeep
                 said.push(warning.message);
             }
         }
+    }
+    if let Some(keeper) = keeper {
+        keeper.works_on(&files);
     }
     for (number, step) in study.steps().iter().enumerate() {
         if let Some(signal) = signal::stop_requested() {

@@ -157,8 +157,8 @@ fn fiord_p99(dir: &Dir) -> f64 {
     let document = ran.json();
     assert_eq!(document["complete"], true, "{ran:?}");
     let row = &document["rows"][0];
-    assert_eq!((&row["figure"], &row["unit"]), (&"p99 of fdatasync, 2300-byte appends".into(), &"ns".into()));
-    row["measured"].as_f64().unwrap() / 1e9
+    assert_eq!(row["figure"], "p99 of fdatasync, 2300-byte appends");
+    row["measured_ns"].as_f64().unwrap() / 1e9
 }
 
 /// That neither processors nor disks keep others waiting, where the kernel tells.

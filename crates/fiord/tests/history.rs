@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{Dir, Mount, Ran, finish, fiord, signal, start, until};
-use fiord_store::{Draft, Facts, History, Kind, Summary};
+use fiord_store::{Draft, Facts, Headline, History, Kind, Summary};
 use serde_json::Value;
 
 const JOB: &str = "--name=job --ioengine=null --rw=randrw --bs=4k --size=1m";
@@ -250,7 +250,11 @@ fn fill(path: &Path) {
 fn a_study_is_shown_by_its_conclusion_and_its_runs() {
     let home = Home::new();
     home.run(JOB).assert_success();
-    let summary = Summary { json: "{ \"best\" : 4 }\n".to_string(), text: "Best at 4.\n".to_string() };
+    let summary = Summary {
+        json: "{ \"best\" : 4 }\n".to_string(),
+        text: "Best at 4.\n".to_string(),
+        headline: Headline::default(),
+    };
     let study = Facts {
         kind: Kind::Sweep,
         parent: None,
@@ -265,7 +269,9 @@ fn a_study_is_shown_by_its_conclusion_and_its_runs() {
         exit_status: None,
     };
     let keep = |history: &mut History, facts: Facts| {
-        history.keep(&Draft { facts, printed: None, summary: None }).unwrap()
+        history
+            .keep(&Draft { facts, printed: None, heading: Some("fiord sweep: depths\n\n"), summary: None })
+            .unwrap()
     };
     let mut history = History::open(&home.state().join("fiord/history.db")).unwrap();
     let id = keep(&mut history, study.clone());
@@ -275,7 +281,9 @@ fn a_study_is_shown_by_its_conclusion_and_its_runs() {
     assert_eq!(home.run("show last --json").assert_success().json()["runs"][0]["title"], "depth 4");
     history.conclude(id, 5, 0, &summary).unwrap();
     let text = home.run("show last").assert_success().stdout.clone();
-    assert!(text.starts_with("Best at 4.\n\nID") && text.contains("depth 4"), "{text}");
+    assert!(text.starts_with("Run      2 of Thu Jan  1 00:00:00 1970, 1 s, on vole"), "{text}");
+    assert!(text.contains("\nCommand  fiord sweep\n\nfiord sweep: depths\n\nBest at 4.\n\nID"), "{text}");
+    assert!(text.contains("depth 4"), "{text}");
     assert_eq!(home.run("show last --json").assert_success().stdout, summary.json);
     home.run("show last --output-format=terse").assert_status(1).assert_says(&["study"]);
     assert_eq!(home.runs().len(), 2, "parts of a study are listed by the study");
@@ -304,4 +312,62 @@ fn a_study_is_kept_with_each_of_its_runs() {
 
     home.run(&format!("{line} --no-history")).assert_success();
     assert_eq!(home.runs().len(), 1);
+}
+
+/// What a study printed is there again, below when and how it was run: devices, target, table, picture, conclusion.
+#[test]
+fn a_study_is_shown_as_it_was_printed() {
+    let home = Home::new();
+    for line in ["quick --time 700ms --size 8M", "sweep --size=8M --over bs=4k..16k --time 300ms"] {
+        let printed = home.run(line).assert_success().stdout.clone();
+        let shown = home.run("show last").assert_success().stdout.clone();
+        assert!(shown.contains(&printed), "{printed}\n{shown}");
+        assert!(printed.contains("\nTarget  ") && printed.contains("MiB/s"), "{printed}");
+        let head: Vec<&str> = shown.lines().take(2).collect();
+        assert!(head[0].starts_with("Run ") && head[0].contains(" 20"), "{shown}");
+        assert_eq!(head[1], format!("Command  fiord {line}"));
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    }
+}
+
+/// A sweep is found by what its jobs name, like a run; a study at a place by that.
+#[test]
+fn studies_are_found_by_what_they_worked_on() {
+    let home = Home::new();
+    home.dir.write("data", vec![7; 8 << 20]);
+    fs::create_dir(home.dir.join("sub")).unwrap();
+    home.run("sweep --filename=data --rw=read --over bs=4k,64k --time 200ms").assert_success();
+    home.run("sweep --directory=sub --size=1m --rw=write --over bs=4k,64k --time 200ms").assert_success();
+    home.run("quick data --time 300ms").assert_success();
+    let found = |target: &str| {
+        let runs = home.run(&format!("history --json --target {target}")).assert_success().json();
+        runs["runs"].as_array().unwrap().iter().map(|run| run["id"].clone()).collect::<Vec<_>>()
+    };
+    let ids: Vec<Value> = home.runs().iter().map(|run| run["id"].clone()).collect();
+    let [quick, there, data] = ids.as_slice() else { panic!("{ids:?}") };
+    assert_eq!(found("data"), [quick.clone(), data.clone()]);
+    assert_eq!(found("sub"), [there.clone()]);
+    assert_eq!(found("."), ids);
+    assert_eq!(found("elsewhere"), [0; 0]);
+}
+
+/// The latency of what is made durable, write by write, is that of making it so.
+#[test]
+fn the_latency_of_synced_writes_is_that_of_the_syncs() {
+    let home = Home::new();
+    home.run("check etcd --time 1500ms");
+    let document = home.run("show last --json").assert_success().json();
+    let runs = home.runs();
+    assert_eq!(runs[0]["latency_p99_ns"], document["rows"][0]["measured_ns"], "{runs:?}");
+    assert_eq!(runs[0]["latency_of"], "p99 of fdatasync, 2300-byte appends");
+    home.run("--name=a --rw=write --bs=4k --size=256k --fdatasync=1 --filename=f").assert_success();
+    home.run("--name=a --rw=write --bs=4k --size=256k --fdatasync=4 --filename=f").assert_success();
+    let runs = home.runs();
+    assert_eq!((&runs[0]["latency_of"], &runs[1]["latency_of"]), (&Value::Null, &"sync".into()));
+    let report = home.run("show last~1 --json").json();
+    let p99 = &report["jobs"][0]["sync"]["lat_ns"]["percentile"]["99.000000"];
+    assert!(p99.as_u64().is_some_and(|p99| p99 > 0), "{report}");
+    assert_eq!(&runs[1]["latency_p99_ns"], p99);
+    let list = home.run("history").assert_success().stdout.clone();
+    assert!(list.contains("P99 of runs that sync each write"), "{list}");
 }

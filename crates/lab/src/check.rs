@@ -31,6 +31,8 @@ pub struct Profile {
     pub carries: &'static str,
     /// Its job file. fio runs it, too.
     pub job_file: &'static str,
+    /// The figure that stands for all in a list: a 99th percentile, where one does.
+    pub headline: Option<&'static str>,
     /// How often all of it is run.
     pub rounds: usize,
     /// The space its files take.
@@ -171,6 +173,7 @@ impl Study for Check {
                 ("verdict", Cell::text(verdict.map(Verdict::word))),
             ],
             verdict,
+            latency_p99_ns: self.profile.headline.and_then(|name| verdict::worst_ns(&rows, name)),
             table: verdict::table(&rows),
             tables: vec![("details", verdict::details(&rows))],
             shown: Some(shown),

@@ -164,6 +164,7 @@ impl Study for Quick {
         Findings {
             text: table.select(&SHOWN).text(width) + &pictures(&measured, width),
             conclusion: conclusion(&self.site, &measured),
+            latency_p99_ns: syncs(&measured).map(|(row, figures)| (figures.p99_ns, row.latency_of())),
             table,
             ..Findings::default()
         }
@@ -253,7 +254,7 @@ fn conclusion(site: &Site, measured: &[Measured]) -> String {
         let times = deep.iops / single.iops;
         parts.push(format!("reads {times:.1} times as much with 32 requests at a time as with one"));
     }
-    if let Some((row, syncs)) = found("synced 4k appends").filter(|_| !site.in_memory) {
+    if let Some((row, syncs)) = syncs(measured).filter(|_| !site.in_memory) {
         parts.push(format!(
             "syncs {} 4k appends a second, 99 of 100 within {}: {}",
             syncs.iops_cell().shown(),
@@ -267,6 +268,11 @@ fn conclusion(site: &Site, measured: &[Measured]) -> String {
         return String::new();
     }
     format!("{} {}.", site.subject(), parts.join(", and "))
+}
+
+/// The synced appends, where they were run.
+fn syncs(measured: &[Measured]) -> Option<&Measured> {
+    measured.iter().find(|(row, _)| row.kind == Kind::Synced)
 }
 
 /// What commits at this rate, as it is shown, are enough for; where they are not, which figure falls short.
@@ -367,6 +373,7 @@ mod tests {
     fn appends_count_with_their_syncs_and_are_timed_by_them() {
         let quick = quick(site());
         let findings = quick.findings(&ran(&quick, 7), 80);
+        assert_eq!(findings.latency_p99_ns, Some((2_000_000, "fdatasync")));
         let cell = |key: &str| {
             let column = findings.table.columns.iter().position(|column| column.key == key).unwrap();
             findings.table.rows[6][column].clone()

@@ -58,6 +58,8 @@ pub struct Findings {
     pub tables: Vec<(&'static str, Table)>,
     /// Files that were asked for: where to write them, and what.
     pub files: Vec<(String, String)>,
+    /// The latency the study is about, where it is about one: its 99th percentile in nanoseconds, and what it is of.
+    pub latency_p99_ns: Option<(u64, &'static str)>,
     /// What it comes to, in one plain sentence; empty when nothing was measured.
     pub conclusion: String,
     /// Further facts for JSON, each with its key: the knee, the verdict, the requirement.

@@ -5,20 +5,25 @@
 
 use std::collections::BTreeMap;
 
-use fiord_report::RunReport;
+use fiord_report::{JobReport, RunReport};
 use fiord_stats::{DirectionStats, Latency};
 
-/// A run in three figures, all jobs and directions together.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// A run in three figures, all jobs and directions together; a study in those it is about.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Headline {
     /// I/Os per second.
-    pub ios_per_s: f64,
+    pub ios_per_s: Option<f64>,
     /// Bytes per second.
-    pub bytes_per_s: f64,
+    pub bytes_per_s: Option<f64>,
     /// The completion latency that 99 % of the I/Os stay within, in nanoseconds; of the total latency where completions
     /// were not measured, `None` where no percentiles were.
     pub latency_p99_ns: Option<u64>,
+    /// What else the latency is of: [`SYNC`], or the name of a study's figure. `None` where it is of all I/Os.
+    pub latency_of: Option<String>,
 }
+
+/// The latency of a run that makes each of its writes durable is that of making it so.
+pub const SYNC: &str = "sync";
 
 impl Headline {
     /// Of a report.
@@ -35,18 +40,35 @@ impl Headline {
         }
         let seconds = longest_ms.values().sum::<u64>() as f64 / 1000.0;
         let per_s = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let of_syncs = report.jobs.iter().all(syncs_each_write) && !report.jobs.is_empty();
+        let latency_p99_ns = match of_syncs {
+            true => p99_ns(report.jobs.iter().map(|job| &job.stats.sync.latency)),
+            false => of_ios(report, |direction| &direction.completion)
+                .or_else(|| of_ios(report, |direction| &direction.total)),
+        };
         Headline {
-            ios_per_s: per_s(ios),
-            bytes_per_s: per_s(bytes),
-            latency_p99_ns: p99_ns(report, |direction| &direction.completion)
-                .or_else(|| p99_ns(report, |direction| &direction.total)),
+            ios_per_s: Some(per_s(ios)),
+            bytes_per_s: Some(per_s(bytes)),
+            latency_p99_ns,
+            latency_of: of_syncs.then(|| SYNC.to_owned()),
         }
     }
 }
 
-fn p99_ns(report: &RunReport, kind: fn(&DirectionStats) -> &Latency) -> Option<u64> {
-    let directions = report.jobs.iter().flat_map(|job| &job.stats.directions);
-    let mut measured = directions.map(kind).filter(|latency| latency.running.count > 0);
+/// Whether all that a job does is to write and to sync after every write. The last one of each worker may not have been
+/// synced when time was up.
+fn syncs_each_write(job: &JobReport) -> bool {
+    let [reads, writes, trims] = &job.stats.directions;
+    let synced = job.stats.sync.latency.running.count + u64::from(job.member_count);
+    reads.ios + trims.ios == 0 && writes.ios > 1 && synced >= writes.ios
+}
+
+fn of_ios(report: &RunReport, kind: fn(&DirectionStats) -> &Latency) -> Option<u64> {
+    p99_ns(report.jobs.iter().flat_map(|job| &job.stats.directions).map(kind))
+}
+
+fn p99_ns<'a>(latencies: impl Iterator<Item = &'a Latency>) -> Option<u64> {
+    let mut measured = latencies.filter(|latency| latency.running.count > 0);
     let mut all = measured.next()?.clone();
     measured.for_each(|latency| all.merge(latency));
     (all.histogram.count() > 0).then(|| all.percentiles(&[99.0])[0])
@@ -54,8 +76,6 @@ fn p99_ns(report: &RunReport, kind: fn(&DirectionStats) -> &Latency) -> Option<u
 
 #[cfg(test)]
 mod tests {
-    use fiord_report::JobReport;
-
     use super::*;
 
     #[test]
@@ -77,8 +97,41 @@ mod tests {
         };
         let jobs = vec![job(0, 50, 1000), job(0, 50, 500), job(1, 300, 3000)];
         let headline = Headline::of(&RunReport { jobs, ..RunReport::default() });
-        let expected = Headline { ios_per_s: 100.0, bytes_per_s: 409_600.0, latency_p99_ns: Some(101) };
+        let expected = Headline {
+            ios_per_s: Some(100.0),
+            bytes_per_s: Some(409_600.0),
+            latency_p99_ns: Some(101),
+            latency_of: None,
+        };
         assert_eq!(headline, expected);
-        assert_eq!(Headline::of(&RunReport::default()), Headline::default());
+        let nothing = Headline { ios_per_s: Some(0.0), bytes_per_s: Some(0.0), ..Headline::default() };
+        assert_eq!(Headline::of(&RunReport::default()), nothing);
+    }
+
+    #[test]
+    fn the_latency_of_a_run_that_syncs_each_write_is_that_of_the_syncs() {
+        let latencies = |count, ns| {
+            let mut latency = Latency::with_histogram();
+            (0..count).for_each(|_| {
+                latency.record(ns);
+            });
+            latency
+        };
+        let of = |writes: u64, syncs: u64, reads: u64| {
+            let mut job = JobReport { member_count: 1, ..JobReport::default() };
+            let direction =
+                |ios| DirectionStats { ios, completion: latencies(ios, 50), ..Default::default() };
+            job.stats.directions = [direction(reads), direction(writes), direction(0)];
+            job.stats.sync.latency = latencies(syncs, 90);
+            let headline = Headline::of(&RunReport { jobs: vec![job], ..RunReport::default() });
+            (headline.latency_p99_ns, headline.latency_of)
+        };
+        let synced = (Some(90), Some(SYNC.to_owned()));
+        assert_eq!([of(100, 100, 0), of(100, 99, 0)], [synced.clone(), synced]);
+        // Every fourth, at the end, beside reads, and none at all.
+        let all = (Some(50), None);
+        for run in [of(100, 25, 0), of(100, 1, 0), of(1, 1, 0), of(100, 100, 100), of(100, 0, 0)] {
+            assert_eq!(run, all);
+        }
     }
 }

@@ -75,6 +75,14 @@ impl History {
         Ok(id)
     }
 
+    /// Says what a study that was kept when it began works on, beside what was said then.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn add_targets(&mut self, study: i64, targets: &[String]) -> Result<(), StoreError> {
+        self.write(|transaction| insert_targets(transaction, study, targets))
+    }
+
     /// Says how a study that was kept when it began ended.
     ///
     /// # Errors
@@ -87,9 +95,19 @@ impl History {
         summary: &Summary,
     ) -> Result<(), StoreError> {
         self.write(|transaction| {
+            let Headline { ios_per_s, bytes_per_s, latency_p99_ns, latency_of } = &summary.headline;
             transaction.execute(
-                "UPDATE run SET elapsed_ms = ?2, exit_status = ?3 WHERE id = ?1",
-                params![study, elapsed_ms as i64, exit_status],
+                "UPDATE run SET elapsed_ms = ?2, exit_status = ?3, ios_per_s = ?4, bytes_per_s = ?5,
+                    latency_p99_ns = ?6, latency_of = ?7 WHERE id = ?1",
+                params![
+                    study,
+                    elapsed_ms as i64,
+                    exit_status,
+                    ios_per_s,
+                    bytes_per_s,
+                    latency_p99_ns.map(|p99_ns| p99_ns as i64),
+                    latency_of,
+                ],
             )?;
             insert_summary(transaction, study, summary)
         })
@@ -219,11 +237,15 @@ impl History {
             Some((headings, body)) => Some((headings, decode(&body)?)),
             None => None,
         };
+        let heading =
+            self.connection
+                .query_row("SELECT heading FROM run WHERE id = ?1", [entry.id], |row| row.get(0))?;
         let summary =
             self.connection.query_row("SELECT json, text FROM summary WHERE run = ?1", [entry.id], |row| {
-                Ok(Summary { json: row.get(0)?, text: row.get(1)? })
+                Ok(Summary { json: row.get(0)?, text: row.get(1)?, headline: entry.headline.clone() })
             });
-        Ok(Some(Stored { entry, printed, summary: summary.optional()? }))
+        let summary = summary.optional()?;
+        Ok(Some(Stored { entry, heading, printed, summary }))
     }
 
     fn error(&self, trouble: impl Into<Trouble>) -> StoreError {
@@ -279,12 +301,12 @@ fn insert(
     draft: &Draft<'_>,
     measured: Option<&Measured<'_>>,
 ) -> Result<i64, Trouble> {
-    let headline = measured.map(|measured| measured.headline);
+    let headline = measured.map(|measured| measured.headline.clone()).unwrap_or_default();
     let facts = &draft.facts;
     transaction.execute(
         "INSERT INTO run (parent, kind, title, command, host, fiord_version, started_ms, utc_offset_s, elapsed_ms,
-            exit_status, ios_per_s, bytes_per_s, latency_p99_ns)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+            exit_status, ios_per_s, bytes_per_s, latency_p99_ns, latency_of, heading)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         params![
             facts.parent,
             facts.kind.name(),
@@ -296,16 +318,15 @@ fn insert(
             facts.utc_offset_s,
             facts.elapsed_ms as i64,
             facts.exit_status,
-            headline.map(|headline| headline.ios_per_s),
-            headline.map(|headline| headline.bytes_per_s),
-            headline.and_then(|headline| headline.latency_p99_ns).map(|p99_ns| p99_ns as i64),
+            headline.ios_per_s,
+            headline.bytes_per_s,
+            headline.latency_p99_ns.map(|p99_ns| p99_ns as i64),
+            headline.latency_of,
+            draft.heading,
         ],
     )?;
     let id = transaction.last_insert_rowid();
-    let mut add_target = transaction.prepare("INSERT OR IGNORE INTO target (run, path) VALUES (?1, ?2)")?;
-    for path in &facts.targets {
-        add_target.execute(params![id, path])?;
-    }
+    insert_targets(transaction, id, &facts.targets)?;
     if let Some(measured) = measured {
         transaction.execute(
             "INSERT INTO report (run, headings, body) VALUES (?1, ?2, ?3)",
@@ -316,6 +337,14 @@ fn insert(
         insert_summary(transaction, id, summary)?;
     }
     Ok(id)
+}
+
+fn insert_targets(transaction: &Transaction<'_>, id: i64, targets: &[String]) -> Result<(), Trouble> {
+    let mut add = transaction.prepare("INSERT OR IGNORE INTO target (run, path) VALUES (?1, ?2)")?;
+    for path in targets {
+        add.execute(params![id, path])?;
+    }
+    Ok(())
 }
 
 fn insert_summary(transaction: &Transaction<'_>, study: i64, summary: &Summary) -> Result<(), Trouble> {
@@ -331,7 +360,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, parent, kind, title, command, host, fiord_version, started_ms, utc_offset_s, elapsed_ms,
-                exit_status, ios_per_s, bytes_per_s, latency_p99_ns,
+                exit_status, ios_per_s, bytes_per_s, latency_p99_ns, latency_of,
                 (SELECT group_concat(path, char(0)) FROM target WHERE run = run.id) AS targets FROM run ",
             $rest
         )
@@ -346,14 +375,11 @@ const LIST: &str = select!(
 );
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
-    let ios_per_s: Option<f64> = row.get("ios_per_s")?;
-    let headline = match ios_per_s {
-        None => None,
-        Some(ios_per_s) => Some(Headline {
-            ios_per_s,
-            bytes_per_s: row.get("bytes_per_s")?,
-            latency_p99_ns: row.get::<_, Option<i64>>("latency_p99_ns")?.map(|p99_ns| p99_ns as u64),
-        }),
+    let headline = Headline {
+        ios_per_s: row.get("ios_per_s")?,
+        bytes_per_s: row.get("bytes_per_s")?,
+        latency_p99_ns: row.get::<_, Option<i64>>("latency_p99_ns")?.map(|p99_ns| p99_ns as u64),
+        latency_of: row.get("latency_of")?,
     };
     let targets: Option<String> = row.get("targets")?;
     let facts = Facts {

@@ -13,7 +13,7 @@ mod report_form;
 mod schema;
 
 pub use error::{StoreError, Trouble};
-pub use headline::Headline;
+pub use headline::{Headline, SYNC};
 pub use history::History;
 pub use place::default_path;
 pub use record::{Draft, Entry, Facts, Filter, Kind, Printed, Stored, Summary, Which};

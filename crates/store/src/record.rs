@@ -81,6 +81,8 @@ pub struct Draft<'a> {
     pub facts: Facts,
     /// What was measured, and the text before it. A study has none of its own.
     pub printed: Option<Printed<'a>>,
+    /// What a study says before it begins: what it will do, and where.
+    pub heading: Option<&'a str>,
     /// What a study concludes.
     pub summary: Option<Summary>,
 }
@@ -95,12 +97,14 @@ pub struct Printed<'a> {
 }
 
 /// What a study concludes, made by the study and not looked into here.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// For programs.
     pub json: String,
     /// For people.
     pub text: String,
+    /// The figures a list shows of it.
+    pub headline: Headline,
 }
 
 /// A line of the list.
@@ -110,8 +114,8 @@ pub struct Entry {
     pub id: i64,
     /// What it is.
     pub facts: Facts,
-    /// Its figures; `None` for a study.
-    pub headline: Option<Headline>,
+    /// Its figures; a study has those it is about.
+    pub headline: Headline,
 }
 
 /// A run as it was kept.
@@ -119,6 +123,8 @@ pub struct Entry {
 pub struct Stored {
     /// Its line in the list.
     pub entry: Entry,
+    /// What a study said before it began; `None` for a run.
+    pub heading: Option<String>,
     /// The text before the run, and its result; `None` for a study.
     pub printed: Option<(String, RunReport)>,
     /// What a study concludes; `None` for a run, and for a study that did not end.

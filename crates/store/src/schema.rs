@@ -11,7 +11,8 @@ use crate::error::Trouble;
 const APPLICATION_ID: i64 = 0x6672_6431;
 
 /// Step N makes schema N + 1 out of schema N; the first makes it out of nothing.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
     CREATE TABLE run (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         parent INTEGER REFERENCES run (id) ON DELETE CASCADE,
@@ -44,7 +45,12 @@ const STEPS: &[&str] = &["
         json TEXT NOT NULL,
         text TEXT NOT NULL
     ) STRICT;
-"];
+",
+    "
+    ALTER TABLE run ADD COLUMN heading TEXT;
+    ALTER TABLE run ADD COLUMN latency_of TEXT;
+",
+];
 
 /// Makes the tables what this fiord knows, unless they are.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Trouble> {
@@ -103,6 +109,20 @@ mod tests {
         migrate_by(&mut connection, NOW).unwrap();
         let row = connection.query_row("SELECT x, y FROM a", [], |row| Ok((row.get(0)?, row.get(1)?)));
         assert_eq!(row, Ok((7, "none".to_owned())));
+    }
+
+    #[test]
+    fn runs_of_the_first_schema_have_no_heading_and_a_latency_of_all_their_ios() {
+        let mut connection = memory();
+        migrate_by(&mut connection, &STEPS[..1]).unwrap();
+        let kept = "INSERT INTO run (kind, title, command, host, fiord_version, started_ms, utc_offset_s, elapsed_ms,
+            latency_p99_ns) VALUES ('fio', 'old', 'fiord', 'vole', '0', 1, 0, 2, 77)";
+        connection.execute_batch(kept).unwrap();
+        migrate(&mut connection).unwrap();
+        let row = connection.query_row("SELECT heading, latency_of, latency_p99_ns FROM run", [], |row| {
+            Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?, row.get(2)?))
+        });
+        assert_eq!(row, Ok((None, None, 77)));
     }
 
     #[test]

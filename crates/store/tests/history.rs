@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fiord_report::RunReport;
-use fiord_store::{Draft, Facts, Filter, History, Kind, Printed, Summary, Trouble, Which};
+use fiord_store::{Draft, Facts, Filter, Headline, History, Kind, Printed, Summary, Trouble, Which};
 use rusqlite::Connection;
 
 /// A place for a history, removed on drop.
@@ -68,13 +68,18 @@ fn facts(title: &str) -> Facts {
 
 /// A run of these facts.
 fn run(facts: Facts) -> Draft<'static> {
-    Draft { facts, printed: Some(Printed { headings: "starting\n", report: fixed() }), summary: None }
+    Draft {
+        facts,
+        printed: Some(Printed { headings: "starting\n", report: fixed() }),
+        heading: None,
+        summary: None,
+    }
 }
 
 /// A study that has begun.
 fn study(title: &str) -> Draft<'static> {
     let facts = Facts { kind: Kind::Sweep, elapsed_ms: 0, exit_status: None, ..facts(title) };
-    Draft { facts, printed: None, summary: None }
+    Draft { facts, printed: None, heading: Some("depths on /mnt\n"), summary: None }
 }
 
 fn fixed() -> &'static RunReport {
@@ -94,7 +99,7 @@ fn a_run_comes_back_as_it_was_kept() {
     assert_eq!(stored.printed, Some(("starting\n".to_owned(), fixture::run())));
     assert_eq!(stored.summary, None);
     assert_eq!(stored.entry.facts, facts("mix"));
-    assert_eq!(stored.entry.headline, Some(fiord_store::Headline::of(fixed())));
+    assert_eq!((stored.entry.headline.clone(), stored.heading), (fiord_store::Headline::of(fixed()), None));
     assert_eq!(place.history().list(&Filter::default()).unwrap(), [stored.entry]);
 }
 
@@ -131,11 +136,22 @@ fn a_study_is_concluded_when_it_ends() {
     let id = history.keep(&study("sweep")).unwrap();
     let begun = history.load(Which::Id(id)).unwrap().unwrap();
     assert_eq!((begun.entry.facts.exit_status, begun.summary, begun.printed), (None, None, None));
-    let summary = Summary { json: "{}".to_owned(), text: "flat\n".to_owned() };
+    assert_eq!(
+        (begun.heading.as_deref(), begun.entry.headline),
+        (Some("depths on /mnt\n"), Headline::default())
+    );
+    history.add_targets(id, &["/mnt/a/f".to_owned(), "/srv".to_owned()]).unwrap();
+    assert_eq!(ids(&history, &Filter { target: Some("/srv".to_owned()), ..Filter::default() }), [id]);
+    let headline = Headline {
+        latency_p99_ns: Some(5),
+        latency_of: Some("p99 of fdatasync".to_owned()),
+        ..Headline::default()
+    };
+    let summary = Summary { json: "{}".to_owned(), text: "flat\n".to_owned(), headline: headline.clone() };
     history.conclude(id, 7, 1, &summary).unwrap();
     let ended = history.load(Which::Id(id)).unwrap().unwrap();
     assert_eq!((ended.entry.facts.exit_status, ended.entry.facts.elapsed_ms), (Some(1), 7));
-    assert_eq!((ended.summary, ended.entry.headline), (Some(summary), None));
+    assert_eq!((ended.summary, ended.entry.headline), (Some(summary), headline));
 }
 
 #[test]
@@ -249,8 +265,8 @@ fn a_later_schema_is_refused_with_both_numbers() {
     drop(place.history());
     Connection::open(place.file()).unwrap().pragma_update(None, "user_version", 7).unwrap();
     let error = History::open(&place.file()).unwrap_err();
-    assert!(matches!(error.trouble, Trouble::NewerSchema { found: 7, known: 1 }), "{error}");
-    assert!(error.to_string().contains("schema 7, this one knows up to 1"), "{error}");
+    assert!(matches!(error.trouble, Trouble::NewerSchema { found: 7, known: 2 }), "{error}");
+    assert!(error.to_string().contains("schema 7, this one knows up to 2"), "{error}");
 }
 
 #[test]

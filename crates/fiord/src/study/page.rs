@@ -20,12 +20,14 @@ pub(super) fn opening(study: &dyn Study, site: Option<&Site>, width: usize) -> S
         format!("fiord {}: {}, about {}{after}", study.name(), study.purpose(), duration(study.time()));
     let mut heading = site.map_or(Vec::new(), Site::heading);
     heading.extend(study.heading());
-    let widest = heading.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let mut text = folded(&title, width, 0);
-    for (name, value) in heading {
-        text += &folded(&format!("{name:<widest$}  {value}"), width, widest + 2);
-    }
-    text + "\n"
+    folded(&title, width, 0) + &labelled(&heading, width) + "\n"
+}
+
+/// Lines of a name and a text each, the texts below each other.
+pub(crate) fn labelled(lines: &[(&str, String)], width: usize) -> String {
+    let widest = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let line = |(name, text): &(&str, String)| folded(&format!("{name:<widest$}  {text}"), width, widest + 2);
+    lines.iter().map(line).collect()
 }
 
 /// The table, its pictures, and the sentence.

@@ -142,7 +142,7 @@ fn moved(view: &View<'_>) -> String {
 }
 
 /// A time as people say it, to a whole second: `45 s`, `2 min 30 s`. What is not nothing is a second at least.
-pub(super) fn duration(time: Duration) -> String {
+pub(crate) fn duration(time: Duration) -> String {
     let rounded = (time + Duration::from_millis(500)).as_secs();
     let seconds = if time.is_zero() { 0 } else { rounded.max(1) };
     match (seconds / 60, seconds % 60) {

@@ -12,10 +12,13 @@ pub(super) const PROFILE: Profile = Profile {
     runs: "synced appends of 22 MiB",
     carries: "etcd",
     job_file: include_str!("../../profiles/etcd.fio"),
+    headline: Some(SYNCS),
     rounds: 3,
     space: Space::Bytes(22 << 20),
     rows,
 };
+
+const SYNCS: &str = "p99 of fdatasync, 2300-byte appends";
 
 const MS: f64 = 1e6;
 
@@ -39,7 +42,7 @@ fn rows(stages: &Stages<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
     if let Some(worst) = syncs.iter().max_by_key(|figures| figures.p99_ns) {
         rows.push(Row {
-            figure: "p99 of fdatasync, 2300-byte appends".to_string(),
+            figure: SYNCS.to_string(),
             unit: Unit::Ns,
             rounds: syncs.iter().map(|figures| figures.p99_ns as f64).collect(),
             limit: Some(SYNC),

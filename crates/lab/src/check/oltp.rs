@@ -12,6 +12,7 @@ pub(super) const PROFILE: Profile = Profile {
     runs: "random 16k, 70 % reads, 1 to 32 sessions",
     carries: "an OLTP database of 32 sessions at once",
     job_file: include_str!("../../profiles/oltp.fio"),
+    headline: None,
     rounds: 1,
     space: Space::Files(1),
     rows,

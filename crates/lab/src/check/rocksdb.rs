@@ -14,10 +14,13 @@ pub(super) const PROFILE: Profile = Profile {
     runs: "gets alone, then beside WAL, flush and compaction",
     carries: "a RocksDB store that takes 16 MiB/s of writes",
     job_file: include_str!("../../profiles/rocksdb.fio"),
+    headline: Some(UNDER_LOAD),
     rounds: 1,
     space: Space::Files(4),
     rows,
 };
+
+const UNDER_LOAD: &str = "p99 of gets under load";
 
 const GETS: Limit = Limit::at_most(
     5e6,
@@ -55,7 +58,7 @@ fn rows(stages: &Stages<'_>) -> Vec<Row> {
     }
     let Some(report) = stages[1].first() else { return rows };
     if let Some(loaded) = Figures::of_job(report, "gets-under-load", READ) {
-        rows.push(gets("p99 of gets under load", &loaded, Some(GETS)));
+        rows.push(gets(UNDER_LOAD, &loaded, Some(GETS)));
         rows.extend(alone.map(|alone| growth(&alone, &loaded)));
     }
     rows.extend(log(report));

@@ -106,6 +106,12 @@ pub(super) fn details(rows: &[Row]) -> Table {
     table
 }
 
+/// The figure of this name, in nanoseconds, and its name.
+pub(super) fn worst_ns(rows: &[Row], name: &'static str) -> Option<(u64, &'static str)> {
+    let row = rows.iter().find(|row| row.figure == name)?;
+    Some((row.measured() as u64, name))
+}
+
 /// The rows for people.
 pub(super) fn shown(rows: &[Row]) -> Table {
     let mut table = Table::new([
