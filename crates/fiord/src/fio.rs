@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use fiord_host::Machine;
 use fiord_options::cli::{self, Parsed};
@@ -115,7 +116,7 @@ impl Session {
             return ExitCode::from(status::FAILED);
         }
         match self.plan() {
-            Ok(plan) => self.carry_out(&plan),
+            Ok(plan) => self.carry_out(&Arc::new(plan)),
             Err(refusal) => {
                 tell(&refusal.problems);
                 ExitCode::from(if refusal.unsafe_target { status::REFUSED } else { status::FAILED })
@@ -155,7 +156,7 @@ impl Session {
         Ok(plan)
     }
 
-    fn carry_out(mut self, plan: &Plan) -> ExitCode {
+    fn carry_out(mut self, plan: &Arc<Plan>) -> ExitCode {
         let shown = settings::shown(&self.options);
         let (mut output, mut log) = match self.open(plan) {
             Ok(opened) => opened,

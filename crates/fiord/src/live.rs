@@ -16,7 +16,7 @@ use fiord_worker::{State, View, Watcher, WorkerReport, WorkerView};
 use crate::assemble::{self, Frame, Meters};
 use crate::bandwidth::BandwidthLog;
 use crate::idle::{self, IdleWatch};
-use crate::output::{Output, say};
+use crate::output::{Output, remark, say};
 
 /// Layouts that take longer than this show how far they are.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -193,6 +193,11 @@ impl Watcher for Onlooker<'_> {
         }
     }
 
+    fn waiting_for(&mut self, jobs: &[&Job]) {
+        self.clear();
+        remark(&waiting(jobs));
+    }
+
     fn bandwidth_every(&self) -> Option<Duration> {
         self.log.as_ref().map(|log| log.every())
     }
@@ -202,6 +207,18 @@ impl Watcher for Onlooker<'_> {
             log.record(at_ms, kib_per_s);
         }
     }
+}
+
+/// What is said when jobs do not stop.
+fn waiting(jobs: &[&Job]) -> String {
+    const NAMED: usize = 3;
+    let names: Vec<&str> = jobs.iter().take(NAMED).map(|job| job.name.as_str()).collect();
+    let more = if jobs.len() > NAMED { format!(" and {} more", jobs.len() - NAMED) } else { String::new() };
+    format!(
+        "fiord: waiting for {}{more} to stop; another Ctrl-C reports without what does not, a third ends without a \
+         report\n",
+        names.join(", ")
+    )
 }
 
 /// The live line's value; `last` is what was seen before: time in ns, bytes, I/Os.

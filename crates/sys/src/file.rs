@@ -47,6 +47,8 @@ pub struct OpenHow {
     pub noatime: bool,
     /// Do not wait (for the other end of a pipe, or for a medium).
     pub nonblocking: bool,
+    /// A signal ends the waiting, with `EINTR`.
+    pub interruptible: bool,
 }
 
 impl OpenHow {
@@ -68,6 +70,7 @@ impl OpenHow {
         durability: Durability::Cached,
         noatime: false,
         nonblocking: false,
+        interruptible: false,
     };
 
     fn flags(&self) -> libc::c_int {
@@ -99,22 +102,22 @@ impl OpenHow {
 pub fn open(path: &Path, how: &OpenHow) -> io::Result<File> {
     let name = c_path(path)?;
     let flags = how.flags();
-    match open_raw(&name, flags) {
+    match open_raw(&name, flags, how.interruptible) {
         Err(error) if how.noatime && error.raw_os_error() == Some(libc::EPERM) => {
-            open_raw(&name, flags & !libc::O_NOATIME)
+            open_raw(&name, flags & !libc::O_NOATIME, how.interruptible)
         }
         result => result,
     }
 }
 
-fn open_raw(name: &CString, flags: libc::c_int) -> io::Result<File> {
+fn open_raw(name: &CString, flags: libc::c_int, interruptible: bool) -> io::Result<File> {
     const MODE: libc::mode_t = 0o644;
     loop {
         // SAFETY: `name` ends in NUL and outlives the call.
         match check(unsafe { libc::open(name.as_ptr(), flags, MODE) }) {
             // SAFETY: the kernel just gave us this descriptor; nobody else owns it.
             Ok(fd) => return Ok(unsafe { File::from_raw_fd(fd) }),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted && !interruptible => {}
             Err(error) => return Err(error),
         }
     }

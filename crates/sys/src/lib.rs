@@ -22,12 +22,14 @@ pub mod pagecache;
 pub mod process;
 pub mod procfs;
 pub mod signal;
+pub mod spawn;
 pub mod stat;
 pub mod sysfs;
 pub mod thread;
 pub mod transfer;
 pub mod tty;
 pub mod uring;
+pub mod whereabouts;
 
 #[cfg(test)]
 mod testing;

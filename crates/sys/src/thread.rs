@@ -5,8 +5,11 @@
 
 use crate::errno::{check, check_long};
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
 
 /// The kernel's number for this thread.
 pub fn id() -> i32 {
@@ -158,9 +161,21 @@ pub fn set_io_priority(priority: IoPriority) -> io::Result<()> {
 ///
 /// What the thread opens afterwards means nothing to other threads: such a file is used and dropped here. What was
 /// open before stays open here until the thread ends, whoever drops it.
+///
+/// The three standard streams become `/dev/null` here: whoever reads what this process writes into a pipe meets its end
+/// with the process, and not with a thread that hangs in the kernel.
 pub fn unshare_files() -> io::Result<()> {
+    static NOTHING: OnceLock<Option<File>> = OnceLock::new();
+    // Opened in the table that all tables are copies of.
+    let nothing = NOTHING.get_or_init(|| File::options().read(true).write(true).open("/dev/null").ok());
     // SAFETY: no memory is passed.
-    check(unsafe { libc::unshare(libc::CLONE_FILES) }).map(drop)
+    check(unsafe { libc::unshare(libc::CLONE_FILES) })?;
+    let Some(nothing) = nothing else { return Ok(()) };
+    for stream in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        // SAFETY: no memory is passed, and what stood at the number is closed in this thread's table alone.
+        check(unsafe { libc::dup2(nothing.as_raw_fd(), stream) })?;
+    }
+    Ok(())
 }
 
 /// Makes the thread act as this group, then as this user; `None` leaves as it is. Needs a privilege, and gives it up.
@@ -308,6 +323,8 @@ mod tests {
         let fd = temp.file.as_raw_fd();
         apart(move || {
             unshare_files().unwrap();
+            let stream = |number: i32| std::fs::read_link(format!("/proc/thread-self/fd/{number}")).unwrap();
+            assert_eq!([0, 1, 2].map(stream), ["/dev/null"; 3].map(std::path::PathBuf::from));
             // SAFETY: this closes the copy in this thread's own table; the owner's stays.
             assert_eq!(unsafe { libc::close(fd) }, 0);
         });

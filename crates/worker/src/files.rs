@@ -306,6 +306,8 @@ pub(crate) fn how(plan: &FilePlan, files: &Files) -> OpenHow {
         create: files.may_create && files.writable && plan.kind == FileKind::Regular,
         direct: files.direct,
         durability,
+        // The other end of a pipe may never come. Nobody wakes a worker but to end it.
+        interruptible: true,
         ..OpenHow::READ
     }
 }
@@ -317,7 +319,8 @@ pub(crate) fn pre_read(files: &Files, go_on: &dyn Fn() -> bool) -> Result<(), Fa
     let mut buffer = vec![0; 1 << 20];
     for plan in files.list.iter().filter(|plan| matches!(plan.kind, FileKind::Regular | FileKind::Block)) {
         let failed = |error: io::Error| Failure::file("pre-read", &plan.path, &error);
-        let open = file::open(&plan.path, &OpenHow::READ).map_err(failed)?;
+        let how = OpenHow { interruptible: true, ..OpenHow::READ };
+        let open = file::open(&plan.path, &how).map_err(failed)?;
         let (mut at, end) = (plan.offset_bytes, plan.offset_bytes + plan.length_bytes);
         while at < end && go_on() {
             let length = (end - at).min(buffer.len() as u64) as usize;

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::mpsc::Sender;
 
 use fiord_plan::files::Fallocate;
 use fiord_plan::job::Fill;
@@ -12,9 +13,13 @@ use fiord_sys::file::{self, Allocate, OpenHow};
 use fiord_workload::Filler;
 
 use crate::failure::Failure;
+use crate::scene::Scene;
 
 /// Bytes written at once when a file is filled.
 const CHUNK_BYTES: u64 = 1 << 20;
+
+/// What is said of a layout that was told to stop.
+const EINTR: i32 = 4;
 
 /// What there is to lay out for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +28,45 @@ pub(crate) struct Task {
     pub files: usize,
     /// Bytes over all of them.
     pub bytes: u64,
+}
+
+/// What becomes of the files that are laid out before the first worker starts.
+pub(crate) enum News {
+    /// The files of this job are next.
+    Begins(usize, Task),
+    /// That many more bytes were written.
+    Wrote(u64),
+    /// The job's files are done, or cannot be.
+    Ended(usize, Result<(), Failure>),
+}
+
+/// Lays out the files of all jobs that want it done one after another, and tells what becomes of them, until told to
+/// stop.
+pub(crate) fn lay_out_all(scene: &Scene, tell: &Sender<News>) {
+    // Nobody to be told is nobody who waits.
+    let tell = |news| drop(tell.send(news));
+    for (number, job) in serial(&scene.plan.jobs) {
+        let is_stopped = || scene.lives[number].is_told_to_stop();
+        if is_stopped() {
+            return;
+        }
+        let Some(task) = task(job) else { continue };
+        tell(News::Begins(number, task));
+        let laid_out = lay_out(job, &mut |bytes| {
+            tell(News::Wrote(bytes));
+            !is_stopped()
+        });
+        tell(News::Ended(number, laid_out));
+    }
+}
+
+/// Whether any of these jobs has files to be laid out before the first worker starts.
+pub(crate) fn is_wanted(jobs: &[Job]) -> bool {
+    serial(jobs).any(|(_, job)| task(job).is_some())
+}
+
+fn serial(jobs: &[Job]) -> impl Iterator<Item = (usize, &Job)> {
+    jobs.iter().enumerate().filter(|(_, job)| job.files.create_serially)
 }
 
 /// What laying out `job` will have to do; `None` when every file is there.
@@ -131,7 +175,7 @@ fn fill(
         open.write_all_at(&buffer[..length], done)?;
         done += length as u64;
         if !progress(length as u64) {
-            return Err(io::Error::from(io::ErrorKind::Interrupted));
+            return Err(io::Error::from_raw_os_error(EINTR));
         }
     }
     Ok(())

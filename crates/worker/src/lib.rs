@@ -3,6 +3,7 @@
 //! Invariant: results measured are never lost. Whatever ends a worker (its size, its time, a signal, an error, a
 //! panic), its report is there, and says why it ended.
 
+mod director;
 mod failure;
 mod files;
 mod gate;
@@ -11,6 +12,7 @@ mod layout;
 mod life;
 mod live;
 mod monitor;
+mod patience;
 mod person;
 mod progress;
 mod record;

@@ -14,6 +14,7 @@ use fiord_plan::job::Memory;
 use fiord_plan::{ClockSource, Depth, EngineSettings, Job};
 use fiord_stats::{JobLogs, JobStats, Random};
 use fiord_sys::clock::{self, GettimeofdayClock, NoClock, OsClock, TscClock};
+use fiord_sys::errno::Errno;
 use fiord_sys::map::{HugePages, MapAdvice, Sharing};
 use fiord_sys::memory::{self, Region, Source};
 use fiord_sys::thread;
@@ -29,9 +30,14 @@ use crate::record::Recorder;
 use crate::run::{EndReason, Remark, WorkerReport};
 use crate::scene::Scene;
 
+const EINTR: Errno = Errno(4);
+
+/// How long `exec_postrun` may go on after a signal told all to stop.
+const COMMAND_GRACE_NS: u64 = 5_000_000_000;
+
 /// Stands for one worker while it lives.
 struct Worker<'a> {
-    scene: &'a Scene<'a>,
+    scene: &'a Scene,
     job: &'a Job,
     live: &'a Live,
     stats: Box<JobStats>,
@@ -44,8 +50,9 @@ struct Worker<'a> {
 }
 
 /// Lives one worker's life; never panics out.
-pub(crate) fn live_through(scene: &Scene<'_>, job: &Job) -> WorkerReport {
+pub(crate) fn live_through(scene: &Scene, job: &Job) -> WorkerReport {
     let live = &scene.lives[job.number as usize];
+    live.set_thread_id(thread::id() as u32);
     let mut worker = Worker {
         scene,
         job,
@@ -70,7 +77,7 @@ pub(crate) fn live_through(scene: &Scene<'_>, job: &Job) -> WorkerReport {
         failure,
         passed_over: worker.passed_over,
         warnings: worker.warnings,
-        thread_id: thread::id() as u32,
+        thread_id: live.thread_id(),
         started_ms: worker.started_ms,
         elapsed_ms: clock::monotonic_ns().saturating_sub(began_ns) / 1_000_000,
     }
@@ -326,15 +333,35 @@ impl<'a> Worker<'a> {
 
     /// Runs a command of the user's.
     fn exec(&mut self, option: &'static str, command: &str, log: &str) {
-        // What runs behind the job may clean up, and is waited for; what runs before it is of no use any more.
-        let is_given_up = || log == "prerun" && self.live.is_told_to_stop();
+        let began_ns = clock::monotonic_ns();
+        // What runs behind the job may clean up, and is waited for, if not for long once a signal wants an end; what
+        // runs before it is of no use any more.
+        let is_given_up = || match log {
+            "prerun" => self.live.is_told_to_stop(),
+            _ => self.scene.is_urgent() || self.is_told_for_too_long(began_ns),
+        };
         let message = crate::person::exec(command, &format!("{}.{log}.txt", self.job.name), &is_given_up);
         self.warnings.extend(message.map(|message| Remark { option, message }));
     }
 
+    /// Whether a command that runs since `began_ns` has had its time since a signal told all to stop.
+    fn is_told_for_too_long(&self, began_ns: u64) -> bool {
+        let now_ns = clock::monotonic_ns();
+        self.scene.told_for_ns(now_ns).min(now_ns - began_ns) >= COMMAND_GRACE_NS
+    }
+
+    /// A worker that has been told to stop is woken where it waits in the kernel: that a call failed for that is no
+    /// failure.
+    fn unless_woken(&self, end: End) -> End {
+        match end {
+            End::Failed(failure) if failure.errno == Some(EINTR) && self.live.is_told_to_stop() => End::Told,
+            end => end,
+        }
+    }
+
     /// The reason for the end, as the report gives it.
     fn conclude(&mut self, end: End) -> (EndReason, Option<Failure>) {
-        match end {
+        match self.unless_woken(end) {
             End::Complete => (EndReason::Size, None),
             End::Full => (EndReason::DeviceFull, None),
             End::TimeUp => (EndReason::Time, None),

@@ -81,6 +81,7 @@ struct Shown {
     bytes: PerDirection<AtomicU64>,
     state: AtomicU8,
     files_open: AtomicU32,
+    thread_id: AtomicU32,
     measured_since_ns: AtomicU64,
     ended_ns: AtomicU64,
 }
@@ -145,6 +146,15 @@ impl Live {
 
     pub(crate) fn set_files_open(&self, count: u32) {
         self.shown.files_open.store(count, Relaxed);
+    }
+
+    /// The kernel's number for its thread; 0 before it has one.
+    pub(crate) fn thread_id(&self) -> u32 {
+        self.shown.thread_id.load(Relaxed)
+    }
+
+    pub(crate) fn set_thread_id(&self, number: u32) {
+        self.shown.thread_id.store(number, Relaxed);
     }
 
     /// When measuring began, on the monotonic clock; 0 before.

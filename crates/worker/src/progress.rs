@@ -58,7 +58,7 @@ fn left_of_stage_s(workers: &[WorkerView<'_>]) -> Option<f64> {
 }
 
 /// Looks at all workers.
-pub(crate) fn look<'a>(scene: &'a Scene<'_>) -> View<'a> {
+pub(crate) fn look(scene: &Scene) -> View<'_> {
     let now_ns = clock::monotonic_ns();
     let mut stage = 0;
     let workers = scene.plan.jobs.iter().zip(&scene.lives).map(|(job, live)| {

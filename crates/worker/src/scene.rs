@@ -3,8 +3,9 @@
 //! Invariant: the board is locked for a few instructions at a time and never inside a loop; its condition variables
 //! are told of every change that anybody waits for, and of every request to stop.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fiord_plan::{ExitWhat, Job, Plan};
@@ -12,6 +13,7 @@ use fiord_stats::JobStats;
 use fiord_sys::clock;
 
 use crate::live::{Live, Why};
+use crate::run::WorkerReport;
 
 /// Who is ready and who has ended.
 #[derive(Debug, Default)]
@@ -40,6 +42,11 @@ impl Board {
         !std::mem::replace(&mut self.ended[number], true) && is_last(&mut self.unended) || completes_the_stage
     }
 
+    /// Whether this worker has ended.
+    pub(crate) fn has_one_ended(&self, worker: usize) -> bool {
+        self.ended[worker]
+    }
+
     /// Whether all these workers have ended.
     pub(crate) fn have_ended(&self, workers: &[usize]) -> bool {
         workers.iter().all(|number| self.ended[*number])
@@ -52,17 +59,24 @@ fn is_last(left: &mut usize) -> bool {
     *left == 0
 }
 
-/// A run in progress.
+/// A run in progress. Owned by all who take part: a worker that hangs in the kernel keeps what it may still touch, also
+/// after the run has gone on without it.
 ///
 /// Ten thousand workers wait here at once, so nobody is woken who has nothing to do: the monitor is told when a whole
 /// stage is ready or has ended, those at the barrier when a stage is let go, those behind `wait_for` of each end.
-pub(crate) struct Scene<'a> {
-    pub plan: &'a Plan,
+pub(crate) struct Scene {
+    pub plan: Arc<Plan>,
     /// Workers that start together: ranges of job numbers, cut at the stonewalls.
     pub stages: Vec<std::ops::Range<usize>>,
     pub lives: Vec<Live>,
     pub snapshots: Vec<Mutex<JobStats>>,
     pub started_ns: u64,
+    /// What ended workers have left, by number.
+    reports: Mutex<BTreeMap<u32, WorkerReport>>,
+    /// When a signal told all to stop; 0 before.
+    told_ns: AtomicU64,
+    /// Whether a signal came again since.
+    is_urgent: AtomicBool,
     /// When the first stage was let go; 0 before.
     going_since_ns: AtomicU64,
     board: Mutex<Board>,
@@ -71,16 +85,19 @@ pub(crate) struct Scene<'a> {
     one_ended: Condvar,
 }
 
-impl<'a> Scene<'a> {
-    pub(crate) fn new(plan: &'a Plan) -> Scene<'a> {
+impl Scene {
+    pub(crate) fn new(plan: Arc<Plan>) -> Scene {
         let count = plan.jobs.len();
         let board = Board { ready: vec![false; count], ended: vec![false; count], ..Board::default() };
         Scene {
+            stages: stages(&plan),
             plan,
-            stages: stages(plan),
             lives: (0..count).map(|_| Live::default()).collect(),
             snapshots: (0..count).map(|_| Mutex::default()).collect(),
             started_ns: clock::monotonic_ns(),
+            reports: Mutex::default(),
+            told_ns: AtomicU64::new(0),
+            is_urgent: AtomicBool::new(false),
             going_since_ns: AtomicU64::new(0),
             board: Mutex::new(board),
             stage_changed: Condvar::new(),
@@ -92,6 +109,16 @@ impl<'a> Scene<'a> {
     /// The board; a worker that panicked while holding it left it whole.
     pub(crate) fn board(&self) -> MutexGuard<'_, Board> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What those that have ended have left so far, by number.
+    pub(crate) fn reports(&self) -> MutexGuard<'_, BTreeMap<u32, WorkerReport>> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what a worker leaves, unless it was reported on already: it comes back after it was given up.
+    pub(crate) fn hand_in(&self, report: WorkerReport) {
+        self.reports().entry(report.number).or_insert(report);
     }
 
     /// A stage is about to be played: from now on its workers are counted.
@@ -185,7 +212,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Tells everybody `job`'s end concerns to stop.
-    pub(crate) fn stop_others(&self, job: &Job, why: Why) {
+    fn stop_others(&self, job: &Job, why: Why) {
         let stage = self.stage_of(job.number as usize);
         for (number, other) in self.plan.jobs.iter().enumerate() {
             let concerned = match job.schedule.exit_what {
@@ -200,10 +227,36 @@ impl<'a> Scene<'a> {
         self.wake_all();
     }
 
-    /// Tells all to stop.
-    pub(crate) fn stop_all(&self, why: Why) {
-        self.lives.iter().for_each(|live| live.ask_to_stop(why));
+    /// What the end of `job` means for others: all those concerned are told to stop, if it wants that.
+    pub(crate) fn stop_those_concerned(&self, job: &Job, has_failed: bool) {
+        if job.schedule.exit_all || (has_failed && job.schedule.exit_all_on_error) {
+            self.stop_others(job, Why::Other);
+        }
+    }
+
+    /// A signal tells all to stop.
+    pub(crate) fn stop_all(&self, now_ns: u64) {
+        self.told_ns.store(now_ns, Relaxed);
+        self.lives.iter().for_each(|live| live.ask_to_stop(Why::Signal));
         self.wake_all();
+    }
+
+    /// A signal came again after it told all to stop.
+    pub(crate) fn hurry(&self) {
+        self.is_urgent.store(true, Relaxed);
+    }
+
+    /// Whether there is no time left for anything but the report.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.is_urgent.load(Relaxed)
+    }
+
+    /// How long it is since a signal told all to stop; 0 before.
+    pub(crate) fn told_for_ns(&self, now_ns: u64) -> u64 {
+        match self.told_ns.load(Relaxed) {
+            0 => 0,
+            since_ns => now_ns.saturating_sub(since_ns),
+        }
     }
 }
 

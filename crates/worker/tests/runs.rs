@@ -174,7 +174,7 @@ fn a_snapshot_shows_a_running_job() {
     job.limits.runtime_ns = Some(100_000_000);
     let every = Some(std::time::Duration::from_millis(20));
     let mut watcher = Silent { snapshot_every: every, ..Silent::default() };
-    fiord_worker::run(&Plan { jobs: vec![job] }, &mut watcher);
+    fiord_worker::run(&std::sync::Arc::new(Plan { jobs: vec![job] }), &mut watcher);
     assert!(watcher.snapshots > 0);
 }
 

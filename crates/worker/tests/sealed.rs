@@ -17,7 +17,7 @@ mod coverage;
 mod options;
 
 use std::backtrace::Backtrace;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use common::{Silent, TempFile};
@@ -76,7 +76,7 @@ fn offence(name: &str, job: &Job, may_fail: bool) -> Option<String> {
     let mut failure = None;
     let found = found_during(|| {
         let mut watcher = Silent { snapshot_every: Some(Duration::from_millis(1)), ..Silent::default() };
-        let result = fiord_worker::run(&Plan { jobs: vec![job.clone()] }, &mut watcher);
+        let result = fiord_worker::run(&Arc::new(Plan { jobs: vec![job.clone()] }), &mut watcher);
         failure = result.workers[0].failure.as_ref().map(ToString::to_string);
     });
     if !found.is_empty() {

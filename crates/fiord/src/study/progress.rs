@@ -111,7 +111,7 @@ impl Watcher for Progress<'_> {
 
     fn look(&mut self, view: &View<'_>) {
         if signal::stop_requested().is_some() {
-            return self.draw(": stopping; another Ctrl-C leaves the test files behind");
+            return self.draw(": stopping; a third Ctrl-C leaves the test files behind");
         }
         let moved = if self.steps[self.step].prepares { moved(view) } else { String::new() };
         let left = self.left(view.left_s().and_then(|left_s| Duration::try_from_secs_f64(left_s).ok()));

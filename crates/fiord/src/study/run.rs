@@ -4,6 +4,7 @@
 //! target is in use.
 
 use std::io;
+use std::sync::Arc;
 
 use fiord_host::Machine;
 use fiord_options::cli::{self, Parsed};
@@ -19,7 +20,7 @@ use crate::{environment, facts, status};
 
 /// A run that was planned.
 pub(super) struct Run {
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
     /// What is worth saying although it stops nothing.
     pub warnings: Vec<Problem>,
 }
@@ -64,7 +65,7 @@ impl Run {
         }
         let (plan, of_plan) = plan(&parsed, machine)?;
         let warnings = [parsed.warnings, problems, of_plan].concat();
-        Ok(Run { plan, warnings })
+        Ok(Run { plan: Arc::new(plan), warnings })
     }
 
     /// Runs it to its end.

@@ -238,6 +238,8 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
                 }
                 drained = drained.and(Err(end));
             }
+            // Whoever waits for the end sees that it comes nearer.
+            self.work.recorder.settle();
         }
         drained
     }

@@ -11,6 +11,7 @@ use super::{End, Work};
 use crate::failure::Failure;
 use crate::seal::unsealed;
 
+const EINTR: Errno = Errno(4);
 const EIO: Errno = Errno(5);
 const ENOSPC: Errno = Errno(28);
 const ETIMEDOUT: Errno = Errno(110);
@@ -54,6 +55,11 @@ impl Work<'_> {
             }
             Outcome::Failed(errno) => errno,
         };
+        if errno == EINTR && self.live.is_told_to_stop() {
+            // Woken from a wait that might not have ended.
+            self.recorder.count_partial(rest);
+            return Verdict::Stop(End::Told);
+        }
         if self.fill_device && errno == ENOSPC {
             self.recorder.count_partial(rest);
             return Verdict::Stop(End::Full);

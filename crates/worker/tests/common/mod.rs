@@ -3,6 +3,7 @@
 //! Invariant: a job made here runs on the null engine for 1 MiB in 4 KiB reads until a test changes that.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fiord_plan::files::{Advice, Fallocate};
@@ -51,7 +52,7 @@ pub fn run(mut jobs: Vec<Job>) -> RunResult {
         job.number = number as u32;
         job.report_entry = number as u32;
     }
-    fiord_worker::run(&Plan { jobs }, &mut Silent::default())
+    fiord_worker::run(&Arc::new(Plan { jobs }), &mut Silent::default())
 }
 
 /// A file of `SIZE_BYTES` for one test, removed afterwards.

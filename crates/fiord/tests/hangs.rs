@@ -1,0 +1,231 @@
+//! Jobs that hang in the kernel: everybody else's report is written, the one that hangs is in it by name.
+//!
+//! Invariant: what hangs is seen to hang (`/proc` says so) before anything is asserted of it; a file system that was
+//! frozen is thawed whatever happens.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+mod common;
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use common::{Dir, LoopDevice, Mount, Running, finish, fiord, helper, signal, start, until, until_moved};
+use serde_json::Value;
+
+/// A job that moves bytes for as long as it may.
+const MOVES: &str = "--name=moves --filename=moves --rw=write --bs=4k --size=1m --time_based --runtime=60";
+
+const ETIMEDOUT: i64 = 110;
+
+/// Whether a thread of a run is in this system call, or in a sleep that no signal ends.
+fn has_thread(running: &Running, is_it: impl Fn(&Path) -> bool) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{}/task", running.0.id())).unwrap();
+    tasks.flatten().any(|task| is_it(&task.path()))
+}
+
+fn waits_in(running: &Running, function: &str) -> bool {
+    has_thread(running, |task| {
+        fs::read_to_string(task.join("wchan")).is_ok_and(|text| text.contains(function))
+    })
+}
+
+fn is_frozen(running: &Running) -> bool {
+    let is_uninterruptible = |task: &Path| {
+        let stat = fs::read_to_string(task.join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
+    };
+    // A disk that is slow looks the same, for a moment.
+    has_thread(running, is_uninterruptible) && waits_in(running, "percpu_rwsem_wait")
+}
+
+fn mkfifo(dir: &Dir) {
+    helper("mkfifo", &[&dir.join("fifo").to_string_lossy()]).unwrap();
+}
+
+#[track_caller]
+fn job<'d>(document: &'d Value, name: &str) -> &'d Value {
+    let jobs = document["jobs"].as_array().unwrap();
+    jobs.iter().find(|job| job["jobname"] == name).unwrap_or_else(|| panic!("no {name} in {document}"))
+}
+
+/// A wait that can be interrupted is, and is no failure: it is not a hang.
+#[test]
+fn a_pipe_without_a_writer_is_left_when_a_signal_wants_an_end() {
+    for (name, status) in [("TERM", 143), ("INT", 130)] {
+        let dir = Dir::new();
+        mkfifo(&dir);
+        let line = "--output-format=json --name=waits --filename=fifo --rw=read --bs=4k --size=64k --name=null \
+                    --ioengine=null --size=1m";
+        let running = start(fiord(dir.path(), line));
+        until("the pipe is waited for", || {
+            waits_in(&running, "wait_for_partner") || waits_in(&running, "fifo_open")
+        });
+        signal(running.0.id(), name);
+        let ran = finish(running);
+        let document = ran.assert_status(status).json();
+        assert_eq!(job(&document, "waits")["error"], 0, "{document}");
+        assert_eq!(document["jobs"].as_array().map(Vec::len), Some(2));
+    }
+}
+
+/// A job that reads a pipe nobody writes to, though somebody might.
+const READS: &str = "--name=reads --filename=fifo --rw=read --bs=4k --size=64k --ioengine=sync";
+
+#[test]
+fn a_pipe_that_says_nothing_is_left_when_a_signal_wants_an_end() {
+    let dir = Dir::new();
+    mkfifo(&dir);
+    let writer = fs::File::options().read(true).write(true).open(dir.join("fifo")).unwrap();
+    let running = start(fiord(dir.path(), &format!("--output-format=json {MOVES} {READS}")));
+    until_moved(&running, 1 << 20);
+    until("the pipe is read", || waits_in(&running, "pipe_read"));
+    signal(running.0.id(), "TERM");
+    let ran = finish(running);
+    drop(writer);
+    let document = ran.assert_status(143).json();
+    assert_eq!(
+        (&job(&document, "moves")["error"], &job(&document, "reads")["error"]),
+        (&0.into(), &0.into())
+    );
+    assert!(job(&document, "moves")["write"]["io_bytes"].as_u64() > Some(0), "{document}");
+}
+
+#[test]
+fn a_pipe_that_says_nothing_is_left_when_the_time_is_over() {
+    let dir = Dir::new();
+    mkfifo(&dir);
+    let writer = fs::File::options().read(true).write(true).open(dir.join("fifo")).unwrap();
+    let ran = dir.run(&format!("--output-format=json {READS} --runtime=1"));
+    drop(writer);
+    assert_eq!(ran.assert_success().json()["jobs"][0]["read"]["io_bytes"], 0);
+}
+
+/// A file system that is frozen until this is dropped.
+struct Frozen<'m>(&'m Mount);
+
+impl<'m> Frozen<'m> {
+    fn new(mount: &'m Mount) -> Result<Frozen<'m>, String> {
+        helper("fsfreeze", &["--freeze", &mount.path.to_string_lossy()])?;
+        Ok(Frozen(mount))
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        let _ = helper("fsfreeze", &["--unfreeze", &self.0.path.to_string_lossy()]);
+    }
+}
+
+/// What a run writes, to its end: before the kernel lets go of its threads.
+fn said_by(running: &mut Running) -> String {
+    let mut text = String::new();
+    running.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    text
+}
+
+/// The second signal cuts the waiting short, so that the test need not sit out the grace of the first.
+#[test]
+fn a_frozen_file_system_takes_the_report_of_its_own_job_alone() {
+    let dir = Dir::new();
+    let device = need!(LoopDevice::new(&dir, 64 << 20));
+    let mount = need!(Mount::ext4(&dir, &device));
+    for engine in ["psync", "libaio", "io_uring"] {
+        let line = format!(
+            "--output-format=json {MOVES} --name=hangs --directory={} --filename=hangs --rw=write --bs=4k --size=1m \
+             --time_based --runtime=60 --ioengine={engine}",
+            mount.path.display()
+        );
+        let mut running = start(fiord(dir.path(), &line));
+        until_moved(&running, 4 << 20);
+        until("the file is there", || mount.path.join("hangs").exists());
+        let frozen = need!(Frozen::new(&mount));
+        until("the job hangs", || is_frozen(&running));
+        signal(running.0.id(), "INT");
+        signal(running.0.id(), "INT");
+        let said = said_by(&mut running);
+        let document: Value =
+            serde_json::from_str(&said).unwrap_or_else(|error| panic!("{engine}: {error}: {said}"));
+        drop(frozen);
+        let ran = finish(running);
+        ran.assert_status(130);
+        assert_eq!(job(&document, "hangs")["error"].as_i64(), Some(ETIMEDOUT), "{engine}: {document}");
+        assert_eq!(job(&document, "moves")["error"], 0, "{engine}: {document}");
+        assert!(job(&document, "moves")["write"]["io_bytes"].as_u64() > Some(0), "{engine}: {document}");
+        for part in ["job hangs", "ETIMEDOUT", "gave it up", "/hangs"]
+            .map(|part| part.replace("gave it up", "was given up"))
+        {
+            assert!(ran.stderr.contains(&part), "{engine}: {part}: {}", ran.stderr);
+        }
+    }
+}
+
+/// The one test here that sits a grace out: half a minute, which it spends waiting.
+#[test]
+fn a_job_that_hangs_beyond_its_time_is_given_up_and_the_next_go_on() {
+    let dir = Dir::new();
+    let device = need!(LoopDevice::new(&dir, 64 << 20));
+    let mount = need!(Mount::ext4(&dir, &device));
+    let line = format!(
+        "--output-format=json {MOVES} --runtime=1 --name=hangs --directory={} --filename=hangs --rw=write --bs=4k \
+         --size=1m --time_based --runtime=1 --name=next --stonewall --ioengine=null --size=1m",
+        mount.path.display()
+    );
+    let mut running = start(fiord(dir.path(), &line));
+    until_moved(&running, 4 << 20);
+    until("the file is there", || mount.path.join("hangs").exists());
+    let frozen = need!(Frozen::new(&mount));
+    let said = said_by(&mut running);
+    drop(frozen);
+    finish(running).assert_status(1).assert_says(&["its time was over", "/hangs"]);
+    let document: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(job(&document, "hangs")["error"].as_i64(), Some(ETIMEDOUT), "{document}");
+    assert!(
+        job(&document, "hangs")["write"]["io_bytes"].as_u64() > Some(0),
+        "what it did is counted: {document}"
+    );
+    assert_eq!(job(&document, "next")["read"]["io_bytes"].as_u64(), Some(1 << 20), "{document}");
+}
+
+#[test]
+fn files_that_are_laid_out_on_a_frozen_file_system_are_reported_missing() {
+    let dir = Dir::new();
+    let device = need!(LoopDevice::new(&dir, 64 << 20));
+    let mount = need!(Mount::ext4(&dir, &device));
+    let frozen = need!(Frozen::new(&mount));
+    let line = format!(
+        "--output-format=json --name=hangs --directory={} --filename=new --rw=read --size=8m --name=null \
+         --ioengine=null --size=1m",
+        mount.path.display()
+    );
+    let mut running = start(fiord(dir.path(), &line));
+    until("the layout hangs", || is_frozen(&running));
+    signal(running.0.id(), "INT");
+    signal(running.0.id(), "INT");
+    let said = said_by(&mut running);
+    drop(frozen);
+    let ran = finish(running);
+    ran.assert_status(130);
+    let document: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(job(&document, "hangs")["error"].as_i64(), Some(ETIMEDOUT), "{document}");
+    assert_eq!(document["jobs"].as_array().map(Vec::len), Some(2));
+    assert!(ran.stderr.contains("laying out its files"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_command_behind_the_run_that_hangs_is_ended_with_all_it_started() {
+    let dir = Dir::new();
+    dir.write(
+        "job.fio",
+        "[a]\nioengine=null\nsize=1m\nexec_postrun=echo $$ > pid && sleep 1000 && echo never\n[b]\nioengine=null\nsize=1m\n",
+    );
+    let running = start(fiord(dir.path(), "--output-format=json job.fio"));
+    until("the command runs", || fs::read_to_string(dir.join("pid")).is_ok_and(|text| text.ends_with('\n')));
+    let pid: u32 = dir.text("pid").trim().parse().unwrap();
+    signal(running.0.id(), "INT");
+    signal(running.0.id(), "INT");
+    let ran = finish(running);
+    assert_eq!(ran.assert_status(130).json()["jobs"].as_array().map(Vec::len), Some(2));
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the command is left behind");
+}

@@ -1,0 +1,121 @@
+//! Threads that can be refused, given up and counted on to cost little.
+//!
+//! Invariant: a thread that cannot be started is an error, whatever the kernel ran out of; one that runs out of anything
+//! later does not end the process. `std`'s threads map a signal stack of their own first thing, and panic where there
+//! is no room for it.
+
+use crate::errno::check_posix;
+use crate::thread;
+use std::io;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What a thread does, behind a pointer of one word.
+struct Work {
+    name: String,
+    body: Box<dyn FnOnce() + Send>,
+}
+
+/// A thread that was started. Dropped without `join`, it goes on by itself.
+#[derive(Debug)]
+pub struct Thread {
+    handle: libc::pthread_t,
+}
+
+/// Starts a thread with a stack of `stack_bytes` that does `body`. The kernel keeps 15 bytes of `name`. A panic ends
+/// the thread and nothing else.
+///
+/// # Errors
+/// `EAGAIN` where there may be no more threads (a limit of the user, the control group or the system) or no more memory
+/// is to be had for its stack.
+pub fn spawn(name: &str, stack_bytes: usize, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
+    let work = Box::into_raw(Box::new(Work { name: name.replace('\0', ""), body: Box::new(body) }));
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    let mut handle = MaybeUninit::<libc::pthread_t>::uninit();
+    // SAFETY: the attributes are initialised before they are used and destroyed once. The new thread owns `work` from
+    // the moment it starts.
+    let started = unsafe {
+        check_posix(libc::pthread_attr_init(attributes.as_mut_ptr())).and_then(|()| {
+            let sized = check_posix(libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), stack_bytes));
+            let started = sized.and_then(|()| {
+                let attributes = attributes.as_ptr();
+                check_posix(libc::pthread_create(
+                    handle.as_mut_ptr(),
+                    attributes,
+                    main_of_thread,
+                    work.cast(),
+                ))
+            });
+            libc::pthread_attr_destroy(attributes.as_mut_ptr());
+            started
+        })
+    };
+    match started {
+        // SAFETY: a thread that was started has a handle.
+        Ok(()) => Ok(Thread { handle: unsafe { handle.assume_init() } }),
+        Err(error) => {
+            // SAFETY: no thread was started, so it is still ours.
+            drop(unsafe { Box::from_raw(work) });
+            Err(error)
+        }
+    }
+}
+
+extern "C" fn main_of_thread(work: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: `spawn` made it of a box, and gave it to this thread alone.
+    let Work { name, body } = *unsafe { Box::from_raw(work.cast::<Work>()) };
+    // Named for people only.
+    let _ = thread::set_name(&name);
+    // The panic has been told on standard error; nothing may unwind into C.
+    drop(catch_unwind(AssertUnwindSafe(body)));
+    std::ptr::null_mut()
+}
+
+impl Thread {
+    /// Waits until it has ended, and all it had is given back.
+    pub fn join(self) {
+        let handle = ManuallyDrop::new(self).handle;
+        // SAFETY: the handle is of a thread that was neither joined nor detached. It cannot fail.
+        unsafe { libc::pthread_join(handle, std::ptr::null_mut()) };
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        // SAFETY: the handle is of a thread that was neither joined nor detached. It cannot fail.
+        unsafe { libc::pthread_detach(self.handle) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_thread_does_its_work_under_its_name_and_is_joined() {
+        let (told, heard) = mpsc::channel();
+        let tell = told.clone();
+        let comm = || std::fs::read_to_string(format!("/proc/self/task/{}/comm", thread::id()));
+        let first =
+            spawn("name-of-a-thread", 256 << 10, move || tell.send(comm().unwrap()).unwrap()).unwrap();
+        first.join();
+        assert_eq!(heard.try_recv().unwrap(), "name-of-a-threa\n");
+        // One that nobody waits for goes on by itself.
+        drop(spawn("", 256 << 10, move || told.send(String::new()).unwrap()).unwrap());
+        assert_eq!(heard.recv().unwrap(), "");
+    }
+
+    #[test]
+    fn a_panic_ends_the_thread_alone() {
+        spawn("panics", 256 << 10, || panic!("in a thread of its own")).unwrap().join();
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_had_is_an_error_and_its_work_is_dropped() {
+        let (kept, dropped) = mpsc::channel::<()>();
+        let error = spawn("huge", 1 << 60, move || kept.send(()).unwrap()).unwrap_err();
+        assert!([libc::EAGAIN, libc::ENOMEM].contains(&error.raw_os_error().unwrap()), "{error}");
+        assert_eq!(dropped.recv(), Err(mpsc::RecvError), "the work was kept");
+    }
+}
