@@ -34,8 +34,16 @@ use crate::{
 /// Runs the program; `arguments[0]` is its name. Runs under fio's own name are not kept in the history: whoever calls fio
 /// expects no file from it.
 pub(crate) fn run(arguments: &[OsString], called_as_fio: bool) -> ExitCode {
-    let arguments: Vec<String> =
-        arguments.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let texts = (1..)
+        .zip(arguments.get(1..).unwrap_or_default())
+        .map(|(number, argument)| environment::text(number, argument));
+    let arguments: Vec<String> = match texts.collect() {
+        Ok(arguments) => arguments,
+        Err(why) => {
+            say(&format!("fiord: {why}\n"));
+            return ExitCode::from(status::FAILED);
+        }
+    };
     match Session::read(&arguments) {
         Ok(mut session) => {
             let kept = !called_as_fio && !session.options.no_history.0;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fiord_plan::{FileKind, Plan};
 use fiord_report::RunReport;
+use fiord_report::path::shown;
 use fiord_store::{Draft, Facts, History, Kind, Printed, StoreError, Summary};
 use fiord_sys::clock;
 
@@ -84,17 +85,17 @@ impl StudyKeeper {
     pub(crate) fn begin(
         kind: &str,
         purpose: &str,
-        target: Option<&str>,
+        target: Option<&Path>,
         heading: &str,
         host: &str,
     ) -> Option<StudyKeeper> {
         let arguments: Vec<String> =
             std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
         let keeper = Keeper::new(&arguments, host);
-        let absolute = |path: &str| std::path::absolute(path).unwrap_or_else(|_| path.into());
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
         let facts = Facts {
             title: format!("{kind}: {purpose}"),
-            targets: target.map(|path| absolute(path).to_string_lossy().into_owned()).into_iter().collect(),
+            targets: target.map(|path| shown(absolute(path))).into_iter().collect(),
             ..keeper.facts(Kind::from_name(kind.to_string()))
         };
         let kept = open().and_then(|mut history| {
@@ -196,13 +197,13 @@ pub(crate) fn files(plan: &Plan) -> BTreeSet<PathBuf> {
 /// The same as absolute paths, of many files their directories.
 fn targets(files: &BTreeSet<PathBuf>) -> Vec<String> {
     let many = files.len() > FILES_MAX;
-    let shown = files.iter().map(|file| if many { file.parent().unwrap_or(file) } else { file.as_path() });
+    let places = files.iter().map(|file| if many { file.parent().unwrap_or(file) } else { file.as_path() });
     let absolute = |path: &Path| match path.as_os_str().is_empty() {
         true => std::env::current_dir().unwrap_or_default(),
         false => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
     };
-    let shown: BTreeSet<PathBuf> = shown.map(absolute).collect();
-    shown.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+    let places: BTreeSet<PathBuf> = places.map(absolute).collect();
+    places.iter().map(shown).collect()
 }
 
 /// A word as a shell takes it.

@@ -4,11 +4,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use fiord_host::Machine;
 use fiord_lab::{Ran, Site, Study};
 use fiord_report::RunReport;
+use fiord_report::path::shown;
 use fiord_store::{Headline, Summary};
 use fiord_sys::signal;
 
@@ -18,6 +20,7 @@ use crate::output::{Output, remark, say};
 use crate::status;
 use crate::subcommand::{self, Form, Forms, WIDTH, width};
 
+mod dry_run;
 mod page;
 mod progress;
 mod run;
@@ -34,7 +37,7 @@ use progress::Progress;
 pub(crate) struct Options {
     #[command(flatten)]
     pub forms: Forms,
-    /// Print the job files, which fio runs as well
+    /// Print the jobs as a job file, which fio runs as well
     #[arg(long)]
     pub dry_run: bool,
     /// Keep nothing of it in the history
@@ -64,9 +67,6 @@ pub(crate) fn at<S: Study>(
 /// Runs all steps of `study` and prints what they say. There is no `site` where the study's jobs name their files
 /// themselves.
 pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Options) -> ExitCode {
-    if options.dry_run {
-        return subcommand::print(Ok(page::job_files(study)));
-    }
     let machine = match Machine::read() {
         Ok(machine) => machine,
         Err(error) => {
@@ -74,12 +74,16 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
             return ExitCode::from(status::FAILED);
         }
     };
+    if options.dry_run {
+        let job_files = dry_run::job_files(study, &machine);
+        return subcommand::print(job_files.map_err(|why| format!("{}: {why}", study.name())));
+    }
     let form = options.forms.chosen();
     let mut output = Output::stdout();
     if form == Form::Text {
         output.write(&page::opening(study, site, width()));
     }
-    let target = site.map(|site| site.target.as_str());
+    let target = site.map(|site| site.target.as_path());
     let heading = page::opening(study, site, WIDTH);
     let begin = || StudyKeeper::begin(study.name(), &study.purpose(), target, &heading, &machine.hostname);
     let mut keeper = if options.no_history { None } else { begin() };
@@ -118,10 +122,11 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
 }
 
 /// Writes the files that were asked for.
-fn write_files(files: &[(String, String)]) -> Result<(), String> {
-    files
-        .iter()
-        .try_for_each(|(path, text)| fs::write(path, text).map_err(|error| format!("{path}: {error}")))
+fn write_files(files: &[(PathBuf, String)]) -> Result<(), String> {
+    let written = |(path, text): &(PathBuf, String)| {
+        fs::write(path, text).map_err(|error| format!("{}: {error}", shown(path)))
+    };
+    files.iter().try_for_each(written)
 }
 
 /// How the steps ended.
@@ -165,12 +170,15 @@ fn measured(study: &dyn Study, count: usize) -> usize {
 fn run_steps(study: &dyn Study, machine: &Machine, keeper: &mut Option<StudyKeeper>) -> (Vec<Ran>, End) {
     let mut progress = Progress::new(study.steps());
     let mut ran = Vec::new();
+    let of_user = study.is_of_users_options();
     // A step that would be refused stops all of them before the first has run.
     let mut said: Vec<String> = Vec::new();
     let mut files = BTreeSet::new();
+    let mut touched = Vec::new();
     for (number, step) in study.steps().iter().enumerate() {
-        let warnings = match run::Run::of(&file_name(number), &step.job, machine) {
+        let warnings = match run::Run::of(&run_name(number), step, of_user, machine) {
             Ok(run) => {
+                touched.push(run.touched());
                 files.extend(keep::files(&run.plan));
                 run.warnings
             }
@@ -178,7 +186,7 @@ fn run_steps(study: &dyn Study, machine: &Machine, keeper: &mut Option<StudyKeep
                 return (ran, End::Failed(refused.text.trim_end().to_string(), refused.status));
             }
         };
-        for warning in warnings.into_iter().filter(|_| study.is_of_users_options()) {
+        for warning in warnings.into_iter().filter(|_| of_user) {
             if !said.contains(&warning.message) {
                 remark(&format!("{warning}\n\n"));
                 said.push(warning.message);
@@ -193,7 +201,13 @@ fn run_steps(study: &dyn Study, machine: &Machine, keeper: &mut Option<StudyKeep
             return (ran, End::Signal(signal));
         }
         progress.begin(number);
-        let run = match run::Run::of(&file_name(number), &step.job, machine) {
+        let run = match run::Run::of(&run_name(number), step, of_user, machine) {
+            Ok(run) if !run.touched().is_subset(&touched[number]) => {
+                progress.clear();
+                let why =
+                    format!("{}: it would use files that were not there to be checked", run_name(number));
+                return (ran, End::Failed(why, status::REFUSED));
+            }
             Ok(run) => run,
             Err(refused) => {
                 progress.clear();
@@ -216,8 +230,8 @@ fn run_steps(study: &dyn Study, machine: &Machine, keeper: &mut Option<StudyKeep
     (ran, End::Complete)
 }
 
-/// What a step's job file is called where something is wrong with it.
-fn file_name(number: usize) -> String {
+/// What a step is called where something is wrong with it.
+fn run_name(number: usize) -> String {
     format!("run {}", number + 1)
 }
 

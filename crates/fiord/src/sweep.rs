@@ -3,7 +3,8 @@
 //! Invariant: what was typed is never overridden; every value is read by its option's own parser before anything runs;
 //! what is written to is what the job names, or a file of the sweep's own where it names nothing.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,12 +14,13 @@ use fiord_host::Machine;
 use fiord_lab::sweep::{Counted, Job, Key, Pictures, Sweep};
 use fiord_lab::{Site, ranges};
 use fiord_options::cli::{self, Parsed};
-use fiord_options::expand::Environment;
+use fiord_options::expand::{self, Environment};
 use fiord_options::value::{Bytes, Micros, Reading, Seconds, Value};
-use fiord_options::{Lookup, Problem, Section, Setting, Severity, Spec, job, table};
+use fiord_options::{Lookup, Place, Problem, Scope, Section, Setting, Severity, Spec, job, lookup, table};
+use fiord_report::path::shown;
 use fiord_sys::signal;
 
-use crate::output::say;
+use crate::output::{remark, say};
 use crate::study::site::OwnFiles;
 use crate::study::{self, site};
 use crate::{amount, environment, status, subcommand};
@@ -82,21 +84,26 @@ const ENDS: [&str; 5] = ["time_based", "io_size", "number_ios", "loops", "fill_d
 
 /// Runs the study.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    let (own, of_fio) = split(arguments);
+    let (own, of_fio) = match split(arguments) {
+        Ok(split) => split,
+        Err(why) => return refused(&why),
+    };
     let options: Options = match subcommand::read(&own) {
         Ok(options) => options,
         Err(code) => return code,
     };
     let prepared = match prepare(&options, &of_fio) {
         Ok(prepared) => prepared,
-        Err(why) => {
-            say(&format!("fiord sweep: {why}\n"));
-            return ExitCode::from(status::FAILED);
-        }
+        Err(why) => return refused(&why),
     };
     // Its own files are there until all is printed.
     let site = prepared.own.as_ref().map(|(site, _)| site);
     study::carry_out(&prepared.sweep, site, &options.study)
+}
+
+fn refused(why: &str) -> ExitCode {
+    say(&format!("fiord sweep: {why}\n"));
+    ExitCode::from(status::FAILED)
 }
 
 /// A sweep that may be run.
@@ -107,29 +114,35 @@ struct Prepared {
 }
 
 /// Splits the sweep's own options, each with its value, from those of fio's. One dash or two, as fio takes them.
-fn split(arguments: &[OsString]) -> (Vec<OsString>, Vec<String>) {
+///
+/// # Errors
+/// An option of fio's is not text. The sweep's own may hold any path.
+fn split(arguments: &[OsString]) -> Result<(Vec<OsString>, Vec<String>), String> {
     let command = Options::command();
     let mut own = Vec::new();
     let mut of_fio = Vec::new();
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        let text = argument.to_string_lossy();
-        let body = text.strip_prefix("--").or_else(|| text.strip_prefix('-')).unwrap_or_default();
-        let (name, value) = body.split_once('=').map_or((body, None), |(name, value)| (name, Some(value)));
-        if ["help", "h"].contains(&name) {
+    let mut arguments = (1..).zip(arguments);
+    while let Some((number, argument)) = arguments.next() {
+        let bytes = argument.as_bytes();
+        let body = bytes.strip_prefix(b"--").or_else(|| bytes.strip_prefix(b"-")).unwrap_or_default();
+        let equals = body.iter().position(|byte| *byte == b'=');
+        let name = &body[..equals.unwrap_or(body.len())];
+        if [&b"help"[..], b"h"].contains(&name) {
             own.push(OsString::from("--help"));
             continue;
         }
-        let Some(known) = command.get_arguments().find(|known| known.get_long() == Some(name)) else {
-            of_fio.push(text.into_owned());
+        let is_own = |long: &str| long.as_bytes() == name;
+        let Some(known) = command.get_arguments().find(|known| known.get_long().is_some_and(is_own)) else {
+            // The subcommand itself is the first.
+            of_fio.push(environment::text(number + 1, argument)?);
             continue;
         };
-        own.push(OsString::from(format!("--{body}")));
-        if value.is_none() && known.get_action().takes_values() {
-            own.extend(arguments.next().cloned());
+        own.push(OsStr::from_bytes(&[b"--", body].concat()).to_os_string());
+        if equals.is_none() && known.get_action().takes_values() {
+            own.extend(arguments.next().map(|(_, value)| value.clone()));
         }
     }
-    (own, of_fio)
+    Ok((own, of_fio))
 }
 
 fn prepare(options: &Options, of_fio: &[String]) -> Result<Prepared, String> {
@@ -137,6 +150,7 @@ fn prepare(options: &Options, of_fio: &[String]) -> Result<Prepared, String> {
         Machine::read().map_err(|error| format!("/proc and /sys cannot be read: {error}; mount them"))?;
     let base = Base::read(of_fio, &machine)?;
     let keys = keys(&options.over, &base)?;
+    base.engines_have_their_options(&keys)?;
     let plot = options.plot.as_deref().map(writable).transpose()?;
     let runs = keys.iter().map(|key| key.values.len() as u32).fold(1, u32::saturating_mul);
     let each = options.time.map_or_else(|| (ALL / runs).clamp(RUN_MIN, RUN), |all| all / runs);
@@ -145,8 +159,9 @@ fn prepare(options: &Options, of_fio: &[String]) -> Result<Prepared, String> {
     let added = base.added(&keys, each, site);
     let heading = base.heading(&keys, &added, site);
     let pictures = Pictures { colour: study::is_coloured(), plot };
-    let job = base.job(&keys, added);
-    let sweep = Sweep::new(keys, job, pictures, &|job| time(job, &machine))?.headed(heading);
+    let job = base.job(&keys, &added, site);
+    base.warnings.iter().for_each(|warning| remark(&format!("{warning}\n\n")));
+    let sweep = Sweep::new(keys, job, pictures, &time)?.headed(heading);
     let sweep = match site {
         Some(site) => sweep.prepared_by(site.fill()),
         None => sweep,
@@ -155,12 +170,12 @@ fn prepare(options: &Options, of_fio: &[String]) -> Result<Prepared, String> {
 }
 
 /// The path of a file that can be made where it is wanted.
-fn writable(path: &Path) -> Result<String, String> {
+fn writable(path: &Path) -> Result<PathBuf, String> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() || !directory.is_dir() {
-        return Err(format!("--plot {}: not a file in a directory that is there", path.display()));
+        return Err(format!("--plot {}: not a file in a directory that is there", shown(path)));
     }
-    Ok(path.display().to_string())
+    Ok(path.to_path_buf())
 }
 
 /// The keys of `--over`, every value read by its option's parser.
@@ -172,8 +187,11 @@ fn keys(over: &[String], base: &Base) -> Result<Vec<Key>, String> {
         };
         let key =
             key(name.trim_start_matches('-'), list, base).map_err(|why| format!("--over {text}: {why}"))?;
-        if keys.iter().any(|known| known.name == key.name) {
-            return Err(format!("--over {text}: {} is swept already; give all its values at once", key.name));
+        if keys.iter().any(|known| known.name() == key.name()) {
+            return Err(format!(
+                "--over {text}: {} is swept already; give all its values at once",
+                key.name()
+            ));
         }
         keys.push(key);
     }
@@ -191,20 +209,20 @@ fn key(name: &str, list: &str, base: &Base) -> Result<Key, String> {
         Lookup::Unknown { suggestion } => return Err(unknown(name, suggestion)),
     };
     let (counted, number) = numbers(spec);
-    let values = ranges::values(list, &number)?;
+    let values = ranges::values(&base.expanded(spec, list)?, &number)?;
     for value in &values {
         (spec.check)(Some(&value.text)).map_err(|why| match spec.allowed() {
             allowed if allowed.is_empty() => why,
             allowed => format!("{why}; allowed: {allowed}"),
         })?;
     }
-    Ok(Key { name: spec.name, counted, values })
+    Ok(Key { spec, counted, values })
 }
 
 fn unknown(name: &str, suggestion: Option<&str>) -> String {
     let of_engine = table::engine_specs().find(|spec| spec.names().any(|known| known == name));
     match (of_engine.map(|spec| spec.scope), suggestion) {
-        (Some(fiord_options::Scope::Engine(engines)), _) => {
+        (Some(Scope::Engine(engines)), _) => {
             format!(
                 "{name} is an option of {}; name that engine: --ioengine={}",
                 engines.join(" and "),
@@ -248,6 +266,10 @@ fn numbers(spec: &Spec) -> (Counted, Number) {
 /// The job that was typed.
 struct Base {
     sections: Vec<Section>,
+    /// What the reserved keywords stand for.
+    keywords: expand::Machine,
+    /// What is worth saying about how it was typed.
+    warnings: Vec<Problem>,
 }
 
 impl Base {
@@ -268,11 +290,41 @@ impl Base {
         if !problems.is_empty() {
             return Err(told(&problems));
         }
-        Ok(Base { sections: parsed.sections })
+        let Parsed { sections, warnings, .. } = parsed;
+        Ok(Base { sections, keywords: environment.machine, warnings })
+    }
+
+    /// The values of a list with their keywords replaced, as the command line replaces them.
+    fn expanded(&self, spec: &Spec, list: &str) -> Result<String, String> {
+        let place = Place::derived();
+        let expanded = list.split(',').map(|value| {
+            let value = lookup::with_keywords(spec, Some(value.to_string()), &self.keywords, &place);
+            value.map(Option::unwrap_or_default).map_err(|problem| problem.message)
+        });
+        Ok(expanded.collect::<Result<Vec<_>, _>>()?.join(","))
+    }
+
+    /// Sees that options of an engine are not there for another one that the engine is swept over.
+    fn engines_have_their_options(&self, keys: &[Key]) -> Result<(), String> {
+        let swept = keys.iter().filter(|key| key.name() == "ioengine").flat_map(|key| &key.values);
+        for engine in swept {
+            for setting in self.settings() {
+                if let Scope::Engine(engines) = setting.spec.scope
+                    && !engines.contains(&engine.text.as_str())
+                {
+                    let (name, engines) = (setting.spec.name, engines.join(" and "));
+                    return Err(format!(
+                        "{name} is an option of {engines}, not of {}; leave it out, or sweep without that engine",
+                        engine.text
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn settings(&self) -> impl Iterator<Item = &Setting> {
-        self.sections.iter().flat_map(|section| section.global.iter().chain(&section.own))
+        self.sections.iter().flat_map(Section::settings)
     }
 
     /// What a job option is set to, the last time.
@@ -286,7 +338,7 @@ impl Base {
     }
 
     fn is_given(&self, name: &str, keys: &[Key]) -> bool {
-        self.settings().any(|setting| setting.spec.name == name) || keys.iter().any(|key| key.name == name)
+        self.settings().any(|setting| setting.spec.name == name) || keys.iter().any(|key| key.name() == name)
     }
 
     /// A file of its own in the current directory, where the job names none.
@@ -303,43 +355,48 @@ impl Base {
     }
 
     /// What is added to what was typed.
-    fn added(&self, keys: &[Key], each: Duration, site: Option<&Site>) -> Vec<String> {
+    fn added(&self, keys: &[Key], each: Duration, site: Option<&Site>) -> Vec<(&'static str, String)> {
         let mut added = Vec::new();
-        let mut add = |name: &str, value: &str| {
+        let mut add = |name: &'static str, value: String| {
             if !self.is_given(name, keys) {
-                added.push(format!("{name}={value}"));
+                added.push((name, value));
             }
         };
         if !ENDS.iter().any(|name| self.is_given(name, keys)) {
-            add("runtime", &runtime(each));
-            add("time_based", "1");
+            add("runtime", runtime(each));
+            add("time_based", "1".to_string());
         }
-        add("group_reporting", "1");
+        add("group_reporting", "1".to_string());
         if let Some(site) = site {
-            add("filename", &fiord_lab::site::in_job_file(&site.file));
-            add("size", &site.size_bytes.to_string());
+            add("size", site.size_bytes.to_string());
             if !self.is_given("buffered", keys) {
-                add("direct", &u8::from(site.direct).to_string());
+                add("direct", u8::from(site.direct).to_string());
             }
         }
         // Others take no notice of a depth.
-        if keys.iter().any(|key| key.name == "iodepth") {
-            add("ioengine", site::queued_engine());
+        if keys.iter().any(|key| key.name() == "iodepth") {
+            add("ioengine", site::queued_engine().to_string());
         }
         added
     }
 
     /// What people are told before it begins.
-    fn heading(&self, keys: &[Key], added: &[String], site: Option<&Site>) -> Vec<(&'static str, String)> {
+    fn heading(
+        &self,
+        keys: &[Key],
+        added: &[(&'static str, String)],
+        site: Option<&Site>,
+    ) -> Vec<(&'static str, String)> {
         let mut heading = Vec::new();
-        let target = TARGETS.iter().find_map(|name| Some(format!("{name}={}", self.value(name)?)));
+        let target = TARGETS.iter().find_map(|name| Some(format!("{name}={}", shown(self.value(name)?))));
         heading.extend(target.filter(|_| site.is_none()).map(|target| ("Target", target)));
-        let job: Vec<String> = self.job(keys, Vec::new()).global;
+        let globals = self.sections.first().map_or(&[][..], |first| &first.global);
+        let job: Vec<String> =
+            globals.iter().filter(|setting| is_kept(setting, keys)).map(as_typed).collect();
         if !job.is_empty() {
             heading.push(("Job", job.join(" ")));
         }
-        let told: Vec<&str> =
-            added.iter().map(String::as_str).filter(|line| !line.starts_with("filename=")).collect();
+        let told: Vec<String> = added.iter().map(|(name, value)| format!("{name}={value}")).collect();
         heading.push(("Added", told.join(" ")));
         let cached = site.is_none() && !["direct", "buffered"].iter().any(|name| self.is_given(name, keys));
         if cached && !self.engines().contains(&"null") {
@@ -350,39 +407,33 @@ impl Base {
         heading
     }
 
-    /// The job without what is swept.
-    fn job(&self, keys: &[Key], added: Vec<String>) -> Job {
-        let line = |setting: &Setting| match &setting.value {
-            Some(value) => format!("{}={value}", setting.spec.name),
-            None => setting.spec.name.to_string(),
-        };
-        let kept = |setting: &&Setting| {
-            setting.spec.name != "name" && keys.iter().all(|key| key.name != setting.spec.name)
-        };
-        let mut job = Job { rw: self.value("rw").unwrap_or("read").to_string(), ..Job::default() };
-        // Later sections inherit what earlier ones did, and perhaps more.
-        let mut inherited = 0;
-        for (number, section) in self.sections.iter().enumerate() {
-            let new: Vec<String> = section.global.iter().skip(inherited).filter(kept).map(line).collect();
-            inherited = section.global.len().max(inherited);
-            if number == 0 {
-                job.global = new;
-            } else if !new.is_empty() {
-                job.sections += &format!("[global]\n{}\n\n", new.join("\n"));
-            }
-            job.sections += &format!("[{}]\n", section.name);
-            if number == 0 && self.value("stonewall").is_none() {
-                // Of all runs in one file, as a dry run prints them, each waits for those before it.
-                job.sections += "stonewall=1\n";
-            }
-            section
-                .own
-                .iter()
-                .filter(kept)
-                .for_each(|setting| job.sections += &format!("{}\n", line(setting)));
+    /// The job without what is swept: settings as they were read, and never read again.
+    fn job(&self, keys: &[Key], added: &[(&'static str, String)], site: Option<&Site>) -> Job {
+        let mut sections = self.sections.clone();
+        for section in &mut sections {
+            section.global.retain(|setting| is_kept(setting, keys));
+            section.own.retain(|setting| is_kept(setting, keys));
+            section.own.extend(added.iter().map(|(name, value)| Setting::of(name, value)));
+            section.files = site.iter().map(|site| site.file.clone()).collect();
         }
-        job.global.extend(added);
-        job
+        // Of all runs in one job file, as a dry run prints them, each waits for those before it.
+        if let Some(first) = sections.first_mut().filter(|_| self.value("stonewall").is_none()) {
+            first.own.push(Setting::of("stonewall", "1"));
+        }
+        Job { sections, rw: self.value("rw").unwrap_or("read").to_string() }
+    }
+}
+
+/// Whether a setting is of the job that is swept over: `name` is the section's own.
+fn is_kept(setting: &Setting, keys: &[Key]) -> bool {
+    setting.spec.name != "name" && keys.iter().all(|key| key.name() != setting.spec.name)
+}
+
+/// A setting for people.
+fn as_typed(setting: &Setting) -> String {
+    match &setting.value {
+        Some(value) => format!("{}={}", setting.spec.name, shown(value)),
+        None => setting.spec.name.to_string(),
     }
 }
 
@@ -398,11 +449,7 @@ fn fit_to_sweep(parsed: &Parsed) -> Result<(), String> {
     if parsed.sections.is_empty() {
         return Err("the job file has no section; write [job] and its options".to_string());
     }
-    let texts = parsed.sections.iter().flat_map(|section| section.global.iter().chain(&section.own));
-    match texts.filter_map(|setting| setting.value.as_deref()).find(|value| value.contains('\n')) {
-        Some(value) => Err(format!("{value:?} goes over several lines; write it in one")),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 fn told(problems: &[Problem]) -> String {
@@ -417,17 +464,10 @@ fn runtime(time: Duration) -> String {
     }
 }
 
-/// How long a job file runs: its jobs side by side, stage after stage. Nothing where that is not told by times.
-fn time(job: &str, machine: &Machine) -> Duration {
-    let text = |_: &str| Ok(job.as_bytes().to_vec());
-    let environment = Environment {
-        files: &text,
-        variables: &environment::variable,
-        machine: environment::keywords(machine),
-    };
-    let Ok(parsed) = cli::read(&[NAME.to_string()], &environment) else { return Duration::ZERO };
+/// How long sections run: side by side, stage after stage. Nothing where that is not told by times.
+fn time(sections: &[Section]) -> Duration {
     let mut stages_us = vec![0];
-    for section in &parsed.sections {
+    for section in sections {
         let (job, _, _) = job::resolve(section);
         if job.stonewall.0 {
             stages_us.push(0);

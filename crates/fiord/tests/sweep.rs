@@ -97,6 +97,21 @@ fn a_job_file_is_a_beginning_too() {
 }
 
 #[test]
+fn files_that_come_to_be_between_two_runs_are_not_taken_for_those_that_were_checked() {
+    let dir = Dir::new();
+    // Directories that the first run makes need not be made by the second.
+    let line = "sweep --filename=sub/f --size=64k --rw=write --loops=1 --over bs=4k,8k";
+    dir.run(line).assert_success();
+    fs::create_dir(dir.join("open")).unwrap();
+    dir.write("open/f", [0; 65536]);
+    let line =
+        "sweep --opendir=open --rw=write --loops=1 --over bs=4k,8k --exec_postrun=cp${IFS}keep${IFS}open/new";
+    dir.write("keep", [b'p'; 65536]);
+    dir.run(line).assert_status(2).assert_says(&["after 1 of 2 runs", "were not there to be checked"]);
+    assert_eq!(dir.read("open/new"), [b'p'; 65536]);
+}
+
+#[test]
 fn mistakes_are_told_before_anything_runs() {
     let dir = Dir::new();
     dir.write("empty.fio", "[global]\nbs=4k\n");

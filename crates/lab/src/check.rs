@@ -79,7 +79,7 @@ impl Profile {
 #[derive(Debug)]
 pub struct Check {
     profile: &'static Profile,
-    target: String,
+    site: Site,
     steps: Vec<Step>,
     strict: bool,
 }
@@ -93,14 +93,14 @@ impl Check {
         if !site.writable {
             return Err(format!(
                 "{}: it is no directory, and check writes to files of its own; name a directory",
-                site.target
+                site.shown()
             ));
         }
         let size_bytes = match profile.space {
             Space::Bytes(bytes) => bytes,
             Space::Files(count) => site.size_bytes / count / BLOCK_BYTES * BLOCK_BYTES,
         };
-        let place = Place { directory: site.own_directory(), direct: site.direct, size_bytes };
+        let place = Place { directory: site.own_directory().to_path_buf(), direct: site.direct, size_bytes };
         let stages = job_file::stages(profile.job_file);
         let mut steps = Vec::new();
         for round in 1..=profile.rounds {
@@ -110,14 +110,14 @@ impl Check {
                 let time = time.map_or(own, |time| time.mul_f64(share));
                 let round = if profile.rounds > 1 { format!(", round {round}") } else { String::new() };
                 let name = stage.name.replace('-', " ") + &round;
-                let job = job_file::placed(&stage.job, &place, time);
+                let jobs = stage.placed(&place, time);
                 steps.push(match stage.seconds {
-                    0 => Step::prepare(name, job),
-                    _ => Step::measure(name, job, time),
+                    0 => Step::prepare(name, jobs),
+                    _ => Step::measure(name, jobs, time),
                 });
             }
         }
-        Ok(Check { profile, target: site.target.clone(), steps, strict: false })
+        Ok(Check { profile, site: site.clone(), steps, strict: false })
     }
 
     /// With a reserve asked for, too: only PASS is accepted.
@@ -149,7 +149,7 @@ impl Study for Check {
     fn purpose(&self) -> String {
         let rounds =
             if self.profile.rounds > 1 { format!(", {} rounds", self.profile.rounds) } else { String::new() };
-        format!("{} in {}: {}{rounds}", self.profile.name, self.target, self.profile.runs)
+        format!("{} in {}: {}{rounds}", self.profile.name, self.site.shown(), self.profile.runs)
     }
 
     fn accepts(&self, verdict: Verdict) -> bool {

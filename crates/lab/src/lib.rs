@@ -1,7 +1,8 @@
-//! Studies made of runs: which job files to run, and what their reports say when put side by side.
+//! Studies made of runs: which jobs to run, and what their reports say when put side by side.
 //!
-//! Invariant: pure. A study is given a site and answers job files; it is given reports and answers a table and a
-//! sentence. Who runs the job files is not known here, so every study can be tested on made-up reports.
+//! Invariant: pure. A study is given a site and answers settings and paths, never text that is read again; it is given
+//! reports and answers a table and a sentence. Who runs the jobs is not known here, so every study can be tested on
+//! made-up reports.
 
 pub mod bars;
 pub mod chart;

@@ -69,7 +69,7 @@ impl Matrix {
         if allowed.is_empty() {
             return Err(format!(
                 "{}: it is only read, and every pattern asked for writes; name a directory",
-                site.target
+                site.shown()
             ));
         }
         let each = time / (blocks.len() * allowed.len()).max(1) as u32;
@@ -78,7 +78,8 @@ impl Matrix {
         for block in blocks {
             for pattern in &allowed {
                 let name = format!("{} {pattern}", block.text);
-                let options = format!("rw={pattern}\nbs={}\niodepth={depth}\n", block.bytes);
+                let (bytes, depth) = (block.bytes.to_string(), depth.to_string());
+                let options = [("rw", *pattern), ("bs", bytes.as_str()), ("iodepth", depth.as_str())];
                 rows.push(Row { step: steps.len(), block: block.clone(), pattern });
                 steps.push(site.run(&name, site.engine, &options, each));
             }
@@ -118,7 +119,7 @@ impl Study for Matrix {
     }
 
     fn purpose(&self) -> String {
-        let (runs, target) = (self.rows.len(), &self.site.target);
+        let (runs, target) = (self.rows.len(), self.site.shown());
         match self.site.writable {
             true => format!("{runs} runs at depth {} in {target}", self.depth),
             false => format!("{runs} runs at depth {} that only read {target}", self.depth),
@@ -186,7 +187,7 @@ impl Matrix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{direction, report, site};
+    use crate::testing::{direction, report, settings, site};
 
     fn blocks() -> Vec<BlockSize> {
         [("4k", 4 << 10), ("64k", 64 << 10), ("1M", 1 << 20)]
@@ -207,7 +208,8 @@ mod tests {
         assert_eq!((matrix.steps().len(), matrix.time()), (16, Duration::from_secs(30)));
         assert_eq!(matrix.steps()[1].name, "4k randrw");
         assert_eq!(matrix.steps()[15].name, "1M write");
-        assert!(matrix.steps()[8].job.ends_with("runtime=2000ms\nrw=randwrite\nbs=65536\niodepth=32\n"));
+        let settings = settings(&matrix.steps()[8]);
+        assert!(settings.ends_with("runtime=2000ms rw=randwrite bs=65536 iodepth=32"), "{settings}");
     }
 
     #[test]

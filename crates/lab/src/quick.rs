@@ -16,7 +16,7 @@ struct Row {
     name: &'static str,
     direction: usize,
     /// The options of its job, but for engine and file.
-    options: &'static str,
+    options: &'static [(&'static str, &'static str)],
     kind: Kind,
     /// Which use it is typical of.
     typical: &'static str,
@@ -38,49 +38,49 @@ const ROWS: [Row; 7] = [
     Row {
         name: "sequential read 1M",
         direction: READ,
-        options: "rw=read\nbs=1M\niodepth=8",
+        options: &[("rw", "read"), ("bs", "1M"), ("iodepth", "8")],
         kind: Kind::Queued,
         typical: "scans, backups, streaming",
     },
     Row {
         name: "sequential write 1M",
         direction: WRITE,
-        options: "rw=write\nbs=1M\niodepth=8",
+        options: &[("rw", "write"), ("bs", "1M"), ("iodepth", "8")],
         kind: Kind::Queued,
         typical: "restores, bulk loads",
     },
     Row {
         name: "random read 4k, depth 32",
         direction: READ,
-        options: "rw=randread\nbs=4k\niodepth=32",
+        options: &[("rw", "randread"), ("bs", "4k"), ("iodepth", "32")],
         kind: Kind::Queued,
         typical: "databases, many clients",
     },
     Row {
         name: "random write 4k, depth 32",
         direction: WRITE,
-        options: "rw=randwrite\nbs=4k\niodepth=32",
+        options: &[("rw", "randwrite"), ("bs", "4k"), ("iodepth", "32")],
         kind: Kind::Queued,
         typical: "checkpoints, many VMs",
     },
     Row {
         name: "random read 4k, depth 1",
         direction: READ,
-        options: "rw=randread\nbs=4k",
+        options: &[("rw", "randread"), ("bs", "4k")],
         kind: Kind::Single,
         typical: "one query, program starts",
     },
     Row {
         name: "random write 4k, depth 1",
         direction: WRITE,
-        options: "rw=randwrite\nbs=4k",
+        options: &[("rw", "randwrite"), ("bs", "4k")],
         kind: Kind::Single,
         typical: "one writer, page by page",
     },
     Row {
         name: "synced 4k appends",
         direction: WRITE,
-        options: "rw=write\nbs=4k\nfdatasync=1\nfallocate=none\ndirect=0",
+        options: &[("rw", "write"), ("bs", "4k"), ("fdatasync", "1"), ("fallocate", "none"), ("direct", "0")],
         kind: Kind::Synced,
         typical: "commits: databases, etcd",
     },
@@ -109,11 +109,8 @@ impl Quick {
 
 fn step(row: &Row, site: &Site, time: Duration) -> Step {
     let engine = if row.kind == Kind::Queued { site.engine } else { "psync" };
-    let own = match row.kind {
-        Kind::Synced => format!("filename={}\n", site.beside("appends")),
-        _ => String::new(),
-    };
-    site.run(row.name, engine, &format!("{}\n{own}", row.options), time)
+    let step = site.run(row.name, engine, row.options, time);
+    if row.kind == Kind::Synced { step.on(site.beside("appends")) } else { step }
 }
 
 const COLUMNS: [Column; 9] = [
@@ -146,7 +143,7 @@ impl Study for Quick {
     }
 
     fn purpose(&self) -> String {
-        let (runs, target) = (self.rows.len(), &self.site.target);
+        let (runs, target) = (self.rows.len(), self.site.shown());
         match self.site.writable {
             true => format!("{runs} runs in {target}"),
             false => format!("{runs} runs that only read {target}"),
@@ -294,7 +291,7 @@ mod tests {
     use fiord_report::RunReport;
 
     use super::*;
-    use crate::testing::{direction, report, site, synced};
+    use crate::testing::{direction, report, settings, site, synced};
 
     /// What each row of a disk of middling speed would bring.
     fn made_up(row: &Row) -> RunReport {
@@ -325,7 +322,7 @@ mod tests {
         let prepares: Vec<bool> = quick.steps().iter().map(|step| step.prepares).collect();
         assert_eq!(prepares.iter().position(|prepares| *prepares), Some(0));
         assert_eq!(prepares.iter().filter(|prepares| **prepares).count(), 1);
-        assert!(quick.steps()[1..].iter().all(|step| step.job.contains("runtime=4000ms\n")));
+        assert!(quick.steps()[1..].iter().all(|step| settings(step).contains("runtime=4000ms")));
     }
 
     #[test]
@@ -333,21 +330,20 @@ mod tests {
         let quick = quick(Site { writable: false, ..site() });
         assert_eq!(quick.steps().len(), 3);
         for step in quick.steps() {
-            assert!(step.job.contains("rw=read\n") || step.job.contains("rw=randread\n"), "{}", step.job);
+            let settings = settings(step) + " ";
+            assert!(settings.contains(" rw=read ") || settings.contains(" rw=randread "), "{settings}");
         }
     }
 
     #[test]
     fn appends_go_to_a_file_of_their_own_and_are_synced_one_by_one() {
         let quick = quick(site());
-        let last = &quick.steps()[7].job;
-        assert!(
-            last.contains(
-                "rw=write\nbs=4k\nfdatasync=1\nfallocate=none\ndirect=0\nfilename=/data/own\\:1/appends\n"
-            ),
-            "{last}"
-        );
-        assert!(quick.steps()[..7].iter().all(|step| !step.job.contains("appends")));
+        let last = &quick.steps()[7];
+        let settings = settings(last);
+        assert!(settings.ends_with("rw=write bs=4k fdatasync=1 fallocate=none direct=0"), "{settings}");
+        assert_eq!(last.sections[0].files, [std::path::PathBuf::from("/data/own:1/appends")]);
+        let others = &quick.steps()[..7];
+        assert!(others.iter().all(|step| step.sections[0].files == [quick.site.file.clone()]));
     }
 
     #[test]

@@ -2,8 +2,11 @@
 //!
 //! Invariant: `writable` only where the file is the study's own, made for it and removed after it.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fiord_options::Section;
+use fiord_report::path;
 use fiord_report::table::{Cell, Table, shown_bytes};
 
 use crate::study::Step;
@@ -15,9 +18,9 @@ const DEVICES_MAX: usize = 3;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Site {
     /// What was asked for: a directory, a file or a device.
-    pub target: String,
+    pub target: PathBuf,
     /// The file or device the runs go to: below the target where that is a directory, else the target itself.
-    pub file: String,
+    pub file: PathBuf,
     /// Whether the runs may write to it.
     pub writable: bool,
     /// How much of it they use, in bytes.
@@ -37,47 +40,48 @@ pub struct Site {
 }
 
 impl Site {
-    /// The `[global]` section that all jobs at this site begin with. Buffers hold random bytes, so that no device can
-    /// compress them.
-    pub fn global(&self) -> String {
-        format!(
-            "[global]\nfilename={}\nsize={}\ndirect={}\nrandrepeat=0\ngroup_reporting=1\n",
-            in_job_file(&self.file),
-            self.size_bytes,
-            u8::from(self.direct),
-        )
+    /// What all jobs at this site have in common. Buffers hold random bytes, so that no device can compress them.
+    pub fn settings(&self, engine: &str) -> Vec<(&'static str, String)> {
+        vec![
+            ("size", self.size_bytes.to_string()),
+            ("direct", u8::from(self.direct).to_string()),
+            ("randrepeat", "0".to_string()),
+            ("group_reporting", "1".to_string()),
+            ("ioengine", engine.to_string()),
+            ("stonewall", "1".to_string()),
+        ]
     }
 
     /// The step that fills the file, for a site that is written to: what was never written is not read from the device.
     /// No block is like another.
     pub fn fill(&self) -> Step {
-        let job = format!(
-            "{}ioengine={}\n\n[fill]\nstonewall=1\nrw=write\nbs=1M\niodepth=8\nrefill_buffers=1\nend_fsync=1\n",
-            self.global(),
-            self.engine
-        );
-        Step::prepare("filling the test file", job)
+        let options =
+            [("rw", "write"), ("bs", "1M"), ("iodepth", "8"), ("refill_buffers", "1"), ("end_fsync", "1")];
+        let section = Section::new("fill").with(self.settings(self.engine)).with(owned(&options));
+        Step::prepare("filling the test file", vec![section]).on(self.file.clone())
     }
 
-    /// A step of one job: these options, a line each, for this time.
-    pub fn run(&self, name: &str, engine: &str, options: &str, time: Duration) -> Step {
-        let job = format!(
-            "{}ioengine={engine}\n\n[{}]\nstonewall=1\ntime_based=1\nruntime={}ms\n{options}",
-            self.global(),
-            name.replace(", ", "-").replace(' ', "-"),
-            time.as_millis().max(1),
-        );
-        Step::measure(name, job, time)
+    /// A step of one job on the site's file: these options, for this time.
+    pub fn run(&self, name: &str, engine: &str, options: &[(&'static str, &str)], time: Duration) -> Step {
+        let ends = [("time_based", "1".to_string()), ("runtime", format!("{}ms", time.as_millis().max(1)))];
+        let section = Section::new(name.replace(", ", "-").replace(' ', "-"));
+        let section = section.with(self.settings(engine)).with(ends).with(owned(options));
+        Step::measure(name, vec![section], time).on(self.file.clone())
     }
 
-    /// Another file of the study's own, as job files write it; for a site that is written to. Nobody has made it yet.
-    pub fn beside(&self, name: &str) -> String {
-        format!("{}/{name}", self.own_directory())
+    /// Another file of the study's own; for a site that is written to. Nobody has made it yet.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.file.with_file_name(name)
     }
 
-    /// The directory of the study's own files, as job files write it; for a site that is written to.
-    pub fn own_directory(&self) -> String {
-        in_job_file(self.file.rsplit_once('/').map_or("", |(directory, _)| directory))
+    /// The directory of the study's own files; for a site that is written to.
+    pub fn own_directory(&self) -> &Path {
+        self.file.parent().unwrap_or(&self.file)
+    }
+
+    /// The target as people read it.
+    pub fn shown(&self) -> String {
+        path::shown(&self.target)
     }
 
     /// Where it works, for people, line by line: `Device`, `vda: disk, virtio, 256GiB, scheduler none`.
@@ -86,7 +90,7 @@ impl Site {
         let mut lines: Vec<(&str, String)> = devices.take(DEVICES_MAX).collect();
         if self.devices.rows.len() > DEVICES_MAX {
             let more = self.devices.rows.len() - DEVICES_MAX;
-            lines.push(("", format!("and {more} more, which `fiord devices {}` shows", self.target)));
+            lines.push(("", format!("and {more} more, which `fiord devices {}` shows", self.shown())));
         }
         if self.in_memory && lines.is_empty() {
             lines.push(("Device", "memory: no disk below".to_string()));
@@ -99,7 +103,7 @@ impl Site {
             true => format!("{size} in own files, removed after"),
             false => format!("{size} of it, only read"),
         };
-        lines.push(("Target", format!("{}: {access}; {used}", self.target)));
+        lines.push(("Target", format!("{}: {access}; {used}", self.shown())));
         lines.extend(self.remarks.iter().map(|remark| ("Note", remark.clone())));
         lines
     }
@@ -129,15 +133,14 @@ impl Site {
     }
 }
 
-/// A path as job files write it.
-pub fn in_job_file(path: &str) -> String {
-    path.replace(':', "\\:")
+fn owned<'a>(options: &'a [(&'static str, &str)]) -> impl Iterator<Item = (&'static str, String)> + 'a {
+    options.iter().map(|(option, value)| (*option, value.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::site;
+    use crate::testing::{settings, site};
 
     #[test]
     fn the_heading_tells_of_the_device_and_of_the_way_to_it() {
@@ -171,22 +174,32 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_a_job_file_of_one_job_that_waits_for_those_before_it() {
-        let step =
-            site().run("random read 4k, depth 32", "libaio", "rw=randread\n", Duration::from_millis(1500));
+    fn a_run_is_one_job_that_waits_for_those_before_it() {
+        let step = site().run(
+            "random read 4k, depth 32",
+            "libaio",
+            &[("rw", "randread")],
+            Duration::from_millis(1500),
+        );
         assert_eq!(
-            step.job,
-            "[global]\nfilename=/data/own\\:1/data\nsize=1073741824\ndirect=1\nrandrepeat=0\ngroup_reporting=1\n\
-             ioengine=libaio\n\n[random-read-4k-depth-32]\nstonewall=1\ntime_based=1\nruntime=1500ms\nrw=randread\n"
+            settings(&step),
+            "[random-read-4k-depth-32] size=1073741824 direct=1 randrepeat=0 group_reporting=1 ioengine=libaio \
+             stonewall=1 time_based=1 runtime=1500ms rw=randread"
         );
         assert_eq!((step.time, step.prepares), (Duration::from_millis(1500), false));
-        assert_eq!(site().beside("log"), "/data/own\\:1/log");
+        assert_eq!(step.sections[0].files, [PathBuf::from("/data/own:1/data")]);
+        assert_eq!(site().beside("log"), Path::new("/data/own:1/log"));
+        assert_eq!(site().own_directory(), Path::new("/data/own:1"));
     }
 
     #[test]
     fn the_file_is_filled_with_what_cannot_be_compressed_and_it_counts_only_when_it_is_on_the_disk() {
         let fill = site().fill();
         assert!(fill.prepares);
-        assert!(fill.job.contains("refill_buffers=1\nend_fsync=1\n") && !fill.job.contains("runtime"));
+        let settings = settings(&fill);
+        assert!(
+            settings.contains("refill_buffers=1 end_fsync=1") && !settings.contains("runtime"),
+            "{settings}"
+        );
     }
 }

@@ -3,20 +3,22 @@
 //! Invariant: findings can be made of any number of the steps, in order from the first: an interrupted study tells what
 //! it has.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use fiord_options::Section;
 use fiord_report::RunReport;
 use fiord_report::table::{Cell, Table};
 
 use crate::Verdict;
 
 /// One run of a study.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Step {
     /// What it is called in progress and history: `random read 4k, depth 32`.
     pub name: String,
-    /// The job file. fio runs it, too.
-    pub job: String,
+    /// The jobs: settings as they count, and the files they work on as paths.
+    pub sections: Vec<Section>,
     /// How long it runs, laying out not counted; nothing where nobody can tell before.
     pub time: Duration,
     /// Whether it only makes ready for those after it: it is run, and not among what was [`Ran`].
@@ -25,13 +27,20 @@ pub struct Step {
 
 impl Step {
     /// A run that is measured for this time.
-    pub fn measure(name: impl Into<String>, job: String, time: Duration) -> Step {
-        Step { name: name.into(), job, time, prepares: false }
+    pub fn measure(name: impl Into<String>, sections: Vec<Section>, time: Duration) -> Step {
+        Step { name: name.into(), sections, time, prepares: false }
     }
 
     /// A run that makes ready for those after it, and takes as long as it takes.
-    pub fn prepare(name: impl Into<String>, job: String) -> Step {
-        Step { name: name.into(), job, time: Duration::ZERO, prepares: true }
+    pub fn prepare(name: impl Into<String>, sections: Vec<Section>) -> Step {
+        Step { name: name.into(), sections, time: Duration::ZERO, prepares: true }
+    }
+
+    /// With all its jobs on this file.
+    #[must_use]
+    pub fn on(mut self, file: PathBuf) -> Step {
+        self.sections.iter_mut().for_each(|section| section.files = vec![file.clone()]);
+        self
     }
 }
 
@@ -57,7 +66,7 @@ pub struct Findings {
     /// Further tables for JSON, each with its key.
     pub tables: Vec<(&'static str, Table)>,
     /// Files that were asked for: where to write them, and what.
-    pub files: Vec<(String, String)>,
+    pub files: Vec<(PathBuf, String)>,
     /// The latency the study is about, where it is about one: its 99th percentile in nanoseconds, and what it is of.
     pub latency_p99_ns: Option<(u64, &'static str)>,
     /// What it comes to, in one plain sentence; empty when nothing was measured.

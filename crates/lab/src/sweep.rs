@@ -3,8 +3,10 @@
 //! Invariant: a step is the user's job with the swept options set and nothing else changed; every row is one run's.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use fiord_options::{Section, Setting, Spec};
 use fiord_report::table::{Cell, Column, Table};
 use fiord_stats::job::DIRECTIONS;
 
@@ -34,10 +36,10 @@ pub enum Counted {
 }
 
 /// A swept option.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Key {
-    /// The option's name.
-    pub name: &'static str,
+    /// The option.
+    pub spec: &'static Spec,
     /// What its values count.
     pub counted: Counted,
     /// The values, in the order they are run.
@@ -45,9 +47,14 @@ pub struct Key {
 }
 
 impl Key {
+    /// The option's name.
+    pub fn name(&self) -> &'static str {
+        self.spec.name
+    }
+
     /// What people call the option.
     fn title(&self) -> &'static str {
-        match self.name {
+        match self.name() {
             "rw" => "RW",
             "bs" => "BlockSize",
             "numjobs" => "Threads",
@@ -80,12 +87,10 @@ impl Key {
 }
 
 /// The job that is run at each point.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Job {
-    /// Lines of its `[global]` section; none sets a swept option.
-    pub global: Vec<String>,
-    /// Its sections, each with its header; none sets a swept option.
-    pub sections: String,
+    /// Its sections; none sets a swept option.
+    pub sections: Vec<Section>,
     /// What `rw` says where it is not swept.
     pub rw: String,
 }
@@ -96,7 +101,7 @@ pub struct Pictures {
     /// Whether the terminal shows colours.
     pub colour: bool,
     /// Where the chart goes as SVG.
-    pub plot: Option<String>,
+    pub plot: Option<PathBuf>,
 }
 
 /// The study.
@@ -123,8 +128,8 @@ struct Measured {
 }
 
 impl Sweep {
-    /// The cross product of the keys' values, the last key's changing fastest. `time` tells how long a job file
-    /// runs.
+    /// The cross product of the keys' values, the last key's changing fastest. `time` tells how long sections
+    /// run.
     ///
     /// # Errors
     /// When there are more than [`RUNS_MAX`] runs.
@@ -132,7 +137,7 @@ impl Sweep {
         keys: Vec<Key>,
         job: Job,
         pictures: Pictures,
-        time: &dyn Fn(&str) -> Duration,
+        time: &dyn Fn(&[Section]) -> Duration,
     ) -> Result<Sweep, String> {
         let runs = keys.iter().try_fold(1usize, |runs, key| runs.checked_mul(key.values.len()));
         if runs.is_none_or(|runs| runs > RUNS_MAX) {
@@ -189,7 +194,7 @@ impl Sweep {
 
     /// The rows for programs.
     fn table(&self, measured: &[Measured]) -> Table {
-        let swept = self.columns().map(|key| Column::new(key.name, key.title()));
+        let swept = self.columns().map(|key| Column::new(key.name(), key.title()));
         let rw = (!self.sweeps_rw()).then(|| Column::new("rw", "RW"));
         let mut table = Table::new(rw.into_iter().chain(swept).chain(FIGURES));
         for run in measured {
@@ -204,24 +209,24 @@ impl Sweep {
     }
 
     fn sweeps_rw(&self) -> bool {
-        self.keys.iter().any(|key| key.name == "rw")
+        self.keys.iter().any(|key| key.name() == "rw")
     }
 
     /// The keys in the order of the columns: `rw` leads.
     fn columns(&self) -> impl Iterator<Item = &Key> {
-        let is_rw = |key: &&Key| key.name == "rw";
+        let is_rw = |key: &&Key| key.name() == "rw";
         self.keys.iter().filter(is_rw).chain(self.keys.iter().filter(move |key| !is_rw(key)))
     }
 
     fn cells(&self, run: &Measured) -> impl Iterator<Item = Cell> {
-        let at = |key: &Key| self.keys.iter().position(|known| known.name == key.name).unwrap_or(0);
+        let at = |key: &Key| self.keys.iter().position(|known| known.name() == key.name()).unwrap_or(0);
         self.columns().map(move |key| key.cell(run.point[at(key)]))
     }
 
     /// The rows for people, in the columns people print who write such a sweep by hand. The runs at a knee are marked.
     fn text(&self, measured: &[Measured], curves: &[Curve], width: usize) -> String {
-        let keys = self.columns().filter(|key| key.name != "rw");
-        let columns = keys.map(|key| Column::new(key.name, key.title()));
+        let keys = self.columns().filter(|key| key.name() != "rw");
+        let columns = keys.map(|key| Column::new(key.name(), key.title()));
         let mut table = Table::new([Column::new("rw", "RW")].into_iter().chain(columns).chain(SHOWN));
         let fine = decimals(measured);
         for run in measured {
@@ -246,11 +251,11 @@ impl Sweep {
         is_knee: bool,
     ) -> Vec<Cell> {
         let text = |key: usize| self.keys[key].values[run.point[key]].text.clone();
-        let rw = self.keys.iter().position(|key| key.name == "rw").map_or(self.job.rw.clone(), text);
+        let rw = self.keys.iter().position(|key| key.name() == "rw").map_or(self.job.rw.clone(), text);
         let letter = DIRECTIONS[direction][..1].to_uppercase();
         let rw = if run.directions.len() > 1 { format!("{rw} {letter}") } else { rw };
         let mut cells = vec![Cell::Text(rw)];
-        let swept = |key: &usize| self.keys[*key].name != "rw";
+        let swept = |key: &usize| self.keys[*key].name() != "rw";
         cells.extend((0..self.keys.len()).filter(swept).map(|key| match self.keys[key].counted {
             Counted::Things => self.keys[key].cell(run.point[key]),
             _ => Cell::Text(text(key)),
@@ -325,20 +330,15 @@ fn decimals(measured: &[Measured]) -> usize {
     }
 }
 
-fn step(keys: &[Key], job: &Job, point: &[usize], time: &dyn Fn(&str) -> Duration) -> Step {
-    let swept: Vec<String> = keys
-        .iter()
-        .zip(point)
-        .map(|(key, value)| format!("{}={}", key.name, key.values[*value].text))
-        .collect();
-    let mut text = String::from("[global]\n");
-    for line in job.global.iter().chain(&swept) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{line}");
+fn step(keys: &[Key], job: &Job, point: &[usize], time: &dyn Fn(&[Section]) -> Duration) -> Step {
+    let swept = || keys.iter().zip(point).map(|(key, value)| (key, key.values[*value].text.as_str()));
+    let names: Vec<String> = swept().map(|(key, text)| format!("{}={text}", key.name())).collect();
+    let mut sections = job.sections.clone();
+    for section in &mut sections {
+        section.own.extend(swept().map(|(key, text)| Setting::new(key.spec, text)));
     }
-    let _ = write!(text, "\n{}", job.sections);
-    let time = time(&text);
-    Step::measure(swept.join(" "), text, time)
+    let time = time(&sections);
+    Step::measure(names.join(" "), sections, time)
 }
 
 impl Study for Sweep {
@@ -349,7 +349,7 @@ impl Study for Sweep {
     fn purpose(&self) -> String {
         let list = |key: &Key| {
             let texts: Vec<&str> = key.values.iter().map(|value| value.text.as_str()).collect();
-            format!("{}={}", key.name, texts.join(","))
+            format!("{}={}", key.name(), texts.join(","))
         };
         let lists: Vec<String> = self.keys.iter().map(list).collect();
         let runs = if self.points.len() == 1 { "run" } else { "runs" };

@@ -8,6 +8,7 @@ use fiord_stats::{DirectionStats, JobStats, Latency};
 
 use crate::figures::{READ, WRITE};
 use crate::site::Site;
+use crate::study::Step;
 
 /// A direction that did this many I/Os of this size in a second, each taking this long.
 pub fn direction(ios: u64, block_bytes: u64, latency_ns: u64) -> DirectionStats {
@@ -56,8 +57,8 @@ pub fn site() -> Site {
         Cell::Text("none".to_string()),
     ]);
     Site {
-        target: "/data".to_string(),
-        file: "/data/own:1/data".to_string(),
+        target: "/data".into(),
+        file: "/data/own:1/data".into(),
         writable: true,
         size_bytes: 1 << 30,
         direct: true,
@@ -67,4 +68,15 @@ pub fn site() -> Site {
         devices,
         remarks: Vec::new(),
     }
+}
+
+/// The sections of a step with their settings, a line each.
+pub fn settings(step: &Step) -> String {
+    let text = |section: &fiord_options::Section| {
+        let settings = section.settings().map(|setting| {
+            format!(" {}={}", setting.spec.name, setting.value.as_deref().unwrap_or_default())
+        });
+        format!("[{}]{}", section.name, settings.collect::<String>())
+    };
+    step.sections.iter().map(text).collect::<Vec<_>>().join("\n")
 }

@@ -102,7 +102,7 @@ fn unused_globals(parsed: &Parsed) -> Vec<Problem> {
         parsed.sections.iter().flat_map(|section| &section.global).any(|given| given.place == *place)
     };
     let unused: Vec<Setting> = globals.filter(|setting| !inherited(&setting.place)).cloned().collect();
-    let section = Section { name: String::new(), global: unused, own: Vec::new(), place: Place::derived() };
+    let section = Section { global: unused, ..Section::new("") };
     job::resolve(&section).2
 }
 
@@ -378,7 +378,7 @@ impl<'a> Reader<'a> {
             self.current = Current::Job;
             let global = inheritable(&self.parsed.globals);
             let place = setting.value_place.clone();
-            self.parsed.sections.push(Section { name, global, own: vec![setting], place });
+            self.parsed.sections.push(Section { global, own: vec![setting], place, ..Section::new(name) });
         }
     }
 
@@ -422,7 +422,7 @@ impl<'a> Reader<'a> {
             Some(name) => {
                 let global = inheritable(globals);
                 let place = block.place.clone();
-                self.parsed.sections.push(Section { name: name.clone(), global, own, place });
+                self.parsed.sections.push(Section { global, own, place, ..Section::new(name) });
             }
         }
     }

@@ -359,7 +359,7 @@ fn setting(
 /// The order in which fio applies the settings of one block, seen in what it prints with `--showcmd`: options that
 /// change how others are read, most options, the file's name, and the engine's options. Within a rank the order
 /// of the file stays.
-fn application_order(spec: &Spec) -> u8 {
+pub(crate) fn application_order(spec: &Spec) -> u8 {
     match (spec.name, spec.scope) {
         (_, Scope::Engine(_)) => 3,
         ("kb_base" | "unit_base" | "cpus_allowed_policy" | "lockfile", _) => 0,

@@ -8,7 +8,7 @@ pub mod engine;
 pub mod expand;
 pub mod job;
 pub mod jobfile;
-mod lookup;
+pub mod lookup;
 pub mod place;
 pub mod program;
 pub mod reference;
@@ -21,6 +21,7 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod value;
+pub mod write;
 
 pub use place::{Place, Problem, Severity, Source};
 pub use resolve::Given;

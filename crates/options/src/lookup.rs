@@ -127,7 +127,10 @@ pub(crate) fn value_missing(spec: &Spec, place: &Place) -> Problem {
 ///
 /// fio works sums out in every value, so that `0-$ncpus` is a negative number to it; in texts, lists and words the
 /// signs keep their own meaning here.
-pub(crate) fn with_keywords(
+///
+/// # Errors
+/// The sum cannot be worked out.
+pub fn with_keywords(
     spec: &Spec,
     value: Option<String>,
     machine: &Machine,

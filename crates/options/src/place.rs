@@ -16,12 +16,12 @@ pub enum Source {
     Derived,
 }
 
-/// A position in a source. Lines and columns count from 1; columns count bytes.
+/// A position in a source. Lines and columns count from 1; columns count bytes. Line 0 is the source as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The text the position lies in.
     pub source: Source,
-    /// Line, from 1.
+    /// Line, from 1; 0 for all of them.
     pub line: u32,
     /// Column in bytes, from 1.
     pub column: u32,
@@ -32,12 +32,18 @@ impl Place {
     pub fn derived() -> Place {
         Place { source: Source::Derived, line: 0, column: 0 }
     }
+
+    /// All of a source that is called so.
+    pub fn all_of(name: &str) -> Place {
+        Place { source: Source::File(Arc::from(name)), line: 0, column: 0 }
+    }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
             Source::CommandLine(_) => write!(out, "command line:{}:{}", self.line, self.column),
+            Source::File(name) if self.line == 0 => write!(out, "{name}"),
             Source::File(name) => write!(out, "{name}:{}:{}", self.line, self.column),
             Source::Derived => write!(out, "defaults"),
         }

@@ -10,6 +10,7 @@ pub mod log;
 pub mod model;
 pub mod normal;
 pub mod number;
+pub mod path;
 pub mod start;
 pub mod table;
 pub mod terse;

@@ -40,7 +40,7 @@ pub const DOORS: &[Door] = &[
         "option text, report, stdout",
     ),
     door("fiord-report", &["fiord-plan", "fiord-stats"], "worker, engine, stdout"),
-    door("fiord-lab", &["fiord-report", "fiord-stats"], "how a run is run, stdout"),
+    door("fiord-lab", &["fiord-options", "fiord-report", "fiord-stats"], "how a run is run, stdout"),
     door("fiord-store", &["fiord-report", "fiord-stats", "rusqlite"], "how runs are made, stdout"),
     door(
         "fiord",

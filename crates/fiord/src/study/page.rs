@@ -1,12 +1,13 @@
-//! What a study prints: what it will do, what it found, its JSON, its job files.
+//! What a study prints: what it will do, what it found, its JSON.
 //!
 //! Invariant: values in, text out; colours are added on a terminal alone, never where `NO_COLOR` is set, and nothing is
 //! told by them.
 
 use std::fmt::Write;
 
-use fiord_lab::{Findings, Site, Step, Study};
+use fiord_lab::{Findings, Site, Study};
 use fiord_report::json::Writer;
+use fiord_report::path;
 use fiord_sys::tty;
 
 use super::progress::duration;
@@ -64,8 +65,8 @@ pub(super) fn json(study: &dyn Study, site: Option<&Site>, findings: &Findings, 
 fn target(json: &mut Writer, site: &Site) {
     let Site { target, file, writable, size_bytes, direct, in_memory, engine, file_system, devices, remarks } =
         site;
-    json.string("path", target);
-    json.string("file", file);
+    json.string("path", &path::text(target));
+    json.string("file", &path::text(file));
     json.boolean("writable", *writable);
     json.integer("size_bytes", size_bytes);
     json.boolean("direct", *direct);
@@ -81,12 +82,6 @@ fn optional(json: &mut Writer, key: &str, text: Option<&str>) {
         Some(text) => json.string(key, text),
         None => json.null(key),
     }
-}
-
-/// The job files of all steps, one behind the other.
-pub(super) fn job_files(study: &dyn Study) -> String {
-    let file = |(number, step): (usize, &Step)| format!("# run {}: {}\n{}", number + 1, step.name, step.job);
-    study.steps().iter().enumerate().map(file).collect::<Vec<_>>().join("\n")
 }
 
 /// A text of any length as lines of at most `width`, those after the first indented. Words are not broken.

@@ -1,22 +1,25 @@
-//! One run of a study: a job file's text in, a report out.
+//! One run of a study: settings and paths in, a report out.
 //!
-//! Invariant: the same way as a job file of the user's: read, checked, planned with the host's facts, refused where a
-//! target is in use.
+//! Invariant: planned with the host's facts and refused where a target is in use, as a job file of the user's is; and a
+//! run that was handed its files touches those and no others.
 
-use std::io;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fiord_host::Machine;
-use fiord_options::cli::{self, Parsed};
-use fiord_options::expand::Environment;
-use fiord_options::{Problem, Severity};
-use fiord_plan::Plan;
+use fiord_lab::Step;
+use fiord_options::{Place, Problem, Section, Source};
 use fiord_plan::facts::RunSettings;
+use fiord_plan::job::Memory;
+use fiord_plan::{Job, Plan, Refusal};
 use fiord_report::RunReport;
+use fiord_report::path::shown;
 use fiord_worker::Watcher;
 
 use crate::assemble::{self, Frame, Meters};
-use crate::{environment, facts, status};
+use crate::{facts, status};
 
 /// A run that was planned.
 pub(super) struct Run {
@@ -46,26 +49,35 @@ pub(super) trait Looker: Watcher {
 }
 
 impl Run {
-    /// Plans the job file `job`, which is called `name` where something is wrong with it.
-    pub(super) fn of(name: &str, job: &str, machine: &Machine) -> Result<Run, Refused> {
-        let text = |asked: &str| match asked == name {
-            true => Ok(job.as_bytes().to_vec()),
-            false => Err(io::Error::from(io::ErrorKind::NotFound)),
-        };
-        let environment = Environment {
-            files: &text,
-            variables: &environment::variable,
-            machine: environment::keywords(machine),
-        };
-        let parsed =
-            cli::read(&[name.to_string()], &environment).map_err(|problems| refused(&problems, false))?;
-        let problems = cli::check(&parsed);
-        if problems.iter().any(|problem| problem.severity == Severity::Error) {
-            return Err(refused(&problems, false));
+    /// Plans a step, which is called `name` where something is wrong with it. A job that was handed its files may touch
+    /// others only where the user's own options name them.
+    pub(super) fn of(
+        name: &str,
+        step: &Step,
+        has_users_options: bool,
+        machine: &Machine,
+    ) -> Result<Run, Refused> {
+        let entropy = fiord_sys::clock::realtime_ns();
+        let (plan, warnings) =
+            plan(&step.sections, machine, entropy).map_err(|refusal| refused(name, &refusal))?;
+        for job in &plan.jobs {
+            let files = step.sections.get(job.section as usize).map_or(&[][..], |section| &section.files);
+            stays_within(job, files, has_users_options).map_err(|why| Refused {
+                text: format!("{name}: job {}: {why}; nothing was run\n", job.name),
+                status: status::REFUSED,
+            })?;
         }
-        let (plan, of_plan) = plan(&parsed, machine)?;
-        let warnings = [parsed.warnings, problems, of_plan].concat();
         Ok(Run { plan: Arc::new(plan), warnings })
+    }
+
+    /// Every path that the run may read, write, make or remove.
+    pub(super) fn touched(&self) -> BTreeSet<PathBuf> {
+        self.plan
+            .jobs
+            .iter()
+            .flat_map(|job| job.files.list.iter().map(|file| &file.path).chain(others(job)))
+            .cloned()
+            .collect()
     }
 
     /// Runs it to its end.
@@ -81,16 +93,72 @@ impl Run {
     }
 }
 
-fn plan(parsed: &Parsed, machine: &Machine) -> Result<(Plan, Vec<Problem>), Refused> {
-    let settings = RunSettings { readonly: false, max_jobs: None, entropy: fiord_sys::clock::realtime_ns() };
-    let facts = facts::gather(&fiord_plan::needs(&parsed.sections), machine);
-    let planned = fiord_plan::build(&parsed.sections, &parsed.waiting, &facts, &settings);
-    planned.map_err(|refusal| refused(&refusal.problems, refusal.unsafe_target))
+/// The plan of these sections and what is odd about it.
+pub(super) fn plan(
+    sections: &[Section],
+    machine: &Machine,
+    entropy: u64,
+) -> Result<(Plan, Vec<Problem>), Refusal> {
+    let settings = RunSettings { readonly: false, max_jobs: None, entropy };
+    let facts = facts::gather(&fiord_plan::needs(sections), machine);
+    fiord_plan::build(sections, &[], &facts, &settings)
 }
 
-fn refused(problems: &[Problem], unsafe_target: bool) -> Refused {
-    Refused {
-        text: problems.iter().map(|problem| format!("{problem}\n")).collect(),
-        status: if unsafe_target { status::REFUSED } else { status::FAILED },
+/// Sees that a job that was handed its files uses each of them where it stands, and nothing else.
+fn stays_within(job: &Job, files: &[PathBuf], has_users_options: bool) -> Result<(), String> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let planned: Vec<&PathBuf> = job.files.list.iter().map(|file| &file.path).collect();
+    if planned != files.iter().collect::<Vec<_>>() {
+        return Err(format!("it would use {} and not the files of this study", listed(planned)));
+    }
+    let other: Vec<&PathBuf> = others(job).filter(|_| !has_users_options).collect();
+    if !other.is_empty() {
+        return Err(format!("it would make {} beside the files of this study", listed(other)));
+    }
+    files.iter().try_for_each(|file| match is_real(file) {
+        true => Ok(()),
+        false => {
+            Err(format!("{} is no longer what it was: a part of it is a link now, or gone", shown(file)))
+        }
+    })
+}
+
+/// What a job makes beside its files: directories, logs, a file for its buffers.
+fn others(job: &Job) -> impl Iterator<Item = &PathBuf> {
+    let logs = job.logs.iter().flat_map(|logs| logs.files.iter().map(|file| &file.path));
+    let memory = match &job.buffers.memory {
+        Memory::Mmap(file) | Memory::MmapHuge(file) | Memory::MmapShared(file) => file.as_ref(),
+        Memory::Malloc | Memory::Shm | Memory::ShmHuge => None,
+    };
+    job.files.create_directories.iter().chain(logs).chain(memory)
+}
+
+/// Whether no part of the path is a link. The file itself may still have to be made.
+fn is_real(file: &Path) -> bool {
+    let is_real = |path: &Path| fs::canonicalize(path).is_ok_and(|real| real == path);
+    match fs::symlink_metadata(file) {
+        Ok(_) => is_real(file),
+        Err(_) => file.parent().is_some_and(is_real),
     }
 }
+
+fn listed(paths: Vec<&PathBuf>) -> String {
+    paths.into_iter().map(shown).collect::<Vec<_>>().join(", ")
+}
+
+/// What nobody typed stands in the step.
+fn refused(name: &str, refusal: &Refusal) -> Refused {
+    let placed = |problem: &Problem| match problem.place.source {
+        Source::Derived => Problem { place: Place::all_of(name), ..problem.clone() },
+        Source::CommandLine(_) | Source::File(_) => problem.clone(),
+    };
+    Refused {
+        text: refusal.problems.iter().map(|problem| format!("{}\n", placed(problem))).collect(),
+        status: if refusal.unsafe_target { status::REFUSED } else { status::FAILED },
+    }
+}
+
+#[cfg(test)]
+mod tests;

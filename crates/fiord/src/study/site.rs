@@ -12,6 +12,7 @@ use fiord_engine::registry;
 use fiord_host::chain::Stage;
 use fiord_host::{Chain, Claim, Prober, System, TargetFacts, TargetKind};
 use fiord_lab::Site;
+use fiord_report::path::shown;
 use fiord_report::table::{Table, shown_bytes};
 use fiord_sys::signal;
 use fiord_sys::stat::DirectSupport;
@@ -62,27 +63,25 @@ pub(crate) fn at(target: &Path, study: &str, size_bytes: u64) -> Result<(Site, O
             if let Err(error) = File::open(target) {
                 return Err(format!(
                     "{}: cannot be opened for reading: {error}; name a directory, or a file or device you may read",
-                    target.display()
+                    shown(target)
                 ));
             }
             if there < SIZE_MIN_BYTES {
                 return Err(format!(
                     "{}: {} is too small to read, and a study writes to files of its own alone; name a directory",
-                    target.display(),
+                    shown(target),
                     shown_bytes(there)
                 ));
             }
             Ok((site(target, target, &facts, there.min(size_bytes) >> 20 << 20, false), None))
         }
-        TargetKind::Absent => {
-            Err(format!("{}: there is no such directory, file or device", target.display()))
-        }
-        _ => Err(format!("{}: neither a directory nor a file nor a block device", target.display())),
+        TargetKind::Absent => Err(format!("{}: there is no such directory, file or device", shown(target))),
+        _ => Err(format!("{}: neither a directory nor a file nor a block device", shown(target))),
     }
 }
 
 fn probe(target: &Path) -> Result<TargetFacts, String> {
-    Prober::default().probe(target).map_err(|error| format!("{}: {error}", target.display()))
+    Prober::default().probe(target).map_err(|error| format!("{}: {error}", shown(target)))
 }
 
 /// How much may be used, in whole MiB.
@@ -100,7 +99,7 @@ fn within_free(directory: &Path, facts: &TargetFacts, size_bytes: u64) -> Result
         return Err(format!(
             "{}: {} is free; a study uses an eighth of that at most, and {} at least; free some, or name another \
              directory",
-            directory.display(),
+            shown(directory),
             shown_bytes(available),
             shown_bytes(SIZE_MIN_BYTES),
         ));
@@ -118,7 +117,7 @@ fn own_files(directory: &Path, study: &str) -> Result<OwnFiles, String> {
 }
 
 fn not_created(path: &Path, error: &io::Error) -> String {
-    format!("{}: cannot be created: {error}; name a directory you may write to", path.display())
+    format!("{}: cannot be created: {error}; name a directory you may write to", shown(path))
 }
 
 fn site(target: &Path, file: &Path, facts: &TargetFacts, size_bytes: u64, writable: bool) -> Site {
@@ -126,8 +125,8 @@ fn site(target: &Path, file: &Path, facts: &TargetFacts, size_bytes: u64, writab
     let file = real(file);
     let (devices, in_memory) = below(&file);
     Site {
-        target: real(target).display().to_string(),
-        file: file.display().to_string(),
+        target: real(target),
+        file,
         writable,
         size_bytes,
         direct: !matches!(facts.direct, DirectSupport::Unsupported),

@@ -8,6 +8,7 @@ use fiord_report::JobReport;
 
 use super::*;
 use crate::figures::{READ, WRITE};
+use crate::testing::settings;
 
 const MS: u64 = 1_000_000;
 
@@ -32,7 +33,7 @@ fn synced(mut job: JobReport, latency_ns: u64) -> JobReport {
 }
 
 fn site() -> Site {
-    let (target, file) = ("/there".to_string(), "/there/own/data".to_string());
+    let (target, file) = ("/there".into(), "/there/own/data".into());
     Site { target, file, writable: true, size_bytes: 4 << 30, ..Site::default() }
 }
 
@@ -166,7 +167,8 @@ fn one_session_decides_whether_oltp_fails_and_more_whether_it_has_reserve() {
 fn a_time_budget_is_shared_out_as_the_profile_does() {
     for (budget, each) in [(None, 10_000), (Some(12_000), 2000), (Some(600), 100)] {
         let check = Check::new(&PROFILES[0], &site(), budget.map(Duration::from_millis)).unwrap();
-        assert!(check.steps().iter().all(|step| step.job.contains(&format!("runtime={each}ms\n"))));
+        let runtime = format!("runtime={each}ms");
+        assert!(check.steps().iter().all(|step| settings(step).contains(&runtime)));
     }
     let rocksdb = Check::new(&PROFILES[1], &site(), Some(Duration::from_secs(9))).unwrap();
     let steps = rocksdb.steps().iter().map(|step| (step.prepares, step.time.as_secs()));
@@ -176,8 +178,12 @@ fn a_time_budget_is_shared_out_as_the_profile_does() {
 #[test]
 fn the_files_of_a_profile_take_the_space_it_says() {
     for profile in &PROFILES {
-        let named = profile.job_file.lines().filter(|line| line.starts_with("filename="));
-        let files: std::collections::BTreeSet<&str> = named.collect();
+        let check = Check::new(profile, &site(), None).unwrap();
+        let sections = || check.steps().iter().flat_map(|step| &step.sections);
+        let files: std::collections::BTreeSet<&std::path::PathBuf> =
+            sections().flat_map(|section| &section.files).collect();
+        assert!(sections().all(|section| section.files.len() == 1));
+        assert!(files.iter().all(|file| file.parent() == Some("/there/own".as_ref())), "{files:?}");
         let size = match profile.space {
             Space::Bytes(bytes) => format!("\nsize={}m\n", bytes >> 20),
             Space::Files(count) => {

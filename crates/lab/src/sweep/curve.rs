@@ -94,6 +94,6 @@ fn point(run: &Run) -> knee::Point {
 
 fn name(keys: &[Key], axis: usize, point: &[usize]) -> String {
     let others = keys.iter().zip(point).enumerate().filter(|(index, _)| *index != axis);
-    let texts = others.map(|(_, (key, value))| format!("{}={}", key.name, key.values[*value].text));
+    let texts = others.map(|(_, (key, value))| format!("{}={}", key.name(), key.values[*value].text));
     texts.collect::<Vec<_>>().join(" ")
 }

@@ -89,7 +89,7 @@ fn highest(keys: &[Key], measured: &[Measured]) -> Option<String> {
         measured.iter().max_by(|one, other| one.total.bytes_per_s.total_cmp(&other.total.bytes_per_s))?;
     let options = keys.iter().zip(&best.point);
     let texts: Vec<String> =
-        options.map(|(key, value)| format!("{}={}", key.name, key.values[*value].text)).collect();
+        options.map(|(key, value)| format!("{}={}", key.name(), key.values[*value].text)).collect();
     Some(format!("throughput is highest, {}, with {}", shown(best.total.bytes_per_s), texts.join(" ")))
 }
 
@@ -135,7 +135,7 @@ fn beyond(axis: &Key, knee: &Run, peak: &Run, last: &Run) -> String {
 }
 
 fn subject(axis: &Key, run: &Run) -> String {
-    match axis.name {
+    match axis.name() {
         "numjobs" if is_plural(axis, run) => format!("{} threads", run.text),
         "numjobs" => format!("{} thread", run.text),
         "iodepth" => format!("depth {}", run.text),
@@ -145,7 +145,7 @@ fn subject(axis: &Key, run: &Run) -> String {
 }
 
 fn is_plural(axis: &Key, run: &Run) -> bool {
-    axis.name == "numjobs" && run.value != 1.0
+    axis.name() == "numjobs" && run.value != 1.0
 }
 
 /// Throughput, to three figures.

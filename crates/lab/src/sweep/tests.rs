@@ -5,7 +5,7 @@
 use super::*;
 use crate::figures::READ;
 use crate::ranges;
-use crate::testing::{direction, report, site};
+use crate::testing::{direction, report, settings, site};
 
 fn number(text: &str) -> Option<f64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -15,7 +15,10 @@ fn number(text: &str) -> Option<f64> {
 }
 
 fn key(name: &'static str, counted: Counted, list: &str) -> Key {
-    Key { name, counted, values: ranges::values(list, &number).unwrap() }
+    let fiord_options::Lookup::Found(spec) = fiord_options::table::find_job_option(name, false, &[]) else {
+        panic!("{name}");
+    };
+    Key { spec, counted, values: ranges::values(list, &number).unwrap() }
 }
 
 fn threads(list: &str) -> Key {
@@ -24,11 +27,10 @@ fn threads(list: &str) -> Key {
 
 fn sweep(keys: Vec<Key>) -> Sweep {
     let job = Job {
-        global: vec!["direct=1".to_string()],
-        sections: "[sweep]\nioengine=psync\n".to_string(),
+        sections: vec![Section::new("sweep").with([("direct", "1".to_string())]), Section::new("other")],
         rw: "randread".to_string(),
     };
-    let pictures = Pictures { colour: false, plot: Some("plot.svg".to_string()) };
+    let pictures = Pictures { colour: false, plot: Some("plot.svg".into()) };
     Sweep::new(keys, job, pictures, &|_| Duration::from_secs(5)).unwrap()
 }
 
@@ -48,7 +50,7 @@ fn a_step_is_the_job_with_the_swept_options_set() {
     let sweep = sweep(vec![key("rw", Counted::Other, "read,write"), key("bs", Counted::Bytes, "4k..8k")]);
     let names: Vec<&str> = sweep.steps().iter().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["rw=read bs=4k", "rw=read bs=8k", "rw=write bs=4k", "rw=write bs=8k"]);
-    assert_eq!(sweep.steps()[3].job, "[global]\ndirect=1\nrw=write\nbs=8k\n\n[sweep]\nioengine=psync\n");
+    assert_eq!(settings(&sweep.steps()[3]), "[sweep] direct=1 rw=write bs=8k\n[other] rw=write bs=8k");
     assert_eq!(
         (sweep.time().as_secs(), sweep.purpose().as_str()),
         (20, "4 runs over rw=read,write x bs=4k,8k")
@@ -120,7 +122,7 @@ fn each_combination_of_the_others_has_a_knee_of_its_own() {
     assert!(findings.conclusion.starts_with("rw=read: 4 threads reach the peak of 1.56 MiB/s, "));
     assert!(findings.conclusion.contains("; rw=write: 1 thread already reaches the peak"));
     let (path, svg) = &findings.files[0];
-    assert_eq!((path.as_str(), svg.matches("<polyline").count()), ("plot.svg", 4));
+    assert_eq!((path.to_str().unwrap(), svg.matches("<polyline").count()), ("plot.svg", 4));
 }
 
 #[test]

@@ -99,10 +99,11 @@ pub(crate) fn presentation(source: &Source<'_>, access: &Access) -> Presentation
     }
 }
 
-/// The section's own settings, as they are echoed.
+/// The section's own settings, as they are echoed; paths that were handed over as a file name would tell them.
 fn echoed(source: &Source<'_>) -> Vec<(String, String)> {
     let text = |setting: &fiord_options::Setting| {
         (setting.spec.name.to_string(), setting.value.clone().unwrap_or_default())
     };
-    source.section.own.iter().map(text).collect()
+    let path = |path: &std::path::PathBuf| ("filename".to_string(), path.display().to_string());
+    source.section.files.iter().map(path).chain(source.section.own.iter().map(text)).collect()
 }

@@ -66,7 +66,7 @@ pub fn needs(sections: &[Section]) -> Needs {
         contents.extend(buffers::pattern_files(&options));
         let naming = targets::naming(&source);
         paths.extend(naming.directories().into_iter().map(PathBuf::from));
-        if let Some(directory) = &options.opendir {
+        if let Some(directory) = options.opendir.as_ref().filter(|_| naming.paths.is_empty()) {
             directories.insert(PathBuf::from(directory.as_str()));
             continue;
         }
@@ -79,8 +79,7 @@ pub fn needs(sections: &[Section]) -> Needs {
                 paths.extend(targets::ancestors(&file));
                 paths.insert(file);
             }
-            // Files named outright are the same for every clone.
-            if options.filename.is_some() {
+            if naming.is_shared() {
                 break;
             }
         }

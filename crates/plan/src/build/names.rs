@@ -36,6 +36,8 @@ fn push(paths: &mut [String], letter: char) {
 pub(crate) struct Naming<'a> {
     /// The job's name.
     pub job: &'a str,
+    /// Files handed over as paths. Where there are some, nothing else here says anything.
+    pub paths: &'a [PathBuf],
     /// Every `filename` in order: one given in `[global]` and one in the section name files both, as in fio.
     pub filenames: Vec<&'a str>,
     /// `filename_format`.
@@ -49,12 +51,20 @@ pub(crate) struct Naming<'a> {
 impl Naming<'_> {
     /// The directories files may be put into, in order.
     pub fn directories(&self) -> Vec<String> {
-        self.directory.map(split_paths).unwrap_or_default()
+        self.directory.filter(|_| self.paths.is_empty()).map(split_paths).unwrap_or_default()
+    }
+
+    /// Whether every clone has the same files.
+    pub fn is_shared(&self) -> bool {
+        !self.paths.is_empty() || self.filenames.iter().any(|list| !split_paths(list).is_empty())
     }
 
     /// The files of one clone. Files named outright are those named, the first `nrfiles` of them where that is
     /// given, all in the first directory; files named after the job go to the clone's directory of the list.
     pub fn files(&self, clone: u32) -> Vec<PathBuf> {
+        if !self.paths.is_empty() {
+            return self.paths.to_vec();
+        }
         let directories = self.directories();
         let mut names: Vec<String> = self.filenames.iter().flat_map(|list| split_paths(list)).collect();
         if !names.is_empty() {
@@ -98,7 +108,7 @@ mod tests {
 
     fn naming<'a>(filename: Option<&'a str>, directory: Option<&'a str>, count: Option<u32>) -> Naming<'a> {
         let filenames = filename.into_iter().collect();
-        Naming { job: "a", filenames, format: FORMAT, directory, file_count: count }
+        Naming { job: "a", paths: &[], filenames, format: FORMAT, directory, file_count: count }
     }
 
     fn files(naming: &Naming<'_>, clone: u32) -> Vec<String> {
@@ -146,6 +156,14 @@ mod tests {
     fn nrfiles_shortens_a_list_and_never_lengthens_it() {
         assert_eq!(files(&naming(Some("f:g"), None, Some(1)), 0), ["f"]);
         assert_eq!(files(&naming(Some("f:g"), None, Some(4)), 0), ["f", "g"]);
+    }
+
+    #[test]
+    fn paths_are_taken_as_they_are_by_every_clone() {
+        let paths = [PathBuf::from("/d/a:b\\:$jobname"), PathBuf::from("rel;#\n")];
+        let naming = Naming { paths: &paths, ..naming(Some("f"), Some("d1:d2"), Some(1)) };
+        assert_eq!((naming.files(0), naming.files(3)), (paths.to_vec(), paths.to_vec()));
+        assert!(naming.directories().is_empty() && naming.is_shared());
     }
 
     #[test]

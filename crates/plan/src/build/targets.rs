@@ -67,6 +67,7 @@ pub(crate) fn naming<'a>(source: &'a Source<'a>) -> Naming<'a> {
     let counted_last = last_given(source, &["filename", "nrfiles"]) == Some("nrfiles");
     Naming {
         job: source.name,
+        paths: &source.section.files,
         filenames: source.given.all("filename").filter_map(|setting| setting.value.as_deref()).collect(),
         format: options.filename_format.as_str(),
         directory: options.directory.as_ref().map(|text| text.as_str()),
@@ -133,7 +134,8 @@ impl Worker<'_> {
                 trouble.problems.push(self.source.error("directory", wrong, format!("mkdir -p {directory}")));
             }
         }
-        let Some(opened) = &self.source.options.opendir else { return naming.files(self.clone) };
+        let opendir = self.source.options.opendir.as_ref().filter(|_| naming.paths.is_empty());
+        let Some(opened) = opendir else { return naming.files(self.clone) };
         let mut paths = if naming.filenames.is_empty() { Vec::new() } else { naming.files(self.clone) };
         match self.facts.listings.get(Path::new(opened.as_str())) {
             Some(found) if !found.is_empty() => paths.extend(found.iter().cloned()),
