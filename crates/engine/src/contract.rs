@@ -260,6 +260,10 @@ pub trait SyncEngine: Engine {
 
 /// Keeps operations in flight. Dropping one waits for what is in flight.
 pub trait QueuedEngine: Engine {
+    /// Whether every operation has ended when `submit` returns, so that nothing is ever in flight. fio takes what has
+    /// ended with each submission then; a loop that takes it later must not show it as a queue.
+    const ENDS_AT_ONCE: bool = false;
+
     /// Takes an operation, or gives the slot back when there is no room before the next `submit`. What cannot be
     /// queued (a discard, say) is done here and now, and comes out of `reap` like everything else.
     ///

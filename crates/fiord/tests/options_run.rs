@@ -67,19 +67,58 @@ fn a_job_below_its_least_rate_fails_after_fios_grace() {
     assert!(job["job_runtime"].as_u64() >= Some(2000), "{}", job["job_runtime"]);
 }
 
+/// The share of `bucket` in one of the tables of depths of a job's only section.
+#[track_caller]
+fn share(options: &str, table: &str, bucket: &str) -> f64 {
+    let document = json(&format!("--name=a --filename=f --rw=randread --bs=4k --size=16m {options}"));
+    jobs(&document)[0][table][bucket].as_f64().unwrap()
+}
+
 #[test]
-fn a_queue_is_counted_at_the_depth_its_batches_reach() {
-    let document = json("--name=a --ioengine=null --rw=read --size=64m --iodepth=16");
-    let job = &jobs(&document)[0];
-    assert_eq!(job["iodepth_submit"]["4"], 100.0, "one by one");
-    assert!(job["iodepth_level"]["16"].as_f64() > Some(5.0), "{}", job["iodepth_level"]);
-    let document = json("--name=a --ioengine=null --rw=read --size=64m --iodepth=16 --iodepth_batch=16");
-    let job = &jobs(&document)[0];
-    assert!(job["iodepth_level"]["16"].as_f64() > Some(95.0), "{}", job["iodepth_level"]);
-    assert_eq!(job["iodepth_complete"]["0"], 0.0, "looks that found nothing are no calls");
-    let document =
-        json("--name=a --ioengine=null --rw=read --size=64m --iodepth=16 --iodepth_batch_submit=4");
-    assert!(jobs(&document)[0]["iodepth_submit"]["4"].as_f64() > Some(99.0));
+fn what_ends_at_once_was_never_in_flight_together() {
+    for options in ["--iodepth=16", "--iodepth=64 --iodepth_low=8", "--iodepth=32 --iodepth_batch_complete=4"]
+    {
+        let options = format!("--ioengine=null {options}");
+        for (table, bucket) in [("iodepth_level", "1"), ("iodepth_submit", "4"), ("iodepth_complete", "4")] {
+            assert_eq!(share(&options, table, bucket), 100.0, "{options}: {table}");
+        }
+    }
+    for (table, bucket) in [("iodepth_level", "16"), ("iodepth_submit", "16"), ("iodepth_complete", "16")] {
+        assert_eq!(share("--ioengine=null --iodepth=64 --iodepth_batch=16", table, bucket), 100.0, "{table}");
+    }
+}
+
+#[test]
+fn a_queue_that_is_kept_full_is_shown_full() {
+    for (depth, bucket) in [(1, "1"), (4, "4"), (16, "16"), (32, "32"), (64, ">=64"), (128, ">=64")] {
+        let options = format!("--ioengine=libaio --iodepth={depth}");
+        // All but the first filling: 4096 I/Os.
+        assert!(share(&options, "iodepth_level", bucket) > 96.0, "depth {depth}");
+        assert_eq!(share(&options, "iodepth_submit", "4"), 100.0, "depth {depth}");
+        assert!(share(&options, "iodepth_complete", "4") > 96.0, "depth {depth}");
+    }
+    let batched = "--ioengine=libaio --iodepth=32 --iodepth_batch=8";
+    assert!(share(batched, "iodepth_level", "32") > 99.0);
+}
+
+#[test]
+fn a_queue_that_drains_to_a_mark_is_shown_between_the_mark_and_full() {
+    let options = "--ioengine=libaio --iodepth=32 --iodepth_low=8";
+    // 9 to 15, 16 to 31 and 32 of the 24 I/Os that fill the queue again.
+    for (bucket, share_of_24) in [("8", 7.0), ("16", 16.0), ("32", 1.0)] {
+        let found = share(options, "iodepth_level", bucket);
+        assert!((found - 100.0 * share_of_24 / 24.0).abs() < 1.5, "{bucket}: {found}");
+    }
+}
+
+#[test]
+fn looks_and_submissions_that_find_nothing_are_not_counted() {
+    let polled =
+        "--ioengine=libaio --iodepth=16 --iodepth_batch_complete_min=0 --iodepth_batch_complete_max=8";
+    assert_eq!(share(polled, "iodepth_complete", "0"), 0.0);
+    // libaio syncs by itself.
+    let synced = "--ioengine=libaio --iodepth=8 --rw=randwrite --fsync=8 --size=1m";
+    assert_eq!(share(synced, "iodepth_submit", "0"), 0.0);
 }
 
 #[test]

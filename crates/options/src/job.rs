@@ -510,7 +510,7 @@ options! {
         iodepth: u32 = 1, in 1..=U32;
         /// I/Os submitted in one go. 0 means as many as `iodepth`.
         ///
-        /// Left out, fiord submits all that `iodepth` has room for in one system call; fio submits one I/O at a time.
+        /// Left out, each I/O is submitted by itself, as in fio.
         ///
         /// Example: `iodepth=32` with `iodepth_batch=8`.
         iodepth_batch | iodepth_batch_submit: u32 = 1, in 0..=U32;
@@ -518,7 +518,10 @@ options! {
         ///
         /// Example: `iodepth=32` with `iodepth_batch_complete_min=8`.
         iodepth_batch_complete_min | iodepth_batch_complete: u32 = 1, in 0..=U32;
-        /// Most completions to take in one go; as many as there are, when left out.
+        /// Most completions to take in one go.
+        ///
+        /// Left out, as many as `iodepth_batch_complete_min`, and without that as many as there are; reports then count
+        /// depth and completions as fio does, which takes one at a time.
         iodepth_batch_complete_max: u32, in 0..=U32;
         /// Depth to fall to before more is submitted; `iodepth`, when left out.
         ///

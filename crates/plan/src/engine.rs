@@ -11,8 +11,8 @@ pub struct Depth {
     pub submit: u32,
     /// Completions waited for at once (0: only poll).
     pub complete_min: u32,
-    /// Completions taken at once at most.
-    pub complete_max: u32,
+    /// Completions taken at once at most; `None` takes all there are, where fio would take one at a time.
+    pub complete_max: Option<u32>,
     /// When the queue was full, refill once it has drained to this.
     pub low: u32,
 }

@@ -60,6 +60,7 @@ pub(crate) struct Recorder<'a> {
     tallies: PerDirection<Tally>,
     /// Whether I/Os are issued some time after they were made.
     queued: bool,
+    ends_at_once: bool,
     submission: bool,
     completion: bool,
     total: bool,
@@ -88,6 +89,7 @@ impl<'a> Recorder<'a> {
             live,
             tallies: Default::default(),
             queued: false,
+            ends_at_once: false,
             submission: measure.submission,
             completion: measure.completion,
             total: measure.total,
@@ -98,9 +100,10 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The I/Os to come are a queue's.
-    pub(crate) fn expect_queue(&mut self) {
+    /// The I/Os to come are a queue's; of one that `ends_at_once`, what is submitted together completes together.
+    pub(crate) fn expect_queue(&mut self, ends_at_once: bool) {
         self.queued = true;
+        self.ends_at_once = ends_at_once;
     }
 
     /// An I/O has ended, all of it done; `op` may be its rest.
@@ -220,6 +223,9 @@ impl<'a> Recorder<'a> {
     fn complete(&self, stats: &mut JobStats, engine: &Info) {
         if !self.queued {
             self.complete_for_sync(stats, engine.queued);
+        }
+        if self.ends_at_once {
+            stats.complete = stats.submit;
         }
         if !self.completion {
             stats.directions.iter_mut().for_each(|direction| direction.completion = Latency::default());

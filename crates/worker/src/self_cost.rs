@@ -51,7 +51,7 @@ pub struct SelfCost {
 /// # Errors
 /// When a job like it cannot be run: no memory for its buffers, or files with no room for an I/O.
 pub fn self_cost(job: &Job) -> Result<SelfCost, Failure> {
-    let one_by_one = Depth { max: 1, submit: 1, complete_min: 1, complete_max: 1, low: 1 };
+    let one_by_one = Depth { max: 1, submit: 1, complete_min: 1, complete_max: None, low: 1 };
     let sync =
         best(&bounded(job, one_by_one), |timer, engine, work, slots| timer.run_sync(engine, work, slots))?;
     let queued = best(&bounded(job, job.depth), |timer, engine, work, slots| {

@@ -15,7 +15,7 @@ use fiord_worker::{Counters, EndReason, State, View, WorkerView};
 const BLOCKS: u64 = SIZE_BYTES / BLOCK_BYTES;
 
 fn queue(depth: u32) -> Depth {
-    Depth { max: depth, submit: depth, complete_min: 1, complete_max: depth, low: depth }
+    Depth { max: depth, submit: depth, complete_min: 1, complete_max: Some(depth), low: depth }
 }
 
 #[test]

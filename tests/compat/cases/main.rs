@@ -5,6 +5,7 @@
 mod blocks;
 mod contract;
 mod corpus;
+mod depths;
 mod echo;
 mod engines;
 mod errors;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         limits::cases,
         files::cases,
         engines::cases,
+        depths::cases,
         reports::cases,
         contract::cases,
         workloads::cases,

@@ -154,6 +154,40 @@ pub fn shares(pair: &Pair) -> Verdict {
     })
 }
 
+/// The percentages of one of the tables of depths and batches, by bucket.
+fn table(name: &str, job: &Value) -> Result<Vec<(String, f64)>, String> {
+    let buckets = job[name].as_object().ok_or_else(|| format!("no {name}"))?;
+    buckets
+        .iter()
+        .map(|(label, share)| {
+            Ok((label.clone(), share.as_f64().ok_or(format!("{name} {label}: no number"))?))
+        })
+        .collect()
+}
+
+/// Shares of each bucket of a table that differ by less than 5 points.
+pub fn table_shares(table_name: &str, pair: &Pair) -> Verdict {
+    each_job(pair, |name, fio, fiord| {
+        let (fio, fiord) = (table(table_name, fio)?, table(table_name, fiord)?);
+        let near = |(a, b): (&(String, f64), &(String, f64))| a.0 == b.0 && (a.1 - b.1).abs() < 5.0;
+        match fio.len() == fiord.len() && fio.iter().zip(&fiord).all(near) {
+            true => Ok(()),
+            false => Err(format!("{name} {table_name}: fio {fio:?}, fiord {fiord:?}")),
+        }
+    })
+}
+
+/// The same bucket of a table with the largest share, or none with any.
+pub fn table_peak(table_name: &str, pair: &Pair) -> Verdict {
+    each_job(pair, |name, fio, fiord| {
+        let peak = |job: &Value| {
+            let peak = table(table_name, job)?.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+            Ok::<_, String>(peak.filter(|(_, share)| *share > 0.0).map(|(label, _)| label))
+        };
+        equal(&format!("{name} largest share of {table_name}"), peak(fio)?, peak(fiord)?)
+    })
+}
+
 /// Bytes per direction that differ by no more than one block: both stop at the first block that reaches the size.
 pub fn bytes_within(block_bytes: u64) -> impl Fn(&Pair) -> Verdict {
     move |pair| {

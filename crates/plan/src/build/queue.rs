@@ -79,19 +79,19 @@ pub(crate) struct WantedDepth {
 /// get taken.
 pub(crate) fn depth(wanted: WantedDepth, queued: bool) -> Depth {
     if !queued {
-        return Depth { max: 1, submit: 1, complete_min: 1, complete_max: 1, low: 1 };
+        return Depth { max: 1, submit: 1, complete_min: 1, complete_max: None, low: 1 };
     }
     let max = wanted.depth.max(1);
     let given = |number: Option<u32>| number.filter(|number| *number > 0).map(|number| number.min(max));
     // 0 is as many as there is room for.
     let submit = wanted.submit.unwrap_or(1);
     let complete_min = wanted.complete_min.unwrap_or(1).min(max);
-    let complete_max = given(wanted.complete_max).or(given(wanted.complete_min)).unwrap_or(max);
+    let complete_max = given(wanted.complete_max).or(given(wanted.complete_min));
     Depth {
         max,
         submit: given(Some(submit)).unwrap_or(max),
         complete_min,
-        complete_max: complete_max.max(complete_min),
+        complete_max: complete_max.map(|most| most.max(complete_min)),
         low: given(wanted.low).unwrap_or(max),
     }
 }
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn each_io_is_submitted_by_itself_unless_asked_for_otherwise() {
-        let all = Depth { max: 16, submit: 1, complete_min: 1, complete_max: 16, low: 16 };
+        let all = Depth { max: 16, submit: 1, complete_min: 1, complete_max: None, low: 16 };
         assert_eq!(depth(NOTHING, true), all);
         assert_eq!(depth(WantedDepth { submit: Some(8), ..NOTHING }, true).submit, 8);
         assert_eq!(depth(WantedDepth { submit: Some(0), ..NOTHING }, true).submit, 16);
@@ -119,21 +119,21 @@ mod tests {
     #[test]
     fn batches_never_exceed_the_queue() {
         let wanted = WantedDepth { submit: Some(99), complete_min: Some(99), low: Some(99), ..NOTHING };
-        let all = Depth { max: 16, submit: 16, complete_min: 16, complete_max: 16, low: 16 };
+        let all = Depth { max: 16, submit: 16, complete_min: 16, complete_max: Some(16), low: 16 };
         assert_eq!(depth(wanted, true), all);
     }
 
     #[test]
     fn the_most_taken_is_the_least_waited_for_unless_given() {
         let wanted = WantedDepth { complete_min: Some(4), ..NOTHING };
-        assert_eq!(depth(wanted, true).complete_max, 4);
-        assert_eq!(depth(WantedDepth { complete_max: Some(8), ..wanted }, true).complete_max, 8);
-        assert_eq!(depth(WantedDepth { complete_max: Some(2), ..wanted }, true).complete_max, 4);
+        assert_eq!(depth(wanted, true).complete_max, Some(4));
+        assert_eq!(depth(WantedDepth { complete_max: Some(8), ..wanted }, true).complete_max, Some(8));
+        assert_eq!(depth(WantedDepth { complete_max: Some(2), ..wanted }, true).complete_max, Some(4));
     }
 
     #[test]
     fn polling_waits_for_nothing_and_takes_all() {
         let polling = depth(WantedDepth { complete_min: Some(0), ..NOTHING }, true);
-        assert_eq!((polling.complete_min, polling.complete_max), (0, 16));
+        assert_eq!((polling.complete_min, polling.complete_max), (0, None));
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Queue {
     pub free: Vec<Slot>,
     pub done: Vec<Completion>,
     pub in_flight: u32,
+    /// Taken from the engine, but in flight still by fio's count, which looks at completions one by one.
+    unseen: u32,
     flights: Box<[Option<Flight>]>,
     /// Slots queued since the last submission.
     queued: Vec<usize>,
@@ -35,6 +37,7 @@ impl Queue {
             free,
             done: Vec::with_capacity(depth),
             in_flight: 0,
+            unseen: 0,
             flights: vec![None; depth].into_boxed_slice(),
             queued: Vec::with_capacity(depth),
             begun: 0,
@@ -74,6 +77,27 @@ impl Queue {
         }
         self.queued.clear();
         std::mem::take(&mut self.begun)
+    }
+
+    /// So many completions were taken at once where fio would take one, begin an operation, and take the next.
+    #[inline]
+    pub(super) fn leave_unseen(&mut self, taken: u32) {
+        self.unseen += taken;
+    }
+
+    /// Every completion taken so far has been looked at.
+    #[inline]
+    pub(super) fn see_all(&mut self) {
+        self.unseen = 0;
+    }
+
+    /// How deep the queue is by fio's count, now that operations have begun: as many completions were looked at as
+    /// make room for them.
+    #[inline]
+    pub(super) fn depth_shown(&mut self) -> u32 {
+        let depth = self.flights.len() as u32;
+        self.unseen = self.unseen.min(depth - self.in_flight);
+        self.in_flight + self.unseen
     }
 
     /// The operation that has this slot.

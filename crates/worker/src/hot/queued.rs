@@ -1,6 +1,10 @@
 //! The loop of the queued engines: up to `depth` operations in flight.
 //!
 //! Invariant: data plane. No allocation, no lock, no formatting; one clock read per submission and one per reaping.
+//!
+//! The depth and the batches in the statistics are fio's: its loop looks at one completion, begins an operation, and looks
+//! at the next, so that its queue stays full while completions wait to be looked at. Here all of them are taken in one
+//! go, and those taken count as in flight until operations have taken their place.
 //! docs/hot-loop.md follows an I/O through it.
 
 use std::convert::Infallible;
@@ -23,7 +27,7 @@ pub(crate) fn run<E: QueuedEngine, C: Clock>(
     slots: Vec<Slot>,
     depth: Depth,
 ) -> End {
-    work.recorder.expect_queue();
+    work.recorder.expect_queue(E::ENDS_AT_ONCE);
     let mut rounds = Rounds { engine, clock, work, queue: Queue::new(slots), depth };
     let Err(end) = sealed(|| rounds.go());
     match rounds.drain() {
@@ -67,11 +71,12 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
                 Filled::Full => self.reap_until_low()?,
                 Filled::Interrupted(at_ns) => at_ns,
                 Filled::Exhausted if self.queue.in_flight == 0 => return Err(End::Complete),
-                Filled::Exhausted => self.reap(Wait::Block)?,
+                Filled::Exhausted => self.reap(Wait::Block, u32::MAX)?,
                 Filled::Held(ns) => {
                     let nap_ns = self.work.nap_ns(ns, now_ns);
+                    self.queue.see_all();
                     if self.queue.in_flight > 0 {
-                        self.reap(Wait::For(nap_ns))?
+                        self.reap(Wait::For(nap_ns), u32::MAX)?
                     } else {
                         clock::sleep_until_ns(clock::monotonic_ns() + nap_ns);
                         self.clock.now_ns()
@@ -134,8 +139,15 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
         let issue_ns = self.clock.now_ns();
         let begun = self.queue.issue(issue_ns);
         let stats = &mut self.work.recorder.stats;
-        stats.submit.record(taken);
-        stats.depth.record_many(self.queue.in_flight, u64::from(begun));
+        // A sync that the engine did by itself is no submission.
+        if taken > 0 {
+            stats.submit.record(taken);
+        }
+        if E::ENDS_AT_ONCE {
+            stats.depth.record_many(begun, u64::from(begun));
+        } else {
+            stats.depth.record_many(self.queue.depth_shown(), u64::from(begun));
+        }
         Ok(issue_ns)
     }
 
@@ -151,30 +163,34 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
     /// Reaps until few enough are in flight to begin the next batch; returns the time.
     #[inline]
     fn reap_until_low(&mut self) -> Result<u64, End> {
-        if self.depth.complete_min == 0 {
-            return self.reap(Wait::Poll);
-        }
-        let floor = self.depth.low.min(self.depth.max - 1);
+        let Depth { max, complete_min, complete_max, low, .. } = self.depth;
+        let floor = low.min(max - 1);
+        // A queue that is taken from one by one drains to the mark that was asked for, and no further.
+        let stops_at_mark = complete_max.is_none() && floor < max - 1;
+        let wait = if complete_min == 0 { Wait::Poll } else { Wait::Block };
         loop {
-            let now_ns = self.reap(Wait::Block)?;
-            if self.queue.in_flight <= floor {
+            let before = self.queue.in_flight;
+            let most = if stops_at_mark { before.saturating_sub(floor).max(1) } else { u32::MAX };
+            let now_ns = self.reap(wait, most)?;
+            if complete_max.is_none() && !stops_at_mark {
+                self.queue.leave_unseen(before - self.queue.in_flight);
+            }
+            if wait == Wait::Poll || self.queue.in_flight <= floor {
                 return Ok(now_ns);
             }
         }
     }
 
-    /// Takes what has ended; returns the time.
+    /// Takes what has ended, `most` at once; returns the time.
     #[inline]
-    fn reap(&mut self, wait: Wait) -> Result<u64, End> {
+    fn reap(&mut self, wait: Wait, most: u32) -> Result<u64, End> {
         let Depth { complete_min, complete_max, .. } = self.depth;
         let min = if wait == Wait::Poll { 0 } else { complete_min.clamp(1, self.queue.in_flight.max(1)) };
+        let max = complete_max.unwrap_or(most).max(min);
         let mut done = std::mem::take(&mut self.queue.done);
-        let reaped = self.engine.reap(min, complete_max.max(min), wait, &mut done);
+        let reaped = self.engine.reap(min, max, wait, &mut done);
         let end_ns = self.clock.now_ns();
-        // A look in passing that finds nothing is no call to reap; one that `iodepth_batch_complete_min=0` asks for is.
-        if !done.is_empty() || wait != Wait::Poll || complete_min == 0 {
-            self.work.recorder.stats.complete.record(done.len() as u32);
-        }
+        self.count_taken(done.len() as u32);
         // What ended beside an I/O that ends the worker counts too.
         let mut landed = reaped.map_err(|error| End::failed(|| Failure::system("reap", &error)));
         for completion in done.drain(..) {
@@ -185,6 +201,20 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
         }
         self.queue.done = done;
         landed.map(|()| end_ns)
+    }
+
+    /// Counts a call that took so many completions, as fio does: one that found nothing is none, and unless the job
+    /// says how many to take at once, each is taken by itself.
+    #[inline]
+    fn count_taken(&mut self, taken: u32) {
+        if taken == 0 || E::ENDS_AT_ONCE {
+            return;
+        }
+        let calls = &mut self.work.recorder.stats.complete;
+        match self.depth.complete_max {
+            Some(_) => calls.record(taken),
+            None => calls.record_calls(1, u64::from(taken)),
+        }
     }
 
     /// One operation has ended: count it, or see what to do about it.
@@ -227,12 +257,12 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
 
     /// Waits for everything in flight.
     fn drain(&mut self) -> Result<(), End> {
-        self.depth = Depth { max: 1, submit: 1, complete_min: 1, complete_max: u32::MAX, low: 0 };
+        self.depth = Depth { max: 1, submit: 1, complete_min: 1, complete_max: Some(u32::MAX), low: 0 };
         let mut drained = Ok(());
         while self.queue.in_flight > 0 {
             self.submit_rest()?;
             let before = self.queue.in_flight;
-            if let Err(end) = self.reap(Wait::Block) {
+            if let Err(end) = self.reap(Wait::Block, u32::MAX) {
                 if self.queue.in_flight == before {
                     return Err(end);
                 }

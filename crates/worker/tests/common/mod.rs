@@ -81,7 +81,7 @@ pub fn null_job(name: &str) -> Job {
         group_id: 0,
         report_entry: 0,
         engine: EngineSettings::Null,
-        depth: Depth { max: 1, submit: 1, complete_min: 1, complete_max: 1, low: 1 },
+        depth: Depth { max: 1, submit: 1, complete_min: 1, complete_max: None, low: 1 },
         files: files(Path::new("null"), FileKind::None),
         access: access(),
         buffers: Buffers {

@@ -11,7 +11,7 @@ use crate::common::{logs, null_job, run};
 /// The null job with a bandwidth and a histogram log.
 fn logged(depth: u32, window_ms: Option<u64>) -> Job {
     let mut job = null_job("a");
-    job.depth = Depth { max: depth, submit: depth, complete_min: 1, complete_max: depth, low: depth };
+    job.depth = Depth { max: depth, submit: depth, complete_min: 1, complete_max: Some(depth), low: depth };
     job.logs = Some(logs(&[LogKind::Bandwidth, LogKind::Histogram], window_ms));
     job
 }

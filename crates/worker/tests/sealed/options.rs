@@ -44,7 +44,7 @@ pub fn base(engine: EngineSettings, file: &TempFile) -> Job {
 
 /// A queue of `depth`, as it is when nothing more is said of it.
 pub fn queue(depth: u32) -> Depth {
-    Depth { max: depth, submit: depth, complete_min: 1, complete_max: depth, low: depth }
+    Depth { max: depth, submit: depth, complete_min: 1, complete_max: Some(depth), low: depth }
 }
 
 /// Logs of every kind, of every I/O.
@@ -273,9 +273,10 @@ fn depth(options: &mut Options) {
         depth,
         Depth { submit: 4, ..depth },
         Depth { complete_min: 0, ..depth },
-        Depth { complete_min: 4, complete_max: 8, ..depth },
+        Depth { complete_min: 4, complete_max: Some(8), ..depth },
+        Depth { complete_max: None, ..depth },
         Depth { low: 2, ..depth },
-        Depth { submit: 4, complete_min: 2, complete_max: 3, low: 5, ..depth },
+        Depth { submit: 4, complete_min: 2, complete_max: Some(3), low: 5, ..depth },
     ] {
         options.add(format!("{depth:?}"), move |job| job.depth = depth);
     }
