@@ -64,14 +64,19 @@ pub(crate) fn report(
 
 /// What there is to say of options as they were typed.
 pub(crate) fn warnings(problems: &[Problem]) -> impl Iterator<Item = Warning> {
-    problems.iter().map(|problem| Warning {
+    problems.iter().map(warning)
+}
+
+/// The same of one.
+pub(crate) fn warning(problem: &Problem) -> Warning {
+    Warning {
         code: if problem.option.is_empty() { "jobfile".to_string() } else { problem.option.clone() },
         place: problem.place.to_string(),
         message: match problem.remedy.as_str() {
             "" => problem.message.clone(),
             remedy => format!("{}\n{remedy}", problem.message),
         },
-    })
+    }
 }
 
 /// What the jobs gave rise to say although nothing failed.

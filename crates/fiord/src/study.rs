@@ -2,33 +2,37 @@
 //!
 //! Invariant: whatever happens, the study's own files are gone at the end and every row that was measured is printed.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use fiord_host::Machine;
 use fiord_lab::{Ran, Site, Study};
+use fiord_options::Problem;
 use fiord_report::RunReport;
 use fiord_report::path::shown;
 use fiord_store::{Headline, Summary};
-use fiord_sys::signal;
+use fiord_sys::{signal, tty};
 
 use crate::fio::headings;
-use crate::keep::{self, StudyKeeper, say_not_kept};
-use crate::output::{Output, remark, say};
-use crate::status;
+use crate::keep::{StudyKeeper, say_not_kept};
+use crate::output::{Output, say};
 use crate::subcommand::{self, Form, Forms, WIDTH, width};
+use crate::{assemble, status};
 
+mod checked;
 mod dry_run;
 mod page;
 mod progress;
 mod run;
 pub(crate) mod site;
+mod told;
+mod ways;
 
 pub(crate) use page::{is_coloured, labelled};
 pub(crate) use progress::duration;
 
+use checked::Checked;
 use progress::Progress;
 
 /// What all studies let one choose.
@@ -56,7 +60,7 @@ pub(crate) fn at<S: Study>(
     let found = site::at(target, name, size_bytes);
     let made = found.and_then(|(site, own)| Ok((make(&site)?, site, own)));
     match made {
-        Ok((study, site, _own)) => carry_out(&study, Some(&site), options),
+        Ok((study, site, _own)) => carry_out(&study, Some(&site), &[], options),
         Err(why) => {
             say(&format!("fiord {name}: {why}\n"));
             ExitCode::from(status::FAILED)
@@ -65,8 +69,13 @@ pub(crate) fn at<S: Study>(
 }
 
 /// Runs all steps of `study` and prints what they say. There is no `site` where the study's jobs name their files
-/// themselves.
-pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Options) -> ExitCode {
+/// themselves; `typed` is what is odd about options as they were typed.
+pub(crate) fn carry_out(
+    study: &dyn Study,
+    site: Option<&Site>,
+    typed: &[Problem],
+    options: &Options,
+) -> ExitCode {
     let machine = match Machine::read() {
         Ok(machine) => machine,
         Err(error) => {
@@ -80,20 +89,23 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
     }
     let form = options.forms.chosen();
     let mut output = Output::stdout();
+    let mut checked = Checked::all(study, typed, &machine);
     if form == Form::Text {
-        output.write(&page::opening(study, site, width()));
+        output.write(&page::opening(study, site, &checked.ways, width()));
     }
     let target = site.map(|site| site.target.as_path());
-    let heading = page::opening(study, site, WIDTH);
+    let heading = page::opening(study, site, &checked.ways, WIDTH);
     let begin = || StudyKeeper::begin(study.name(), &study.purpose(), target, &heading, &machine.hostname);
     let mut keeper = if options.no_history { None } else { begin() };
-    let (ran, end) = run_steps(study, &machine, &mut keeper);
+    let (ran, end) = run_steps(study, &machine, &mut checked, &mut keeper);
     let findings = study.findings(&ran, width());
+    // What was said on a terminal need not be said again.
+    let said = if tty::stderr_is_terminal() { &[][..] } else { &checked.told.warnings };
     output.write(&match form {
-        Form::Json => page::json(study, site, &findings, end.why().as_deref()),
+        Form::Json => page::json(study, site, &checked, &findings, end.why().as_deref()),
         Form::Csv => findings.table.csv(),
         Form::Markdown => findings.shown.as_ref().unwrap_or(&findings.table).markdown(),
-        Form::Text => page::closing(&findings, width(), is_coloured()),
+        Form::Text => page::closing(&findings, said, width(), is_coloured()),
     });
     let written = output.finish().map_err(|error| format!("standard output: {error}"));
     let written = written.and_then(|()| write_files(&findings.files));
@@ -111,8 +123,8 @@ pub(crate) fn carry_out(study: &dyn Study, site: Option<&Site>, options: &Option
         _ => end.status(written.is_err()),
     };
     if let Some(keeper) = keeper {
-        let json = page::json(study, site, &findings, end.why().as_deref());
-        let text = page::closing(&study.findings(&ran, WIDTH), WIDTH, false);
+        let json = page::json(study, site, &checked, &findings, end.why().as_deref());
+        let text = page::closing(&study.findings(&ran, WIDTH), &checked.told.warnings, WIDTH, false);
         let (latency_p99_ns, latency_of) = findings.latency_p99_ns.unzip();
         let latency_of = latency_of.map(str::to_string);
         let headline = Headline { latency_p99_ns, latency_of, ..Headline::default() };
@@ -167,45 +179,33 @@ fn measured(study: &dyn Study, count: usize) -> usize {
     study.steps()[..count].iter().filter(|step| !step.prepares).count()
 }
 
-fn run_steps(study: &dyn Study, machine: &Machine, keeper: &mut Option<StudyKeeper>) -> (Vec<Ran>, End) {
-    let mut progress = Progress::new(study.steps());
+fn run_steps(
+    study: &dyn Study,
+    machine: &Machine,
+    checked: &mut Checked,
+    keeper: &mut Option<StudyKeeper>,
+) -> (Vec<Ran>, End) {
     let mut ran = Vec::new();
-    let of_user = study.is_of_users_options();
-    // A step that would be refused stops all of them before the first has run.
-    let mut said: Vec<String> = Vec::new();
-    let mut files = BTreeSet::new();
-    let mut touched = Vec::new();
-    for (number, step) in study.steps().iter().enumerate() {
-        let warnings = match run::Run::of(&run_name(number), step, of_user, machine) {
-            Ok(run) => {
-                touched.push(run.touched());
-                files.extend(keep::files(&run.plan));
-                run.warnings
-            }
-            Err(refused) => {
-                return (ran, End::Failed(refused.text.trim_end().to_string(), refused.status));
-            }
-        };
-        for warning in warnings.into_iter().filter(|_| of_user) {
-            if !said.contains(&warning.message) {
-                remark(&format!("{warning}\n\n"));
-                said.push(warning.message);
-            }
-        }
+    if let Some(run::Refused { text, status }) = &checked.refused {
+        return (ran, End::Failed(text.trim_end().to_string(), *status));
     }
     if let Some(keeper) = keeper {
-        keeper.works_on(&files);
+        keeper.works_on(&checked.files);
     }
+    let mut progress = Progress::new(study.steps());
+    let of_user = study.is_of_users_options();
     for (number, step) in study.steps().iter().enumerate() {
         if let Some(signal) = signal::stop_requested() {
             return (ran, End::Signal(signal));
         }
         progress.begin(number);
-        let run = match run::Run::of(&run_name(number), step, of_user, machine) {
-            Ok(run) if !run.touched().is_subset(&touched[number]) => {
+        let run = match run::Run::of(&run::run_name(number), step, of_user, machine) {
+            Ok(run) if !run.touched().is_subset(&checked.touched[number]) => {
                 progress.clear();
-                let why =
-                    format!("{}: it would use files that were not there to be checked", run_name(number));
+                let why = format!(
+                    "{}: it would use files that were not there to be checked",
+                    run::run_name(number)
+                );
                 return (ran, End::Failed(why, status::REFUSED));
             }
             Ok(run) => run,
@@ -214,8 +214,11 @@ fn run_steps(study: &dyn Study, machine: &Machine, keeper: &mut Option<StudyKeep
                 return (ran, End::Failed(refused.text.trim_end().to_string(), refused.status));
             }
         };
-        let outcome = run.go(&mut progress);
+        let mut outcome = run.go(&mut progress);
         progress.clear();
+        checked.told.remarks(&outcome.remarks);
+        let typed = run.warnings.iter().filter(|_| of_user).map(assemble::warning);
+        outcome.report.warnings = typed.chain(outcome.remarks).collect();
         if let Some(signal) = outcome.signal {
             return (ran, End::Signal(signal));
         }
@@ -228,11 +231,6 @@ fn run_steps(study: &dyn Study, machine: &Machine, keeper: &mut Option<StudyKeep
         }
     }
     (ran, End::Complete)
-}
-
-/// What a step is called where something is wrong with it.
-fn run_name(number: usize) -> String {
-    format!("run {}", number + 1)
 }
 
 /// Keeps a run of the study; the first that cannot be kept is the last that is tried.

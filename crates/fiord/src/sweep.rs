@@ -20,7 +20,7 @@ use fiord_options::{Lookup, Place, Problem, Scope, Section, Setting, Severity, S
 use fiord_report::path::shown;
 use fiord_sys::signal;
 
-use crate::output::{remark, say};
+use crate::output::say;
 use crate::study::site::OwnFiles;
 use crate::study::{self, site};
 use crate::{amount, environment, status, subcommand};
@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     };
     // Its own files are there until all is printed.
     let site = prepared.own.as_ref().map(|(site, _)| site);
-    study::carry_out(&prepared.sweep, site, &options.study)
+    study::carry_out(&prepared.sweep, site, &prepared.warnings, &options.study)
 }
 
 fn refused(why: &str) -> ExitCode {
@@ -111,6 +111,8 @@ struct Prepared {
     sweep: Sweep,
     /// Where it works if the job names no file, and the files it made there.
     own: Option<(Site, OwnFiles)>,
+    /// What is odd about the job as it was typed.
+    warnings: Vec<Problem>,
 }
 
 /// Splits the sweep's own options, each with its value, from those of fio's. One dash or two, as fio takes them.
@@ -160,13 +162,12 @@ fn prepare(options: &Options, of_fio: &[String]) -> Result<Prepared, String> {
     let heading = base.heading(&keys, &added, site);
     let pictures = Pictures { colour: study::is_coloured(), plot };
     let job = base.job(&keys, &added, site);
-    base.warnings.iter().for_each(|warning| remark(&format!("{warning}\n\n")));
     let sweep = Sweep::new(keys, job, pictures, &time)?.headed(heading);
     let sweep = match site {
         Some(site) => sweep.prepared_by(site.fill()),
         None => sweep,
     };
-    Ok(Prepared { sweep, own })
+    Ok(Prepared { sweep, own, warnings: base.warnings })
 }
 
 /// The path of a file that can be made where it is wanted.
@@ -215,6 +216,7 @@ fn key(name: &str, list: &str, base: &Base) -> Result<Key, String> {
             allowed if allowed.is_empty() => why,
             allowed => format!("{why}; allowed: {allowed}"),
         })?;
+        base.reads_whole(spec, &value.text, &number)?;
     }
     Ok(Key { spec, counted, values })
 }
@@ -239,7 +241,7 @@ fn unknown(name: &str, suggestion: Option<&str>) -> String {
 /// Reads one value as a number.
 type Number = fn(&str) -> Option<f64>;
 
-/// What the option's values count, and how one is read as a number.
+/// What the option's values count, and how one is read as a number: in the unit it has without a suffix.
 fn numbers(spec: &Spec) -> (Counted, Number) {
     fn whole(text: &str) -> Option<f64> {
         // Lists for several directions are no numbers.
@@ -248,13 +250,13 @@ fn numbers(spec: &Spec) -> (Counted, Number) {
         Some(number as f64)
     }
     fn seconds(text: &str) -> Option<f64> {
-        Some(Seconds::parse(text, &mut Reading::default()).ok()?.us as f64)
+        Some(Seconds::parse(text, &mut Reading::default()).ok()?.us as f64 / 1e6)
     }
     fn micros(text: &str) -> Option<f64> {
         Some(Micros::parse(text, &mut Reading::default()).ok()?.us as f64)
     }
     match spec.kind {
-        "integer" => (Counted::Things, whole),
+        "integer" => (Counted::Other, whole),
         kind if kind == Seconds::KIND => (Counted::Other, seconds),
         kind if kind == Micros::KIND => (Counted::Other, micros),
         kind if kind.starts_with("size") => (Counted::Bytes, whole),
@@ -285,12 +287,14 @@ impl Base {
             parsed = cli::read(&named, &environment).map_err(|problems| told(&problems))?;
         }
         fit_to_sweep(&parsed)?;
-        let mut problems = cli::check(&parsed);
-        problems.retain(|problem| problem.severity == Severity::Error);
-        if !problems.is_empty() {
-            return Err(told(&problems));
+        let problems = cli::check(&parsed);
+        let (errors, odd): (Vec<Problem>, Vec<Problem>) =
+            problems.into_iter().partition(|problem| problem.severity == Severity::Error);
+        if !errors.is_empty() {
+            return Err(told(&errors));
         }
-        let Parsed { sections, warnings, .. } = parsed;
+        let Parsed { sections, mut warnings, .. } = parsed;
+        warnings.extend(odd);
         Ok(Base { sections, keywords: environment.machine, warnings })
     }
 
@@ -302,6 +306,30 @@ impl Base {
             value.map(Option::unwrap_or_default).map_err(|problem| problem.message)
         });
         Ok(expanded.collect::<Result<Vec<_>, _>>()?.join(","))
+    }
+
+    /// Sees that a value is read to its last letter and as one value: a run of half of it would stand in the table under
+    /// all of it.
+    fn reads_whole(&self, spec: &'static Spec, text: &str, number: &Number) -> Result<(), String> {
+        if let Some((from, to)) = text.split_once('-')
+            && [from, to].iter().all(|end| number(end.trim()).is_some())
+            && !spec.kind.contains("range")
+        {
+            return Err(format!(
+                "{text:?} is no single value; a range is written {}..{}",
+                from.trim(),
+                to.trim()
+            ));
+        }
+        let mut section = Section::new(NAME);
+        let decides = |setting: &&Setting| ["kb_base", "ioengine"].contains(&setting.spec.name);
+        section.own.extend(self.settings().filter(decides).cloned());
+        section.own.push(Setting::new(spec, text));
+        let (_, _, problems) = job::resolve(&section);
+        match problems.iter().find(|problem| problem.option == spec.name) {
+            Some(problem) => Err(format!("{}; write what is meant, one value at a time", problem.message)),
+            None => Ok(()),
+        }
     }
 
     /// Sees that options of an engine are not there for another one that the engine is swept over.
@@ -366,7 +394,10 @@ impl Base {
             add("runtime", runtime(each));
             add("time_based", "1".to_string());
         }
-        add("group_reporting", "1".to_string());
+        // Several jobs have rows of their own.
+        if self.sections.len() == 1 {
+            add("group_reporting", "1".to_string());
+        }
         if let Some(site) = site {
             add("size", site.size_bytes.to_string());
             if !self.is_given("buffered", keys) {
@@ -420,7 +451,7 @@ impl Base {
         if let Some(first) = sections.first_mut().filter(|_| self.value("stonewall").is_none()) {
             first.own.push(Setting::of("stonewall", "1"));
         }
-        Job { sections, rw: self.value("rw").unwrap_or("read").to_string() }
+        Job { sections }
     }
 }
 

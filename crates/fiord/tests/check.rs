@@ -80,6 +80,14 @@ fn every_profile_judges_a_directory_and_leaves_it_as_it_was() {
     let dir = Dir::new();
     for (profile, count) in PROFILES.into_iter().zip([2, 6, 4]) {
         let document = assert_judged(&dir.run(&format!("check {profile} --json {SHORT} .")), profile);
+        // What the jobs did, whatever the place would allow.
+        let engine = if profile == "etcd" { "sync" } else { "psync" };
+        assert_eq!(document["target"]["engine"], engine);
+        if profile != "oltp" {
+            let mixed = document["jobs"].as_array().unwrap().iter().any(|job| job["direct"] == true);
+            let direct = if mixed { Value::Null } else { false.into() };
+            assert_eq!(document["target"]["direct"], direct, "{profile}: {}", document["jobs"]);
+        }
         assert_eq!(figures(&document).len(), count, "{document}");
         assert!(is_empty(dir.path()), "{profile}");
     }

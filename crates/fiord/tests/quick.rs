@@ -95,6 +95,11 @@ fn json_has_the_documented_keys_and_every_row() {
     assert_eq!(target["path"], fs::canonicalize(dir.path()).unwrap().to_str().unwrap());
     assert_eq!((&target["writable"], &target["size_bytes"]), (&true.into(), &(8 << 20).into()));
     assert_eq!(document["rows"][6]["latency_of"], "fdatasync");
+    let jobs = document["jobs"].as_array().unwrap();
+    assert_eq!((jobs.len(), &jobs[6]["run"], &jobs[6]["direct"]), (7, &ROWS[6].into(), &false.into()));
+    let depths: Vec<_> = jobs.iter().map(|job| job["depth"].as_u64().unwrap()).collect();
+    assert_eq!(depths, [8, 8, 32, 32, 1, 1, 1]);
+    assert_eq!(target["engine"], Value::Null, "there are several");
 }
 
 #[test]
@@ -199,7 +204,8 @@ fn an_interrupted_study_prints_the_rows_it_has_and_leaves_nothing() {
             assert!(ran.stderr.starts_with("fiord quick: after ") && ran.stderr.contains(name), "{ran:?}");
             assert!(is_empty(dir.path()));
             if format.is_empty() {
-                assert!(ran.stdout.contains(ROWS[0]) && !ran.stdout.contains(ROWS[6]), "{ran:?}");
+                let (_, found) = ran.stdout.split_once("\n\n").unwrap();
+                assert!(found.contains(ROWS[0]) && !found.contains(ROWS[6]), "{ran:?}");
             } else {
                 let document = ran.json();
                 assert_documented(&document, &["Studies", "quick"]);
@@ -250,7 +256,8 @@ fn a_full_disk_ends_it_with_the_rows_there_are() {
     let _ = fs::write(mount.path.join("others"), vec![0u8; 80 << 20]);
     let ran = finish(running);
     ran.assert_status(1).assert_says(&[ROWS[5], "after 6 of 7 runs: ", "No space left on device"]);
-    assert!(!ran.stdout.contains(ROWS[6]), "{ran:?}");
+    let (_, found) = ran.stdout.split_once("\n\n").unwrap();
+    assert!(found.contains(ROWS[5]) && !found.contains(ROWS[6]), "{ran:?}");
     let left: Vec<_> = fs::read_dir(&mount.path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["others"]);
 }

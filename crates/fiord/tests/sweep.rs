@@ -60,6 +60,13 @@ fn json_has_the_documented_keys_and_every_combination() {
     assert_eq!(column(&document, "rw"), ["read", "read", "randrw", "randrw", "randrw", "randrw"]);
     assert_eq!(column(&document, "direction"), ["read", "read", "read", "write", "read", "write"]);
     assert_eq!(column(&document, "bs"), [4096, 65536, 4096, 4096, 65536, 65536]);
+    assert_eq!(document["knees"][0]["peak"].as_u64().map(|peak| peak % 4096), Some(0));
+    // What the jobs did, and not what the place would allow.
+    assert_eq!(
+        (&document["target"]["engine"], &document["jobs"][0]["engine"]),
+        (&"psync".into(), &"psync".into())
+    );
+    assert_eq!(document["jobs"][3]["run"], "rw=randrw bs=64k");
     assert_eq!(document["knees"][1]["curve"], "rw=randrw");
     assert!(is_empty(dir.path()));
 }
@@ -91,8 +98,9 @@ fn a_job_file_is_a_beginning_too() {
     let ran = finish(start(command));
     ran.assert_success();
     let rows: Vec<String> =
-        ran.stdout.lines().skip(1).map(|row| row.split(',').take(3).collect::<Vec<_>>().join(" ")).collect();
-    assert_eq!(rows, ["write 4096 read", "write 4096 write", "write 8192 read", "write 8192 write"]);
+        ran.stdout.lines().skip(1).map(|row| row.split(',').take(4).collect::<Vec<_>>().join(" ")).collect();
+    let expected = ["a read 4096 read", "b write 4096 write", "a read 8192 read", "b write 8192 write"];
+    assert_eq!(rows, expected);
     assert!(dir.join("mine").exists() && dir.join("other").exists(), "files that the job names stay");
 }
 
@@ -124,6 +132,13 @@ fn mistakes_are_told_before_anything_runs() {
         ("sweep --over bs", vec!["--over bs=4k,64k"]),
         ("sweep --over bs=4k --over blocksize=8k", vec!["bs is swept already"]),
         ("sweep --over name=a,b", vec!["nothing to sweep over"]),
+        ("sweep --over iodepth=1-32", vec!["\"1-32\" is no single value; a range is written 1..32"]),
+        ("sweep --over bs=4k-64k", vec!["a range is written 4k..64k"]),
+        ("sweep --over runtime=1,2-5", vec!["a range is written 2..5"]),
+        ("sweep --over numjobs=1:4", vec!["\"1:4\"", "one value at a time"]),
+        ("sweep --over bs=4KiB,64KiB", vec!["4KiB is read as 4000", "write what is meant"]),
+        ("sweep --over rwmixread=50x,60", vec!["\"x\" is passed over"]),
+        ("sweep --over thinktime=1..5x", vec!["knows no unit \"x\""]),
         ("sweep --over sqthread_poll=0,1", vec!["io_uring", "--ioengine=io_uring"]),
         ("sweep --over numjobs=1,0", vec!["run 3", "numjobs"]),
         ("sweep --rw=raed --over bs=4k", vec!["did you mean \"read\"?"]),
@@ -176,6 +191,42 @@ fn an_ordinary_user_gets_the_same() {
     let ran = as_ordinary_user(&dir, &binary, "sweep --json --size=8M --over bs=4k,64k --time 400ms");
     ran.assert_success();
     assert_eq!(column(&ran.json(), "bs"), [4096, 65536]);
+}
+
+/// What is odd about options, and what jobs met, is told where nobody could see it: in the text, in JSON, in the history.
+#[test]
+fn warnings_are_in_the_report_once() {
+    let dir = Dir::new();
+    dir.write("f", vec![1; 1 << 20]);
+    let line = "sweep --filename=f --rw=read --iodepth=32 --rwmixread=50x --exec_prerun=false --over bs=4k,8k --time 200ms";
+    let command = |line: &str| {
+        let mut command = fiord(dir.path(), line);
+        command.env("XDG_STATE_HOME", dir.join("state"));
+        finish(start(command))
+    };
+    let text = command(line);
+    text.assert_success();
+    let warnings = text.stdout.split_once("\nWarnings:\n").expect("warnings").1.to_string();
+    for part in ["rwmixread: ", "is passed over", "exec_prerun", "iodepth"] {
+        assert!(warnings.contains(part), "{part}: {text:?}");
+    }
+    assert_eq!(
+        warnings.matches("exec_prerun").count(),
+        warnings.matches(": exec_prerun: ").count(),
+        "{text:?}"
+    );
+    assert_eq!(warnings.matches(": exec_prerun: ").count(), 1, "{text:?}");
+    assert_fits(&text);
+    let shown = command("show last");
+    assert!(shown.assert_success().stdout.contains(&warnings), "{shown:?}");
+    let part = command("show 2");
+    part.assert_success().assert_says(&["Warnings:", "exec_prerun"]);
+    let document = command(&format!("{line} --json")).assert_success().json();
+    let codes: Vec<&str> =
+        document["warnings"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
+    for code in ["rwmixread", "exec_prerun", "iodepth"] {
+        assert_eq!(codes.iter().filter(|known| **known == code).count(), 1, "{code}: {codes:?}");
+    }
 }
 
 #[test]
@@ -246,5 +297,5 @@ fn the_knee_is_where_the_device_is_limited() {
     let ran = limit.run(dir.path(), &line);
     ran.assert_success();
     let document = ran.json();
-    assert_eq!(document["knees"][0]["knee"], "8", "{document:#}");
+    assert_eq!(document["knees"][0]["knee"], 8, "{document:#}");
 }

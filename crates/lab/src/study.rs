@@ -63,6 +63,8 @@ pub struct Findings {
     /// The table and its pictures for people, at most `width` columns wide. Block characters (`█` to `▏`) are taken for
     /// bars, and coloured on a terminal.
     pub text: String,
+    /// The same with colours, where they are wanted and something but bars has some.
+    pub coloured: Option<String>,
     /// Further tables for JSON, each with its key.
     pub tables: Vec<(&'static str, Table)>,
     /// Files that were asked for: where to write them, and what.

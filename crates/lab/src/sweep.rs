@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fiord_options::{Section, Setting, Spec};
+use fiord_report::RunReport;
 use fiord_report::table::{Cell, Column, Table};
 use fiord_stats::job::DIRECTIONS;
 
@@ -27,8 +28,6 @@ pub const RUNS_MAX: usize = 10_000;
 /// What the values of an option count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// Things: jobs, I/Os in flight.
-    Things,
     /// Bytes.
     Bytes,
     /// Something else, or nothing: words.
@@ -76,12 +75,12 @@ impl Key {
         self.values.len() > 1 && self.values.iter().all(|value| value.number.is_some())
     }
 
+    /// A value: people are shown it as typed, programs the number it stands for.
     fn cell(&self, value: usize) -> Cell {
-        let value = &self.values[value];
-        match (self.counted, value.number) {
-            (Counted::Bytes, Some(bytes)) => Cell::Bytes(bytes as u64),
-            (Counted::Things, Some(count)) => Cell::Count(count as u64),
-            _ => Cell::Text(value.text.clone()),
+        let Value { text, number } = &self.values[value];
+        match number {
+            Some(number) => Cell::Said(text.clone(), *number),
+            None => Cell::Text(text.clone()),
         }
     }
 }
@@ -91,8 +90,74 @@ impl Key {
 pub struct Job {
     /// Its sections; none sets a swept option.
     pub sections: Vec<Section>,
-    /// What `rw` says where it is not swept.
-    pub rw: String,
+}
+
+impl Job {
+    /// What a section does where `rw` is not swept: as typed, or the default.
+    fn rw(section: &Section) -> &str {
+        let typed = section.settings().rfind(|setting| setting.spec.name == "rw");
+        typed.and_then(|setting| setting.value.as_deref()).unwrap_or("read")
+    }
+
+    /// The jobs a report tells of, as people call them. Of sections in a group that is reported as one
+    /// (`group_reporting`), the report has the first alone: its row is that of all of them.
+    fn parts(&self, report: &RunReport) -> Vec<Part> {
+        let mut parts: Vec<Part> = Vec::new();
+        for section in &self.sections {
+            let name = &section.name;
+            let is_told = self.sections.len() == 1 || report.jobs.iter().any(|job| job.name == *name);
+            let known = parts.iter().position(|part| part.name == *name);
+            if is_told && known.is_none() {
+                let (name, title, rw) = (name.clone(), name.clone(), Job::rw(section).to_string());
+                parts.push(Part { name, title, rw });
+            } else if let Some(part) = match known {
+                Some(known) => parts.get_mut(known),
+                None => parts.last_mut(),
+            } {
+                part.takes_in(name, Job::rw(section));
+            }
+        }
+        parts
+    }
+
+    /// What a part of a run did, direction by direction.
+    fn done(&self, part: &Part, report: &RunReport) -> Vec<Done> {
+        let figures = |direction| match self.sections.len() {
+            1 => Figures::of(report, direction),
+            _ => Figures::of_job(report, &part.name, direction),
+        };
+        let of = |direction| Some((direction, figures(direction)?));
+        let directions: Vec<(usize, Figures)> = (0..DIRECTIONS.len()).filter_map(of).collect();
+        let is_mixed = directions.len() > 1;
+        let row = |(direction, figures)| Done {
+            job: part.title.clone(),
+            rw: part.rw.clone(),
+            direction,
+            is_mixed,
+            figures,
+        };
+        directions.into_iter().map(row).collect()
+    }
+}
+
+/// One or several sections that have rows together.
+struct Part {
+    /// What the report calls it.
+    name: String,
+    /// What people are told: every section's name.
+    title: String,
+    /// What its sections do, each way once.
+    rw: String,
+}
+
+impl Part {
+    fn takes_in(&mut self, name: &str, rw: &str) {
+        for (list, word) in [(&mut self.title, name), (&mut self.rw, rw)] {
+            if !list.split(", ").any(|known| known == word) {
+                *list = format!("{list}, {word}");
+            }
+        }
+    }
 }
 
 /// What people are shown beside the table.
@@ -119,12 +184,26 @@ pub struct Sweep {
 #[derive(Clone, Debug)]
 struct Measured {
     point: Vec<usize>,
-    /// Index into [`DIRECTIONS`], and the figures, of each direction that did something.
-    directions: Vec<(usize, Figures)>,
-    /// All directions together.
+    /// What each job did in each direction in which it did something.
+    rows: Vec<Done>,
+    /// All jobs and directions together.
     total: Figures,
     error_bytes_per_s: f64,
     util_percent: Option<f64>,
+}
+
+/// What a job did in one direction.
+#[derive(Clone, Debug)]
+struct Done {
+    /// The job's name.
+    job: String,
+    /// What it does, where that is not swept.
+    rw: String,
+    /// Index into [`DIRECTIONS`].
+    direction: usize,
+    /// Whether it went other ways, too.
+    is_mixed: bool,
+    figures: Figures,
 }
 
 impl Sweep {
@@ -172,11 +251,13 @@ impl Sweep {
     fn measured(&self, ran: &[Ran]) -> Vec<Measured> {
         let preparing = self.steps.len() - self.points.len();
         let of = |run: &Ran| {
-            let directions = 0..DIRECTIONS.len();
             Some(Measured {
                 point: self.points[run.step - preparing].clone(),
-                directions: directions
-                    .filter_map(|direction| Some((direction, Figures::of(&run.report, direction)?)))
+                rows: self
+                    .job
+                    .parts(&run.report)
+                    .iter()
+                    .flat_map(|part| self.job.done(part, &run.report))
                     .collect(),
                 total: Figures::of_all(&run.report)?,
                 error_bytes_per_s: figures::bandwidth_error_bytes_per_s(&run.report),
@@ -196,12 +277,14 @@ impl Sweep {
     fn table(&self, measured: &[Measured]) -> Table {
         let swept = self.columns().map(|key| Column::new(key.name(), key.title()));
         let rw = (!self.sweeps_rw()).then(|| Column::new("rw", "RW"));
-        let mut table = Table::new(rw.into_iter().chain(swept).chain(FIGURES));
+        let named = [Column::new("job", "JOB")].into_iter().chain(rw);
+        let mut table = Table::new(named.chain(swept).chain(FIGURES));
         for run in measured {
-            for (direction, figures) in &run.directions {
-                let rw = (!self.sweeps_rw()).then(|| Cell::Text(self.job.rw.clone()));
-                let mut cells: Vec<Cell> = rw.into_iter().chain(self.cells(run)).collect();
-                cells.extend(figure_cells(*direction, figures, run));
+            for done in &run.rows {
+                let rw = (!self.sweeps_rw()).then(|| Cell::Text(done.rw.clone()));
+                let named = [Cell::Text(done.job.clone())].into_iter().chain(rw);
+                let mut cells: Vec<Cell> = named.chain(self.cells(run)).collect();
+                cells.extend(figure_cells(done, run));
                 table.rows.push(cells);
             }
         }
@@ -224,16 +307,15 @@ impl Sweep {
     }
 
     /// The rows for people, in the columns people print who write such a sweep by hand. The runs at a knee are marked.
-    fn text(&self, measured: &[Measured], curves: &[Curve], width: usize) -> String {
+    fn text(&self, measured: &[Measured], curves: &[Curve], style: &Style, width: usize) -> String {
         let keys = self.columns().filter(|key| key.name() != "rw");
         let columns = keys.map(|key| Column::new(key.name(), key.title()));
-        let mut table = Table::new([Column::new("rw", "RW")].into_iter().chain(columns).chain(SHOWN));
-        let fine = decimals(measured);
+        let job = self.has_several_jobs().then(|| Column::new("job", "JOB"));
+        let named = job.into_iter().chain([Column::new("rw", "RW")]);
+        let mut table = Table::new(named.chain(columns).chain(SHOWN));
         for run in measured {
             let is_knee = curves.iter().any(|curve| curve.knee_run() == Some(&run.point));
-            for (direction, figures) in &run.directions {
-                table.rows.push(self.shown(run, *direction, figures, fine, is_knee));
-            }
+            table.rows.extend(run.rows.iter().map(|done| self.shown(run, done, style, is_knee)));
         }
         if !table.rows.iter().flatten().any(|cell| *cell == Cell::Text(KNEE_MARK.to_string())) {
             table.columns.pop();
@@ -242,30 +324,26 @@ impl Sweep {
         table.text(width)
     }
 
-    fn shown(
-        &self,
-        run: &Measured,
-        direction: usize,
-        figures: &Figures,
-        decimals: usize,
-        is_knee: bool,
-    ) -> Vec<Cell> {
+    fn has_several_jobs(&self) -> bool {
+        self.job.sections.len() > 1
+    }
+
+    fn shown(&self, run: &Measured, done: &Done, style: &Style, is_knee: bool) -> Vec<Cell> {
+        let Done { job, rw, direction, is_mixed, figures } = done;
         let text = |key: usize| self.keys[key].values[run.point[key]].text.clone();
-        let rw = self.keys.iter().position(|key| key.name() == "rw").map_or(self.job.rw.clone(), text);
-        let letter = DIRECTIONS[direction][..1].to_uppercase();
-        let rw = if run.directions.len() > 1 { format!("{rw} {letter}") } else { rw };
-        let mut cells = vec![Cell::Text(rw)];
+        let rw = self.keys.iter().position(|key| key.name() == "rw").map_or(rw.clone(), text);
+        let letter = DIRECTIONS[*direction][..1].to_uppercase();
+        let rw = if *is_mixed { format!("{rw} {letter}") } else { rw };
+        let mut cells: Vec<Cell> =
+            self.has_several_jobs().then(|| Cell::Text(job.clone())).into_iter().collect();
+        cells.push(Cell::Text(rw));
         let swept = |key: &usize| self.keys[*key].name() != "rw";
-        cells.extend((0..self.keys.len()).filter(swept).map(|key| match self.keys[key].counted {
-            Counted::Things => self.keys[key].cell(run.point[key]),
-            _ => Cell::Text(text(key)),
-        }));
-        let ms = |ns: u64| Cell::Number(ns as f64 / 1e6, decimals);
+        cells.extend((0..self.keys.len()).filter(swept).map(|key| self.keys[key].cell(run.point[key])));
         cells.extend([
-            Cell::Count(figures.iops.round() as u64),
-            Cell::Number(mib(figures.bytes_per_s), 1),
-            ms(figures.mean_ns),
-            ms(figures.p99_ns),
+            figures.iops_cell(),
+            style.throughput(figures.bytes_per_s),
+            style.latency(figures.mean_ns),
+            style.latency(figures.p99_ns),
             run.util_percent.map_or(Cell::None, |percent| Cell::Number(percent, 1)),
             Cell::Text(if is_knee { KNEE_MARK } else { "" }.to_string()),
         ]);
@@ -300,9 +378,10 @@ const SHOWN: [Column; 6] = [
     Column::new("knee", ""),
 ];
 
-fn figure_cells(direction: usize, figures: &Figures, run: &Measured) -> [Cell; 11] {
+fn figure_cells(done: &Done, run: &Measured) -> [Cell; 11] {
+    let Done { direction, figures, .. } = done;
     [
-        Cell::Text(DIRECTIONS[direction].to_string()),
+        Cell::Text(DIRECTIONS[*direction].to_string()),
         Cell::Number(figures.iops, 0),
         Cell::Number(mib(figures.bytes_per_s), 1),
         Cell::Latency(figures.mean_ns),
@@ -320,13 +399,40 @@ fn mib(bytes: f64) -> f64 {
     bytes / f64::from(1 << 20)
 }
 
-/// Decimals of milliseconds that leave two figures of the shortest mean.
-fn decimals(measured: &[Measured]) -> usize {
-    let means = measured.iter().flat_map(|run| &run.directions).map(|(_, figures)| figures.mean_ns);
-    match means.min() {
-        Some(0..10_000) => 4,
-        Some(10_000..10_000_000) => 3,
-        _ => 1,
+/// How the figures of a sweep are shown: in its table, and by the same cells in its sentence.
+#[derive(Clone, Copy, Debug)]
+struct Style {
+    /// Decimals of MiB/s.
+    mib_decimals: usize,
+    /// Decimals of milliseconds.
+    ms_decimals: usize,
+    /// Whether a run has several rows, so that figures of whole runs are none of the table's.
+    is_summed: bool,
+}
+
+/// Throughput below this is shown to hundredths.
+const LOW_MIB_PER_S: f64 = 10.0;
+
+impl Style {
+    /// Decimals that leave two figures of the shortest mean, and of the lowest throughput.
+    fn of(measured: &[Measured]) -> Style {
+        let rows = || measured.iter().flat_map(|run| &run.rows).map(|done| &done.figures);
+        let ms_decimals = match rows().map(|figures| figures.mean_ns).min() {
+            Some(0..10_000) => 4,
+            Some(10_000..10_000_000) => 3,
+            _ => 1,
+        };
+        let is_low = rows().any(|figures| figures.mib_per_s() < LOW_MIB_PER_S);
+        let is_summed = measured.iter().any(|run| run.rows.len() > 1);
+        Style { mib_decimals: if is_low { 2 } else { 1 }, ms_decimals, is_summed }
+    }
+
+    fn throughput(&self, bytes_per_s: f64) -> Cell {
+        Cell::Number(mib(bytes_per_s), self.mib_decimals)
+    }
+
+    fn latency(&self, ns: u64) -> Cell {
+        Cell::Number(ns as f64 / 1e6, self.ms_decimals)
     }
 }
 
@@ -371,28 +477,48 @@ impl Study for Sweep {
     fn findings(&self, ran: &[Ran], width: usize) -> Findings {
         let measured = self.measured(ran);
         let curves = self.axis().map_or(Vec::new(), |axis| curve::of(&self.keys, axis, &measured));
-        let mut text = self.text(&measured, &curves, width);
-        let mut files = Vec::new();
-        if let Some(axis) = self.axis().filter(|_| curves.iter().any(|curve| curve.runs.len() > 1)) {
-            let chart =
-                Chart { axis: self.keys[axis].axis_title(), lines: curves.iter().map(Curve::line).collect() };
-            let _ = write!(text, "\n{}", chart::terminal(&chart, width, self.pictures.colour));
-            if curves.len() > sentence::CURVES_TOLD {
-                let _ = write!(text, "\n{}", sentence::knees(&curves).text(width));
-            }
-            if curves.iter().any(|curve| curve.found.is_some()) {
-                let _ = write!(text, "\n{}", sentence::rule(width));
-            }
-            files.extend(self.pictures.plot.iter().map(|path| (path.clone(), svg::draw(&chart))));
-        }
+        let style = Style::of(&measured);
+        let axis = self.axis().filter(|_| curves.iter().any(|curve| curve.runs.len() > 1));
+        let chart = axis.map(|axis| Chart {
+            axis: self.keys[axis].axis_title(),
+            lines: curves.iter().map(Curve::line).collect(),
+        });
+        let text = |colour| self.page(&measured, &curves, &style, chart.as_ref(), width, colour);
+        let plot = self.pictures.plot.iter().zip(&chart);
         Findings {
-            conclusion: sentence::conclusion(&self.keys, self.axis(), &curves, &measured),
+            conclusion: sentence::conclusion(&self.keys, self.axis(), &curves, &measured, &style),
             table: self.table(&measured),
-            tables: vec![("knees", sentence::knees(&curves))],
-            files,
-            text,
+            tables: vec![("knees", sentence::knees(&curves, &style))],
+            files: plot.map(|(path, chart)| (path.clone(), svg::draw(chart))).collect(),
+            text: text(false),
+            coloured: self.pictures.colour.then(|| text(true)),
             ..Findings::default()
         }
+    }
+}
+
+impl Sweep {
+    /// The table, the chart, and what is to be known of knees.
+    fn page(
+        &self,
+        measured: &[Measured],
+        curves: &[Curve],
+        style: &Style,
+        chart: Option<&Chart>,
+        width: usize,
+        colour: bool,
+    ) -> String {
+        let mut text = self.text(measured, curves, style, width);
+        let Some(chart) = chart else { return text };
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n{}", chart::terminal(chart, width, colour));
+        if curves.len() > sentence::CURVES_TOLD {
+            let _ = write!(text, "\n{}", sentence::knees(curves, style).text(width));
+        }
+        if curves.iter().any(|curve| curve.found.is_some()) {
+            let _ = write!(text, "\n{}", sentence::rule(width));
+        }
+        text
     }
 }
 

@@ -6,20 +6,23 @@
 use std::fmt::Write;
 
 use fiord_lab::{Findings, Site, Study};
-use fiord_report::json::Writer;
+use fiord_report::Warning;
+use fiord_report::json::{Writer, warnings};
 use fiord_report::path;
 use fiord_sys::tty;
 
+use super::checked::Checked;
 use super::progress::duration;
+use super::ways::Ways;
 use crate::environment;
 
 /// What it will do, on what, and how long it takes.
-pub(super) fn opening(study: &dyn Study, site: Option<&Site>, width: usize) -> String {
+pub(super) fn opening(study: &dyn Study, site: Option<&Site>, ways: &Ways, width: usize) -> String {
     let fills = study.steps().iter().any(|step| step.prepares);
     let after = if fills { " after its file is filled" } else { "" };
     let title =
         format!("fiord {}: {}, about {}{after}", study.name(), study.purpose(), duration(study.time()));
-    let mut heading = site.map_or(Vec::new(), Site::heading);
+    let mut heading = site.map_or(Vec::new(), |site| site.heading(&ways.told(site)));
     heading.extend(study.heading());
     folded(&title, width, 0) + &labelled(&heading, width) + "\n"
 }
@@ -31,26 +34,40 @@ pub(crate) fn labelled(lines: &[(&str, String)], width: usize) -> String {
     lines.iter().map(line).collect()
 }
 
-/// The table, its pictures, and the sentence.
-pub(super) fn closing(findings: &Findings, width: usize, coloured: bool) -> String {
-    let mut text = painted(&findings.text, coloured);
+/// The table, its pictures, the sentence, and what else there is to say.
+pub(super) fn closing(findings: &Findings, said: &[Warning], width: usize, coloured: bool) -> String {
+    let text = findings.coloured.as_ref().filter(|_| coloured).unwrap_or(&findings.text);
+    let mut text = painted(text, coloured);
     if !findings.conclusion.is_empty() {
         text += "\n";
         text += &folded(&findings.conclusion, width, 0);
+    }
+    if !said.is_empty() {
+        text += "\nWarnings:\n";
+    }
+    for Warning { code, place, message } in said {
+        text += &folded(&format!("    {place}: {code}: {}", message.replace('\n', " ")), width, 4);
     }
     text
 }
 
 /// Everything as one document; `why` it is not complete, if it is not.
-pub(super) fn json(study: &dyn Study, site: Option<&Site>, findings: &Findings, why: Option<&str>) -> String {
+pub(super) fn json(
+    study: &dyn Study,
+    site: Option<&Site>,
+    checked: &Checked,
+    findings: &Findings,
+    why: Option<&str>,
+) -> String {
     Writer::document(|json| {
         json.string("study", study.name());
         json.boolean("complete", why.is_none());
         optional(json, "error", why);
         match site {
-            Some(site) => json.object("target", |json| target(json, site)),
+            Some(site) => json.object("target", |json| target(json, site, &checked.ways)),
             None => json.null("target"),
         }
+        checked.ways.jobs.write_json(json, "jobs");
         findings.table.write_json(json, "rows");
         for (key, table) in &findings.tables {
             table.write_json(json, key);
@@ -59,19 +76,34 @@ pub(super) fn json(study: &dyn Study, site: Option<&Site>, findings: &Findings, 
             cell.write(json, key);
         }
         optional(json, "conclusion", Some(findings.conclusion.as_str()).filter(|text| !text.is_empty()));
+        warnings(json, &checked.told.warnings);
     })
 }
 
-fn target(json: &mut Writer, site: &Site) {
-    let Site { target, file, writable, size_bytes, direct, in_memory, engine, file_system, devices, remarks } =
-        site;
+fn target(json: &mut Writer, site: &Site, ways: &Ways) {
+    let Site {
+        target,
+        file,
+        writable,
+        size_bytes,
+        direct,
+        in_memory,
+        engine: _,
+        file_system,
+        devices,
+        remarks,
+    } = site;
     json.string("path", &path::text(target));
     json.string("file", &path::text(file));
     json.boolean("writable", *writable);
     json.integer("size_bytes", size_bytes);
-    json.boolean("direct", *direct);
+    json.boolean("takes_direct", *direct);
+    match ways.direct() {
+        Some(direct) => json.boolean("direct", direct),
+        None => json.null("direct"),
+    }
     json.boolean("in_memory", *in_memory);
-    json.string("engine", engine);
+    optional(json, "engine", ways.engine());
     optional(json, "file_system", file_system.as_deref());
     devices.write_json(json, "devices");
     json.strings("remarks", remarks);

@@ -14,8 +14,8 @@ use fiord_options::{Place, Problem, Section, Source};
 use fiord_plan::facts::RunSettings;
 use fiord_plan::job::Memory;
 use fiord_plan::{Job, Plan, Refusal};
-use fiord_report::RunReport;
 use fiord_report::path::shown;
+use fiord_report::{RunReport, Warning};
 use fiord_worker::Watcher;
 
 use crate::assemble::{self, Frame, Meters};
@@ -40,6 +40,8 @@ pub(super) struct Outcome {
     pub signal: Option<i32>,
     /// What failed, a line each.
     pub failures: Vec<String>,
+    /// What its jobs gave rise to say although nothing failed.
+    pub remarks: Vec<Warning>,
 }
 
 /// Who looks on while a run of a study goes on: a watcher that is told of the disks as well.
@@ -89,8 +91,14 @@ impl Run {
         let mut result = fiord_worker::run(&self.plan, looker);
         let report = assemble::report(&frame, looker.meters(), &mut result.workers, result.elapsed_ms);
         let failures = assemble::failures(&self.plan, &result.workers);
-        Outcome { report, signal: result.signal, failures }
+        let remarks = assemble::remarks(&self.plan, &result.workers);
+        Outcome { report, signal: result.signal, failures, remarks }
     }
+}
+
+/// What a step is called where something is wrong with it.
+pub(super) fn run_name(number: usize) -> String {
+    format!("run {}", number + 1)
 }
 
 /// The plan of these sections and what is odd about it.

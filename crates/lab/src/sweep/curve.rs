@@ -2,6 +2,8 @@
 //!
 //! Invariant: a curve's runs are in the order of their values, whatever the order they were run in.
 
+use fiord_report::table::Cell;
+
 use super::{Key, Measured, mib};
 use crate::chart;
 use crate::knee::{self, Found};
@@ -21,7 +23,8 @@ pub(super) struct Curve {
 /// One run of a curve.
 pub(super) struct Run {
     pub point: Vec<usize>,
-    /// The axis' value as typed, and the number it stands for.
+    /// The axis' value, as typed and as the number it stands for.
+    pub cell: Cell,
     pub text: String,
     pub value: f64,
     pub bytes_per_s: f64,
@@ -73,6 +76,7 @@ pub(super) fn of(keys: &[Key], axis: usize, measured: &[Measured]) -> Vec<Curve>
         let value = &keys[axis].values[run.point[axis]];
         curves[at].runs.push(Run {
             point: run.point.clone(),
+            cell: keys[axis].cell(run.point[axis]),
             text: value.text.clone(),
             value: value.number.unwrap_or(0.0),
             bytes_per_s: run.total.bytes_per_s,

@@ -22,14 +22,19 @@ fn key(name: &'static str, counted: Counted, list: &str) -> Key {
 }
 
 fn threads(list: &str) -> Key {
-    key("numjobs", Counted::Things, list)
+    key("numjobs", Counted::Other, list)
 }
 
 fn sweep(keys: Vec<Key>) -> Sweep {
-    let job = Job {
-        sections: vec![Section::new("sweep").with([("direct", "1".to_string())]), Section::new("other")],
-        rw: "randread".to_string(),
-    };
+    sweep_of(vec![section("sweep", "randread")], keys)
+}
+
+fn section(name: &str, rw: &str) -> Section {
+    Section::new(name).with([("rw", rw.to_string())])
+}
+
+fn sweep_of(sections: Vec<Section>, keys: Vec<Key>) -> Sweep {
+    let job = Job { sections };
     let pictures = Pictures { colour: false, plot: Some("plot.svg".into()) };
     Sweep::new(keys, job, pictures, &|_| Duration::from_secs(5)).unwrap()
 }
@@ -47,7 +52,9 @@ fn saturating() -> Vec<Ran> {
 
 #[test]
 fn a_step_is_the_job_with_the_swept_options_set() {
-    let sweep = sweep(vec![key("rw", Counted::Other, "read,write"), key("bs", Counted::Bytes, "4k..8k")]);
+    let sections = vec![Section::new("sweep").with([("direct", "1".to_string())]), Section::new("other")];
+    let keys = vec![key("rw", Counted::Other, "read,write"), key("bs", Counted::Bytes, "4k..8k")];
+    let sweep = sweep_of(sections, keys);
     let names: Vec<&str> = sweep.steps().iter().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["rw=read bs=4k", "rw=read bs=8k", "rw=write bs=4k", "rw=write bs=8k"]);
     assert_eq!(settings(&sweep.steps()[3]), "[sweep] direct=1 rw=write bs=8k\n[other] rw=write bs=8k");
@@ -74,7 +81,7 @@ fn the_columns_people_print_by_hand_come_first() {
     let lines: Vec<&str> = findings.text.lines().collect();
     let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
     assert_eq!(words(lines[0]), ["RW", "Threads", "IOPS", "BW(MiB/s)", "AvgLat(ms)", "p99(ms)", "Util(%)"]);
-    assert_eq!(words(lines[4]), ["randread", "8", "790", "3.1", "0.010", "0.010", "-", "<-", "knee"]);
+    assert_eq!(words(lines[4]), ["randread", "8", "790", "3.09", "0.010", "0.010", "-", "<-", "knee"]);
     assert_eq!(findings.text.matches("<- knee").count(), 1);
     assert!(findings.text.contains("The knee is the smallest value that reaches 95 %"));
     assert!(findings.text.lines().all(|line| line.chars().count() <= 80), "{}", findings.text);
@@ -85,8 +92,8 @@ fn one_sentence_says_where_the_gain_ends() {
     let conclusion = |ran: &[Ran]| sweep(vec![threads("1..32")]).findings(ran, 80).conclusion;
     assert_eq!(
         conclusion(&saturating()),
-        "8 threads reach 99 % of the peak of 3.12 MiB/s, and beyond that only latency grows, from 10us to 40us at \
-         32 threads."
+        "8 threads reach 99 % of the peak of 3.13 MiB/s, and beyond that only latency grows, from 0.010 to 0.040 ms \
+         at 32 threads."
     );
     // Interrupted on the way up.
     assert_eq!(
@@ -127,7 +134,7 @@ fn each_combination_of_the_others_has_a_knee_of_its_own() {
 
 #[test]
 fn of_many_curves_the_best_run_is_told() {
-    let sweep = sweep(vec![key("iodepth", Counted::Things, "1..8"), threads("1..32")]);
+    let sweep = sweep(vec![key("iodepth", Counted::Other, "1..8"), threads("1..32")]);
     let ran: Vec<Ran> = (0..24).map(|step| reads(step, 100 + step as u64, 10)).collect();
     let findings = sweep.findings(&ran, 80);
     assert_eq!(findings.conclusion, "Throughput is highest, 0.48 MiB/s, with iodepth=8 numjobs=32.");
@@ -146,14 +153,13 @@ fn words_have_no_curve() {
 
 #[test]
 fn mixed_runs_have_a_row_for_each_way() {
-    let mut sweep = sweep(vec![threads("1,2")]);
-    sweep.job.rw = "randrw".to_string();
+    let sweep = sweep_of(vec![section("sweep", "randrw")], vec![threads("1,2")]);
     let both = report(Some(direction(70, 4096, 1000)), Some(direction(30, 4096, 3000)));
     let findings = sweep.findings(&[Ran { step: 0, report: both }], 80);
     assert!(findings.text.contains("randrw R ") && findings.text.contains("randrw W "), "{}", findings.text);
     let csv = findings.table.csv();
-    assert!(csv.starts_with("rw,numjobs,direction,iops,mib_per_s,mean_ns,"), "{csv}");
-    assert!(csv.contains("\nrandrw,1,read,70,") && csv.contains("\nrandrw,1,write,30,"), "{csv}");
+    assert!(csv.starts_with("job,rw,numjobs,direction,iops,mib_per_s,mean_ns,"), "{csv}");
+    assert!(csv.contains("\nsweep,randrw,1,read,70,") && csv.contains("\nsweep,randrw,1,write,30,"), "{csv}");
 }
 
 #[test]
@@ -174,4 +180,56 @@ fn noise_comes_from_the_samples_of_the_run() {
     assert!(figures::bandwidth_error_bytes_per_s(&ran[5].report) > 0.0);
     let findings = sweep(vec![threads("1..32")]).findings(&ran, 80);
     assert!(findings.conclusion.starts_with("8 threads reach 72 % of the peak"), "{}", findings.conclusion);
+}
+
+/// Each job of a run has rows of its own, under its name and what it does.
+#[test]
+fn jobs_have_rows_of_their_own() {
+    let sections = || vec![section("a", "read"), section("b", "randwrite")];
+    let mut run = report(Some(direction(70, 4096, 1000)), None);
+    run.jobs[0].name = "a".to_string();
+    let mut other = report(None, Some(direction(30, 4096, 3000)));
+    other.jobs[0].name = "b".to_string();
+    run.jobs.append(&mut other.jobs);
+    let rows = |sweep: &Sweep, report: &RunReport| -> Vec<String> {
+        let findings = sweep.findings(&[Ran { step: 0, report: report.clone() }], 80);
+        let csv = findings.table.csv();
+        let row = |row: &str| row.split(',').take(5).collect::<Vec<_>>().join(" ");
+        assert!(findings.text.starts_with("JOB"), "{}", findings.text);
+        csv.lines().skip(1).map(row).collect()
+    };
+    let sweep = sweep_of(sections(), vec![threads("1,2")]);
+    assert_eq!(rows(&sweep, &run), ["a read 1 read 70", "b randwrite 1 write 30"]);
+    // Where `rw` is swept, it is what all of them did.
+    let swept = sweep_of(sections(), vec![key("rw", Counted::Other, "read,write"), threads("1,2")]);
+    assert_eq!(rows(&swept, &run), ["a read 1 read 70", "b read 1 write 30"]);
+    // Reported as one, they have rows together, under both names.
+    let mut merged = report(Some(direction(70, 4096, 1000)), Some(direction(30, 4096, 3000)));
+    merged.jobs[0].name = "a".to_string();
+    let findings = sweep.findings(&[Ran { step: 0, report: merged }], 80);
+    let csv = findings.table.csv();
+    assert!(csv.contains("\n\"a, b\",\"read, randwrite\",1,read,70,"), "{csv}");
+    assert!(csv.contains(",1,write,30,"), "{csv}");
+}
+
+/// A figure in the sentence is the one in the table, to the last digit.
+#[test]
+fn sentence_and_table_show_the_same_figure() {
+    let mut ran = saturating();
+    ran.iter_mut().for_each(|run| {
+        let stats = &mut run.report.jobs[0].stats.directions[READ];
+        (stats.bytes, stats.runtime_ms) = (stats.ios << 20, 4321);
+    });
+    let findings = sweep(vec![threads("1..32")]).findings(&ran, 80);
+    let cells = |threads: &str| {
+        let row = findings.text.lines().find(|line| line.split_whitespace().nth(1) == Some(threads)).unwrap();
+        row.split_whitespace().map(str::to_string).collect::<Vec<_>>()
+    };
+    let (peak, knee, last) = (cells("16"), cells("8"), cells("32"));
+    assert!(findings.conclusion.contains(&format!("the peak of {} MiB/s", peak[3])), "{findings:?}");
+    let grows = format!("from {} to {} ms", knee[4], last[4]);
+    assert!(findings.conclusion.contains(&grows), "{grows}: {}", findings.conclusion);
+    let knees = &findings.tables[0].1;
+    assert_eq!(knees.rows[0][2].shown(), knee[3]);
+    assert!(matches!(knees.rows[0][1], Cell::Said(_, 8.0)), "{knees:?}");
 }

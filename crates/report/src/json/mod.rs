@@ -9,7 +9,7 @@ use fiord_stats::distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
 use fiord_stats::{BatchMap, DepthMap, JobStats, Latency};
 
 use crate::figures::{self, Shown};
-use crate::model::{DiskFigures, DiskReport, GroupReport, Idleness, JobReport, RunReport, Unified};
+use crate::model::{DiskFigures, DiskReport, GroupReport, Idleness, JobReport, RunReport, Unified, Warning};
 pub use writer::Writer;
 
 /// Whether the counts by latency are in the document.
@@ -48,17 +48,22 @@ pub fn json(run: &RunReport, detail: Detail) -> String {
             json.object("cpu_idleness", |json| idle(json, idleness));
         }
         if !run.warnings.is_empty() {
-            json.list("warnings", |json| {
-                for warning in &run.warnings {
-                    json.item(|json| {
-                        json.string("code", &warning.code);
-                        json.string("place", &warning.place);
-                        json.string("message", &warning.message);
-                    });
-                }
-            });
+            warnings(json, &run.warnings);
         }
     })
+}
+
+/// The list of warnings, under `warnings`.
+pub fn warnings(json: &mut Writer, warnings: &[Warning]) {
+    json.list("warnings", |json| {
+        for Warning { code, place, message } in warnings {
+            json.item(|json| {
+                json.string("code", code);
+                json.string("place", place);
+                json.string("message", message);
+            });
+        }
+    });
 }
 
 fn options(json: &mut Writer, options: &[(String, String)]) {

@@ -45,7 +45,7 @@ fn studies(path: &Path, writable: bool) -> Vec<Box<dyn Study>> {
     let patterns = ["randrw", "read"].map(str::to_string);
     let sweep = || {
         let section = Section { files: vec![site.file.clone()], ..Section::new("sweep") };
-        let job = SweptJob { sections: vec![section.with(site.settings("psync"))], ..SweptJob::default() };
+        let job = SweptJob { sections: vec![section.with(site.settings("psync"))] };
         Sweep::new(Vec::new(), job, Pictures::default(), &|_| Duration::ZERO).unwrap()
     };
     let mut studies: Vec<Box<dyn Study>> = vec![
