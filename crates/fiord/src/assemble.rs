@@ -12,10 +12,13 @@ use fiord_report::{
     DiskFigures, DiskReport, JobReport, LatencyTarget, RunReport, Show, Unified, Warning, merge_groups,
 };
 use fiord_sys::clock;
-use fiord_worker::{EndReason, Remark, WorkerReport};
+use fiord_worker::{EndReason, Moment, Remark, WorkerReport};
 
 use crate::idle::IdleWatch;
 use crate::version::FIO_VERSION;
+
+/// The second of a run from which on fio tells how long it will still take.
+const ESTIMATED_FROM_S: u64 = 3;
 
 /// What stays the same over all reports of a run.
 pub(crate) struct Frame<'a> {
@@ -38,23 +41,22 @@ pub(crate) fn disks(plan: &Plan) -> Option<DiskWatch> {
     (!paths.is_empty()).then(|| DiskWatch::start(paths))
 }
 
-/// The report of these workers, `elapsed_ms` after the run began. It takes their statistics out of them: those of
-/// thousands of workers are not to be there twice.
+/// The report of these workers at a moment of the run. It takes their statistics out of them: those of thousands of
+/// workers are not to be there twice.
 pub(crate) fn report(
     frame: &Frame<'_>,
     meters: &Meters,
     workers: &mut [WorkerReport],
-    elapsed_ms: u64,
+    moment: Moment,
 ) -> RunReport {
     let reported = frame.plan.jobs.iter().zip(workers).filter(|(job, _)| job.measure.reported);
     let disks = meters.disks.as_ref().map(DiskWatch::so_far).unwrap_or_default();
-    let elapsed_s = elapsed_ms / 1000 + 1;
     RunReport {
         version: FIO_VERSION.to_string(),
         timestamp_ms: clock::realtime_ms(),
         utc_offset_s: clock::utc_offset_s(),
         global_options: frame.global_options.clone(),
-        jobs: merge_groups(reported.map(|(job, worker)| job_report(job, worker, elapsed_s))),
+        jobs: merge_groups(reported.map(|(job, worker)| job_report(job, worker, moment))),
         disks: disks.iter().map(disk_report).collect(),
         idleness: meters.cpus.as_ref().map(IdleWatch::so_far),
         warnings: Vec::new(),
@@ -90,11 +92,21 @@ pub(crate) fn remarks(plan: &Plan, workers: &[WorkerReport]) -> Vec<Warning> {
         };
         worker.warnings.iter().map(warning).collect()
     };
-    plan.jobs.iter().zip(workers).flat_map(of).collect()
+    // Clones say the same thing.
+    let mut told: Vec<Warning> = Vec::new();
+    for remark in plan.jobs.iter().zip(workers).flat_map(of) {
+        if !told.contains(&remark) {
+            told.push(remark);
+        }
+    }
+    told
 }
 
-fn job_report(job: &Job, worker: &mut WorkerReport, elapsed_s: u64) -> JobReport {
+fn job_report(job: &Job, worker: &mut WorkerReport, moment: Moment) -> JobReport {
     let errors = &job.errors;
+    let elapsed_s = moment.elapsed_ms / 1000 + 1;
+    // fio's estimates begin with the third second; a run that is over by then never had one.
+    let left_s = moment.left_s.filter(|_| elapsed_s >= ESTIMATED_FROM_S);
     JobReport {
         name: job.name.clone(),
         description: job.description.clone(),
@@ -106,7 +118,7 @@ fn job_report(job: &Job, worker: &mut WorkerReport, elapsed_s: u64) -> JobReport
         error_text: worker.failure.as_ref().map_or_else(String::new, ToString::to_string),
         start_ms: worker.started_ms,
         elapsed_s,
-        eta_s: JobReport::ETA_UNKNOWN,
+        eta_s: left_s.map_or(JobReport::ETA_UNKNOWN, |seconds| seconds.ceil() as u32),
         options: job.presentation.options.clone(),
         stats: std::mem::take(&mut *worker.stats),
         show: show(job, &job.presentation),
@@ -115,6 +127,7 @@ fn job_report(job: &Job, worker: &mut WorkerReport, elapsed_s: u64) -> JobReport
             depth: job.presentation.requested_iodepth,
             ..LatencyTarget::default()
         },
+        unstarted: worker.unstarted,
     }
 }
 

@@ -12,14 +12,14 @@ use fiord_options::cli::{self, Parsed};
 use fiord_options::expand::Environment;
 use fiord_options::program::{self, ProgramOptions};
 use fiord_options::value::IdleProf;
-use fiord_options::{Place, Problem, Severity, showcmd};
+use fiord_options::{Given, Place, Problem, Severity, showcmd};
 use fiord_plan::facts::RunSettings;
 use fiord_plan::{Plan, Refusal};
 use fiord_report::start::{self, Heading};
 use fiord_report::{Warning, normal, render, wants_headings};
 use fiord_sys::clock::TscClock;
 use fiord_sys::{signal, tty};
-use fiord_worker::RunResult;
+use fiord_worker::{Moment, RunResult};
 
 use crate::assemble::{self, Frame};
 use crate::bandwidth::BandwidthLog;
@@ -66,8 +66,8 @@ struct Session {
     machine: Machine,
     parsed: Parsed,
     options: ProgramOptions,
-    /// The limit of `--max-jobs`, when it was given: there is none of fiord's own.
-    max_jobs: Option<u32>,
+    /// The program's options as they were typed, in order.
+    given: Given,
     warnings: Vec<Problem>,
     /// Keeps the run in the history, unless that is not wanted.
     keeper: Option<Keeper>,
@@ -86,9 +86,8 @@ impl Session {
         };
         let mut parsed = cli::read(arguments, &environment)?;
         let (options, given, _) = program::resolve_program(&parsed.program);
-        let max_jobs = given.get("max-jobs").map(|_| options.max_jobs);
         let warnings = std::mem::take(&mut parsed.warnings);
-        Ok(Session { machine, parsed, options, max_jobs, warnings, keeper: None })
+        Ok(Session { machine, parsed, options, given, warnings, keeper: None })
     }
 
     fn go(mut self, called_as_fio: bool) -> ExitCode {
@@ -135,8 +134,7 @@ impl Session {
     /// Checks every value, used or not.
     fn check(&mut self) -> Result<(), Vec<Problem>> {
         let mut problems = cli::check(&self.parsed);
-        let fatal = self.options.warnings_fatal.0 && !(problems.is_empty() && self.warnings.is_empty());
-        if fatal || problems.iter().any(|problem| problem.severity == Severity::Error) {
+        if self.warnings.iter().chain(&problems).any(|problem| self.is_fatal(problem)) {
             let mut all = std::mem::take(&mut self.warnings);
             all.append(&mut problems);
             return Err(all);
@@ -145,19 +143,28 @@ impl Session {
         Ok(())
     }
 
+    /// Whether a problem stops the run: `--warnings-fatal` knows what fio warns of, `--strict` everything.
+    fn is_fatal(&self, problem: &Problem) -> bool {
+        match problem.severity {
+            Severity::Error => true,
+            Severity::FiosWarning => self.options.warnings_fatal.0 || self.options.strict.0,
+            Severity::Warning => self.options.strict.0,
+        }
+    }
+
     fn plan(&mut self) -> Result<Plan, Refusal> {
         // About half-way to the first I/O.
         TscClock::note();
         let run = RunSettings {
             readonly: self.options.readonly.0,
-            max_jobs: self.max_jobs,
+            // There is no limit of fiord's own.
+            max_jobs: self.given.get("max-jobs").map(|_| self.options.max_jobs),
             entropy: fiord_sys::clock::realtime_ns(),
         };
         let facts = facts::gather(&fiord_plan::needs(&self.parsed.sections), &self.machine);
         let (plan, mut warnings) =
             fiord_plan::build(&self.parsed.sections, &self.parsed.waiting, &facts, &run)?;
-        // fio is fatal about this one of them; the others are fiord's own, and fio runs such jobs.
-        if self.options.warnings_fatal.0 && warnings.iter().any(|warning| warning.option == "time_based") {
+        if warnings.iter().any(|warning| self.is_fatal(warning)) {
             return Err(Refusal { problems: warnings, unsafe_target: false });
         }
         self.warnings.append(&mut warnings);
@@ -165,7 +172,7 @@ impl Session {
     }
 
     fn carry_out(mut self, plan: &Arc<Plan>) -> ExitCode {
-        let shown = settings::shown(&self.options);
+        let shown = settings::shown(&self.options, &self.given);
         let (mut output, mut log) = match self.open(plan) {
             Ok(opened) => opened,
             Err(message) => {
@@ -187,7 +194,8 @@ impl Session {
         let mut onlooker = Onlooker::new(&mut output, &frame, &shown, log.as_mut());
         let mut result = fiord_worker::run(plan, &mut onlooker);
         let meters = onlooker.finish();
-        let mut report = assemble::report(&frame, &meters, &mut result.workers, result.elapsed_ms);
+        let moment = Moment { elapsed_ms: result.elapsed_ms, left_s: Some(0.0) };
+        let mut report = assemble::report(&frame, &meters, &mut result.workers, moment);
         let remarks = assemble::remarks(plan, &result.workers);
         remarks
             .iter()

@@ -1,7 +1,8 @@
 //! Who looks on while a run goes on: the live line, layout messages, and status reports.
 //!
 //! Invariant: on a terminal the live line is drawn on standard error and gone before anything else is written; into a
-//! pipe it goes only when `--eta=always` asks for it, and then among fio's other text on standard output.
+//! pipe it goes only when `--eta=always` asks for it, and then to standard output: never into the file of `--output`,
+//! and never onto a stream that holds a JSON document or terse lines.
 
 use std::time::{Duration, Instant};
 
@@ -9,9 +10,11 @@ use fiord_options::value::{EtaWhen, IdleProf};
 use fiord_plan::{Direction, Job, Pattern};
 use fiord_report::live::{self, Live, Progress};
 use fiord_report::number::Units;
-use fiord_report::{Format, TerseVersion, UnitWork, bears_remarks, render, start, wants_headings};
+use fiord_report::{
+    Format, TerseVersion, UnitWork, bears_remarks, holds_documents, render, start, wants_headings,
+};
 use fiord_sys::tty;
-use fiord_worker::{State, View, Watcher, WorkerReport, WorkerView};
+use fiord_worker::{Moment, State, View, Watcher, WorkerReport, WorkerView};
 
 use crate::assemble::{self, Frame, Meters};
 use crate::bandwidth::BandwidthLog;
@@ -37,8 +40,32 @@ pub(crate) struct Shown {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Screen {
     Nowhere,
+    /// Standard error, a terminal.
     Terminal,
+    /// Standard output, whatever that is.
     Stream,
+}
+
+/// What standard output and standard error are.
+#[derive(Debug, Clone, Copy)]
+struct Streams {
+    stdout_is_terminal: bool,
+    stderr_is_terminal: bool,
+    /// Programs read what is on standard output: JSON or terse lines go there.
+    stdout_is_for_programs: bool,
+}
+
+impl Screen {
+    fn of(eta: EtaWhen, streams: Streams) -> Screen {
+        let Streams { stdout_is_terminal, stderr_is_terminal, stdout_is_for_programs } = streams;
+        let asked_for_in_a_pipe = eta == EtaWhen::Always && !(stdout_is_terminal && stderr_is_terminal);
+        match eta {
+            EtaWhen::Never => Screen::Nowhere,
+            _ if asked_for_in_a_pipe && !stdout_is_for_programs => Screen::Stream,
+            _ if stderr_is_terminal => Screen::Terminal,
+            _ => Screen::Nowhere,
+        }
+    }
 }
 
 /// The watcher of a run.
@@ -50,6 +77,8 @@ pub(crate) struct Onlooker<'a> {
     unit: UnitWork,
     meters: Meters,
     screen: Screen,
+    /// Where the live line goes that goes to standard output: the report may go elsewhere.
+    stream: Output,
     drawn: usize,
     last_newline: Instant,
     last: Option<(u64, [u64; 3], [u64; 3])>,
@@ -70,11 +99,10 @@ impl<'a> Onlooker<'a> {
         shown: &'a Shown,
         log: Option<&'a mut BandwidthLog>,
     ) -> Onlooker<'a> {
-        let screen = match shown.eta {
-            EtaWhen::Never => Screen::Nowhere,
-            EtaWhen::Always if !tty::stderr_is_terminal() => Screen::Stream,
-            _ if tty::stderr_is_terminal() => Screen::Terminal,
-            _ => Screen::Nowhere,
+        let streams = Streams {
+            stdout_is_terminal: tty::stdout_is_terminal(),
+            stderr_is_terminal: tty::stderr_is_terminal(),
+            stdout_is_for_programs: output.is_stdout() && holds_documents(&shown.formats),
         };
         let now = Instant::now();
         let layout = Layout { since: now, done_bytes: 0, total_bytes: 0, told: now };
@@ -86,7 +114,8 @@ impl<'a> Onlooker<'a> {
             // Measured while nothing else runs.
             unit: shown.idle.map_or_else(UnitWork::default, |_| idle::calibrate()),
             meters: Meters::default(),
-            screen,
+            screen: Screen::of(shown.eta, streams),
+            stream: Output::stdout(),
             drawn: 0,
             last_newline: now,
             last: None,
@@ -105,7 +134,7 @@ impl<'a> Onlooker<'a> {
         if self.drawn > 0 {
             match self.screen {
                 Screen::Terminal => say(&format!("\r{:1$}\r", "", self.drawn)),
-                Screen::Stream => self.output.write("\n"),
+                Screen::Stream => self.stream.write("\n"),
                 Screen::Nowhere => {}
             }
             self.drawn = 0;
@@ -118,7 +147,7 @@ impl<'a> Onlooker<'a> {
         let covering = live::covering(&line, self.drawn);
         match self.screen {
             Screen::Terminal => say(&format!("\r{covering}")),
-            Screen::Stream => self.output.write(&format!("{covering}\r")),
+            Screen::Stream => self.stream.write(&format!("{covering}\r")),
             Screen::Nowhere => return,
         }
         self.drawn = line.chars().count();
@@ -129,7 +158,7 @@ impl<'a> Onlooker<'a> {
             self.drawn = 0;
             match self.screen {
                 Screen::Terminal => say("\n"),
-                _ => self.output.write("\n"),
+                _ => self.stream.write("\n"),
             }
         }
     }
@@ -180,9 +209,9 @@ impl Watcher for Onlooker<'_> {
         self.shown.status_interval
     }
 
-    fn snapshot(&mut self, mut reports: Vec<WorkerReport>, elapsed_ms: u64) {
+    fn snapshot(&mut self, mut reports: Vec<WorkerReport>, moment: Moment) {
         self.clear();
-        let report = assemble::report(self.frame, &self.meters, &mut reports, elapsed_ms);
+        let report = assemble::report(self.frame, &self.meters, &mut reports, moment);
         self.output.write(&render(&report, &self.shown.formats, self.shown.terse));
     }
 
@@ -299,5 +328,32 @@ fn letter(worker: &WorkerView<'_>) -> char {
         State::Finishing => 'f',
         State::Ended => '_',
         State::Failed => 'X',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// fio writes the line to standard output for `--eta=always`, unless that is where JSON or terse lines go.
+    #[test]
+    fn the_line_goes_where_nobody_parses() {
+        let screen = |eta, stdout_is_terminal, stderr_is_terminal, stdout_is_for_programs| {
+            Screen::of(eta, Streams { stdout_is_terminal, stderr_is_terminal, stdout_is_for_programs })
+        };
+        for documents in [false, true] {
+            for stdout in [false, true] {
+                for stderr in [false, true] {
+                    assert_eq!(screen(EtaWhen::Never, stdout, stderr, documents), Screen::Nowhere);
+                    let on_terminal = if stderr { Screen::Terminal } else { Screen::Nowhere };
+                    assert_eq!(screen(EtaWhen::Auto, stdout, stderr, documents), on_terminal);
+                    let always = match (documents, stdout && stderr) {
+                        (false, false) => Screen::Stream,
+                        _ => on_terminal,
+                    };
+                    assert_eq!(screen(EtaWhen::Always, stdout, stderr, documents), always);
+                }
+            }
+        }
     }
 }

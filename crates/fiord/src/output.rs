@@ -26,6 +26,11 @@ impl Output {
         Output { sink: Sink::Stdout, failed: None }
     }
 
+    /// Whether this is standard output.
+    pub(crate) fn is_stdout(&self) -> bool {
+        matches!(self.sink, Sink::Stdout)
+    }
+
     /// The file at `path`, made anew.
     ///
     /// # Errors

@@ -7,6 +7,8 @@
 
 mod common;
 
+use std::fs;
+
 use common::{Dir, Ran, finish, fiord, signal, start, until};
 use serde_json::Value;
 
@@ -156,9 +158,21 @@ fn warnings_stand_behind_fios_text_and_in_a_list_of_their_own() {
 #[test]
 fn fatal_warnings_are_those_of_fio() {
     let dir = Dir::new();
-    let line = "--warnings-fatal --name=a --rw=read --size=64k --bs=4k";
-    dir.run(&format!("{line} --iodepth=8")).assert_success();
-    dir.run(&format!("{line} --time_based")).assert_status(1).assert_says(&["time_based"]);
+    let line = "--name=a --rw=read --bs=4k";
+    // Each of these was given to fio 3.33 with --warnings-fatal, and it runs all but the last.
+    for fiords in
+        ["--iodepth=8", "--bs=4k,8k,16k,32k", "--bs=4KiB", "--size=64k10", "--percentile_list=1:2:x"]
+    {
+        let job = format!("{line} --size=64k {fiords}");
+        dir.run(&format!("--warnings-fatal {job}")).assert_success();
+        let word = fiords[2..].split('=').next().unwrap();
+        dir.run(&format!("--strict {job}")).assert_status(1).assert_says(&["warning: ", word]);
+    }
+    for switch in ["--warnings-fatal", "--strict"] {
+        let job = format!("{switch} {line} --size=64k --time_based");
+        dir.run(&job).assert_status(1).assert_says(&["time_based"]);
+        dir.run(&format!("{switch} {line} --size=64k")).assert_success();
+    }
 }
 
 #[test]
@@ -407,6 +421,102 @@ fn a_ramp_is_left_out_of_the_figures() {
     assert_eq!(read["total_ios"], 16);
     assert!(read["runtime"].as_u64() >= Some(140), "15 I/Os at 100 a second took {}", read["runtime"]);
     assert_eq!(document["warnings"][0]["code"], "ramp_time", "{document}");
+}
+
+/// A run that falls wholly into its ramp says so: whichever kind of ramp, however it ends, in each format that has room
+/// for it; and clones of one job say it once.
+#[test]
+fn a_run_that_is_all_ramp_says_so() {
+    let dir = Dir::new();
+    let job = "--ioengine=null --rw=read --bs=64k --size=1m";
+    for (ramp, code) in [
+        ("--ramp_time=1h", "ramp_time"),
+        ("--ramp_time=1h --gtod_reduce=1", "ramp_time"),
+        ("--ramp_time=1h --number_ios=3", "ramp_time"),
+        ("--ramp_size=8m", "ramp_size"),
+        ("--ramp_size=1m", "ramp_size"),
+        ("--ramp_size=1m --ioengine=libaio --filename=f --rw=write --iodepth=4", "ramp_size"),
+    ] {
+        for more in ["", "--group_reporting --numjobs=3", "--numjobs=2 --name=b --ioengine=null --size=64k"] {
+            let line = format!("--name=a {job} {ramp} {more}");
+            let document = dir.run(&format!("--output-format=json {line}")).assert_success().json();
+            let codes: Vec<&str> = document["warnings"].as_array().map_or_else(Vec::new, |warnings| {
+                warnings.iter().filter_map(|warning| warning["code"].as_str()).collect()
+            });
+            assert_eq!(codes.iter().filter(|told| **told == code).count(), 1, "{line}: {document}");
+            let text = dir.run(&line).assert_success().stdout.clone();
+            assert_eq!(
+                text.matches(&format!("\n  job a: {code}: the job ended ")).count(),
+                1,
+                "{line}: {text}"
+            );
+        }
+    }
+    let measured = json(&format!("--name=a {job} --ramp_size=512k"));
+    assert!(measured.get("warnings").is_none(), "{measured}");
+}
+
+#[test]
+fn a_job_that_only_lays_out_its_files_tells_no_depth() {
+    let keys =
+        ["latency_depth", "latency_target", "latency_target_ns", "latency_percentile", "latency_window"];
+    let has = |job: &Value| keys.map(|key| job.get(key).is_some());
+    let document = json("--size=64k --name=a --create_only=1 --name=b");
+    assert_eq!((has(&jobs(&document)[0]), has(&jobs(&document)[1])), ([false; 5], [true; 5]), "{document}");
+    let document = json("--size=64k --group_reporting --name=a --create_only=1 --name=b");
+    assert_eq!(has(&jobs(&document)[0]), [true; 5], "one of the group ran: {document}");
+}
+
+/// fio's words: nothing of the progress of a run where a program reads the report.
+#[test]
+fn the_progress_line_is_kept_out_of_documents_and_files() {
+    let dir = Dir::new();
+    let line = format!("{NULL} --name=a --rw=read --runtime=700ms --eta=always --eta-interval=250ms");
+    let jobs = |text: &str| text.matches("Jobs: 1 (f=").count();
+    for format in ["json", "json+", "json,normal"] {
+        let ran = dir.run(&format!("--output-format={format} {line}"));
+        assert_eq!(jobs(&ran.assert_success().stdout), 0, "{ran:?}");
+    }
+    assert_eq!(jobs(&dir.run(&format!("--minimal {line}")).assert_success().stdout), 0);
+    assert!(jobs(&dir.run(&line).assert_success().stdout) > 0);
+    for format in ["normal", "json", "terse"] {
+        let ran = dir.run(&format!("--output=out --output-format={format} {line}"));
+        assert!(jobs(&ran.assert_success().stdout) > 0, "{ran:?}");
+        let written = fs::read_to_string(dir.path().join("out")).unwrap();
+        assert!(!written.is_empty() && jobs(&written) == 0, "{written}");
+        // Nothing but the line, each redrawn over the one before it, and an end.
+        assert!(ran.stdout.ends_with("\r\n") && ran.stdout.starts_with("Jobs: "), "{ran:?}");
+    }
+}
+
+#[test]
+fn the_time_left_counts_down_in_status_documents() {
+    let dir = Dir::new();
+    let line = format!("{NULL} --name=a --rw=read --rate=10m --runtime=5 --status-interval=500ms");
+    let text = dir.run(&format!("--output-format=json {line}")).assert_success().stdout.clone();
+    let documents: Vec<Value> =
+        serde_json::Deserializer::from_str(&text).into_iter().collect::<Result<_, _>>().unwrap();
+    let etas: Vec<u64> = documents.iter().map(|one| jobs(one)[0]["eta"].as_u64().unwrap()).collect();
+    let known = etas.iter().position(|eta| *eta != i32::MAX as u64).expect("the time left is never told");
+    assert!(etas[known..].iter().all(|eta| *eta <= 4), "{etas:?}");
+    assert!(etas[known..].is_sorted_by(|before, after| before >= after), "{etas:?}");
+    assert_eq!(etas.last(), Some(&0), "{etas:?}");
+    let short = json("--name=a --ioengine=null --size=64k");
+    assert_eq!(jobs(&short)[0]["eta"], i32::MAX, "fio has no estimate so soon");
+}
+
+#[test]
+fn a_section_without_options_echoes_none() {
+    let dir = Dir::new();
+    dir.write("j.fio", "[global]\nioengine=null\nsize=64k\n[a]\n[b]\nbs=8k\n[c]\nstonewall\n");
+    let document = dir.run("--output-format=json j.fio").assert_success().json();
+    let echoed = |number: usize| jobs(&document)[number].get("job options").map(ToString::to_string);
+    assert_eq!(echoed(0), None);
+    assert_eq!(echoed(1).as_deref(), Some(r#"{"bs":"8k"}"#));
+    assert_eq!(echoed(2).as_deref(), Some(r#"{"stonewall":""}"#));
+    // Of a group the last section's that has any.
+    let document = dir.run("--group_reporting --output-format=json j.fio").assert_success().json();
+    assert_eq!(jobs(&document)[0]["job options"], serde_json::json!({ "bs": "8k" }));
 }
 
 #[test]

@@ -53,8 +53,10 @@ impl fmt::Display for Place {
 /// Whether a problem stops the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// Said, and the run goes on (unless `--warnings-fatal`).
+    /// Said, and the run goes on (unless `--strict`): fiord's own, of what fio passes over in silence.
     Warning,
+    /// Said, and the run goes on (unless `--strict` or `--warnings-fatal`): fio warns of it, too.
+    FiosWarning,
     /// The run does not start; exit status 1.
     Error,
 }
@@ -100,7 +102,7 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
-            Severity::Warning => "warning",
+            Severity::Warning | Severity::FiosWarning => "warning",
             Severity::Error => "error",
         };
         write!(out, "{}: {severity}: ", self.place)?;

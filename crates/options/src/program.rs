@@ -22,8 +22,10 @@ options! {
         section: Text;
         /// Refuse every job that writes or trims.
         readonly: Switch = 0;
-        /// Make warnings about options errors.
+        /// Make errors of those warnings about options that fio has as well.
         warnings_fatal as "warnings-fatal": Switch = 0;
+        /// Make errors of all warnings about options. fiord's own.
+        strict: Switch = 0;
         /// Most workers there may be.
         max_jobs as "max-jobs": u32 = 4096;
         /// Directory for state files.

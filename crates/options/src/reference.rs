@@ -27,7 +27,7 @@ const VALUES: [(&str, &str); 7] = [
 pub fn help() -> String {
     let mut page = String::from("fiord [options] [job options] <job file(s)>\n");
     for spec in program_specs() {
-        let _ = writeln!(page, "  {:<22}{}", flag(spec), sentence(spec));
+        let _ = writeln!(page, "  {:<22}{}{}", flag(spec), sentence(spec), words(spec));
     }
     page.push_str("\nJob options are listed by --cmdhelp, engines and their options by --enghelp.\n");
     page
@@ -133,6 +133,17 @@ pub fn man_page() -> String {
 
 fn belongs_to(spec: &Spec, engine: &str) -> bool {
     matches!(spec.scope, Scope::Engine(names) if names.contains(&engine))
+}
+
+/// The words a value is made of, as fio's help has them: scripts look there for what a program can do.
+fn words(spec: &Spec) -> String {
+    match spec.choices {
+        [] => String::new(),
+        choices => {
+            let words: Vec<&str> = choices.iter().map(|choice| choice.word).collect();
+            format!(" ({})", words.join(","))
+        }
+    }
 }
 
 /// The summary, with what stands in the way of using the option.
@@ -342,6 +353,13 @@ mod tests {
         let page = cmdhelp(Some("rate_process"));
         assert!(page.contains("        valid values: linear     Evenly.\n"), "{page}");
         assert!(page.contains("                    : poisson    As a Poisson process"), "{page}");
+    }
+
+    #[test]
+    fn the_help_names_the_words_of_values() {
+        let page = help();
+        assert!(page.contains(" (terse,json,json+,normal)\n"), "fio's words, in its order: {page}");
+        assert!(page.contains(" (always,never,auto)\n"), "{page}");
     }
 
     #[test]

@@ -62,7 +62,11 @@ fn filename_is_given_once(source: &Source<'_>) -> Option<Problem> {
 fn time_based_needs_runtime(source: &Source<'_>) -> Option<Problem> {
     let options = source.options;
     (options.time_based.0 && options.runtime.us == 0).then(|| {
-        source.warning("time_based", "time_based has no effect without runtime", "for example runtime=60")
+        source.fios_warning(
+            "time_based",
+            "time_based has no effect without runtime",
+            "for example runtime=60",
+        )
     })
 }
 
@@ -259,11 +263,11 @@ mod tests {
 
     #[test]
     fn each_rule_speaks_when_broken_and_is_silent_otherwise() {
-        use Severity::{Error, Warning};
+        use Severity::{Error, FiosWarning, Warning};
         let cases: &[(Rule, &str, Severity, &str)] = &[
             (numjobs_is_at_least_one, "--numjobs=0", Error, "--numjobs=1"),
             (filename_is_given_once, "--filename=x --filename=y", Warning, "--filename=x:y"),
-            (time_based_needs_runtime, "--time_based", Warning, "--time_based --runtime=1"),
+            (time_based_needs_runtime, "--time_based", FiosWarning, "--time_based --runtime=1"),
             (rate_excludes_rate_iops, "--rate=1m --rate_iops=5", Error, "--rate=1m,0 --rate_iops=0,5"),
             (rate_min_is_below_rate, "--rate=1m --rate_min=2m", Error, "--rate=2m --rate_min=1m"),
             (rate_min_is_below_rate, "--rate=1m,2m --rate_min=2m,1m", Error, "--rate_min=1m"),

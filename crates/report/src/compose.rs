@@ -39,6 +39,11 @@ pub fn render(run: &RunReport, formats: &[Format], terse_version: Version) -> St
     out
 }
 
+/// Whether one of `formats` is read by programs, which stumble over any text before it.
+pub fn holds_documents(formats: &[Format]) -> bool {
+    formats.iter().any(|format| *format != Format::Normal)
+}
+
 /// Whether the jobs' headings and `Starting …` are printed before the run: only beside the normal text, so that a stream
 /// of JSON or terse lines holds nothing else.
 pub fn wants_headings(formats: &[Format]) -> bool {

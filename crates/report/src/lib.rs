@@ -16,7 +16,7 @@ pub mod table;
 pub mod terse;
 pub mod time;
 
-pub use compose::{Format, bears_remarks, render, wants_headings};
+pub use compose::{Format, bears_remarks, holds_documents, render, wants_headings};
 pub use model::{
     DiskFigures, DiskReport, GroupReport, Idleness, JobReport, LatencyTarget, RateGroup, RunReport, Show,
     Unified, UnitWork, Warning, merge_groups,

@@ -81,7 +81,8 @@ pub struct JobReport {
     pub elapsed_s: u64,
     /// Seconds to go; [`JobReport::ETA_UNKNOWN`] when the job has ended.
     pub eta_s: u32,
-    /// Options of the job itself, (name, text as typed), in the order given; a flag's text is empty.
+    /// Options of the job itself, (name, text as typed), in the order given; a flag's text is empty. Of several jobs'
+    /// these are the last section's that has any.
     pub options: Vec<(String, String)>,
     /// What it measured.
     pub stats: JobStats,
@@ -91,6 +92,8 @@ pub struct JobReport {
     pub continue_on_error: bool,
     /// The `latency_target` options and the depth they led to.
     pub latency_target: LatencyTarget,
+    /// No job of it ever came to its I/O: something could not be set up, or laying out files was all there was to do.
+    pub unstarted: bool,
 }
 
 impl JobReport {
@@ -110,13 +113,18 @@ impl JobReport {
             start_ms: _,
             elapsed_s,
             eta_s,
-            options: _,
+            options,
             stats,
             show: _,
             continue_on_error,
             latency_target: _,
+            unstarted,
         } = other;
         self.member_count += member_count;
+        // Those of the last section that has any, as in fio.
+        if !options.is_empty() {
+            self.options.clone_from(options);
+        }
         if self.error == 0 {
             self.error = *error;
             self.error_text.clone_from(error_text);
@@ -125,6 +133,7 @@ impl JobReport {
         self.eta_s = self.eta_s.max(*eta_s);
         self.stats.merge(stats);
         self.continue_on_error |= continue_on_error;
+        self.unstarted &= unstarted;
     }
 }
 
@@ -146,6 +155,7 @@ impl Default for JobReport {
             show: Show::default(),
             continue_on_error: false,
             latency_target: LatencyTarget::default(),
+            unstarted: false,
         }
     }
 }

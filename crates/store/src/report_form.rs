@@ -19,7 +19,7 @@ use crate::form;
 use crate::form::{Damaged, Form, Reader, Writer};
 
 /// The form that is written. Those before it are read as well.
-pub const FORM: u32 = 1;
+pub const FORM: u32 = 2;
 
 /// The report as bytes, which start with their form and end with their [`form::sum`]: SQLite does not notice when a disk
 /// hands back other bytes, and a figure that nobody measured must not be shown.
@@ -82,6 +82,8 @@ form!(JobReport {
     show,
     continue_on_error,
     latency_target
+} since 2 {
+    unstarted
 });
 form!(LatencyTarget { target_ns, window_us, percentile, depth });
 form!(sparse Show {

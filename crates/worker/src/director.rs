@@ -22,7 +22,7 @@ use crate::live::{State, Why, ask};
 use crate::monitor::{Crowd, Sampler};
 use crate::patience::{self, Patience};
 use crate::progress;
-use crate::run::{EndReason, RunResult, Watcher, WorkerReport, failed, not_started};
+use crate::run::{EndReason, Moment, RunResult, Watcher, WorkerReport, failed, not_started};
 use crate::scene::{Board, Scene};
 
 /// Stack of a worker's thread: touched only as far as it is used.
@@ -342,7 +342,8 @@ impl<'w> Director<'w> {
         let is_due = now_ns >= self.next_snapshot_ns;
         if signal::take_status_request() || is_due {
             let reports = self.snapshot();
-            self.watcher.snapshot(reports, self.elapsed_ms());
+            let left_s = progress::look(&self.scene).left_s();
+            self.watcher.snapshot(reports, Moment { elapsed_ms: self.elapsed_ms(), left_s });
         }
         if is_due && let Some(period) = self.watcher.snapshot_every() {
             self.next_snapshot_ns = now_ns + period.as_nanos() as u64;

@@ -25,6 +25,6 @@ mod tally;
 pub use failure::Failure;
 pub use live::{Counters, State};
 pub use progress::{View, WorkerView};
-pub use run::{EndReason, Remark, RunResult, Watcher, WorkerReport, run};
+pub use run::{EndReason, Moment, Remark, RunResult, Watcher, WorkerReport, run};
 pub use seal::{break_seal, sealed};
 pub use self_cost::{IOS_MAX as SELF_COST_IOS_MAX, SelfCost, self_cost};

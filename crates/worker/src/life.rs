@@ -45,6 +45,8 @@ struct Worker<'a> {
     started_ms: u64,
     passed_over: Vec<String>,
     warnings: Vec<Remark>,
+    /// It never came to its I/O: something it needs could not be set up, or laying out files was all it had to do.
+    unstarted: bool,
     /// A file made for the buffers (`iomem=mmap:FILE`), to be removed with them.
     buffer_file: Option<PathBuf>,
 }
@@ -62,6 +64,7 @@ pub(crate) fn live_through(scene: &Scene, job: &Job) -> WorkerReport {
         started_ms: clock::realtime_ms(),
         passed_over: Vec::new(),
         warnings: Vec::new(),
+        unstarted: true,
         buffer_file: None,
     };
     let began_ns = clock::monotonic_ns();
@@ -77,6 +80,7 @@ pub(crate) fn live_through(scene: &Scene, job: &Job) -> WorkerReport {
         failure,
         passed_over: worker.passed_over,
         warnings: worker.warnings,
+        unstarted: worker.unstarted,
         thread_id: live.thread_id(),
         started_ms: worker.started_ms,
         elapsed_ms: clock::monotonic_ns().saturating_sub(began_ns) / 1_000_000,
@@ -94,11 +98,14 @@ impl<'a> Worker<'a> {
     fn run(&mut self) -> End {
         self.live.set_state(State::SettingUp);
         match self.prepare() {
-            Ok(true) => {}
-            Ok(false) => return End::Told,
+            Ok(true) => self.unstarted = self.job.files.create_only,
+            Ok(false) => {
+                self.unstarted = false;
+                return End::Told;
+            }
             Err(failure) => return failure.into(),
         }
-        if self.job.files.create_only {
+        if self.unstarted {
             return End::Complete;
         }
         let pinned = match self.pin_memory() {
@@ -287,15 +294,18 @@ impl<'a> Worker<'a> {
 
     /// Run time, from the end of the ramp on. A job that ended within its ramp is told as a whole.
     fn account(&mut self, began_ns: u64, ended_ns: u64) {
-        let since_ns = match self.live.measured_since_ns() {
-            0 => {
-                let message =
-                    "the job ended before its ramp did: its figures are those of the ramp".to_string();
-                self.warnings.push(Remark { option: "ramp_time", message });
-                began_ns
+        let limits = &self.job.limits;
+        let done: u64 = self.stats.directions.iter().map(|direction| direction.ios).sum();
+        let option = if limits.ramp_bytes > 0 { "ramp_size" } else { "ramp_time" };
+        let (since_ns, within_ramp) = match self.live.measured_since_ns() {
+            0 => (began_ns, Some("the job ended before its ramp did: its figures are those of the ramp")),
+            // It came to its end and to the ramp's at once.
+            since_ns if done == 0 && (limits.ramp_ns > 0 || limits.ramp_bytes > 0) => {
+                (since_ns, Some("the job ended with its ramp: nothing was left to be measured"))
             }
-            since_ns => since_ns,
+            since_ns => (since_ns, None),
         };
+        self.warnings.extend(within_ramp.map(|message| Remark { option, message: message.to_string() }));
         let elapsed_ms = (ended_ns.saturating_sub(since_ns) + 500_000) / 1_000_000;
         for direction in &mut self.stats.directions {
             direction.runtime_ms = if direction.ios > 0 { elapsed_ms.max(1) } else { 0 };

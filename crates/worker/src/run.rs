@@ -62,12 +62,23 @@ pub struct WorkerReport {
     pub passed_over: Vec<String>,
     /// What is worth saying although nothing went wrong.
     pub warnings: Vec<Remark>,
+    /// It never came to its I/O: something it needs could not be set up, or laying out files was all it had to do.
+    pub unstarted: bool,
     /// Thread id.
     pub thread_id: u32,
     /// When its I/O began, in milliseconds since 1970.
     pub started_ms: u64,
     /// Life of the worker.
     pub elapsed_ms: u64,
+}
+
+/// When in a run something is told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Moment {
+    /// Since the run began, layout included.
+    pub elapsed_ms: u64,
+    /// Seconds until the last worker is done; `None` while that cannot be told.
+    pub left_s: Option<f64>,
 }
 
 /// A run's end.
@@ -95,8 +106,8 @@ pub trait Watcher {
     fn look(&mut self, view: &View<'_>);
     /// How often `snapshot` wants to be called, if at all.
     fn snapshot_every(&self) -> Option<Duration>;
-    /// What all workers have measured so far, `elapsed_ms` after the beginning; also when SIGUSR1 asks for it.
-    fn snapshot(&mut self, reports: Vec<WorkerReport>, elapsed_ms: u64);
+    /// What all workers have measured so far, at this moment of the run; also when SIGUSR1 asks for it.
+    fn snapshot(&mut self, reports: Vec<WorkerReport>, moment: Moment);
     /// A signal told all workers to stop.
     fn told_to_stop(&mut self, signal: i32) {
         let _ = signal;
@@ -135,6 +146,7 @@ pub(crate) fn not_started(job: &Job) -> WorkerReport {
         failure: None,
         passed_over: Vec::new(),
         warnings: Vec::new(),
+        unstarted: false,
         thread_id: std::process::id(),
         started_ms: clock::realtime_ms(),
         elapsed_ms: 0,
@@ -143,5 +155,5 @@ pub(crate) fn not_started(job: &Job) -> WorkerReport {
 
 /// The report of a worker that failed before it did anything.
 pub(crate) fn failed(job: &Job, failure: Failure) -> WorkerReport {
-    WorkerReport { failure: Some(failure), reason: EndReason::Error, ..not_started(job) }
+    WorkerReport { failure: Some(failure), reason: EndReason::Error, unstarted: true, ..not_started(job) }
 }

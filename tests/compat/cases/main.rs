@@ -13,6 +13,7 @@ mod files;
 mod limits;
 mod modes;
 mod parse;
+mod parsers;
 mod program;
 mod readers;
 mod reports;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     let mut cases: Vec<Case> = Vec::new();
     for table in [
         parse::cases,
+        parsers::cases,
         program::cases,
         errors::cases,
         echo::cases,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fiord_lab::Step;
 use fiord_plan::Job;
 use fiord_sys::{signal, tty};
-use fiord_worker::{State, View, Watcher, WorkerReport};
+use fiord_worker::{Moment, State, View, Watcher, WorkerReport};
 
 use super::run::Looker;
 use crate::assemble::Meters;
@@ -122,7 +122,7 @@ impl Watcher for Progress<'_> {
         None
     }
 
-    fn snapshot(&mut self, _reports: Vec<WorkerReport>, _elapsed_ms: u64) {}
+    fn snapshot(&mut self, _reports: Vec<WorkerReport>, _moment: Moment) {}
 }
 
 impl Looker for Progress<'_> {

@@ -16,7 +16,7 @@ use fiord_plan::job::Memory;
 use fiord_plan::{Job, Plan, Refusal};
 use fiord_report::path::shown;
 use fiord_report::{RunReport, Warning};
-use fiord_worker::Watcher;
+use fiord_worker::{Moment, Watcher};
 
 use crate::assemble::{self, Frame, Meters};
 use crate::{facts, status};
@@ -89,7 +89,8 @@ impl Run {
         let frame = Frame { plan: &self.plan, global_options: Vec::new() };
         looker.meters().disks = assemble::disks(&self.plan);
         let mut result = fiord_worker::run(&self.plan, looker);
-        let report = assemble::report(&frame, looker.meters(), &mut result.workers, result.elapsed_ms);
+        let moment = Moment { elapsed_ms: result.elapsed_ms, left_s: Some(0.0) };
+        let report = assemble::report(&frame, looker.meters(), &mut result.workers, moment);
         let failures = assemble::failures(&self.plan, &result.workers);
         let remarks = assemble::remarks(&self.plan, &result.workers);
         Outcome { report, signal: result.signal, failures, remarks }

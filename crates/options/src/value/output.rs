@@ -38,10 +38,10 @@ impl OutputFormat {
 impl Value for OutputFormats {
     const KIND: &'static str = "words separated by commas";
     const CHOICES: &'static [Choice] = &[
-        Choice { word: "normal", help: "Text for people." },
         Choice { word: "terse", help: "Semicolon-separated values." },
         Choice { word: "json", help: "JSON." },
         Choice { word: "json+", help: "JSON with all latency bins." },
+        Choice { word: "normal", help: "Text for people." },
     ];
 
     fn parse(text: &str, _reading: &mut Reading) -> Result<OutputFormats, String> {

@@ -17,7 +17,8 @@ const NS_PER_US: u64 = 1000;
 const USUALLY_PASSED_OVER: [i32; 2] = [5, 84];
 
 /// What is recorded of a worker.
-pub(crate) fn measure(options: &JobOptions) -> Measure {
+pub(crate) fn measure(source: &Source<'_>) -> Measure {
+    let options = source.options;
     let reduced = options.gtod_reduce;
     let recorded = |disabled: bool| !disabled && !reduced;
     let (submission, completion, total) =
@@ -37,11 +38,19 @@ pub(crate) fn measure(options: &JobOptions) -> Measure {
         submission_percentiles: options.slat_percentiles && submission,
         completion_percentiles: options.clat_percentiles && completion,
         total_percentiles: options.lat_percentiles && total,
-        bandwidth_interval_ms: u64::from(options.bwavgtime.max(1)),
-        iops_interval_ms: u64::from(options.iopsavgtime.max(1)),
+        bandwidth_interval_ms: sample_interval_ms(source, "bwavgtime", options.bwavgtime, "write_bw_log"),
+        iops_interval_ms: sample_interval_ms(source, "iopsavgtime", options.iopsavgtime, "write_iops_log"),
         reported: options.stats,
         disk_stats: options.disk_util,
     }
+}
+
+/// The length of a throughput sample: `option`, or the window of the log of the same figures where only that was given:
+/// the log then has the lines it was asked for, and the samples are those of its lines, as in fio.
+fn sample_interval_ms(source: &Source<'_>, option: &str, length_ms: u32, log: &str) -> u64 {
+    let window_ms = source.options.log_avg_msec;
+    let logged = source.is_given(log) && window_ms > 0;
+    u64::from(if logged && !source.is_given(option) { window_ms } else { length_ms.max(1) })
 }
 
 /// What errors do to a worker.

@@ -210,7 +210,7 @@ impl Builder<'_> {
         let targets = worker.targets(&mut self.laid_out, &mut self.trouble);
         let problems = &mut self.trouble.problems;
         let process = process::process(source, clone, self.facts, problems);
-        let measure = measure::measure(options);
+        let measure = measure::measure(source);
         let memory_align_bytes = targets.as_ref().map_or(1, |targets| targets.memory_align_bytes);
         let buffers = buffers::buffers(source, &access, memory_align_bytes, self.facts, problems);
         let Some(targets) = targets else { return };

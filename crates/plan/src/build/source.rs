@@ -33,6 +33,16 @@ impl Source<'_> {
         self.problem(Severity::Warning, option, message.into(), remedy.into())
     }
 
+    /// Something to say about an option that fio says, too.
+    pub fn fios_warning(
+        &self,
+        option: &str,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Problem {
+        self.problem(Severity::FiosWarning, option, message.into(), remedy.into())
+    }
+
     fn problem(&self, severity: Severity, option: &str, message: String, remedy: String) -> Problem {
         let place = match self.given.get(option) {
             Some(setting) => setting.value_place.clone(),

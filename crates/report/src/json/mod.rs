@@ -9,7 +9,9 @@ use fiord_stats::distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
 use fiord_stats::{BatchMap, DepthMap, JobStats, Latency};
 
 use crate::figures::{self, Shown};
-use crate::model::{DiskFigures, DiskReport, GroupReport, Idleness, JobReport, RunReport, Unified, Warning};
+use crate::model::{
+    DiskFigures, DiskReport, GroupReport, Idleness, JobReport, LatencyTarget, RunReport, Unified, Warning,
+};
 pub use writer::Writer;
 
 /// Whether the counts by latency are in the document.
@@ -80,7 +82,9 @@ fn job(json: &mut Writer, job: &JobReport, groups: &[GroupReport], detail: Detai
     json.integer("error", job.error);
     json.integer("eta", job.eta_s);
     json.integer("elapsed", job.elapsed_s);
-    json.object("job options", |json| options(json, &job.options));
+    if !job.options.is_empty() {
+        json.object("job options", |json| options(json, &job.options));
+    }
     let percentiles = figures::percentile_list(job);
     let mut shown = figures::shown(job, groups);
     let mixed = if job.show.unified == Unified::Separate { None } else { shown.pop() };
@@ -103,15 +107,22 @@ fn job(json: &mut Writer, job: &JobReport, groups: &[GroupReport], detail: Detai
         json.integer("total_err", stats.errors_total);
         json.integer("first_error", stats.first_error);
     }
-    json.integer("latency_depth", job.latency_target.depth);
-    json.integer("latency_target", job.latency_target.target_ns);
-    json.integer("latency_target_ns", job.latency_target.target_ns);
-    json.float("latency_percentile", job.latency_target.percentile);
-    json.integer("latency_window", job.latency_target.window_us);
-    json.integer("latency_window_us", job.latency_target.window_us);
+    // As in fio, a job that never came to its I/O led to no depth.
+    if !job.unstarted {
+        latency_target(json, &job.latency_target);
+    }
     if let Some(description) = &job.description {
         json.string("desc", description);
     }
+}
+
+fn latency_target(json: &mut Writer, target: &LatencyTarget) {
+    json.integer("latency_depth", target.depth);
+    json.integer("latency_target", target.target_ns);
+    json.integer("latency_target_ns", target.target_ns);
+    json.float("latency_percentile", target.percentile);
+    json.integer("latency_window", target.window_us);
+    json.integer("latency_window_us", target.window_us);
 }
 
 fn direction_body(json: &mut Writer, job: &JobReport, shown: &Shown, percentiles: &[f64], detail: Detail) {

@@ -14,7 +14,7 @@ use fiord_plan::{
     FilePlan, FileService, Files, Generator, Job, LogFile, LogKind, Logs, Pace, Pattern, Plan,
     PriorityColumn, Sequencer, SyncMode, WindowValue,
 };
-use fiord_worker::{RunResult, View, Watcher, WorkerReport};
+use fiord_worker::{Moment, RunResult, View, Watcher, WorkerReport};
 
 /// Bytes of a job's file.
 pub const SIZE_BYTES: u64 = 1 << 20;
@@ -41,7 +41,7 @@ impl Watcher for Silent {
     fn snapshot_every(&self) -> Option<Duration> {
         self.snapshot_every
     }
-    fn snapshot(&mut self, _reports: Vec<WorkerReport>, _elapsed_ms: u64) {
+    fn snapshot(&mut self, _reports: Vec<WorkerReport>, _moment: Moment) {
         self.snapshots += 1;
     }
 }

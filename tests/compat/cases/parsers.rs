@@ -1,0 +1,159 @@
+//! What programs that read fio's output stumble over: which formats there are, what stands before a document, how many
+//! lines a log has (C21 to C24).
+//!
+//! Invariant: each command line here broke a real program once, or is of the same kind.
+
+use fiord_compat::case::Verdict;
+use fiord_compat::compare::{equal, exit, json_shape, success};
+use fiord_compat::{Case, Pair, Ran, case, raw};
+
+const NULL: &str = "--name=a --ioengine=null --size=64k --bs=4k --rw=read";
+/// Long enough for fio's first progress line and first status, which come after a second.
+const SECONDS: &str = "--name=a --ioengine=null --size=1g --bs=4k --rw=read --rate=10m --time_based";
+
+/// Options that choose a format, in every order that matters.
+const FORMATS: &[&str] = &[
+    "--output-format=json --minimal",
+    "--minimal --output-format=json",
+    "--append-terse --output-format=json",
+    "--output-format=json --append-terse",
+    "--append-terse",
+    "--append-terse --minimal",
+    "--minimal --append-terse",
+    "--minimal --output-format=normal",
+    "--output-format=json+ --append-terse",
+    "--append-terse --output-format=json+ --minimal",
+    "--output-format=json --output-format=normal",
+    "--output-format=json,normal --append-terse",
+    "--output-format=json,normal --minimal",
+    "--minimal --append-terse --output-format=json",
+    "--minimal --terse-version=4",
+    "--append-terse --terse-version=5",
+];
+
+/// Options that fio passes over without a word, or warns of, under `--warnings-fatal`.
+const WARNED: &[&str] = &[
+    "",
+    "--time_based",
+    "--iodepth=32",
+    "--bs=4k,8k,16k,32k",
+    "--bs=4KiB",
+    "--size=64k10",
+    "--percentile_list=1:2:x",
+    "--thinktime_spin=4",
+    "--log_avg_msec=100",
+    "--loops=2 --loops=3",
+    "--ramp_time=1",
+    "--overwrite=1 --file_append=1",
+];
+
+/// Which formats are on standard output: terse with its version, JSON, JSON with bins, the normal text.
+fn formats(ran: &Ran) -> (Option<char>, bool, bool, bool) {
+    let terse = ran.stdout.lines().find(|line| line.get(1..).is_some_and(|rest| rest.starts_with(";fio-3")));
+    let has = |part: &str| ran.stdout.contains(part);
+    (terse.and_then(|line| line.chars().next()), has("\"jobs\" : ["), has("\"bins\" : {"), has("(groupid="))
+}
+
+fn the_same_formats(pair: &Pair) -> Verdict {
+    equal("formats on stdout", formats(&pair.fio), formats(&pair.fiord))
+}
+
+fn names_the_formats(pair: &Pair) -> Verdict {
+    let names = |ran: &Ran| ran.stdout.contains("terse,json,json+,normal");
+    equal("the help names the formats", names(&pair.fio), names(&pair.fiord))
+}
+
+/// Whether the progress line is on standard output and in the file of `--output`.
+fn progress(pair: &Pair) -> Verdict {
+    let shown = |text: &str| text.contains("Jobs: 1 (f=");
+    let places = |ran: &Ran| (shown(&ran.stdout), ran.file("out").is_ok_and(|text| shown(&text)));
+    equal("progress on stdout and in the file", places(&pair.fio), places(&pair.fiord))
+}
+
+fn counts_down(pair: &Pair) -> Verdict {
+    let etas = |ran: &Ran| -> Result<Vec<u64>, String> {
+        let documents = raw::documents(&ran.stdout);
+        let eta =
+            |text: &String| fiord_compat::program::parse_json(text).map(|one| one["jobs"][0]["eta"].as_u64());
+        documents.iter().map(eta).map(|eta| eta?.ok_or_else(|| "no eta".to_string())).collect()
+    };
+    for (name, etas) in [("fio", etas(&pair.fio)?), ("fiord", etas(&pair.fiord)?)] {
+        let known: Vec<u64> = etas.iter().copied().skip_while(|eta| *eta == i32::MAX as u64).collect();
+        if known.last() != Some(&0) || !known.is_sorted_by(|before, after| before >= after) {
+            return Err(format!("{name} counts down {etas:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Each log has as many lines, but for the one of a window that the end cuts short.
+fn as_many_lines(pair: &Pair) -> Verdict {
+    for log in ["l_bw.1.log", "l_iops.1.log", "l_clat.1.log"] {
+        let lines = |ran: &Ran| ran.file(log).map(|text| text.lines().count());
+        let (fio, fiord) = (lines(&pair.fio)?, lines(&pair.fiord)?);
+        if fiord == 0 || fio.abs_diff(fiord) > 1 + fio / 10 {
+            return Err(format!("{log}: fio writes {fio} lines, fiord {fiord}"));
+        }
+    }
+    Ok(())
+}
+
+/// Every case of this group.
+pub fn cases() -> Vec<Case> {
+    let parsers = |name: &str, args: &str| case(format!("parsers/{name}"), args);
+    let json = |name: &str, args: &str| parsers(name, &format!("--output-format=json {args}"));
+    let mut cases = vec![
+        parsers("C22-help-names-formats", "--help").check(exit).check(names_the_formats),
+        json("C21-eta-counts-down", &format!("--status-interval=1 {SECONDS} --runtime=5"))
+            .check(success)
+            .check(counts_down),
+        json("create_only", "--name=a --size=64k --create_only=1").check(success).check(json_shape),
+        json("create_only-beside-another", "--size=64k --name=a --create_only=1 --name=b --stonewall")
+            .check(success)
+            .check(json_shape),
+        json("section-without-options", "j.fio")
+            .text("j.fio", "[global]\nioengine=null\nsize=64k\n[a]\n[b]\nbs=8k\n[c]\nstonewall\niodepth=1\n")
+            .check(success)
+            .check(json_shape),
+    ];
+    cases.extend(FORMATS.iter().map(|formats| {
+        let name = formats.replace("--", "").replace([' ', ','], "_");
+        parsers(&format!("C23-{name}"), &format!("{formats} {NULL}")).check(success).check(the_same_formats)
+    }));
+    cases.extend(WARNED.iter().map(|options| {
+        let name = options.replace("--", "").replace(' ', "_");
+        parsers(&format!("warnings-fatal-{name}"), &format!("--warnings-fatal {NULL} {options}")).check(exit)
+    }));
+    let eta = format!("--eta=always {SECONDS} --runtime=2");
+    for (name, args) in [
+        ("stdout", ""),
+        ("json", "--output-format=json"),
+        ("terse", "--minimal"),
+        ("into-a-file", "--output=out"),
+        ("json-into-a-file", "--output=out --output-format=json"),
+        ("newline", "--eta-newline=1"),
+        ("json-with-status", "--output-format=json --status-interval=1"),
+    ] {
+        cases.push(
+            parsers(&format!("C21-eta-always-{name}"), &format!("{args} {eta}"))
+                .check(success)
+                .check(progress),
+        );
+    }
+    let logs = format!("{SECONDS} --runtime=4 --write_bw_log=l --write_iops_log=l --write_lat_log=l");
+    for (name, options) in [
+        ("250", "--log_avg_msec=250"),
+        ("1000", "--log_avg_msec=1000"),
+        ("2000", "--log_avg_msec=2000"),
+        ("1000-bwavgtime", "--log_avg_msec=1000 --bwavgtime=200"),
+        ("1000-iopsavgtime", "--log_avg_msec=1000 --iopsavgtime=500"),
+        ("1000-maximum", "--log_avg_msec=1000 --log_max_value=1"),
+    ] {
+        cases.push(
+            parsers(&format!("C24-log_avg_msec-{name}"), &format!("{logs} {options}"))
+                .check(success)
+                .check(as_many_lines),
+        );
+    }
+    cases
+}
