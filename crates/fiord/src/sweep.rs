@@ -3,6 +3,7 @@
 //! Invariant: what was typed is never overridden; every value is read by its option's own parser before anything runs;
 //! what is written to is what the job names, or a file of the sweep's own where it names nothing.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -419,14 +420,26 @@ impl Base {
         site: Option<&Site>,
     ) -> Vec<(&'static str, String)> {
         let mut heading = Vec::new();
-        let target = TARGETS.iter().find_map(|name| Some(format!("{name}={}", shown(self.value(name)?))));
-        heading.extend(target.filter(|_| site.is_none()).map(|target| ("Target", target)));
+        let names_target = |setting: &&Setting| TARGETS.contains(&setting.spec.name);
+        let mut targets: Vec<String> = self.settings().filter(names_target).map(as_typed).collect();
+        let mut seen = BTreeSet::new();
+        targets.retain(|target| seen.insert(target.clone()));
+        if site.is_none() && !targets.is_empty() {
+            heading.push(("Target", targets.join(", ")));
+        }
         let globals = self.sections.first().map_or(&[][..], |first| &first.global);
         let job: Vec<String> =
             globals.iter().filter(|setting| is_kept(setting, keys)).map(as_typed).collect();
-        if !job.is_empty() {
-            heading.push(("Job", job.join(" ")));
+        let mut jobs: Vec<String> = if job.is_empty() { Vec::new() } else { vec![job.join(" ")] };
+        for Section { name, own, .. } in &self.sections {
+            let own: Vec<String> =
+                own.iter().filter(|setting| is_kept(setting, keys)).map(as_typed).collect();
+            if self.sections.len() > 1 || !own.is_empty() {
+                jobs.push(format!("[{}] {}", shown(name), own.join(" ")).trim_end().to_string());
+            }
         }
+        let names = ["Job"].into_iter().chain(std::iter::repeat(""));
+        heading.extend(names.zip(jobs));
         let told: Vec<String> = added.iter().map(|(name, value)| format!("{name}={value}")).collect();
         heading.push(("Added", told.join(" ")));
         let cached = site.is_none() && !["direct", "buffered"].iter().any(|name| self.is_given(name, keys));

@@ -101,6 +101,15 @@ fn a_job_file_is_a_beginning_too() {
         ran.stdout.lines().skip(1).map(|row| row.split(',').take(4).collect::<Vec<_>>().join(" ")).collect();
     let expected = ["a read 4096 read", "b write 4096 write", "a read 8192 read", "b write 8192 write"];
     assert_eq!(rows, expected);
+    let mut command = fiord(dir.path(), "sweep job.fio --over bs=4k,8k");
+    command.env("F", "other");
+    let text = finish(start(command)).assert_success().stdout.clone();
+    let told = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.contains("Target filename=other Job size=4m runtime=200ms [a] rw=read [b] rw=write filename="),
+        "{text}"
+    );
+    assert!(told.contains(" JOB RW BlockSize IOPS "), "{text}");
     assert!(dir.join("mine").exists() && dir.join("other").exists(), "files that the job names stay");
 }
 

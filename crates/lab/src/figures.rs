@@ -1,6 +1,9 @@
 //! The figures of one direction of a run, as tables show them.
 //!
-//! Invariant: rates are all I/Os of a direction over the longest run time of its jobs, as fio's group lines are.
+//! Invariant: rates are all I/Os of a direction over the longest run time of its jobs, as fio's group lines are; those of
+//! a whole run are over the sum of its groups' times, as the history's are.
+
+use std::collections::BTreeMap;
 
 use fiord_report::table::Cell;
 use fiord_report::{DiskReport, JobReport, RunReport};
@@ -63,11 +66,18 @@ impl Figures {
         (all.ios > 0).then(|| Figures::of_direction(&all))
     }
 
-    /// Of all directions of all jobs.
+    /// Of all directions of all jobs. Groups of jobs ran one after the other, so their times add up.
     pub fn of_all(report: &RunReport) -> Option<Figures> {
         let mut all = DirectionStats::default();
-        let directions = report.jobs.iter().flat_map(|job| &job.stats.directions);
-        directions.for_each(|direction| all.merge(direction));
+        let mut longest_ms: BTreeMap<u32, u64> = BTreeMap::new();
+        for job in &report.jobs {
+            let runtime_ms = longest_ms.entry(job.group_id).or_default();
+            for direction in &job.stats.directions {
+                all.merge(direction);
+                *runtime_ms = direction.runtime_ms.max(*runtime_ms);
+            }
+        }
+        all.runtime_ms = longest_ms.values().sum();
         (all.ios > 0).then(|| Figures::of_direction(&all))
     }
 
@@ -120,4 +130,20 @@ pub fn bandwidth_error_bytes_per_s(report: &RunReport) -> f64 {
 pub fn utilisation_percent(report: &RunReport) -> Option<f64> {
     let percent = |disk: &DiskReport| disk.figures.util_percent;
     report.disks.iter().map(percent).max_by(f64::total_cmp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{direction, report};
+
+    #[test]
+    fn groups_follow_each_other_and_jobs_of_a_group_do_not() {
+        let mut run = report(Some(direction(100, 4096, 10)), Some(direction(50, 4096, 10)));
+        run.jobs.extend(report(Some(direction(150, 4096, 10)), None).jobs);
+        let iops = |run: &RunReport| Figures::of_all(run).map(|figures| figures.iops);
+        assert_eq!(iops(&run), Some(300.0));
+        run.jobs[1].group_id = 1;
+        assert_eq!(iops(&run), Some(150.0));
+    }
 }

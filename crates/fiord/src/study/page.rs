@@ -46,7 +46,7 @@ pub(super) fn closing(findings: &Findings, said: &[Warning], width: usize, colou
         text += "\nWarnings:\n";
     }
     for Warning { code, place, message } in said {
-        text += &folded(&format!("    {place}: {code}: {}", message.replace('\n', " ")), width, 4);
+        text += &folded(&format!("    {place}: {code}: {}", message.replace('\n', "; ")), width, 4);
     }
     text
 }
