@@ -16,6 +16,7 @@ pub mod blkdev;
 pub mod clock;
 pub mod errno;
 pub mod file;
+pub mod futex;
 pub mod map;
 pub mod memory;
 pub mod pagecache;

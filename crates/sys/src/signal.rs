@@ -87,15 +87,34 @@ pub fn take_status_request() -> bool {
 /// Keeps the signals of `record_stop_requests` away from this thread, so that they interrupt another: a worker's I/O
 /// must not end with `EINTR` because the user pressed Ctrl-C.
 pub fn leave_to_other_threads() {
-    // SAFETY: the set is initialised by sigemptyset before it is read, and only this thread's mask changes; with valid
-    // signal numbers none of the calls can fail.
+    let signals = recorded();
+    // SAFETY: only this thread's mask changes, and with a valid set and operation the call cannot fail.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut()) };
+}
+
+/// For a thread that has left its signals to others: whether one that asks to stop has come in that none of them had the
+/// time to take yet, or has been taken.
+pub fn is_stop_pending() -> bool {
+    // SAFETY: a signal set is integers, for which zero is valid; the call fills it, and `sigismember` reads it.
+    let is_pending = unsafe {
+        let mut pending: libc::sigset_t = std::mem::zeroed();
+        libc::sigpending(&raw mut pending);
+        ASKED.into_iter().chain(OTHERS).any(|signal| libc::sigismember(&raw const pending, signal) == 1)
+    };
+    is_pending || stop_requested().is_some()
+}
+
+/// The signals that ask to stop, and the one that asks for a status.
+fn recorded() -> libc::sigset_t {
+    // SAFETY: the set is initialised by sigemptyset before it is added to; with valid signal numbers none of the calls
+    // can fail.
     unsafe {
         let mut signals: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut signals);
+        libc::sigemptyset(&raw mut signals);
         for signal in ASKED.into_iter().chain(OTHERS).chain([libc::SIGUSR1]) {
-            libc::sigaddset(&mut signals, signal);
+            libc::sigaddset(&raw mut signals, signal);
         }
-        libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
+        signals
     }
 }
 
@@ -241,6 +260,25 @@ mod tests {
         }
         assert_eq!(reader.join().unwrap().unwrap_err().raw_os_error(), Some(libc::EINTR));
         assert!(wake(1).is_err(), "a thread of another process");
+    }
+
+    #[test]
+    fn a_thread_that_left_its_signals_to_others_sees_one_that_nobody_took() {
+        let name = "signal::tests::a_thread_that_left_its_signals_to_others_sees_one_that_nobody_took";
+        if std::env::var(ROLE).is_ok() {
+            // All threads of this process come from this one, or are none that takes signals.
+            leave_to_other_threads();
+            assert!(!is_stop_pending());
+            raise(libc::SIGTERM);
+            assert!(is_stop_pending() && stop_requested().is_none());
+            std::process::exit(77);
+        }
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(ROLE, "pending")
+            .output()
+            .unwrap();
+        assert_eq!(child.status.code(), Some(77), "{}", String::from_utf8_lossy(&child.stderr));
     }
 
     #[test]

@@ -23,10 +23,14 @@ use crate::monitor::{Crowd, Sampler};
 use crate::patience::{self, Patience};
 use crate::progress;
 use crate::run::{EndReason, Moment, RunResult, Watcher, WorkerReport, failed, not_started};
-use crate::scene::{Board, Scene};
+use crate::scene::Scene;
 
 /// Stack of a worker's thread: touched only as far as it is used.
 const STACK_BYTES: usize = 256 * 1024;
+
+/// From so many workers a processor on they listen for signals themselves: among thousands that want a processor it may
+/// be seconds until the director has its turn.
+const CROWD_PER_CPU: usize = 16;
 
 /// How often signals are looked for.
 const TICK: Duration = Duration::from_millis(50);
@@ -169,11 +173,11 @@ impl<'w> Director<'w> {
         let jobs = &scene.plan.jobs[stage.clone()];
         scene.begin_stage(stage.clone());
         let threads = self.start(jobs);
-        self.watch(stage, |board| board.unready == 0);
+        self.watch(stage, Scene::are_all_ready);
         self.start_looking();
         calibrate(jobs);
         scene.let_go();
-        self.watch(stage, |board| board.unended == 0);
+        self.watch(stage, Scene::have_all_ended);
         for (number, thread) in threads {
             // One that was given up goes its own way.
             if !self.patience.has_given_up(number) {
@@ -185,10 +189,15 @@ impl<'w> Director<'w> {
     /// Starts a worker for each of these that has not failed already.
     fn start(&mut self, jobs: &[Job]) -> Vec<(usize, Thread)> {
         let mut threads = Vec::with_capacity(jobs.len());
+        let cpus = thread::affinity().map_or(1, |cpus| cpus.len());
+        let is_crowd = jobs.len() > CROWD_PER_CPU * cpus;
         for job in jobs {
             let number = job.number as usize;
             if self.scene.lives[number].state() == State::Failed {
                 continue;
+            }
+            if is_crowd {
+                self.scene.lives[number].ask_to_listen();
             }
             let scene = Arc::clone(&self.scene);
             match spawn(&job.name, STACK_BYTES, move || work(&scene, number)) {
@@ -210,17 +219,18 @@ impl<'w> Director<'w> {
     }
 
     /// Looks after the workers of a stage until `until` holds.
-    fn watch(&mut self, stage: &Range<usize>, until: impl Fn(&Board) -> bool) {
+    fn watch(&mut self, stage: &Range<usize>, until: impl Fn(&Scene) -> bool) {
         let scene = Arc::clone(&self.scene);
         let mut next_sample_ns = 0;
         loop {
-            let now_ns = clock::monotonic_ns();
-            let board = scene.board();
-            if until(&board) {
+            let rung = scene.stage_changed().rung();
+            if until(&scene) {
                 return;
             }
+            let now_ns = clock::monotonic_ns();
             let wake_ns = self.wake_ns(stage, now_ns, next_sample_ns);
-            scene.wait(board, Duration::from_nanos(wake_ns.saturating_sub(now_ns)));
+            let left = Duration::from_nanos(wake_ns.saturating_sub(now_ns));
+            scene.stage_changed().wait(rung, Some(left));
             let now_ns = clock::monotonic_ns();
             self.heed_signals(now_ns);
             self.look_after(stage, now_ns);
@@ -362,9 +372,8 @@ impl<'w> Director<'w> {
         {
             clock::sleep_until_ns(clock::monotonic_ns() + 200_000);
         }
-        let ended = self.scene.reports();
-        let of = |job: &Job| match ended.get(&job.number) {
-            Some(report) => self.with_samples(report.clone()),
+        let of = |job: &Job| match self.scene.report_of(job.number as usize) {
+            Some(report) => self.with_samples(report),
             None => self.so_far(job),
         };
         self.scene.plan.jobs.iter().map(of).collect()
@@ -425,9 +434,11 @@ impl<'w> Director<'w> {
             sampler.close(job, live);
         }
         let elapsed_ms = self.elapsed_ms();
-        let mut ended = std::mem::take(&mut *self.scene.reports());
         let jobs = &self.scene.plan.jobs;
-        let of = |job: &Job| self.with_samples(ended.remove(&job.number).unwrap_or_else(|| not_started(job)));
+        let of = |job: &Job| {
+            let left = self.scene.take_report_of(job.number as usize);
+            self.with_samples(left.unwrap_or_else(|| not_started(job)))
+        };
         RunResult { workers: jobs.iter().map(of).collect(), signal: self.signal, elapsed_ms }
     }
 }

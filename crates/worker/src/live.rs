@@ -4,7 +4,7 @@
 //! and other workers' ends, on a cache line of their own.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use fiord_plan::{Direction, PerDirection};
 
@@ -98,6 +98,7 @@ pub(crate) struct Live {
 struct Asked {
     flags: AtomicU32,
     why: AtomicU8,
+    listens: AtomicBool,
     complaint: OnceLock<String>,
 }
 
@@ -194,6 +195,16 @@ impl Live {
     pub(crate) fn ask_to_stop(&self, why: Why) {
         let _ = self.asked.why.compare_exchange(Why::Nothing as u8, why as u8, Relaxed, Relaxed);
         self.ask(ask::STOP);
+    }
+
+    /// Asks the worker to look for signals to the process itself.
+    pub(crate) fn ask_to_listen(&self) {
+        self.asked.listens.store(true, Relaxed);
+    }
+
+    /// Whether the worker is to look for signals to the process itself.
+    pub(crate) fn listens(&self) -> bool {
+        self.asked.listens.load(Relaxed)
     }
 
     /// Says what is wrong with the worker, before it is told to stop for that.

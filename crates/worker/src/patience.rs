@@ -98,10 +98,7 @@ impl Patience {
             return None;
         }
         self.looked_ns = now_ns;
-        let unended: Vec<usize> = {
-            let board = scene.board();
-            stage.clone().filter(|number| !board.has_one_ended(*number)).collect()
-        };
+        let unended: Vec<usize> = stage.clone().filter(|number| !scene.has_one_ended(*number)).collect();
         // Thousands end one after another: as long as some do, the others have not had their turn.
         if unended.len() < std::mem::replace(&mut self.unended, unended.len()) {
             self.moved_ns = now_ns;

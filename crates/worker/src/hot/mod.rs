@@ -14,12 +14,13 @@ use fiord_plan::job::{ErrorPolicy, Limits};
 use fiord_plan::{Action, Direction, EngineSettings, Op};
 use fiord_stats::JobStats;
 use fiord_sys::clock::{self, Clock};
+use fiord_sys::signal;
 use fiord_workload::{Filler, Stream};
 
 use crate::failure::Failure;
 use crate::files::{Change, FileTable};
 use crate::gate::Gate;
-use crate::live::{Live, State, ask};
+use crate::live::{Live, State, Why, ask};
 use crate::record::{Recorder, Stamps};
 use crate::seal::unsealed;
 
@@ -255,6 +256,9 @@ impl<'a> Work<'a> {
         self.recorder.settle();
         if self.clocked {
             self.due_ns = self.deadline_ns.min(now_ns + SETTLE_NS);
+        }
+        if self.live.listens() && signal::is_stop_pending() {
+            self.live.ask_to_stop(Why::Signal);
         }
         let asked = self.live.take_asked();
         if asked & ask::STOP != 0 {
