@@ -109,7 +109,13 @@ impl Session {
             return ExitCode::from(status::FAILED);
         }
         if self.options.showcmd.0 {
-            Output::stdout().write(&showcmd::print(&self.parsed));
+            match self.open_output() {
+                Ok(mut output) => output.write(&showcmd::print(&self.parsed)),
+                Err(message) => {
+                    say(&message);
+                    return ExitCode::from(status::FAILED);
+                }
+            }
         }
         if self.options.parse_only.0 || self.options.showcmd.0 {
             remark_all(&self.warnings);
@@ -134,6 +140,9 @@ impl Session {
     /// Checks every value, used or not.
     fn check(&mut self) -> Result<(), Vec<Problem>> {
         let mut problems = cli::check(&self.parsed);
+        if self.options.readonly.0 {
+            problems.extend(fiord_plan::forbidden_by_readonly(&self.parsed.sections));
+        }
         if self.warnings.iter().chain(&problems).any(|problem| self.is_fatal(problem)) {
             let mut all = std::mem::take(&mut self.warnings);
             all.append(&mut problems);

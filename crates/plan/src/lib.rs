@@ -19,7 +19,7 @@ mod seed;
 pub use access::{
     Access, Barriers, BlockSizes, Direction, FileService, Generator, Pattern, PerDirection, Sequencer,
 };
-pub use build::{Refusal, build, needs};
+pub use build::{Refusal, build, forbidden_by_readonly, needs};
 pub use engine::{Depth, EngineSettings, IoUring, Libaio, Mmap, Pvsync2};
 pub use facts::{Facts, Needs, PathFacts, RunSettings};
 pub use files::{FileKind, FilePlan, Files, SyncMode};

@@ -257,7 +257,7 @@ mod tests {
         let words: Vec<String> = words.split_whitespace().map(str::to_string).collect();
         let section = cli::read(&words, &environment).unwrap().sections.remove(0);
         let (options, given, _) = job::resolve(&section);
-        let source = Source { section: &section, options: &options, given: &given, name: "a" };
+        let source = Source { section: &section, options: &options, given: &given };
         rule(&source).map(|problem| problem.severity)
     }
 

@@ -2,8 +2,9 @@
 //!
 //! Invariant: names and sizes of all files left in the directory are equal.
 
-use fiord_compat::compare::{counts, files, success};
-use fiord_compat::{Case, case};
+use fiord_compat::case::Verdict;
+use fiord_compat::compare::{counts, equal, files, success};
+use fiord_compat::{Case, Pair, case};
 
 const JOBS: &[(&str, &str)] = &[
     ("default-name", "--rw=write --size=64k"),
@@ -64,6 +65,17 @@ const JOBS: &[(&str, &str)] = &[
     ("write_hint", "--rw=write --size=64k --write_hint=short"),
 ];
 
+/// Job files in which sections have names of their own, and logs.
+const NAMED: &[(&str, &str)] = &[
+    ("clones", "[a]\nname=b\nnumjobs=2\n"),
+    ("grouped", "[a]\nname=b\nnumjobs=3\ngroup_reporting\n[c]\nname=d\n"),
+    ("format", "[a]\nname=b\nnumjobs=2\nfilename_format=$jobname-$jobnum\n"),
+    ("commands", "[a]\nname=b\nnumjobs=2\nexec_prerun=true\n"),
+    ("in-globals", "[global]\nname=g\n[a]\nnumjobs=2\n[b]\n"),
+    ("twice", "[a]\nname=b\nname=c\nnumjobs=2\n"),
+    ("awaited", "[a]\nname=b\nnumjobs=2\n[c]\nwait_for=b\n"),
+];
+
 /// Every case of this group.
 pub fn cases() -> Vec<Case> {
     let of = |&(name, args): &(&str, &str)| {
@@ -75,5 +87,16 @@ pub fn cases() -> Vec<Case> {
             .bytes("full/two", 40_960);
         case.check(success).check(counts).check(files)
     };
-    JOBS.iter().map(of).collect()
+    let named = |&(name, text): &(&str, &str)| {
+        let case = case(format!("files/named-{name}"), "--output-format=json job.fio");
+        let globals = "[global]\nrw=write\nsize=64k\nbs=4k\nwrite_iops_log=x\nlog_avg_msec=1000\n";
+        case.text("job.fio", format!("{globals}{text}")).check(success).check(counts).check(names)
+    };
+    JOBS.iter().map(of).chain(NAMED.iter().map(named)).collect()
+}
+
+/// Equal names of the files left behind; logs differ in their figures.
+fn names(pair: &Pair) -> Verdict {
+    let names = |files: Vec<(String, u64)>| files.into_iter().map(|(name, _)| name).collect::<Vec<String>>();
+    equal("files left", names(pair.fio.files()?), names(pair.fiord.files()?))
 }

@@ -3,7 +3,7 @@
 //! Invariant: texts that are each program's own words are looked at for their form only.
 
 use fiord_compat::case::Verdict;
-use fiord_compat::compare::{equal, exit, success, verdict};
+use fiord_compat::compare::{equal, exit, files, refused, stdout, success, verdict};
 use fiord_compat::{Case, Pair, case, versions};
 
 const JOB: &str = "--name=a --ioengine=null --size=64k --bs=4k --rw=read";
@@ -86,6 +86,16 @@ pub fn cases() -> Vec<Case> {
         program("warnings-fatal", &format!("--warnings-fatal {JOB}")).check(success),
         program("readonly-read", &format!("--readonly {JOB}")).check(success),
         program("readonly-write", "--readonly --name=a --ioengine=null --size=64k --rw=write").check(verdict),
+        program("readonly-write-parsed", "--readonly --parse-only --name=a --size=64k --rw=write")
+            .check(refused),
+        program("readonly-write-shown", "--readonly --showcmd job.fio")
+            .text("job.fio", "[a]\nsize=64k\nrw=randtrim\n")
+            .check(refused),
+        program("showcmd-output", "--showcmd --output=shown job.fio")
+            .text("job.fio", "[a]\nsize=64k\nrw=read\n")
+            .check(success)
+            .check(stdout)
+            .check(files),
         program("aux-path", &format!("--aux-path=. {JOB}")).check(success),
         program("idle-prof", &format!("--idle-prof=system {JOB}")).check(exit),
         program("crctest", "--crctest=crc32c").check(exit).check(says_something),

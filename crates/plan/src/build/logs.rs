@@ -14,10 +14,16 @@ use crate::logs::{LogFile, LogKind, Logs, PriorityColumn, WindowValue};
 const REAL_TIME: u8 = 1;
 const BEST_EFFORT: u8 = 2;
 
-/// The logs of the worker of this number, if it writes any.
-pub(crate) fn logs(source: &Source<'_>, number: u32, measure: &Measure, process: &Process) -> Option<Logs> {
+/// The logs of the worker of this name and number, if it writes any.
+pub(crate) fn logs(
+    source: &Source<'_>,
+    name: &str,
+    number: u32,
+    measure: &Measure,
+    process: &Process,
+) -> Option<Logs> {
     let options = source.options;
-    let files = files(source, number, measure);
+    let files = files(source, name, number, measure);
     if files.is_empty() {
         return None;
     }
@@ -41,19 +47,19 @@ pub(crate) fn logs(source: &Source<'_>, number: u32, measure: &Measure, process:
     })
 }
 
-fn files(source: &Source<'_>, number: u32, measure: &Measure) -> Vec<LogFile> {
+fn files(source: &Source<'_>, name: &str, number: u32, measure: &Measure) -> Vec<LogFile> {
     let options = source.options;
     let clocked = measure.clock != ClockSource::None;
     let mut files = Vec::new();
     let mut add = |prefix: &Option<OptionalText>, kind: LogKind, recorded: bool| {
         let Some(OptionalText(prefix)) = prefix else { return };
         // A job's name may hold what would name a directory.
-        let prefix = prefix.clone().unwrap_or_else(|| source.name.replace('/', "_"));
-        let name = match options.per_job_logs {
+        let prefix = prefix.clone().unwrap_or_else(|| name.replace('/', "_"));
+        let file = match options.per_job_logs {
             true => format!("{prefix}_{}.{}.log", kind.word(), number + 1),
             false => format!("{prefix}_{}.log", kind.word()),
         };
-        files.push(LogFile { kind, path: PathBuf::from(name), recorded });
+        files.push(LogFile { kind, path: PathBuf::from(file), recorded });
     };
     let latencies = [
         (LogKind::Submission, measure.submission),
@@ -102,10 +108,10 @@ mod tests {
         let words: Vec<String> = words.split_whitespace().map(str::to_string).collect();
         let section = cli::read(&words, &environment).unwrap().sections.remove(0);
         let (options, given, _) = job::resolve(&section);
-        let source = Source { section: &section, options: &options, given: &given, name: "a/b" };
+        let source = Source { section: &section, options: &options, given: &given };
         let class = options.prioclass.map(|_| REAL_TIME);
         let process = Process { io_class: class, io_priority: Some(4), ..Process::default() };
-        logs(&source, 2, &measure::measure(&source), &process)
+        logs(&source, "a/b", 2, &measure::measure(&source), &process)
     }
 
     /// Names of the files, those that stay empty in brackets.

@@ -22,7 +22,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use fiord_options::job::{self, JobOptions};
+use fiord_options::job;
 use fiord_options::{Problem, Section, Severity};
 
 use crate::engine::EngineSettings;
@@ -45,11 +45,13 @@ pub struct Refusal {
     pub unsafe_target: bool,
 }
 
-/// The job's name: its `name` option, or the section's.
-fn job_name(section: &Section, options: &JobOptions) -> String {
-    match &options.name {
-        Some(name) if !name.as_str().is_empty() => name.as_str().to_string(),
-        _ => section.name.clone(),
+/// The name a clone is reported, logged and waited for by. A section's own `name` is the first clone's alone; the
+/// others, and the files of all, go by the section (as fio 3.33 has it). One that is inherited says nothing.
+fn worker_name<'a>(source: &Source<'a>, clone: u32) -> &'a str {
+    let named = source.section.own.iter().any(|setting| setting.spec.name == "name");
+    match &source.options.name {
+        Some(name) if named && clone == 0 => name.as_str(),
+        _ => &source.section.name,
     }
 }
 
@@ -61,8 +63,7 @@ pub fn needs(sections: &[Section]) -> Needs {
     let mut contents = BTreeSet::new();
     for section in sections {
         let (options, given, _) = job::resolve(section);
-        let name = job_name(section, &options);
-        let source = Source { section, options: &options, given: &given, name: &name };
+        let source = Source { section, options: &options, given: &given };
         contents.extend(buffers::pattern_files(&options));
         let naming = targets::naming(&source);
         paths.extend(naming.directories().into_iter().map(PathBuf::from));
@@ -89,6 +90,24 @@ pub fn needs(sections: &[Section]) -> Needs {
         directories: directories.into_iter().collect(),
         contents: contents.into_iter().collect(),
     }
+}
+
+/// What is wrong with sections that write or trim when nothing may be (`--readonly`). Asks no facts, so that it can be
+/// said where nothing is run.
+pub fn forbidden_by_readonly(sections: &[Section]) -> Vec<Problem> {
+    let check = |section: &Section| {
+        let (options, given, _) = job::resolve(section);
+        modifies(&Source { section, options: &options, given: &given })
+    };
+    sections.iter().filter_map(check).collect()
+}
+
+fn modifies(source: &Source<'_>) -> Option<Problem> {
+    let kind = source.options.rw.kind;
+    stream::pattern(kind).modifies().then(|| {
+        let message = format!("rw={} writes or trims, which --readonly forbids", kind.word());
+        source.error("rw", message, "leave out --readonly, or use rw=read or rw=randread")
+    })
 }
 
 /// Makes the plan of a run, and says what is odd about it. `waiting` are the sections that begin a stonewall
@@ -139,20 +158,19 @@ struct Builder<'a> {
     grouping: Grouping,
     /// What the workers so far will have made of each path, in bytes.
     laid_out: BTreeMap<PathBuf, u64>,
-    /// Names of the sections so far, for `wait_for`.
+    /// Names of the first workers of the sections so far, for `wait_for`.
     names: Vec<String>,
 }
 
 impl Builder<'_> {
     fn section(&mut self, number: u32, section: &Section, waits: bool) {
         let (options, given, problems) = job::resolve(section);
-        let name = job_name(section, &options);
-        let source = Source { section, options: &options, given: &given, name: &name };
+        let source = Source { section, options: &options, given: &given };
         let before = self.trouble.problems.len();
         self.trouble.problems.extend(problems);
         self.trouble.problems.extend(rules::all(&source));
         self.trouble.problems.extend(self.among_sections(&source));
-        self.names.push(name.clone());
+        self.names.push(worker_name(&source, 0).to_string());
         let mut before_clone = before;
         for clone in 0..options.numjobs {
             self.worker(&source, number, clone, waits);
@@ -172,12 +190,11 @@ impl Builder<'_> {
     fn among_sections(&self, source: &Source<'_>) -> Vec<Problem> {
         let mut problems = Vec::new();
         let options = source.options;
-        if self.run.readonly && stream::pattern(options.rw.kind).modifies() {
-            let message = format!("rw={} writes or trims, which --readonly forbids", options.rw.kind.word());
-            problems.push(source.error("rw", message, "leave out --readonly, or use rw=read or rw=randread"));
+        if self.run.readonly {
+            problems.extend(modifies(source));
         }
         if let Some(awaited) = options.wait_for.as_ref().map(|name| name.as_str()) {
-            if awaited == source.name {
+            if awaited == source.section.name {
                 problems.push(source.error(
                     "wait_for",
                     format!("a job cannot wait for itself ({awaited})"),
@@ -203,6 +220,7 @@ impl Builder<'_> {
     fn worker(&mut self, source: &Source<'_>, section: u32, clone: u32, waits: bool) {
         let options = source.options;
         let number = self.jobs.len() as u32;
+        let name = worker_name(source, clone);
         let Some(engine) = queue::engine(options) else { return };
         let access = stream::access(source, number, self.run, &mut self.trouble.problems);
         let readonly = self.run.readonly;
@@ -218,7 +236,7 @@ impl Builder<'_> {
         let begins_group = stonewall || (clone == 0 && options.new_group.0);
         let (group_id, report_entry) = self.grouping.next(begins_group, options.group_reporting.0);
         self.jobs.push(Job {
-            name: source.name.to_string(),
+            name: name.to_string(),
             description: options.description.as_ref().map(|text| text.as_str().to_string()),
             number,
             section,
@@ -232,7 +250,7 @@ impl Builder<'_> {
             pace: pace::pace(source, &access),
             schedule: schedule::schedule(options, stonewall),
             errors: measure::errors(options),
-            logs: logs::logs(source, number, &measure, &process),
+            logs: logs::logs(source, name, number, &measure, &process),
             measure,
             process,
             presentation: measure::presentation(source, &access),

@@ -34,8 +34,8 @@ fn push(paths: &mut [String], letter: char) {
 /// What decides the names of a worker's files.
 #[derive(Debug, Clone)]
 pub(crate) struct Naming<'a> {
-    /// The job's name.
-    pub job: &'a str,
+    /// The section's name: what it calls itself by `name` makes no difference to its files.
+    pub section: &'a str,
     /// Files handed over as paths. Where there are some, nothing else here says anything.
     pub paths: &'a [PathBuf],
     /// Every `filename` in order: one given in `[global]` and one in the section name files both, as in fio.
@@ -85,7 +85,7 @@ impl Naming<'_> {
     /// `filename_format` filled in. The client's name is empty: there is no client.
     fn formatted(&self, clone: u32, number: u32) -> String {
         self.format
-            .replace("$jobname", self.job)
+            .replace("$jobname", self.section)
             .replace("$clientuid", "")
             .replace("$jobnum", &clone.to_string())
             .replace("$filenum", &number.to_string())
@@ -108,7 +108,7 @@ mod tests {
 
     fn naming<'a>(filename: Option<&'a str>, directory: Option<&'a str>, count: Option<u32>) -> Naming<'a> {
         let filenames = filename.into_iter().collect();
-        Naming { job: "a", paths: &[], filenames, format: FORMAT, directory, file_count: count }
+        Naming { section: "a", paths: &[], filenames, format: FORMAT, directory, file_count: count }
     }
 
     fn files(naming: &Naming<'_>, clone: u32) -> Vec<String> {

@@ -13,8 +13,6 @@ pub(crate) struct Source<'a> {
     pub options: &'a JobOptions,
     /// What was given, and where.
     pub given: &'a Given,
-    /// The job's name.
-    pub name: &'a str,
 }
 
 impl Source<'_> {
@@ -52,7 +50,7 @@ impl Source<'_> {
             severity,
             place,
             option: option.to_string(),
-            message: format!("job {}: {message}", self.name),
+            message: format!("job {}: {message}", self.section.name),
             remedy,
         }
     }

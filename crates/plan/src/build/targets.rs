@@ -66,7 +66,7 @@ pub(crate) fn naming<'a>(source: &'a Source<'a>) -> Naming<'a> {
     let options = source.options;
     let counted_last = last_given(source, &["filename", "nrfiles"]) == Some("nrfiles");
     Naming {
-        job: source.name,
+        section: &source.section.name,
         paths: &source.section.files,
         filenames: source.given.all("filename").filter_map(|setting| setting.value.as_deref()).collect(),
         format: options.filename_format.as_str(),

@@ -16,10 +16,21 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * 1024;
 
 fn sections(line: &str) -> Vec<Section> {
-    let no_file = |_: &str| Err(io::Error::from(io::ErrorKind::NotFound));
+    read(line, None)
+}
+
+/// The sections of a job file.
+fn in_file(text: &str) -> Vec<Section> {
+    read("job.fio", Some(text))
+}
+
+fn read(line: &str, file: Option<&str>) -> Vec<Section> {
+    let files = |_: &str| {
+        file.map(|text| text.as_bytes().to_vec()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    };
     let no_variable = |_: &str| None;
     let machine = Machine { cpus: 2, memory_mib: 1000, page_bytes: 4096 };
-    let environment = Environment { files: &no_file, variables: &no_variable, machine };
+    let environment = Environment { files: &files, variables: &no_variable, machine };
     let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
     cli::read(&words, &environment).unwrap().sections
 }
@@ -85,6 +96,24 @@ fn clones_are_jobs_of_their_own_with_seeds_of_their_own() {
     assert_eq!(jobs.iter().flat_map(paths).collect::<Vec<String>>(), ["a.0.0", "a.1.0", "b.0.0"]);
     assert_ne!(jobs[0].access.seed, jobs[1].access.seed);
     assert_ne!(jobs[0].access.seed, jobs[2].access.seed);
+}
+
+#[test]
+fn a_sections_own_name_is_the_first_clones_and_no_files() {
+    let text = "[global]\nsize=64k\nname=g\nwrite_bw_log\n[a]\nname=b\nnumjobs=3\n[c]\nwait_for=b\n";
+    let (plan, _) = build(&in_file(text), &[], &machine(&[]), &RunSettings::default()).unwrap();
+    let names: Vec<&str> = plan.jobs.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["b", "a", "a", "c"]);
+    let files: Vec<String> = plan.jobs.iter().flat_map(paths).collect();
+    assert_eq!(files, ["a.0.0", "a.1.0", "a.2.0", "c.0.0"]);
+    let log = |job: &Job| job.logs.as_ref().map(|logs| logs.files[0].path.display().to_string());
+    let logs: Vec<String> = plan.jobs.iter().filter_map(log).collect();
+    assert_eq!(logs, ["b_bw.1.log", "a_bw.2.log", "a_bw.3.log", "c_bw.4.log"]);
+    let asked = needs(&in_file(text)).paths;
+    assert!(asked.contains(&PathBuf::from("a.0.0")) && !asked.contains(&PathBuf::from("b.0.0")));
+    let alone = in_file("[a]\nname=b\nnumjobs=2\nsize=64k\n[c]\nsize=64k\nwait_for=a\n");
+    let refusal = build(&alone, &[], &machine(&[]), &RunSettings::default()).unwrap_err();
+    assert!(refusal.problems[0].message.contains("no job \"a\" before it"), "its first worker goes by b");
 }
 
 #[test]
