@@ -39,8 +39,8 @@ pub struct Libaio {
 }
 
 impl Libaio {
-    /// With these settings, over these buffers, for so many files. `userspace_reap` needs no looking at: the mapped
-    /// ring is always read first, and the kernel asked only when it has to wait.
+    /// With these settings, over these buffers, for so many files. The mapped ring is always read first, and the
+    /// kernel asked only when it has to wait.
     ///
     /// # Errors
     /// What the kernel refused, and why it probably did.

@@ -13,6 +13,7 @@ use crate::place::{Place, Problem, Severity, Source};
 use crate::program::resolve_program;
 use crate::section::{Section, Setting};
 use crate::spec::{Scope, Spec, Takes};
+use crate::value::{OptionalText, Value};
 
 /// Everything the command line and its job files say.
 #[derive(Debug, Clone, Default)]
@@ -129,6 +130,16 @@ const LETTERS: [(char, &str); 20] = [
     ('r', "readonly"),
     ('v', "version"),
 ];
+
+/// Whether an option takes the next argument as its value when none is attached. Of the options of a job fio lets
+/// flags alone stand bare; a text that may be left out in a job file (`write_lat_log`) is wanted here.
+fn needs_value(spec: &Spec) -> bool {
+    match spec.takes {
+        Takes::Value => true,
+        Takes::Optional => spec.scope != Scope::Program && spec.kind == OptionalText::KIND,
+        Takes::Nothing => false,
+    }
+}
 
 /// Options that are all the program does: what stands behind them, and the job files, are not looked at.
 const ENDS_THE_COMMAND_LINE: [&str; 7] =
@@ -307,7 +318,7 @@ impl<'a> Reader<'a> {
     }
 
     fn found(&mut self, spec: &'static Spec, mut typed: Typed) {
-        if typed.value.is_none() && spec.takes == Takes::Value {
+        if typed.value.is_none() && needs_value(spec) {
             let Some(next) = self.arguments.next() else {
                 return self.problems.push(lookup::value_missing(spec, &typed.place));
             };
@@ -514,6 +525,23 @@ mod tests {
         let message = refusal(&["--name=a", "--thread", "1"]);
         assert!(message.contains("command line:1:19: error: cannot read the job file 1"), "{message}");
         assert!(message.contains("write --thread=1"), "{message}");
+    }
+
+    #[test]
+    fn texts_of_jobs_want_a_value_that_files_may_leave_out() {
+        for log in ["write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log"] {
+            let option = format!("--{log}");
+            assert_eq!(
+                jobs(&["--name=a", &option, "pre", "--thread"]),
+                [format!("a [] name=a {log}=pre thread")]
+            );
+            assert_eq!(jobs(&["--name=a", &option, "--bs=4k"]), [format!("a [] name=a {log}=--bs=4k")]);
+            assert!(refusal(&["--name=a", &option]).contains(&format!("{log}: needs a value")), "{log}");
+            let file = format!("[j]\n{log}");
+            assert_eq!(sections(&["j.fio"], &[("j.fio", &file)]), [format!("j [] {log}")]);
+        }
+        // Texts of the program may be left out here as well.
+        assert!(read_with(&["--cmdhelp", "bs"], &[]).is_ok_and(|parsed| parsed.program[0].value.is_none()));
     }
 
     #[test]

@@ -27,8 +27,8 @@ options! {
     "Job" {
         /// Name of the job.
         ///
-        /// Printed in reports and used to make up file names; replaces the section's name. On the command line it
-        /// starts a new job.
+        /// In a section it replaces the section's name in the report and the logs of the first worker; files, and all
+        /// other workers, go by the section. On the command line it starts a new job.
         name: Text;
         /// Free text about the job.
         ///
@@ -135,6 +135,7 @@ options! {
         /// Prefix generated files with the client's address when a job is run for another host.
         ///
         /// Keeps clients from working on each other's files.
+        #[ignored("jobs run on this host only, and their files have no prefix")]
         unique_filename: bool = 1, in 0..=1;
         /// Work on all files under this directory.
         ///
@@ -222,7 +223,7 @@ options! {
         #[dormant("zonemode")]
         zonerange: Bytes = 0;
         /// Bytes worked on in one zone before the next.
-        #[dormant("zonemode")]
+        #[pending("neither strided zones nor zoned block devices are supported")]
         zonesize: Bytes = 0;
         /// Bytes of a zone that can be written, when less than the zone.
         #[dormant("zonemode")]
@@ -316,6 +317,7 @@ options! {
         /// Example: `fdatasync=1` is what a database does with its log.
         fdatasync: u32 = 0, in 0..=U32;
         /// Make every so manieth write a barrier write; 0 for none.
+        #[ignored("no engine has barrier writes, in fio neither; fsync=N and fdatasync=N order writes")]
         write_barrier: u32 = 0, in 0..=U32;
         /// Call sync_file_range(2) after a number of writes.
         ///
@@ -657,7 +659,9 @@ options! {
         /// Example: `prioclass=2` with `prio=7` is the lowest of the best-effort class.
         prio: u32, in 0..=7;
         /// I/O priority class.
-        prioclass: PrioClass;
+        ///
+        /// 0 leaves it to the kernel, 1 is real time, 2 best effort, 3 idle.
+        prioclass: u32, in 0..=3;
         /// I/O priority hint.
         #[pending("I/O priority hints are not set")]
         priohint: u32 = 0, in 0..=1023;
@@ -728,58 +732,58 @@ options! {
         #[pending("data is not verified yet")]
         verify: Verify = 0;
         /// Whether a writing job reads back and verifies at its end.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         do_verify: bool = 1, in 0..=1;
         /// Which writes are verified after a crash.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_policy: VerifyPolicy = "completed";
         /// Where in a block the header stands.
-        #[dormant("verify")]
-        verify_offset: Bytes;
+        #[pending("data is not verified yet")]
+        verify_offset: Bytes, in 48..=U64;
         /// Bytes covered by one header.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_interval: Bytes;
         /// Pattern to write and verify.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_pattern: VerifyPattern;
         /// Bytes after which the pattern starts anew.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_pattern_interval: Bytes = 0;
         /// Whether the first mismatch ends the job.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_fatal: bool = 0, in 0..=1;
         /// Whether blocks that do not match are saved.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_dump: bool = 0, in 0..=1;
         /// Threads that verify.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_async: u32 = 0, in 0..=U32;
         /// CPUs of the threads that verify.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_async_cpus: CpuSet;
         /// Blocks written before they are verified.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_backlog: u64 = 0;
         /// Blocks verified in one go.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_backlog_batch: u32, in 0..=U32;
         /// Save which blocks were written, for a later run.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_state_save: bool = 1, in 0..=1;
         /// Load which blocks were written by an earlier run.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_state_load: bool = 0, in 0..=1;
         /// Verify the sequence number of each write.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_write_sequence: bool = 1, in 0..=1;
         /// Verify the seed of each block's contents.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         verify_header_seed: bool = 1, in 0..=1;
         /// Verify what an earlier run wrote, without writing.
         #[pending("data is not verified yet")]
         verify_only: Flag = 0;
         /// Verify by replaying the random numbers.
-        #[dormant("verify")]
+        #[pending("data is not verified yet")]
         experimental_verify: bool = 0, in 0..=1;
         /// Share of verified blocks that are trimmed, in percent.
         #[pending("blocks are not trimmed between writing and verifying")]
@@ -951,6 +955,44 @@ options! {
         error_dump: bool = 0, in 0..=1;
     }
 
+    "Options of fio's profiles" {
+        /// Block size of `profile=tiobench`, in bytes.
+        #[dormant("profile")]
+        block: u32 = 4096;
+        /// Number of runs of `profile=tiobench`.
+        #[dormant("profile")]
+        numruns: u32;
+        /// Directory of `profile=tiobench`.
+        #[dormant("profile")]
+        dir: Text;
+        /// Number of threads of `profile=tiobench`.
+        ///
+        /// Left over in many a job file from fio's examples; the number of workers is `numjobs`.
+        #[dormant("profile")]
+        threads: u32;
+        /// Devices of `profile=act`.
+        #[dormant("profile")]
+        device_names as "device-names": Text;
+        /// Multiplier of the load of `profile=act`.
+        #[dormant("profile")]
+        load: u32 = 1;
+        /// Duration of `profile=act`.
+        #[dormant("profile")]
+        test_duration as "test-duration": Seconds = "24h";
+        /// Read threads per device of `profile=act`.
+        #[dormant("profile")]
+        threads_per_queue as "threads-per-queue": u32 = 8;
+        /// Blocks of 512 bytes per read of `profile=act`.
+        #[dormant("profile")]
+        read_req_num_512_blocks as "read-req-num-512-blocks": u32 = 3;
+        /// Large blocks of `profile=act`, in KiB.
+        #[dormant("profile")]
+        large_block_op_kbytes as "large-block-op-kbytes": u32 = 131072;
+        /// Run the preparing phase of `profile=act`.
+        #[dormant("profile")]
+        prep: Flag;
+    }
+
     "Old job files" {
         /// I/Os after which a mix changes direction.
         #[ignored("fio no longer looks at it either")]
@@ -971,7 +1013,7 @@ pub fn resolve(section: &Section) -> (JobOptions, Given, Vec<Problem>) {
     let engine = job.ioengine.0;
     problems.extend(section.own.iter().filter_map(|setting| foreign(setting, engine)));
     if let Some(setting) = given.get("ioengine").filter(|_| !engine::is_built(engine)) {
-        let message = format!("engine {engine}: known to fio, not built into fiord yet");
+        let message = format!("engine {engine} not loadable: known to fio, not built into fiord yet");
         let remedy = format!("allowed: {}", engine::built().join(", "));
         problems.push(Problem::error(setting.value_place.clone(), "ioengine", message, remedy));
     }

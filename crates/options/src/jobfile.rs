@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::engine;
 use crate::expand::{self, Environment};
 use crate::lookup;
 use crate::place::{Place, Problem, Source};
@@ -310,7 +311,7 @@ fn settings(
     let assignments: Vec<Assignment> = lines.into_iter().map(|line| assignment(line, environment)).collect();
     let own_engine = assignments.iter().rev().find(|given| given.name == "ioengine");
     let engine = match own_engine.and_then(|given| given.value.as_deref()) {
-        Some(engine) => engine.trim().to_string(),
+        Some(value) => engine::named(value.trim()).to_string(),
         None => lookup::engine_of(globals.iter()).to_string(),
     };
     let mut settings = Vec::new();

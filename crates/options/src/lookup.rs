@@ -3,6 +3,7 @@
 //! Invariant: an option is only found where fio would find it: engine options with their engine, abbreviations on
 //! the command line alone.
 
+use crate::engine;
 use crate::expand::{self, Machine};
 use crate::place::{Place, Problem, Source};
 use crate::section::Setting;
@@ -15,7 +16,9 @@ pub(crate) const DEFAULT_ENGINE: &str = "psync";
 /// The engine named last among the settings, the default engine when none names one.
 pub(crate) fn engine_of<'a>(mut settings: impl DoubleEndedIterator<Item = &'a Setting>) -> &'a str {
     let named = settings.rfind(|setting| setting.spec.name == "ioengine");
-    named.and_then(|setting| setting.value.as_deref()).map_or(DEFAULT_ENGINE, str::trim)
+    named
+        .and_then(|setting| setting.value.as_deref())
+        .map_or(DEFAULT_ENGINE, |value| engine::named(value.trim()))
 }
 
 /// Finds an option in a job file: the full name or an alias, of a job or of the engine.

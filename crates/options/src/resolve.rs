@@ -41,7 +41,9 @@ pub(crate) fn resolve_settings<T: OptionSet>(settings: Vec<Setting>) -> (T, Give
         let overridden = settings[index + 1..].iter().any(|later| later.spec.is(setting.spec));
         match set.apply(setting, &mut reading) {
             Some(Err(why)) => problems.push(value_problem(setting, why)),
-            Some(Ok(Applied::NotRead)) if !overridden => problems.extend(not_read_problem(setting)),
+            Some(Ok(Applied::NotRead)) if !overridden => {
+                problems.extend(not_read_problem(setting, &settings))
+            }
             // Options of an engine that is not built in belong to no set.
             None => {
                 let checked = (setting.spec.check)(setting.value.as_deref());
@@ -71,7 +73,7 @@ fn value_problem(setting: &Setting, why: String) -> Problem {
 }
 
 /// An option that asks for something fiord does not do.
-fn not_read_problem(setting: &Setting) -> Option<Problem> {
+fn not_read_problem(setting: &Setting, settings: &[Setting]) -> Option<Problem> {
     let name = setting.spec.name;
     match setting.spec.status {
         Status::Pending(why) => {
@@ -82,7 +84,25 @@ fn not_read_problem(setting: &Setting) -> Option<Problem> {
             let message = format!("accepted without effect: {why}");
             Some(Problem::warning(setting.place.clone(), name, message, ""))
         }
-        Status::Ready | Status::Dormant(_) => None,
+        // Where the other one is given, that one is refused; an engine is refused where it is chosen.
+        Status::Dormant(other) if other == "ioengine" || settings.iter().any(|given| fits(given, other)) => {
+            None
+        }
+        Status::Dormant(other) => {
+            let message = format!("accepted without effect: {name} only adds to {other}, which is not given");
+            Some(Problem::warning(setting.place.clone(), name, message, ""))
+        }
+        Status::Ready => None,
+    }
+}
+
+/// Whether a setting is of the option called `name`, in which `*` stands for any text.
+fn fits(setting: &Setting, name: &str) -> bool {
+    let given = setting.spec.name;
+    let adds = matches!(setting.spec.status, Status::Dormant(other) if other == name);
+    match name.split_once('*') {
+        Some((prefix, suffix)) => given.starts_with(prefix) && given.ends_with(suffix) && !adds,
+        None => given == name,
     }
 }
 
@@ -114,7 +134,7 @@ mod tests {
     use crate::job::{JobOptions, resolve};
     use crate::program::resolve_program;
     use crate::testing::{read_text, read_with, texts};
-    use crate::value::{Bytes, PerDirection, Seconds};
+    use crate::value::{Bytes, PerDirection, Seconds, Size};
 
     /// The last section of a job file: its options and the problems as text.
     fn last_section(text: &str) -> (JobOptions, String) {
@@ -147,7 +167,7 @@ j.fio:3:11: error: rwmixread: 101 is above 100
   allowed: 0 to 100
 j.fio:4:4: error: rw: \"raed\" is not one of the values allowed; did you mean \"read\"?
 j.fio:5:1: error: verify: known to fio, not built into fiord yet: data is not verified yet
-j.fio:6:10: error: ioengine: engine rbd: known to fio, not built into fiord yet
+j.fio:6:10: error: ioengine: engine rbd not loadable: known to fio, not built into fiord yet
   allowed: sync, psync, vsync, pvsync, pvsync2, mmap, libaio, io_uring, null";
         assert_eq!(problems, expected);
     }
@@ -157,8 +177,6 @@ j.fio:6:10: error: ioengine: engine rbd: known to fio, not built into fiord yet
         let neutral =
             "verify=0\nexperimental_verify=0\nzonemode=none\nlatency_run=0\nverify_only=0\nflow=0\n";
         assert_eq!(last_section(&format!("[j]\n{neutral}")).1, "");
-        // They do nothing without verify, in fio as here.
-        assert_eq!(last_section("[j]\ndo_verify=0\nverify_fatal=1\nlog_avg_msec=1000\n").1, "");
         assert_eq!(last_section("[global]\nverify=md5\n[j]\nverify=0\n").1, "");
         assert!(last_section("[j]\nverify_only\n").1.contains("verify_only: known to fio"));
         assert!(
@@ -187,13 +205,85 @@ j.fio:6:10: error: ioengine: engine rbd: known to fio, not built into fiord yet
     }
 
     #[test]
+    fn a_first_value_left_out_changes_nothing() {
+        let (job, problems) = last_section(
+            "[j]\nruntime=5\nruntime=,3\nnumjobs=,3\nthread=1\nthread=,0\ndirect=,1\nsize=,64k\nbs=,8k\n",
+        );
+        assert_eq!((job.runtime, job.numjobs), (Seconds { us: 5_000_000 }, 1));
+        assert!(job.thread.0 && !job.direct);
+        assert_eq!(job.size, Some(Size::Bytes(65_536)), "of a size the last value counts");
+        assert_eq!(job.bs.read.zip(job.bs.write), Some((Bytes(4096), Bytes(8192))));
+        assert_eq!(problems.matches("the first value is taken, and it is left out").count(), 4, "{problems}");
+        for wrong in ["direct=,3", "iodepth=,0", "nice=,30", "numjobs=,x", "numjobs=,"] {
+            assert!(last_section(&format!("[j]\n{wrong}\n")).1.contains("error:"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_option_that_only_adds_to_another_says_so() {
+        let alone = last_section("[j]\nreplay_no_stall=1\nthreads=1\nzoneskip=4k\n").1;
+        assert_eq!(alone.matches("warning:").count(), 3, "{alone}");
+        assert!(alone.contains("threads: accepted without effect: threads only adds to profile"), "{alone}");
+        assert_eq!(
+            last_section("[j]\nreplay_no_stall=0\nzoneskip=0\n").1,
+            "",
+            "what is the default asks for nothing"
+        );
+        let both = last_section("[j]\nread_iolog=x\nreplay_no_stall=1\n").1;
+        assert!(both.contains("error: read_iolog") && !both.contains("replay_no_stall"), "{both}");
+        let many = last_section("[j]\nioengine=libaio\ncmdprio_percentage=5\ncmdprio=3\n").1;
+        assert!(many.contains("error: cmdprio_percentage") && !many.contains("cmdprio:"), "{many}");
+        let one = last_section("[j]\nioengine=libaio\ncmdprio=3\n").1;
+        assert!(one.contains("cmdprio: accepted without effect"), "{one}");
+    }
+
+    #[test]
+    fn what_turns_on_or_needs_something_that_is_not_built_is_refused_by_name() {
+        let refused = [
+            "verify=md5",
+            "verify_pattern=0xff",
+            "do_verify=0",
+            "verify_fatal=1",
+            "verify_interval=512",
+            "verify_offset=48",
+            "verify_backlog=4",
+            "verify_async=2",
+            "verify_dump=1",
+            "verify_state_load=1",
+            "verify_state_save=0",
+            "verify_header_seed=0",
+            "experimental_verify=1",
+            "zonesize=4k",
+        ];
+        for setting in refused {
+            let (name, _) = setting.split_once('=').expect("a value");
+            let said = last_section(&format!("[j]\n{setting}\n")).1;
+            assert!(said.contains(&format!("error: {name}: known to fio, not built")), "{setting}: {said}");
+        }
+        assert!(last_section("[j]\nverify_offset=4\n").1.contains("4 is below 48"));
+        assert_eq!(last_section("[j]\nverify=0\nverify_fatal=0\nzonesize=0\n").1, "");
+    }
+
+    #[test]
+    fn engines_go_by_the_names_that_fio_takes() {
+        for name in ["aio", "aiox", "linuxaio", "linuxaio_2", "libaio:x"] {
+            let (job, problems) = last_section(&format!("[j]\nioengine={name}\nlibaio_vectored=1\n"));
+            assert_eq!((job.ioengine.0, problems.as_str()), ("libaio", ""), "{name}");
+        }
+        for name in ["nosuch", "libaiox", "cpp_null", "libcufile", "psync,x"] {
+            let said = last_section(&format!("[j]\nioengine={name}\n")).1;
+            assert!(said.contains(&format!("engine {name} not loadable")), "{name}: {said}");
+        }
+    }
+
+    #[test]
     fn private_options_reach_their_engine() {
         let (job, problems) = last_section("[global]\nioengine=io_uring\nfixedbufs\n[j]\nforce_async=3\n");
         assert_eq!(problems, "");
         assert!(job.io_uring.fixedbufs.is_some_and(|flag| flag.0));
         assert_eq!(job.io_uring.force_async, Some(3));
         // Inherited ones of another engine are passed over, as fio does.
-        assert_eq!(last_section("[global]\nioengine=libaio\nuserspace_reap\n[j]\nioengine=null\n").1, "");
+        assert_eq!(last_section("[global]\nioengine=libaio\nnowait=1\n[j]\nioengine=null\n").1, "");
         // The options of an engine that is not built in are checked, and the engine refused.
         let (_, problems) = last_section("[j]\nioengine=net\nport=70000\nhostname=h\n");
         assert!(problems.contains("port: 70000 is above 65535"), "{problems}");

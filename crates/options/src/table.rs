@@ -6,7 +6,7 @@
 use crate::section::Setting;
 use crate::spec::{Scope, Spec};
 use crate::suggest;
-use crate::value::{Reading, Value};
+use crate::value::{Reading, Value, number};
 
 /// Declares a set of options: a struct of typed values, its `Default`, and its `OptionSet`.
 ///
@@ -163,13 +163,13 @@ macro_rules! options {
     };
     (@apply [] $field:expr, $text:ident, $reading:ident, $type:ty) => {
         $crate::table::parse::<$type>($field.as_ref(), $text, $reading).map(|value| {
-            $field = Some(value);
+            $field = value.or($field.take());
             $crate::table::Applied::Set
         })
     };
     (@apply [] $field:expr, $text:ident, $reading:ident, $type:ty = $default:literal) => {
         $crate::table::parse::<$type>(Some(&$field), $text, $reading).map(|value| {
-            $field = value;
+            value.into_iter().for_each(|value| $field = value);
             $crate::table::Applied::Set
         })
     };
@@ -202,15 +202,28 @@ pub trait OptionSet: Default {
 }
 
 /// Parses the value of one option, on top of the value it had: `bs=,8k` leaves the block size of reads alone.
+/// `None`: the option keeps what it had, since the one value it takes is left out (`runtime=,3`).
 pub(crate) fn parse<T: Value>(
     before: Option<&T>,
     text: Option<&str>,
     reading: &mut Reading,
-) -> Result<T, String> {
-    match text {
-        Some("") if T::unset().is_none() => Err(format!("needs a value ({})", T::KIND)),
-        Some(text) => T::parse_onto(before, text, reading),
-        None => T::bare().ok_or_else(|| format!("needs a value ({})", T::KIND)),
+) -> Result<Option<T>, String> {
+    let Some(text) = text else {
+        return T::bare().map(Some).ok_or_else(|| format!("needs a value ({})", T::KIND));
+    };
+    if text.is_empty() && T::unset().is_none() {
+        return Err(format!("needs a value ({})", T::KIND));
+    }
+    match number::behind_empty_first(text).filter(|_| T::ONE_OF_LIST) {
+        Some(others) => {
+            // They are read, so that they must be values; none is used.
+            let read: Result<Vec<T>, String> =
+                others.into_iter().map(|part| T::parse(part, reading)).collect();
+            read?;
+            reading.note(format!("{text:?} has no effect: the first value is taken, and it is left out"));
+            Ok(None)
+        }
+        None => T::parse_onto(before, text, reading).map(Some),
     }
 }
 
@@ -235,7 +248,10 @@ pub(crate) fn check_unread<T: Value>(
     reading: &mut Reading,
 ) -> Result<Applied, String> {
     let value = parse::<T>(None, text, reading)?;
-    let neutral = !default.is_empty() && value == default_value::<T>(default);
+    let neutral = match value {
+        Some(value) => !default.is_empty() && value == default_value::<T>(default),
+        None => true,
+    };
     Ok(if neutral { Applied::Neutral } else { Applied::NotRead })
 }
 

@@ -1,4 +1,4 @@
-//! The table of options against the list of names fio 3.42 has, and against itself.
+//! The table of options against the list of names that fio 3.33 or 3.42 takes, and against itself.
 //!
 //! Invariant: `option_names.txt` holds names (with an alias behind some), nothing else of fio's.
 
@@ -31,6 +31,34 @@ fn every_option_of_fio_is_declared() {
         }
     }
     assert!(missing.is_empty(), "not declared: {missing:?}");
+}
+
+/// fiord's own.
+const OWN: [&str; 2] = ["no-history", "strict"];
+
+#[test]
+fn every_name_and_alias_that_is_declared_is_fios() {
+    let known: HashSet<&str> = NAMES
+        .split_whitespace()
+        .map(|name| name.rsplit(':').next().unwrap_or(name).trim_start_matches("--"))
+        .collect();
+    let foreign: Vec<&str> = all_specs()
+        .flat_map(Spec::names)
+        .filter(|name| !known.contains(name) && !OWN.contains(name))
+        .collect();
+    assert!(foreign.is_empty(), "not fio's: {foreign:?}");
+}
+
+#[test]
+fn an_alias_is_one_of_the_option_it_stands_behind() {
+    for line in NAMES.lines().filter(|line| !line.starts_with("--")) {
+        let names: Vec<&str> = line.split_whitespace().collect();
+        let bare = |name: &str| name.rsplit(':').next().map(str::to_string);
+        let together = all_specs().any(|spec| {
+            names.iter().all(|name| spec.names().any(|known| bare(name).as_deref() == Some(known)))
+        });
+        assert!(together, "{line} is not one option");
+    }
 }
 
 #[test]

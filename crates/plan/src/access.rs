@@ -165,8 +165,6 @@ pub struct Barriers {
     pub fsync_every: u32,
     /// `fdatasync` after this many writes.
     pub fdatasync_every: u32,
-    /// Every so many-th write is a write barrier.
-    pub write_barrier_every: u32,
     /// `sync_file_range` after this many writes.
     pub range_every: u32,
     /// Flags of that call (`SYNC_FILE_RANGE_WAIT_BEFORE` and so on, the kernel's values).

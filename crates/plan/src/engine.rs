@@ -78,8 +78,6 @@ pub struct Mmap {
 /// Settings of libaio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Libaio {
-    /// Reap from the mapped ring without a system call where possible.
-    pub userspace_reap: bool,
     /// `RWF_NOWAIT`.
     pub nowait: bool,
     /// `preadv`/`pwritev` commands.

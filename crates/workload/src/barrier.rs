@@ -4,7 +4,7 @@
 //! the strongest is issued.
 //!
 //! It is issued before the operation that follows, so a job whose last write makes one due ends without it, as
-//! fio's do. Barrier writes (`write_barrier`) ask for a flag that no engine here has, nor has fio's on Linux.
+//! fio's do.
 
 use fiord_plan::{Action, Barriers, Direction, FileIndex, Op};
 

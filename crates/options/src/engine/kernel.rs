@@ -12,8 +12,7 @@ options! {
 
     "Engine libaio" {
         /// Take completions from the ring in memory, without a system call.
-        ///
-        /// Always done where the kernel's ring allows it.
+        #[ignored("completions are always taken from the ring in memory, where the kernel has one")]
         userspace_reap: Flag;
         /// Fail with EAGAIN instead of waiting.
         nowait: bool, in 0..=1;

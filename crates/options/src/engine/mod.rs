@@ -29,8 +29,17 @@ pub fn is_built(name: &str) -> bool {
     BUILT.contains(&name)
 }
 
+/// The engine that a value of `ioengine` names: what stands behind a colon is the engine's own business, and every
+/// name that begins with `aio` or `linuxaio` is libaio.
+pub(crate) fn named(value: &str) -> &str {
+    match value {
+        _ if value.starts_with("aio") || value.starts_with("linuxaio") => "libaio",
+        other => other.split(':').next().unwrap_or(other),
+    }
+}
+
 /// The options of all engines, one slice per set.
-pub fn sets() -> [&'static [Spec]; 20] {
+pub fn sets() -> [&'static [Spec]; 23] {
     [
         IoUring::specs(),
         Libaio::specs(),
@@ -45,12 +54,15 @@ pub fn sets() -> [&'static [Spec]; 20] {
         other::Mtd::specs(),
         other::Sg::specs(),
         storage::Ceph::specs(),
+        storage::Rbd::specs(),
         storage::Dfs::specs(),
         storage::Gluster::specs(),
         storage::Hdfs::specs(),
         storage::Http::specs(),
+        storage::Cufile::specs(),
         storage::Libblkio::specs(),
         storage::Nbd::specs(),
+        storage::Nfs::specs(),
         storage::Xnvme::specs(),
     ]
 }
@@ -96,6 +108,8 @@ pub const NAMES: &[Choice] = &[
     engine("nbd", "Network block devices."),
     engine("dfs", "DAOS file system."),
     engine("nfs", "NFS from user space."),
+    engine("libcufile", "NVIDIA GPUDirect Storage through libcufile."),
+    engine("cpp_null", "No I/O, as an example of an external engine in C++."),
     engine("libiscsi", "iSCSI from user space."),
     engine("libblkio", "Block devices through libblkio."),
     engine("xnvme", "NVMe through xNVMe."),

@@ -36,6 +36,20 @@ options! {
 }
 
 options! {
+    /// Options of `rbd` alone.
+    pub struct Rbd, scope Scope::Engine(&["rbd"]);
+
+    "Engine rbd" {
+        /// Format of the image's encryption.
+        #[dormant("ioengine")]
+        rbd_encryption_format: Text;
+        /// Passphrase of the image's encryption.
+        #[dormant("ioengine")]
+        rbd_encryption_passphrase: Text;
+    }
+}
+
+options! {
     /// Options of `dfs`.
     pub struct Dfs, scope Scope::Engine(&["dfs"]);
 
@@ -130,6 +144,18 @@ options! {
         /// Key identifier of S3.
         #[dormant("ioengine")]
         http_s3_keyid: Text;
+        /// Session token of S3.
+        #[dormant("ioengine")]
+        http_s3_security_token: Text;
+        /// Key that the S3 server encrypts objects with.
+        #[dormant("ioengine")]
+        http_s3_sse_customer_key: Text;
+        /// Algorithm that the S3 server encrypts objects with.
+        #[dormant("ioengine")]
+        http_s3_sse_customer_algorithm: Text = "AES256";
+        /// Whether a block is an object or a range of one.
+        #[dormant("ioengine")]
+        http_object_mode: Text = "block";
         /// Storage class of S3.
         #[dormant("ioengine")]
         http_s3_storage_class: Text = "STANDARD";
@@ -139,6 +165,20 @@ options! {
         /// Detail of messages about requests.
         #[dormant("ioengine")]
         http_verbose: u32 = 0;
+    }
+}
+
+options! {
+    /// Options of `libcufile`.
+    pub struct Cufile, scope Scope::Engine(&["libcufile"]);
+
+    "Engine libcufile" {
+        /// GPUs that workers take turns on, separated by colons.
+        #[dormant("ioengine")]
+        gpu_dev_ids: Text = 0;
+        /// Way between files and GPUs.
+        #[dormant("ioengine")]
+        cuda_io: Text = "cufile";
     }
 }
 
@@ -156,6 +196,12 @@ options! {
         /// Properties set before connecting.
         #[dormant("ioengine")]
         libblkio_pre_connect_props: Text;
+        /// Number of entries of the driver's queue.
+        #[dormant("ioengine")]
+        libblkio_num_entries: u32;
+        /// Size of the driver's queue.
+        #[dormant("ioengine")]
+        libblkio_queue_size: u32;
         /// Properties set before starting.
         #[dormant("ioengine")]
         libblkio_pre_start_props: Text;
@@ -185,6 +231,17 @@ options! {
         /// Address of the server.
         #[dormant("ioengine")]
         uri: Text;
+    }
+}
+
+options! {
+    /// Options of `nfs`.
+    pub struct Nfs, scope Scope::Engine(&["nfs"]);
+
+    "Engine nfs" {
+        /// Server and path, as a URL of libnfs.
+        #[dormant("ioengine")]
+        nfs_url: Text;
     }
 }
 

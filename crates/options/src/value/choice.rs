@@ -270,18 +270,6 @@ choices! {
         All = "all" | "1",
     }
 
-    /// I/O priority class.
-    pub enum PrioClass {
-        /// Left to the kernel.
-        None = "0",
-        /// Real time.
-        RealTime = "1",
-        /// Best effort.
-        BestEffort = "2",
-        /// Idle.
-        Idle = "3",
-    }
-
     /// What files are taken to be.
     pub enum FileType {
         /// Whatever is found.

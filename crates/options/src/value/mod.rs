@@ -12,7 +12,7 @@ mod file_service;
 mod floats;
 mod memory;
 mod mode;
-mod number;
+pub(crate) mod number;
 mod output;
 mod pattern;
 mod size;
@@ -88,6 +88,10 @@ pub trait Value: Sized + Clone + PartialEq + Debug {
     const CHOICES: &'static [Choice] = &[];
     /// What separates the parts of a list of such values, one per direction.
     const SEPARATORS: &'static [char] = &[','];
+
+    /// Whether of a list the first value counts alone. One that is left out (`runtime=,3`) then leaves the option as
+    /// it was.
+    const ONE_OF_LIST: bool = false;
 
     /// Parses the text after `=`. The error is one sentence without a full stop that names the value.
     fn parse(text: &str, reading: &mut Reading) -> Result<Self, String>;

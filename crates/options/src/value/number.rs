@@ -13,6 +13,7 @@ pub struct Bytes(pub u64);
 impl Value for Bytes {
     const KIND: &'static str = "size";
     const SEPARATORS: &'static [char] = LIST_SEPARATORS;
+    const ONE_OF_LIST: bool = true;
 
     fn parse(text: &str, reading: &mut Reading) -> Result<Bytes, String> {
         u64::parse(text, reading).map(Bytes)
@@ -32,6 +33,7 @@ macro_rules! whole_number {
         $(impl Value for $type {
             const KIND: &'static str = "integer";
             const SEPARATORS: &'static [char] = LIST_SEPARATORS;
+            const ONE_OF_LIST: bool = true;
 
             fn parse(text: &str, reading: &mut Reading) -> Result<$type, String> {
                 let number = integer(first_part(text, LIST_SEPARATORS, reading)?, reading)?;
@@ -53,6 +55,7 @@ whole_number!(u32 u64 i32);
 impl Value for bool {
     const KIND: &'static str = "boolean";
     const TAKES: Takes = Takes::Value;
+    const ONE_OF_LIST: bool = true;
 
     fn parse(text: &str, reading: &mut Reading) -> Result<bool, String> {
         let text = first_part(text, LIST_SEPARATORS, reading)?;
@@ -106,6 +109,35 @@ pub(crate) fn first_part<'t>(
             Ok(first)
         }
         [] => Ok(text),
+    }
+}
+
+/// The values behind an empty first part; `None` when the first part has a value.
+pub(crate) fn behind_empty_first(text: &str) -> Option<Vec<&str>> {
+    let parts = split_list(text, LIST_SEPARATORS);
+    let (first, others) = parts.split_first()?;
+    let filled = || others.iter().copied().filter(|part| !part.trim().is_empty());
+    (first.trim().is_empty() && filled().next().is_some()).then(|| filled().collect())
+}
+
+/// The first and the last number of a list, the same one when there is no second: the ends of a range, of which fio
+/// passes over those in between. Before a comma or a colon it takes one number alone.
+pub(crate) fn outer_numbers(text: &str) -> Result<(&str, &str), String> {
+    let groups = split_list(text, &[',', ':']);
+    let last = groups.len().saturating_sub(1);
+    let numbers: Vec<&str> = groups
+        .iter()
+        .enumerate()
+        .flat_map(|(index, group)| {
+            let parts = split_list(group, &['-']).into_iter();
+            parts.take(if index == last { usize::MAX } else { 1 })
+        })
+        .filter(|part| !part.trim().is_empty())
+        .collect();
+    match numbers.as_slice() {
+        [] => Err(format!("{text:?} holds no value")),
+        [only] => Ok((only, only)),
+        [first, .., last] => Ok((first, last)),
     }
 }
 

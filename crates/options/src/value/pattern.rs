@@ -86,13 +86,13 @@ fn quoted(text: &str, quote: char) -> Result<(&str, &str), String> {
 }
 
 /// A number as the bytes it stands for: hexadecimal as written, two digits a byte; decimal as the bytes of a 32-bit
-/// little-endian integer, without the zero bytes at its end.
+/// little-endian integer, without the zero bytes at its end. Either ends where a hexadecimal one begins:
+/// `-120xdeadface` is -12, then the bytes de ad fa ce.
 fn number(text: &str) -> Result<(Vec<u8>, &str), String> {
-    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        let length = digits.find(|letter: char| !letter.is_ascii_hexdigit()).unwrap_or(digits.len());
-        let (digits, after) = digits.split_at(length);
+    if let Some(digits) = after_0x(text) {
+        let (digits, after) = digits.split_at(run_of(digits, |letter| letter.is_ascii_hexdigit()));
         // An odd number of digits has half a byte at its start: 0xabc is 0a bc.
-        let (head, pairs) = digits.split_at(length % 2);
+        let (head, pairs) = digits.split_at(digits.len() % 2);
         let pairs = (0..pairs.len()).step_by(2).map(|at| &pairs[at..at + 2]);
         let bytes: Vec<u8> = std::iter::once(head)
             .chain(pairs)
@@ -105,14 +105,23 @@ fn number(text: &str) -> Result<(Vec<u8>, &str), String> {
         };
     }
     let signs = usize::from(text.starts_with(['-', '+']));
-    let digits = text[signs..].find(|letter: char| !letter.is_ascii_digit());
-    let (digits, after) = text.split_at(digits.map_or(text.len(), |digits| digits + signs));
+    let (digits, after) = text.split_at(signs + run_of(&text[signs..], |letter| letter.is_ascii_digit()));
     let number: i32 = digits
         .parse()
         .map_err(|_| format!("{text:?} is neither a 32-bit number, 0x digits, a \"string\" nor a 'file'"))?;
     let bytes = number.to_le_bytes();
     let length = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
     Ok((bytes[..length].to_vec(), after))
+}
+
+fn after_0x(text: &str) -> Option<&str> {
+    text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))
+}
+
+/// The bytes of the digits that `text` starts with, up to the next `0x`.
+fn run_of(text: &str, is_digit: fn(&char) -> bool) -> usize {
+    let ends = |(at, letter): &(usize, char)| !is_digit(letter) || after_0x(&text[*at..]).is_some();
+    text.char_indices().find(ends).map_or(text.len(), |(at, _)| at)
 }
 
 fn print_parts(parts: &[PatternPart]) -> String {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: which of the three was meant is in the variant, not in the number.
 
-use super::number::{integer, note_rest, scan, split_list};
+use super::number::{LIST_SEPARATORS, integer, note_rest, outer_numbers, scan, split_list};
 use super::{Reading, Value};
 
 /// How much of a file or device.
@@ -20,7 +20,14 @@ impl Value for Size {
     const KIND: &'static str = "size, percentage or number of zones";
 
     fn parse(text: &str, reading: &mut Reading) -> Result<Size, String> {
-        let text = super::number::first_part(text, &[',', ':', '-'], reading)?;
+        // fio hands each value of a list to the option, and the last one stays.
+        let parts = split_list(text, LIST_SEPARATORS);
+        let filled = parts.iter().rev().find(|part| !part.trim().is_empty());
+        let last = *filled.ok_or_else(|| format!("{text:?} holds no value"))?;
+        if parts.len() > 1 {
+            reading.note(format!("one value is taken: {last:?} of {text:?}"));
+        }
+        let text = last;
         match scan(text) {
             Some((number, rest)) if rest.starts_with('%') => {
                 // "100%%" is how configparser users write "100%".
@@ -60,13 +67,8 @@ impl Value for SizeRange {
     const KIND: &'static str = "size or range of sizes";
 
     fn parse(text: &str, reading: &mut Reading) -> Result<SizeRange, String> {
-        match split_list(text, &[',', ':', '-']).as_slice() {
-            [only] => ordered(only, only, reading),
-            // fio reads "1k-" as 1k.
-            [low, high] if high.trim().is_empty() => ordered(low, low, reading),
-            [low, high] => ordered(low, high, reading),
-            _ => Err(format!("{text:?} has more than two ends")),
-        }
+        let (low, high) = outer_numbers(text)?;
+        ordered(low, high, reading)
     }
 
     fn print(&self) -> String {
@@ -92,8 +94,13 @@ impl Value for BlockRange {
 
     fn parse(text: &str, reading: &mut Reading) -> Result<BlockRange, String> {
         match split_list(text, &[':', '-']).as_slice() {
-            [low, high] => ordered(low, high, reading)
-                .map(|SizeRange { low_bytes, high_bytes }| BlockRange { low_bytes, high_bytes }),
+            [low, high, others @ ..] if !high.trim().is_empty() => {
+                others.first().inspect(|_| {
+                    reading.note(format!("two sizes are taken: {low:?} and {high:?} of {text:?}"));
+                });
+                ordered(low, high, reading)
+                    .map(|SizeRange { low_bytes, high_bytes }| BlockRange { low_bytes, high_bytes })
+            }
             _ => Err(format!("{text:?} is not a range such as 4k-64k")),
         }
     }

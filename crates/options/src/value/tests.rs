@@ -139,11 +139,43 @@ fn booleans_and_flags() {
 
 #[test]
 fn times_are_read_as_fio_reads_them() {
-    let cases: [(&str, u64); 17] = [
+    let cases: [(&str, u64); 46] = [
         ("10", 10_000_000),
         ("10s", 10_000_000),
         ("10S", 10_000_000),
         ("10 s", 10_000_000),
+        // Anything but a letter behind the number leaves the option's own unit, whatever follows.
+        ("30*1", 30_000_000),
+        ("2*m", 2_000_000),
+        ("90 ms", 90_000_000),
+        ("9.5m", 9_000_000),
+        ("9/m", 9_000_000),
+        ("9_m", 9_000_000),
+        ("9%", 9_000_000),
+        ("9=m", 9_000_000),
+        ("9;m", 9_000_000),
+        ("9*60s", 9_000_000),
+        (" 9m", 9_000_000),
+        ("9:m", 9_000_000),
+        ("9,m", 9_000_000),
+        ("2:3m", 2_000_000),
+        // The unit stands behind all digits and signs.
+        ("9+m", 540_000_000),
+        ("9-m", 540_000_000),
+        ("2-3m", 120_000_000),
+        ("+9m", 540_000_000),
+        ("9m,", 540_000_000),
+        // Letters that are no unit are microseconds, but for those that begin with "ms".
+        ("9mx", 9),
+        ("9e", 9),
+        ("9d1h", 9),
+        ("9m:", 9),
+        ("2m-3m", 2),
+        ("0x10", 16),
+        ("0x10s", 16),
+        ("9msx", 9_000),
+        ("9MSECS", 9_000),
+        ("1-2", 1_000_000),
         ("10m", 600_000_000),
         ("10M", 600_000_000),
         ("10h", 36_000_000_000),
@@ -176,8 +208,16 @@ fn start_delays_may_be_ranges() {
     let delay = |low_us, high_us| Ok(StartDelay { low_us, high_us });
     assert_eq!(parsed("5"), delay(5_000_000, 5_000_000));
     assert_eq!(parsed("5-10"), delay(5_000_000, 10_000_000));
-    assert_eq!(parsed("10s:500ms"), delay(500_000, 10_000_000));
-    assert!(parsed::<StartDelay>("1-2-3").is_err());
+    // The first unit is "s:500ms" to fio.
+    assert_eq!(parsed("10s:500ms"), delay(10, 500_000));
+    assert_eq!(parsed("10s,500ms"), delay(500_000, 10_000_000));
+    assert_eq!(parsed("1-2-3"), delay(1_000_000, 3_000_000));
+    assert_eq!(parsed("1-3-2"), delay(1_000_000, 2_000_000));
+    assert_eq!(parsed("5-10m"), delay(300_000_000, 600_000_000));
+    assert_eq!(parsed("5m-10"), delay(5, 10_000_000));
+    assert_eq!(parsed("1-2,3"), delay(1_000_000, 3_000_000));
+    assert_eq!(parsed(",2"), delay(2_000_000, 2_000_000));
+    assert!(parsed::<StartDelay>(",").is_err());
 }
 
 #[test]
@@ -211,7 +251,11 @@ fn amounts_may_be_percentages_and_zones() {
     assert_eq!(parsed("100%%"), Ok(Size::Percent(100)));
     assert_eq!(parsed("810z"), Ok(Size::Zones(810)));
     assert_eq!(parsed("7Z"), Ok(Size::Bytes(7)));
-    for text in ["101%", "-5", "1gz", "x"] {
+    // Of a list the last one counts.
+    for list in ["1m,64k", "1m:64k", "1m-64k", ",64k", ",,64k", "64k,"] {
+        assert_eq!(parsed(list), Ok(Size::Bytes(65_536)), "{list}");
+    }
+    for text in ["101%", "-5", "1gz", "x", ","] {
         assert!(parsed::<Size>(text).is_err() || text == "1gz", "{text:?}");
     }
 }
@@ -223,9 +267,15 @@ fn ranges_are_put_in_order() {
     assert_eq!(parsed("1m:1k"), sizes(1024, 1 << 20));
     assert_eq!(parsed("1k"), sizes(1024, 1024));
     assert_eq!(parsed("1k-"), sizes(1024, 1024));
+    // The first and the last of several.
+    assert_eq!(parsed("1k-2k-64k"), sizes(1024, 65_536));
+    assert_eq!(parsed("1k-64k-2k"), sizes(1024, 2048));
+    assert_eq!(parsed("16-8k/8M-512M"), sizes(16, 512 << 20));
+    assert_eq!(parsed("1k-2k,32k-64k"), sizes(1024, 65_536));
     let blocks = |low_bytes, high_bytes| Ok(BlockRange { low_bytes, high_bytes });
     assert_eq!(parsed("8k-4k"), blocks(4096, 8192));
     assert_eq!(parsed("512-2048"), blocks(512, 2048));
+    assert_eq!(parsed("1k-2k-4k"), blocks(1024, 2048));
     assert!(parsed::<BlockRange>("4k").is_err());
     assert!(parsed::<BlockRange>("4k-").is_err());
 }
@@ -326,9 +376,15 @@ fn patterns_become_the_bytes_fio_writes() {
     assert_eq!(filled("65536"), [0, 0, 1]);
     assert_eq!(filled("-12"), [0xf4, 0xff, 0xff, 0xff]);
     assert_eq!(filled("1 2"), [1, 2]);
+    assert_eq!(filled("\"abcd\"-120xdeadface"), *b"abcd\xf4\xff\xff\xff\xde\xad\xfa\xce");
+    assert_eq!(filled("120x4"), [12, 4]);
+    assert_eq!(filled("00x41"), [0, 0x41]);
+    assert_eq!(filled("0x410x42"), [0x41, 0x42]);
     let parts = parsed::<BufferPattern>("0xff'data'\"a\"").expect("mixed").0;
     assert_eq!(parts[1], PatternPart::File("data".to_string()));
-    for text in ["0x", "\"abcd", "abcd", "%o", "''", "\"\"", "1.5", "4294967296", "-0xff", "", "%x", "'a"] {
+    for text in
+        ["0x", "\"abcd", "abcd", "%o", "''", "\"\"", "1.5", "4294967296", "-0xff", "-120x", "", "%x", "'a"]
+    {
         assert!(parsed::<BufferPattern>(text).is_err(), "{text:?}");
     }
     assert_eq!(parsed("%o"), Ok(VerifyPattern(vec![PatternPart::Offset])));

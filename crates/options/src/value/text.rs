@@ -65,10 +65,7 @@ impl Value for EngineName {
     const CHOICES: &'static [Choice] = engine::NAMES;
 
     fn parse(text: &str, _reading: &mut Reading) -> Result<EngineName, String> {
-        let word = match text {
-            "linuxaio" => "libaio",
-            other => other.split(':').next().unwrap_or(other),
-        };
+        let word = engine::named(text);
         match engine::NAMES.iter().find(|engine| engine.word == word) {
             Some(engine) => Ok(EngineName(engine.word)),
             None => Err(no_engine(word)),
@@ -80,14 +77,14 @@ impl Value for EngineName {
     }
 }
 
-/// fio accepts any name and looks for the engine when the job starts.
+/// What to say of a name that is none, in the words that scripts look for.
 fn no_engine(name: &str) -> String {
     let names = engine::NAMES.iter().map(|engine| engine.word);
     match suggest::nearest(name, names) {
         Some(near) => {
-            format!("engine {name:?}: unknown to fio, not built into fiord yet; did you mean {near:?}?")
+            format!("engine {name} not loadable: fio has none of this name; did you mean {near:?}?")
         }
-        None => format!("engine {name:?}: unknown to fio, not built into fiord yet"),
+        None => format!("engine {name} not loadable: fio has none of this name"),
     }
 }
 
@@ -99,6 +96,7 @@ pub struct Flag(pub bool);
 impl Value for Flag {
     const KIND: &'static str = "empty or boolean";
     const TAKES: Takes = Takes::Optional;
+    const ONE_OF_LIST: bool = true;
 
     fn parse(text: &str, reading: &mut Reading) -> Result<Flag, String> {
         let text = first_part(text, LIST_SEPARATORS, reading)?;

@@ -3,7 +3,7 @@
 //! Invariant: held in whole microseconds; the unit of a bare number belongs to the type, as it belongs to the
 //! option in fio.
 
-use super::number::{LIST_SEPARATORS, first_part, scan, split_list};
+use super::number::{LIST_SEPARATORS, first_part, outer_numbers, scan};
 use super::{Reading, Value, expression};
 
 /// A length of time. A number without a unit counts `UNIT_US` microseconds.
@@ -26,9 +26,11 @@ impl<const UNIT_US: u64> Value for Period<UNIT_US> {
     };
     const SEPARATORS: &'static [char] = LIST_SEPARATORS;
 
+    const ONE_OF_LIST: bool = true;
+
     fn parse(text: &str, reading: &mut Reading) -> Result<Self, String> {
-        let text = first_part(text, LIST_SEPARATORS, reading)?;
-        parse_us(text, UNIT_US, reading).map(|us| Period { us })
+        let first = first_part(text, LIST_SEPARATORS, reading)?;
+        parse_us(first, unit_text(text, first), UNIT_US, reading).map(|us| Period { us })
     }
 
     fn print(&self) -> String {
@@ -49,14 +51,9 @@ impl Value for StartDelay {
     const KIND: &'static str = "duration or range of durations, in seconds without a unit";
 
     fn parse(text: &str, reading: &mut Reading) -> Result<StartDelay, String> {
-        let ends = split_list(text, LIST_SEPARATORS);
-        let (low, high) = match ends.as_slice() {
-            [only] => (only, only),
-            [low, high] => (low, high),
-            _ => return Err(format!("{text:?} has more than two ends")),
-        };
-        let low_us = parse_us(low, 1_000_000, reading)?;
-        let high_us = parse_us(high, 1_000_000, reading)?;
+        let (low, high) = outer_numbers(text)?;
+        let mut end = |end: &str| parse_us(end, unit_text(text, end), 1_000_000, reading);
+        let (low_us, high_us) = (end(low)?, end(high)?);
         Ok(StartDelay { low_us: low_us.min(high_us), high_us: low_us.max(high_us) })
     }
 
@@ -81,26 +78,38 @@ const UNITS: [(&str, u64); 9] = [
     ("usec", 1),
 ];
 
-fn parse_us(text: &str, unit_us: u64, reading: &mut Reading) -> Result<u64, String> {
+/// Where fio looks for the unit of `number`, a part of the list `text`: from the number on, up to the next comma.
+/// Of `5-10m` both numbers are minutes.
+fn unit_text<'t>(text: &'t str, number: &'t str) -> &'t str {
+    let at = number.as_ptr() as usize - text.as_ptr() as usize;
+    text[at..].split(',').next().unwrap_or(number)
+}
+
+/// Microseconds of one number. `behind` is the text from the number on, in which its unit stands: the letters behind
+/// all digits and signs. Anything else there leaves the option's own unit (`30*1`, `1.5s`, `90 ms`).
+fn parse_us(text: &str, behind: &str, unit_us: u64, reading: &mut Reading) -> Result<u64, String> {
     if text.trim_start().starts_with('(') {
         // Inside an expression fio's bare numbers are microseconds, whatever the option's own unit is.
         let value = expression::evaluate(text, &leading_unit)?;
         return in_range(text, value.trunc() as i128);
     }
-    let (number, rest) = scan(text).ok_or_else(|| format!("{text:?} is not a length of time"))?;
-    let unit = rest.trim().to_ascii_lowercase();
-    let factor = match UNITS.iter().find(|(name, _)| *name == unit) {
-        Some((_, factor)) => *factor,
-        None if unit.is_empty() => unit_us,
-        None if unit.starts_with('.') && !unit.ends_with(char::is_alphabetic) => {
-            reading.note(format!("{text} is read as {number}: fio reads no fractions"));
-            unit_us
+    let (number, _) = scan(text).ok_or_else(|| format!("{text:?} is not a length of time"))?;
+    let rest = behind.trim_start_matches(|letter: char| letter.is_ascii_digit() || "+-".contains(letter));
+    let unit = rest.trim_end().to_ascii_lowercase();
+    if !unit.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
+        if !unit.is_empty() {
+            let unit_of_option = if unit_us == 1 { "us" } else { "s" };
+            reading.note(format!("{text:?} is read as {number}{unit_of_option}: {rest:?} is passed over"));
         }
-        None => {
-            reading.note(format!("{text} is read as {number} us: fio knows no unit {unit:?}"));
-            1
-        }
-    };
+        return in_range(text, number.saturating_mul(i128::from(unit_us)));
+    }
+    let known = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
+    let factor = known.unwrap_or_else(|| {
+        // Of these alone fio looks at the beginning.
+        let (factor, name) = if unit.starts_with("ms") { (1_000, "ms") } else { (1, "us") };
+        reading.note(format!("{behind:?} is read as {number}{name}: fio knows no unit {unit:?}"));
+        factor
+    });
     in_range(text, number.saturating_mul(i128::from(factor)))
 }
 

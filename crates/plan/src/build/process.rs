@@ -3,7 +3,7 @@
 //! Invariant: CPUs are real ones, and empty only when every CPU will do.
 
 use fiord_options::Problem;
-use fiord_options::value::{CpusAllowedPolicy, NumaNodes, NumaPolicy, PrioClass};
+use fiord_options::value::{CpusAllowedPolicy, NumaNodes, NumaPolicy};
 
 use super::source::{Source, last_given};
 use crate::facts::Facts;
@@ -20,12 +20,7 @@ pub(crate) fn process(
     let text = |text: &Option<fiord_options::value::Text>| text.as_ref().map(|text| text.0.clone());
     Process {
         nice: source.is_given("nice").then_some(options.nice),
-        io_class: options.prioclass.map(|class| match class {
-            PrioClass::None => 0,
-            PrioClass::RealTime => 1,
-            PrioClass::BestEffort => 2,
-            PrioClass::Idle => 3,
-        }),
+        io_class: options.prioclass.map(|class| class.min(3) as u8),
         io_priority: options.prio.map(|level| level.min(7) as u8),
         cpus: cpus(source, clone, facts, problems),
         numa_cpu_nodes: match &options.numa_cpu_nodes {

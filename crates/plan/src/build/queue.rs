@@ -33,16 +33,13 @@ fn pvsync2(options: &JobOptions) -> Pvsync2 {
 }
 
 fn mmap(options: &JobOptions) -> Mmap {
-    Mmap { transparent_huge_pages: options.mmap.thp.is_some_and(|value| value != 0) }
+    let own = &options.mmap;
+    Mmap { transparent_huge_pages: own.thp.is_some_and(|value| value != 0) }
 }
 
 fn libaio(options: &JobOptions) -> Libaio {
     let own = &options.libaio;
-    Libaio {
-        userspace_reap: own.userspace_reap.is_some_and(|flag| flag.0),
-        nowait: own.nowait.unwrap_or(false),
-        vectored: own.libaio_vectored.unwrap_or(false),
-    }
+    Libaio { nowait: own.nowait.unwrap_or(false), vectored: own.libaio_vectored.unwrap_or(false) }
 }
 
 fn io_uring(options: &JobOptions) -> IoUring {

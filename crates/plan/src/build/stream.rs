@@ -144,11 +144,5 @@ fn barriers(options: &JobOptions) -> Barriers {
             range_flags |= if wanted { bit } else { 0 };
         }
     }
-    Barriers {
-        fsync_every: options.fsync,
-        fdatasync_every: options.fdatasync,
-        write_barrier_every: options.write_barrier,
-        range_every,
-        range_flags,
-    }
+    Barriers { fsync_every: options.fsync, fdatasync_every: options.fdatasync, range_every, range_flags }
 }

@@ -204,7 +204,7 @@ impl Coverage {
         );
         note!(
             self,
-            Barriers { fsync_every, fdatasync_every, write_barrier_every, range_every, range_flags },
+            Barriers { fsync_every, fdatasync_every, range_every, range_flags },
             &base.access.barriers,
             &job.access.barriers
         );
@@ -253,7 +253,7 @@ impl Coverage {
                 note!(self, Mmap { transparent_huge_pages }, &Mmap::default(), settings);
             }
             EngineSettings::Libaio(settings) => {
-                note!(self, Libaio { userspace_reap, nowait, vectored }, &Libaio::default(), settings);
+                note!(self, Libaio { nowait, vectored }, &Libaio::default(), settings);
             }
             EngineSettings::IoUring(settings) => note!(
                 self,

@@ -251,15 +251,8 @@ fn barriers(options: &mut Options) {
         none,
         Barriers { fsync_every: 20, ..none },
         Barriers { fdatasync_every: 20, ..none },
-        Barriers { write_barrier_every: 20, ..none },
         Barriers { range_every: 20, range_flags: 7, ..none },
-        Barriers {
-            fsync_every: 20,
-            range_every: 7,
-            range_flags: 2,
-            write_barrier_every: 3,
-            fdatasync_every: 9,
-        },
+        Barriers { fsync_every: 20, range_every: 7, range_flags: 2, fdatasync_every: 9 },
     ] {
         options.add(format!("{barriers:?}"), move |job| {
             (job.access.barriers, job.access.pattern) = (barriers, Pattern::Only(Direction::Write));
@@ -439,7 +432,6 @@ fn engine_settings(options: &mut Options) {
     let aio = Libaio::default();
     let vectored = Pvsync2::default();
     let engines = settings.map(EngineSettings::IoUring).into_iter().chain([
-        EngineSettings::Libaio(Libaio { userspace_reap: true, ..aio }),
         EngineSettings::Libaio(Libaio { nowait: true, ..aio }),
         EngineSettings::Libaio(Libaio { vectored: true, ..aio }),
         EngineSettings::Pvsync2(Pvsync2 { hipri_percent: 50, ..vectored }),

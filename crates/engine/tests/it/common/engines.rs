@@ -67,7 +67,7 @@ pub fn libaio() -> Made {
 }
 
 pub fn libaio_vectored() -> Made {
-    let settings = LibaioSettings { vectored: true, userspace_reap: true, ..Default::default() };
+    let settings = LibaioSettings { vectored: true, ..Default::default() };
     Ok(queued(Libaio::new(&settings, arena(), FILES)?))
 }
 
