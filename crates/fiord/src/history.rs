@@ -2,15 +2,18 @@
 //!
 //! Invariant: one list of columns serves text, CSV, Markdown and JSON; the text leaves out what has no room.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use fiord_report::json::Writer;
+use fiord_report::path::text as text_of;
 use fiord_report::table::{self, Cell, Column, Table, wrapped};
 use fiord_report::time;
-use fiord_store::{Entry, Filter, History, Which};
+use fiord_store::{Entry, Filter, History, StoreError, Which};
 use fiord_sys::clock;
 
 use crate::output::remark;
@@ -78,21 +81,33 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
 }
 
 fn list(history: Option<&History>, options: &List) -> Result<String, String> {
-    let target =
-        options.target.as_ref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
-    let filter = Filter {
-        parent: None,
-        target: target.map(|path| path.to_string_lossy().trim_end_matches('/').to_string()),
-        limit: Some(options.limit),
+    let entries = match history {
+        Some(history) => listed(history, options).map_err(|error| format!("history: {error}"))?,
+        None => Vec::new(),
     };
-    let entries = history.map_or(Ok(Vec::new()), |history| history.list(&filter));
-    let entries = entries.map_err(|error| format!("history: {error}"))?;
     Ok(match options.forms.chosen() {
         Form::Json => json(&entries),
         Form::Csv => full(&entries).csv(),
         Form::Markdown => brief(&entries).markdown(),
         Form::Text => text(&entries),
     })
+}
+
+/// The runs asked for. A target goes by its real path; runs of earlier fiords by the path they were given.
+fn listed(history: &History, options: &List) -> Result<Vec<Entry>, StoreError> {
+    let limit = Some(options.limit);
+    let Some(path) = &options.target else {
+        return history.list(&Filter { limit, ..Filter::default() });
+    };
+    let given = text_of(keep::absolute(path));
+    let names: BTreeSet<String> =
+        [keep::target(path), given].iter().map(|name| name.trim_end_matches('/').to_string()).collect();
+    let mut found = BTreeMap::new();
+    for name in names {
+        let filter = Filter { target: Some(name), limit, ..Filter::default() };
+        found.extend(history.list(&filter)?.into_iter().map(|entry| (Reverse(entry.id), entry)));
+    }
+    Ok(found.into_values().take(options.limit as usize).collect())
 }
 
 fn forget(history: Option<History>, options: &Rm) -> Result<String, String> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fiord_plan::{FileKind, Plan};
 use fiord_report::RunReport;
-use fiord_report::path::shown;
+use fiord_report::path::text;
 use fiord_store::{Draft, Facts, History, Kind, Printed, StoreError, Summary};
 use fiord_sys::clock;
 
@@ -92,10 +92,9 @@ impl StudyKeeper {
         let arguments: Vec<String> =
             std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
         let keeper = Keeper::new(&arguments, host);
-        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
         let facts = Facts {
             title: format!("{kind}: {purpose}"),
-            targets: target.map(|path| shown(absolute(path))).into_iter().collect(),
+            targets: target.map(self::target).into_iter().collect(),
             ..keeper.facts(Kind::from_name(kind.to_string()))
         };
         let kept = open().and_then(|mut history| {
@@ -194,16 +193,35 @@ pub(crate) fn files(plan: &Plan) -> BTreeSet<PathBuf> {
     files.map(|file| file.path.clone()).collect()
 }
 
-/// The same as absolute paths, of many files their directories.
+/// The same as they are kept, of many files their directories.
 fn targets(files: &BTreeSet<PathBuf>) -> Vec<String> {
     let many = files.len() > FILES_MAX;
     let places = files.iter().map(|file| if many { file.parent().unwrap_or(file) } else { file.as_path() });
-    let absolute = |path: &Path| match path.as_os_str().is_empty() {
+    let places: BTreeSet<String> = places.map(target).collect();
+    places.into_iter().collect()
+}
+
+/// A file, device or directory as it is kept, and looked for: its absolute path with all links followed, so that it is
+/// the same by whichever name it was called.
+pub(crate) fn target(path: &Path) -> String {
+    text(real(&absolute(path)))
+}
+
+/// The path from the root, links and all.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    match path.as_os_str().is_empty() {
         true => std::env::current_dir().unwrap_or_default(),
         false => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-    };
-    let places: BTreeSet<PathBuf> = places.map(absolute).collect();
-    places.iter().map(shown).collect()
+    }
+}
+
+/// The path with the links followed that are there; the file itself may be gone.
+fn real(path: &Path) -> PathBuf {
+    match (std::fs::canonicalize(path), path.parent(), path.file_name()) {
+        (Ok(real), ..) => real,
+        (Err(_), Some(parent), Some(name)) => real(parent).join(name),
+        (Err(_), ..) => path.to_owned(),
+    }
 }
 
 /// A word as a shell takes it.

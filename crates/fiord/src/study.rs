@@ -104,7 +104,7 @@ pub(crate) fn carry_out(
     output.write(&match form {
         Form::Json => page::json(study, site, &checked, &findings, end.why().as_deref()),
         Form::Csv => findings.table.csv(),
-        Form::Markdown => findings.shown.as_ref().unwrap_or(&findings.table).markdown(),
+        Form::Markdown => page::markdown(&findings, said),
         Form::Text => page::closing(&findings, said, width(), is_coloured()),
     });
     let written = output.finish().map_err(|error| format!("standard output: {error}"));

@@ -102,6 +102,7 @@ fn people_get_limits_and_their_sources_in_80_columns() {
     for part in [
         "fiord check: etcd in ",
         "synced appends of 22 MiB, 3 rounds, about ",
+        ", through the page cache; ",
         "FIGURE MEASURED PASS FAIL BEYOND VERDICT p99 of fdatasync, 2300-byte appends ",
         "synced 8000-byte appends a second ",
         "etcd FAQ: p99 of wal_fsync_duration_seconds",

@@ -349,6 +349,13 @@ fn studies_are_found_by_what_they_worked_on() {
     assert_eq!(found("sub"), std::slice::from_ref(there));
     assert_eq!(found("."), ids);
     assert_eq!(found("elsewhere"), [0; 0]);
+    // By whichever name it was called, and is.
+    symlink(home.dir.join("sub"), home.dir.join("link")).unwrap();
+    assert_eq!(found("link"), std::slice::from_ref(there));
+    home.run("--name=a --filename=link/odd\\name --rw=write --size=64k --bs=4k").assert_success();
+    let last = home.runs()[0]["id"].clone();
+    assert_eq!(found("sub"), [last.clone(), there.clone()]);
+    assert_eq!(found("link/odd\\name"), [last]);
 }
 
 /// The latency of what is made durable, write by write, is that of making it so.

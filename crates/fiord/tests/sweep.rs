@@ -230,6 +230,7 @@ fn warnings_are_in_the_report_once() {
     assert!(shown.assert_success().stdout.contains(&warnings), "{shown:?}");
     let part = command("show 2");
     part.assert_success().assert_says(&["Warnings:", "exec_prerun"]);
+    command(&format!("{line} --markdown")).assert_success().assert_says(&["\n- `", "`: `exec_prerun`: "]);
     let document = command(&format!("{line} --json")).assert_success().json();
     let codes: Vec<&str> =
         document["warnings"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();

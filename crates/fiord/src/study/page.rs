@@ -51,6 +51,18 @@ pub(super) fn closing(findings: &Findings, said: &[Warning], width: usize, colou
     text
 }
 
+/// The table, and below it what else there is to say.
+pub(super) fn markdown(findings: &Findings, said: &[Warning]) -> String {
+    let mut text = findings.shown.as_ref().unwrap_or(&findings.table).markdown();
+    if !said.is_empty() {
+        text += "\n";
+    }
+    for Warning { code, place, message } in said {
+        text += &format!("- `{place}`: `{code}`: {}\n", message.replace('\n', "; "));
+    }
+    text
+}
+
 /// Everything as one document; `why` it is not complete, if it is not.
 pub(super) fn json(
     study: &dyn Study,
