@@ -6,7 +6,6 @@
 use crate::errno::{Errno, check};
 use crate::file::{self, OpenHow};
 use crate::map::{HugePages, Mapping, Protection, Sharing, page_bytes};
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
@@ -117,7 +116,7 @@ pub struct Region {
 /// What gives the memory back; `start` may lie inside it, moved up to the alignment.
 #[derive(Debug)]
 enum Owner {
-    Allocator(Layout),
+    Allocator(NonNull<libc::c_void>),
     Mapped { _mapping: Mapping },
     Shared(NonNull<libc::c_void>),
 }
@@ -143,12 +142,15 @@ impl Region {
         result.map_err(|error| MemoryError { origin: source.clone(), len_bytes, error })
     }
 
+    /// By `calloc`, which leaves large memory untouched because the kernel's is zeroed already. Rust's own way to aligned
+    /// and zeroed memory writes all of it.
     fn from_allocator(len_bytes: usize, align_bytes: usize) -> io::Result<Region> {
         let no_memory = || io::Error::from_raw_os_error(libc::ENOMEM);
-        let layout = Layout::from_size_align(len_bytes, align_bytes).map_err(|_| no_memory())?;
-        // SAFETY: the layout's size is not zero.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(no_memory)?;
-        Ok(Region { start, len_bytes, owner: Owner::Allocator(layout) })
+        let whole_bytes = len_bytes.checked_add(align_bytes).ok_or_else(no_memory)?;
+        // SAFETY: no memory is passed.
+        let whole = NonNull::new(unsafe { libc::calloc(1, whole_bytes) }).ok_or_else(no_memory)?;
+        let start = aligned(whole.as_ptr().cast(), whole_bytes, len_bytes, align_bytes)?;
+        Ok(Region { start, len_bytes, owner: Owner::Allocator(whole) })
     }
 
     fn from_mapping(mapping: Mapping, len_bytes: usize, align_bytes: usize) -> io::Result<Region> {
@@ -222,8 +224,8 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         match &self.owner {
-            // SAFETY: `start` came from the allocator with this layout and goes away now.
-            Owner::Allocator(layout) => unsafe { dealloc(self.start.as_ptr(), *layout) },
+            // SAFETY: it came from the allocator and goes away now.
+            Owner::Allocator(whole) => unsafe { libc::free(whole.as_ptr()) },
             Owner::Mapped { .. } => {}
             // SAFETY: attached by this region, which goes away now.
             Owner::Shared(attached) => unsafe {
@@ -323,6 +325,24 @@ mod tests {
     fn every_ordinary_source_is_aligned_zeroed_and_writable() {
         for source in [Source::Malloc, Source::Mmap, Source::MmapShared, Source::Shm] {
             fill_and_check(&source).unwrap();
+        }
+    }
+
+    #[test]
+    fn memory_is_had_and_not_touched() {
+        for source in [Source::Malloc, Source::Mmap, Source::MmapShared] {
+            let region = Region::allocate(&source, 64 << 20, 4096).unwrap();
+            let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
+            let end = region.as_ptr() as usize + region.len_bytes();
+            let mut lines = text.lines().skip_while(|line| {
+                let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+                let hex = |text: &str| usize::from_str_radix(text, 16).ok();
+                !range.is_some_and(|(low, high)| hex(low) < Some(end) && Some(end) <= hex(high))
+            });
+            let resident = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
+            let kib: u64 = resident.split_whitespace().next().unwrap().parse().unwrap();
+            // The mapping may have grown together with those of other tests.
+            assert!(kib < 32 << 10, "{source}: {kib} KiB are resident");
         }
     }
 

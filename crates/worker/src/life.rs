@@ -11,7 +11,7 @@ use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::{IoUring, Libaio, MapUse, Mmap, Null, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
 use fiord_plan::files::Advice;
 use fiord_plan::job::Memory;
-use fiord_plan::{ClockSource, Depth, EngineSettings, Job};
+use fiord_plan::{ClockSource, Depth, Direction, EngineSettings, Job};
 use fiord_stats::{JobLogs, JobStats, Random};
 use fiord_sys::clock::{self, GettimeofdayClock, NoClock, OsClock, TscClock};
 use fiord_sys::errno::Errno;
@@ -31,6 +31,10 @@ use crate::run::{EndReason, Remark, WorkerReport};
 use crate::scene::Scene;
 
 const EINTR: Errno = Errno(4);
+
+/// Buffers are touched when they are used first, but for so much of them: for small I/Os, in whose latency a page fault
+/// would show, the memory is there before the first.
+const TOUCHED_AHEAD_BYTES: u64 = 1 << 20;
 
 /// How long `exec_postrun` may go on after a signal told all to stop.
 const COMMAND_GRACE_NS: u64 = 5_000_000_000;
@@ -389,7 +393,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Everything the loop of a job works on, and the right to the buffers, filled.
+/// Everything the loop of a job works on, and the right to the buffers, the first of which are filled.
 ///
 /// It is boxed, since a stack as deep as several copies of it would stay with each of thousands of threads.
 #[inline(never)]
@@ -401,8 +405,14 @@ pub(crate) fn assemble<'a, E: Engine>(
 ) -> Result<(Box<Work<'a>>, Vec<Slot>), Failure> {
     let mut filler = Filler::new(&job.buffers.fill, job.access.seed);
     let mut slots = engine.arena().slots();
+    let writes = job.access.pattern.includes(Direction::Write);
+    let mut left_bytes = TOUCHED_AHEAD_BYTES;
+    let mut primed = vec![!writes; slots.len()].into_boxed_slice();
     for slot in &mut slots {
-        filler.prime(engine.arena().bytes_mut(slot));
+        let buffer = engine.arena().bytes_mut(slot);
+        let Some(left) = left_bytes.checked_sub(buffer.len() as u64) else { break };
+        filler.prime(buffer);
+        (left_bytes, primed[slot.index()]) = (left, true);
     }
     let stream = Stream::new(&job.access, &job.files, &job.limits)
         .map_err(|error| Failure::other("plan the operations", error.to_string()))?;
@@ -419,6 +429,7 @@ pub(crate) fn assemble<'a, E: Engine>(
         fill_device: job.files.fill_device,
         engine: E::INFO,
         settings: &job.engine,
+        primed,
     }));
     Ok((work, slots))
 }

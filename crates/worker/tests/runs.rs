@@ -9,7 +9,8 @@ mod common;
 mod logs;
 
 use common::{BLOCK_BYTES, SIZE_BYTES, Silent, TempFile, file_job, null_job, run};
-use fiord_plan::{ClockSource, Depth, Direction, EngineSettings, IoUring, Plan};
+use fiord_plan::job::Fill;
+use fiord_plan::{BlockSizes, ClockSource, Depth, Direction, EngineSettings, IoUring, Libaio, Plan};
 use fiord_worker::{Counters, EndReason, State, View, WorkerView};
 
 const BLOCKS: u64 = SIZE_BYTES / BLOCK_BYTES;
@@ -216,4 +217,38 @@ fn its_own_cost_is_measured_by_so_many_ios_and_no_more() {
     assert_eq!(cost.queued_depth, 32);
     job.measure.clock = ClockSource::None;
     assert_eq!(fiord_worker::self_cost(&job).unwrap().clock_read_ns, 0.0);
+}
+
+/// Large buffers are filled in the loop: as whole as those that are filled ahead.
+#[test]
+fn what_is_written_from_buffers_that_are_filled_late_is_what_was_asked_for() {
+    const BLOCK: u64 = 2 << 20;
+    const COUNT: u64 = 12;
+    let random = |refill: bool, scramble: bool| (Fill::Random { refill, scramble }, None);
+    let pattern = (Fill::Pattern { bytes: vec![0x7e], offset_at: Vec::new() }, Some(0x7e));
+    for (fill, byte) in [random(false, true), random(false, false), random(true, false), pattern] {
+        for engine in [EngineSettings::Psync, EngineSettings::Libaio(Libaio::default())] {
+            let file = TempFile::new("late");
+            let mut job = file_job("a", engine, Direction::Write, &file);
+            job.buffers.fill = fill.clone();
+            job.buffers.bytes = BLOCK;
+            job.access.block_sizes = [0; 3].map(|_: u8| BlockSizes::Fixed(BLOCK));
+            job.access.align_bytes = [BLOCK; 3];
+            job.files.list[0].length_bytes = COUNT * BLOCK;
+            (job.limits.pass_bytes, job.limits.loop_bytes) = (COUNT * BLOCK, COUNT * BLOCK);
+            job.depth = if job.engine == EngineSettings::Psync { job.depth } else { queue(4) };
+            let failure = run(vec![job]).workers[0].failure.clone();
+            if failure.as_ref().is_some_and(|failure| failure.operation.contains("set up")) {
+                continue;
+            }
+            assert_eq!(failure, None);
+            let bytes = std::fs::read(&file.0).unwrap();
+            assert_eq!(bytes.len() as u64, COUNT * BLOCK);
+            let is_right = |part: &[u8]| match byte {
+                Some(byte) => part.iter().all(|there| *there == byte),
+                None => part.iter().any(|there| *there != 0),
+            };
+            assert!(bytes.chunks(512).all(is_right), "{fill:?}");
+        }
+    }
 }

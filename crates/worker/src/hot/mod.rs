@@ -125,6 +125,17 @@ impl Batch {
     }
 }
 
+/// What has to be done to a buffer before it is written from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refills {
+    /// Nothing.
+    None,
+    /// What the filler does before each write.
+    EachTime,
+    /// The same, but for buffers that have no contents yet: they get them first.
+    First,
+}
+
 /// Everything one worker's loop works on.
 pub(crate) struct Work<'a> {
     pub stream: Stream,
@@ -140,7 +151,9 @@ pub(crate) struct Work<'a> {
     pub fill_device: bool,
     engine: Info,
     settings: &'a EngineSettings,
-    refills: bool,
+    refills: Refills,
+    /// By slot: its buffer has contents.
+    primed: Box<[bool]>,
     watch_latency: bool,
     /// Whether the loop's clock runs.
     clocked: bool,
@@ -166,6 +179,8 @@ pub(crate) struct Parts<'a> {
     pub fill_device: bool,
     pub engine: Info,
     pub settings: &'a EngineSettings,
+    /// By slot: its buffer has contents.
+    pub primed: Box<[bool]>,
 }
 
 impl<'a> Work<'a> {
@@ -183,9 +198,15 @@ impl<'a> Work<'a> {
             fill_device,
             engine,
             settings,
+            primed,
         } = parts;
         Work {
-            refills: filler.needs_refill(),
+            refills: match primed.iter().all(|primed| *primed) {
+                false => Refills::First,
+                true if filler.needs_refill() => Refills::EachTime,
+                true => Refills::None,
+            },
+            primed,
             ops: Batch { ops: Vec::with_capacity(BATCH + 8), next: 0, held: false },
             watch_latency: errors.latency_ns_max.iter().any(Option::is_some),
             clocked: false,
@@ -363,7 +384,7 @@ impl<'a> Work<'a> {
     /// Whether an operation has to wait for its turn, or its buffer has to be filled.
     #[inline]
     pub(crate) fn needs_preparing(&self, op: &Op) -> bool {
-        self.gate.is_some() || (self.refills && op.action == WRITE)
+        self.gate.is_some() || (self.refills != Refills::None && op.action == WRITE)
     }
 
     /// Sleeps until `op` may go, and lets it pass.
@@ -401,9 +422,23 @@ impl<'a> Work<'a> {
 
     /// Puts into the slot's buffer what `op` is to write.
     pub(crate) fn fill_buffer<E: Engine>(&mut self, engine: &mut E, slot: &mut Slot, op: &Op) {
-        if self.refills && op.action == WRITE {
-            let buffer = &mut engine.arena().bytes_mut(slot)[..op.length_bytes as usize];
-            self.filler.before_write(buffer, op.offset_bytes);
+        if self.refills == Refills::None || op.action != WRITE {
+            return;
+        }
+        if self.refills == Refills::First && !self.primed[slot.index()] {
+            self.prime(engine, slot);
+        }
+        let buffer = &mut engine.arena().bytes_mut(slot)[..op.length_bytes as usize];
+        self.filler.before_write(buffer, op.offset_bytes);
+    }
+
+    /// Gives a buffer its first contents.
+    #[cold]
+    fn prime<E: Engine>(&mut self, engine: &mut E, slot: &mut Slot) {
+        self.filler.prime(engine.arena().bytes_mut(slot));
+        self.primed[slot.index()] = true;
+        if self.primed.iter().all(|primed| *primed) {
+            self.refills = if self.filler.needs_refill() { Refills::EachTime } else { Refills::None };
         }
     }
 
