@@ -32,6 +32,7 @@ fn every_generator_with_a_map_writes_every_block() {
     for generator in ["tausworthe", "lfsr", "tausworthe64"] {
         assert_covered(&format!("--rw=randwrite --bs=4k --random_generator={generator}"));
     }
+    assert_covered("--rw=randwrite --bs=4k --random_generator=lfsr --norandommap");
 }
 
 #[test]

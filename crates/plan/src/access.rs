@@ -73,17 +73,6 @@ pub enum Sequencer {
     Identical,
 }
 
-/// Which generator draws random offsets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Generator {
-    /// Draws (without a map), or the keyed permutation (with full coverage).
-    Tausworthe,
-    /// Full coverage without memory; here the same permutation.
-    Lfsr,
-    /// 64-bit draws.
-    Tausworthe64,
-}
-
 /// How long the I/Os of one direction are.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlockSizes {
@@ -192,8 +181,9 @@ pub struct Access {
     pub full_coverage: bool,
     /// `softrandommap`: go on without a map where one cannot be allocated.
     pub soft_map: bool,
-    /// Random source.
-    pub generator: Generator,
+    /// Whether it does so without that, too, where all blocks are of one length (`random_generator=lfsr`, whose sequence
+    /// returns to no block before it has been to all).
+    pub covers_single_size: bool,
     /// Lengths.
     pub block_sizes: PerDirection<BlockSizes>,
     /// Drawn lengths need not be multiples of the shortest.

@@ -16,9 +16,7 @@ pub mod presentation;
 mod rules;
 mod seed;
 
-pub use access::{
-    Access, Barriers, BlockSizes, Direction, FileService, Generator, Pattern, PerDirection, Sequencer,
-};
+pub use access::{Access, Barriers, BlockSizes, Direction, FileService, Pattern, PerDirection, Sequencer};
 pub use build::{Refusal, build, forbidden_by_readonly, needs};
 pub use engine::{Depth, EngineSettings, IoUring, Libaio, Mmap, Pvsync2};
 pub use facts::{Facts, Needs, PathFacts, RunSettings};

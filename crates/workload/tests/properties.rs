@@ -186,6 +186,23 @@ proptest! {
     }
 
     #[test]
+    fn each_pass_of_a_generator_without_repeats_takes_each_block_once_even_without_a_map(
+        blocks in 1..600_u64, pattern in pattern(), seed in any::<u64>(),
+    ) {
+        let job = case(pattern, true, &[blocks * 4096]).with(|case| {
+            (case.access.full_coverage, case.access.covers_single_size) = (false, true);
+            case.access.seed = seed;
+            case.limits.loops = 3;
+        });
+        let per_block = if pattern == Pattern::TrimThenWrite { 2 } else { 1 };
+        for pass in job.ops().chunks(per_block * blocks as usize) {
+            let visits = visits(pass, 4096);
+            prop_assert_eq!(visits.len() as u64, blocks);
+            prop_assert!(visits.values().all(|count| *count == per_block));
+        }
+    }
+
+    #[test]
     fn blocks_of_mixed_sizes_cover_everything_once(
         pattern in pattern(),
         lengths in prop::collection::vec(0..2_000_000_u64, 1..4),

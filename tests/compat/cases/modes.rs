@@ -25,6 +25,7 @@ const EXACT: &[(&str, &str)] = &[
     ("allrandrepeat", "--rw=randwrite --allrandrepeat=1"),
     ("randseed", "--rw=randread --randseed=42"),
     ("generator-lfsr", "--rw=randread --random_generator=lfsr"),
+    ("generator-lfsr-norandommap", "--rw=randread --random_generator=lfsr --norandommap"),
     ("generator-tausworthe64", "--rw=randread --random_generator=tausworthe64"),
     ("percentage_random", "--rw=randread --percentage_random=50"),
 ];

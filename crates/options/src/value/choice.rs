@@ -202,11 +202,11 @@ choices! {
 
     /// Generator of random offsets.
     pub enum RandomGenerator {
-        /// Independent random offsets.
+        /// Offsets are drawn, each block once unless `norandommap` says otherwise.
         Tausworthe = "tausworthe",
-        /// A permutation that needs no map.
+        /// Each block once, with `norandommap`, too, where all blocks are of one length.
         Lfsr = "lfsr",
-        /// Independent random offsets, 64 bits wide.
+        /// The same as `tausworthe`: fiord's draws are always 64 bits wide.
         Tausworthe64 = "tausworthe64",
     }
 

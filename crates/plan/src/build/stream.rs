@@ -5,12 +5,12 @@
 
 use fiord_options::Problem;
 use fiord_options::job::JobOptions;
-use fiord_options::value::{self, Bytes, RwKind};
+use fiord_options::value::{self, Bytes, RandomGenerator, RwKind};
 
 use super::blocks::block_sizes;
 use super::schedule::is_time_based;
 use super::source::{Source, last_given};
-use crate::access::{Access, Barriers, Direction, FileService, Generator, Pattern, PerDirection, Sequencer};
+use crate::access::{Access, Barriers, Direction, FileService, Pattern, PerDirection, Sequencer};
 use crate::facts::RunSettings;
 use crate::seed;
 
@@ -57,7 +57,7 @@ pub(crate) fn access(
         read_percent: read_percent(source),
         full_coverage: !options.norandommap.0 && !given_align,
         soft_map: options.softrandommap,
-        generator: generator(options.random_generator),
+        covers_single_size: options.random_generator == RandomGenerator::Lfsr && !given_align,
         block_sizes,
         unaligned_sizes: options.bs_unaligned.0,
         sizes_by_order: options.bs_is_seq_rand,
@@ -101,14 +101,6 @@ fn sequencer(word: value::RwSequencer) -> Sequencer {
     match word {
         value::RwSequencer::Sequential => Sequencer::Sequential,
         value::RwSequencer::Identical => Sequencer::Identical,
-    }
-}
-
-fn generator(word: value::RandomGenerator) -> Generator {
-    match word {
-        value::RandomGenerator::Tausworthe => Generator::Tausworthe,
-        value::RandomGenerator::Lfsr => Generator::Lfsr,
-        value::RandomGenerator::Tausworthe64 => Generator::Tausworthe64,
     }
 }
 

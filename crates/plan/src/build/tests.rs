@@ -382,6 +382,18 @@ fn block_sizes_are_inherited_as_in_fio() {
 }
 
 #[test]
+fn lfsr_covers_blocks_of_one_length_whatever_the_map() {
+    let covers = |options: &str| {
+        let access = &jobs(&format!("--name=a --size=64k --rw=randread {options}"))[0].access;
+        (access.full_coverage, access.covers_single_size)
+    };
+    assert_eq!(covers("--norandommap"), (false, false));
+    assert_eq!(covers("--norandommap --random_generator=lfsr"), (false, true));
+    assert_eq!(covers("--norandommap --random_generator=tausworthe64"), (false, false));
+    assert_eq!(covers("--random_generator=lfsr --ba=8k"), (false, false));
+}
+
+#[test]
 fn a_blockalign_draws_without_a_map() {
     let job = &jobs("--name=a --size=64k --rw=randread --ba=8k")[0];
     assert!(!job.access.full_coverage);

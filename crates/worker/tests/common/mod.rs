@@ -11,8 +11,8 @@ use fiord_plan::job::{Buffers, ErrorPolicy, Fill, Limits, Measure, Memory, Proce
 use fiord_plan::presentation::{Presentation, RateUnit, Unified};
 use fiord_plan::{
     Access, Barriers, BlockSizes, ClockSource, Depth, Direction, EngineSettings, ExitWhat, FileKind,
-    FilePlan, FileService, Files, Generator, Job, LogFile, LogKind, Logs, Pace, Pattern, Plan,
-    PriorityColumn, Sequencer, SyncMode, WindowValue,
+    FilePlan, FileService, Files, Job, LogFile, LogKind, Logs, Pace, Pattern, Plan, PriorityColumn,
+    Sequencer, SyncMode, WindowValue,
 };
 use fiord_worker::{Moment, RunResult, View, Watcher, WorkerReport};
 
@@ -197,7 +197,7 @@ fn access() -> Access {
         read_percent: 50,
         full_coverage: true,
         soft_map: false,
-        generator: Generator::Tausworthe,
+        covers_single_size: false,
         block_sizes: [0; 3].map(|_: u8| BlockSizes::Fixed(BLOCK_BYTES)),
         unaligned_sizes: false,
         sizes_by_order: false,

@@ -189,7 +189,7 @@ impl Coverage {
                 read_percent,
                 full_coverage,
                 soft_map,
-                generator,
+                covers_single_size,
                 block_sizes,
                 unaligned_sizes,
                 sizes_by_order,

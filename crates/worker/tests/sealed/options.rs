@@ -5,8 +5,8 @@
 use fiord_plan::files::Advice;
 use fiord_plan::job::Fill;
 use fiord_plan::{
-    Barriers, BlockSizes, ClockSource, Depth, Direction, EngineSettings, FileKind, FileService, Generator,
-    IoUring, Job, Libaio, LogKind, Logs, Mmap, Pattern, Pvsync2, Sequencer, SyncMode, Think,
+    Barriers, BlockSizes, ClockSource, Depth, Direction, EngineSettings, FileKind, FileService, IoUring, Job,
+    Libaio, LogKind, Logs, Mmap, Pattern, Pvsync2, Sequencer, SyncMode, Think,
 };
 
 use super::common::{self, SIZE_BYTES, TempFile, file_job};
@@ -142,12 +142,9 @@ fn order(options: &mut Options) {
     options.each(sequencers, |job, sequencer| {
         (job.access.sequencer, job.access.ios_per_draw) = (*sequencer, 4);
     });
-    let generators = every!(Generator:
-        Generator::Tausworthe => Generator::Tausworthe,
-        Generator::Lfsr => Generator::Lfsr,
-        Generator::Tausworthe64 => Generator::Tausworthe64,
-    );
-    options.each(generators, |job, generator| job.access.generator = *generator);
+    options.add("covers_single_size", |job| {
+        (job.access.full_coverage, job.access.covers_single_size) = (false, true);
+    });
     options.add("percent_random", |job| job.access.percent_random = [30; 3]);
     options.add("read_percent", |job| job.access.read_percent = 90);
     options.add("no map", |job| job.access.full_coverage = false);

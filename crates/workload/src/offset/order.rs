@@ -76,9 +76,11 @@ fn kind(access: &Access, used: &[(&BlockSizes, u64)]) -> Kind {
     let block_bytes = used[0].0.min();
     // Another alignment than to whole blocks (`blockalign`) is without coverage in fio too.
     let is_aligned = access.sizes_by_order || used.iter().all(|(_, align_bytes)| *align_bytes == block_bytes);
-    if !access.random || !access.full_coverage || !is_aligned || block_bytes == 0 {
+    let has_one_length = used.iter().all(|(sizes, _)| sizes.max() == block_bytes);
+    let covers = access.full_coverage || access.covers_single_size && has_one_length;
+    if !access.random || !covers || !is_aligned || block_bytes == 0 {
         Kind::Draws
-    } else if used.iter().all(|(sizes, _)| sizes.max() == block_bytes) {
+    } else if has_one_length {
         Kind::Permutation { block_bytes }
     } else {
         Kind::Map { block_bytes }

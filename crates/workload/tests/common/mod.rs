@@ -7,10 +7,12 @@
 use fiord_plan::files::{Advice, Fallocate};
 use fiord_plan::job::Limits;
 use fiord_plan::{
-    Access, Action, Barriers, BlockSizes, Direction, FileKind, FilePlan, FileService, Files, Generator, Op,
-    Pattern, Sequencer, SyncMode,
+    Access, Action, Barriers, BlockSizes, Direction, FileKind, FilePlan, FileService, Files, Op, Pattern,
+    Sequencer, SyncMode,
 };
 use fiord_workload::Stream;
+
+pub mod statistics;
 
 /// The three values a stream is made of.
 #[derive(Debug, Clone)]
@@ -34,7 +36,7 @@ pub fn case(pattern: Pattern, random: bool, file_lengths: &[u64]) -> Case {
             read_percent: 50,
             full_coverage: true,
             soft_map: false,
-            generator: Generator::Tausworthe,
+            covers_single_size: false,
             block_sizes: [const { BlockSizes::Fixed(4096) }; 3],
             unaligned_sizes: false,
             sizes_by_order: false,
@@ -133,6 +135,11 @@ impl Case {
         ops.truncate(count);
         ops
     }
+}
+
+/// Where each goes, in bytes.
+pub fn offsets(ops: &[Op]) -> Vec<u64> {
+    ops.iter().map(|op| op.offset_bytes).collect()
 }
 
 /// How many reads, writes, trims and synchronisations.
