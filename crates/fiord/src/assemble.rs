@@ -202,3 +202,8 @@ pub(crate) fn failures(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
 pub(crate) fn all_well(workers: &[WorkerReport]) -> bool {
     workers.iter().all(|worker| worker.failure.is_none() && worker.reason != EndReason::NotStarted)
 }
+
+/// Whether a job was stopped because it would have destroyed what somebody else needs.
+pub(crate) fn endangered(workers: &[WorkerReport]) -> bool {
+    workers.iter().any(|worker| worker.failure.as_ref().is_some_and(|failure| failure.endangers))
+}

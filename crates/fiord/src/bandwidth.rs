@@ -5,12 +5,14 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use fiord_plan::{Direction, Plan};
+use fiord_worker::Door;
 
 /// fio's names, of reads, writes and trims.
-const NAMES: [&str; 3] = ["agg-read_bw.log", "agg-write_bw.log", "agg-trim_bw.log"];
+pub(crate) const NAMES: [&str; 3] = ["agg-read_bw.log", "agg-write_bw.log", "agg-trim_bw.log"];
 
 /// The three files.
 pub(crate) struct BandwidthLog {
@@ -26,7 +28,11 @@ impl BandwidthLog {
     /// # Errors
     /// Which file could not be made, and why.
     pub(crate) fn create(plan: &Plan) -> Result<BandwidthLog, String> {
-        let create = |name: &str| File::create(name).map_err(|error| failure(name, &error));
+        let door = Door::default();
+        let create = |name: &str| {
+            let made = door.create(Path::new(name), false);
+            made.map_err(|refused| format!("fiord: --bandwidth-log: {name}: {}\n", refused.reason()))
+        };
         let interval = plan.jobs.iter().map(|job| job.measure.bandwidth_interval_ms).min();
         let uses = |direction: Direction| plan.jobs.iter().any(|job| job.access.pattern.includes(direction));
         Ok(BandwidthLog {

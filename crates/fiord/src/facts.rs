@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fiord_host::{DirectSupport, Machine, Prober, TargetFacts, TargetKind};
+use fiord_options::suggest;
 use fiord_plan::FileKind;
 use fiord_plan::facts::{Facts, Needs, PathFacts};
 use fiord_sys::sysfs::Sysfs;
@@ -42,7 +43,8 @@ fn nodes(machine: &Machine) -> BTreeMap<u32, Vec<u32>> {
     machine.nodes.iter().map(|node| (*node, sysfs.node_cpus(*node).unwrap_or_default())).collect()
 }
 
-fn told(facts: &TargetFacts) -> PathFacts {
+/// What the plan needs to know of one path.
+pub(crate) fn told(facts: &TargetFacts) -> PathFacts {
     let kind = match facts.kind {
         TargetKind::Block => FileKind::Block,
         TargetKind::Char => FileKind::Char,
@@ -64,7 +66,21 @@ fn told(facts: &TargetFacts) -> PathFacts {
         },
         writable_mount: !facts.read_only,
         in_use: facts.live_claims().map(ToString::to_string).collect(),
+        device: facts
+            .device
+            .filter(|_| facts.kind == TargetKind::Block)
+            .map(|number| (number.major, number.minor)),
+        among_devices: facts.among_devices,
+        similar: similar(facts),
     }
+}
+
+/// Of what is beside an absent path, or beside the first directory that is missing on the way: what was probably meant.
+fn similar(facts: &TargetFacts) -> Option<PathBuf> {
+    let absent = facts.missing_directory.as_ref().unwrap_or(&facts.path).file_name()?.to_str()?;
+    let names = facts.neighbours.iter().filter_map(|path| path.file_name()?.to_str());
+    let meant = suggest::nearest(absent, names)?;
+    facts.neighbours.iter().find(|path| path.file_name().is_some_and(|name| name == meant)).cloned()
 }
 
 /// Regular files of a directory and all below it, sorted.

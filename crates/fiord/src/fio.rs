@@ -7,14 +7,14 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use fiord_host::Machine;
+use fiord_host::{Machine, Prober};
 use fiord_options::cli::{self, Parsed};
 use fiord_options::expand::Environment;
 use fiord_options::program::{self, ProgramOptions};
 use fiord_options::value::IdleProf;
 use fiord_options::{Given, Place, Problem, Severity, showcmd};
 use fiord_plan::facts::RunSettings;
-use fiord_plan::{Plan, Refusal};
+use fiord_plan::{Deed, Plan, Refusal, touch};
 use fiord_report::start::{self, Heading};
 use fiord_report::{Warning, normal, render, wants_headings};
 use fiord_sys::clock::TscClock;
@@ -22,7 +22,7 @@ use fiord_sys::{signal, tty};
 use fiord_worker::{Moment, RunResult};
 
 use crate::assemble::{self, Frame};
-use crate::bandwidth::BandwidthLog;
+use crate::bandwidth::{BandwidthLog, NAMES as BANDWIDTH_LOGS};
 use crate::keep::Keeper;
 use crate::live::Onlooker;
 use crate::output::{Output, remark, say};
@@ -173,11 +173,32 @@ impl Session {
         let facts = facts::gather(&fiord_plan::needs(&self.parsed.sections), &self.machine);
         let (plan, mut warnings) =
             fiord_plan::build(&self.parsed.sections, &self.parsed.waiting, &facts, &run)?;
+        self.refuse_outputs()?;
         if warnings.iter().any(|warning| self.is_fatal(warning)) {
             return Err(Refusal { problems: warnings, unsafe_target: false });
         }
         self.warnings.append(&mut warnings);
         Ok(plan)
+    }
+
+    /// Refuses to write over what must not be written over, before the run whose report goes there.
+    fn refuse_outputs(&self) -> Result<(), Refusal> {
+        let output = self.options.output.iter().map(|path| ("output", path.as_str()));
+        let logs = BANDWIDTH_LOGS.into_iter().filter(|_| self.options.bandwidth_log.0);
+        let prober = Prober::default();
+        for (option, path) in output.chain(logs.map(|name| ("bandwidth-log", name))) {
+            let path = Path::new(path);
+            // What cannot be looked at cannot be opened either, which is told then.
+            let Ok(found) = prober.probe(path) else { continue };
+            let Some(refused) = touch::refusal(path, Deed::Output, &facts::told(&found), false) else {
+                continue;
+            };
+            let given = self.given.get(option);
+            let place = given.map_or_else(Place::derived, |setting| setting.value_place.clone());
+            let problem = Problem::error(place, option, refused.message, refused.remedy);
+            return Err(Refusal { problems: vec![problem], unsafe_target: refused.endangers });
+        }
+        Ok(())
     }
 
     fn carry_out(mut self, plan: &Arc<Plan>) -> ExitCode {
@@ -236,7 +257,8 @@ impl Session {
     fn open_output(&self) -> Result<Output, String> {
         let Some(path) = &self.options.output else { return Ok(Output::stdout()) };
         let path = path.as_str();
-        Output::file(Path::new(path)).map_err(|error| format!("fiord: --output={path}: {error}\n"))
+        Output::file(Path::new(path))
+            .map_err(|refused| format!("fiord: --output={path}: {}\n", refused.reason()))
     }
 
     fn global_options(&self) -> Vec<(String, String)> {
@@ -258,6 +280,7 @@ fn conclude(plan: &Plan, result: &RunResult, unwritten: &[String], output: Outpu
     }
     match result.signal {
         Some(signal) => status::of_signal(signal),
+        None if assemble::endangered(&result.workers) => status::REFUSED,
         None if written.is_err() || !unwritten.is_empty() || !assemble::all_well(&result.workers) => {
             status::FAILED
         }

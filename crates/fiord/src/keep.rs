@@ -10,6 +10,7 @@ use fiord_report::RunReport;
 use fiord_report::path::text;
 use fiord_store::{Draft, Facts, History, Kind, Printed, StoreError, Summary};
 use fiord_sys::clock;
+use fiord_worker::{Door, Failure};
 
 use crate::output::say;
 
@@ -172,8 +173,12 @@ pub(crate) fn say_not_kept(what: &str, why: &str) {
 
 /// Where the history lies.
 pub(crate) fn place() -> Result<PathBuf, String> {
-    fiord_store::default_path(|name| std::env::var_os(name))
-        .ok_or_else(|| "neither XDG_STATE_HOME nor HOME says where it belongs".to_string())
+    let path = fiord_store::default_path(|name| std::env::var_os(name))
+        .ok_or_else(|| "neither XDG_STATE_HOME nor HOME says where it belongs".to_string())?;
+    // A database would be made on whatever is there, also on a device.
+    let refused = |failure: Failure| format!("{}: {}", path.display(), failure.reason());
+    Door::default().may_write(&path).map_err(refused)?;
+    Ok(path)
 }
 
 /// The jobs' names, each once.

@@ -4,17 +4,17 @@
 //! be written costs the others nothing.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
 use fiord_plan::{LogFile, Logs, Plan};
 use fiord_report::log;
 use fiord_stats::JobLogs;
-use fiord_worker::WorkerReport;
+use fiord_worker::{Door, WorkerReport};
 
 /// Writes the logs of all jobs; returns a line for each file that could not be written.
 pub(crate) fn write(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
+    let door = Door::default();
     let mut begun = BTreeSet::new();
     let mut failures = Vec::new();
     for (job, worker) in plan.jobs.iter().zip(workers) {
@@ -22,18 +22,16 @@ pub(crate) fn write(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
         for file in &planned.files {
             // Jobs that share a file write one behind the other.
             let first = begun.insert(file.path.as_path());
-            let written = open(&file.path, first)
-                .and_then(|opened| write_one(opened, file, planned, worker.logs.as_deref()));
-            if let Err(error) = written {
-                failures.push(format!("fiord: job {}: log {}: {error}\n", job.name, file.path.display()));
+            let opened = door.create(&file.path, !first).map_err(|failure| failure.reason());
+            let written = opened.and_then(|opened| {
+                write_one(opened, file, planned, worker.logs.as_deref()).map_err(|error| error.to_string())
+            });
+            if let Err(why) = written {
+                failures.push(format!("fiord: job {}: log {}: {why}\n", job.name, file.path.display()));
             }
         }
     }
     failures
-}
-
-fn open(path: &Path, first: bool) -> io::Result<File> {
-    if first { File::create(path) } else { OpenOptions::new().append(true).create(true).open(path) }
 }
 
 fn write_one(opened: File, file: &LogFile, planned: &Logs, logs: Option<&JobLogs>) -> io::Result<()> {

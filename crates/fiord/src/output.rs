@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use fiord_sys::tty;
+use fiord_worker::{Door, Failure};
 
 /// Where reports go: standard output, or the file of `--output`.
 pub(crate) struct Output {
@@ -34,9 +35,9 @@ impl Output {
     /// The file at `path`, made anew.
     ///
     /// # Errors
-    /// The kernel's, when it cannot be created.
-    pub(crate) fn file(path: &Path) -> io::Result<Output> {
-        Ok(Output { sink: Sink::File(File::create(path)?), failed: None })
+    /// Why it cannot be created, or must not be.
+    pub(crate) fn file(path: &Path) -> Result<Output, Failure> {
+        Ok(Output { sink: Sink::File(Door::default().create(path, false)?), failed: None })
     }
 
     /// Writes `text` at once. The first failure is kept for `finish`; a closed pipe is none.

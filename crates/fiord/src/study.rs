@@ -2,8 +2,8 @@
 //!
 //! Invariant: whatever happens, the study's own files are gone at the end and every row that was measured is printed.
 
-use std::fs;
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use fiord_host::Machine;
@@ -13,6 +13,7 @@ use fiord_report::RunReport;
 use fiord_report::path::shown;
 use fiord_store::{Headline, Summary};
 use fiord_sys::{signal, tty};
+use fiord_worker::Door;
 
 use crate::fio::headings;
 use crate::keep::{StudyKeeper, say_not_kept};
@@ -51,7 +52,7 @@ pub(crate) struct Options {
 
 /// Runs a study at `target` that uses up to `size_bytes` there; `make` makes it for the site that was found.
 pub(crate) fn at<S: Study>(
-    target: &std::path::Path,
+    target: &Path,
     name: &str,
     size_bytes: u64,
     options: &Options,
@@ -135,10 +136,11 @@ pub(crate) fn carry_out(
 
 /// Writes the files that were asked for.
 fn write_files(files: &[(PathBuf, String)]) -> Result<(), String> {
-    let written = |(path, text): &(PathBuf, String)| {
-        fs::write(path, text).map_err(|error| format!("{}: {error}", shown(path)))
-    };
-    files.iter().try_for_each(written)
+    files.iter().try_for_each(|(path, text)| {
+        let opened = Door::default().create(path, false);
+        let mut file = opened.map_err(|refused| format!("{}: {}", shown(path), refused.reason()))?;
+        file.write_all(text.as_bytes()).map_err(|error| format!("{}: {error}", shown(path)))
+    })
 }
 
 /// How the steps ended.
@@ -223,7 +225,7 @@ fn run_steps(
             return (ran, End::Signal(signal));
         }
         if !outcome.failures.is_empty() {
-            return (ran, End::Failed(outcome.failures.concat().trim_end().to_string(), status::FAILED));
+            return (ran, End::Failed(outcome.failures.concat().trim_end().to_string(), outcome.status));
         }
         if !step.prepares {
             keep_run(keeper, &step.name, &run, &outcome.report);

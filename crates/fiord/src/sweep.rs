@@ -20,6 +20,7 @@ use fiord_options::value::{Bytes, Micros, Reading, Seconds, Value};
 use fiord_options::{Lookup, Place, Problem, Scope, Section, Setting, Severity, Spec, job, lookup, table};
 use fiord_report::path::shown;
 use fiord_sys::signal;
+use fiord_worker::{Door, Failure};
 
 use crate::output::say;
 use crate::study::site::OwnFiles;
@@ -177,6 +178,8 @@ fn writable(path: &Path) -> Result<PathBuf, String> {
     if path.is_dir() || !directory.is_dir() {
         return Err(format!("--plot {}: not a file in a directory that is there", shown(path)));
     }
+    let refused = |failure: Failure| format!("--plot {}: {}", shown(path), failure.reason());
+    Door::default().may_write(path).map_err(refused)?;
     Ok(path.to_path_buf())
 }
 

@@ -1,17 +1,16 @@
-//! Who else has a block device: reasons not to write to it.
+//! Who else has a block device or a file: reasons not to write to it.
 //!
-//! Invariant: each reason is the kernel's word (mount table, swap list, holders, an exclusive open) or bytes on the
-//! device; a device nobody has gets an empty list.
+//! Invariant: each reason is the kernel's word (mount table, swap list, holders, loop devices, an exclusive open) or
+//! bytes on the device; what nobody has gets an empty list. Devices and files are known by their numbers, never by the
+//! name they were reached by.
 
 use fiord_sys::file::{self, OpenHow};
-use fiord_sys::procfs::{self, Mount};
+use fiord_sys::procfs::Mount;
 use fiord_sys::stat::{self, DeviceNumber};
 use fiord_sys::sysfs::BlockDevice;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-
-use crate::signature;
 
 /// One reason why a device is not free.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +36,20 @@ pub enum Claim {
     },
     /// The kernel lets nobody else open it exclusively, for a reason not seen above (a ZFS pool, another program).
     Exclusive,
+    /// A loop device is made of it, and somebody has that.
+    Behind {
+        /// The loop device.
+        device: PathBuf,
+        /// Who has it.
+        claim: Box<Claim>,
+    },
+    /// It keeps its data in something that somebody else has.
+    Within {
+        /// What: the file or device behind a loop device.
+        what: PathBuf,
+        /// Who has it.
+        claim: Box<Claim>,
+    },
     /// Nobody uses it now, but it holds something.
     Holds {
         /// What: `ext2/3/4 file system`.
@@ -61,22 +74,11 @@ impl fmt::Display for Claim {
             Claim::Swap { device } => write!(f, "{} is in use as swap", device.display()),
             Claim::Held { device, holder } => write!(f, "{} is a part of {holder}", device.display()),
             Claim::Exclusive => f.write_str("another program or the kernel has it open exclusively"),
+            Claim::Behind { device, claim } => write!(f, "{} is made of it, and {claim}", device.display()),
+            Claim::Within { what, claim } => write!(f, "its data is in {}, and {claim}", what.display()),
             Claim::Holds { what } => write!(f, "found on it: {what}"),
         }
     }
-}
-
-/// Every claim on a device at `path`, the live ones first.
-pub fn on_device(path: &Path, device: Option<&BlockDevice>, number: DeviceNumber) -> Vec<Claim> {
-    let mounts = procfs::mounts().unwrap_or_default();
-    let swaps = procfs::swaps().unwrap_or_default();
-    let mut claims = listed(path, device, number, &mounts, &swaps);
-    if claims.is_empty() && is_exclusively_open(path) {
-        claims.push(Claim::Exclusive);
-    }
-    let what = signature::of_device(path).ok().flatten();
-    claims.extend(what.map(|what| Claim::Holds { what }));
-    claims
 }
 
 /// The claims that the kernel lists for everybody to read: mounts, swap and holders, of the device and its partitions.
@@ -129,7 +131,7 @@ fn held(path: &Path, device: &BlockDevice) -> Vec<Claim> {
 }
 
 /// Asks the kernel by opening for reading with `O_EXCL`, which succeeds only where nobody else has claimed the device.
-fn is_exclusively_open(path: &Path) -> bool {
+pub(crate) fn is_exclusively_open(path: &Path) -> bool {
     let how = OpenHow { exclusive: true, nonblocking: true, ..OpenHow::READ };
     file::open(path, &how).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
 }
@@ -137,8 +139,7 @@ fn is_exclusively_open(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{LoopDevice, TempDir, mount};
-    use std::process::Command;
+    use crate::testing::mount;
 
     fn number(major: u32, minor: u32) -> DeviceNumber {
         DeviceNumber { major, minor }
@@ -162,6 +163,17 @@ mod tests {
                 "/dev/sda1 is mounted at /home",
             ),
             (Claim::Swap { device: device.clone() }, "/dev/sda1 is in use as swap"),
+            (
+                Claim::Behind {
+                    device: "/dev/loop0".into(),
+                    claim: Box::new(Claim::Swap { device: "/dev/loop0".into() }),
+                },
+                "/dev/loop0 is made of it, and /dev/loop0 is in use as swap",
+            ),
+            (
+                Claim::Within { what: "/f".into(), claim: Box::new(Claim::Swap { device: "/f".into() }) },
+                "its data is in /f, and /f is in use as swap",
+            ),
             (Claim::Held { device, holder: "dm-0".into() }, "/dev/sda1 is a part of dm-0"),
         ];
         for (claim, text) in texts {
@@ -169,39 +181,5 @@ mod tests {
             assert!(claim.is_live());
         }
         assert!(!Claim::Holds { what: "swap area" }.is_live());
-    }
-
-    #[test]
-    fn a_loop_device_is_free_until_it_is_formatted_and_mounted() {
-        let dir = TempDir::new("claims");
-        let device = match LoopDevice::new(&dir, 8 << 20) {
-            Ok(device) => device,
-            Err(why) => {
-                println!("skipped: {why}");
-                return;
-            }
-        };
-        let claims = || {
-            let found = stat::stat(&device.path).unwrap();
-            on_device(&device.path, None, found.special)
-        };
-        assert_eq!(claims(), []);
-        if !Command::new("mkfs.ext4").arg("-q").arg(&device.path).status().is_ok_and(|done| done.success()) {
-            println!("skipped: no mkfs.ext4");
-            return;
-        }
-        let holds = Claim::Holds { what: "ext2/3/4 file system" };
-        assert_eq!(claims(), std::slice::from_ref(&holds));
-        let point = dir.path.join("mounted");
-        std::fs::create_dir(&point).unwrap();
-        if !Command::new("mount").arg(&device.path).arg(&point).status().is_ok_and(|done| done.success()) {
-            println!("skipped: mounting is not allowed here");
-            return;
-        }
-        let found = claims();
-        let exclusive = is_exclusively_open(&device.path);
-        assert!(Command::new("umount").arg(&point).status().unwrap().success());
-        assert_eq!(found, [Claim::Mounted { device: device.path.clone(), point }, holds]);
-        assert!(exclusive);
     }
 }

@@ -107,7 +107,9 @@ impl DeviceFacts {
             Claim::Mounted { device, point } => (device, point.display().to_string()),
             Claim::Swap { device } => (device, "swap".to_owned()),
             Claim::Held { device, holder } => (device, holder.clone()),
-            Claim::Exclusive | Claim::Holds { .. } => return None,
+            Claim::Exclusive | Claim::Holds { .. } | Claim::Behind { .. } | Claim::Within { .. } => {
+                return None;
+            }
         };
         let whole = *device == self.path();
         let name = device.file_name().unwrap_or_default().to_string_lossy();
@@ -184,7 +186,7 @@ fn model(disk: &BlockDevice) -> Option<String> {
 }
 
 /// What is claimed by the kernel's lists. The mount table names one device of a btrfs: the others are as much in use.
-fn claims_on(device: &BlockDevice, system: &System) -> Vec<Claim> {
+pub(crate) fn claims_on(device: &BlockDevice, system: &System) -> Vec<Claim> {
     let number = device.number().unwrap_or_default();
     let mut claims = claims::listed(&device.path(), Some(device), number, &system.mounts, &system.swaps);
     for part in with_partitions(device) {

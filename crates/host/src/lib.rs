@@ -10,6 +10,7 @@ pub mod device;
 pub mod machine;
 pub mod signature;
 pub mod target;
+pub mod users;
 
 #[cfg(test)]
 mod testing;
@@ -20,6 +21,7 @@ pub use claims::Claim;
 pub use device::{DeviceFacts, System};
 pub use machine::Machine;
 pub use target::{FileSystemFacts, Prober, TargetFacts, TargetKind};
+pub use users::Users;
 
 // Values of sys that stand in ours.
 pub use fiord_sys::stat::{DeviceNumber, DirectAlignment, DirectSupport};

@@ -5,7 +5,7 @@
 
 use fiord_sys::blkdev;
 use fiord_sys::file::{self, OpenHow};
-use fiord_sys::procfs::{self, Mount};
+use fiord_sys::procfs::Mount;
 use fiord_sys::stat::{self, DeviceNumber, DirectSupport, Kind, Stat};
 use fiord_sys::sysfs::{BlockDevice, Queue, Sysfs};
 use std::cell::{OnceCell, RefCell};
@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::claims::{self, Claim};
+use crate::claims::Claim;
+use crate::signature;
+use crate::users::Users;
 
 /// What kind of thing a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +96,13 @@ pub struct TargetFacts {
     pub direct: DirectSupport,
     /// Writing is impossible: the file system is mounted read-only, or the device takes no writes.
     pub read_only: bool,
-    /// Who else has a block device; empty for everything else.
+    /// Who else has a block device or a regular file; empty for everything else.
     pub claims: Vec<Claim>,
+    /// Of a directory, and of what is absent: what is made there stands among the nodes of devices, in `/dev` or wherever
+    /// the kernel's file system of devices is mounted. A file system of its own below `/dev` (`/dev/shm`) is none of that.
+    pub among_devices: bool,
+    /// Of what is absent among devices: what there is in the nearest directory, sorted.
+    pub neighbours: Vec<PathBuf>,
     /// The whole disk under it, by the kernel's name, whose counters tell what it did.
     pub disk: Option<String>,
     /// That disk's queue.
@@ -131,7 +138,7 @@ impl TargetFacts {
 /// The prober. What many targets have in common, mounts and disks, it looks at once.
 #[derive(Debug, Default)]
 pub struct Prober {
-    mounts: OnceCell<Vec<Mount>>,
+    users: OnceCell<Users>,
     disks: RefCell<BTreeMap<DeviceNumber, Option<Disk>>>,
 }
 
@@ -163,21 +170,29 @@ impl Prober {
         let mut facts = nothing(path);
         facts.kind = TargetKind::of(found.kind);
         match facts.kind {
-            TargetKind::Block => block_device(&mut facts, found.special),
+            TargetKind::Block => {
+                block_device(&mut facts, found.special);
+                facts.claims = self.users().on(path, found);
+                let what = signature::of_device(path).ok().flatten();
+                facts.claims.extend(what.map(|what| Claim::Holds { what }));
+            }
             TargetKind::Char => facts.device = Some(found.special),
             TargetKind::Regular => {
                 facts.size_bytes = Some(found.size_bytes);
                 facts.allocated_bytes = Some(found.allocated_bytes);
                 self.on_file_system(&mut facts, path, found.device);
                 facts.direct = direct_support(path);
+                facts.claims = self.users().on(path, found);
             }
             _ => self.on_file_system(&mut facts, path, found.device),
         }
         facts
     }
 
-    fn absent(&self, path: &Path) -> io::Result<TargetFacts> {
-        let mut facts = nothing(path);
+    fn absent(&self, given: &Path) -> io::Result<TargetFacts> {
+        let mut facts = nothing(given);
+        // What is made through a link that leads nowhere is made where the link points to.
+        let path = &end_of_links(given);
         let above = nearest_existing(path);
         let found = stat::stat(&above)?;
         if found.kind != Kind::Directory {
@@ -185,12 +200,17 @@ impl Prober {
         }
         facts.missing_directory = first_missing(path, &above);
         self.on_file_system(&mut facts, &above, found.device);
+        if facts.among_devices {
+            facts.neighbours = entries(&above);
+        }
         Ok(facts)
     }
 
     fn on_file_system(&self, facts: &mut TargetFacts, path: &Path, device: DeviceNumber) {
         facts.device = Some(device);
         facts.file_system = self.file_system_facts(path, device);
+        facts.among_devices =
+            facts.kind != TargetKind::Regular && is_among_devices(path, facts.file_system.as_ref());
         facts.read_only = facts.file_system.as_ref().is_some_and(|system| system.read_only);
         if let Some(disk) = self.disk(device) {
             on_disk(facts, disk);
@@ -203,7 +223,11 @@ impl Prober {
     }
 
     fn file_system_facts(&self, path: &Path, device: DeviceNumber) -> Option<FileSystemFacts> {
-        file_system_facts(path, device, self.mounts.get_or_init(|| procfs::mounts().unwrap_or_default()))
+        file_system_facts(path, device, &self.users().system().mounts)
+    }
+
+    fn users(&self) -> &Users {
+        self.users.get_or_init(Users::read)
     }
 }
 
@@ -221,6 +245,8 @@ fn nothing(path: &Path) -> TargetFacts {
         direct: DirectSupport::Unknown,
         read_only: false,
         claims: Vec::new(),
+        among_devices: false,
+        neighbours: Vec::new(),
         disk: None,
         queue: None,
     }
@@ -243,7 +269,6 @@ fn block_device(facts: &mut TargetFacts, number: DeviceNumber) {
         facts.physical_block_bytes = blkdev::physical_block_bytes(&open).ok().or(facts.physical_block_bytes);
         facts.read_only = blkdev::is_read_only(&open).unwrap_or(facts.read_only);
     }
-    facts.claims = claims::on_device(&path, device.as_ref(), number);
 }
 
 fn on_disk(facts: &mut TargetFacts, disk: Disk) {
@@ -303,6 +328,44 @@ pub(crate) fn nearest_existing(path: &Path) -> PathBuf {
     let named =
         |above: &Path| if above.as_os_str().is_empty() { PathBuf::from(".") } else { above.to_owned() };
     path.ancestors().map(named).find(|above| stat::stat(above).is_ok()).unwrap_or_else(|| PathBuf::from("/"))
+}
+
+/// Where a chain of symbolic links that leads to nothing ends: the path that would be made by opening it.
+fn end_of_links(path: &Path) -> PathBuf {
+    // As many as the kernel follows.
+    const LINKS_MAX: usize = 40;
+    let mut end = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = std::fs::read_link(&end) else { break };
+        end = end.parent().map_or_else(|| target.clone(), |above| above.join(&target));
+    }
+    end
+}
+
+/// Whether what is made in this directory would stand among the nodes of devices. By the type of the file system, and by
+/// the path as well: in a container `/dev` is an ordinary file system.
+fn is_among_devices(directory: &Path, system: Option<&FileSystemFacts>) -> bool {
+    let dev = Path::new("/dev");
+    let of_devices = system.is_some_and(|system| ["devtmpfs", "devfs"].contains(&system.type_name.as_str()));
+    let mount_point = system.and_then(|system| system.mount_point.as_deref());
+    let is_below = std::fs::canonicalize(directory).is_ok_and(|real| real.starts_with(dev));
+    let has_its_own = mount_point.is_some_and(|point| point.starts_with(dev) && point != dev);
+    of_devices || (is_below && !has_its_own)
+}
+
+/// Whether making what is absent would make it among the nodes of devices.
+pub(crate) fn would_stand_among_devices(absent: &Path, mounts: &[Mount]) -> bool {
+    let above = nearest_existing(&end_of_links(absent));
+    let Ok(found) = stat::stat(&above) else { return false };
+    is_among_devices(&above, file_system_facts(&above, found.device, mounts).as_ref())
+}
+
+/// What a directory holds, sorted; nothing where it cannot be read.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    found.sort_unstable();
+    found
 }
 
 /// The first directory missing between `above`, which is there, and `path`; `None` if only the last name is missing.
@@ -425,5 +488,61 @@ mod tests {
         assert_eq!((facts.direct_memory_bytes(), facts.direct_offset_bytes()), (Some(4), Some(512)));
         facts.direct = DirectSupport::Unsupported;
         assert_eq!(facts.direct_memory_bytes(), None);
+    }
+
+    #[test]
+    fn what_is_absent_below_dev_would_stand_among_devices() {
+        let dir = TempDir::new("among");
+        let dangling = dir.path.join("dangling");
+        std::os::unix::fs::symlink("/dev/fiord-no-such-link", &dangling).unwrap();
+        let relative = dir.path.join("relative");
+        std::os::unix::fs::symlink("dangling", &relative).unwrap();
+        let probe = |path: &Path| Prober::default().probe(path).unwrap();
+        for path in [
+            Path::new("/dev/fiord-no-such"),
+            Path::new("/dev/mapper/fiord-no-such"),
+            Path::new("/dev/disk/by-id/fiord-no-such"),
+            Path::new("/dev/../dev/fiord-no-such"),
+            Path::new("/proc/self/root/dev/fiord-no-such"),
+            &dangling,
+            &relative,
+        ] {
+            let facts = probe(path);
+            assert_eq!((facts.kind, facts.among_devices), (TargetKind::Absent, true), "{}", path.display());
+        }
+        let null = PathBuf::from("/dev/null");
+        assert!(probe(Path::new("/dev/fiord-no-such")).neighbours.contains(&null));
+        assert!(probe(Path::new("/dev")).among_devices);
+        assert!(!probe(Path::new("/dev/null")).among_devices);
+        for path in [dir.path.join("file"), dir.path.join("dev/file"), dir.path.clone()] {
+            assert!(!probe(&path).among_devices, "{}", path.display());
+        }
+        if probe(Path::new("/dev/shm"))
+            .file_system
+            .is_some_and(|it| it.mount_point == Some("/dev/shm".into()))
+        {
+            assert!(!probe(Path::new("/dev/shm/fiord-no-such")).among_devices);
+        } else {
+            println!("skipped: /dev/shm is no file system of its own here");
+        }
+    }
+
+    #[test]
+    fn a_directory_is_among_devices_by_its_file_system_or_by_its_path() {
+        let facts = |type_name: &str, point: &str| FileSystemFacts {
+            type_name: type_name.into(),
+            mount_point: Some(point.into()),
+            source: None,
+            options: None,
+            read_only: false,
+            total_bytes: 0,
+            free_bytes: 0,
+            available_bytes: 0,
+        };
+        let is = |dir: &str, type_name: &str, point: &str| {
+            is_among_devices(Path::new(dir), Some(&facts(type_name, point)))
+        };
+        assert!(is("/", "devtmpfs", "/jail/dev") && is("/dev", "tmpfs", "/dev") && is("/dev", "ext4", "/"));
+        assert!(!is("/dev", "tmpfs", "/dev/shm") && !is("/", "ext4", "/"));
     }
 }

@@ -144,9 +144,9 @@ options! {
         /// Lock files around each I/O.
         #[pending("I/O is not serialised by locks on files")]
         lockfile: LockFile = "none";
-        /// What the files are, without looking.
+        /// What the files are said to be.
         ///
-        /// `none` finds out. Another value lets a job be checked for a device that is not there.
+        /// What is there tells; another value than `none` has to agree with it, and refuses the job otherwise.
         filetype: FileType = "none";
         /// Number of files of each worker.
         ///
@@ -183,7 +183,10 @@ options! {
         ///
         /// With 0, a file that is missing is an error: protection against a mistyped device name.
         allow_file_create: bool = 1, in 0..=1;
-        /// Whether a device with a mounted file system on it may be written to.
+        /// Whether a target that somebody uses may be written to.
+        ///
+        /// Mounted, swap, part of another device, open exclusively, behind a loop device in use. Without it such a job is
+        /// refused, and a device is claimed exclusively (`O_EXCL`) while it is written to.
         allow_mounted_write: bool = 0, in 0..=1;
         /// Read the files into the page cache before the run.
         ///

@@ -28,8 +28,15 @@ pub struct PathFacts {
     pub direct_supported: Option<bool>,
     /// Whether the file system takes writes. For an absent path, that of the nearest existing directory.
     pub writable_mount: bool,
-    /// Why writing to it would destroy something: mounted, swap, part of an array. Empty when free.
+    /// Why writing to it would destroy something: mounted, swap, part of an array, behind a loop device that is. Empty
+    /// when free.
     pub in_use: Vec<String>,
+    /// Major and minor number of a block device, whatever it is called; `None` for everything else.
+    pub device: Option<(u32, u32)>,
+    /// Of a directory, and of what is absent: a file made there would stand among the nodes of devices.
+    pub among_devices: bool,
+    /// Of what is absent among devices: the one whose name is nearest.
+    pub similar: Option<PathBuf>,
 }
 
 impl PathFacts {
@@ -46,6 +53,9 @@ impl PathFacts {
             direct_supported: None,
             writable_mount: true,
             in_use: Vec::new(),
+            device: None,
+            among_devices: false,
+            similar: None,
         }
     }
 

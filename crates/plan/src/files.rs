@@ -20,13 +20,28 @@ pub enum FileKind {
     None,
 }
 
+impl FileKind {
+    /// A person's words for it, behind "is".
+    pub fn words(self) -> &'static str {
+        match self {
+            FileKind::Regular => "a regular file",
+            FileKind::Block => "a block device",
+            FileKind::Char => "a character device",
+            FileKind::Pipe => "a pipe or socket",
+            FileKind::None => "no file",
+        }
+    }
+}
+
 /// One file of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePlan {
     /// Where it is, as opened.
     pub path: PathBuf,
-    /// What it is.
+    /// What it is. Never what the job says of it: what is there tells.
     pub kind: FileKind,
+    /// Major and minor number of a block device: what is opened must be that one.
+    pub device: Option<(u32, u32)>,
     /// First byte used.
     pub offset_bytes: u64,
     /// Bytes used from there: I/O stays within `offset_bytes..offset_bytes + length_bytes`.

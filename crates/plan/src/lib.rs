@@ -15,6 +15,7 @@ pub mod pace;
 pub mod presentation;
 mod rules;
 mod seed;
+pub mod touch;
 
 pub use access::{Access, Barriers, BlockSizes, Direction, FileService, Pattern, PerDirection, Sequencer};
 pub use build::{Refusal, build, forbidden_by_readonly, needs};
@@ -26,3 +27,4 @@ pub use logs::{LogFile, LogKind, Logs, PriorityColumn, WindowValue};
 pub use op::{Action, FileIndex, Op};
 pub use pace::{Pace, Think};
 pub use presentation::{Presentation, RateUnit, Unified};
+pub use touch::{Deed, Touch};

@@ -3,6 +3,7 @@
 //! Invariant: sizes, offsets and lengths are in bytes, whatever unit the device counts in.
 
 use crate::errno::check;
+use crate::stat::{DeviceNumber, Identity};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -14,6 +15,17 @@ const BLKSSZGET: libc::Ioctl = libc::_IO(0x12, 104);
 const BLKGETSIZE64: libc::Ioctl = libc::_IOR::<usize>(0x12, 114);
 const BLKDISCARD: libc::Ioctl = libc::_IO(0x12, 119);
 const BLKPBSZGET: libc::Ioctl = libc::_IO(0x12, 123);
+/// From the kernel's `linux/loop.h`.
+const LOOP_GET_STATUS64: libc::Ioctl = 0x4c05;
+
+/// The kernel's `struct loop_info64`, of which only the first numbers are of interest here.
+#[repr(C)]
+struct LoopInfo {
+    device: u64,
+    inode: u64,
+    special: u64,
+    rest: [u8; 208],
+}
 
 /// The device's size in bytes.
 pub fn size_bytes(device: impl AsFd) -> io::Result<u64> {
@@ -43,6 +55,18 @@ fn get_u32(device: impl AsFd, request: libc::Ioctl) -> io::Result<u32> {
     // SAFETY: each request this is called with writes one 32-bit integer.
     check(unsafe { libc::ioctl(device.as_fd().as_raw_fd(), request, &raw mut value) })?;
     Ok(value)
+}
+
+/// What a loop device keeps its data in, wherever that is called what: a file, or a device. `ENXIO` where the device is
+/// not in use.
+pub fn loop_backing(device: impl AsFd) -> io::Result<Identity> {
+    let mut info = LoopInfo { device: 0, inode: 0, special: 0, rest: [0; 208] };
+    // SAFETY: the request writes one `loop_info64`, which is as long as the structure.
+    check(unsafe { libc::ioctl(device.as_fd().as_raw_fd(), LOOP_GET_STATUS64, &raw mut info) })?;
+    Ok(match info.special {
+        0 => Identity::Inode { device: DeviceNumber::of(info.device), inode: info.inode },
+        special => Identity::Device { block: true, number: DeviceNumber::of(special) },
+    })
 }
 
 /// Writes what the page cache holds of the device, then drops it. Needs a privilege (`EACCES`).
@@ -104,5 +128,21 @@ mod tests {
             Err(error) => println!("skipped: the file below punches no holes: {error}"),
         }
         assert!(discard(&file, 1 << 20, 4096).is_err(), "beyond the end");
+    }
+
+    #[test]
+    fn a_loop_device_tells_what_is_behind_it() {
+        assert_eq!(std::mem::size_of::<LoopInfo>(), 232);
+        let device = match LoopDevice::new(1 << 20) {
+            Ok(device) => device,
+            Err(why) => {
+                println!("skipped: {why}");
+                return;
+            }
+        };
+        let open = crate::file::open(&device.path, &crate::file::OpenHow::READ).unwrap();
+        let behind = crate::stat::stat(&device.backing.path).unwrap().identity();
+        assert_eq!(loop_backing(&open).unwrap(), behind);
+        assert!(loop_backing(&device.backing.file).is_err(), "a file is no loop device");
     }
 }

@@ -4,16 +4,18 @@
 //! that holds something else), and is given back to where it came from when dropped.
 
 use crate::errno::{Errno, check};
-use crate::file::{self, OpenHow};
+use crate::file;
 use crate::map::{HugePages, Mapping, Protection, Sharing, page_bytes};
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// Where a region comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Source {
     /// The allocator.
     Malloc,
@@ -21,10 +23,12 @@ pub enum Source {
     Mmap,
     /// An anonymous mapping that other processes could share.
     MmapShared,
-    /// A mapping of this file, created and grown if need be.
+    /// A mapping of this file, grown if need be.
     MmapFile {
-        /// The file.
+        /// What it is called.
         path: PathBuf,
+        /// The file, open for both. Who opens it has looked at what it is.
+        file: Arc<File>,
         /// Whether what is written reaches the file.
         sharing: Sharing,
     },
@@ -246,7 +250,7 @@ pub fn pin(len_bytes: usize) -> Result<Region, MemoryError> {
 
 fn map_source(source: &Source, len_bytes: usize) -> io::Result<Mapping> {
     match source {
-        Source::MmapFile { path, sharing } => map_file(path, len_bytes, *sharing),
+        Source::MmapFile { file, sharing, .. } => map_file(file, len_bytes, *sharing),
         Source::MmapShared => Mapping::anonymous(len_bytes, Sharing::Shared, None),
         Source::MmapHuge(pages) => {
             let whole_bytes = round_up(len_bytes, page_size(Some(*pages)))?;
@@ -258,12 +262,11 @@ fn map_source(source: &Source, len_bytes: usize) -> io::Result<Mapping> {
 
 /// Maps the start of a file, grown to fit. On a huge page file system the length has to be whole pages of its size,
 /// which the file system reports as its block size.
-fn map_file(path: &Path, len_bytes: usize, sharing: Sharing) -> io::Result<Mapping> {
-    let file = file::open(path, &OpenHow { create: true, ..OpenHow::READ_WRITE })?;
-    let block_bytes = usize::try_from(crate::stat::file_system_of(&file)?.block_bytes).unwrap_or(1);
+fn map_file(file: &File, len_bytes: usize, sharing: Sharing) -> io::Result<Mapping> {
+    let block_bytes = usize::try_from(crate::stat::file_system_of(file)?.block_bytes).unwrap_or(1);
     let whole_bytes = round_up(len_bytes, block_bytes.max(page_bytes()))?;
     if file.metadata()?.len() < whole_bytes as u64 {
-        file::truncate(&file, whole_bytes as u64)?;
+        file::truncate(file, whole_bytes as u64)?;
     }
     Mapping::of_file(file.as_fd(), 0, whole_bytes, Protection::ReadWrite, sharing)
 }
@@ -306,7 +309,7 @@ fn round_up(len_bytes: usize, unit_bytes: usize) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::temp_path;
+    use crate::testing::TempFile;
 
     fn fill_and_check(source: &Source) -> Result<(), MemoryError> {
         for (len_bytes, align_bytes) in [(1, 1), (4096, 512), (10_000, 4096), (1 << 16, 1 << 16)] {
@@ -348,12 +351,11 @@ mod tests {
 
     #[test]
     fn a_private_mapping_leaves_its_file_alone() {
-        let path = temp_path("region");
-        let sharing = Sharing::Private;
-        let result = fill_and_check(&Source::MmapFile { path: path.clone(), sharing });
-        let bytes = std::fs::read(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        result.unwrap();
+        let temp = TempFile::new("region");
+        let file = Arc::new(temp.file.try_clone().unwrap());
+        let source = Source::MmapFile { path: temp.path.clone(), file, sharing: Sharing::Private };
+        fill_and_check(&source).unwrap();
+        let bytes = std::fs::read(&temp.path).unwrap();
         assert!(bytes.len() >= 1 << 16 && bytes.iter().all(|&byte| byte == 0));
     }
 

@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// A command in a shell, in a process group of its own.
@@ -18,14 +17,11 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Starts `command`. What it prints goes to the file at `output`, made anew; without one, to our own standard
-    /// error, because our standard output is for data.
-    pub fn start(command: &str, output: Option<&Path>) -> io::Result<Shell> {
+    /// Starts `command`. What it prints goes to `output`; without one, to our own standard error, because our standard
+    /// output is for data.
+    pub fn start(command: &str, output: Option<File>) -> io::Result<Shell> {
         let (stdout, stderr): (Stdio, Stdio) = match output {
-            Some(path) => {
-                let file = File::create(path)?;
-                (file.try_clone()?.into(), file.into())
-            }
+            Some(file) => (file.try_clone()?.into(), file.into()),
             None => (io::stderr().into(), Stdio::inherit()),
         };
         let mut shell = Command::new("/bin/sh");
@@ -112,7 +108,8 @@ mod tests {
     #[test]
     fn a_shell_runs_what_was_typed_and_both_streams_are_kept() {
         let path = temp_path("shell");
-        let mut shell = Shell::start("echo out; echo err >&2; exit 3", Some(&path)).unwrap();
+        let mut shell =
+            Shell::start("echo out; echo err >&2; exit 3", Some(File::create(&path).unwrap())).unwrap();
         let status = loop {
             if let Some(status) = shell.ended().unwrap() {
                 break status;

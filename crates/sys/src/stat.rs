@@ -37,7 +37,7 @@ pub struct DeviceNumber {
 }
 
 impl DeviceNumber {
-    fn of(raw: libc::dev_t) -> DeviceNumber {
+    pub(crate) fn of(raw: libc::dev_t) -> DeviceNumber {
         DeviceNumber { major: libc::major(raw), minor: libc::minor(raw) }
     }
 }
@@ -66,6 +66,37 @@ pub struct Stat {
     pub special: DeviceNumber,
     /// Its number in its file system.
     pub inode: u64,
+}
+
+/// What a name leads to, by which all its names are known to be the same: symbolic and hard links, bind mounts, nodes
+/// of one device in several places, descriptors below `/proc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Identity {
+    /// A device, by its number. A block and a character device of one number are two: `block` tells them apart.
+    Device {
+        /// Whether it is a block device.
+        block: bool,
+        /// Its number.
+        number: DeviceNumber,
+    },
+    /// Anything else, by its place in its file system.
+    Inode {
+        /// The device that holds it.
+        device: DeviceNumber,
+        /// Its number there.
+        inode: u64,
+    },
+}
+
+impl Stat {
+    /// What this is, whatever it is called.
+    pub fn identity(&self) -> Identity {
+        match self.kind {
+            Kind::Block => Identity::Device { block: true, number: self.special },
+            Kind::Char => Identity::Device { block: false, number: self.special },
+            _ => Identity::Inode { device: self.device, inode: self.inode },
+        }
+    }
 }
 
 /// `stat`, following symbolic links.
@@ -265,6 +296,22 @@ mod tests {
         assert_eq!(null.kind, Kind::Char);
         assert_eq!(null.special.to_string(), "1:3");
         assert_eq!(stat(Path::new("/no/such")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn every_name_of_a_thing_has_its_identity() {
+        let temp = TempFile::new("identity");
+        let other = crate::testing::temp_path("identity-link");
+        std::fs::hard_link(&temp.path, &other).unwrap();
+        let (one, two) = (stat(&temp.path).unwrap(), stat(&other).unwrap());
+        std::fs::remove_file(&other).unwrap();
+        assert_eq!(one.identity(), two.identity());
+        let elsewhere = TempFile::new("identity-other");
+        assert_ne!(one.identity(), fstat(&elsewhere.file).unwrap().identity());
+        let null = stat(Path::new("/dev/null")).unwrap().identity();
+        let number = DeviceNumber { major: 1, minor: 3 };
+        assert_eq!(null, Identity::Device { block: false, number });
+        assert_ne!(null, Identity::Device { block: true, number });
     }
 
     #[test]

@@ -67,6 +67,15 @@ impl Sysfs {
         Ok(disks)
     }
 
+    /// The loop devices that have something behind them, in no order.
+    pub fn loop_devices(&self) -> Vec<BlockDevice> {
+        let entries = fs::read_dir(self.root.join("class/block")).into_iter().flatten().flatten();
+        let in_use = |entry: &fs::DirEntry| entry.path().join("loop/backing_file").exists();
+        let loops = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"loop"));
+        // One that has gone since the directory was read is not there.
+        loops.filter(in_use).filter_map(|entry| BlockDevice::at(&entry.path()).ok()).collect()
+    }
+
     /// All devices of the btrfs that `device` is a part of, itself among them; none where it is part of no mounted one.
     pub fn btrfs_members(&self, device: &BlockDevice) -> Vec<BlockDevice> {
         let systems = fs::read_dir(self.root.join("fs/btrfs")).into_iter().flatten().flatten();
@@ -133,6 +142,15 @@ mod tests {
         machine.partition("sda", "sda1", "8:1");
         let disks = Sysfs::at(&machine.root).disks().unwrap();
         assert_eq!(disks.iter().map(BlockDevice::name).collect::<Vec<_>>(), ["loop9", "loop10", "sda"]);
+    }
+
+    #[test]
+    fn loop_devices_are_those_with_something_behind_them() {
+        let machine = MadeUpSysfs::new();
+        machine.disk("loop0", "7:0").disk("loop1", "7:1").disk("sda", "8:0");
+        machine.write("devices/loop1/loop/backing_file", "/srv/image\n");
+        let loops = Sysfs::at(&machine.root).loop_devices();
+        assert_eq!(loops.iter().map(BlockDevice::name).collect::<Vec<_>>(), ["loop1"]);
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Drop for TempFile {
 /// A loop device over a temporary file, detached on drop.
 pub(crate) struct LoopDevice {
     pub(crate) path: PathBuf,
-    _backing: TempFile,
+    pub(crate) backing: TempFile,
 }
 
 impl LoopDevice {
@@ -53,7 +53,7 @@ impl LoopDevice {
             return Err(format!("losetup: {}", String::from_utf8_lossy(&output.stderr).trim()));
         }
         let path = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-        Ok(LoopDevice { path, _backing: backing })
+        Ok(LoopDevice { path, backing })
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Failure {
     pub errno: Option<Errno>,
     /// What it means and what to do, when more can be said than the errno's name.
     pub explanation: String,
+    /// Going on would have destroyed what somebody else needs.
+    pub endangers: bool,
 }
 
 impl Failure {
@@ -46,6 +48,7 @@ impl Failure {
             range: (op.length_bytes > 0).then_some((op.offset_bytes, op.length_bytes)),
             errno: Some(errno),
             explanation: explanation.to_string(),
+            endangers: false,
         }
     }
 
@@ -72,6 +75,7 @@ impl Failure {
             range: None,
             errno: Errno::of(error),
             explanation,
+            endangers: false,
         }
     }
 
@@ -88,7 +92,21 @@ impl Failure {
             range: None,
             errno: None,
             explanation: explanation.into(),
+            endangers: false,
         }
+    }
+
+    /// Something that is not done because it would destroy what somebody else needs.
+    pub(crate) fn endangering(operation: &str, explanation: impl Into<String>) -> Failure {
+        Failure { endangers: true, ..Failure::other(operation, explanation) }
+    }
+
+    /// What went wrong, without saying with which file: `Permission denied (errno 13 EACCES)`.
+    pub fn reason(&self) -> String {
+        let errno = self.errno.filter(|errno| !self.explanation.contains(errno.name()));
+        let errno = errno.map(|errno| format!("{} (errno {} {})", errno.describe(), errno.0, errno.name()));
+        let parts = errno.into_iter().chain(Some(self.explanation.clone()).filter(|text| !text.is_empty()));
+        parts.collect::<Vec<String>>().join(": ")
     }
 
     /// The number for `err=` in the report: errno, or EIO where there is none.
@@ -106,13 +124,10 @@ impl fmt::Display for Failure {
         if let Some((offset, length)) = self.range {
             write!(out, " at offset {offset}, {length} bytes")?;
         }
-        if let Some(errno) = self.errno.filter(|errno| !self.explanation.contains(errno.name())) {
-            write!(out, ": {} (errno {} {})", errno.describe(), errno.0, errno.name())?;
+        match self.reason() {
+            reason if reason.is_empty() => Ok(()),
+            reason => write!(out, ": {reason}"),
         }
-        if !self.explanation.is_empty() {
-            write!(out, ": {}", self.explanation)?;
-        }
-        Ok(())
     }
 }
 

@@ -13,6 +13,7 @@ use fiord_plan::{EngineSettings, FileIndex, FileKind, FilePlan, Files, Job, Sync
 use fiord_sys::file::{self, Durability, OpenHow};
 use fiord_workload::Stream;
 
+use crate::door::Door;
 use crate::failure::Failure;
 
 /// What has to happen to the files before the operations just made may be issued.
@@ -38,6 +39,7 @@ impl Change {
 /// The files of one worker, opened as they are needed.
 pub(crate) struct FileTable<'a> {
     plan: &'a Files,
+    door: &'a Door,
     open: Vec<Option<File>>,
     /// Those that are open, in no order.
     opened: Vec<FileIndex>,
@@ -55,7 +57,7 @@ pub(crate) struct FileTable<'a> {
 
 impl<'a> FileTable<'a> {
     /// All closed.
-    pub(crate) fn new(job: &'a Job) -> FileTable<'a> {
+    pub(crate) fn new(job: &'a Job, door: &'a Door) -> FileTable<'a> {
         let plan = &job.files;
         let syncs = plan.writable && (plan.end_fsync || plan.end_syncfs);
         // Pages that are mapped stay in the cache.
@@ -65,6 +67,7 @@ impl<'a> FileTable<'a> {
             !job.limits.time_based && (syncs || maps || plan.fsync_on_close || plan.unlink_each_loop);
         FileTable {
             plan,
+            door,
             open: plan.list.iter().map(|_| None).collect(),
             opened: Vec::with_capacity(plan.list.len().min(plan.open_at_once as usize)),
             random: job.access.random,
@@ -147,7 +150,8 @@ impl<'a> FileTable<'a> {
             return Ok(());
         }
         let failed = |operation: &str, error: io::Error| Failure::file(operation, &plan.path, &error);
-        let opened = open(plan, self.plan).map_err(|error| self.not_opened(plan, &error))?;
+        let opened = self.door.open(plan, &how(plan, self.plan), !self.plan.allow_in_use);
+        let opened = opened.map_err(|failure| self.not_opened(failure))?;
         self.prepare(plan, &opened).map_err(|(operation, error)| failed(operation, error))?;
         let end_bytes = plan.offset_bytes + plan.length_bytes;
         engine.attach(index, opened.as_raw_fd(), end_bytes).map_err(|error| failed("attach", error))?;
@@ -181,10 +185,7 @@ impl<'a> FileTable<'a> {
     fn end_loop<E: Engine>(&mut self, engine: &mut E) -> Result<(), Failure> {
         self.sync_at_end()?;
         self.close_all(engine)?;
-        if self.plan.unlink_each_loop {
-            self.remove();
-        }
-        Ok(())
+        if self.plan.unlink_each_loop { self.remove() } else { Ok(()) }
     }
 
     /// `end_fsync` and `end_syncfs`, of a job that writes.
@@ -199,15 +200,12 @@ impl<'a> FileTable<'a> {
     }
 
     /// Removes the regular files.
-    pub(crate) fn remove(&self) {
-        for plan in self.plan.list.iter().filter(|plan| plan.kind == FileKind::Regular) {
-            // Another worker may have removed it.
-            let _ = std::fs::remove_file(&plan.path);
-        }
+    pub(crate) fn remove(&self) -> Result<(), Failure> {
+        let mut files = self.plan.list.iter().filter(|plan| plan.kind == FileKind::Regular);
+        files.try_for_each(|plan| self.door.remove(plan, !self.plan.allow_in_use))
     }
 
-    fn not_opened(&self, plan: &FilePlan, error: &io::Error) -> Failure {
-        let failure = Failure::file("open", &plan.path, error);
+    fn not_opened(&self, failure: Failure) -> Failure {
         let explanation = match failure.errno.map(|errno| errno.name()) {
             Some("EINVAL") if self.plan.direct => "it does not take direct I/O (direct=1)",
             Some("ENOENT") if self.plan.unlink_each_loop && self.round > 1 => {
@@ -239,11 +237,17 @@ impl<'a> FileTable<'a> {
             }
             let result = match open {
                 Some(open) => work(open),
-                None => open_plainly(plan, self.plan).and_then(|open| work(&open)),
+                None => work(&self.open_plainly(plan)?),
             };
             result.map_err(|error| Failure::file(operation, &plan.path, &error))?;
         }
         Ok(())
+    }
+
+    /// Opened for a synchronisation only: no direct I/O, nothing created.
+    fn open_plainly(&self, plan: &FilePlan) -> Result<File, Failure> {
+        let how = OpenHow { direct: false, create: false, ..how(plan, self.plan) };
+        self.door.open(plan, &how, !self.plan.allow_in_use)
     }
 
     /// Cache, access hint and write hint, as the job wants them.
@@ -285,15 +289,6 @@ fn invalidate(plan: &FilePlan, open: &File) {
     }
 }
 
-fn open(plan: &FilePlan, files: &Files) -> io::Result<File> {
-    file::open(&plan.path, &how(plan, files))
-}
-
-/// Opened for a synchronisation only: no direct I/O, nothing created.
-fn open_plainly(plan: &FilePlan, files: &Files) -> io::Result<File> {
-    file::open(&plan.path, &OpenHow { direct: false, create: false, ..how(plan, files) })
-}
-
 /// Flags of the job's own opening.
 pub(crate) fn how(plan: &FilePlan, files: &Files) -> OpenHow {
     let durability = match files.sync {
@@ -313,14 +308,14 @@ pub(crate) fn how(plan: &FilePlan, files: &Files) -> OpenHow {
 }
 
 /// Reads the used part of every file into the page cache; `go_on` is asked between the reads.
-pub(crate) fn pre_read(files: &Files, go_on: &dyn Fn() -> bool) -> Result<(), Failure> {
+pub(crate) fn pre_read(files: &Files, door: &Door, go_on: &dyn Fn() -> bool) -> Result<(), Failure> {
     use std::os::unix::fs::FileExt;
 
     let mut buffer = vec![0; 1 << 20];
     for plan in files.list.iter().filter(|plan| matches!(plan.kind, FileKind::Regular | FileKind::Block)) {
         let failed = |error: io::Error| Failure::file("pre-read", &plan.path, &error);
         let how = OpenHow { interruptible: true, ..OpenHow::READ };
-        let open = file::open(&plan.path, &how).map_err(failed)?;
+        let open = door.open(plan, &how, false)?;
         let (mut at, end) = (plan.offset_bytes, plan.offset_bytes + plan.length_bytes);
         while at < end && go_on() {
             let length = (end - at).min(buffer.len() as u64) as usize;

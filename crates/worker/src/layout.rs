@@ -12,6 +12,7 @@ use fiord_plan::{FileKind, FilePlan, Job};
 use fiord_sys::file::{self, Allocate, OpenHow};
 use fiord_workload::Filler;
 
+use crate::door::Door;
 use crate::failure::Failure;
 use crate::scene::Scene;
 
@@ -52,7 +53,7 @@ pub(crate) fn lay_out_all(scene: &Scene, tell: &Sender<News>) {
         }
         let Some(task) = task(job) else { continue };
         tell(News::Begins(number, task));
-        let laid_out = lay_out(job, &mut |bytes| {
+        let laid_out = lay_out(job, &scene.door, &mut |bytes| {
             tell(News::Wrote(bytes));
             !is_stopped()
         });
@@ -76,12 +77,17 @@ pub(crate) fn task(job: &Job) -> Option<Task> {
 }
 
 /// Makes the files of `job`, telling `progress` the bytes done; `progress` says whether to go on.
-pub(crate) fn lay_out(job: &Job, progress: &mut dyn FnMut(u64) -> bool) -> Result<(), Failure> {
+pub(crate) fn lay_out(job: &Job, door: &Door, progress: &mut dyn FnMut(u64) -> bool) -> Result<(), Failure> {
     make_directories(job)?;
     let todo: Vec<(&FilePlan, u64)> = missing(job).collect();
     let mut filler = Filler::new(&fresh(&job.buffers.fill), job.access.seed);
     for (plan, bytes) in todo {
-        make(job, plan, bytes, &mut filler, progress).map_err(|(operation, error)| {
+        let how = OpenHow { create: job.files.may_create, interruptible: true, ..OpenHow::READ_WRITE };
+        let open = door.open(plan, &how, !job.files.allow_in_use).map_err(|failure| Failure {
+            operation: format!("lay out ({})", failure.operation),
+            ..failure
+        })?;
+        make(job, &open, bytes, &mut filler, progress).map_err(|(operation, error)| {
             let mut failure = Failure::file(&format!("lay out ({operation})"), &plan.path, &error);
             if error.raw_os_error() == Some(28) {
                 failure.explanation = format!("the file system has no room for {bytes} bytes");
@@ -123,19 +129,17 @@ fn fresh(fill: &Fill) -> Fill {
 
 fn make(
     job: &Job,
-    plan: &FilePlan,
+    open: &File,
     bytes: u64,
     filler: &mut Filler,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(), Failed> {
-    let how = OpenHow { create: job.files.may_create, ..OpenHow::READ_WRITE };
-    let open = file::open(&plan.path, &how).map_err(|error| ("open", error))?;
-    let reserved = reserve(job.files.fallocate, &open, bytes);
+    let reserved = reserve(job.files.fallocate, open, bytes);
     if job.files.lay_out_contents {
         reserved?;
-        fill(filler, &open, bytes, progress).map_err(|error| ("write", error))?;
+        fill(filler, open, bytes, progress).map_err(|error| ("write", error))?;
         if job.files.create_fsync {
-            file::fsync(&open).map_err(|error| ("fsync", error))?;
+            file::fsync(open).map_err(|error| ("fsync", error))?;
         }
     }
     // Without contents the file is as long as reserving has made it: writes that extend it are what is measured, up

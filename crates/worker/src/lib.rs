@@ -3,7 +3,9 @@
 //! Invariant: results measured are never lost. Whatever ends a worker (its size, its time, a signal, an error, a
 //! panic), its report is there, and says why it ended.
 
+mod claim;
 mod director;
+mod door;
 mod failure;
 mod files;
 mod gate;
@@ -22,6 +24,7 @@ mod seal;
 mod self_cost;
 mod tally;
 
+pub use door::Door;
 pub use failure::Failure;
 pub use live::{Counters, State};
 pub use progress::{View, WorkerView};

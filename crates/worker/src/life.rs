@@ -11,7 +11,7 @@ use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::{IoUring, Libaio, MapUse, Mmap, Null, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
 use fiord_plan::files::Advice;
 use fiord_plan::job::Memory;
-use fiord_plan::{ClockSource, Depth, Direction, EngineSettings, Job};
+use fiord_plan::{ClockSource, Depth, Direction, EngineSettings, Job, touch};
 use fiord_stats::{JobLogs, JobStats, Random};
 use fiord_sys::clock::{self, GettimeofdayClock, NoClock, OsClock, TscClock};
 use fiord_sys::errno::Errno;
@@ -20,6 +20,7 @@ use fiord_sys::memory::{self, Region, Source};
 use fiord_sys::thread;
 use fiord_workload::{Filler, Stream};
 
+use crate::door::Door;
 use crate::failure::Failure;
 use crate::files::FileTable;
 use crate::gate::Gate;
@@ -116,7 +117,10 @@ impl<'a> Worker<'a> {
             Ok(pinned) => pinned,
             Err(failure) => return failure.into(),
         };
-        let end = self.with_engine();
+        let end = match self.scene.door.claim(self.job) {
+            Ok(_claimed) => self.with_engine(),
+            Err(failure) => failure.into(),
+        };
         drop(pinned);
         self.tidy_up(end)
     }
@@ -126,7 +130,7 @@ impl<'a> Worker<'a> {
         crate::person::set_io_scheduler(self.job)?;
         crate::person::become_worker(self.job)?;
         if let Some(command) = &self.job.process.exec_prerun {
-            self.exec("exec_prerun", command, "prerun");
+            self.exec("exec_prerun", command);
         }
         if let Some(name) = &self.job.schedule.wait_for {
             let jobs = &self.scene.plan.jobs;
@@ -139,7 +143,7 @@ impl<'a> Worker<'a> {
         }
         layout::make_directories(self.job)?;
         if !self.job.files.create_serially {
-            layout::lay_out(self.job, &mut |_| !self.live.is_told_to_stop())?;
+            layout::lay_out(self.job, &self.scene.door, &mut |_| !self.live.is_told_to_stop())?;
         }
         Ok(!self.live.is_told_to_stop())
     }
@@ -198,20 +202,23 @@ impl<'a> Worker<'a> {
         let (bytes, align) = (buffers.bytes.max(1) as usize, buffers.align_bytes.max(1) as usize);
         let length = Arena::region_bytes(self.job.depth.max, bytes, align);
         let huge = HugePages { page_bytes: Some(buffers.hugepage_bytes) };
-        let of_file = |path: &PathBuf, sharing| Source::MmapFile { path: path.clone(), sharing };
+        let mut of_file = |path: &PathBuf, sharing| {
+            self.buffer_file = (!path.exists()).then(|| path.clone());
+            let opened = self.scene.door.buffer_file(path);
+            let operation = "allocate buffers in".to_string();
+            let file = Arc::new(opened.map_err(|failure| Failure { operation, ..failure })?);
+            Ok(Source::MmapFile { path: path.clone(), file, sharing })
+        };
         let source = match &buffers.memory {
             Memory::Malloc => Source::Malloc,
             Memory::Shm => Source::Shm,
             Memory::ShmHuge => Source::ShmHuge(huge),
             Memory::Mmap(None) => Source::Mmap,
-            Memory::Mmap(Some(path)) => of_file(path, Sharing::Private),
+            Memory::Mmap(Some(path)) => of_file(path, Sharing::Private)?,
             Memory::MmapHuge(None) => Source::MmapHuge(huge),
-            Memory::MmapHuge(Some(path)) | Memory::MmapShared(Some(path)) => of_file(path, Sharing::Shared),
+            Memory::MmapHuge(Some(path)) | Memory::MmapShared(Some(path)) => of_file(path, Sharing::Shared)?,
             Memory::MmapShared(None) => Source::MmapShared,
         };
-        if let Source::MmapFile { path, .. } = &source {
-            self.buffer_file = (!path.exists()).then(|| path.clone());
-        }
         let region = Region::allocate(&source, length, align.next_power_of_two())
             .map_err(|error| Failure::memory("allocate buffers", &error))?;
         Ok(Arena::new(region, self.job.depth.max, bytes, align))
@@ -244,7 +251,8 @@ impl<'a> Worker<'a> {
             }
         };
         let snapshot = &self.scene.snapshots[self.job.number as usize];
-        let (mut work, slots) = match assemble(self.job, self.live, snapshot, &mut engine) {
+        let door = &self.scene.door;
+        let (mut work, slots) = match assemble(self.job, self.live, snapshot, door, &mut engine) {
             Ok(made) => made,
             Err(failure) => return failure.into(),
         };
@@ -278,7 +286,7 @@ impl<'a> Worker<'a> {
     fn start<E: Engine>(&self, engine: &mut E, work: &mut Work<'_>) -> Result<(), Failure> {
         if self.job.files.pre_read {
             self.live.set_state(State::PreReading);
-            crate::files::pre_read(&self.job.files, &|| !self.live.is_told_to_stop())?;
+            crate::files::pre_read(&self.job.files, &self.scene.door, &|| !self.live.is_told_to_stop())?;
         }
         work.open_files(engine)
     }
@@ -336,25 +344,37 @@ impl<'a> Worker<'a> {
             // Another worker may have removed it.
             let _ = std::fs::remove_file(path);
         }
-        if self.job.files.unlink {
-            FileTable::new(self.job).remove();
-        }
+        let end = match (self.job.files.unlink, end) {
+            (true, end @ End::Failed(_)) => {
+                // What failed first is what is told.
+                let _ = FileTable::new(self.job, &self.scene.door).remove();
+                end
+            }
+            (true, end) => {
+                FileTable::new(self.job, &self.scene.door).remove().map_or_else(End::from, |()| end)
+            }
+            (false, end) => end,
+        };
         if let Some(command) = &self.job.process.exec_postrun {
-            self.exec("exec_postrun", command, "postrun");
+            self.exec("exec_postrun", command);
         }
         end
     }
 
     /// Runs a command of the user's.
-    fn exec(&mut self, option: &'static str, command: &str, log: &str) {
+    fn exec(&mut self, option: &'static str, command: &str) {
         let began_ns = clock::monotonic_ns();
         // What runs behind the job may clean up, and is waited for, if not for long once a signal wants an end; what
         // runs before it is of no use any more.
-        let is_given_up = || match log {
-            "prerun" => self.live.is_told_to_stop(),
+        let is_given_up = || match option {
+            "exec_prerun" => self.live.is_told_to_stop(),
             _ => self.scene.is_urgent() || self.is_told_for_too_long(began_ns),
         };
-        let message = crate::person::exec(command, &format!("{}.{log}.txt", self.job.name), &is_given_up);
+        let log = touch::exec_log(&self.job.name, option);
+        let door = &self.scene.door;
+        let message = crate::person::exec(command, &log, door, &is_given_up);
+        // It may have mounted what the job is about to write to.
+        door.forget();
         self.warnings.extend(message.map(|message| Remark { option, message }));
     }
 
@@ -401,6 +421,7 @@ pub(crate) fn assemble<'a, E: Engine>(
     job: &'a Job,
     live: &'a Live,
     snapshot: &'a Mutex<JobStats>,
+    door: &'a Door,
     engine: &mut E,
 ) -> Result<(Box<Work<'a>>, Vec<Slot>), Failure> {
     let mut filler = Filler::new(&job.buffers.fill, job.access.seed);
@@ -422,7 +443,7 @@ pub(crate) fn assemble<'a, E: Engine>(
         gate: Gate::new(&job.pace, job.access.seed),
         recorder: Recorder::new(job, live),
         errors: &job.errors,
-        files: FileTable::new(job),
+        files: FileTable::new(job, door),
         live,
         limits: &job.limits,
         snapshot,

@@ -204,6 +204,7 @@ pub(crate) fn failure(scene: &Scene, job: &Job, unmoved_ns: u64, signal: Option<
             unmoved_ns / S,
             live.thread_id(),
         ),
+        endangers: false,
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: concerns the calling thread alone.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -14,6 +15,7 @@ use fiord_sys::stat;
 use fiord_sys::sysfs::Sysfs;
 use fiord_sys::thread::{self, IoClass, IoPriority, MemoryPolicy};
 
+use crate::door::Door;
 use crate::failure::Failure;
 
 /// Makes the calling thread the worker of `job`.
@@ -68,16 +70,23 @@ const EXEC_TICK_NS: u64 = 10_000_000;
 
 /// Runs a shell command, its output going to `log` in the current directory, and kills it as soon as `is_given_up`.
 /// What goes wrong with it is the user's to judge, as in fio: the job goes on, and the answer is what to say about it.
-pub(crate) fn exec(command: &str, log: &str, is_given_up: &dyn Fn() -> bool) -> Option<String> {
-    match wait_for(command, log, is_given_up) {
+pub(crate) fn exec(command: &str, log: &Path, door: &Door, is_given_up: &dyn Fn() -> bool) -> Option<String> {
+    let shown = log.display();
+    let output = match door.create(log, false) {
+        Ok(output) => output,
+        Err(failure) => {
+            return Some(format!("\"{command}\" was not run, for its output has no place: {failure}"));
+        }
+    };
+    match wait_for(command, output, is_given_up) {
         Ok(status) if status.success() => None,
-        Ok(status) => Some(format!("\"{command}\" ended with {status}; its output is in {log}")),
-        Err(error) => Some(format!("\"{command}\" could not be run with its output in {log}: {error}")),
+        Ok(status) => Some(format!("\"{command}\" ended with {status}; its output is in {shown}")),
+        Err(error) => Some(format!("\"{command}\" could not be run with its output in {shown}: {error}")),
     }
 }
 
-fn wait_for(command: &str, log: &str, is_given_up: &dyn Fn() -> bool) -> io::Result<ExitStatus> {
-    let mut shell = Shell::start(command, Some(Path::new(log)))?;
+fn wait_for(command: &str, output: File, is_given_up: &dyn Fn() -> bool) -> io::Result<ExitStatus> {
+    let mut shell = Shell::start(command, Some(output))?;
     loop {
         if let Some(status) = shell.ended()? {
             return Ok(status);

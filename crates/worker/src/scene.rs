@@ -13,6 +13,7 @@ use fiord_stats::JobStats;
 use fiord_sys::clock;
 use fiord_sys::futex::Bell;
 
+use crate::door::Door;
 use crate::live::{Live, Why};
 use crate::run::WorkerReport;
 
@@ -59,6 +60,8 @@ pub(crate) struct Scene {
     pub stages: Vec<std::ops::Range<usize>>,
     pub lives: Vec<Live>,
     pub snapshots: Vec<Mutex<JobStats>>,
+    /// Where files are opened.
+    pub door: Door,
     pub started_ns: u64,
     /// What ended workers have left.
     reports: Vec<Mutex<Left>>,
@@ -93,6 +96,7 @@ impl Scene {
         let count = plan.jobs.len();
         let flags = || (0..count).map(|_| AtomicBool::new(false)).collect();
         Scene {
+            door: Door::of(&plan),
             stages: stages(&plan),
             plan,
             lives: (0..count).map(|_| Live::default()).collect(),
@@ -144,6 +148,7 @@ impl Scene {
 
     /// A stage is about to be played: from now on its workers are counted.
     pub(crate) fn begin_stage(&self, stage: std::ops::Range<usize>) {
+        self.door.forget();
         let count = |flags: &[AtomicBool]| flags.iter().filter(|flag| !flag.load(SeqCst)).count();
         self.unready.set(count(&self.ready[stage.clone()]));
         self.unended.set(count(&self.ended[stage]));

@@ -13,6 +13,7 @@ use fiord_plan::{Depth, EngineSettings, Job};
 use fiord_sys::clock::{self, Clock, OsClock};
 use fiord_sys::memory::{Region, Source};
 
+use crate::door::Door;
 use crate::failure::Failure;
 use crate::hot::{End, Work};
 use crate::life::{Timer, assemble};
@@ -116,8 +117,8 @@ fn round(
     let region = Region::allocate(&Source::Malloc, length, align_bytes.next_power_of_two())
         .map_err(|error| Failure::memory("allocate buffers", &error))?;
     let mut engine = Null::new(Arena::new(region, depth, bytes, align_bytes));
-    let (live, snapshot) = (Live::default(), Mutex::default());
-    let (mut work, slots) = assemble(job, &live, &snapshot, &mut engine)?;
+    let (live, snapshot, door) = (Live::default(), Mutex::default(), Door::default());
+    let (mut work, slots) = assemble(job, &live, &snapshot, &door, &mut engine)?;
     work.open_files(&mut engine)?;
     let timer = Timer::of(job.measure.clock);
     let began_ns = clock::monotonic_ns();

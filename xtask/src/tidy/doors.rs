@@ -36,7 +36,7 @@ pub const DOORS: &[Door] = &[
     door("fiord-engine", &["fiord-plan", "fiord-sys", "libc", "io-uring"], "options, statistics, report"),
     door(
         "fiord-worker",
-        &["fiord-plan", "fiord-workload", "fiord-engine", "fiord-stats", "fiord-sys"],
+        &["fiord-plan", "fiord-workload", "fiord-engine", "fiord-stats", "fiord-host", "fiord-sys"],
         "option text, report, stdout",
     ),
     door("fiord-report", &["fiord-plan", "fiord-stats"], "worker, engine, stdout"),

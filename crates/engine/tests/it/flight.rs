@@ -78,7 +78,9 @@ fn a_dropped_engine_waits_for_the_kernel_to_be_done_with_its_buffers() {
     for settings in manners() {
         // Buffers that can still be seen when the engine is gone; in memory, because those of a disk cannot be pinned.
         let path = std::path::PathBuf::from(format!("/dev/shm/fiord-engine-dropped-{}", std::process::id()));
-        let source = Source::MmapFile { path: path.clone(), sharing: Sharing::Shared };
+        let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        let file = std::sync::Arc::new(file);
+        let source = Source::MmapFile { path: path.clone(), file, sharing: Sharing::Shared };
         let bytes = Arena::region_bytes(DEPTH, BLOCK_BYTES as usize, BLOCK_BYTES as usize);
         let region = Region::allocate(&source, bytes, BLOCK_BYTES as usize).unwrap();
         let arena = Arena::new(region, DEPTH, BLOCK_BYTES as usize, BLOCK_BYTES as usize);

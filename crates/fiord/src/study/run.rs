@@ -42,6 +42,8 @@ pub(super) struct Outcome {
     pub failures: Vec<String>,
     /// What its jobs gave rise to say although nothing failed.
     pub remarks: Vec<Warning>,
+    /// The status that means, if anything failed.
+    pub status: u8,
 }
 
 /// Who looks on while a run of a study goes on: a watcher that is told of the disks as well.
@@ -93,7 +95,8 @@ impl Run {
         let report = assemble::report(&frame, looker.meters(), &mut result.workers, moment);
         let failures = assemble::failures(&self.plan, &result.workers);
         let remarks = assemble::remarks(&self.plan, &result.workers);
-        Outcome { report, signal: result.signal, failures, remarks }
+        let status = if assemble::endangered(&result.workers) { status::REFUSED } else { status::FAILED };
+        Outcome { report, signal: result.signal, failures, remarks, status }
     }
 }
 

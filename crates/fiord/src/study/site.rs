@@ -50,6 +50,10 @@ pub(crate) fn at(target: &Path, study: &str, size_bytes: u64) -> Result<(Site, O
     let _ = signal::record_stop_requests();
     let facts = probe(target)?;
     match facts.kind {
+        TargetKind::Directory if facts.among_devices => Err(format!(
+            "{}: files made there would stand among devices; name a directory of a file system, or a device to read",
+            target.display()
+        )),
         TargetKind::Directory => {
             let size_bytes = within_free(target, &facts, size_bytes)?;
             let own = own_files(target, study)?;

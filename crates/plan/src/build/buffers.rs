@@ -111,7 +111,7 @@ pub(crate) fn pattern_files(options: &JobOptions) -> impl Iterator<Item = PathBu
     })
 }
 
-fn memory(options: &JobOptions) -> Memory {
+pub(crate) fn memory(options: &JobOptions) -> Memory {
     let file = options.mem.file.as_ref().map(PathBuf::from);
     match options.mem.kind {
         MemoryKind::Malloc => Memory::Malloc,

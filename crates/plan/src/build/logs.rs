@@ -47,7 +47,8 @@ pub(crate) fn logs(
     })
 }
 
-fn files(source: &Source<'_>, name: &str, number: u32, measure: &Measure) -> Vec<LogFile> {
+/// The log files of the worker of this name and number.
+pub(crate) fn files(source: &Source<'_>, name: &str, number: u32, measure: &Measure) -> Vec<LogFile> {
     let options = source.options;
     let clocked = measure.clock != ClockSource::None;
     let mut files = Vec::new();

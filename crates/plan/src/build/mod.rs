@@ -29,6 +29,7 @@ use crate::engine::EngineSettings;
 use crate::facts::{Facts, Needs, RunSettings};
 use crate::job::{Job, Plan};
 use crate::rules;
+use crate::touch;
 use schedule::Grouping;
 use source::Source;
 use targets::{Trouble, Worker};
@@ -41,7 +42,7 @@ const CLONES_ASKED_MAX: u32 = 65_536;
 pub struct Refusal {
     /// Everything wrong, warnings included, in the order of the sections.
     pub problems: Vec<Problem>,
-    /// Something would have been destroyed: a target is mounted or otherwise in use.
+    /// Something would have been destroyed: a path to be written to is mounted or otherwise in use.
     pub unsafe_target: bool,
 }
 
@@ -61,12 +62,15 @@ pub fn needs(sections: &[Section]) -> Needs {
     let mut paths = BTreeSet::new();
     let mut directories = BTreeSet::new();
     let mut contents = BTreeSet::new();
+    let mut workers = 0;
     for section in sections {
         let (options, given, _) = job::resolve(section);
         let source = Source { section, options: &options, given: &given };
         contents.extend(buffers::pattern_files(&options));
         let naming = targets::naming(&source);
         paths.extend(naming.directories().into_iter().map(PathBuf::from));
+        paths.extend(outputs(&source, workers));
+        workers += options.numjobs.min(CLONES_ASKED_MAX);
         if let Some(directory) = options.opendir.as_ref().filter(|_| naming.paths.is_empty()) {
             directories.insert(PathBuf::from(directory.as_str()));
             continue;
@@ -110,6 +114,27 @@ fn modifies(source: &Source<'_>) -> Option<Problem> {
     })
 }
 
+/// What the workers of a section make beside their files. The first of them has the number `first`.
+fn outputs(source: &Source<'_>, first: u32) -> BTreeSet<PathBuf> {
+    let options = source.options;
+    let memory = buffers::memory(options);
+    let mut paths: BTreeSet<PathBuf> = touch::buffer_file(&memory).map(PathBuf::from).into_iter().collect();
+    let measure = measure::measure(source);
+    for clone in 0..options.numjobs.min(CLONES_ASKED_MAX) {
+        let name = worker_name(source, clone);
+        let commands = ["exec_prerun", "exec_postrun"].into_iter().filter(|option| source.is_given(option));
+        let outputs = commands.map(|option| touch::exec_log(name, option));
+        let logs = logs::files(source, name, first.saturating_add(clone), &measure);
+        let before = paths.len();
+        paths.extend(outputs.chain(logs.into_iter().map(|log| log.path)));
+        // The clones behind the second make nothing that is called otherwise.
+        if clone > 0 && paths.len() == before {
+            break;
+        }
+    }
+    paths
+}
+
 /// Makes the plan of a run, and says what is odd about it. `waiting` are the sections that begin a stonewall
 /// without saying so: the first of each job file after the first.
 pub fn build(
@@ -130,10 +155,10 @@ pub fn build(
     for (number, section) in sections.iter().enumerate() {
         builder.section(number as u32, section, waiting.contains(&number));
     }
-    let Builder { jobs, trouble: Trouble { problems, in_use }, .. } = builder;
+    let Builder { jobs, trouble: Trouble { problems, endangers }, .. } = builder;
     let problems = without_repeats(problems);
     match problems.iter().any(|problem| problem.severity == Severity::Error) {
-        true => Err(Refusal { problems, unsafe_target: in_use }),
+        true => Err(Refusal { problems, unsafe_target: endangers }),
         false => Ok((Plan { jobs }, problems)),
     }
 }
@@ -235,7 +260,7 @@ impl Builder<'_> {
         let stonewall = clone == 0 && (options.stonewall.0 || waits);
         let begins_group = stonewall || (clone == 0 && options.new_group.0);
         let (group_id, report_entry) = self.grouping.next(begins_group, options.group_reporting.0);
-        self.jobs.push(Job {
+        let job = Job {
             name: name.to_string(),
             description: options.description.as_ref().map(|text| text.as_str().to_string()),
             number,
@@ -256,7 +281,21 @@ impl Builder<'_> {
             presentation: measure::presentation(source, &access),
             engine,
             access,
-        });
+        };
+        self.refuse(source, &job);
+        self.jobs.push(job);
+    }
+
+    /// Tells of every path that the job must not touch as it would.
+    fn refuse(&mut self, source: &Source<'_>, job: &Job) {
+        for touch in touch::touches(job) {
+            let known = self.facts.path(&touch.path);
+            let allowed = job.files.allow_in_use;
+            if let Some(refused) = touch::refusal(&touch.path, touch.deed, &known, allowed) {
+                self.trouble.endangers |= refused.endangers;
+                self.trouble.problems.push(source.error(touch.option, refused.message, refused.remedy));
+            }
+        }
     }
 }
 

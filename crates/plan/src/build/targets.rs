@@ -18,19 +18,20 @@ use crate::engine::EngineSettings;
 use crate::facts::{Facts, PathFacts};
 use crate::files::{Advice, Fallocate, FileKind, FilePlan, Files, SyncMode};
 use crate::seed;
+use crate::touch;
 
 /// fio's name for standard input and output.
 const STANDARD_STREAM: &str = "-";
 /// Salt of the draw of file sizes, so that it is not the draw of anything else.
 const SIZE_SALT: u64 = 0x512e;
 
-/// What is wrong with a job's targets.
+/// What is wrong with a job.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble {
     /// In the order found.
     pub problems: Vec<Problem>,
-    /// One of them is a target whose contents somebody else needs.
-    pub in_use: bool,
+    /// One of them is a path whose contents somebody else needs.
+    pub endangers: bool,
 }
 
 /// One worker whose files are to be found.
@@ -210,7 +211,7 @@ impl Worker<'_> {
         laid_out: &BTreeMap<PathBuf, u64>,
         trouble: &mut Trouble,
     ) -> Option<FilePlan> {
-        let kind = self.kind(known);
+        let kind = self.kind(&path, known, trouble)?;
         if kind != FileKind::None && !self.usable(&path, kind, known, trouble) {
             return None;
         }
@@ -246,6 +247,7 @@ impl Worker<'_> {
         Some(FilePlan {
             path,
             kind,
+            device: known.device,
             offset_bytes: extent.offset_bytes,
             length_bytes: extent.length_bytes,
             lay_out_bytes: needed.filter(|_| !self.source.options.create_on_open),
@@ -253,14 +255,31 @@ impl Worker<'_> {
         })
     }
 
-    fn kind(&self, known: &PathFacts) -> FileKind {
-        match (self.engine, self.source.options.filetype) {
-            (EngineSettings::Null, _) => FileKind::None,
-            (_, FileType::File) => FileKind::Regular,
-            (_, FileType::Block) => FileKind::Block,
-            (_, FileType::Char) => FileKind::Char,
-            (_, FileType::Detect) => known.kind,
+    /// What the target is: what is there, or a file to be made. `filetype` may say the same, and nothing else.
+    fn kind(&self, path: &Path, known: &PathFacts, trouble: &mut Trouble) -> Option<FileKind> {
+        if *self.engine == EngineSettings::Null {
+            return Some(FileKind::None);
         }
+        let (word, said) = match self.source.options.filetype {
+            FileType::File => ("file", FileKind::Regular),
+            FileType::Block => ("block", FileKind::Block),
+            FileType::Char => ("char", FileKind::Char),
+            FileType::Detect => return Some(known.kind),
+        };
+        if said == known.kind || known.is_directory || touch::no_such_device(path, known).is_some() {
+            return Some(known.kind);
+        }
+        let shown = path.display();
+        let message = match known.exists {
+            true => format!("filetype={word}, but {shown} is {}", known.kind.words()),
+            false => format!("filetype={word}, but {shown} does not exist, and only files are made"),
+        };
+        trouble.problems.push(self.source.error(
+            "filetype",
+            message,
+            "leave filetype= out: what is there tells",
+        ));
+        None
     }
 
     /// Whether the target may be used at all; otherwise what forbids it is told.
@@ -268,14 +287,13 @@ impl Worker<'_> {
         let options = self.source.options;
         let shown = path.display();
         let modifies = self.access.pattern.modifies();
-        let told = |problem: Problem, trouble: &mut Trouble| trouble.problems.push(problem);
-        let in_dev = path.parent() == Some(Path::new("/dev"));
         let (option, message, remedy) = if path == Path::new(STANDARD_STREAM) {
             ("filename", "standard input and output cannot be targets".to_string(), "name a file or device")
         } else if known.exists && known.is_directory {
             ("filename", format!("{shown} is a directory"), "use directory= to put files into it")
-        } else if !known.exists && in_dev {
-            ("filename", format!("there is no device {shown}"), "see lsblk; a file would be created in /dev")
+        } else if let Some(refused) = touch::no_such_device(path, known) {
+            trouble.problems.push(self.source.error("filename", refused.message, refused.remedy));
+            return false;
         } else if !known.exists && !options.allow_file_create {
             ("allow_file_create", format!("{shown} does not exist and must not be created"), "")
         } else if !known.writable_mount && (modifies || !known.exists) {
@@ -288,16 +306,10 @@ impl Worker<'_> {
             )
         } else if kind == FileKind::Regular && self.access.pattern.includes(Direction::Trim) {
             ("rw", format!("{shown} is a regular file, and only devices are trimmed"), "name a block device")
-        } else if modifies && !known.in_use.is_empty() && !options.allow_mounted_write {
-            trouble.in_use = true;
-            let message = format!("{shown} is in use: {}", known.in_use.join("; "));
-            let remedy = "writing would destroy it; allow_mounted_write=1 if that is what you want";
-            told(self.source.error("filename", message, remedy), trouble);
-            return false;
         } else {
             return true;
         };
-        told(self.source.error(option, message, remedy), trouble);
+        trouble.problems.push(self.source.error(option, message, remedy));
         false
     }
 

@@ -9,6 +9,7 @@ use fiord_options::cli;
 use fiord_options::expand::{Environment, Machine};
 
 use super::*;
+use crate::FileKind;
 use crate::access::{Direction, Pattern};
 use crate::facts::PathFacts;
 
@@ -274,6 +275,55 @@ fn a_target_in_use_is_refused_with_a_status_of_its_own() {
 }
 
 #[test]
+fn what_is_there_decides_what_a_target_is_and_filetype_may_only_agree() {
+    let disk = || ("/dev/sda", PathFacts::block(MIB, 512));
+    let line = "--name=a --filename=/dev/sda --rw=read --size=2m --filetype";
+    assert_eq!(
+        said(&format!("{line}=file"), &[disk()]),
+        "filetype: job a: filetype=file, but /dev/sda is a block device"
+    );
+    assert!(said(&format!("{line}=char"), &[disk()]).contains("is a block device"));
+    assert_eq!(jobs_on(&format!("{line}=block --size=1m"), &[disk()])[0].files.list[0].kind, FileKind::Block);
+    let file = "--name=a --filename=f --rw=read --size=2m --filetype";
+    assert!(said(&format!("{file}=block"), &[]).contains("f does not exist, and only files are made"));
+    assert!(said(&format!("{file}=block"), &[("f", PathFacts::regular(1))]).contains("f is a regular file"));
+    assert_eq!(jobs(&format!("{file}=file"))[0].files.list[0].kind, FileKind::Regular);
+}
+
+#[test]
+fn everything_a_job_does_to_a_path_in_use_is_refused_but_reading() {
+    let used = |bytes| PathFacts { in_use: vec!["mounted".to_string()], ..PathFacts::regular(bytes) };
+    let on = |path, bytes, options: &str| {
+        let facts = machine(&[("f", PathFacts::regular(MIB)), (path, used(bytes))]);
+        attempt(&format!("--name=a --filename=f {options}"), &facts).map(drop).map_err(|refusal| {
+            assert!(refusal.unsafe_target, "{options}");
+            refusal.problems[0].option.clone()
+        })
+    };
+    assert_eq!(on("f", MIB, "--rw=read"), Ok(()));
+    for options in ["--rw=write", "--rw=randrw", "--rw=read --size=2m", "--rw=write --overwrite=1 --size=2m"]
+    {
+        assert_eq!(on("f", MIB, options), Err("filename".to_string()), "{options}");
+    }
+    for options in ["--unlink=1", "--unlink_each_loop=1 --loops=2"] {
+        assert_eq!(on("f", MIB, &format!("--rw=read {options}")), Err("unlink".to_string()), "{options}");
+    }
+    let others = [
+        ("g", "--iomem=mmap:g", "iomem"),
+        ("l_bw.1.log", "--write_bw_log=l", "write_bw_log"),
+        ("l_clat.1.log", "--write_lat_log=l", "write_lat_log"),
+        ("a.prerun.txt", "--exec_prerun=true", "exec_prerun"),
+        ("a.postrun.txt", "--exec_postrun=true", "exec_postrun"),
+    ];
+    for (path, options, option) in others {
+        assert_eq!(on(path, 1, options), Err(option.to_string()), "{options}");
+        let asked = needs(&sections(&format!("--name=a --filename=f {options}"))).paths;
+        assert!(asked.contains(&PathBuf::from(path)), "nobody asks the host about {path}");
+    }
+    assert_eq!(on("f", MIB, "--rw=write --allow_mounted_write=1"), Ok(()));
+}
+
+#[test]
 fn direct_io_is_checked_against_the_device() {
     let disk = |bytes| ("/dev/sda", PathFacts::block(MIB, bytes));
     let line = "--name=a --filename=/dev/sda --direct=1";
@@ -298,7 +348,13 @@ fn targets_that_cannot_work_are_refused_before_the_run() {
     let file = || ("f", PathFacts::regular(MIB));
     assert!(said("--name=a --filename=f --rw=trim", &[file()]).contains("only devices are trimmed"));
     assert!(said("--name=a --filename=f", &[("f", directory())]).contains("is a directory"));
-    assert!(said("--name=a --filename=/dev/sdzz --size=1m", &[]).contains("there is no device"));
+    let typo = PathFacts { among_devices: true, ..PathFacts::absent() };
+    let by_id = "/dev/disk/by-id/x";
+    for rw in ["read", "write"] {
+        let told =
+            said(&format!("--name=a --filename={by_id} --size=1m --rw={rw}"), &[(by_id, typo.clone())]);
+        assert_eq!(told, "filename: job a: there is no device /dev/disk/by-id/x");
+    }
     assert!(said("--name=a --filename=- --size=1m", &[]).contains("standard input"));
     assert!(
         said("--name=a --filename=f --size=1m --allow_file_create=0", &[]).contains("must not be created")

@@ -151,6 +151,7 @@ fn files(path: &Path, kind: FileKind) -> Files {
     let plan = FilePlan {
         path: path.to_path_buf(),
         kind,
+        device: None,
         offset_bytes: 0,
         length_bytes: SIZE_BYTES,
         lay_out_bytes: (kind == FileKind::Regular).then_some(SIZE_BYTES),

@@ -64,6 +64,7 @@ fn files(lengths: &[u64]) -> Files {
     let file = |length_bytes: &u64| FilePlan {
         path: "none".into(),
         kind: FileKind::None,
+        device: None,
         offset_bytes: 0,
         length_bytes: *length_bytes,
         lay_out_bytes: None,

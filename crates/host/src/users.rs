@@ -1,0 +1,347 @@
+//! Who uses a device or a file, directly or by way of loop devices, at this moment.
+//!
+//! Invariant: every way that bytes written to the target reach what somebody uses is followed: up from the target to
+//! the loop devices made of it, and down from it to what it keeps its data in. A loop device is looked at once.
+
+use fiord_sys::blkdev;
+use fiord_sys::file::{self, OpenHow};
+use fiord_sys::stat::{self, DeviceNumber, Identity, Kind, Stat};
+use fiord_sys::sysfs::BlockDevice;
+use std::path::{Path, PathBuf};
+
+use crate::claims::{self, Claim};
+use crate::device::{System, claims_on};
+use crate::target;
+
+/// What is in use, as far as the kernel tells: looked at once, asked about many targets.
+#[derive(Clone, Debug)]
+pub struct Users {
+    system: System,
+    loops: Vec<Loop>,
+    /// Devices that whoever asks has claimed: nobody else's.
+    ours: Vec<DeviceNumber>,
+}
+
+/// A loop device, and what it keeps its data in.
+#[derive(Clone, Debug)]
+struct Loop {
+    device: BlockDevice,
+    number: DeviceNumber,
+    below: Identity,
+    /// What that was called when the device was made.
+    file: PathBuf,
+}
+
+impl Loop {
+    fn of(device: BlockDevice) -> Option<Loop> {
+        let number = device.number()?;
+        let file = PathBuf::from(device.attribute("loop/backing_file")?);
+        // The name is of no use where the file was removed, or stands in another tree of mounts: the device knows better,
+        // but does not tell everybody.
+        let below = told(&device.path(), number).or_else(|| Some(stat::stat(&file).ok()?.identity()))?;
+        Some(Loop { device, number, below, file })
+    }
+}
+
+/// What the loop device with this number says itself.
+fn told(path: &Path, number: DeviceNumber) -> Option<Identity> {
+    let open = file::open(path, &OpenHow { nonblocking: true, ..OpenHow::READ }).ok()?;
+    let is_it = stat::fstat(&open).is_ok_and(|found| found.kind == Kind::Block && found.special == number);
+    blkdev::loop_backing(&open).ok().filter(|_| is_it)
+}
+
+impl Users {
+    /// Of this machine, now.
+    pub fn read() -> Users {
+        Users::of(System::read())
+    }
+
+    /// Of a machine whose lists were read.
+    pub fn of(system: System) -> Users {
+        let loops = system.sysfs.loop_devices().into_iter().filter_map(Loop::of).collect();
+        Users { system, loops, ours: Vec::new() }
+    }
+
+    /// Of this machine, now, beside whoever has claimed these devices.
+    pub fn beside(ours: Vec<DeviceNumber>) -> Users {
+        Users { ours, ..Users::read() }
+    }
+
+    /// The devices that whoever asks has claimed.
+    pub fn ours(&self) -> &[DeviceNumber] {
+        &self.ours
+    }
+
+    /// Whether making what is absent would make it among the nodes of devices.
+    pub fn would_stand_among_devices(&self, absent: &Path) -> bool {
+        target::would_stand_among_devices(absent, &self.system.mounts)
+    }
+
+    /// What the kernel listed.
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// Who uses what is found at `path`; only block devices and regular files are anybody's. Opens block devices that no
+    /// list names, for reading, to ask whether they are claimed; `found` has to be of what `path` leads to.
+    pub fn on(&self, path: &Path, found: &Stat) -> Vec<Claim> {
+        let known = found.identity();
+        let mut seen = vec![known];
+        match found.kind {
+            Kind::Block => self.on_device(path, found.special, &mut seen),
+            Kind::Regular => self.on_file(path, known, &mut seen),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The regular files that are in use, as swap or behind a loop device, each with a reason.
+    pub fn files(&self) -> Vec<(Identity, Claim)> {
+        let swaps = self.system.swaps.iter().map(PathBuf::as_path);
+        let names = swaps.filter_map(|path| Some((path, stat::stat(path).ok()?.identity())));
+        let behind = self.loops.iter().map(|one| (one.file.as_path(), one.below));
+        let files = names.chain(behind).filter(|(_, known)| matches!(known, Identity::Inode { .. }));
+        let used = files.filter_map(|(path, known)| {
+            let claim = self.on_file(path, known, &mut vec![known]).into_iter().next()?;
+            Some((known, claim))
+        });
+        used.collect()
+    }
+
+    fn on_file(&self, path: &Path, known: Identity, seen: &mut Vec<Identity>) -> Vec<Claim> {
+        let is_it = |swap: &PathBuf| stat::stat(swap).is_ok_and(|found| found.identity() == known);
+        let is_swap = self.system.swaps.iter().any(is_it);
+        let mut claims: Vec<Claim> =
+            is_swap.then(|| Claim::Swap { device: path.to_owned() }).into_iter().collect();
+        claims.extend(self.behind(known, seen));
+        claims
+    }
+
+    fn on_device(&self, path: &Path, number: DeviceNumber, seen: &mut Vec<Identity>) -> Vec<Claim> {
+        let mut claims = self.above_device(path, number, seen);
+        if let Ok(device) = self.system.sysfs.block_device_of(number) {
+            claims.extend(self.within(&device, seen));
+        }
+        claims
+    }
+
+    /// Who uses the device, its partitions, or what is made of them.
+    fn above_device(&self, path: &Path, number: DeviceNumber, seen: &mut Vec<Identity>) -> Vec<Claim> {
+        let device = self.system.sysfs.block_device_of(number).ok();
+        let mut claims = match &device {
+            Some(device) => claims_on(device, &self.system),
+            None => claims::listed(path, None, number, &self.system.mounts, &self.system.swaps),
+        };
+        // What is written to a partition is written to its disk, and the other way round.
+        let others = device.iter().flat_map(|device| [device.partitions(), vec![device.disk()]].concat());
+        let mut numbers: Vec<DeviceNumber> = others.filter_map(|other| other.number()).collect();
+        numbers.retain(|other| *other != number);
+        numbers.insert(0, number);
+        let is_ours = numbers.iter().any(|number| self.ours.contains(number));
+        if claims.is_empty() && !is_ours && claims::is_exclusively_open(path) {
+            claims.push(Claim::Exclusive);
+        }
+        for number in numbers {
+            claims.extend(self.behind(Identity::Device { block: true, number }, seen));
+        }
+        claims
+    }
+
+    /// Who uses the loop devices made of this.
+    fn behind(&self, known: Identity, seen: &mut Vec<Identity>) -> Vec<Claim> {
+        let mut claims = Vec::new();
+        for one in self.loops.iter().filter(|one| one.below == known) {
+            let itself = Identity::Device { block: true, number: one.number };
+            if seen.contains(&itself) {
+                continue;
+            }
+            seen.push(itself);
+            let device = one.device.path();
+            let of_it = self.above_device(&device, one.number, seen).into_iter().map(Box::new);
+            claims.extend(of_it.map(|claim| Claim::Behind { device: device.clone(), claim }));
+        }
+        claims
+    }
+
+    /// Who else uses what the device keeps its data in. Members of a mapped device are not looked at: who else has a part
+    /// of them has another part. What is behind a loop device is there as a whole.
+    fn within(&self, device: &BlockDevice, seen: &mut Vec<Identity>) -> Vec<Claim> {
+        let disk = device.disk();
+        let mut claims = Vec::new();
+        let number = disk.number();
+        // A member of a mapped device is that one's own.
+        seen.extend(number.map(|number| Identity::Device { block: true, number }));
+        for one in self.loops.iter().filter(|one| Some(one.number) == number) {
+            if seen.contains(&one.below) {
+                continue;
+            }
+            seen.push(one.below);
+            let of_it = match one.below {
+                Identity::Device { number, .. } => {
+                    self.on_device(&self.place_of(number, &one.file), number, seen)
+                }
+                known @ Identity::Inode { .. } => self.on_file(&one.file, known, seen),
+            };
+            let what = || one.file.clone();
+            claims.extend(
+                of_it.into_iter().map(|claim| Claim::Within { what: what(), claim: Box::new(claim) }),
+            );
+        }
+        disk.slaves().iter().for_each(|member| claims.extend(self.within(member, seen)));
+        claims
+    }
+
+    /// A name of the device that leads to it for certain: the one it was given, unless that is another's now.
+    fn place_of(&self, number: DeviceNumber, given: &Path) -> PathBuf {
+        let is_it = |path: &Path| stat::stat(path).is_ok_and(|found| found.special == number);
+        match self.system.sysfs.block_device_of(number) {
+            Ok(device) if is_it(&device.path()) => device.path(),
+            _ => given.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{LoopDevice, MadeUp, TempDir, mount};
+    use std::process::Command;
+
+    fn number(minor: u32) -> DeviceNumber {
+        DeviceNumber { major: 200, minor }
+    }
+
+    fn said(claims: &[Claim]) -> Vec<String> {
+        claims.iter().map(ToString::to_string).collect()
+    }
+
+    /// What is said of the device of this number on a made-up machine.
+    fn of_device(users: &Users, minor: u32) -> Vec<String> {
+        let known = Identity::Device { block: true, number: number(minor) };
+        said(&users.on_device(Path::new("/no/such"), number(minor), &mut vec![known]))
+    }
+
+    /// A machine with `/dev/loop90` over a file, and `/dev/loop91` over it as well.
+    fn over_one_file(dir: &TempDir) -> MadeUp {
+        let file = dir.path.join("image");
+        std::fs::write(&file, b"image").unwrap();
+        let machine = MadeUp::new();
+        for (name, at) in [("loop90", "200:90"), ("loop91", "200:91")] {
+            machine.disk(name, at, 8).attributes(name, &[("loop/backing_file", file.to_str().unwrap())]);
+        }
+        machine
+    }
+
+    #[test]
+    fn a_file_behind_a_mounted_loop_device_is_in_use_by_every_name() {
+        let dir = TempDir::new("users-file");
+        let machine = over_one_file(&dir);
+        let (file, link, hard) = (dir.path.join("image"), dir.path.join("link"), dir.path.join("hard"));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        std::fs::hard_link(&file, &hard).unwrap();
+        let free = Users::of(machine.system(&[]));
+        let users = Users::of(machine.system(&[mount("200:90", "/mnt", "ext4", "/dev/none")]));
+        for name in [&file, &link, &hard] {
+            let found = stat::stat(name).unwrap();
+            assert_eq!(free.on(name, &found), [], "a loop device that nobody uses is nobody's");
+            assert_eq!(
+                said(&users.on(name, &found)),
+                ["/dev/loop90 is made of it, and /dev/loop90 is mounted at /mnt"]
+            );
+        }
+        assert_eq!(users.files().first().map(|used| used.0), Some(stat::stat(&file).unwrap().identity()));
+        assert_eq!(free.files(), []);
+    }
+
+    #[test]
+    fn a_loop_device_is_in_use_when_another_of_the_same_file_is() {
+        let dir = TempDir::new("users-loop");
+        let machine = over_one_file(&dir);
+        let users = Users::of(machine.system(&[mount("200:90", "/mnt", "ext4", "/dev/none")]));
+        assert_eq!(of_device(&users, 90), ["/dev/loop90 is mounted at /mnt"]);
+        let file = dir.path.join("image");
+        let expected = format!(
+            "its data is in {}, and /dev/loop90 is made of it, and /dev/loop90 is mounted at /mnt",
+            file.display()
+        );
+        assert_eq!(of_device(&users, 91), [expected]);
+    }
+
+    #[test]
+    fn a_swap_file_is_in_use_and_so_is_a_loop_device_over_it() {
+        let dir = TempDir::new("users-swap");
+        let machine = over_one_file(&dir);
+        let file = dir.path.join("image");
+        let mut system = machine.system(&[]);
+        system.swaps = vec![file.clone()];
+        let users = Users::of(system);
+        let in_use = format!("{} is in use as swap", file.display());
+        assert_eq!(said(&users.on(&file, &stat::stat(&file).unwrap())), [in_use.as_str()]);
+        assert_eq!(of_device(&users, 91), [format!("its data is in {}, and {in_use}", file.display())]);
+    }
+
+    #[test]
+    fn devices_made_of_each_other_come_to_an_end() {
+        let dir = TempDir::new("users-ring");
+        let machine = over_one_file(&dir);
+        machine.disk("dm-0", "200:1", 8).member("dm-0", "loop90");
+        let users = Users::of(machine.system(&[]));
+        assert_eq!(of_device(&users, 90), ["/dev/loop90 is a part of dm-0"]);
+        let expected = ["its data is in", "/dev/loop90 is made of it, and", "/dev/loop90 is a part of dm-0"]
+            .map(str::to_owned);
+        let said = of_device(&users, 91);
+        assert!(said.len() == 1 && expected.iter().all(|part| said[0].contains(part)), "{said:?}");
+        assert_eq!(
+            of_device(&users, 1),
+            [] as [String; 0],
+            "a mapped device is free although its members are not"
+        );
+    }
+
+    #[test]
+    fn a_disk_and_its_partitions_are_in_use_together() {
+        let dir = TempDir::new("users-parts");
+        let machine = over_one_file(&dir);
+        machine.disk("sda", "200:0", 8).partition("sda", "sda1", "200:1").partition("sda", "sda2", "200:2");
+        let mounted = machine.system(&[mount("200:1", "/mnt", "ext4", "/dev/none")]);
+        let users = Users::of(mounted);
+        assert_eq!(of_device(&users, 0), ["/dev/sda1 is mounted at /mnt"]);
+        assert_eq!(of_device(&users, 1), ["/dev/sda1 is mounted at /mnt"]);
+        assert_eq!(of_device(&users, 2), [] as [String; 0], "its neighbour is another's");
+    }
+
+    #[test]
+    fn a_real_loop_device_is_free_until_it_is_formatted_and_mounted() {
+        let dir = TempDir::new("users-real");
+        let device = match LoopDevice::new(&dir, 8 << 20) {
+            Ok(device) => device,
+            Err(why) => {
+                println!("skipped: {why}");
+                return;
+            }
+        };
+        let (file, claims) =
+            (dir.path.join("backing"), |path: &Path| Users::read().on(path, &stat::stat(path).unwrap()));
+        assert_eq!((claims(&device.path), claims(&file)), (vec![], vec![]));
+        let open = file::open(&device.path, &OpenHow { exclusive: true, ..OpenHow::READ }).unwrap();
+        let behind = |claim: Claim| Claim::Behind { device: device.path.clone(), claim: Box::new(claim) };
+        assert_eq!(
+            (claims(&device.path), claims(&file)),
+            (vec![Claim::Exclusive], vec![behind(Claim::Exclusive)])
+        );
+        drop(open);
+        if !Command::new("mkfs.ext4").arg("-q").arg(&device.path).status().is_ok_and(|done| done.success()) {
+            println!("skipped: no mkfs.ext4");
+            return;
+        }
+        let point = dir.path.join("mounted");
+        std::fs::create_dir(&point).unwrap();
+        if !Command::new("mount").arg(&device.path).arg(&point).status().is_ok_and(|done| done.success()) {
+            println!("skipped: mounting is not allowed here");
+            return;
+        }
+        let found = (claims(&device.path), claims(&file), claims::is_exclusively_open(&device.path));
+        assert!(Command::new("umount").arg(&point).status().unwrap().success());
+        let mounted = Claim::Mounted { device: device.path.clone(), point };
+        assert_eq!(found, (vec![mounted.clone()], vec![behind(mounted)], true));
+    }
+}
