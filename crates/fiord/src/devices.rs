@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use fiord_host::{Chain, DeviceFacts, FileSystemFacts, Link, Stage, System, TargetKind};
+use fiord_report::path;
 use fiord_report::table::{self, Cell, Column, Table};
 
 use crate::subcommand::{self, Form, Forms, width};
@@ -161,7 +162,7 @@ fn no_target(target: &Path, error: &io::Error) -> String {
     };
     format!(
         "devices: cannot look at {}: {why}\n  {remedy}\n  `fiord devices` without a TARGET lists every disk",
-        target.display()
+        path::shown(target)
     )
 }
 
@@ -192,7 +193,7 @@ pub(crate) fn device_table<'f>(devices: impl Iterator<Item = &'f DeviceFacts>) -
 }
 
 fn file_system_table<'f>(systems: impl Iterator<Item = &'f FileSystemFacts>) -> Table {
-    let path = |path: &Option<PathBuf>| Cell::text(path.as_ref().map(|path| path.display().to_string()));
+    let path = |path: &Option<PathBuf>| Cell::text(path.as_ref().map(path::text));
     let mut table = Table::new(FILE_SYSTEM);
     for facts in systems {
         table.rows.push(vec![
@@ -216,12 +217,12 @@ fn chain_table(chain: &Chain) -> Table {
 fn chain_row(link: &Link) -> Vec<Cell> {
     let (name, kind, size, free) = match &link.stage {
         Stage::Path { path, kind, size_bytes } => {
-            (path.display().to_string(), kind_name(*kind).to_owned(), *size_bytes, None)
+            (path::text(path), kind_name(*kind).to_owned(), *size_bytes, None)
         }
         Stage::FileSystem(facts) => {
             let point = facts.mount_point.as_deref().unwrap_or(Path::new("?"));
             let sizes = (Some(facts.total_bytes), Some(facts.available_bytes));
-            (point.display().to_string(), facts.type_name.clone(), sizes.0, sizes.1)
+            (path::text(point), facts.type_name.clone(), sizes.0, sizes.1)
         }
         Stage::Device(facts) => (facts.name.clone(), facts.kind.clone(), Some(facts.size_bytes), None),
         Stage::Memory => ("memory".to_owned(), "memory".to_owned(), None, None),

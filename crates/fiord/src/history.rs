@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use fiord_report::json::Writer;
-use fiord_report::path::text as text_of;
+use fiord_report::path::shown;
 use fiord_report::table::{self, Cell, Column, Table, wrapped};
 use fiord_report::time;
 use fiord_store::{Entry, Filter, History, StoreError, Which};
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         let path = keep::place().map_err(|why| format!("history: {why}"))?;
         let history = History::open_existing(&path).map_err(|error| format!("history: {error}"))?;
         if history.is_none() {
-            remark(&format!("fiord history: no run has been kept yet in {}\n", path.display()));
+            remark(&format!("fiord history: no run has been kept yet in {}\n", shown(&path)));
         }
         match options.action {
             None => list(history.as_ref(), &options.list),
@@ -99,7 +99,7 @@ fn listed(history: &History, options: &List) -> Result<Vec<Entry>, StoreError> {
     let Some(path) = &options.target else {
         return history.list(&Filter { limit, ..Filter::default() });
     };
-    let given = text_of(keep::absolute(path));
+    let given = keep::name_of(&keep::absolute(path));
     let names: BTreeSet<String> =
         [keep::target(path), given].iter().map(|name| name.trim_end_matches('/').to_string()).collect();
     let mut found = BTreeMap::new();

@@ -3,7 +3,9 @@
 //! Invariant: whatever becomes of the history, the report is out and the exit status decided before it is opened.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
 use fiord_plan::{FileKind, Plan};
 use fiord_report::RunReport;
@@ -28,8 +30,8 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Of a run that starts now, by these arguments.
-    pub(crate) fn new(arguments: &[String], host: &str) -> Keeper {
-        let words = std::iter::once("fiord").chain(arguments.iter().map(String::as_str));
+    pub(crate) fn new<A: AsRef<OsStr>>(arguments: &[A], host: &str) -> Keeper {
+        let words = std::iter::once(OsStr::new("fiord")).chain(arguments.iter().map(AsRef::as_ref));
         Keeper {
             command: words.map(quoted).collect::<Vec<_>>().join(" "),
             host: host.to_string(),
@@ -90,8 +92,7 @@ impl StudyKeeper {
         heading: &str,
         host: &str,
     ) -> Option<StudyKeeper> {
-        let arguments: Vec<String> =
-            std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+        let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
         let keeper = Keeper::new(&arguments, host);
         let facts = Facts {
             title: format!("{kind}: {purpose}"),
@@ -209,7 +210,7 @@ fn targets(files: &BTreeSet<PathBuf>) -> Vec<String> {
 /// A file, device or directory as it is kept, and looked for: its absolute path with all links followed, so that it is
 /// the same by whichever name it was called.
 pub(crate) fn target(path: &Path) -> String {
-    text(real(&absolute(path)))
+    name_of(&real(&absolute(path)))
 }
 
 /// The path from the root, links and all.
@@ -229,13 +230,33 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "%+,-./:=@_".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_string();
+/// An absolute path as it is kept: its own text. A name that is not UTF-8 stands behind a second slash, with its bytes as
+/// `\xff`, so that it is no other path's.
+pub(crate) fn name_of(path: &Path) -> String {
+    let mut name = String::new();
+    for part in path.components().filter(|part| *part != Component::RootDir) {
+        let part = part.as_os_str();
+        name += if part.to_str().is_none() { "//" } else { "/" };
+        name += &text(part);
     }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    if name.is_empty() { "/".to_string() } else { name }
+}
+
+/// A word as a shell takes it; what is no readable text as a shell writes its bytes.
+fn quoted(word: &OsStr) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "%+,-./:=@_".contains(c);
+    match word.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(plain) => text.to_string(),
+        Some(text) if !text.chars().any(char::is_control) => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => {
+            let byte = |byte: &u8| match byte {
+                b'\\' | b'\'' => format!("\\{}", char::from(*byte)),
+                b' '..=b'~' => char::from(*byte).to_string(),
+                other => format!("\\x{other:02x}"),
+            };
+            format!("$'{}'", word.as_bytes().iter().map(byte).collect::<String>())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -251,7 +272,8 @@ mod tests {
             ("$HOME", "'$HOME'"),
             ("it's", r"'it'\''s'"),
         ] {
-            assert_eq!(quoted(word), expected);
+            assert_eq!(quoted(OsStr::new(word)), expected);
         }
+        assert_eq!(quoted(OsStr::from_bytes(b"a\n'\xff")), r"$'a\x0a\'\xff'");
     }
 }

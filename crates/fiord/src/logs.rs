@@ -9,6 +9,7 @@ use std::io::{self, BufWriter, Write};
 
 use fiord_plan::{LogFile, Logs, Plan};
 use fiord_report::log;
+use fiord_report::path::shown;
 use fiord_stats::JobLogs;
 use fiord_worker::{Door, WorkerReport};
 
@@ -27,7 +28,7 @@ pub(crate) fn write(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
                 write_one(opened, file, planned, worker.logs.as_deref()).map_err(|error| error.to_string())
             });
             if let Err(why) = written {
-                failures.push(format!("fiord: job {}: log {}: {why}\n", job.name, file.path.display()));
+                failures.push(format!("fiord: job {}: log {}: {why}\n", job.name, shown(&file.path)));
             }
         }
     }

@@ -17,12 +17,13 @@ use fiord_worker::Door;
 
 use crate::fio::headings;
 use crate::keep::{StudyKeeper, say_not_kept};
-use crate::output::{Output, say};
+use crate::output::{Output, remark, say};
 use crate::subcommand::{self, Form, Forms, WIDTH, width};
 use crate::{assemble, status};
 
 mod checked;
 mod dry_run;
+pub(crate) mod own;
 mod page;
 mod progress;
 mod run;
@@ -59,7 +60,11 @@ pub(crate) fn at<S: Study>(
     make: impl FnOnce(&Site) -> Result<S, String>,
 ) -> ExitCode {
     let found = site::at(target, name, size_bytes);
-    let made = found.and_then(|(site, own)| Ok((make(&site)?, site, own)));
+    let made = found.and_then(|(site, mut own)| {
+        let study = make(&site)?;
+        own.as_mut().map_or(Ok(()), |own| own.expect_files_of(study.steps()))?;
+        Ok((study, site, own))
+    });
     match made {
         Ok((study, site, _own)) => carry_out(&study, Some(&site), &[], options),
         Err(why) => {
@@ -91,8 +96,10 @@ pub(crate) fn carry_out(
     let form = options.forms.chosen();
     let mut output = Output::stdout();
     let mut checked = Checked::all(study, typed, &machine);
-    if form == Form::Text {
-        output.write(&page::opening(study, site, &checked.ways, width()));
+    match form {
+        Form::Text => output.write(&page::opening(study, site, &checked.ways, width())),
+        // Who looks on is told what the others find in the heading or the document.
+        _ => remarks(site).for_each(|told| remark(&format!("fiord {}: {told}\n", study.name()))),
     }
     let target = site.map(|site| site.target.as_path());
     let heading = page::opening(study, site, &checked.ways, WIDTH);
@@ -132,6 +139,11 @@ pub(crate) fn carry_out(
         keeper.conclude(status, &Summary { json, text, headline });
     }
     ExitCode::from(status)
+}
+
+/// What is to be known of where it works.
+fn remarks(site: Option<&Site>) -> impl Iterator<Item = &String> {
+    site.into_iter().flat_map(|site| &site.remarks)
 }
 
 /// Writes the files that were asked for.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::CommandFactory;
 use fiord_host::Machine;
 use fiord_lab::sweep::{Counted, Job, Key, Pictures, Sweep};
-use fiord_lab::{Site, ranges};
+use fiord_lab::{Site, Study, ranges};
 use fiord_options::cli::{self, Parsed};
 use fiord_options::expand::{self, Environment};
 use fiord_options::value::{Bytes, Micros, Reading, Seconds, Value};
@@ -23,7 +23,7 @@ use fiord_sys::signal;
 use fiord_worker::{Door, Failure};
 
 use crate::output::say;
-use crate::study::site::OwnFiles;
+use crate::study::own::OwnFiles;
 use crate::study::{self, site};
 use crate::{amount, environment, status, subcommand};
 
@@ -158,7 +158,7 @@ fn prepare(options: &Options, of_fio: &[String]) -> Result<Prepared, String> {
     let plot = options.plot.as_deref().map(writable).transpose()?;
     let runs = keys.iter().map(|key| key.values.len() as u32).fold(1, u32::saturating_mul);
     let each = options.time.map_or_else(|| (ALL / runs).clamp(RUN_MIN, RUN), |all| all / runs);
-    let own = base.own_site(&keys)?;
+    let mut own = base.own_site(&keys)?;
     let site = own.as_ref().map(|(site, _)| site);
     let added = base.added(&keys, each, site);
     let heading = base.heading(&keys, &added, site);
@@ -169,6 +169,7 @@ fn prepare(options: &Options, of_fio: &[String]) -> Result<Prepared, String> {
         Some(site) => sweep.prepared_by(site.fill()),
         None => sweep,
     };
+    own.as_mut().map_or(Ok(()), |(_, own)| own.expect_files_of(sweep.steps()))?;
     Ok(Prepared { sweep, own, warnings: base.warnings })
 }
 

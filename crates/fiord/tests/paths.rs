@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::study::is_empty;
-use common::{Dir, Ran, finish, start};
+use common::{Dir, Ran, finish, helper, start};
 
 /// What follows this in a path of a test is the path of the test's directory.
 const HERE: &[u8] = b"HERE";
@@ -261,4 +261,44 @@ fn arguments_that_are_not_text_are_refused_with_their_place() {
     .assert_success();
     assert_eq!(dir.text(&lossy), "precious");
     assert!(fs::read(dir.path().join(os(b"a\xff"))).unwrap().starts_with(b"<svg "));
+}
+
+/// Paths that look alike are not the same to the history.
+#[test]
+fn the_history_tells_paths_apart() {
+    let dir = Dir::new();
+    let state = Dir::new();
+    let names: [&[u8]; 5] = [b"a\xff", b"a\\xff", "a\u{fffd}".as_bytes(), b"a\n", b"a\\n"];
+    let fiord = |words: &[&str], name: &[u8]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
+        command.args(words).arg(dir.path().join(os(name))).env("XDG_STATE_HOME", state.path());
+        command.current_dir(dir.path());
+        let ran = finish(start(command));
+        ran.assert_success();
+        ran
+    };
+    for name in names {
+        fs::create_dir(dir.path().join(os(name))).unwrap();
+        fiord(&["quick", "--size", "8M", "--time", "70ms"], name);
+    }
+    for (number, name) in names.into_iter().enumerate() {
+        let listed = fiord(&["history", "--json", "--target"], name).json();
+        let runs: Vec<_> = listed["runs"].as_array().unwrap().iter().collect();
+        assert_eq!(runs.len(), 1, "{name:?}: {runs:?}");
+        // Each study keeps its runs below its own number.
+        let ids = |index: usize| {
+            fiord(&["history", "--json", "--target"], names[index]).json()["runs"][0]["id"].as_u64()
+        };
+        assert!(number == 0 || ids(number) > ids(number - 1));
+        // The command can be pasted into a shell.
+        let command = runs[0]["command"].as_str().unwrap();
+        let echo = helper("bash", &["-c", &format!("printf %s {}", command.split_once(" 70ms ").unwrap().1)]);
+        let expected = dir.path().join(os(name));
+        let bytes = echo.unwrap();
+        assert_eq!(
+            bytes.trim(),
+            String::from_utf8_lossy(expected.as_os_str().as_bytes()).trim(),
+            "{command}"
+        );
+    }
 }

@@ -11,23 +11,29 @@ use std::os::unix::ffi::OsStrExt;
 pub fn shown(path: impl AsRef<OsStr>) -> String {
     let mut shown = String::new();
     for chunk in path.as_ref().as_bytes().utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            match letter {
-                '\\' => shown.push_str("\\\\"),
-                // Besides control characters, those that turn the direction of a line about.
-                '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                    shown.extend(letter.escape_unicode());
-                }
-                letter if letter.is_control() => shown.extend(letter.escape_default()),
-                letter => shown.push(letter),
-            }
-        }
+        shown += &visible(&chunk.valid().replace('\\', "\\\\"));
         for byte in chunk.invalid() {
             // Writing to a String cannot fail.
             let _ = write!(shown, "\\x{byte:02x}");
         }
     }
     shown
+}
+
+/// A text in which what is not readable stands as an escape.
+pub fn visible(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            // Besides control characters, those that turn the direction of a line about.
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                visible.extend(letter.escape_unicode());
+            }
+            letter if letter.is_control() => visible.extend(letter.escape_default()),
+            letter => visible.push(letter),
+        }
+    }
+    visible
 }
 
 /// The path for programs: its own text, as it is opened, where it has one; else as people read it.

@@ -201,6 +201,11 @@ pub fn hostname() -> io::Result<String> {
     line("/proc/sys/kernel/hostname")
 }
 
+/// What tells this boot of this machine from all others.
+pub fn boot_id() -> io::Result<String> {
+    line("/proc/sys/kernel/random/boot_id")
+}
+
 /// The processors' model, where `/proc/cpuinfo` names one.
 pub fn cpu_model() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;

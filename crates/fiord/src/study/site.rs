@@ -1,12 +1,11 @@
 //! The place a study works at: files of its own in a directory, or a file or device that is only read.
 //!
-//! Invariant: what is written to was made here, in a directory under a name nobody had, and is removed when this is
-//! dropped; from the moment it is made, signals end the study and not the process.
+//! Invariant: what is written to was made here, in a directory of the study's own (`own.rs`); from before it is made,
+//! signals end the study and not the process.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fiord_engine::registry;
 use fiord_host::chain::Stage;
@@ -17,6 +16,7 @@ use fiord_report::table::{Table, shown_bytes};
 use fiord_sys::signal;
 use fiord_sys::stat::DirectSupport;
 
+use super::own::{self, OwnFiles};
 use crate::devices::device_table;
 
 /// One part in so many of what is free is used at most.
@@ -28,25 +28,12 @@ const SIZE_MIN_BYTES: u64 = 8 << 20;
 /// What the heading tells of a device, of the columns of `fiord devices`.
 const DEVICE: [&str; 7] = ["name", "type", "transport", "size_bytes", "model", "rotational", "scheduler"];
 
-/// A directory that a study made for itself, and all that is in it.
-#[derive(Debug)]
-pub(crate) struct OwnFiles {
-    directory: PathBuf,
-}
-
-impl Drop for OwnFiles {
-    fn drop(&mut self) {
-        // Gone already is as good.
-        let _ = fs::remove_dir_all(&self.directory);
-    }
-}
-
 /// The site at `target`, for runs that use up to `size_bytes`; with the files the study may write to, if it has some.
 ///
 /// # Errors
 /// What, where, why, and what to do.
 pub(crate) fn at(target: &Path, study: &str, size_bytes: u64) -> Result<(Site, Option<OwnFiles>), String> {
-    // Without its handlers a study still runs; a signal then leaves its files behind.
+    // Without its handlers a study still runs; a signal then leaves its files to the next one.
     let _ = signal::record_stop_requests();
     let facts = probe(target)?;
     match facts.kind {
@@ -55,12 +42,17 @@ pub(crate) fn at(target: &Path, study: &str, size_bytes: u64) -> Result<(Site, O
             target.display()
         )),
         TargetKind::Directory => {
+            let directory = fs::canonicalize(target).unwrap_or_else(|_| target.to_path_buf());
+            let cleared = own::clear(&directory, is_remote(&directory));
+            // With what has been cleared, more is free.
+            let facts = if cleared.is_empty() { facts } else { probe(target)? };
             let size_bytes = within_free(target, &facts, size_bytes)?;
-            let own = own_files(target, study)?;
-            let file = own.directory.join("data");
-            File::create_new(&file).map_err(|error| not_created(&file, &error))?;
-            let facts = probe(&file)?;
-            Ok((site(target, &file, &facts, size_bytes, true), Some(own)))
+            let own = OwnFiles::create(&directory, study);
+            let mut own = own.map_err(|(path, error)| not_created(&path, &error))?;
+            let file = own.make("data").map_err(|error| not_created(own.path(), &error))?;
+            let mut site = site(target, &file, &probe(&file)?, size_bytes, true);
+            site.remarks.extend(cleared);
+            Ok((site, Some(own)))
         }
         TargetKind::Regular | TargetKind::Block => {
             let there = facts.size_bytes.unwrap_or(0);
@@ -111,15 +103,6 @@ fn within_free(directory: &Path, facts: &TargetFacts, size_bytes: u64) -> Result
     Ok(size_bytes)
 }
 
-/// A new directory in this one.
-fn own_files(directory: &Path, study: &str) -> Result<OwnFiles, String> {
-    let directory = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_path_buf());
-    let directory = directory.join(format!("fiord-{study}-{}", std::process::id()));
-    let made = DirBuilder::new().mode(0o700).create(&directory);
-    made.map_err(|error| not_created(&directory, &error))?;
-    Ok(OwnFiles { directory })
-}
-
 fn not_created(path: &Path, error: &io::Error) -> String {
     format!("{}: cannot be created: {error}; name a directory you may write to", shown(path))
 }
@@ -140,6 +123,12 @@ fn site(target: &Path, file: &Path, facts: &TargetFacts, size_bytes: u64, writab
         devices,
         remarks: remarks(facts, in_memory),
     }
+}
+
+/// Whether other machines may work in a directory as well.
+fn is_remote(directory: &Path) -> bool {
+    let chain = Chain::of(directory, &System::read());
+    chain.is_ok_and(|chain| chain.links.iter().any(|link| matches!(link.stage, Stage::Server(_))))
 }
 
 /// The best engine for queues that this kernel lets us use.

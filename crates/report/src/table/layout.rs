@@ -3,6 +3,7 @@
 //! Invariant: every character of every cell is shown; no line ends in a blank.
 
 use super::{Cell, Table};
+use crate::path;
 
 /// Blanks between two columns.
 const GAP: usize = 2;
@@ -16,18 +17,11 @@ pub(super) fn text(table: &Table, width: usize) -> String {
     }
     let right = table.right_aligned();
     let titles = table.columns.iter().map(|column| column.title.to_owned()).collect();
-    let shown = table
-        .rows
-        .iter()
-        .map(|row| row.iter().map(Cell::shown).map(|text| without_controls(&text)).collect());
+    // A name may hold a line feed or an escape sequence; a terminal must not act on it.
+    let shown = table.rows.iter().map(|row| row.iter().map(|cell| path::visible(&cell.shown())).collect());
     let lines: Vec<Vec<String>> = std::iter::once(titles).chain(shown).collect();
     let widths = widths(table, &lines, width);
     lines.iter().map(|cells| row(cells, &widths, &right)).collect()
-}
-
-/// A name may hold a line feed or an escape sequence; a terminal must not act on it.
-fn without_controls(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// As wide as the widest cell; then the widest column of words gives way until the line fits.
@@ -143,7 +137,7 @@ mod tests {
     fn a_terminal_is_told_nothing_by_a_name() {
         let mut table = Table::new([Column::new("a", "A")]);
         table.rows.push(vec![text_cell("x\x1b[2Jy\n")]);
-        assert_eq!(table.text(80), "A\nx?[2Jy?\n");
+        assert_eq!(table.text(80), "A\nx\\u{1b}[2Jy\\n\n");
     }
 
     proptest::proptest! {
