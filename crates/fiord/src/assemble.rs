@@ -9,9 +9,10 @@ use fiord_options::Problem;
 use fiord_plan::presentation::{Presentation, RateUnit, Unified as PlannedUnified};
 use fiord_plan::{FileKind, Job, Plan};
 use fiord_report::{
-    DiskFigures, DiskReport, JobReport, LatencyTarget, RunReport, Show, Unified, Warning, merge_groups,
+    DiskFigures, DiskReport, JobReport, LatencyTarget, RunReport, Show, Unified, Warning, merge_groups, start,
 };
 use fiord_sys::clock;
+use fiord_sys::errno::Errno;
 use fiord_worker::{EndReason, Moment, Remark, WorkerReport};
 
 use crate::idle::IdleWatch;
@@ -64,12 +65,7 @@ pub(crate) fn report(
     }
 }
 
-/// What there is to say of options as they were typed.
-pub(crate) fn warnings(problems: &[Problem]) -> impl Iterator<Item = Warning> {
-    problems.iter().map(warning)
-}
-
-/// The same of one.
+/// What there is to say of an option as it was typed.
 pub(crate) fn warning(problem: &Problem) -> Warning {
     Warning {
         code: if problem.option.is_empty() { "jobfile".to_string() } else { problem.option.clone() },
@@ -193,14 +189,50 @@ pub(crate) fn failures(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
     let mut lines = Vec::new();
     for (job, worker) in plan.jobs.iter().zip(workers) {
         lines.extend(worker.passed_over.iter().map(|said| format!("fiord: job {}: {said}\n", job.name)));
-        lines.extend(worker.failure.iter().map(|failure| format!("fiord: job {}: {failure}\n", job.name)));
+        // Of a job that could not be planned all has been said.
+        let failure = worker.failure.iter().filter(|_| job.unplannable.is_none());
+        lines.extend(failure.map(|failure| format!("fiord: job {}: {failure}\n", job.name)));
     }
     lines
 }
 
-/// Whether every job did what it was asked for.
-pub(crate) fn all_well(workers: &[WorkerReport]) -> bool {
-    workers.iter().all(|worker| worker.failure.is_none() && worker.reason != EndReason::NotStarted)
+/// What keeps jobs from running while others run: of each section what its first such clone lacks, and how many more
+/// there are.
+pub(crate) fn unplannable(plan: &Plan) -> Vec<String> {
+    let mut lines = Vec::new();
+    for section in plan.jobs.chunk_by(|one, next| one.section == next.section) {
+        let mut clones = section.iter().filter_map(|job| job.unplannable.as_ref());
+        let Some(first) = clones.next() else { continue };
+        lines.extend(first.problems.iter().map(|problem| format!("{problem}\n")));
+        match clones.count() {
+            0 => {}
+            more => lines.push(format!("fiord: and {more} more of job {}\n", section[0].name)),
+        }
+    }
+    lines
+}
+
+/// A line for each job that failed, in fio's words. Where fio has a line of its source, this has the file and the offset
+/// that were meant, or the job and 0.
+pub(crate) fn fios_failures(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
+    let line = |(job, worker): (&Job, &WorkerReport)| {
+        let failure = worker.failure.as_ref()?;
+        Some(start::failed(&start::Failed {
+            pid: worker.thread_id,
+            errno: failure.code(),
+            place: failure.path.as_ref().map_or(job.name.clone(), |path| path.display().to_string()),
+            offset_bytes: failure.range.map_or(0, |(offset_bytes, _)| offset_bytes),
+            operation: &failure.operation,
+            error: Errno(failure.code()).describe(),
+        }))
+    };
+    plan.jobs.iter().zip(workers).filter_map(line).collect()
+}
+
+/// How many jobs did not do what they were asked for.
+pub(crate) fn failed_count(workers: &[WorkerReport]) -> usize {
+    let failed = |worker: &&WorkerReport| worker.failure.is_some() || worker.reason == EndReason::NotStarted;
+    workers.iter().filter(failed).count()
 }
 
 /// Whether a job was stopped because it would have destroyed what somebody else needs.

@@ -16,7 +16,7 @@ use fiord_options::{Given, Place, Problem, Severity, showcmd};
 use fiord_plan::facts::RunSettings;
 use fiord_plan::{Deed, Plan, Refusal, touch};
 use fiord_report::start::{self, Heading};
-use fiord_report::{Warning, normal, render, wants_headings};
+use fiord_report::{Warning, bears_remarks, normal, render, wants_headings};
 use fiord_sys::clock::TscClock;
 use fiord_sys::{signal, tty};
 use fiord_worker::{Moment, RunResult};
@@ -46,9 +46,10 @@ pub(crate) fn run(arguments: &[OsString], called_as_fio: bool) -> ExitCode {
     };
     match Session::read(&arguments) {
         Ok(mut session) => {
+            session.called_as_fio = called_as_fio;
             let kept = !called_as_fio && !session.options.no_history.0;
             session.keeper = kept.then(|| Keeper::new(&arguments, &session.machine.hostname));
-            session.go(called_as_fio)
+            session.go()
         }
         Err(problems) => {
             tell(&problems);
@@ -69,6 +70,8 @@ struct Session {
     /// The program's options as they were typed, in order.
     given: Given,
     warnings: Vec<Problem>,
+    /// Under fio's own name some things are told as fio tells them.
+    called_as_fio: bool,
     /// Keeps the run in the history, unless that is not wanted.
     keeper: Option<Keeper>,
 }
@@ -87,11 +90,11 @@ impl Session {
         let mut parsed = cli::read(arguments, &environment)?;
         let (options, given, _) = program::resolve_program(&parsed.program);
         let warnings = std::mem::take(&mut parsed.warnings);
-        Ok(Session { machine, parsed, options, given, warnings, keeper: None })
+        Ok(Session { machine, parsed, options, given, warnings, called_as_fio: false, keeper: None })
     }
 
-    fn go(mut self, called_as_fio: bool) -> ExitCode {
-        if let Some(text) = help::asked_for(&self.options, called_as_fio) {
+    fn go(mut self) -> ExitCode {
+        if let Some(text) = help::asked_for(&self.options, self.called_as_fio) {
             return subcommand::print(text);
         }
         if let Some(names) = &self.options.crctest {
@@ -214,6 +217,7 @@ impl Session {
         // run still runs; a signal then ends it unreported.
         let _ = signal::record_stop_requests();
         remark_all(&self.warnings);
+        assemble::unplannable(plan).iter().for_each(|line| say(line));
         let headings = headings(plan);
         if wants_headings(&shown.formats) {
             output.write(&headings);
@@ -230,16 +234,40 @@ impl Session {
         remarks
             .iter()
             .for_each(|Warning { code, place, message }| remark(&format!("{place}: {code}: {message}\n")));
-        report.warnings = assemble::warnings(&self.warnings).chain(remarks).collect();
+        let problems = self.warnings.iter().chain(plan.unplannable());
+        report.warnings = problems.map(assemble::warning).chain(remarks).collect();
         report.tells_warnings = !tty::stderr_is_terminal();
+        // fio says it as well, but not into the file of `--output`.
+        if output.is_stdout() && bears_remarks(&shown.formats) {
+            assemble::fios_failures(plan, &result.workers).iter().for_each(|line| output.write(line));
+        }
         output.write(&render(&report, &shown.formats, shown.terse));
         let mut unwritten = logs::write(plan, &result.workers);
         unwritten.extend(log.and_then(BandwidthLog::failure));
-        let status = conclude(plan, &result, &unwritten, output, self.destination());
+        let status = self.conclude(plan, &result, &unwritten, output);
         if let Some(keeper) = self.keeper.take() {
             keeper.keep(plan, &headings, &report, status);
         }
         ExitCode::from(status)
+    }
+
+    /// What is left to say, and the exit status.
+    fn conclude(&self, plan: &Plan, result: &RunResult, unwritten: &[String], output: Output) -> u8 {
+        for line in assemble::failures(plan, &result.workers).iter().chain(unwritten) {
+            say(line);
+        }
+        let written = output.finish();
+        if let Err(error) = &written {
+            say(&format!("fiord: the report could not be written to {}: {error}\n", self.destination()));
+        }
+        match (result.signal, assemble::failed_count(&result.workers)) {
+            (Some(signal), _) => status::of_signal(signal),
+            (None, _) if assemble::endangered(&result.workers) => status::REFUSED,
+            // fio's is the count modulo 256: then 256 jobs that failed look like none.
+            (None, failed) if failed > 0 && self.called_as_fio => u8::try_from(failed).unwrap_or(u8::MAX),
+            (None, failed) if failed > 0 || written.is_err() || !unwritten.is_empty() => status::FAILED,
+            (None, _) => status::WELL,
+        }
     }
 
     /// What is written while the run goes on: the report, and the log of all jobs together.
@@ -266,25 +294,6 @@ impl Session {
             (setting.spec.name.to_string(), setting.value.clone().unwrap_or_default())
         };
         self.parsed.globals.iter().map(echoed).collect()
-    }
-}
-
-/// What is left to say, and the exit status.
-fn conclude(plan: &Plan, result: &RunResult, unwritten: &[String], output: Output, destination: &str) -> u8 {
-    for line in assemble::failures(plan, &result.workers).iter().chain(unwritten) {
-        say(line);
-    }
-    let written = output.finish();
-    if let Err(error) = &written {
-        say(&format!("fiord: the report could not be written to {destination}: {error}\n"));
-    }
-    match result.signal {
-        Some(signal) => status::of_signal(signal),
-        None if assemble::endangered(&result.workers) => status::REFUSED,
-        None if written.is_err() || !unwritten.is_empty() || !assemble::all_well(&result.workers) => {
-            status::FAILED
-        }
-        None => status::WELL,
     }
 }
 

@@ -126,7 +126,7 @@ pub fn man_page() -> String {
     roff_of(&mut page, engine_specs());
     page.push_str(
         ".SH EXIT STATUS\n0 when every job did what it was asked to, 1 when an option or a job was wrong, or a \
-         permission was missing, 2 when it was refused because it would destroy something, 4 when \\fBfiord check\\fR says FAIL, 5 when with \
+         permission was missing (called as fio: the number of failed jobs, 255 at most), 2 when it was refused because it would destroy something, 4 when \\fBfiord check\\fR says FAIL, 5 when with \
          \\fB\\-\\-strict\\fR it says MARGINAL, ",
     );
     page.push_str("128 plus the number of the signal when one ended the run.\n.SH SEE ALSO\n.BR fio (1)\n");

@@ -2,6 +2,10 @@
 //!
 //! Invariant: a `Plan` is immutable and complete; the worker asks nobody else.
 
+use std::fmt;
+
+use fiord_options::Problem;
+
 use crate::access::{Access, PerDirection};
 use crate::engine::{Depth, EngineSettings};
 use crate::files::Files;
@@ -14,6 +18,37 @@ use crate::presentation::Presentation;
 pub struct Plan {
     /// One entry per worker, in order of their numbers.
     pub jobs: Vec<Job>,
+}
+
+impl Plan {
+    /// What keeps jobs of it from running while the others do, in the order of the jobs.
+    pub fn unplannable(&self) -> impl Iterator<Item = &Problem> {
+        self.jobs
+            .iter()
+            .filter_map(|job| job.unplannable.as_ref())
+            .flat_map(|unplannable| &unplannable.problems)
+    }
+}
+
+/// Why one job cannot run although its options make sense: its targets are not what it needs. It concerns that job
+/// alone, and is its error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unplannable {
+    /// The errno that stands for the first of them.
+    pub errno: i32,
+    /// What is in the way, at least one; all errors.
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for Unplannable {
+    /// One line: each problem behind its place.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "; " };
+            write!(out, "{separator}{}: {}", problem.place, problem.message)?;
+        }
+        Ok(())
+    }
 }
 
 /// When a worker ends, and what is not counted.
@@ -247,6 +282,8 @@ pub struct Job {
     pub group_id: u32,
     /// Which entry of the report it counts into, from 0 (`group_reporting` folds workers into one).
     pub report_entry: u32,
+    /// What keeps it from running. It then has no files, and is reported with its error.
+    pub unplannable: Option<Unplannable>,
     /// Engine.
     pub engine: EngineSettings,
     /// Queue depth.

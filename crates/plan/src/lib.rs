@@ -22,7 +22,7 @@ pub use build::{Refusal, build, forbidden_by_readonly, needs};
 pub use engine::{Depth, EngineSettings, IoUring, Libaio, Mmap, Pvsync2};
 pub use facts::{Facts, Needs, PathFacts, RunSettings};
 pub use files::{FileKind, FilePlan, Files, SyncMode};
-pub use job::{ClockSource, ExitWhat, Job, Plan};
+pub use job::{ClockSource, ExitWhat, Job, Plan, Unplannable};
 pub use logs::{LogFile, LogKind, Logs, PriorityColumn, WindowValue};
 pub use op::{Action, FileIndex, Op};
 pub use pace::{Pace, Think};

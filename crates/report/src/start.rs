@@ -55,6 +55,29 @@ pub fn terminating(signal: i32) -> String {
     format!("\nfio: terminating on signal {signal}\n")
 }
 
+/// A job that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failed<'a> {
+    /// Its thread.
+    pub pid: u32,
+    /// The error's number.
+    pub errno: i32,
+    /// The file that was worked on, or the job.
+    pub place: String,
+    /// Where in it.
+    pub offset_bytes: u64,
+    /// What was done: `write`, `open`.
+    pub operation: &'a str,
+    /// The error in words.
+    pub error: &'a str,
+}
+
+/// `fio: pid=7, err=28/file:/mnt/f:4096, func=write, error=No space left on device`: log scanners look for it.
+pub fn failed(failed: &Failed) -> String {
+    let Failed { pid, errno, place, offset_bytes, operation, error } = failed;
+    format!("fio: pid={pid}, err={errno}/file:{place}:{offset_bytes}, func={operation}, error={error}\n")
+}
+
 /// `Starting 3 threads and 2 processes`.
 pub fn starting(threads: u32, processes: u32) -> String {
     let mut parts = Vec::new();
@@ -110,6 +133,22 @@ mod tests {
         assert!(
             text.ends_with("(W) 4096B-4096B, bs_is_seq_rand, ioengine=io_uring, iodepth=4\n...\n"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn a_failed_job_is_told_in_fios_words() {
+        let enospc = Failed {
+            pid: 7,
+            errno: 28,
+            place: "m/f".to_owned(),
+            offset_bytes: 4096,
+            operation: "write",
+            error: "No space left on device",
+        };
+        assert_eq!(
+            failed(&enospc),
+            "fio: pid=7, err=28/file:m/f:4096, func=write, error=No space left on device\n"
         );
     }
 

@@ -75,6 +75,11 @@ impl<'w> Director<'w> {
     /// Lays out the files of all jobs that want it done one after another, on a thread that may hang.
     pub(crate) fn lay_out(&mut self) {
         let scene = Arc::clone(&self.scene);
+        for job in &scene.plan.jobs {
+            if let Some(unplannable) = &job.unplannable {
+                self.fail(job, Failure::planning(unplannable));
+            }
+        }
         if !layout::is_wanted(&scene.plan.jobs) {
             return;
         }

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use fiord_plan::{Action, Direction, Op};
+use fiord_plan::{Action, Direction, Op, Unplannable};
 use fiord_sys::errno::Errno;
 use fiord_sys::memory::MemoryError;
 
@@ -82,6 +82,11 @@ impl Failure {
     /// Memory that could not be had.
     pub(crate) fn memory(operation: &str, error: &MemoryError) -> Failure {
         Failure { explanation: error.to_string(), ..Failure::system(operation, &error.error) }
+    }
+
+    /// A job whose targets are not what it needs.
+    pub(crate) fn planning(unplannable: &Unplannable) -> Failure {
+        Failure { errno: Some(Errno(unplannable.errno)), ..Failure::other("plan", unplannable.to_string()) }
     }
 
     /// Something that is not the kernel's doing.

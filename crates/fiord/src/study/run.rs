@@ -113,7 +113,10 @@ pub(super) fn plan(
 ) -> Result<(Plan, Vec<Problem>), Refusal> {
     let settings = RunSettings { readonly: false, max_jobs: None, entropy };
     let facts = facts::gather(&fiord_plan::needs(sections), machine);
-    fiord_plan::build(sections, &[], &facts, &settings)
+    let (plan, warnings) = fiord_plan::build(sections, &[], &facts, &settings)?;
+    // Figures of a part of the jobs would answer another question.
+    let problems: Vec<Problem> = plan.unplannable().cloned().collect();
+    if problems.is_empty() { Ok((plan, warnings)) } else { Err(Refusal { problems, unsafe_target: false }) }
 }
 
 /// Sees that a job that was handed its files uses each of them where it stands, and nothing else.

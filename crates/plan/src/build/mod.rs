@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use fiord_options::job;
-use fiord_options::{Problem, Section, Severity};
+use fiord_options::{Problem, Section};
 
 use crate::engine::EngineSettings;
 use crate::facts::{Facts, Needs, RunSettings};
@@ -137,6 +137,9 @@ fn outputs(source: &Source<'_>, first: u32) -> BTreeSet<PathBuf> {
 
 /// Makes the plan of a run, and says what is odd about it. `waiting` are the sections that begin a stonewall
 /// without saying so: the first of each job file after the first.
+///
+/// What is wrong with the options, and what endangers data, refuses the whole run. Targets that are not what a job needs
+/// are that job's error, as in fio: it is in the plan as [`Unplannable`](crate::Unplannable), and the others run.
 pub fn build(
     sections: &[Section],
     waiting: &[usize],
@@ -155,11 +158,12 @@ pub fn build(
     for (number, section) in sections.iter().enumerate() {
         builder.section(number as u32, section, waiting.contains(&number));
     }
-    let Builder { jobs, trouble: Trouble { problems, endangers }, .. } = builder;
-    let problems = without_repeats(problems);
-    match problems.iter().any(|problem| problem.severity == Severity::Error) {
-        true => Err(Refusal { problems, unsafe_target: endangers }),
-        false => Ok((Plan { jobs }, problems)),
+    let Builder { jobs, trouble, .. } = builder;
+    match trouble.stops_all_since(0) {
+        true => {
+            Err(Refusal { unsafe_target: trouble.endangers, problems: without_repeats(trouble.problems) })
+        }
+        false => Ok((Plan { jobs }, without_repeats(trouble.into_warnings()))),
     }
 }
 
@@ -208,7 +212,7 @@ impl Builder<'_> {
     }
 
     fn errors_since(&self, before: usize) -> bool {
-        self.trouble.problems[before..].iter().any(|problem| problem.severity == Severity::Error)
+        self.trouble.stops_all_since(before)
     }
 
     /// Rules between this section and the run or the sections before it.
@@ -260,7 +264,7 @@ impl Builder<'_> {
         let stonewall = clone == 0 && (options.stonewall.0 || waits);
         let begins_group = stonewall || (clone == 0 && options.new_group.0);
         let (group_id, report_entry) = self.grouping.next(begins_group, options.group_reporting.0);
-        let job = Job {
+        let mut job = Job {
             name: name.to_string(),
             description: options.description.as_ref().map(|text| text.as_str().to_string()),
             number,
@@ -268,6 +272,7 @@ impl Builder<'_> {
             clone,
             group_id,
             report_entry,
+            unplannable: targets.unplannable,
             depth: queue::depth(wanted_depth(source), is_queued(&engine)),
             files: targets.files,
             buffers,
@@ -283,6 +288,9 @@ impl Builder<'_> {
             access,
         };
         self.refuse(source, &job);
+        if job.unplannable.is_some() {
+            job.files.list.clear();
+        }
         self.jobs.push(job);
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a target that passes here can be opened and used as planned, as far as the facts tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fiord_options::job::JobOptions;
@@ -17,8 +17,17 @@ use crate::access::{Access, Direction, Pattern};
 use crate::engine::EngineSettings;
 use crate::facts::{Facts, PathFacts};
 use crate::files::{Advice, Fallocate, FileKind, FilePlan, Files, SyncMode};
+use crate::job::Unplannable;
 use crate::seed;
 use crate::touch;
+
+/// Numbers of the kernel's errors that stand for what is wrong with a target, in the report as `err=`.
+const EPERM: i32 = 1;
+const ENOENT: i32 = 2;
+const EISDIR: i32 = 21;
+const EINVAL: i32 = 22;
+const ENOTTY: i32 = 25;
+const EROFS: i32 = 30;
 
 /// fio's name for standard input and output.
 const STANDARD_STREAM: &str = "-";
@@ -30,6 +39,10 @@ const SIZE_SALT: u64 = 0x512e;
 pub(crate) struct Trouble {
     /// In the order found.
     pub problems: Vec<Problem>,
+    /// Which of them keep only the worker at hand from running, each with the errno that stands for it.
+    of_worker: Vec<(usize, i32)>,
+    /// Which of them kept only their worker from running.
+    of_workers: BTreeSet<usize>,
     /// One of them is a path whose contents somebody else needs.
     pub endangers: bool,
 }
@@ -60,6 +73,42 @@ pub(crate) struct Targets {
     pub loop_bytes: u64,
     /// Alignment that direct I/O needs of buffers, 1 without it.
     pub memory_align_bytes: u64,
+    /// What keeps the worker from running; the files are then those that suit it.
+    pub unplannable: Option<Unplannable>,
+}
+
+impl Trouble {
+    /// Adds what keeps only the worker at hand from running.
+    fn blame(&mut self, problem: Problem, errno: i32) {
+        self.of_worker.push((self.problems.len(), errno));
+        self.problems.push(problem);
+    }
+
+    /// What was found wrong with one worker alone.
+    fn take_unplannable(&mut self) -> Option<Unplannable> {
+        let found = std::mem::take(&mut self.of_worker);
+        let errno = found.first()?.1;
+        let problems = found.iter().map(|(index, _)| self.problems[*index].clone()).collect();
+        self.of_workers.extend(found.into_iter().map(|(index, _)| index));
+        Some(Unplannable { errno, problems })
+    }
+
+    /// Whether something found since there were `before` problems stops the whole run.
+    pub fn stops_all_since(&self, before: usize) -> bool {
+        let of_one = |index: usize| {
+            self.of_workers.contains(&index)
+                || self.of_worker.iter().any(|(of_worker, _)| *of_worker == index)
+        };
+        let found = self.problems.iter().enumerate().skip(before);
+        found.into_iter().any(|(index, problem)| problem.severity == Severity::Error && !of_one(index))
+    }
+
+    /// What is worth saying of a run that nothing stops.
+    pub fn into_warnings(self) -> Vec<Problem> {
+        let Trouble { problems, of_workers, .. } = self;
+        let of_run = problems.into_iter().enumerate().filter(|(index, _)| !of_workers.contains(index));
+        of_run.map(|(_, problem)| problem).collect()
+    }
 }
 
 /// How a job names its files.
@@ -92,6 +141,7 @@ impl Worker<'_> {
         let wanted = self.wanted(paths.len() as u64);
         let mut list = Vec::with_capacity(paths.len());
         let mut memory_align_bytes = 1;
+        let mut laid_before: Vec<(PathBuf, u64)> = Vec::new();
         for (index, path) in paths.into_iter().enumerate() {
             let known = self.facts.path(&path);
             if is_direct(self.source) {
@@ -102,23 +152,30 @@ impl Worker<'_> {
             };
             if let Some(bytes) = file.lay_out_bytes {
                 let laid = laid_out.entry(file.path.clone()).or_default();
+                laid_before.push((file.path.clone(), *laid));
                 *laid = (*laid).max(bytes);
             }
             list.push(file);
         }
-        let told = &mut trouble.problems[before..];
-        let mut failed = told.iter().any(|problem| problem.severity == Severity::Error);
-        if list.is_empty() {
-            // Files too small for a block are passed over, but not all of them.
-            told.iter_mut().for_each(|problem| problem.severity = Severity::Error);
-            failed = true;
-        }
-        if failed {
+        if trouble.stops_all_since(before) {
+            trouble.of_worker.clear();
             return None;
+        }
+        if list.is_empty() && trouble.of_worker.is_empty() {
+            // Files too small for a block are passed over, but not all of them.
+            for (index, passed_over) in trouble.problems.iter_mut().enumerate().skip(before) {
+                passed_over.severity = Severity::Error;
+                trouble.of_worker.push((index, EINVAL));
+            }
+        }
+        let unplannable = trouble.take_unplannable();
+        if unplannable.is_some() {
+            // It makes nothing that those after it could use.
+            laid_out.extend(laid_before.into_iter().rev());
         }
         let lengths = list.iter().map(|file| file.length_bytes);
         let (pass_bytes, loop_bytes) = size::totals(wanted.size, self.source.options.io_size, lengths);
-        Some(Targets { files: self.files(list), pass_bytes, loop_bytes, memory_align_bytes })
+        Some(Targets { files: self.files(list), pass_bytes, loop_bytes, memory_align_bytes, unplannable })
     }
 
     /// The paths, from names or from a directory.
@@ -216,7 +273,7 @@ impl Worker<'_> {
             return None;
         }
         if let Some(problem) = self.cannot_fill().filter(|_| kind == FileKind::Regular && wanted.until_full) {
-            trouble.problems.push(problem);
+            trouble.blame(problem, EINVAL);
             return None;
         }
         let bytes = match kind {
@@ -226,12 +283,17 @@ impl Worker<'_> {
         let extent = match size::extent(wanted, index, Present { kind, bytes }) {
             Ok(extent) => extent,
             Err(misfit) => {
-                trouble.problems.push(self.misfit(&path, known, wanted, misfit));
+                let problem = self.misfit(&path, known, wanted, misfit);
+                match problem.severity {
+                    Severity::Error => trouble.blame(problem, EINVAL),
+                    _ => trouble.problems.push(problem),
+                }
                 return None;
             }
         };
         if is_direct(self.source) && kind != FileKind::None {
-            trouble.problems.extend(self.misaligned(&path, known, extent));
+            let misaligned = self.misaligned(&path, known, extent);
+            misaligned.into_iter().for_each(|problem| trouble.blame(problem, EINVAL));
         }
         let needed = extent.needed_bytes.filter(|needed| *needed > known.size_bytes);
         let options = self.source.options;
@@ -242,7 +304,7 @@ impl Worker<'_> {
         };
         if let (Some(needed), Some(why)) = (needed, forbids) {
             let message = format!("{} would have to be extended to {needed} bytes", path.display());
-            trouble.problems.push(self.source.error("size", message, why));
+            trouble.blame(self.source.error("size", message, why), EPERM);
         }
         Some(FilePlan {
             path,
@@ -287,29 +349,28 @@ impl Worker<'_> {
         let options = self.source.options;
         let shown = path.display();
         let modifies = self.access.pattern.modifies();
-        let (option, message, remedy) = if path == Path::new(STANDARD_STREAM) {
-            ("filename", "standard input and output cannot be targets".to_string(), "name a file or device")
+        let (option, errno, message, remedy) = if path == Path::new(STANDARD_STREAM) {
+            let message = "standard input and output cannot be targets".to_string();
+            ("filename", EINVAL, message, "name a file or device")
         } else if known.exists && known.is_directory {
-            ("filename", format!("{shown} is a directory"), "use directory= to put files into it")
+            ("filename", EISDIR, format!("{shown} is a directory"), "use directory= to put files into it")
         } else if let Some(refused) = touch::no_such_device(path, known) {
             trouble.problems.push(self.source.error("filename", refused.message, refused.remedy));
             return false;
         } else if !known.exists && !options.allow_file_create {
-            ("allow_file_create", format!("{shown} does not exist and must not be created"), "")
+            ("allow_file_create", ENOENT, format!("{shown} does not exist and must not be created"), "")
         } else if !known.writable_mount && (modifies || !known.exists) {
-            ("filename", format!("{shown} is on a file system mounted read-only"), "")
+            ("filename", EROFS, format!("{shown} is on a file system mounted read-only"), "")
         } else if is_direct(self.source) && known.direct_supported == Some(false) {
-            (
-                "direct",
-                format!("{shown} does not take direct I/O"),
-                "leave direct=1 out, or use another file system",
-            )
+            let message = format!("{shown} does not take direct I/O");
+            ("direct", EINVAL, message, "leave direct=1 out, or use another file system")
         } else if kind == FileKind::Regular && self.access.pattern.includes(Direction::Trim) {
-            ("rw", format!("{shown} is a regular file, and only devices are trimmed"), "name a block device")
+            let message = format!("{shown} is a regular file, and only devices are trimmed");
+            ("rw", ENOTTY, message, "name a block device")
         } else {
             return true;
         };
-        trouble.problems.push(self.source.error(option, message, remedy));
+        trouble.blame(self.source.error(option, message, remedy), errno);
         false
     }
 

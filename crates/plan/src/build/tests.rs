@@ -48,8 +48,11 @@ fn directory() -> PathFacts {
     PathFacts { is_directory: true, ..PathFacts::regular(0) }
 }
 
+/// The plan, when all of its jobs can run.
 fn attempt(line: &str, facts: &Facts) -> Result<(Plan, Vec<Problem>), Refusal> {
-    build(&sections(line), &[], facts, &RunSettings::default())
+    let (plan, warnings) = build(&sections(line), &[], facts, &RunSettings::default())?;
+    let problems: Vec<Problem> = plan.unplannable().cloned().collect();
+    if problems.is_empty() { Ok((plan, warnings)) } else { Err(Refusal { problems, unsafe_target: false }) }
 }
 
 fn jobs(line: &str) -> Vec<Job> {
@@ -367,7 +370,10 @@ fn targets_that_cannot_work_are_refused_before_the_run() {
 fn readonly_forbids_writing_trimming_and_laying_out() {
     let run = RunSettings { readonly: true, ..RunSettings::default() };
     let facts = machine(&[("f", PathFacts::regular(MIB))]);
-    let refuses = |line: &str| build(&sections(line), &[], &facts, &run).is_err();
+    let refuses = |line: &str| {
+        let planned = build(&sections(line), &[], &facts, &run);
+        planned.map_or(true, |(plan, _)| plan.unplannable().next().is_some())
+    };
     assert!(refuses("--name=a --filename=f --rw=write"));
     assert!(refuses("--name=a --filename=f --rw=randrw"));
     assert!(refuses("--name=a --size=1m --rw=read"));
@@ -546,4 +552,83 @@ fn think_time_by_io_time_counts_ios_only_when_told_to() {
     assert_eq!(think("--thinktime_iotime=2").every_ios, 0);
     let both = think("--thinktime_iotime=2 --thinktime_blocks=9");
     assert_eq!((both.every_ios, both.io_time_us), (9, 2_000_000));
+}
+
+/// fio runs the others and gives the job its error; each of these was tried with it.
+#[test]
+fn targets_that_do_not_suit_a_job_are_its_own_error() {
+    let small = ("small", PathFacts::regular(100));
+    let odd = ("odd", PathFacts { direct_align_bytes: 512, ..PathFacts::regular(MIB) });
+    let paths = [small, odd, ("dir", directory())];
+    let facts = machine(&paths);
+    for (options, errno, option) in [
+        ("--filename=gone --allow_file_create=0", 2, "allow_file_create"),
+        ("--filename=gone --size=0", 22, "size"),
+        ("--filename=dir", 21, "filename"),
+        ("--filename=small --size=0", 22, "bs"),
+        ("--filename=odd --direct=1 --bs=1000", 22, "bs"),
+        ("--filename=odd --direct=1 --offset=100", 22, "offset"),
+        ("--filename=odd --size=0 --offset=2m", 22, "offset"),
+        ("--filename=odd --rw=trim", 25, "rw"),
+        ("--filename=-", 22, "filename"),
+    ] {
+        let line = format!("--size=64k --name=one --name=bad --numjobs=2 {options} --name=other --stonewall");
+        let (plan, _) = build(&sections(&line), &[], &facts, &RunSettings::default()).unwrap();
+        let runs: Vec<bool> = plan.jobs.iter().map(|job| job.unplannable.is_none()).collect();
+        assert_eq!(runs, [true, false, false, true], "{options}");
+        let bad = &plan.jobs[1];
+        let unplannable = bad.unplannable.as_ref().unwrap();
+        assert_eq!(
+            (unplannable.errno, unplannable.problems[0].option.as_str()),
+            (errno, option),
+            "{options}"
+        );
+        assert!(unplannable.to_string().starts_with("command line:1:"), "{unplannable}");
+        assert!(bad.files.list.is_empty(), "{options}");
+        let numbers: Vec<(u32, u32)> = plan.jobs.iter().map(|job| (job.number, job.group_id)).collect();
+        assert_eq!(numbers, [(0, 0), (1, 0), (2, 0), (3, 1)], "numbers and groups are those of all jobs");
+    }
+}
+
+#[test]
+fn a_clone_that_cannot_run_leaves_the_others_alone() {
+    let facts = machine(&[("f", PathFacts::regular(MIB))]);
+    let line = "--name=a --filename=f --size=512k --offset_increment=512k --numjobs=3 --allow_file_create=0";
+    let (plan, _) = build(&sections(line), &[], &facts, &RunSettings::default()).unwrap();
+    let runs: Vec<bool> = plan.jobs.iter().map(|job| job.unplannable.is_none()).collect();
+    assert_eq!(runs, [true, true, false]);
+}
+
+#[test]
+fn what_a_job_that_cannot_run_would_have_laid_out_is_not_there_for_others() {
+    let facts = machine(&[("dir", directory())]);
+    let line = "--name=bad --filename=f:dir --size=2m --name=b --filename=f --size=1m";
+    let (plan, _) = build(&sections(line), &[], &facts, &RunSettings::default()).unwrap();
+    assert!(plan.jobs[0].unplannable.is_some());
+    assert_eq!(plan.jobs[1].files.list[0].length_bytes, MIB);
+    let alone = "--name=bad --filename=f:dir --size=2m --name=b --filename=f --size=0";
+    let (plan, _) = build(&sections(alone), &[], &facts, &RunSettings::default()).unwrap();
+    assert!(plan.jobs[1].unplannable.is_some(), "nobody makes it");
+}
+
+#[test]
+fn what_is_wrong_with_options_or_endangers_data_stops_all() {
+    let disk = PathFacts { in_use: vec!["mounted on /home".to_string()], ..PathFacts::block(MIB, 512) };
+    let gone = PathFacts { among_devices: true, ..PathFacts::absent() };
+    let facts = machine(&[("/dev/sda", disk), ("/dev/gone", gone)]);
+    for (options, unsafe_target) in [
+        ("--filename=/dev/sda --rw=write", true),
+        ("--filename=/dev/sda --rw=write --direct=1 --bs=1000", true),
+        ("--filename=/dev/gone --rw=write", false),
+        ("--directory=gone", false),
+        ("--rate=1m --rate_iops=5", false),
+        ("--size=1k --bs=4k", false),
+        ("--cpus_allowed=77", false),
+    ] {
+        let line = format!(
+            "--size=64k --name=one --name=missing --filename=no --allow_file_create=0 --name=bad {options}"
+        );
+        let refusal = build(&sections(&line), &[], &facts, &RunSettings::default()).unwrap_err();
+        assert!(refusal.unsafe_target || !unsafe_target, "{options}");
+    }
 }

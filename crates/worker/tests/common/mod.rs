@@ -80,6 +80,7 @@ pub fn null_job(name: &str) -> Job {
         clone: 0,
         group_id: 0,
         report_entry: 0,
+        unplannable: None,
         engine: EngineSettings::Null,
         depth: Depth { max: 1, submit: 1, complete_min: 1, complete_max: None, low: 1 },
         files: files(Path::new("null"), FileKind::None),

@@ -1,0 +1,120 @@
+//! Jobs that fail beside others: what runs, what is reported, and the exit status under either name.
+//!
+//! Invariant: one job's error costs no other job its figures; what endangers data costs all.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+mod common;
+
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use common::{Dir, Mount, Ran, finish, start};
+use serde_json::Value;
+
+/// A link called `fio`, and what came of calling it.
+fn as_fio(dir: &Dir, line: &str) -> Ran {
+    let link = dir.path().join("fio");
+    if !link.exists() {
+        symlink(env!("CARGO_BIN_EXE_fiord"), &link).unwrap();
+    }
+    let mut command = Command::new(&link);
+    command.args(line.split_whitespace()).current_dir(dir.path());
+    finish(start(command))
+}
+
+fn errors(document: &Value) -> Vec<(&str, i64)> {
+    let of = |job: &'_ Value| job["error"].as_i64().unwrap();
+    let jobs = document["jobs"].as_array().unwrap();
+    jobs.iter().map(|job| (job["jobname"].as_str().unwrap(), of(job))).collect()
+}
+
+const BESIDE: &str = "--size=64k --name=one --ioengine=null --name=bad --filename=no --allow_file_create=0 \
+                      --name=other --ioengine=null";
+
+#[test]
+fn the_others_run_and_the_report_has_the_error() {
+    let dir = Dir::new();
+    let ran = dir.run(&format!("--no-history --output-format=json {BESIDE}"));
+    ran.assert_status(1);
+    let document = ran.json();
+    assert_eq!(errors(&document), [("one", 0), ("bad", 2), ("other", 0)]);
+    assert_eq!(document["jobs"][2]["read"]["io_bytes"], 64 << 10);
+    let bad = &document["jobs"][1];
+    assert_eq!(bad["read"]["total_ios"], 0);
+    assert!(bad.get("latency_depth").is_none(), "fio has none of a job that never began: {bad}");
+    let told = &document["warnings"][0];
+    assert_eq!((&told["code"], told["place"].is_string()), (&"allow_file_create".into(), true), "{document}");
+    assert!(ran.stderr.contains("error: allow_file_create: job bad: no does not exist"), "{ran:?}");
+    assert!(ran.stderr.starts_with("command line:1:"), "its place: {ran:?}");
+    let text = dir.run(&format!("--no-history {BESIDE}"));
+    text.assert_status(1).assert_says(&[
+        "bad: (groupid=0, jobs=1): err= 2 (plan: ",
+        "one: (groupid=0",
+        "other: (",
+    ]);
+}
+
+#[test]
+fn the_status_is_the_number_of_failed_jobs_under_the_name_fio() {
+    let dir = Dir::new();
+    for (jobs, status) in [(1, 1), (3, 3), (255, 255), (256, 255), (300, 255)] {
+        let line = format!(
+            "--output-format=json --name=good --ioengine=null --size=4k --name=bad --filename=no --size=4k \
+             --allow_file_create=0 --numjobs={jobs}"
+        );
+        as_fio(&dir, &line).assert_status(status);
+        dir.run(&format!("--no-history {line}")).assert_status(1);
+    }
+    as_fio(&dir, "--name=good --ioengine=null --size=4k").assert_status(0);
+}
+
+/// In the normal text and beside terse, where readers of fio's text look for it; not into `--output`, not before JSON.
+#[test]
+fn a_failed_job_has_its_line_in_fios_words() {
+    let dir = Dir::new();
+    dir.write("d", "x");
+    let line = "--no-history --name=bad --filename=d --rw=read --size=4k --max_latency=1ns --bs=1 --size=1";
+    let has = |text: &str| text.lines().any(|line| line.starts_with("fio: pid=") && line.contains("/file:"));
+    for (format, expected) in
+        [("normal", true), ("terse", true), ("json,normal", true), ("json", false), ("json+", false)]
+    {
+        let ran = dir.run(&format!("--output-format={format} {line}"));
+        assert_eq!(has(&ran.assert_status(1).stdout), expected, "{format}: {ran:?}");
+        let ran = dir.run(&format!("--output=out --output-format={format} {line}"));
+        assert!(!has(&ran.assert_status(1).stdout) && !has(&dir.text("out")), "{format}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_full_file_system_is_told_in_fios_words() {
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=1m"));
+    let place = mount.path.display();
+    let ran = dir
+        .run(&format!("--no-history --name=full --directory={place} --rw=write --size=4m --fallocate=none"));
+    ran.assert_status(1);
+    let told = ran.stdout.lines().find(|line| line.starts_with("fio: pid=")).unwrap_or_default();
+    assert!(told.contains(", err=28/file:") && told.ends_with("error=No space left on device"), "{ran:?}");
+    assert!(told.contains(".0.0:1048576, func=write, "), "the file and the offset: {told}");
+}
+
+#[test]
+fn what_is_wrong_with_the_options_stops_all() {
+    let dir = Dir::new();
+    for wrong in ["--directory=gone", "--rate=1m --rate_iops=5", "--iodepth=x"] {
+        let ran = as_fio(&dir, &format!("--output-format=json --size=4k --name=one --name=bad {wrong}"));
+        assert_eq!(ran.assert_status(1).stdout, "", "{ran:?}");
+        assert!(!dir.path().join("one.0.0").exists(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_study_does_not_begin_with_a_part_of_its_jobs() {
+    let dir = Dir::new();
+    let line = "sweep --no-history --size=64k --ioengine=null --over iodepth=1,2 --name=one --name=bad --ioengine=psync \
+                --filename=no --allow_file_create=0";
+    let ran = dir.run(line);
+    assert_ne!(ran.status, Some(0), "{ran:?}");
+    ran.assert_says(&["no does not exist"]);
+}
