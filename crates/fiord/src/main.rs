@@ -36,10 +36,16 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use fiord_sys::clock::TscClock;
+use fiord_sys::reserve::{self, Reserved};
+
+/// A shortage of memory ends the job that meets it, and not the program.
+#[global_allocator]
+static ALLOCATOR: Reserved = Reserved;
 
 fn main() -> ExitCode {
     // The calibration of the clock begins, and goes on beside everything up to the first I/O.
     TscClock::note();
+    reserve::spare_address_space();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // A reader that goes away ends a write with an error instead of the process.
     let _ = fiord_sys::signal::ignore_broken_pipes();

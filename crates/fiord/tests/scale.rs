@@ -9,7 +9,7 @@ mod common;
 use std::fs;
 use std::process::Command;
 
-use common::{Dir, fiord, skip, this_test};
+use common::{Dir, Ran, finish, fiord, skip, start, this_test};
 
 /// The most threads this process may have, as far as the system tells.
 fn threads_max() -> u64 {
@@ -64,6 +64,47 @@ fn each_of_a_thousand_workers_has_a_report_of_its_own() {
         assert_eq!((job["read"]["total_ios"].as_u64(), job["error"].as_u64()), (Some(16), Some(0)), "{job}");
         assert_eq!(job["read"]["clat_ns"]["N"].as_u64(), Some(16), "{job}");
     }
+}
+
+/// Runs with so many KiB of address space.
+fn limited(line: &str, kib: &str) -> Ran {
+    let script = format!("ulimit -v {kib}; exec \"$0\" --no-history --output-format=json {line}");
+    let dir = Dir::new();
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_fiord")]).current_dir(dir.path());
+    finish(start(command))
+}
+
+#[test]
+fn memory_that_is_too_short_for_one_job_fails_that_job_alone() {
+    for options in ["--bs=64m --iodepth=64", "--bs=4k --lockmem=4g"] {
+        let line = format!(
+            "--name=large --ioengine=null --rw=read --size=64m {options} --name=small --ioengine=null --rw=read --bs=4k \
+             --size=64k"
+        );
+        let ran = limited(&line, "1000000");
+        let json = ran.assert_status(1).json();
+        assert_eq!(json["jobs"][0]["error"], 12, "{options}: {ran:?}");
+        assert_eq!(
+            (&json["jobs"][1]["error"], &json["jobs"][1]["read"]["total_ios"]),
+            (&0.into(), &16.into())
+        );
+        assert!(ran.stderr.contains("job large") && ran.stderr.contains("ENOMEM"), "{}", ran.stderr);
+    }
+}
+
+/// A limit that lets some threads start and not all: those that cannot fail by name, the others do their work.
+#[test]
+fn workers_that_cannot_be_started_fail_alone() {
+    const WORKERS: u64 = 400;
+    let ran = limited("--name=a --ioengine=null --rw=read --bs=4k --size=64k --numjobs=400", "100000");
+    let json = ran.assert_status(1).json();
+    let jobs = json["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len() as u64, WORKERS);
+    let (failed, well): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job["error"] != 0);
+    assert!(!failed.is_empty() && !well.is_empty(), "{} failed", failed.len());
+    assert!(well.iter().all(|job| job["read"]["total_ios"] == 16), "a worker that ran did not do its work");
+    assert!(ran.stderr.contains("start a thread") || ran.stderr.contains("ENOMEM"), "{}", ran.stderr);
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub mod memory;
 pub mod pagecache;
 pub mod process;
 pub mod procfs;
+pub mod reserve;
 pub mod signal;
 pub mod spawn;
 pub mod stat;

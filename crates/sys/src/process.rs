@@ -86,6 +86,12 @@ pub fn locked_memory_limit_bytes() -> io::Result<Option<u64>> {
     Ok((limit != libc::RLIM_INFINITY).then_some(limit))
 }
 
+/// How much address space this process may have, in bytes (`ulimit -v`); `None` where there is no limit.
+pub fn address_space_limit_bytes() -> io::Result<Option<u64>> {
+    let limit = limit(libc::RLIMIT_AS)?.rlim_cur;
+    Ok((limit != libc::RLIM_INFINITY).then_some(limit))
+}
+
 fn limit(which: libc::__rlimit_resource_t) -> io::Result<libc::rlimit> {
     let mut limit = MaybeUninit::<libc::rlimit>::uninit();
     // SAFETY: the call fills one rlimit when it answers 0.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use fiord_plan::{ClockSource, Job};
 use fiord_stats::JobStats;
 use fiord_sys::clock::{self, TscClock};
+use fiord_sys::reserve;
 use fiord_sys::signal;
 use fiord_sys::spawn::{Thread, spawn};
 use fiord_sys::thread;
@@ -194,11 +195,16 @@ impl<'w> Director<'w> {
     /// Starts a worker for each of these that has not failed already.
     fn start(&mut self, jobs: &[Job]) -> Vec<(usize, Thread)> {
         let mut threads = Vec::with_capacity(jobs.len());
+        reserve::restock();
         let cpus = thread::affinity().map_or(1, |cpus| cpus.len());
         let is_crowd = jobs.len() > CROWD_PER_CPU * cpus;
         for job in jobs {
             let number = job.number as usize;
             if self.scene.lives[number].state() == State::Failed {
+                continue;
+            }
+            if is_memory_short() {
+                self.fail(job, Failure::short_of_memory("start a thread"));
                 continue;
             }
             if is_crowd {
@@ -456,6 +462,11 @@ fn work(scene: &Scene, number: usize) {
     scene.stop_those_concerned(job, report.failure.is_some());
     scene.hand_in(report);
     scene.has_ended(number);
+}
+
+/// Whether memory is short, and none is to be had to make up for what was taken from the reserve.
+pub(crate) fn is_memory_short() -> bool {
+    reserve::is_short() && !reserve::restock()
 }
 
 fn not_spawned(error: &std::io::Error) -> Failure {

@@ -9,6 +9,8 @@ use fiord_plan::{Action, Direction, Op, Unplannable};
 use fiord_sys::errno::Errno;
 use fiord_sys::memory::MemoryError;
 
+const ENOMEM: i32 = 12;
+
 /// What stopped a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -87,6 +89,13 @@ impl Failure {
     /// A job whose targets are not what it needs.
     pub(crate) fn planning(unplannable: &Unplannable) -> Failure {
         Failure { errno: Some(Errno(unplannable.errno)), ..Failure::other("plan", unplannable.to_string()) }
+    }
+
+    /// Memory that was found short while `operation` was going on; what helps is to want less of it.
+    pub(crate) fn short_of_memory(operation: &str) -> Failure {
+        let explanation = "memory is short: see ulimit -v, vm.max_map_count and vm.overcommit_memory, or run fewer \
+                           jobs (numjobs) with fewer or smaller buffers (iodepth, bs) and logs (log_entries)";
+        Failure { errno: Some(Errno(ENOMEM)), ..Failure::other(operation, explanation) }
     }
 
     /// Something that is not the kernel's doing.

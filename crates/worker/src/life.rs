@@ -20,6 +20,7 @@ use fiord_sys::memory::{self, Region, Source};
 use fiord_sys::thread;
 use fiord_workload::{Filler, Stream};
 
+use crate::director::is_memory_short;
 use crate::door::Door;
 use crate::failure::Failure;
 use crate::files::FileTable;
@@ -112,6 +113,9 @@ impl<'a> Worker<'a> {
         }
         if self.unstarted {
             return End::Complete;
+        }
+        if is_memory_short() {
+            return Failure::short_of_memory("set up").into();
         }
         let pinned = match self.pin_memory() {
             Ok(pinned) => pinned,
@@ -256,6 +260,9 @@ impl<'a> Worker<'a> {
             Ok(made) => made,
             Err(failure) => return failure.into(),
         };
+        if is_memory_short() {
+            return Failure::short_of_memory("set up").into();
+        }
         if let Err(failure) = self.start(&mut engine, &mut work) {
             return failure.into();
         }
