@@ -23,7 +23,7 @@ pub(crate) fn write(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
         for file in &planned.files {
             // Jobs that share a file write one behind the other.
             let first = begun.insert(file.path.as_path());
-            let opened = door.create(&file.path, !first).map_err(|failure| failure.reason());
+            let opened = door.create(&file.path, !first || file.appends).map_err(|failure| failure.reason());
             let written = opened.and_then(|opened| {
                 write_one(opened, file, planned, worker.logs.as_deref()).map_err(|error| error.to_string())
             });

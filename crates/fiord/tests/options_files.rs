@@ -70,6 +70,20 @@ fn count(calls: &[String], words: &[&str]) -> usize {
 }
 
 #[test]
+fn a_full_quota_ends_filling_as_a_full_file_system_does() {
+    let dir = Dir::new();
+    for (options, status) in [("--fill_device=1", 0), ("", 1)] {
+        let line =
+            format!("--output-format=json --name=j --filename=f --rw=write --bs=64k --size=1m {options}");
+        // The kernel of this machine may have no quotas; what a write says there is put in its mouth.
+        let fault = "inject=pwrite64:error=EDQUOT:when=5+";
+        let ran = need!(strace(&dir, &["-e", fault, "-o", "/dev/null"], &line));
+        assert_eq!((ran.status, moved(&job(&ran), "write")), (Some(status), (4, 256 << 10)), "{ran:?}");
+        let _ = fs::remove_file(dir.path().join("f"));
+    }
+}
+
+#[test]
 fn a_pass_begins_with_nothing_in_the_page_cache() {
     let dir = Dir::new();
     dir.write("f", vec![1; 64 << 10]);

@@ -389,6 +389,44 @@ fn each_job_file_waits_for_the_one_before() {
 }
 
 #[test]
+fn a_device_without_an_end_gives_nothing_to_queued_engines_and_an_end_of_file_to_others() {
+    for (engine, reads, error) in [("libaio", 16, 0), ("io_uring", 16, 0), ("psync", 0, 5)] {
+        let line = format!("--name=a --filename=/dev/null --rw=read --bs=4k --size=64k --ioengine={engine}");
+        let ran = Dir::new().run(&format!("--output-format=json --iodepth=4 {line}"));
+        let job = &jobs(&ran.json())[0].clone();
+        let read = (ios(job, "read"), job["read"]["io_bytes"].as_u64(), job["error"].as_i64());
+        assert_eq!(read, (reads, Some(0), Some(error)), "{engine}");
+        assert_eq!(job["read"]["lat_ns"]["N"].as_u64(), Some(reads), "{engine}");
+    }
+}
+
+#[test]
+fn logs_without_a_number_grow_from_run_to_run() {
+    let dir = Dir::new();
+    let lines = |options: &str, log: &str| {
+        dir.run(&format!("--name=a --ioengine=null --size=16k --numjobs=2 --write_bw_log=l {options}"))
+            .assert_success();
+        fs::read_to_string(dir.path().join(log)).unwrap().lines().count()
+    };
+    assert_eq!([lines("--per_job_logs=0", "l_bw.log"), lines("--per_job_logs=0", "l_bw.log")], [8, 16]);
+    assert_eq!(
+        [lines("", "l_bw.2.log"), lines("", "l_bw.2.log")],
+        [4, 4],
+        "with a number they are written anew"
+    );
+}
+
+#[test]
+fn a_group_takes_percentiles_from_its_last_section() {
+    let sections = "--name=a --percentile_list=50 --name=b --percentile_list=90:99";
+    let document = json(&format!("--ioengine=null --size=64k --group_reporting {sections}"));
+    assert_eq!(jobs(&document).len(), 1);
+    let listed: Vec<&String> =
+        jobs(&document)[0]["read"]["clat_ns"]["percentile"].as_object().unwrap().keys().collect();
+    assert_eq!(listed, ["90.000000", "99.000000"]);
+}
+
+#[test]
 fn status_reports_follow_each_other_as_documents() {
     let dir = Dir::new();
     let line = format!("{NULL} --name=a --rw=read --runtime=700ms --status-interval=200ms");

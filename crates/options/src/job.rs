@@ -839,7 +839,7 @@ options! {
         /// Whether log files carry the worker's number in their names.
         ///
         /// Workers are counted from 1 over the whole run. Without the number, workers whose files have the same name
-        /// write one behind the other.
+        /// write one behind the other, and behind what an earlier run left there.
         per_job_logs: bool = 1, in 0..=1;
         /// Log bandwidth over time in files of this prefix.
         ///

@@ -49,8 +49,6 @@ pub struct FilePlan {
     /// Size the file must have before the run; `None` when nothing has to be laid out or extended. Whether the space
     /// must be written as well is `Files::lay_out_contents`.
     pub lay_out_bytes: Option<u64>,
-    /// Smallest unit direct I/O takes on it (logical block size or the file system's), 1 when unknown.
-    pub direct_align_bytes: u64,
 }
 
 /// fio's `sync=`.
@@ -123,8 +121,6 @@ pub struct Files {
     pub create_fsync: bool,
     /// Stop after laying out.
     pub create_only: bool,
-    /// Writers lay their files out in full before the run.
-    pub overwrite: bool,
     /// Space reservation before laying out.
     pub fallocate: Fallocate,
     /// Access hint after opening.

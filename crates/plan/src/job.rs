@@ -280,8 +280,6 @@ pub struct Job {
     pub clone: u32,
     /// Run status group (`groupid`), from 0: a stonewall or `new_group` begins the next.
     pub group_id: u32,
-    /// Which entry of the report it counts into, from 0 (`group_reporting` folds workers into one).
-    pub report_entry: u32,
     /// What keeps it from running. It then has no files, and is reported with its error.
     pub unplannable: Option<Unplannable>,
     /// Engine.

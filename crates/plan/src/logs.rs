@@ -44,6 +44,8 @@ pub struct LogFile {
     pub path: PathBuf,
     /// Whether anything is recorded for it; a file for which nothing is stays empty.
     pub recorded: bool,
+    /// Whether it is written behind what an earlier run left (`per_job_logs=0`, as fio does), instead of anew.
+    pub appends: bool,
 }
 
 /// What a line says of its window.

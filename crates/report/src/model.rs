@@ -115,7 +115,7 @@ impl JobReport {
             eta_s,
             options,
             stats,
-            show: _,
+            show,
             continue_on_error,
             latency_target: _,
             unstarted,
@@ -125,6 +125,10 @@ impl JobReport {
         if !options.is_empty() {
             self.options.clone_from(options);
         }
+        // Which percentiles there are is for the last section to say, as in fio; the planner keeps `lat_percentiles` equal.
+        self.show.percentile_list.clone_from(&show.percentile_list);
+        self.show.clat_percentiles = show.clat_percentiles;
+        self.show.slat_percentiles = show.slat_percentiles;
         if self.error == 0 {
             self.error = *error;
             self.error_text.clone_from(error_text);

@@ -185,6 +185,20 @@ fn group_reporting_joins_a_job_to_the_one_before_it() {
 }
 
 #[test]
+fn a_group_over_several_sections_has_the_percentiles_of_the_last() {
+    let job = |percentile: f64, clat_percentiles: bool| {
+        let mut job = fixture::busy_job();
+        (job.show.group_reporting, job.show.clat_percentiles) = (true, clat_percentiles);
+        job.show.percentile_list = vec![percentile];
+        job
+    };
+    let shown = merge_groups(vec![job(50.0, false), job(75.0, false), job(90.0, true)]);
+    assert_eq!(shown[0].show.percentile_list, [90.0]);
+    assert!(shown[0].show.clat_percentiles);
+    assert!(!merge_groups(vec![job(50.0, true), job(90.0, false)])[0].show.clat_percentiles);
+}
+
+#[test]
 fn a_group_sums_what_ran_side_by_side() {
     let mut job = fixture::busy_job();
     job.show.group_reporting = true;

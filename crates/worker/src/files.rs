@@ -88,6 +88,11 @@ impl<'a> FileTable<'a> {
         &self.plan.list[index as usize].path
     }
 
+    /// What is at the path.
+    pub(crate) fn kind(&self, index: FileIndex) -> FileKind {
+        self.plan.list[index as usize].kind
+    }
+
     /// What the operations that `stream` made last need.
     #[inline]
     pub(crate) fn change(&self, stream: &Stream) -> Change {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a job that fio's engine can run, fiord's can run.
 
-use fiord_compat::compare::{bytes_within, counts, equal, figure, files, mix, success, verdict};
+use fiord_compat::compare::{bytes_within, counts, equal, figure, files, mix, refused, success, verdict};
 use fiord_compat::{Case, Pair, case};
 
 const ENGINES: &[&str] =
@@ -76,6 +76,13 @@ pub fn cases() -> Vec<Case> {
         // fio loses up to a vector at the end, here.
         equal("bytes", 1 << 20, figure(pair.fiord.jobs()?.first().ok_or("no job")?, "write", "io_bytes"))
     }));
+    for (engine, check) in [("libaio", true), ("io_uring", true), ("psync", false)] {
+        let args = format!(
+            "--output-format=json --name=a --filename=/dev/null --rw=read --size=64k --ioengine={engine}"
+        );
+        let case = case(format!("engines/{engine}-read-of-nothing"), args);
+        cases.push(if check { case.check(success).check(counts) } else { case.check(refused) });
+    }
     let hipri = "--name=a --bs=4k --size=64k --ioengine=pvsync2 --hipri --rw=read --direct=1";
     cases.push(case("engines/pvsync2-hipri", hipri).check(verdict));
     cases

@@ -21,6 +21,11 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("trim-on-a-file", "--name=a --rw=trim --size=64k --bs=4k", "trim"),
     ("rwmix-over-100", "--name=a --rw=randrw --size=64k --rwmixread=150", "150"),
     ("unknown-engine", "--name=a --rw=read --size=64k --ioengine=warp", "engine warp not loadable"),
+    (
+        "lat_percentiles-within-a-group",
+        "--group_reporting --ioengine=null --size=64k --name=a --name=b --lat_percentiles=1",
+        "lat_percentiles",
+    ),
     ("zonesize-alone", "--name=a --rw=read --size=1m --zonesize=64k", "zonesize"),
     ("unknown-iomem", "--name=a --rw=read --size=64k --iomem=glue", "glue"),
     ("cpus-not-there", "--name=a --rw=read --size=64k --cpus_allowed=4000", "4000"),

@@ -21,6 +21,10 @@ const JOBS: &[(&str, &str)] = &[
     ("seconds", "--name=a --ioengine=null --rw=randrw --bs=4k --size=1m --time_based --runtime=2"),
     ("described", "--name=a --ioengine=null --rw=read --bs=4k --size=64k '--description=what it is for'"),
     ("percentile_list", "--name=a --ioengine=null --rw=read --bs=4k --size=1m --percentile_list=50:99.9"),
+    (
+        "percentile_list-of-the-last-section",
+        "--group_reporting --ioengine=null --size=64k --name=a --percentile_list=50 --name=b --percentile_list=90:99",
+    ),
     ("lat_percentiles", "--name=a --ioengine=null --rw=read --bs=4k --size=1m --lat_percentiles=1"),
     (
         "all-percentiles",

@@ -60,7 +60,7 @@ pub(crate) fn files(source: &Source<'_>, name: &str, number: u32, measure: &Meas
             true => format!("{prefix}_{}.{}.log", kind.word(), number + 1),
             false => format!("{prefix}_{}.log", kind.word()),
         };
-        files.push(LogFile { kind, path: PathBuf::from(file), recorded });
+        files.push(LogFile { kind, path: PathBuf::from(file), recorded, appends: !options.per_job_logs });
     };
     let latencies = [
         (LogKind::Submission, measure.submission),

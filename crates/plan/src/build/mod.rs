@@ -263,7 +263,13 @@ impl Builder<'_> {
         let Some(targets) = targets else { return };
         let stonewall = clone == 0 && (options.stonewall.0 || waits);
         let begins_group = stonewall || (clone == 0 && options.new_group.0);
-        let (group_id, report_entry) = self.grouping.next(begins_group, options.group_reporting.0);
+        let (group_id, joins) = self.grouping.next(begins_group, options.group_reporting.0);
+        let differs = |last: &Job| last.measure.total_percentiles != measure.total_percentiles;
+        if joins && self.jobs.last().is_some_and(differs) {
+            let message = "lat_percentiles differs within a group, which is reported as one job";
+            let remedy = "give it to all sections of the group, or begin a group with new_group or stonewall";
+            self.trouble.problems.push(source.error("lat_percentiles", message, remedy));
+        }
         let mut job = Job {
             name: name.to_string(),
             description: options.description.as_ref().map(|text| text.as_str().to_string()),
@@ -271,7 +277,6 @@ impl Builder<'_> {
             section,
             clone,
             group_id,
-            report_entry,
             unplannable: targets.unplannable,
             depth: queue::depth(wanted_depth(source), is_queued(&engine)),
             files: targets.files,

@@ -50,25 +50,24 @@ pub(crate) fn schedule(options: &JobOptions, stonewall: bool) -> Schedule {
     }
 }
 
-/// Numbers groups and report entries as workers come.
+/// Numbers groups as workers come.
 #[derive(Debug, Default)]
 pub(crate) struct Grouping {
-    last: Option<(u32, u32)>,
+    last: Option<u32>,
 }
 
 impl Grouping {
-    /// The group and the report entry of the next worker. `begins_group` is a stonewall or `new_group` of the
-    /// worker's section, and counts for its first clone; a worker with `group_reporting` joins the entry before it,
-    /// whatever that one's options are, if that is of the same group.
-    pub fn next(&mut self, begins_group: bool, group_reporting: bool) -> (u32, u32) {
-        let next = match self.last {
-            None => (0, 0),
-            Some((group, entry)) if begins_group => (group + 1, entry + 1),
-            Some((group, entry)) if group_reporting => (group, entry),
-            Some((group, entry)) => (group, entry + 1),
+    /// The group of the next worker, and whether it joins the worker before it in the report. `begins_group` is a
+    /// stonewall or `new_group` of the worker's section, and counts for its first clone; a worker with
+    /// `group_reporting` joins the one before it, whatever that one's options are, if that is of the same group.
+    pub fn next(&mut self, begins_group: bool, group_reporting: bool) -> (u32, bool) {
+        let (group, joins) = match self.last {
+            None => (0, false),
+            Some(group) if begins_group => (group + 1, false),
+            Some(group) => (group, group_reporting),
         };
-        self.last = Some(next);
-        next
+        self.last = Some(group);
+        (group, joins)
     }
 }
 
@@ -76,28 +75,34 @@ impl Grouping {
 mod tests {
     use super::*;
 
-    fn numbers(workers: &[(bool, bool)]) -> Vec<(u32, u32)> {
+    fn numbers(workers: &[(bool, bool)]) -> Vec<(u32, bool)> {
         let mut grouping = Grouping::default();
         workers.iter().map(|&(begins, reporting)| grouping.next(begins, reporting)).collect()
     }
 
     #[test]
     fn the_first_worker_is_of_group_zero_even_behind_a_stonewall() {
-        assert_eq!(numbers(&[(true, false), (false, false), (true, false)]), [(0, 0), (0, 1), (1, 2)]);
+        assert_eq!(
+            numbers(&[(true, false), (false, false), (true, false)]),
+            [(0, false), (0, false), (1, false)]
+        );
     }
 
     #[test]
-    fn group_reporting_joins_the_entry_before() {
+    fn group_reporting_joins_the_worker_before() {
         // fio --name=a --numjobs=2 --group_reporting --name=b --numjobs=2 --name=c --group_reporting --numjobs=2
         // writes three entries: a with both of a, b with one, b with the other and both of c.
         let workers =
             [(false, true), (false, true), (false, false), (false, false), (false, true), (false, true)];
-        let entries: Vec<u32> = numbers(&workers).iter().map(|numbers| numbers.1).collect();
-        assert_eq!(entries, [0, 0, 1, 2, 2, 2]);
+        let joins: Vec<bool> = numbers(&workers).iter().map(|numbers| numbers.1).collect();
+        assert_eq!(joins, [false, true, false, false, true, true]);
     }
 
     #[test]
     fn no_entry_spans_two_groups() {
-        assert_eq!(numbers(&[(false, true), (true, true), (false, true)]), [(0, 0), (1, 1), (1, 1)]);
+        assert_eq!(
+            numbers(&[(false, true), (true, true), (false, true)]),
+            [(0, false), (1, false), (1, true)]
+        );
     }
 }

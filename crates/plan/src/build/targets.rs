@@ -313,7 +313,6 @@ impl Worker<'_> {
             offset_bytes: extent.offset_bytes,
             length_bytes: extent.length_bytes,
             lay_out_bytes: needed.filter(|_| !self.source.options.create_on_open),
-            direct_align_bytes: known.direct_align_bytes.max(1),
         })
     }
 
@@ -465,7 +464,6 @@ impl Worker<'_> {
             create_serially: options.create_serialize,
             create_fsync: options.create_fsync,
             create_only: options.create_only,
-            overwrite: options.overwrite,
             fallocate: if options.fill_device { Fallocate::None } else { fallocate(options) },
             advice: advice(options),
             write_hint: options.write_hint.map(write_hint),

@@ -121,6 +121,21 @@ fn a_sections_own_name_is_the_first_clones_and_no_files() {
 }
 
 #[test]
+fn a_group_that_is_one_job_of_the_report_agrees_on_lat_percentiles() {
+    let grouped = "--size=64k --group_reporting --name=a --name=b --lat_percentiles=1";
+    assert!(said(grouped, &[]).contains("lat_percentiles: job b: lat_percentiles differs within a group"));
+    for apart in [
+        "--size=64k --name=a --name=b --lat_percentiles=1",
+        "--size=64k --group_reporting --name=a --name=b --lat_percentiles=1 --new_group",
+        "--size=64k --group_reporting --name=a --name=b --lat_percentiles=1 --stonewall",
+        "--size=64k --name=a --group_reporting --name=b --lat_percentiles=1",
+        "--size=64k --group_reporting --lat_percentiles=1 --name=a --name=b",
+    ] {
+        assert_eq!(jobs(apart).len(), 2, "{apart}");
+    }
+}
+
+#[test]
 fn randrepeat_decides_whether_the_run_shows_in_the_seed() {
     let seed = |line: &str, entropy: u64| {
         let run = RunSettings { entropy, ..RunSettings::default() };

@@ -223,8 +223,8 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
         let Completion { slot, outcome } = completion;
         let Flight { op, start_ns, issue_ns } = self.queue.flight(&slot);
         if outcome != Outcome::whole(op) {
-            let op = *op;
-            return self.mend(slot, &op, outcome);
+            let (op, stamps) = (*op, Stamps { start_ns: *start_ns, issue_ns: *issue_ns, end_ns });
+            return self.mend(slot, &op, outcome, stamps);
         }
         let stamps = Stamps { start_ns: *start_ns, issue_ns: *issue_ns, end_ns };
         let ended = self.work.ended::<C>(op, stamps);
@@ -234,8 +234,13 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
 
     /// Lets a short transfer go on behind what it did, passes a failure over, or ends.
     #[cold]
-    fn mend(&mut self, slot: Slot, op: &Op, outcome: Outcome) -> Result<(), End> {
+    fn mend(&mut self, slot: Slot, op: &Op, outcome: Outcome, stamps: Stamps) -> Result<(), End> {
         let index = slot.index();
+        if self.work.is_all_there_is(op, outcome) {
+            let ended = self.work.ended::<C>(&Op { length_bytes: 0, ..*op }, stamps);
+            self.queue.land(slot);
+            return ended;
+        }
         match self.work.judge(op, outcome) {
             Verdict::Continue(rest) => {
                 const NO_ROOM: &str = "the engine has no room for the rest of a short transfer";

@@ -3,7 +3,7 @@
 //! Invariant: nothing here runs for an I/O that went well in the time it may take.
 
 use fiord_engine::contract::Outcome;
-use fiord_plan::{Action, Direction, Op};
+use fiord_plan::{Action, Direction, FileKind, Op};
 use fiord_sys::clock;
 use fiord_sys::errno::Errno;
 
@@ -14,6 +14,7 @@ use crate::seal::unsealed;
 const EINTR: Errno = Errno(4);
 const EIO: Errno = Errno(5);
 const ENOSPC: Errno = Errno(28);
+const EDQUOT: Errno = Errno(122);
 const ETIMEDOUT: Errno = Errno(110);
 
 /// What to do about an operation that did not simply succeed.
@@ -40,6 +41,13 @@ impl Work<'_> {
         }))
     }
 
+    /// Whether a read that brought nothing has done all it can: a character device has no end that a file would have
+    /// (`/dev/null`). For queued engines alone, as in fio, where a synchronous one fails with EIO.
+    pub(super) fn is_all_there_is(&self, rest: &Op, outcome: Outcome) -> bool {
+        let reading = rest.action == Action::Transfer(Direction::Read);
+        reading && outcome == Outcome::Done(0) && self.files.kind(rest.file) == FileKind::Char
+    }
+
     /// Judges an outcome that is not the whole transfer. `rest` is what the engine was asked for.
     #[cold]
     pub(crate) fn judge(&mut self, rest: &Op, outcome: Outcome) -> Verdict {
@@ -60,7 +68,8 @@ impl Work<'_> {
             self.recorder.count_partial(rest);
             return Verdict::Stop(End::Told);
         }
-        if self.fill_device && errno == ENOSPC {
+        // A full quota is the end of what may be filled, as a full file system is.
+        if self.fill_device && [ENOSPC, EDQUOT].contains(&errno) {
             self.recorder.count_partial(rest);
             return Verdict::Stop(End::Full);
         }

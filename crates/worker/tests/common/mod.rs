@@ -50,7 +50,6 @@ impl Watcher for Silent {
 pub fn run(mut jobs: Vec<Job>) -> RunResult {
     for (number, job) in jobs.iter_mut().enumerate() {
         job.number = number as u32;
-        job.report_entry = number as u32;
     }
     fiord_worker::run(&Arc::new(Plan { jobs }), &mut Silent::default())
 }
@@ -79,7 +78,6 @@ pub fn null_job(name: &str) -> Job {
         section: 0,
         clone: 0,
         group_id: 0,
-        report_entry: 0,
         unplannable: None,
         engine: EngineSettings::Null,
         depth: Depth { max: 1, submit: 1, complete_min: 1, complete_max: None, low: 1 },
@@ -132,7 +130,12 @@ pub fn file_job(name: &str, engine: EngineSettings, direction: Direction, file: 
 
 /// Logs of these kinds; the windows are of a millisecond, where there are any.
 pub fn logs(kinds: &[LogKind], window_ms: Option<u64>) -> Logs {
-    let file = |kind: &LogKind| LogFile { kind: *kind, path: PathBuf::from("unwritten"), recorded: true };
+    let file = |kind: &LogKind| LogFile {
+        kind: *kind,
+        path: PathBuf::from("unwritten"),
+        recorded: true,
+        appends: false,
+    };
     Logs {
         files: kinds.iter().map(file).collect(),
         window_ms,
@@ -156,7 +159,6 @@ fn files(path: &Path, kind: FileKind) -> Files {
         offset_bytes: 0,
         length_bytes: SIZE_BYTES,
         lay_out_bytes: (kind == FileKind::Regular).then_some(SIZE_BYTES),
-        direct_align_bytes: 512,
     };
     Files {
         list: vec![plan],
@@ -169,7 +171,6 @@ fn files(path: &Path, kind: FileKind) -> Files {
         create_serially: true,
         create_fsync: true,
         create_only: false,
-        overwrite: false,
         lay_out_contents: true,
         create_directories: Vec::new(),
         fallocate: Fallocate::Native,

@@ -68,7 +68,6 @@ fn files(lengths: &[u64]) -> Files {
         offset_bytes: 0,
         length_bytes: *length_bytes,
         lay_out_bytes: None,
-        direct_align_bytes: 1,
     };
     Files {
         list: lengths.iter().map(file).collect(),
@@ -83,7 +82,6 @@ fn files(lengths: &[u64]) -> Files {
         create_serially: true,
         create_fsync: false,
         create_only: false,
-        overwrite: false,
         fallocate: Fallocate::None,
         advice: Advice::None,
         write_hint: None,
