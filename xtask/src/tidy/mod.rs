@@ -5,6 +5,7 @@
 mod dependencies;
 pub mod doors;
 mod exceptions;
+mod readers;
 mod rules;
 mod source;
 
@@ -32,6 +33,7 @@ pub fn check() -> Result<Vec<String>, String> {
         }
     }
     findings.extend(lengths.unused_exceptions());
+    findings.extend(readers::check()?);
     let metadata = dependencies::metadata()?;
     findings.extend(doors::check(&metadata)?);
     findings.extend(doors::check_page(repo::read("ARCHITECTURE.md").as_deref()));
