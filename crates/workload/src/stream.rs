@@ -190,10 +190,11 @@ impl Stream {
             let batch = &mut blocks[..left.min(64)];
             left -= batch.len();
             permutation.take(batch);
-            let offsets = batch.iter().map(|block| start_bytes + *block * length_bytes);
+            // By value: what is behind a reference is loaded again after each operation that is stored.
+            let offsets = batch.iter().map(move |block| start_bytes + *block * length_bytes);
             match self.pattern {
                 Pattern::Only(direction) => {
-                    ops.extend(offsets.map(|offset| transfer(direction, 0, offset, length_bytes)));
+                    ops.extend(offsets.map(move |offset| transfer(direction, 0, offset, length_bytes)));
                 }
                 _ => ops
                     .extend(offsets.map(|offset| transfer(self.directions.mixed(), 0, offset, length_bytes))),

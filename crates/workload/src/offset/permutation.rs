@@ -17,6 +17,22 @@ const ROUNDS: usize = 3;
 /// As many blocks are shuffled at most: so few numbers leave a bijection too few keys to reach every order.
 const SHUFFLED_MAX: u64 = 256;
 
+/// Fewer blocks at once are not worth a vector.
+const LANES_MIN: usize = 8;
+
+/// What the bijection makes of a number, computed in integers of this width, which has to hold the mask.
+macro_rules! image {
+    ($keyed:expr, $number:expr, $width:ty) => {{
+        let (mask, shift) = ($keyed.mask as $width, $keyed.shift);
+        let down = |x: $width| x ^ (x >> shift);
+        let up = |x: $width, summand: &u64| {
+            let x = down(x);
+            x.wrapping_mul(x.wrapping_add(x).wrapping_add(*summand as $width)) & mask
+        };
+        down($keyed.summands.iter().fold($number & mask, up))
+    }};
+}
+
 /// The order and how far it has got.
 #[derive(Debug, Clone)]
 pub(crate) struct Permutation {
@@ -126,27 +142,58 @@ impl Keyed {
     }
 
     /// The next numbers below `limit`.
-    ///
-    /// Those that are not are overwritten by the next instead of branched over: which ones they are is as good as
-    /// random, so a branch would be mispredicted up to every other time.
     #[inline]
     fn take(&mut self, blocks: &mut [u64], limit: u64) {
+        if blocks.len() >= LANES_MIN && self.mask <= u64::from(u32::MAX) {
+            self.take_narrow(blocks, limit);
+        } else {
+            self.take_wide(blocks, limit);
+        }
+    }
+
+    /// One after another.
+    ///
+    /// Numbers that are no blocks are overwritten by the next instead of branched over: which ones they are is as good
+    /// as random, so a branch would be mispredicted up to every other time.
+    #[inline]
+    fn take_wide(&mut self, blocks: &mut [u64], limit: u64) {
         let mut taken = 0;
         while let Some(block) = blocks.get_mut(taken) {
-            *block = self.image(self.number);
+            *block = image!(self, self.number, u64);
             taken += usize::from(*block < limit);
             self.number = self.number.wrapping_add(self.stride);
         }
     }
 
-    #[inline]
-    fn image(&self, number: u64) -> u64 {
-        let down = |x: u64| x ^ (x >> self.shift);
-        let up = |x: u64, summand: &u64| {
-            let x = down(x);
-            x.wrapping_mul(x.wrapping_add(x).wrapping_add(*summand)) & self.mask
-        };
-        down(self.summands.iter().fold(number & self.mask, up))
+    /// Several at a time, as a vector unit works on them: as many numbers as blocks are wanted still, then those of them
+    /// that are blocks.
+    fn take_narrow(&mut self, blocks: &mut [u64], limit: u64) {
+        let mut numbers = [0_u32; 64];
+        let mut taken = 0;
+        while taken < blocks.len() {
+            let wanted = &mut blocks[taken..];
+            let count = wanted.len().min(numbers.len());
+            let (first, stride) = (self.number as u32, self.stride as u32);
+            for (place, number) in (0_u32..).zip(&mut numbers[..count]) {
+                *number = image!(self, first.wrapping_add(place.wrapping_mul(stride)), u32);
+            }
+            self.number = self.number.wrapping_add(self.stride.wrapping_mul(count as u64));
+            if limit > self.mask {
+                wanted
+                    .iter_mut()
+                    .zip(&numbers[..count])
+                    .for_each(|(block, number)| *block = u64::from(*number));
+                taken += count;
+                continue;
+            }
+            let mut kept = 0;
+            for number in &numbers[..count] {
+                // No more are kept than were made, and no more were made than are wanted.
+                wanted[kept] = u64::from(*number);
+                kept += usize::from(u64::from(*number) < limit);
+            }
+            taken += kept;
+        }
     }
 }
 
@@ -156,11 +203,21 @@ mod tests {
 
     #[test]
     fn batches_are_the_same_order() {
-        for blocks in [1, 5, 64, 256, 257, 1000, 4097] {
+        for blocks in [1, 5, 64, 256, 257, 1000, 4096, 4097] {
             let mut one_by_one = Permutation::new(blocks, 5);
             let mut batched = one_by_one.clone();
             let mut all = vec![0; blocks as usize];
-            all.chunks_mut(7).for_each(|batch| batched.take(batch));
+            // Of few at a time and of many, in both widths.
+            let sizes = [7, 61, 8, 100].into_iter().cycle();
+            let mut rest = &mut all[..];
+            for size in sizes {
+                let (batch, others) = rest.split_at_mut(size.min(rest.len()));
+                batched.take(batch);
+                rest = others;
+                if rest.is_empty() {
+                    break;
+                }
+            }
             assert!(all.iter().all(|block| one_by_one.next() == Some(*block)), "{blocks} blocks");
             assert_eq!(batched.left(), 0);
         }
@@ -199,7 +256,7 @@ mod tests {
                 keyed.reseed(&mut random);
                 for _ in 0..1000 {
                     let number = random.next_u64() & keyed.mask;
-                    let block = keyed.image(number);
+                    let block = image!(keyed, number, u64);
                     assert!(block <= keyed.mask);
                     assert_eq!(origin(&keyed, block), number, "{blocks} blocks");
                 }
