@@ -20,6 +20,15 @@ const UNSAFE_ROOMS: &[&str] = &["crates/sys/", "crates/engine/"];
 /// Where text is put on stdout or stderr.
 const PRINTING_FILES: &[&str] = &["crates/fiord/src/output", "xtask/", "tests/compat/src/runner.rs"];
 
+/// Rooms whose files go through one door, which looks at what it opens, makes or removes.
+const ROOMS_WITH_A_DOOR: &[&str] =
+    &["crates/worker/src/", "crates/fiord/src/", "crates/lab/src/", "crates/store/src/"];
+
+/// The door; and who claims what it opens.
+const DOORS_TO_FILES: &[&str] = &["crates/worker/src/door.rs", "crates/worker/src/claim.rs"];
+
+const BANNED_OPENINGS: &[&str] = &["fs::write", "File::create", "OpenOptions", "File::options", "file::open"];
+
 const BANNED_EVERYWHERE: &[&str] = &["todo!", "unimplemented!", "dbg!"];
 const BANNED_PRINTS: &[&str] = &["println!", "eprintln!", "print!", "eprint!"];
 
@@ -115,6 +124,18 @@ fn banned(path: &str, blanked: &str, in_tests: &dyn Fn(usize) -> bool) -> Vec<St
             "outside the files that print",
         );
     }
+    for call in BANNED_OPENINGS {
+        find(
+            call,
+            &|line| {
+                !starts_with_any(path, ROOMS_WITH_A_DOOR)
+                    || starts_with_any(path, DOORS_TO_FILES)
+                    || path.ends_with("/tests.rs")
+                    || in_tests(line)
+            },
+            "outside crates/worker/src/door.rs, which looks whose the file is",
+        );
+    }
     find("unwrap()", in_tests, "outside tests: say what was expected, or return the error");
     find("unsafe", &|_| starts_with_any(path, UNSAFE_ROOMS), "outside crates/sys and crates/engine");
     find("ignore]", &never, "on a test: a test that does not run is skipped with a printed reason");
@@ -158,6 +179,15 @@ mod tests {
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found.iter().all(|finding| finding.starts_with("crates/a/src/lib.rs:2: ")), "{found:?}");
         assert_eq!(findings("crates/a/tests/b.rs", "//! .\nfn a() { x.unwrap(); }").len(), 0);
+    }
+
+    #[test]
+    fn files_are_opened_for_writing_at_the_door_alone() {
+        let text = "//! .\nfn a() { fs::write(x, y); File::create(x); File::create_new(x); std::fs::OpenOptions::new(); }\n";
+        assert_eq!(findings("crates/fiord/src/logs.rs", text).len(), 3);
+        assert_eq!(findings("crates/worker/src/files.rs", "//! .\nfn a() { file::open(x) }").len(), 1);
+        assert_eq!(findings("crates/worker/src/door.rs", text).len(), 0);
+        assert_eq!(findings("crates/host/src/target.rs", text).len(), 0);
     }
 
     #[test]
