@@ -50,7 +50,8 @@ impl Dice<'_> {
 
     fn path_facts(&mut self) -> PathFacts {
         if !self.bit() {
-            return PathFacts { writable_mount: !self.bit(), ..PathFacts::absent() };
+            let among_devices = self.byte() % 4 == 1;
+            return PathFacts { writable_mount: !self.bit(), among_devices, ..PathFacts::absent() };
         }
         let kinds = [FileKind::Regular, FileKind::Block, FileKind::Char, FileKind::Pipe];
         PathFacts {
@@ -64,6 +65,9 @@ impl Dice<'_> {
             direct_supported: [None, Some(true), Some(false)][usize::from(self.byte() % 3)],
             writable_mount: self.byte() % 4 != 1,
             in_use: if self.byte() % 4 == 1 { vec!["mounted".to_string()] } else { Vec::new() },
+            device: self.bit().then(|| (u32::from(self.byte() % 2), 0)),
+            among_devices: self.byte() % 4 == 1,
+            similar: None,
         }
     }
 

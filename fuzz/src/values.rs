@@ -48,7 +48,7 @@ kinds! {
     /// One of a few words.
     value_choice: KbBase UnitBase RwKind RwSequencer Fallocate FadviseHint WriteHint SyncMode ClockSource
         RandomGenerator RateProcess ThinktimeBlocksType CpusAllowedPolicy ExitWhat UnifiedRwReporting ContinueOnError
-        PrioClass FileType LockFile IoSubmitMode ZoneMode Verify VerifyPolicy LogWindowValue DedupeMode DataPlacement
+        FileType LockFile IoSubmitMode ZoneMode Verify VerifyPolicy LogWindowValue DedupeMode DataPlacement
         PlidSelect EtaWhen IdleProf;
     /// CPUs and NUMA nodes.
     value_cpus: CpuSet NumaNodes NumaPolicy;

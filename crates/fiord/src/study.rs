@@ -59,7 +59,7 @@ pub(crate) fn at<S: Study>(
     options: &Options,
     make: impl FnOnce(&Site) -> Result<S, String>,
 ) -> ExitCode {
-    let found = site::at(target, name, size_bytes);
+    let found = site::at(target, name, size_bytes, options.dry_run);
     let made = found.and_then(|(site, mut own)| {
         let study = make(&site)?;
         own.as_mut().map_or(Ok(()), |own| own.expect_files_of(study.steps()))?;

@@ -158,7 +158,7 @@ fn prepare(options: &Options, of_fio: &[String]) -> Result<Prepared, String> {
     let plot = options.plot.as_deref().map(writable).transpose()?;
     let runs = keys.iter().map(|key| key.values.len() as u32).fold(1, u32::saturating_mul);
     let each = options.time.map_or_else(|| (ALL / runs).clamp(RUN_MIN, RUN), |all| all / runs);
-    let mut own = base.own_site(&keys)?;
+    let mut own = base.own_site(&keys, options.study.dry_run)?;
     let site = own.as_ref().map(|(site, _)| site);
     let added = base.added(&keys, each, site);
     let heading = base.heading(&keys, &added, site);
@@ -375,7 +375,7 @@ impl Base {
     }
 
     /// A file of its own in the current directory, where the job names none.
-    fn own_site(&self, keys: &[Key]) -> Result<Option<(Site, OwnFiles)>, String> {
+    fn own_site(&self, keys: &[Key], dry_run: bool) -> Result<Option<(Site, OwnFiles)>, String> {
         // Without handlers a sweep still runs; a signal then takes the rows there are with it.
         let _ = signal::record_stop_requests();
         if TARGETS.iter().any(|name| self.is_given(name, keys)) {
@@ -383,7 +383,7 @@ impl Base {
         }
         let size = self.value("size").and_then(|text| Bytes::parse(text, &mut Reading::default()).ok());
         let size_bytes = size.map_or(SIZE_BYTES, |size| size.0);
-        let (site, own) = site::at(Path::new("."), NAME, size_bytes)?;
+        let (site, own) = site::at(Path::new("."), NAME, size_bytes, dry_run)?;
         Ok(own.map(|own| (site, own)))
     }
 

@@ -117,6 +117,11 @@ fn people_are_told_what_was_cleared() {
     until_it_works(dir.path());
     signal(running.0.id(), "KILL");
     finish(running);
+    for dry in ["quick --dry-run", "sweep --size=8M --dry-run --over bs=4k,8k"] {
+        let before = dir.contents();
+        dir.run(dry).assert_success();
+        assert!(dir.contents() == before, "{dry} changes nothing");
+    }
     let ran = dir.run("sweep --size=8M --rw=read --loops=1 --no-history --over bs=64k,1m");
     ran.assert_success().assert_says(&["Note    cleared /", "that a study left when it was"]);
     assert!(is_empty(dir.path()));

@@ -29,10 +29,16 @@ const SIZE_MIN_BYTES: u64 = 8 << 20;
 const DEVICE: [&str; 7] = ["name", "type", "transport", "size_bytes", "model", "rotational", "scheduler"];
 
 /// The site at `target`, for runs that use up to `size_bytes`; with the files the study may write to, if it has some.
+/// What earlier studies left there is cleared, but for a dry run.
 ///
 /// # Errors
 /// What, where, why, and what to do.
-pub(crate) fn at(target: &Path, study: &str, size_bytes: u64) -> Result<(Site, Option<OwnFiles>), String> {
+pub(crate) fn at(
+    target: &Path,
+    study: &str,
+    size_bytes: u64,
+    dry_run: bool,
+) -> Result<(Site, Option<OwnFiles>), String> {
     // Without its handlers a study still runs; a signal then leaves its files to the next one.
     let _ = signal::record_stop_requests();
     let facts = probe(target)?;
@@ -43,7 +49,7 @@ pub(crate) fn at(target: &Path, study: &str, size_bytes: u64) -> Result<(Site, O
         )),
         TargetKind::Directory => {
             let directory = fs::canonicalize(target).unwrap_or_else(|_| target.to_path_buf());
-            let cleared = own::clear(&directory, is_remote(&directory));
+            let cleared = if dry_run { Vec::new() } else { own::clear(&directory, is_remote(&directory)) };
             // With what has been cleared, more is free.
             let facts = if cleared.is_empty() { facts } else { probe(target)? };
             let size_bytes = within_free(target, &facts, size_bytes)?;
