@@ -218,6 +218,9 @@ fn start_delays_may_be_ranges() {
     assert_eq!(parsed("1-2,3"), delay(1_000_000, 3_000_000));
     assert_eq!(parsed(",2"), delay(2_000_000, 2_000_000));
     assert!(parsed::<StartDelay>(",").is_err());
+    // One unit for both, or the first would have another one when it is read again.
+    round_trip(StartDelay { low_us: 1_000_000, high_us: 5_000_000 });
+    round_trip(StartDelay { low_us: 0, high_us: 5_500_000 });
 }
 
 #[test]

@@ -60,7 +60,11 @@ impl Value for StartDelay {
     fn print(&self) -> String {
         match self.low_us == self.high_us {
             true => print_us(self.low_us),
-            false => format!("{}-{}", print_us(self.low_us), print_us(self.high_us)),
+            // The unit behind the second number is that of both.
+            false => {
+                let (unit, factor) = unit_of(&[self.low_us, self.high_us]);
+                format!("{}-{}{unit}", self.low_us / factor, self.high_us / factor)
+            }
         }
     }
 }
@@ -129,8 +133,15 @@ fn leading_unit(rest: &str) -> (i128, usize) {
 }
 
 fn print_us(us: u64) -> String {
-    match UNITS.iter().find(|(_, factor)| us != 0 && us.is_multiple_of(*factor)) {
-        Some((unit, factor)) => format!("{}{unit}", us / factor),
-        None => "0".to_string(),
+    if us == 0 {
+        return "0".to_string();
     }
+    let (unit, factor) = unit_of(&[us]);
+    format!("{}{unit}", us / factor)
+}
+
+/// The longest unit that all of these are multiples of, and its microseconds.
+fn unit_of(lengths_us: &[u64]) -> (&'static str, u64) {
+    let fits = |factor: u64| lengths_us.iter().all(|us| us.is_multiple_of(factor));
+    UNITS.into_iter().find(|(_, factor)| fits(*factor)).unwrap_or(("us", 1))
 }
