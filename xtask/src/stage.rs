@@ -156,8 +156,10 @@ impl Reader {
             self.in_successes = false;
             return true;
         }
-        if line == "successes:" {
-            self.in_successes = true;
+        match line {
+            "successes:" => self.in_successes = true,
+            "failures:" => self.in_successes = false,
+            _ => {}
         }
         if let Some((name, ending)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) {
             let reason = ["pending: ", "skipped: "].iter().find_map(|start| ending.strip_prefix(start));
@@ -220,5 +222,14 @@ mod tests {
         assert_eq!(reader.tally.counts, Counts { passed: 1, failed: 0, skipped: 2 });
         assert_eq!(reader.tally.reasons, ["b: no loop device", "c: not built"]);
         assert_eq!(shown.len(), 5, "{shown:?}");
+    }
+
+    #[test]
+    fn why_a_test_failed_is_shown_although_others_have_passed() {
+        let mut reader = Reader::default();
+        let text = "successes:\n\n---- a stdout ----\nchatter\n\nsuccesses:\n    a\n\nfailures:\n\n\
+                    ---- b stdout ----\nwhy\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored";
+        let shown: Vec<&str> = text.lines().filter(|line| reader.read(line)).collect();
+        assert!(shown.contains(&"why") && !shown.contains(&"chatter"), "{shown:?}");
     }
 }
