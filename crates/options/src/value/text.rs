@@ -82,9 +82,11 @@ fn no_engine(name: &str) -> String {
     let names = engine::NAMES.iter().map(|engine| engine.word);
     match suggest::nearest(name, names) {
         Some(near) => {
-            format!("engine {name} not loadable: fio has none of this name; did you mean {near:?}?")
+            format!(
+                "engine {name} not loadable: unknown to fio, not built into fiord yet; did you mean {near:?}?"
+            )
         }
-        None => format!("engine {name} not loadable: fio has none of this name"),
+        None => format!("engine {name} not loadable: unknown to fio, not built into fiord yet"),
     }
 }
 
