@@ -7,10 +7,9 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::statistics::{ONE_IN_TWENTY, STATISTICS};
+use common::statistics::{ONE_IN_TWENTY, STATISTICS, shuffle};
 use common::{case, offsets};
 use fiord_plan::{Direction, Pattern};
-use fiord_stats::random::Random;
 
 const BLOCK_BYTES: u64 = 4096;
 
@@ -30,17 +29,6 @@ fn order(blocks: u64, seed: u64, count: usize) -> Vec<u64> {
     let job = case(Pattern::Only(Direction::Read), true, &[blocks * BLOCK_BYTES]);
     let ops = job.with(|case| case.access.seed = seed).first(count);
     offsets(&ops).iter().map(|offset| offset / BLOCK_BYTES).collect()
-}
-
-fn shuffle(blocks: u64, seed: u64, count: usize) -> Vec<u64> {
-    let mut random = Random::new(seed);
-    if blocks > 1 << 32 {
-        return (0..count).map(|_| random.below(blocks)).collect();
-    }
-    let mut all: Vec<u64> = (0..blocks).collect();
-    random.shuffle(&mut all);
-    all.truncate(count);
-    all
 }
 
 /// Percent of the orders rejected, and the mean square, of each statistic.

@@ -6,10 +6,9 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::statistics::{ONE_IN_TWENTY, STATISTICS, correlation, even};
+use common::statistics::{ONE_IN_TWENTY, STATISTICS, correlation, even, shuffle};
 use common::{Case, case, offsets};
 use fiord_plan::Pattern;
-use fiord_stats::random::Random;
 
 const BLOCK_BYTES: u64 = 4096;
 
@@ -34,19 +33,6 @@ fn job(blocks: u64, seed: u64) -> Case {
 /// The numbers of a job's first blocks.
 fn order(blocks: u64, seed: u64, count: usize) -> Vec<u64> {
     offsets(&job(blocks, seed).first(count)).iter().map(|offset| offset / BLOCK_BYTES).collect()
-}
-
-/// A true shuffle.
-fn shuffle(blocks: u64, seed: u64, count: usize) -> Vec<u64> {
-    let mut random = Random::new(seed);
-    if blocks > 1 << 32 {
-        // So few of so many never meet.
-        return (0..count).map(|_| random.below(blocks)).collect();
-    }
-    let mut all: Vec<u64> = (0..blocks).collect();
-    random.shuffle(&mut all);
-    all.truncate(count);
-    all
 }
 
 /// Fails if a statistic says more often than a shuffle's would that this is none: more rejections than five

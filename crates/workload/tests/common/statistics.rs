@@ -2,6 +2,8 @@
 //!
 //! Invariant: of a shuffle each statistic is about a standard normal number: beyond 1.96 either way is one in twenty.
 
+use fiord_stats::random::Random;
+
 /// A name, and what it makes of some numbers, all different and all below the second argument.
 pub type Statistic = (&'static str, fn(&[u64], u64) -> f64);
 
@@ -232,4 +234,17 @@ fn shape_of_spectrum(order: &[u64]) -> f64 {
         counts[(((1.0 - (-power).exp()) * bins as f64) as usize).min(bins - 1)] += 1;
     }
     even(&counts)
+}
+
+/// The first `count` of a true shuffle of `blocks` numbers.
+pub fn shuffle(blocks: u64, seed: u64, count: usize) -> Vec<u64> {
+    let mut random = Random::new(seed);
+    if blocks > 1 << 32 {
+        // So few of so many never meet.
+        return (0..count).map(|_| random.below(blocks)).collect();
+    }
+    let mut all: Vec<u64> = (0..blocks).collect();
+    random.shuffle(&mut all);
+    all.truncate(count);
+    all
 }
