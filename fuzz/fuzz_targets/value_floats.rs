@@ -1,6 +1,6 @@
 //! Runs `fiord_fuzz::values::value_floats` under libFuzzer.
 //!
-//! Invariant: nothing happens here.
+//! Invariant: contains no code of its own.
 
 #![no_main]
 

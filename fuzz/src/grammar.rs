@@ -1,48 +1,51 @@
-//! Targets for the grammars: job files, command lines, variables and sums, and the resolving of sections.
+//! Targets for the grammars: job files, command lines, variables and sums, and the resolution of sections.
 //!
-//! Invariant: whatever is typed is either taken or named by at least one error, and every message has a place that
-//! lies in what was typed.
+//! Invariant: every input is either accepted or refused with at least one error, and every message has a place within
+//! the input.
 
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use fiord_engine::registry::NAMES;
 use fiord_options::cli::{self, Parsed};
-use fiord_options::expand::{self, Environment, Machine};
-use fiord_options::{Problem, Severity, Source, job, program, showcmd};
+use fiord_options::environment::{Environment, KeywordValues};
+use fiord_options::{Origin, Problem, ProblemLevel, expand, resolve_job, resolve_program, showcmd};
 
 use crate::{every_option, spelled_out};
 
 /// The machine of all targets.
-const MACHINE: Machine = Machine { cpus: 2, memory_mib: 1000, page_bytes: 4096 };
+const KEYWORDS: KeywordValues = KeywordValues { cpus: 2, memory_mib: 1000, page_bytes: 4096 };
 
-/// Reads a command line in a world where `j.fio` holds these bytes, which may include one another.
-fn read(args: &[String], file: &[u8]) -> Result<Parsed, Vec<Problem>> {
-    let files = |name: &str| match name {
-        "j.fio" | "-" => Ok(file.to_vec()),
-        "x" => Ok(b"bs=8k\ninclude j.fio\n".to_vec()),
+/// Reads a command line, with these bytes as `j.fio`, which may include itself.
+fn read(args: &[OsString], file: &[u8]) -> Result<Parsed, Vec<Problem>> {
+    let files = |name: &OsStr| match name.as_bytes() {
+        b"j.fio" | b"-" => Ok(file.to_vec()),
+        b"x" => Ok(b"bs=8k\ninclude j.fio\n".to_vec()),
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
-    let variables = |name: &str| match name {
-        "" => None,
-        "EQUALS" => Some("bs=4k".to_string()),
-        "COMMENT" => Some("4k;x\n[b]".to_string()),
-        name => Some(name.repeat(2)),
+    let variables = |name: &OsStr| match name.as_bytes() {
+        b"" => None,
+        b"EQUALS" => Some("bs=4k".into()),
+        b"COMMENT" => Some("4k;x\n[b]".into()),
+        name => Some(OsString::from_vec(name.repeat(2))),
     };
-    cli::read(args, &Environment { files: &files, variables: &variables, machine: MACHINE })
+    cli::read(args, &Environment { files: &files, variables: &variables, keywords: KEYWORDS, engines: NAMES })
 }
 
 /// Reads a job file.
 pub(crate) fn read_job_file(file: &[u8]) -> Result<Parsed, Vec<Problem>> {
-    let result = read(&["j.fio".to_string()], file);
-    check(&result, file);
+    let result = read(&["j.fio".into()], file);
+    check(&result, "j.fio".len(), file);
     result
 }
 
-/// The job file without the lines that these problems name; `None` when they name none.
+/// The job file without the lines that these problems name; `None` if they name none.
 pub(crate) fn without(text: &str, problems: &[Problem]) -> Option<String> {
-    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let errors = problems.iter().filter(|problem| problem.level == ProblemLevel::Error);
     let wrong: BTreeSet<usize> = errors
-        .filter(|problem| matches!(&problem.place.source, Source::File(name) if &**name == "j.fio"))
+        .filter(|problem| matches!(&problem.place.source, Origin::File(name) if **name == *"j.fio"))
         .map(|problem| problem.place.line as usize)
         .collect();
     let lines = text.split('\n').enumerate().filter(|(index, _)| !wrong.contains(&(index + 1)));
@@ -50,13 +53,13 @@ pub(crate) fn without(text: &str, problems: &[Problem]) -> Option<String> {
     (!wrong.is_empty()).then(|| rest.join("\n"))
 }
 
-/// The job file as it is read once every line that does not fit has been taken out: most of what a fuzzer makes
-/// would go no further otherwise.
+/// The job file parsed after removing every line with an error: most inputs of a fuzzer would get no further
+/// otherwise.
 pub(crate) fn read_what_fits(mut text: String) -> Option<(String, Parsed)> {
     loop {
         let problems = match read_job_file(text.as_bytes()) {
-            Ok(parsed) => match cli::check(&parsed) {
-                problems if problems.iter().all(|problem| problem.severity == Severity::Warning) => {
+            Ok(parsed) => match cli::check(&parsed, NAMES) {
+                problems if problems.iter().all(|problem| problem.level == ProblemLevel::Warning) => {
                     return Some((text, parsed));
                 }
                 problems => problems,
@@ -67,33 +70,33 @@ pub(crate) fn read_what_fits(mut text: String) -> Option<(String, Parsed)> {
     }
 }
 
-/// What holds of every reading.
-fn check(result: &Result<Parsed, Vec<Problem>>, file: &[u8]) {
+/// Checks that hold for every result.
+fn check(result: &Result<Parsed, Vec<Problem>>, line_bytes: usize, file: &[u8]) {
     let lines: Vec<&[u8]> = file.split(|byte| *byte == b'\n').collect();
     let problems = match result {
         Ok(parsed) => {
-            assert!(parsed.warnings.iter().all(|problem| problem.severity == Severity::Warning));
+            assert!(parsed.warnings.iter().all(|problem| problem.level == ProblemLevel::Warning));
             let _ = showcmd::print(parsed);
             &parsed.warnings
         }
         Err(problems) => {
             assert!(
-                problems.iter().any(|problem| problem.severity == Severity::Error),
+                problems.iter().any(|problem| problem.level == ProblemLevel::Error),
                 "refused without a reason"
             );
             problems
         }
     };
     for problem in problems {
-        assert!(!problem.message.is_empty(), "{problem:?}");
+        assert!(!problem.message().is_empty(), "{problem:?}");
         let place = &problem.place;
         match &place.source {
-            Source::File(name) if &**name == "j.fio" => {
+            Origin::File(name) if **name == *"j.fio" => {
                 let line = lines.get(place.line as usize - 1);
                 assert!(line.is_some_and(|line| place.column as usize <= line.len().max(1)), "{problem}");
             }
-            Source::CommandLine(text) => assert!(place.column as usize <= text.len() + 1, "{problem}"),
-            Source::File(_) | Source::Derived => {}
+            Origin::CommandLine => assert!(place.column as usize <= line_bytes + 1, "{problem}"),
+            Origin::File(_) | Origin::Derived => {}
         }
     }
 }
@@ -106,27 +109,34 @@ pub fn job_file(data: &[u8]) {
 /// A command line: an argument per line, and after a NUL the job file.
 pub fn command_line(data: &[u8]) {
     let mut parts = data.splitn(2, |byte| *byte == 0);
-    let typed = spelled_out(parts.next().unwrap_or_default());
+    let typed = parts.next().unwrap_or_default();
+    // Half of them are spelled out; the others are raw bytes.
+    let typed = match typed.first() {
+        Some(b'!'..=b'P') => typed.to_vec(),
+        _ => spelled_out(typed).into_bytes(),
+    };
     let file = parts.next().unwrap_or(b"[a]\nrw=read\n");
-    let args: Vec<String> = typed.lines().map(String::from).collect();
+    let lines = typed.split(|byte| *byte == b'\n');
+    let args: Vec<OsString> = lines.map(|line| OsString::from_vec(line.to_vec())).collect();
     let result = read(&args, file);
-    check(&result, file);
+    check(&result, args.iter().map(|arg| arg.len() + 1).sum(), file);
     if let Ok(parsed) = result {
-        let (_, _, problems) = program::resolve_program(&parsed.program);
+        let (_, _, problems) = resolve_program(&parsed.program);
         problems.iter().for_each(|problem| drop(problem.to_string()));
     }
 }
 
 /// Variables and sums.
 pub fn expansion(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    let expanded = expand::variables(&text, &|name| (name.len() % 2 == 0).then(|| name.to_string()));
-    if !text.contains('$') {
+    let text = OsStr::from_bytes(data);
+    let variable = |name: &OsStr| (name.len() % 2 == 0).then(|| name.to_os_string());
+    let expanded = expand::variables(text, &variable);
+    if !data.contains(&b'$') {
         assert_eq!(expanded.text, text);
-        assert_eq!(expand::keywords(&text, &MACHINE, true).as_deref(), Ok(&*text));
+        assert_eq!(expand::keywords(text, &KEYWORDS, true).as_deref(), Ok(text));
     }
-    let _ = expand::keywords(&text, &MACHINE, true);
-    let _ = expand::keywords(&format!("{text}*$ncpus"), &MACHINE, true);
+    let _ = expand::keywords(text, &KEYWORDS, true);
+    let _ = expand::keywords(OsStr::from_bytes(&[data, b"*$ncpus"].concat()), &KEYWORDS, true);
 }
 
 /// Any option with any value: the two bytes that choose it, then the value.
@@ -134,9 +144,8 @@ pub fn option_value(data: &[u8]) {
     let [high, low, value @ ..] = data else { return };
     let specs: Vec<_> = every_option().collect();
     let spec = specs[(usize::from(*high) << 8 | usize::from(*low)) % specs.len()];
-    let value = String::from_utf8_lossy(value);
-    for given in [Some(&*value), None] {
-        if let Err(why) = (spec.check)(given) {
+    for given in [Some(OsStr::from_bytes(value)), None] {
+        if let Err(why) = spec.check(given) {
             assert!(!why.is_empty() && !why.ends_with('.'), "{}={given:?}: {why:?}", spec.name);
         }
     }
@@ -152,12 +161,12 @@ pub fn resolve(data: &[u8]) {
 }
 
 fn assert_resolved(parsed: &Parsed) {
-    let all = cli::check(parsed);
+    let all = cli::check(parsed, NAMES);
     for section in &parsed.sections {
-        let (options, given, problems) = job::resolve(section);
+        let (options, given, problems) = resolve_job(section, NAMES);
         assert!(problems.iter().all(|problem| all.contains(problem)), "{problems:?} is not all in {all:?}");
-        let (again, _, same) = job::resolve(section);
-        assert_eq!(format!("{options:?}{problems:?}"), format!("{again:?}{same:?}"), "not the same twice");
+        let (again, _, same) = resolve_job(section, NAMES);
+        assert_eq!(format!("{options:?}{problems:?}"), format!("{again:?}{same:?}"), "results differ");
         assert_eq!(given.iter().count(), section.global.len() + section.own.len());
     }
 }

@@ -1,11 +1,15 @@
-//! The fuzz targets: each a function over arbitrary bytes that panics when a promise is broken.
+//! The fuzz targets: each a function over arbitrary bytes that panics if a property is violated.
 //!
-//! Invariant: every target is in `TARGETS`, has its binary in `fuzz_targets/`, and runs in an ordinary test too, so
-//! that a machine without libFuzzer exercises all of them.
+//! Invariant: every target is in `TARGETS`, has its binary in `fuzz_targets/`, and also runs in an ordinary test, so
+//! that machines without libFuzzer exercise all of them.
 
 pub mod grammar;
+pub mod health;
 pub mod plan;
+pub mod report;
+pub mod trace;
 pub mod values;
+pub mod verify;
 
 /// A target.
 pub type Target = fn(&[u8]);
@@ -20,12 +24,16 @@ macro_rules! targets {
 targets! {
     grammar: job_file command_line expansion option_value resolve;
     plan: build_plan;
+    trace: trace merged_trace;
+    report: report;
+    verify: verify_block verify_state;
+    health: health_nvme health_ata health_scsi;
     values: value_choice value_cpus value_direction value_errors value_file_service value_floats value_memory
         value_mode value_number value_output value_pattern value_size value_split value_text value_time;
 }
 
-/// Text from bytes, where two bytes (the first from 0x80 on) stand for an option's name. Any text can be written
-/// that way, and a fuzzer that changes a byte gets another option instead of a name nobody knows.
+/// Text from bytes, where two bytes (the first from 0x80 on) represent an option's name. Any text can be written
+/// that way, and a fuzzer that changes a byte gets another option instead of an unknown name.
 pub fn spelled_out(bytes: &[u8]) -> String {
     let names: Vec<&str> = every_option().map(|spec| spec.name).collect();
     let mut text = Vec::with_capacity(bytes.len());
@@ -47,7 +55,7 @@ pub fn spelled_out(bytes: &[u8]) -> String {
 /// Every declaration of the table.
 pub fn every_option() -> impl Iterator<Item = &'static fiord_options::Spec> {
     use fiord_options::table;
-    table::job_specs().iter().chain(table::program_specs()).chain(table::engine_specs())
+    table::job_specs().chain(table::program_specs()).chain(table::engine_specs())
 }
 
 #[cfg(test)]
@@ -57,7 +65,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};
 
-    /// What inputs are made of, beside single bytes.
+    /// Parts of inputs, in addition to single bytes.
     const WORDS: &[&str] = &[
         "[global]\n",
         "[a]\n",
@@ -172,7 +180,7 @@ mod tests {
         bytes
     }
 
-    /// What the first input that a target does not stand is, if there is one.
+    /// The first input on which a target panics, if any.
     fn first_fall(name: &str, target: Target) -> Option<String> {
         let seeds = seeds(name);
         let mut random = Random::new(7);
@@ -186,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn every_target_stands_what_is_thrown_at_it() {
+    fn no_target_panics() {
         let falls: Vec<String> =
             TARGETS.iter().filter_map(|(name, target)| first_fall(name, *target)).collect();
         assert!(falls.is_empty(), "panics, each printed above:\n{}", falls.join("\n"));

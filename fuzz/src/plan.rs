@@ -1,27 +1,29 @@
 //! The target for the plan: any job text, on any machine.
 //!
-//! Invariant: every plan that is built can be run: what is in it is in range, and so is every operation made from it.
+//! Invariant: every plan that is built can be run: its values are in range, and so is every operation generated from
+//! it.
 
 use std::path::Path;
 
+use fiord_engine::registry::{ENGINES, NAMES};
 use fiord_options::cli::Parsed;
-use fiord_options::{Problem, Section, Severity, job};
-use fiord_plan::{Action, Facts, FileKind, Job, Needs, PathFacts, RunSettings};
+use fiord_options::{Problem, ProblemLevel, Section, resolve_job};
+use fiord_plan::{Facts, FileKind, Job, Needs, PathFacts, RunSettings};
 use fiord_workload::{Stream, WorkloadError};
 
 use crate::grammar::{read_what_fits, without};
 use crate::spelled_out;
 
-/// Workers and files beyond which a run is only slow, not more interesting.
+/// Limits of workers and files; more only make a run slower.
 const FILES_MAX: u64 = 512;
 
 /// Blocks of a map that takes 32 MiB.
 const BLOCKS_MAX: u64 = 1 << 28;
 
-/// Operations looked at per job.
+/// Operations checked per job.
 const OPERATIONS: usize = 256;
 
-/// Bytes that decide, one after the other; zeros when they run out.
+/// Bytes that make the choices, one after another; zeros once they run out.
 struct Dice<'a>(&'a [u8]);
 
 impl Dice<'_> {
@@ -35,7 +37,7 @@ impl Dice<'_> {
         self.byte() & 1 == 1
     }
 
-    /// A size: small, large, odd, or the largest there is.
+    /// A size: small, large, odd, or the largest possible.
     fn size_bytes(&mut self) -> u64 {
         let mantissa = u64::from(self.byte());
         match self.byte() % 72 {
@@ -68,11 +70,13 @@ impl Dice<'_> {
             device: self.bit().then(|| (u32::from(self.byte() % 2), 0)),
             among_devices: self.byte() % 4 == 1,
             similar: None,
+            zone_bytes: None,
+            atomic_bytes: None,
         }
     }
 
     fn facts(&mut self, needs: &Needs) -> Facts {
-        let mut facts = Facts { page_bytes: 4096 << (self.byte() % 3), ..Facts::default() };
+        let mut facts = Facts { page_bytes: 4096 << (self.byte() % 3), engines: ENGINES, ..Facts::default() };
         for path in &needs.paths {
             facts.paths.insert(path.clone(), self.path_facts());
         }
@@ -94,8 +98,8 @@ impl Dice<'_> {
     }
 }
 
-/// A job file (options may be spelled in two bytes, see `spelled_out`), a NUL, and the bytes that decide what the
-/// machine is like.
+/// A job file (options may be spelled in two bytes, see `spelled_out`), a NUL, and the bytes that choose the
+/// properties of the machine.
 pub fn build_plan(data: &[u8]) {
     let mut parts = data.splitn(2, |byte| *byte == 0);
     let mut text = spelled_out(parts.next().unwrap_or_default());
@@ -107,7 +111,7 @@ pub fn build_plan(data: &[u8]) {
     }
 }
 
-/// Makes the plan; the problems if there is none.
+/// Builds the plan; the problems if that fails.
 fn build(parsed: &Parsed, mut dice: Dice<'_>) -> Option<Vec<Problem>> {
     let run = RunSettings {
         readonly: dice.byte() % 4 == 1,
@@ -117,13 +121,13 @@ fn build(parsed: &Parsed, mut dice: Dice<'_>) -> Option<Vec<Problem>> {
     if too_much(&parsed.sections) {
         return None;
     }
-    let facts = dice.facts(&fiord_plan::needs(&parsed.sections));
+    let facts = dice.facts(&fiord_plan::needs(&parsed.sections, ENGINES, &run));
     let build = || fiord_plan::build(&parsed.sections, &parsed.waiting, &facts, &run);
     let built = build();
-    assert!(built == build(), "not the same twice");
+    assert!(built == build(), "results differ");
     match built {
         Ok((plan, warnings)) => {
-            assert!(warnings.iter().all(|problem| problem.severity != Severity::Error), "{warnings:?}");
+            assert!(warnings.iter().all(|problem| problem.level != ProblemLevel::Error), "{warnings:?}");
             assert!(run.max_jobs.is_none_or(|most| plan.jobs.len() <= most as usize));
             for (number, job) in plan.jobs.iter().enumerate() {
                 assert_eq!(job.number as usize, number);
@@ -132,7 +136,7 @@ fn build(parsed: &Parsed, mut dice: Dice<'_>) -> Option<Vec<Problem>> {
             None
         }
         Err(refusal) => {
-            let is_error = |problem: &Problem| problem.severity == Severity::Error;
+            let is_error = |problem: &Problem| problem.level == ProblemLevel::Error;
             assert!(refusal.problems.iter().any(is_error), "refused without a reason");
             Some(refusal.problems)
         }
@@ -141,8 +145,8 @@ fn build(parsed: &Parsed, mut dice: Dice<'_>) -> Option<Vec<Problem>> {
 
 fn too_much(sections: &[Section]) -> bool {
     let files = |section: &Section| {
-        let (options, _, _) = job::resolve(section);
-        u64::from(options.numjobs).saturating_mul(u64::from(options.nrfiles).max(1))
+        let (options, _, _) = resolve_job(section, NAMES);
+        u64::from(options.general.numjobs).saturating_mul(u64::from(options.files.nrfiles).max(1))
     };
     sections.iter().map(files).fold(0, u64::saturating_add) > FILES_MAX
 }
@@ -150,7 +154,7 @@ fn too_much(sections: &[Section]) -> bool {
 fn assert_sound(job: &Job, run: &RunSettings) {
     assert!(job.depth.max >= 1, "{:?}", job.depth);
     assert!(job.buffers.align_bytes.is_power_of_two(), "{:?}", job.buffers);
-    assert_eq!(job.files.list.is_empty(), job.unplannable.is_some(), "files are those of a job that can run");
+    assert_eq!(job.files.list.is_empty(), job.unplannable.is_some(), "only a job that can run has files");
     assert!(!(run.readonly && job.access.pattern.modifies()), "{:?}", job.access);
     for file in &job.files.list {
         let end = file.offset_bytes.checked_add(file.length_bytes);
@@ -186,7 +190,7 @@ fn assert_operations_in_range(job: &Job) {
         before = operations.len();
         stream.fill(&mut operations, OPERATIONS - before);
     }
-    for operation in operations.iter().filter(|operation| matches!(operation.action, Action::Transfer(_))) {
+    for operation in operations.iter().filter(|operation| operation.action.direction().is_some()) {
         let file = &job.files.list[operation.file as usize];
         let end = operation.offset_bytes.checked_add(operation.length_bytes);
         assert!(operation.length_bytes > 0, "{operation:?} moves nothing");

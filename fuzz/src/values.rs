@@ -1,11 +1,10 @@
-//! Targets for the kinds of values, one per file of the option table's value room.
+//! Targets for the kinds of values, one per file of `options/src/value/`.
 //!
-//! Invariant: what a value prints is read back as the same value, whatever suffixes mean; what is refused is refused
-//! in a sentence.
+//! Invariant: a printed value is read back as the same value, with every meaning of suffixes; refusals have a message.
 
 use fiord_options::value::*;
 
-/// What suffixes can mean.
+/// The meanings of suffixes.
 const BASES: [KbBase; 2] = [KbBase::Binary, KbBase::Decimal];
 
 fn read<T: Value>(text: &str, kb_base: KbBase) -> Result<T, String> {
@@ -25,13 +24,13 @@ fn round_trip<T: Value>(text: &str) {
         for other in BASES {
             assert_eq!(read(&printed, other).as_ref(), Ok(&value), "{text:?} is printed as {printed:?}");
         }
-        // On top of itself nothing is left out that could change.
+        // Parsed on top of itself, it must not change.
         let onto = T::parse_onto(Some(&value), &printed, &mut Reading::default());
         assert_eq!(onto.as_ref(), Ok(&value), "{printed:?} on top of itself");
     }
 }
 
-/// A target that tries each of some kinds: the first byte chooses.
+/// A target for several kinds: the first byte chooses one.
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $name:ident: $($kind:ty)+;)+) => { $(
         $(#[doc = $doc])*
@@ -45,7 +44,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// One of a few words.
+    /// Choices.
     value_choice: KbBase UnitBase RwKind RwSequencer Fallocate FadviseHint WriteHint SyncMode ClockSource
         RandomGenerator RateProcess ThinktimeBlocksType CpusAllowedPolicy ExitWhat UnifiedRwReporting ContinueOnError
         FileType LockFile IoSubmitMode ZoneMode Verify VerifyPolicy LogWindowValue DedupeMode DataPlacement
@@ -55,13 +54,13 @@ kinds! {
     /// A value for each direction.
     value_direction: PerDirection<Bytes> PerDirection<u32> PerDirection<u64> PerDirection<Size>
         PerDirection<BlockRange> PerDirection<Micros>;
-    /// Errors to be passed over.
+    /// Errors to ignore.
     value_errors: IgnoreErrors;
-    /// How files take turns.
+    /// Choice of the next file.
     value_file_service: FileService;
     /// Lists of decimal numbers.
     value_floats: FloatList;
-    /// Where memory comes from, and what is synchronised.
+    /// Sources of memory, and kinds of synchronisation.
     value_memory: Memory SyncFileRange;
     /// The direction and order of a job.
     value_mode: RwMode;

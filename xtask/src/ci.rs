@@ -1,52 +1,138 @@
 //! Everything CI checks, in the order in which failures are cheapest to find.
 //!
-//! Invariant: a stage that fails does not keep the later ones from running, except those that need its binary.
+//! Invariant: each stage can be run separately; after a failure the later ones still run, except those that need its
+//! binary.
 
-use crate::stage::{self, Ending, Stages};
-use crate::{compat, fuzz, install, instructions, repo, tidy};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::stage::{self, StageResult, Stages};
+use crate::{compat, fmt, fuzz, guest, install, instructions, mutants, repo, stage_times, tidy, unused};
 
 const FUZZ_SECONDS_PER_TARGET: u32 = 4;
 
-/// `cargo x ci [--install]`
+/// The crates with `unsafe` code, or whose loops pass buffers to it.
+const SANITIZED: [&str; 3] = ["fiord-sys", "fiord-engine", "fiord-worker"];
+
+type Stage = (&'static str, fn(&mut Build) -> StageResult);
+
+const STAGES: &[Stage] = &[
+    ("fmt", |_| StageResult::of(fmt::check())),
+    ("clippy", |_| cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+    ("tidy", |_| StageResult::of(tidy::run())),
+    ("unused", |_| StageResult::of(unused::run())),
+    ("doc", |_| doc()),
+    ("build", |build| StageResult::of(build.binary().map(drop))),
+    ("instructions", |build| match build.binary() {
+        Ok(binary) => instructions::stage(&binary),
+        Err(why) => StageResult::Skipped(format!("no binary to count: {why}")),
+    }),
+    ("test", |_| {
+        stage::tests(repo::cargo(&[
+            "test",
+            "--workspace",
+            "--exclude",
+            "fiord-compat",
+            "--exclude",
+            "fiord-guest",
+            "--no-fail-fast",
+        ]))
+    }),
+    ("compat", |build| match build.binary() {
+        Ok(binary) => stage::tests(compat::command(&binary, &[])),
+        Err(why) => StageResult::Skipped(format!("no binary to compare: {why}")),
+    }),
+    ("guest", |build| match build.binary() {
+        Ok(binary) => guest::stage(&binary),
+        Err(why) => StageResult::Skipped(format!("no binary to run: {why}")),
+    }),
+    ("address-sanitizer", |_| address_sanitizer()),
+    ("seeds", |_| fuzz::tests()),
+    ("fuzz", |_| fuzz::smoke(FUZZ_SECONDS_PER_TARGET)),
+    ("mutants", |_| mutants::stage()),
+];
+
+/// `cargo x ci [--install] [--record] [STAGE…]`
 pub fn run(args: &[String]) -> Result<(), String> {
-    match args {
-        [] => {}
-        [flag] if flag == "--install" => install::run()?,
-        _ => return Err("cargo x ci [--install]".to_string()),
+    let (flags, names): (Vec<&String>, Vec<&String>) = args.iter().partition(|arg| arg.starts_with("--"));
+    let known = |name: &&&String| STAGES.iter().any(|(stage, _)| stage == *name);
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+        let stages: Vec<&str> = STAGES.iter().map(|(name, _)| *name).collect();
+        return Err(format!("unknown stage {unknown:?}; the stages are {}", stages.join(", ")));
+    }
+    if let Some(unknown) = flags.iter().find(|flag| !["--install", "--record"].contains(&flag.as_str())) {
+        return Err(format!(
+            "{unknown}: unknown argument; usage: cargo x ci [--install] [--record] [STAGE…]"
+        ));
+    }
+    let asked = |flag: &str| flags.iter().any(|given| *given == flag);
+    if asked("--install") {
+        install::run()?;
     }
     let mut stages = Stages::default();
-    stages.run("fmt", || cargo(&["fmt", "--all", "--check"]));
-    stages.run("clippy", || {
-        cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
-    });
-    stages.run("tidy", || Ending::of(tidy::run()));
-    let mut built = false;
-    stages.run("build", || {
-        let ending = cargo(&["build", "--release", "-p", "fiord"]);
-        built = matches!(ending, Ending::Passed(_));
-        ending
-    });
-    stages.run("instructions", || match built {
-        true => instructions::stage(&compat::release_binary()),
-        false => Ending::Skipped("there is no binary to count".to_string()),
-    });
-    stages.run("test", || {
-        let workspace =
-            ["test", "--workspace", "--exclude", "fiord-compat", "--no-fail-fast", "--", "--show-output"];
-        stage::tests(repo::cargo(&workspace))
-    });
-    stages.run("compat", || match built {
-        true => stage::tests(compat::command(&compat::release_binary(), &[])),
-        false => Ending::Skipped("there is no binary to compare".to_string()),
-    });
-    stages.run("seeds", fuzz::tests);
-    stages.run("fuzz", || fuzz::smoke(FUZZ_SECONDS_PER_TARGET));
-    match stages.summary() {
+    let mut build = Build::default();
+    for (name, work) in STAGES {
+        if names.is_empty() || names.iter().any(|asked| asked == name) {
+            stages.run(name, || work(&mut build));
+        }
+    }
+    if asked("--record") {
+        stage_times::record(&stages.passed())?;
+    }
+    match stages.summary(&stage_times::recorded()) {
         true => Ok(()),
         false => std::process::exit(1),
     }
 }
 
-fn cargo(args: &[&str]) -> Ending {
-    Ending::of(stage::command(repo::cargo(args)))
+/// The release build of fiord, built for the first stage that needs it.
+#[derive(Default)]
+struct Build(Option<Result<PathBuf, String>>);
+
+impl Build {
+    fn binary(&mut self) -> Result<PathBuf, String> {
+        let build = || {
+            stage::command(repo::cargo(&["build", "--release", "-p", "fiord"]))?;
+            Ok(compat::release_binary())
+        };
+        self.0.get_or_insert_with(build).clone()
+    }
+}
+
+fn cargo(args: &[&str]) -> StageResult {
+    StageResult::of(stage::command(repo::cargo(args)))
+}
+
+/// Checks all links in the documentation, including those of private items.
+fn doc() -> StageResult {
+    let args = ["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"];
+    let mut cargo = repo::cargo(&args);
+    cargo.env("RUSTDOCFLAGS", "-D warnings");
+    StageResult::of(stage::command(cargo))
+}
+
+/// The tests of the crates with `unsafe`, with AddressSanitizer.
+fn address_sanitizer() -> StageResult {
+    let mut trial = Command::new("rustup");
+    trial.args(["run", "nightly", "rustc", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    if !trial.status().is_ok_and(|status| status.success()) {
+        return StageResult::Skipped(
+            "needs a nightly compiler: rustup toolchain install nightly".to_string(),
+        );
+    }
+    let target = match repo::host() {
+        Ok(target) => target,
+        Err(why) => return StageResult::of(Err(why)),
+    };
+    let mut command =
+        repo::command("rustup", &["run", "nightly", "cargo", "test", "--no-fail-fast", "--target", &target]);
+    // Naming the target keeps the flag away from build scripts. Some tests leave hung threads (not leaks), request more
+    // memory than there is, or raise SIGBUS.
+    command
+        .args(SANITIZED.iter().flat_map(|package| ["-p", package]))
+        .args(["--lib", "--tests"])
+        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1:handle_sigbus=0")
+        .env("CARGO_TARGET_DIR", repo::target_dir().join("address-sanitizer"));
+    stage::tests(command)
 }

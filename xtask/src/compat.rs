@@ -1,6 +1,6 @@
 //! Runs tests/compat against a freshly built fiord.
 //!
-//! Invariant: the suite is told which binary it drives; it never picks up a stale one.
+//! Invariant: the suite is given the binary to drive; it never uses a stale one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,12 +19,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
     stage::command(command(&binary, args))
 }
 
-/// Where a release build leaves fiord.
+/// The path of fiord in a release build.
 pub fn release_binary() -> PathBuf {
     repo::target_dir().join("release/fiord")
 }
 
-/// The suite, on the binary given.
+/// Runs the suite on this binary.
 pub fn command(binary: &Path, args: &[String]) -> Command {
     let mut command = repo::cargo(&["test", "-p", "fiord-compat", "--", "--quiet"]);
     command.args(args).env("FIORD", binary);

@@ -1,7 +1,7 @@
-//! Builds the fuzz targets with coverage instrumentation and runs each for a while.
+//! Builds the fuzz targets with coverage instrumentation and runs each for some seconds.
 //!
-//! Invariant: needs nothing but the stable compiler and a C++ one; what the targets link is safe Rust, so the
-//! address sanitizer, which would need a nightly compiler, has nothing to find.
+//! Invariant: needs only the stable compiler and a C++ compiler; the targets link only safe Rust, so AddressSanitizer,
+//! which would need a nightly compiler, has nothing to find.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::repo;
-use crate::stage::{self, Counts, Ending, Tally};
+use crate::stage::{self, Counts, StageResult, Tally};
 
 const SECONDS: u32 = 5;
 
-/// What `cargo fuzz` passes to the compiler, without what needs a nightly one.
+/// The compiler flags of `cargo fuzz`, without those that need a nightly compiler.
 const RUSTFLAGS: &[&str] = &[
     "--cfg fuzzing",
     "-Cpasses=sancov-module",
@@ -26,36 +26,36 @@ const RUSTFLAGS: &[&str] = &[
     "-Cdebug-assertions",
 ];
 
+/// The seed of libFuzzer's random changes.
+#[derive(Clone, Copy)]
+enum Seed {
+    /// The same in each run, so that the result of CI depends on the change alone.
+    Fixed,
+    Random,
+}
+
 /// `cargo x fuzz [TARGET] [SECONDS]`
 pub fn run(args: &[String]) -> Result<(), String> {
     let seconds = args.iter().find_map(|arg| arg.parse().ok()).unwrap_or(SECONDS);
     let only = args.iter().find(|arg| arg.parse::<u32>().is_err());
     let targets = targets()?;
     if let Some(unknown) = only.filter(|&name| !targets.contains(name)) {
-        return Err(format!("no fuzz target is called {unknown:?}; there are {}", targets.join(", ")));
+        return Err(format!("unknown fuzz target {unknown:?}; the targets are {}", targets.join(", ")));
     }
     build()?;
     let chosen = targets.into_iter().filter(|target| only.is_none_or(|name| name == target));
-    match run_all(chosen, seconds) {
+    match run_all(chosen, seconds, Seed::Random) {
         (_, failures) if failures.is_empty() => Ok(()),
-        (_, failures) => Err(format!("{} targets found something", failures.len())),
+        (_, failures) => Err(failures.join("\n")),
     }
 }
 
-/// The targets on their seeds, as ordinary tests: what a machine without libFuzzer can do.
-pub fn tests() -> Ending {
+/// The targets on their seeds, as ordinary tests, for machines without libFuzzer.
+pub fn tests() -> StageResult {
     if !is_there() {
-        return Ending::Skipped("there is no fuzz/ yet".to_string());
+        return StageResult::Skipped("there is no fuzz/ yet".to_string());
     }
-    let args = [
-        "test",
-        "--quiet",
-        "--manifest-path",
-        "fuzz/Cargo.toml",
-        "--no-default-features",
-        "--",
-        "--show-output",
-    ];
+    let args = ["test", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features"];
     let mut cargo = repo::cargo(&args);
     cargo.env("CARGO_TARGET_DIR", build_dir());
     stage::tests(cargo)
@@ -66,32 +66,31 @@ fn is_there() -> bool {
 }
 
 /// Every target for a few seconds, as a stage of CI.
-pub fn smoke(seconds: u32) -> Ending {
+pub fn smoke(seconds: u32) -> StageResult {
     if !is_there() {
-        return Ending::Skipped("there is no fuzz/ yet".to_string());
+        return StageResult::Skipped("there is no fuzz/ yet".to_string());
     }
     if !has_cxx() {
-        return Ending::Skipped("libFuzzer needs a C++ compiler".to_string());
+        return StageResult::Skipped("libFuzzer needs a C++ compiler".to_string());
     }
     let targets = match build().and_then(|()| targets()) {
         Ok(targets) => targets,
-        Err(why) => return Ending::Failed(Tally::default(), why),
+        Err(why) => return StageResult::Failed(Tally::default(), why),
     };
-    match run_all(targets, seconds) {
-        (counts, failures) if failures.is_empty() => Ending::Passed(Tally { counts, ..Tally::default() }),
-        (counts, failures) => {
-            let tally = Tally { counts, ..Tally::default() };
-            Ending::Failed(tally, format!("{} targets found something", failures.len()))
-        }
+    let (counts, failures) = run_all(targets, seconds, Seed::Fixed);
+    let tally = Tally { counts, ..Tally::default() };
+    match failures.is_empty() {
+        true => StageResult::Passed(tally),
+        false => StageResult::Failed(tally, failures.join("\n")),
     }
 }
 
-/// Runs each target; how many held, and what became of those that did not.
-fn run_all(targets: impl IntoIterator<Item = String>, seconds: u32) -> (Counts, Vec<String>) {
+/// Runs each target; returns counts, and the failures.
+fn run_all(targets: impl IntoIterator<Item = String>, seconds: u32, seed: Seed) -> (Counts, Vec<String>) {
     let mut counts = Counts::default();
     let mut failures = Vec::new();
     for target in targets {
-        match run_one(&target, seconds) {
+        match run_one(&target, seconds, seed) {
             Ok(()) => counts.passed += 1,
             Err(why) => {
                 counts.failed += 1;
@@ -115,12 +114,6 @@ fn targets() -> Result<Vec<String>, String> {
     Ok(bins.filter_map(|target| target["name"].as_str()).map(String::from).collect())
 }
 
-fn host() -> Result<String, String> {
-    let version = repo::output_of(repo::command("rustc", &["-vV"]))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(String::from).ok_or_else(|| "rustc -vV names no host".to_string())
-}
-
 fn build_dir() -> PathBuf {
     repo::target_dir().join("fuzz")
 }
@@ -134,14 +127,14 @@ fn build() -> Result<(), String> {
         "--manifest-path",
         "fuzz/Cargo.toml",
         "--target",
-        &host()?,
+        &repo::host()?,
     ]);
     cargo.env("RUSTFLAGS", RUSTFLAGS.join(" ")).env("CARGO_TARGET_DIR", build_dir());
     stage::command(cargo)
 }
 
-fn run_one(target: &str, seconds: u32) -> Result<(), String> {
-    let binary = build_dir().join(host()?).join("release").join(target);
+fn run_one(target: &str, seconds: u32, seed: Seed) -> Result<(), String> {
+    let binary = build_dir().join(repo::host()?).join("release").join(target);
     let corpus = build_dir().join("corpus").join(target);
     fs::create_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
     let seeds = repo::root().join("fuzz/seeds").join(target);
@@ -152,6 +145,9 @@ fn run_one(target: &str, seconds: u32) -> Result<(), String> {
         .arg(format!("-max_total_time={seconds}"))
         .arg("-rss_limit_mb=2048")
         .arg("-artifact_prefix=found-");
+    if let Seed::Fixed = seed {
+        command.arg("-seed=1");
+    }
     command.arg(&corpus);
     if seeds.is_dir() {
         command.arg(&seeds);

@@ -1,13 +1,13 @@
-//! Installs what the tests need beside Rust.
+//! Installs the programs that tests need in addition to Rust.
 //!
-//! Invariant: what is already there is left alone, and what cannot be installed is named, not fatal: the tests that
-//! need it say that they are skipped.
+//! Invariant: installed programs are not touched, and failures are reported but not fatal: the tests that need a
+//! missing program are skipped.
 
 use std::process::{Command, Stdio};
 
-use crate::{repo, stage};
+use crate::{guest, repo, stage};
 
-/// A Debian package, and a program that shows it is there.
+/// A Debian package, and a program whose presence shows that it is installed.
 const PACKAGES: &[(&str, &str)] = &[
     ("fio", "/usr/bin/fio"),
     ("bc", "/usr/bin/bc"),
@@ -18,17 +18,30 @@ const PACKAGES: &[(&str, &str)] = &[
     ("etcd-server", "/usr/bin/etcd"),
     ("strace", "/usr/bin/strace"),
     ("valgrind", "/usr/bin/valgrind"),
+    ("zstd", "/usr/bin/zstd"),
     ("g++", "/usr/bin/c++"),
     ("python3", "/usr/bin/python3"),
     ("python3-venv", "/usr/share/doc/python3-venv"),
 ];
 
-/// What the readers of fio's files import; they live in a virtual environment of their own.
+/// Python packages that readers of fio's files import, installed into a virtual environment.
 const PYTHON_PACKAGES: &[&str] = &["fio-plot==1.1.21", "six", "numpy", "pandas"];
 
 /// Installs packages (as root, or through sudo) and the readers' virtual environment.
 pub fn run() -> Result<(), String> {
-    let missing: Vec<&str> = PACKAGES
+    packages(PACKAGES);
+    readers();
+    nightly();
+    cargo_mutants();
+    if let Err(why) = guest::install() {
+        println!("install: {why}; the cases in the guest will be skipped");
+    }
+    Ok(())
+}
+
+/// Installs those of these Debian packages whose sign is missing.
+pub fn packages(packages: &[(&'static str, &str)]) {
+    let missing: Vec<&str> = packages
         .iter()
         .filter(|(_, sign)| !std::path::Path::new(sign).exists())
         .map(|(package, _)| *package)
@@ -36,18 +49,36 @@ pub fn run() -> Result<(), String> {
     if !missing.is_empty() {
         apt_install(&missing);
     }
-    readers();
-    Ok(())
+}
+
+/// The compiler with AddressSanitizer.
+fn nightly() {
+    if quiet(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])) {
+        return;
+    }
+    println!("install: a nightly compiler");
+    if !quiet(Command::new("rustup").args(["toolchain", "install", "nightly", "--profile", "minimal"])) {
+        println!("install: rustup cannot install a nightly compiler; AddressSanitizer will be skipped");
+    }
+}
+
+/// Built from source: two minutes on two processors.
+fn cargo_mutants() {
+    if quiet(Command::new("cargo-mutants").args(["mutants", "--version"])) {
+        return;
+    }
+    println!("install: cargo-mutants");
+    let version = "cargo-mutants@27.1.0";
+    if let Err(why) = stage::command(repo::cargo(&["install", "--quiet", "--locked", version])) {
+        println!("install: {why}; mutation tests will be skipped");
+    }
 }
 
 fn apt_install(packages: &[&str]) {
     let as_root = Command::new("id").arg("-u").output().is_ok_and(|out| out.stdout == b"0\n");
     let with_sudo = !as_root && quiet(Command::new("sudo").args(["-n", "true"]));
     if !(as_root || with_sudo) {
-        println!(
-            "install: not root, and no sudo; the tests would like: apt-get install {}",
-            packages.join(" ")
-        );
+        println!("install: not root, and no sudo; the tests need: apt-get install {}", packages.join(" "));
         return;
     }
     println!("install: {}", packages.join(" "));

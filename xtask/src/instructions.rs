@@ -1,7 +1,7 @@
-//! Instructions per I/O on the null engine, counted by callgrind, against those recorded in the repository.
+//! Instructions per I/O on the null engine, counted by callgrind and compared with those recorded in the repository.
 //!
-//! Invariant: a figure is the difference of two runs of different length, so that nothing done once per run is in it,
-//! and of the worker's thread alone. It repeats to a tenth: what is left is what the loop does once a millisecond.
+//! Invariant: a figure is the difference of two runs of different length, so that it excludes everything done once per
+//! run, and only that of the worker's thread. It is repeatable to a tenth; the rest is work done once per millisecond.
 
 use std::fs;
 use std::path::Path;
@@ -11,20 +11,20 @@ use serde_json::{Map, Value, json};
 
 use crate::bench::{self, Scratch};
 use crate::repo;
-use crate::stage::Ending;
+use crate::stage::StageResult;
 
 const RECORD: &str = "bench/instructions.json";
 
 /// I/Os of the short run and of the long one.
 const IOS: [u64; 2] = [100_000, 500_000];
 
-/// A figure that has changed by more than this is worth a word.
+/// Changes of a figure above this are reported.
 const TOLERANCE_PERCENT: f64 = 5.0;
 
-/// Counts a figure that seems to have grown is given: a clock that could not be calibrated costs more to read.
+/// How often a figure that seems to have grown is counted: a clock that could not be calibrated costs more to read.
 const TRIES: usize = 3;
 
-/// What is counted: a name and fiord's options.
+/// A case: its name and fiord's options.
 const CASES: &[(&str, &[&str])] = &[
     ("sync-randread", &["--rw=randread"]),
     ("sync-read", &["--rw=read"]),
@@ -47,24 +47,24 @@ pub fn run(args: &[String]) -> Result<(), String> {
 }
 
 /// The stage of CI.
-pub fn stage(fiord: &Path) -> Ending {
+pub fn stage(fiord: &Path) -> StageResult {
     match can_count() {
-        Ok(()) => Ending::of(compare(fiord)),
-        Err(why) => Ending::Skipped(why),
+        Ok(()) => StageResult::of(compare(fiord)),
+        Err(why) => StageResult::Skipped(why),
     }
 }
 
-/// Whether callgrind runs here and fiord's usual clock is to be had; what is missing otherwise.
+/// Checks that callgrind runs here and that fiord's usual clock is available; the error is what is missing.
 fn can_count() -> Result<(), String> {
     let clocks = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
     if !fs::read_to_string(clocks).unwrap_or_default().contains("tsc") {
-        return Err("the figures are of a clock this machine lacks (tsc)".to_string());
+        return Err("the figures are for a clock that this machine lacks (tsc)".to_string());
     }
     let mut trial = Command::new("valgrind");
     trial.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "true"]);
     match trial.stdout(Stdio::null()).stderr(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("valgrind does not run here: {status}")),
+        Ok(status) => Err(format!("valgrind cannot run here: {status}")),
         Err(error) => Err(format!("valgrind: {error}; `cargo x ci --install` installs it")),
     }
 }
@@ -114,7 +114,7 @@ fn compare(fiord: &Path) -> Result<(), String> {
     Err(format!("grown by more than {TOLERANCE_PERCENT} %: {}{why}", grown.join(", ")))
 }
 
-/// What a figure says of the loop.
+/// A figure compared with its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Same,
@@ -127,7 +127,7 @@ impl Verdict {
         match self {
             Verdict::Same => "",
             Verdict::Grew => "  grown",
-            Verdict::Shrank => "  shrunk: `cargo x instructions --record` keeps it so",
+            Verdict::Shrank => "  shrunk: `cargo x instructions --record` records it",
         }
     }
 }
@@ -159,7 +159,7 @@ fn worker_instructions(fiord: &Path, options: &[&str], ios: u64) -> Result<u64, 
     let mut command = Command::new("valgrind");
     command
         .args(["--quiet", "--tool=callgrind", "--callgrind-out-file=counts", "--separate-threads=yes"])
-        // Calibrating the clock takes as many instructions as fit into its time.
+        // Calibrating the clock takes a fixed time, and so a varying number of instructions.
         .args(["--toggle-collect=*::calibrate", "--collect-atstart=yes"])
         .arg(fiord)
         .args(["--name=null", "--ioengine=null", "--bs=4k", "--size=64g", "--output=report"])
@@ -170,11 +170,11 @@ fn worker_instructions(fiord: &Path, options: &[&str], ios: u64) -> Result<u64, 
     let files = fs::read_dir(&place.0).map_err(|error| format!("{}: {error}", place.0.display()))?;
     let counts = files.flatten().filter(|file| file.file_name().to_string_lossy().starts_with("counts"));
     let totals = counts.filter_map(|file| total(&fs::read_to_string(file.path()).ok()?));
-    // The worker is the thread with most to do.
+    // The worker is the thread with the most instructions.
     totals.max().ok_or_else(|| "callgrind wrote no totals".to_string())
 }
 
-/// The sum that ends what callgrind writes of a thread.
+/// The sum at the end of callgrind's output for a thread.
 fn total(counts: &str) -> Option<u64> {
     counts.lines().rev().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok())
 }
@@ -184,26 +184,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_about_the_loops_tells_the_recorded_sums() {
+    fn the_totals_in_the_hot_loop_page_are_those_recorded() {
         let record: Value = serde_json::from_str(&repo::read(RECORD).unwrap()).unwrap();
         let page = repo::read("docs/hot-loop.md").unwrap();
-        let told: Vec<f64> = page
+        let documented: Vec<f64> = page
             .lines()
             .filter_map(|line| line.strip_prefix("| all | |")?.split('|').next()?.trim().parse().ok())
             .collect();
         let recorded = ["sync-randread", "queued-randread"]
             .map(|case| record["instructions_per_io"][case].as_f64().unwrap());
-        assert_eq!(told.len(), recorded.len());
-        for (told, recorded) in told.iter().zip(recorded) {
+        assert_eq!(documented.len(), recorded.len());
+        for (documented, recorded) in documented.iter().zip(recorded) {
             assert!(
-                (told - recorded).abs() <= recorded * TOLERANCE_PERCENT / 100.0,
-                "{told} is told, {recorded} recorded"
+                (documented - recorded).abs() <= recorded * TOLERANCE_PERCENT / 100.0,
+                "{documented} on the page, {recorded} recorded"
             );
         }
     }
 
     #[test]
-    fn the_total_is_at_the_end_of_what_callgrind_writes() {
+    fn the_total_is_at_the_end_of_callgrinds_output() {
         let counts = "# callgrind format\nversion: 1\nthread: 2\nevents: Ir\nfl=(1) a.rs\nfn=(1) run\n1 7\ntotals: 16245289\n";
         assert_eq!(total(counts), Some(16_245_289));
         assert_eq!(total("version: 1\nevents: Ir\n"), None);

@@ -1,30 +1,42 @@
 //! The project's chores, `cargo x CHORE`: what CI runs is what a contributor runs.
 //!
-//! Invariant: a chore exits with 0 only if everything it looked at is in order.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who started it")]
+//! Invariant: a chore exits with 0 only if everything it checked is in order.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore prints to the terminal")]
 
 mod bench;
 mod ci;
 mod compat;
+mod fmt;
 mod fuzz;
 mod gen_pages;
+mod guest;
 mod install;
 mod instructions;
+mod machine;
 mod marked;
+mod mutants;
 mod repo;
 mod stage;
+mod stage_times;
 mod tidy;
+mod unused;
 
 use std::process::ExitCode;
 
 const HELP: &str = "cargo x CHORE
 
-  ci [--install]          everything CI checks; --install first installs what the tests need
+  ci [--install] [--record] [STAGE…]
+                          everything CI checks, or the stages named; --install first installs what they need, --record
+                          stores their times in bench/ci.json
+  fmt                     format every file, also those that only a macro declares
   gen                     write the generated pages in docs/ and ARCHITECTURE.md's table
   compat [FILTER]         build fiord and compare it with fio, case by case (FIO=, FIORD= name the programs)
   fuzz [TARGET] [SECS]    run the fuzz targets, each for SECS seconds (5)
-  tidy                    doors between crates, lengths, headers, banned calls
-  bench [--quick] [ROW]   fiord against fio, pair by pair; keeps the raw results under bench/runs/ (FIO=, FIORD= and
+  guest ['COMMAND']       boot an emulated machine with NVMe, zoned and SCSI disks and run COMMAND, or a shell, in it
+                          (--install, --release; --help says more)
+  tidy                    dependencies between crates, lengths, headers
+  unused                  items that nothing but tests uses, in any crate
+  bench [--quick] [ROW]   fiord against fio, pair by pair; writes the raw results to bench/runs/ (FIO=, FIORD= and
                           PEAK=, fio's t/io_uring, name the programs)
   instructions [--record] instructions per I/O against those in bench/instructions.json; --record writes them there
 ";
@@ -37,10 +49,13 @@ fn main() -> ExitCode {
     };
     let outcome = match chore {
         "ci" => ci::run(rest),
+        "fmt" => fmt::run(),
         "gen" => gen_pages::run(),
         "compat" => compat::run(rest),
         "fuzz" => fuzz::run(rest),
+        "guest" => guest::run(rest),
         "tidy" => tidy::run(),
+        "unused" => unused::run(),
         "bench" => bench::run(rest),
         bench::one::CHORE => bench::one::run(rest),
         "instructions" => instructions::run(rest),
@@ -48,7 +63,7 @@ fn main() -> ExitCode {
             print!("{HELP}");
             Ok(())
         }
-        other => Err(format!("no chore is called {other:?}\n\n{HELP}")),
+        other => Err(format!("unknown chore {other:?}\n\n{HELP}")),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,8 @@
-//! Pages written by hand that hold a generated part between two marks.
+//! Pages written by hand with a generated part between two marks.
 //!
 //! Invariant: nothing outside the marks changes.
 
-/// The page with what stands between `start` and `end` replaced; the error says what the page lacks.
+/// The page with the part between `start` and `end` replaced; the error names missing marks.
 pub fn replace(page: &str, start: &str, end: &str, inner: &str) -> Result<String, String> {
     let lacks = || format!("needs the lines\n{start}{end}where the generated part belongs");
     let (before, rest) = page.split_once(start).ok_or_else(lacks)?;
@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_between_the_marks_changes() {
+    fn only_the_part_between_the_marks_changes() {
         assert_eq!(replace("a <b>c</b> d", "<b>", "</b>", "e").unwrap(), "a <b>e</b> d");
         assert!(replace("a <b>c", "<b>", "</b>", "e").unwrap_err().contains("<b></b>"));
         assert!(replace("</b><b>", "<b>", "</b>", "e").is_err());

@@ -1,6 +1,6 @@
-//! Where things are in the repository.
+//! Paths and files of the repository.
 //!
-//! Invariant: every path handed out is relative to the root, with `/`, so that lists compare as text.
+//! Invariant: every path returned is relative to the root, with `/`, so that lists compare as text.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's target directory.
 pub fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
@@ -40,6 +40,13 @@ pub fn output_of(mut command: Command) -> Result<String, String> {
     String::from_utf8(out.stdout).map_err(|error| format!("{shown}: {error}"))
 }
 
+/// The compiler's default target.
+pub fn host() -> Result<String, String> {
+    let version = output_of(command("rustc", &["-vV"]))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(String::from).ok_or_else(|| "rustc -vV names no host".to_string())
+}
+
 /// Files that belong to the project: tracked, or new and not ignored.
 pub fn files() -> Result<Vec<String>, String> {
     let list = output_of(command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"]))?;
@@ -53,7 +60,13 @@ pub fn files() -> Result<Vec<String>, String> {
     Ok(files)
 }
 
-/// The text of a file; `None` if it is not there or not text.
+/// The path relative to the root, if it is below it.
+pub fn relative(path: &str) -> String {
+    let path = Path::new(path);
+    path.strip_prefix(root()).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+/// The text of a file; `None` if it does not exist or is not text.
 pub fn read(path: &str) -> Option<String> {
     fs::read_to_string(root().join(path)).ok()
 }

@@ -1,11 +1,20 @@
-//! A stage of CI: something that runs, takes time, and passes, fails or is skipped with a reason.
+//! A stage of CI, which passes, fails or is skipped with a reason.
 //!
 //! Invariant: every test that ran or was skipped is counted once, and a stage counts as one more.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use fiord_testing::Skip;
+
+use crate::repo;
+use crate::stage_times::Times;
+
+/// Lines of a stage's failures that the summary repeats.
+const FAILURE_LINES_MAX: usize = 80;
 
 /// How many checks passed, failed and were skipped.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -24,28 +33,30 @@ impl AddAssign for Counts {
     }
 }
 
-/// What the tests of a stage came to.
+/// The results of a stage's tests.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub counts: Counts,
     /// `NAME: REASON` for each that was skipped.
     pub reasons: Vec<String>,
+    /// What the test programs reported of the tests that failed, line by line.
+    pub failures: Vec<String>,
 }
 
-/// How a stage ended.
+/// The result of a stage.
 #[derive(Debug)]
-pub enum Ending {
+pub enum StageResult {
     Passed(Tally),
     Failed(Tally, String),
     Skipped(String),
 }
 
-impl Ending {
-    /// The ending of work without tests of its own.
-    pub fn of(result: Result<(), String>) -> Ending {
+impl StageResult {
+    /// The result of work without tests of its own.
+    pub fn of(result: Result<(), String>) -> StageResult {
         match result {
-            Ok(()) => Ending::Passed(Tally::default()),
-            Err(why) => Ending::Failed(Tally::default(), why),
+            Ok(()) => StageResult::Passed(Tally::default()),
+            Err(why) => StageResult::Failed(Tally::default(), why),
         }
     }
 }
@@ -53,53 +64,72 @@ impl Ending {
 /// Everything that has run so far.
 #[derive(Default)]
 pub struct Stages {
-    ended: Vec<(&'static str, Duration, Ending)>,
+    results: Vec<(&'static str, Duration, StageResult)>,
 }
 
 impl Stages {
     /// Runs one stage now.
-    pub fn run(&mut self, name: &'static str, work: impl FnOnce() -> Ending) {
+    pub fn run(&mut self, name: &'static str, work: impl FnOnce() -> StageResult) {
         println!("\n=== {name}");
         let start = Instant::now();
-        let ending = work();
-        match &ending {
-            Ending::Failed(_, why) => println!("{name}: failed: {why}"),
-            Ending::Skipped(why) => println!("{name}: skipped: {why}"),
-            Ending::Passed(_) => {}
+        let result = work();
+        match &result {
+            StageResult::Failed(_, why) => println!("{name}: failed: {why}"),
+            StageResult::Skipped(why) => println!("{name}: skipped: {why}"),
+            StageResult::Passed(_) => {}
         }
-        self.ended.push((name, start.elapsed(), ending));
+        self.results.push((name, start.elapsed(), result));
     }
 
-    /// Prints why tests were skipped, one line per stage, and the sum as the last line; whether nothing failed.
-    pub fn summary(&self) -> bool {
+    /// The stages that passed, and their times.
+    pub fn passed(&self) -> Vec<(&'static str, Duration)> {
+        let passed = self.results.iter().filter(|(_, _, result)| matches!(result, StageResult::Passed(_)));
+        passed.map(|(name, took, _)| (*name, *took)).collect()
+    }
+
+    /// Prints once more why stages failed, since a log may be kept by its end alone.
+    fn print_failures(&self) {
+        for (name, _, result) in &self.results {
+            let StageResult::Failed(tally, why) = result else { continue };
+            tally.failures.iter().take(FAILURE_LINES_MAX).for_each(|line| println!("{name}: {line}"));
+            println!("{name}: failed: {why}");
+        }
+    }
+
+    /// Prints why tests were skipped, one line per stage, and the sum as the last line; returns whether nothing failed.
+    /// A stage that took much longer than `recorded` is reported as slow.
+    pub fn summary(&self, recorded: &Times) -> bool {
         println!();
         let mut sum = Counts::default();
         let mut lines = Vec::new();
-        for (name, took, ending) in &self.ended {
-            let (word, counts) = match ending {
-                Ending::Passed(tally) => {
+        for (name, took, result) in &self.results {
+            let (word, counts) = match result {
+                StageResult::Passed(tally) => {
                     ("passed".to_string(), Counts { passed: tally.counts.passed + 1, ..tally.counts })
                 }
-                Ending::Failed(tally, _) => {
+                StageResult::Failed(tally, _) => {
                     ("FAILED".to_string(), Counts { failed: tally.counts.failed + 1, ..tally.counts })
                 }
-                Ending::Skipped(why) => {
+                StageResult::Skipped(why) => {
                     (format!("skipped: {why}"), Counts { skipped: 1, ..Counts::default() })
                 }
             };
-            if let Ending::Passed(tally) | Ending::Failed(tally, _) = ending {
+            if let StageResult::Passed(tally) | StageResult::Failed(tally, _) = result {
                 tally.reasons.iter().for_each(|reason| println!("skipped: {reason}"));
             }
-            lines.push(format!("{name:<12} {:>7.1} s  {word}", took.as_secs_f64()));
+            let remark =
+                recorded.remark(name, *took).map_or_else(String::new, |remark| format!(", {remark}"));
+            lines.push(format!("{name:<18} {:>7.1} s  {word}{remark}", took.as_secs_f64()));
             sum += counts;
         }
+        self.print_failures();
         lines.iter().for_each(|line| println!("{line}"));
         println!("{} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped);
         sum.failed == 0
     }
 }
 
-/// Runs a command whose output goes straight through.
+/// Runs a command with inherited output.
 pub fn command(mut command: Command) -> Result<(), String> {
     match command.status() {
         Ok(status) if status.success() => Ok(()),
@@ -108,78 +138,70 @@ pub fn command(mut command: Command) -> Result<(), String> {
     }
 }
 
-/// Runs a command that prints as libtest does with `--show-output`, and counts. Output goes through as it comes,
-/// except what passing tests print.
-pub fn tests(mut command: Command) -> Ending {
+/// Runs a command that runs tests, and counts them. Its output is passed on; skipped tests and their reasons are in the
+/// record that they write (`fiord_testing`).
+pub fn tests(mut command: Command) -> StageResult {
+    let record = repo::target_dir().join(format!("skips-{}", std::process::id()));
+    // Left by an earlier process with the same number.
+    let _ = fs::remove_file(&record);
     let shown = format!("{command:?}");
-    let mut child = match command.stdout(Stdio::piped()).spawn() {
+    let mut child = match command.env(fiord_testing::RECORD, &record).stdout(Stdio::piped()).spawn() {
         Ok(child) => child,
-        Err(error) => return Ending::Failed(Tally::default(), format!("{shown}: {error}")),
+        Err(error) => return StageResult::Failed(Tally::default(), format!("{shown}: {error}")),
     };
-    let mut reader = Reader::default();
+    let mut summaries = Counts::default();
+    let mut failures = Failures::default();
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            if reader.read(&line) {
-                println!("{line}");
-            }
+            println!("{line}");
+            summaries += summary_line(&line).unwrap_or_default();
+            failures.read(line);
         }
     }
-    match child.wait() {
-        Ok(status) if status.success() => Ending::Passed(reader.tally),
-        Ok(status) => Ending::Failed(reader.tally, format!("{shown}: {status}")),
-        Err(error) => Ending::Failed(reader.tally, format!("{shown}: {error}")),
+    let status = child.wait();
+    let skips = fiord_testing::recorded(&record);
+    let _ = fs::remove_file(&record);
+    let counted = match &skips {
+        Ok(skips) => Tally::of(summaries, skips),
+        Err(_) => Tally { counts: summaries, ..Tally::default() },
+    };
+    let tally = Tally { failures: failures.lines, ..counted };
+    match (status, skips) {
+        (Ok(status), Ok(_)) if status.success() => StageResult::Passed(tally),
+        (Ok(status), Ok(_)) => StageResult::Failed(tally, format!("{shown}: {status}")),
+        (Err(error), _) => StageResult::Failed(tally, format!("{shown}: {error}")),
+        (_, Err(error)) => StageResult::Failed(tally, format!("{}: {error}", record.display())),
     }
 }
 
-/// Reads libtest's output.
-///
-/// libtest knows no test that finds that it cannot run here, so such a test prints `skipped: WHY` and passes; it is
-/// moved from the passed to the skipped.
+impl Tally {
+    /// Counts from summaries and skips: libtest counts a test that skipped itself as passed, libtest-mimic as ignored.
+    fn of(summaries: Counts, skips: &[Skip]) -> Tally {
+        let Counts { passed, failed, skipped: ignored } = summaries;
+        let skipped = ignored.max(skips.len() as u64);
+        let passed = (passed + ignored).saturating_sub(skipped);
+        let reasons = skips.iter().map(|Skip { program, test, why }| {
+            // Cargo adds a hash to the name of a test program.
+            let program = program.rsplit_once('-').map_or(program.as_str(), |(name, _)| name);
+            format!("{program}: {test}: {why}")
+        });
+        let counts = Counts { passed, failed, skipped };
+        Tally { counts, reasons: reasons.collect(), failures: Vec::new() }
+    }
+}
+
+/// The lines from `failures:` to the summary of each test program.
 #[derive(Default)]
-struct Reader {
-    tally: Tally,
-    /// Inside what passing tests have printed.
-    in_successes: bool,
-    /// The passing test whose output is being read; empty once it has been counted as skipped.
-    test: String,
-    /// How many have been since the last summary, which counts them as passed.
-    skipped: u64,
+struct Failures {
+    inside: bool,
+    lines: Vec<String>,
 }
 
-impl Reader {
-    /// Takes a line; whether it is worth showing.
-    fn read(&mut self, line: &str) -> bool {
-        if let Some(counts) = summary_line(line) {
-            let skipped = std::mem::take(&mut self.skipped);
-            let passed = counts.passed.saturating_sub(skipped);
-            self.tally.counts += Counts { passed, skipped: counts.skipped + skipped, ..counts };
-            self.in_successes = false;
-            return true;
-        }
-        match line {
-            "successes:" => self.in_successes = true,
-            "failures:" => self.in_successes = false,
-            _ => {}
-        }
-        if let Some((name, ending)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) {
-            let reason = ["pending: ", "skipped: "].iter().find_map(|start| ending.strip_prefix(start));
-            self.tally.reasons.extend(reason.map(|reason| format!("{name}: {reason}")));
-        }
-        if self.in_successes {
-            self.read_success(line);
-        }
-        !self.in_successes
-    }
-
-    fn read_success(&mut self, line: &str) {
-        if let Some(name) = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----")) {
-            self.test = name.to_string();
-        }
-        let Some(why) = line.strip_prefix("skipped: ") else { return };
-        if !self.test.is_empty() {
-            let name = std::mem::take(&mut self.test);
-            self.tally.reasons.push(format!("{name}: {why}"));
-            self.skipped += 1;
+impl Failures {
+    fn read(&mut self, line: String) {
+        self.inside = (self.inside || line == "failures:") && !line.starts_with("test result: ");
+        if self.inside && !line.is_empty() {
+            self.lines.push(line);
         }
     }
 }
@@ -213,23 +235,40 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_says_it_was_skipped_is_not_counted_as_passed() {
-        let mut reader = Reader::default();
-        let text = "test a ... ok\n\nsuccesses:\n\n---- b stdout ----\nskipped: no loop device\nskipped: again\n\n\
-                    successes:\n    a\n    b\n\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n\
-                    test c ... pending: not built\ntest result: ok. 0 passed; 0 failed; 1 ignored; 0 measured";
-        let shown: Vec<&str> = text.lines().filter(|line| reader.read(line)).collect();
-        assert_eq!(reader.tally.counts, Counts { passed: 1, failed: 0, skipped: 2 });
-        assert_eq!(reader.tally.reasons, ["b: no loop device", "c: not built"]);
-        assert_eq!(shown.len(), 5, "{shown:?}");
+    fn what_programs_report_of_failed_tests_is_kept() {
+        let mut failures = Failures::default();
+        let output = "test a ... FAILED\n\nfailures:\n\n---- a stdout ----\nat a.rs:1\n\nfailures:\n    a\n\n\
+                      test result: FAILED. 0 passed\ntest b ... ok\ntest result: ok. 1 passed";
+        output.lines().for_each(|line| failures.read(line.to_string()));
+        assert_eq!(failures.lines, ["failures:", "---- a stdout ----", "at a.rs:1", "failures:", "    a"]);
     }
 
     #[test]
-    fn why_a_test_failed_is_shown_although_others_have_passed() {
-        let mut reader = Reader::default();
-        let text = "successes:\n\n---- a stdout ----\nchatter\n\nsuccesses:\n    a\n\nfailures:\n\n\
-                    ---- b stdout ----\nwhy\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored";
-        let shown: Vec<&str> = text.lines().filter(|line| reader.read(line)).collect();
-        assert!(shown.contains(&"why") && !shown.contains(&"chatter"), "{shown:?}");
+    fn a_test_that_recorded_a_skip_is_not_counted_as_passed() {
+        let skip = |test: &str| Skip {
+            program: "it-0123abcd".to_string(),
+            test: test.to_string(),
+            why: "no loop device".to_string(),
+        };
+        let counts = |passed, skipped| Counts { passed, failed: 1, skipped };
+        let libtest = Tally::of(counts(5, 0), &[skip("a"), skip("b")]);
+        assert_eq!(libtest.counts, counts(3, 2));
+        assert_eq!(libtest.reasons, ["it: a: no loop device", "it: b: no loop device"]);
+        let mimic = Tally::of(counts(3, 2), &[skip("a"), skip("b")]);
+        assert_eq!(mimic.counts, counts(3, 2));
+        assert_eq!(Tally::of(counts(3, 2), &[]).counts, counts(3, 2), "ignored without a record");
+    }
+
+    #[test]
+    fn a_skip_reaches_the_tally_through_the_record() {
+        let mut command = Command::new("sh");
+        let line = format!(
+            r#"printf 'it-1\ta\tno disk\n' >> "${}"; echo "test result: ok. 2 passed; 0 failed""#,
+            fiord_testing::RECORD
+        );
+        command.args(["-c", &line]);
+        let StageResult::Passed(tally) = tests(command) else { panic!("the command succeeds") };
+        assert_eq!(tally.counts, Counts { passed: 1, failed: 0, skipped: 1 });
+        assert_eq!(tally.reasons, ["it: a: no disk"]);
     }
 }

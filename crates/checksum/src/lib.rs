@@ -1,8 +1,11 @@
 //! Checksums of data blocks: bytes in, digest out.
 //!
-//! Invariant: a digest has the bytes that fio 3.33 writes into a block's header for the same data, so that either
-//! program can check what the other wrote. The two exceptions are named at [`Checksum::Sha256`] and
-//! [`Checksum::Sha512`].
+//! Invariant: a digest has the bytes that fio writes into a block's header for the same data, so that either program can
+//! check what the other wrote. The two exceptions, SHA-256 and SHA-512, have functions of their own.
+
+mod fio_sha;
+
+pub use fio_sha::{FIO_SHA256_BYTES, FIO_SHA512_BYTES, fio_333_sha512, fio_sha256, fio_sha512};
 
 use crc::{Algorithm, CRC_7_MMC, CRC_16_ARC, CRC_64_REDIS, Crc, Table};
 use sha2::Digest as _;
@@ -14,7 +17,7 @@ pub enum Checksum {
     Md5,
     /// CRC-64 with the polynomial that Redis uses.
     Crc64,
-    /// CRC-32 as POSIX `cksum` turns its register, without the length and the final inversion.
+    /// CRC-32 with the bit order of POSIX `cksum`, without the length and the final inversion.
     Crc32,
     /// CRC-32C (Castagnoli) without the final inversion; the processor's instruction where there is one.
     Crc32c,
@@ -24,9 +27,9 @@ pub enum Checksum {
     Crc7,
     /// SHA-1, its five words in little-endian order.
     Sha1,
-    /// SHA-256. fio writes 64 bytes, among them the last of the data instead of the digest.
+    /// SHA-256. fio writes something else: [`fio_sha256`].
     Sha256,
-    /// SHA-512. fio writes the last bytes of the data instead, and so does not see when others change.
+    /// SHA-512. fio writes more or something else: [`fio_sha512`], [`fio_333_sha512`].
     Sha512,
     /// XXH32 with seed 1.
     Xxhash,
@@ -41,7 +44,7 @@ pub enum Checksum {
 }
 
 /// Length of the longest digest, in bytes.
-pub const DIGEST_BYTES_MAX: usize = 64;
+const DIGEST_BYTES_MAX: usize = 64;
 
 const CRC_32_REGISTER: Algorithm<u32> = Algorithm {
     width: 32,
@@ -85,12 +88,12 @@ impl Checksum {
         self.facts().0
     }
 
-    /// Length of the digest in bytes, at most [`DIGEST_BYTES_MAX`].
+    /// Length of the digest in bytes.
     pub const fn digest_bytes(self) -> usize {
         self.facts().1
     }
 
-    /// The checksum of this name. `crc32c-intel` is another name of `crc32c`.
+    /// The checksum with this name. `crc32c-intel` is another name of `crc32c`.
     pub fn named(name: &str) -> Option<Checksum> {
         let name = if name == "crc32c-intel" { "crc32c" } else { name };
         Checksum::ALL.into_iter().find(|checksum| checksum.name() == name)
@@ -140,7 +143,7 @@ impl Checksum {
     }
 }
 
-/// What a checksum makes of data. Kept on the stack: a hot loop makes one per block.
+/// The result of a checksum. On the stack, because a hot loop computes one per block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
     bytes: [u8; DIGEST_BYTES_MAX],

@@ -1,6 +1,6 @@
-//! Published test vectors, and what a checksum is for: a change shows.
+//! Published test vectors, and detection of changes.
 //!
-//! Invariant: every checksum has a vector that was computed by somebody else.
+//! Invariant: every checksum has a vector computed by another implementation.
 
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ fn published_vectors() {
         (Checksum::Sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
         (Checksum::Sha3_224, "e642824c3f8cf24ad09234ee7d3c766fc9a3a5168d0c94ad73b46fdf"),
         (Checksum::Sha3_256, "3a985da74fe225b2045c172d6bd390bd855f086e3e9d525b46bfe24511431532"),
-        // a9993e36 4706816a ba3e2571 7850c26c 9cd0d89d, each word turned round.
+        // a9993e36 4706816a ba3e2571 7850c26c 9cd0d89d, each word in reverse byte order.
         (Checksum::Sha1, "363e99a96a81064771253eba6cc250789dd8d09c"),
     ] {
         assert_eq!(hex(checksum.of(b"abc")), digest, "{}", checksum.name());
@@ -49,7 +49,7 @@ fn names_are_read_back() {
 
 proptest! {
     #[test]
-    fn a_flipped_bit_shows(data in prop::collection::vec(any::<u8>(), 1..600), at in any::<prop::sample::Index>()) {
+    fn a_flipped_bit_changes_the_digest(data in prop::collection::vec(any::<u8>(), 1..600), at in any::<prop::sample::Index>()) {
         let mut other = data.clone();
         let bit = at.index(data.len() * 8);
         other[bit / 8] ^= 1 << (bit % 8);

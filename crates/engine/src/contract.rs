@@ -1,15 +1,20 @@
 //! The contract between the two loops and the engines: operations, slots, outcomes.
 //!
-//! Invariant: a `Slot` cannot be cloned or made outside this room. Queueing moves it into the engine, completion
-//! moves it back, so whoever holds a slot is the only one who may touch its buffer.
+//! Invariant: a `Slot` cannot be cloned or made outside this crate, and belongs to one arena by its type. Queueing
+//! moves it into the engine, completion moves it back, so only the holder of a slot can access its buffer.
+//!
+//! The type that ties slots, arena and engine together is the lifetime `'arena`, which [`Arena::with`] creates for
+//! each arena: it is invariant and unique, so lifetimes of different arenas do not unify. It costs nothing at run time.
 
 use std::io;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 
 use fiord_plan::{Action, FileIndex, Op};
 use fiord_sys::errno::Errno;
 use fiord_sys::memory::Region;
+use fiord_sys::thread::Usage;
 
 /// How an operation ended: bytes transferred, or the kernel's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,16 +26,16 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Of an operation that went well; a synchronisation has no bytes.
+    /// Of a complete operation; a synchronisation has no bytes.
     #[inline]
     pub fn whole(op: &Op) -> Outcome {
         match op.action {
-            Action::Transfer(_) => Outcome::Done(op.length_bytes),
+            Action::Read | Action::Write | Action::Trim | Action::ResetZone => Outcome::Done(op.length_bytes),
             Action::Sync | Action::DataSync | Action::RangeSync(_) => Outcome::Done(0),
         }
     }
 
-    /// From a system call's way of saying it in completions: negative errno or bytes.
+    /// From the result in a completion: bytes, or the negative errno.
     #[inline]
     pub fn from_result(result: i64) -> Outcome {
         if result >= 0 { Outcome::Done(result as u64) } else { Outcome::Failed(Errno(-result as i32)) }
@@ -38,7 +43,7 @@ impl Outcome {
 }
 
 impl From<io::Result<usize>> for Outcome {
-    /// Bytes or errno; an error that is not the kernel's (there is none on this path) counts as `EIO`.
+    /// Bytes or errno; an error without an errno (not possible on this path) counts as `EIO`.
     #[inline]
     fn from(result: io::Result<usize>) -> Outcome {
         match result {
@@ -58,22 +63,53 @@ impl From<io::Result<()>> for Outcome {
 
 /// The right to one buffer of the engine's arena.
 ///
-/// Once queued it is the engine's, and the buffer cannot be reached:
+/// Once queued it belongs to the engine, and the buffer is inaccessible:
 ///
 /// ```compile_fail,E0382
 /// # use fiord_engine::{QueuedEngine, Slot};
-/// fn refill_in_flight<E: QueuedEngine>(engine: &mut E, op: fiord_plan::Op, mut slot: Slot) {
+/// fn refill_in_flight<'a, E: QueuedEngine<'a>>(engine: &mut E, op: fiord_plan::Op, mut slot: Slot<'a>) {
 ///     engine.queue(op, slot).ok();
 ///     engine.arena().bytes_mut(&mut slot).fill(0);
 /// }
 /// ```
+///
+/// An engine over another arena does not accept it:
+///
+/// ```compile_fail,E0521
+/// # use fiord_engine::{Arena, Engine, SyncEngine};
+/// # use fiord_engine::engines::null::NullEngine;
+/// # fn run(first: fiord_sys::memory::Region, second: fiord_sys::memory::Region, op: fiord_plan::Op) {
+/// Arena::with(first, 1, 4096, 4096, |first| {
+///     Arena::with(second, 1, 4096, 4096, |second| {
+///         let (mut first, mut second) = (NullEngine::new(first), NullEngine::new(second));
+///         let mut slot = first.arena().slots().remove(0);
+///         second.execute(op, &mut slot);
+///     })
+/// })
+/// # }
+/// ```
+///
+/// Nor can it outlive its arena, to be used with the next one:
+///
+/// ```compile_fail,E0521
+/// # use fiord_engine::{Arena, Engine, Slot};
+/// # use fiord_engine::engines::null::NullEngine;
+/// # fn run(region: fiord_sys::memory::Region) {
+/// let mut kept = Vec::new();
+/// Arena::with(region, 1, 4096, 4096, |arena| kept.extend(NullEngine::new(arena).arena().slots()));
+/// # }
+/// ```
 #[derive(Debug)]
-pub struct Slot {
+pub struct Slot<'arena> {
     index: u32,
+    brand: Brand<'arena>,
 }
 
-impl Slot {
-    /// Number of the buffer, from 0 to depth - 1: where the loop keeps what it knows of the operation.
+/// Ties a type to one arena: invariant, so that no arena's lifetime can be shortened to another's.
+type Brand<'arena> = PhantomData<fn(&'arena ()) -> &'arena ()>;
+
+impl Slot<'_> {
+    /// Number of the buffer, from 0 to depth - 1: the loop's index of the operation's state.
     #[inline]
     pub fn index(&self) -> usize {
         self.index as usize
@@ -85,17 +121,18 @@ impl Slot {
         self.index
     }
 
-    /// For engines: the slot whose number came back from the kernel. Only for a number given by `into_index` and
-    /// not turned back since.
+    /// For engines: the slot whose number came back from the kernel. Only for a number from `into_index` that has not
+    /// been converted back since.
     #[inline]
-    pub(crate) fn from_index(index: u32) -> Slot {
-        Slot { index }
+    pub(crate) fn from_index(index: u32) -> Self {
+        Slot { index, brand: PhantomData }
     }
 }
 
 /// The buffers of one worker, in one region: `depth` buffers of `stride` bytes.
 #[derive(Debug)]
-pub struct Arena {
+pub struct Arena<'arena> {
+    brand: Brand<'arena>,
     region: ManuallyDrop<Region>,
     leaked: bool,
     stride_bytes: usize,
@@ -103,15 +140,32 @@ pub struct Arena {
     handed_out: bool,
 }
 
-impl Arena {
-    /// `count` buffers of `buffer_bytes`, each aligned to `align_bytes` (a power of two), over `region`, which has to
-    /// hold `Arena::region_bytes` of the same figures and start aligned.
-    pub fn new(region: Region, count: u32, buffer_bytes: usize, align_bytes: usize) -> Arena {
+impl<'arena> Arena<'arena> {
+    /// For engines: the same buffers for another engine, which must have ended before this arena is dropped. It neither
+    /// hands out slots nor frees the memory.
+    pub(crate) fn view(&self) -> Arena<'arena> {
+        // SAFETY: the copy is never dropped, because it is marked as leaked.
+        let region = unsafe { std::ptr::read(&raw const self.region) };
+        let Arena { stride_bytes, count, .. } = *self;
+        Arena { brand: PhantomData, region, leaked: true, stride_bytes, count, handed_out: true }
+    }
+}
+
+impl Arena<'_> {
+    /// Calls `body` with `count` buffers of `buffer_bytes`, each aligned to `align_bytes` (a power of two), over
+    /// `region`, which must have `Arena::region_bytes` of the same figures and an aligned start.
+    pub fn with<R>(
+        region: Region,
+        count: u32,
+        buffer_bytes: usize,
+        align_bytes: usize,
+        body: impl for<'arena> FnOnce(Arena<'arena>) -> R,
+    ) -> R {
         let stride_bytes = buffer_bytes.next_multiple_of(align_bytes.max(1));
         let needed_bytes = stride_bytes.checked_mul(count as usize);
         assert!(needed_bytes.is_some_and(|bytes| bytes <= region.len_bytes()), "the region is too small");
         let region = ManuallyDrop::new(region);
-        Arena { region, leaked: false, stride_bytes, count, handed_out: false }
+        body(Arena { brand: PhantomData, region, leaked: false, stride_bytes, count, handed_out: false })
     }
 
     /// Bytes a region needs for these buffers.
@@ -129,19 +183,19 @@ impl Arena {
         self.count
     }
 
-    /// For engines: the memory is never given back, because the kernel may still write to it.
+    /// For engines: the memory is never freed, because the kernel may still write to it.
     pub(crate) fn leak(&mut self) {
         self.leaked = true;
     }
 
-    /// For engines: where an operation's part of a slot's buffer starts. An operation that would leave its buffer is
-    /// a fault of the program and ends it, as an index out of bounds would.
+    /// For engines: where an operation's part of a slot's buffer starts. An operation that would exceed its buffer is
+    /// a bug and panics, like an index out of bounds.
     #[inline]
     pub(crate) fn pointer(&self, index: u32, offset_bytes: u64, length_bytes: u64) -> *mut u8 {
         let stride_bytes = self.stride_bytes as u64;
         let fits = offset_bytes <= stride_bytes && length_bytes <= stride_bytes - offset_bytes;
-        assert!(index < self.count && fits, "an operation leaves its buffer");
-        // SAFETY: the buffer lies inside the region and the offset inside the buffer, both just checked.
+        assert!(index < self.count && fits, "an operation exceeds its buffer");
+        // SAFETY: the buffer is inside the region and the offset inside the buffer, both just checked.
         unsafe { self.region.as_ptr().add(index as usize * self.stride_bytes + offset_bytes as usize) }
     }
 
@@ -152,7 +206,7 @@ impl Arena {
     }
 }
 
-impl Drop for Arena {
+impl Drop for Arena<'_> {
     fn drop(&mut self) {
         if !self.leaked {
             // SAFETY: the region is not used after this.
@@ -161,61 +215,60 @@ impl Drop for Arena {
     }
 }
 
-/// The buffers inside an engine: what the loop may do with them. Not the `Arena` itself, which must stay where it is
-/// while the kernel writes into it.
+/// Access to the buffers of an engine for the loop. Not the `Arena` itself, which must not be moved out while the
+/// kernel writes into it.
 #[derive(Debug)]
-pub struct Buffers<'a> {
-    arena: &'a mut Arena,
+pub struct ArenaAccess<'a, 'arena> {
+    arena: &'a mut Arena<'arena>,
 }
 
-impl<'a> Buffers<'a> {
+impl<'a, 'arena> ArenaAccess<'a, 'arena> {
     /// For engines: these buffers.
     #[inline]
-    pub(crate) fn of(arena: &'a mut Arena) -> Buffers<'a> {
-        Buffers { arena }
+    pub fn of(arena: &'a mut Arena<'arena>) -> ArenaAccess<'a, 'arena> {
+        ArenaAccess { arena }
     }
 
     /// All slots, once.
-    pub fn slots(self) -> Vec<Slot> {
+    pub fn slots(self) -> Vec<Slot<'arena>> {
         assert!(!self.arena.handed_out, "slots are handed out once");
         self.arena.handed_out = true;
-        (0..self.arena.count).map(|index| Slot { index }).collect()
+        (0..self.arena.count).map(Slot::from_index).collect()
     }
 
-    /// The buffer of a slot. Exclusive by construction: the slot is unique and is here, not in flight.
+    /// The buffer of a slot. Exclusive by construction: the slot is unique, and not in flight.
     #[inline]
-    pub fn bytes_mut(self, slot: &'a mut Slot) -> &'a mut [u8] {
+    pub fn bytes_mut(self, slot: &'a mut Slot<'arena>) -> &'a mut [u8] {
         let length_bytes = self.arena.stride_bytes;
         let start = self.arena.pointer(slot.index, 0, length_bytes as u64);
-        // SAFETY: `pointer` checked that the whole buffer lies inside the region; the slot is not in flight (the
+        // SAFETY: `pointer` checked that the whole buffer is inside the region; the slot is not in flight (the
         // caller holds it), so the kernel does not write there, and the two `&mut` exclude others.
         unsafe { std::slice::from_raw_parts_mut(start, length_bytes) }
     }
-
-    /// Bytes of one buffer, padding included.
-    pub fn stride_bytes(&self) -> usize {
-        self.arena.stride_bytes
-    }
-
-    /// Number of buffers: the queue depth.
-    pub fn count(&self) -> u32 {
-        self.arena.count
-    }
 }
 
-/// One operation that has ended.
+/// One completed operation.
 #[derive(Debug)]
-pub struct Completion {
-    /// The right to its buffer, back.
-    pub slot: Slot,
+pub struct Completion<'arena> {
+    /// Its slot, returned.
+    pub slot: Slot<'arena>,
     /// How it ended.
     pub outcome: Outcome,
+}
+
+/// When an offloaded operation was executed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// From its start to its end, in nanoseconds.
+    pub execution_ns: u64,
+    /// From its end until it was reaped, in nanoseconds.
+    pub since_end_ns: u64,
 }
 
 /// Whether `reap` may sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Take what is there.
+    /// Return only what is ready.
     Poll,
     /// Sleep until `min` have completed.
     Block,
@@ -223,71 +276,81 @@ pub enum Wait {
     For(u64),
 }
 
-/// What one engine is, in one constant.
-#[derive(Debug, Clone, Copy)]
-pub struct Info {
-    /// fio's name.
-    pub name: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// Keeps more than one I/O in flight.
-    pub queued: bool,
-}
-
-/// What both kinds of engine have: files and buffers.
-pub trait Engine {
-    /// Who it is.
-    const INFO: Info;
-
-    /// A file was opened: the engine may register or map it. `length_bytes` counts from the file's start.
+/// The common part of both kinds of engine: files and buffers.
+pub trait Engine<'arena> {
+    /// A file was opened: the engine may register or map it, and uses it by number from here on. `length_bytes` counts
+    /// from the file's start. The file stays open until `detach`: an engine that keeps the descriptor relies on that
+    /// only for correct outcomes, not for memory safety (see `AttachedFiles`).
     ///
     /// # Errors
-    /// What the kernel said to registering or mapping.
-    fn attach(&mut self, file: FileIndex, fd: RawFd, length_bytes: u64) -> io::Result<()>;
+    /// The kernel's, from registering or mapping.
+    fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>, length_bytes: u64) -> io::Result<()>;
 
-    /// A file is about to be closed. Nothing of it is in flight.
+    /// A file is about to be closed. None of its operations is in flight.
     fn detach(&mut self, file: FileIndex);
 
     /// The buffers.
-    fn arena(&mut self) -> Buffers<'_>;
+    fn arena(&mut self) -> ArenaAccess<'_, 'arena>;
+
+    /// Ends the threads that execute operations for the engine, if it has any; returns the resources they used. Nothing
+    /// is in flight, and nothing is queued afterwards.
+    fn end_threads(&mut self) -> Usage {
+        Usage::default()
+    }
 }
 
 /// Ends each operation before it returns.
-pub trait SyncEngine: Engine {
-    /// Does it.
-    fn execute(&mut self, op: Op, slot: &mut Slot) -> Outcome;
+pub trait SyncEngine<'arena>: Engine<'arena> {
+    /// Executes it.
+    fn execute(&mut self, op: Op, slot: &mut Slot<'arena>) -> Outcome;
 }
 
-/// Keeps operations in flight. Dropping one waits for what is in flight.
-pub trait QueuedEngine: Engine {
-    /// Whether every operation has ended when `submit` returns, so that nothing is ever in flight. fio takes what has
-    /// ended with each submission then; a loop that takes it later must not show it as a queue.
+/// Keeps operations in flight. Dropping it waits for them.
+pub trait QueuedEngine<'arena>: Engine<'arena> {
+    /// Whether every operation has ended when `submit` returns, so that nothing is ever in flight. fio then reaps
+    /// with each submission; a loop that reaps later must not count this as queue depth.
     const ENDS_AT_ONCE: bool = false;
 
-    /// Takes an operation, or gives the slot back when there is no room before the next `submit`. What cannot be
-    /// queued (a discard, say) is done here and now, and comes out of `reap` like everything else.
-    ///
-    /// # Errors
-    /// The slot, when the queue is full.
-    fn queue(&mut self, op: Op, slot: Slot) -> Result<(), Slot>;
+    /// Whether other threads execute the operations, one at a time each: an operation then begins when a thread takes it,
+    /// not when it is submitted, and `timing` reports when that was.
+    const OFFLOADS: bool = false;
 
-    /// Tells the kernel; returns how many operations it took. What it did not take stays queued, and is offered again
-    /// by the next `submit` or `reap`.
+    /// Executes an operation that the engine cannot queue, such as a discard, and blocks until it has ended; `None`, and
+    /// nothing was done, for one that `queue` takes: every read and write.
+    #[inline]
+    fn execute_unqueued(&mut self, _op: &Op) -> Option<Outcome> {
+        None
+    }
+
+    /// Queues an operation that `execute_unqueued` left, or returns the slot if the queue is full until the next
+    /// `submit`.
     ///
     /// # Errors
-    /// The kernel's, when none could be taken and waiting will not help.
+    /// The slot, if the queue is full.
+    fn queue(&mut self, op: Op, slot: Slot<'arena>) -> Result<(), Slot<'arena>>;
+
+    /// Submits the queue to the kernel; returns how many operations it accepted. Others stay queued, and are submitted
+    /// again by the next `submit` or `reap`.
+    ///
+    /// # Errors
+    /// The kernel's, if none could be submitted and waiting will not help.
     fn submit(&mut self) -> io::Result<u32>;
 
-    /// Moves at least `min` (if it may wait) and at most `max` ended operations to `done`, which has room. `min` is
-    /// read as "or as many as there are", so waiting never outlasts what is in flight. Fewer come back when the time
-    /// of `Wait::For` is up or a signal came in.
+    /// Moves at least `min` (if it may wait) and at most `max` ended operations to `done`, which has the capacity.
+    /// `min` is limited to the operations in flight, so waiting always ends. Fewer are returned after the time of
+    /// `Wait::For`, or after a signal.
     ///
     /// # Errors
-    /// The kernel's, when completions cannot be had any more.
-    fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion>) -> io::Result<()>;
+    /// The kernel's, if no more completions can be reaped.
+    fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion<'arena>>) -> io::Result<()>;
 
-    /// `submit` and `reap`, in one system call where the engine can. Use it when nothing has to be known between the
-    /// two (the time of submission, say).
+    /// When the last operation of this slot was executed; only of an engine that offloads.
+    fn timing(&self, _slot: &Slot<'arena>) -> Timing {
+        Timing::default()
+    }
+
+    /// `submit` and `reap`, in one system call if the engine can. For loops that need no information between the two
+    /// (such as the time of submission).
     ///
     /// # Errors
     /// Those of both.
@@ -297,7 +360,7 @@ pub trait QueuedEngine: Engine {
         min: u32,
         max: u32,
         wait: Wait,
-        done: &mut Vec<Completion>,
+        done: &mut Vec<Completion<'arena>>,
     ) -> io::Result<u32> {
         let taken = self.submit()?;
         self.reap(min, max, wait, done)?;

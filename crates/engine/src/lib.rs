@@ -1,41 +1,34 @@
-//! The engines: each turns an operation into system calls, all by one contract.
+//! The engines: each turns operations into system calls, under one contract.
 //!
 //! Invariant: a buffer in flight cannot be touched; a `Slot` is the right to it and moves with the operation.
 
-pub mod blocking;
+#![allow(unsafe_code, reason = "buffers are lent to the kernel; each block says why it is sound")]
+#![deny(clippy::wildcard_enum_match_arm, reason = "each engine must handle new actions and outcomes")]
+
 pub mod contract;
-pub mod hint;
-pub mod io_uring;
-pub mod libaio;
-mod lookout;
-pub mod mmap;
-pub mod null;
-pub mod offer;
-pub mod psync;
-pub mod pvsync;
-pub mod pvsync2;
-pub mod refused;
+pub mod definition;
+#[macro_use]
+pub mod engines;
+pub mod error_hint;
+pub mod offload;
+pub mod read_write;
 pub mod registry;
+pub mod ring_support;
 #[cfg(any(test, feature = "scripted"))]
 pub mod scripted;
-pub mod sync;
-pub mod vsync;
+pub mod setup_error;
 
-mod direct;
-mod ended;
-mod files;
+mod adaptive_poll;
+mod attached_files;
+mod local_completions;
+mod priorities;
 mod sigbus;
+mod sync_and_trim;
 
-pub use contract::{Arena, Buffers, Completion, Engine, Info, Outcome, QueuedEngine, Slot, SyncEngine, Wait};
-pub use hint::hint;
-pub use io_uring::IoUring;
-pub use libaio::Libaio;
-pub use mmap::{MapUse, Mmap};
-pub use null::Null;
-pub use offer::{Feature, Offer, offer};
-pub use psync::Psync;
-pub use pvsync::Pvsync;
-pub use pvsync2::Pvsync2;
-pub use refused::Refused;
-pub use sync::Sync;
-pub use vsync::Vsync;
+pub use contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, SyncEngine, Wait};
+pub use definition::{EngineDefinition, JobOutline, Visitor};
+pub use error_hint::error_hint;
+pub use offload::offload;
+pub use read_write::ReadWriteEngine;
+pub use ring_support::{RingFeature, RingSupport, ring_support};
+pub use setup_error::SetupError;

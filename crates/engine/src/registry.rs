@@ -1,116 +1,125 @@
-//! The list of engines.
+//! What the rest of the program knows of all engines together: their descriptors, and whether they work here.
 //!
-//! Invariant: every engine a job can name is here once, by its own constant.
+//! Invariant: every list derives from the one in `engines/mod.rs`, and has its order.
 
-use fiord_plan::{IoUring as IoUringSettings, Libaio as LibaioSettings, Mmap as MmapSettings};
-use fiord_sys::map::MapAdvice;
-use fiord_sys::memory::{MemoryError, Region, Source};
+use fiord_plan::{EngineDescriptor, EngineName, Engines};
+use fiord_sys::memory::{MemoryError, MemorySource, Region};
 
-use crate::contract::{Arena, Engine, Info};
-use crate::mmap::MapUse;
-use crate::refused::Refused;
+use crate::contract::{Arena, QueuedEngine, SyncEngine};
+use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::setup_error::SetupError;
 
-/// Sets an engine up over these buffers for one file, and lets go of it.
-type TryOut = fn(Arena) -> Result<(), Refused>;
-
-/// Lists engines with their default setup: adding one is adding its line here.
-macro_rules! engines {
-    ($($engine:ty: |$arena:ident| $made:expr,)+) => {
-        const INFOS: &[Info] = &[$(<$engine as Engine>::INFO),+];
-        const TRY_OUTS: &[TryOut] = &[$(|$arena| $made.map(drop::<$engine>)),+];
-    };
+macro_rules! descriptors {
+    ($($engine:ty,)+) => { &[$(<$engine as EngineDefinition>::DESCRIPTOR),+] };
 }
 
-engines! {
-    crate::Sync: |arena| Ok(crate::Sync::new(arena, 1)),
-    crate::Psync: |arena| Ok(crate::Psync::new(arena, 1)),
-    crate::Vsync: |arena| Ok(crate::Vsync::new(arena, 1)),
-    crate::Pvsync: |arena| Ok(crate::Pvsync::new(arena, 1)),
-    crate::Pvsync2: |arena| Ok(crate::Pvsync2::new(&Default::default(), arena, 1)),
-    crate::Mmap: |arena| Ok(crate::Mmap::new(&MmapSettings::default(), MAP_USE, arena, 1)),
-    crate::Libaio: |arena| crate::Libaio::new(&LibaioSettings::default(), arena, 1),
-    crate::IoUring: |arena| crate::IoUring::new(&IoUringSettings::default(), arena, 1),
-    crate::Null: |arena| Ok(crate::Null::new(arena)),
+macro_rules! names {
+    ($($engine:ty,)+) => { &[$(<$engine as EngineDefinition>::DESCRIPTOR.name),+] };
 }
 
-const MAP_USE: MapUse = MapUse { advice: MapAdvice::Normal, flush_writes: false };
+macro_rules! probes {
+    ($($engine:ty,)+) => { &[$(probe_one::<$engine>),+] };
+}
 
-/// An engine, and what came of setting it up.
+/// The descriptors of all engines, in the order of lists.
+pub const ENGINES: Engines = Engines(for_each_engine!(descriptors));
+
+/// Their names.
+pub const NAMES: &[EngineName] = for_each_engine!(names);
+
+/// Sets an engine up over these buffers, and drops it.
+type Probe = fn(Arena<'_>) -> Result<(), SetupError>;
+
+/// One for each engine.
+const PROBES: &[Probe] = for_each_engine!(probes);
+
+/// An engine, and whether it can be set up here.
 #[derive(Debug, Clone, Copy)]
-pub struct Tried {
+pub struct Probed {
     /// The engine.
-    pub info: &'static Info,
-    /// Whether it could be, or why not.
-    pub works: Result<(), Refused>,
+    pub engine: &'static EngineDescriptor,
+    /// Success, or why it cannot.
+    pub works: Result<(), SetupError>,
 }
 
 /// Each engine, and whether this machine and kernel set it up with its default settings: over two small buffers, which
-/// are let go of at once.
+/// are freed immediately.
 ///
 /// # Errors
-/// When there is no memory for such buffers.
-pub fn try_out() -> Result<Vec<Tried>, MemoryError> {
+/// If there is no memory for such buffers.
+pub fn probe() -> Result<Vec<Probed>, MemoryError> {
     const BUFFER_BYTES: usize = 4096;
     let length = Arena::region_bytes(2, BUFFER_BYTES, BUFFER_BYTES);
-    let tried = INFOS.iter().zip(TRY_OUTS).map(|(info, try_out)| {
-        let region = Region::allocate(&Source::Malloc, length, BUFFER_BYTES)?;
-        let works = try_out(Arena::new(region, 2, BUFFER_BYTES, BUFFER_BYTES));
-        Ok(Tried { info, works })
+    let probed = ENGINES.0.iter().zip(PROBES).map(|(engine, probe)| {
+        let region = Region::allocate(&MemorySource::Malloc, length, BUFFER_BYTES)?;
+        let works = Arena::with(region, 2, BUFFER_BYTES, BUFFER_BYTES, *probe);
+        Ok(Probed { engine, works })
     });
-    tried.collect()
+    probed.collect()
 }
 
-/// What each engine is, in the order a person reads them.
-pub fn infos() -> &'static [Info] {
-    INFOS
-}
+fn probe_one<D: EngineDefinition>(arena: Arena<'_>) -> Result<(), SetupError> {
+    struct Whether;
+    impl<'arena> Visitor<'arena> for Whether {
+        type Output = Result<(), SetupError>;
 
-/// The engine of that name, if there is one.
-pub fn find(name: &str) -> Option<&'static Info> {
-    INFOS.iter().find(|info| info.name == name)
+        fn synchronous<E: SyncEngine<'arena>>(self, engine: Result<E, SetupError>) -> Self::Output {
+            engine.map(drop)
+        }
+
+        fn queued<E: QueuedEngine<'arena>>(self, engine: Result<E, SetupError>) -> Self::Output {
+            engine.map(drop)
+        }
+    }
+    D::set_up(&D::Settings::default(), &JobOutline::plain(1), arena, Whether)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fiord_options::job::JobOptions;
     use fiord_plan::EngineSettings;
 
-    #[test]
-    fn each_engine_a_plan_can_name_is_listed_under_that_name() {
-        let planned = [
-            EngineSettings::Null,
-            EngineSettings::Sync,
-            EngineSettings::Psync,
-            EngineSettings::Vsync,
-            EngineSettings::Pvsync,
-            EngineSettings::Pvsync2(Default::default()),
-            EngineSettings::Mmap(Default::default()),
-            EngineSettings::Libaio(Default::default()),
-            EngineSettings::IoUring(Default::default()),
-        ];
-        for settings in &planned {
-            let found = infos().iter().filter(|info| info.name == settings.name()).count();
-            assert_eq!(found, 1, "{}", settings.name());
-        }
-        assert_eq!(infos().len(), planned.len());
-        assert!(find("io_uring").is_some_and(|info| info.queued));
-        assert!(find("posixaio").is_none());
+    /// The settings of a job without options, and those that the definition takes for its default.
+    fn settings<D: EngineDefinition>() -> (EngineSettings, bool) {
+        let resolved = (D::DESCRIPTOR.settings)(&JobOptions::default());
+        let is_its_own = resolved.get::<D::Settings>().is_some();
+        (resolved, is_its_own)
+    }
+
+    macro_rules! all_settings {
+        ($($engine:ty,)+) => { [$((<$engine>::DESCRIPTOR.name, settings::<$engine>())),+] };
     }
 
     #[test]
-    fn engines_that_ask_the_kernel_for_nothing_work_everywhere() {
-        let tried = try_out().unwrap();
-        assert_eq!(tried.len(), infos().len());
-        for Tried { info, works } in tried {
-            let asks = ["libaio", "io_uring"].contains(&info.name);
-            assert!(asks || works.is_ok(), "{}: {works:?}", info.name);
+    fn each_engine_resolves_settings_of_its_own_type() {
+        for (name, (settings, is_its_own)) in for_each_engine!(all_settings) {
+            assert!(is_its_own, "{name}: {settings:?}");
+        }
+    }
+
+    #[test]
+    fn each_engine_is_listed_once() {
+        for name in NAMES {
+            assert_eq!(NAMES.iter().filter(|other| *other == name).count(), 1, "{name}");
+        }
+        assert!(ENGINES.find(EngineName::IoUring).is_some_and(EngineDescriptor::can_queue));
+        assert!(ENGINES.find(EngineName::Posixaio).is_none());
+    }
+
+    #[test]
+    fn engines_without_kernel_setup_work_everywhere() {
+        let probed = probe().unwrap();
+        assert_eq!(probed.len(), NAMES.len());
+        for Probed { engine, works } in probed {
+            assert!(engine.queueing.is_queued() || works.is_ok(), "{}: {works:?}", engine.name);
         }
     }
 
     #[test]
     fn summaries_fit_a_line() {
-        for info in infos() {
-            assert!(!info.summary.is_empty() && info.summary.len() <= 60, "{}", info.name);
+        for engine in ENGINES.0 {
+            assert!(!engine.summary.is_empty() && engine.summary.len() <= 60, "{}", engine.name);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Memory mapped from a file can fail to be there: the file shrank, or the disk did not answer. The kernel then sends
-//! `SIGBUS`, which ends the process; here it becomes an answer instead.
+//! Pages of a mapped file can become inaccessible: the file shrank, or the disk failed. The kernel then sends `SIGBUS`,
+//! which would end the process; here it becomes an error.
 //!
-//! Invariant: the handler acts only on an address inside the range that the faulting thread itself has announced, and
-//! then only puts a page of zeros there. Any other `SIGBUS` goes to whoever handled it before.
+//! Invariant: the handler acts only on an address inside the range that the faulting thread has announced, and then
+//! only maps a page of zeros there. Any other `SIGBUS` goes to the previous handler.
 
 use std::io;
 use std::sync::OnceLock;
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
 use fiord_sys::map::page_bytes;
 
-/// What a thread is touching, and whether it faulted. Atomics because a signal handler reads and writes them between
-/// any two instructions of the thread; no other thread does.
+/// The range a thread is accessing, and whether it faulted. Atomics because a signal handler reads and writes them
+/// between any two instructions of the thread; no other thread does.
 struct Watch {
     start: AtomicUsize,
     end: AtomicUsize,
@@ -27,7 +27,7 @@ thread_local! {
 
 static PAGE_BYTES: AtomicUsize = AtomicUsize::new(4096);
 
-/// Who handled the signal before.
+/// The previous handler.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// Installs the handler, once per process.
@@ -42,8 +42,8 @@ pub(crate) fn install() -> io::Result<()> {
 fn install_now() -> Result<(), i32> {
     let last_errno = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
     PAGE_BYTES.store(page_bytes(), Ordering::Relaxed);
-    // SAFETY: all zeros is a valid `sigaction`; the calls read and write exactly one each. What stood there before is
-    // known before the handler can run.
+    // SAFETY: all zeros is a valid `sigaction`; the calls read and write exactly one each. The previous action is
+    // stored before the handler can run.
     unsafe {
         let mut previous: libc::sigaction = std::mem::zeroed();
         if libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut previous) != 0 {
@@ -60,15 +60,15 @@ fn install_now() -> Result<(), i32> {
     Ok(())
 }
 
-/// Runs `touch`, which may read and write `length_bytes` from `start`; tells whether all of it was there. Where it was
-/// not, zeros were read, and what was written is lost; the mapping is then no longer the file's, and has to be made
-/// anew.
+/// Runs `touch`, which may read and write `length_bytes` from `start`; returns whether all of it was accessible.
+/// Otherwise zeros were read and writes are lost; the mapping is then no longer that of the file, and has to be mapped
+/// again.
 #[inline]
 pub(crate) fn all_there(start: *const u8, length_bytes: usize, touch: impl FnOnce()) -> bool {
     WATCH.with(|watch| {
         watch.start.store(start as usize, Ordering::Relaxed);
         watch.end.store(start as usize + length_bytes, Ordering::Relaxed);
-        // The handler runs on this thread: what matters is that the compiler keeps the order.
+        // The handler runs on this thread, so only the compiler must not reorder these.
         compiler_fence(Ordering::SeqCst);
         touch();
         compiler_fence(Ordering::SeqCst);
@@ -77,7 +77,7 @@ pub(crate) fn all_there(start: *const u8, length_bytes: usize, touch: impl FnOnc
     })
 }
 
-/// Only calls what is allowed in a signal handler, and leaves `errno` as it was.
+/// Calls only async-signal-safe functions, and preserves `errno`.
 extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid `info`, and `si_addr` is set for SIGBUS; `errno` is this thread's own.
     let (address, errno_place) = unsafe { ((*info).si_addr() as usize, libc::__errno_location()) };
@@ -91,7 +91,7 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, _contex
     unsafe { *errno_place = errno };
 }
 
-/// Puts a page of zeros where the thread faulted, if it announced to be there.
+/// Maps a page of zeros where the thread faulted, if that is in the announced range.
 fn cover(watch: &Watch, address: usize) -> bool {
     let (start, end) = (watch.start.load(Ordering::Relaxed), watch.end.load(Ordering::Relaxed));
     if address < start || address >= end {
@@ -107,10 +107,10 @@ fn cover(watch: &Watch, address: usize) -> bool {
     covered != libc::MAP_FAILED
 }
 
-/// Leaves the signal to its previous handler: the instruction faults again when we return.
+/// Restores the previous handler: the instruction faults again on return.
 fn pass_on(signal: libc::c_int) {
     if let Some(previous) = PREVIOUS.get() {
-        // SAFETY: it is what `sigaction` gave.
+        // SAFETY: it is the value that `sigaction` returned.
         unsafe { libc::sigaction(signal, previous, std::ptr::null_mut()) };
     }
 }
@@ -122,7 +122,7 @@ mod tests {
 
     use fiord_sys::map::{Mapping, Protection, Sharing};
 
-    /// Two pages mapped of a file that has none any more.
+    /// Two pages mapped from a file that was then truncated to zero.
     fn vanished() -> Mapping {
         // SAFETY: the name is a C string; the new descriptor is owned right away.
         let file = unsafe {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_gone_reads_as_zeros_and_is_told() {
+    fn inaccessible_memory_reads_as_zeros_and_is_reported() {
         install().unwrap();
         let mapping = vanished();
         let length = mapping.len_bytes();
@@ -147,7 +147,7 @@ mod tests {
             std::ptr::copy_nonoverlapping(mapping.as_ptr(), copy.as_mut_ptr(), length);
         });
         assert!(!copied && copy.iter().all(|&byte| byte == 0));
-        // The next one is judged by itself.
+        // The next access is checked separately.
         assert!(all_there(copy.as_ptr(), length, || copy.fill(1)));
     }
 

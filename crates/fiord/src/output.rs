@@ -1,14 +1,15 @@
 //! The one place that writes to standard output and standard error.
 //!
-//! Invariant: standard output carries data alone; standard error stays empty on a run that goes well unless it is a
-//! terminal. A reader that has gone away (`| head`) ends the program quietly.
+//! Invariant: standard output carries only data; standard error stays empty on success unless it is a terminal. When
+//! the reader closes the pipe (`| head`), output is dropped without an error.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
+use fiord_sys::errno::error_text;
 use fiord_sys::tty;
-use fiord_worker::{Door, Failure};
+use fiord_worker::{Failure, TargetOpener};
 
 /// Where reports go: standard output, or the file of `--output`.
 pub(crate) struct Output {
@@ -32,25 +33,42 @@ impl Output {
         matches!(self.sink, Sink::Stdout)
     }
 
-    /// The file at `path`, made anew.
+    /// The file at `path`, truncated or created.
     ///
     /// # Errors
-    /// Why it cannot be created, or must not be.
+    /// Why it cannot, or must not, be created.
     pub(crate) fn file(path: &Path) -> Result<Output, Failure> {
-        Ok(Output { sink: Sink::File(Door::default().create(path, false)?), failed: None })
+        Ok(Output { sink: Sink::File(TargetOpener::default().create(path, false)?), failed: None })
     }
 
-    /// Writes `text` at once. The first failure is kept for `finish`; a closed pipe is none.
+    /// Another output to the same place.
+    ///
+    /// # Errors
+    /// That of duplicating the open file.
+    pub(crate) fn duplicate(&self) -> io::Result<Output> {
+        let sink = match &self.sink {
+            Sink::Stdout => Sink::Stdout,
+            Sink::File(file) => Sink::File(file.try_clone()?),
+        };
+        Ok(Output { sink, failed: None })
+    }
+
+    /// Writes `text` immediately. The first error is kept for `finish`; a closed pipe is not an error.
     pub(crate) fn write(&mut self, text: &str) {
+        self.write_bytes(text.as_bytes());
+    }
+
+    /// The same of what may not be UTF-8.
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8]) {
         if self.failed.is_some() {
             return;
         }
         let written = match &mut self.sink {
             Sink::Stdout => {
                 let mut stdout = io::stdout().lock();
-                stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+                stdout.write_all(bytes).and_then(|()| stdout.flush())
             }
-            Sink::File(file) => file.write_all(text.as_bytes()),
+            Sink::File(file) => file.write_all(bytes),
         };
         if let Err(error) = written
             && error.kind() != io::ErrorKind::BrokenPipe
@@ -59,22 +77,32 @@ impl Output {
         }
     }
 
-    /// What kept the report from being written, if anything did.
+    /// Reports whether everything was written.
     ///
     /// # Errors
-    /// The first failure of `write`.
+    /// The first error of `write`.
     pub(crate) fn finish(self) -> io::Result<()> {
         self.failed.map_or(Ok(()), Err)
     }
 }
 
-/// Says something to the person: an error, or a remark on a terminal.
+/// Prints a page to standard output.
+///
+/// # Errors
+/// It could not be written, in words.
+pub(crate) fn print(page: &[u8]) -> Result<(), String> {
+    let mut output = Output::stdout();
+    output.write_bytes(page);
+    output.finish().map_err(|error| format!("standard output: {}", error_text(&error)))
+}
+
+/// Prints to standard error: an error, or a message on a terminal.
 pub(crate) fn say(text: &str) {
-    // Nobody is left to be told that standard error is gone.
+    // There is nowhere to report that standard error is gone.
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Says a line that would only disturb where nobody looks.
+/// Prints a message to standard error if that is a terminal.
 pub(crate) fn remark(text: &str) {
     if tty::stderr_is_terminal() {
         say(text);

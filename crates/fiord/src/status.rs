@@ -1,26 +1,34 @@
-//! The exit statuses, which tell scripts how it went.
+//! The exit statuses.
 //!
-//! Invariant: every status fiord ends with is named here, and each means one thing. 3 is kept for figures that are not
-//! to be believed.
+//! Invariant: every status fiord exits with is named here, and each has one meaning.
 
 use fiord_lab::Verdict;
 
-/// All went well.
-pub(crate) const WELL: u8 = 0;
+/// Success.
+pub(crate) const SUCCESS: u8 = 0;
 
-/// Wrong input, no permission, a job that failed, or a report that could not be written.
+/// Invalid input, missing permission, a failed job, or a report that could not be written.
 pub(crate) const FAILED: u8 = 1;
 
-/// Refused because it would destroy something.
+/// Refused because data would be destroyed.
 pub(crate) const REFUSED: u8 = 2;
 
-/// A check found what was asked of a disk not to hold: FAIL.
+/// `--trust=strict`: according to a finding, the figures do not measure what the job specifies.
+pub(crate) const VOID: u8 = 3;
+
+/// A study found a figure beyond its limit: FAIL; or `fiord capacity` no rate within its bound.
 const VERDICT_FAIL: u8 = 4;
 
-/// A check found it to hold without reserve, MARGINAL, and was told to be strict.
+/// `fiord check --strict` found a figure within its limit but without headroom: MARGINAL.
 const VERDICT_MARGINAL: u8 = 5;
 
-/// More than this means the end by the signal of what is more.
+/// A study is inconclusive: a finding voids its figures, or they lie on both sides of a limit.
+const VERDICT_UNDECIDED: u8 = 6;
+
+/// `fiord crash-test check` found that synced data was lost.
+pub(crate) const LOST: u8 = 7;
+
+/// Added to a signal number: ended by that signal.
 const SIGNALS: u8 = 128;
 
 /// Ended by this signal.
@@ -28,23 +36,26 @@ pub(crate) fn of_signal(signal: i32) -> u8 {
     SIGNALS.wrapping_add(signal as u8)
 }
 
-/// A verdict that is not good enough for who asked.
+/// The status for a verdict that was not accepted.
 pub(crate) fn of_verdict(verdict: Verdict) -> u8 {
     match verdict {
-        Verdict::Pass => WELL,
+        Verdict::Pass => SUCCESS,
         Verdict::Marginal => VERDICT_MARGINAL,
         Verdict::Fail => VERDICT_FAIL,
+        Verdict::Undecided => VERDICT_UNDECIDED,
     }
 }
 
-/// In a word or two, for a list of runs.
+/// A word or two for the list of runs.
 pub(crate) fn words(status: Option<u8>) -> String {
     match status {
         None => "unfinished".to_string(),
-        Some(WELL) => "well".to_string(),
+        Some(SUCCESS) => "ok".to_string(),
         Some(REFUSED) => "refused".to_string(),
+        Some(VOID) => "void".to_string(),
         Some(VERDICT_FAIL) => Verdict::Fail.word().to_string(),
         Some(VERDICT_MARGINAL) => Verdict::Marginal.word().to_string(),
+        Some(VERDICT_UNDECIDED) => Verdict::Undecided.word().to_string(),
         Some(signal) if signal > SIGNALS => format!("signal {}", signal - SIGNALS),
         Some(status) => format!("status {status}"),
     }
@@ -56,11 +67,34 @@ mod tests {
 
     #[test]
     fn each_status_means_one_thing() {
-        let verdicts = [Verdict::Pass, Verdict::Marginal, Verdict::Fail].map(of_verdict);
-        assert_eq!(verdicts, [0, 5, 4]);
-        let all = [WELL, FAILED, REFUSED, VERDICT_FAIL, VERDICT_MARGINAL, of_signal(2), of_signal(15)];
-        assert_eq!(all, [0, 1, 2, 4, 5, 130, 143]);
+        let verdicts = [Verdict::Pass, Verdict::Marginal, Verdict::Fail, Verdict::Undecided].map(of_verdict);
+        assert_eq!(verdicts, [0, 5, 4, 6]);
+        let all = [SUCCESS, FAILED, REFUSED, VOID, 4, 5, 6, LOST, of_signal(2), of_signal(15)];
+        assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7, 130, 143]);
         let words: Vec<String> = all.into_iter().map(|status| words(Some(status))).collect();
-        assert_eq!(words, ["well", "status 1", "refused", "FAIL", "MARGINAL", "signal 2", "signal 15"]);
+        let expected = [
+            "ok",
+            "status 1",
+            "refused",
+            "void",
+            "FAIL",
+            "MARGINAL",
+            "CANNOT TELL",
+            "status 7",
+            "signal 2",
+            "signal 15",
+        ];
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn each_status_is_documented() {
+        let readme = include_str!("../../../README.md");
+        let page = include_str!("../../../docs/fiord.1");
+        let (_, page) = page.split_once(".SH EXIT STATUS").unwrap();
+        for status in SUCCESS..=LOST {
+            assert!(readme.contains(&format!("| {status} | ")), "{status} in README.md");
+            assert!(page.contains(&format!("{status} if ")), "{status} in docs/fiord.1");
+        }
     }
 }

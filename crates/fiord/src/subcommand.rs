@@ -1,101 +1,43 @@
-//! What fiord's own subcommands have in common: how their options are read, and what becomes of a question for help.
+//! The description of a subcommand, and lookup by name.
 //!
-//! Invariant: a mistake is told on standard error and ends with `status::FAILED`, a page of help goes to standard output and
-//! ends with 0; neither has a line of code in a subcommand.
+//! Invariant: knows no command; the one list of them is in `commands/mod.rs`, and `main` passes it on.
 
-use std::ffi::OsString;
-use std::io;
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
-use clap::Parser;
-use fiord_sys::tty;
+use fiord_options::suggest;
 
-use crate::output::{Output, say};
-use crate::status;
-
-/// The width of text that does not go to a terminal.
-pub(crate) const WIDTH: usize = 80;
-
-/// Columns there are for text on standard output.
-pub(crate) fn width() -> usize {
-    tty::columns(io::stdout()).map_or(WIDTH, usize::from)
+/// One of fiord's own subcommands.
+pub(crate) struct Subcommand {
+    pub name: &'static str,
+    /// Runs it on the arguments that follow its name.
+    pub run: fn(&[OsString]) -> ExitCode,
+    /// Its arguments, as shown in the overview.
+    pub takes: &'static str,
+    /// What it does, in a few words.
+    pub summary: &'static str,
 }
 
-/// How a subcommand shows what it found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Text,
-    Json,
-    Csv,
-    Markdown,
-}
+/// A list of subcommands.
+pub(crate) struct Subcommands(pub &'static [Subcommand]);
 
-/// The options that choose the form, for subcommands that have tables.
-#[derive(clap::Args, Debug)]
-#[group(skip)]
-pub(crate) struct Forms {
-    /// Print JSON (described in docs/json.md)
-    #[arg(long, conflicts_with_all = ["csv", "markdown"])]
-    json: bool,
-    /// Print CSV: every column, a row for every line
-    #[arg(long, conflicts_with = "markdown")]
-    csv: bool,
-    /// Print the table as Markdown
-    #[arg(long)]
-    markdown: bool,
-}
-
-impl Forms {
-    /// The one that was chosen.
-    pub(crate) fn chosen(&self) -> Form {
-        match self {
-            Forms { json: true, .. } => Form::Json,
-            Forms { csv: true, .. } => Form::Csv,
-            Forms { markdown: true, .. } => Form::Markdown,
-            _ => Form::Text,
-        }
+impl Subcommands {
+    /// The subcommand of this name.
+    pub(crate) fn named(&self, word: &OsStr) -> Option<&'static Subcommand> {
+        self.0.iter().find(|subcommand| word == subcommand.name)
     }
-}
 
-/// Runs a subcommand of these options on what stands behind its name. It answers what to print, or what is wrong and
-/// what to do about it.
-pub(crate) fn run<O: Parser>(
-    arguments: &[OsString],
-    body: impl FnOnce(O) -> Result<String, String>,
-) -> ExitCode {
-    match read::<O>(arguments) {
-        Ok(options) => print(body(options)),
-        Err(code) => code,
+    /// The subcommand whose name is most similar to `word`, if any is similar enough.
+    pub(crate) fn nearest(&self, word: &OsStr) -> Option<&'static str> {
+        suggest::nearest(word.to_str()?, self.0.iter().map(|subcommand| subcommand.name))
     }
-}
 
-/// The options of a subcommand; otherwise all is said, and this is the status to end with.
-pub(crate) fn read<O: Parser>(arguments: &[OsString]) -> Result<O, ExitCode> {
-    let matches = O::command().no_binary_name(true).try_get_matches_from(arguments);
-    matches.and_then(|matches| O::from_arg_matches(&matches)).map_err(|error| {
-        let text = error.render().to_string();
-        if error.use_stderr() {
-            let name = O::command().get_name().to_string();
-            say(&format!("{name}: {}", text.strip_prefix("error: ").unwrap_or(&text)));
-            ExitCode::from(status::FAILED)
-        } else {
-            print(Ok(text))
-        }
-    })
-}
-
-/// Prints what was asked for, or says why it cannot be had.
-pub(crate) fn print(page: Result<String, String>) -> ExitCode {
-    let written = page.and_then(|text| {
-        let mut output = Output::stdout();
-        output.write(&text);
-        output.finish().map_err(|error| format!("standard output: {error}"))
-    });
-    match written {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            say(&format!("fiord: {why}\n"));
-            ExitCode::from(status::FAILED)
-        }
+    /// All of them, one per line.
+    pub(crate) fn overview(&self) -> String {
+        let line = |subcommand: &Subcommand| {
+            let Subcommand { name, takes, summary, .. } = subcommand;
+            format!("  fiord {:<22} {summary}\n", format!("{name} {takes}"))
+        };
+        self.0.iter().map(line).collect()
     }
 }

@@ -1,7 +1,6 @@
-//! What the program writes where, and the status it ends with.
+//! The output of the program on each stream, and its exit status.
 //!
-//! Invariant: standard output holds what was asked for and nothing else, standard error nothing unless something is
-//! wrong.
+//! Invariant: standard output contains only what was requested, and standard error is empty unless something is wrong.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -22,13 +21,13 @@ fn lines_start(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn nothing_is_said_on_standard_error_when_all_goes_well() {
+fn standard_error_is_empty_on_success() {
     let dir = Dir::new();
     for format in ["normal", "terse", "json", "json+", "normal,json", "json,terse,normal"] {
         let ran = dir.run(&format!("--output-format={format} {JOB}"));
         assert_ne!(ran.assert_success().stdout, "", "{format}");
     }
-    // Neither by what is only worth a remark: a depth that a synchronous engine does not have, and no runtime.
+    // Also with warnings: a depth that a synchronous engine does not have, and no runtime.
     let ran = dir.run(
         "--output-format=json --name=a --rw=write --bs=4k --size=64k --iodepth=32 --thread --alloc-size=1m",
     );
@@ -36,7 +35,7 @@ fn nothing_is_said_on_standard_error_when_all_goes_well() {
 }
 
 #[test]
-fn json_alone_is_json_and_nothing_else() {
+fn the_json_format_prints_nothing_but_json() {
     let dir = Dir::new();
     for format in ["json", "json+"] {
         let ran =
@@ -48,7 +47,7 @@ fn json_alone_is_json_and_nothing_else() {
 }
 
 #[test]
-fn several_formats_follow_each_other_on_one_stream() {
+fn several_formats_are_printed_in_sequence() {
     let ran = Dir::new().run(&format!("--output-format=json,normal,terse {JOB}"));
     let text = &ran.assert_success().stdout;
     let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what:?} in {text}"));
@@ -84,7 +83,7 @@ fn terse_has_the_fields_of_its_version() {
 }
 
 #[test]
-fn a_file_takes_the_report_and_leaves_nothing_on_standard_output() {
+fn a_report_to_a_file_leaves_standard_output_empty() {
     let dir = Dir::new();
     for (format, start) in
         [("json", "{\n"), ("normal", "job: (g=0): rw=randrw"), ("terse", "3;fio-3.42;job;")]
@@ -98,7 +97,7 @@ fn a_file_takes_the_report_and_leaves_nothing_on_standard_output() {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_the_program_quietly() {
+fn a_closed_pipe_is_not_an_error() {
     let dir = Dir::new();
     for line in [
         "--cmdhelp=all",
@@ -119,13 +118,13 @@ fn a_reader_that_leaves_ends_the_program_quietly() {
 }
 
 #[test]
-fn read_only_refuses_to_change_anything() {
+fn readonly_refuses_to_change_anything() {
     let dir = Dir::new();
     dir.write("f", [1; 4096]);
     let before = dir.contents();
     for mode in ["write", "randwrite", "rw", "randrw", "trim", "trimwrite"] {
         let ran = dir.run(&format!("--readonly --name=a --filename=f --rw={mode} --bs=4k --size=4k"));
-        ran.assert_status(1).assert_says(&["readonly"]);
+        ran.assert_status(1).assert_prints(&["readonly"]);
         assert!(dir.contents() == before, "{mode} changed something");
     }
     dir.run("--readonly --name=a --filename=f --rw=read --bs=4k --size=4k").assert_success();
@@ -133,20 +132,20 @@ fn read_only_refuses_to_change_anything() {
 }
 
 #[test]
-fn parsing_alone_touches_nothing() {
+fn parse_only_touches_nothing() {
     let dir = Dir::new();
     dir.write("job.fio", "[global]\nbs=4k\nsize=64k\n[a]\nrw=write\n[b]\nrw=randread\ndirectory=gone\n");
     dir.write("wrong.fio", "[a]\nrw=sideways\nbs=4k\n");
     let before = dir.contents();
     dir.run("--parse-only --name=a --filename=new --rw=write --bs=4k --size=64k").assert_success();
     let ran = dir.run("--parse-only --showcmd job.fio");
-    assert!(ran.said().contains("--name=a --rw=write"), "{ran:?}");
-    dir.run("--parse-only wrong.fio").assert_status(1).assert_says(&["wrong.fio:2:4", "sideways"]);
+    assert!(ran.all_output().contains("--name=a --rw=write"), "{ran:?}");
+    dir.run("--parse-only wrong.fio").assert_status(1).assert_prints(&["wrong.fio:2:4", "sideways"]);
     assert!(dir.contents() == before, "something was made");
 }
 
 #[test]
-fn every_mistake_is_named_at_once_and_nothing_is_run() {
+fn all_errors_are_reported_together_and_nothing_is_run() {
     let dir = Dir::new();
     dir.write("wrong.fio", "[good]\nrw=write\nbs=4k\nsize=64k\n[bad]\nrw=up\nbs=4q\niodpeth=3\n");
     let ran = dir.run("wrong.fio");
@@ -169,27 +168,62 @@ fn called_as_fio_it_is_fio() {
         command.args(arguments);
         assert_eq!(finish(start(command)).assert_success().stdout.lines().next(), Some("fio-3.42"));
     }
-    // It has no subcommands under that name: this is a job file that is not there.
+    // It has no subcommands under that name: this is a job file that does not exist.
     let mut command = Command::new(dir.join("fio"));
     command.arg("version").current_dir(dir.path());
-    finish(start(command)).assert_status(1).assert_says(&["version"]);
+    finish(start(command)).assert_status(1).assert_prints(&["version"]);
     let mut command = Command::new(dir.join("fio"));
     command.args(format!("--output-format=json {JOB}").split_whitespace());
     assert_eq!(finish(start(command)).assert_success().json()["jobs"][0]["jobname"], "job");
 }
 
 #[test]
-fn a_subcommand_helps_on_standard_output_and_complains_on_standard_error() {
+fn help_goes_to_standard_output_and_errors_to_standard_error() {
     let dir = Dir::new();
     let help = dir.run("version --help");
     assert!(help.assert_success().stdout.contains("Usage: fiord version [OPTIONS]"), "{help:?}");
     let mistake = dir.run("version --jsn");
     assert!(mistake.assert_status(1).stderr.starts_with("fiord version: unexpected argument '--jsn'"));
-    assert_eq!(mistake.assert_says(&["'--json'"]).stdout, "");
+    assert_eq!(mistake.assert_prints(&["'--json'"]).stdout, "");
+}
+
+/// A page explains what is not built in as well.
+#[test]
+fn a_page_is_printed_beside_an_option_that_is_not_built_in() {
+    let dir = Dir::new();
+    for line in ["--server --help", "--client=host --version", "--daemonize=p --server --cmdhelp=bs"] {
+        let ran = dir.run(line);
+        assert_ne!(ran.assert_success().stdout, "", "{line}");
+    }
+    dir.run("--server").assert_status(1).assert_prints(&["server: known to fio, not built into fiord yet"]);
+}
+
+/// What stands before a page on the command line is read and checked, what stands after it is not; as in fio.
+#[test]
+fn a_page_is_printed_if_nothing_before_it_is_wrong() {
+    let dir = Dir::new();
+    for page in ["--version", "-v", "--help", "-h", "--cmdhelp=bs", "--enghelp=mmap"] {
+        let ran = dir.run(&format!("--name=a --iodepth=zz {page}"));
+        assert_eq!(ran.assert_status(1).assert_prints(&["1:20", "zz"]).stdout, "", "{page}");
+        let ran = dir.run(&format!("--name=a {page} --iodepth=zz"));
+        assert_eq!(ran.assert_success().stderr, "", "{page}");
+        assert_ne!(ran.stdout, "", "{page}");
+    }
+    // fio reads `-conf` as `-c onf`, which asks for a page, and the engine stands before it.
+    let ran = dir.run("--name=a --ioengine=./x.so -conf 1");
+    assert_eq!(ran.assert_status(1).assert_prints(&["engine ./x.so not loadable"]).stdout, "");
 }
 
 #[test]
-fn a_job_file_comes_before_a_subcommand_of_its_name() {
+fn an_unknown_section_is_named_when_it_leaves_no_jobs() {
+    let dir = Dir::new();
+    fs::write(dir.path().join("a.fio"), "[a]\nsize=4k\nioengine=null\n").expect("a job file");
+    let ran = dir.run("--section=zz a.fio");
+    assert_eq!(ran.assert_status(1).assert_prints(&["there is no section \"zz\"", "no jobs"]).stdout, "");
+}
+
+#[test]
+fn a_job_file_takes_precedence_over_a_subcommand_of_its_name() {
     let dir = Dir::new();
     assert!(dir.run("version").assert_success().stdout.starts_with("fiord "));
     let facts: Value = dir.run("version --json").assert_success().json();
@@ -214,11 +248,11 @@ fn jobs_come_from_files_standard_input_and_the_command_line() {
     assert_eq!(names(&dir.run(&format!("{json} --section=two job.fio"))), ["two"]);
     assert_eq!(names(&run_with_input(dir.path(), &format!("{json} -"), text)), ["one", "two"]);
     assert_eq!(names(&dir.run(&format!("{json} {JOB} --name=more --rw=read --size=4k"))), ["job", "more"]);
-    dir.run("absent.fio").assert_status(1).assert_says(&["absent.fio"]);
+    dir.run("absent.fio").assert_status(1).assert_prints(&["absent.fio"]);
 }
 
 #[test]
-fn options_stand_in_the_report_where_they_were_typed() {
+fn the_report_echoes_options_where_they_were_typed() {
     let ran = Dir::new()
         .run("--output-format=json --bs=4Ki --ioengine=null --name=a --rw=read --size=64k --thread");
     let document = ran.assert_success().json();
@@ -236,15 +270,15 @@ fn help_is_given_without_a_job() {
         let ran = dir.run(line);
         assert_ne!(ran.assert_success().stdout, "", "{line}");
     }
-    dir.run("--cmdhelp=iodpeth").assert_says(&["iodepth"]);
+    dir.run("--cmdhelp=iodpeth").assert_prints(&["iodepth"]);
     let own = dir.run("--help");
     assert!(own.stdout.contains("fiord quick [TARGET]"), "{own:?}");
-    dir.run("qiuck").assert_status(1).assert_says(&["did you mean `fiord quick`?"]);
+    dir.run("qiuck").assert_status(1).assert_prints(&["did you mean `fiord quick`?"]);
     assert_eq!(dir.contents(), []);
 }
 
 #[test]
-fn help_lists_the_subcommands_and_tells_of_each() {
+fn help_lists_and_explains_the_subcommands() {
     let dir = Dir::new();
     let list = dir.run("help").assert_success().stdout.clone();
     assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
@@ -258,9 +292,9 @@ fn help_lists_the_subcommands_and_tells_of_each() {
         assert!(page.assert_success().stdout.contains(&format!("Usage: fiord {name}")), "{page:?}");
         assert_eq!(page.stdout, dir.run(&format!("{name} --help")).stdout, "{name}");
     }
-    dir.run("help qiuck").assert_status(1).assert_says(&["did you mean \"quick\"?"]);
-    dir.run("help iodepth").assert_status(1).assert_says(&["fiord --cmdhelp=iodepth"]);
-    dir.run("help nonsense").assert_status(1).assert_says(&["fiord help lists them"]);
+    dir.run("help qiuck").assert_status(1).assert_prints(&["did you mean \"quick\"?"]);
+    dir.run("help iodepth").assert_status(1).assert_prints(&["fiord --cmdhelp=iodepth"]);
+    dir.run("help nonsense").assert_status(1).assert_prints(&["fiord help lists them"]);
     assert_eq!(dir.contents(), []);
     // A job file of that name comes first.
     dir.write("help", "[from_a_file]\nioengine=null\nrw=read\nsize=64k\n");
@@ -270,11 +304,65 @@ fn help_lists_the_subcommands_and_tells_of_each() {
     symlink(env!("CARGO_BIN_EXE_fiord"), dir.join("fio")).unwrap();
     let mut command = Command::new(dir.join("fio"));
     command.arg("help").current_dir(dir.path());
-    finish(start(command)).assert_status(1).assert_says(&["job file"]);
+    finish(start(command)).assert_status(1).assert_prints(&["job file"]);
 }
 
 #[test]
-fn a_job_that_did_less_than_all_is_told_by_its_size() {
+fn an_error_of_a_subcommand_begins_with_its_name() {
+    let dir = Dir::new();
+    let history = dir.join("history");
+    for (line, error) in [
+        ("help nonsense", "fiord help: no subcommand is called \"nonsense\""),
+        ("show 99", "fiord show: there is no run 99"),
+        ("show some", "fiord show: invalid value 'some'"),
+        ("history rm 99", "fiord history: no run has been recorded yet"),
+        (
+            "history --limit=x",
+            "fiord history: invalid value 'x' for '--limit <COUNT>': \"x\" is not a number of runs",
+        ),
+        ("explain none", "fiord explain: none: no such file"),
+        ("devices none", "fiord devices: cannot examine none: it does not exist"),
+        ("quick none", "fiord quick: none: no such directory, file or device"),
+        ("sweep --rw=read", "fiord sweep: the following required arguments were not provided"),
+        ("crash-test", "fiord crash-test: 'fiord crash-test' requires a subcommand"),
+    ] {
+        let mut command = fiord(dir.path(), line);
+        command.env("XDG_STATE_HOME", &history);
+        let ran = finish(start(command));
+        ran.assert_status(1);
+        assert!(ran.stderr.starts_with(error) && ran.stdout.is_empty(), "{line}: {ran:?}");
+    }
+    assert_eq!(dir.contents(), []);
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_an_error_of_its_subcommand() {
+    let dir = Dir::new();
+    for (line, name) in [
+        ("version", "version"),
+        ("help", "help"),
+        ("help show", "show"),
+        ("history --json", "history"),
+        ("devices --json", "devices"),
+        ("explain --line iops", "explain"),
+        ("check list", "check"),
+        ("quick --dry-run", "quick"),
+        ("sweep --rw=read --over bs=4k,8k --dry-run", "sweep"),
+        ("quick --time=1ms --size=16m --no-history", "quick"),
+    ] {
+        let mut command = fiord(dir.path(), line);
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let ran = command.env("XDG_STATE_HOME", dir.join("history")).stdout(full).output().unwrap();
+        let error = format!("fiord {name}: standard output: No space left on device (ENOSPC)\n");
+        assert_eq!(
+            (String::from_utf8_lossy(&ran.stderr).as_ref(), ran.status.code()),
+            (error.as_str(), Some(1))
+        );
+    }
+}
+
+#[test]
+fn a_job_that_did_less_than_its_size_is_distinguishable() {
     // `runtime` without `time_based` ends at `size`, as the manual says.
     let ran = Dir::new()
         .run("--output-format=json --name=a --ioengine=null --rw=read --bs=4k --size=64k --runtime=30");

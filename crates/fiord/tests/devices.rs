@@ -1,6 +1,7 @@
-//! `fiord devices` on the real machine: a directory on a disk, in memory, on loop devices; as root and as anybody.
+//! `fiord devices` on the real machine: a directory on a disk, in memory, on loop devices; as root and as an ordinary
+//! user.
 //!
-//! Invariant: what a test expects it learns from the kernel or sets up itself; nothing is taken from one machine.
+//! Invariant: a test gets expected values from the kernel or sets them up; nothing depends on one machine.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -11,6 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, root, start};
+use fiord_testing::{need, skip};
 use serde_json::Value;
 
 const WIDTH: usize = 80;
@@ -44,7 +46,7 @@ fn assert_fits(ran: &Ran) {
     }
 }
 
-/// The binary where everybody may run it, and a directory that everybody may look at.
+/// The binary where every user may run it, and a directory that every user may read.
 fn public() -> Result<(Dir, std::path::PathBuf), String> {
     root()?;
     let dir = Dir::under(&std::env::temp_dir())?;
@@ -54,7 +56,7 @@ fn public() -> Result<(Dir, std::path::PathBuf), String> {
     Ok((dir, binary))
 }
 
-/// Whether it stays while other tests make and remove devices of their own.
+/// Whether it stays while other tests create and remove devices.
 fn lasts(name: &str) -> bool {
     let place = fs::canonicalize(format!("/sys/class/block/{name}"));
     place.is_ok_and(|place| !place.starts_with("/sys/devices/virtual"))
@@ -92,7 +94,7 @@ fn the_disks_are_those_the_kernel_lists() {
 }
 
 #[test]
-fn a_directory_leads_to_its_file_system_and_on_to_a_disk() {
+fn a_chain_leads_from_a_directory_to_a_disk() {
     let dir = Dir::new();
     dir.write("data", [0u8; 5000]);
     let document = json(&dir, "data");
@@ -101,15 +103,15 @@ fn a_directory_leads_to_its_file_system_and_on_to_a_disk() {
         (&document["chain"][0]["type"], &document["chain"][0]["size_bytes"]),
         (&"file".into(), &5000.into())
     );
-    let told =
+    let text =
         helper("stat", &["--file-system", "--format=%S %b %a", &dir.path().to_string_lossy()]).unwrap();
-    let numbers: Vec<u64> = told.split(' ').map(|word| word.parse().unwrap()).collect();
+    let numbers: Vec<u64> = text.split(' ').map(|word| word.parse().unwrap()).collect();
     assert_eq!(document["file_systems"][0]["size_bytes"], numbers[0] * numbers[1]);
     assert_fits(&devices(&dir, "data"));
     assert_fits(&devices(&dir, "."));
     let disks = field(&document, "devices", "name");
     if disks.is_empty() {
-        return common::skip(&common::this_test(), "no disk below the directory of the build");
+        skip!("no disk below the directory of the build");
     }
     let by_name = json(&dir, disks[0]);
     assert_eq!(by_name["chain"][0]["name"], format!("/dev/{}", disks[0]));
@@ -129,11 +131,11 @@ fn a_directory_in_memory_has_no_device() {
     assert!(system["options"].as_str().unwrap().contains("size=1024k"));
     let shown = devices(&dir, "tmpfs");
     assert_fits(&shown);
-    shown.assert_says(&["memory"]);
+    shown.assert_prints(&["memory"]);
 }
 
 #[test]
-fn a_file_system_on_a_loop_device_leads_through_its_file() {
+fn a_chain_through_a_loop_device_includes_its_file() {
     let dir = Dir::new();
     let device = need!(LoopDevice::new(&dir, 32 << 20));
     let mount = need!(Mount::ext4(&dir, &device));
@@ -156,7 +158,7 @@ fn a_file_system_on_a_loop_device_leads_through_its_file() {
 }
 
 #[test]
-fn a_btrfs_of_two_devices_leads_to_both() {
+fn a_chain_from_btrfs_leads_to_both_devices() {
     let dir = Dir::new();
     let make = |name: &str| {
         let file = fs::File::create(dir.join(name)).unwrap();
@@ -177,7 +179,7 @@ fn a_btrfs_of_two_devices_leads_to_both() {
 }
 
 #[test]
-fn an_overlay_leads_to_what_takes_its_writes() {
+fn a_chain_from_an_overlay_leads_to_its_upper_layer() {
     let dir = Dir::new();
     for name in ["lower", "upper", "work"] {
         fs::create_dir(dir.join(name)).unwrap();
@@ -193,7 +195,7 @@ fn an_overlay_leads_to_what_takes_its_writes() {
 }
 
 #[test]
-fn an_ordinary_user_is_shown_what_root_is_shown() {
+fn an_ordinary_user_sees_the_same_as_root() {
     let (dir, binary) = need!(public());
     let device = LoopDevice::new(&dir, 1 << 20);
     let at = device.as_ref().map_or(".", |device| &device.path);
@@ -207,7 +209,7 @@ fn an_ordinary_user_is_shown_what_root_is_shown() {
         ordinary.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&binary);
         (run(&mut Command::new(&binary)), run(&mut ordinary))
     };
-    // Free bytes change from moment to moment, and other tests have devices and mounts of their own.
+    // Free bytes change all the time, and other tests have their own devices and mounts.
     let facts = |text: &str| {
         let mut document: Value = serde_json::from_str(text).unwrap();
         for list in ["chain", "file_systems", "devices"] {
@@ -233,7 +235,7 @@ fn an_ordinary_user_is_shown_what_root_is_shown() {
 }
 
 #[test]
-fn a_target_that_cannot_be_looked_at_is_a_mistake_with_a_remedy() {
+fn a_target_that_cannot_be_probed_is_an_error_with_a_remedy() {
     let dir = Dir::new();
     dir.write("file", b"");
     for (target, parts) in [
@@ -241,14 +243,14 @@ fn a_target_that_cannot_be_looked_at_is_a_mistake_with_a_remedy() {
         ("file/below", ["file/below", "Not a directory", "name a file, a directory or a block device"]),
     ] {
         let ran = devices(&dir, target);
-        ran.assert_status(1).assert_says(&parts);
+        ran.assert_status(1).assert_prints(&parts);
         assert_eq!(ran.stdout, "");
     }
-    devices(&dir, "--json --csv").assert_status(1).assert_says(&["--json", "--csv"]);
+    devices(&dir, "--json --csv").assert_status(1).assert_prints(&["--json", "--csv"]);
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_mistake() {
+fn a_reader_that_goes_away_is_not_an_error() {
     let dir = Dir::new();
     let mut running = start(fiord(dir.path(), "devices --json"));
     drop(running.0.stdout.take());

@@ -10,19 +10,20 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Dir, LoopDevice, Ran, direct_works_in};
+use common::{Dir, LoopDevice, Ran, direct_works_in, finish, fiord, start};
+use fiord_testing::{need, skip};
 use serde_json::Value;
 
 const BYTES: u64 = 1 << 20;
 const BLOCKS: u64 = BYTES / 4096;
 
-/// Something of `BYTES` bytes to read and write.
+/// A target of `BYTES` bytes.
 struct Target {
     /// As typed.
     name: String,
     is_device: bool,
     direct: bool,
-    // Detached before the directory that holds what is behind it goes away.
+    // Detached before the directory with its backing file is removed.
     _device: Option<LoopDevice>,
     dir: Dir,
 }
@@ -60,7 +61,7 @@ impl Target {
         self.dir.run(&line)
     }
 
-    /// What was written, as another program sees it.
+    /// The contents, as another program sees them.
     fn bytes(&self) -> Vec<u8> {
         let path = if self.is_device { PathBuf::from(&self.name) } else { self.dir.join(&self.name) };
         fs::read(path).unwrap()
@@ -69,7 +70,7 @@ impl Target {
 
 /// The kernel's refusal of an engine; seccomp forbids io_uring in many containers.
 fn refused(ran: &Ran) -> Result<(), String> {
-    let said = ran.said();
+    let said = ran.all_output();
     let refusal = ["ENOSYS", "EPERM"].iter().any(|errno| said.contains(errno));
     if ran.status == Some(1) && said.contains("set up engine") && refusal { Err(said) } else { Ok(()) }
 }
@@ -93,7 +94,7 @@ fn assert_counts(ran: &Ran, expected: [u64; 3]) -> Value {
     job
 }
 
-/// Writes all of the target, in order and out of order, reads it, does both at once, and discards it.
+/// Writes the whole target, in order and at random, reads it, does both at once, and discards it.
 fn body(engine: &str, target: &Target) {
     let moves_bytes = engine != "null";
     let ran = target.run(engine, "--rw=randwrite --buffer_pattern=0xdeadbeef");
@@ -175,7 +176,7 @@ fn engines_are_listed_in_a_table_that_fits_a_terminal() {
 }
 
 #[test]
-fn engines_that_are_said_to_work_do() {
+fn engines_reported_as_working_do_work() {
     let dir = Dir::new();
     let document = dir.run("engines --json").assert_success().json();
     for engine in document["engines"].as_array().unwrap() {
@@ -203,15 +204,89 @@ fn key_paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn the_keys_of_the_json_are_those_of_its_page() {
+fn the_json_keys_are_those_of_the_documentation() {
     let document = Dir::new().run("engines --json").assert_success().json();
     if document["io_uring"] == Value::Array(Vec::new()) {
-        return common::skip(&common::this_test(), "no io_uring here");
+        skip!("no io_uring here");
     }
     let mut written = BTreeSet::new();
     key_paths(&document, "", &mut written);
+    assert_eq!(written, documented("engines"));
+}
+
+/// The keys of a section of `docs/json.md`.
+fn documented(section: &str) -> BTreeSet<String> {
     let page = include_str!("../../../docs/json.md");
-    let section = page.split("\n## ").find(|section| section.starts_with("engines\n")).unwrap();
+    let section = page.split("\n## ").find(|text| text.starts_with(&format!("{section}\n"))).unwrap();
     let documented = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-    assert_eq!(written, documented.map(str::to_string).collect());
+    documented.map(str::to_string).collect()
+}
+
+/// A command whose state directory is `state` in the test's own.
+fn with_state(dir: &Dir, line: &str) -> Ran {
+    let mut command = fiord(dir.path(), line);
+    command.env("XDG_STATE_HOME", dir.join("state"));
+    finish(start(command))
+}
+
+#[test]
+fn a_calibration_is_kept_until_it_is_damaged_or_asked_for_again() {
+    let dir = Dir::new();
+    let file = dir.join("state/fiord/calibration");
+    let is_new =
+        |line: &str| with_state(&dir, line).assert_success().json()["measured_now"] == Value::Bool(true);
+    assert!(is_new("calibrate --json"));
+    let kept = fs::read(&file).unwrap();
+    assert!(!is_new("calibrate --json"));
+    assert_eq!(fs::read(&file).unwrap(), kept);
+    assert!(is_new("calibrate --again --json"));
+    for damaged in ["", "fiord calibration 1\nmachine 5\nend\n"] {
+        fs::write(&file, damaged).unwrap();
+        assert!(is_new("calibrate --json"), "{damaged:?}");
+        assert!(!is_new("calibrate --json"));
+    }
+    let text = with_state(&dir, "calibrate").assert_success().stdout.clone();
+    assert!(text.contains("verify=crc32c, per KiB") && text.contains("measured earlier, kept in"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn a_calibration_that_cannot_be_kept_is_shown_and_said_to_be_lost() {
+    let dir = Dir::new();
+    fs::write(dir.join("state"), "not a directory").unwrap();
+    let ran = with_state(&dir, "calibrate --json");
+    let document = ran.assert_success().json();
+    assert_eq!((&document["file"], &document["measured_now"]), (&Value::Null, &Value::Bool(true)));
+    assert!(
+        document["costs"].as_array().unwrap().iter().all(|cost| cost["ns"].as_f64() >= Some(0.0)),
+        "{document}"
+    );
+}
+
+/// Only what needs it is calibrated, only what is recorded keeps it, and nobody hears of it.
+#[test]
+fn a_run_calibrates_only_if_its_ios_are_fast() {
+    let dir = Dir::new();
+    let file = dir.join("state/fiord/calibration");
+    let null = "--output-format=json --name=a --ioengine=null --size=1g --time_based";
+    let ran = |line: &str| with_state(&dir, line).assert_success().json();
+    ran(&format!("{null} --runtime=100ms"));
+    assert!(!file.exists(), "too short");
+    ran(&format!("{null} --runtime=600ms --rate_iops=500 --disable_lat=1 --disable_clat=1"));
+    assert!(!file.exists(), "nothing is known of its latency, and its thread sleeps");
+    ran(&format!("{null} --runtime=600ms --trust=off"));
+    assert!(!file.exists(), "no findings are wanted");
+    let found = ran(&format!("{null} --runtime=600ms --no-history"));
+    assert!(!file.exists(), "nothing is recorded");
+    assert!(found["findings"].to_string().contains("tool-overhead"), "{found}");
+    ran(&format!("{null} --runtime=600ms"));
+    assert!(file.exists());
+}
+
+#[test]
+fn the_keys_of_a_calibration_are_those_of_the_documentation() {
+    let document = with_state(&Dir::new(), "calibrate --json").assert_success().json();
+    let mut written = BTreeSet::new();
+    key_paths(&document, "", &mut written);
+    assert_eq!(written, documented("calibrate"));
 }

@@ -1,6 +1,6 @@
 //! `fiord check etcd` against the real etcd on the same file system.
 //!
-//! Invariant: both are compared by what each says of itself: etcd's own histogram of its syncs, fiord's JSON.
+//! Invariant: both report their own figures: etcd a histogram of its syncs, fiord its JSON.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -15,17 +15,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Dir, Running, helper, until};
+use fiord_testing::need;
 
 /// How far apart the two may be.
 const FACTOR: f64 = 2.0;
-/// How often both are measured, one after the other, until they agree: what disturbs a machine for a while disturbs one
-/// of the two alone.
+/// How often both are measured, one after the other, until they agree: a temporary disturbance affects only one of the
+/// two.
 const COMPARISONS: usize = 3;
-/// How long puts go on for one comparison.
+/// Time of the puts for one comparison.
 const LOAD: Duration = Duration::from_secs(4);
 /// Clients that put at the same time.
 const CLIENTS: usize = 2;
-/// As large as makes a record of the log as large as the profile's appends.
+/// Makes a record of the log as large as the profile's appends.
 const VALUE_BYTES: usize = 2000;
 /// Above this share of stalled time, in percent, a machine is too busy to compare on.
 const PRESSURE_MAX: f64 = 20.0;
@@ -59,7 +60,7 @@ impl Etcd {
         Ok(etcd)
     }
 
-    /// A page of its own; empty while it does not listen.
+    /// One of its pages; empty while it does not listen.
     fn get(&self, path: &str) -> String {
         let mut page = String::new();
         let Ok(mut stream) = TcpStream::connect(&self.address) else { return page };
@@ -68,7 +69,7 @@ impl Etcd {
         page
     }
 
-    /// Syncs of its log so far, in buckets by seconds: how many took at most so long.
+    /// Syncs of its log so far, as cumulative buckets by upper bound in seconds.
     fn syncs(&self) -> Vec<(f64, f64)> {
         let page = self.get("/metrics");
         let buckets = page
@@ -138,7 +139,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// The 99th percentile of a histogram, in seconds, on a straight line within its bucket; and that bucket's lower end.
+/// The 99th percentile of a histogram, in seconds, interpolated within its bucket; and that bucket's lower end.
 fn p99(buckets: &[(f64, f64)]) -> (f64, f64) {
     let rank = buckets.last().unwrap().1 * 0.99;
     let (mut low, mut below) = (0.0, 0.0);
@@ -161,7 +162,7 @@ fn fiord_p99(dir: &Dir) -> f64 {
     row["measured_ns"].as_f64().unwrap() / 1e9
 }
 
-/// That neither processors nor disks keep others waiting, where the kernel tells.
+/// Checks that neither processors nor disks are under pressure, if the kernel reports it.
 fn idle() -> Result<(), String> {
     for resource in ["cpu", "io"] {
         let Ok(text) = fs::read_to_string(format!("/proc/pressure/{resource}")) else { continue };
@@ -175,7 +176,7 @@ fn idle() -> Result<(), String> {
     Ok(())
 }
 
-/// That what fiord says of the same disk stays about the same.
+/// Asserts that fiord's figures of the same disk are stable.
 fn steady(spread: f64) -> Result<(), String> {
     if spread <= FACTOR {
         Ok(())
@@ -185,19 +186,20 @@ fn steady(spread: f64) -> Result<(), String> {
 }
 
 #[test]
-fn its_own_p99_of_syncs_is_that_of_the_check() {
+fn etcds_own_p99_of_syncs_matches_the_check() {
     let dir = Dir::new();
     let etcd = need!(Etcd::start(&dir));
     let idle = idle();
-    let (mut told, mut best, mut ours) = (String::new(), f64::INFINITY, Vec::new());
+    let (mut measured, mut best, mut ours) = (String::new(), f64::INFINITY, Vec::new());
     for _ in 0..COMPARISONS {
         let fiord = fiord_p99(&dir);
         let syncs = etcd.load();
         let (theirs, low) = p99(&syncs);
-        // The lowest bucket says no more than that it was faster.
+        // The lowest bucket only gives an upper bound.
         let ratio = if low == 0.0 && fiord <= theirs { 1.0 } else { (theirs / fiord).max(fiord / theirs) };
         let count = syncs.last().unwrap().1;
-        writeln!(told, "etcd {:.2} ms of {count} syncs, fiord {:.2} ms", theirs * 1e3, fiord * 1e3).unwrap();
+        writeln!(measured, "etcd {:.2} ms of {count} syncs, fiord {:.2} ms", theirs * 1e3, fiord * 1e3)
+            .unwrap();
         best = best.min(ratio);
         ours.push(fiord);
         if best <= FACTOR {
@@ -210,15 +212,15 @@ fn its_own_p99_of_syncs_is_that_of_the_check() {
         need!(idle);
         need!(steady(most / least));
     }
-    assert!(best <= FACTOR, "more than {FACTOR} times apart:\n{told}");
+    assert!(best <= FACTOR, "more than {FACTOR} times apart:\n{measured}");
     #[allow(clippy::print_stdout, reason = "shown with --nocapture")]
     {
-        print!("{told}");
+        print!("{measured}");
     }
 }
 
 #[test]
-fn a_percentile_lies_on_a_line_within_its_bucket() {
+fn a_percentile_is_interpolated_within_its_bucket() {
     let (value, low) = p99(&[(0.001, 900.0), (0.002, 980.0), (0.004, 1000.0), (f64::INFINITY, 1000.0)]);
     assert!((value - 0.003).abs() < 1e-9 && low == 0.002, "{value} {low}");
     assert_eq!(p99(&[(0.001, 100.0), (f64::INFINITY, 100.0)]), (0.00099, 0.0));

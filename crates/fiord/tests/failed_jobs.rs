@@ -1,6 +1,6 @@
-//! Jobs that fail beside others: what runs, what is reported, and the exit status under either name.
+//! Jobs that fail while others run: what runs, what is reported, and the exit status under either name.
 //!
-//! Invariant: one job's error costs no other job its figures; what endangers data costs all.
+//! Invariant: one job's error does not affect the figures of others; a danger to data stops all.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -10,9 +10,10 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use common::{Dir, Mount, Ran, finish, start};
+use fiord_testing::need;
 use serde_json::Value;
 
-/// A link called `fio`, and what came of calling it.
+/// Runs a link called `fio`.
 fn as_fio(dir: &Dir, line: &str) -> Ran {
     let link = dir.path().join("fio");
     if !link.exists() {
@@ -33,7 +34,7 @@ const BESIDE: &str = "--size=64k --name=one --ioengine=null --name=bad --filenam
                       --name=other --ioengine=null";
 
 #[test]
-fn the_others_run_and_the_report_has_the_error() {
+fn other_jobs_run_and_the_report_has_the_error() {
     let dir = Dir::new();
     let ran = dir.run(&format!("--no-history --output-format=json {BESIDE}"));
     ran.assert_status(1);
@@ -43,12 +44,17 @@ fn the_others_run_and_the_report_has_the_error() {
     let bad = &document["jobs"][1];
     assert_eq!(bad["read"]["total_ios"], 0);
     assert!(bad.get("latency_depth").is_none(), "fio has none of a job that never began: {bad}");
-    let told = &document["warnings"][0];
-    assert_eq!((&told["code"], told["place"].is_string()), (&"allow_file_create".into(), true), "{document}");
+    let findings = document["findings"].as_array().unwrap();
+    let reason =
+        findings.iter().find(|one| one["option"] == "allow_file_create").expect("why it did not run");
+    assert!(
+        reason["subject"].as_str().is_some_and(|place| place.starts_with("command line:1:")),
+        "{document}"
+    );
     assert!(ran.stderr.contains("error: allow_file_create: job bad: no does not exist"), "{ran:?}");
     assert!(ran.stderr.starts_with("command line:1:"), "its place: {ran:?}");
     let text = dir.run(&format!("--no-history {BESIDE}"));
-    text.assert_status(1).assert_says(&[
+    text.assert_status(1).assert_prints(&[
         "bad: (groupid=0, jobs=1): err= 2 (plan: ",
         "one: (groupid=0",
         "other: (",
@@ -69,9 +75,9 @@ fn the_status_is_the_number_of_failed_jobs_under_the_name_fio() {
     as_fio(&dir, "--name=good --ioengine=null --size=4k").assert_status(0);
 }
 
-/// In the normal text and beside terse, where readers of fio's text look for it; not into `--output`, not before JSON.
+/// In the normal text and with terse, where readers of fio's text search for it; not into `--output`, not before JSON.
 #[test]
-fn a_failed_job_has_its_line_in_fios_words() {
+fn a_failed_job_gets_a_line_in_fios_words() {
     let dir = Dir::new();
     dir.write("d", "x");
     let line = "--no-history --name=bad --filename=d --rw=read --size=4k --max_latency=1ns --bs=1 --size=1";
@@ -87,20 +93,20 @@ fn a_failed_job_has_its_line_in_fios_words() {
 }
 
 #[test]
-fn a_full_file_system_is_told_in_fios_words() {
+fn a_full_file_system_is_reported_in_fios_words() {
     let dir = Dir::new();
     let mount = need!(Mount::tmpfs(&dir, "size=1m"));
     let place = mount.path.display();
     let ran = dir
         .run(&format!("--no-history --name=full --directory={place} --rw=write --size=4m --fallocate=none"));
     ran.assert_status(1);
-    let told = ran.stdout.lines().find(|line| line.starts_with("fio: pid=")).unwrap_or_default();
-    assert!(told.contains(", err=28/file:") && told.ends_with("error=No space left on device"), "{ran:?}");
-    assert!(told.contains(".0.0:1048576, func=write, "), "the file and the offset: {told}");
+    let line = ran.stdout.lines().find(|text| text.starts_with("fio: pid=")).unwrap_or_default();
+    assert!(line.contains(", err=28/file:") && line.ends_with("error=No space left on device"), "{ran:?}");
+    assert!(line.contains(".0.0:1048576, func=write, "), "the file and the offset: {line}");
 }
 
 #[test]
-fn what_is_wrong_with_the_options_stops_all() {
+fn wrong_options_stop_all_jobs() {
     let dir = Dir::new();
     for wrong in ["--directory=gone", "--rate=1m --rate_iops=5", "--iodepth=x"] {
         let ran = as_fio(&dir, &format!("--output-format=json --size=4k --name=one --name=bad {wrong}"));
@@ -110,11 +116,11 @@ fn what_is_wrong_with_the_options_stops_all() {
 }
 
 #[test]
-fn a_study_does_not_begin_with_a_part_of_its_jobs() {
+fn a_study_does_not_start_with_only_some_of_its_jobs() {
     let dir = Dir::new();
     let line = "sweep --no-history --size=64k --ioengine=null --over iodepth=1,2 --name=one --name=bad --ioengine=psync \
                 --filename=no --allow_file_create=0";
     let ran = dir.run(line);
     assert_ne!(ran.status, Some(0), "{ran:?}");
-    ran.assert_says(&["no does not exist"]);
+    ran.assert_prints(&["no does not exist"]);
 }

@@ -1,8 +1,8 @@
 //! Disks and file systems that fail: a clear message, a written report, a non-zero status, and nothing else touched.
 //!
-//! Invariant: every fault is a real one of the kernel's; where it cannot be had, the test is counted as skipped.
+//! Invariant: every fault is a real one of the kernel; if it cannot be produced, the test is skipped.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
 
 mod common;
 
@@ -12,13 +12,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, root, run, start, until_moved};
+use fiord_testing::{need, skipped};
 use serde_json::Value;
 
 const ENOENT: i64 = 2;
 const EIO: i64 = 5;
 const ENOSPC: i64 = 28;
 
-/// A job that has nothing to do with the fault, and must not suffer from it.
+/// A job that is independent of the fault, and must not be affected.
 const BYSTANDER: &str = "--name=bystander --ioengine=null --rw=read --bs=4k --size=1m";
 
 /// The job of this name in the report of a run that failed, having failed with this errno.
@@ -46,12 +47,12 @@ fn assert_bystander_went_on(ran: &Ran) {
     assert_eq!((job["error"].as_i64(), job["read"]["io_bytes"].as_i64()), (Some(0), Some(1 << 20)), "{job}");
 }
 
-/// A command line with its JSON report, and the same with what people read.
+/// A command line with a JSON report, and the same with normal text.
 fn both(directory: &Path, line: &str) -> (Ran, Ran) {
     (run(directory, &format!("--output-format=json {line}")), run(directory, line))
 }
 
-/// Runs on a file system of 16 MiB that holds something else already; that must stay as it is.
+/// Runs on a file system of 16 MiB that contains another file, which must not change.
 fn on_a_small_file_system(mount: &Mount) {
     mount.write("sentinel", &[0x5e; 4096]);
     let line = format!(
@@ -61,7 +62,7 @@ fn on_a_small_file_system(mount: &Mount) {
     let written = failed_job(&json, "fills", ENOSPC)["write"]["io_bytes"].as_u64().unwrap();
     assert!((8 << 20..16 << 20).contains(&written), "{written} bytes written before it was full");
     assert_bystander_went_on(&json);
-    normal.assert_status(1).assert_says(&[
+    normal.assert_status(1).assert_prints(&[
         "write",
         "f at offset",
         "ENOSPC",
@@ -70,10 +71,10 @@ fn on_a_small_file_system(mount: &Mount) {
     ]);
     fs::remove_file(mount.path.join("f")).unwrap();
 
-    // What is laid out before the run does not fit either.
+    // Files laid out before the run do not fit either.
     let line = format!("{BYSTANDER} --name=lays --filename=g --rw=read --bs=64k --size=32m --ioengine=psync");
     let ran = run(&mount.path, &format!("--output-format=json {line}"));
-    ran.assert_status(1).assert_says(&["ENOSPC"]);
+    ran.assert_status(1).assert_prints(&["ENOSPC"]);
     let _ = fs::remove_file(mount.path.join("g"));
 
     let line = "--output-format=json --name=to_the_brim --filename=h --rw=write --bs=64k --fill_device=1";
@@ -108,10 +109,10 @@ fn a_device_that_is_always_full() {
     );
     failed_job(&json, "full", ENOSPC);
     assert_bystander_went_on(&json);
-    normal.assert_status(1).assert_says(&["write", "/dev/full", "offset 0", "ENOSPC"]);
+    normal.assert_status(1).assert_prints(&["write", "/dev/full", "offset 0", "ENOSPC"]);
 }
 
-/// A loop device of which the second half cannot be read: the file behind it is too short.
+/// A loop device of which the second half cannot be read: its backing file is too short.
 fn half_a_device(dir: &Dir) -> Result<LoopDevice, String> {
     let device = LoopDevice::new(dir, 1 << 20)?;
     let backing = File::options().write(true).open(dir.join("backing")).map_err(|error| error.to_string())?;
@@ -129,19 +130,19 @@ fn a_device_that_cannot_be_read() {
             device.path
         );
         let (json, normal) = both(dir.path(), &line);
-        if engine == "io_uring" && json.said().contains("set up engine") {
-            common::skip(&common::this_test(), "the kernel refuses io_uring");
+        if engine == "io_uring" && json.all_output().contains("set up engine") {
+            skipped("the kernel refuses io_uring");
             continue;
         }
         let job = failed_job(&json, "broken", EIO);
         assert_eq!(job["read"]["io_bytes"], 512 << 10, "{engine}: {job}");
         assert_bystander_went_on(&json);
-        normal.assert_status(1).assert_says(&["read", &device.path, "offset 524288", "EIO"]);
+        normal.assert_status(1).assert_prints(&["read", &device.path, "offset 524288", "EIO"]);
     }
 }
 
 #[test]
-fn errors_that_are_to_be_passed_over_are_counted() {
+fn ignored_errors_are_counted() {
     let dir = Dir::new();
     let device = need!(half_a_device(&dir));
     let line = format!(
@@ -174,7 +175,7 @@ fn a_file_that_shrinks_during_the_run() {
     for engine in ["psync", "mmap", "libaio"] {
         let dir = Dir::new();
         let path = dir.write("f", vec![1; 1 << 20]);
-        // The second job's bytes tell that the run is on; those of a mapping are not counted by the kernel.
+        // The second job's bytes show that the run has begun; those of a mapping are not counted by the kernel.
         let line = format!(
             "--output-format=json --name=reads --filename=f --rw=randread --bs=4k --size=1m --time_based --runtime=60 \
              --ioengine={engine} --exitall_on_error --name=counted --filename=other --rw=write --bs=4k --size=1m \
@@ -185,7 +186,7 @@ fn a_file_that_shrinks_during_the_run() {
         File::options().write(true).open(path).unwrap().set_len(0).unwrap();
         let ran = finish(running);
         failed_job(&ran, "reads", EIO);
-        ran.assert_says(&["read f at offset", if engine == "mmap" { "EIO" } else { "has shrunk" }]);
+        ran.assert_prints(&["read f at offset", if engine == "mmap" { "EIO" } else { "has shrunk" }]);
     }
 }
 
@@ -228,7 +229,7 @@ fn targets_whose_names_vanish_are_used_to_the_end() {
     finish(running).assert_success();
 }
 
-/// The binary where anybody may run it, and how to run it as nobody.
+/// The binary where any user may run it, and how to run it as an unprivileged user.
 fn as_nobody(dir: &Dir, line: &str) -> Result<Ran, String> {
     let mut command = fiord(dir.path(), line);
     if root().is_ok() {
@@ -252,7 +253,7 @@ fn no_permission() {
     for mode in ["read", "write"] {
         let line = format!("--name=a --filename=secret --rw={mode} --bs=4k --size=64k");
         let ran = need!(as_nobody(&dir, &line));
-        ran.assert_status(1).assert_says(&["secret", "EACCES"]);
+        ran.assert_status(1).assert_prints(&["secret", "EACCES"]);
     }
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     assert!(dir.read("secret") == vec![1; 64 << 10], "the file was changed");
@@ -260,11 +261,11 @@ fn no_permission() {
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o555)).unwrap();
     let ran = as_nobody_again(&dir, "--name=a --filename=new --rw=write --bs=4k --size=64k");
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    need!(ran).assert_status(1).assert_says(&["new", "EACCES"]);
+    need!(ran).assert_status(1).assert_prints(&["new", "EACCES"]);
     assert!(!dir.join("new").exists());
 }
 
-/// As `as_nobody`, where the directory cannot be written to; root copies nevertheless.
+/// As `as_nobody`, if the directory is not writable; root copies the binary nevertheless.
 fn as_nobody_again(dir: &Dir, line: &str) -> Result<Ran, String> {
     as_nobody(dir, line)
 }
@@ -282,17 +283,17 @@ fn a_missing_directory() {
         let ran = dir.run(line);
         ran.assert_status(1);
         let word = if line.contains("sentinel") { "sentinel" } else { "gone" };
-        ran.assert_says(&[word]);
+        ran.assert_prints(&[word]);
     }
     assert!(dir.contents() == before, "something was made");
 }
 
 #[test]
-fn a_missing_file_that_must_not_be_made() {
+fn a_missing_file_that_must_not_be_created() {
     let dir = Dir::new();
     let ran = dir
         .run("--output-format=json --name=a --filename=f --rw=read --bs=4k --size=64k --allow_file_create=0");
-    ran.assert_status(1).assert_says(&["allow_file_create"]);
+    ran.assert_status(1).assert_prints(&["allow_file_create"]);
     if ran.stdout.starts_with('{') {
         failed_job(&ran, "a", ENOENT);
     }
@@ -300,7 +301,7 @@ fn a_missing_file_that_must_not_be_made() {
 }
 
 #[test]
-fn a_file_system_mounted_for_reading() {
+fn a_file_system_mounted_read_only() {
     let dir = Dir::new();
     let mount = need!(Mount::tmpfs(&dir, "size=1m"));
     mount.write("f", &[9; 64 << 10]);
@@ -314,14 +315,14 @@ fn a_file_system_mounted_for_reading() {
     ] {
         let ran = run(&mount.path, line);
         ran.assert_status(1);
-        let said = ran.said().to_lowercase();
+        let said = ran.all_output().to_lowercase();
         assert!(said.contains("read-only") || said.contains("erofs"), "{line}: {ran:?}");
     }
     assert_eq!(fs::read(mount.path.join("f")).unwrap(), [9; 64 << 10]);
 }
 
 #[test]
-fn a_mounted_device_is_refused_and_left_alone() {
+fn a_mounted_device_is_refused_and_untouched() {
     let dir = Dir::new();
     let device = need!(LoopDevice::new(&dir, 16 << 20));
     let mount = need!(Mount::ext4(&dir, &device));
@@ -335,7 +336,7 @@ fn a_mounted_device_is_refused_and_left_alone() {
             dir.path(),
             &format!("--name=first --filename=made --rw=write --bs=4k --size=64k {}", mode(changes)),
         );
-        ran.assert_status(2).assert_says(&[&device.path, "mounted", "allow_mounted_write"]);
+        ran.assert_status(2).assert_prints(&[&device.path, "mounted", "allow_mounted_write"]);
         assert!(!dir.join("made").exists(), "a run that is refused did something");
     }
     assert!(fs::read(&device.path).unwrap() == before, "a mounted device was written to");
@@ -350,10 +351,10 @@ fn a_report_that_cannot_be_written() {
     let before = dir.contents();
     for format in ["normal", "json", "terse"] {
         let ran = dir.run(&format!("--output=/dev/full --output-format={format} {BYSTANDER}"));
-        ran.assert_status(1).assert_says(&["/dev/full", "No space left on device"]);
+        ran.assert_status(1).assert_prints(&["/dev/full", "No space left on device"]);
     }
     let ran = dir.run("--output=gone/report --name=a --filename=f --rw=write --bs=4k --size=64k");
-    ran.assert_status(1).assert_says(&["gone/report"]);
+    ran.assert_status(1).assert_prints(&["gone/report"]);
     assert!(dir.contents() == before, "a run that cannot report did something");
 }
 
@@ -377,5 +378,5 @@ fn a_report_on_a_disk_that_fills_up_during_the_run() {
         &mount.path,
         "--output=report --output-format=json+ --name=a --ioengine=null --rw=randrw --bs=4k --size=64m --group_reporting=0 --numjobs=4",
     );
-    ran.assert_status(1).assert_says(&["report", "No space left on device"]);
+    ran.assert_status(1).assert_prints(&["report", "No space left on device"]);
 }

@@ -1,9 +1,9 @@
-//! Jobs that hang in the kernel: everybody else's report is written, the one that hangs is in it by name.
+//! Jobs that hang in the kernel: the report of all others is written, and names the one that hangs.
 //!
-//! Invariant: what hangs is seen to hang (`/proc` says so) before anything is asserted of it; a file system that was
-//! frozen is thawed whatever happens.
+//! Invariant: a job is seen to hang in `/proc` before anything is asserted about it; a frozen file system is thawed
+//! whatever happens.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
 
 mod common;
 
@@ -12,9 +12,10 @@ use std::io::Read;
 use std::path::Path;
 
 use common::{Dir, LoopDevice, Mount, Running, finish, fiord, helper, signal, start, until, until_moved};
+use fiord_testing::need;
 use serde_json::Value;
 
-/// A job that moves bytes for as long as it may.
+/// A job that moves bytes until it is stopped.
 const MOVES: &str = "--name=moves --filename=moves --rw=write --bs=4k --size=1m --time_based --runtime=60";
 
 const ETIMEDOUT: i64 = 110;
@@ -36,7 +37,7 @@ fn is_frozen(running: &Running) -> bool {
         let stat = fs::read_to_string(task.join("stat")).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
     };
-    // A disk that is slow looks the same, for a moment.
+    // A slow disk looks the same for a moment.
     has_thread(running, is_uninterruptible) && waits_in(running, "percpu_rwsem_wait")
 }
 
@@ -50,9 +51,9 @@ fn job<'d>(document: &'d Value, name: &str) -> &'d Value {
     jobs.iter().find(|job| job["jobname"] == name).unwrap_or_else(|| panic!("no {name} in {document}"))
 }
 
-/// A wait that can be interrupted is, and is no failure: it is not a hang.
+/// A wait that can be interrupted is not a hang: it is interrupted, which is not a failure.
 #[test]
-fn a_pipe_without_a_writer_is_left_when_a_signal_wants_an_end() {
+fn a_signal_ends_the_wait_for_a_writer_of_a_pipe() {
     for (name, status) in [("TERM", 143), ("INT", 130)] {
         let dir = Dir::new();
         mkfifo(&dir);
@@ -70,11 +71,11 @@ fn a_pipe_without_a_writer_is_left_when_a_signal_wants_an_end() {
     }
 }
 
-/// A job that reads a pipe nobody writes to, though somebody might.
+/// A job that reads a pipe without a writer, which may still get one.
 const READS: &str = "--name=reads --filename=fifo --rw=read --bs=4k --size=64k --ioengine=sync";
 
 #[test]
-fn a_pipe_that_says_nothing_is_left_when_a_signal_wants_an_end() {
+fn a_signal_ends_the_wait_for_data_in_a_pipe() {
     let dir = Dir::new();
     mkfifo(&dir);
     let writer = fs::File::options().read(true).write(true).open(dir.join("fifo")).unwrap();
@@ -93,7 +94,7 @@ fn a_pipe_that_says_nothing_is_left_when_a_signal_wants_an_end() {
 }
 
 #[test]
-fn a_pipe_that_says_nothing_is_left_when_the_time_is_over() {
+fn the_end_of_the_runtime_ends_the_wait_for_data_in_a_pipe() {
     let dir = Dir::new();
     mkfifo(&dir);
     let writer = fs::File::options().read(true).write(true).open(dir.join("fifo")).unwrap();
@@ -118,16 +119,16 @@ impl Drop for Frozen<'_> {
     }
 }
 
-/// What a run writes, to its end: before the kernel lets go of its threads.
-fn said_by(running: &mut Running) -> String {
+/// All output of a run, before the kernel releases its threads.
+fn output_of(running: &mut Running) -> String {
     let mut text = String::new();
     running.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     text
 }
 
-/// The second signal cuts the waiting short, so that the test need not sit out the grace of the first.
+/// The second signal ends the wait, so that the test does not take the whole grace period of the first.
 #[test]
-fn a_frozen_file_system_takes_the_report_of_its_own_job_alone() {
+fn a_frozen_file_system_affects_only_the_report_of_its_own_job() {
     let dir = Dir::new();
     let device = need!(LoopDevice::new(&dir, 64 << 20));
     let mount = need!(Mount::ext4(&dir, &device));
@@ -144,7 +145,7 @@ fn a_frozen_file_system_takes_the_report_of_its_own_job_alone() {
         until("the job hangs", || is_frozen(&running));
         signal(running.0.id(), "INT");
         signal(running.0.id(), "INT");
-        let said = said_by(&mut running);
+        let said = output_of(&mut running);
         let document: Value =
             serde_json::from_str(&said).unwrap_or_else(|error| panic!("{engine}: {error}: {said}"));
         drop(frozen);
@@ -153,17 +154,15 @@ fn a_frozen_file_system_takes_the_report_of_its_own_job_alone() {
         assert_eq!(job(&document, "hangs")["error"].as_i64(), Some(ETIMEDOUT), "{engine}: {document}");
         assert_eq!(job(&document, "moves")["error"], 0, "{engine}: {document}");
         assert!(job(&document, "moves")["write"]["io_bytes"].as_u64() > Some(0), "{engine}: {document}");
-        for part in ["job hangs", "ETIMEDOUT", "gave it up", "/hangs"]
-            .map(|part| part.replace("gave it up", "was given up"))
-        {
-            assert!(ran.stderr.contains(&part), "{engine}: {part}: {}", ran.stderr);
+        for part in ["job hangs", "ETIMEDOUT", "was abandoned", "/hangs"] {
+            assert!(ran.stderr.contains(part), "{engine}: {part}: {}", ran.stderr);
         }
     }
 }
 
-/// The one test here that sits a grace out: half a minute, which it spends waiting.
+/// The only test here that takes a whole grace period: half a minute of waiting.
 #[test]
-fn a_job_that_hangs_beyond_its_time_is_given_up_and_the_next_go_on() {
+fn a_job_that_hangs_past_its_runtime_is_abandoned_and_the_next_ones_run() {
     let dir = Dir::new();
     let device = need!(LoopDevice::new(&dir, 64 << 20));
     let mount = need!(Mount::ext4(&dir, &device));
@@ -176,9 +175,9 @@ fn a_job_that_hangs_beyond_its_time_is_given_up_and_the_next_go_on() {
     until_moved(&running, 4 << 20);
     until("the file is there", || mount.path.join("hangs").exists());
     let frozen = need!(Frozen::new(&mount));
-    let said = said_by(&mut running);
+    let said = output_of(&mut running);
     drop(frozen);
-    finish(running).assert_status(1).assert_says(&["its time was over", "/hangs"]);
+    finish(running).assert_status(1).assert_prints(&["its run time was over", "/hangs"]);
     let document: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(job(&document, "hangs")["error"].as_i64(), Some(ETIMEDOUT), "{document}");
     assert!(
@@ -203,7 +202,7 @@ fn files_that_are_laid_out_on_a_frozen_file_system_are_reported_missing() {
     until("the layout hangs", || is_frozen(&running));
     signal(running.0.id(), "INT");
     signal(running.0.id(), "INT");
-    let said = said_by(&mut running);
+    let said = output_of(&mut running);
     drop(frozen);
     let ran = finish(running);
     ran.assert_status(130);
@@ -214,7 +213,7 @@ fn files_that_are_laid_out_on_a_frozen_file_system_are_reported_missing() {
 }
 
 #[test]
-fn a_command_behind_the_run_that_hangs_is_ended_with_all_it_started() {
+fn a_postrun_command_that_hangs_is_ended_with_its_children() {
     let dir = Dir::new();
     dir.write(
         "job.fio",

@@ -1,4 +1,4 @@
-//! Runs are kept, listed, shown again and forgotten; and no run suffers from it.
+//! Runs are recorded, listed, shown again and deleted; and no run is affected by that.
 //!
 //! Invariant: a history that cannot be used changes neither a run's report nor its exit status.
 
@@ -11,16 +11,18 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Dir, Mount, Ran, finish, fiord, signal, start, until};
-use fiord_store::{Draft, Facts, Headline, History, Kind, Summary};
+use common::study::assert_documented;
+use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, signal, start, until};
+use fiord_store::{Conclusion, Draft, Headline, History, RunFacts, RunKind};
+use fiord_testing::need;
 use serde_json::Value;
 
 const JOB: &str = "--name=job --ioengine=null --rw=randrw --bs=4k --size=1m";
 
-/// Fails after it has been planned.
+/// A job that fails after planning.
 const FAILS: &str = "--name=fails --filename=/dev/full --rw=write --bs=4k --size=64k";
 
-/// A directory to work in, and a history of its own.
+/// A working directory with its own history.
 struct Home {
     dir: Dir,
 }
@@ -45,17 +47,19 @@ impl Home {
     }
 
     fn runs(&self) -> Vec<Value> {
-        self.run("history --json").assert_success().json()["runs"].as_array().unwrap().clone()
+        let document = self.run("history --json").assert_success().json();
+        assert_documented(&document, &["history"]);
+        document["runs"].as_array().unwrap().clone()
     }
 }
 
-/// What a run printed but for what was said while it ran: that a job failed.
+/// What a run printed, without the messages printed while it ran (that a job failed).
 fn report_of(ran: &Ran) -> String {
     ran.stdout.split_inclusive('\n').filter(|line| !line.starts_with("fio: pid=")).collect()
 }
 
 #[test]
-fn what_is_shown_is_what_was_printed() {
+fn show_prints_what_the_run_printed() {
     let home = Home::new();
     home.dir.write("data", vec![7; 256 << 10]);
     let jobs = [
@@ -92,7 +96,7 @@ fn what_is_shown_is_what_was_printed() {
 }
 
 #[test]
-fn every_run_is_in_the_list() {
+fn every_run_is_listed() {
     let home = Home::new();
     assert_eq!(home.run("history").assert_success().stdout, "");
     assert_eq!(home.runs(), Vec::<Value>::new());
@@ -104,10 +108,10 @@ fn every_run_is_in_the_list() {
     home.run(FAILS).assert_status(1);
 
     let runs = home.runs();
-    let told = |key: &str| runs.iter().map(|run| run[key].clone()).collect::<Vec<Value>>();
-    assert_eq!(told("id"), [3, 2, 1]);
-    assert_eq!(told("title"), ["fails", "a, b", "job"]);
-    assert_eq!(told("exit_status"), [1, 0, 0]);
+    let values = |key: &str| runs.iter().map(|run| run[key].clone()).collect::<Vec<Value>>();
+    assert_eq!(values("id"), [3, 2, 1]);
+    assert_eq!(values("title"), ["fails", "a, b", "job"]);
+    assert_eq!(values("exit_status"), [1, 0, 0]);
     assert_eq!(runs[1]["targets"], serde_json::json!([home.dir.join("f")]));
     assert_eq!(runs[2]["targets"], serde_json::json!([]));
     assert_eq!(runs[2]["command"], format!("fiord {JOB}"));
@@ -120,7 +124,7 @@ fn every_run_is_in_the_list() {
 
     let text = home.run("history").assert_success().stdout.clone();
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    for part in ["ID", "fails", "status 1", "a, b", "well"] {
+    for part in ["ID", "fails", "status 1", "a, b", "ok"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     assert_eq!(home.run("history --markdown").stdout.lines().count(), 5);
@@ -131,7 +135,7 @@ fn every_run_is_in_the_list() {
 }
 
 #[test]
-fn runs_that_are_not_wanted_leave_no_file() {
+fn no_history_leaves_no_file() {
     let home = Home::new();
     home.run(&format!("--no-history {JOB}")).assert_success();
     let link = home.dir.join("fio");
@@ -145,27 +149,29 @@ fn runs_that_are_not_wanted_leave_no_file() {
 }
 
 #[test]
-fn runs_are_forgotten_by_number_by_age_and_all_at_once() {
+fn runs_are_deleted_by_number_by_age_and_all_at_once() {
     let home = Home::new();
     (0..5).for_each(|_| drop(home.run(JOB)));
-    home.run("history rm 99 2").assert_status(1).assert_says(&["there is no run 99"]);
+    home.run("history rm 99 2").assert_status(1).assert_prints(&["there is no run 99"]);
     assert_eq!(home.runs().len(), 5, "all or none");
-    assert_eq!(home.run("history rm 2 last --json").assert_success().json()["forgotten"], 2);
+    let removed = home.run("history rm 2 last --json").assert_success().json();
+    assert_documented(&removed, &["history rm"]);
+    assert_eq!(removed["forgotten"], 2);
     assert_eq!(home.runs().iter().map(|run| run["id"].clone()).collect::<Vec<_>>(), [4, 3, 1]);
-    assert_eq!(home.run("history rm --older-than=1d").assert_success().stdout, "0 runs forgotten\n");
-    assert_eq!(home.run("history rm --older-than=0s").assert_success().stdout, "3 runs forgotten\n");
+    assert_eq!(home.run("history rm --older-than=1d").assert_success().stdout, "0 runs deleted\n");
+    assert_eq!(home.run("history rm --older-than=0s").assert_success().stdout, "3 runs deleted\n");
     home.run(JOB).assert_success();
     assert_eq!(home.runs()[0]["id"], 6, "a number is not given again");
-    home.run("history rm").assert_status(1).assert_says(&["ID"]);
+    home.run("history rm").assert_status(1).assert_prints(&["ID"]);
     home.run("history rm --all").assert_success();
     for line in ["show 6", "show last", "history rm last"] {
-        home.run(line).assert_status(1).assert_says(&["there is no run", "fiord history lists"]);
+        home.run(line).assert_status(1).assert_prints(&["there is no run", "`fiord history` lists"]);
     }
-    home.run("show six").assert_status(1).assert_says(&["\"six\" names no run"]);
+    home.run("show six").assert_status(1).assert_prints(&["\"six\" names no run"]);
 }
 
 #[test]
-fn fiords_that_run_at_once_are_all_kept() {
+fn concurrent_runs_are_all_recorded() {
     let home = Home::new();
     let running: Vec<_> = (0..16).map(|_| start(home.command(JOB))).collect();
     for one in running {
@@ -175,7 +181,7 @@ fn fiords_that_run_at_once_are_all_kept() {
 }
 
 #[test]
-fn a_run_that_was_told_to_stop_is_kept() {
+fn a_run_ended_by_a_signal_is_recorded() {
     let home = Home::new();
     let line = "--name=job --ioengine=null --rw=read --bs=4k --size=1m --time_based --runtime=60 --status-interval=1ms";
     let mut command = home.command(line);
@@ -189,18 +195,18 @@ fn a_run_that_was_told_to_stop_is_kept() {
     assert!(home.run("history").stdout.contains("signal 15"));
 }
 
-/// That a run's report and status are as ever, and that it says why it was not kept.
+/// Asserts that a run's report and status are unaffected, and that it prints why it was not recorded.
 #[track_caller]
 fn assert_unharmed(home: &Home, why: &[&str]) {
     let ran = home.run(&format!("--output-format=json {JOB}"));
-    ran.assert_status(0).assert_says(&["not kept", "--no-history"]).assert_says(why);
+    ran.assert_status(0).assert_prints(&["could not be recorded", "--no-history"]).assert_prints(why);
     assert_eq!(ran.json()["jobs"][0]["jobname"], "job");
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     home.run(FAILS).assert_status(1);
 }
 
 #[test]
-fn a_history_that_cannot_be_used_harms_no_run() {
+fn a_history_that_cannot_be_used_does_not_affect_runs() {
     let home = Home::new();
     let database = home.state().join("fiord/history.db");
     home.dir.write("state", "a file");
@@ -213,16 +219,16 @@ fn a_history_that_cannot_be_used_harms_no_run() {
 
     fs::write(&database, "this is no database, whatever its name".repeat(99)).unwrap();
     assert_unharmed(&home, &["not a database", "move the file away"]);
-    home.run("history").assert_status(1).assert_says(&["history.db", "move the file away"]);
-    home.run("show 1").assert_status(1).assert_says(&["history.db", "move the file away"]);
+    home.run("history").assert_status(1).assert_prints(&["history.db", "move the file away"]);
+    home.run("show 1").assert_status(1).assert_prints(&["history.db", "move the file away"]);
 
     let mut homeless = home.command(JOB);
     homeless.env_remove("XDG_STATE_HOME").env_remove("HOME");
-    finish(start(homeless)).assert_status(0).assert_says(&["neither XDG_STATE_HOME nor HOME"]);
+    finish(start(homeless)).assert_status(0).assert_prints(&["neither XDG_STATE_HOME nor HOME"]);
 }
 
 #[test]
-fn a_full_disk_harms_neither_run_nor_history() {
+fn a_full_disk_affects_neither_run_nor_history() {
     let home = Home::new();
     let disk = need!(Mount::tmpfs(&home.dir, "size=512k"));
     symlink(&disk.path, home.state()).unwrap();
@@ -230,21 +236,21 @@ fn a_full_disk_harms_neither_run_nor_history() {
     let filler = disk.path.join("filler");
     fill(&filler);
     let mut kept = 1;
-    // What is left in the pages there are may hold a few more.
+    // Existing pages may have space for a few more.
     let full = (0..200).find_map(|_| {
         let ran = home.run(JOB);
         ran.assert_status(0);
         kept += usize::from(ran.stderr.is_empty());
         (!ran.stderr.is_empty()).then_some(ran)
     });
-    full.expect("the disk is full").assert_says(&["not kept", "full"]);
+    full.expect("the disk is full").assert_prints(&["could not be recorded", "full"]);
     fs::remove_file(filler).unwrap();
     assert_eq!(home.runs().len(), kept);
     home.run(JOB).assert_success();
     assert_eq!(home.runs().len(), kept + 1);
 }
 
-/// Writes until nothing more fits.
+/// Writes until the disk is full.
 fn fill(path: &Path) {
     use std::io::Write;
     let mut file = fs::File::create(path).unwrap();
@@ -255,13 +261,13 @@ fn fill(path: &Path) {
 fn a_study_is_shown_by_its_conclusion_and_its_runs() {
     let home = Home::new();
     home.run(JOB).assert_success();
-    let summary = Summary {
+    let summary = Conclusion {
         json: "{ \"best\" : 4 }\n".to_string(),
         text: "Best at 4.\n".to_string(),
         headline: Headline::default(),
     };
-    let study = Facts {
-        kind: Kind::Sweep,
+    let study = RunFacts {
+        kind: RunKind::Sweep,
         parent: None,
         title: "depths".to_string(),
         command: "fiord sweep".to_string(),
@@ -273,14 +279,17 @@ fn a_study_is_shown_by_its_conclusion_and_its_runs() {
         elapsed_ms: 0,
         exit_status: None,
     };
-    let keep = |history: &mut History, facts: Facts| {
+    let keep = |history: &mut History, facts: RunFacts| {
         history
             .keep(&Draft { facts, printed: None, heading: Some("fiord sweep: depths\n\n"), summary: None })
             .unwrap()
     };
     let mut history = History::open(&home.state().join("fiord/history.db")).unwrap();
     let id = keep(&mut history, study.clone());
-    keep(&mut history, Facts { kind: Kind::Fio, parent: Some(id), title: "depth 4".to_string(), ..study });
+    keep(
+        &mut history,
+        RunFacts { kind: RunKind::Fio, parent: Some(id), title: "depth 4".to_string(), ..study },
+    );
 
     assert!(home.run("history").stdout.contains("unfinished"));
     assert_eq!(home.run("show last --json").assert_success().json()["runs"][0]["title"], "depth 4");
@@ -290,14 +299,14 @@ fn a_study_is_shown_by_its_conclusion_and_its_runs() {
     assert!(text.contains("\nCommand  fiord sweep\n\nfiord sweep: depths\n\nBest at 4.\n\nID"), "{text}");
     assert!(text.contains("depth 4"), "{text}");
     assert_eq!(home.run("show last --json").assert_success().stdout, summary.json);
-    home.run("show last --output-format=terse").assert_status(1).assert_says(&["study"]);
+    home.run("show last --output-format=terse").assert_status(1).assert_prints(&["study"]);
     assert_eq!(home.runs().len(), 2, "parts of a study are listed by the study");
     home.run(&format!("history rm {id}")).assert_success();
     home.run(&format!("show {}", id + 1)).assert_status(1);
 }
 
 #[test]
-fn a_study_is_kept_with_each_of_its_runs() {
+fn a_study_is_recorded_with_each_of_its_runs() {
     let home = Home::new();
     home.dir.write("data", vec![7; 16 << 20]);
     let line = "matrix data --bs 4k,64k --rw read --time 2s";
@@ -319,11 +328,14 @@ fn a_study_is_kept_with_each_of_its_runs() {
     assert_eq!(home.runs().len(), 1);
 }
 
-/// What a study printed is there again, below when and how it was run: devices, target, table, picture, conclusion.
+/// A study is shown as it was printed, below its date and command: devices, target, table, chart, conclusion.
 #[test]
 fn a_study_is_shown_as_it_was_printed() {
     let home = Home::new();
-    for line in ["quick --time 700ms --size 8M", "sweep --size=8M --over bs=4k..16k --time 300ms"] {
+    for line in [
+        "quick --trust=off --time 700ms --size 8M",
+        "sweep --trust=off --size=8M --over bs=4k..16k --time 300ms",
+    ] {
         let printed = home.run(line).assert_success().stdout.clone();
         let shown = home.run("show last").assert_success().stdout.clone();
         assert!(shown.contains(&printed), "{printed}\n{shown}");
@@ -335,9 +347,9 @@ fn a_study_is_shown_as_it_was_printed() {
     }
 }
 
-/// A sweep is found by what its jobs name, like a run; a study at a place by that.
+/// A sweep is found by the files of its jobs, like a run; other studies by their target.
 #[test]
-fn studies_are_found_by_what_they_worked_on() {
+fn studies_are_found_by_their_targets() {
     let home = Home::new();
     home.dir.write("data", vec![7; 8 << 20]);
     fs::create_dir(home.dir.join("sub")).unwrap();
@@ -354,7 +366,7 @@ fn studies_are_found_by_what_they_worked_on() {
     assert_eq!(found("sub"), std::slice::from_ref(there));
     assert_eq!(found("."), ids);
     assert_eq!(found("elsewhere"), [0; 0]);
-    // By whichever name it was called, and is.
+    // By its former and its present name.
     symlink(home.dir.join("sub"), home.dir.join("link")).unwrap();
     assert_eq!(found("link"), std::slice::from_ref(there));
     home.run("--name=a --filename=link/odd\\name --rw=write --size=64k --bs=4k").assert_success();
@@ -363,7 +375,7 @@ fn studies_are_found_by_what_they_worked_on() {
     assert_eq!(found("link/odd\\name"), [last]);
 }
 
-/// The latency of what is made durable, write by write, is that of making it so.
+/// The latency of writes that are each synced is that of the syncs.
 #[test]
 fn the_latency_of_synced_writes_is_that_of_the_syncs() {
     let home = Home::new();
@@ -382,4 +394,36 @@ fn the_latency_of_synced_writes_is_that_of_the_syncs() {
     assert_eq!(&runs[1]["latency_p99_ns"], p99);
     let list = home.run("history").assert_success().stdout.clone();
     assert!(list.contains("P99 of runs that sync each write"), "{list}");
+}
+
+/// Every device under the files is in the report and in the history, including the disks of a RAID or a loop device.
+#[test]
+fn the_devices_under_a_run_are_recorded_with_their_counters() {
+    let home = Home::new();
+    let device = need!(LoopDevice::new(&home.dir, 4 << 20));
+    let line = format!(
+        "--name=a --filename={} --ioengine=psync --rw=write --bs=4k --size=64k --direct=1",
+        device.path
+    );
+    let ran = home.run(&format!("{line} --output-format=json"));
+    ran.assert_success();
+    let document = ran.json();
+    let devices = document["devices"].as_array().unwrap();
+    let name = Path::new(&device.path).file_name().unwrap().to_str().unwrap();
+    let counted = |key: &str| {
+        let of = |when: &str| devices[0][when][key].as_u64().unwrap();
+        of("end") - of("start")
+    };
+    assert_eq!((&devices[0]["name"], &devices[0]["holds_files"]), (&name.into(), &true.into()));
+    assert_eq!((counted("write_sectors"), counted("read_sectors")), (128, 0));
+    assert_eq!(devices[0]["size_bytes"], 4 << 20);
+    // fio counts the same on the same disk.
+    assert_eq!(document["disk_util"][0]["write_sectors"], 128);
+    for lower in &devices[1..] {
+        let is_named = |upper: &Value| upper["below"].as_array().unwrap().contains(&lower["name"]);
+        assert!(lower["holds_files"] == false && devices.iter().any(is_named), "{lower}");
+    }
+    assert_eq!(home.run("show last --json").stdout, ran.stdout);
+    let unwatched = home.run(&format!("{line} --disk_util=0 --output-format=json")).json();
+    assert!(unwatched.get("devices").is_none() && unwatched.get("disk_util").is_none(), "{unwatched}");
 }

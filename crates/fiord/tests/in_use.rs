@@ -1,7 +1,7 @@
-//! Nothing that somebody uses is written to, made, grown or removed: every way onto it, every use of it, every moment.
+//! Nothing in use is written to, created, extended or removed: by any path, for any use, at any time.
 //!
-//! Invariant: each case compares the bytes of the file at the bottom before and after; devices are loop devices over
-//! files of the test's own.
+//! Invariant: each case compares the bytes of the backing file before and after; devices are loop devices over files of
+//! the test.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -13,21 +13,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{Dir, LoopDevice, Ran, finish, fiord, helper, root, start, until};
+use fiord_testing::{need, skipped};
 
 const IMAGE_BYTES: u64 = 8 << 20;
 /// Where the file system of a partition begins.
 const PARTITION_BYTES: u64 = 1 << 20;
-/// More than there is: a reader of that size lays out.
+/// More than the target's size: a reader of that size lays out files.
 const BEYOND: &str = "9m";
 
-/// What is attacked.
+/// The target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Target {
     Device,
     File,
 }
 
-/// A kind of use: shell commands that begin and end it. `$DEVICE` is a loop device over `image`.
+/// `mount`, for the scripts: a device that was unmounted a moment ago may still be busy.
+const MOUNT: &str = "mount() { for _ in 1 2 3 4 5 6 7 8 9 10; do command mount \"$@\" && return; sleep 0.1; done; return 32; }\n";
+
+/// A kind of use, with shell commands that begin and end it. `$DEVICE` is a loop device over `image`.
 struct Use {
     name: &'static str,
     target: Target,
@@ -71,16 +75,16 @@ const USES: &[Use] = &[
     Use { name: "a swap file", target: Target::File, begin: "swapon image", end: "swapoff image" },
 ];
 
-/// A device, what is on it, and what begins and ends its use.
-struct Scene {
+/// A device prepared for one kind of use.
+struct Fixture {
     dir: Dir,
     device: LoopDevice,
     of: &'static Use,
     in_use: bool,
 }
 
-impl Scene {
-    fn new(of: &'static Use) -> Result<Scene, String> {
+impl Fixture {
+    fn new(of: &'static Use) -> Result<Fixture, String> {
         root()?;
         let dir = Dir::new();
         let image = dir.join("image");
@@ -109,11 +113,11 @@ impl Scene {
         }
         fs::create_dir(dir.join("point")).unwrap();
         for (name, commands) in [("begin", of.begin), ("end", of.end)] {
-            let text = format!("#!/bin/sh\nDEVICE={}\n{commands}\n", device.path);
+            let text = format!("#!/bin/sh\nDEVICE={}\n{MOUNT}{commands}\n", device.path);
             let script = dir.write(name, text);
             helper("chmod", &["755", script.to_str().unwrap()])?;
         }
-        Ok(Scene { dir, device, of, in_use: false })
+        Ok(Fixture { dir, device, of, in_use: false })
     }
 
     fn shell(&self, name: &str) -> Result<(), String> {
@@ -132,7 +136,7 @@ impl Scene {
         self.shell("end").unwrap();
     }
 
-    /// What is attacked, by its plain name.
+    /// The target, by its usual path.
     fn target(&self) -> PathBuf {
         match self.of.target {
             Target::Device => PathBuf::from(&self.device.path),
@@ -140,13 +144,13 @@ impl Scene {
         }
     }
 
-    /// The bytes at the bottom, everything written through the device included.
+    /// The bytes of the backing file, after writing back the device's cache.
     fn bytes(&self) -> Vec<u8> {
         helper("blockdev", &["--flushbufs", &self.device.path]).unwrap();
         self.dir.read("image")
     }
 
-    /// Runs fiord, which must refuse: with status 2, by a sentence that says `why`, and without a byte changed.
+    /// Runs fiord, which must refuse: with status 2, with a message that contains `why`, and without changing a byte.
     #[track_caller]
     fn refuses(&self, arguments: &[&str], why: &str) -> Ran {
         let before = self.bytes();
@@ -163,7 +167,7 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
+impl Drop for Fixture {
     fn drop(&mut self) {
         if self.in_use {
             let _ = self.shell("end");
@@ -171,7 +175,7 @@ impl Drop for Scene {
     }
 }
 
-/// A table with one partition, behind the first megabyte.
+/// A table with one partition, after the first megabyte.
 fn write_partition_table(image: &Path) {
     let mut bytes = fs::read(image).unwrap();
     let sectors = |bytes: u64| (bytes as u32 / 512).to_le_bytes();
@@ -182,9 +186,9 @@ fn write_partition_table(image: &Path) {
     fs::write(image, bytes).unwrap();
 }
 
-/// Other names of the target, each with what keeps it there.
-fn ways(scene: &Scene) -> Vec<(&'static str, PathBuf, Box<dyn std::any::Any>)> {
-    let (dir, target) = (&scene.dir, scene.target());
+/// Other paths to the target, each with a value that keeps it in existence.
+fn paths_to(fixture: &Fixture) -> Vec<(&'static str, PathBuf, Box<dyn std::any::Any>)> {
+    let (dir, target) = (&fixture.dir, fixture.target());
     symlink(&target, dir.join("link")).unwrap();
     symlink("link", dir.join("link-to-link")).unwrap();
     let open = File::open(&target).unwrap();
@@ -199,7 +203,7 @@ fn ways(scene: &Scene) -> Vec<(&'static str, PathBuf, Box<dyn std::any::Any>)> {
         ("descriptor", descriptor.into(), Box::new(open)),
         ("root of a process", root.into(), Box::new(())),
     ];
-    match scene.of.target {
+    match fixture.of.target {
         Target::Device => {
             use std::os::unix::fs::MetadataExt;
             let number = fs::metadata(&target).unwrap().rdev();
@@ -232,8 +236,8 @@ impl Drop for Bound {
     }
 }
 
-/// What a job or a subcommand can do to a path: its arguments, `@` for the path. Those that are for a device alone or for
-/// a file alone say so.
+/// What a job or a subcommand can do to a path: its arguments, `@` for the path. Some are only for devices or only for
+/// files.
 const DEEDS: &[(&str, Option<Target>)] = &[
     ("--name=a --filename=@ --rw=write", None),
     ("--name=a --filename=@ --rw=randrw --bs=4k --number_ios=4", None),
@@ -256,7 +260,7 @@ const DEEDS: &[(&str, Option<Target>)] = &[
     ("sweep --name=a --filename=@ --rw=write --over=bs=4k,8k --time=1", None),
 ];
 
-/// What fiord writes under names it makes itself: here each is a link to the target.
+/// Files that fiord creates under names of its own: here each is a link to the target.
 const LOGS: &[(&str, &str)] = &[
     ("a_bw.1.log", "--write_bw_log=a"),
     ("a_iops.2.log", "--write_iops_log=a --numjobs=2"),
@@ -273,28 +277,29 @@ fn words(line: &str, path: &Path) -> Vec<String> {
 }
 
 #[track_caller]
-fn refuses(scene: &Scene, line: &str, path: &Path) {
+fn refuses(fixture: &Fixture, line: &str, path: &Path) {
     let words = words(line, path);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    scene.refuses(&words, if is_output(line) && scene.of.target == Target::Device { "" } else { "in use" });
+    fixture
+        .refuses(&words, if is_output(line) && fixture.of.target == Target::Device { "" } else { "in use" });
 }
 
-/// Whether what is named is no target of a job: a device is then refused for being one.
+/// Whether the path is not a target of a job: a device is then refused as such.
 fn is_output(line: &str) -> bool {
     ["--output", "--iomem"].iter().any(|option| line.contains(option))
 }
 
 fn skip(of: &Use, why: &str) {
-    common::skip(&format!("{}: {}", common::this_test(), of.name), why);
+    skipped(format_args!("{}: {why}", of.name));
 }
 
 #[test]
-fn whatever_is_done_to_what_is_in_use_is_refused_by_each_of_its_names() {
+fn every_change_to_a_target_in_use_is_refused_under_each_of_its_names() {
     need!(root());
     for of in USES {
-        let begun = Scene::new(of).and_then(|mut scene| scene.begin().map(|()| scene));
-        let mut scene = match begun {
-            Ok(scene) => scene,
+        let begun = Fixture::new(of).and_then(|mut fixture| fixture.begin().map(|()| fixture));
+        let mut fixture = match begun {
+            Ok(fixture) => fixture,
             Err(why) => {
                 skip(of, &why);
                 continue;
@@ -302,30 +307,30 @@ fn whatever_is_done_to_what_is_in_use_is_refused_by_each_of_its_names() {
         };
         let applies = |only: &Option<Target>| only.is_none_or(|only| only == of.target);
         let all: Vec<&str> = DEEDS.iter().filter(|deed| applies(&deed.1)).map(|deed| deed.0).collect();
-        for (number, (_, path, _keeps)) in ways(&scene).iter().enumerate() {
-            // All deeds by one name, and by each name some that differ in how they get there.
+        for (number, (_, path, _keeps)) in paths_to(&fixture).iter().enumerate() {
+            // All operations by one path, and by each path some that use it differently.
             let some = |line: &&&str| number == 0 || line.contains("--rw=write") && !line.contains("engine");
             for line in all.iter().filter(|line| some(line) || is_output(line)) {
-                refuses(&scene, line, path);
+                refuses(&fixture, line, path);
             }
         }
         for (name, options) in LOGS {
-            symlink(scene.target(), scene.dir.join(name)).unwrap();
+            symlink(fixture.target(), fixture.dir.join(name)).unwrap();
             refuses(
-                &scene,
+                &fixture,
                 &format!("--name=a --ioengine=null --size=1m --output=x {options}"),
                 Path::new(""),
             );
-            fs::remove_file(scene.dir.join(name)).unwrap();
+            fs::remove_file(fixture.dir.join(name)).unwrap();
         }
-        scene.end();
+        fixture.end();
     }
 }
 
 #[test]
-fn what_is_taken_into_use_after_the_check_is_refused_when_it_is_opened() {
+fn a_target_taken_into_use_after_the_check_is_refused_when_opened() {
     need!(root());
-    // Clones would each begin the use if it was they who did.
+    // Each clone would begin the use.
     let before_a_stage = "--name=first --ioengine=null --size=4k --exec_postrun=./begin --name=a --stonewall";
     let moments = [
         ("--name=a --exec_prerun=./begin", "--rw=write --ioengine=psync"),
@@ -337,29 +342,29 @@ fn what_is_taken_into_use_after_the_check_is_refused_when_it_is_opened() {
     ];
     for of in USES {
         for (moment, writer) in moments {
-            // It can be begun here, and is not yet.
-            let begun = Scene::new(of).and_then(|mut scene| scene.begin().map(|()| scene));
-            let mut scene = match begun {
-                Ok(scene) => scene,
+            // The use is possible here, but has not begun.
+            let begun = Fixture::new(of).and_then(|mut fixture| fixture.begin().map(|()| fixture));
+            let mut fixture = match begun {
+                Ok(fixture) => fixture,
                 Err(why) => {
                     skip(of, &why);
                     break;
                 }
             };
-            scene.end();
-            scene.in_use = true;
+            fixture.end();
+            fixture.in_use = true;
             let line = format!("{moment} --filename=@ --size=1m {writer}");
-            let words = words(&line, &scene.target());
+            let words = words(&line, &fixture.target());
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let ran = scene.refuses(&words, "in use by now");
+            let ran = fixture.refuses(&words, "in use by now");
             assert!(ran.stdout.contains("err=16"), "{ran:?}");
-            scene.end();
+            fixture.end();
         }
     }
 }
 
 #[test]
-fn what_has_become_something_else_is_not_opened() {
+fn a_target_that_changed_its_kind_is_not_opened() {
     let becomes = [
         ("a link to a free device", "rm file && ln -s $DEVICE file"),
         ("a link to a device that is mounted", "rm file && ln -s $DEVICE file && mount -o ro $DEVICE point"),
@@ -371,21 +376,21 @@ fn what_has_become_something_else_is_not_opened() {
     for (what, commands) in becomes {
         for options in ["--rw=write", "--rw=write --create_serialize=0 --overwrite=1", "--rw=read --unlink=1"]
         {
-            let scene = need!(Scene::new(&USES[0]));
-            scene.dir.write("file", vec![7; 1 << 20]);
-            scene.dir.write("become", format!("DEVICE={}\n{commands}\n", scene.device.path));
-            let before = scene.bytes();
-            let mut command = fiord(scene.dir.path(), &format!("--name=a --filename=file {options}"));
+            let fixture = need!(Fixture::new(&USES[0]));
+            fixture.dir.write("file", vec![7; 1 << 20]);
+            fixture.dir.write("become", format!("DEVICE={}\n{commands}\n", fixture.device.path));
+            let before = fixture.bytes();
+            let mut command = fiord(fixture.dir.path(), &format!("--name=a --filename=file {options}"));
             command.arg("--exec_prerun=sh ./become");
             let ran = finish(start(command));
-            let after = scene.bytes();
+            let after = fixture.bytes();
             let is_mounted = commands.contains("mount");
             if is_mounted {
-                scene.shell("end").unwrap();
+                fixture.shell("end").unwrap();
             }
             let case = format!("{what}: {options}: {ran:?}");
             assert!(before == after, "bytes were changed: {case}");
-            // A device that is not there is a mistake, and no danger.
+            // A missing device is an error, but no danger.
             assert_eq!(ran.status, Some(if what.contains("nowhere") { 1 } else { 2 }), "{case}");
             assert!(!Path::new("/dev/mapper/fiord-no-such").exists(), "{case}");
         }
@@ -393,13 +398,13 @@ fn what_has_become_something_else_is_not_opened() {
 }
 
 #[test]
-fn a_device_is_claimed_while_it_is_written_to_and_free_before_and_after() {
-    let mut scene = need!(Scene::new(&USES[0]));
-    need!(scene.begin());
-    scene.end();
-    let device = scene.device.path.clone();
+fn a_device_is_claimed_only_while_it_is_written_to() {
+    let mut fixture = need!(Fixture::new(&USES[0]));
+    need!(fixture.begin());
+    fixture.end();
+    let device = fixture.device.path.clone();
     let exclusive = || File::options().read(true).custom_flags(0o200).open(&device);
-    scene.dir.write(
+    fixture.dir.write(
         "free",
         format!("#!/bin/sh\nblkdiscard --help >/dev/null\nmount -o ro {device} point && umount point\n"),
     );
@@ -407,11 +412,11 @@ fn a_device_is_claimed_while_it_is_written_to_and_free_before_and_after() {
         "--name=a --filename={device} --rw=randwrite --bs=4k --numjobs=3 --time_based --runtime=60 --rate_iops=50 \
          --name=b --filename={device} --rw=read --time_based --runtime=60 --rate_iops=50"
     );
-    let mut command = fiord(scene.dir.path(), &line);
+    let mut command = fiord(fixture.dir.path(), &line);
     command.args(["--exec_postrun=sh ./free"]);
     let running = start(command);
     until("the device is claimed", || exclusive().is_err());
-    assert!(scene.begin().is_err(), "a device that is written to was mounted");
+    assert!(fixture.begin().is_err(), "a device that is written to was mounted");
     common::signal(running.0.id(), "INT");
     let ran = finish(running);
     assert_eq!(ran.status, Some(130), "{ran:?}");
@@ -420,68 +425,71 @@ fn a_device_is_claimed_while_it_is_written_to_and_free_before_and_after() {
 
 #[test]
 fn clones_stages_and_commands_around_a_job_share_a_device() {
-    let scene = need!(Scene::new(&USES[0]));
-    let device = &scene.device.path;
+    let fixture = need!(Fixture::new(&USES[0]));
+    let device = &fixture.device.path;
     let line = format!(
         "--output=x --filename={device} --rw=write --size=64k --name=a --numjobs=4 --name=b --rw=randrw \
          --name=c --stonewall --ioengine=libaio --iodepth=8 --name=d --rw=trim --stonewall \
          --name=e --stonewall --rw=write"
     );
-    let mut command = fiord(scene.dir.path(), &line);
-    // Wants the device for itself, before the claim and behind it.
+    let mut command = fiord(fixture.dir.path(), &line);
+    // Opens the device exclusively, before the claim and after it.
     let alone = format!("flock /dev/null true && mkswap {device}");
     command.arg(format!("--exec_prerun={alone}")).arg(format!("--exec_postrun={alone}"));
     let ran = finish(start(command));
     ran.assert_success();
     for log in ["e.prerun.txt", "e.postrun.txt"] {
-        assert!(scene.dir.text(log).contains("Setting up swapspace"), "{}", scene.dir.text(log));
+        assert!(fixture.dir.text(log).contains("Setting up swapspace"), "{}", fixture.dir.text(log));
     }
 }
 
 #[test]
-fn reading_is_allowed_and_so_is_writing_where_it_was_said() {
-    let mut scene = need!(Scene::new(&USES[0]));
-    need!(scene.begin());
-    let device = scene.device.path.clone();
-    let before = scene.bytes();
-    scene
+fn reading_is_allowed_and_so_is_writing_with_allow_mounted_write() {
+    let mut fixture = need!(Fixture::new(&USES[0]));
+    need!(fixture.begin());
+    let device = fixture.device.path.clone();
+    let before = fixture.bytes();
+    fixture
         .dir
         .run(&format!("--output=x --name=a --filename={device} --rw=randread --size=1m"))
         .assert_success();
-    scene.dir.run(&format!("--output=x --name=a --filename={device} --rw=read --unlink=1")).assert_success();
+    fixture
+        .dir
+        .run(&format!("--output=x --name=a --filename={device} --rw=read --unlink=1"))
+        .assert_success();
     assert!(Path::new(&device).exists(), "unlink=1 is for files");
-    assert!(scene.bytes() == before);
-    scene.end();
+    assert!(fixture.bytes() == before);
+    fixture.end();
     let _somebody = File::options().read(true).custom_flags(0o200).open(&device).unwrap();
-    scene.refuses(&["--name=a", &format!("--filename={device}"), "--rw=write"], "in use");
+    fixture.refuses(&["--name=a", &format!("--filename={device}"), "--rw=write"], "in use");
     let line =
         format!("--output=x --name=a --filename={device} --rw=write --size=1m --allow_mounted_write=1");
-    scene.dir.run(&line).assert_success();
-    assert!(scene.bytes() != before);
+    fixture.dir.run(&line).assert_success();
+    assert!(fixture.bytes() != before);
 }
 
 #[test]
-fn filetype_never_overrules_what_is_there() {
-    let mut scene = need!(Scene::new(&USES[0]));
-    need!(scene.begin());
-    let device = scene.device.path.clone();
-    let (before, size) = (scene.bytes(), format!("--size={BEYOND}"));
+fn filetype_never_overrides_the_actual_type() {
+    let mut fixture = need!(Fixture::new(&USES[0]));
+    need!(fixture.begin());
+    let device = fixture.device.path.clone();
+    let (before, size) = (fixture.bytes(), format!("--size={BEYOND}"));
     for options in ["--rw=read", "--rw=read --unlink=1", "--rw=write", "--rw=write --create_only=1"] {
         for filetype in ["file", "char"] {
-            let ran = scene
+            let ran = fixture
                 .dir
                 .run(&format!("--name=a --filename={device} {size} --filetype={filetype} {options}"));
-            ran.assert_status(1).assert_says(&["filetype=", "is a block device"]);
+            ran.assert_status(1).assert_prints(&["filetype=", "is a block device"]);
         }
     }
-    let ran = scene.dir.run("--name=a --filename=new --size=1m --filetype=block --rw=write");
-    ran.assert_status(1).assert_says(&["filetype=block, but new does not exist"]);
-    assert!(scene.bytes() == before && fs::metadata(&device).unwrap().file_type().is_block_device());
-    assert!(!scene.dir.join("new").exists());
+    let ran = fixture.dir.run("--name=a --filename=new --size=1m --filetype=block --rw=write");
+    ran.assert_status(1).assert_prints(&["filetype=block, but new does not exist"]);
+    assert!(fixture.bytes() == before && fs::metadata(&device).unwrap().file_type().is_block_device());
+    assert!(!fixture.dir.join("new").exists());
 }
 
 #[test]
-fn what_is_absent_below_dev_is_no_file_to_be_made() {
+fn no_file_is_created_below_dev() {
     let dir = Dir::new();
     let names = [
         "/dev/fiord-no-such",
@@ -502,24 +510,24 @@ fn what_is_absent_below_dev_is_no_file_to_be_made() {
             "--rw=write --filetype=file",
         ] {
             let ran = dir.run(&format!("--name=a --filename={name} --size=4k {deed}"));
-            ran.assert_status(1).assert_says(&["there is no device"]);
+            ran.assert_status(1).assert_prints(&["there is no device"]);
         }
         let through_links = ["--name=a --output=@", "--name=a --iomem=mmap:@"];
         let beside = ["--name=a --write_bw_log=@", "--name=@ --exec_prerun=true"];
         let outputs = through_links.iter().chain(&beside[..if name.starts_with("/dev") { 2 } else { 0 }]);
         for output in outputs {
             let ran = dir.run(&format!("{} --ioengine=null --size=4k", output.replace('@', name)));
-            ran.assert_status(1).assert_says(&["there is no device"]);
+            ran.assert_status(1).assert_prints(&["there is no device"]);
         }
         assert!(!there(), "{name}");
     }
     dir.run("--name=a --directory=/dev --size=4k --rw=write")
         .assert_status(1)
-        .assert_says(&["there is no device"]);
-    dir.run("quick /dev --time=1").assert_status(1).assert_says(&["among devices"]);
+        .assert_prints(&["there is no device"]);
+    dir.run("quick /dev --time=1").assert_status(1).assert_prints(&["among device nodes"]);
     dir.run("--name=a --filename=/dev/nul --size=4k --rw=write")
         .assert_status(1)
-        .assert_says(&["did you mean /dev/null?"]);
+        .assert_prints(&["did you mean /dev/null?"]);
     assert!(!there());
     let own = Path::new("/dev/shm");
     if helper("mountpoint", &["-q", "/dev/shm"]).is_ok() {
@@ -531,25 +539,25 @@ fn what_is_absent_below_dev_is_no_file_to_be_made() {
 }
 
 #[test]
-fn outputs_over_devices_are_refused_also_free_ones() {
-    let scene = need!(Scene::new(&USES[0]));
-    let device = scene.device.path.clone();
+fn outputs_to_devices_are_refused_even_if_unused() {
+    let fixture = need!(Fixture::new(&USES[0]));
+    let device = fixture.device.path.clone();
     let output = format!("--output={device}");
-    scene.refuses(&["--name=a", "--ioengine=null", "--size=4k", &output], "is a block device");
-    let before = scene.bytes();
-    let ran = scene
+    fixture.refuses(&["--name=a", "--ioengine=null", "--size=4k", &output], "is a block device");
+    let before = fixture.bytes();
+    let ran = fixture
         .dir
         .run(&format!("sweep --name=a --ioengine=null --size=4k --over=bs=4k,8k --time=1 --plot={device}"));
     assert_ne!(ran.status, Some(0), "{ran:?}");
-    ran.assert_says(&["is a block device"]);
-    let history = scene.dir.join("state/fiord");
+    ran.assert_prints(&["is a block device"]);
+    let history = fixture.dir.join("state/fiord");
     fs::create_dir_all(&history).unwrap();
     symlink(&device, history.join("history.db")).unwrap();
-    let mut command = fiord(scene.dir.path(), "--name=a --ioengine=null --size=4k");
-    command.env("XDG_STATE_HOME", scene.dir.join("state"));
-    finish(start(command)).assert_status(0).assert_says(&["not kept", "is a block device"]);
-    let mut command: Command = fiord(scene.dir.path(), "history");
-    command.env("XDG_STATE_HOME", scene.dir.join("state"));
-    finish(start(command)).assert_says(&["is a block device"]);
-    assert!(scene.bytes() == before);
+    let mut command = fiord(fixture.dir.path(), "--name=a --ioengine=null --size=4k");
+    command.env("XDG_STATE_HOME", fixture.dir.join("state"));
+    finish(start(command)).assert_status(0).assert_prints(&["could not be recorded", "is a block device"]);
+    let mut command: Command = fiord(fixture.dir.path(), "history");
+    command.env("XDG_STATE_HOME", fixture.dir.join("state"));
+    finish(start(command)).assert_prints(&["is a block device"]);
+    assert!(fixture.bytes() == before);
 }

@@ -1,10 +1,10 @@
-//! Each signal at each phase of a run, the engines in turn, and at each study: a whole report, the right exit status,
-//! and nothing left behind.
+//! Each signal at each phase of a run, the engines in turn, and at each study: a complete report, the right exit
+//! status, and nothing left behind.
 //!
-//! Invariant: a phase is seen to be reached (a file is there, bytes have moved) before the signal is sent. Every pair of
+//! Invariant: a phase is seen to be reached (a file exists, bytes have moved) before the signal is sent. Every pair of
 //! signal and phase is tried, and every engine in every phase; not every triple.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
 
 mod common;
 
@@ -12,16 +12,17 @@ use std::fs;
 use std::path::Path;
 
 use common::{Dir, Ran, Running, finish, fiord, signal, start, until, until_moved};
+use fiord_testing::skipped;
 use serde_json::Value;
 
-/// What becomes of a run that gets a signal.
+/// The effect of a signal on a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
     /// It ends, with a report.
     Ends(i32),
-    /// It prints a status and goes on.
+    /// It prints a status and continues.
     Status,
-    /// It goes on.
+    /// It continues.
     Nothing,
 }
 
@@ -40,7 +41,7 @@ const SIGNALS: [(&str, Answer); 9] = [
 const ENGINES: [&str; 9] =
     ["null", "sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring"];
 
-/// A part of a run: what its job file has for it besides, and how it is seen to be reached.
+/// A phase of a run: additional lines of the job file, and how to see that it is reached.
 struct Phase {
     name: &'static str,
     options: &'static str,
@@ -70,7 +71,7 @@ fn until_command_runs(dir: &Dir) {
     until("the command runs", || fs::read_to_string(dir.join("pid")).is_ok_and(|text| text.ends_with('\n')));
 }
 
-/// The job under test on this engine, and one beside it whose bytes tell that the run is on.
+/// The job under test on this engine, and one whose bytes show that the run has begun.
 fn job_file(phase: &Phase, engine: &str) -> String {
     let options = phase.options.replace("COMMAND", COMMAND);
     format!(
@@ -79,14 +80,14 @@ fn job_file(phase: &Phase, engine: &str) -> String {
     )
 }
 
-/// Segments of shared memory that a process has made.
+/// Segments of shared memory that a process has created.
 fn segments_of(pid: u32) -> usize {
     let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     let creator = |line: &str| line.split_whitespace().nth(4).and_then(|word| word.parse::<u32>().ok());
     text.lines().skip(1).filter(|line| creator(line) == Some(pid)).count()
 }
 
-/// The documents that stand behind each other in a report.
+/// The consecutive documents in a report.
 fn documents(text: &str) -> Vec<Value> {
     serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>().unwrap_or_else(|error| {
         panic!("no JSON: {error}: {text}");
@@ -131,13 +132,13 @@ fn tried(phase: &Phase, engine: &str, (name, answer): (&str, Answer)) -> bool {
         }
     };
     if phase.name == "postrun" {
-        // Else the command has its grace.
+        // Otherwise the command has its grace period.
         signal(pid, "INT");
     }
     let ran: Ran = finish(running);
     let report = dir.text("out");
     if report.contains("set up engine") {
-        common::skip(&common::this_test(), &format!("the kernel refuses {engine}"));
+        skipped(format_args!("the kernel refuses {engine}"));
         return false;
     }
     // An INT that comes first counts as the one that ended it.
@@ -154,7 +155,7 @@ fn tried(phase: &Phase, engine: &str, (name, answer): (&str, Answer)) -> bool {
     true
 }
 
-/// Walks all pairs of signal and phase with the engines in turn, beginning `first` phases on.
+/// Tries all pairs of signal and phase with the engines in turn, starting with phase `first`.
 fn walk(phases: &[Phase], first: usize) {
     for (at, phase) in phases.iter().enumerate() {
         for (turn, signal) in SIGNALS.into_iter().enumerate() {
@@ -203,12 +204,12 @@ fn signals_at_each_study() {
             let running = start(fiord(dir.path(), &format!("{line} --no-history")));
             let pid = running.0.id();
             until("its files hold something", || bytes_below(dir.path()) > 0);
-            // A status is none of a study's, and ends none.
+            // Studies print no status, and continue.
             signal(pid, "USR1");
             signal(pid, name);
             let ran = finish(running);
             assert_eq!(ran.status, Some(128 + number), "{line}: {name}: {ran:?}");
-            assert!(ran.said().contains(&format!("ended by SIG{name}")), "{line}: {ran:?}");
+            assert!(ran.all_output().contains(&format!("ended by SIG{name}")), "{line}: {ran:?}");
             let left: Vec<_> =
                 fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
             assert!(left.iter().all(|name| name == "f"), "{line}: {name}: {left:?}");

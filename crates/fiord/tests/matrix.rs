@@ -1,6 +1,6 @@
-//! `fiord matrix` on a directory on a disk, in memory, and on a device; as root and as anybody.
+//! `fiord matrix` on a directory on a disk, in memory, and on a device; as root and as an ordinary user.
 //!
-//! Invariant: whatever becomes of a run, what was there before is there unchanged, and nothing else.
+//! Invariant: however a run ends, existing files are unchanged, and no others remain.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -10,9 +10,10 @@ use common::study::{
     as_ordinary_user, assert_documented, assert_fits, column, fio_takes, is_empty, masked, public,
 };
 use common::{Dir, LoopDevice, Mount};
+use fiord_testing::need;
 use serde_json::Value;
 
-/// Every row for a tenth of a second, on little.
+/// Every row for a tenth of a second, on small files.
 const SHORT: &str = "--time 1500ms --size 8M";
 
 const TESTS: [&str; 15] = [
@@ -49,7 +50,7 @@ fn assert_measured(document: &Value, expected: &[&str]) {
 }
 
 #[test]
-fn the_table_has_fifteen_rows_with_both_ways_of_mixed_ones() {
+fn the_table_has_fifteen_rows_with_both_directions_of_mixed_ones() {
     let dir = Dir::new();
     let ran = dir.run(&format!("matrix {SHORT}"));
     assert_fits(&ran);
@@ -92,12 +93,12 @@ fn sizes_and_patterns_can_be_chosen() {
 }
 
 #[test]
-fn in_memory_it_says_that_there_is_no_disk() {
+fn in_memory_it_reports_that_there_is_no_disk() {
     let dir = Dir::new();
     let mount = need!(Mount::tmpfs(&dir, "size=80m"));
     let ran = dir.run(&format!("matrix {SHORT} tmpfs"));
     assert_fits(&ran);
-    ran.assert_says(&["Device  memory: no disk below\n", "There is no disk here"]);
+    ran.assert_prints(&["Device  memory (no disk)\n", "This target is memory, not a disk"]);
     assert!(is_empty(&mount.path));
 }
 
@@ -112,7 +113,7 @@ fn a_device_is_only_read() {
     assert_measured(&document, &reading);
     assert!(dir.contents() == before, "a device that is not the study's own was written to");
     let ran = dir.run(&format!("matrix --rw write,randrw {}", device.path));
-    ran.assert_status(1).assert_says(&["it is only read", "name a directory"]);
+    ran.assert_status(1).assert_prints(&["the target is read-only", "name a directory"]);
 }
 
 #[test]
@@ -124,7 +125,7 @@ fn an_ordinary_user_gets_the_same() {
 }
 
 #[test]
-fn a_dry_run_prints_job_files_that_fio_takes_and_help_fits() {
+fn a_dry_run_prints_job_files_that_fio_accepts_and_help_fits() {
     let dir = Dir::new();
     assert_fits(&dir.run("matrix --help"));
     let ran = dir.run("matrix --dry-run");
@@ -135,16 +136,16 @@ fn a_dry_run_prints_job_files_that_fio_takes_and_help_fits() {
 }
 
 #[test]
-fn mistakes_are_told_with_what_to_do() {
+fn errors_say_what_to_do() {
     let dir = Dir::new();
     for (line, parts) in [
-        ("matrix --rw randred", ["\"randred\"", "none of randrw, randread"]),
+        ("matrix --rw randred", ["\"randred\"", "not one of randrw, randread"]),
         ("matrix --bs 4q", ["--bs", "4q"]),
-        ("matrix --bs 0", ["--bs", "at least a byte"]),
+        ("matrix --bs 0", ["--bs", "at least one byte"]),
         ("matrix --depth 0", ["--depth", "1..=65536"]),
     ] {
         let ran = dir.run(line);
-        ran.assert_status(1).assert_says(&parts);
+        ran.assert_status(1).assert_prints(&parts);
         assert_eq!(ran.stdout, "", "{line}");
     }
     assert!(is_empty(dir.path()));

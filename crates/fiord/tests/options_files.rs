@@ -1,6 +1,6 @@
-//! Options about files, order and contents, by what they do to a disk.
+//! Options about files, order and contents, tested by their effects on a disk.
 //!
-//! Invariant: an option is judged by files, system calls and counts, never by what the program says it did.
+//! Invariant: an option is judged by files, system calls and counts, never by the program's messages.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, root, run, start};
+use fiord_testing::{need, skip, skipped};
 use serde_json::Value;
 
 const ENGINES: [&str; 8] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring"];
@@ -21,7 +22,7 @@ fn job(ran: &Ran) -> Value {
     ran.json()["jobs"][0].clone()
 }
 
-/// Runs one job and returns its part of the report, all having gone well.
+/// Runs one job successfully and returns its part of the report.
 #[track_caller]
 fn well(dir: &Dir, options: &str) -> Value {
     let ran = dir.run(&format!("--output-format=json --name=j {options}"));
@@ -45,8 +46,8 @@ fn strace(dir: &Dir, args: &[&str], line: &str) -> Result<Ran, String> {
     Ok(finish(start(command)))
 }
 
-/// A run under strace: what it left, and the calls of these names on files of the directory and on loop devices,
-/// each as strace writes it.
+/// A run under strace: its result, and the calls of these names on files of the directory and on loop devices, as
+/// strace prints them.
 fn traced(dir: &Dir, calls: &str, line: &str) -> Result<(Ran, Vec<String>), String> {
     let log = dir.path().with_extension("strace");
     let calls = format!("trace={calls}");
@@ -54,7 +55,7 @@ fn traced(dir: &Dir, calls: &str, line: &str) -> Result<(Ran, Vec<String>), Stri
     let text = fs::read_to_string(&log).map_err(|error| error.to_string())?;
     let _ = fs::remove_file(&log);
     let ours = |line: &&str| line.contains(&*dir.path().to_string_lossy()) || line.contains("/dev/loop");
-    // Calls that others interrupt come in two lines; what is in /proc and /sys is no file of ours.
+    // Calls interrupted by others have two lines; files in /proc and /sys do not count.
     let begun =
         |line: &&str| !line.contains(" resumed>") && !line.contains("\"/proc") && !line.contains("\"/sys");
     let calls = text.lines().filter(begun).filter(ours).map(|line| {
@@ -64,18 +65,18 @@ fn traced(dir: &Dir, calls: &str, line: &str) -> Result<(Ran, Vec<String>), Stri
     Ok((ran, calls.collect()))
 }
 
-/// How many of these calls contain all of the words.
+/// Number of these calls that contain all of the words.
 fn count(calls: &[String], words: &[&str]) -> usize {
     calls.iter().filter(|call| words.iter().all(|word| call.contains(word))).count()
 }
 
 #[test]
-fn a_full_quota_ends_filling_as_a_full_file_system_does() {
+fn a_full_quota_ends_fill_device_like_a_full_file_system() {
     let dir = Dir::new();
     for (options, status) in [("--fill_device=1", 0), ("", 1)] {
         let line =
             format!("--output-format=json --name=j --filename=f --rw=write --bs=64k --size=1m {options}");
-        // The kernel of this machine may have no quotas; what a write says there is put in its mouth.
+        // The kernel of this machine may have no quotas, so strace injects the error.
         let fault = "inject=pwrite64:error=EDQUOT:when=5+";
         let ran = need!(strace(&dir, &["-e", fault, "-o", "/dev/null"], &line));
         assert_eq!((ran.status, moved(&job(&ran), "write")), (Some(status), (4, 256 << 10)), "{ran:?}");
@@ -84,7 +85,7 @@ fn a_full_quota_ends_filling_as_a_full_file_system_does() {
 }
 
 #[test]
-fn a_pass_begins_with_nothing_in_the_page_cache() {
+fn a_pass_starts_with_an_empty_page_cache() {
     let dir = Dir::new();
     dir.write("f", vec![1; 64 << 10]);
     let drops = |options: &str| {
@@ -96,7 +97,7 @@ fn a_pass_begins_with_nothing_in_the_page_cache() {
     assert_eq!(need!(drops("--loops=3")), 3);
     assert_eq!(need!(drops("--io_size=192k")), 3);
     assert_eq!(need!(drops("--loops=3 --ioengine=libaio --iodepth=4")), 3);
-    // Mapped pages stay; a mapping is made anew for each loop, but not for each pass of a job that goes by time.
+    // Mapped pages stay; the file is mapped again for each loop, but not for each pass of a time-based job.
     let line = "--name=j --filename=f --rw=read --size=64k --loops=3 --ioengine=mmap";
     let (_, calls) = need!(traced(&dir, "mmap", line));
     assert_eq!(count(&calls, &["= 0x"]), 3, "{calls:?}");
@@ -105,7 +106,7 @@ fn a_pass_begins_with_nothing_in_the_page_cache() {
 }
 
 #[test]
-fn loops_end_with_what_is_to_be_done_then() {
+fn each_loop_ends_with_its_syncs() {
     for engine in ["psync", "libaio"] {
         let dir = Dir::new();
         let line = format!(
@@ -131,12 +132,12 @@ fn files_are_removed_between_loops() {
         assert_ne!(inode("f"), inode("before"), "{engine}: the file is still the first");
         assert_eq!(fs::metadata(&path).unwrap().len(), 64 << 10, "{engine}");
     }
-    // Nobody makes the file again for a job that only reads.
+    // A job that only reads does not create the file again.
     let dir = Dir::new();
     let ran = dir.run(
         "--output-format=json --name=j --filename=f --rw=read --size=64k --loops=2 --unlink_each_loop=1",
     );
-    ran.assert_status(1).assert_says(&["open", "ENOENT", "unlink_each_loop"]);
+    ran.assert_status(1).assert_prints(&["open", "ENOENT", "unlink_each_loop"]);
     assert_eq!(moved(&job(&ran), "read"), (16, 64 << 10));
 }
 
@@ -152,7 +153,7 @@ fn the_last_sync_is_part_of_the_run() {
 }
 
 #[test]
-fn no_more_files_are_open_than_may_be() {
+fn openfiles_limits_the_open_files() {
     for engine in ENGINES {
         let dir = Dir::new();
         let mut command = Command::new("sh");
@@ -171,8 +172,8 @@ fn no_more_files_are_open_than_may_be() {
             .args(plain.get_args())
             .current_dir(dir.path());
         let ran = finish(start(command));
-        if engine == "io_uring" && ran.said().contains("set up engine") {
-            common::skip(&common::this_test(), "the kernel refuses io_uring");
+        if engine == "io_uring" && ran.all_output().contains("set up engine") {
+            skipped("the kernel refuses io_uring");
             continue;
         }
         ran.assert_success();
@@ -184,7 +185,7 @@ fn no_more_files_are_open_than_may_be() {
 }
 
 #[test]
-fn only_what_reserves_space_makes_a_file_long_before_it_is_written() {
+fn only_preallocation_extends_a_file_before_it_is_written() {
     for (how, length, blocks) in [
         ("none", 4096, 8),
         ("0", 4096, 8),
@@ -221,7 +222,7 @@ fn a_mapping_is_laid_out_before_it_is_written() {
     assert!(bytes.len() == 64 << 10 && bytes.chunks(4096).all(|block| block.iter().any(|byte| *byte != 0)));
 }
 
-/// A loop device of 1 MiB of which the second half cannot be read: the file behind it is too short.
+/// A loop device of 1 MiB of which the second half cannot be read: its backing file is too short.
 fn half_a_device(dir: &Dir) -> Result<LoopDevice, String> {
     let device = LoopDevice::new(dir, 1 << 20)?;
     let backing =
@@ -231,7 +232,7 @@ fn half_a_device(dir: &Dir) -> Result<LoopDevice, String> {
 }
 
 #[test]
-fn errors_are_passed_over_by_kind() {
+fn errors_are_ignored_by_type() {
     let dir = Dir::new();
     let device = need!(half_a_device(&dir));
     for engine in ["psync", "libaio", "mmap"] {
@@ -257,13 +258,13 @@ fn errors_are_passed_over_by_kind() {
             assert_eq!(moved(&job, "read").1, 512 << 10, "{engine} {passes}");
             assert_eq!(job["read"]["clat_ns"]["N"], 128, "{engine} {passes}: a failed I/O has no latency");
         }
-        // A list of one's own takes the place of what is usually passed over; a list for writes says nothing of reads.
+        // A given list replaces the default one; a list for writes does not affect reads.
         for stops in [
             "--continue_on_error=write",
             "--continue_on_error=all --ignore_error=ENOSPC",
             "--ignore_error=,EIO",
         ] {
-            run(stops).assert_status(1).assert_says(&["read", "offset 524288", "EIO"]);
+            run(stops).assert_status(1).assert_prints(&["read", "offset 524288", "EIO"]);
         }
     }
     let ran = dir.run(&format!(
@@ -274,19 +275,19 @@ fn errors_are_passed_over_by_kind() {
 }
 
 #[test]
-fn a_full_file_system_is_not_passed_over_unless_asked_for() {
+fn a_full_file_system_is_ignored_only_on_request() {
     let dir = Dir::new();
     let mount = need!(Mount::tmpfs(&dir, "size=1m"));
     let line = "--output-format=json --name=j --filename=f --rw=write --bs=64k --size=2m --fallocate=none";
     let ran = run(&mount.path, &format!("{line} --continue_on_error=all"));
-    ran.assert_status(1).assert_says(&["write", "f at offset 1048576", "ENOSPC"]);
+    ran.assert_status(1).assert_prints(&["write", "f at offset 1048576", "ENOSPC"]);
     let ran = run(&mount.path, &format!("{line} --ignore_error=,ENOSPC"));
     ran.assert_success();
     assert_eq!(job(&ran)["total_err"], 16);
 }
 
 #[test]
-fn the_end_of_a_file_is_an_error_like_others() {
+fn an_end_of_file_is_an_error_like_others() {
     for engine in ["psync", "libaio", "io_uring"] {
         let dir = Dir::new();
         dir.write("f", vec![1; 20_000]);
@@ -294,7 +295,7 @@ fn the_end_of_a_file_is_an_error_like_others() {
             "--output-format=json --name=j --filename=f --rw=read --bs=4k --size=64k --create_on_open=1 --ioengine={engine}"
         );
         let ran = dir.run(&line);
-        ran.assert_status(1).assert_says(&["read", "f at offset 20000", "end of file"]);
+        ran.assert_status(1).assert_prints(&["read", "f at offset 20000", "end of file"]);
         let ran = dir.run(&format!("{line} --continue_on_error=read"));
         assert_eq!(job(ran.assert_status(0))["total_err"], 12, "{engine}");
     }
@@ -304,9 +305,9 @@ fn the_end_of_a_file_is_an_error_like_others() {
 fn an_io_that_takes_too_long_times_out() {
     let dir = Dir::new();
     dir.write("f", vec![1; 1 << 20]);
-    // No disk reads that much in a microsecond.
+    // No disk reads this much in a microsecond.
     let ran = dir.run("--output-format=json --name=j --filename=f --rw=read --bs=1m --max_latency=1");
-    ran.assert_status(1).assert_says(&["ETIMEDOUT", "max_latency"]);
+    ran.assert_status(1).assert_prints(&["ETIMEDOUT", "max_latency"]);
     assert_eq!(job(&ran)["error"], 110);
 }
 
@@ -328,12 +329,12 @@ fn a_file_system_fills_up_to_the_end_or_to_the_size_given() {
     assert_eq!(written("--fill_device=1", 0), 1 << 20);
     assert_eq!(written("--fill_device=1 --size=256k", 0), 256 << 10);
     assert_eq!(written("--fill_device=1 --size=4m", 0), 1 << 20);
-    // Space that cannot be reserved is still written to as far as it goes.
+    // If space cannot be reserved, the file is still written until the disk is full.
     assert_eq!(written("--size=4m", 1), 1 << 20);
 }
 
 #[test]
-fn files_of_a_directory_are_taken_but_for_empty_ones() {
+fn opendir_uses_all_but_empty_files() {
     let dir = Dir::new();
     fs::create_dir_all(dir.join("d/below")).unwrap();
     dir.write("d/a", vec![1; 20_000]);
@@ -344,7 +345,7 @@ fn files_of_a_directory_are_taken_but_for_empty_ones() {
     assert!(dir.read("d/empty").is_empty());
 }
 
-/// Huge pages reserved for a test; what was there before is there again afterwards.
+/// Huge pages reserved for a test; the previous number is restored afterwards.
 struct HugePages {
     before: String,
 }
@@ -372,7 +373,7 @@ impl Drop for HugePages {
 }
 
 #[test]
-fn buffers_come_from_where_they_are_asked_for() {
+fn buffers_come_from_the_requested_memory() {
     let dir = Dir::new();
     dir.write("there", vec![7; 100]);
     let written = |memory: &str| {
@@ -394,7 +395,7 @@ fn buffers_come_from_where_they_are_asked_for() {
     assert_eq!(dir.read("there")[..100], [0x5a; 100], "a shared mapping left its file alone");
 
     let ran = dir.run("--name=j --filename=f --rw=read --size=4k --iomem=mmap:gone/file");
-    ran.assert_status(1).assert_says(&["allocate buffers", "gone/file", "ENOENT"]);
+    ran.assert_status(1).assert_prints(&["allocate buffers", "gone/file", "ENOENT"]);
 }
 
 #[test]
@@ -412,7 +413,7 @@ fn buffers_come_in_huge_pages() {
             assert!(dir.read("f") == vec![0x5a; 256 << 10], "{memory}");
         }
         let ran = dir.run("--name=j --filename=f --rw=read --size=64k --iomem=mmaphuge --hugepage-size=64m");
-        ran.assert_status(1).assert_says(&["huge pages of this size"]);
+        ran.assert_status(1).assert_prints(&["huge pages of this size"]);
         let ran = dir
             .run("--output-format=json --name=j --filename=f --rw=read --size=64k --bs=64m --iomem=mmaphuge");
         assert_ne!(ran.status, Some(0));
@@ -420,11 +421,11 @@ fn buffers_come_in_huge_pages() {
 }
 
 #[test]
-fn memory_is_pinned_beside_the_buffers() {
+fn lockmem_pins_memory_besides_the_buffers() {
     let dir = Dir::new();
     well(&dir, "--filename=f --rw=read --size=16k --lockmem=1m");
     let ran = dir.run("--output-format=json --name=j --filename=f --rw=read --size=16k --lockmem=1000t");
-    ran.assert_status(1).assert_says(&["lockmem", "ENOMEM"]);
+    ran.assert_status(1).assert_prints(&["lockmem", "ENOMEM"]);
     assert_eq!(job(&ran)["error"], 12);
     let line = "--name=j --filename=f --rw=read --size=16k --lockmem=1m --numjobs=2";
     let said = need!(strace(&dir, &["-e", "trace=mlock"], line)).stderr;
@@ -448,7 +449,7 @@ fn buffers_are_aligned() {
 }
 
 /// The calls of a job on its one file after it was laid out, in order and without their results: reads and writes as
-/// `read 0+4096`, other calls with their arguments but for the file.
+/// `read 0+4096`, other calls with their arguments except for the file.
 fn script(dir: &Dir, options: &str) -> Result<Vec<String>, String> {
     let calls = "openat,fsync,fdatasync,sync_file_range,fadvise64,fcntl,pread64,pwrite64";
     let line = format!("--name=j --filename=f --bs=4k --size=16k --ioengine=psync {options}");
@@ -458,12 +459,13 @@ fn script(dir: &Dir, options: &str) -> Result<Vec<String>, String> {
         .iter()
         .rposition(|call| call.starts_with("openat") && call.contains("\"f\""))
         .ok_or("the file was not opened")?;
-    let told = |call: &String| {
+    let shown = |call: &String| {
         let (name, rest) = call.split_once('(')?;
         let arguments: Vec<&str> = rest.rsplit_once(") ")?.0.split(", ").collect();
         let last: Vec<&str> = arguments.iter().rev().take(2).copied().collect();
         match name {
-            "openat" => Some(format!("open {}", arguments.get(2)?)),
+            // The flag has no effect on a machine of 64 bits; whether it is given depends on the library.
+            "openat" => Some(format!("open {}", arguments.get(2)?.replace("|O_LARGEFILE", ""))),
             "pread64" | "pwrite64" => Some(format!("{} {}+{}", &name[1..name.len() - 2], last[0], last[1])),
             "fcntl" if !rest.contains("0x40c") && !rest.contains("F_SET_RW_HINT") => None,
             "fcntl" => Some("write hint".to_string()),
@@ -471,7 +473,7 @@ fn script(dir: &Dir, options: &str) -> Result<Vec<String>, String> {
         }
     };
     let opened_once = |(index, call): &(usize, &String)| *index == 0 || !call.starts_with("openat");
-    Ok(calls[own..].iter().enumerate().filter(opened_once).filter_map(|(_, call)| told(call)).collect())
+    Ok(calls[own..].iter().enumerate().filter(opened_once).filter_map(|(_, call)| shown(call)).collect())
 }
 
 #[test]
@@ -485,7 +487,7 @@ fn the_calls_are_those_of_fio() {
     let in_order = "fadvise64 0 16384 POSIX_FADV_SEQUENTIAL";
     let to_read = "open O_RDONLY|O_CLOEXEC";
     let to_write = |more: &str| format!("open O_RDWR|O_CREAT{more}|O_CLOEXEC");
-    // The one call comes due after so many writes, and is made before the next.
+    // The call is due after this many writes, and is made before the next one.
     let synced = |writes_before: usize, call: &str| {
         let mut calls: Vec<&str> = write.split("; ").collect();
         calls.insert(writes_before, call);
@@ -531,7 +533,7 @@ fn the_calls_are_those_of_fio() {
         assert_eq!(need!(script(&dir, options)).join("; "), expected, "{options}");
     }
     if let Err(why) = common::direct_works_in(dir.path()) {
-        return common::skip(&common::this_test(), &why);
+        skip!("{why}");
     }
     for options in ["--rw=read --direct=1", "--rw=read --buffered=0"] {
         let calls = need!(script(&dir, options));
@@ -540,7 +542,7 @@ fn the_calls_are_those_of_fio() {
 }
 
 #[test]
-fn what_is_laid_out_to_be_read_repeats_nothing() {
+fn laid_out_data_does_not_repeat() {
     let dir = Dir::new();
     well(&dir, "--rw=read --nrfiles=2 --size=4m --number_ios=1");
     let (first, second) = (dir.read("j.0.0"), dir.read("j.0.1"));

@@ -1,7 +1,6 @@
-//! Options of time, order, rates and reports, from the command line to what a run does and says.
+//! Options of time, order, rates and reports, from the command line to the behaviour and output of a run.
 //!
-//! Invariant: a run's pace is judged by counts that its options bound from above; how fast the machine is decides
-//! nothing here.
+//! Invariant: a run's pace is judged by counts that its options bound from above, never by the speed of the machine.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -10,6 +9,7 @@ mod common;
 use std::fs;
 
 use common::{Dir, Ran, finish, fiord, signal, start, until};
+use fiord_testing::{need, skip, skipped};
 use serde_json::Value;
 
 /// A job that moves no bytes, for as long as its `runtime`.
@@ -28,7 +28,7 @@ fn ios(job: &Value, direction: &str) -> u64 {
 }
 
 #[test]
-fn a_limited_direction_does_not_hold_back_the_other() {
+fn a_limited_direction_does_not_delay_the_other_one() {
     let document = json(&format!("{NULL} --name=a --rw=randrw --rate=,1m --runtime=300ms"));
     let (reads, writes) = (ios(&jobs(&document)[0], "read"), ios(&jobs(&document)[0], "write"));
     assert!(writes <= 256 / 3 + 20, "{writes} writes of 4 KiB at 1 MiB/s in 0.3 s");
@@ -41,7 +41,7 @@ fn a_limited_direction_does_not_hold_back_the_other() {
 }
 
 #[test]
-fn pauses_come_after_so_many_ios_however_deep_the_queue() {
+fn think_time_comes_after_the_given_number_of_ios_at_any_depth() {
     for (options, per_pause) in [
         ("", 1),
         ("--iodepth=16", 1),
@@ -58,12 +58,12 @@ fn pauses_come_after_so_many_ios_however_deep_the_queue() {
 }
 
 #[test]
-fn a_job_below_its_least_rate_fails_after_fios_grace() {
+fn a_job_below_its_minimum_rate_fails_after_fios_grace_period() {
     let line = format!(
         "{NULL} --name=a --rw=read --rate_iops_min=1000 --thinktime=20ms --rate_cycle=100 --runtime=60"
     );
     let ran = Dir::new().run(&format!("--output-format=json {line}"));
-    ran.assert_status(1).assert_says(&["rate_iops_min=1000 not met, got "]);
+    ran.assert_status(1).assert_prints(&["rate_iops_min=1000 not met, got "]);
     let job = &ran.json()["jobs"][0];
     assert_eq!(job["error"], 5);
     assert!(job["job_runtime"].as_u64() >= Some(2000), "{}", job["job_runtime"]);
@@ -77,7 +77,7 @@ fn share(options: &str, table: &str, bucket: &str) -> f64 {
 }
 
 #[test]
-fn what_ends_at_once_was_never_in_flight_together() {
+fn ios_that_complete_at_once_are_never_in_flight_together() {
     for options in ["--iodepth=16", "--iodepth=64 --iodepth_low=8", "--iodepth=32 --iodepth_batch_complete=4"]
     {
         let options = format!("--ioengine=null {options}");
@@ -91,10 +91,10 @@ fn what_ends_at_once_was_never_in_flight_together() {
 }
 
 #[test]
-fn a_queue_that_is_kept_full_is_shown_full() {
+fn the_depth_of_a_full_queue_is_reported() {
     for (depth, bucket) in [(1, "1"), (4, "4"), (16, "16"), (32, "32"), (64, ">=64"), (128, ">=64")] {
         let options = format!("--ioengine=libaio --iodepth={depth}");
-        // All but the first filling: 4096 I/Os.
+        // Except for the first filling: 4096 I/Os.
         assert!(share(&options, "iodepth_level", bucket) > 96.0, "depth {depth}");
         assert_eq!(share(&options, "iodepth_submit", "4"), 100.0, "depth {depth}");
         assert!(share(&options, "iodepth_complete", "4") > 96.0, "depth {depth}");
@@ -104,9 +104,90 @@ fn a_queue_that_is_kept_full_is_shown_full() {
 }
 
 #[test]
-fn a_queue_that_drains_to_a_mark_is_shown_between_the_mark_and_full() {
+fn a_workers_thread_is_named_by_the_job_or_by_comm() {
+    for (option, expected) in [("", "somejob"), ("comm=other", "other")] {
+        let dir = Dir::new();
+        let command = "exec_prerun=cat /proc/$PPID/task/*/comm >names";
+        dir.write("job.fio", format!("[somejob]\nioengine=null\nsize=4k\n{command}\n{option}\n"));
+        dir.run("job.fio").assert_success();
+        let names = dir.text("names");
+        assert!(names.lines().any(|name| name == expected), "{expected}: {names}");
+    }
+}
+
+/// `(name, CPUs)` of each thread of fiord while the job prepares, and the CPUs of the job itself.
+fn threads_of(job: &str) -> (Vec<(String, String)>, String) {
+    let dir = Dir::new();
+    let command = "exec_prerun=cat /proc/$PPID/task/*/status >threads && cat /proc/self/status >own";
+    dir.write("job.fio", format!("[somejob]\nioengine=null\nsize=64k\n{command}\n{job}\n"));
+    dir.run("job.fio").assert_success();
+    let values = |name: &str, field: &str| -> Vec<String> {
+        let text = dir.text(name);
+        text.lines().filter_map(|line| Some(line.strip_prefix(field)?.trim().to_string())).collect()
+    };
+    let cpus = values("threads", "Cpus_allowed_list:");
+    let own = values("own", "Cpus_allowed_list:").remove(0);
+    (values("threads", "Name:").into_iter().zip(cpus).collect(), own)
+}
+
+#[test]
+fn a_thread_on_gtod_cpu_keeps_the_time_and_no_job_runs_there() {
+    let allowed = fiord_sys::thread::affinity().unwrap();
+    let [first, .., last] = allowed[..] else { skip!("one CPU: none would be left for a job") };
+    let (threads, own) = threads_of(&format!("gtod_cpu={last}\nnumjobs=2"));
+    assert_eq!(
+        threads.iter().filter(|(name, cpus)| name == "fiord-clock" && *cpus == last.to_string()).count(),
+        1
+    );
+    let is_off = |cpus: &str| !cpus.split([',', '-']).any(|cpu| cpu == last.to_string());
+    assert!(is_off(&own), "{own}");
+    // A job that reads a clock itself keeps off that CPU as well.
+    let line =
+        format!("--ioengine=null --size=64k --name=a --gtod_cpu={last} --name=b --cpus_allowed={last}");
+    Dir::new().run(&line).assert_status(1).assert_prints(&["no CPU is left for the job", "gtod_cpu"]);
+    let document =
+        json(&format!("--name=a --ioengine=null --rw=read --size=4m --gtod_cpu={first} --write_lat_log=l"));
+    let job = &jobs(&document)[0];
+    assert_eq!((job["error"].as_i64(), job["read"]["total_ios"].as_u64()), (Some(0), Some(1024)));
+    assert_eq!(job["read"]["clat_ns"]["N"], 1024);
+    Dir::new()
+        .run("--name=a --ioengine=null --size=4k --gtod_cpu=8191")
+        .assert_status(1)
+        .assert_prints(&["this machine has no CPU 8191"]);
+}
+
+#[test]
+fn logs_are_written_on_the_cpus_of_log_compression_cpus() {
+    let last = *fiord_sys::thread::affinity().unwrap().last().unwrap();
+    let wanted = ("fiord-logs".to_string(), last.to_string());
+    // The thread moves to its CPUs as it starts, which may be after the threads were listed.
+    let found: Vec<_> = (0..20)
+        .map(|_| threads_of(&format!("write_lat_log=l\nlog_compression=1k\nlog_compression_cpus={last}")).0)
+        .take_while(|threads| !threads.contains(&wanted))
+        .collect();
+    assert!(found.len() < 20, "{found:?}");
+}
+
+#[test]
+fn the_start_of_a_job_is_read_from_the_given_clock() {
+    let start_ms = |options: &str| {
+        let document = json(&format!("--name=a --ioengine=null --size=4k {options}"));
+        jobs(&document)[0]["job_start"].as_u64().unwrap()
+    };
+    let uptime_s = || {
+        let text = fs::read_to_string("/proc/uptime").unwrap();
+        text.split('.').next().unwrap().parse::<u64>().unwrap()
+    };
+    let before_s = uptime_s();
+    let boot_s = start_ms("--job_start_clock_id=7") / 1000;
+    assert!((before_s..=uptime_s()).contains(&boot_s), "{before_s} {boot_s}");
+    assert!(start_ms("") > 1_700_000_000_000);
+}
+
+#[test]
+fn the_depth_of_a_draining_queue_is_reported() {
     let options = "--ioengine=libaio --iodepth=32 --iodepth_low=8";
-    // 9 to 15, 16 to 31 and 32 of the 24 I/Os that fill the queue again.
+    // 9 to 15, 16 to 31 and 32 of the 24 I/Os that refill the queue.
     for (bucket, share_of_24) in [("8", 7.0), ("16", 16.0), ("32", 1.0)] {
         let found = share(options, "iodepth_level", bucket);
         assert!((found - 100.0 * share_of_24 / 24.0).abs() < 1.5, "{bucket}: {found}");
@@ -114,7 +195,7 @@ fn a_queue_that_drains_to_a_mark_is_shown_between_the_mark_and_full() {
 }
 
 #[test]
-fn looks_and_submissions_that_find_nothing_are_not_counted() {
+fn empty_reaps_and_submissions_are_not_counted() {
     let polled =
         "--ioengine=libaio --iodepth=16 --iodepth_batch_complete_min=0 --iodepth_batch_complete_max=8";
     assert_eq!(share(polled, "iodepth_complete", "0"), 0.0);
@@ -124,14 +205,14 @@ fn looks_and_submissions_that_find_nothing_are_not_counted() {
 }
 
 #[test]
-fn commands_around_a_job_leave_their_output_and_stop_nothing() {
+fn prerun_and_postrun_commands_log_their_output_and_stop_nothing() {
     let dir = Dir::new();
     dir.write(
         "job.fio",
         "[a]\nioengine=null\nsize=64k\nexec_prerun=echo before && exit 3\nexec_postrun=echo after\n",
     );
     let ran = dir.run("job.fio");
-    ran.assert_success().assert_says(&["Warnings:\n  job a: exec_prerun: ", "a.prerun.txt"]);
+    ran.assert_success().assert_prints(&["Findings:\n  caution: job a: exec_prerun: ", "a.prerun.txt"]);
     assert!(!ran.stdout.contains("exec_postrun"), "{ran:?}");
     assert_eq!(
         (dir.text("a.prerun.txt").as_str(), dir.text("a.postrun.txt").as_str()),
@@ -140,46 +221,54 @@ fn commands_around_a_job_leave_their_output_and_stop_nothing() {
 }
 
 #[test]
-fn warnings_stand_behind_fios_text_and_in_a_list_of_their_own() {
+fn findings_follow_fios_text_and_have_a_list_in_json() {
     let dir = Dir::new();
     let line = "--name=a --rw=read --size=64k --bs=4k --iodepth=8";
     let text = dir.run(line).assert_success().stdout.clone();
     let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what:?} in {text}"));
-    assert!(at("Run status group 0") < at("\nWarnings:\n") && text.ends_with('\n'));
+    assert!(at("Run status group 0") < at("\nFindings:\n") && text.ends_with('\n'));
+    let of_option = |document: &Value| {
+        let all = document["findings"].as_array().cloned().unwrap_or_default();
+        all.into_iter().filter(|one| one["option"] == "iodepth").collect::<Vec<_>>()
+    };
     let document = json(line);
-    let warning = &document["warnings"][0];
-    assert_eq!(warning["code"], "iodepth", "{document}");
-    assert!(warning["place"].as_str().unwrap().starts_with("command line:1:"), "{warning}");
-    assert!(warning["message"].as_str().unwrap().contains("queue depth stays at 1"), "{warning}");
+    let findings = of_option(&document);
+    let [finding] = findings.as_slice() else { panic!("{document}") };
+    assert_eq!((&finding["code"], &finding["severity"]), (&"sync-engine-depth".into(), &"caution".into()));
+    assert!(finding["subject"].as_str().unwrap().starts_with("command line:1:"), "{finding}");
+    assert!(finding["sentence"].as_str().unwrap().contains("queue depth stays at 1"), "{finding}");
+    assert_eq!(finding["figures"][0], serde_json::json!({"name": "iodepth", "value": 8}), "{finding}");
     let document = json("--name=a --rw=read --size=64k --bs=4k");
-    assert!(document.get("warnings").is_none(), "nothing to warn of: {document}");
+    assert_eq!(of_option(&document), [Value::Null; 0], "nothing to warn of: {document}");
+    let document = json(&format!("{line} --trust=off"));
+    assert!(document.get("findings").is_none(), "{document}");
 }
 
 #[test]
 fn fatal_warnings_are_those_of_fio() {
     let dir = Dir::new();
     let line = "--name=a --rw=read --bs=4k";
-    // Each of these was given to fio 3.33 with --warnings-fatal, and it runs all but the last.
+    // fio 3.33 with --warnings-fatal runs all of these except the last.
     for fiords in
         ["--iodepth=8", "--bs=4k,8k,16k,32k", "--bs=4KiB", "--size=64k10", "--percentile_list=1:2:x"]
     {
         let job = format!("{line} --size=64k {fiords}");
         dir.run(&format!("--warnings-fatal {job}")).assert_success();
         let word = fiords[2..].split('=').next().unwrap();
-        dir.run(&format!("--strict {job}")).assert_status(1).assert_says(&["warning: ", word]);
+        dir.run(&format!("--strict {job}")).assert_status(1).assert_prints(&["warning: ", word]);
     }
     for switch in ["--warnings-fatal", "--strict"] {
         let job = format!("{switch} {line} --size=64k --time_based");
-        dir.run(&job).assert_status(1).assert_says(&["time_based"]);
+        dir.run(&job).assert_status(1).assert_prints(&["time_based"]);
         dir.run(&format!("{switch} {line} --size=64k")).assert_success();
     }
 }
 
 #[test]
-fn only_a_limit_that_was_given_limits_the_jobs() {
+fn jobs_are_limited_only_if_max_jobs_is_given() {
     let line = "--name=a --ioengine=null --size=4k --rw=read --group_reporting --output-format=json";
     let dir = Dir::new();
-    dir.run(&format!("--max-jobs=3 {line} --numjobs=4")).assert_status(1).assert_says(&["max-jobs"]);
+    dir.run(&format!("--max-jobs=3 {line} --numjobs=4")).assert_status(1).assert_prints(&["max-jobs"]);
     dir.run(&format!("--max-jobs=4 {line} --numjobs=4")).assert_success();
     // fio's own limit is 4096.
     let document = dir.run(&format!("{line} --numjobs=4100")).assert_success().json();
@@ -191,7 +280,7 @@ fn the_processors_idleness_follows_the_report() {
     let dir = Dir::new();
     let line = format!("{NULL} --name=a --rw=read --runtime=100ms");
     let ran: Ran = dir.run(&format!("--idle-prof=percpu {line}"));
-    ran.assert_success().assert_says(&[
+    ran.assert_success().assert_prints(&[
         "\nCPU idleness:\n  system: ",
         "\n  percpu: ",
         "\n  unit work: mean=",
@@ -209,7 +298,7 @@ fn the_processors_idleness_follows_the_report() {
 }
 
 #[test]
-fn the_bandwidth_of_all_jobs_together_is_logged() {
+fn the_total_bandwidth_is_logged() {
     let dir = Dir::new();
     let line = format!("{NULL} --name=a --rw=rw --runtime=300ms --numjobs=2 --bwavgtime=100 --bandwidth-log");
     dir.run(&line).assert_success();
@@ -231,7 +320,7 @@ fn the_bandwidth_of_all_jobs_together_is_logged() {
     std::fs::create_dir(dir.join("away")).unwrap();
     std::fs::create_dir(dir.join("away/agg-read_bw.log")).unwrap();
     let ran = common::run(&dir.join("away"), &line);
-    ran.assert_status(1).assert_says(&["agg-read_bw.log"]);
+    ran.assert_status(1).assert_prints(&["agg-read_bw.log"]);
 }
 
 #[test]
@@ -241,7 +330,7 @@ fn a_scheduler_is_set_on_the_disk_under_the_job() {
     let queue = format!("/sys/block/{}/queue/scheduler", device.path.trim_start_matches("/dev/"));
     let before = need!(std::fs::read_to_string(&queue).map_err(|error| error.to_string()));
     if !before.contains("mq-deadline") {
-        return common::skip(&common::this_test(), "the kernel has no scheduler mq-deadline");
+        skip!("the kernel has no scheduler mq-deadline");
     }
     let other = if before.contains("[mq-deadline]") { "none" } else { "mq-deadline" };
     let line = format!("--name=a --filename={} --rw=read --size=64k --ioscheduler", device.path);
@@ -249,14 +338,14 @@ fn a_scheduler_is_set_on_the_disk_under_the_job() {
     let after = std::fs::read_to_string(&queue).unwrap();
     assert!(after.contains(&format!("[{other}]")), "{after}");
     let ran = dir.run(&format!("{line}=no-such-one"));
-    ran.assert_status(1).assert_says(&["ioscheduler=no-such-one", "EINVAL", "mq-deadline"]);
-    // A file in memory lies on no disk.
+    ran.assert_status(1).assert_prints(&["ioscheduler=no-such-one", "EINVAL", "mq-deadline"]);
+    // A file in memory is not on a disk.
     let memory = need!(Dir::under(std::path::Path::new("/dev/shm")));
     memory.run("--name=a --filename=f --rw=read --size=64k --ioscheduler=no-such-one").assert_success();
 }
 
 #[test]
-fn throughput_is_sampled_at_its_intervals_and_not_at_all_when_switched_off() {
+fn bandwidth_is_sampled_at_its_interval_unless_disabled() {
     let run = |options: &str| {
         let document = json(&format!("{NULL} --name=a --rw=read --runtime=400ms {options}"));
         jobs(&document)[0]["read"].clone()
@@ -272,7 +361,7 @@ fn throughput_is_sampled_at_its_intervals_and_not_at_all_when_switched_off() {
     assert!(samples(&read, "bw_samples") >= 2 && read["clat_ns"]["N"] == 0, "{read}");
 }
 
-/// What the kernel tells of the thread of this name in a run that goes on: fields of `stat`, lines of `status`.
+/// The fields of `stat` and lines of `status` of the thread with this name, during a run.
 fn thread(pid: u32, name: &str) -> Option<(Vec<String>, String)> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let named = |path: &std::path::PathBuf| {
@@ -285,7 +374,7 @@ fn thread(pid: u32, name: &str) -> Option<(Vec<String>, String)> {
 }
 
 #[test]
-fn a_worker_is_who_its_options_say() {
+fn a_worker_has_the_identity_of_its_options() {
     let dir = Dir::new();
     let line = format!(
         "{NULL} --rw=read --runtime=60 --thinktime=1ms --name=polite --nice=19 --cpus_allowed=0 --prioclass=2 --prio=3 \
@@ -293,7 +382,7 @@ fn a_worker_is_who_its_options_say() {
     );
     let running = start(fiord(dir.path(), &line));
     let pid = running.0.id();
-    // The niceness is the 17th field behind the name.
+    // The niceness is the 17th field after the name.
     let nice = |name: &str| thread(pid, name).and_then(|(fields, _)| fields.get(16).cloned());
     until("the polite one is nice", || nice("polite").as_deref() == Some("19"));
     until("the masked one is on its CPU", || {
@@ -325,9 +414,9 @@ fn a_worker_becomes_another_user() {
 }
 
 #[test]
-fn an_end_ends_those_it_concerns() {
+fn exitall_ends_the_jobs_it_concerns() {
     let dir = Dir::new();
-    // Whoever is not ended by another runs for a minute, and the test is given up.
+    // Unless another ends it, a job runs for a minute, and the test times out.
     let endless = "--runtime=60 --exitall=0";
     let run = |first: &str, others: &str| {
         let line = format!("{NULL} --rw=read --name=first --runtime=100ms --exitall {first} {others}");
@@ -347,19 +436,19 @@ fn an_end_ends_those_it_concerns() {
 }
 
 #[test]
-fn an_error_ends_others_where_it_should() {
+fn exit_on_error_ends_other_jobs() {
     let dir = Dir::new();
     let failing =
         "--name=fails --ioengine=psync --filename=f --size=64k --bs=4k --rw=read --create_on_open=1";
     dir.write("f", [1; 5000]);
     let line = format!("{failing} --exitall_on_error --name=b {NULL} --rw=read --runtime=60 --filename=g");
     let ran = dir.run(&format!("--output-format=json {line}"));
-    ran.assert_status(1).assert_says(&["fails"]);
+    ran.assert_status(1).assert_prints(&["fails"]);
     assert_eq!(ran.json()["jobs"][1]["error"], 0);
 }
 
 #[test]
-fn jobs_wait_for_walls_and_for_each_other() {
+fn jobs_wait_for_stonewalls_and_for_each_other() {
     let start_ms = |job: &Value| job["job_start"].as_u64().unwrap();
     let line = format!(
         "{NULL} --rw=read --runtime=100ms --name=a --name=b --wait_for=a --name=c --stonewall --name=d --startdelay=200ms \
@@ -389,7 +478,7 @@ fn each_job_file_waits_for_the_one_before() {
 }
 
 #[test]
-fn a_device_without_an_end_gives_nothing_to_queued_engines_and_an_end_of_file_to_others() {
+fn reading_dev_null_gives_nothing_on_queued_engines_and_an_end_of_file_on_others() {
     for (engine, reads, error) in [("libaio", 16, 0), ("io_uring", 16, 0), ("psync", 0, 5)] {
         let line = format!("--name=a --filename=/dev/null --rw=read --bs=4k --size=64k --ioengine={engine}");
         let ran = Dir::new().run(&format!("--output-format=json --iodepth=4 {line}"));
@@ -401,7 +490,7 @@ fn a_device_without_an_end_gives_nothing_to_queued_engines_and_an_end_of_file_to
 }
 
 #[test]
-fn logs_without_a_number_grow_from_run_to_run() {
+fn logs_without_a_number_are_appended_to() {
     let dir = Dir::new();
     let lines = |options: &str, log: &str| {
         dir.run(&format!("--name=a --ioengine=null --size=16k --numjobs=2 --write_bw_log=l {options}"))
@@ -427,7 +516,7 @@ fn a_group_takes_percentiles_from_its_last_section() {
 }
 
 #[test]
-fn status_reports_follow_each_other_as_documents() {
+fn status_reports_are_separate_documents() {
     let dir = Dir::new();
     let line = format!("{NULL} --name=a --rw=read --runtime=700ms --status-interval=200ms");
     let text = dir.run(&format!("--output-format=json {line}")).assert_success().stdout.clone();
@@ -445,57 +534,57 @@ fn status_reports_follow_each_other_as_documents() {
 }
 
 #[test]
-fn a_ramp_is_left_out_of_the_figures() {
+fn a_ramp_is_excluded_from_the_figures() {
     let document = json("--name=a --ioengine=null --rw=read --bs=64k --size=8m --ramp_size=2m");
     assert_eq!(ios(&jobs(&document)[0], "read"), 96, "what comes behind the ramp: {document}");
     let document =
         json(&format!("{NULL} --name=a --rw=read --rate_iops=1000 --ramp_time=300ms --runtime=200ms"));
     let done = ios(&jobs(&document)[0], "read");
     assert!((100..=230).contains(&done), "{done} I/Os at 1000 a second in 0.2 s");
-    // Too short for its ramp: told as a whole, with a remark.
+    // Too short for its ramp: reported as a whole, with a warning.
     let document =
         json("--name=a --ioengine=null --rw=read --bs=64k --size=1m --ramp_time=10 --rate_iops=100");
     let read = &jobs(&document)[0]["read"];
     assert_eq!(read["total_ios"], 16);
     assert!(read["runtime"].as_u64() >= Some(140), "15 I/Os at 100 a second took {}", read["runtime"]);
-    assert_eq!(document["warnings"][0]["code"], "ramp_time", "{document}");
+    assert_eq!(document["findings"][0]["code"], "ended-in-ramp", "{document}");
 }
 
-/// A run that falls wholly into its ramp says so: whichever kind of ramp, however it ends, in each format that has room
-/// for it; and clones of one job say it once.
+/// A run that ends within its ramp has a warning, for each kind of ramp and of end, in each format that has warnings;
+/// clones of one job have it once.
 #[test]
-fn a_run_that_is_all_ramp_says_so() {
+fn a_run_that_is_all_ramp_has_a_warning() {
     let dir = Dir::new();
     let job = "--ioengine=null --rw=read --bs=64k --size=1m";
     for (ramp, code) in [
-        ("--ramp_time=1h", "ramp_time"),
-        ("--ramp_time=1h --gtod_reduce=1", "ramp_time"),
-        ("--ramp_time=1h --number_ios=3", "ramp_time"),
-        ("--ramp_size=8m", "ramp_size"),
-        ("--ramp_size=1m", "ramp_size"),
-        ("--ramp_size=1m --ioengine=libaio --filename=f --rw=write --iodepth=4", "ramp_size"),
+        ("--ramp_time=1h", "ended-in-ramp"),
+        ("--ramp_time=1h --gtod_reduce=1", "ended-in-ramp"),
+        ("--ramp_time=1h --number_ios=3", "ended-in-ramp"),
+        ("--ramp_size=8m", "ended-in-ramp"),
+        ("--ramp_size=1m", "nothing-measured"),
+        ("--ramp_size=1m --ioengine=libaio --filename=f --rw=write --iodepth=4", "nothing-measured"),
     ] {
         for more in ["", "--group_reporting --numjobs=3", "--numjobs=2 --name=b --ioengine=null --size=64k"] {
             let line = format!("--name=a {job} {ramp} {more}");
             let document = dir.run(&format!("--output-format=json {line}")).assert_success().json();
-            let codes: Vec<&str> = document["warnings"].as_array().map_or_else(Vec::new, |warnings| {
-                warnings.iter().filter_map(|warning| warning["code"].as_str()).collect()
+            let codes: Vec<&str> = document["findings"].as_array().map_or_else(Vec::new, |findings| {
+                findings.iter().filter_map(|finding| finding["code"].as_str()).collect()
             });
-            assert_eq!(codes.iter().filter(|told| **told == code).count(), 1, "{line}: {document}");
+            assert_eq!(codes.iter().filter(|found| **found == code).count(), 1, "{line}: {document}");
             let text = dir.run(&line).assert_success().stdout.clone();
             assert_eq!(
-                text.matches(&format!("\n  job a: {code}: the job ended ")).count(),
+                text.matches(&format!("\n  void: job a: {code}: the job ended ")).count(),
                 1,
                 "{line}: {text}"
             );
         }
     }
     let measured = json(&format!("--name=a {job} --ramp_size=512k"));
-    assert!(measured.get("warnings").is_none(), "{measured}");
+    assert!(!measured.to_string().contains("ramp\""), "{measured}");
 }
 
 #[test]
-fn a_job_that_only_lays_out_its_files_tells_no_depth() {
+fn a_job_that_only_lays_out_files_reports_no_depth() {
     let keys =
         ["latency_depth", "latency_target", "latency_target_ns", "latency_percentile", "latency_window"];
     let has = |job: &Value| keys.map(|key| job.get(key).is_some());
@@ -505,9 +594,9 @@ fn a_job_that_only_lays_out_its_files_tells_no_depth() {
     assert_eq!(has(&jobs(&document)[0]), [true; 5], "one of the group ran: {document}");
 }
 
-/// fio's words: nothing of the progress of a run where a program reads the report.
+/// As in fio: no progress where a program reads the report.
 #[test]
-fn the_progress_line_is_kept_out_of_documents_and_files() {
+fn the_live_line_stays_out_of_documents_and_files() {
     let dir = Dir::new();
     let line = format!("{NULL} --name=a --rw=read --runtime=700ms --eta=always --eta-interval=250ms");
     let jobs = |text: &str| text.matches("Jobs: 1 (f=").count();
@@ -522,7 +611,7 @@ fn the_progress_line_is_kept_out_of_documents_and_files() {
         assert!(jobs(&ran.assert_success().stdout) > 0, "{ran:?}");
         let written = fs::read_to_string(dir.path().join("out")).unwrap();
         assert!(!written.is_empty() && jobs(&written) == 0, "{written}");
-        // Nothing but the line, each redrawn over the one before it, and an end.
+        // Only the line, each redrawn over the previous one, and an end.
         assert!(ran.stdout.ends_with("\r\n") && ran.stdout.starts_with("Jobs: "), "{ran:?}");
     }
 }
@@ -535,7 +624,7 @@ fn the_time_left_counts_down_in_status_documents() {
     let documents: Vec<Value> =
         serde_json::Deserializer::from_str(&text).into_iter().collect::<Result<_, _>>().unwrap();
     let etas: Vec<u64> = documents.iter().map(|one| jobs(one)[0]["eta"].as_u64().unwrap()).collect();
-    let known = etas.iter().position(|eta| *eta != i32::MAX as u64).expect("the time left is never told");
+    let known = etas.iter().position(|eta| *eta != i32::MAX as u64).expect("the time left is never known");
     assert!(etas[known..].iter().all(|eta| *eta <= 4), "{etas:?}");
     assert!(etas[known..].is_sorted_by(|before, after| before >= after), "{etas:?}");
     assert_eq!(etas.last(), Some(&0), "{etas:?}");
@@ -552,13 +641,13 @@ fn a_section_without_options_echoes_none() {
     assert_eq!(echoed(0), None);
     assert_eq!(echoed(1).as_deref(), Some(r#"{"bs":"8k"}"#));
     assert_eq!(echoed(2).as_deref(), Some(r#"{"stonewall":""}"#));
-    // Of a group the last section's that has any.
+    // For a group, those of the last section that has any.
     let document = dir.run("--group_reporting --output-format=json j.fio").assert_success().json();
     assert_eq!(jobs(&document)[0]["job options"], serde_json::json!({ "bs": "8k" }));
 }
 
 #[test]
-fn engines_take_their_own_options() {
+fn engines_accept_their_own_options() {
     let dir = Dir::new();
     dir.write("f", vec![0; 1 << 20]);
     for (engine, options) in [
@@ -577,10 +666,10 @@ fn engines_take_their_own_options() {
             let line =
                 format!("--name=a --filename=f --size=1m --bs=4k --iodepth=4 --ioengine={engine} {options}");
             let ran = dir.run(&format!("--output-format=json {line} --rw={mode}"));
-            if ran.status == Some(1) && ran.said().contains("set up engine") {
-                // What a kernel refuses is told: the call, its errno, the cause, and what to use instead.
-                ran.assert_says(&[engine, "errno"]);
-                common::skip(&common::this_test(), &format!("{engine} {options}: {}", ran.stderr));
+            if ran.status == Some(1) && ran.all_output().contains("set up engine") {
+                // If the kernel refuses it, the call, its errno, the cause and an alternative are reported.
+                ran.assert_prints(&[engine, " failed: ", "(E"]);
+                skipped(format_args!("{engine} {options}: {}", ran.stderr));
                 continue;
             }
             let document = ran.assert_success().json();
@@ -590,11 +679,11 @@ fn engines_take_their_own_options() {
     }
     let ran = dir
         .run("--name=a --filename=f --size=4k --ioengine=io_uring --sqthread_poll --sqthread_poll_cpu=9999");
-    ran.assert_status(1).assert_says(&["set up engine io_uring", "errno"]);
+    ran.assert_status(1).assert_prints(&["set up engine io_uring", "(EINVAL)"]);
 }
 
 #[test]
-fn latencies_and_percentiles_are_those_asked_for() {
+fn latencies_and_percentiles_are_those_requested() {
     let kinds = ["slat_ns", "clat_ns", "lat_ns"];
     let run = |options: &str| {
         let line = format!("--name=a --ioengine=null --iodepth=4 --rw=read --size=1m --bs=4k {options}");
@@ -629,7 +718,7 @@ fn every_clock_measures() {
 }
 
 #[test]
-fn directions_and_groups_are_told_as_asked() {
+fn directions_and_groups_are_reported_as_requested() {
     let line = "--ioengine=null --size=64k --bs=4k --rw=rw --numjobs=2";
     let document = json(&format!("{line} --name=a --unified_rw_reporting=mixed --group_reporting"));
     let job = &jobs(&document)[0];
@@ -649,11 +738,11 @@ fn directions_and_groups_are_told_as_asked() {
     let ran = dir.run(&format!(
         "{line} --name=a --kb_base=1000 --unit_base=1 --significant_figures=6 --description=words"
     ));
-    ran.assert_success().assert_says(&["  Description  : [words]", "kbit/s ("]);
+    ran.assert_success().assert_prints(&["  Description  : [words]", "kbit/s ("]);
 }
 
 #[test]
-fn rates_hold_however_they_are_given() {
+fn rates_are_kept_in_every_form() {
     let run = |options: &str| {
         let document = json(&format!("{NULL} --name=a --rw=randread --runtime=500ms {options}"));
         ios(&jobs(&document)[0], "read")
@@ -662,9 +751,9 @@ fn rates_hold_however_they_are_given() {
     assert!((200..=270).contains(&run("--rate_iops=500 --iodepth=4")));
     let random = run("--rate_iops=1000 --rate_process=poisson");
     assert!((350..=650).contains(&random), "{random} arrivals, 500 expected");
-    // Of blocks of 4 to 64 KiB, so many of the smallest.
+    // With blocks of 4 to 64 KiB, this many of the smallest size.
     assert!(run("--rate_iops=1000 --bsrange=4k-64k --randseed=3") < 250);
-    // A pause of 300 ms after 50 I/Os, caught up with or not.
+    // A pause of 300 ms after 50 I/Os, with or without catching up.
     let pauses = "--rate_iops=500 --thinktime=300ms --thinktime_blocks=50";
     assert!(run(&format!("{pauses} --rate_ignore_thinktime=1")) <= 105);
     let caught_up = run(pauses);
@@ -672,17 +761,17 @@ fn rates_hold_however_they_are_given() {
 }
 
 #[test]
-fn a_command_before_the_job_does_not_hold_up_an_end() {
+fn a_prerun_command_does_not_delay_the_end() {
     let dir = Dir::new();
     dir.write("job.fio", "[a]\nioengine=null\nsize=64k\nexec_prerun=touch started && sleep 1000 && true\n");
     let running = start(fiord(dir.path(), "job.fio"));
     until("the command runs", || dir.join("started").exists());
     signal(running.0.id(), "TERM");
-    finish(running).assert_status(143).assert_says(&["Run status group 0"]);
+    finish(running).assert_status(143).assert_prints(&["Run status group 0"]);
 }
 
 #[test]
-fn the_disk_is_told_from_the_first_io_on_unless_switched_off() {
+fn disk_statistics_start_with_the_first_io_unless_disabled() {
     let dir = Dir::new();
     let device = need!(common::LoopDevice::new(&dir, 4 << 20));
     let line = format!(

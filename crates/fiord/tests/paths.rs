@@ -1,7 +1,7 @@
-//! Paths that hold what a job file takes for something else, through every study and subcommand that takes one.
+//! Paths with characters that have a meaning in job files, in every study and subcommand that takes paths.
 //!
-//! Invariant: a directory full of precious neighbours, named as a path would be if it were cut, expanded, split, trimmed
-//! or read as other text, is byte for byte what it was before.
+//! Invariant: a directory whose other files have the names that a path would have if it were cut, expanded, split,
+//! trimmed or parsed as text is byte for byte unchanged.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -15,8 +15,9 @@ use std::process::Command;
 
 use common::study::is_empty;
 use common::{Dir, Ran, finish, helper, start};
+use fiord_testing::need;
 
-/// What follows this in a path of a test is the path of the test's directory.
+/// Stands for the path of the test's directory in the paths of a test.
 const HERE: &[u8] = b"HERE";
 
 /// Names and paths of directories, below the test's.
@@ -63,7 +64,7 @@ fn below(dir: &Dir, name: &[u8]) -> PathBuf {
     PathBuf::from(os(&[here, b"/", &name].concat()))
 }
 
-/// What a name could be taken for.
+/// Names that a path could be mistaken for.
 fn mistaken(name: &[u8]) -> Vec<Vec<u8>> {
     let lossy = String::from_utf8_lossy(name);
     let mut names: Vec<Vec<u8>> = (1..name.len()).map(|length| name[..length].to_vec()).collect();
@@ -85,7 +86,7 @@ fn mistaken(name: &[u8]) -> Vec<Vec<u8>> {
     names
 }
 
-/// The directory of this dangerous name, among its precious neighbours.
+/// The directory with this dangerous name, among the files that must not change.
 fn among_neighbours(dir: &Dir, name: &[u8]) -> PathBuf {
     let path = below(dir, name);
     fs::create_dir_all(&path).unwrap();
@@ -100,14 +101,14 @@ fn among_neighbours(dir: &Dir, name: &[u8]) -> PathBuf {
 
 fn run(dir: &Dir, subcommand: &str, path: &Path, rest: &str) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
-    command.args(subcommand.split_whitespace()).args(rest.split_whitespace()).arg("--").arg(path);
+    command.args(common::words(subcommand)).args(rest.split_whitespace()).arg("--").arg(path);
     command.current_dir(dir.path()).env("HOME", "home").env("F", "other");
     command.env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("paths-state"));
     finish(start(command))
 }
 
 #[test]
-fn studies_write_to_their_own_files_whatever_a_directory_is_called() {
+fn studies_write_only_to_scratch_files_in_a_directory_of_any_name() {
     for name in DANGEROUS {
         let dir = Dir::new();
         let path = among_neighbours(&dir, name);
@@ -123,7 +124,7 @@ fn studies_write_to_their_own_files_whatever_a_directory_is_called() {
 }
 
 #[test]
-fn profiles_write_to_their_own_files_whatever_a_directory_is_called() {
+fn profiles_write_only_to_scratch_files_in_a_directory_of_any_name() {
     for name in [DANGEROUS[0], DANGEROUS[2], DANGEROUS[5], DANGEROUS[9], DANGEROUS[22]] {
         let dir = Dir::new();
         let path = among_neighbours(&dir, name);
@@ -146,7 +147,17 @@ fn a_sweep_without_files_works_in_a_directory_of_any_name() {
         let path = among_neighbours(&dir, name);
         let before = dir.contents();
         let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
-        command.args(["sweep", "--rw=write", "--size=8M", "--over", "bs=64k,1m", "--time", "20ms", "--json"]);
+        command.args([
+            "sweep",
+            "--trust=off",
+            "--rw=write",
+            "--size=8M",
+            "--over",
+            "bs=64k,1m",
+            "--time",
+            "20ms",
+            "--json",
+        ]);
         let ran = finish(start({
             command.current_dir(&path);
             command
@@ -178,25 +189,25 @@ fn files_of_any_name_are_only_read() {
     }
 }
 
-/// What the command line of a run names, that of a sweep names as well.
+/// The files named on the command line of a run are those of the same sweep.
 #[test]
 fn a_sweep_names_the_files_that_a_run_names() {
     for name in DANGEROUS.into_iter().filter(|name| !name.contains(&b'/')) {
-        let Ok(name) = std::str::from_utf8(name) else { continue };
-        if name.contains("HERE") {
+        if name.windows(HERE.len()).any(|part| part == HERE) {
             continue;
         }
         let written = |line: &[&str]| {
             let dir = Dir::new();
-            for neighbour in mistaken(name.as_bytes()) {
+            for neighbour in mistaken(name) {
                 fs::write(dir.path().join(os(&neighbour)), &neighbour).unwrap();
             }
             let before = dir.contents();
             let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
-            command
-                .args(line)
-                .args(["--rw=write", "--size=64k", "--loops=1"])
-                .arg(format!("--filename={name}"));
+            command.args(line).args(["--rw=write", "--size=64k", "--loops=1"]).arg(os(&[
+                b"--filename=",
+                name,
+            ]
+            .concat()));
             let ran = finish(start({
                 command.current_dir(dir.path()).env("F", "other");
                 command
@@ -208,12 +219,12 @@ fn a_sweep_names_the_files_that_a_run_names() {
             (ran.status, dir.contents().into_iter().filter_map(changed).collect::<Vec<_>>())
         };
         let by_run = written(&["--name=a", "--no-history", "--output=/dev/null"]);
-        assert_eq!(written(&["sweep", "--over", "bs=4k,8k", "--name=a"]), by_run, "{name:?}");
+        assert_eq!(written(&["sweep", "--trust=off", "--over", "bs=4k,8k", "--name=a"]), by_run, "{name:?}");
     }
 }
 
 #[test]
-fn a_dry_run_prints_what_reads_back_or_says_why_not() {
+fn a_dry_run_prints_a_job_file_that_reads_back_or_a_reason() {
     for name in DANGEROUS {
         let dir = Dir::new();
         let path = among_neighbours(&dir, name);
@@ -224,11 +235,12 @@ fn a_dry_run_prints_what_reads_back_or_says_why_not() {
                 let lines: Vec<&str> =
                     ran.stdout.lines().filter(|line| line.starts_with("filename=")).collect();
                 assert_eq!(lines.len(), 8, "{ran:?}");
-                let expected = path.to_str().unwrap().replace(':', "\\:");
+                // Bytes that are not UTF-8 are in the job file unchanged, and the program has read it back.
+                let expected = path.to_string_lossy().replace(':', "\\:");
                 assert!(lines.iter().all(|line| line["filename=".len()..].starts_with(&expected)), "{ran:?}");
             }
             _ => {
-                ran.assert_status(1).assert_says(&["cannot be written in a job file: "]);
+                ran.assert_status(1).assert_prints(&["cannot be written in a job file: "]);
                 assert_eq!(ran.stdout, "");
             }
         }
@@ -236,24 +248,151 @@ fn a_dry_run_prints_what_reads_back_or_says_why_not() {
     }
 }
 
+/// Names used in every place for a path or free text, with both programs.
+const NAMES: [&[u8]; 6] = [b"caf\xe9", b"\xc3", b"a\nb c\xfe", b"a\\:b\xe9", b"x:y\xff", b"\xf0\x9f;#$x"];
+
+/// The files after a run of a program, without the contents of reports and logs.
+fn made_by(program: &str, arguments: &[OsString], files: &[(OsString, Vec<u8>)]) -> Vec<(PathBuf, Vec<u8>)> {
+    let dir = Dir::new();
+    for (name, bytes) in files {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    let mut command = Command::new(program);
+    command.args(arguments).env("V", os(NAMES[0])).current_dir(dir.path());
+    command.env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("paths-state"));
+    let ran = finish(start(command));
+    assert_eq!(ran.status, Some(0), "{program} {arguments:?}: {ran:?}");
+    let what = |(path, bytes): (PathBuf, Vec<u8>)| {
+        let name = path.strip_prefix(dir.path()).unwrap().to_path_buf();
+        // fio 3.33 creates this in the current directory.
+        let is_state = name.to_string_lossy().contains("-verify.state");
+        let is_report = [&b".log"[..], b"out"].iter().any(|end| name.as_os_str().as_bytes().ends_with(end));
+        (!is_state).then_some((name, if is_report { Vec::new() } else { bytes }))
+    };
+    let mut made: Vec<_> = dir.contents().into_iter().filter_map(what).collect();
+    made.sort();
+    made
+}
+
+/// The arguments of a run, and the files that exist before it.
+type Given = (Vec<OsString>, Vec<(OsString, Vec<u8>)>);
+
+/// Command lines with this name in every place for one.
+fn command_lines_with(name: &[u8]) -> Vec<Given> {
+    const GLOBAL: [&[u8]; 3] = [b"--rw=write", b"--size=64k", b"--zero_buffers"];
+    let line = |words: &[&[u8]]| [&GLOBAL[..], words].concat().into_iter().map(os).collect::<Vec<_>>();
+    let with = |option: &[u8], end: &[u8]| {
+        line(&[b"--output=out", b"--name=a", &[option, b"=", name, end].concat()])
+    };
+    let below = |file: &[u8]| os(&[name, b"/", file].concat());
+    let mut lines: Vec<Given> = vec![
+        (with(b"--filename", b""), vec![]),
+        (with(b"--filename_format", b".$jobnum"), vec![]),
+        (with(b"--description", b""), vec![]),
+        (with(b"--write_bw_log", b""), vec![]),
+        (line(&[b"--output=out", b"--name=a", &[b"--exec_prerun=printf %s '", name, b"'"].concat()]), vec![]),
+        (line(&[&[b"--output=", name, b"out"].concat(), b"--name=a"]), vec![]),
+        (line(&[b"--output=out", &[b"--name=", name].concat()]), vec![]),
+    ];
+    // fio passes the name of the file for a command's output to a shell.
+    if !name.iter().any(|byte| b"\n\\;$ ".contains(byte)) {
+        lines.push((line(&[b"--output=out", &[b"--name=", name].concat(), b"--exec_prerun=true"]), vec![]));
+    }
+    if !name.contains(&b':') {
+        lines.push((with(b"--directory", b""), vec![(below(b"f"), vec![])]));
+        lines.push((with(b"--opendir", b""), vec![(below(b"f"), vec![b'x'; 64 << 10])]));
+    }
+    lines
+}
+
+/// The same for job files, in which lines end and comments begin.
+fn job_files_with(name: &[u8]) -> Vec<Given> {
+    if name.iter().any(|byte| b"\n;#".contains(byte)) {
+        return Vec::new();
+    }
+    const JOB: &[u8] = b"]\nrw=write\nsize=64k\nzero_buffers\nfilename= ";
+    let options = [b":f \ndescription=", name, b"\nwrite_iops_log=", name, b"\ninclude i", name].concat();
+    let text = [b"# \xff\n[", name, JOB, name, &options, b"\n[b", JOB, b"${V}\n"].concat();
+    let included = (os(&[b"i", name].concat()), b"numjobs=2\n".to_vec());
+    let (plain, named) = (os(b"j.fio"), os(&[b"j", name].concat()));
+    vec![
+        (vec![plain.clone(), os(b"--output=out")], vec![(plain, text), included]),
+        (vec![named.clone(), os(b"--output=out")], vec![(named, [b"[a", JOB, b"x\n"].concat())]),
+    ]
+}
+
 #[test]
-fn arguments_that_are_not_text_are_refused_with_their_place() {
+fn names_of_any_bytes_are_those_of_fio() {
+    need!(helper("fio", &["--version"]));
+    let mut differences = Vec::new();
+    let given = NAMES.iter().flat_map(|name| [command_lines_with(name), job_files_with(name)].concat());
+    for (arguments, files) in given {
+        let ours = made_by(env!("CARGO_BIN_EXE_fiord"), &arguments, &files);
+        let theirs = made_by("fio", &arguments, &files);
+        if ours != theirs {
+            let names = |made: &[(PathBuf, Vec<u8>)]| {
+                made.iter().map(|(name, bytes)| format!("{name:?} {}", bytes.len())).collect::<Vec<_>>()
+            };
+            differences.push(format!("{arguments:?}: fiord {:?}, fio {:?}", names(&ours), names(&theirs)));
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn the_command_line_that_showcmd_prints_has_the_bytes_of_the_job_file() {
+    need!(helper("fio", &["--version"]));
+    let dir = Dir::new();
+    fs::write(dir.path().join("j.fio"), b"[caf\xe9]\nfilename=\xff:b\ndescription=\xfe \xc3\n").unwrap();
+    let printed = |program: &str| {
+        let mut command = Command::new(program);
+        command.args(["--showcmd", "j.fio"]).current_dir(dir.path()).output().unwrap().stdout
+    };
+    assert_eq!(printed(env!("CARGO_BIN_EXE_fiord")), printed("fio"));
+}
+
+#[test]
+fn bytes_that_are_not_a_value_are_refused_with_their_place() {
     let dir = Dir::new();
     let lossy = String::from_utf8_lossy(b"a\xff").into_owned();
     dir.write(&lossy, "precious");
-    for (line, place) in [
-        (&["--name=a", "--rw=write", "--size=4k"][..], "argument 4"),
-        (&["sweep", "--over", "bs=4k", "--rw=write"], "argument 5"),
+    fs::write(dir.path().join("j.fio"), b"[\xe9]\nfilename=a\xff\nrw=write\nbs=4\xff\n").unwrap();
+    for (arguments, place) in [
+        (vec![os(b"--name=\xe9"), os(b"--filename=a\xff"), os(b"--bs=4\xff")], "command line:1:29"),
+        (
+            vec![os(b"sweep"), os(b"--over=rw=write"), os(b"--name=\xe9"), os(b"--bs=4\xff")],
+            "command line:1:15",
+        ),
+        (vec![os(b"j.fio")], "j.fio:4:4"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
-        command.args(line).arg(os(b"--filename=a\xff")).current_dir(dir.path());
+        command.args(&arguments).current_dir(dir.path());
         let ran = finish(start(command));
-        ran.assert_status(1).assert_says(&[place, "is not UTF-8", r"--filename=a\xff"]);
+        ran.assert_status(1).assert_prints(&[place, "bs:", r#""4\xff" is not UTF-8"#]);
         assert_eq!(dir.text(&lossy), "precious");
     }
-    // The sweep's own option takes any path.
+}
+
+/// The sweep's own option takes any path, and so does the job that it runs.
+#[test]
+fn a_sweep_takes_paths_of_any_bytes() {
+    let dir = Dir::new();
+    let lossy = String::from_utf8_lossy(b"a\xff").into_owned();
+    dir.write(&lossy, "precious");
     let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
-    command.args(["sweep", "--over", "bs=4k,8k", "--size=8M", "--time", "20ms", "--plot"]).arg(os(b"a\xff"));
+    command.args([
+        "sweep",
+        "--trust=off",
+        "--over",
+        "bs=4k,8k",
+        "--size=64k",
+        "--loops=1",
+        "--rw=write",
+        "--plot",
+    ]);
+    command.arg(os(b"a\xff")).arg(os(b"--filename=f\xff"));
     finish(start({
         command.current_dir(dir.path());
         command
@@ -261,11 +400,30 @@ fn arguments_that_are_not_text_are_refused_with_their_place() {
     .assert_success();
     assert_eq!(dir.text(&lossy), "precious");
     assert!(fs::read(dir.path().join(os(b"a\xff"))).unwrap().starts_with(b"<svg "));
+    assert_eq!(fs::read(dir.path().join(os(b"f\xff"))).unwrap().len(), 64 << 10);
 }
 
-/// Paths that look alike are not the same to the history.
+/// The history has a run's paths and names as in its report.
 #[test]
-fn the_history_tells_paths_apart() {
+fn the_history_keeps_names_of_any_bytes() {
+    let (dir, state) = (Dir::new(), Dir::new());
+    let fiord = |arguments: &[OsString]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
+        command.args(arguments).current_dir(dir.path()).env("XDG_STATE_HOME", state.path());
+        let ran = finish(start(command));
+        ran.assert_success();
+        ran
+    };
+    let line = [b"--name=caf\xe9".as_slice(), b"--rw=write", b"--size=4k", b"--filename=f\xff"];
+    let ran = fiord(&line.map(os));
+    assert!(ran.stdout.contains(r"caf\xe9: (g=0): rw=write"), "{ran:?}");
+    let shown = fiord(&[os(b"show"), os(b"1")]);
+    assert!(shown.stdout.contains(r"caf\xe9: (groupid=0, jobs=1): err= 0"), "{shown:?}");
+}
+
+/// The history does not confuse paths that look alike.
+#[test]
+fn the_history_distinguishes_paths() {
     let dir = Dir::new();
     let state = Dir::new();
     let names: [&[u8]; 5] = [b"a\xff", b"a\\xff", "a\u{fffd}".as_bytes(), b"a\n", b"a\\n"];
@@ -279,13 +437,13 @@ fn the_history_tells_paths_apart() {
     };
     for name in names {
         fs::create_dir(dir.path().join(os(name))).unwrap();
-        fiord(&["quick", "--size", "8M", "--time", "70ms"], name);
+        fiord(&["quick", "--trust=off", "--size", "8M", "--time", "70ms"], name);
     }
     for (number, name) in names.into_iter().enumerate() {
         let listed = fiord(&["history", "--json", "--target"], name).json();
         let runs: Vec<_> = listed["runs"].as_array().unwrap().iter().collect();
         assert_eq!(runs.len(), 1, "{name:?}: {runs:?}");
-        // Each study keeps its runs below its own number.
+        // The runs of a study have its number as their parent.
         let ids = |index: usize| {
             fiord(&["history", "--json", "--target"], names[index]).json()["runs"][0]["id"].as_u64()
         };

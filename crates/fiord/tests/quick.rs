@@ -1,7 +1,7 @@
-//! `fiord quick` on directories on a disk, in memory and on loop devices; on devices and files; interrupted and failing;
-//! as root and as anybody.
+//! `fiord quick` on directories on a disk, in memory and on loop devices; on devices and files; interrupted and
+//! failing; as root and as an ordinary user.
 //!
-//! Invariant: whatever becomes of a run, what was there before is there unchanged, and nothing else.
+//! Invariant: however a run ends, existing files are unchanged, and no others remain.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -14,9 +14,10 @@ use common::study::{
     as_ordinary_user, assert_documented, assert_fits, column, fio_takes, is_empty, masked, public,
 };
 use common::{Dir, LoopDevice, Mount, Running, finish, fiord, signal, start, until};
+use fiord_testing::need;
 use serde_json::Value;
 
-/// Every row for a tenth of a second, on little.
+/// Every row for a tenth of a second, on small files.
 const SHORT: &str = "--time 700ms --size 8M";
 
 const ROWS: [&str; 7] = [
@@ -39,7 +40,7 @@ fn assert_measured(document: &Value, rows: &[&str]) {
     }
 }
 
-/// Waits until the run of this name goes on.
+/// Waits until the run with this name is in progress.
 #[track_caller]
 fn until_at(running: &Running, run: &str) {
     let tasks = format!("/proc/{}/task", running.0.id());
@@ -52,7 +53,7 @@ fn until_at(running: &Running, run: &str) {
 }
 
 #[test]
-fn a_directory_is_portrayed_and_left_as_it_was() {
+fn a_directory_is_profiled_and_left_unchanged() {
     let dir = Dir::new();
     let ran = dir.run(&format!("quick {SHORT}"));
     assert_fits(&ran);
@@ -77,7 +78,7 @@ fn a_directory_is_portrayed_and_left_as_it_was() {
     assert_eq!(ran.stdout.matches("\u{1b}").count(), 0, "colours where there is no terminal");
 }
 
-/// The depth of a queue is a figure by its looks.
+/// The numbers in names, such as the depth of a queue, which look like figures.
 fn numbers_in_names(line: &str) -> String {
     line.replace("depth 32", "depth #").replace("depth 1", "depth #")
 }
@@ -119,12 +120,12 @@ fn csv_and_markdown_have_a_line_for_every_row() {
 }
 
 #[test]
-fn in_memory_it_says_that_there_is_no_disk() {
+fn in_memory_it_reports_that_there_is_no_disk() {
     let dir = Dir::new();
     let mount = need!(Mount::tmpfs(&dir, "size=80m"));
     let ran = dir.run(&format!("quick {SHORT} tmpfs"));
     assert_fits(&ran);
-    ran.assert_says(&["Device  memory: no disk below\n", ": tmpfs, ", "There is no disk here"]);
+    ran.assert_prints(&["Device  memory (no disk)\n", ": tmpfs, ", "This target is memory, not a disk"]);
     let document = dir.run(&format!("quick --json {SHORT} tmpfs")).json();
     assert_documented(&document, &["Studies", "quick"]);
     assert_eq!(
@@ -135,7 +136,7 @@ fn in_memory_it_says_that_there_is_no_disk() {
 }
 
 #[test]
-fn a_loop_device_is_named_above_what_it_lies_on() {
+fn a_loop_device_is_listed_before_its_backing_device() {
     let dir = Dir::new();
     let device = need!(LoopDevice::new(&dir, 128 << 20));
     let mount = need!(Mount::ext4(&dir, &device));
@@ -143,13 +144,13 @@ fn a_loop_device_is_named_above_what_it_lies_on() {
     let ran = dir.run(&format!("quick {SHORT} ext4"));
     assert_fits(&ran);
     let name = device.path.trim_start_matches("/dev/");
-    ran.assert_says(&[&format!("Device  {name}: loop, 128MiB, "), ": ext4, "]);
+    ran.assert_prints(&[&format!("Device  {name}: loop, 128MiB, "), ": ext4, "]);
     assert_measured(&dir.run(&format!("quick --json {SHORT} ext4")).json(), &ROWS);
     assert_eq!(fs::read_dir(&mount.path).unwrap().count(), before);
 }
 
 #[test]
-fn a_device_is_only_read_also_one_in_use() {
+fn a_device_is_only_read_even_if_in_use() {
     let dir = Dir::new();
     let device = need!(LoopDevice::new(&dir, 32 << 20));
     let before = dir.contents();
@@ -161,8 +162,8 @@ fn a_device_is_only_read_also_one_in_use() {
     let mount = need!(Mount::ext4(&dir, &device));
     let ran = dir.run(&format!("quick {SHORT} {}", device.path));
     assert_fits(&ran);
-    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains(&format!("Note {} is mounted at {}", device.path, mount.path.display())), "{told}");
+    let text = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(&format!("Note {} is mounted at {}", device.path, mount.path.display())), "{text}");
 }
 
 #[test]
@@ -176,14 +177,14 @@ fn a_file_is_only_read() {
 }
 
 #[test]
-fn an_ordinary_user_gets_the_same_where_he_may_write() {
+fn an_ordinary_user_gets_the_same_in_a_writable_directory() {
     let (dir, binary) = need!(public(&std::env::temp_dir()));
     let ran = as_ordinary_user(&dir, &binary, &format!("quick --json {SHORT}"));
     ran.assert_success();
     assert_measured(&ran.json(), &ROWS);
     common::helper("chmod", &["755", &dir.path().to_string_lossy()]).unwrap();
     let ran = as_ordinary_user(&dir, &binary, "quick");
-    ran.assert_status(1).assert_says(&[
+    ran.assert_status(1).assert_prints(&[
         "fiord quick: ",
         "Permission denied",
         "name a directory you may write to",
@@ -192,7 +193,7 @@ fn an_ordinary_user_gets_the_same_where_he_may_write() {
 }
 
 #[test]
-fn an_interrupted_study_prints_the_rows_it_has_and_leaves_nothing() {
+fn an_interrupted_study_prints_its_rows_and_leaves_nothing() {
     for (name, status) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         for format in ["", "--json"] {
             let dir = Dir::new();
@@ -221,10 +222,12 @@ fn an_interrupted_study_prints_the_rows_it_has_and_leaves_nothing() {
 }
 
 #[test]
-fn under_nohup_it_goes_on_when_its_terminal_is_closed() {
+fn under_nohup_it_continues_when_its_terminal_is_closed() {
     let dir = Dir::new();
-    let line =
-        format!("trap '' HUP; exec {} quick --json --time 3500ms --size 8M", env!("CARGO_BIN_EXE_fiord"));
+    let line = format!(
+        "trap '' HUP; exec {} quick --trust=off --json --time 3500ms --size 8M",
+        env!("CARGO_BIN_EXE_fiord")
+    );
     let mut command = Command::new("sh");
     command.args(["-c", &line]).current_dir(dir.path());
     let running = start(command);
@@ -236,26 +239,26 @@ fn under_nohup_it_goes_on_when_its_terminal_is_closed() {
 }
 
 #[test]
-fn it_can_be_interrupted_while_it_fills() {
+fn it_can_be_interrupted_while_filling() {
     let dir = Dir::new();
     let running = start(fiord(dir.path(), "quick --time 7s --size 4G"));
     until_at(&running, "fill");
     signal(running.0.id(), "INT");
     let ran = finish(running);
-    ran.assert_status(130).assert_says(&["after 0 of 7 runs: ended by SIGINT"]);
+    ran.assert_status(130).assert_prints(&["after 0 of 7 runs: ended by SIGINT"]);
     assert!(is_empty(dir.path()));
 }
 
 #[test]
-fn a_full_disk_ends_it_with_the_rows_there_are() {
+fn a_full_disk_ends_it_with_the_rows_so_far() {
     let dir = Dir::new();
     let mount = need!(Mount::tmpfs(&dir, "size=80m"));
     let running = start(fiord(dir.path(), "quick --time 3500ms --size 8M tmpfs"));
     until_at(&running, "sequential-writ");
-    // All that is left; only the appends need more.
+    // All the space left; only the appends need more.
     let _ = fs::write(mount.path.join("others"), vec![0u8; 80 << 20]);
     let ran = finish(running);
-    ran.assert_status(1).assert_says(&[ROWS[5], "after 6 of 7 runs: ", "No space left on device"]);
+    ran.assert_status(1).assert_prints(&[ROWS[5], "after 6 of 7 runs: ", "No space left on device"]);
     let (_, found) = ran.stdout.split_once("\n\n").unwrap();
     assert!(found.contains(ROWS[5]) && !found.contains(ROWS[6]), "{ran:?}");
     let left: Vec<_> = fs::read_dir(&mount.path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -263,7 +266,7 @@ fn a_full_disk_ends_it_with_the_rows_there_are() {
 }
 
 #[test]
-fn a_dry_run_prints_job_files_that_fio_takes_and_help_fits() {
+fn a_dry_run_prints_job_files_that_fio_accepts_and_help_fits() {
     let dir = Dir::new();
     assert_fits(&dir.run("quick --help"));
     let ran = dir.run("quick --dry-run");
@@ -273,14 +276,14 @@ fn a_dry_run_prints_job_files_that_fio_takes_and_help_fits() {
     need!(fio_takes(&dir, &ran.stdout));
 }
 
-/// The units that fiord prints can be typed, and the time announced is the time asked for.
+/// The units that fiord prints can be typed, and the time announced is the time requested.
 #[test]
 fn sizes_and_times_are_read_as_they_are_printed() {
     let dir = Dir::new();
     let ran = dir.run("quick --size 8MiB --time 2s");
     assert_fits(&ran);
-    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("about 2 s after") && told.contains("; 8MiB in own files"), "{told}");
+    let text = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("about 2 s after") && text.contains("; 8MiB in scratch files"), "{text}");
     for line in [
         "quick --size 1GiB --dry-run",
         "quick --size 0.5GiB --time 1min --dry-run",
@@ -292,11 +295,11 @@ fn sizes_and_times_are_read_as_they_are_printed() {
         dir.run(line).assert_success();
     }
     assert_eq!(dir.run("matrix --bs 4KiB --size 64MiB --dry-run").stdout.matches("bs=4096").count(), 5);
-    dir.run("history rm --older-than 30days").assert_status(1).assert_says(&["30days"]);
+    dir.run("history rm --older-than 30days").assert_status(1).assert_prints(&["30days"]);
 }
 
 #[test]
-fn what_cannot_be_measured_is_told_with_what_to_do() {
+fn targets_that_cannot_be_measured_are_refused_with_a_remedy() {
     let dir = Dir::new();
     dir.write("empty", b"");
     for (line, parts) in [
@@ -310,7 +313,7 @@ fn what_cannot_be_measured_is_told_with_what_to_do() {
         ("quick --json --csv", ["--json", "--csv"]),
     ] {
         let ran = dir.run(line);
-        ran.assert_status(1).assert_says(&parts);
+        ran.assert_status(1).assert_prints(&parts);
         assert_eq!(ran.stdout, "", "{line}");
     }
 }

@@ -1,6 +1,6 @@
-//! Many workers, and the way to the first I/O.
+//! Many workers, and the time until the first I/O.
 //!
-//! Invariant: nothing here depends on how long anything takes; a limit of this system on threads is a skip.
+//! Invariant: nothing here depends on durations; a limit of this system on threads is a skip.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -9,9 +9,10 @@ mod common;
 use std::fs;
 use std::process::Command;
 
-use common::{Dir, Ran, finish, fiord, skip, start, this_test};
+use common::{Dir, Ran, finish, fiord, start};
+use fiord_testing::skip;
 
-/// The most threads this process may have, as far as the system tells.
+/// Maximum number of threads of this process, if the system reports it.
 fn threads_max() -> u64 {
     let number = |text: String| text.trim().parse().ok();
     let of_file = |path: &str| fs::read_to_string(path).ok().and_then(number);
@@ -35,7 +36,7 @@ fn ten_thousand_workers_do_all_their_work() {
     const WORKERS: u64 = 10_000;
     // Other tests have threads as well.
     if threads_max() < WORKERS + 1000 {
-        return skip(&this_test(), &format!("this system allows {} threads", threads_max()));
+        skip!("this system allows {} threads", threads_max());
     }
     let line = format!(
         "--name=a --ioengine=null --rw=randrw --bs=4k --size=64k --numjobs={WORKERS} --group_reporting \
@@ -51,9 +52,9 @@ fn ten_thousand_workers_do_all_their_work() {
 }
 
 #[test]
-fn each_of_a_thousand_workers_has_a_report_of_its_own() {
+fn each_of_a_thousand_workers_has_its_own_report() {
     if threads_max() < 2000 {
-        return skip(&this_test(), &format!("this system allows {} threads", threads_max()));
+        skip!("this system allows {} threads", threads_max());
     }
     let line =
         "--name=a --ioengine=null --rw=randread --bs=4k --size=64k --numjobs=1000 --output-format=json";
@@ -66,7 +67,7 @@ fn each_of_a_thousand_workers_has_a_report_of_its_own() {
     }
 }
 
-/// Runs with so many KiB of address space.
+/// Runs with a limited address space, in KiB.
 fn limited(line: &str, kib: &str) -> Ran {
     let script = format!("ulimit -v {kib}; exec \"$0\" --no-history --output-format=json {line}");
     let dir = Dir::new();
@@ -76,7 +77,7 @@ fn limited(line: &str, kib: &str) -> Ran {
 }
 
 #[test]
-fn memory_that_is_too_short_for_one_job_fails_that_job_alone() {
+fn a_shortage_of_memory_for_one_job_fails_only_that_job() {
     for options in ["--bs=64m --iodepth=64", "--bs=4k --lockmem=4g"] {
         let line = format!(
             "--name=large --ioengine=null --rw=read --size=64m {options} --name=small --ioengine=null --rw=read --bs=4k \
@@ -93,22 +94,28 @@ fn memory_that_is_too_short_for_one_job_fails_that_job_alone() {
     }
 }
 
-/// A limit that lets some threads start and not all: those that cannot fail by name, the others do their work.
+/// A limit below the number of threads: jobs without one fail by name, the others do their work.
 #[test]
-fn workers_that_cannot_be_started_fail_alone() {
+fn only_workers_that_cannot_be_started_fail() {
     const WORKERS: u64 = 400;
-    let ran = limited("--name=a --ioengine=null --rw=read --bs=4k --size=64k --numjobs=400", "100000");
-    let json = ran.assert_status(1).json();
-    let jobs = json["jobs"].as_array().unwrap();
-    assert_eq!(jobs.len() as u64, WORKERS);
-    let (failed, well): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job["error"] != 0);
-    assert!(!failed.is_empty() && !well.is_empty(), "{} failed", failed.len());
-    assert!(well.iter().all(|job| job["read"]["total_ios"] == 16), "a worker that ran did not do its work");
-    assert!(ran.stderr.contains("start a thread") || ran.stderr.contains("ENOMEM"), "{}", ran.stderr);
+    // Several limits, and each several times: which threads run short at the same moment differs.
+    for kib in ["60000", "80000", "100000", "120000"].repeat(4) {
+        let ran = limited("--name=a --ioengine=null --rw=read --bs=4k --size=64k --numjobs=400", kib);
+        let json = ran.assert_status(1).json();
+        let jobs = json["jobs"].as_array().unwrap();
+        assert_eq!(jobs.len() as u64, WORKERS);
+        let (failed, well): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job["error"] != 0);
+        assert!(!failed.is_empty() && !well.is_empty(), "{kib} KiB: {} failed", failed.len());
+        assert!(
+            well.iter().all(|job| job["read"]["total_ios"] == 16),
+            "{kib} KiB: a worker that ran did not do its work"
+        );
+        assert!(ran.stderr.contains("start a thread") || ran.stderr.contains("ENOMEM"), "{}", ran.stderr);
+    }
 }
 
 #[test]
-fn nothing_sleeps_on_the_way_through_a_trivial_job() {
+fn a_trivial_job_does_not_sleep() {
     let dir = Dir::new();
     let trace = dir.join("trace");
     let traced = fiord(dir.path(), "--name=a --ioengine=null --size=4k");
@@ -116,11 +123,11 @@ fn nothing_sleeps_on_the_way_through_a_trivial_job() {
     strace.args(["-f", "-e", "trace=nanosleep,clock_nanosleep,exit_group", "-o"]).arg(&trace);
     strace.arg(traced.get_program()).args(traced.get_args()).current_dir(dir.path());
     let calls = match strace.output() {
-        Err(error) => return skip(&this_test(), &format!("no strace: {error}")),
+        Err(error) => skip!("no strace: {error}"),
         Ok(_) => fs::read_to_string(&trace).unwrap_or_default(),
     };
     if !calls.contains("exit_group") {
-        return skip(&this_test(), "strace may not trace here");
+        skip!("strace may not trace here");
     }
     assert!(!calls.contains("nanosleep"), "{calls}");
 }

@@ -1,6 +1,6 @@
-//! Runs that are told to stop: what was measured is reported, and the exit status names the signal.
+//! Runs that are stopped by a signal: the measurements are reported, and the exit status names the signal.
 //!
-//! Invariant: a run is only told to stop when it is seen to move bytes, so that there is something to report.
+//! Invariant: a run is stopped only once it has moved bytes, so that there is something to report.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -10,33 +10,34 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use common::{Dir, Ran, finish, fiord, signal, start, until, until_moved};
+use fiord_testing::skipped;
 
-/// One second to stop in, as promised, and three for a machine that is busy with other tests.
+/// The documented second to stop, and three more for a machine that is busy with other tests.
 const STOP_MAX: Duration = Duration::from_secs(4);
 
 const JOB: &str = "--name=job --filename=f --rw=write --bs=4k --size=1m --time_based --runtime=60";
 
-/// Runs, tells it to stop once it has moved this much, and sees that it does so in time.
+/// Starts a run, stops it once it has moved this much, and checks that it ends in time.
 fn stopped(dir: &Dir, line: &str, moved_bytes: u64, name: &str) -> Ran {
     let running = start(fiord(dir.path(), line));
     until_moved(&running, moved_bytes);
-    let told = Instant::now();
+    let sent = Instant::now();
     signal(running.0.id(), name);
     let ran = finish(running);
-    assert!(told.elapsed() < STOP_MAX, "took {:?} to stop", told.elapsed());
+    assert!(sent.elapsed() < STOP_MAX, "took {:?} to stop", sent.elapsed());
     ran
 }
 
 #[test]
 fn an_interrupt_ends_with_a_report_and_130() {
     let ran = stopped(&Dir::new(), JOB, 1 << 20, "INT");
-    ran.assert_status(130).assert_says(&["  WRITE: bw=", "     issued rwts: total=0,"]);
+    ran.assert_status(130).assert_prints(&["  WRITE: bw=", "     issued rwts: total=0,"]);
     assert!(!ran.stdout.contains("issued rwts: total=0,0,"), "nothing measured: {ran:?}");
 }
 
 #[test]
 fn a_request_to_terminate_ends_with_a_report_and_143() {
-    stopped(&Dir::new(), JOB, 1 << 20, "TERM").assert_status(143).assert_says(&["  WRITE: bw="]);
+    stopped(&Dir::new(), JOB, 1 << 20, "TERM").assert_status(143).assert_prints(&["  WRITE: bw="]);
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn jobs_that_sleep_or_wait_stop_as_well() {
 }
 
 #[test]
-fn layout_is_stopped_too() {
+fn layout_is_stopped_as_well() {
     let dir = Dir::new();
     let line = "--output-format=json --name=lays --filename=f --rw=read --bs=64k --size=4g --fallocate=none";
     let ran = stopped(&dir, line, 4 << 20, "TERM");
@@ -88,7 +89,7 @@ fn layout_is_stopped_too() {
     assert_eq!(ran.json()["jobs"][0]["read"]["io_bytes"], 0);
 }
 
-/// The kernel does not count what an engine moves without a call for each I/O; a job beside it tells.
+/// The kernel does not count the bytes of an engine without system calls for I/O, so a second job shows progress.
 #[test]
 fn a_queue_in_flight_is_drained_first() {
     for engine in ["libaio", "io_uring", "mmap"] {
@@ -98,8 +99,8 @@ fn a_queue_in_flight_is_drained_first() {
              --runtime=60 --ioengine={engine} --iodepth=32 --buffer_pattern=0x7e"
         );
         let ran = stopped(&dir, &line, 8 << 20, "INT");
-        if ran.said().contains("set up engine") {
-            common::skip(&common::this_test(), &format!("the kernel refuses {engine}"));
+        if ran.all_output().contains("set up engine") {
+            skipped(format_args!("the kernel refuses {engine}"));
             continue;
         }
         let document = ran.assert_status(130).json();
@@ -112,21 +113,21 @@ fn a_queue_in_flight_is_drained_first() {
 }
 
 #[test]
-fn an_engine_without_files_stops_too() {
+fn an_engine_without_files_stops_as_well() {
     let dir = Dir::new();
     let line = "--output-format=json --name=a --ioengine=null --rw=read --size=1m --time_based --runtime=60 --thread";
     let running = start(fiord(dir.path(), line));
     let tasks = format!("/proc/{}/task", running.0.id());
     until("the worker's thread is there", || fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 1));
-    let told = Instant::now();
+    let sent = Instant::now();
     signal(running.0.id(), "INT");
     let ran = finish(running);
-    assert!(told.elapsed() < STOP_MAX, "took {:?} to stop", told.elapsed());
+    assert!(sent.elapsed() < STOP_MAX, "took {:?} to stop", sent.elapsed());
     ran.assert_status(130);
     assert_eq!(ran.json()["jobs"][0]["jobname"], "a");
 }
 
-/// A terminal that closes, limits, timers: each would end the process by default, and fio loses its report to all of them.
+/// Closed terminals, limits, timers: each would end the process by default, and fio then loses its report.
 #[test]
 fn every_signal_that_ends_a_process_ends_a_run_with_its_report() {
     let dir = Dir::new();
@@ -153,7 +154,7 @@ fn a_hang_up_that_is_ignored_stays_so() {
 }
 
 #[test]
-fn a_status_is_printed_when_it_is_asked_for_and_the_run_goes_on() {
+fn a_status_is_printed_on_request_and_the_run_continues() {
     let dir = Dir::new();
     for (format, mark) in [("json", "\"fio version\""), ("normal", ": (groupid="), ("terse", "3;fio-")] {
         let running = start(fiord(dir.path(), &format!("--output=out --output-format={format} {JOB}")));
@@ -168,7 +169,7 @@ fn a_status_is_printed_when_it_is_asked_for_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_file_that_grows_beyond_its_limit_fails_its_own_job_alone() {
+fn a_file_that_grows_beyond_its_limit_fails_only_its_job() {
     let dir = Dir::new();
     let mut command = std::process::Command::new("sh");
     let line = "ulimit -f 2048; exec \"$0\" --output-format=json --name=large --filename=large --rw=write --bs=64k \
@@ -185,7 +186,7 @@ fn a_file_that_grows_beyond_its_limit_fails_its_own_job_alone() {
 
 /// fio prints the line whatever the format, also where its JSON then cannot be read.
 #[test]
-fn the_end_by_a_signal_is_said_where_it_disturbs_no_program() {
+fn the_end_by_a_signal_is_reported_except_to_programs() {
     let dir = Dir::new();
     for (format, is_said) in
         [("normal", true), ("terse", true), ("json,normal", true), ("json", false), ("json+", false)]

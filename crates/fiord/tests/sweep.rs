@@ -1,17 +1,21 @@
-//! `fiord sweep` in a directory on a disk, in memory, and on a device; as root and as anybody; and a limit it must find.
+//! `fiord sweep` in a directory on a disk, in memory, and on a device; as root and as an ordinary user; and a limit
+//! that it must find.
 //!
-//! Invariant: whatever becomes of a sweep, only what the job names is written, and what the sweep made itself is gone.
+//! Invariant: however a sweep ends, only the files of the job are written, and the sweep's own files are gone.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
 mod common;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::study::{as_ordinary_user, assert_documented, assert_fits, fio_takes, masked, public};
-use common::{Dir, LoopDevice, Mount, finish, fiord, run, signal, start, until};
+use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, run, signal, start, until};
+use fiord_testing::need;
 use serde_json::Value;
 
 fn is_empty(directory: &Path) -> bool {
@@ -31,7 +35,7 @@ fn the_table_the_chart_and_a_sentence_fit_a_terminal() {
     let title = "fiord sweep: # runs over bs=4k,8k,16k, about # s after its file is filled";
     assert!(text.starts_with(title), "{text}");
     let table = text.split("\n\n").nth(1).unwrap();
-    // Which run is the knee is the disk's business, and in memory nothing is utilised.
+    // The position of the knee depends on the disk, and in memory there is no utilisation.
     let table = table.replace(" <- knee", "").replace(" -", " #");
     let expected = [
         "RW BlockSize IOPS BW(MiB/s) AvgLat(ms) p99(ms) Util(%)",
@@ -40,7 +44,7 @@ fn the_table_the_chart_and_a_sentence_fit_a_terminal() {
         "randread 16k # # # # #",
     ];
     assert_eq!(table.lines().collect::<Vec<_>>(), expected);
-    ran.assert_says(&[
+    ran.assert_prints(&[
         "Added ",
         "Throughput, MiB/s",
         "against BlockSize (bytes)",
@@ -48,6 +52,21 @@ fn the_table_the_chart_and_a_sentence_fit_a_terminal() {
     ]);
     assert!(dir.text("plot.svg").starts_with("<svg ") && dir.text("plot.svg").ends_with("</svg>\n"));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the plot stays");
+}
+
+#[test]
+fn values_of_text_may_be_any_bytes() {
+    let dir = Dir::new();
+    fs::create_dir(dir.join("in")).unwrap();
+    let mut command = fiord(&dir.join("in"), "sweep --rw=write --size=64k --time 300ms --csv --over");
+    command.arg(OsStr::from_bytes(b"filename=a\xff,../b,c"));
+    let ran = finish(start(command));
+    ran.assert_success();
+    for path in [OsStr::from_bytes(b"in/a\xff"), OsStr::new("b"), OsStr::new("in/c")] {
+        assert_eq!(fs::metadata(dir.path().join(path)).unwrap().len(), 64 << 10, "{path:?}");
+    }
+    let named: Vec<&str> = ran.stdout.lines().filter(|line| line.contains(r"a\xff")).collect();
+    assert_eq!(named.len(), 1, "{}", ran.stdout);
 }
 
 #[test]
@@ -61,7 +80,7 @@ fn json_has_the_documented_keys_and_every_combination() {
     assert_eq!(column(&document, "direction"), ["read", "read", "read", "write", "read", "write"]);
     assert_eq!(column(&document, "bs"), [4096, 65536, 4096, 4096, 65536, 65536]);
     assert_eq!(document["knees"][0]["peak"].as_u64().map(|peak| peak % 4096), Some(0));
-    // What the jobs did, and not what the place would allow.
+    // What the jobs did, not what the directory would allow.
     assert_eq!(
         (&document["target"]["engine"], &document["jobs"][0]["engine"]),
         (&"psync".into(), &"psync".into())
@@ -72,7 +91,7 @@ fn json_has_the_documented_keys_and_every_combination() {
 }
 
 #[test]
-fn what_the_job_says_is_not_overridden() {
+fn settings_of_the_job_are_not_overridden() {
     let dir = Dir::new();
     let line = "sweep --dry-run --filename=f --size 4M -direct=0 -runtime=7 -rw=write --over numjobs=1,3";
     let ran = dir.run(line);
@@ -87,7 +106,7 @@ fn what_the_job_says_is_not_overridden() {
 }
 
 #[test]
-fn a_job_file_is_a_beginning_too() {
+fn a_job_file_can_be_swept() {
     let dir = Dir::new();
     dir.write(
         "job.fio",
@@ -104,19 +123,19 @@ fn a_job_file_is_a_beginning_too() {
     let mut command = fiord(dir.path(), "sweep job.fio --over bs=4k,8k");
     command.env("F", "other");
     let text = finish(start(command)).assert_success().stdout.clone();
-    let told = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        told.contains("Target filename=other Job size=4m runtime=200ms [a] rw=read [b] rw=write filename="),
+        words.contains("Target filename=other Job size=4m runtime=200ms [a] rw=read [b] rw=write filename="),
         "{text}"
     );
-    assert!(told.contains(" JOB RW BlockSize IOPS "), "{text}");
+    assert!(words.contains(" JOB RW BlockSize IOPS "), "{text}");
     assert!(dir.join("mine").exists() && dir.join("other").exists(), "files that the job names stay");
 }
 
 #[test]
-fn files_that_come_to_be_between_two_runs_are_not_taken_for_those_that_were_checked() {
+fn files_that_appear_between_two_runs_are_not_written() {
     let dir = Dir::new();
-    // Directories that the first run makes need not be made by the second.
+    // Directories that the first run creates exist for the second.
     let line = "sweep --filename=sub/f --size=64k --rw=write --loops=1 --over bs=4k,8k";
     dir.run(line).assert_success();
     fs::create_dir(dir.join("open")).unwrap();
@@ -124,40 +143,42 @@ fn files_that_come_to_be_between_two_runs_are_not_taken_for_those_that_were_chec
     let line =
         "sweep --opendir=open --rw=write --loops=1 --over bs=4k,8k --exec_postrun=cp${IFS}keep${IFS}open/new";
     dir.write("keep", [b'p'; 65536]);
-    dir.run(line).assert_status(2).assert_says(&["after 1 of 2 runs", "were not there to be checked"]);
+    dir.run(line)
+        .assert_status(2)
+        .assert_prints(&["after 1 of 2 runs", "files that appeared after the runs were checked"]);
     assert_eq!(dir.read("open/new"), [b'p'; 65536]);
 }
 
 #[test]
-fn mistakes_are_told_before_anything_runs() {
+fn errors_are_reported_before_anything_runs() {
     let dir = Dir::new();
     dir.write("empty.fio", "[global]\nbs=4k\n");
     for (line, parts) in [
         ("sweep --over numjob=1,2", vec!["\"numjob\"", "did you mean \"numjobs\"?"]),
         ("sweep --over bs=4k,x", vec!["--over bs=4k,x", "\"x\" is not a number"]),
         ("sweep --over rw=read,raed", vec!["raed", "allowed: read, write"]),
-        ("sweep --over bs=64k..4k", vec!["goes down", "write 4k..64k"]),
+        ("sweep --over bs=64k..4k", vec!["is descending", "write 4k..64k"]),
         ("sweep --over rw=read..write", vec!["separate words with commas"]),
         ("sweep --over bs", vec!["--over bs=4k,64k"]),
-        ("sweep --over bs=4k --over blocksize=8k", vec!["bs is swept already"]),
-        ("sweep --over name=a,b", vec!["nothing to sweep over"]),
-        ("sweep --over iodepth=1-32", vec!["\"1-32\" is no single value; a range is written 1..32"]),
-        ("sweep --over bs=4k-64k", vec!["a range is written 4k..64k"]),
-        ("sweep --over runtime=1,2-5", vec!["a range is written 2..5"]),
-        ("sweep --over numjobs=1:4", vec!["\"1:4\"", "one value at a time"]),
-        ("sweep --over bs=4KiB,64KiB", vec!["4KiB is read as 4000", "write what is meant"]),
-        ("sweep --over rwmixread=50x,60", vec!["\"x\" is passed over"]),
+        ("sweep --over bs=4k --over blocksize=8k", vec!["bs is already swept"]),
+        ("sweep --over name=a,b", vec!["name cannot be swept"]),
+        ("sweep --over iodepth=1-32", vec!["\"1-32\" is not a single value; write a range as 1..32"]),
+        ("sweep --over bs=4k-64k", vec!["write a range as 4k..64k"]),
+        ("sweep --over runtime=1,2-5", vec!["write a range as 2..5"]),
+        ("sweep --over numjobs=1:4", vec!["\"1:4\"", "one at a time"]),
+        ("sweep --over bs=4KiB,64KiB", vec!["4KiB is read as 4000", "write the value in full"]),
+        ("sweep --over rwmixread=50x,60", vec!["\"x\" is ignored"]),
         ("sweep --over thinktime=1..5x", vec!["knows no unit \"x\""]),
         ("sweep --over sqthread_poll=0,1", vec!["io_uring", "--ioengine=io_uring"]),
         ("sweep --over numjobs=1,0", vec!["run 3", "numjobs"]),
         ("sweep --rw=raed --over bs=4k", vec!["did you mean \"read\"?"]),
-        ("sweep --minimal --over bs=4k", vec!["--minimal is for a run"]),
+        ("sweep --minimal --over bs=4k", vec!["--minimal applies to a run"]),
         ("sweep empty.fio --over bs=4k", vec!["no section"]),
         ("sweep --over bs=4k --plot nowhere/x.svg", vec!["--plot nowhere/x.svg"]),
         ("sweep --rw=read", vec!["--over <KEY=LIST>"]),
     ] {
         let ran = dir.run(line);
-        ran.assert_status(1).assert_says(&parts);
+        ran.assert_status(1).assert_prints(&parts);
         assert!(!ran.stdout.contains("IOPS"), "{line}: {ran:?}");
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
@@ -169,14 +190,14 @@ fn a_device_in_use_is_refused_before_the_first_run() {
     let device = need!(LoopDevice::new(&dir, 32 << 20));
     let mount = need!(Mount::ext4(&dir, &device));
     mount.write("precious", b"data");
-    // The first point alone could run.
+    // Only the first point could run.
     let line = format!(
-        "sweep --rw=write --bs=4k --size=4M --over filename={},{}",
+        "sweep --repeat=1 --rw=write --bs=4k --size=4M --over filename={},{}",
         dir.join("f").display(),
         device.path
     );
     let ran = dir.run(&line);
-    ran.assert_status(2).assert_says(&[&device.path, "after 0 of 2 runs"]);
+    ran.assert_status(2).assert_prints(&[&device.path, "after 0 of 2 runs"]);
     assert!(!dir.join("f").exists());
     assert_eq!(fs::read(mount.path.join("precious")).unwrap(), b"data");
 }
@@ -191,7 +212,7 @@ fn in_memory_and_on_a_device() {
     let ran =
         dir.run(&format!("sweep --filename={} --rw=randread --over numjobs=1..4 --time 300ms", device.path));
     assert_fits(&ran);
-    ran.assert_says(&["Threads", "Target  filename=", "Note    without direct=1 "]);
+    ran.assert_prints(&["Threads", "Target  filename=", "Note    without direct=1 "]);
 }
 
 #[test]
@@ -202,22 +223,27 @@ fn an_ordinary_user_gets_the_same() {
     assert_eq!(column(&ran.json(), "bs"), [4096, 65536]);
 }
 
-/// What is odd about options, and what jobs met, is told where nobody could see it: in the text, in JSON, in the history.
+/// Warnings about options and from jobs are in the text, in JSON and in the history.
 #[test]
 fn warnings_are_in_the_report_once() {
     let dir = Dir::new();
     dir.write("f", vec![1; 1 << 20]);
-    let line = "sweep --filename=f --rw=read --iodepth=32 --rwmixread=50x --exec_prerun=false --over bs=4k,8k --time 200ms";
+    let line = "sweep --filename=f --rw=read --iodepth=32 --rwmixread=50x --exec_prerun=false --over bs=4k,8k --time 200ms --trust=on";
     let command = |line: &str| {
         let mut command = fiord(dir.path(), line);
         command.env("XDG_STATE_HOME", dir.join("state"));
         finish(start(command))
     };
-    let text = command(line);
-    text.assert_success();
-    let warnings = text.stdout.split_once("\nWarnings:\n").expect("warnings").1.to_string();
-    for part in ["rwmixread: ", "is passed over", "exec_prerun", "iodepth"] {
-        assert!(warnings.contains(part), "{part}: {text:?}");
+    // What is read again and again from the page cache is void, where the kernel counts it.
+    let ended = |ran: Ran| {
+        assert!([Some(0), Some(6)].contains(&ran.status) && ran.stderr.is_empty(), "{ran:?}");
+        ran
+    };
+    let text = ended(command(line));
+    let warnings = text.stdout.split_once("\nFindings:\n").expect("findings").1.to_string();
+    let words = warnings.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["rwmixread: ", "is ignored", "exec_prerun", "sync-engine-depth"] {
+        assert!(words.contains(part), "{part}: {text:?}");
     }
     assert_eq!(
         warnings.matches("exec_prerun").count(),
@@ -229,14 +255,67 @@ fn warnings_are_in_the_report_once() {
     let shown = command("show last");
     assert!(shown.assert_success().stdout.contains(&warnings), "{shown:?}");
     let part = command("show 2");
-    part.assert_success().assert_says(&["Warnings:", "exec_prerun"]);
-    command(&format!("{line} --markdown")).assert_success().assert_says(&["\n- `", "`: `exec_prerun`: "]);
-    let document = command(&format!("{line} --json")).assert_success().json();
-    let codes: Vec<&str> =
-        document["warnings"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
+    part.assert_success().assert_prints(&["Findings:", "exec_prerun"]);
+    ended(command(&format!("{line} --markdown"))).assert_prints(&["\n- caution: job ", ": exec_prerun: "]);
+    let document = ended(command(&format!("{line} --json"))).json();
+    let findings = document["findings"].as_array().unwrap();
+    let codes: Vec<&str> = findings.iter().filter_map(|one| one["option"].as_str()).collect();
     for code in ["rwmixread", "exec_prerun", "iodepth"] {
         assert_eq!(codes.iter().filter(|known| **known == code).count(), 1, "{code}: {codes:?}");
     }
+}
+
+/// A study's runs use the same driver as fio's: both report the warnings of workers, in text and in JSON.
+#[test]
+fn a_remark_of_a_worker_is_reported_as_in_a_run() {
+    let dir = Dir::new();
+    dir.write("f", vec![1; 1 << 20]);
+    let job = "--name=a --ioengine=null --filename=f --rw=read --size=1m --loops=1 --ramp_time=1h";
+    let remark = |line: &str, status: i32| -> String {
+        let document = dir.run(line).assert_status(status).json();
+        let all = document["findings"].as_array().unwrap();
+        let of_ramp: Vec<&Value> = all.iter().filter(|one| one["option"] == "ramp_time").collect();
+        assert_eq!(of_ramp.len(), 1, "{document}");
+        let keys = ["code", "severity", "subject"].map(|key| of_ramp[0][key].as_str().unwrap());
+        assert_eq!(keys, ["ended-in-ramp", "void", "job a"], "{document}");
+        of_ramp[0]["sentence"].as_str().unwrap().to_string()
+    };
+    let of_run = remark(&format!("--no-history --bs=4k {job} --output-format=json"), 0);
+    assert!(of_run.starts_with("the job ended before its ramp did"), "{of_run}");
+    let sweep = format!("sweep --no-history --trust=on {job} --over bs=4k,8k");
+    assert_eq!(remark(&format!("{sweep} --json"), 6), format!("{of_run} (bs=4k, and 1 more run)"));
+    let text = dir.run(&sweep);
+    text.assert_status(6).assert_prints(&["CANNOT TELL, because the job ended before its ramp did"]);
+    let words = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(words.matches(&format!("job a: ended-in-ramp: {of_run}")).count(), 1, "{text:?}");
+}
+
+/// Errors that a job ignores fail neither a run nor a sweep, and both print those that `error_dump` requests.
+#[test]
+fn ignored_errors_do_not_end_a_sweep() {
+    let dir = Dir::new();
+    let job = "--no-history --name=a --filename=/dev/full --rw=write --size=32k --loops=1 --ignore_error=,ENOSPC \
+               --error_dump=1";
+    let line = "fiord: job a: write /dev/full at offset 0, 16384 bytes: ";
+    let run = dir.run(&format!("{job} --bs=16k"));
+    run.assert_status(0);
+    assert_eq!(run.stderr.matches(line).count(), 1, "{run:?}");
+    let sweep = dir.run(&format!("sweep {job} --over bs=16k,32k --csv"));
+    sweep.assert_status(0);
+    assert_eq!(sweep.stderr.matches(line).count(), 1, "{sweep:?}");
+    assert_eq!(sweep.stderr.lines().count(), 3, "two of the first run, one of the second: {sweep:?}");
+}
+
+/// The logs that a job requests are written by a sweep as well; those of its last run remain.
+#[test]
+fn a_sweep_writes_the_logs_of_its_job() {
+    let dir = Dir::new();
+    dir.write("f", vec![1; 1 << 20]);
+    let job = "--name=a --ioengine=null --filename=f --rw=read --size=1m --loops=1 --write_lat_log=log";
+    dir.run(&format!("sweep --no-history {job} --over bs=512k,256k --csv")).assert_success();
+    let sizes: Vec<String> =
+        dir.text("log_clat.1.log").lines().map(|line| line.split(", ").nth(3).unwrap().to_string()).collect();
+    assert_eq!(sizes, ["262144"; 4]);
 }
 
 #[test]
@@ -248,11 +327,11 @@ fn an_interrupted_sweep_prints_the_rows_it_has() {
     until("the second run has begun", || fs::read(dir.join("runs")).is_ok_and(|text| text.len() == 2));
     signal(running.0.id(), "INT");
     let ran = finish(running);
-    ran.assert_status(130).assert_says(&["after 1 of 2 runs: ended by SIGINT"]);
+    ran.assert_status(130).assert_prints(&["after 1 of 2 runs: ended by SIGINT"]);
     assert_eq!(ran.stdout.lines().count(), 2, "{ran:?}");
 }
 
-/// A control group whose members may read so many bytes a second of a device.
+/// A control group with a limit on bytes per second read from a device.
 struct Limit {
     group: PathBuf,
 }
@@ -297,10 +376,10 @@ impl Drop for Limit {
 fn the_knee_is_where_the_device_is_limited() {
     let dir = Dir::new();
     let device = need!(LoopDevice::new(&dir, 64 << 20));
-    // Each job reads 1 MiB a second, and the device gives all of them 6: eight jobs are the first to reach it.
+    // Each job reads 1 MiB per second, and the device allows 6 in total: eight jobs are the first to reach the limit.
     let limit = need!(Limit::reads(&device, 6 << 20));
     let line = format!(
-        "sweep --json --filename={} --rw=randread --bs=64k --direct=1 --rate=1m --runtime=2 --ramp_time=500ms \
+        "sweep --trust=off --json --filename={} --rw=randread --bs=64k --direct=1 --rate=1m --runtime=2 --ramp_time=500ms \
          --over numjobs=2..16",
         device.path
     );

@@ -1,8 +1,8 @@
-//! Who else has a block device or a file: reasons not to write to it.
+//! Other users of a block device or a file: reasons not to write to it.
 //!
-//! Invariant: each reason is the kernel's word (mount table, swap list, holders, loop devices, an exclusive open) or
-//! bytes on the device; what nobody has gets an empty list. Devices and files are known by their numbers, never by the
-//! name they were reached by.
+//! Invariant: each reason is based on the kernel (mount table, swap list, holders, loop devices, an exclusive open) or
+//! on bytes on the device; if there is no other user, the list is empty. Devices and files are identified by their
+//! numbers, never by the name they were given by.
 
 use fiord_sys::file::{self, OpenHow};
 use fiord_sys::procfs::Mount;
@@ -27,30 +27,30 @@ pub enum Claim {
         /// Which device.
         device: PathBuf,
     },
-    /// Another device is made of it (or of a partition of it): a logical volume, a RAID, an encrypted volume.
+    /// Another device is built on it (or on a partition of it): a logical volume, a RAID, an encrypted volume.
     Held {
         /// Which device.
         device: PathBuf,
         /// The kernel's name of the other.
         holder: String,
     },
-    /// The kernel lets nobody else open it exclusively, for a reason not seen above (a ZFS pool, another program).
+    /// The kernel refuses to open it exclusively, for a reason other than those above (a ZFS pool, another program).
     Exclusive,
-    /// A loop device is made of it, and somebody has that.
-    Behind {
+    /// It backs a loop device that is in use.
+    Backs {
         /// The loop device.
         device: PathBuf,
-        /// Who has it.
+        /// How that is used.
         claim: Box<Claim>,
     },
-    /// It keeps its data in something that somebody else has.
-    Within {
+    /// Its backing file or device is in use.
+    BackedBy {
         /// What: the file or device behind a loop device.
         what: PathBuf,
-        /// Who has it.
+        /// How that is used.
         claim: Box<Claim>,
     },
-    /// Nobody uses it now, but it holds something.
+    /// It is not in use now, but contains data.
     Holds {
         /// What: `ext2/3/4 file system`.
         what: &'static str,
@@ -58,7 +58,7 @@ pub enum Claim {
 }
 
 impl Claim {
-    /// Whether somebody uses the device at this moment. Otherwise it only holds something that a write would destroy.
+    /// Whether the device is in use at this moment. Otherwise it only contains data that a write would destroy.
     pub fn is_live(&self) -> bool {
         !matches!(self, Claim::Holds { .. })
     }
@@ -74,14 +74,14 @@ impl fmt::Display for Claim {
             Claim::Swap { device } => write!(f, "{} is in use as swap", device.display()),
             Claim::Held { device, holder } => write!(f, "{} is a part of {holder}", device.display()),
             Claim::Exclusive => f.write_str("another program or the kernel has it open exclusively"),
-            Claim::Behind { device, claim } => write!(f, "{} is made of it, and {claim}", device.display()),
-            Claim::Within { what, claim } => write!(f, "its data is in {}, and {claim}", what.display()),
+            Claim::Backs { device, claim } => write!(f, "it backs {}, and {claim}", device.display()),
+            Claim::BackedBy { what, claim } => write!(f, "it is backed by {}, and {claim}", what.display()),
             Claim::Holds { what } => write!(f, "found on it: {what}"),
         }
     }
 }
 
-/// The claims that the kernel lists for everybody to read: mounts, swap and holders, of the device and its partitions.
+/// The claims that any user can read: mounts, swap and holders, of the device and its partitions.
 pub(crate) fn listed(
     path: &Path,
     device: Option<&BlockDevice>,
@@ -113,15 +113,15 @@ fn on_number(path: &Path, number: DeviceNumber, mounts: &[Mount], swaps: &[PathB
     claims
 }
 
-/// Whether the device with this number is what is mounted there. Files on btrfs and the like have a made-up device
-/// number: there the source tells.
+/// Whether the device with this number is mounted there. Files on btrfs and the like have an artificial device number;
+/// there the source of the mount identifies it.
 pub(crate) fn is_of(mount: &Mount, number: DeviceNumber) -> bool {
     mount.device == number || is_device(&mount.source, number)
 }
 
 fn is_device(path: &Path, number: DeviceNumber) -> bool {
     path.is_absolute()
-        && stat::stat(path).is_ok_and(|found| found.kind == stat::Kind::Block && found.special == number)
+        && stat::stat(path).is_ok_and(|found| found.kind == stat::InodeKind::Block && found.special == number)
 }
 
 fn held(path: &Path, device: &BlockDevice) -> Vec<Claim> {
@@ -130,7 +130,7 @@ fn held(path: &Path, device: &BlockDevice) -> Vec<Claim> {
     holders.map(|holder| Claim::Held { device: path.to_owned(), holder }).collect()
 }
 
-/// Asks the kernel by opening for reading with `O_EXCL`, which succeeds only where nobody else has claimed the device.
+/// Opens the device for reading with `O_EXCL`, which succeeds only if it is not claimed.
 pub(crate) fn is_exclusively_open(path: &Path) -> bool {
     let how = OpenHow { exclusive: true, nonblocking: true, ..OpenHow::READ };
     file::open(path, &how).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
@@ -164,15 +164,15 @@ mod tests {
             ),
             (Claim::Swap { device: device.clone() }, "/dev/sda1 is in use as swap"),
             (
-                Claim::Behind {
+                Claim::Backs {
                     device: "/dev/loop0".into(),
                     claim: Box::new(Claim::Swap { device: "/dev/loop0".into() }),
                 },
-                "/dev/loop0 is made of it, and /dev/loop0 is in use as swap",
+                "it backs /dev/loop0, and /dev/loop0 is in use as swap",
             ),
             (
-                Claim::Within { what: "/f".into(), claim: Box::new(Claim::Swap { device: "/f".into() }) },
-                "its data is in /f, and /f is in use as swap",
+                Claim::BackedBy { what: "/f".into(), claim: Box::new(Claim::Swap { device: "/f".into() }) },
+                "it is backed by /f, and /f is in use as swap",
             ),
             (Claim::Held { device, holder: "dm-0".into() }, "/dev/sda1 is a part of dm-0"),
         ];

@@ -1,45 +1,30 @@
-//! A block device: everything about it that decides what a benchmark's figures mean.
+//! A block device: all its properties that matter for a benchmark's figures.
 //!
-//! Invariant: read from `/sys` and the kernel's lists alone, which everybody may read; the device is not opened.
+//! Invariant: read only from `/sys` and the kernel's lists, which any user may read; the device is not opened.
 
+use fiord_device::Device;
 use fiord_sys::procfs::{self, Mount};
-use fiord_sys::sysfs::{BlockDevice, Queue, Sysfs};
+use fiord_sys::sysfs::{BlockDevice, Sysfs};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::claims::{self, Claim};
-use crate::target::{FileSystemFacts, file_system_facts};
+use crate::file_system::{FileSystemFacts, file_system_facts};
 
 /// What is known about a block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceFacts {
-    /// The kernel's name, `nvme0n1`.
-    pub name: String,
-    /// What it is, in the words of `lsblk` where it has one: `disk`, `part`, `loop`, `lvm`, `crypt`, `raid1`, `rom`; and
-    /// `zram`, `ram`, `null`, `nbd`, `rbd`, `drbd`, `pmem`.
-    pub kind: String,
-    /// How it is reached, where the kernel's tree of devices tells: `nvme`, `nvme-tcp`, `sata`, `virtio`, `usb`.
-    pub transport: Option<String>,
-    /// What its maker calls it; of a mapped device its own name, of a loop device the file behind it, of a
-    /// zram its compression.
-    pub model: Option<String>,
-    /// The file behind a loop device.
-    pub backing_file: Option<PathBuf>,
-    /// Size in bytes; 0 where nothing is in it (an unused loop device, an empty card reader).
-    pub size_bytes: u64,
-    /// Takes no writes.
-    pub read_only: bool,
-    /// The memory node it hangs on; `None` where it has none or the machine has but one.
-    pub numa_node: Option<u32>,
-    /// The queue of the disk.
-    pub queue: Queue,
-    /// Who uses it or a partition of it, as far as the kernel lists them: mounts, swap, devices made of it.
+    /// Its properties.
+    pub device: Device,
+    /// The users of it or of a partition of it, as far as the kernel lists them: mounts, swap, devices built on it.
     pub claims: Vec<Claim>,
     /// The file systems on it and on its partitions, each once, at its shortest mount point.
     pub file_systems: Vec<FileSystemFacts>,
+    /// Whether it is a loop device whose I/O, direct I/O too, goes through the page cache of its backing file.
+    pub caches_in_memory: bool,
 }
 
-/// What the kernel tells everybody: the tree of devices, and who has what of it mounted or in use as swap.
+/// What any user can read: the tree of devices, and which of them are mounted or used as swap.
 #[derive(Clone, Debug)]
 pub struct System {
     /// The tree of devices.
@@ -60,44 +45,34 @@ impl System {
         }
     }
 
-    /// Every whole device that has a size, by name. One that has none cannot be read or written.
+    /// Every whole device that has a size, by name. A device without a size cannot be read or written.
     ///
     /// # Errors
     /// The kernel's, where its list of block devices cannot be read.
     pub fn devices(&self) -> io::Result<Vec<DeviceFacts>> {
         let facts = self.sysfs.disks()?.into_iter().map(|device| DeviceFacts::of(&device, self));
-        Ok(facts.filter(|facts| facts.size_bytes > 0).collect())
+        Ok(facts.filter(|facts| facts.device.size_bytes > 0).collect())
     }
 }
 
 impl DeviceFacts {
     /// Of one device.
     pub fn of(device: &BlockDevice, system: &System) -> DeviceFacts {
-        let disk = device.disk();
-        let backing_file = device.attribute("loop/backing_file").map(PathBuf::from);
         DeviceFacts {
-            name: device.name().to_owned(),
-            kind: kind(device),
-            transport: transport(&disk),
-            model: model(&disk).or_else(|| Some(backing_file.as_ref()?.display().to_string())),
-            backing_file,
-            size_bytes: device.size_bytes().unwrap_or(0),
-            read_only: device.is_read_only(),
-            // -1 is the kernel's word for none.
-            numa_node: disk.attribute("device/numa_node").and_then(|node| node.parse().ok()),
-            queue: device.queue(),
+            device: describe(device),
             claims: claims_on(device, system),
             file_systems: file_systems(device, system),
+            caches_in_memory: device.attribute("loop/dio").is_some_and(|direct| direct == "0"),
         }
     }
 
     /// Its usual place below `/dev`.
     pub fn path(&self) -> PathBuf {
-        Path::new("/dev").join(self.name.replace('!', "/"))
+        Path::new("/dev").join(self.device.name.replace('!', "/"))
     }
 
-    /// Who uses it, shortly: a mount point, `swap`, or the name of a device made of it; behind the partition's name where
-    /// it is not the whole device.
+    /// Its users in short form: a mount point, `swap`, or the name of a device built on it; prefixed with the name of
+    /// the partition if that is used.
     pub fn users(&self) -> Vec<String> {
         self.claims.iter().filter_map(|claim| self.user(claim)).collect()
     }
@@ -107,7 +82,7 @@ impl DeviceFacts {
             Claim::Mounted { device, point } => (device, point.display().to_string()),
             Claim::Swap { device } => (device, "swap".to_owned()),
             Claim::Held { device, holder } => (device, holder.clone()),
-            Claim::Exclusive | Claim::Holds { .. } | Claim::Behind { .. } | Claim::Within { .. } => {
+            Claim::Exclusive | Claim::Holds { .. } | Claim::Backs { .. } | Claim::BackedBy { .. } => {
                 return None;
             }
         };
@@ -117,7 +92,26 @@ impl DeviceFacts {
     }
 }
 
-/// By the drivers' names for what they drive; a mapped device says in its identifier who made it, a RAID its level.
+/// The properties of a device, read from its directory.
+pub(crate) fn describe(device: &BlockDevice) -> Device {
+    let disk = device.disk();
+    let backing_file = device.attribute("loop/backing_file").map(PathBuf::from);
+    Device {
+        name: device.name().to_owned(),
+        kind: kind(device),
+        transport: transport(&disk),
+        model: model(&disk).or_else(|| Some(backing_file.as_ref()?.display().to_string())),
+        backing_file,
+        size_bytes: device.size_bytes().unwrap_or(0),
+        read_only: device.is_read_only(),
+        // -1 is the kernel's word for none.
+        numa_node: disk.attribute("device/numa_node").and_then(|node| node.parse().ok()),
+        queue: device.queue(),
+    }
+}
+
+/// Derived from the names that drivers give their devices; the identifier of a mapped device names its creator, and a
+/// RAID has its level.
 fn kind(device: &BlockDevice) -> String {
     const DRIVERS: [(&str, &str); 9] = [
         ("loop", "loop"),
@@ -149,7 +143,7 @@ fn kind(device: &BlockDevice) -> String {
     DRIVERS.iter().find(driven).map_or("disk", |row| row.1).to_owned()
 }
 
-/// By the bus nearest to the disk among those its directory hangs on.
+/// The bus nearest to the disk in the path of its directory.
 fn transport(disk: &BlockDevice) -> Option<String> {
     const BUSES: [(&str, &str); 10] = [
         ("nvme", "nvme"),
@@ -167,17 +161,17 @@ fn transport(disk: &BlockDevice) -> Option<String> {
     let bus = above
         .filter_map(|part| part.as_os_str().to_str())
         .find_map(|part| BUSES.iter().find(|row| part.starts_with(row.0)).map(|row| row.1))?;
-    // A disk over NVMe may be at the other end of a network.
+    // An NVMe disk may be attached over a network.
     let controller = disk.name().rsplit_once('n').map_or("", |(controller, _)| controller);
-    let told = || disk.attribute("device/transport");
-    let told_by_path = || disk.attribute(&format!("device/{controller}/transport"));
-    let fabric = told().or_else(told_by_path).filter(|fabric| bus == "nvme" && fabric != "pcie");
+    let transport = || disk.attribute("device/transport");
+    let transport_by_path = || disk.attribute(&format!("device/{controller}/transport"));
+    let fabric = transport().or_else(transport_by_path).filter(|fabric| bus == "nvme" && fabric != "pcie");
     Some(fabric.map_or_else(|| bus.to_owned(), |fabric| format!("nvme-{fabric}")))
 }
 
 fn model(disk: &BlockDevice) -> Option<String> {
     let named = || ["device/model", "device/name", "dm/name"].iter().find_map(|file| disk.attribute(file));
-    // The compression in use stands in brackets among all there are.
+    // The file lists all algorithms, the one in use in brackets.
     let compression = || {
         let all = disk.attribute("comp_algorithm")?;
         Some(all.split_once('[')?.1.split_once(']')?.0.to_owned())
@@ -185,7 +179,7 @@ fn model(disk: &BlockDevice) -> Option<String> {
     named().or_else(compression)
 }
 
-/// What is claimed by the kernel's lists. The mount table names one device of a btrfs: the others are as much in use.
+/// The claims in the kernel's lists. The mount table names one device of a btrfs; the others are in use as well.
 pub(crate) fn claims_on(device: &BlockDevice, system: &System) -> Vec<Claim> {
     let number = device.number().unwrap_or_default();
     let mut claims = claims::listed(&device.path(), Some(device), number, &system.mounts, &system.swaps);
@@ -237,11 +231,11 @@ mod tests {
             ],
         );
         let facts = machine.facts("sda", &[]);
-        assert_eq!((facts.kind.as_str(), facts.transport.as_deref()), ("disk", Some("sata")));
-        assert_eq!(facts.model.as_deref(), Some("Spinning Rust 4000"));
-        assert_eq!((facts.size_bytes, facts.numa_node), (1 << 20, None));
-        assert_eq!((facts.queue.rotational, facts.queue.device_depth), (true, Some(32)));
-        assert!(facts.users().is_empty() && !facts.read_only);
+        assert_eq!((facts.device.kind.as_str(), facts.device.transport.as_deref()), ("disk", Some("sata")));
+        assert_eq!(facts.device.model.as_deref(), Some("Spinning Rust 4000"));
+        assert_eq!((facts.device.size_bytes, facts.device.numa_node), (1 << 20, None));
+        assert_eq!((facts.device.queue.rotational, facts.device.queue.device_depth), (true, Some(32)));
+        assert!(facts.users().is_empty() && !facts.device.read_only);
     }
 
     #[test]
@@ -267,10 +261,10 @@ mod tests {
             if !attribute.is_empty() {
                 machine.attributes(name, &[(attribute, text)]);
             }
-            assert_eq!(machine.facts(name, &[]).kind, kind, "{name}");
+            assert_eq!(machine.facts(name, &[]).device.kind, kind, "{name}");
         }
-        assert_eq!(machine.facts("zram0", &[]).model.as_deref(), Some("lzo-rle"));
-        assert_eq!(machine.facts("dm-2", &[]).model.as_deref(), Some("made-by-hand"));
+        assert_eq!(machine.facts("zram0", &[]).device.model.as_deref(), Some("lzo-rle"));
+        assert_eq!(machine.facts("dm-2", &[]).device.model.as_deref(), Some("made-by-hand"));
     }
 
     #[test]
@@ -289,16 +283,16 @@ mod tests {
         {
             machine.disk(dir, &format!("201:{number}"), 8);
             let name = dir.rsplit('/').next().unwrap();
-            assert_eq!(machine.facts(name, &[]).transport.as_deref(), expected, "{dir}");
+            assert_eq!(machine.facts(name, &[]).device.transport.as_deref(), expected, "{dir}");
         }
         machine.attributes("nvme0n1", &[("device/transport", "pcie")]);
-        assert_eq!(machine.facts("nvme0n1", &[]).transport.as_deref(), Some("nvme"));
+        assert_eq!(machine.facts("nvme0n1", &[]).device.transport.as_deref(), Some("nvme"));
         machine.attributes("nvme0n1", &[("device/transport", "tcp")]);
-        assert_eq!(machine.facts("nvme0n1", &[]).transport.as_deref(), Some("nvme-tcp"));
+        assert_eq!(machine.facts("nvme0n1", &[]).device.transport.as_deref(), Some("nvme-tcp"));
     }
 
     #[test]
-    fn who_uses_a_disk_is_told_shortly() {
+    fn the_users_of_a_disk_are_listed_in_short() {
         let machine = MadeUp::new();
         machine.disk("sda", "200:0", 8).partition("sda", "sda1", "200:1").partition("sda", "sda2", "200:2");
         machine.disk("md0", "200:9", 8).member("md0", "sda2");
@@ -323,12 +317,12 @@ mod tests {
         let machine = MadeUp::new();
         machine.disk("loop0", "200:0", 0).disk("sda", "200:1", 8).partition("sda", "sda1", "200:2");
         let names: Vec<String> =
-            machine.system(&[]).devices().unwrap().into_iter().map(|facts| facts.name).collect();
+            machine.system(&[]).devices().unwrap().into_iter().map(|facts| facts.device.name).collect();
         assert_eq!(names, ["sda"]);
     }
 
     #[test]
-    fn a_file_system_is_told_with_its_options_once() {
+    fn a_file_system_is_described_with_each_option_once() {
         let machine = MadeUp::new();
         machine.disk("sda", "200:0", 8);
         let mounts = [mount("200:0", "/proc", "ext4", "/dev/none"), mount("200:0", "/", "ext4", "/dev/none")];
@@ -341,17 +335,11 @@ mod tests {
     #[test]
     fn a_loop_device_names_its_file() {
         let dir = TempDir::new("device-loop");
-        let device = match LoopDevice::new(&dir, 1 << 20) {
-            Ok(device) => device,
-            Err(why) => {
-                println!("skipped: {why}");
-                return;
-            }
-        };
+        let device = fiord_testing::need!(LoopDevice::new(&dir, 1 << 20));
         let facts = System::read().devices().unwrap();
         let ours = facts.iter().find(|facts| facts.path() == device.path).unwrap();
-        assert_eq!((ours.kind.as_str(), ours.size_bytes), ("loop", 1 << 20));
-        assert_eq!(ours.backing_file.as_deref(), Some(dir.path.join("backing").as_path()));
-        assert_eq!(ours.model.as_deref(), dir.path.join("backing").to_str());
+        assert_eq!((ours.device.kind.as_str(), ours.device.size_bytes), ("loop", 1 << 20));
+        assert_eq!(ours.device.backing_file.as_deref(), Some(dir.path.join("backing").as_path()));
+        assert_eq!(ours.device.model.as_deref(), dir.path.join("backing").to_str());
     }
 }

@@ -1,28 +1,41 @@
-//! What this machine and its disks are, as plain values for those who plan, judge and report.
+//! Facts about this machine and its disks, as plain values.
 //!
-//! Invariant: looking changes nothing. Nothing is written, created or locked here, and what cannot be found out is
-//! `None` or absent from a list, never a guess.
+//! Invariant: probing changes nothing. Nothing is written, created or locked here, and an unknown fact is `None` or
+//! absent from a list, never a guess.
 
 pub mod activity;
-pub mod chain;
 pub mod claims;
 pub mod device;
+pub mod file_system;
+pub mod health;
+pub mod limits;
 pub mod machine;
+pub mod reading;
+pub mod samples;
 pub mod signature;
+pub mod storage_stack;
 pub mod target;
 pub mod users;
 
 #[cfg(test)]
 mod testing;
 
-pub use activity::{DiskCounters, DiskFigures, DiskUse, DiskWatch};
-pub use chain::{Chain, Link, Stage};
+pub use activity::DiskWatch;
 pub use claims::Claim;
 pub use device::{DeviceFacts, System};
+pub use file_system::FileSystemFacts;
+pub use health::{Health, health};
+pub use limits::{FrequencyLimit, IoLimit, Limits};
 pub use machine::Machine;
-pub use target::{FileSystemFacts, Prober, TargetFacts, TargetKind};
+pub use reading::{DirtyReading, HostMeter, HostReading, HostTotals, Pressure, memory_available_bytes};
+pub use samples::Samples;
+pub use storage_stack::{Layer, LayerKind, StorageStack};
+pub use target::{Prober, TargetFacts, TargetKind};
 pub use users::Users;
 
-// Values of sys that stand in ours.
+// Types of other crates that are part of this crate's values.
+pub use fiord_device::{
+    CounterSample, Device, DeviceUse, DiskCounters, DiskUse, FailureWarning, HealthLog, RequestQueue,
+};
+pub use fiord_sys::procfs::{CpuTicks, ProcessIo};
 pub use fiord_sys::stat::{DeviceNumber, DirectAlignment, DirectSupport};
-pub use fiord_sys::sysfs::{IoCounters, Queue};

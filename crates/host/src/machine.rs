@@ -2,12 +2,12 @@
 //!
 //! Invariant: read once, a value afterwards.
 
-use fiord_sys::procfs::{self, Memory};
+use fiord_sys::procfs::{self, MemoryInfo};
 use fiord_sys::sysfs::Sysfs;
 use fiord_sys::{map, thread};
 use std::io;
 
-/// What a run's figures depend on besides the disk.
+/// The properties of the machine that a run's figures depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Its name on the network.
@@ -25,7 +25,7 @@ pub struct Machine {
     /// Memory nodes, in order; at least one.
     pub nodes: Vec<u32>,
     /// Memory in bytes, as it was when this was read.
-    pub memory: Memory,
+    pub memory: MemoryInfo,
     /// Size of a page in bytes.
     pub page_bytes: u64,
 }
@@ -43,7 +43,7 @@ impl Machine {
             // A sandbox without /sys still has the processors it may use.
             cpus_online: sysfs.online_cpus().unwrap_or_else(|_| cpus_allowed.clone()),
             cpus_allowed,
-            // A kernel without NUMA lists none.
+            // A kernel without NUMA lists no nodes.
             nodes: sysfs.online_nodes().unwrap_or_else(|_| vec![0]),
             memory: procfs::memory()?,
             page_bytes: map::page_bytes() as u64,

@@ -1,7 +1,7 @@
-//! What the first blocks of a device say it holds: file systems, swap, partition tables, members of volumes.
+//! Signatures in the first blocks of a device: file systems, swap, partition tables, members of volumes.
 //!
-//! Invariant: a device is opened for reading and only its first 68 KiB are read; a text is answered for what is
-//! certainly there.
+//! Invariant: a device is opened for reading and only its first 68 KiB are read; only contents that are certain are
+//! reported.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use std::path::Path;
 /// As far as the furthest signature below.
 const LOOK_BYTES: usize = 68 * 1024;
 
-/// Names what a device holds, `ext2/3/4 file system`; `None` where nothing known is found.
+/// The contents of a device, `ext2/3/4 file system`; `None` if nothing known is found.
 pub fn of_device(path: &Path) -> io::Result<Option<&'static str>> {
     let file = File::open(path)?;
     let mut head = vec![0u8; LOOK_BYTES];
@@ -28,7 +28,7 @@ pub fn of_device(path: &Path) -> io::Result<Option<&'static str>> {
 }
 
 /// The same for the first bytes of a device.
-pub fn in_head(head: &[u8]) -> Option<&'static str> {
+fn in_head(head: &[u8]) -> Option<&'static str> {
     let found = |row: &&(usize, &[u8], &str)| head.get(row.0..row.0 + row.1.len()) == Some(row.1);
     SIGNATURES.iter().find(found).map(|row| row.2)
 }
@@ -104,7 +104,7 @@ mod tests {
                 Ok(output) if output.status.success() => {
                     assert_eq!(of_device(&path).unwrap(), Some(meaning));
                 }
-                other => println!("skipped: {program}: {other:?}"),
+                other => fiord_testing::skipped(format_args!("{program}: {other:?}")),
             }
         }
     }

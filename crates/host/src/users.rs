@@ -1,52 +1,55 @@
-//! Who uses a device or a file, directly or by way of loop devices, at this moment.
+//! The current users of a device or a file, direct or through loop devices.
 //!
-//! Invariant: every way that bytes written to the target reach what somebody uses is followed: up from the target to
-//! the loop devices made of it, and down from it to what it keeps its data in. A loop device is looked at once.
+//! Invariant: every way in which bytes written to the target could reach something in use is followed: up from the
+//! target to the loop devices that it backs, and down to its own backing file or device. Each loop device is visited
+//! once.
 
 use fiord_sys::blkdev;
 use fiord_sys::file::{self, OpenHow};
-use fiord_sys::stat::{self, DeviceNumber, Identity, Kind, Stat};
+use fiord_sys::stat::{self, DeviceNumber, Identity, InodeKind, Stat};
 use fiord_sys::sysfs::BlockDevice;
 use std::path::{Path, PathBuf};
 
 use crate::claims::{self, Claim};
 use crate::device::{System, claims_on};
-use crate::target;
+use crate::file_system;
 
-/// What is in use, as far as the kernel tells: looked at once, asked about many targets.
+/// What is in use, as far as the kernel reports it: read once, queried for many targets.
 #[derive(Clone, Debug)]
 pub struct Users {
     system: System,
-    loops: Vec<Loop>,
-    /// Devices that whoever asks has claimed: nobody else's.
+    loops: Vec<LoopBacking>,
+    /// Devices that this process has claimed itself.
     ours: Vec<DeviceNumber>,
 }
 
-/// A loop device, and what it keeps its data in.
+/// A loop device and its backing file or device.
 #[derive(Clone, Debug)]
-struct Loop {
+struct LoopBacking {
     device: BlockDevice,
     number: DeviceNumber,
     below: Identity,
-    /// What that was called when the device was made.
+    /// The name of that when the device was set up.
     file: PathBuf,
 }
 
-impl Loop {
-    fn of(device: BlockDevice) -> Option<Loop> {
+impl LoopBacking {
+    fn of(device: BlockDevice) -> Option<LoopBacking> {
         let number = device.number()?;
         let file = PathBuf::from(device.attribute("loop/backing_file")?);
-        // The name is of no use where the file was removed, or stands in another tree of mounts: the device knows better,
-        // but does not tell everybody.
-        let below = told(&device.path(), number).or_else(|| Some(stat::stat(&file).ok()?.identity()))?;
-        Some(Loop { device, number, below, file })
+        // The name is useless if the file was removed, or is in another mount namespace. The device itself knows the
+        // file, but reports it only to privileged users.
+        let below =
+            reported_backing(&device.path(), number).or_else(|| Some(stat::stat(&file).ok()?.identity()))?;
+        Some(LoopBacking { device, number, below, file })
     }
 }
 
-/// What the loop device with this number says itself.
-fn told(path: &Path, number: DeviceNumber) -> Option<Identity> {
+/// The backing file that the loop device with this number reports.
+fn reported_backing(path: &Path, number: DeviceNumber) -> Option<Identity> {
     let open = file::open(path, &OpenHow { nonblocking: true, ..OpenHow::READ }).ok()?;
-    let is_it = stat::fstat(&open).is_ok_and(|found| found.kind == Kind::Block && found.special == number);
+    let is_it =
+        stat::fstat(&open).is_ok_and(|found| found.kind == InodeKind::Block && found.special == number);
     blkdev::loop_backing(&open).ok().filter(|_| is_it)
 }
 
@@ -58,23 +61,23 @@ impl Users {
 
     /// Of a machine whose lists were read.
     pub fn of(system: System) -> Users {
-        let loops = system.sysfs.loop_devices().into_iter().filter_map(Loop::of).collect();
+        let loops = system.sysfs.loop_devices().into_iter().filter_map(LoopBacking::of).collect();
         Users { system, loops, ours: Vec::new() }
     }
 
-    /// Of this machine, now, beside whoever has claimed these devices.
+    /// Of this machine, now, apart from this process, which has claimed these devices.
     pub fn beside(ours: Vec<DeviceNumber>) -> Users {
         Users { ours, ..Users::read() }
     }
 
-    /// The devices that whoever asks has claimed.
+    /// The devices that this process has claimed itself.
     pub fn ours(&self) -> &[DeviceNumber] {
         &self.ours
     }
 
-    /// Whether making what is absent would make it among the nodes of devices.
+    /// Whether creating a missing file would create it among the device nodes.
     pub fn would_stand_among_devices(&self, absent: &Path) -> bool {
-        target::would_stand_among_devices(absent, &self.system.mounts)
+        file_system::would_stand_among_devices(absent, &self.system.mounts)
     }
 
     /// What the kernel listed.
@@ -82,14 +85,14 @@ impl Users {
         &self.system
     }
 
-    /// Who uses what is found at `path`; only block devices and regular files are anybody's. Opens block devices that no
-    /// list names, for reading, to ask whether they are claimed; `found` has to be of what `path` leads to.
+    /// The users of the block device or regular file at `path`; other types have none. Block devices that are in no
+    /// list are opened for reading, to see whether they are claimed. `found` has to be the metadata of `path`.
     pub fn on(&self, path: &Path, found: &Stat) -> Vec<Claim> {
         let known = found.identity();
         let mut seen = vec![known];
         match found.kind {
-            Kind::Block => self.on_device(path, found.special, &mut seen),
-            Kind::Regular => self.on_file(path, known, &mut seen),
+            InodeKind::Block => self.on_device(path, found.special, &mut seen),
+            InodeKind::Regular => self.on_file(path, known, &mut seen),
             _ => Vec::new(),
         }
     }
@@ -124,14 +127,14 @@ impl Users {
         claims
     }
 
-    /// Who uses the device, its partitions, or what is made of them.
+    /// The users of the device, of its partitions, or of devices built on them.
     fn above_device(&self, path: &Path, number: DeviceNumber, seen: &mut Vec<Identity>) -> Vec<Claim> {
         let device = self.system.sysfs.block_device_of(number).ok();
         let mut claims = match &device {
             Some(device) => claims_on(device, &self.system),
             None => claims::listed(path, None, number, &self.system.mounts, &self.system.swaps),
         };
-        // What is written to a partition is written to its disk, and the other way round.
+        // A write to a partition is a write to its disk, and vice versa.
         let others = device.iter().flat_map(|device| [device.partitions(), vec![device.disk()]].concat());
         let mut numbers: Vec<DeviceNumber> = others.filter_map(|other| other.number()).collect();
         numbers.retain(|other| *other != number);
@@ -146,7 +149,7 @@ impl Users {
         claims
     }
 
-    /// Who uses the loop devices made of this.
+    /// The users of the loop devices that this backs.
     fn behind(&self, known: Identity, seen: &mut Vec<Identity>) -> Vec<Claim> {
         let mut claims = Vec::new();
         for one in self.loops.iter().filter(|one| one.below == known) {
@@ -157,18 +160,18 @@ impl Users {
             seen.push(itself);
             let device = one.device.path();
             let of_it = self.above_device(&device, one.number, seen).into_iter().map(Box::new);
-            claims.extend(of_it.map(|claim| Claim::Behind { device: device.clone(), claim }));
+            claims.extend(of_it.map(|claim| Claim::Backs { device: device.clone(), claim }));
         }
         claims
     }
 
-    /// Who else uses what the device keeps its data in. Members of a mapped device are not looked at: who else has a part
-    /// of them has another part. What is behind a loop device is there as a whole.
+    /// Other users of the device's backing file or device. Members of a mapped device are not checked, because other
+    /// users of a member have another part of it; a loop device uses all of its backing file or device.
     fn within(&self, device: &BlockDevice, seen: &mut Vec<Identity>) -> Vec<Claim> {
         let disk = device.disk();
         let mut claims = Vec::new();
         let number = disk.number();
-        // A member of a mapped device is that one's own.
+        // A member of a mapped device belongs to that device.
         seen.extend(number.map(|number| Identity::Device { block: true, number }));
         for one in self.loops.iter().filter(|one| Some(one.number) == number) {
             if seen.contains(&one.below) {
@@ -183,14 +186,14 @@ impl Users {
             };
             let what = || one.file.clone();
             claims.extend(
-                of_it.into_iter().map(|claim| Claim::Within { what: what(), claim: Box::new(claim) }),
+                of_it.into_iter().map(|claim| Claim::BackedBy { what: what(), claim: Box::new(claim) }),
             );
         }
         disk.slaves().iter().for_each(|member| claims.extend(self.within(member, seen)));
         claims
     }
 
-    /// A name of the device that leads to it for certain: the one it was given, unless that is another's now.
+    /// A name that certainly leads to the device: the given one, unless it belongs to another device by now.
     fn place_of(&self, number: DeviceNumber, given: &Path) -> PathBuf {
         let is_it = |path: &Path| stat::stat(path).is_ok_and(|found| found.special == number);
         match self.system.sysfs.block_device_of(number) {
@@ -210,14 +213,14 @@ mod tests {
         DeviceNumber { major: 200, minor }
     }
 
-    fn said(claims: &[Claim]) -> Vec<String> {
+    fn reasons(claims: &[Claim]) -> Vec<String> {
         claims.iter().map(ToString::to_string).collect()
     }
 
-    /// What is said of the device of this number on a made-up machine.
+    /// The reasons found for the device of this number on a made-up machine.
     fn of_device(users: &Users, minor: u32) -> Vec<String> {
         let known = Identity::Device { block: true, number: number(minor) };
-        said(&users.on_device(Path::new("/no/such"), number(minor), &mut vec![known]))
+        reasons(&users.on_device(Path::new("/no/such"), number(minor), &mut vec![known]))
     }
 
     /// A machine with `/dev/loop90` over a file, and `/dev/loop91` over it as well.
@@ -244,8 +247,8 @@ mod tests {
             let found = stat::stat(name).unwrap();
             assert_eq!(free.on(name, &found), [], "a loop device that nobody uses is nobody's");
             assert_eq!(
-                said(&users.on(name, &found)),
-                ["/dev/loop90 is made of it, and /dev/loop90 is mounted at /mnt"]
+                reasons(&users.on(name, &found)),
+                ["it backs /dev/loop90, and /dev/loop90 is mounted at /mnt"]
             );
         }
         assert_eq!(users.files().first().map(|used| used.0), Some(stat::stat(&file).unwrap().identity()));
@@ -260,7 +263,7 @@ mod tests {
         assert_eq!(of_device(&users, 90), ["/dev/loop90 is mounted at /mnt"]);
         let file = dir.path.join("image");
         let expected = format!(
-            "its data is in {}, and /dev/loop90 is made of it, and /dev/loop90 is mounted at /mnt",
+            "it is backed by {}, and it backs /dev/loop90, and /dev/loop90 is mounted at /mnt",
             file.display()
         );
         assert_eq!(of_device(&users, 91), [expected]);
@@ -275,8 +278,8 @@ mod tests {
         system.swaps = vec![file.clone()];
         let users = Users::of(system);
         let in_use = format!("{} is in use as swap", file.display());
-        assert_eq!(said(&users.on(&file, &stat::stat(&file).unwrap())), [in_use.as_str()]);
-        assert_eq!(of_device(&users, 91), [format!("its data is in {}, and {in_use}", file.display())]);
+        assert_eq!(reasons(&users.on(&file, &stat::stat(&file).unwrap())), [in_use.as_str()]);
+        assert_eq!(of_device(&users, 91), [format!("it is backed by {}, and {in_use}", file.display())]);
     }
 
     #[test]
@@ -286,10 +289,10 @@ mod tests {
         machine.disk("dm-0", "200:1", 8).member("dm-0", "loop90");
         let users = Users::of(machine.system(&[]));
         assert_eq!(of_device(&users, 90), ["/dev/loop90 is a part of dm-0"]);
-        let expected = ["its data is in", "/dev/loop90 is made of it, and", "/dev/loop90 is a part of dm-0"]
+        let expected = ["it is backed by", "it backs /dev/loop90, and", "/dev/loop90 is a part of dm-0"]
             .map(str::to_owned);
-        let said = of_device(&users, 91);
-        assert!(said.len() == 1 && expected.iter().all(|part| said[0].contains(part)), "{said:?}");
+        let reasons = of_device(&users, 91);
+        assert!(reasons.len() == 1 && expected.iter().all(|part| reasons[0].contains(part)), "{reasons:?}");
         assert_eq!(
             of_device(&users, 1),
             [] as [String; 0],
@@ -312,32 +315,24 @@ mod tests {
     #[test]
     fn a_real_loop_device_is_free_until_it_is_formatted_and_mounted() {
         let dir = TempDir::new("users-real");
-        let device = match LoopDevice::new(&dir, 8 << 20) {
-            Ok(device) => device,
-            Err(why) => {
-                println!("skipped: {why}");
-                return;
-            }
-        };
+        let device = fiord_testing::need!(LoopDevice::new(&dir, 8 << 20));
         let (file, claims) =
             (dir.path.join("backing"), |path: &Path| Users::read().on(path, &stat::stat(path).unwrap()));
         assert_eq!((claims(&device.path), claims(&file)), (vec![], vec![]));
         let open = file::open(&device.path, &OpenHow { exclusive: true, ..OpenHow::READ }).unwrap();
-        let behind = |claim: Claim| Claim::Behind { device: device.path.clone(), claim: Box::new(claim) };
+        let behind = |claim: Claim| Claim::Backs { device: device.path.clone(), claim: Box::new(claim) };
         assert_eq!(
             (claims(&device.path), claims(&file)),
             (vec![Claim::Exclusive], vec![behind(Claim::Exclusive)])
         );
         drop(open);
         if !Command::new("mkfs.ext4").arg("-q").arg(&device.path).status().is_ok_and(|done| done.success()) {
-            println!("skipped: no mkfs.ext4");
-            return;
+            fiord_testing::skip!("no mkfs.ext4");
         }
         let point = dir.path.join("mounted");
         std::fs::create_dir(&point).unwrap();
         if !Command::new("mount").arg(&device.path).arg(&point).status().is_ok_and(|done| done.success()) {
-            println!("skipped: mounting is not allowed here");
-            return;
+            fiord_testing::skip!("mounting is not allowed here");
         }
         let found = (claims(&device.path), claims(&file), claims::is_exclusively_open(&device.path));
         assert!(Command::new("umount").arg(&point).status().unwrap().success());

@@ -1,7 +1,7 @@
-//! Bars of block characters, by the logarithm.
+//! Bars of block characters on a logarithmic scale.
 //!
-//! Invariant: a scale is fixed and does not depend on what is shown, so that bars of two runs can be compared; what is
-//! off the scale ends at its edge.
+//! Invariant: a scale is fixed and does not depend on what is shown, so that bars of two runs can be compared; a
+//! value off the scale ends at its edge.
 
 /// A scale: powers of ten, evenly spaced.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ impl Bars {
         self.decades * self.decade_width
     }
 
-    /// The bar of a value, without blanks behind it; what is measured has at least an eighth of a character.
+    /// The bar of a value, without trailing blanks; at least an eighth of a character long.
     pub fn bar(&self, value: f64) -> String {
         let decades = value.log10() - f64::from(self.from);
         let eighths = (decades * self.decade_width as f64 * 8.0).round();
@@ -33,14 +33,14 @@ impl Bars {
         bar
     }
 
-    /// The powers of ten above their places; the right edge has none.
+    /// The labels of the axis, at each power of ten except the right edge.
     pub fn axis(&self) -> String {
         let mark = |decade: usize| format!("{:<1$}", shown(self.from + decade as i32), self.decade_width);
         (0..self.decades).map(mark).collect::<String>().trim_end().to_string()
     }
 }
 
-/// A power of ten, shortly: `0.1`, `100`, `10k`.
+/// A power of ten, abbreviated: `0.1`, `100`, `10k`.
 fn shown(power: i32) -> String {
     match power {
         ..0 => format!("{}", 10f64.powi(power)),
@@ -57,7 +57,7 @@ mod tests {
     const BARS: Bars = Bars { from: -1, decades: 5, decade_width: 5 };
 
     #[test]
-    fn each_ten_times_as_much_is_a_decade_longer() {
+    fn a_tenfold_value_is_a_decade_longer() {
         let length = |value: f64| BARS.bar(value).chars().count();
         assert_eq!([1.0, 10.0, 100.0, 1_000.0, 10_000.0].map(length), [5, 10, 15, 20, 25]);
         assert_eq!(BARS.bar(1.0), "█████");
@@ -65,13 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_the_scale_ends_at_its_edge() {
+    fn a_value_off_the_scale_ends_at_its_edge() {
         assert_eq!(BARS.bar(1e9), "█".repeat(25));
         assert_eq!([0.0, 0.01, 0.1].map(|value| BARS.bar(value)), ["▏", "▏", "▏"]);
     }
 
     #[test]
-    fn the_axis_names_the_powers_of_ten_at_their_places() {
+    fn the_axis_labels_the_powers_of_ten() {
         assert_eq!(BARS.axis(), "0.1  1    10   100  1k");
         assert_eq!(Bars { from: 2, decades: 5, decade_width: 4 }.axis(), "100 1k  10k 100k1M");
     }

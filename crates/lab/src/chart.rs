@@ -1,8 +1,11 @@
 //! Throughput and latency against a swept value, drawn with characters.
 //!
-//! Invariant: no line is wider than asked for, and what colour tells is told by a mark as well.
+//! Invariant: no line is wider than requested, and lines differ in their marks as well as in colour.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
+
+use fiord_report::columns;
 
 mod canvas;
 pub mod scale;
@@ -10,19 +13,21 @@ pub mod scale;
 use canvas::Canvas;
 use scale::Scale;
 
-/// What there is to draw.
+/// The contents of a chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
-    /// What the swept option is called.
+    /// The title of the swept option.
     pub axis: String,
     /// One for each combination of the other options.
     pub lines: Vec<Line>,
+    /// The title of the panel of latencies, if they are not means.
+    pub latency_title: Option<String>,
 }
 
 /// One curve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
-    /// What tells it from the others; empty where there is one alone.
+    /// Its name in the legend; empty if it is the only line.
     pub name: String,
     /// Its points, from left to right.
     pub points: Vec<Point>,
@@ -44,13 +49,7 @@ pub struct Point {
 }
 
 /// What a panel shows of a point.
-pub(crate) type Figure = fn(&Point) -> f64;
-
-/// The two panels: title, figure, and whether its scale begins at nought whatever the figures are.
-pub(crate) const PANELS: [(&str, Figure, bool); 2] = [
-    ("Throughput, MiB/s", |point| point.mib_per_s, true),
-    ("Mean latency, ms", |point| point.latency_ms, false),
-];
+pub(crate) type PointFigure = fn(&Point) -> f64;
 
 /// The marks of the lines' points, in turn.
 const MARKS: [char; 6] = ['●', '○', '■', '□', '▲', '△'];
@@ -61,19 +60,25 @@ const KNEE_MARK: char = '◆';
 /// ANSI colours of the lines, in turn: readable on dark and light.
 const COLOURS: [u8; 6] = [34, 31, 32, 35, 36, 33];
 
-/// Rows of a panel, its axis not counted.
+/// Rows of a panel, excluding its axis.
 const ROWS: usize = 9;
 
-/// Narrower than this, panels stand below each other.
+/// Below this width, panels are placed one above the other.
 const WIDTH_SIDE_BY_SIDE_MIN: usize = 64;
 
 impl Chart {
+    /// The two panels: title, figure, and whether its scale always begins at zero.
+    pub(crate) fn panels(&self) -> [(&str, PointFigure, bool); 2] {
+        let latency = self.latency_title.as_deref().unwrap_or("Mean latency, ms");
+        [("Throughput, MiB/s", |point| point.mib_per_s, true), (latency, |point| point.latency_ms, false)]
+    }
+
     /// Every point of every line.
     pub(crate) fn points(&self) -> impl Iterator<Item = &Point> + Clone {
         self.lines.iter().flat_map(|line| &line.points)
     }
 
-    /// The swept values and what they are called, from left to right, each once.
+    /// The swept values and their labels, from left to right, each once.
     pub(crate) fn ticks(&self) -> Vec<(f64, &str)> {
         let mut ticks: Vec<(f64, &str)> =
             self.points().map(|point| (point.x, point.label.as_str())).collect();
@@ -86,9 +91,9 @@ impl Chart {
 /// The chart as text, at most `width` columns wide.
 pub fn terminal(chart: &Chart, width: usize, colour: bool) -> String {
     let side_by_side = width >= WIDTH_SIDE_BY_SIDE_MIN;
-    // The last column stays free: some terminals begin a new line there.
+    // The last column stays free: some terminals wrap there.
     let panel_width = if side_by_side { (width - 3) / 2 } else { width.max(24) - 1 }.min(60);
-    let [left, right] = PANELS.map(|panel| self::panel(chart, panel, panel_width, colour));
+    let [left, right] = chart.panels().map(|panel| self::panel(chart, panel, panel_width, colour));
     let mut text = String::new();
     if side_by_side {
         for (left, right) in left.iter().zip(&right) {
@@ -102,7 +107,7 @@ pub fn terminal(chart: &Chart, width: usize, colour: bool) -> String {
     trimmed.join("\n") + "\n" + &legend(chart, width, colour)
 }
 
-/// A row of a panel: its text, and how many columns that fills.
+/// A row of a panel: its text, and its width in columns.
 struct Row {
     text: String,
     columns: usize,
@@ -110,21 +115,21 @@ struct Row {
 
 impl Row {
     fn plain(text: String) -> Row {
-        let columns = text.chars().count();
+        let columns = columns::width(&text);
         Row { text, columns }
     }
 }
 
-fn panel(chart: &Chart, panel: (&str, Figure, bool), width: usize, colour: bool) -> Vec<Row> {
+fn panel(chart: &Chart, panel: (&str, PointFigure, bool), width: usize, colour: bool) -> Vec<Row> {
     let (title, figure, from_zero) = panel;
     let y = Scale::of(chart.points().map(figure), from_zero);
     let labels: Vec<String> = y.ticks(4).iter().map(|tick| scale::figure(*tick)).collect();
-    let margin = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0).min(width / 3);
+    let margin = labels.iter().map(|label| columns::width(label)).max().unwrap_or(0).min(width / 3);
     let columns = width - margin - 2;
     let x = Scale::of_axis(chart.points().map(|point| point.x));
     let canvas = drawn(chart, figure, &x, &y, columns);
     let title = format!("{:margin$}  {title}{}", "", y.remark());
-    let mut rows = vec![Row::plain(title.chars().take(width).collect())];
+    let mut rows = vec![Row::plain(columns::cut(&title, width).to_string())];
     let at = |tick: f64| canvas.row_of(y.share(tick));
     let ticks: Vec<(usize, &String)> = y.ticks(4).iter().map(|tick| at(*tick)).zip(&labels).collect();
     for row in 0..ROWS {
@@ -138,7 +143,7 @@ fn panel(chart: &Chart, panel: (&str, Figure, bool), width: usize, colour: bool)
     rows
 }
 
-fn drawn(chart: &Chart, figure: Figure, x: &Scale, y: &Scale, columns: usize) -> Canvas {
+fn drawn(chart: &Chart, figure: PointFigure, x: &Scale, y: &Scale, columns: usize) -> Canvas {
     let mut canvas = Canvas::new(columns, ROWS);
     let place = |point: &Point| (x.share(point.x), y.share(figure(point)));
     for (number, line) in chart.lines.iter().enumerate() {
@@ -155,7 +160,7 @@ fn drawn(chart: &Chart, figure: Figure, x: &Scale, y: &Scale, columns: usize) ->
     canvas
 }
 
-/// The swept values below the axis: the ends, the knees, and as many others as have room.
+/// The swept values below the axis: the ends, the knees, and as many others as fit.
 fn tick_line(chart: &Chart, x: &Scale, columns: usize) -> String {
     let ticks = chart.ticks();
     let knees: Vec<f64> =
@@ -167,21 +172,24 @@ fn tick_line(chart: &Chart, x: &Scale, columns: usize) -> String {
         index if knees.contains(&ticks[index].0) => 1,
         _ => 2,
     });
-    let mut line = vec![' '; columns];
+    let mut placed: BTreeMap<usize, (usize, &str)> = BTreeMap::new();
     for (value, label) in order.into_iter().map(|index| ticks[index]) {
-        let letters: Vec<char> = label.chars().collect();
+        let label = columns::cut(label, columns);
+        let length = columns::width(label);
         let middle = (x.share(value) * (columns - 1) as f64).round() as usize;
-        let start = middle.saturating_sub(letters.len() / 2).min(columns.saturating_sub(letters.len()));
-        let end = (start + letters.len()).min(columns);
-        let free = line[start.saturating_sub(1)..(end + 1).min(columns)].iter().all(|cell| *cell == ' ');
-        if free {
-            line[start..end].copy_from_slice(&letters[..end - start]);
+        let start = middle.saturating_sub(length / 2).min(columns - length);
+        let end = start + length;
+        // One blank between neighbours.
+        if placed.iter().all(|(from, (to, _))| end < *from || *to < start) {
+            placed.insert(start, (end, label));
         }
     }
-    line.into_iter().collect()
+    placed
+        .iter()
+        .fold(String::new(), |line, (start, (_, label))| columns::left_aligned(&line, *start) + label)
 }
 
-/// What the marks stand for.
+/// The meaning of the marks.
 fn legend(chart: &Chart, width: usize, colour: bool) -> String {
     let mut entries = vec![(format!("against {}", chart.axis), None)];
     for (number, line) in chart.lines.iter().enumerate().filter(|(_, line)| !line.name.is_empty()) {
@@ -192,7 +200,7 @@ fn legend(chart: &Chart, width: usize, colour: bool) -> String {
     }
     let (mut text, mut filled) = (String::new(), 0);
     for (entry, line) in entries {
-        let columns = entry.chars().count() + 3;
+        let columns = columns::width(&entry) + 3;
         if filled > 0 && filled + columns > width {
             text.push('\n');
             filled = 0;
@@ -226,11 +234,11 @@ mod tests {
                 (threads, (14.0 * threads).min(112.0), 0.5 * (threads / 8.0).max(1.0))
             })
             .collect();
-        Chart { axis: "Threads".to_string(), lines: vec![line("", &figures, Some(3))] }
+        Chart { axis: "Threads".to_string(), lines: vec![line("", &figures, Some(3))], latency_title: None }
     }
 
     #[test]
-    fn a_saturating_curve_is_seen_to_level_off() {
+    fn a_saturating_curve_levels_off_in_the_drawing() {
         let drawn = terminal(&saturating(), 80, false);
         assert!(drawn.contains(KNEE_MARK) && drawn.contains("Threads") && drawn.contains("128"), "{drawn}");
         let plateau = drawn.lines().find(|line| line.contains(KNEE_MARK)).unwrap();
@@ -238,18 +246,36 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_asked_for() {
+    fn no_line_is_wider_than_requested() {
         let mut chart = saturating();
         chart.lines.push(line("rw=write ioengine=io_uring", &[(1.0, 0.001, 1e6), (3e9, 1e9, 1e-6)], None));
         for width in [40, 63, 64, 80, 200] {
             let drawn = terminal(&chart, width, false);
-            let widest = drawn.lines().map(|line| line.chars().count()).max().unwrap();
+            let widest = drawn.lines().map(columns::width).max().unwrap();
             assert!(widest <= width, "{width}: {widest}\n{drawn}");
         }
     }
 
     #[test]
-    fn odd_figures_are_drawn_too() {
+    fn labels_of_wide_and_combining_characters_stay_in_their_columns() {
+        let mut chart = saturating();
+        chart.axis = "ディスク".to_string();
+        chart.lines[0].name = "e\u{301}".to_string();
+        for (point, label) in chart.lines[0].points.iter_mut().zip(["ディスク", "e\u{301}", "4k"]) {
+            point.label = label.to_string();
+        }
+        let drawn = terminal(&chart, 64, false);
+        assert!(drawn.lines().all(|line| columns::width(line) <= 64), "{drawn}");
+        let ticks = drawn.lines().rev().nth(1).unwrap();
+        // The first label of the right panel is below the left end of its axis.
+        let second = ticks.rfind("ディスク").unwrap();
+        let edges = drawn.lines().rev().nth(2).unwrap();
+        let corner = columns::width(&edges[..edges.rfind('└').unwrap()]);
+        assert_eq!(columns::width(&ticks[..second]), corner + 1, "{drawn}");
+    }
+
+    #[test]
+    fn degenerate_figures_do_not_panic() {
         for figures in [
             vec![],
             vec![(1.0, 0.0, 0.0)],
@@ -257,12 +283,20 @@ mod tests {
             vec![(1.0, f64::NAN, f64::INFINITY), (2.0, 1.0, 1.0)],
             vec![(-5.0, -1.0, 0.0), (1e300, 1e300, 1e-300)],
         ] {
-            terminal(&Chart { axis: "x".to_string(), lines: vec![line("a", &figures, Some(0))] }, 80, true);
+            terminal(
+                &Chart {
+                    axis: "x".to_string(),
+                    lines: vec![line("a", &figures, Some(0))],
+                    latency_title: None,
+                },
+                80,
+                true,
+            );
         }
     }
 
     #[test]
-    fn colour_adds_nothing_but_colour() {
+    fn colours_do_not_change_the_text() {
         let mut chart = saturating();
         chart.lines.push(line("rw=write", &[(1.0, 5.0, 1.0), (8.0, 50.0, 2.0)], None));
         let coloured = terminal(&chart, 80, true);

@@ -1,141 +1,136 @@
-//! `check`: whether a disk carries a known workload, against limits that somebody else set.
+//! `check`: whether a disk is fast enough for a known workload, by that workload's published limits.
 //!
-//! Invariant: a verdict is given when all rounds were run, and rests on the worst of them.
+//! Invariant: a verdict is given only if all rounds were run and none of their figures is void, and is that of the worst
+//! round; rounds on both sides of the limit beyond which a disk fails, or a confidence interval that contains it, give
+//! none.
 
 use std::time::Duration;
 
-use fiord_report::RunReport;
+use fiord_report::RepeatedFigure;
+use fiord_report::repeats::Reported;
 use fiord_report::table::{Cell, Column, Table};
 
-use crate::site::Site;
-use crate::study::{Findings, Ran, Step, Study};
+use crate::repeats;
+use crate::rounds::{Repeat, Rounds};
+use crate::steady;
+use crate::step::{Step, StepResult};
+use crate::study::{Study, StudyResult};
+use crate::study_target::StudyTarget;
+use crate::trust;
+use crate::verdict::Verdict;
 
 mod etcd;
 mod job_file;
+mod limit;
 mod oltp;
+mod profile;
 mod rocksdb;
-mod verdict;
 
-use job_file::Place;
-use verdict::Row;
-pub use verdict::Verdict;
+use job_file::{ProfileTarget, Stage};
+use limit::Row;
+use profile::Stages;
+pub use profile::{Profile, Space};
 
-/// A workload, and what it asks of a disk.
-#[derive(Debug)]
-pub struct Profile {
-    /// As it is asked for: `etcd`.
-    pub name: &'static str,
-    /// What its runs are, in a few words.
-    pub runs: &'static str,
-    /// What a disk that passes carries.
-    pub carries: &'static str,
-    /// Its job file. fio runs it, too.
-    pub job_file: &'static str,
-    /// The figure that stands for all in a list: a 99th percentile, where one does.
-    pub headline: Option<&'static str>,
-    /// How often all of it is run.
-    pub rounds: usize,
-    /// The space its files take.
-    pub space: Space,
-    /// What the runs say. A stage that is measured has as many reports as it had rounds.
-    rows: fn(&Stages<'_>) -> Vec<Row>,
-}
-
-/// The space a profile's files take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Space {
-    /// So many bytes.
-    Bytes(u64),
-    /// As many files of a size that one may choose.
-    Files(u64),
-}
-
-/// The profiles there are.
+/// All profiles.
 pub static PROFILES: [Profile; 3] = [etcd::PROFILE, rocksdb::PROFILE, oltp::PROFILE];
 
-/// Sizes are whole blocks of this size, which direct I/O wants anywhere.
+/// Most rounds, if noise hides the verdict.
+const ROUNDS_MAX: usize = 10;
+
+/// Sizes are multiples of this block size, which suits direct I/O on any device.
 const BLOCK_BYTES: u64 = 4096;
-
-/// The reports of each stage of a job file, round by round.
-type Stages<'a> = Vec<Vec<&'a RunReport>>;
-
-impl Profile {
-    /// The space its files take when the large ones have `size_bytes`.
-    pub fn space_bytes(&self, size_bytes: u64) -> u64 {
-        match self.space {
-            Space::Bytes(bytes) => bytes,
-            Space::Files(count) => count.saturating_mul(size_bytes),
-        }
-    }
-
-    /// Seconds that all its rounds take at most.
-    pub fn seconds(&self) -> u64 {
-        let stages = job_file::stages(self.job_file);
-        self.rounds as u64 * stages.iter().map(|stage| stage.seconds).sum::<u64>()
-    }
-}
 
 /// The study.
 #[derive(Debug)]
 pub struct Check {
     profile: &'static Profile,
-    site: Site,
+    target: StudyTarget,
+    /// The steps of one round.
     steps: Vec<Step>,
+    rounds: Rounds,
+    /// The time for all rounds.
+    time: Duration,
     strict: bool,
 }
 
 impl Check {
-    /// Of this profile, in about `time` instead of the profile's own.
+    /// Of this profile, in about `time` instead of the profile's own. By default there are at least the profile's rounds,
+    /// and further ones while noise hides the verdict and time is left.
     ///
     /// # Errors
-    /// The site is no directory.
-    pub fn new(profile: &'static Profile, site: &Site, time: Option<Duration>) -> Result<Check, String> {
-        if !site.writable {
+    /// The target is not a directory.
+    pub fn new(
+        profile: &'static Profile,
+        target: &StudyTarget,
+        time: Option<Duration>,
+        repeat: Repeat,
+    ) -> Result<Check, String> {
+        if !target.writable {
             return Err(format!(
-                "{}: it is no directory, and check writes to files of its own; name a directory",
-                site.shown()
+                "{}: not a directory, and check writes to scratch files; name a directory",
+                target.shown()
             ));
         }
         let size_bytes = match profile.space {
             Space::Bytes(bytes) => bytes,
-            Space::Files(count) => site.size_bytes / count / BLOCK_BYTES * BLOCK_BYTES,
+            Space::Files(count) => target.size_bytes / count / BLOCK_BYTES * BLOCK_BYTES,
         };
-        let place = Place { directory: site.own_directory().to_path_buf(), direct: site.direct, size_bytes };
+        let place = ProfileTarget {
+            directory: target.own_directory().to_path_buf(),
+            direct: target.direct,
+            size_bytes,
+        };
         let stages = job_file::stages(profile.job_file);
-        let mut steps = Vec::new();
-        for round in 1..=profile.rounds {
-            for stage in &stages {
-                let own = Duration::from_secs(stage.seconds);
-                let share = own.as_secs_f64() / profile.seconds() as f64;
-                let time = time.map_or(own, |time| time.mul_f64(share));
-                let round = if profile.rounds > 1 { format!(", round {round}") } else { String::new() };
-                let name = stage.name.replace('-', " ") + &round;
-                let jobs = stage.placed(&place, time);
-                steps.push(match stage.seconds {
-                    0 => Step::prepare(name, jobs),
-                    _ => Step::measure(name, jobs, time),
-                });
+        let time = time.unwrap_or(Duration::from_secs(profile.seconds()));
+        let of_round: u64 = stages.iter().map(|stage| stage.seconds).sum();
+        let all_rounds = |stage: &Stage| time.mul_f64(stage.seconds as f64 / of_round.max(1) as f64);
+        let rounds =
+            rounds(profile, repeat, stages.iter().filter(|stage| stage.seconds > 0).map(&all_rounds).min());
+        let step = |stage: &Stage| {
+            let each = all_rounds(stage) / rounds.min as u32;
+            let name = stage.name.replace('-', " ");
+            let jobs = stage.placed(&place, each);
+            match stage.seconds {
+                0 => Step::prepare(name, jobs),
+                _ => Step::measure(name, jobs, each),
             }
-        }
-        Ok(Check { profile, site: site.clone(), steps, strict: false })
+        };
+        let steps = stages.iter().map(step).collect();
+        Ok(Check { profile, target: target.clone(), steps, rounds, time, strict: false })
     }
 
-    /// With a reserve asked for, too: only PASS is accepted.
+    /// With headroom required: only PASS is accepted.
     #[must_use]
     pub fn strict(self, strict: bool) -> Check {
         Check { strict, ..self }
     }
 
-    fn rows(&self, ran: &[Ran]) -> Vec<Row> {
-        let per_round = self.measured() / self.profile.rounds;
-        let mut stages: Stages<'_> = vec![Vec::new(); per_round];
-        for (number, run) in ran.iter().enumerate() {
-            stages[number % per_round].push(&run.report);
+    /// The rows of all rounds: each has the figures of every round, and the details of the worst.
+    fn rows(&self, results: &[StepResult]) -> Vec<Row> {
+        let mut rows: Vec<Row> = Vec::new();
+        for round in results.chunks(self.measured().max(1)) {
+            let mut stages: Stages<'_> = vec![None; self.measured()];
+            stages.iter_mut().zip(round).for_each(|(stage, run)| *stage = Some(&run.report));
+            for row in (self.profile.rows)(&stages) {
+                match rows.iter_mut().find(|known| known.figure == row.figure) {
+                    Some(known) => known.add_round(row),
+                    None => rows.push(row),
+                }
+            }
         }
-        (self.profile.rows)(&stages)
+        rows
     }
 
-    /// Steps that are measured.
+    /// How long the runs so far took.
+    fn spent(results: &[StepResult]) -> Duration {
+        let runtime_ms = |run: &StepResult| {
+            let stats = run.report.jobs.iter().flat_map(|job| &job.stats.directions);
+            stats.map(|direction| direction.runtime_ms).max().unwrap_or(0)
+        };
+        Duration::from_millis(results.iter().map(runtime_ms).sum())
+    }
+
+    /// The number of steps that are measured.
     fn measured(&self) -> usize {
         self.steps.iter().filter(|step| !step.prepares).count()
     }
@@ -147,9 +142,12 @@ impl Study for Check {
     }
 
     fn purpose(&self) -> String {
-        let rounds =
-            if self.profile.rounds > 1 { format!(", {} rounds", self.profile.rounds) } else { String::new() };
-        format!("{} in {}: {}{rounds}", self.profile.name, self.site.shown(), self.profile.runs)
+        let rounds = match self.rounds {
+            Rounds { max: 1, .. } => String::new(),
+            Rounds { min, max } if min == max => format!(", {min} rounds"),
+            Rounds { min, .. } => format!(", {min} rounds or more"),
+        };
+        format!("{} in {}: {}{rounds}", self.profile.name, self.target.shown(), self.profile.runs)
     }
 
     fn accepts(&self, verdict: Verdict) -> bool {
@@ -160,29 +158,65 @@ impl Study for Check {
         &self.steps
     }
 
-    fn findings(&self, ran: &[Ran], width: usize) -> Findings {
-        let rows = self.rows(ran);
-        let complete = ran.len() == self.measured();
-        let verdict = rows.iter().filter_map(Row::verdict).max().filter(|_| complete);
-        let shown = verdict::shown(&rows);
-        Findings {
+    fn rounds(&self) -> Rounds {
+        self.rounds
+    }
+
+    fn is_decided(&self, results: &[StepResult]) -> bool {
+        let rows = self.rows(results);
+        let hidden = rows.iter().any(|row| row.noise_across_limit().is_some() || row.is_across_headroom());
+        let rounds = results.len().checked_div(self.measured()).unwrap_or(0).max(1) as u32;
+        let next = Check::spent(results) / rounds;
+        !hidden || Check::spent(results) + next > self.time
+    }
+
+    fn time(&self) -> Duration {
+        self.time
+    }
+
+    fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
+        let rows = self.rows(results);
+        let measured = self.measured();
+        let complete = results.len() >= measured * self.rounds.min && results.len().is_multiple_of(measured);
+        let why = complete.then(|| undecided(&rows, results)).flatten();
+        let worst = rows.iter().filter_map(Row::verdict).max();
+        let verdict = if why.is_some() { Some(Verdict::Undecided) } else { worst.filter(|_| complete) };
+        let shown = limit::shown(&rows);
+        let result = StudyResult {
             text: text(&shown, &rows, width),
-            conclusion: conclusion(self.profile, verdict, &rows),
+            conclusion: match why {
+                Some(why) => trust::cannot_tell(&why),
+                None => conclusion(self.profile, verdict, &rows),
+            },
             facts: vec![
                 ("profile", Cell::Text(self.profile.name.to_string())),
                 ("verdict", Cell::text(verdict.map(Verdict::word))),
             ],
             verdict,
-            latency_p99_ns: self.profile.headline.and_then(|name| verdict::worst_ns(&rows, name)),
-            table: verdict::table(&rows),
-            tables: vec![("details", verdict::details(&rows))],
+            latency_p99_ns: self.profile.headline.and_then(|name| limit::worst_ns(&rows, name)),
+            table: limit::table(&rows),
+            tables: vec![("details", limit::details(&rows))],
             shown: Some(shown),
-            ..Findings::default()
+            ..StudyResult::default()
+        };
+        let figures: Vec<RepeatedFigure> = rows.iter().map(Row::repeated).collect();
+        let result = repeats::beside(result, &figures, &[], Reported::Median, width);
+        steady::beside(result, &repeats::typical(results), |step| self.steps[step].name.clone(), width)
+    }
+}
+
+/// How often a profile is run, if the shortest of its stages has this time in all rounds.
+fn rounds(profile: &Profile, repeat: Repeat, shortest: Option<Duration>) -> Rounds {
+    match (repeat, Rounds::of(repeat, shortest.unwrap_or_default())) {
+        (Repeat::Times(_), rounds) => rounds,
+        (Repeat::Auto, Rounds { min, .. }) => {
+            let min = min.max(profile.rounds);
+            Rounds { min, max: if min > 1 { ROUNDS_MAX } else { 1 } }
         }
     }
 }
 
-/// Who set the limits, and what each figure rests on; the verdicts come last, where a terminal still shows them.
+/// The sources of the limits, the details of each figure, and last the verdicts, which a terminal then still shows.
 fn text(table: &Table, rows: &[Row], width: usize) -> String {
     let mut limits = Table::new([Column::new("limit", "LIMIT"), Column::new("from", "FROM")]);
     for row in rows {
@@ -200,20 +234,52 @@ fn text(table: &Table, rows: &[Row], width: usize) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
+/// Why no verdict can be given although all rounds were run: the figures of one are void, or the rounds lie on both sides
+/// of a limit.
+fn undecided(rows: &[Row], results: &[StepResult]) -> Option<String> {
+    let void = results.iter().find_map(trust::void).map(trust::because);
+    void.or_else(|| rows.iter().find_map(Row::noise_across_limit))
+}
+
 fn conclusion(profile: &Profile, verdict: Option<Verdict>, rows: &[Row]) -> String {
     let Some(verdict) = verdict else {
         return if rows.is_empty() {
             String::new()
         } else {
-            "No verdict: not everything was run.".to_string()
+            "No verdict: not all rounds were run.".to_string()
         };
     };
-    let carries = profile.carries;
-    let worst = rows.iter().find(|row| row.verdict() == Some(verdict)).map(Row::said).unwrap_or_default();
+    let workload = profile.workload;
+    let worst = rows.iter().find(|row| row.verdict() == Some(verdict)).map(Row::summary).unwrap_or_default();
     match verdict {
-        Verdict::Pass => format!("PASS: this disk carries {carries}, with reserve."),
-        Verdict::Marginal => format!("MARGINAL: this disk carries {carries}, but without reserve: {worst}."),
-        Verdict::Fail => format!("FAIL: this disk does not carry {carries}: {worst}."),
+        Verdict::Pass => {
+            format!("PASS: this disk is fast enough for {workload}, with headroom: {worst}.{}", noise(rows))
+        }
+        Verdict::Marginal => {
+            let noise = noise(rows);
+            format!(
+                "MARGINAL: this disk is fast enough for {workload}, but without headroom: {worst}.{noise}"
+            )
+        }
+        Verdict::Fail => format!("FAIL: this disk is too slow for {workload}: {worst}."),
+        // The reason is not in the rows alone.
+        Verdict::Undecided => String::new(),
+    }
+}
+
+/// That another check may say PASS instead of MARGINAL, or the other way round, as a further sentence; empty if that is not
+/// to be expected.
+fn noise(rows: &[Row]) -> String {
+    let across: Vec<&str> =
+        rows.iter().filter(|row| row.is_across_headroom()).map(|row| row.figure.as_str()).collect();
+    match across.as_slice() {
+        [] => String::new(),
+        figures => {
+            let figures = figures.join(", and ");
+            format!(
+                " Another check may see more or less headroom: the rounds lie across its limit for {figures}."
+            )
+        }
     }
 }
 

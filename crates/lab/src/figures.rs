@@ -1,13 +1,14 @@
 //! The figures of one direction of a run, as tables show them.
 //!
-//! Invariant: rates are all I/Os of a direction over the longest run time of its jobs, as fio's group lines are; those of
-//! a whole run are over the sum of its groups' times, as the history's are.
+//! Invariant: rates are all I/Os of a direction over the longest run time of its jobs, as in fio's group lines; those of
+//! a whole run are over the sum of its groups' times, as in the history. Of a run that became steady, rates are those of
+//! its steady part, and everything else is of the whole run.
 
 use std::collections::BTreeMap;
 
 use fiord_report::table::Cell;
-use fiord_report::{DiskReport, JobReport, RunReport};
-use fiord_stats::{DirectionStats, Latency};
+use fiord_report::{JobReport, RunReport};
+use fiord_stats::{DirectionStats, Latency, RunSteadiness};
 
 /// Reads, writes or trims of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,11 +27,11 @@ pub struct Figures {
     pub p999_ns: u64,
     /// The longest completion latency.
     pub max_ns: u64,
-    /// I/Os these figures rest on.
+    /// The number of I/Os that these figures are computed from.
     pub ios: u64,
 }
 
-/// Index of reads in [`fiord_stats::DIRECTIONS`].
+/// Index of reads in [`fiord_stats::job::DIRECTIONS`].
 pub const READ: usize = 0;
 /// Index of writes.
 pub const WRITE: usize = 1;
@@ -38,7 +39,7 @@ pub const WRITE: usize = 1;
 impl Figures {
     /// MiB per second.
     pub fn mib_per_s(&self) -> f64 {
-        self.bytes_per_s / f64::from(1 << 20)
+        mib(self.bytes_per_s)
     }
 
     /// I/Os per second, as tables show it. Sentences show the same cell.
@@ -51,14 +52,16 @@ impl Figures {
         Cell::Number(self.mib_per_s(), 1)
     }
 
-    /// Of one direction of all jobs; `None` when it did nothing.
+    /// Of one direction of all jobs; `None` if there was no I/O in it.
     pub fn of(report: &RunReport, direction: usize) -> Option<Figures> {
         let mut all = DirectionStats::default();
         report.jobs.iter().for_each(|job| all.merge(&job.stats.directions[direction]));
-        (all.ios > 0).then(|| Figures::of_direction(&all))
+        let part = report.steadiness.as_ref().and_then(RunSteadiness::proper_part);
+        let rates = part.map(|part| (part.ios_per_s[direction], part.bytes_per_s[direction]));
+        (all.ios > 0).then(|| Figures::of_direction(&all).at(rates))
     }
 
-    /// Of the jobs of this name alone.
+    /// Of the jobs of this name alone, over the whole run: what the jobs did together is known of its steady part.
     pub fn of_job(report: &RunReport, name: &str, direction: usize) -> Option<Figures> {
         let mut all = DirectionStats::default();
         let jobs = report.jobs.iter().filter(|job| job.name == name);
@@ -78,7 +81,14 @@ impl Figures {
             }
         }
         all.runtime_ms = longest_ms.values().sum();
-        (all.ios > 0).then(|| Figures::of_direction(&all))
+        let part = report.steadiness.as_ref().and_then(RunSteadiness::proper_part);
+        let rates = part.map(|part| (part.ios_per_s.iter().sum(), part.bytes_per_s.iter().sum()));
+        (all.ios > 0).then(|| Figures::of_direction(&all).at(rates))
+    }
+
+    /// With these rates of I/Os and bytes, if there are any.
+    fn at(self, rates: Option<(f64, f64)>) -> Figures {
+        rates.map_or(self, |(iops, bytes_per_s)| Figures { iops, bytes_per_s, ..self })
     }
 
     fn of_direction(stats: &DirectionStats) -> Figures {
@@ -91,7 +101,7 @@ impl Figures {
         }
     }
 
-    /// The latencies of syncing calls; the rate is not known here.
+    /// The latencies of sync calls; the rate is not known here.
     pub fn of_syncs(report: &RunReport) -> Option<Figures> {
         let mut all = Latency::default();
         report.jobs.iter().for_each(|job| all.merge(&job.stats.sync.latency));
@@ -112,12 +122,17 @@ impl Figures {
     }
 }
 
+/// Bytes in MiB.
+pub fn mib(bytes: f64) -> f64 {
+    bytes / f64::from(1 << 20)
+}
+
 /// Standard error of the bandwidth of all jobs and directions together, in bytes per second, from the samples taken
-/// during the run. Jobs are taken to vary independently of each other.
+/// during the run. Jobs are assumed to vary independently.
 pub fn bandwidth_error_bytes_per_s(report: &RunReport) -> f64 {
     let variance = |job: &JobReport, direction: &DirectionStats| {
         let samples = direction.bandwidth.figures();
-        // A sample is one job's: the sum over jobs has as many times the deviation of a job's mean.
+        // A sample is of one job; the sum over `member_count` jobs deviates that many times as much.
         let error_kib = f64::from(job.member_count) * samples.stddev / (samples.count.max(1) as f64).sqrt();
         (error_kib * 1024.0).powi(2)
     };
@@ -126,10 +141,9 @@ pub fn bandwidth_error_bytes_per_s(report: &RunReport) -> f64 {
     report.jobs.iter().map(of_job).sum::<f64>().sqrt()
 }
 
-/// Share of the time the busiest device under the files was busy, 0 to 100; `None` where no device was seen.
+/// Utilisation of the busiest device under the files, 0 to 100; `None` if no device was measured.
 pub fn utilisation_percent(report: &RunReport) -> Option<f64> {
-    let percent = |disk: &DiskReport| disk.figures.util_percent;
-    report.disks.iter().map(percent).max_by(f64::total_cmp)
+    report.disks.iter().map(|disk| disk.util_percent).max_by(f64::total_cmp)
 }
 
 #[cfg(test)]
@@ -138,7 +152,7 @@ mod tests {
     use crate::testing::{direction, report};
 
     #[test]
-    fn groups_follow_each_other_and_jobs_of_a_group_do_not() {
+    fn times_of_groups_are_added_and_times_of_jobs_in_a_group_are_not() {
         let mut run = report(Some(direction(100, 4096, 10)), Some(direction(50, 4096, 10)));
         run.jobs.extend(report(Some(direction(150, 4096, 10)), None).jobs);
         let iops = |run: &RunReport| Figures::of_all(run).map(|figures| figures.iops);

@@ -1,10 +1,12 @@
-//! Studies made of runs: which jobs to run, and what their reports say when put side by side.
+//! Studies made of runs: which jobs to run, and what a comparison of their reports shows.
 //!
-//! Invariant: pure. A study is given a site and answers settings and paths, never text that is read again; it is given
-//! reports and answers a table and a sentence. Who runs the jobs is not known here, so every study can be tested on
-//! made-up reports.
+//! Invariant: pure. From a target a study makes settings and paths, never text to be parsed again; from reports it makes
+//! a table and a sentence. It does not know how jobs are run, so every study can be tested on synthetic reports.
+
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, reason = "files go through the target opener"))]
 
 pub mod bars;
+pub mod capacity;
 pub mod chart;
 pub mod check;
 pub mod figures;
@@ -12,16 +14,24 @@ pub mod knee;
 pub mod matrix;
 pub mod quick;
 pub mod ranges;
-pub mod site;
+mod repeats;
+pub mod rounds;
+mod steady;
+pub mod step;
 pub mod study;
+pub mod study_target;
 pub mod svg;
 pub mod sweep;
+mod trust;
+pub mod verdict;
 
 #[cfg(test)]
 mod testing;
 
 pub use bars::Bars;
-pub use check::Verdict;
 pub use figures::Figures;
-pub use site::Site;
-pub use study::{Findings, Ran, Step, Study};
+pub use rounds::{Repeat, Rounds};
+pub use step::{Step, StepResult};
+pub use study::{Study, StudyResult};
+pub use study_target::StudyTarget;
+pub use verdict::Verdict;

@@ -1,17 +1,24 @@
-//! `matrix`: block sizes by patterns, the table that people qualify machines with.
+//! `matrix`: block sizes by access patterns, the usual table for qualifying a machine.
 //!
-//! Invariant: without leave to write, only the patterns that read are run.
+//! Invariant: on a read-only target, only patterns that do not write are run.
 
 use std::time::Duration;
 
+use fiord_options::job;
+use fiord_report::repeats::Reported;
 use fiord_report::table::{Cell, Column, Table};
 
 use crate::figures::{Figures, READ, WRITE};
-use crate::site::Site;
-use crate::study::{Findings, Ran, Step, Study};
+use crate::repeats;
+use crate::rounds::{Repeat, Rounds};
+use crate::steady;
+use crate::step::{Step, StepResult};
+use crate::study::{Study, StudyResult};
+use crate::study_target::StudyTarget;
+use crate::trust;
 
-/// The patterns there are, in fio's words, and whether they read and write.
-pub const PATTERNS: [(&str, bool, bool); 7] = [
+/// The patterns by fio's names, and whether they read and write.
+const PATTERNS: [(&str, bool, bool); 7] = [
     ("randrw", true, true),
     ("randread", true, false),
     ("randwrite", false, true),
@@ -40,57 +47,65 @@ struct Row {
 
 /// The study.
 pub struct Matrix {
-    site: Site,
+    target: StudyTarget,
     depth: u32,
     rows: Vec<Row>,
     steps: Vec<Step>,
+    rounds: Rounds,
 }
 
 impl Matrix {
-    /// All patterns at all block sizes, at this depth, with this time for all together.
+    /// All patterns at all block sizes, at this depth, in this total time for all runs and their repetitions.
     ///
     /// # Errors
-    /// A pattern that is none, or nothing left to do where nothing may be written.
+    /// An unknown pattern, or a read-only target for which every pattern writes.
     pub fn new(
-        site: Site,
+        target: StudyTarget,
         blocks: &[BlockSize],
         patterns: &[String],
         depth: u32,
         time: Duration,
+        repeat: Repeat,
     ) -> Result<Matrix, String> {
         let mut allowed = Vec::new();
         for word in patterns {
             let known = PATTERNS.iter().find(|(name, ..)| name == word);
             let &(name, _, writes) = known.ok_or_else(|| not_a_pattern(word))?;
-            if site.writable || !writes {
+            if target.writable || !writes {
                 allowed.push(name);
             }
         }
         if allowed.is_empty() {
             return Err(format!(
-                "{}: it is only read, and every pattern asked for writes; name a directory",
-                site.shown()
+                "{}: the target is read-only, and every requested pattern writes; name a directory",
+                target.shown()
             ));
         }
-        let each = time / (blocks.len() * allowed.len()).max(1) as u32;
-        let mut steps: Vec<Step> = site.writable.then(|| site.fill()).into_iter().collect();
+        let all_rounds = time / (blocks.len() * allowed.len()).max(1) as u32;
+        let rounds = Rounds::of(repeat, all_rounds);
+        let each = rounds.each(all_rounds);
+        let mut steps: Vec<Step> = target.writable.then(|| target.fill()).into_iter().collect();
         let mut rows = Vec::new();
         for block in blocks {
             for pattern in &allowed {
                 let name = format!("{} {pattern}", block.text);
                 let (bytes, depth) = (block.bytes.to_string(), depth.to_string());
-                let options = [("rw", *pattern), ("bs", bytes.as_str()), ("iodepth", depth.as_str())];
+                let options = [
+                    (job::Access::rw, *pattern),
+                    (job::Blocks::bs, bytes.as_str()),
+                    (job::Queue::iodepth, depth.as_str()),
+                ];
                 rows.push(Row { step: steps.len(), block: block.clone(), pattern });
-                steps.push(site.run(&name, site.engine, &options, each));
+                steps.push(target.run(&name, target.engine, &options, each));
             }
         }
-        Ok(Matrix { site, depth, rows, steps })
+        Ok(Matrix { target, depth, rows, steps, rounds })
     }
 }
 
 fn not_a_pattern(word: &str) -> String {
     let names = PATTERNS.map(|(name, ..)| name).join(", ");
-    format!("--rw: {word:?} is none of {names}")
+    format!("--rw: {word:?} is not one of {names}")
 }
 
 const COLUMNS: [Column; 10] = [
@@ -106,12 +121,17 @@ const COLUMNS: [Column; 10] = [
     Column::new("write_p99_ns", "P99 W"),
 ];
 
-/// The columns people get.
+/// The columns of the text table.
 const SHOWN: [&str; 7] =
     ["test", "read_iops", "write_iops", "read_mib_per_s", "write_mib_per_s", "read_p99_ns", "write_p99_ns"];
 
-/// A row with what it read and what it wrote.
-type Measured<'a> = (&'a Row, [Option<Figures>; 2]);
+/// The columns whose figures are compared over several rounds, and those of them in text.
+const REPEATED: [&str; 6] =
+    ["read_iops", "write_iops", "read_mib_per_s", "write_mib_per_s", "read_p99_ns", "write_p99_ns"];
+const REPEATED_SHOWN: [&str; 4] = ["read_iops", "write_iops", "read_p99_ns", "write_p99_ns"];
+
+/// A row with the figures of its reads and writes.
+type MeasuredRow<'a> = (&'a Row, [Option<Figures>; 2]);
 
 impl Study for Matrix {
     fn name(&self) -> &'static str {
@@ -119,10 +139,10 @@ impl Study for Matrix {
     }
 
     fn purpose(&self) -> String {
-        let (runs, target) = (self.rows.len(), self.site.shown());
-        match self.site.writable {
-            true => format!("{runs} runs at depth {} in {target}", self.depth),
-            false => format!("{runs} runs at depth {} that only read {target}", self.depth),
+        let (runs, target, times) = (self.rows.len(), self.target.shown(), self.rounds.shown());
+        match self.target.writable {
+            true => format!("{runs} runs at depth {} in {target}{times}", self.depth),
+            false => format!("{runs} read-only runs at depth {} on {target}{times}", self.depth),
         }
     }
 
@@ -130,26 +150,46 @@ impl Study for Matrix {
         &self.steps
     }
 
-    fn findings(&self, ran: &[Ran], width: usize) -> Findings {
-        let measured: Vec<Measured<'_>> = ran.iter().filter_map(|run| self.measured(run)).collect();
-        let mut table = Table::new(COLUMNS);
-        table.rows = measured.iter().map(|measured| self.cells(measured)).collect();
-        Findings {
-            text: table.select(&SHOWN).text(width),
-            conclusion: self.conclusion(&measured),
-            table,
-            ..Findings::default()
-        }
+    fn rounds(&self) -> Rounds {
+        self.rounds
+    }
+
+    fn is_decided(&self, results: &[StepResult]) -> bool {
+        repeats::are_enough(results)
+    }
+
+    fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
+        let typical = repeats::typical(results);
+        let measured: Vec<MeasuredRow<'_>> = typical.iter().filter_map(|run| self.measured(run)).collect();
+        let table = self.table(&measured);
+        let name = |step: usize| self.steps[step].name.clone();
+        let figures = repeats::figures(results, &REPEATED, |run| {
+            (name(run.step), self.table(self.measured(run).as_slice()))
+        });
+        let conclusion = match self.conclusion(&measured) {
+            text if text.is_empty() => text,
+            text => text + &repeats::basis(results, self.rounds, name),
+        };
+        let text = table.select(&SHOWN).text(width);
+        let result = StudyResult { text, conclusion, table, ..StudyResult::default() };
+        let result = repeats::beside(result, &figures, &REPEATED_SHOWN, Reported::Median, width);
+        trust::concluded(steady::beside(result, &typical, name, width), &typical)
     }
 }
 
 impl Matrix {
-    fn measured(&self, run: &Ran) -> Option<Measured<'_>> {
+    fn measured(&self, run: &StepResult) -> Option<MeasuredRow<'_>> {
         let row = self.rows.iter().find(|row| row.step == run.step)?;
         Some((row, [READ, WRITE].map(|direction| Figures::of(&run.report, direction))))
     }
 
-    fn cells(&self, (row, figures): &Measured<'_>) -> Vec<Cell> {
+    fn table(&self, measured: &[MeasuredRow<'_>]) -> Table {
+        let mut table = Table::new(COLUMNS);
+        table.rows = measured.iter().map(|measured| self.cells(measured)).collect();
+        table
+    }
+
+    fn cells(&self, (row, figures): &MeasuredRow<'_>) -> Vec<Cell> {
         let mut cells = vec![
             Cell::Text(self.steps[row.step].name.clone()),
             Cell::Text(row.pattern.to_string()),
@@ -163,31 +203,31 @@ impl Matrix {
         cells
     }
 
-    /// The most it moves each way, and the most I/Os a second.
-    fn conclusion(&self, measured: &[Measured<'_>]) -> String {
+    /// The highest throughput and the highest rate of I/Os in each direction.
+    fn conclusion(&self, measured: &[MeasuredRow<'_>]) -> String {
         let best = |direction: usize, of: fn(&Figures) -> f64| {
-            let told = measured.iter().filter_map(|(row, figures)| Some((*row, figures[direction]?)));
-            told.max_by(|(_, one), (_, other)| of(one).total_cmp(&of(other)))
+            let runs = measured.iter().filter_map(|(row, figures)| Some((*row, figures[direction]?)));
+            runs.max_by(|(_, one), (_, other)| of(one).total_cmp(&of(other)))
         };
         let part = |verb: &str, direction: usize| {
             let (fastest, most) = best(direction, Figures::mib_per_s)?;
             let (busiest, ios) = best(direction, |figures| figures.iops)?;
             let (fastest, busiest) = (&self.steps[fastest.step].name, &self.steps[busiest.step].name);
             let (mib_per_s, iops) = (most.mib_per_s_cell().shown(), ios.iops_cell().shown());
-            Some(format!("{verb} up to {mib_per_s} MiB/s ({fastest}) and {iops} blocks a second ({busiest})"))
+            Some(format!("{verb} up to {mib_per_s} MiB/s ({fastest}) and {iops} IOPS ({busiest})"))
         };
         let parts: Vec<String> = [part("reads", READ), part("writes", WRITE)].into_iter().flatten().collect();
         if parts.is_empty() {
             return String::new();
         }
-        format!("{} {} at depth {}.", self.site.subject(), parts.join(", and "), self.depth)
+        format!("{} {} at depth {}.", self.target.subject(), parts.join(", and "), self.depth)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{direction, report, settings, site};
+    use crate::testing::{direction, report, settings, target};
 
     fn blocks() -> Vec<BlockSize> {
         [("4k", 4 << 10), ("64k", 64 << 10), ("1M", 1 << 20)]
@@ -195,16 +235,16 @@ mod tests {
             .to_vec()
     }
 
-    fn matrix(site: Site, patterns: &[&str]) -> Result<Matrix, String> {
+    fn matrix(target: StudyTarget, patterns: &[&str]) -> Result<Matrix, String> {
         let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
-        Matrix::new(site, &blocks(), &patterns, 32, Duration::from_secs(30))
+        Matrix::new(target, &blocks(), &patterns, 32, Duration::from_secs(30), Repeat::Times(1))
     }
 
     const FIVE: [&str; 5] = ["randrw", "randread", "randwrite", "read", "write"];
 
     #[test]
-    fn it_has_a_run_for_every_size_and_pattern_by_size() {
-        let matrix = matrix(site(), &FIVE).unwrap();
+    fn there_is_a_run_for_every_block_size_and_pattern() {
+        let matrix = matrix(target(), &FIVE).unwrap();
         assert_eq!((matrix.steps().len(), matrix.time()), (16, Duration::from_secs(30)));
         assert_eq!(matrix.steps()[1].name, "4k randrw");
         assert_eq!(matrix.steps()[15].name, "1M write");
@@ -213,38 +253,41 @@ mod tests {
     }
 
     #[test]
-    fn without_leave_to_write_patterns_that_write_are_left_out() {
-        let read_only = Site { writable: false, ..site() };
+    fn on_a_read_only_target_patterns_that_write_are_left_out() {
+        let read_only = StudyTarget { writable: false, ..target() };
         let names: Vec<String> =
             matrix(read_only.clone(), &FIVE).unwrap().steps().iter().map(|step| step.name.clone()).collect();
         assert_eq!(names, ["4k randread", "4k read", "64k randread", "64k read", "1M randread", "1M read"]);
         assert!(matrix(read_only, &["write", "randrw"]).is_err_and(|why| why.contains("name a directory")));
-        assert!(matrix(site(), &["trim"]).is_err_and(|why| why.contains("\"trim\" is none of randrw, ")));
+        assert!(
+            matrix(target(), &["trim"]).is_err_and(|why| why.contains("\"trim\" is not one of randrw, "))
+        );
     }
 
     #[test]
-    fn mixed_rows_have_both_ways_and_others_one() {
-        let matrix = matrix(site(), &FIVE).unwrap();
+    fn mixed_rows_have_both_directions_and_others_one() {
+        let matrix = matrix(target(), &FIVE).unwrap();
         let reads = || Some(direction(300, 4096, 1_000));
         let writes = || Some(direction(700, 4096, 2_000));
-        let ran = [
-            Ran { step: 1, report: report(reads(), writes()) },
-            Ran { step: 2, report: report(reads(), None) },
-            Ran { step: 15, report: report(None, Some(direction(200, 1 << 20, 3_000))) },
+        let results = [
+            StepResult { step: 1, report: report(reads(), writes()) },
+            StepResult { step: 2, report: report(reads(), None) },
+            StepResult { step: 15, report: report(None, Some(direction(200, 1 << 20, 3_000))) },
         ];
-        let findings = matrix.findings(&ran, 80);
+        let result = matrix.result(&results, 80);
         assert_eq!(
-            findings.text,
+            result.text,
             "TEST         IOPS R  IOPS W  MiB/s R  MiB/s W  P99 R  P99 W\n\
              4k randrw       300     700      1.2      2.7    1us    2us\n\
              4k randread     300       -      1.2        -    1us      -\n\
              1M write          -     200        -    200.0      -    3us\n"
         );
         assert_eq!(
-            findings.conclusion,
-            "This disk reads up to 1.2 MiB/s (4k randread) and 300 blocks a second (4k randread), and writes up to 200.0 \
-             MiB/s (1M write) and 700 blocks a second (4k randrw) at depth 32."
+            result.conclusion,
+            "This disk reads up to 1.2 MiB/s (4k randread) and 300 IOPS (4k randread), and writes up to 200.0 \
+             MiB/s (1M write) and 700 IOPS (4k randrw) at depth 32. It rests on one run of each, whose spread is not \
+             known."
         );
-        assert_eq!(matrix.findings(&[], 80).conclusion, "");
+        assert_eq!(matrix.result(&[], 80).conclusion, "");
     }
 }

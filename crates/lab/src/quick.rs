@@ -1,35 +1,45 @@
-//! `quick`: the portrait of a disk in half a minute.
+//! `quick`: the profile of a disk in half a minute.
 //!
-//! Invariant: without leave to write, the runs only read.
+//! Invariant: on a read-only target, no run writes.
 
+use fiord_options::value::EngineName;
+use fiord_options::{Spec, job};
+use fiord_report::repeats::Reported;
 use fiord_report::table::{Cell, Column, Table};
+use fiord_stats::Summary;
 use std::time::Duration;
 
 use crate::bars::Bars;
 use crate::figures::{Figures, READ, WRITE};
-use crate::site::Site;
-use crate::study::{Findings, Ran, Step, Study};
+use crate::repeats;
+use crate::rounds::{Repeat, Rounds};
+use crate::steady;
+use crate::step::{Step, StepResult};
+use crate::study::{Study, StudyResult};
+use crate::study_target::StudyTarget;
+use crate::trust;
+use crate::verdict::Verdict;
 
-/// One row of the portrait.
+/// One row of the table.
 struct Row {
-    /// As the table shows it.
+    /// Its name in the table.
     name: &'static str,
     direction: usize,
-    /// The options of its job, but for engine and file.
-    options: &'static [(&'static str, &'static str)],
+    /// The options of its job, except engine and file.
+    options: &'static [(&'static Spec, &'static str)],
     kind: Kind,
-    /// Which use it is typical of.
+    /// The use it is typical of.
     typical: &'static str,
 }
 
-/// How a row's I/O goes.
+/// How a row issues its I/O.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Through a queue.
     Queued,
     /// One after another.
     Single,
-    /// One after another to a file that grows, each made durable: its latency is that of making it so.
+    /// One after another to a growing file, each followed by fdatasync, whose latency is reported.
     Synced,
 }
 
@@ -38,49 +48,55 @@ const ROWS: [Row; 7] = [
     Row {
         name: "sequential read 1M",
         direction: READ,
-        options: &[("rw", "read"), ("bs", "1M"), ("iodepth", "8")],
+        options: &[(job::Access::rw, "read"), (job::Blocks::bs, "1M"), (job::Queue::iodepth, "8")],
         kind: Kind::Queued,
         typical: "scans, backups, streaming",
     },
     Row {
         name: "sequential write 1M",
         direction: WRITE,
-        options: &[("rw", "write"), ("bs", "1M"), ("iodepth", "8")],
+        options: &[(job::Access::rw, "write"), (job::Blocks::bs, "1M"), (job::Queue::iodepth, "8")],
         kind: Kind::Queued,
         typical: "restores, bulk loads",
     },
     Row {
         name: "random read 4k, depth 32",
         direction: READ,
-        options: &[("rw", "randread"), ("bs", "4k"), ("iodepth", "32")],
+        options: &[(job::Access::rw, "randread"), (job::Blocks::bs, "4k"), (job::Queue::iodepth, "32")],
         kind: Kind::Queued,
         typical: "databases, many clients",
     },
     Row {
         name: "random write 4k, depth 32",
         direction: WRITE,
-        options: &[("rw", "randwrite"), ("bs", "4k"), ("iodepth", "32")],
+        options: &[(job::Access::rw, "randwrite"), (job::Blocks::bs, "4k"), (job::Queue::iodepth, "32")],
         kind: Kind::Queued,
         typical: "checkpoints, many VMs",
     },
     Row {
         name: "random read 4k, depth 1",
         direction: READ,
-        options: &[("rw", "randread"), ("bs", "4k")],
+        options: &[(job::Access::rw, "randread"), (job::Blocks::bs, "4k")],
         kind: Kind::Single,
         typical: "one query, program starts",
     },
     Row {
         name: "random write 4k, depth 1",
         direction: WRITE,
-        options: &[("rw", "randwrite"), ("bs", "4k")],
+        options: &[(job::Access::rw, "randwrite"), (job::Blocks::bs, "4k")],
         kind: Kind::Single,
         typical: "one writer, page by page",
     },
     Row {
         name: "synced 4k appends",
         direction: WRITE,
-        options: &[("rw", "write"), ("bs", "4k"), ("fdatasync", "1"), ("fallocate", "none"), ("direct", "0")],
+        options: &[
+            (job::Access::rw, "write"),
+            (job::Blocks::bs, "4k"),
+            (job::Access::fdatasync, "1"),
+            (job::Files::fallocate, "none"),
+            (job::Access::direct, "0"),
+        ],
         kind: Kind::Synced,
         typical: "commits: databases, etcd",
     },
@@ -88,29 +104,32 @@ const ROWS: [Row; 7] = [
 
 /// The study.
 pub struct Quick {
-    site: Site,
-    /// A row of the portrait for each step that is measured, with its number among the steps.
+    target: StudyTarget,
+    /// The row of each step that is measured, with its number among the steps.
     rows: Vec<(usize, &'static Row)>,
     steps: Vec<Step>,
+    rounds: Rounds,
 }
 
 impl Quick {
-    /// At this site, with this time for all rows together.
-    pub fn new(site: Site, time: Duration) -> Quick {
-        let rows: Vec<&Row> = ROWS.iter().filter(|row| site.writable || row.direction == READ).collect();
-        let each = time / rows.len() as u32;
-        let mut steps: Vec<Step> = site.writable.then(|| site.fill()).into_iter().collect();
+    /// At this target, in this total time for all rows and their repetitions.
+    pub fn new(target: StudyTarget, time: Duration, repeat: Repeat) -> Quick {
+        let rows: Vec<&Row> = ROWS.iter().filter(|row| target.writable || row.direction == READ).collect();
+        let all_rounds = time / rows.len() as u32;
+        let rounds = Rounds::of(repeat, all_rounds);
+        let each = rounds.each(all_rounds);
+        let mut steps: Vec<Step> = target.writable.then(|| target.fill()).into_iter().collect();
         let first = steps.len();
-        steps.extend(rows.iter().map(|row| step(row, &site, each)));
+        steps.extend(rows.iter().map(|row| step(row, &target, each)));
         let rows = rows.into_iter().enumerate().map(|(index, row)| (first + index, row)).collect();
-        Quick { site, rows, steps }
+        Quick { target, rows, steps, rounds }
     }
 }
 
-fn step(row: &Row, site: &Site, time: Duration) -> Step {
-    let engine = if row.kind == Kind::Queued { site.engine } else { "psync" };
-    let step = site.run(row.name, engine, row.options, time);
-    if row.kind == Kind::Synced { step.on(site.beside("appends")) } else { step }
+fn step(row: &Row, target: &StudyTarget, time: Duration) -> Step {
+    let engine = if row.kind == Kind::Queued { target.engine } else { EngineName::default() };
+    let step = target.run(row.name, engine, row.options, time);
+    if row.kind == Kind::Synced { step.on(target.beside("appends")) } else { step }
 }
 
 const COLUMNS: [Column; 9] = [
@@ -125,17 +144,21 @@ const COLUMNS: [Column; 9] = [
     Column::new("typical_of", "TYPICAL OF"),
 ];
 
-/// The columns people get; the rest is told below.
+/// The columns of the text table; the others are shown below it.
 const SHOWN: [&str; 7] = ["workload", "iops", "mib_per_s", "mean_ns", "p50_ns", "p99_ns", "p99_9_ns"];
+
+/// The columns whose figures are compared over several rounds; in text, the first and the last.
+const REPEATED: [&str; 6] = ["iops", "mib_per_s", "mean_ns", "p50_ns", "p99_9_ns", "p99_ns"];
+const REPEATED_SHOWN: [&str; 2] = ["iops", "p99_ns"];
 
 /// 0.1 to 10 000 MiB/s: from a slow card's commits to the fastest disks.
 const BARS: Bars = Bars { from: -1, decades: 5, decade_width: 5 };
 
-/// Columns that bars with their uses take.
+/// Columns taken by the bars with their typical uses.
 const BARS_WIDTH: usize = 80;
 
 /// A row with its figures.
-type Measured = (&'static Row, Figures);
+type MeasuredRow = (&'static Row, Figures);
 
 impl Study for Quick {
     fn name(&self) -> &'static str {
@@ -143,10 +166,10 @@ impl Study for Quick {
     }
 
     fn purpose(&self) -> String {
-        let (runs, target) = (self.rows.len(), self.site.shown());
-        match self.site.writable {
-            true => format!("{runs} runs in {target}"),
-            false => format!("{runs} runs that only read {target}"),
+        let (runs, target, times) = (self.rows.len(), self.target.shown(), self.rounds.shown());
+        match self.target.writable {
+            true => format!("{runs} runs in {target}{times}"),
+            false => format!("{runs} read-only runs on {target}{times}"),
         }
     }
 
@@ -154,26 +177,49 @@ impl Study for Quick {
         &self.steps
     }
 
-    fn findings(&self, ran: &[Ran], width: usize) -> Findings {
-        let measured: Vec<Measured> = ran.iter().filter_map(|run| self.measured(run)).collect();
-        let mut table = Table::new(COLUMNS);
-        table.rows = measured.iter().map(cells).collect();
-        Findings {
+    fn rounds(&self) -> Rounds {
+        self.rounds
+    }
+
+    fn is_decided(&self, results: &[StepResult]) -> bool {
+        repeats::are_enough(results)
+    }
+
+    fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
+        let typical = repeats::typical(results);
+        let measured: Vec<MeasuredRow> = typical.iter().filter_map(|run| self.measured(run)).collect();
+        let table = table(&measured);
+        let figures = repeats::figures(results, &REPEATED, |run| {
+            let row = self.measured(run);
+            (
+                row.as_ref().map_or_else(String::new, |(row, _)| row.name.to_string()),
+                self::table(row.as_slice()),
+            )
+        });
+        let conclusion = match self.conclusion(&measured, results) {
+            text if text.is_empty() => text,
+            text => text + &repeats::basis(results, self.rounds, |step| self.steps[step].name.clone()),
+        };
+        let result = StudyResult {
             text: table.select(&SHOWN).text(width) + &pictures(&measured, width),
-            conclusion: conclusion(&self.site, &measured),
+            verdict: self.across_a_limit(results).map(|_| Verdict::Undecided),
+            conclusion,
             latency_p99_ns: syncs(&measured).map(|(row, figures)| (figures.p99_ns, row.latency_of())),
             table,
-            ..Findings::default()
-        }
+            ..StudyResult::default()
+        };
+        let result = repeats::beside(result, &figures, &REPEATED_SHOWN, Reported::Median, width);
+        let result = steady::beside(result, &typical, |step| self.steps[step].name.clone(), width);
+        trust::concluded(result, &typical)
     }
 }
 
 impl Quick {
-    fn measured(&self, run: &Ran) -> Option<Measured> {
+    fn measured(&self, run: &StepResult) -> Option<MeasuredRow> {
         let (_, row) = self.rows.iter().find(|(step, _)| *step == run.step)?;
         let figures = Figures::of(&run.report, row.direction)?;
         let figures = match Figures::of_syncs(&run.report) {
-            // The rate counts appends with all they wait for; the latency is what they wait for.
+            // The rate is of append and fdatasync together; the latency is of fdatasync alone.
             Some(syncs) if row.kind == Kind::Synced => {
                 Figures { iops: figures.iops, bytes_per_s: figures.bytes_per_s, ..syncs }
             }
@@ -193,7 +239,13 @@ impl Row {
     }
 }
 
-fn cells((row, figures): &Measured) -> Vec<Cell> {
+fn table(measured: &[MeasuredRow]) -> Table {
+    let mut table = Table::new(COLUMNS);
+    table.rows = measured.iter().map(cells).collect();
+    table
+}
+
+fn cells((row, figures): &MeasuredRow) -> Vec<Cell> {
     vec![
         Cell::Text(row.name.to_string()),
         figures.iops_cell(),
@@ -207,7 +259,7 @@ fn cells((row, figures): &Measured) -> Vec<Cell> {
     ]
 }
 
-/// The 99th percentile; that of synced appends is held against what etcd wants.
+/// The 99th percentile; that of synced appends is compared with etcd's limit.
 fn p99(row: &Row, figures: &Figures) -> Cell {
     match row.kind {
         Kind::Synced => Cell::latency_beside(figures.p99_ns, ETCD_P99_NS),
@@ -215,8 +267,8 @@ fn p99(row: &Row, figures: &Figures) -> Cell {
     }
 }
 
-/// A bar for each row, and what the row is typical of.
-fn pictures(measured: &[Measured], width: usize) -> String {
+/// A bar for each row, and its typical use.
+fn pictures(measured: &[MeasuredRow], width: usize) -> String {
     if measured.is_empty() {
         return String::new();
     }
@@ -237,52 +289,83 @@ fn pictures(measured: &[Measured], width: usize) -> String {
     text
 }
 
-/// Commits a second that etcd wants at the least, and when heavily loaded; and the longest that 99 of 100 may take:
-/// etcd's guidance on hardware and disks.
+/// Commits per second that etcd needs at least, and under heavy load, and the highest 99th percentile of their latency,
+/// from etcd's guidance on hardware and disks.
 const ETCD_LEAST: f64 = 50.0;
 const ETCD_LOADED: f64 = 500.0;
 const ETCD_P99_NS: u64 = 10_000_000;
 
-fn conclusion(site: &Site, measured: &[Measured]) -> String {
-    let found = |name: &str| measured.iter().find(|(row, _)| row.name == name);
-    let (deep, single) = (found("random read 4k, depth 32"), found("random read 4k, depth 1"));
-    let mut parts = Vec::new();
-    if let (Some((_, deep)), Some((_, single))) = (deep, single) {
-        let times = deep.iops / single.iops;
-        parts.push(format!("reads {times:.1} times as much with 32 requests at a time as with one"));
+impl Quick {
+    fn conclusion(&self, measured: &[MeasuredRow], results: &[StepResult]) -> String {
+        let found = |name: &str| measured.iter().find(|(row, _)| row.name == name);
+        let (deep, single) = (found("random read 4k, depth 32"), found("random read 4k, depth 1"));
+        let mut parts = Vec::new();
+        if let (Some((_, deep)), Some((_, single))) = (deep, single) {
+            let times = deep.iops / single.iops;
+            parts.push(format!("serves {times:.1} times as many random reads at depth 32 as at depth 1"));
+        }
+        if let Some((row, syncs)) = syncs(measured).filter(|_| !self.target.in_memory) {
+            let suits = match self.across_a_limit(results) {
+                Some(across) => {
+                    format!("whether that is fast enough for etcd cannot be told, because {across}")
+                }
+                None => suits(syncs).to_string(),
+            };
+            parts.push(format!(
+                "completes {} synced 4k appends per second with a p99 of {}: {suits}",
+                syncs.iops_cell().shown(),
+                p99(row, syncs).shown(),
+            ));
+        } else if self.target.in_memory {
+            parts.push("loses its contents when the machine stops".to_string());
+        }
+        if measured.is_empty() || parts.is_empty() {
+            return String::new();
+        }
+        format!("{} {}.", self.target.subject(), parts.join(", and "))
     }
-    if let Some((row, syncs)) = syncs(measured).filter(|_| !site.in_memory) {
-        parts.push(format!(
-            "syncs {} 4k appends a second, 99 of 100 within {}: {}",
-            syncs.iops_cell().shown(),
-            p99(row, syncs).shown(),
-            suits(syncs)
-        ));
-    } else if site.in_memory {
-        parts.push("loses what is written when the machine stops".to_string());
+
+    /// That the interval of the commits contains a limit of etcd's, in the middle of a sentence.
+    fn across_a_limit(&self, results: &[StepResult]) -> Option<String> {
+        if self.target.in_memory {
+            return None;
+        }
+        let (step, _) = self.rows.iter().find(|(_, row)| row.kind == Kind::Synced)?;
+        let steps = repeats::by_step(results);
+        let runs = steps.iter().find(|runs| runs.runs.first().is_some_and(|run| run.step == *step))?;
+        let of = |figure: fn(&Figures) -> f64| {
+            runs.summary(|run| self.measured(run).map(|(_, figures)| figure(&figures)))
+        };
+        let across = |summary: Summary, limit: f64, name: &str, cell: fn(f64) -> Cell| {
+            let half = summary.half_width.filter(|_| summary.crosses(limit))?;
+            let [mean, half, limit] = [summary.mean, half, limit].map(|value| cell(value).shown());
+            Some(format!("the mean {name} is {mean} ± {half} (95 %), across the limit of {limit}"))
+        };
+        let latency = |ns: f64| Cell::Latency(ns.round() as u64);
+        let count = |per_s: f64| Cell::Count(per_s.round() as u64);
+        let p99 = of(|figures| figures.p99_ns as f64);
+        let rate = of(|figures| figures.iops);
+        p99.and_then(|p99| across(p99, ETCD_P99_NS as f64, "p99", latency))
+            .or_else(|| rate.and_then(|rate| across(rate, ETCD_LEAST, "rate", count)))
     }
-    if measured.is_empty() || parts.is_empty() {
-        return String::new();
-    }
-    format!("{} {}.", site.subject(), parts.join(", and "))
 }
 
-/// The synced appends, where they were run.
-fn syncs(measured: &[Measured]) -> Option<&Measured> {
+/// The synced appends, if they were run.
+fn syncs(measured: &[MeasuredRow]) -> Option<&MeasuredRow> {
     measured.iter().find(|(row, _)| row.kind == Kind::Synced)
 }
 
-/// What commits at this rate, as it is shown, are enough for; where they are not, which figure falls short.
+/// Which load of etcd this rate of commits, rounded as shown, is fast enough for; if none, which figure falls short.
 fn suits(syncs: &Figures) -> &'static str {
     let per_s = syncs.iops.round();
     match (per_s < ETCD_LEAST, syncs.p99_ns > ETCD_P99_NS) {
-        (true, true) => "too slow for etcd, which wants 50 a second and 99 of 100 within 10ms",
-        (true, false) => "too slow for etcd, which wants 50 a second",
-        (false, true) => "too slow for etcd, which wants 99 of 100 within 10ms",
+        (true, true) => "too slow for etcd, which needs 50 per second and a p99 within 10ms",
+        (true, false) => "too slow for etcd, which needs 50 per second",
+        (false, true) => "too slow for etcd, which needs a p99 within 10ms",
         _ if per_s < ETCD_LOADED => {
-            "enough for a small etcd (50 a second, within 10ms), not for a busy one (500)"
+            "fast enough for a lightly loaded etcd (50 per second, p99 within 10ms), but not for a heavily loaded one (500)"
         }
-        _ => "enough for a busy etcd (500 a second, within 10ms)",
+        _ => "fast enough for a heavily loaded etcd (500 per second, p99 within 10ms)",
     }
 }
 
@@ -291,10 +374,10 @@ mod tests {
     use fiord_report::RunReport;
 
     use super::*;
-    use crate::testing::{direction, report, settings, site, synced};
+    use crate::testing::{direction, report, settings, synced, target};
 
-    /// What each row of a disk of middling speed would bring.
-    fn made_up(row: &Row) -> RunReport {
+    /// The report of a row for an average disk.
+    fn synthetic(row: &Row) -> RunReport {
         let block_bytes = if row.name.contains("1M") { 1 << 20 } else { 4096 };
         let ios = match (row.kind, block_bytes) {
             (Kind::Synced, _) => 400,
@@ -307,17 +390,22 @@ mod tests {
         if row.kind == Kind::Synced { synced(made, 400, 2_000_000) } else { made }
     }
 
-    fn ran(quick: &Quick, count: usize) -> Vec<Ran> {
-        quick.rows.iter().take(count).map(|(step, row)| Ran { step: *step, report: made_up(row) }).collect()
+    fn results(quick: &Quick, count: usize) -> Vec<StepResult> {
+        quick
+            .rows
+            .iter()
+            .take(count)
+            .map(|(step, row)| StepResult { step: *step, report: synthetic(row) })
+            .collect()
     }
 
-    fn quick(site: Site) -> Quick {
-        Quick::new(site, Duration::from_secs(28))
+    fn quick(target: StudyTarget) -> Quick {
+        Quick::new(target, Duration::from_secs(28), Repeat::Times(1))
     }
 
     #[test]
     fn the_file_is_filled_first_and_time_is_shared_evenly() {
-        let quick = quick(site());
+        let quick = quick(target());
         assert_eq!((quick.steps().len(), quick.time()), (8, Duration::from_secs(28)));
         let prepares: Vec<bool> = quick.steps().iter().map(|step| step.prepares).collect();
         assert_eq!(prepares.iter().position(|prepares| *prepares), Some(0));
@@ -326,8 +414,8 @@ mod tests {
     }
 
     #[test]
-    fn without_leave_to_write_it_only_reads() {
-        let quick = quick(Site { writable: false, ..site() });
+    fn a_read_only_target_is_only_read() {
+        let quick = quick(StudyTarget { writable: false, ..target() });
         assert_eq!(quick.steps().len(), 3);
         for step in quick.steps() {
             let settings = settings(step) + " ";
@@ -337,99 +425,138 @@ mod tests {
 
     #[test]
     fn appends_go_to_a_file_of_their_own_and_are_synced_one_by_one() {
-        let quick = quick(site());
+        let quick = quick(target());
         let last = &quick.steps()[7];
         let settings = settings(last);
         assert!(settings.ends_with("rw=write bs=4k fdatasync=1 fallocate=none direct=0"), "{settings}");
         assert_eq!(last.sections[0].files, [std::path::PathBuf::from("/data/own:1/appends")]);
         let others = &quick.steps()[..7];
-        assert!(others.iter().all(|step| step.sections[0].files == [quick.site.file.clone()]));
+        assert!(others.iter().all(|step| step.sections[0].files == [quick.target.file.clone()]));
     }
 
     #[test]
-    fn the_page_shows_every_row_twice_and_fits() {
-        let quick = quick(site());
-        let findings = quick.findings(&ran(&quick, 7), 80);
-        assert_eq!(findings.table.rows.len(), 7);
+    fn every_row_is_in_the_table_and_in_the_bars_and_fits() {
+        let quick = quick(target());
+        let result = quick.result(&results(&quick, 7), 80);
+        assert_eq!(result.table.rows.len(), 7);
         for row in &ROWS {
-            assert_eq!(findings.text.matches(row.name).count(), 2, "{}", findings.text);
-            assert!(findings.text.contains(row.typical));
+            assert_eq!(result.text.matches(row.name).count(), 2, "{}", result.text);
+            assert!(result.text.contains(row.typical));
         }
-        assert!(findings.text.lines().all(|line| line.chars().count() <= 80), "{}", findings.text);
-        assert!(
-            findings.text.contains("\nrandom read 4k, depth 32   20000   78.1  64us"),
-            "{}",
-            findings.text
-        );
-        let narrow = quick.findings(&ran(&quick, 7), 70).text;
+        assert!(result.text.lines().all(|line| line.chars().count() <= 80), "{}", result.text);
+        assert!(result.text.contains("\nrandom read 4k, depth 32   20000   78.1  64us"), "{}", result.text);
+        let narrow = quick.result(&results(&quick, 7), 70).text;
         assert!(narrow.lines().skip(9).all(|line| line.chars().count() <= 70), "{narrow}");
     }
 
     #[test]
-    fn appends_count_with_their_syncs_and_are_timed_by_them() {
-        let quick = quick(site());
-        let findings = quick.findings(&ran(&quick, 7), 80);
-        assert_eq!(findings.latency_p99_ns, Some((2_000_000, "fdatasync")));
+    fn the_rate_of_appends_includes_their_syncs_and_the_latency_is_of_the_syncs() {
+        let quick = quick(target());
+        let result = quick.result(&results(&quick, 7), 80);
+        assert_eq!(result.latency_p99_ns, Some((2_000_000, "fdatasync")));
         let cell = |key: &str| {
-            let column = findings.table.columns.iter().position(|column| column.key == key).unwrap();
-            findings.table.rows[6][column].clone()
+            let column = result.table.columns.iter().position(|column| column.key == key).unwrap();
+            result.table.rows[6][column].clone()
         };
         assert_eq!((cell("iops"), cell("mean_ns")), (Cell::Count(400), Cell::Latency(2_000_000)));
         assert_eq!(cell("latency_of"), Cell::Text("fdatasync".to_string()));
     }
 
     #[test]
-    fn the_sentence_tells_depth_and_commits() {
-        let quick = quick(site());
+    fn the_conclusion_compares_depths_and_rates_commits() {
+        let quick = quick(target());
         assert_eq!(
-            quick.findings(&ran(&quick, 7), 80).conclusion,
-            "This disk reads 10.0 times as much with 32 requests at a time as with one, and syncs 400 4k appends a \
-             second, 99 of 100 within 2ms: enough for a small etcd (50 a second, within 10ms), not for a busy one \
-             (500)."
+            quick.result(&results(&quick, 7), 80).conclusion,
+            "This disk serves 10.0 times as many random reads at depth 32 as at depth 1, and completes 400 synced 4k \
+             appends per second with a p99 of 2ms: fast enough for a lightly loaded etcd (50 per second, p99 within \
+             10ms), but not for a heavily loaded one (500). It rests on one run of each, whose spread is \
+             not known."
         );
-        assert_eq!(quick.findings(&ran(&quick, 2), 80).conclusion, "");
-        assert_eq!(quick.findings(&[], 80), Findings { table: Table::new(COLUMNS), ..Findings::default() });
+        assert_eq!(quick.result(&results(&quick, 2), 80).conclusion, "");
+        assert_eq!(
+            quick.result(&[], 80),
+            StudyResult {
+                table: Table::new(COLUMNS),
+                tables: vec![("repeats", Table::default()), ("steady_parts", Table::default())],
+                ..StudyResult::default()
+            }
+        );
     }
 
-    /// A sentence shows a figure as its table does, halves and limits that are just missed among them.
+    /// Figures are rounded alike in the conclusion and the table, including halves and values just beyond a limit.
     #[test]
     fn sentence_and_table_show_the_same_figure() {
-        let quick = quick(site());
-        let mut ran = ran(&quick, 7);
-        let appends = &mut ran[6].report.jobs[0].stats;
+        let quick = quick(target());
+        let mut results = results(&quick, 7);
+        let appends = &mut results[6].report.jobs[0].stats;
         (appends.directions[WRITE].ios, appends.directions[WRITE].runtime_ms) = (1_017, 2000);
         appends.sync.latency = fiord_stats::Latency::with_histogram();
         appends.sync.latency.record(10_027_000);
-        let findings = quick.findings(&ran, 80);
-        let row = findings.text.lines().find(|line| line.starts_with("synced 4k appends")).unwrap();
+        let result = quick.result(&results, 80);
+        let row = result.text.lines().find(|line| line.starts_with("synced 4k appends")).unwrap();
         let cells: Vec<&str> = row.split_whitespace().collect();
-        let told = format!("syncs {} 4k appends a second, 99 of 100 within {}: too slow", cells[3], cells[7]);
-        assert!(findings.conclusion.contains(&told), "{told}: {}", findings.conclusion);
+        let expected = format!(
+            "completes {} synced 4k appends per second with a p99 of {}: too slow",
+            cells[3], cells[7]
+        );
+        assert!(result.conclusion.contains(&expected), "{expected}: {}", result.conclusion);
         assert_ne!(cells[7], "10ms");
     }
 
+    /// Five rounds whose syncs have these 99th percentiles.
+    fn rated(syncs_ms: [u64; 5]) -> StudyResult {
+        let quick = Quick::new(target(), Duration::from_secs(28), Repeat::Times(5));
+        let round = |ms: &u64| {
+            let mut results = results(&quick, 7);
+            results[6].report.jobs[0].stats.sync.latency = fiord_stats::Latency::with_histogram();
+            (0..100).for_each(|_| {
+                results[6].report.jobs[0].stats.sync.latency.record(ms * 1_000_000);
+            });
+            results
+        };
+        quick.result(&syncs_ms.iter().flat_map(round).collect::<Vec<_>>(), 80)
+    }
+
     #[test]
-    fn memory_is_not_said_to_sync_anything() {
-        let quick = quick(Site { in_memory: true, ..site() });
-        assert_eq!(
-            quick.findings(&ran(&quick, 7), 80).conclusion,
-            "There is no disk here: memory reads 10.0 times as much with 32 requests at a time as with one, and loses \
-             what is written when the machine stops."
+    fn commits_are_not_rated_when_the_interval_of_their_p99_contains_the_limit() {
+        let across = rated([8, 12, 9, 11, 9]);
+        assert_eq!(across.verdict, Some(Verdict::Undecided));
+        assert!(
+            across.conclusion.contains("cannot be told, because the mean p99 is ")
+                && across.conclusion.contains(", across the limit of 10ms"),
+            "{}",
+            across.conclusion
         );
-        assert_eq!(quick.findings(&[], 80).conclusion, "");
+        assert!(across.text.lines().all(|line| line.chars().count() <= 80), "{}", across.text);
+        assert!(across.text.contains("\nsynced 4k appends          P99"), "{}", across.text);
+        let clear = rated([2, 2, 3, 2, 2]);
+        assert_eq!(clear.verdict, None);
+        assert!(clear.conclusion.contains("fast enough for a lightly loaded etcd"), "{}", clear.conclusion);
+        assert!(clear.conclusion.ends_with("It rests on 5 or more runs of each; throughput is known to ±0.0 % or better (95 %; synced 4k appends)."), "{}", clear.conclusion);
+    }
+
+    #[test]
+    fn memory_is_not_rated_for_commits() {
+        let quick = quick(StudyTarget { in_memory: true, ..target() });
+        assert_eq!(
+            quick.result(&results(&quick, 7), 80).conclusion,
+            "This target is memory, not a disk: it serves 10.0 times as many random reads at depth 32 as at depth 1, \
+             and loses its contents when the machine stops. It rests on one run of each, whose spread is not known."
+        );
+        assert_eq!(quick.result(&[], 80).conclusion, "");
     }
 
     #[test]
     fn the_verdict_on_commits_follows_etcds_guidance() {
         let suits = |iops: f64, p99_ns: u64| suits(&Figures { iops, p99_ns, ..Figures::default() });
-        assert!(suits(499.4, 10_000_000).starts_with("enough for a small etcd"));
-        assert!(suits(499.5, 10_000_000).starts_with("enough for a busy etcd"));
-        // Each figure that falls short is named, and no other.
-        assert_eq!(suits(1058.0, 10_000_001), "too slow for etcd, which wants 99 of 100 within 10ms");
-        assert_eq!(suits(49.4, 10_000_000), "too slow for etcd, which wants 50 a second");
+        assert!(suits(499.4, 10_000_000).starts_with("fast enough for a lightly loaded etcd"));
+        assert!(suits(499.5, 10_000_000).starts_with("fast enough for a heavily loaded etcd"));
+        // Exactly the figures that fall short are named.
+        assert_eq!(suits(1058.0, 10_000_001), "too slow for etcd, which needs a p99 within 10ms");
+        assert_eq!(suits(49.4, 10_000_000), "too slow for etcd, which needs 50 per second");
         assert_eq!(
             suits(49.4, 10_000_001),
-            "too slow for etcd, which wants 50 a second and 99 of 100 within 10ms"
+            "too slow for etcd, which needs 50 per second and a p99 within 10ms"
         );
     }
 }

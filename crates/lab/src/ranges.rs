@@ -1,14 +1,21 @@
-//! Values to sweep over: lists, and ranges that double.
+//! Values to sweep over: lists, and ranges in powers of two.
 //!
 //! Invariant: values come in the order they were written, a range from its beginning to its end, both included; none
 //! comes twice.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use fiord_report::path;
+
 /// One value of a swept option.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Value {
-    /// As it is written into the job: `64k`.
+pub struct SweptValue {
+    /// As it is written into the job: `64k`, or any bytes.
+    pub setting: OsString,
+    /// As it is shown.
     pub text: String,
-    /// What it stands for, in the unit of its option: 65536. `None` where values are words.
+    /// Its number, in the unit of its option: 65536. `None` if the values are words.
     pub number: Option<f64>,
 }
 
@@ -18,38 +25,49 @@ const VALUES_MAX: usize = 1000;
 /// The size suffixes, each 1024 times the one before.
 const SIZE_SUFFIXES: [&str; 6] = ["", "k", "m", "g", "t", "p"];
 
-/// The values of a list such as `4k,16k,64k`, `1..120` or `1,8..64`. `number` reads a single value.
+/// Reads a single value as a number.
+pub type Number<'a> = &'a dyn Fn(&str) -> Option<f64>;
+
+/// The values of a list such as `4k,16k,64k`, `1..120` or `1,8..64`. Without `number` they are text, such as paths, and
+/// dots in them have no meaning.
 ///
 /// # Errors
 /// What is wrong with the list, one sentence, and what to write instead.
-pub fn values(list: &str, number: &dyn Fn(&str) -> Option<f64>) -> Result<Vec<Value>, String> {
-    let mut values: Vec<Value> = Vec::new();
-    for item in list.split(',').map(str::trim) {
-        let texts = match item.split_once("..") {
-            Some((from, to)) => doublings(from.trim(), to.trim(), number)?,
-            None if item.is_empty() => return Err(format!("{list:?} has an empty place; take it out")),
-            None => vec![item.to_string()],
+pub fn values(list: &OsStr, number: Option<Number<'_>>) -> Result<Vec<SweptValue>, String> {
+    let mut values: Vec<SweptValue> = Vec::new();
+    for item in list.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+        let item = OsStr::from_bytes(item);
+        let range = number.and_then(|number| Some((item.to_str()?.split_once("..")?, number)));
+        let settings: Vec<OsString> = match range {
+            Some(((from, to), number)) => {
+                doublings(from.trim(), to.trim(), number)?.into_iter().map(OsString::from).collect()
+            }
+            None if item.is_empty() => {
+                return Err(format!("\"{}\" has an empty item; remove it", path::text(list)));
+            }
+            None => vec![item.to_os_string()],
         };
-        for text in texts {
-            let value = Value { number: number(&text), text };
+        for setting in settings {
+            let number = number.zip(setting.to_str()).and_then(|(number, text)| number(text));
+            let value = SweptValue { number, text: path::text(&setting), setting };
             if values.iter().any(|known| same(known, &value)) {
-                return Err(format!("{} is there twice; take one out", value.text));
+                return Err(format!("{} is listed twice; remove one", value.text));
             }
             values.push(value);
         }
         if values.len() > VALUES_MAX {
-            return Err(format!("more than {VALUES_MAX} values; take fewer"));
+            return Err(format!("more than {VALUES_MAX} values; use fewer"));
         }
     }
     Ok(values)
 }
 
-fn same(one: &Value, other: &Value) -> bool {
-    one.text == other.text || (one.number.is_some() && one.number == other.number)
+fn same(one: &SweptValue, other: &SweptValue) -> bool {
+    one.setting == other.setting || (one.number.is_some() && one.number == other.number)
 }
 
-/// From one end to the other, each value twice the one before; the end is there even where it is no doubling.
-fn doublings(from: &str, to: &str, number: &dyn Fn(&str) -> Option<f64>) -> Result<Vec<String>, String> {
+/// From one end to the other, each value twice the previous one; the end is always included.
+fn doublings(from: &str, to: &str, number: Number<'_>) -> Result<Vec<String>, String> {
     let read = |text: &str| {
         number(text).ok_or_else(|| {
             format!("{from}..{to}: {text:?} is not a number; separate words with commas: \"read,write\"")
@@ -60,7 +78,7 @@ fn doublings(from: &str, to: &str, number: &dyn Fn(&str) -> Option<f64>) -> Resu
         return Err(format!("{from}..{to} cannot be doubled from {from}; write 0,1..{to}"));
     }
     if last < first {
-        return Err(format!("{from}..{to} goes down; write {to}..{from}"));
+        return Err(format!("{from}..{to} is descending; write {to}..{from}"));
     }
     let digits = from.bytes().take_while(u8::is_ascii_digit).count();
     let (count, suffix) = from.split_at(digits);
@@ -68,7 +86,7 @@ fn doublings(from: &str, to: &str, number: &dyn Fn(&str) -> Option<f64>) -> Resu
         .parse()
         .ok()
         .filter(|_| !suffix.contains('.'))
-        .ok_or_else(|| format!("{from}..{to}: {from:?} is no whole number; write each value"))?;
+        .ok_or_else(|| format!("{from}..{to}: {from:?} is not a whole number; write each value"))?;
     let times = (0..u64::BITS).take_while(|doublings| first * 2f64.powi(*doublings as i32) < last);
     let mut texts: Vec<String> = times.map(|doublings| larger_unit(count << doublings, suffix)).collect();
     texts.push(to.to_string());
@@ -83,7 +101,7 @@ fn larger_unit(mut count: u64, suffix: &str) -> String {
     while count.is_multiple_of(1024) && unit + 1 < SIZE_SUFFIXES.len() {
         (count, unit) = (count / 1024, unit + 1);
     }
-    // k is written small and the others large by most people, so that follows whoever began large.
+    // Most people write k in lower case and larger units in upper case; a list that starts in upper case keeps it.
     let suffix = SIZE_SUFFIXES[unit];
     if upper || unit > 1 { format!("{count}{}", suffix.to_uppercase()) } else { format!("{count}{suffix}") }
 }
@@ -102,21 +120,21 @@ mod tests {
     }
 
     fn texts(list: &str) -> String {
-        match values(list, &number) {
+        match values(OsStr::new(list), Some(&number)) {
             Ok(values) => values.into_iter().map(|value| value.text).collect::<Vec<_>>().join(" "),
             Err(why) => format!("error: {why}"),
         }
     }
 
     #[test]
-    fn lists_stay_as_they_are_written() {
+    fn lists_keep_the_order_and_spelling_of_their_values() {
         assert_eq!(texts("4k, 16k,64K"), "4k 16k 64K");
         assert_eq!(texts("read,write"), "read write");
         assert_eq!(texts("1,8..32"), "1 8 16 32");
     }
 
     #[test]
-    fn ranges_double_and_end_where_they_end() {
+    fn ranges_double_and_include_their_end() {
         assert_eq!(texts("1..120"), "1 2 4 8 16 32 64 120");
         assert_eq!(texts("1..64"), "1 2 4 8 16 32 64");
         assert_eq!(texts("3..3"), "3");
@@ -128,32 +146,42 @@ mod tests {
     #[test]
     fn units_of_time_are_kept() {
         let milliseconds = |text: &str| text.strip_suffix("ms")?.parse().ok();
-        let values = values("1ms..5ms", &milliseconds).unwrap();
+        let values = values(OsStr::new("1ms..5ms"), Some(&milliseconds)).unwrap();
         let texts: Vec<&str> = values.iter().map(|value| value.text.as_str()).collect();
         assert_eq!(texts, ["1ms", "2ms", "4ms", "5ms"]);
     }
 
     #[test]
-    fn fractions_are_not_doubled() {
-        let decimal = |text: &str| text.parse().ok();
-        assert!(values("1.5..6", &decimal).unwrap_err().contains("write each value"));
-        assert_eq!(values("1.5,2.5", &decimal).unwrap().len(), 2);
+    fn text_may_be_any_bytes_and_contain_dots() {
+        let list = OsStr::from_bytes(b"../a,b\xff,b\xfe");
+        let values = values(list, None).unwrap();
+        let settings: Vec<&[u8]> = values.iter().map(|value| value.setting.as_bytes()).collect();
+        assert_eq!(settings, [&b"../a"[..], b"b\xff", b"b\xfe"]);
+        let texts: Vec<&str> = values.iter().map(|value| value.text.as_str()).collect();
+        assert_eq!(texts, ["../a", r"b\xff", r"b\xfe"]);
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_a_remedy() {
-        for (list, said) in [
-            ("4k,,8k", "empty place; take it out"),
-            ("", "empty place"),
+    fn fractions_are_not_doubled() {
+        let decimal = |text: &str| text.parse().ok();
+        assert!(values(OsStr::new("1.5..6"), Some(&decimal)).unwrap_err().contains("write each value"));
+        assert_eq!(values(OsStr::new("1.5,2.5"), Some(&decimal)).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn errors_name_the_problem_and_a_remedy() {
+        for (list, expected) in [
+            ("4k,,8k", "empty item; remove it"),
+            ("", "empty item"),
             ("read..write", "separate words with commas"),
             ("0..64", "write 0,1..64"),
             ("64..1", "write 1..64"),
-            ("4k,4096", "4096 is there twice"),
-            ("8,1..8", "8 is there twice"),
+            ("4k,4096", "4096 is listed twice"),
+            ("8,1..8", "8 is listed twice"),
             ("x4..8", "is not a number"),
         ] {
             assert!(
-                texts(list).starts_with("error: ") && texts(list).contains(said),
+                texts(list).starts_with("error: ") && texts(list).contains(expected),
                 "{list}: {}",
                 texts(list)
             );
@@ -162,9 +190,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_rise_and_hold_both_ends(from in 1u32..10_000, span in 0u32..1_000_000) {
+        fn ranges_increase_and_include_both_ends(from in 1u32..10_000, span in 0u32..1_000_000) {
             let to = from + span;
-            let values = values(&format!("{from}..{to}"), &number).unwrap();
+            let values = values(OsStr::new(&format!("{from}..{to}")), Some(&number)).unwrap();
             let numbers: Vec<f64> = values.iter().filter_map(|value| value.number).collect();
             prop_assert_eq!(numbers.first(), Some(&f64::from(from)));
             prop_assert_eq!(numbers.last(), Some(&f64::from(to)));
@@ -173,7 +201,7 @@ mod tests {
 
         #[test]
         fn no_list_panics(list in "[0-9kmM.,a-z ]{0,24}") {
-            let _ = values(&list, &number);
+            let _ = values(OsStr::new(&list), Some(&number));
         }
     }
 }

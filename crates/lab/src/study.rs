@@ -1,81 +1,40 @@
-//! What every study is: steps to run, and findings made of their reports.
+//! What every study is: steps to run, and a result made from their reports.
 //!
-//! Invariant: findings can be made of any number of the steps, in order from the first: an interrupted study tells what
-//! it has.
+//! Invariant: a result can be made from any number of the steps, in order from the first: an interrupted study reports what
+//! it has. What follows from results uses the files of the last step that was known before.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fiord_options::Section;
-use fiord_report::RunReport;
 use fiord_report::table::{Cell, Table};
 
-use crate::Verdict;
-
-/// One run of a study.
-#[derive(Clone, Debug)]
-pub struct Step {
-    /// What it is called in progress and history: `random read 4k, depth 32`.
-    pub name: String,
-    /// The jobs: settings as they count, and the files they work on as paths.
-    pub sections: Vec<Section>,
-    /// How long it runs, laying out not counted; nothing where nobody can tell before.
-    pub time: Duration,
-    /// Whether it only makes ready for those after it: it is run, and not among what was [`Ran`].
-    pub prepares: bool,
-}
-
-impl Step {
-    /// A run that is measured for this time.
-    pub fn measure(name: impl Into<String>, sections: Vec<Section>, time: Duration) -> Step {
-        Step { name: name.into(), sections, time, prepares: false }
-    }
-
-    /// A run that makes ready for those after it, and takes as long as it takes.
-    pub fn prepare(name: impl Into<String>, sections: Vec<Section>) -> Step {
-        Step { name: name.into(), sections, time: Duration::ZERO, prepares: true }
-    }
-
-    /// With all its jobs on this file.
-    #[must_use]
-    pub fn on(mut self, file: PathBuf) -> Step {
-        self.sections.iter_mut().for_each(|section| section.files = vec![file.clone()]);
-        self
-    }
-}
-
-/// A step that was run and measured.
-#[derive(Clone, Debug)]
-pub struct Ran {
-    /// Its number among the study's steps, those that prepare included, from 0.
-    pub step: usize,
-    /// What came of it.
-    pub report: RunReport,
-}
+use crate::rounds::Rounds;
+use crate::step::{Step, StepResult};
+use crate::verdict::Verdict;
 
 /// What a study found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Findings {
-    /// A row for what was measured, in the columns that programs get (JSON, CSV).
+pub struct StudyResult {
+    /// A row per measurement, in the columns for programs (JSON, CSV).
     pub table: Table,
-    /// The rows as people read them, for Markdown, where the other columns are for programs alone.
+    /// The rows for readers, used for Markdown, if `table` has columns meant only for programs.
     pub shown: Option<Table>,
-    /// The table and its pictures for people, at most `width` columns wide. Block characters (`█` to `▏`) are taken for
-    /// bars, and coloured on a terminal.
+    /// The table and its charts for the terminal, at most `width` columns wide. Block characters (`█` to `▏`) are treated as
+    /// bars and coloured on a terminal.
     pub text: String,
-    /// The same with colours, where they are wanted and something but bars has some.
+    /// The same text with colours, if colours are enabled and used for more than bars.
     pub coloured: Option<String>,
     /// Further tables for JSON, each with its key.
     pub tables: Vec<(&'static str, Table)>,
-    /// Files that were asked for: where to write them, and what.
+    /// Requested files: path and contents.
     pub files: Vec<(PathBuf, String)>,
-    /// The latency the study is about, where it is about one: its 99th percentile in nanoseconds, and what it is of.
+    /// The latency that the study is about, if any: its 99th percentile in nanoseconds, and the operation it belongs to.
     pub latency_p99_ns: Option<(u64, &'static str)>,
-    /// What it comes to, in one plain sentence; empty when nothing was measured.
+    /// The conclusion in one sentence; empty if nothing was measured.
     pub conclusion: String,
     /// Further facts for JSON, each with its key: the knee, the verdict, the requirement.
     pub facts: Vec<(&'static str, Cell)>,
-    /// Whether what was asked for holds, where a study judges that and everything was run.
+    /// The verdict, if the study gives one and all steps were run.
     pub verdict: Option<Verdict>,
 }
 
@@ -84,32 +43,53 @@ pub trait Study {
     /// The subcommand, which is also its kind in the history: `quick`.
     fn name(&self) -> &'static str;
 
-    /// What it is about to do, for people: a line without a full stop.
+    /// What it will do: one line for the user, without a full stop.
     fn purpose(&self) -> String;
 
-    /// What else is to be known before it begins, line by line, below where it works.
+    /// Further heading lines, printed below those of the target.
     fn heading(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Whether its jobs hold options of the user's, so that warnings about them are worth telling.
+    /// Whether its jobs contain options typed by the user, so that warnings about them are printed.
     fn is_of_users_options(&self) -> bool {
         false
     }
 
-    /// Whether a verdict is good enough for who asked. What is not, the exit status tells.
+    /// Whether a verdict is acceptable to the user. If it is not, the exit status reports it.
     fn accepts(&self, verdict: Verdict) -> bool {
-        verdict != Verdict::Fail
+        matches!(verdict, Verdict::Pass | Verdict::Marginal)
     }
 
-    /// The runs, in order.
+    /// The runs that are known before any is carried out, in order.
     fn steps(&self) -> &[Step];
 
-    /// What the steps run so far say. `width`: columns there are for text.
-    fn findings(&self, ran: &[Ran], width: usize) -> Findings;
+    /// How often its steps are run.
+    fn rounds(&self) -> Rounds {
+        Rounds::ONE
+    }
 
-    /// How long all steps take whose time is known.
+    /// Whether another round would not change what can be said. It is asked once the fewest rounds are over.
+    fn is_decided(&self, _results: &[StepResult]) -> bool {
+        true
+    }
+
+    /// The run that follows from the results so far, once those known before are over; `None` ends the study.
+    fn next(&self, results: &[StepResult]) -> Option<Step> {
+        self.rounds().next(self.steps(), results, || self.is_decided(results))
+    }
+
+    /// How many runs are measured, at most.
+    fn runs_max(&self) -> usize {
+        self.steps().iter().filter(|step| !step.prepares).count() * self.rounds().max
+    }
+
+    /// The result of the steps run so far. `width`: columns available for text.
+    fn result(&self, results: &[StepResult], width: usize) -> StudyResult;
+
+    /// The total time of all rounds of the steps whose time is known.
     fn time(&self) -> Duration {
-        self.steps().iter().map(|step| step.time).sum()
+        let rounds = u32::try_from(self.rounds().max).unwrap_or(u32::MAX);
+        self.steps().iter().map(|step| step.time).sum::<Duration>().saturating_mul(rounds)
     }
 }

@@ -1,226 +1,81 @@
-//! `sweep`: one job at several values of its options, and where the gain ends.
+//! `sweep`: one job at several values of its options, and where throughput stops rising.
 //!
-//! Invariant: a step is the user's job with the swept options set and nothing else changed; every row is one run's.
+//! Invariant: a step is the user's job with the swept options set and nothing else changed; every row belongs to one
+//! run; a run whose figures are void is in the table, and in no curve and no conclusion.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fiord_options::{Section, Setting, Spec};
-use fiord_report::RunReport;
+use fiord_options::job::Access;
+use fiord_options::{Section, Setting};
+use fiord_report::Code;
+use fiord_report::repeats::Reported;
 use fiord_report::table::{Cell, Column, Table};
 use fiord_stats::job::DIRECTIONS;
 
 use crate::chart::{self, Chart};
-use crate::figures::{self, Figures, utilisation_percent};
-use crate::ranges::Value;
-use crate::study::{Findings, Ran, Step, Study};
+use crate::figures::{self, Figures, mib, utilisation_percent};
+use crate::repeats::{self, StepRuns};
+use crate::rounds::Rounds;
+use crate::steady;
+use crate::step::{Step, StepResult};
+use crate::study::{Study, StudyResult};
 use crate::svg;
+use crate::trust;
+use crate::verdict::Verdict;
 
 mod curve;
+mod job;
+mod key;
+mod measured;
 mod sentence;
 
 use curve::Curve;
+use job::Done;
+pub use job::SweptJob;
+pub use key::{Counted, Key};
+use measured::{Style, SweepRun};
 
 /// Most runs of one sweep.
-pub const RUNS_MAX: usize = 10_000;
+const RUNS_MAX: usize = 10_000;
 
-/// What the values of an option count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
-    /// Bytes.
-    Bytes,
-    /// Something else, or nothing: words.
-    Other,
-}
-
-/// A swept option.
-#[derive(Clone, Debug)]
-pub struct Key {
-    /// The option.
-    pub spec: &'static Spec,
-    /// What its values count.
-    pub counted: Counted,
-    /// The values, in the order they are run.
-    pub values: Vec<Value>,
-}
-
-impl Key {
-    /// The option's name.
-    pub fn name(&self) -> &'static str {
-        self.spec.name
-    }
-
-    /// What people call the option.
-    fn title(&self) -> &'static str {
-        match self.name() {
-            "rw" => "RW",
-            "bs" => "BlockSize",
-            "numjobs" => "Threads",
-            "iodepth" => "Depth",
-            other => other,
-        }
-    }
-
-    /// What stands below a chart.
-    fn axis_title(&self) -> String {
-        match self.counted {
-            Counted::Bytes => format!("{} (bytes)", self.title()),
-            _ => self.title().to_string(),
-        }
-    }
-
-    /// Whether a curve can be drawn over its values.
-    fn is_axis(&self) -> bool {
-        self.values.len() > 1 && self.values.iter().all(|value| value.number.is_some())
-    }
-
-    /// A value: people are shown it as typed, programs the number it stands for.
-    fn cell(&self, value: usize) -> Cell {
-        let Value { text, number } = &self.values[value];
-        match number {
-            Some(number) => Cell::Said(text.clone(), *number),
-            None => Cell::Text(text.clone()),
-        }
-    }
-}
-
-/// The job that is run at each point.
-#[derive(Clone, Debug, Default)]
-pub struct Job {
-    /// Its sections; none sets a swept option.
-    pub sections: Vec<Section>,
-}
-
-impl Job {
-    /// What a section does where `rw` is not swept: as typed, or the default.
-    fn rw(section: &Section) -> &str {
-        let typed = section.settings().rfind(|setting| setting.spec.name == "rw");
-        typed.and_then(|setting| setting.value.as_deref()).unwrap_or("read")
-    }
-
-    /// The jobs a report tells of, as people call them. Of sections in a group that is reported as one
-    /// (`group_reporting`), the report has the first alone: its row is that of all of them.
-    fn parts(&self, report: &RunReport) -> Vec<Part> {
-        let mut parts: Vec<Part> = Vec::new();
-        for section in &self.sections {
-            let name = &section.name;
-            let is_told = self.sections.len() == 1 || report.jobs.iter().any(|job| job.name == *name);
-            let known = parts.iter().position(|part| part.name == *name);
-            if is_told && known.is_none() {
-                let (name, title, rw) = (name.clone(), name.clone(), Job::rw(section).to_string());
-                parts.push(Part { name, title, rw });
-            } else if let Some(part) = match known {
-                Some(known) => parts.get_mut(known),
-                None => parts.last_mut(),
-            } {
-                part.takes_in(name, Job::rw(section));
-            }
-        }
-        parts
-    }
-
-    /// What a part of a run did, direction by direction.
-    fn done(&self, part: &Part, report: &RunReport) -> Vec<Done> {
-        let figures = |direction| match self.sections.len() {
-            1 => Figures::of(report, direction),
-            _ => Figures::of_job(report, &part.name, direction),
-        };
-        let of = |direction| Some((direction, figures(direction)?));
-        let directions: Vec<(usize, Figures)> = (0..DIRECTIONS.len()).filter_map(of).collect();
-        let is_mixed = directions.len() > 1;
-        let row = |(direction, figures)| Done {
-            job: part.title.clone(),
-            rw: part.rw.clone(),
-            direction,
-            is_mixed,
-            figures,
-        };
-        directions.into_iter().map(row).collect()
-    }
-}
-
-/// One or several sections that have rows together.
-struct Part {
-    /// What the report calls it.
-    name: String,
-    /// What people are told: every section's name.
-    title: String,
-    /// What its sections do, each way once.
-    rw: String,
-}
-
-impl Part {
-    fn takes_in(&mut self, name: &str, rw: &str) {
-        for (list, word) in [(&mut self.title, name), (&mut self.rw, rw)] {
-            if !list.split(", ").any(|known| known == word) {
-                *list = format!("{list}, {word}");
-            }
-        }
-    }
-}
-
-/// What people are shown beside the table.
+/// What is shown besides the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pictures {
-    /// Whether the terminal shows colours.
+    /// Whether to use colours.
     pub colour: bool,
-    /// Where the chart goes as SVG.
+    /// Where to write the chart as SVG.
     pub plot: Option<PathBuf>,
 }
 
 /// The study.
 pub struct Sweep {
     keys: Vec<Key>,
-    job: Job,
+    job: SweptJob,
     pictures: Pictures,
     heading: Vec<(&'static str, String)>,
     /// For each step that is measured, which value of each key it has.
     points: Vec<Vec<usize>>,
     steps: Vec<Step>,
-}
-
-/// What one run measured.
-#[derive(Clone, Debug)]
-struct Measured {
-    point: Vec<usize>,
-    /// What each job did in each direction in which it did something.
-    rows: Vec<Done>,
-    /// All jobs and directions together.
-    total: Figures,
-    error_bytes_per_s: f64,
-    util_percent: Option<f64>,
-}
-
-/// What a job did in one direction.
-#[derive(Clone, Debug)]
-struct Done {
-    /// The job's name.
-    job: String,
-    /// What it does, where that is not swept.
-    rw: String,
-    /// Index into [`DIRECTIONS`].
-    direction: usize,
-    /// Whether it went other ways, too.
-    is_mixed: bool,
-    figures: Figures,
+    rounds: Rounds,
 }
 
 impl Sweep {
-    /// The cross product of the keys' values, the last key's changing fastest. `time` tells how long sections
+    /// The cross product of the keys' values, the last key's changing fastest. `time` returns how long sections
     /// run.
     ///
     /// # Errors
-    /// When there are more than [`RUNS_MAX`] runs.
+    /// There are more than 10,000 runs.
     pub fn new(
         keys: Vec<Key>,
-        job: Job,
+        job: SweptJob,
         pictures: Pictures,
         time: &dyn Fn(&[Section]) -> Duration,
     ) -> Result<Sweep, String> {
         let runs = keys.iter().try_fold(1usize, |runs, key| runs.checked_mul(key.values.len()));
         if runs.is_none_or(|runs| runs > RUNS_MAX) {
-            return Err(format!("these are more than {RUNS_MAX} runs; sweep over fewer values"));
+            return Err(format!("more than {RUNS_MAX} runs; sweep over fewer values"));
         }
         let mut points = vec![Vec::new()];
         for key in &keys {
@@ -231,50 +86,69 @@ impl Sweep {
             points = points.iter().flat_map(longer).collect();
         }
         let steps = points.iter().map(|point| step(&keys, &job, point, time)).collect();
-        Ok(Sweep { keys, job, pictures, heading: Vec::new(), points, steps })
+        Ok(Sweep { keys, job, pictures, heading: Vec::new(), points, steps, rounds: Rounds::ONE })
     }
 
-    /// With a step before all others that makes ready for them.
+    /// With a step before all others that prepares them.
     #[must_use]
     pub fn prepared_by(mut self, step: Step) -> Sweep {
         self.steps.insert(0, step);
         self
     }
 
-    /// With lines that people are told before it begins.
+    /// With all its points run this often.
+    #[must_use]
+    pub fn repeated(mut self, rounds: Rounds) -> Sweep {
+        self.rounds = rounds;
+        self
+    }
+
+    /// With these heading lines, printed before it starts.
     #[must_use]
     pub fn headed(mut self, heading: Vec<(&'static str, String)>) -> Sweep {
         self.heading = heading;
         self
     }
 
-    fn measured(&self, ran: &[Ran]) -> Vec<Measured> {
-        let preparing = self.steps.len() - self.points.len();
-        let of = |run: &Ran| {
-            Some(Measured {
-                point: self.points[run.step - preparing].clone(),
-                rows: self
-                    .job
-                    .parts(&run.report)
-                    .iter()
-                    .flat_map(|part| self.job.done(part, &run.report))
-                    .collect(),
-                total: Figures::of_all(&run.report)?,
-                error_bytes_per_s: figures::bandwidth_error_bytes_per_s(&run.report),
-                util_percent: utilisation_percent(&run.report),
-            })
-        };
-        ran.iter().filter_map(of).collect()
+    /// For each point its typical run.
+    fn measured(&self, results: &[StepResult]) -> Vec<SweepRun> {
+        repeats::by_step(results).iter().filter_map(|step| self.of_step(step)).collect()
     }
 
-    /// The option the curves are drawn over: of those with numbers the one with most values, the last of equals.
+    fn of_step(&self, step: &StepRuns<'_>) -> Option<SweepRun> {
+        let run = self.of_run(step.typical()?)?;
+        let half_width = step.throughput().and_then(|summary| summary.half_width);
+        // Twice the error is the half of a 95 % interval.
+        let error_bytes_per_s = half_width.map_or(run.error_bytes_per_s, |half| half / curve::ERRORS);
+        Some(SweepRun { error_bytes_per_s, ..run })
+    }
+
+    fn of_run(&self, run: &StepResult) -> Option<SweepRun> {
+        let preparing = self.steps.len() - self.points.len();
+        Some(SweepRun {
+            point: self.points[run.step - preparing].clone(),
+            rows: self
+                .job
+                .parts(&run.report)
+                .iter()
+                .flat_map(|part| self.job.done(part, &run.report))
+                .collect(),
+            total: Figures::of_all(&run.report)?,
+            error_bytes_per_s: figures::bandwidth_error_bytes_per_s(&run.report),
+            util_percent: utilisation_percent(&run.report),
+            void: trust::void(run).map(trust::because),
+            ignores_depth: run.report.findings.iter().any(|one| one.code == Code::SyncEngineDepth),
+        })
+    }
+
+    /// The option the curves are drawn over: among those with numeric values, the one with most values, or the last of those.
     fn axis(&self) -> Option<usize> {
         let axes = (0..self.keys.len()).filter(|key| self.keys[*key].is_axis());
         axes.max_by_key(|key| self.keys[*key].values.len())
     }
 
     /// The rows for programs.
-    fn table(&self, measured: &[Measured]) -> Table {
+    fn table(&self, measured: &[SweepRun]) -> Table {
         let swept = self.columns().map(|key| Column::new(key.name(), key.title()));
         let rw = (!self.sweeps_rw()).then(|| Column::new("rw", "RW"));
         let named = [Column::new("job", "JOB")].into_iter().chain(rw);
@@ -292,23 +166,23 @@ impl Sweep {
     }
 
     fn sweeps_rw(&self) -> bool {
-        self.keys.iter().any(|key| key.name() == "rw")
+        self.keys.iter().any(|key| key.spec == Access::rw)
     }
 
     /// The keys in the order of the columns: `rw` leads.
     fn columns(&self) -> impl Iterator<Item = &Key> {
-        let is_rw = |key: &&Key| key.name() == "rw";
+        let is_rw = |key: &&Key| key.spec == Access::rw;
         self.keys.iter().filter(is_rw).chain(self.keys.iter().filter(move |key| !is_rw(key)))
     }
 
-    fn cells(&self, run: &Measured) -> impl Iterator<Item = Cell> {
-        let at = |key: &Key| self.keys.iter().position(|known| known.name() == key.name()).unwrap_or(0);
+    fn cells(&self, run: &SweepRun) -> impl Iterator<Item = Cell> {
+        let at = |key: &Key| self.keys.iter().position(|known| known.spec == key.spec).unwrap_or(0);
         self.columns().map(move |key| key.cell(run.point[at(key)]))
     }
 
-    /// The rows for people, in the columns people print who write such a sweep by hand. The runs at a knee are marked.
-    fn text(&self, measured: &[Measured], curves: &[Curve], style: &Style, width: usize) -> String {
-        let keys = self.columns().filter(|key| key.name() != "rw");
+    /// The rows for the text table, in the columns usual for sweeps written as shell scripts. Runs at a knee are marked.
+    fn text(&self, measured: &[SweepRun], curves: &[Curve], style: &Style, width: usize) -> String {
+        let keys = self.columns().filter(|key| key.spec != Access::rw);
         let columns = keys.map(|key| Column::new(key.name(), key.title()));
         let job = self.has_several_jobs().then(|| Column::new("job", "JOB"));
         let named = job.into_iter().chain([Column::new("rw", "RW")]);
@@ -328,16 +202,16 @@ impl Sweep {
         self.job.sections.len() > 1
     }
 
-    fn shown(&self, run: &Measured, done: &Done, style: &Style, is_knee: bool) -> Vec<Cell> {
+    fn shown(&self, run: &SweepRun, done: &Done, style: &Style, is_knee: bool) -> Vec<Cell> {
         let Done { job, rw, direction, is_mixed, figures } = done;
         let text = |key: usize| self.keys[key].values[run.point[key]].text.clone();
-        let rw = self.keys.iter().position(|key| key.name() == "rw").map_or(rw.clone(), text);
+        let rw = self.keys.iter().position(|key| key.spec == Access::rw).map_or(rw.clone(), text);
         let letter = DIRECTIONS[*direction][..1].to_uppercase();
         let rw = if *is_mixed { format!("{rw} {letter}") } else { rw };
         let mut cells: Vec<Cell> =
             self.has_several_jobs().then(|| Cell::Text(job.clone())).into_iter().collect();
         cells.push(Cell::Text(rw));
-        let swept = |key: &usize| self.keys[*key].name() != "rw";
+        let swept = |key: &usize| self.keys[*key].spec != Access::rw;
         cells.extend((0..self.keys.len()).filter(swept).map(|key| self.keys[key].cell(run.point[key])));
         cells.extend([
             figures.iops_cell(),
@@ -353,7 +227,7 @@ impl Sweep {
 
 const KNEE_MARK: &str = "<- knee";
 
-/// The figures for programs, behind the swept options.
+/// The figures for programs, after the swept options.
 const FIGURES: [Column; 11] = [
     Column::new("direction", "DIRECTION"),
     Column::new("iops", "IOPS"),
@@ -368,7 +242,11 @@ const FIGURES: [Column; 11] = [
     Column::new("run_error_mib_per_s", "Error(MiB/s)"),
 ];
 
-/// The figures for people.
+/// The columns whose figures are compared over several rounds, and those of them in text.
+const REPEATED: [&str; 5] = ["iops", "mib_per_s", "mean_ns", "p50_ns", "p99_ns"];
+const REPEATED_SHOWN: [&str; 2] = ["mib_per_s", "p99_ns"];
+
+/// The figures of the text table.
 const SHOWN: [Column; 6] = [
     Column::new("iops", "IOPS"),
     Column::new("mib_per_s", "BW(MiB/s)"),
@@ -378,7 +256,7 @@ const SHOWN: [Column; 6] = [
     Column::new("knee", ""),
 ];
 
-fn figure_cells(done: &Done, run: &Measured) -> [Cell; 11] {
+fn figure_cells(done: &Done, run: &SweepRun) -> [Cell; 11] {
     let Done { direction, figures, .. } = done;
     [
         Cell::Text(DIRECTIONS[*direction].to_string()),
@@ -395,53 +273,12 @@ fn figure_cells(done: &Done, run: &Measured) -> [Cell; 11] {
     ]
 }
 
-fn mib(bytes: f64) -> f64 {
-    bytes / f64::from(1 << 20)
-}
-
-/// How the figures of a sweep are shown: in its table, and by the same cells in its sentence.
-#[derive(Clone, Copy, Debug)]
-struct Style {
-    /// Decimals of MiB/s.
-    mib_decimals: usize,
-    /// Decimals of milliseconds.
-    ms_decimals: usize,
-    /// Whether a run has several rows, so that figures of whole runs are none of the table's.
-    is_summed: bool,
-}
-
-/// Throughput below this is shown to hundredths.
-const LOW_MIB_PER_S: f64 = 10.0;
-
-impl Style {
-    /// Decimals that leave two figures of the shortest mean, and of the lowest throughput.
-    fn of(measured: &[Measured]) -> Style {
-        let rows = || measured.iter().flat_map(|run| &run.rows).map(|done| &done.figures);
-        let ms_decimals = match rows().map(|figures| figures.mean_ns).min() {
-            Some(0..10_000) => 4,
-            Some(10_000..10_000_000) => 3,
-            _ => 1,
-        };
-        let is_low = rows().any(|figures| figures.mib_per_s() < LOW_MIB_PER_S);
-        let is_summed = measured.iter().any(|run| run.rows.len() > 1);
-        Style { mib_decimals: if is_low { 2 } else { 1 }, ms_decimals, is_summed }
-    }
-
-    fn throughput(&self, bytes_per_s: f64) -> Cell {
-        Cell::Number(mib(bytes_per_s), self.mib_decimals)
-    }
-
-    fn latency(&self, ns: u64) -> Cell {
-        Cell::Number(ns as f64 / 1e6, self.ms_decimals)
-    }
-}
-
-fn step(keys: &[Key], job: &Job, point: &[usize], time: &dyn Fn(&[Section]) -> Duration) -> Step {
-    let swept = || keys.iter().zip(point).map(|(key, value)| (key, key.values[*value].text.as_str()));
-    let names: Vec<String> = swept().map(|(key, text)| format!("{}={text}", key.name())).collect();
+fn step(keys: &[Key], job: &SweptJob, point: &[usize], time: &dyn Fn(&[Section]) -> Duration) -> Step {
+    let swept = || keys.iter().zip(point).map(|(key, value)| (key, &key.values[*value]));
+    let names: Vec<String> = swept().map(|(key, value)| format!("{}={}", key.name(), value.text)).collect();
     let mut sections = job.sections.clone();
     for section in &mut sections {
-        section.own.extend(swept().map(|(key, text)| Setting::new(key.spec, text)));
+        section.own.extend(swept().map(|(key, value)| Setting::new(key.spec, &value.setting)));
     }
     let time = time(&sections);
     Step::measure(names.join(" "), sections, time)
@@ -459,7 +296,7 @@ impl Study for Sweep {
         };
         let lists: Vec<String> = self.keys.iter().map(list).collect();
         let runs = if self.points.len() == 1 { "run" } else { "runs" };
-        format!("{} {runs} over {}", self.points.len(), lists.join(" x "))
+        format!("{} {runs} over {}{}", self.points.len(), lists.join(" x "), self.rounds.shown())
     }
 
     fn heading(&self) -> Vec<(&'static str, String)> {
@@ -474,34 +311,61 @@ impl Study for Sweep {
         &self.steps
     }
 
-    fn findings(&self, ran: &[Ran], width: usize) -> Findings {
-        let measured = self.measured(ran);
-        let curves = self.axis().map_or(Vec::new(), |axis| curve::of(&self.keys, axis, &measured));
+    fn rounds(&self) -> Rounds {
+        self.rounds
+    }
+
+    fn is_decided(&self, results: &[StepResult]) -> bool {
+        repeats::are_enough(results)
+    }
+
+    fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
+        let measured = self.measured(results);
+        // Nothing is concluded from a run whose figures are void.
+        let (sound, void): (Vec<SweepRun>, Vec<SweepRun>) =
+            measured.iter().cloned().partition(|run| run.void.is_none());
+        let curves = self.axis().map_or(Vec::new(), |axis| curve::of(&self.keys, axis, &sound));
         let style = Style::of(&measured);
         let axis = self.axis().filter(|_| curves.iter().any(|curve| curve.runs.len() > 1));
         let chart = axis.map(|axis| Chart {
             axis: self.keys[axis].axis_title(),
             lines: curves.iter().map(Curve::line).collect(),
+            latency_title: None,
         });
         let text = |colour| self.page(&measured, &curves, &style, chart.as_ref(), width, colour);
         let plot = self.pictures.plot.iter().zip(&chart);
-        Findings {
-            conclusion: sentence::conclusion(&self.keys, self.axis(), &curves, &measured, &style),
+        let name = |step: usize| self.steps[step].name.clone();
+        let basis =
+            if self.rounds.max > 1 { repeats::basis(results, self.rounds, name) } else { String::new() };
+        let figures = repeats::figures(results, &REPEATED, |run| {
+            (name(run.step), self.table(self.of_run(run).as_slice()))
+        });
+        let result = StudyResult {
+            verdict: (sound.is_empty() && !void.is_empty()).then_some(Verdict::Undecided),
+            conclusion: match (sound.as_slice(), void.first().and_then(|run| run.void.as_ref())) {
+                ([], Some(why)) => trust::cannot_tell(why),
+                _ => {
+                    let all = sentence::conclusion(&self.keys, self.axis(), &curves, &sound, &style);
+                    all + &sentence::left_out(&self.keys, &void) + &basis
+                }
+            },
             table: self.table(&measured),
             tables: vec![("knees", sentence::knees(&curves, &style))],
             files: plot.map(|(path, chart)| (path.clone(), svg::draw(chart))).collect(),
             text: text(false),
             coloured: self.pictures.colour.then(|| text(true)),
-            ..Findings::default()
-        }
+            ..StudyResult::default()
+        };
+        let result = repeats::beside(result, &figures, &REPEATED_SHOWN, Reported::Median, width);
+        steady::beside(result, &repeats::typical(results), name, width)
     }
 }
 
 impl Sweep {
-    /// The table, the chart, and what is to be known of knees.
+    /// The table, the chart, and notes about the knees.
     fn page(
         &self,
-        measured: &[Measured],
+        measured: &[SweepRun],
         curves: &[Curve],
         style: &Style,
         chart: Option<&Chart>,
@@ -512,7 +376,7 @@ impl Sweep {
         let Some(chart) = chart else { return text };
         // Writing to a String cannot fail.
         let _ = write!(text, "\n{}", chart::terminal(chart, width, colour));
-        if curves.len() > sentence::CURVES_TOLD {
+        if curves.len() > sentence::CURVES_DESCRIBED_MAX {
             let _ = write!(text, "\n{}", sentence::knees(curves, style).text(width));
         }
         if curves.iter().any(|curve| curve.found.is_some()) {

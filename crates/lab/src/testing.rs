@@ -1,14 +1,15 @@
-//! Made-up reports and sites for the tests of studies.
+//! Synthetic reports and targets for the tests of studies.
 //!
-//! Invariant: what a report was made of is what its figures are, to the nanosecond where the histogram keeps it.
+//! Invariant: the figures of a report are those it was made from, to the precision of the histogram.
 
+use fiord_options::value::EngineName;
 use fiord_report::table::{Cell, Column, Table};
 use fiord_report::{JobReport, RunReport};
 use fiord_stats::{DirectionStats, JobStats, Latency};
 
 use crate::figures::{READ, WRITE};
-use crate::site::Site;
-use crate::study::Step;
+use crate::step::Step;
+use crate::study_target::StudyTarget;
 
 /// A direction that did this many I/Os of this size in a second, each taking this long.
 pub fn direction(ios: u64, block_bytes: u64, latency_ns: u64) -> DirectionStats {
@@ -37,15 +38,15 @@ pub fn report(reads: Option<DirectionStats>, writes: Option<DirectionStats>) -> 
     RunReport { jobs: vec![JobReport { stats, ..JobReport::default() }], ..RunReport::default() }
 }
 
-/// The same, with syncs that took this long.
+/// The same report, with syncs of this latency.
 pub fn synced(mut report: RunReport, syncs: u64, latency_ns: u64) -> RunReport {
     report.jobs[0].stats.sync.ios = syncs;
     report.jobs[0].stats.sync.latency = latencies(syncs, latency_ns);
     report
 }
 
-/// A file of a study's own on a disk.
-pub fn site() -> Site {
+/// A scratch file of a study on a disk.
+pub fn target() -> StudyTarget {
     let columns = ["name", "type", "size_bytes", "model", "rotational", "scheduler"];
     let mut devices = Table::new(columns.map(|key| Column::new(key, "")));
     devices.rows.push(vec![
@@ -56,16 +57,17 @@ pub fn site() -> Site {
         Cell::Flag(false),
         Cell::Text("none".to_string()),
     ]);
-    Site {
-        target: "/data".into(),
+    StudyTarget {
+        path: "/data".into(),
         file: "/data/own:1/data".into(),
         writable: true,
         size_bytes: 1 << 30,
         direct: true,
         in_memory: false,
-        engine: "io_uring",
+        engine: EngineName::IoUring,
         file_system: Some("ext4".to_string()),
         devices,
+        findings: Vec::new(),
         remarks: Vec::new(),
     }
 }
@@ -73,10 +75,10 @@ pub fn site() -> Site {
 /// The sections of a step with their settings, a line each.
 pub fn settings(step: &Step) -> String {
     let text = |section: &fiord_options::Section| {
-        let settings = section.settings().map(|setting| {
-            format!(" {}={}", setting.spec.name, setting.value.as_deref().unwrap_or_default())
-        });
-        format!("[{}]{}", section.name, settings.collect::<String>())
+        let settings = section
+            .settings()
+            .map(|setting| format!(" {}={}", setting.spec.name, setting.text().unwrap_or_default()));
+        format!("[{}]{}", section.name.display(), settings.collect::<String>())
     };
     step.sections.iter().map(text).collect::<Vec<_>>().join("\n")
 }

@@ -1,30 +1,26 @@
-//! Text to settings: fio's command line and job files, and the one table of options both are read by.
+//! Text to settings: fio's command line and job files, and the one table of options for both.
 //!
-//! Invariant: nothing here touches a file system, a clock or a thread; what a reader needs from outside (the text
-//! of an included file, an environment variable, the number of CPUs) it is given as a value or a function.
+//! Invariant: nothing here touches a file system, a clock or a thread; what is needed from outside (the text of an
+//! included file, an environment variable, the number of CPUs) is passed in as a value or a function.
 
-pub mod cli;
-pub mod engine;
-pub mod expand;
-pub mod job;
-pub mod jobfile;
-pub mod lookup;
+pub mod bytes;
+pub mod grammar;
 pub mod place;
-pub mod program;
+pub mod problem;
 pub mod reference;
 pub mod resolve;
 pub mod section;
-pub mod showcmd;
-pub mod spec;
+pub mod shown;
 pub mod suggest;
 pub mod table;
-#[cfg(test)]
-mod testing;
 pub mod value;
-pub mod write;
 
-pub use place::{Place, Problem, Severity, Source};
-pub use resolve::Given;
+mod arithmetic;
+
+pub use grammar::{cli, environment, expand, lookup, showcmd, write};
+pub use place::{Origin, Place};
+pub use problem::{Problem, ProblemKind, ProblemLevel};
+pub use resolve::{Given, resolve_job, resolve_program};
 pub use section::{Section, Setting};
-pub use spec::{Choice, Scope, Spec, Status, Takes};
-pub use table::Lookup;
+pub use table::{Lookup, Scope, Spec, Status, engine, job, program};
+pub use value::{Choice, Takes};

@@ -5,22 +5,22 @@
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
-use crate::engine;
-use crate::spec::{Choice, Scope, Spec, Status, Takes};
-use crate::table::{Lookup, engine_specs, find_job_option, job_specs, program_specs};
+use crate::table::job::Queue;
+use crate::table::{Lookup, Scope, Spec, Status, engine_specs, find_job_option, job_specs, program_specs};
+use crate::value::{Choice, EngineName, Takes, ValueKind};
 
 /// Kinds of values whose spelling is not obvious, and how they are spelt.
 const VALUES: [(&str, &str); 7] = [
-    ("integer", "`32`, or in hexadecimal `0x20`; `k`, `m` and `g` multiply as in a size"),
+    ("integer", "`32`, or `0x20` in hexadecimal, with the suffixes `k`, `m` and `g` of sizes"),
     ("size", "bytes: `4096`, `4k`, `1m`, `2g`, `1t`; `k` is 1024 unless `kb_base=1000`"),
-    ("percentage or number of zones", "of what is there: `20%`; zones: `8z`"),
+    ("percentage or number of zones", "`20%` of the target; `8z` for eight zones"),
     ("range", "`4k-64k`"),
     (
         "duration",
-        "`90s`, `500ms`, `20us`, `5m`, `2h`, `1d`; what a bare number counts is told with the option",
+        "`90s`, `500ms`, `20us`, `5m`, `2h`, `1d`; each option states the unit of a number without one",
     ),
     ("boolean", "`1` is yes and `0` is no"),
-    ("empty or boolean", "yes by its name alone: `time_based`; or `time_based=1`, `time_based=0`"),
+    ("empty or boolean", "`time_based` alone is the same as `time_based=1`; the opposite is `time_based=0`"),
 ];
 
 /// `--help`, without the version in front: usage and the program's options.
@@ -33,18 +33,18 @@ pub fn help() -> String {
     page
 }
 
-/// `--cmdhelp`: all job options for no name and for `all`; one of them in detail, or the nearest name there is.
-/// That there is none is an answer, too, as it is for fio, whose exit status is then 0.
+/// `--cmdhelp`: all job options for no name and for `all`; otherwise one option in detail, or the one with the nearest
+/// name. An unknown name is not an error, as in fio, which exits with status 0.
 pub fn cmdhelp(name: Option<&str>) -> String {
     let Some(name) = name.filter(|name| *name != "all") else {
-        return list(job_specs().iter());
+        return list(job_specs());
     };
     detail_or_nearest(name, find_job_option(name, false, &[])).unwrap_or_else(|none| format!("{none}\n"))
 }
 
 /// `--enghelp`: the engines that are built in; with a question `ENGINE`, that engine's options; with
-/// `ENGINE,OPTION`, one of them in detail. `Err` says what of the question does not exist.
-pub fn enghelp(question: Option<&str>, engines: &[&str]) -> Result<String, String> {
+/// `ENGINE,OPTION`, one of them in detail. `Err` names the engine or option that does not exist.
+pub fn enghelp(question: Option<&str>, engines: &[EngineName]) -> Result<String, String> {
     let Some(question) = question else {
         let names: String = engines.iter().map(|name| format!("\t{name}\n")).collect();
         return Ok(format!("Available IO engines:\n{names}"));
@@ -53,13 +53,13 @@ pub fn enghelp(question: Option<&str>, engines: &[&str]) -> Result<String, Strin
         Some((name, option)) => (name, Some(option)),
         None => (question, None),
     };
-    if !engine::NAMES.iter().any(|engine| engine.word == name) {
+    let Some(engine) = EngineName::from_word(name) else {
         return Err(format!("IO engine {name} not found"));
-    }
-    let own: Vec<&'static Spec> = engine_specs().filter(|spec| belongs_to(spec, name)).collect();
+    };
+    let own: Vec<&'static Spec> = engine_specs().filter(|spec| belongs_to(spec, engine)).collect();
     match option {
-        Some(option) => match find_job_option(option, false, &[name]) {
-            Lookup::Found(spec) if !belongs_to(spec, name) => Err(format!("No such command: {option}")),
+        Some(option) => match find_job_option(option, false, &[engine]) {
+            Lookup::Found(spec) if !belongs_to(spec, engine) => Err(format!("No such command: {option}")),
             lookup => detail_or_nearest(option, lookup),
         },
         None if own.is_empty() => Err(format!("IO engine {name} has no options")),
@@ -72,36 +72,38 @@ pub fn options_markdown() -> String {
     let mut page = String::from(
         "<!-- Written by `cargo x gen` from the table in crates/options. Do not edit. -->\n\n# Options\n\n\
          Every option of fio 3.42, on the command line as `--name=value`, in a job file as `name=value`. An option \
-         marked *not yet* is refused by name unless its value is the default; one marked *no effect* is accepted.\n\n\
-         In italics stand the kind of value, the default and the values allowed. Of values:\n\n",
+         marked *not yet* or *one engine only* is refused by name unless its value is the default; one marked *no effect* is accepted.\n\n\
+         The kind of value, its default and the allowed values are in italics. How values are written:\n\n",
     );
     for (kind, spelling) in VALUES {
         let _ = writeln!(page, "- {kind}: {spelling}");
     }
     page.push_str("\n# Job options\n");
-    markdown_of(&mut page, job_specs().iter());
-    page.push_str("\n# Options of engines\n\nThey follow `ioengine`, and mean nothing to other engines.\n");
+    markdown_of(&mut page, job_specs());
+    page.push_str(
+        "\n# Options of engines\n\nThey are given after `ioengine`, and apply to no other engine.\n",
+    );
     markdown_of(&mut page, engine_specs());
     page.push_str("\n# Options of the program\n\nFor the command line only.\n");
-    markdown_of(&mut page, program_specs().iter());
+    markdown_of(&mut page, program_specs());
     page
 }
 
-/// `docs/engines.md`: every engine fio has, and whether it is built in.
-pub fn engines_markdown() -> String {
+/// `docs/engines.md`: every engine fio has, and whether it is one of those built in.
+pub fn engines_markdown(engines: &[EngineName]) -> String {
     let mut page = String::from(
         "<!-- Written by `cargo x gen` from the table in crates/options. Do not edit. -->\n\n# Engines\n\n\
-         How a job issues its I/O: `ioengine=NAME`. Options of their own are in [options.md](options.md).\n\n\
-         `fiord engines` shows which of those built in work on this machine, and what its kernel takes of io_uring.\n\n\
+         How a job issues its I/O: `ioengine=NAME`. The options of each engine are described in [options.md](options.md).\n\n\
+         `fiord engines` shows which of the engines work on this machine, and which features of io_uring its kernel has.\n\n\
          | engine | what it does | built in | its options |\n| --- | --- | --- | --- |\n",
     );
-    for engine in engine::NAMES {
+    for engine in EngineName::ALL {
         let own: Vec<String> = engine_specs()
-            .filter(|spec| belongs_to(spec, engine.word))
+            .filter(|spec| belongs_to(spec, *engine))
             .map(|spec| format!("`{}`", spec.name))
             .collect();
-        let built = if engine::is_built(engine.word) { "yes" } else { "not yet" };
-        let _ = writeln!(page, "| `{}` | {} | {built} | {} |", engine.word, engine.help, own.join(" "));
+        let built = if engines.contains(engine) { "yes" } else { "not yet" };
+        let _ = writeln!(page, "| `{}` | {} | {built} | {} |", engine.word(), engine.help(), own.join(" "));
     }
     page
 }
@@ -112,28 +114,33 @@ pub fn man_page() -> String {
         ".\\\" Written by `cargo x gen` from the table in crates/options. Do not edit.\n\
          .TH FIORD 1\n.SH NAME\nfiord \\- flexible I/O tester\n.SH SYNOPSIS\n.B fiord\n\
          [\\fIoptions\\fR] [\\fIjob options\\fR] [\\fIjob file\\fR ...]\n.SH DESCRIPTION\n\
-         fiord runs the I/O that job files or the command line describe, and reports what it measured. It takes the \
-         job files and options of fio and prints its reports.\n.SH OPTIONS\n",
+         fiord runs the I/O that job files or the command line describe, and reports what it measured. It accepts the \
+         job files and options of fio and prints reports in the same formats.\n.SH SUBCOMMANDS\nThis page describes its use as \
+         fio. It also has subcommands, such as \\fBfiord quick\\fR, a profile of a disk: \\fBfiord help\\fR lists \
+         them, and \\fBfiord help\\fR \\fISUBCOMMAND\\fR explains one.\n.SH OPTIONS\n",
     );
-    roff_of(&mut page, program_specs().iter());
+    roff_of(&mut page, program_specs());
     page.push_str(".SH VALUES\n");
     for (kind, spelling) in VALUES {
         let _ = writeln!(page, ".TP\n{}\n{}.", roff(kind), roff(spelling));
     }
     page.push_str(".SH JOB OPTIONS\n");
-    roff_of(&mut page, job_specs().iter());
+    roff_of(&mut page, job_specs());
     page.push_str(".SH OPTIONS OF ENGINES\n");
     roff_of(&mut page, engine_specs());
     page.push_str(
-        ".SH EXIT STATUS\n0 when every job did what it was asked to, 1 when an option or a job was wrong, or a \
-         permission was missing (called as fio: the number of failed jobs, 255 at most), 2 when it was refused because it would destroy something, 4 when \\fBfiord check\\fR says FAIL, 5 when with \
-         \\fB\\-\\-strict\\fR it says MARGINAL, ",
+        ".SH EXIT STATUS\n0 if every job succeeded, 1 if an option was wrong, a job failed, or a permission was missing \
+         (called as fio: the number of failed jobs, 255 at most), 2 if it was refused because data would be destroyed, \
+         3 if a finding voids the figures and \\fB\\-\\-trust=strict\\fR is given, 4 if the verdict of \\fBfiord check\\fR \
+         is FAIL or \\fBfiord capacity\\fR finds no rate within its bound, 5 if the verdict is MARGINAL and \
+         \\fB\\-\\-strict\\fR is given, 6 if a study is inconclusive, 7 if \\fBfiord crash\\-test check\\fR finds that \
+         synced data was lost, ",
     );
-    page.push_str("128 plus the number of the signal when one ended the run.\n.SH SEE ALSO\n.BR fio (1)\n");
+    page.push_str("128 plus the number of the signal if one ended the run.\n.SH SEE ALSO\n.BR fio (1)\n");
     page
 }
 
-fn belongs_to(spec: &Spec, engine: &str) -> bool {
+fn belongs_to(spec: &Spec, engine: EngineName) -> bool {
     matches!(spec.scope, Scope::Engine(names) if names.contains(&engine))
 }
 
@@ -148,14 +155,21 @@ fn words(spec: &Spec) -> String {
     }
 }
 
-/// The summary, with what stands in the way of using the option.
+/// The summary, and why the option cannot be used, if it cannot.
 fn sentence(spec: &Spec) -> String {
-    let mark = match spec.status {
+    format!("{}{}", spec.summary(), mark(spec))
+}
+
+/// Why the option cannot be used, in a few words.
+fn mark(spec: &Spec) -> &'static str {
+    match spec.status {
         Status::Ready => "",
-        Status::Pending(_) | Status::Dormant(_) => " (not yet)",
+        Status::Pending(_) | Status::Unbuilt => " (not yet)",
+        Status::EngineOnly(_) => " (one engine only)",
         Status::Ignored(_) => " (no effect)",
-    };
-    format!("{}{mark}", spec.summary())
+        // The same as the option that it modifies.
+        Status::Dormant(parent) => mark(parent),
+    }
 }
 
 /// `--name`, `--name=value` or `--name[=value]`.
@@ -167,7 +181,7 @@ fn flag(spec: &Spec) -> String {
     }
 }
 
-/// What stands before the name wherever the option is written.
+/// The dashes before the name of an option, in every mention of it.
 fn dashes(spec: &Spec) -> &'static str {
     match spec.scope {
         Scope::Program => "--",
@@ -209,7 +223,7 @@ fn detail(spec: &Spec) -> String {
     if !spec.aliases.is_empty() {
         line("alias", &spec.aliases.join(", "));
     }
-    line("type", spec.kind);
+    line("type", spec.kind.words());
     line("default", if spec.default.is_empty() { "no default" } else { spec.default });
     if let Some(range) = &spec.range {
         // fio's way of saying that there is no upper bound.
@@ -229,35 +243,40 @@ fn detail(spec: &Spec) -> String {
     page
 }
 
-/// What keeps the option from working; `None` when nothing does.
+/// The reason why the option does not work; `None` if it works.
 fn status(spec: &Spec) -> Option<String> {
     match spec.status {
         Status::Ready => None,
         Status::Pending(why) => Some(format!("not yet: {why}")),
         Status::Ignored(why) => Some(format!("no effect: {why}")),
-        Status::Dormant("ioengine") => Some("not yet: the engine is not built in".to_string()),
-        Status::Dormant(parent) => Some(format!("not yet: goes with {parent}")),
+        Status::Unbuilt => Some("not yet: the engine is not built in".to_string()),
+        Status::EngineOnly(why) => Some(format!("one engine only: {why}")),
+        Status::Dormant(parent) => Some(format!("no effect alone: only modifies {}", parent.name)),
     }
 }
 
 /// Facts on one line: kind, default, allowed values.
 fn facts(spec: &Spec) -> String {
     let mut facts = vec![spec.kind.to_string()];
-    // A flag that is not given is not set; that goes without saying.
+    // The default of a flag is always that it is not set.
     if !spec.default.is_empty() && (spec.takes == Takes::Value || spec.default != "0") {
         facts.push(format!("default {}", spec.default));
     }
     if let Some(range) = &spec.range
-        && !goes_without_saying(spec.kind, range)
+        && !is_implied_by_kind(spec.kind, range)
     {
-        facts.push(spec.allowed());
+        facts.push(match *range.end() >= i128::from(u32::MAX) {
+            true => format!("{} or more", range.start()),
+            false => spec.allowed(),
+        });
     }
     facts.join("; ")
 }
 
-/// Whether a range says no more than the kind of value: 0 or 1 for a boolean, no negative numbers.
-fn goes_without_saying(kind: &str, range: &RangeInclusive<i128>) -> bool {
-    kind.ends_with("boolean") || (*range.start() == 0 && *range.end() >= i128::from(u32::MAX))
+/// Whether a range adds nothing to the kind of value: 0 or 1 for a boolean, no negative numbers.
+fn is_implied_by_kind(kind: ValueKind, range: &RangeInclusive<i128>) -> bool {
+    matches!(kind, ValueKind::Boolean | ValueKind::OptionalBoolean)
+        || (*range.start() == 0 && *range.end() >= i128::from(u32::MAX))
 }
 
 fn markdown_of(page: &mut String, specs: impl Iterator<Item = &'static Spec>) {
@@ -276,7 +295,7 @@ fn markdown_of(page: &mut String, specs: impl Iterator<Item = &'static Spec>) {
         if let Some(status) = status(spec) {
             let _ = write!(page, "\n**{}**\n", capitalised(&markdown(&status)));
         }
-        if !spec.choices.is_empty() && spec.name != "ioengine" {
+        if !spec.choices.is_empty() && spec != Queue::ioengine {
             page.push_str("\n| value | meaning |\n| --- | --- |\n");
             for Choice { word, help } in spec.choices {
                 let _ = writeln!(page, "| `{word}` | {help} |");
@@ -309,7 +328,7 @@ fn roff_of(page: &mut String, specs: impl Iterator<Item = &'static Spec>) {
         for paragraph in spec.details() {
             let _ = writeln!(page, "{}", roff(&paragraph));
         }
-        if !spec.choices.is_empty() && spec.name != "ioengine" {
+        if !spec.choices.is_empty() && spec != Queue::ioengine {
             let _ = writeln!(page, "Values: {}.", roff(&spec.allowed_words()));
         }
         if let Some(status) = status(spec) {
@@ -365,11 +384,33 @@ mod tests {
     }
 
     #[test]
+    fn the_manual_page_lists_the_words_of_options_that_have_some_but_for_the_engines() {
+        let page = man_page();
+        let entry = |name: &str| {
+            let start = page.find(&format!(".TP\n\\fB{name}\\fR")).unwrap();
+            let length = page[start + 4..].find(".TP\n").unwrap();
+            &page[start..start + 4 + length]
+        };
+        assert!(entry("rate_process").contains("\nValues: linear, poisson.\n"), "{}", entry("rate_process"));
+        assert!(!entry("iodepth").contains("Values:"), "{}", entry("iodepth"));
+        assert!(!entry("ioengine").contains("Values:"), "its values have sections of their own");
+    }
+
+    #[test]
     fn the_list_names_every_job_option() {
         let page = cmdhelp(None);
         assert_eq!(page, cmdhelp(Some("all")));
-        assert_eq!(page.lines().count(), job_specs().len());
+        assert_eq!(page.lines().count(), job_specs().count());
         assert!(page.contains("\niodepth                 : I/Os kept in flight\n"));
+    }
+
+    #[test]
+    fn facts_name_defaults_but_those_of_flags_that_are_not_set() {
+        let of =
+            |name: &str| facts(job_specs().chain(program_specs()).find(|spec| spec.name == name).unwrap());
+        assert_eq!(of("iodepth"), "integer; default 1; 1 or more");
+        assert_eq!(of("size"), "size, percentage or number of zones");
+        assert_eq!(of("minimal"), "flag");
     }
 
     #[test]
@@ -381,7 +422,7 @@ mod tests {
 
     #[test]
     fn engines_explain_their_own_options_only() {
-        let engines = ["psync", "io_uring"];
+        let engines = [EngineName::Psync, EngineName::IoUring];
         assert_eq!(enghelp(None, &engines).expect("a list"), "Available IO engines:\n\tpsync\n\tio_uring\n");
         assert!(enghelp(Some("io_uring"), &engines).expect("options").contains("\nfixedbufs "));
         assert!(enghelp(Some("libaio,nowait"), &engines).expect("one").starts_with("              nowait: "));
@@ -393,7 +434,7 @@ mod tests {
     #[test]
     fn pages_name_every_option() {
         let (markdown, roff_page, help) = (options_markdown(), man_page(), help());
-        for spec in job_specs().iter().chain(program_specs()).chain(engine_specs()) {
+        for spec in job_specs().chain(program_specs()).chain(engine_specs()) {
             let name = format!("{}{}", dashes(spec), spec.name);
             assert!(markdown.contains(&format!("`{name}`")), "{name}");
             assert!(roff_page.contains(&format!("\\fB{}\\fR", roff(&name))), "{name}");
@@ -401,8 +442,8 @@ mod tests {
         for spec in program_specs() {
             assert!(help.contains(&format!("--{}", spec.name)), "{}", spec.name);
         }
-        for engine in engine::NAMES {
-            assert!(engines_markdown().contains(&format!("| `{}` |", engine.word)), "{}", engine.word);
+        for engine in EngineName::ALL {
+            assert!(engines_markdown(&[]).contains(&format!("| `{engine}` |")), "{engine}");
         }
     }
 
@@ -420,7 +461,7 @@ mod tests {
                     let Lookup::Found(named) = find_job_option(name, false, &[]) else {
                         panic!("{}: no option is called {name}", spec.name)
                     };
-                    assert_eq!((named.check)(Some(value)), Ok(()), "{}: {name}={value}", spec.name);
+                    assert_eq!(named.check(Some(value.as_ref())), Ok(()), "{}: {name}={value}", spec.name);
                     seen += 1;
                 }
             }

@@ -2,11 +2,13 @@
 //!
 //! Invariant: every problem of the settings is reported, not the first; the last setting of an option wins.
 
-use crate::place::{Problem, Source};
-use crate::section::Setting;
-use crate::spec::Status;
-use crate::table::{Applied, OptionSet};
-use crate::value::{KbBase, Reading, Value};
+use crate::place::Origin;
+use crate::problem::{Problem, ProblemKind};
+use crate::section::{Section, Setting};
+use crate::table::job::{General, JobOptions, Queue};
+use crate::table::program::ProgramOptions;
+use crate::table::{Applied, OptionSet, Scope, Spec, Status};
+use crate::value::{EngineName, KbBase, Note, Reading, Value};
 
 /// What was given, before resolving: each setting with its spelling, text and place.
 #[derive(Debug, Clone, Default)]
@@ -15,14 +17,19 @@ pub struct Given {
 }
 
 impl Given {
-    /// The setting in force for the option of this canonical name: the last one given.
-    pub fn get(&self, name: &str) -> Option<&Setting> {
-        self.settings.iter().rev().find(|setting| setting.spec.name == name)
+    /// The setting in force for the option: the last one given.
+    pub fn get(&self, option: &Spec) -> Option<&Setting> {
+        self.settings.iter().rev().find(|setting| setting.spec == option)
     }
 
-    /// Every setting of the option of this canonical name, in order (`--section` may be repeated).
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Setting> {
-        self.settings.iter().filter(move |setting| setting.spec.name == name)
+    /// Which of these options was given last.
+    pub fn last_of(&self, options: &[&'static Spec]) -> Option<&'static Spec> {
+        self.settings.iter().rev().map(|setting| setting.spec).find(|spec| spec.is_one_of(options))
+    }
+
+    /// Every setting of the option, in order (`--section` may be repeated).
+    pub fn all<'a>(&'a self, option: &'a Spec) -> impl Iterator<Item = &'a Setting> {
+        self.settings.iter().filter(move |setting| setting.spec == option)
     }
 
     /// Every setting, inherited ones first, in order.
@@ -31,92 +38,167 @@ impl Given {
     }
 }
 
-/// Applies settings in order on top of the defaults.
-pub(crate) fn resolve_settings<T: OptionSet>(settings: Vec<Setting>) -> (T, Given, Vec<Problem>) {
+/// Resolves a section: applies what it inherits, then its own settings, on top of the defaults.
+///
+/// Problems come in the order of the settings; those of inherited settings are the same for every section that
+/// inherits them.
+///
+/// `engines` are the names of those built into this program.
+pub fn resolve_job(section: &Section, engines: &[EngineName]) -> (JobOptions, Given, Vec<Problem>) {
+    let settings: Vec<Setting> = section.global.iter().chain(&section.own).cloned().collect();
+    let (job, given, mut problems) = resolve_settings::<JobOptions>(settings, engines);
+    let engine = job.queue.ioengine;
+    problems.extend(section.own.iter().filter_map(|setting| foreign(setting, engine)));
+    if let Some(setting) = given.get(Queue::ioengine).filter(|_| !engines.contains(&engine)) {
+        let message = format!("engine {engine} not loadable: known to fio, not built into fiord yet");
+        let remedy = format!("allowed: {}", EngineName::join(engines, ", "));
+        problems.push(Problem::error(
+            ProblemKind::NotBuilt,
+            setting.value_place.clone(),
+            Queue::ioengine,
+            message,
+            remedy,
+        ));
+    }
+    (job, given, problems)
+}
+
+/// A private option of another engine than the job's. Inherited ones are ignored, as the global section may have
+/// an engine of its own.
+fn foreign(setting: &Setting, engine: EngineName) -> Option<Problem> {
+    match setting.spec.scope {
+        Scope::Engine(engines) if !engines.contains(&engine) => {
+            let message = format!(
+                "an option of {}, and the job's engine is {engine}",
+                EngineName::join(engines, " and ")
+            );
+            Some(Problem::error(ProblemKind::Misplaced, setting.place.clone(), setting.spec, message, ""))
+        }
+        _ => None,
+    }
+}
+
+/// Shortest time between two updates of the progress line.
+const MIN_ETA_INTERVAL_US: u64 = 250_000;
+
+/// Resolves the program's options in the order they were given.
+pub fn resolve_program(settings: &[Setting]) -> (ProgramOptions, Given, Vec<Problem>) {
+    let (program, given, mut problems) = resolve_settings::<ProgramOptions>(settings.to_vec(), &[]);
+    let mut too_short = |option: &'static Spec, shortest: &str| {
+        if let Some(setting) = given.get(option) {
+            let message = format!("the time is too short, at least {shortest} is needed");
+            problems.push(Problem::error(
+                ProblemKind::InvalidValue,
+                setting.value_place.clone(),
+                option,
+                message,
+                "",
+            ));
+        }
+    };
+    if program.eta_interval.us < MIN_ETA_INTERVAL_US {
+        too_short(ProgramOptions::eta_interval, "250ms");
+    }
+    if program.status_interval.is_some_and(|interval| interval.us == 0) {
+        too_short(ProgramOptions::status_interval, "1ms");
+    }
+    (program, given, problems)
+}
+
+/// Applies settings in order on top of the defaults, where these engines are built in.
+fn resolve_settings<T: OptionSet>(
+    settings: Vec<Setting>,
+    engines: &[EngineName],
+) -> (T, Given, Vec<Problem>) {
     let mut set = T::default();
     let mut problems = Vec::new();
     let bases = kb_bases(&settings);
     for (index, (setting, kb_base)) in settings.iter().zip(bases).enumerate() {
         let mut reading = Reading { kb_base, ..Reading::default() };
-        let overridden = settings[index + 1..].iter().any(|later| later.spec.is(setting.spec));
-        match set.apply(setting, &mut reading) {
-            Some(Err(why)) => problems.push(value_problem(setting, why)),
+        let overridden = settings[index + 1..].iter().any(|later| later.spec == setting.spec);
+        match set.apply(setting.spec, setting.value.as_deref(), &mut reading) {
+            Some(Err(why)) => problems.push(value_problem(setting, why, &reading, engines)),
             Some(Ok(Applied::NotRead)) if !overridden => {
                 problems.extend(not_read_problem(setting, &settings))
             }
             // Options of an engine that is not built in belong to no set.
             None => {
-                let checked = (setting.spec.check)(setting.value.as_deref());
-                problems.extend(checked.err().map(|why| value_problem(setting, why)));
+                let checked = (setting.spec.parse)(setting.value.as_deref(), &mut reading);
+                problems.extend(checked.err().map(|why| value_problem(setting, why, &reading, engines)));
             }
             Some(Ok(_)) => {}
         }
         let place = &setting.value_place;
         let notes = reading.notes.into_iter();
-        problems.extend(notes.map(|note| Problem::warning(place.clone(), setting.spec.name, note, "")));
+        problems.extend(notes.map(|Note { sentence, is_decimal_unit }| match is_decimal_unit {
+            true => {
+                let remedy = "write k, m or g for powers of 1024";
+                Problem::warning(ProblemKind::DecimalUnit, place.clone(), setting.spec, sentence, remedy)
+            }
+            false => {
+                Problem::warning(ProblemKind::ReadDifferently, place.clone(), setting.spec, sentence, "")
+            }
+        }));
     }
     (set, Given { settings }, problems)
 }
 
-/// A value that is not one of the option's.
-fn value_problem(setting: &Setting, why: String) -> Problem {
-    let allowed = match setting.spec.name {
-        // Not the engines fio has elsewhere.
-        "ioengine" => crate::engine::built().join(", "),
-        _ => setting.spec.allowed(),
+/// A value that the option does not accept.
+fn value_problem(setting: &Setting, why: String, reading: &Reading, engines: &[EngineName]) -> Problem {
+    // Not the engines that fio has on other systems.
+    let allowed = match setting.spec == Queue::ioengine {
+        true => EngineName::join(engines, ", "),
+        false => setting.spec.allowed(),
     };
-    let remedy = match why.contains("did you mean") || allowed.is_empty() {
+    let remedy = match reading.suggestion.is_some() {
         true => String::new(),
+        false if allowed.is_empty() => format!("expected: {}", setting.spec.kind),
         false => format!("allowed: {allowed}"),
     };
-    Problem::error(setting.value_place.clone(), setting.spec.name, why, remedy)
+    let message = reading.with_suggestion(why);
+    Problem::error(ProblemKind::InvalidValue, setting.value_place.clone(), setting.spec, message, remedy)
 }
 
-/// An option that asks for something fiord does not do.
+/// An option that fiord does not carry out.
 fn not_read_problem(setting: &Setting, settings: &[Setting]) -> Option<Problem> {
-    let name = setting.spec.name;
-    match setting.spec.status {
+    let spec = setting.spec;
+    match spec.status {
         Status::Pending(why) => {
             let message = format!("known to fio, not built into fiord yet: {why}");
-            Some(Problem::error(setting.place.clone(), name, message, ""))
+            Some(Problem::error(ProblemKind::NotBuilt, setting.place.clone(), spec, message, ""))
+        }
+        Status::EngineOnly(why) => {
+            let message = format!("acts with an engine only: {why}");
+            Some(Problem::error(ProblemKind::Conflict, setting.place.clone(), spec, message, "leave it out"))
         }
         Status::Ignored(why) => {
             let message = format!("accepted without effect: {why}");
-            Some(Problem::warning(setting.place.clone(), name, message, ""))
+            Some(Problem::warning(ProblemKind::NoEffect, setting.place.clone(), spec, message, ""))
         }
-        // Where the other one is given, that one is refused; an engine is refused where it is chosen.
-        Status::Dormant(other) if other == "ioengine" || settings.iter().any(|given| fits(given, other)) => {
-            None
-        }
+        // If the other one is given, that one is refused.
+        Status::Dormant(other) if settings.iter().any(|given| given.spec == other) => None,
         Status::Dormant(other) => {
-            let message = format!("accepted without effect: {name} only adds to {other}, which is not given");
-            Some(Problem::warning(setting.place.clone(), name, message, ""))
+            let (name, other) = (spec.name, other.name);
+            let message =
+                format!("accepted without effect: {name} only modifies {other}, which is not given");
+            Some(Problem::warning(ProblemKind::NoEffect, setting.place.clone(), spec, message, ""))
         }
-        Status::Ready => None,
-    }
-}
-
-/// Whether a setting is of the option called `name`, in which `*` stands for any text.
-fn fits(setting: &Setting, name: &str) -> bool {
-    let given = setting.spec.name;
-    let adds = matches!(setting.spec.status, Status::Dormant(other) if other == name);
-    match name.split_once('*') {
-        Some((prefix, suffix)) => given.starts_with(prefix) && given.ends_with(suffix) && !adds,
-        None => given == name,
+        // An engine that is not built in is refused where it is chosen.
+        Status::Unbuilt | Status::Ready => None,
     }
 }
 
 /// The meaning of suffixes each setting is read under. fio reads `kb_base` before the other options of a job file's
-/// section; on the command line it counts from where it stands.
+/// section; on the command line it applies to the options after it.
 fn kb_bases(settings: &[Setting]) -> Vec<KbBase> {
-    let given = |setting: &Setting| match setting.spec.name {
-        "kb_base" => KbBase::parse(setting.value.as_deref()?, &mut Reading::default()).ok(),
-        _ => None,
+    let given = |setting: &Setting| match setting.spec == General::kb_base {
+        true => KbBase::parse(setting.text()?, &mut Reading::default()).ok(),
+        false => None,
     };
     let mut base = KbBase::default();
     let mut bases = Vec::with_capacity(settings.len());
     for (index, setting) in settings.iter().enumerate() {
-        let starts_file = matches!(setting.place.source, Source::File(_))
+        let starts_file = matches!(setting.place.source, Origin::File(_))
             && (index == 0 || settings[index - 1].place.source != setting.place.source);
         if starts_file {
             let same_file =
@@ -131,15 +213,16 @@ fn kb_bases(settings: &[Setting]) -> Vec<KbBase> {
 
 #[cfg(test)]
 mod tests {
-    use crate::job::{JobOptions, resolve};
-    use crate::program::resolve_program;
-    use crate::testing::{read_text, read_with, texts};
-    use crate::value::{Bytes, PerDirection, Seconds, Size};
+    use super::{resolve_job, resolve_program};
+    use crate::grammar::testing::{ENGINES, read_text, read_with, texts};
+    use crate::table::job::JobOptions;
+    use crate::table::program::ProgramOptions;
+    use crate::value::{Bytes, EngineName, PerDirection, Seconds, Size};
 
     /// The last section of a job file: its options and the problems as text.
     fn last_section(text: &str) -> (JobOptions, String) {
         let parsed = read_text(text).expect(text);
-        let (job, _, problems) = resolve(parsed.sections.last().expect("a section"));
+        let (job, _, problems) = resolve_job(parsed.sections.last().expect("a section"), &ENGINES);
         (job, texts(&problems))
     }
 
@@ -151,34 +234,40 @@ mod tests {
     fn own_settings_come_on_top_of_inherited_ones() {
         let (job, problems) = last_section("[global]\nbs=16k\niodepth=8\n[j]\nbs=,8k\nruntime=5m\n");
         assert_eq!(problems, "");
-        assert_eq!((job.iodepth, job.runtime), (8, Seconds { us: 300_000_000 }));
-        assert_eq!(job.bs, PerDirection { read: Some(Bytes(16384)), ..all(8192) });
+        assert_eq!((job.queue.iodepth, job.time.runtime), (8, Seconds { us: 300_000_000 }));
+        assert_eq!(job.blocks.bs, PerDirection { read: Some(Bytes(16384)), ..all(8192) });
         let (job, _) = last_section("[j]\n");
         assert_eq!(job, JobOptions::default());
     }
 
     #[test]
     fn every_problem_is_reported_with_its_place() {
-        let (_, problems) = last_section("[j]\nbs=x\nrwmixread=101\nrw=raed\nverify=md5\nioengine=rbd\n");
+        let (_, problems) = last_section("[j]\nbs=x\nrwmixread=101\nrw=raed\nfdp=1\nioengine=rbd\n");
         let expected = "\
 j.fio:2:4: error: bs: \"x\" is not a number
   allowed: 1 or more
 j.fio:3:11: error: rwmixread: 101 is above 100
   allowed: 0 to 100
-j.fio:4:4: error: rw: \"raed\" is not one of the values allowed; did you mean \"read\"?
-j.fio:5:1: error: verify: known to fio, not built into fiord yet: data is not verified yet
+j.fio:4:4: error: rw: \"raed\" is not one of the allowed values; did you mean \"read\"?
+j.fio:5:1: error: fdp: acts with an engine only: only io_uring_cmd, which is not built in, places data on NVMe devices
+  leave it out
 j.fio:6:10: error: ioengine: engine rbd not loadable: known to fio, not built into fiord yet
-  allowed: sync, psync, vsync, pvsync, pvsync2, mmap, libaio, io_uring, null";
+  allowed: psync, pvsync2, mmap, libaio, io_uring, null";
         assert_eq!(problems, expected);
     }
 
     #[test]
+    fn a_value_is_not_taken_for_a_suggestion() {
+        let problems = last_section("[j]\nrw=did you mean\n").1;
+        assert!(problems.contains("\n  allowed: read, write"), "{problems}");
+    }
+
+    #[test]
     fn options_that_are_not_built_may_ask_for_nothing() {
-        let neutral =
-            "verify=0\nexperimental_verify=0\nzonemode=none\nlatency_run=0\nverify_only=0\nflow=0\n";
+        let neutral = "verify=0\nexperimental_verify=0\nlatency_run=0\nverify_only=0\nflow=0\n";
         assert_eq!(last_section(&format!("[j]\n{neutral}")).1, "");
-        assert_eq!(last_section("[global]\nverify=md5\n[j]\nverify=0\n").1, "");
-        assert!(last_section("[j]\nverify_only\n").1.contains("verify_only: known to fio"));
+        assert_eq!(last_section("[global]\nfdp=1\n[j]\nfdp=0\n").1, "");
+        assert!(last_section("[j]\nfdp=1\n").1.contains("fdp: acts with an engine only"));
         assert!(
             last_section("[j]\nverifysort=0\n").1.contains("warning: verifysort: accepted without effect")
         );
@@ -187,18 +276,18 @@ j.fio:6:10: error: ioengine: engine rbd not loadable: known to fio, not built in
     #[test]
     fn what_fio_reads_otherwise_than_it_seems_is_a_warning() {
         let (job, problems) = last_section("[j]\nbs=4KiB\nsize=1.5g\nruntime=10min\n");
-        assert_eq!(job.bs, all(4000));
+        assert_eq!(job.blocks.bs, all(4000));
         assert_eq!(problems.matches("warning:").count(), 3, "{problems}");
         assert!(!problems.contains("error:"), "{problems}");
     }
 
     #[test]
     fn kb_base_holds_for_a_section_but_on_the_command_line_from_where_it_stands() {
-        assert_eq!(last_section("[j]\nbs=8k\nkb_base=1000\n").0.bs, all(8000));
-        assert_eq!(last_section("[global]\nkb_base=1000\n[j]\nbs=8k\n").0.bs, all(8000));
+        assert_eq!(last_section("[j]\nbs=8k\nkb_base=1000\n").0.blocks.bs, all(8000));
+        assert_eq!(last_section("[global]\nkb_base=1000\n[j]\nbs=8k\n").0.blocks.bs, all(8000));
         let of_arguments = |args: &[&str]| {
             let parsed = read_with(args, &[]).expect("a job");
-            resolve(parsed.sections.last().expect("a section")).0.bs
+            resolve_job(parsed.sections.last().expect("a section"), &ENGINES).0.blocks.bs
         };
         assert_eq!(of_arguments(&["--name=j", "--bs=4k", "--kb_base=1000"]), all(4096));
         assert_eq!(of_arguments(&["--name=j", "--kb_base=1000", "--bs=4k"]), all(4000));
@@ -209,66 +298,52 @@ j.fio:6:10: error: ioengine: engine rbd not loadable: known to fio, not built in
         let (job, problems) = last_section(
             "[j]\nruntime=5\nruntime=,3\nnumjobs=,3\nthread=1\nthread=,0\ndirect=,1\nsize=,64k\nbs=,8k\n",
         );
-        assert_eq!((job.runtime, job.numjobs), (Seconds { us: 5_000_000 }, 1));
-        assert!(job.thread.0 && !job.direct);
-        assert_eq!(job.size, Some(Size::Bytes(65_536)), "of a size the last value counts");
-        assert_eq!(job.bs.read.zip(job.bs.write), Some((Bytes(4096), Bytes(8192))));
-        assert_eq!(problems.matches("the first value is taken, and it is left out").count(), 4, "{problems}");
+        assert_eq!((job.time.runtime, job.general.numjobs), (Seconds { us: 5_000_000 }, 1));
+        assert!(job.process.thread.0 && !job.access.direct);
+        assert_eq!(job.amount.size, Some(Size::Bytes(65_536)), "of a size the last value counts");
+        assert_eq!(job.blocks.bs.read.zip(job.blocks.bs.write), Some((Bytes(4096), Bytes(8192))));
+        assert_eq!(
+            problems.matches("only the first value is used, and it is empty").count(),
+            4,
+            "{problems}"
+        );
         for wrong in ["direct=,3", "iodepth=,0", "nice=,30", "numjobs=,x", "numjobs=,"] {
             assert!(last_section(&format!("[j]\n{wrong}\n")).1.contains("error:"), "{wrong}");
         }
     }
 
     #[test]
-    fn an_option_that_only_adds_to_another_says_so() {
-        let alone = last_section("[j]\nreplay_no_stall=1\nthreads=1\nzoneskip=4k\n").1;
+    fn an_option_that_only_modifies_another_is_a_warning() {
+        let alone = last_section("[j]\nplids=4\nthreads=1\ndp_scheme=f\n").1;
         assert_eq!(alone.matches("warning:").count(), 3, "{alone}");
-        assert!(alone.contains("threads: accepted without effect: threads only adds to profile"), "{alone}");
+        assert!(alone.contains("threads: accepted without effect: threads only modifies profile"), "{alone}");
         assert_eq!(
-            last_section("[j]\nreplay_no_stall=0\nzoneskip=0\n").1,
+            last_section("[j]\nplid_select=roundrobin\n").1,
             "",
             "what is the default asks for nothing"
         );
-        let both = last_section("[j]\nread_iolog=x\nreplay_no_stall=1\n").1;
-        assert!(both.contains("error: read_iolog") && !both.contains("replay_no_stall"), "{both}");
-        let many = last_section("[j]\nioengine=libaio\ncmdprio_percentage=5\ncmdprio=3\n").1;
-        assert!(many.contains("error: cmdprio_percentage") && !many.contains("cmdprio:"), "{many}");
-        let one = last_section("[j]\nioengine=libaio\ncmdprio=3\n").1;
-        assert!(one.contains("cmdprio: accepted without effect"), "{one}");
+        let both = last_section("[j]\ndataplacement=fdp\nplids=4\n").1;
+        assert!(both.contains("error: dataplacement") && !both.contains("plids"), "{both}");
     }
 
     #[test]
     fn what_turns_on_or_needs_something_that_is_not_built_is_refused_by_name() {
-        let refused = [
-            "verify=md5",
-            "verify_pattern=0xff",
-            "do_verify=0",
-            "verify_fatal=1",
-            "verify_interval=512",
-            "verify_offset=48",
-            "verify_backlog=4",
-            "verify_async=2",
-            "verify_dump=1",
-            "verify_state_load=1",
-            "verify_state_save=0",
-            "verify_header_seed=0",
-            "experimental_verify=1",
-            "zonesize=4k",
-        ];
-        for setting in refused {
+        let refused =
+            [("fdp=1", "acts with an engine only"), ("dataplacement=fdp", "acts with an engine only")];
+        for (setting, why) in refused {
             let (name, _) = setting.split_once('=').expect("a value");
             let said = last_section(&format!("[j]\n{setting}\n")).1;
-            assert!(said.contains(&format!("error: {name}: known to fio, not built")), "{setting}: {said}");
+            assert!(said.contains(&format!("error: {name}: {why}")), "{setting}: {said}");
         }
         assert!(last_section("[j]\nverify_offset=4\n").1.contains("4 is below 48"));
-        assert_eq!(last_section("[j]\nverify=0\nverify_fatal=0\nzonesize=0\n").1, "");
+        assert_eq!(last_section("[j]\nverify=0\nverify_fatal=0\n").1, "");
     }
 
     #[test]
     fn engines_go_by_the_names_that_fio_takes() {
         for name in ["aio", "aiox", "linuxaio", "linuxaio_2", "libaio:x"] {
             let (job, problems) = last_section(&format!("[j]\nioengine={name}\nlibaio_vectored=1\n"));
-            assert_eq!((job.ioengine.0, problems.as_str()), ("libaio", ""), "{name}");
+            assert_eq!((job.queue.ioengine, problems.as_str()), (EngineName::Libaio, ""), "{name}");
         }
         for name in ["nosuch", "libaiox", "cpp_null", "libcufile", "psync,x"] {
             let said = last_section(&format!("[j]\nioengine={name}\n")).1;
@@ -282,7 +357,7 @@ j.fio:6:10: error: ioengine: engine rbd not loadable: known to fio, not built in
         assert_eq!(problems, "");
         assert!(job.io_uring.fixedbufs.is_some_and(|flag| flag.0));
         assert_eq!(job.io_uring.force_async, Some(3));
-        // Inherited ones of another engine are passed over, as fio does.
+        // Inherited ones of another engine are ignored, as in fio.
         assert_eq!(last_section("[global]\nioengine=libaio\nnowait=1\n[j]\nioengine=null\n").1, "");
         // The options of an engine that is not built in are checked, and the engine refused.
         let (_, problems) = last_section("[j]\nioengine=net\nport=70000\nhostname=h\n");
@@ -295,7 +370,7 @@ j.fio:6:10: error: ioengine: engine rbd not loadable: known to fio, not built in
         let parsed = read_with(&["--section=a", "--section=b", "--eta-interval=200ms", "--name=j"], &[]);
         let settings = parsed.expect("a job").program;
         let (program, given, problems) = resolve_program(&settings);
-        assert_eq!(given.all("section").count(), 2);
+        assert_eq!(given.all(ProgramOptions::section).count(), 2);
         assert_eq!(program.terse_version, 3);
         assert!(texts(&problems).contains("eta-interval: the time is too short, at least 250ms is needed"));
     }

@@ -1,13 +1,13 @@
-//! What was typed, in order: the value between the grammars (job file, command line) and the table.
+//! The typed settings, in order: the value between the grammars (job file, command line) and the table.
 //!
-//! Invariant: a section is text; nothing in it has been parsed as a value yet, and nothing in it is read by a grammar
-//! again. Files that nobody typed are paths from the beginning.
+//! Invariant: a section is what was typed, byte for byte; nothing in it has been parsed as a value yet, and nothing in
+//! it is parsed by a grammar again. Files that the user did not type are paths from the beginning.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::place::Place;
-use crate::spec::Spec;
-use crate::table::{self, Lookup};
+use crate::table::Spec;
 
 /// One `option=value` as typed, after `${VAR}` and keyword expansion.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub struct Setting {
     /// The spelling the user chose (alias or abbreviation).
     pub spelling: String,
     /// The value; `None` for a bare flag. This is what fio echoes in JSON (`""` for `None`).
-    pub value: Option<String>,
+    pub value: Option<OsString>,
     /// Where the option's name starts.
     pub place: Place,
     /// Where the value starts; the same as `place` for a bare flag.
@@ -28,21 +28,25 @@ pub struct Setting {
 #[derive(Debug, Clone)]
 pub struct Section {
     /// The section's name (`[name]`) or the value of `--name`.
-    pub name: String,
-    /// Settings inherited from the globals in force where the section stands, in order.
+    pub name: OsString,
+    /// Settings inherited from the globals before the section, in order.
     pub global: Vec<Setting>,
     /// The section's own settings, in order. On the command line `name` itself is among them.
     pub own: Vec<Setting>,
-    /// Where the section's name stands.
+    /// The place of the section's name.
     pub place: Place,
-    /// The files the job works on, as paths to be used as they are. Where there are some, no option names files; where
-    /// there are none, the options do.
+    /// The files the job works on, as paths to be used unchanged. If there are none, options name the files.
     pub files: Vec<PathBuf>,
 }
 
 impl Setting {
-    /// A setting that nobody typed.
-    pub fn new(spec: &'static Spec, value: impl Into<String>) -> Setting {
+    /// The value as text: `None` for a bare flag, and for a path or free text that is not UTF-8.
+    pub fn text(&self) -> Option<&str> {
+        self.value.as_deref()?.to_str()
+    }
+
+    /// A setting that the user did not type.
+    pub fn new(spec: &'static Spec, value: impl Into<OsString>) -> Setting {
         Setting {
             spec,
             spelling: spec.name.to_string(),
@@ -51,35 +55,22 @@ impl Setting {
             value_place: Place::derived(),
         }
     }
-
-    /// The same of the job option of this name.
-    ///
-    /// # Panics
-    /// When there is no such option: the name is written in the program, not typed.
-    pub fn of(option: &str, value: impl Into<String>) -> Setting {
-        match table::find_job_option(option, false, &[]) {
-            Lookup::Found(spec) => Setting::new(spec, value),
-            Lookup::Ambiguous(_) | Lookup::Unknown { .. } => {
-                panic!("no option of a job is called {option:?}")
-            }
-        }
-    }
 }
 
 impl Section {
-    /// A section of this name that nobody typed, without settings.
-    pub fn new(name: impl Into<String>) -> Section {
+    /// A section of this name that the user did not type, without settings.
+    pub fn new(name: impl Into<OsString>) -> Section {
         let (name, place) = (name.into(), Place::derived());
         Section { name, global: Vec::new(), own: Vec::new(), place, files: Vec::new() }
     }
 
-    /// With these settings behind its own.
-    ///
-    /// # Panics
-    /// As [`Setting::of`].
+    /// With these settings after its own.
     #[must_use]
-    pub fn with<'a>(mut self, settings: impl IntoIterator<Item = (&'a str, String)>) -> Section {
-        self.own.extend(settings.into_iter().map(|(option, value)| Setting::of(option, value)));
+    pub fn with<V: Into<OsString>>(
+        mut self,
+        settings: impl IntoIterator<Item = (&'static Spec, V)>,
+    ) -> Section {
+        self.own.extend(settings.into_iter().map(|(option, value)| Setting::new(option, value)));
         self
     }
 
@@ -87,24 +78,52 @@ impl Section {
     pub fn settings(&self) -> impl DoubleEndedIterator<Item = &Setting> {
         self.global.iter().chain(&self.own)
     }
+
+    /// The setting in force for the option: the last one.
+    pub fn last(&self, option: &Spec) -> Option<&Setting> {
+        self.settings().rfind(|setting| setting.spec == option)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
+    use crate::table::job::{Access, Blocks, Files};
 
     #[test]
-    fn settings_that_nobody_typed_are_those_of_the_table() {
-        let section = Section::new("a").with([("rw", "randread".to_string()), ("bs", "4k".to_string())]);
-        let (options, _, problems) = crate::job::resolve(&section);
-        assert_eq!((options.rw.kind.word(), problems.len()), ("randread", 0));
-        let wrong = Section::new("a").with([("rw", "raed".to_string())]);
-        assert_eq!(crate::job::resolve(&wrong).2.len(), 1, "a value goes through its option's own parser");
+    fn settings_that_were_not_typed_are_those_of_the_table() {
+        let section = Section::new("a").with([(Access::rw, "randread"), (Blocks::bs, "4k")]);
+        let (options, _, problems) =
+            crate::resolve::resolve_job(&section, &[crate::value::EngineName::Psync]);
+        assert_eq!((options.access.rw.kind.word(), problems.len()), ("randread", 0));
+        let wrong = Section::new("a").with([(Access::rw, "raed")]);
+        assert_eq!(
+            crate::resolve::resolve_job(&wrong, &[crate::value::EngineName::Psync]).2.len(),
+            1,
+            "a value goes through its option's own parser"
+        );
     }
 
     #[test]
-    #[should_panic(expected = "no option of a job is called \"rv\"")]
-    fn a_name_that_is_none_does_not_pass() {
-        let _ = Section::new("a").with([("rv", "read".to_string())]);
+    fn the_text_of_a_setting_is_its_value_unless_that_is_not_utf_8() {
+        let read = Setting::new(Access::rw, "read");
+        assert_eq!(read.text(), Some("read"));
+        assert_eq!(Setting::new(Files::filename, OsStr::from_bytes(b"/d/\xff")).text(), None);
+        assert_eq!(Setting { value: None, ..read }.text(), None, "a bare flag");
+    }
+
+    #[test]
+    fn the_last_setting_of_an_option_is_in_force() {
+        let inherited = vec![Setting::new(Access::rw, "write"), Setting::new(Blocks::bs, "8k")];
+        let section = Section { global: inherited, ..Section::new("a") };
+        let section = section.with([(Access::rw, "read"), (Access::rw, "randread")]);
+        let last = |option| section.last(option).and_then(Setting::text);
+        assert_eq!(
+            (last(Access::rw), last(Blocks::bs), last(Access::direct)),
+            (Some("randread"), Some("8k"), None)
+        );
     }
 }

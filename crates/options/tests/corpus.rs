@@ -3,20 +3,24 @@
 //! Invariant: where fio accepts and fiord refuses, every reason fiord gives names something it has not built yet.
 //! The files are not part of the project; the tests say so and pass where they, or fio, are absent.
 
-#![allow(clippy::print_stdout, reason = "figures, and what was skipped, are told to whoever runs the tests")]
+#![allow(
+    clippy::print_stdout,
+    reason = "figures, and what was skipped, are printed for whoever runs the tests"
+)]
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use fiord_engine::registry::NAMES;
 use fiord_options::cli::{self, Parsed};
-use fiord_options::expand::{Environment, Machine};
-use fiord_options::{Problem, Severity, showcmd};
-
-/// What fiord says of options and engines it knows but has not got.
-const NOT_BUILT: &str = "not built into fiord";
+use fiord_options::environment::{Environment, KeywordValues};
+use fiord_options::job::Queue;
+use fiord_options::{Problem, ProblemKind, ProblemLevel, showcmd};
+use fiord_testing::need;
 
 /// Options fio 3.42 has and the fio at hand (3.33) has not.
 const NEWER_THAN_THE_ORACLE: [&str; 1] = ["steadystate_check_interval"];
@@ -25,24 +29,17 @@ const NEWER_THAN_THE_ORACLE: [&str; 1] = ["steadystate_check_interval"];
 const RENAMED: [(&str, &str); 2] =
     [("--allrandrepeat=", "--randrepeat="), ("--log_max_value=", "--log_window_value=")];
 
-/// The directory of the corpus, if there is one.
-fn corpus() -> Option<PathBuf> {
+/// The directory of the corpus; the error says that there is none.
+fn corpus() -> Result<PathBuf, &'static str> {
     let beside_workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     let folder = std::env::var_os("FIORD_CORPUS").map_or(beside_workspace, PathBuf::from);
-    let found = folder.join("jobfiles.tsv").is_file();
-    if !found {
-        println!("skipped: no corpus");
-    }
-    found.then_some(folder)
+    if folder.join("jobfiles.tsv").is_file() { Ok(folder) } else { Err("no corpus") }
 }
 
 /// Whether the oracle is installed.
-fn oracle() -> bool {
+fn oracle() -> Result<(), &'static str> {
     let found = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
-    if !found {
-        println!("skipped: no fio");
-    }
-    found
+    if found { Ok(()) } else { Err("no fio") }
 }
 
 /// One line of `jobfiles.tsv`.
@@ -75,21 +72,27 @@ fn job_files(folder: &Path) -> Vec<JobFile> {
 /// What fiord makes of a command line; `Err` holds the errors.
 fn verdict(args: &[String], environment: &Environment<'_>) -> Result<Parsed, Vec<Problem>> {
     let errors = |problems: Vec<Problem>| {
-        problems.into_iter().filter(|problem| problem.severity == Severity::Error).collect::<Vec<Problem>>()
+        problems.into_iter().filter(|problem| problem.level == ProblemLevel::Error).collect::<Vec<Problem>>()
     };
     let parsed = cli::read(args, environment).map_err(errors)?;
-    let problems = errors(cli::check(&parsed));
+    let problems = errors(cli::check(&parsed, environment.engines));
     if problems.is_empty() { Ok(parsed) } else { Err(problems) }
 }
 
 /// The machine the tests run on, as fio sees it: some files multiply memory by numbers.
-fn machine() -> Machine {
+fn keywords() -> KeywordValues {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = memory
         .lines()
         .find_map(|line| line.strip_prefix("MemTotal:")?.trim().split(' ').next()?.parse().ok());
-    Machine { cpus, memory_mib: kib.unwrap_or(0u64) / 1024, page_bytes: 4096 }
+    KeywordValues { cpus, memory_mib: kib.unwrap_or(0u64) / 1024, page_bytes: 4096 }
+}
+
+/// Whether fiord lacks what the problem is about. An engine it does not know may be an external one, and fio finds out
+/// only when a job starts.
+fn not_built(problem: &Problem) -> bool {
+    problem.kind == ProblemKind::NotBuilt || problem.option == Some(Queue::ioengine)
 }
 
 /// How fiord's verdicts compare with fio's.
@@ -108,7 +111,7 @@ impl Tally {
         match (fio, fiord) {
             (Ok(()), Ok(())) => self.both_accept += 1,
             (Err(_), Err(_)) => self.both_refuse += 1,
-            (Ok(()), Err(problems)) if problems.iter().all(|problem| problem.message.contains(NOT_BUILT)) => {
+            (Ok(()), Err(problems)) if problems.iter().all(not_built) => {
                 self.not_built += 1;
                 println!("{what}: fio accepts; {}", texts(problems));
             }
@@ -137,12 +140,13 @@ impl Tally {
 
 #[test]
 fn every_job_file_gets_fios_verdict() {
-    let Some(folder) = corpus() else { return };
+    let folder = need!(corpus());
     let mut tally = Tally::default();
     for file in job_files(&folder) {
-        let read = |name: &str| std::fs::read(folder.join("jobfiles").join(name));
-        let variable = |name: &str| file.variables.get(name).cloned();
-        let environment = Environment { files: &read, variables: &variable, machine: machine() };
+        let read = |name: &OsStr| std::fs::read(folder.join("jobfiles").join(name));
+        let variable = |name: &OsStr| Some(file.variables.get(name.to_str()?)?.into());
+        let environment =
+            Environment { files: &read, variables: &variable, keywords: keywords(), engines: NAMES };
         let ours = verdict(std::slice::from_ref(&file.name), &environment);
         let fio = if file.accepted_by_fio { Ok(()) } else { Err(file.message_of_fio.as_str()) };
         tally.count(&file.name, fio, ours.as_ref().map(|_| ()).map_err(Vec::as_slice));
@@ -152,18 +156,17 @@ fn every_job_file_gets_fios_verdict() {
 
 #[test]
 fn every_job_file_is_shown_as_fio_shows_it() {
-    let Some(folder) = corpus() else { return };
-    if !oracle() {
-        return;
-    }
+    let folder = need!(corpus());
+    need!(oracle());
     let folder = folder.join("jobfiles");
     let (mut equal, mut different) = (0, Vec::new());
     for file in job_files(&folder.join("..")).into_iter().filter(|file| file.accepted_by_fio) {
-        let read = |name: &str| std::fs::read(folder.join(name));
-        let variable = |name: &str| file.variables.get(name).cloned();
-        let environment = Environment { files: &read, variables: &variable, machine: machine() };
+        let read = |name: &OsStr| std::fs::read(folder.join(name));
+        let variable = |name: &OsStr| Some(file.variables.get(name.to_str()?)?.into());
+        let environment =
+            Environment { files: &read, variables: &variable, keywords: keywords(), engines: NAMES };
         let ours = match cli::read(std::slice::from_ref(&file.name), &environment) {
-            Ok(parsed) => showcmd::print(&parsed),
+            Ok(parsed) => String::from_utf8_lossy(&showcmd::print(&parsed)).into_owned(),
             Err(problems) => format!("{problems:?}"),
         };
         let mut fio = Command::new("fio");
@@ -209,11 +212,12 @@ fn words(command: &str) -> Vec<String> {
 /// programs judge the options and not what this machine has.
 fn with_stubs(args: Vec<String>, job: &Path) -> Vec<String> {
     let asked = RefCell::new(Vec::new());
-    let read = |name: &str| -> io::Result<Vec<u8>> {
-        asked.borrow_mut().push(name.to_string());
+    let read = |name: &OsStr| -> io::Result<Vec<u8>> {
+        asked.borrow_mut().extend(name.to_str().map(str::to_string));
         Ok(b"[job]\n".to_vec())
     };
-    let environment = Environment { files: &read, variables: &|_| None, machine: machine() };
+    let environment =
+        Environment { files: &read, variables: &|_| None, keywords: keywords(), engines: NAMES };
     let _ = cli::read(&args, &environment);
     let asked = asked.into_inner();
     let mut previous = String::new();
@@ -232,10 +236,8 @@ fn with_stubs(args: Vec<String>, job: &Path) -> Vec<String> {
 
 #[test]
 fn every_command_line_gets_fios_verdict() {
-    let Some(folder) = corpus() else { return };
-    if !oracle() {
-        return;
-    }
+    let folder = need!(corpus());
+    need!(oracle());
     let empty = std::env::temp_dir().join(format!("fiord-commands-{}", std::process::id()));
     std::fs::create_dir_all(&empty).expect("the temporary directory can be written");
     let job = empty.join("job.fio");
@@ -245,8 +247,12 @@ fn every_command_line_gets_fios_verdict() {
         std::fs::read_to_string(folder.join("commands.txt")).expect("the corpus has commands").lines()
     {
         let args = with_stubs(words(command).split_off(1), &job);
-        let environment =
-            Environment { files: &|name| std::fs::read(name), variables: &|_| None, machine: machine() };
+        let environment = Environment {
+            files: &|name| std::fs::read(name),
+            variables: &|_| None,
+            keywords: keywords(),
+            engines: NAMES,
+        };
         let ours = verdict(&args, &environment);
         // These would look for other hosts. fiord refuses them by name.
         let on_the_network = ["client", "server", "daemonize"];

@@ -2,11 +2,13 @@
 //!
 //! Invariant: what the page shows is what fiord says. `FIORD_BLESS=1` writes the messages and the page anew.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use fiord_engine::registry::NAMES;
 use fiord_options::Problem;
 use fiord_options::cli;
-use fiord_options::expand::{Environment, Machine};
+use fiord_options::environment::{Environment, KeywordValues};
 
 const HEADING: &str = "\
 # Wrong job files, and what fiord says
@@ -35,13 +37,13 @@ fn wrong_job_files() -> Vec<PathBuf> {
 /// Everything fiord says of a job file.
 fn messages(path: &Path) -> String {
     let name = path.file_name().and_then(|name| name.to_str()).expect("the names are text").to_string();
-    let read = |file: &str| std::fs::read(docs().join("errors").join(file));
-    let machine = Machine { cpus: 4, memory_mib: 16384, page_bytes: 4096 };
-    let environment = Environment { files: &read, variables: &|_| None, machine };
+    let read = |file: &OsStr| std::fs::read(docs().join("errors").join(file));
+    let keywords = KeywordValues { cpus: 4, memory_mib: 16384, page_bytes: 4096 };
+    let environment = Environment { files: &read, variables: &|_| None, keywords, engines: NAMES };
     let problems = match cli::read(&[name], &environment) {
         Ok(parsed) => {
             let mut problems = parsed.warnings.clone();
-            problems.extend(cli::check(&parsed));
+            problems.extend(cli::check(&parsed, NAMES));
             cli::sort_by_place(&mut problems);
             problems
         }

@@ -1,6 +1,8 @@
-//! What a job does to its files: directions, order, sizes, seeds. The workload room turns this into operations.
+//! What a job does to its files: directions, order, sizes, seeds. The crate `workload` turns this into operations.
 //!
 //! Invariant: every length here is in bytes and every block size is at least 1.
+
+use crate::zoned::ZonedAccess;
 
 /// Which way an I/O goes. The order is the order of every per-direction array: read, write, trim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,7 +69,7 @@ impl Pattern {
 /// fio's `rw_sequencer`: what `rw=randread:N` does between new random offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sequencer {
-    /// The following I/Os go on behind each other.
+    /// The following I/Os are sequential.
     Sequential,
     /// The following I/Os use the same offset.
     Identical,
@@ -124,27 +126,93 @@ pub enum FileService {
         /// I/Os before the next draw.
         every: u32,
     },
-    /// Drawn by a zipf law with this theta.
+    /// From a Zipf distribution with this theta.
     Zipf {
         /// Skew.
         theta: f64,
         /// Where the favourite is, from 0 (the first file) to 1.
         centre: f64,
     },
-    /// Drawn by a pareto law with this power.
+    /// From a Pareto distribution with this power.
     Pareto {
         /// Skew, 0..1.
         power: f64,
         /// Where the favourite is, from 0 (the first file) to 1.
         centre: f64,
     },
-    /// Drawn by a normal law with this deviation, in percent of the files.
+    /// From a normal distribution with this deviation, in percent of the files.
     Normal {
         /// Standard deviation in percent.
         deviation: f64,
         /// Where the favourite is, from 0 (the first file) to 1.
         centre: f64,
     },
+}
+
+/// How random offsets are spread over a file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RandomDistribution {
+    /// All places are equally likely.
+    Uniform,
+    /// A zipf distribution: the hottest place, and the others by their rank scattered over the file.
+    Zipf {
+        /// Skew.
+        theta: f64,
+        /// Where the hottest place is, from 0 (the start) to 1; `None` draws one for each file.
+        centre: Option<f64>,
+    },
+    /// A pareto distribution, scattered in the same way.
+    Pareto {
+        /// Skew, 0..1.
+        power: f64,
+        /// As above.
+        centre: Option<f64>,
+    },
+    /// A normal distribution around a place.
+    Normal {
+        /// Standard deviation in percent of the file.
+        deviation_percent: f64,
+        /// Where the hottest place is, from 0 (the start) to 1.
+        centre: f64,
+    },
+    /// Consecutive zones from the start of the file; the shares of access add up to 100.
+    Zoned(Vec<AccessZone>),
+    /// These blocks in this order, repeatedly.
+    Sequence {
+        /// Numbers of blocks.
+        blocks: Vec<u64>,
+        /// Each repetition starts where the previous one ended, instead of in place.
+        strides: bool,
+    },
+}
+
+/// A zone of a random distribution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AccessZone {
+    /// Share of the I/Os in percent.
+    pub access_percent: u8,
+    /// How long it is.
+    pub size: ZoneSize,
+}
+
+/// How long a zone of a random distribution is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ZoneSize {
+    /// A part of the file, in percent.
+    Percent(f64),
+    /// Bytes.
+    Bytes(u64),
+}
+
+/// fio's `zonemode=strided`: one zone at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StridedZones {
+    /// Bytes transferred in a zone before the next (`zonesize`).
+    pub transfer_bytes: u64,
+    /// Length of a zone (`zonerange`); at least the shortest block.
+    pub zone_bytes: u64,
+    /// Bytes between the end of a zone and the next (`zoneskip`).
+    pub skip_bytes: u64,
 }
 
 /// Barriers between writes, counted in writes issued; 0 is never.
@@ -157,7 +225,25 @@ pub struct Barriers {
     /// `sync_file_range` after this many writes.
     pub range_every: u32,
     /// Flags of that call (`SYNC_FILE_RANGE_WAIT_BEFORE` and so on, the kernel's values).
-    pub range_flags: u32,
+    pub range_flags: u8,
+}
+
+/// One pass that leaves a flash drive as endless random overwrites would (`sprandom`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sprandom {
+    /// Parts of the run with one share of blocks each that are written again (`spr_num_regions`), at least 1.
+    pub regions: u32,
+    /// Flash that the drive has beyond its logical size, as a share of that (`spr_op`).
+    pub over_provisioning: f64,
+    /// Blocks that the drive's cache holds (`spr_cs`): none is written again while it may still be in there.
+    pub cache_blocks: u64,
+}
+
+impl Sprandom {
+    /// Writes of a pass over this many logical blocks: as many blocks as the drive has physically.
+    pub fn writes(&self, blocks: u64) -> u64 {
+        (blocks as f64 * (1.0 + self.over_provisioning)).round() as u64
+    }
 }
 
 /// Everything that decides the stream of operations, but for the files.
@@ -177,12 +263,20 @@ pub struct Access {
     pub percent_random: PerDirection<u8>,
     /// Share of reads in `Pattern::Mixed`.
     pub read_percent: u8,
+    /// How random offsets are spread; anything but uniform is without coverage.
+    pub distribution: PerDirection<RandomDistribution>,
+    /// Zones that are worked on one at a time.
+    pub strided: Option<StridedZones>,
+    /// Zones that are written in sequence (`zonemode=zbd`).
+    pub zoned: Option<ZonedAccess>,
+    /// Preconditioning of a flash drive.
+    pub sprandom: Option<Sprandom>,
     /// Whether a random pass covers each block exactly once (`norandommap=0`).
     pub full_coverage: bool,
     /// `softrandommap`: go on without a map where one cannot be allocated.
     pub soft_map: bool,
-    /// Whether it does so without that, too, where all blocks are of one length (`random_generator=lfsr`, whose sequence
-    /// returns to no block before it has been to all).
+    /// Whether it does so even with `norandommap`, if all blocks have one length (`random_generator=lfsr`, whose
+    /// sequence does not repeat a block before it has covered all of them).
     pub covers_single_size: bool,
     /// Lengths.
     pub block_sizes: PerDirection<BlockSizes>,
@@ -194,8 +288,9 @@ pub struct Access {
     pub align_bytes: PerDirection<u64>,
     /// Seed of everything this worker draws.
     pub seed: u64,
-    /// Whether each pass of `loops` and `io_size` takes the blocks in the order of the first (blocks of one length, each
-    /// once). Directions, lengths and files are drawn on all the same, or a short pass would keep its accidental shares.
+    /// Whether each pass of `loops` and `io_size` covers the blocks in the order of the first (blocks of one length,
+    /// each once). Directions, lengths and files continue their random sequence nevertheless, because a short pass
+    /// would otherwise repeat its accidental shares.
     pub repeat_order: bool,
     /// Which file next.
     pub service: FileService,

@@ -1,6 +1,200 @@
-//! Which engine a job uses, with the engine's own settings, and how deep its queue is.
+//! Descriptions of engines as the planner needs them, and the engine of a job with its settings.
 //!
-//! Invariant: one variant per engine; adding an engine adds one variant here and one file in the engine room.
+//! Invariant: no engine is named here. Engines are above this crate and describe themselves; their descriptors are
+//! passed in with the facts.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use fiord_options::job::JobOptions;
+use fiord_options::value::EngineName;
+
+use crate::priority::PriorityRequests;
+
+/// The description of an engine: the one constant in its file, from which everything else about it is derived.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineDescriptor {
+    /// fio's name of it.
+    pub name: EngineName,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// How many I/Os it keeps in flight.
+    pub queueing: Queueing,
+    /// What it does with the job's files.
+    pub files: FileUse,
+    /// Its own settings, from the job's options.
+    pub settings: fn(&JobOptions) -> EngineSettings,
+    /// Which I/Os get a priority of their own, from the job's options, if it passes priorities on with its requests.
+    pub priorities: Option<fn(&JobOptions) -> PriorityRequests>,
+    /// Whether its writes can be atomic (`RWF_ATOMIC`), as `atomic` asks.
+    pub atomic_writes: bool,
+    /// The likely cause of an errno that a read or write ended with, and what to do, where its settings tell more than
+    /// the number does.
+    pub explain: fn(&EngineSettings, errno: i32) -> Option<&'static str>,
+}
+
+impl EngineDescriptor {
+    /// Whether it can keep several I/Os in flight.
+    pub fn can_queue(&self) -> bool {
+        match self.queueing {
+            Queueing::Synchronous => false,
+            Queueing::Queued | Queueing::QueuedIfDirect | Queueing::ByDepth => true,
+        }
+    }
+
+    /// Whether it waits for each buffered I/O while submitting it, so that `iodepth` has no effect on it.
+    pub fn blocks_when_buffered(&self) -> bool {
+        match self.queueing {
+            Queueing::QueuedIfDirect => true,
+            Queueing::Synchronous | Queueing::Queued | Queueing::ByDepth => false,
+        }
+    }
+
+    /// Whether it opens the job's files.
+    pub fn touches_files(&self) -> bool {
+        match self.files {
+            FileUse::Untouched => false,
+            FileUse::Opened | FileUse::Mapped => true,
+        }
+    }
+
+    /// Whether it maps them: a mapping cannot grow a file, is never direct, and keeps its pages in the cache.
+    pub fn maps_files(&self) -> bool {
+        match self.files {
+            FileUse::Mapped => true,
+            FileUse::Untouched | FileUse::Opened => false,
+        }
+    }
+}
+
+/// How many I/Os an engine keeps in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queueing {
+    /// One, regardless of `iodepth`.
+    Synchronous,
+    /// `iodepth`.
+    Queued,
+    /// The same, but only if its I/O is direct.
+    QueuedIfDirect,
+    /// As many as `iodepth` says, but at a depth of 1 a job takes it as a synchronous engine.
+    ByDepth,
+}
+
+impl Queueing {
+    /// Whether the engine is a queued one at every depth.
+    pub fn is_queued(self) -> bool {
+        match self {
+            Queueing::Queued | Queueing::QueuedIfDirect => true,
+            Queueing::Synchronous | Queueing::ByDepth => false,
+        }
+    }
+}
+
+/// What an engine does with a job's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileUse {
+    /// Nothing: they need not exist.
+    Untouched,
+    /// I/O on their descriptors.
+    Opened,
+    /// Copies to and from a mapping.
+    Mapped,
+}
+
+/// The engines of this program.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Engines(pub &'static [&'static EngineDescriptor]);
+
+impl Engines {
+    /// The engine of that name, if it is built in.
+    pub fn find(self, name: EngineName) -> Option<&'static EngineDescriptor> {
+        self.0.iter().copied().find(|engine| engine.name == name)
+    }
+
+    /// The names of all, in the order in which they are listed.
+    pub fn names(self) -> Vec<EngineName> {
+        self.0.iter().map(|engine| engine.name).collect()
+    }
+}
+
+impl PartialEq for Engines {
+    fn eq(&self, other: &Engines) -> bool {
+        self.names() == other.names()
+    }
+}
+
+impl Eq for Engines {}
+
+/// The engine of a job, with its settings.
+#[derive(Clone)]
+pub struct PlannedEngine {
+    /// Which.
+    pub descriptor: &'static EngineDescriptor,
+    /// The engine's own settings.
+    pub settings: EngineSettings,
+}
+
+impl PlannedEngine {
+    /// fio's name of the engine.
+    pub fn name(&self) -> EngineName {
+        self.descriptor.name
+    }
+}
+
+impl fmt::Debug for PlannedEngine {
+    /// `libaio(Settings { … })`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple(self.name().word()).field(&self.settings).finish()
+    }
+}
+
+impl PartialEq for PlannedEngine {
+    fn eq(&self, other: &PlannedEngine) -> bool {
+        self.name() == other.name() && self.settings == other.settings
+    }
+}
+
+/// Settings of one engine, of a type that only the engine knows.
+#[derive(Clone)]
+pub struct EngineSettings(Arc<dyn Settings>);
+
+impl EngineSettings {
+    /// These settings.
+    pub fn new<T: Any + fmt::Debug + PartialEq + Send + Sync>(settings: T) -> EngineSettings {
+        EngineSettings(Arc::new(settings))
+    }
+
+    /// The settings, if they are of this type.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        let settings: &dyn Any = &*self.0;
+        settings.downcast_ref()
+    }
+}
+
+impl fmt::Debug for EngineSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for EngineSettings {
+    fn eq(&self, other: &EngineSettings) -> bool {
+        self.0.is_equal(other)
+    }
+}
+
+/// What settings of every type have in common.
+trait Settings: Any + fmt::Debug + Send + Sync {
+    /// Whether the others are of the same type and equal.
+    fn is_equal(&self, others: &EngineSettings) -> bool;
+}
+
+impl<T: Any + fmt::Debug + PartialEq + Send + Sync> Settings for T {
+    fn is_equal(&self, others: &EngineSettings) -> bool {
+        others.get::<T>() == Some(self)
+    }
+}
 
 /// Queue depth and batches, in I/Os.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,98 +205,23 @@ pub struct Depth {
     pub submit: u32,
     /// Completions waited for at once (0: only poll).
     pub complete_min: u32,
-    /// Completions taken at once at most; `None` takes all there are, where fio would take one at a time.
+    /// Maximum completions reaped at once; `None` reaps all that have completed, where fio reaps one at a time.
     pub complete_max: Option<u32>,
     /// When the queue was full, refill once it has drained to this.
     pub low: u32,
 }
 
-/// An engine and its settings.
-#[derive(Debug, Clone, PartialEq)]
-pub enum EngineSettings {
-    /// Does nothing.
-    Null,
-    /// `lseek` and `read`/`write`.
-    Sync,
-    /// `pread`/`pwrite`.
-    Psync,
-    /// `lseek` and `readv`/`writev`, adjacent I/Os gathered.
-    Vsync,
-    /// `preadv`/`pwritev`.
-    Pvsync,
-    /// `preadv2`/`pwritev2`.
-    Pvsync2(Pvsync2),
-    /// Memory copies into a mapping.
-    Mmap(Mmap),
-    /// `io_submit` and the completion ring.
-    Libaio(Libaio),
-    /// io_uring.
-    IoUring(IoUring),
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl EngineSettings {
-    /// fio's name of the engine.
-    pub fn name(&self) -> &'static str {
-        match self {
-            EngineSettings::Null => "null",
-            EngineSettings::Sync => "sync",
-            EngineSettings::Psync => "psync",
-            EngineSettings::Vsync => "vsync",
-            EngineSettings::Pvsync => "pvsync",
-            EngineSettings::Pvsync2(_) => "pvsync2",
-            EngineSettings::Mmap(_) => "mmap",
-            EngineSettings::Libaio(_) => "libaio",
-            EngineSettings::IoUring(_) => "io_uring",
-        }
+    #[test]
+    fn settings_are_equal_when_type_and_value_are() {
+        let three = EngineSettings::new(3_u32);
+        assert_eq!(three, EngineSettings::new(3_u32));
+        assert_ne!(three, EngineSettings::new(4_u32));
+        assert_ne!(three, EngineSettings::new(3_u64));
+        assert_eq!((three.get::<u32>(), three.get::<u64>()), (Some(&3), None));
+        assert_eq!(format!("{three:?}"), "3");
     }
-}
-
-/// Settings of pvsync2.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pvsync2 {
-    /// `RWF_HIPRI` on this share of I/Os, in percent.
-    pub hipri_percent: u8,
-    /// `RWF_UNCACHED` (`RWF_DONTCACHE`).
-    pub uncached: bool,
-    /// `RWF_NOWAIT`.
-    pub nowait: bool,
-}
-
-/// Settings of mmap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Mmap {
-    /// `MADV_HUGEPAGE`.
-    pub transparent_huge_pages: bool,
-}
-
-/// Settings of libaio.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Libaio {
-    /// `RWF_NOWAIT`.
-    pub nowait: bool,
-    /// `preadv`/`pwritev` commands.
-    pub vectored: bool,
-}
-
-/// Settings of io_uring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct IoUring {
-    /// Buffers registered with the ring.
-    pub fixed_buffers: bool,
-    /// Files registered with the ring.
-    pub registered_files: bool,
-    /// A kernel thread polls the submission queue.
-    pub submission_thread: bool,
-    /// The CPU of that thread.
-    pub submission_thread_cpu: Option<u32>,
-    /// Completions are polled (`IORING_SETUP_IOPOLL`).
-    pub hipri: bool,
-    /// `READ`/`WRITE` (true) or `READV`/`WRITEV` (false).
-    pub nonvectored: bool,
-    /// `RWF_UNCACHED`.
-    pub uncached: bool,
-    /// `RWF_NOWAIT`.
-    pub nowait: bool,
-    /// `IOSQE_ASYNC` on each so many-th I/O; 0 never.
-    pub force_async_every: u32,
 }

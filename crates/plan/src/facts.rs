@@ -1,18 +1,21 @@
-//! What the plan has to know of the machine: plain values, asked for by `needs` and filled in by the caller.
+//! Facts about the machine that a plan depends on: plain values, listed by `needs` and filled in by the caller.
 //!
-//! Invariant: a path nobody filled in is an absent one, so that a plan never depends on a question not asked.
+//! Invariant: a path that is not filled in counts as absent.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::engine::Engines;
 use crate::files::FileKind;
+use crate::replay::{TraceFacts, TraceNeed};
+use crate::trigger::Trigger;
 
-/// One path, as the host tells it.
+/// One path, as found on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathFacts {
-    /// Whether there is anything at the path.
+    /// Whether it exists.
     pub exists: bool,
-    /// What it is; of no meaning when it does not exist.
+    /// Its type; meaningless if it does not exist.
     pub kind: FileKind,
     /// Whether it is a directory (then `kind` has no meaning either).
     pub is_directory: bool,
@@ -26,21 +29,25 @@ pub struct PathFacts {
     pub direct_memory_align_bytes: u64,
     /// Whether direct I/O works there; `None` when unknown.
     pub direct_supported: Option<bool>,
-    /// Whether the file system takes writes. For an absent path, that of the nearest existing directory.
+    /// Whether its file system is writable. For an absent path, that of the nearest existing directory.
     pub writable_mount: bool,
-    /// Why writing to it would destroy something: mounted, swap, part of an array, behind a loop device that is. Empty
-    /// when free.
+    /// Why writing to it would destroy data: it is mounted, swap, part of an array, or backs a loop device that is.
+    /// Empty if it is not in use.
     pub in_use: Vec<String>,
     /// Major and minor number of a block device, whatever it is called; `None` for everything else.
     pub device: Option<(u32, u32)>,
-    /// Of a directory, and of what is absent: a file made there would stand among the nodes of devices.
+    /// Length of the zones of a zoned block device; `None` for everything else.
+    pub zone_bytes: Option<u64>,
+    /// The shortest and the longest atomic write it takes, in bytes; `None` if it takes none.
+    pub atomic_bytes: Option<(u64, u64)>,
+    /// Of a directory, and of an absent path: whether a file created there would be among the device nodes.
     pub among_devices: bool,
-    /// Of what is absent among devices: the one whose name is nearest.
+    /// Of an absent path among the device nodes: the device with the most similar name.
     pub similar: Option<PathBuf>,
 }
 
 impl PathFacts {
-    /// A path with nothing there.
+    /// A path that does not exist.
     pub fn absent() -> PathFacts {
         PathFacts {
             exists: false,
@@ -54,28 +61,15 @@ impl PathFacts {
             writable_mount: true,
             in_use: Vec::new(),
             device: None,
+            zone_bytes: None,
+            atomic_bytes: None,
             among_devices: false,
             similar: None,
         }
     }
-
-    /// A regular file of this length, of which nothing else is known.
-    pub fn regular(size_bytes: u64) -> PathFacts {
-        PathFacts { exists: true, size_bytes, ..PathFacts::absent() }
-    }
-
-    /// A block device of this length and logical block.
-    pub fn block(size_bytes: u64, logical_block_bytes: u64) -> PathFacts {
-        PathFacts {
-            kind: FileKind::Block,
-            logical_block_bytes,
-            direct_align_bytes: logical_block_bytes,
-            ..PathFacts::regular(size_bytes)
-        }
-    }
 }
 
-/// The machine, as far as a plan depends on it.
+/// The machine, and the program that runs on it, as far as a plan depends on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// Every path of `Needs::paths`.
@@ -85,12 +79,16 @@ pub struct Facts {
     pub listings: BTreeMap<PathBuf, Vec<PathBuf>>,
     /// Contents of each file of `Needs::contents`. One that cannot be read is missing here.
     pub contents: BTreeMap<PathBuf, Vec<u8>>,
+    /// Each trace of `Needs::traces`, or why it cannot be replayed.
+    pub traces: BTreeMap<TraceNeed, Result<TraceFacts, String>>,
     /// CPUs that are on line, sorted.
     pub cpus_online: Vec<u32>,
     /// CPUs this process may run on, sorted.
     pub cpus_allowed: Vec<u32>,
     /// CPUs of each NUMA node.
     pub numa_nodes: BTreeMap<u32, Vec<u32>>,
+    /// The engines of this program.
+    pub engines: Engines,
     /// Size of a memory page.
     pub page_bytes: u64,
     /// Memory installed.
@@ -98,15 +96,17 @@ pub struct Facts {
 }
 
 impl Default for Facts {
-    /// A machine of one CPU, 4 KiB pages and empty disks.
+    /// A machine of one CPU, 4 KiB pages and empty disks, and a program without engines.
     fn default() -> Facts {
         Facts {
             paths: BTreeMap::new(),
             listings: BTreeMap::new(),
             contents: BTreeMap::new(),
+            traces: BTreeMap::new(),
             cpus_online: vec![0],
             cpus_allowed: vec![0],
             numa_nodes: BTreeMap::from([(0, vec![0])]),
+            engines: Engines::default(),
             page_bytes: 4096,
             memory_bytes: 1 << 30,
         }
@@ -114,13 +114,13 @@ impl Default for Facts {
 }
 
 impl Facts {
-    /// What is known of a path.
+    /// The facts about a path.
     pub fn path(&self, path: &Path) -> PathFacts {
         self.paths.get(path).cloned().unwrap_or_else(PathFacts::absent)
     }
 }
 
-/// What the host must be asked about before a plan can be built. Each list is sorted and without repeats.
+/// What must be looked up on the host before a plan can be built. Each list is sorted and without repeats.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Needs {
     /// Targets and directories: `Facts::paths`.
@@ -130,21 +130,34 @@ pub struct Needs {
     pub directories: Vec<PathBuf>,
     /// Files whose contents are used (`buffer_pattern='file'`): `Facts::contents`.
     pub contents: Vec<PathBuf>,
+    /// Traces that are replayed: `Facts::traces`. The files they name are targets too: ask about them, and about the
+    /// directories above them, as about `paths`.
+    pub traces: Vec<TraceNeed>,
 }
 
 /// Settings of the run that decide about a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSettings {
     /// Nothing may be written or trimmed (`--readonly`).
     pub readonly: bool,
     /// Workers allowed in all (`--max-jobs`); `None` for no limit.
     pub max_jobs: Option<u32>,
-    /// Randomness of this run, for jobs that ask not to be repeatable.
+    /// Randomness of this run, for jobs that are not to be repeatable.
     pub entropy: u64,
+    /// Directory of the files that verification leaves (`--aux-path`); empty for the working directory.
+    pub aux_path: PathBuf,
+    /// What stops all jobs and saves their state (`--trigger-file`, `--trigger-timeout`).
+    pub trigger: Option<Trigger>,
 }
 
 impl Default for RunSettings {
     fn default() -> RunSettings {
-        RunSettings { readonly: false, max_jobs: None, entropy: 0x5eed }
+        RunSettings {
+            readonly: false,
+            max_jobs: None,
+            entropy: 0x5eed,
+            aux_path: PathBuf::new(),
+            trigger: None,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The files of one worker: where they are, which part of each is used, and what has to exist before the run.
 //!
-//! Invariant: offsets and lengths are resolved to bytes; nothing is relative to a size not yet known, except for
-//! a target that does not report a size, whose `length_bytes` is what the job asked for.
+//! Invariant: offsets and lengths are resolved to bytes; nothing is relative to a size not yet known, except for a
+//! target that does not report a size, whose `length_bytes` is what the job requests.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// A person's words for it, behind "is".
+    /// Its name in messages, as it follows "is".
     pub fn words(self) -> &'static str {
         match self {
             FileKind::Regular => "a regular file",
@@ -38,7 +38,7 @@ impl FileKind {
 pub struct FilePlan {
     /// Where it is, as opened.
     pub path: PathBuf,
-    /// What it is. Never what the job says of it: what is there tells.
+    /// The kind that was found, never the one that the job claims.
     pub kind: FileKind,
     /// Major and minor number of a block device: what is opened must be that one.
     pub device: Option<(u32, u32)>,
@@ -61,6 +61,15 @@ pub enum SyncMode {
     Sync,
     /// `O_DSYNC`.
     DataSync,
+}
+
+/// fio's `lockfile=`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileLock {
+    /// I/Os of one job at a time.
+    Exclusive,
+    /// Reads of any number of jobs, or other I/Os of one.
+    ReadWrite,
 }
 
 /// fio's `fallocate=`.
@@ -93,7 +102,7 @@ pub enum Advice {
     NoReuse,
 }
 
-/// The files of one worker and how they are opened, laid out and left behind.
+/// The files of one worker, and how they are opened, laid out and closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     /// In service order.
@@ -104,12 +113,14 @@ pub struct Files {
     pub direct: bool,
     /// `O_SYNC` or `O_DSYNC`.
     pub sync: SyncMode,
+    /// `lockfile`: locks on the files, which I/O is issued under.
+    pub lock: Option<FileLock>,
     /// Opened for writing.
     pub writable: bool,
     /// May be created.
     pub may_create: bool,
-    /// Laid out by writing: what is read must be there, and `overwrite` asks for it. Otherwise reserving the space
-    /// (`fallocate`) is all.
+    /// Laid out by writing, because the job reads them or has `overwrite`. Otherwise their space is only reserved
+    /// (`fallocate`).
     pub lay_out_contents: bool,
     /// Directories to be created before the files are, parents first (a `filename` with directories in it).
     pub create_directories: Vec<PathBuf>,
@@ -141,8 +152,6 @@ pub struct Files {
     pub end_syncfs: bool,
     /// `fsync` when a file is closed.
     pub fsync_on_close: bool,
-    /// Writes go behind the end the file has now; each `FilePlan::offset_bytes` already is that end.
-    pub append: bool,
     /// Write until the device is full; lengths are then far beyond any device, and `ENOSPC` is the regular end.
     pub fill_device: bool,
     /// A mounted or held device may be written to.

@@ -1,27 +1,36 @@
 //! The plan: one `Job` per worker, everything resolved.
 //!
-//! Invariant: a `Plan` is immutable and complete; the worker asks nobody else.
+//! Invariant: a `Plan` is immutable and complete; a worker needs no other settings.
 
+use std::ffi::OsString;
 use std::fmt;
 
-use fiord_options::Problem;
+use fiord_errno::Errno;
+use fiord_options::{Problem, Spec, job};
 
-use crate::access::{Access, PerDirection};
-use crate::engine::{Depth, EngineSettings};
+use crate::access::{Access, Direction, PerDirection};
+use crate::engine::{Depth, PlannedEngine};
 use crate::files::Files;
 use crate::logs::Logs;
-use crate::pace::Pace;
+use crate::pace::{LatencyTarget, Pace};
 use crate::presentation::Presentation;
+use crate::priority::IoPriorities;
+use crate::replay::Replay;
+use crate::steady::Steady;
+use crate::trigger::Trigger;
+use crate::verification::Verification;
 
 /// A whole run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// One entry per worker, in order of their numbers.
     pub jobs: Vec<Job>,
+    /// What stops all jobs and saves their state.
+    pub trigger: Option<Trigger>,
 }
 
 impl Plan {
-    /// What keeps jobs of it from running while the others do, in the order of the jobs.
+    /// Problems of single jobs, which do not run while the others do, in the order of the jobs.
     pub fn unplannable(&self) -> impl Iterator<Item = &Problem> {
         self.jobs
             .iter()
@@ -30,22 +39,22 @@ impl Plan {
     }
 }
 
-/// Why one job cannot run although its options make sense: its targets are not what it needs. It concerns that job
-/// alone, and is its error.
+/// Why one job cannot run although its options are valid: its targets do not meet its needs. It is an error of that job
+/// alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unplannable {
-    /// The errno that stands for the first of them.
-    pub errno: i32,
-    /// What is in the way, at least one; all errors.
+    /// The errno of the first of them.
+    pub errno: Errno,
+    /// Its problems, at least one; all are errors.
     pub problems: Vec<Problem>,
 }
 
 impl fmt::Display for Unplannable {
-    /// One line: each problem behind its place.
+    /// One line: each problem after its place.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.problems.iter().enumerate() {
             let separator = if index == 0 { "" } else { "; " };
-            write!(out, "{separator}{}: {}", problem.place, problem.message)?;
+            write!(out, "{separator}{}: {}", problem.place, problem.message())?;
         }
         Ok(())
     }
@@ -80,7 +89,7 @@ pub struct Schedule {
     /// Start that much after the group; a range is drawn from with the job's seed.
     pub start_delay_ns: (u64, u64),
     /// Start when all workers of the job of this name have ended.
-    pub wait_for: Option<String>,
+    pub wait_for: Option<OsString>,
     /// End of this worker ends others.
     pub exit_all: bool,
     /// An error of this worker ends others.
@@ -166,17 +175,48 @@ pub struct Buffers {
     pub hugepage_bytes: u64,
     /// Memory pinned for the whole run beside the buffers (`lockmem`).
     pub lock_bytes: u64,
+    /// Share of writes that repeat others.
+    pub dedupe: Option<Dedupe>,
+}
+
+/// Writes with the contents of others (`dedupe_percentage`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dedupe {
+    /// Their share, in percent.
+    pub percent: u8,
+    /// Contents that they are taken from; without any, the last new contents are repeated.
+    pub working_set: Option<WorkingSet>,
+}
+
+/// The contents that a worker writes first, which it repeats later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkingSet {
+    /// How many; at least 1.
+    pub contents: u64,
+    /// The seeds of the workers that share their sets (`dedupe_global`), this one included; none where it has a set
+    /// of its own.
+    pub seeds: Vec<u64>,
 }
 
 /// What a failed or slow I/O means for its worker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ErrorPolicy {
-    /// errno values that are counted and passed over, per direction (`continue_on_error`, `ignore_error`).
+    /// errno values that are counted and ignored, per direction (`continue_on_error`, `ignore_error`).
     pub passed_over: PerDirection<Vec<i32>>,
-    /// Say each error that is passed over.
+    /// The same for what verification finds (EILSEQ).
+    pub passed_over_in_verification: Vec<i32>,
+    /// Print each error that is ignored.
     pub dump: bool,
     /// Fail when an I/O takes longer than this (`max_latency`), per direction.
     pub latency_ns_max: PerDirection<Option<u64>>,
+}
+
+impl ErrorPolicy {
+    /// Whether any error is counted and ignored.
+    pub fn passes_over_any(&self) -> bool {
+        let lists = self.passed_over.iter().chain([&self.passed_over_in_verification]);
+        lists.into_iter().any(|codes| !codes.is_empty())
+    }
 }
 
 /// Which clock stamps I/Os.
@@ -190,6 +230,8 @@ pub enum ClockSource {
     TimeOfDay,
     /// The TSC.
     Tsc,
+    /// What a thread keeps that does nothing else on this CPU (`gtod_cpu`).
+    Kept(u32),
     /// None: nothing is stamped (`gtod_reduce`).
     None,
 }
@@ -221,33 +263,70 @@ pub struct Measure {
     pub reported: bool,
     /// Disk statistics of its targets are reported.
     pub disk_stats: bool,
+    /// How many trims each block lasts is recorded, if the job trims (`block_error_percentiles`).
+    pub block_lifetimes: bool,
+    /// The clock that the job's start is reported by, as a number of `clock_gettime` (0: the time of day).
+    pub start_clock_id: u32,
+}
+
+/// How I/Os reach the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Submission {
+    /// I/Os that overlap are not in flight together (`serialize_overlap`).
+    pub serialize_overlap: bool,
+    /// A pool of threads executes them, as many as the queue is deep (`io_submit_mode=offload`).
+    pub offload: bool,
 }
 
 /// How the worker's thread runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Process {
+    /// Name of its thread; the job's name if `None`.
+    pub comm: Option<OsString>,
     /// Niceness.
     pub nice: Option<i32>,
     /// I/O priority class (0..=3).
     pub io_class: Option<u8>,
     /// I/O priority level (0..=7).
     pub io_priority: Option<u8>,
+    /// I/O priority hint (0..=1023).
+    pub io_hint: u16,
     /// CPUs it may run on; empty is all.
     pub cpus: Vec<u32>,
+    /// CPUs it may not run on, because they keep the time; they are not among `cpus`.
+    pub time_cpus: Vec<u32>,
     /// NUMA nodes it may run on; empty is all.
     pub numa_cpu_nodes: Vec<u32>,
     /// Memory policy.
     pub numa_memory: Option<NumaMemory>,
+    /// Control group to join.
+    pub control_group: Option<ControlGroup>,
     /// User to become.
     pub uid: Option<u32>,
     /// Group to become.
     pub gid: Option<u32>,
     /// Shell command before.
-    pub exec_prerun: Option<String>,
+    pub exec_prerun: Option<OsString>,
     /// Shell command after.
-    pub exec_postrun: Option<String>,
+    pub exec_postrun: Option<OsString>,
     /// I/O scheduler to set on the target's disk.
-    pub io_scheduler: Option<String>,
+    pub io_scheduler: Option<OsString>,
+}
+
+/// The control group of a worker (`cgroup`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControlGroup {
+    /// Its path below the root of the groups for I/O.
+    pub name: OsString,
+    /// Its weight (100..=1000).
+    pub weight: Option<u32>,
+    /// Whether it stays after the run.
+    pub stays: bool,
+}
+
+impl ControlGroup {
+    /// The option that names it.
+    pub const OPTION: &'static Spec = job::Process::cgroup;
 }
 
 /// fio's `numa_mem_policy`.
@@ -269,9 +348,9 @@ pub enum NumaMemory {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
     /// The job's name.
-    pub name: String,
+    pub name: OsString,
     /// Its description.
-    pub description: Option<String>,
+    pub description: Option<OsString>,
     /// Number of the worker over the whole run, from 0.
     pub number: u32,
     /// Number of the section it comes from, from 0.
@@ -280,16 +359,22 @@ pub struct Job {
     pub clone: u32,
     /// Run status group (`groupid`), from 0: a stonewall or `new_group` begins the next.
     pub group_id: u32,
-    /// What keeps it from running. It then has no files, and is reported with its error.
+    /// Why it cannot run. It then has no files, and is reported with its error.
     pub unplannable: Option<Unplannable>,
     /// Engine.
-    pub engine: EngineSettings,
+    pub engine: PlannedEngine,
     /// Queue depth.
     pub depth: Depth,
+    /// How I/Os reach the engine.
+    pub submission: Submission,
     /// Files.
     pub files: Files,
     /// Stream of operations.
     pub access: Access,
+    /// A trace that is replayed instead of the stream.
+    pub replay: Option<Replay>,
+    /// The iolog that the job's I/O is recorded in.
+    pub record: Option<std::path::PathBuf>,
     /// Buffers.
     pub buffers: Buffers,
     /// End.
@@ -300,12 +385,46 @@ pub struct Job {
     pub schedule: Schedule,
     /// Errors.
     pub errors: ErrorPolicy,
+    /// The latency that its queue depth is adjusted to.
+    pub latency_target: Option<LatencyTarget>,
+    /// The steady state that ends it before its other limits do.
+    pub steady: Option<Steady>,
+    /// Verification of its blocks.
+    pub verification: Option<Verification>,
     /// Statistics.
     pub measure: Measure,
     /// Logs over time.
     pub logs: Option<Logs>,
     /// Thread.
     pub process: Process,
+    /// Priorities of its I/Os.
+    pub io_priorities: IoPriorities,
     /// What only the report needs.
     pub presentation: Presentation,
+}
+
+impl Job {
+    /// Whether it is reported as one with the job before it (`group_reporting`), as in fio.
+    pub fn is_reported_with(&self, before: &Job) -> bool {
+        self.group_id == before.group_id && self.presentation.group_reporting
+    }
+
+    /// Whether operations of this direction can occur.
+    pub fn issues(&self, direction: Direction) -> bool {
+        match &self.replay {
+            Some(replay) => replay.directions[direction.index()],
+            None => self.access.pattern.includes(direction) || self.trims_what_it_wrote(direction),
+        }
+    }
+
+    /// Whether it trims blocks that it wrote, before they are verified (`trim_percentage`).
+    fn trims_what_it_wrote(&self, direction: Direction) -> bool {
+        let trims = self.verification.as_ref().is_some_and(|verification| verification.trims.is_some());
+        direction == Direction::Trim && trims && self.access.pattern.includes(Direction::Write)
+    }
+
+    /// The option of the trace that it records, or else replays.
+    pub fn trace_option(&self) -> &'static Spec {
+        if self.record.is_some() { job::Replay::write_iolog } else { job::Replay::read_iolog }
+    }
 }

@@ -12,19 +12,39 @@ pub mod job;
 pub mod logs;
 pub mod op;
 pub mod pace;
+pub mod path_change;
 pub mod presentation;
-mod rules;
+pub mod priority;
+pub mod replay;
 mod seed;
-pub mod touch;
+pub mod steady;
+#[cfg(test)]
+mod testing;
+mod trigger;
+pub mod verification;
+pub mod zoned;
 
-pub use access::{Access, Barriers, BlockSizes, Direction, FileService, Pattern, PerDirection, Sequencer};
-pub use build::{Refusal, build, forbidden_by_readonly, needs};
-pub use engine::{Depth, EngineSettings, IoUring, Libaio, Mmap, Pvsync2};
+pub use fiord_options::{Spec, shown};
+
+pub use access::{
+    Access, AccessZone, Barriers, BlockSizes, Direction, FileService, Pattern, PerDirection,
+    RandomDistribution, Sequencer, Sprandom, StridedZones, ZoneSize,
+};
+pub use build::{Refusal, build, forbidden_by_readonly, merges, needs, with_ancestors};
+pub use fiord_options::value::{DebugChannel, EngineName};
+
+pub use engine::{Depth, EngineDescriptor, EngineSettings, Engines, FileUse, PlannedEngine, Queueing};
 pub use facts::{Facts, Needs, PathFacts, RunSettings};
-pub use files::{FileKind, FilePlan, Files, SyncMode};
+pub use files::{FileKind, FileLock, FilePlan, Files, SyncMode};
 pub use job::{ClockSource, ExitWhat, Job, Plan, Unplannable};
-pub use logs::{LogFile, LogKind, Logs, PriorityColumn, WindowValue};
-pub use op::{Action, FileIndex, Op};
-pub use pace::{Pace, Think};
+pub use logs::{LogFile, LogKind, Logs, WindowValue};
+pub use op::{Action, FileIndex, Op, Purpose, PurposeRules};
+pub use pace::{Flow, LatencyTarget, Pace, Think};
+pub use path_change::{ChangeKind, Hook, PathChange};
 pub use presentation::{Presentation, RateUnit, Unified};
-pub use touch::{Deed, Touch};
+pub use priority::{IoPriorities, PriorityRequest, PriorityRequests, PriorityShare};
+pub use replay::{Replay, TraceFacts, TraceNeed, TracePart};
+pub use steady::{Steady, SteadyCriterion, SteadyLimit, SteadyMeasure};
+pub use trigger::Trigger;
+pub use verification::{Backlog, Trims, Verification};
+pub use zoned::ZonedAccess;

@@ -1,8 +1,10 @@
 //! What a worker logs over time, and into which files.
 //!
-//! Invariant: a job that writes no log has no `Logs`, and its worker pays nothing for there being logs.
+//! Invariant: a job that writes no log has no `Logs`, and its worker has no cost for them.
 
 use std::path::PathBuf;
+
+use fiord_options::{Spec, job};
 
 /// What a log file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,12 +19,16 @@ pub enum LogKind {
     Completion,
     /// Total latencies.
     Total,
+    /// Response latencies: from the start that a rate intended.
+    Response,
     /// Histograms of completion latencies.
     Histogram,
+    /// Histograms of response latencies.
+    ResponseHistogram,
 }
 
 impl LogKind {
-    /// fio's word for it in a file's name.
+    /// The word for it in a file's name: fio's, except for response latencies, which fio does not measure.
     pub fn word(self) -> &'static str {
         match self {
             LogKind::Bandwidth => "bw",
@@ -30,8 +36,27 @@ impl LogKind {
             LogKind::Submission => "slat",
             LogKind::Completion => "clat",
             LogKind::Total => "lat",
+            LogKind::Response => "resp",
             LogKind::Histogram => "clat_hist",
+            LogKind::ResponseHistogram => "resp_hist",
         }
+    }
+
+    /// The job option that requests it.
+    pub fn option(self) -> &'static Spec {
+        match self {
+            LogKind::Bandwidth => job::Measure::write_bw_log,
+            LogKind::Iops => job::Measure::write_iops_log,
+            LogKind::Submission | LogKind::Completion | LogKind::Total | LogKind::Response => {
+                job::Measure::write_lat_log
+            }
+            LogKind::Histogram | LogKind::ResponseHistogram => job::Measure::write_hist_log,
+        }
+    }
+
+    /// Whether it holds histograms, and not a value for each I/O or window.
+    pub fn is_histogram(self) -> bool {
+        matches!(self, LogKind::Histogram | LogKind::ResponseHistogram)
     }
 }
 
@@ -40,15 +65,17 @@ impl LogKind {
 pub struct LogFile {
     /// What it holds.
     pub kind: LogKind,
-    /// Where it is. Workers may share one; each then writes behind those before it.
+    /// Its path. Workers may share one; each then appends to it.
     pub path: PathBuf,
     /// Whether anything is recorded for it; a file for which nothing is stays empty.
     pub recorded: bool,
-    /// Whether it is written behind what an earlier run left (`per_job_logs=0`, as fio does), instead of anew.
+    /// Whether it is appended to the file of an earlier run (`per_job_logs=0`, as in fio), instead of replacing it.
     pub appends: bool,
+    /// Whether it holds a zlib stream of binary entries instead of text.
+    pub is_compressed: bool,
 }
 
-/// What a line says of its window.
+/// The value of a line for its window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowValue {
     /// The average.
@@ -57,15 +84,6 @@ pub enum WindowValue {
     Maximum,
     /// The average, then the maximum.
     Both,
-}
-
-/// The last column of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PriorityColumn {
-    /// 1 for the real-time class, else 0.
-    Flag(bool),
-    /// Class and level as the kernel packs them, in hexadecimal.
-    Packed(u16),
 }
 
 /// The logs of one worker.
@@ -83,15 +101,23 @@ pub struct Logs {
     pub histogram_window_ms: u64,
     /// How often the bins of a histogram are halved in number.
     pub coarseness: u32,
-    /// What a window's line says.
+    /// The value of a window's line.
     pub value: WindowValue,
     /// Whether a line has the offset.
     pub with_offset: bool,
-    /// The last column.
-    pub priority: PriorityColumn,
-    /// Entries to make room for before the run.
+    /// Priority of the I/Os that have none of their own, as the kernel packs it.
+    pub priority: u16,
+    /// Whether a line has the packed priority, in hexadecimal, or 1 for the real-time class and 0 for others.
+    pub shows_priority: bool,
+    /// Whether a line ends with the time of issue, in nanoseconds.
+    pub with_issue_time: bool,
+    /// Entries that may wait to be written, if that is more than fiord's default.
     pub entries_ahead: u32,
-    /// The kernel's number of the clock whose times are told; `None` counts from the start of the run.
+    /// Whether they stay in memory until the job ends, compressed in chunks of this many bytes (`log_compression`).
+    pub held_chunk_bytes: Option<u64>,
+    /// CPUs that the thread which compresses and writes them may run on; empty is all.
+    pub cpus: Vec<u32>,
+    /// The kernel's number of the clock that times are read from; `None` counts from the start of the run.
     pub clock_id: Option<u32>,
 }
 

@@ -1,8 +1,8 @@
 //! How fast a job may go: rates, minimum rates and think time.
 //!
-//! Invariant: a job without limits has `Pace::default()`, and the loop then never looks at a clock for it.
+//! Invariant: a job without limits has `Pace::default()`, and the loop then never reads a clock for it.
 
-use crate::access::PerDirection;
+use crate::access::{Direction, PerDirection};
 
 /// When a job pauses on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,30 @@ pub struct Think {
     pub io_time_us: u64,
 }
 
+/// The latency that the queue depth is adjusted to (`latency_target`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LatencyTarget {
+    /// I/Os take at most this.
+    pub target_ns: u64,
+    /// Time for which a depth is tried.
+    pub window_ns: u64,
+    /// Share of I/Os that must meet it, in percent.
+    pub percentile: f64,
+    /// The job continues when the depth is found.
+    pub continues: bool,
+}
+
+/// A job's share of the I/Os of a flow, which keeps jobs in proportion to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flow {
+    /// Number of the flow; jobs with the same number share it.
+    pub id: u32,
+    /// Weight of the job, at least 1.
+    pub weight: u32,
+    /// Time until a job that is ahead checks again.
+    pub sleep_us: u32,
+}
+
 /// Rate limits of one worker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pace {
@@ -36,8 +60,24 @@ pub struct Pace {
     pub cycle_ms: u64,
     /// Arrivals drawn from a Poisson process (else evenly spaced).
     pub poisson: bool,
+    /// Arrivals go on while I/Os are late, up to a bound (else they wait for the one before).
+    pub open: bool,
     /// Do not catch up for time spent thinking.
     pub ignore_think_time: bool,
     /// Think time.
     pub think: Option<Think>,
+    /// Share of a flow.
+    pub flow: Option<Flow>,
+}
+
+impl Pace {
+    /// Whether the I/Os of a direction have intended starts, by a rate.
+    pub fn has_rate(&self, direction: Direction) -> bool {
+        self.bytes_per_s[direction.index()].is_some() || self.ios_per_s[direction.index()].is_some()
+    }
+
+    /// Whether any direction has a rate.
+    pub fn has_rates(&self) -> bool {
+        Direction::ALL.into_iter().any(|direction| self.has_rate(direction))
+    }
 }

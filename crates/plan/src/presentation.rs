@@ -7,12 +7,12 @@ use crate::access::PerDirection;
 /// How the directions of a job are reported (`unified_rw_reporting`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unified {
-    /// Each by itself.
+    /// Each direction separately.
     #[default]
     None,
     /// Summed into one.
     Mixed,
-    /// Each by itself, and the sum.
+    /// Each direction separately, and the sum.
     Both,
 }
 
@@ -31,9 +31,9 @@ pub enum RateUnit {
 pub struct Presentation {
     /// The `rw` mode in fio's canonical word (`randrw`).
     pub mode: String,
-    /// Shortest and longest block of each direction in bytes, as the job's banner tells them.
+    /// Shortest and longest block of each direction in bytes, for the job's banner.
     pub block_bytes: PerDirection<(u64, u64)>,
-    /// The queue depth asked for; a synchronous engine uses 1 whatever this says.
+    /// The queue depth as typed; a synchronous engine always uses 1.
     pub requested_iodepth: u32,
     /// Percentiles listed, in ascending order.
     pub percentiles: Vec<f64>,
@@ -43,9 +43,9 @@ pub struct Presentation {
     pub kb_base: u32,
     /// Bytes or bits.
     pub rate_unit: RateUnit,
-    /// Directions apart or together.
+    /// Directions separately or summed.
     pub unified: Unified,
-    /// Whether the job asked for `group_reporting`.
+    /// Whether the job has `group_reporting`.
     pub group_reporting: bool,
     /// The section's own settings as typed: canonical name and text (empty for a bare flag), in order.
     pub options: Vec<(String, String)>,

@@ -1,17 +1,17 @@
 //! Several formats of one result on one stream.
 //!
-//! Invariant: whatever the order they were asked for in, terse lines come first, then JSON, then the normal text with the
+//! Invariant: whatever the order of the request, terse lines come first, then JSON, then the normal text with the
 //! empty line before it: tools cut the stream at these places.
 
 use crate::json::{Detail, json};
 use crate::model::RunReport;
 use crate::normal::normal;
-use crate::terse::{Version, terse};
+use crate::terse::{TerseVersion, terse};
 
 /// A format of `--output-format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// The text for people.
+    /// Text for people.
     Normal,
     /// A line of fields for each job.
     Terse,
@@ -22,7 +22,7 @@ pub enum Format {
 }
 
 /// The result in all of `formats`.
-pub fn render(run: &RunReport, formats: &[Format], terse_version: Version) -> String {
+pub fn render(run: &RunReport, formats: &[Format], terse_version: TerseVersion) -> String {
     let wanted = |format| formats.contains(&format);
     let mut out = String::new();
     if wanted(Format::Terse) {
@@ -39,18 +39,18 @@ pub fn render(run: &RunReport, formats: &[Format], terse_version: Version) -> St
     out
 }
 
-/// Whether one of `formats` is read by programs, which stumble over any text before it.
+/// Whether one of `formats` is read by programs, which fail on any text before it.
 pub fn holds_documents(formats: &[Format]) -> bool {
     formats.iter().any(|format| *format != Format::Normal)
 }
 
-/// Whether the jobs' headings and `Starting …` are printed before the run: only beside the normal text, so that a stream
-/// of JSON or terse lines holds nothing else.
+/// Whether the jobs' headings and `Starting …` are printed before the run: only with the normal text, so that a stream
+/// of JSON or terse lines contains nothing else.
 pub fn wants_headings(formats: &[Format]) -> bool {
     formats.contains(&Format::Normal)
 }
 
-/// Whether these formats bear lines that are not of the report: with JSON alone, a program reads all there is.
-pub fn bears_remarks(formats: &[Format]) -> bool {
+/// Whether lines that are not part of the report may be printed: not with JSON alone, which a program reads to its end.
+pub fn allows_messages(formats: &[Format]) -> bool {
     formats.iter().any(|format| matches!(format, Format::Normal | Format::Terse))
 }

@@ -1,12 +1,15 @@
-//! Figures more than one format prints, computed once.
+//! Figures that more than one format prints, computed once.
 //!
-//! Invariant: a share never divides by zero; what never happened is 0.
+//! Invariant: a share of nothing is 0; no figure divides by zero.
 
-use fiord_stats::{BatchMap, DirectionStats, Distribution, JobStats, SampleFigures};
+use fiord_errno::Errno;
+use fiord_stats::{
+    BatchMap, DirectionStats, JobStats, Latency, LatencyDistribution, PriorityLatency, SampleFigures,
+};
 
 use crate::model::{GroupReport, JobReport, RunReport, Unified, bytes_per_second};
 
-/// One direction as it is shown: its name, its figures, and what its group did in the same direction.
+/// One direction as it is shown: its name, its figures, and the rate of its group in the same direction.
 pub(crate) struct Shown<'a> {
     /// `read`, `write`, `trim` or `mixed`.
     pub name: &'static str,
@@ -31,15 +34,49 @@ impl Shown<'_> {
         }
     }
 
-    /// Whether anything happened: idle directions are left out of the normal text.
+    /// Whether it completed any I/O: idle directions are omitted from the normal text.
     pub fn is_active(&self) -> bool {
         self.stats.runtime_ms > 0 || self.stats.bytes > 0
     }
 
-    /// Share of the group's bandwidth that the sampled mean is, at most 100.
+    /// Whether it has a rate, by which I/Os have intended starts.
+    pub fn has_response(&self) -> bool {
+        self.stats.response.histogram.is_allocated()
+    }
+
+    /// The sampled mean as a percentage of the group's bandwidth, at most 100.
     pub fn percent_of_group(&self, samples: &SampleFigures) -> f64 {
         percent(samples.mean, self.group_bandwidth as f64 / 1024.0).min(100.0)
     }
+}
+
+/// The latencies of a direction by priority, if its I/Os have several: name, latency, and share of the I/Os in percent.
+pub(crate) fn priorities<'a>(job: &JobReport, shown: &'a Shown<'a>) -> Vec<(String, &'a Latency, f64)> {
+    let kind = if shown.stats.is_total_by_priority() { "lat" } else { "clat" };
+    let listed = priorities_listed(job, shown);
+    let named = listed.into_iter().map(|each| {
+        let (class, level, hint) = each.parts();
+        let count = each.latency.running.count;
+        (
+            format!("{kind} prio {class}/{level}/{hint}"),
+            &each.latency,
+            percent(count as f64, shown.stats.ios as f64),
+        )
+    });
+    named.collect()
+}
+
+/// The priorities of a direction that are listed: those of completed I/Os, if there are several.
+pub(crate) fn priorities_listed<'a>(job: &JobReport, shown: &'a Shown<'a>) -> Vec<&'a PriorityLatency> {
+    let is_shown = if shown.stats.is_total_by_priority() { job.show.lat } else { job.show.clat };
+    let listed = shown.stats.priorities.iter().filter(|each| is_shown && each.latency.running.count > 0);
+    let listed: Vec<&PriorityLatency> = listed.collect();
+    if listed.len() > 1 { listed } else { Vec::new() }
+}
+
+/// Whether the latencies by priority have percentiles.
+pub(crate) fn has_priority_percentiles(job: &JobReport, shown: &Shown<'_>) -> bool {
+    if shown.stats.is_total_by_priority() { job.show.lat_percentiles } else { job.show.clat_percentiles }
 }
 
 /// The directions of `job` (one of those whose [`RunReport::groups`] are `groups`) in the order they are shown; one of them under `unified_rw_reporting=mixed`, and a fourth one
@@ -74,7 +111,7 @@ pub(crate) fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
 }
 
-/// `count` of `total` in percent, but at least `least` when there is any: what happened is never printed as 0.
+/// `count` of `total` in percent, but at least `least` if there is any, so that it is never printed as 0.
 fn share(count: u64, total: u64, least: f64) -> f64 {
     let share = percent(count as f64, total as f64);
     if count > 0 && total > 0 { share.max(least) } else { share }
@@ -117,7 +154,7 @@ pub(crate) struct LatencyPercents {
 }
 
 /// Percents of all I/Os whose completion latency falls in each bucket.
-pub(crate) fn latency_percents(distribution: &Distribution, total_ios: u64) -> LatencyPercents {
+pub(crate) fn latency_percents(distribution: &LatencyDistribution, total_ios: u64) -> LatencyPercents {
     let percents = |counts: &[u64]| counts.iter().map(|count| latency_percent(*count, total_ios)).collect();
     LatencyPercents {
         ns: percents(distribution.ns()),
@@ -126,16 +163,24 @@ pub(crate) fn latency_percents(distribution: &Distribution, total_ios: u64) -> L
     }
 }
 
-/// Percent of all I/Os that one bucket of latencies is.
+/// One bucket of latencies in percent of all I/Os.
 pub(crate) fn latency_percent(count: u64, total_ios: u64) -> f64 {
     share(count, total_ios, 0.01)
 }
 
-/// The percentiles to show of a job: those asked for, ascending.
+/// The percentiles requested for a job, ascending.
 pub(crate) fn percentile_list(job: &JobReport) -> Vec<f64> {
     let mut list: Vec<f64> = job.show.percentile_list.iter().copied().filter(|p| *p > 0.0).collect();
     list.sort_by(f64::total_cmp);
     list
+}
+
+/// The percentiles of response latencies: those of the other latencies, if any are requested.
+pub(crate) fn response_percentiles(job: &JobReport) -> Vec<f64> {
+    match job.show.clat_percentiles || job.show.lat_percentiles {
+        true => percentile_list(job),
+        false => Vec::new(),
+    }
 }
 
 /// The report's local date.
@@ -143,14 +188,10 @@ pub(crate) fn date(run: &RunReport) -> String {
     crate::time::date(run.timestamp_ms, run.utc_offset_s)
 }
 
-/// What the system calls an errno: `No space left on device`.
-pub(crate) fn error_name(errno: i32) -> String {
-    if errno == 0 {
-        return "Success".to_owned();
-    }
-    let text = std::io::Error::from_raw_os_error(errno).to_string();
-    match text.rfind(" (os error") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
+/// The system's text for an errno: `No space left on device`.
+pub(crate) fn error_name(errno: i32) -> &'static str {
+    match errno {
+        0 => "Success",
+        _ => Errno(errno).describe(),
     }
 }

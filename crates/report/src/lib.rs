@@ -2,23 +2,28 @@
 //!
 //! Invariant: every function here is pure. It takes values and returns a `String`; no clock, no file, no stdout.
 
+pub mod columns;
 pub mod compose;
 mod figures;
+pub mod finding;
 pub mod json;
 pub mod live;
 pub mod log;
 pub mod model;
 pub mod normal;
 pub mod number;
-pub mod path;
+pub mod repeats;
 pub mod start;
 pub mod table;
 pub mod terse;
 pub mod time;
 
-pub use compose::{Format, bears_remarks, holds_documents, render, wants_headings};
+pub use compose::{Format, allows_messages, holds_documents, render, wants_headings};
+pub use finding::{Code, Figure, Finding, Severity, Subject};
+pub use fiord_plan::shown as path;
 pub use model::{
-    DiskFigures, DiskReport, GroupReport, Idleness, JobReport, LatencyTarget, RateGroup, RunReport, Show,
-    Unified, UnitWork, Warning, merge_groups,
+    GroupReport, Idleness, JobReport, LatencyTarget, RateGroup, RunReport, Show, Unified, UnitWork,
+    merge_groups,
 };
-pub use terse::Version as TerseVersion;
+pub use repeats::RepeatedFigure;
+pub use terse::TerseVersion;

@@ -1,35 +1,35 @@
 //! The line that is redrawn while a run lasts.
 //!
-//! Invariant: a line holds no line feed and no carriage return; whoever prints it decides how it is redrawn.
+//! Invariant: a line contains no line feed and no carriage return; the caller decides how it is redrawn.
 
 use std::fmt::Write;
 
 use crate::number::Units;
 
-/// What is known of a run in progress.
+/// The state of a run in progress.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Live {
+pub struct LiveLine {
     /// Jobs doing I/O.
     pub running: u32,
     /// Files they have open.
     pub open_files: u32,
-    /// Sum of the running jobs' `rate_min` and `rate`, in bytes per second; `None` when none is limited.
+    /// Sum of the running jobs' `rate_min` and `rate`, in bytes per second; `None` if none is limited.
     pub rate_range: Option<(u64, u64)>,
     /// Sum of the running jobs' `rate_iops_min` and `rate_iops`; `None` when none is limited.
     pub iops_range: Option<(u64, u64)>,
-    /// What is known since the last line; `None` before there is anything.
-    pub progress: Option<Progress>,
+    /// Progress since the last line; `None` before there is any.
+    pub progress: Option<LiveProgress>,
     /// How figures are shortened.
     pub units: Units,
 }
 
-/// How far the run is and how fast it goes.
+/// Progress and speed of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct LiveProgress {
     /// One letter for each job, in order: `P` set up, `/` ramping, `R` `r` `W` `w` `M` `m` `D` `d` running, `F` syncing,
     /// `f` finishing, `E` ended, `_` gone, `X` failed, `K` killed…
     pub states: Vec<char>,
-    /// Share done, 0 to 100; `None` when it cannot be told.
+    /// Share done, 0 to 100; `None` if unknown.
     pub done_percent: Option<f64>,
     /// Bytes per second read, written and trimmed.
     pub rates: [u64; 3],
@@ -40,7 +40,7 @@ pub struct Progress {
 }
 
 /// `Jobs: 2 (f=2): [R(1),W(1)][45.0%][r=10.0MiB/s,w=9.9MiB/s][r=2560,w=2534 IOPS][eta 00m:05s]`.
-pub fn line(live: &Live) -> String {
+pub fn line(live: &LiveLine) -> String {
     let units = &live.units;
     let mut line = format!("Jobs: {} (f={})", live.running, live.open_files);
     if let Some((min, max)) = live.rate_range {
@@ -64,11 +64,6 @@ pub fn line(live: &Live) -> String {
     line
 }
 
-/// `line` with blanks behind it that cover what a longer line before it left on the screen.
-pub fn covering(line: &str, length_before: usize) -> String {
-    format!("{line:length_before$}")
-}
-
 /// `R(1),W(10)`: equal letters in a row are counted.
 fn condensed(states: &[char]) -> String {
     let runs: Vec<String> =
@@ -77,7 +72,7 @@ fn condensed(states: &[char]) -> String {
 }
 
 /// `r=…,w=…`: those directions that moved data.
-fn directions(progress: &Progress, text: impl Fn(usize) -> String) -> String {
+fn directions(progress: &LiveProgress, text: impl Fn(usize) -> String) -> String {
     let moving = ["r", "w", "t"].iter().enumerate().filter(|(i, _)| progress.rates[*i] > 0);
     moving.map(|(i, name)| format!("{name}={}", text(i))).collect::<Vec<_>>().join(",")
 }
@@ -102,12 +97,12 @@ mod tests {
 
     #[test]
     fn all_parts_in_fios_order() {
-        let live = Live {
+        let live = LiveLine {
             running: 5,
             open_files: 5,
             rate_range: Some((0, 2_107_392)),
             iops_range: Some((10, 20)),
-            progress: Some(Progress {
+            progress: Some(LiveProgress {
                 states: "__dmmmm".chars().collect(),
                 done_percent: Some(100.0 / 3.0),
                 rates: [405_504, 1_003_520, 724_992],
@@ -124,22 +119,19 @@ mod tests {
     }
 
     #[test]
-    fn nothing_known_yet() {
-        assert_eq!(line(&Live { running: 1, open_files: 1, ..Live::default() }), "Jobs: 1 (f=1)");
-        let progress = Some(Progress { states: vec!['P'], ..Progress::default() });
-        assert_eq!(line(&Live { progress, ..Live::default() }), "Jobs: 0 (f=0): [P(1)][-.-%][eta 00m:00s]");
+    fn a_line_without_progress() {
+        assert_eq!(line(&LiveLine { running: 1, open_files: 1, ..LiveLine::default() }), "Jobs: 1 (f=1)");
+        let progress = Some(LiveProgress { states: vec!['P'], ..LiveProgress::default() });
+        assert_eq!(
+            line(&LiveLine { progress, ..LiveLine::default() }),
+            "Jobs: 0 (f=0): [P(1)][-.-%][eta 00m:00s]"
+        );
     }
 
     #[test]
-    fn time_left_grows_to_the_left() {
+    fn hours_and_days_precede_minutes() {
         assert_eq!(left(65), "01m:05s");
         assert_eq!(left(3_723), "01h:02m:03s");
         assert_eq!(left(4_294_967_294), "49710d:06h:28m:14s");
-    }
-
-    #[test]
-    fn a_shorter_line_covers_a_longer_one() {
-        assert_eq!(covering("ab", 4), "ab  ");
-        assert_eq!(covering("abcdef", 4), "abcdef");
     }
 }

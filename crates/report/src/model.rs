@@ -1,30 +1,40 @@
 //! The result of a run as a value.
 //!
-//! Invariant: a `RunReport` holds all that any format prints; formats differ in what they leave out, never in figures.
+//! Invariant: a `RunReport` contains everything that any format prints; formats differ in what they omit, never in
+//! figures.
 
-use fiord_stats::{DirectionStats, JobStats};
+use fiord_device::{DeviceUse, DiskUse};
+use fiord_stats::{DirectionStats, JobStats, RunSteadiness, SteadyState};
 
-/// A run's result: what a report is printed from.
+use crate::finding::Finding;
+use crate::repeats::RepeatedFigure;
+
+/// A run's result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunReport {
-    /// What the program calls itself in the reports, such as `fio-3.42`.
+    /// The name of the program in reports, such as `fio-3.42`.
     pub version: String,
     /// When this report was made, in milliseconds since the epoch.
     pub timestamp_ms: u64,
     /// Local time minus UTC at that time, in seconds: reports print local time.
     pub utc_offset_s: i32,
-    /// Options that hold for all jobs, (name, text as typed), in the order given.
+    /// Options of all jobs, (name, text as typed), in the order given.
     pub global_options: Vec<(String, String)>,
-    /// The jobs to show, in order. Under group reporting one stands for several: see [`merge_groups`].
+    /// The jobs to show, in order. Under group reporting one represents several: see [`merge_groups`].
     pub jobs: Vec<JobReport>,
-    /// The block devices under the files; empty with `disk_util=0` or when no file lies on one.
-    pub disks: Vec<DiskReport>,
-    /// How idle the processors were, when asked for (`--idle-prof`).
+    /// The disks under the files as fio counts them; empty with `disk_util=0` or if no file is on one.
+    pub disks: Vec<DiskUse>,
+    /// Every device under the files, from those that hold them down to the disks, with its counters at the beginning
+    /// and at the end; empty with `disk_util=0`.
+    pub devices: Vec<DeviceUse>,
+    /// How idle the processors were, if requested (`--idle-prof`).
     pub idleness: Option<Idleness>,
-    /// What is worth saying of options. JSON always tells it.
-    pub warnings: Vec<Warning>,
-    /// Whether the normal text tells the warnings: where nobody could see them otherwise.
-    pub tells_warnings: bool,
+    /// What a reader of the figures has to know, the worst first.
+    pub findings: Vec<Finding>,
+    /// The figures of all runs with `--repeat`, of which this is the last; empty without.
+    pub repeats: Vec<RepeatedFigure>,
+    /// How steady it was, and its steady part; `None` if that was not judged.
+    pub steadiness: Option<RunSteadiness>,
 }
 
 /// How idle the processors were during the run.
@@ -32,7 +42,7 @@ pub struct RunReport {
 pub struct Idleness {
     /// Idle share of the time of all processors together, in percent.
     pub system_percent: f64,
-    /// Number and idle share in percent of each; empty unless asked for.
+    /// Number and idle share in percent of each; empty unless requested.
     pub cpus: Vec<(u32, f64)>,
     /// How long one unit of work takes.
     pub unit: UnitWork,
@@ -45,17 +55,6 @@ pub struct UnitWork {
     pub mean_us: f64,
     /// Standard deviation.
     pub stddev_us: f64,
-}
-
-/// Something worth saying that stopped nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Warning {
-    /// What it is about, for programs: the option's name, or `jobfile`.
-    pub code: String,
-    /// Where it stands: `job.fio:3:1`, `command line:1:20`, or the job it concerns.
-    pub place: String,
-    /// What there is to say, and what to do about it.
-    pub message: String,
 }
 
 /// One job's result, or a group's.
@@ -71,33 +70,35 @@ pub struct JobReport {
     pub member_count: u32,
     /// Process or thread id.
     pub pid: u32,
-    /// errno the job ended with; 0 when it ended well.
+    /// errno the job ended with; 0 on success.
     pub error: i32,
-    /// What failed, for people: operation, file, offset and the error's name.
+    /// Its error, for people: operation, file, offset and the error's name.
     pub error_text: String,
-    /// When the job started, in milliseconds since the epoch.
+    /// When the job started, in milliseconds: since 1970, unless `job_start_clock_id` names another clock.
     pub start_ms: u64,
     /// Seconds since the job was started, rounded up as fio does.
     pub elapsed_s: u64,
-    /// Seconds to go; [`JobReport::ETA_UNKNOWN`] when the job has ended.
+    /// Seconds to go; [`JobReport::ETA_UNKNOWN`] once the job has ended.
     pub eta_s: u32,
-    /// Options of the job itself, (name, text as typed), in the order given; a flag's text is empty. Of several jobs'
-    /// these are the last section's that has any.
+    /// Options of the job itself, (name, text as typed), in the order given; a flag's text is empty. For several
+    /// jobs, those of the last section that has any.
     pub options: Vec<(String, String)>,
-    /// What it measured.
+    /// Its measurements.
     pub stats: JobStats,
-    /// What is shown of that.
+    /// Which of them are shown.
     pub show: Show,
     /// Whether `continue_on_error` is set, so that the error counts are shown.
     pub continue_on_error: bool,
+    /// How steady it became, if `steadystate` is used.
+    pub steady: Option<SteadyState>,
     /// The `latency_target` options and the depth they led to.
     pub latency_target: LatencyTarget,
-    /// No job of it ever came to its I/O: something could not be set up, or laying out files was all there was to do.
+    /// No job of it started its I/O: something could not be set up, or it only laid out files.
     pub unstarted: bool,
 }
 
 impl JobReport {
-    /// What fio prints for the time left when there is none to tell.
+    /// The time left that fio prints if it is unknown.
     pub const ETA_UNKNOWN: u32 = i32::MAX as u32;
 
     /// Adds another job's result: group reporting.
@@ -117,6 +118,8 @@ impl JobReport {
             stats,
             show,
             continue_on_error,
+            // Jobs that are reported as one have one.
+            steady: _,
             latency_target: _,
             unstarted,
         } = other;
@@ -125,7 +128,7 @@ impl JobReport {
         if !options.is_empty() {
             self.options.clone_from(options);
         }
-        // Which percentiles there are is for the last section to say, as in fio; the planner keeps `lat_percentiles` equal.
+        // The last section decides which percentiles are shown, as in fio; the planner keeps `lat_percentiles` equal.
         self.show.percentile_list.clone_from(&show.percentile_list);
         self.show.clat_percentiles = show.clat_percentiles;
         self.show.slat_percentiles = show.slat_percentiles;
@@ -158,6 +161,7 @@ impl Default for JobReport {
             stats: JobStats::default(),
             show: Show::default(),
             continue_on_error: false,
+            steady: None,
             latency_target: LatencyTarget::default(),
             unstarted: false,
         }
@@ -183,19 +187,19 @@ impl Default for LatencyTarget {
     }
 }
 
-/// How directions are told apart (`unified_rw_reporting`).
+/// Whether directions are reported separately (`unified_rw_reporting`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unified {
-    /// Each by itself.
+    /// Each separately.
     #[default]
     Separate,
     /// All as one.
     Mixed,
-    /// Each by itself, and all as one.
+    /// Each separately, and all as one.
     Both,
 }
 
-/// What is shown of a job's figures, and in which units.
+/// Which of a job's figures are shown, and in which units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Show {
     /// Submission latencies (not `disable_slat`).
@@ -218,14 +222,14 @@ pub struct Show {
     pub kb_base: u32,
     /// 8: rates in bytes (the default); 1: in bits; 0 counts as 8.
     pub unit_base: u32,
-    /// How directions are told apart.
+    /// Whether directions are shown separately.
     pub unified: Unified,
     /// Whether jobs of a group are shown as one.
     pub group_reporting: bool,
 }
 
-/// The percentiles fio shows unless told otherwise.
-pub const DEFAULT_PERCENTILES: [f64; 17] =
+/// The percentiles fio shows by default.
+const DEFAULT_PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
 impl Default for Show {
@@ -245,42 +249,6 @@ impl Default for Show {
             group_reporting: false,
         }
     }
-}
-
-/// What the block device under the files did during the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct DiskFigures {
-    /// Reads completed.
-    pub read_ios: u64,
-    /// Writes completed.
-    pub write_ios: u64,
-    /// Sectors of 512 bytes read.
-    pub read_sectors: u64,
-    /// Sectors of 512 bytes written.
-    pub write_sectors: u64,
-    /// Reads merged with another before they reached the device.
-    pub read_merges: u64,
-    /// Writes merged with another before they reached the device.
-    pub write_merges: u64,
-    /// Time spent reading, in milliseconds, summed over requests.
-    pub read_ticks_ms: u64,
-    /// Time spent writing, in milliseconds, summed over requests.
-    pub write_ticks_ms: u64,
-    /// Time spent in the queue, in milliseconds, summed over requests.
-    pub in_queue_ms: u64,
-    /// Share of the time that the device was busy, 0 to 100.
-    pub util_percent: f64,
-}
-
-/// A block device, and those it is made of.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DiskReport {
-    /// The kernel's name, such as `vda`.
-    pub name: String,
-    /// What it did.
-    pub figures: DiskFigures,
-    /// The devices below (`slaves` in sysfs) of a stacked one; empty otherwise.
-    pub members: Vec<DiskReport>,
 }
 
 /// One direction of a group of jobs: a line of the `Run status group` section.
@@ -307,10 +275,10 @@ pub struct GroupReport {
     pub group_id: u32,
     /// Read, write, trim; under `unified_rw_reporting=mixed` all is in the first.
     pub directions: [RateGroup; 3],
-    /// All directions together, for jobs that ask for that too (`unified_rw_reporting=both`). The extremes are those of
-    /// single directions, as in fio.
+    /// All directions together, for jobs with `unified_rw_reporting=both`. The extremes are those of single directions,
+    /// as in fio.
     pub mixed: RateGroup,
-    /// The first job's way of telling directions apart, and units.
+    /// The first job's `unified_rw_reporting`.
     pub unified: Unified,
     /// 1024 or 1000.
     pub kb_base: u32,
@@ -340,31 +308,6 @@ impl RateGroup {
 /// Bytes per second, rounded down; 0 when no time passed.
 pub(crate) fn bytes_per_second(bytes: u64, runtime_ms: u64) -> u64 {
     if runtime_ms == 0 { 0 } else { (u128::from(bytes) * 1000 / u128::from(runtime_ms)) as u64 }
-}
-
-impl DiskReport {
-    /// The members' figures: the mean of each, and the busiest one's share of time; `None` without members.
-    pub fn aggregate(&self) -> Option<DiskFigures> {
-        if self.members.is_empty() {
-            return None;
-        }
-        let count = self.members.len() as u64;
-        let mean = |of: fn(&DiskFigures) -> u64| {
-            self.members.iter().map(|disk| of(&disk.figures)).sum::<u64>() / count
-        };
-        Some(DiskFigures {
-            read_ios: mean(|disk| disk.read_ios),
-            write_ios: mean(|disk| disk.write_ios),
-            read_sectors: mean(|disk| disk.read_sectors),
-            write_sectors: mean(|disk| disk.write_sectors),
-            read_merges: mean(|disk| disk.read_merges),
-            write_merges: mean(|disk| disk.write_merges),
-            read_ticks_ms: mean(|disk| disk.read_ticks_ms),
-            write_ticks_ms: mean(|disk| disk.write_ticks_ms),
-            in_queue_ms: mean(|disk| disk.in_queue_ms),
-            util_percent: self.members.iter().map(|disk| disk.figures.util_percent).fold(0.0, f64::max),
-        })
-    }
 }
 
 impl RateGroup {
@@ -414,8 +357,8 @@ impl GroupReport {
     }
 }
 
-/// Jobs as they are shown: one with `group_reporting` joins the job before it when both are of the same group, even if
-/// that one did not ask for it, as in fio. What has been joined is named after its first job.
+/// Jobs as they are shown: one with `group_reporting` is merged into the job before it if both are of the same group,
+/// even if that one does not have the option, as in fio. The result has the name of its first job.
 pub fn merge_groups(jobs: impl IntoIterator<Item = JobReport>) -> Vec<JobReport> {
     let mut shown: Vec<JobReport> = Vec::new();
     for job in jobs {

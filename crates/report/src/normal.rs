@@ -1,24 +1,30 @@
 //! fio's normal text: a block for each job, the groups, the disks.
 //!
-//! Invariant: the text starts with the empty line that sets it apart from what was printed before, and each line keeps
-//! the words and columns that scrapers look for (`IOPS=`, `   READ: bw=`, `     issued rwts: total=`).
+//! Invariant: the text starts with the empty line that separates it from earlier output, and each line keeps the words
+//! and columns that scrapers search for (`IOPS=`, `   READ: bw=`, `     issued rwts: total=`).
 
 use std::fmt::Write;
 
-use fiord_stats::distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
-use fiord_stats::{BatchMap, DepthMap, JobStats, Latency, Running};
+use fiord_device::{DiskCounters, DiskUse};
+use fiord_options::value::steady_word;
+use fiord_stats::latency_distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
+use fiord_stats::{
+    BatchMap, BlockLifetimes, BlockState, DepthMap, JobStats, Latency, Moments, OpenArrivals, SteadyState,
+};
 
 use crate::figures::{self, Shown};
-use crate::model::{
-    DiskFigures, DiskReport, GroupReport, Idleness, JobReport, RateGroup, RunReport, Unified, UnitWork,
-    Warning,
-};
+use crate::finding::Finding;
+use crate::model::{GroupReport, Idleness, JobReport, RateGroup, RunReport, Unified, UnitWork};
 use crate::number::{Units, shortened_count};
+use crate::repeats::{self, Reported};
 
 /// Writes a formatted line; writing to a String cannot fail.
 macro_rules! line {
     ($out:expr, $($argument:tt)*) => {{ let _ = writeln!($out, $($argument)*); }};
 }
+
+/// Columns of the table of repeated runs; no other line of the report depends on the terminal either.
+const REPEATS_WIDTH: usize = 80;
 
 /// The whole report.
 pub fn normal(run: &RunReport) -> String {
@@ -35,10 +41,49 @@ pub fn normal(run: &RunReport) -> String {
     if let Some(idleness) = &run.idleness {
         out += &idle(idleness);
     }
-    if run.tells_warnings {
-        warnings(&mut out, &run.warnings);
+    responses(&mut out, run, &groups);
+    replays(&mut out, run);
+    findings(&mut out, &run.findings);
+    if !run.repeats.is_empty() {
+        out += "\nRepeats:\n";
+        out += &repeats::text(&run.repeats, Reported::Last, REPEATS_WIDTH);
     }
     out
+}
+
+/// Latencies from the intended starts of I/Os, of jobs with a rate. After everything that fio prints, like findings.
+fn responses(out: &mut String, run: &RunReport, groups: &[GroupReport]) {
+    let mut is_first = true;
+    for job in &run.jobs {
+        let list = figures::response_percentiles(job);
+        for shown in figures::shown(job, groups).iter().filter(|shown| shown.stats.response.running.count > 0)
+        {
+            if std::mem::take(&mut is_first) {
+                line!(out, "\nResponse latency, from the start that the rate intended:");
+            }
+            line!(out, "  {}: {}", job.name, shown.name);
+            moments(out, "response", &shown.stats.response.running);
+            percentiles(out, "response", &shown.stats.response, &list);
+            if let Some(OpenArrivals { dropped, waiting }) = shown.stats.open_arrivals {
+                line!(out, "    never issued: dropped={dropped}, waiting at the end={waiting}");
+            }
+        }
+    }
+}
+
+/// How late the operations of traces were issued. Beside the response latencies, for the same reason.
+fn replays(out: &mut String, run: &RunReport) {
+    let late =
+        |job: &'_ JobReport| job.stats.replay_lateness.as_ref().is_some_and(|late| late.running.count > 0);
+    if run.jobs.iter().any(late) {
+        line!(out, "\nReplay lateness, from the times in the trace:");
+    }
+    for job in run.jobs.iter().filter(|job| late(job)) {
+        let Some(lateness) = &job.stats.replay_lateness else { continue };
+        line!(out, "  {}:", job.name);
+        moments(out, "lateness", &lateness.running);
+        percentiles(out, "lateness", lateness, &figures::percentile_list(job));
+    }
 }
 
 /// How idle the processors were.
@@ -53,7 +98,7 @@ fn idle(idleness: &Idleness) -> String {
     out
 }
 
-/// What `--idle-prof=calibrate` prints.
+/// The output of `--idle-prof=calibrate`.
 pub fn calibration(unit: &UnitWork) -> String {
     let mut out = String::from("CPU idleness:\n");
     unit_work(&mut out, unit);
@@ -64,14 +109,14 @@ fn unit_work(out: &mut String, unit: &UnitWork) {
     line!(out, "  unit work: mean={:.2}us, stddev={:.2}", unit.mean_us, unit.stddev_us);
 }
 
-/// Behind all that fio prints, so that whoever cuts fio's text at its ends is not disturbed.
-fn warnings(out: &mut String, warnings: &[Warning]) {
-    if warnings.is_empty() {
+/// After everything that fio prints, so that scripts that cut fio's text at its end still work.
+fn findings(out: &mut String, findings: &[Finding]) {
+    if findings.is_empty() {
         return;
     }
-    line!(out, "\nWarnings:");
-    for Warning { code, place, message } in warnings {
-        line!(out, "  {place}: {code}: {}", message.replace('\n', "\n    "));
+    line!(out, "\nFindings:");
+    for finding in findings {
+        line!(out, "  {}", finding.text(4));
     }
 }
 
@@ -108,6 +153,61 @@ fn job(out: &mut String, job: &JobReport, groups: &[GroupReport], date: &str) {
         out,
         "     latency   : target={latency}, window={window}, percentile={percentile:.2}%, depth={depth}"
     );
+    if let Some(blocks) = &job.stats.blocks {
+        block_lifetimes(out, blocks, &job.show.percentile_list);
+    }
+    if let Some(steady) = &job.steady {
+        steady_state(out, steady, &units);
+    }
+}
+
+/// How many trims blocks lasted: entries as long as a line of 79 columns holds them, as in fio.
+fn block_lifetimes(out: &mut String, blocks: &BlockLifetimes, list: &[f64]) {
+    const COLUMNS: usize = 79;
+    line!(out, "  block lifetime percentiles :");
+    let mut row = String::new();
+    for (percent, trims) in list.iter().zip(blocks.percentiles(list)) {
+        let entry = format!("{percent:.2}th={trims}");
+        // With the blank before it and the comma after it.
+        if !row.is_empty() && row.len() + entry.len() + 2 > COLUMNS {
+            line!(out, "{row}");
+            row.clear();
+        }
+        row += if row.is_empty() { "   | " } else { " " };
+        row += &entry;
+        row.push(',');
+    }
+    if let Some(last) = row.strip_suffix(',') {
+        line!(out, "{last}");
+    }
+    let states = BlockState::ALL.iter().zip(blocks.states);
+    let states: Vec<String> = states.map(|(state, count)| format!("{}={count}", state.name())).collect();
+    line!(out, "        states               : {}", states.join(", "));
+}
+
+fn steady_state(out: &mut String, steady: &SteadyState, units: &Units) {
+    let rule = &steady.rule;
+    let measure = steady_word(rule.measure, false);
+    let bandwidth = steady.mean(|sample| sample.bytes_per_s);
+    line!(
+        out,
+        "  steadystate  : attained={}, bw={} ({}), iops={}, {measure} {}={:.3}{}",
+        if steady.attained { "yes" } else { "no" },
+        units.rate(bandwidth),
+        units.rate_other(bandwidth),
+        units.count(steady.mean(|sample| sample.iops)),
+        if rule.is_slope { "slope" } else { "mean dev" },
+        steady.criterion,
+        if rule.is_percent { "%" } else { "" }
+    );
+}
+
+/// What fio adds to the writes of a job on zones.
+fn zone_resets(job: &JobReport, shown: &Shown) -> String {
+    match job.stats.zone_resets {
+        Some(resets) if shown.name == "write" => format!("; {resets} zone resets"),
+        _ => String::new(),
+    }
 }
 
 fn direction(out: &mut String, job: &JobReport, shown: &Shown, units: &Units) {
@@ -115,13 +215,14 @@ fn direction(out: &mut String, job: &JobReport, shown: &Shown, units: &Units) {
     let rate = shown.bandwidth();
     line!(
         out,
-        "  {}: IOPS={}, BW={} ({})({}/{}msec)",
+        "  {}: IOPS={}, BW={} ({})({}/{}msec){}",
         shown.name,
         units.count(shown.iops() as u64),
         units.rate(rate),
         units.rate_other(rate),
         units.bytes(stats.bytes),
-        stats.runtime_ms
+        stats.runtime_ms,
+        zone_resets(job, shown)
     );
     let show = &job.show;
     let kinds = [
@@ -134,17 +235,26 @@ fn direction(out: &mut String, job: &JobReport, shown: &Shown, units: &Units) {
             moments(out, name, &latency.running);
         }
     }
+    let priorities = figures::priorities(job, shown);
+    for (name, latency, _) in &priorities {
+        moments(out, name, &latency.running);
+    }
     let list = figures::percentile_list(job);
     for (name, wanted, percentiles_wanted, latency) in &kinds {
         if *wanted && *percentiles_wanted {
             percentiles(out, name.trim(), latency, &list);
         }
     }
+    for (name, latency, percent) in &priorities {
+        if figures::has_priority_percentiles(job, shown) {
+            percentiles(out, &format!("{name} ({percent:.2}% of IOs)"), latency, &list);
+        }
+    }
     samples(out, shown, show.kb_base);
 }
 
 /// A line of moments, in the largest unit that keeps the smallest value readable.
-fn moments(out: &mut String, name: &str, running: &Running) {
+fn moments(out: &mut String, name: &str, running: &Moments) {
     if running.count == 0 {
         return;
     }
@@ -173,7 +283,7 @@ fn percentiles(out: &mut String, name: &str, latency: &Latency, list: &[f64]) {
         (2_001.., 100_000..) => ("usec", 1000),
         _ => ("nsec", 1),
     };
-    // Rounded up as in fio, but not beyond the maximum as the line of moments shows it (rounded down).
+    // Rounded up as in fio, but not above the maximum that the line of moments shows (rounded down).
     let max = latency.running.max / divisor;
     values.iter_mut().for_each(|value| *value = value.div_ceil(divisor).min(max));
     let width = values[values.len() - 1].to_string().len().max(5);
@@ -350,42 +460,33 @@ fn rate_line(out: &mut String, name: &str, rates: &RateGroup, units: &Units) {
     );
 }
 
-fn disks(out: &mut String, disks: &[DiskReport]) {
+fn disks(out: &mut String, disks: &[DiskUse]) {
     if disks.is_empty() {
         return;
     }
     line!(out, "\nDisk stats (read/write):");
     for disk in disks {
-        // A stacked device stands two columns further right than the devices it is made of.
+        let own = disk_figures("", &disk.done, disk.util_percent);
+        // A stacked device is indented two columns more than its members.
         match disk.aggregate() {
-            None => line!(out, "  {}: {}", disk.name, disk_figures("", &disk.figures)),
-            Some(aggregate) => {
-                let (own, members) = (disk_figures("", &disk.figures), disk_figures("aggr", &aggregate));
-                line!(out, "    {}: {own}, {members}", disk.name);
+            None => line!(out, "  {}: {own}", disk.name),
+            Some((mean, busiest_percent)) => {
+                line!(out, "    {}: {own}, {}", disk.name, disk_figures("aggr", &mean, busiest_percent));
             }
         }
         for member in &disk.members {
-            line!(out, "  {}: {}", member.name, disk_figures("", &member.figures));
+            line!(out, "  {}: {}", member.name, disk_figures("", &member.done, member.util_percent));
         }
     }
 }
 
-fn disk_figures(prefix: &str, figures: &DiskFigures) -> String {
-    let DiskFigures {
-        read_ios,
-        write_ios,
-        read_sectors,
-        write_sectors,
-        read_merges,
-        write_merges,
-        read_ticks_ms,
-        write_ticks_ms,
-        in_queue_ms,
-        util_percent,
-    } = *figures;
+/// The figures fio prints of a disk.
+fn disk_figures(prefix: &str, done: &DiskCounters, util_percent: f64) -> String {
+    let DiskCounters { read_ios, write_ios, read_sectors, write_sectors, .. } = done;
+    let DiskCounters { read_merges, write_merges, read_ms, write_ms, in_queue_ms, .. } = done;
     format!(
         "{prefix}ios={read_ios}/{write_ios}, {prefix}sectors={read_sectors}/{write_sectors}, \
-         {prefix}merge={read_merges}/{write_merges}, {prefix}ticks={read_ticks_ms}/{write_ticks_ms}, \
+         {prefix}merge={read_merges}/{write_merges}, {prefix}ticks={read_ms}/{write_ms}, \
          {prefix}in_queue={in_queue_ms}, {prefix}util={util_percent:.2}%"
     )
 }

@@ -1,20 +1,20 @@
 //! Figures as fio shortens them: `9.89MiB`, `111k`, `379Mibit/s`.
 //!
-//! Invariant: a shortened figure has at most as many digits before the point as asked for, and is rounded to nearest.
+//! Invariant: a shortened figure has at most the requested digits before the point, and is rounded to nearest.
 
 /// How figures are shortened: the `significant_figures`, `kb_base` and `unit_base` options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Units {
     /// Characters a figure may take, the point included.
     pub digits: u32,
-    /// Whether figures in powers of 1000 stand first, those of 1024 in parentheses (`kb_base=1000`).
+    /// Whether figures in powers of 1000 are first, those of 1024 in parentheses (`kb_base=1000`).
     pub decimal_first: bool,
     /// Whether rates are in bits (`unit_base=1`).
     pub bits: bool,
 }
 
 impl Default for Units {
-    /// As with no option set: four characters, powers of 1024 first, bytes.
+    /// The defaults: four characters, powers of 1024 first, bytes.
     fn default() -> Self {
         Units::new(4, 1024, 8)
     }
@@ -26,7 +26,7 @@ impl Units {
         Units { digits: significant_figures.max(1), decimal_first: kb_base == 1000, bits: unit_base == 1 }
     }
 
-    /// Bytes, in the base that stands first: `22.1MiB`.
+    /// Bytes, in the base that is printed first: `22.1MiB`.
     pub fn bytes(&self, bytes: u64) -> String {
         self.scaled(u128::from(bytes), self.decimal_first, "B")
     }
@@ -36,7 +36,7 @@ impl Units {
         self.scaled(u128::from(bytes), !self.decimal_first, "B")
     }
 
-    /// A rate, in the base that stands first: `434MiB/s`.
+    /// A rate, in the base that is printed first: `434MiB/s`.
     pub fn rate(&self, bytes_per_second: u64) -> String {
         self.rate_in(bytes_per_second, self.decimal_first)
     }
@@ -72,16 +72,17 @@ pub fn shortened_count(count: u64, digits: u32) -> String {
     format!("{figure}{}", SUFFIXES[power])
 }
 
-/// Divides `value` by `base` until its whole part has at most `digits` digits; fills what room is left with decimals.
+/// Divides `value` by `base` until its whole part has at most `digits` digits; fills the remaining characters with
+/// decimals.
 ///
-/// Returns the figure and how often it was divided.
+/// Returns the figure and the number of divisions.
 fn shorten(value: u128, digits: u32, base: u128) -> (String, usize) {
     let (mut divisor, mut power) = (1, 0);
     while digit_count(value / divisor) > digits && power < 6 {
         divisor *= base;
         power += 1;
     }
-    // The point takes a character too, so a single free one is left empty.
+    // The point takes a character too, so a single remaining one stays empty.
     let room = digits.saturating_sub(digit_count(value / divisor) + 1);
     let decimals = if power == 0 { 0 } else { room as usize };
     let scale = 10_u128.pow(decimals as u32);

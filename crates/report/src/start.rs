@@ -1,5 +1,5 @@
-//! What is printed before a run's report: the jobs' headings, how many start, the laying out of files, that a signal
-//! ends it.
+//! Text printed before a run's report: the jobs' headings, how many start, the layout of files, the signal that ends
+//! it.
 //!
 //! Invariant: each function returns whole lines, each with its line feed.
 
@@ -25,7 +25,7 @@ pub struct Heading<'a> {
     pub engine: &'a str,
     /// The `iodepth` option.
     pub iodepth: u32,
-    /// How many clones of it there are (`numjobs`).
+    /// Number of clones (`numjobs`).
     pub clones: u32,
     /// `significant_figures`.
     pub significant_figures: u32,
@@ -50,7 +50,7 @@ pub fn heading(heading: &Heading) -> String {
     if heading.clones > 1 { line + "...\n" } else { line }
 }
 
-/// What is said when a signal asks to stop: `fio: terminating on signal 15`.
+/// The message printed when a signal requests a stop: `fio: terminating on signal 15`.
 pub fn terminating(signal: i32) -> String {
     format!("\nfio: terminating on signal {signal}\n")
 }
@@ -62,11 +62,11 @@ pub struct Failed<'a> {
     pub pid: u32,
     /// The error's number.
     pub errno: i32,
-    /// The file that was worked on, or the job.
+    /// The file of the operation, or the job.
     pub place: String,
-    /// Where in it.
+    /// The offset in it, in bytes.
     pub offset_bytes: u64,
-    /// What was done: `write`, `open`.
+    /// The failed operation: `write`, `open`.
     pub operation: &'a str,
     /// The error in words.
     pub error: &'a str,
@@ -74,8 +74,8 @@ pub struct Failed<'a> {
 
 /// `fio: pid=7, err=28/file:/mnt/f:4096, func=write, error=No space left on device`: log scanners look for it.
 pub fn failed(failed: &Failed) -> String {
-    let Failed { pid, errno, place, offset_bytes, operation, error } = failed;
-    format!("fio: pid={pid}, err={errno}/file:{place}:{offset_bytes}, func={operation}, error={error}\n")
+    let Failed { pid, errno, place, offset_bytes, operation, error: text } = failed;
+    format!("fio: pid={pid}, err={errno}/file:{place}:{offset_bytes}, func={operation}, error={text}\n")
 }
 
 /// `Starting 3 threads and 2 processes`.
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_job_is_told_in_fios_words() {
+    fn a_failed_job_is_reported_in_fios_words() {
         let enospc = Failed {
             pid: 7,
             errno: 28,

@@ -1,16 +1,18 @@
 //! A table as a value, and that value as text for people, CSV, Markdown or JSON.
 //!
-//! Invariant: no form loses data. Text that is too wide continues below, in its own column; a number is never broken.
+//! Invariant: no form loses data. Text that is too wide is wrapped within its column; a number is never broken.
 
 use std::fmt::Write;
 
 use crate::json::Writer;
 
+mod cell;
 mod layout;
 
+pub use cell::{Cell, shown_bytes};
 pub use layout::wrapped;
 
-/// A column: what programs call it, and what people read above it.
+/// A column: its key for programs, and its title for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     /// The key in JSON and the heading in CSV: lower case, unit last (`size_bytes`).
@@ -26,164 +28,12 @@ impl Column {
     }
 }
 
-/// One cell. People are shown units, programs the bare figure.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
-    /// Words.
-    Text(String),
-    /// Several words or names.
-    List(Vec<String>),
-    /// Yes or no.
-    Flag(bool),
-    /// A count.
-    Count(u64),
-    /// A figure, and how many decimals people are shown.
-    Number(f64, usize),
-    /// Bytes.
-    Bytes(u64),
-    /// A duration, in nanoseconds.
-    Latency(u64),
-    /// A figure of which people are shown this text: as it was typed (`64k`), or with more digits than usual.
-    Said(String, f64),
-    /// Several figures.
-    Figures(Vec<Cell>),
-    /// Unknown, or not applicable.
-    None,
-}
-
-impl Cell {
-    /// Text, or nothing.
-    pub fn text(text: Option<impl Into<String>>) -> Cell {
-        text.map_or(Cell::None, |text| Cell::Text(text.into()))
-    }
-
-    /// A count, or nothing.
-    pub fn count(count: Option<u64>) -> Cell {
-        count.map_or(Cell::None, Cell::Count)
-    }
-
-    /// Bytes, or nothing.
-    pub fn bytes(bytes: Option<u64>) -> Cell {
-        bytes.map_or(Cell::None, Cell::Bytes)
-    }
-
-    /// A duration, with as many digits as tell it from a limit it is held against.
-    pub fn latency_beside(ns: u64, limit_ns: u64) -> Cell {
-        if ns == limit_ns || shown_latency(ns) != shown_latency(limit_ns) {
-            return Cell::Latency(ns);
-        }
-        let digits = (FIGURES..).find(|digits| latency_to(ns, *digits) != latency_to(limit_ns, *digits));
-        Cell::Said(digits.map_or_else(String::new, |digits| latency_to(ns, digits)), ns as f64)
-    }
-
-    fn is_figure(&self) -> bool {
-        matches!(self, Cell::Count(_) | Cell::Number(..) | Cell::Bytes(_) | Cell::Latency(_) | Cell::Said(..))
-    }
-
-    /// The figure without its unit; `None` for what is none.
-    fn figure(&self) -> Option<f64> {
-        match self {
-            Cell::Count(figure) | Cell::Bytes(figure) | Cell::Latency(figure) => Some(*figure as f64),
-            Cell::Number(figure, _) | Cell::Said(_, figure) => Some(*figure),
-            _ => None,
-        }
-    }
-
-    /// As people read it; `-` for nothing.
-    pub fn shown(&self) -> String {
-        match self {
-            Cell::Text(text) => text.clone(),
-            Cell::List(items) if items.is_empty() => "-".to_owned(),
-            Cell::List(items) => items.join(", "),
-            Cell::Flag(true) => "yes".to_owned(),
-            Cell::Flag(false) => "no".to_owned(),
-            Cell::Count(count) => count.to_string(),
-            Cell::Number(value, decimals) => shown_number(*value, *decimals),
-            Cell::Bytes(bytes) => shown_bytes(*bytes),
-            Cell::Latency(ns) => shown_latency(*ns),
-            Cell::Said(text, _) => text.clone(),
-            Cell::Figures(figures) if figures.is_empty() => "-".to_owned(),
-            Cell::Figures(figures) => figures.iter().map(Cell::shown).collect::<Vec<_>>().join(", "),
-            Cell::None => "-".to_owned(),
-        }
-    }
-
-    /// As programs read it in CSV: no unit, empty for nothing.
-    fn bare(&self) -> String {
-        match self {
-            Cell::Bytes(figure) | Cell::Latency(figure) => figure.to_string(),
-            Cell::Number(value, _) | Cell::Said(_, value) => value.to_string(),
-            Cell::Figures(figures) => figures.iter().map(Cell::bare).collect::<Vec<_>>().join(", "),
-            Cell::None => String::new(),
-            Cell::List(items) => items.join(", "),
-            Cell::Flag(flag) => flag.to_string(),
-            other => other.shown(),
-        }
-    }
-
-    /// As a member of a JSON object.
-    pub fn write(&self, json: &mut Writer, key: &str) {
-        match self {
-            Cell::Text(text) => json.string(key, text),
-            Cell::List(items) => json.strings(key, items),
-            Cell::Flag(flag) => json.boolean(key, *flag),
-            Cell::Count(figure) | Cell::Bytes(figure) | Cell::Latency(figure) => json.integer(key, figure),
-            Cell::Number(value, _) => json.float(key, *value),
-            Cell::Said(_, value) => json.number(key, *value),
-            Cell::Figures(figures) => json.numbers(key, figures.iter().filter_map(Cell::figure)),
-            Cell::None => json.null(key),
-        }
-    }
-}
-
-/// Bytes in the largest binary unit that leaves a whole part, to three figures: `512B`, `4KiB`, `79.7GiB`.
-pub fn shown_bytes(bytes: u64) -> String {
-    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let power = (bytes.checked_ilog2().unwrap_or(0) / 10) as usize;
-    to_figures(bytes as f64 / (1u64 << (10 * power)) as f64, UNITS[power], FIGURES)
-}
-
-/// A number to so many decimals. Halves are rounded up, as where a count is made of a rate, so that the same figure is
-/// the same wherever it is shown.
-fn shown_number(value: f64, decimals: usize) -> String {
-    let scale = 10f64.powi(decimals as i32);
-    let rounded = (value * scale).round() / scale;
-    format!("{:.decimals$}", if rounded.is_finite() { rounded } else { value })
-}
-
-/// Nanoseconds in the unit that leaves a whole part, to three figures: `850ns`, `12.3us`, `1.07s`.
-pub fn shown_latency(ns: u64) -> String {
-    latency_to(ns, FIGURES)
-}
-
-fn latency_to(ns: u64, digits: usize) -> String {
-    let (divisor, unit) = match ns {
-        0..1_000 => (1.0, "ns"),
-        1_000..1_000_000 => (1e3, "us"),
-        1_000_000..1_000_000_000 => (1e6, "ms"),
-        _ => (1e9, "s"),
-    };
-    to_figures(ns as f64 / divisor, unit, digits)
-}
-
-/// Figures of sizes and durations.
-const FIGURES: usize = 3;
-
-/// So many figures, without the zeros a decimal fraction ends in.
-fn to_figures(value: f64, unit: &str, digits: usize) -> String {
-    let whole = if value < 10.0 { 1 } else { 2 + usize::from(value >= 100.0) };
-    let decimals = digits.saturating_sub(whole);
-    let figure = format!("{value:.decimals$}");
-    let figure = if decimals > 0 { figure.trim_end_matches('0').trim_end_matches('.') } else { &figure };
-    format!("{figure}{unit}")
-}
-
-/// Columns, and rows of as many cells.
+/// Columns, and rows with a cell for each of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// The columns, from left to right.
     pub columns: Vec<Column>,
-    /// The rows, from top to bottom; each as long as there are columns.
+    /// The rows, from top to bottom, each with a cell for every column.
     pub rows: Vec<Vec<Cell>>,
 }
 
@@ -204,13 +54,25 @@ impl Table {
         }
     }
 
-    /// For people: columns under their titles, figures to the right, at most `width` characters wide as long as words
+    /// For people: columns under their titles, figures to the right, at most `width` columns of a terminal wide as long as words
     /// can be broken to fit. Empty for a table without rows.
     pub fn text(&self, width: usize) -> String {
-        layout::text(self, width)
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let is_words =
+            |index: usize| self.rows.iter().any(|row| matches!(row[index], Cell::Text(_) | Cell::List(_)));
+        let right = self.right_aligned();
+        let columns = self.columns.iter().enumerate().map(|(index, column)| layout::ColumnLayout {
+            title: column.title,
+            is_right: right[index],
+            may_wrap: is_words(index),
+        });
+        let rows = self.rows.iter().map(|row| row.iter().map(Cell::shown).collect());
+        layout::text(&columns.collect::<Vec<_>>(), &rows.collect::<Vec<_>>(), width)
     }
 
-    /// RFC 4180: a heading of keys, then a line a row, all ended by CR LF.
+    /// RFC 4180: a line of keys, then a line for each row, all ended by CR LF.
     pub fn csv(&self) -> String {
         let keys = self.columns.iter().map(|column| quoted_csv(column.key));
         let mut text = csv_line(keys);
@@ -248,12 +110,12 @@ impl Table {
         });
     }
 
-    /// Which columns hold figures and nothing else.
+    /// Which columns contain only figures.
     fn right_aligned(&self) -> Vec<bool> {
         let figures = |index: usize| {
-            let mut told =
+            let mut known =
                 self.rows.iter().map(|row| &row[index]).filter(|cell| **cell != Cell::None).peekable();
-            told.peek().is_some() && told.all(Cell::is_figure)
+            known.peek().is_some() && known.all(Cell::is_figure)
         };
         (0..self.columns.len()).map(figures).collect()
     }
@@ -290,7 +152,7 @@ fn markdown_line(cells: impl Iterator<Item = String>) -> String {
     line
 }
 
-/// What would end the cell or be read as markup is escaped; a line feed cannot stand in a cell.
+/// Escapes characters that would end the cell or be read as markup; a line feed becomes a blank.
 fn escaped_markdown(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -305,51 +167,13 @@ fn escaped_markdown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::columns;
 
     fn table(cells: Vec<Cell>) -> Table {
         Table {
             columns: vec![Column::new("value", "VALUE")],
             rows: cells.into_iter().map(|cell| vec![cell]).collect(),
         }
-    }
-
-    #[test]
-    fn figures_have_three_digits_and_their_unit() {
-        for (bytes, shown) in [
-            (0, "0B"),
-            (512, "512B"),
-            (4096, "4KiB"),
-            (1536, "1.5KiB"),
-            (256 << 30, "256GiB"),
-            (85_589_446_656, "79.7GiB"),
-            (2_000_398_934_016, "1.82TiB"),
-            (u64::MAX, "16EiB"),
-        ] {
-            assert_eq!(Cell::Bytes(bytes).shown(), shown);
-        }
-        for (ns, shown) in [
-            (0, "0ns"),
-            (850, "850ns"),
-            (12_340, "12.3us"),
-            (2_000_000, "2ms"),
-            (100_400_000, "100ms"),
-            (1_070_000_000, "1.07s"),
-        ] {
-            assert_eq!(Cell::Latency(ns).shown(), shown);
-        }
-        assert_eq!(Cell::Number(2.345, 1).shown(), "2.3");
-        for half in [0.5, 1.5, 2.5, 1126.5, 84172.5] {
-            assert_eq!(Cell::Number(half, 0).shown(), Cell::Count(half.round() as u64).shown());
-        }
-        assert_eq!(Cell::Number(f64::INFINITY, 0).shown(), "inf");
-        assert_eq!(Cell::Count(0).shown(), "0");
-    }
-
-    #[test]
-    fn a_duration_is_told_from_the_limit_it_is_beyond() {
-        let shown = |ns| Cell::latency_beside(ns, 10_000_000).shown();
-        assert_eq!([9_900_000, 10_000_000, 10_100_000].map(shown), ["9.9ms", "10ms", "10.1ms"]);
-        assert_eq!([9_999_000, 10_027_008, 10_000_001].map(shown), ["9.999ms", "10.03ms", "10.000001ms"]);
     }
 
     #[test]
@@ -399,7 +223,7 @@ mod tests {
             ("g", Cell::Latency(12)),
             ("h", Cell::None),
             ("i", Cell::List(Vec::new())),
-            ("j", Cell::Said("64k".to_owned(), 65536.0)),
+            ("j", Cell::Formatted("64k".to_owned(), 65536.0)),
             ("k", Cell::Figures(vec![Cell::Latency(5), Cell::Number(0.5, 1)])),
         ];
         let mut table = Table::new(cells.iter().map(|(key, _)| Column::new(key, "")));
@@ -414,9 +238,66 @@ mod tests {
     }
 
     #[test]
-    fn selected_columns_keep_the_order_asked_for() {
+    fn selected_columns_are_in_the_requested_order() {
         let mut table = Table::new([Column::new("a", "A"), Column::new("b", "B"), Column::new("c", "C")]);
         table.rows.push(vec![Cell::Count(1), Cell::Count(2), Cell::Count(3)]);
         assert_eq!(table.select(&["c", "a"]).csv(), "c,a\r\n3,1\r\n");
+    }
+
+    fn text_cell(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+
+    #[test]
+    fn figures_are_right_aligned_and_words_left_aligned() {
+        let mut table = Table::new([
+            Column::new("name", "NAME"),
+            Column::new("size_bytes", "SIZE"),
+            Column::new("x", "X"),
+        ]);
+        table.rows.push(vec![text_cell("vda"), Cell::Bytes(256 << 30), Cell::None]);
+        table.rows.push(vec![text_cell("loop0"), Cell::None, text_cell("word")]);
+        assert_eq!(table.text(80), "NAME     SIZE  X\nvda    256GiB  -\nloop0       -  word\n");
+    }
+
+    #[test]
+    fn text_that_is_too_wide_wraps_within_its_column() {
+        let mut table = Table::new([Column::new("a", "A"), Column::new("b", "B"), Column::new("n", "N")]);
+        table.rows.push(vec![
+            text_cell("one"),
+            text_cell("rw,relatime,discard,errors=continue"),
+            Cell::Count(7),
+        ]);
+        assert_eq!(
+            table.text(30),
+            "A    B                       N\none  rw,relatime,discard,    7\n     errors=continue\n"
+        );
+    }
+
+    #[test]
+    fn figures_are_not_broken_to_fit() {
+        let mut table = Table::new([Column::new("a", "A"), Column::new("b", "B")]);
+        table.rows.push(vec![Cell::Count(1_000_000), Cell::Count(2_000_000)]);
+        assert_eq!(table.text(10), "      A        B\n1000000  2000000\n");
+    }
+
+    #[test]
+    fn control_characters_in_names_are_escaped() {
+        let mut table = Table::new([Column::new("a", "A")]);
+        table.rows.push(vec![text_cell("x\x1b[2Jy\n")]);
+        assert_eq!(table.text(80), "A\nx\\u{1b}[2Jy\\n\n");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_is_lost_and_lines_fit(words in proptest::collection::vec("[a-zé\u{301}デ/,-]{1,30}", 1..12), width in 12usize..60) {
+            let text = words.join(" ");
+            let mut table = Table::new([Column::new("a", "A")]);
+            table.rows.push(vec![text_cell(&text)]);
+            let shown = table.text(width);
+            proptest::prop_assert!(shown.lines().all(|line| columns::width(line) <= width));
+            let bare = |text: &str| text.split_whitespace().collect::<String>();
+            proptest::prop_assert_eq!(bare(shown.strip_prefix("A\n").unwrap()), bare(&text));
+        }
     }
 }

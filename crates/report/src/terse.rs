@@ -5,17 +5,18 @@
 
 use std::fmt::Write;
 
-use fiord_stats::{JobStats, Latency, Running};
+use fiord_device::DiskUse;
+use fiord_stats::{JobStats, Latency, Moments};
 
 use crate::figures::{self, Shown};
-use crate::model::{DiskReport, GroupReport, JobReport, RunReport, Unified};
+use crate::model::{GroupReport, JobReport, RunReport, Unified};
 
 /// Percentiles in a line, used or not.
 const PERCENTILES: usize = 20;
 
 /// Versions of the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Version {
+pub enum TerseVersion {
     /// Without fio's version and disks; a description gets a line of its own.
     V2,
     /// Without trims.
@@ -27,20 +28,20 @@ pub enum Version {
     V5,
 }
 
-impl Version {
+impl TerseVersion {
     /// The number the line starts with.
     pub fn number(self) -> u32 {
         match self {
-            Version::V2 => 2,
-            Version::V3 => 3,
-            Version::V4 => 4,
-            Version::V5 => 5,
+            TerseVersion::V2 => 2,
+            TerseVersion::V3 => 3,
+            TerseVersion::V4 => 4,
+            TerseVersion::V5 => 5,
         }
     }
 
-    /// The version of that number.
+    /// The version with this number.
     pub fn from_number(number: u32) -> Option<Self> {
-        [Version::V2, Version::V3, Version::V4, Version::V5]
+        [TerseVersion::V2, TerseVersion::V3, TerseVersion::V4, TerseVersion::V5]
             .into_iter()
             .find(|version| version.number() == number)
     }
@@ -52,7 +53,7 @@ macro_rules! fields {
 }
 
 /// One line for each job.
-pub fn terse(run: &RunReport, version: Version) -> String {
+pub fn terse(run: &RunReport, version: TerseVersion) -> String {
     let groups = run.groups();
     let mut out = String::new();
     for report in &run.jobs {
@@ -62,19 +63,19 @@ pub fn terse(run: &RunReport, version: Version) -> String {
     out
 }
 
-fn job(out: &mut String, run: &RunReport, job: &JobReport, groups: &[GroupReport], version: Version) {
+fn job(out: &mut String, run: &RunReport, job: &JobReport, groups: &[GroupReport], version: TerseVersion) {
     let _ = write!(out, "{}", version.number());
-    if version != Version::V2 {
+    if version != TerseVersion::V2 {
         fields!(out, run.version);
     }
     fields!(out, job.name, job.group_id, job.error);
     let shown = figures::shown(job, groups);
-    let trims = version != Version::V3 || job.show.unified == Unified::Mixed;
+    let trims = version != TerseVersion::V3 || job.show.unified == Unified::Mixed;
     for direction in shown.iter().filter(|direction| trims || direction.name != "trim") {
         direction_fields(out, job, direction, version);
     }
     shares(out, &job.stats);
-    if version != Version::V2 {
+    if version != TerseVersion::V2 {
         run.disks
             .iter()
             .flat_map(|disk| std::iter::once(disk).chain(&disk.members))
@@ -84,20 +85,20 @@ fn job(out: &mut String, run: &RunReport, job: &JobReport, groups: &[GroupReport
         fields!(out, job.stats.errors_total, job.stats.first_error);
     }
     if let Some(description) = &job.description {
-        if version == Version::V2 {
+        if version == TerseVersion::V2 {
             out.push('\n');
         }
         fields!(out, description);
     }
 }
 
-fn direction_fields(out: &mut String, job: &JobReport, shown: &Shown, version: Version) {
+fn direction_fields(out: &mut String, job: &JobReport, shown: &Shown, version: TerseVersion) {
     let stats = &shown.stats;
     fields!(out, stats.bytes / 1024, shown.bandwidth() / 1024, shown.iops() as u64, stats.runtime_ms);
     moments(out, &stats.submission.running);
     moments(out, &stats.completion.running);
     let list = figures::percentile_list(job);
-    // There is room for one table: that of total latencies when both are wanted.
+    // A line has one table: that of total latencies if both are requested.
     let show = &job.show;
     match (show.lat && show.lat_percentiles, show.clat && show.clat_percentiles) {
         (true, _) => percentiles(out, &stats.total, &list),
@@ -110,7 +111,7 @@ fn direction_fields(out: &mut String, job: &JobReport, shown: &Shown, version: V
     let of_group = figures::percent(bandwidth.mean, (shown.group_bandwidth / 1024) as f64).min(100.0);
     fields!(out, bandwidth.min, bandwidth.max);
     let _ = write!(out, ";{of_group:.6}%;{:.6};{:.6}", bandwidth.mean, bandwidth.stddev);
-    if version == Version::V5 {
+    if version == TerseVersion::V5 {
         let iops = stats.iops.figures();
         fields!(out, bandwidth.count, iops.min, iops.max);
         let _ = write!(out, ";{:.6};{:.6};{}", iops.mean, iops.stddev, iops.count);
@@ -118,12 +119,12 @@ fn direction_fields(out: &mut String, job: &JobReport, shown: &Shown, version: V
 }
 
 /// Minimum, maximum, mean and deviation in microseconds.
-fn moments(out: &mut String, running: &Running) {
+fn moments(out: &mut String, running: &Moments) {
     let (min, max) = (running.min() / 1000, running.max / 1000);
     let _ = write!(out, ";{min};{max};{:.6};{:.6}", running.mean() / 1000.0, running.stddev() / 1000.0);
 }
 
-/// Twenty fields of `percent%=microseconds`; those to spare are `0%=0`.
+/// Twenty fields of `percent%=microseconds`; unused ones are `0%=0`.
 fn percentiles(out: &mut String, latency: &Latency, list: &[f64]) {
     let list = &list[..list.len().min(PERCENTILES)];
     for (percent, value_ns) in list.iter().zip(latency.percentiles(list)) {
@@ -140,7 +141,7 @@ fn shares(out: &mut String, stats: &JobStats) {
     for percent in figures::depth_percents(stats) {
         let _ = write!(out, ";{percent:.1}%");
     }
-    // There are no fields for what took less than a microsecond; it is in the first one of microseconds.
+    // Latencies below a microsecond have no field; the first one of microseconds includes them.
     let (distribution, total) = (&stats.distribution, figures::total_ios(stats));
     let below_us: u64 = distribution.ns().iter().sum();
     let mut percents = figures::latency_percents(distribution, total);
@@ -150,9 +151,9 @@ fn shares(out: &mut String, stats: &JobStats) {
     }
 }
 
-fn disk(out: &mut String, disk: &DiskReport) {
-    let figures = &disk.figures;
-    fields!(out, disk.name, figures.read_ios, figures.write_ios, figures.read_merges, figures.write_merges);
-    fields!(out, figures.read_ticks_ms, figures.write_ticks_ms, figures.in_queue_ms);
-    let _ = write!(out, ";{:.2}%", figures.util_percent);
+fn disk(out: &mut String, disk: &DiskUse) {
+    let done = &disk.done;
+    fields!(out, disk.name, done.read_ios, done.write_ios, done.read_merges, done.write_merges);
+    fields!(out, done.read_ms, done.write_ms, done.in_queue_ms);
+    let _ = write!(out, ";{:.2}%", disk.util_percent);
 }

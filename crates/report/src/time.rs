@@ -1,14 +1,14 @@
 //! Dates as reports print them: `Sat Nov 21 01:16:52 2026`.
 //!
-//! Invariant: a date is a function of the time and the offset it is given; no time zone is looked up.
+//! Invariant: a date is a function of a time and an offset; no time zone is looked up.
 
 const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Local time in the words of ISO 8601: `2026-11-21T02:17:08+01:00`.
+/// Local time in ISO 8601: `2026-11-21T02:17:08+01:00`.
 pub fn iso(timestamp_ms: u64, utc_offset_s: i32) -> String {
-    let Clock { year, month, day, hour, minute, second } = clock(timestamp_ms, utc_offset_s);
+    let CivilTime { year, month, day, hour, minute, second } = clock(timestamp_ms, utc_offset_s);
     let sign = if utc_offset_s < 0 { '-' } else { '+' };
     let offset_minutes = utc_offset_s.unsigned_abs() / 60;
     let (hours, minutes) = (offset_minutes / 60, offset_minutes % 60);
@@ -16,11 +16,11 @@ pub fn iso(timestamp_ms: u64, utc_offset_s: i32) -> String {
     format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{sign}{hours:02}:{minutes:02}")
 }
 
-/// Local time for a list: `11-21 02:17`, or `2025-11-21` when it is more than ten months before `now_ms`, where the year
-/// would be missed.
+/// Local time for a list: `11-21 02:17`, or `2025-11-21` if it is more than ten months before `now_ms`, when the
+/// year matters.
 pub fn short(timestamp_ms: u64, utc_offset_s: i32, now_ms: u64) -> String {
     const TEN_MONTHS_MS: u64 = 300 * 86_400_000;
-    let Clock { year, month, day, hour, minute, .. } = clock(timestamp_ms, utc_offset_s);
+    let CivilTime { year, month, day, hour, minute, .. } = clock(timestamp_ms, utc_offset_s);
     let month = month + 1;
     if now_ms.saturating_sub(timestamp_ms) < TEN_MONTHS_MS {
         format!("{month:02}-{day:02} {hour:02}:{minute:02}")
@@ -31,13 +31,13 @@ pub fn short(timestamp_ms: u64, utc_offset_s: i32, now_ms: u64) -> String {
 
 /// The local date of `timestamp_ms` (since the epoch), `utc_offset_s` east of UTC.
 pub fn date(timestamp_ms: u64, utc_offset_s: i32) -> String {
-    let Clock { year, month, day, hour, minute, second } = clock(timestamp_ms, utc_offset_s);
+    let CivilTime { year, month, day, hour, minute, second } = clock(timestamp_ms, utc_offset_s);
     let weekday = DAYS[(local_s(timestamp_ms, utc_offset_s) / 86_400 % 7) as usize];
     format!("{weekday} {} {day:2} {hour:02}:{minute:02}:{second:02} {year}", MONTHS[month])
 }
 
-/// What calendar and clock on the wall show.
-struct Clock {
+/// Calendar date and wall-clock time.
+struct CivilTime {
     year: u64,
     /// From 0.
     month: usize,
@@ -48,11 +48,11 @@ struct Clock {
     second: u64,
 }
 
-fn clock(timestamp_ms: u64, utc_offset_s: i32) -> Clock {
+fn clock(timestamp_ms: u64, utc_offset_s: i32) -> CivilTime {
     let local_s = local_s(timestamp_ms, utc_offset_s);
     let (year, month, day) = civil(local_s / 86_400);
     let second = local_s % 86_400;
-    Clock { year, month, day, hour: second / 3600, minute: second / 60 % 60, second: second % 60 }
+    CivilTime { year, month, day, hour: second / 3600, minute: second / 60 % 60, second: second % 60 }
 }
 
 fn local_s(timestamp_ms: u64, utc_offset_s: i32) -> u64 {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_show_the_year_when_it_is_another() {
+    fn lists_show_the_year_of_old_dates() {
         let now_ms = 1_795_223_828_000;
         assert_eq!(iso(now_ms, 3600), "2026-11-21T02:17:08+01:00");
         assert_eq!(iso(now_ms, -19_800), "2026-11-20T19:47:08-05:30");

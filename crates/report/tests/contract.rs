@@ -1,13 +1,15 @@
-//! What tools in wide use rely on.
+//! Properties that widely used tools rely on.
 //!
-//! Invariant: each test holds whatever was measured, so nothing here depends on the figures of the fixture.
+//! Invariant: each test is independent of the measurements, so nothing here depends on the figures of the fixture.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
 mod fixture;
 
+use std::collections::BTreeSet;
+
 use fiord_report::{Format, JobReport, RunReport, TerseVersion, Unified, merge_groups, render};
-use fiord_stats::DirectionStats;
+use fiord_stats::{DirectionStats, RunSteadiness, SteadyPart};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -39,6 +41,30 @@ fn terse_versions_have_their_number_of_fields() {
             }
         }
     }
+}
+
+#[test]
+fn the_steady_part_of_a_run_is_beside_the_figures_of_fio() {
+    let mut run = fixture::run();
+    let before = document(&run);
+    let part = SteadyPart { from_ms: 12_250, ios_per_s: [1000.5, 0.0, 0.0], bytes_per_s: [4096.4, 0.0, 0.0] };
+    let (slope_share, excursion_share) = (-0.25, 0.5);
+    run.steadiness = Some(RunSteadiness { run_ms: 60_000, slope_share, excursion_share, part: Some(part) });
+    let mut after = document(&run);
+    let steady = after.as_object_mut().unwrap().remove("steady_part").unwrap();
+    assert_eq!(after, before, "the figures of the jobs stay those of the whole run");
+    let expected = serde_json::json!({
+        "run_s": 60, "slope_percent": -25.0, "excursion_percent": 50.0, "from_s": 12.25, "to_s": 60,
+        "read": { "iops": 1000.5, "bw_bytes": 4096 },
+    });
+    for (key, value) in expected.as_object().unwrap() {
+        let figure = |value: &Value| value.as_f64();
+        assert_eq!(figure(&steady[key]), figure(value), "{key}");
+    }
+    assert_eq!(steady["read"]["bw_bytes"], 4096);
+    assert!(steady.get("write").is_none());
+    run.steadiness = Some(RunSteadiness { run_ms: 60_000, slope_share, excursion_share, part: None });
+    assert!(document(&run)["steady_part"]["from_s"].is_null());
 }
 
 #[test]
@@ -97,7 +123,7 @@ fn formats_on_one_stream_keep_their_order() {
     assert!(text.contains("\n}\n\nmix: (groupid=0, jobs=1): err= 0: pid=4242: "));
 }
 
-/// As fio's: no options of its own, no object for them; no I/O of its own, no depth.
+/// As in fio: without options of its own, no object for them; without I/O of its own, no depth.
 #[test]
 fn a_job_without_options_has_no_object_for_them() {
     let mut run = fixture::run();
@@ -112,7 +138,7 @@ fn a_job_without_options_has_no_object_for_them() {
 }
 
 #[test]
-fn a_group_echoes_the_last_options_there_are() {
+fn a_group_echoes_the_options_of_its_last_section_with_any() {
     let mut run = fixture::run();
     let (first, other) = (run.jobs[0].clone(), run.jobs[1].clone());
     run.jobs[0].merge(&other);
@@ -144,7 +170,7 @@ fn types_stay_when_nothing_was_measured() {
 }
 
 #[test]
-fn scrapers_find_their_words() {
+fn words_that_scrapers_search_for_are_present() {
     let text = one(&fixture::run(), Format::Normal);
     for words in [
         "   READ: bw=",
@@ -162,7 +188,7 @@ fn scrapers_find_their_words() {
 }
 
 #[test]
-fn group_reporting_joins_a_job_to_the_one_before_it() {
+fn group_reporting_merges_a_job_into_the_one_before_it() {
     let job = |name: &str, group_id, group_reporting| {
         let mut job = fixture::busy_job();
         (job.name, job.group_id, job.show.group_reporting) = (name.to_owned(), group_id, group_reporting);
@@ -199,7 +225,7 @@ fn a_group_over_several_sections_has_the_percentiles_of_the_last() {
 }
 
 #[test]
-fn a_group_sums_what_ran_side_by_side() {
+fn a_group_sums_its_concurrent_jobs() {
     let mut job = fixture::busy_job();
     job.show.group_reporting = true;
     let jobs = merge_groups(vec![job.clone(), job]);
@@ -245,4 +271,54 @@ proptest! {
         let counted: u64 = clat["bins"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
         prop_assert_eq!(counted, values.len() as u64);
     }
+}
+
+/// The paths of a document's values, lists as `[]`.
+fn paths(at: &str, value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            members.iter().for_each(|(key, value)| paths(&format!("{at}.{key}"), value, found));
+        }
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            items.iter().for_each(|item| paths(&format!("{at}[]"), item, found));
+        }
+        _ => {
+            found.insert(at.to_string());
+        }
+    }
+}
+
+/// `docs/json.md` has one line for each key of a device, and no others; `end` has the keys of `start`.
+#[test]
+fn devices_are_documented_key_by_key() {
+    let run = RunReport { devices: fixture::devices(), ..fixture::run() };
+    let document = document(&run);
+    let mut printed = BTreeSet::new();
+    paths("devices", &document["devices"], &mut printed);
+    let with = |part: &str| -> BTreeSet<String> {
+        let within = printed.iter().filter_map(|path| path.strip_prefix(&format!("devices[].{part}.")));
+        within.map(str::to_string).collect()
+    };
+    assert_eq!(with("start"), with("end"));
+    let page = include_str!("../../../docs/json.md");
+    let (_, section) = page.split_once("\n## Runs\n").unwrap();
+    let documented = section.lines().filter_map(|line| line.strip_prefix("| `devices[].")?.split('`').next());
+    let documented: BTreeSet<String> = documented.map(|key| format!("devices[].{key}")).collect();
+    printed.retain(|path| !path.starts_with("devices[].end."));
+    assert_eq!(documented, printed);
+}
+
+/// Only JSON contains devices, at its end: fio's own text, terse lines and keys are unchanged.
+#[test]
+fn devices_change_nothing_that_fio_prints() {
+    let (without, with) = (fixture::run(), RunReport { devices: fixture::devices(), ..fixture::run() });
+    for format in [Format::Normal, Format::Terse] {
+        assert_eq!(one(&with, format), one(&without, format));
+    }
+    let text = one(&with, Format::Json);
+    let fios = one(&without, Format::Json).strip_suffix("\n}\n").unwrap().to_string();
+    assert!(text.strip_prefix(&fios).unwrap().starts_with(",\n  \"devices\" : [\n"));
+    let device = &document(&with)["devices"][0];
+    assert_eq!((&device["backing_file"], &device["below"]), (&"/a\\xff".into(), &serde_json::json!(["sda"])));
+    assert_eq!((&device["start"]["busy_ms"], &device["end"]["busy_ms"]), (&109.into(), &309.into()));
 }

@@ -3,7 +3,7 @@
 //! Invariant: every recorded number is in exactly one of seven buckets.
 
 /// Buckets of either map.
-pub const BUCKETS: usize = 7;
+const BUCKETS: usize = 7;
 
 /// Units in flight when each I/O was issued: buckets 1, 2, 4, 8, 16, 32, >=64, each from its label up to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,13 +16,8 @@ impl DepthMap {
     /// Names of the buckets, as fio prints them.
     pub const LABELS: [&str; BUCKETS] = ["1", "2", "4", "8", "16", "32", ">=64"];
 
-    /// Counts one I/O issued at depth `depth`, itself included (so from 1; 0 counts as 1).
-    #[inline]
-    pub fn record(&mut self, depth: u32) {
-        self.record_many(depth, 1);
-    }
-
-    /// Counts `ios` I/Os that were submitted together and brought the queue to `depth`.
+    /// Counts `ios` I/Os that were submitted together and brought the queue to `depth`, themselves included (so from 1; 0
+    /// counts as 1).
     #[inline]
     pub fn record_many(&mut self, depth: u32, ios: u64) {
         self.counts[(depth | 1).ilog2().min(6) as usize] += ios;
@@ -35,7 +30,7 @@ impl DepthMap {
     }
 }
 
-/// I/Os in one submit or one reaping call: buckets 0, 4, 8, 16, 32, 64, >=64, each from above the former label up to
+/// I/Os in one submit or one reaping call: buckets 0, 4, 8, 16, 32, 64, >=64, each from above the previous label up to
 /// its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchMap {
@@ -83,9 +78,17 @@ mod tests {
             [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (16, 4), (31, 4), (63, 5), (64, 6), (9999, 6)]
         {
             let mut map = DepthMap::default();
-            map.record(depth);
+            map.record_many(depth, 1);
             assert_eq!(map.counts[bucket], 1, "depth {depth}");
         }
+    }
+
+    #[test]
+    fn calls_are_counted_for_every_batch_size() {
+        let mut map = BatchMap::default();
+        assert_eq!(map.calls(), 0);
+        [1, 1, 5].into_iter().for_each(|batch| map.record(batch));
+        assert_eq!(map.calls(), 3);
     }
 
     #[test]

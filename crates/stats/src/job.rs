@@ -1,20 +1,41 @@
-//! All that one job measured, and its sum over a group of jobs.
+//! The measurements of one job, and their sum over a group of jobs.
 //!
 //! Invariant: each `merge` destructures its argument, so a field cannot be added without deciding how it merges.
 
-use crate::{BatchMap, DepthMap, Distribution, Latency, Samples};
+use crate::{BatchMap, BlockLifetimes, DepthMap, Latency, LatencyDistribution, Samples};
 
 /// Directions, in the order of [`JobStats::directions`].
 pub const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 
-/// What one direction of a job did.
+/// The state of a job's ramp, which is not counted, when the job ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RampEnd {
+    /// It was over, or there was none: the measurements exclude it.
+    #[default]
+    Over,
+    /// It was not over: the measurements are those of the ramp.
+    Unfinished,
+    /// It ended together with the job: nothing was measured.
+    NothingAfter,
+}
+
+/// I/Os of an open loop that arrived and never were issued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenArrivals {
+    /// They arrived while as many were waiting as may.
+    pub dropped: u64,
+    /// They were waiting when the job ended.
+    pub waiting: u64,
+}
+
+/// The measurements of one direction of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DirectionStats {
     /// I/Os completed.
     pub ios: u64,
     /// Bytes transferred.
     pub bytes: u64,
-    /// I/Os that transferred less than asked.
+    /// I/Os that transferred less than requested.
     pub short_ios: u64,
     /// I/Os dropped after issue.
     pub dropped_ios: u64,
@@ -26,6 +47,15 @@ pub struct DirectionStats {
     pub completion: Latency,
     /// Total latency (lat).
     pub total: Latency,
+    /// Response latency: from the start that the rate intended. Has a histogram if the direction has a rate, and no
+    /// values otherwise.
+    pub response: Latency,
+    /// What never was issued, if I/Os arrive in an open loop (`rate_arrivals=open`).
+    pub open_arrivals: Option<OpenArrivals>,
+    /// I/O priority of the job, as the kernel packs it.
+    pub priority: u16,
+    /// Latencies by priority, in the order of first use; empty if all I/Os have `priority`.
+    pub priorities: Vec<PriorityLatency>,
     /// Samples in KiB/s.
     pub bandwidth: Samples,
     /// Samples in I/Os per second.
@@ -33,7 +63,7 @@ pub struct DirectionStats {
 }
 
 impl DirectionStats {
-    /// Adds what another job did beside this one.
+    /// Adds those of another job that ran concurrently.
     pub fn merge(&mut self, other: &Self) {
         let DirectionStats {
             ios,
@@ -44,9 +74,20 @@ impl DirectionStats {
             submission,
             completion,
             total,
+            response,
+            open_arrivals,
             bandwidth,
             iops,
+            priority,
+            priorities,
         } = other;
+        if self.ios == 0 && self.priorities.is_empty() {
+            self.priority = *priority;
+        }
+        if *ios > 0 && (self.priority != *priority || !self.priorities.is_empty() || !priorities.is_empty()) {
+            // Before the sums, which include the others from then on.
+            self.priorities = self.merged_priorities(other);
+        }
         self.ios += ios;
         self.bytes += bytes;
         self.short_ios += short_ios;
@@ -55,12 +96,64 @@ impl DirectionStats {
         self.submission.merge(submission);
         self.completion.merge(completion);
         self.total.merge(total);
+        self.response.merge(response);
+        if let Some(OpenArrivals { dropped, waiting }) = open_arrivals {
+            let all = self.open_arrivals.get_or_insert_default();
+            all.dropped += dropped;
+            all.waiting += waiting;
+        }
         self.bandwidth.merge(bandwidth);
         self.iops.merge(iops);
     }
 }
 
-/// What syncing calls did.
+impl DirectionStats {
+    /// The latency that is reported by priority: the total one if it has a histogram (`lat_percentiles`), as in fio.
+    pub fn is_total_by_priority(&self) -> bool {
+        self.total.histogram.is_allocated()
+    }
+
+    fn merged_priorities(&self, other: &Self) -> Vec<PriorityLatency> {
+        let mut all = self.by_priority();
+        for theirs in other.by_priority() {
+            match all.iter_mut().find(|each| each.priority == theirs.priority) {
+                Some(each) => each.latency.merge(&theirs.latency),
+                None => all.push(theirs),
+            }
+        }
+        all
+    }
+
+    /// Latencies by priority: one entry if all I/Os have the same.
+    fn by_priority(&self) -> Vec<PriorityLatency> {
+        if !self.priorities.is_empty() {
+            return self.priorities.clone();
+        }
+        let latency = if self.is_total_by_priority() { &self.total } else { &self.completion };
+        match latency.running.count {
+            0 => Vec::new(),
+            _ => vec![PriorityLatency { priority: self.priority, latency: latency.clone() }],
+        }
+    }
+}
+
+/// The latencies of the I/Os of one priority.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PriorityLatency {
+    /// As the kernel packs it: class, hint and level.
+    pub priority: u16,
+    /// Completion latency, or total latency if the job has percentiles of those.
+    pub latency: Latency,
+}
+
+impl PriorityLatency {
+    /// Class, level and hint.
+    pub fn parts(&self) -> (u16, u16, u16) {
+        (self.priority >> 13, self.priority & 7, self.priority >> 3 & 0x3ff)
+    }
+}
+
+/// The measurements of syncing calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SyncStats {
     /// fsync, fdatasync, sync_file_range and syncfs calls.
@@ -70,7 +163,7 @@ pub struct SyncStats {
 }
 
 impl SyncStats {
-    /// Adds what another job did.
+    /// Adds those of another job.
     pub fn merge(&mut self, other: &Self) {
         let SyncStats { ios, latency } = other;
         self.ios += ios;
@@ -78,7 +171,7 @@ impl SyncStats {
     }
 }
 
-/// What the kernel charged a job for.
+/// The resource usage that the kernel charged to a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time in user mode, in microseconds.
@@ -91,7 +184,7 @@ pub struct Usage {
     pub major_faults: u64,
     /// Page faults that did not.
     pub minor_faults: u64,
-    /// Time the CPU times are a share of, in milliseconds; summed over a group, as its jobs ran side by side.
+    /// Time the CPU times are a share of, in milliseconds; summed over a group, whose jobs ran concurrently.
     pub elapsed_ms: u64,
 }
 
@@ -108,7 +201,7 @@ impl Usage {
     }
 }
 
-/// All that a job, or a group of jobs, measured.
+/// The measurements of a job, or of a group of jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobStats {
     /// Reads, writes, trims.
@@ -116,7 +209,7 @@ pub struct JobStats {
     /// Syncing calls.
     pub sync: SyncStats,
     /// Completion latencies by magnitude, over all directions.
-    pub distribution: Distribution,
+    pub distribution: LatencyDistribution,
     /// Depth each I/O (syncs too) was issued at.
     pub depth: DepthMap,
     /// I/Os per submitting call.
@@ -125,16 +218,22 @@ pub struct JobStats {
     pub complete: BatchMap,
     /// CPU time, faults and switches.
     pub usage: Usage,
-    /// I/Os that failed and were continued after.
+    /// I/Os that failed and did not end the job.
     pub errors_total: u64,
     /// errno of the first I/O that failed; zero when none did.
     pub first_error: i32,
+    /// Zones reset; `None` if no target is zoned.
+    pub zone_resets: Option<u64>,
+    /// How many trims its blocks lasted, if it trims and that is recorded (`block_error_percentiles`).
+    pub blocks: Option<BlockLifetimes>,
+    /// How late operations of a trace were issued, from their times in it; `None` without a replay in its own time.
+    pub replay_lateness: Option<Latency>,
 }
 
 impl JobStats {
-    /// Adds what another job measured beside this one.
+    /// Adds those of another job that ran concurrently.
     ///
-    /// Which of two jobs failed first is not known, so the smaller errno stands for both.
+    /// Which of two jobs failed first is not known, so the smaller errno is kept.
     pub fn merge(&mut self, other: &Self) {
         let JobStats {
             directions,
@@ -146,6 +245,9 @@ impl JobStats {
             usage,
             errors_total,
             first_error,
+            zone_resets,
+            blocks,
+            replay_lateness,
         } = other;
         self.directions.iter_mut().zip(directions).for_each(|(a, b)| a.merge(b));
         self.sync.merge(sync);
@@ -159,6 +261,16 @@ impl JobStats {
             (0, error) | (error, 0) => error,
             (a, b) => a.min(b),
         };
+        self.zone_resets = match (self.zone_resets, *zone_resets) {
+            (None, resets) | (resets, None) => resets,
+            (Some(a), Some(b)) => Some(a + b),
+        };
+        if let Some(lateness) = replay_lateness {
+            self.replay_lateness.get_or_insert_default().merge(lateness);
+        }
+        if let Some(blocks) = blocks {
+            self.blocks.get_or_insert_default().merge(blocks);
+        }
     }
 
     /// All directions as one: what `unified_rw_reporting=mixed` shows.
@@ -166,5 +278,35 @@ impl JobStats {
         let mut all = DirectionStats::default();
         self.directions.iter().for_each(|direction| all.merge(direction));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A job of this priority with these completion latencies.
+    fn job(priority: u16, latencies_ns: &[u64]) -> DirectionStats {
+        let mut stats =
+            DirectionStats { priority, ios: latencies_ns.len() as u64, ..DirectionStats::default() };
+        latencies_ns.iter().for_each(|latency_ns| {
+            stats.completion.record(*latency_ns);
+        });
+        stats
+    }
+
+    #[test]
+    fn jobs_of_different_priorities_are_merged_by_priority() {
+        let counts = |jobs: &[DirectionStats]| {
+            let mut sum = DirectionStats::default();
+            jobs.iter().for_each(|job| sum.merge(job));
+            let entry = |each: &PriorityLatency| (each.parts(), each.latency.running.count);
+            sum.priorities.iter().map(entry).collect::<Vec<_>>()
+        };
+        let (best, real) = (2 << 13 | 5 << 3 | 4, 1 << 13);
+        assert_eq!(counts(&[job(best, &[1, 2]), job(best, &[3])]), []);
+        assert_eq!(counts(&[job(best, &[1, 2]), job(0, &[])]), [], "one that did no I/O has none");
+        let different = [job(best, &[1, 2]), job(real, &[3]), job(best, &[4])];
+        assert_eq!(counts(&different), [((2, 4, 5), 3), ((1, 0, 0), 1)]);
     }
 }

@@ -1,33 +1,33 @@
-//! One kind of latency: its moments, and its histogram where percentiles are wanted.
+//! One kind of latency: its moments, and its histogram if percentiles are requested.
 //!
-//! Invariant: every recorded value is in the moments; it is in the histogram too when that is allocated.
+//! Invariant: every recorded value is in the moments; and in the histogram if that is allocated.
 
-use crate::{Histogram, Running};
+use crate::{Histogram, Moments};
 
 /// Latencies of one kind, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latency {
     /// Count, mean, deviation and extremes.
-    pub running: Running,
-    /// Counts by bin; unallocated when percentiles are not wanted.
+    pub running: Moments,
+    /// Counts by bin; unallocated if percentiles are not requested.
     pub histogram: Histogram,
 }
 
 impl Latency {
     /// An empty record with a histogram. `Latency::default()` is one without.
     pub fn with_histogram() -> Self {
-        Latency { running: Running::default(), histogram: Histogram::allocated() }
+        Latency { running: Moments::default(), histogram: Histogram::allocated() }
     }
 
-    /// Counts a latency and returns its histogram bin, which [`crate::Distribution::record`] takes.
+    /// Counts a latency and returns its histogram bin, which [`crate::LatencyDistribution::record`] takes.
     #[inline]
     pub fn record(&mut self, latency_ns: u64) -> usize {
         self.running.record(latency_ns);
         self.histogram.record(latency_ns)
     }
 
-    /// Counts latencies below 2^32 ns, a few dozen at a time, and says the histogram bin of each, which
-    /// [`crate::Distribution::record`] takes.
+    /// Counts latencies below 2^32 ns, a few dozen at a time, and passes the histogram bin of each to `bin_of`, as
+    /// [`crate::LatencyDistribution::record`] takes it.
     #[inline]
     pub fn record_all(&mut self, latencies_ns: &[u32], mut bin_of: impl FnMut(u64, usize)) {
         self.running.record_all(latencies_ns);
@@ -36,7 +36,7 @@ impl Latency {
         }
     }
 
-    /// Counts the sums of two latencies each, which are below 2^32 ns too.
+    /// Counts sums of two latencies each, which are below 2^32 ns as well.
     #[inline]
     pub fn record_sums(&mut self, first_ns: &[u32], second_ns: &[u32]) {
         const CHUNK: usize = 64;
@@ -50,7 +50,7 @@ impl Latency {
         }
     }
 
-    /// Adds what `other` recorded.
+    /// Adds the values of `other`.
     pub fn merge(&mut self, other: &Self) {
         let Latency { running, histogram } = other;
         self.running.merge(running);

@@ -1,24 +1,34 @@
-//! What a run measures: counters, latencies, histograms, samples, and the random sources the workload draws from.
+//! The measurements of a run: counters, latencies, histograms, samples; and the random sources of the workload.
 //!
 //! Invariant: every accumulator has a zero (`Default`) and a `merge` that is associative and commutative, so that
 //! the order in which workers finish never shows in a result.
 
+pub mod block_lifetimes;
 pub mod depth;
-pub mod distribution;
 pub mod histogram;
 pub mod job;
 pub mod latency;
+pub mod latency_distribution;
 pub mod log;
+pub mod moments;
 pub mod random;
-pub mod running;
+pub mod ranks;
+pub mod repeats;
 pub mod series;
+pub mod steady;
+pub mod steady_part;
 
+pub use block_lifetimes::{BlockLifetimes, BlockState};
 pub use depth::{BatchMap, DepthMap};
-pub use distribution::Distribution;
 pub use histogram::Histogram;
-pub use job::{DirectionStats, JobStats, SyncStats, Usage};
+pub use job::{DirectionStats, JobStats, OpenArrivals, PriorityLatency, RampEnd, SyncStats, Usage};
 pub use latency::Latency;
-pub use log::{JobLogs, LogSettings, LoggedIo};
+pub use latency_distribution::LatencyDistribution;
+pub use log::{JobLogs, LogEntries, LogSettings, LoggedIo};
+pub use moments::Moments;
 pub use random::Random;
-pub use running::Running;
+pub use ranks::Ranks;
+pub use repeats::{Difference, Summary};
 pub use series::{SampleFigures, Samples};
+pub use steady::{Steadiness, SteadyMeasure, SteadyRule, SteadySample, SteadyState, SteadyWindow};
+pub use steady_part::{ProgressSample, RunSteadiness, SteadyPart};

@@ -1,19 +1,19 @@
 //! Bandwidth and IOPS samples, one per averaging interval.
 //!
-//! Invariant: merging follows fio's group report: extremes and means of the merged jobs add up (they ran side by
-//! side), and the deviation is of each job's samples about that job's own mean.
+//! Invariant: merging follows fio's group report: extremes and means of the merged jobs add up (they ran
+//! concurrently), and the deviation is that of each job's samples from that job's own mean.
 
-use crate::Running;
+use crate::Moments;
 
-/// Fixed-point scale of means and squared deviations kept for merging: integers add in any order to the same bits.
+/// Fixed-point scale of means and squared deviations kept for merging: integer sums have the same bits in any order.
 const FIXED_POINT: f64 = 4_294_967_296.0;
 
 /// Samples of a rate, in KiB/s or in I/Os per second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Samples {
-    /// What this job recorded itself.
-    own: Running,
-    /// What was merged in.
+    /// Samples of this job.
+    own: Moments,
+    /// Sums of merged jobs.
     merged: Sums,
 }
 
@@ -32,7 +32,7 @@ pub struct Sums {
     pub squared_deviation_fixed: u128,
 }
 
-/// What is printed of [`Samples`], in their unit.
+/// The printed figures of [`Samples`], in their unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SampleFigures {
     /// Samples taken, over all merged jobs.
@@ -48,27 +48,13 @@ pub struct SampleFigures {
 }
 
 impl Samples {
-    /// Samples with the given figures, as read back from a report.
-    pub fn from_figures(figures: &SampleFigures) -> Self {
-        let SampleFigures { count, min, max, mean, stddev } = *figures;
-        let squared_deviation = stddev * stddev * count.saturating_sub(1) as f64;
-        let merged = Sums {
-            count,
-            min,
-            max,
-            mean_fixed: (mean * FIXED_POINT).round() as u128,
-            squared_deviation_fixed: (squared_deviation * FIXED_POINT).round() as u128,
-        };
-        Samples { own: Running::default(), merged }
-    }
-
-    /// What this job recorded itself, and what was merged in: all there is, for keeping it.
-    pub fn parts(&self) -> (&Running, &Sums) {
+    /// The samples of this job and the sums of merged jobs, for storing them.
+    pub fn parts(&self) -> (&Moments, &Sums) {
         (&self.own, &self.merged)
     }
 
     /// The counterpart of [`Samples::parts`].
-    pub fn from_parts(own: Running, merged: Sums) -> Self {
+    pub fn from_parts(own: Moments, merged: Sums) -> Self {
         Samples { own, merged }
     }
 
@@ -77,7 +63,7 @@ impl Samples {
         self.own.record(value);
     }
 
-    /// Adds another job's samples, taken side by side with these.
+    /// Adds the samples of a job that ran concurrently.
     pub fn merge(&mut self, other: &Self) {
         let Sums { count, min, max, mean_fixed, squared_deviation_fixed } = other.sums();
         self.merged.count += count;
@@ -112,7 +98,7 @@ impl Samples {
 }
 
 impl PartialEq for Samples {
-    /// Equal figures, however they were merged.
+    /// Equal figures, in whatever order they were merged.
     fn eq(&self, other: &Self) -> bool {
         self.sums() == other.sums()
     }

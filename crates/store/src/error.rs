@@ -1,66 +1,67 @@
-//! What keeps a history from being used.
+//! Errors of the history.
 //!
-//! Invariant: the text says which file, what happened to it, and what to do.
+//! Invariant: the text names the file, what is wrong with it, and what to do.
 
+use fiord_errno::error_text;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use crate::form::Damaged;
+use crate::codec::Damaged;
 
 /// A history that cannot be used, and why.
 #[derive(Debug)]
 pub struct StoreError {
     /// The database.
     pub path: PathBuf,
-    /// What is the matter.
-    pub trouble: Trouble,
+    /// Why.
+    pub cause: Cause,
 }
 
-/// What is the matter with a history.
+/// Why a history cannot be used.
 #[derive(Debug)]
-pub enum Trouble {
-    /// Its directory cannot be made.
+pub enum Cause {
+    /// Its directory cannot be created.
     Directory(io::Error),
-    /// SQLite says so.
+    /// SQLite reported an error.
     Database(rusqlite::Error),
     /// Another program's database.
     Foreign,
-    /// A later fiord laid the tables out.
+    /// Its tables are those of a newer fiord.
     NewerSchema {
-        /// The schema it has.
+        /// Its schema.
         found: i64,
         /// The last one known here.
         known: i64,
     },
-    /// A later fiord kept this report.
+    /// The report was recorded by a newer fiord.
     NewerReport {
-        /// The form it has.
+        /// Its version.
         found: u32,
         /// The last one known here.
         known: u32,
     },
-    /// A report's bytes hold no report.
+    /// The bytes of a report do not encode one.
     Damaged,
 }
 
 impl StoreError {
-    pub(crate) fn new(path: &Path, trouble: impl Into<Trouble>) -> StoreError {
-        StoreError { path: path.to_owned(), trouble: trouble.into() }
+    pub(crate) fn new(path: &Path, cause: impl Into<Cause>) -> StoreError {
+        StoreError { path: path.to_owned(), cause: cause.into() }
     }
 }
 
-impl From<rusqlite::Error> for Trouble {
-    fn from(error: rusqlite::Error) -> Trouble {
-        Trouble::Database(error)
+impl From<rusqlite::Error> for Cause {
+    fn from(error: rusqlite::Error) -> Cause {
+        Cause::Database(error)
     }
 }
 
-impl From<Damaged> for Trouble {
-    fn from(_: Damaged) -> Trouble {
-        Trouble::Damaged
+impl From<Damaged> for Cause {
+    fn from(_: Damaged) -> Cause {
+        Cause::Damaged
     }
 }
 
@@ -68,38 +69,40 @@ impl std::error::Error for StoreError {}
 
 impl fmt::Display for StoreError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: {}", self.path.display(), self.trouble)
+        write!(out, "{}: {}", self.path.display(), self.cause)
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Cause {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         const OTHER_PLACE: &str = "set XDG_STATE_HOME to a directory that can be written";
         match self {
-            Trouble::Directory(error) => write!(out, "its directory cannot be made: {error}; {OTHER_PLACE}"),
-            Trouble::Database(error) => match error.sqlite_error_code() {
-                Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => write!(out, "{error}; {OTHER_PLACE}"),
+            Cause::Directory(error) => {
+                write!(out, "its directory cannot be created: {}; {OTHER_PLACE}", error_text(error))
+            }
+            Cause::Database(why) => match why.sqlite_error_code() {
+                Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => write!(out, "{why}; {OTHER_PLACE}"),
                 Some(ErrorCode::DiskFull) => {
-                    write!(out, "{error}; make room, or forget runs with fiord history rm")
+                    write!(out, "{why}; free some space, or delete runs with fiord history rm")
                 }
                 Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-                    write!(out, "{error}; move the file away, and the next run makes a new one")
+                    write!(out, "{why}; move the file away, and the next run creates a new one")
                 }
-                _ => write!(out, "{error}"),
+                _ => write!(out, "{why}"),
             },
-            Trouble::Foreign => {
-                out.write_str("another program's database; move it away, and the next run makes a new one")
+            Cause::Foreign => {
+                out.write_str("another program's database; move it away, and the next run creates a new one")
             }
-            Trouble::NewerSchema { found, known } => write!(
+            Cause::NewerSchema { found, known } => write!(
                 out,
-                "a later fiord made it (schema {found}, this one knows up to {known}); use that fiord, or set \
+                "a newer fiord created it (schema {found}, this one knows up to {known}); use that fiord, or set \
                  XDG_STATE_HOME to another directory"
             ),
-            Trouble::NewerReport { found, known } => write!(
+            Cause::NewerReport { found, known } => write!(
                 out,
-                "a later fiord kept this report (form {found}, this one knows up to {known}); use that fiord"
+                "a newer fiord recorded this report (version {found}, this one knows up to {known}); use that fiord"
             ),
-            Trouble::Damaged => out.write_str("the kept report is damaged; forget it with fiord history rm"),
+            Cause::Damaged => out.write_str("the stored report is damaged; delete it with fiord history rm"),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The few figures a list shows of a run.
+//! The few figures of a run that lists show.
 //!
-//! Invariant: jobs of a group ran side by side and groups one after the other, so rates are over the sum of the groups'
+//! Invariant: jobs of a group ran concurrently and groups one after the other, so rates are over the sum of the groups'
 //! longest runtimes.
 
 use std::collections::BTreeMap;
@@ -8,22 +8,22 @@ use std::collections::BTreeMap;
 use fiord_report::{JobReport, RunReport};
 use fiord_stats::{DirectionStats, Latency};
 
-/// A run in three figures, all jobs and directions together; a study in those it is about.
+/// A run in three figures, all jobs and directions together; a study in those of its subject.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Headline {
     /// I/Os per second.
     pub ios_per_s: Option<f64>,
     /// Bytes per second.
     pub bytes_per_s: Option<f64>,
-    /// The completion latency that 99 % of the I/Os stay within, in nanoseconds; of the total latency where completions
-    /// were not measured, `None` where no percentiles were.
+    /// The 99th percentile of completion latency in nanoseconds; of total latency if completions were not measured,
+    /// `None` if no percentiles were.
     pub latency_p99_ns: Option<u64>,
-    /// What else the latency is of: [`SYNC`], or the name of a study's figure. `None` where it is of all I/Os.
+    /// The subject of the latency if it is not that of all I/Os: `sync`, or the name of a study's figure.
     pub latency_of: Option<String>,
 }
 
-/// The latency of a run that makes each of its writes durable is that of making it so.
-pub const SYNC: &str = "sync";
+/// The name of the latency of a run that syncs each of its writes.
+const SYNC: &str = "sync";
 
 impl Headline {
     /// Of a report.
@@ -55,8 +55,8 @@ impl Headline {
     }
 }
 
-/// Whether all that a job does is to write and to sync after every write. The last one of each worker may not have been
-/// synced when time was up.
+/// Whether a job only writes, and syncs after every write. The last one of each worker may not have been synced when
+/// its time ended.
 fn syncs_each_write(job: &JobReport) -> bool {
     let [reads, writes, trims] = &job.stats.directions;
     let synced = job.stats.sync.latency.running.count + u64::from(job.member_count);
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_follow_each_other_and_jobs_of_a_group_do_not() {
+    fn times_of_groups_are_added_and_times_of_jobs_in_a_group_are_not() {
         let job = |group_id, ios, runtime_ms| {
             let mut job = JobReport { group_id, ..JobReport::default() };
             let mut completion = Latency::with_histogram();
@@ -128,7 +128,7 @@ mod tests {
         };
         let synced = (Some(90), Some(SYNC.to_owned()));
         assert_eq!([of(100, 100, 0), of(100, 99, 0)], [synced.clone(), synced]);
-        // Every fourth, at the end, beside reads, and none at all.
+        // Every fourth, at the end, with reads, and none at all.
         let all = (Some(50), None);
         for run in [of(100, 25, 0), of(100, 1, 0), of(1, 1, 0), of(100, 100, 100), of(100, 0, 0)] {
             assert_eq!(run, all);

@@ -1,7 +1,7 @@
-//! The history: runs go in, lists and reports come out.
+//! The history: records runs, lists them and reads them back.
 //!
-//! Invariant: one run is one transaction. What is written is in the write-ahead log when `keep` returns, so that a
-//! killed process loses nothing; a power cut may take the newest runs, and never more than those.
+//! Invariant: one run is one transaction. A run is in the write-ahead log when `keep` returns, so that a killed process
+//! loses nothing; a power failure may lose the newest runs, but nothing else.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -14,16 +14,17 @@ use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params,
 };
 
-use crate::error::{StoreError, Trouble};
-use crate::record::{Draft, Entry, Facts, Filter, Kind, Stored, Summary, Which};
-use crate::report_form::{decode, encode};
-use crate::{Headline, schema};
+use crate::error::{Cause, StoreError};
+use crate::headline::Headline;
+use crate::record::{Conclusion, Draft, Filter, HistoryEntry, RunFacts, RunKind, RunSelector, Stored};
+use crate::report_codec::{decode, encode};
+use crate::schema;
 
-/// How long another fiord may be busy writing.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait for another fiord that is writing.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Length of the write-ahead log from which on a writer moves it to the database, which waits for the disk. Whoever
-/// opens the history reads the log.
+/// Length of the write-ahead log from which a writer moves it to the database, which waits for the disk. Opening the
+/// history reads the whole log.
 const LOG_BYTES_MAX: u64 = 1 << 20;
 
 /// An open history.
@@ -34,34 +35,34 @@ pub struct History {
 }
 
 impl History {
-    /// Opens the history at `path` to keep runs in it, and makes it when it is not there.
+    /// Opens the history at `path` for recording, and creates it if it does not exist.
     ///
     /// # Errors
-    /// It cannot be made or written, is damaged, or is not this fiord's.
+    /// It cannot be created or written, is damaged, or is not this fiord's.
     pub fn open(path: &Path) -> Result<History, StoreError> {
         let directory = path.parent().unwrap_or(path);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        made.map_err(|error| StoreError::new(path, Trouble::Directory(error)))?;
-        connect(path).map_err(|trouble| StoreError::new(path, trouble))
+        made.map_err(|error| StoreError::new(path, Cause::Directory(error)))?;
+        connect(path).map_err(|cause| StoreError::new(path, cause))
     }
 
-    /// Opens the history at `path` unless there is none.
+    /// Opens the history at `path` if it exists.
     ///
     /// # Errors
     /// It cannot be read, is damaged, or is not this fiord's.
     pub fn open_existing(path: &Path) -> Result<Option<History>, StoreError> {
         match std::fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            _ => connect(path).map(Some).map_err(|trouble| StoreError::new(path, trouble)),
+            _ => connect(path).map(Some).map_err(|cause| StoreError::new(path, cause)),
         }
     }
 
-    /// Keeps a run, and returns its number.
+    /// Records a run, and returns its number.
     ///
     /// # Errors
-    /// It cannot be written; the history is as it was before.
+    /// It cannot be written; the history is unchanged.
     pub fn keep(&mut self, draft: &Draft<'_>) -> Result<i64, StoreError> {
-        let measured = draft.printed.map(|printed| Measured {
+        let measured = draft.printed.map(|printed| EncodedReport {
             headings: printed.headings,
             headline: Headline::of(printed.report),
             body: encode(printed.report),
@@ -75,7 +76,7 @@ impl History {
         Ok(id)
     }
 
-    /// Says what a study that was kept when it began works on, beside what was said then.
+    /// Adds targets to a study that was recorded when it began.
     ///
     /// # Errors
     /// It cannot be written.
@@ -83,7 +84,7 @@ impl History {
         self.write(|transaction| insert_targets(transaction, study, targets))
     }
 
-    /// Says how a study that was kept when it began ended.
+    /// Records the outcome of a study that was recorded when it began.
     ///
     /// # Errors
     /// It cannot be written.
@@ -92,7 +93,7 @@ impl History {
         study: i64,
         elapsed_ms: u64,
         exit_status: u8,
-        summary: &Summary,
+        summary: &Conclusion,
     ) -> Result<(), StoreError> {
         self.write(|transaction| {
             let Headline { ios_per_s, bytes_per_s, latency_p99_ns, latency_of } = &summary.headline;
@@ -117,8 +118,8 @@ impl History {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn list(&self, filter: &Filter) -> Result<Vec<Entry>, StoreError> {
-        let list = || -> rusqlite::Result<Vec<Entry>> {
+    pub fn list(&self, filter: &Filter) -> Result<Vec<HistoryEntry>, StoreError> {
+        let list = || -> rusqlite::Result<Vec<HistoryEntry>> {
             let mut statement = self.connection.prepare(LIST)?;
             let limit = filter.limit.map_or(-1, i64::from);
             statement.query_map(params![filter.parent, filter.target, limit], entry)?.collect()
@@ -126,16 +127,16 @@ impl History {
         list().map_err(|error| self.error(error))
     }
 
-    /// The number of the run that is meant; `None` when there is no such run.
+    /// The number of the selected run; `None` if there is no such run.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn resolve(&self, which: Which) -> Result<Option<i64>, StoreError> {
+    pub fn resolve(&self, which: RunSelector) -> Result<Option<i64>, StoreError> {
         let found = match which {
-            Which::Id(id) => {
+            RunSelector::Id(id) => {
                 self.connection.query_row("SELECT id FROM run WHERE id = ?1", [id], |row| row.get(0))
             }
-            Which::Last(before) => self.connection.query_row(
+            RunSelector::Last(before) => self.connection.query_row(
                 "SELECT id FROM run WHERE parent IS NULL ORDER BY id DESC LIMIT 1 OFFSET ?1",
                 [before],
                 |row| row.get(0),
@@ -144,18 +145,18 @@ impl History {
         found.optional().map_err(|error| self.error(error))
     }
 
-    /// The run that is meant; `None` when there is no such run.
+    /// The selected run; `None` if there is no such run.
     ///
     /// # Errors
-    /// It cannot be read, or a later fiord kept it.
-    pub fn load(&self, which: Which) -> Result<Option<Stored>, StoreError> {
+    /// It cannot be read, or a newer fiord recorded it.
+    pub fn load(&self, which: RunSelector) -> Result<Option<Stored>, StoreError> {
         match self.resolve(which)? {
-            Some(id) => self.find(id).map_err(|trouble| self.error(trouble)),
+            Some(id) => self.find(id).map_err(|cause| self.error(cause)),
             None => Ok(None),
         }
     }
 
-    /// Forgets these runs and all parts of those that are studies, or none of them; returns which there were not.
+    /// Deletes these runs and all parts of those that are studies, or none of them; returns the numbers not found.
     ///
     /// # Errors
     /// It cannot be written; then all are still there.
@@ -177,11 +178,11 @@ impl History {
         Ok(absent)
     }
 
-    /// Forgets the runs that began before this time (in milliseconds since the epoch); returns how many, parts of
+    /// Deletes the runs that began before this time (in milliseconds since the epoch); returns how many, parts of
     /// studies not counted.
     ///
     /// # Errors
-    /// It cannot be written; then all are still there.
+    /// It cannot be written; then none is deleted.
     pub fn remove_before(&mut self, time_ms: u64) -> Result<u64, StoreError> {
         let time_ms = i64::try_from(time_ms).unwrap_or(i64::MAX);
         let removed = self.write(|transaction| {
@@ -193,40 +194,40 @@ impl History {
 
     fn write<T>(
         &mut self,
-        change: impl FnOnce(&Transaction<'_>) -> Result<T, Trouble>,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, Cause>,
     ) -> Result<T, StoreError> {
         let connection = &mut self.connection;
         let write = || {
-            // A lock taken at the start is waited for; one taken later would fail at once.
+            // SQLite waits for a lock taken at the start; one taken later would fail at once.
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let result = change(&transaction)?;
             transaction.commit()?;
             Ok(result)
         };
         let written = write();
-        written.map_err(|trouble| StoreError { path: self.path.clone(), trouble })
+        written.map_err(|cause| StoreError { path: self.path.clone(), cause })
     }
 
-    /// Gives the room of what was forgotten back to the file system.
+    /// Returns the space of deleted runs to the file system.
     fn shrink(&self) {
         let free = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare("PRAGMA incremental_vacuum")?;
             let mut pages = statement.query([])?;
-            // Each row is a page more; those that are not asked for are not freed.
+            // Each row frees one more page; pages whose rows are not fetched are not freed.
             while pages.next()?.is_some() {}
             Ok(())
         };
-        // Where this fails, another fiord is busy, and the room is there for its next runs.
+        // If this fails, another fiord is busy, and later runs use the space.
         let _ = free();
         self.empty_log();
     }
 
-    /// Moves the write-ahead log to the database. Where another fiord is busy, it stays for the next one to move.
+    /// Moves the write-ahead log to the database. If another fiord is busy, the next one does it.
     fn empty_log(&self) {
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
 
-    fn find(&self, id: i64) -> Result<Option<Stored>, Trouble> {
+    fn find(&self, id: i64) -> Result<Option<Stored>, Cause> {
         let Some(entry) = self.connection.query_row(BY_ID, [id], entry).optional()? else { return Ok(None) };
         let kept = self.connection.query_row(
             "SELECT headings, body FROM report WHERE run = ?1",
@@ -242,22 +243,22 @@ impl History {
                 .query_row("SELECT heading FROM run WHERE id = ?1", [entry.id], |row| row.get(0))?;
         let summary =
             self.connection.query_row("SELECT json, text FROM summary WHERE run = ?1", [entry.id], |row| {
-                Ok(Summary { json: row.get(0)?, text: row.get(1)?, headline: entry.headline.clone() })
+                Ok(Conclusion { json: row.get(0)?, text: row.get(1)?, headline: entry.headline.clone() })
             });
         let summary = summary.optional()?;
         Ok(Some(Stored { entry, heading, printed, summary }))
     }
 
-    fn error(&self, trouble: impl Into<Trouble>) -> StoreError {
-        StoreError::new(&self.path, trouble)
+    fn error(&self, cause: impl Into<Cause>) -> StoreError {
+        StoreError::new(&self.path, cause)
     }
 }
 
-fn connect(path: &Path) -> Result<History, Trouble> {
+fn connect(path: &Path) -> Result<History, Cause> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     schema::migrate(&mut connection)?;
@@ -265,9 +266,9 @@ fn connect(path: &Path) -> Result<History, Trouble> {
     Ok(History { connection, path: path.to_owned() })
 }
 
-/// Turns the write-ahead log on. Where it cannot be (a file system without shared memory), or another fiord is about
-/// to, the journal keeps the history as sound, with more waiting for the disk.
-fn use_log(connection: &Connection) -> Result<(), Trouble> {
+/// Turns the write-ahead log on. If that fails (a file system without shared memory), or another fiord is doing so,
+/// the rollback journal protects the history as well, with more waiting for the disk.
+fn use_log(connection: &Connection) -> Result<(), Cause> {
     let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
     let logged = match mode {
         Ok(mode) => mode == "wal",
@@ -279,18 +280,18 @@ fn use_log(connection: &Connection) -> Result<(), Trouble> {
         Err(error) => return Err(error.into()),
     };
     if logged {
-        // The log is synchronised before the database is, so that a power cut takes the newest runs at most; waiting
-        // for each run would wait for all that it has written to the same file system.
+        // The log is synchronised before the database is, so that a power failure loses the newest runs at most;
+        // waiting for each run would wait for everything it has written to the same file system.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
-        // A log that has been moved is only begun anew by the connection that moved it, and a run has one for itself:
-        // see `keep`.
+        // A log that has been moved is only restarted by the connection that moved it, and each run has its own: see
+        // `keep`.
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     }
     Ok(())
 }
 
-/// What a run measured, made ready before others have to wait.
-struct Measured<'a> {
+/// A run's report, encoded before the transaction starts so that others wait less.
+struct EncodedReport<'a> {
     headings: &'a str,
     headline: Headline,
     body: Vec<u8>,
@@ -299,8 +300,8 @@ struct Measured<'a> {
 fn insert(
     transaction: &Transaction<'_>,
     draft: &Draft<'_>,
-    measured: Option<&Measured<'_>>,
-) -> Result<i64, Trouble> {
+    measured: Option<&EncodedReport<'_>>,
+) -> Result<i64, Cause> {
     let headline = measured.map(|measured| measured.headline.clone()).unwrap_or_default();
     let facts = &draft.facts;
     transaction.execute(
@@ -339,7 +340,7 @@ fn insert(
     Ok(id)
 }
 
-fn insert_targets(transaction: &Transaction<'_>, id: i64, targets: &[String]) -> Result<(), Trouble> {
+fn insert_targets(transaction: &Transaction<'_>, id: i64, targets: &[String]) -> Result<(), Cause> {
     let mut add = transaction.prepare("INSERT OR IGNORE INTO target (run, path) VALUES (?1, ?2)")?;
     for path in targets {
         add.execute(params![id, path])?;
@@ -347,7 +348,7 @@ fn insert_targets(transaction: &Transaction<'_>, id: i64, targets: &[String]) ->
     Ok(())
 }
 
-fn insert_summary(transaction: &Transaction<'_>, study: i64, summary: &Summary) -> Result<(), Trouble> {
+fn insert_summary(transaction: &Transaction<'_>, study: i64, summary: &Conclusion) -> Result<(), Cause> {
     transaction.execute(
         "INSERT OR REPLACE INTO summary (run, json, text) VALUES (?1, ?2, ?3)",
         params![study, summary.json, summary.text],
@@ -355,7 +356,7 @@ fn insert_summary(transaction: &Transaction<'_>, study: i64, summary: &Summary) 
     Ok(())
 }
 
-/// The columns of [`entry`], and the rows that a condition picks.
+/// Selects the columns of [`entry`] from the rows that meet a condition.
 macro_rules! select {
     ($rest:literal) => {
         concat!(
@@ -374,7 +375,7 @@ const LIST: &str = select!(
     )) ORDER BY id DESC LIMIT ?3"
 );
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+fn entry(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
     let headline = Headline {
         ios_per_s: row.get("ios_per_s")?,
         bytes_per_s: row.get("bytes_per_s")?,
@@ -382,8 +383,8 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         latency_of: row.get("latency_of")?,
     };
     let targets: Option<String> = row.get("targets")?;
-    let facts = Facts {
-        kind: Kind::from_name(row.get("kind")?),
+    let facts = RunFacts {
+        kind: RunKind::from_name(row.get("kind")?),
         parent: row.get("parent")?,
         title: row.get("title")?,
         command: row.get("command")?,
@@ -395,5 +396,5 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         elapsed_ms: row.get::<_, i64>("elapsed_ms")? as u64,
         exit_status: row.get("exit_status")?,
     };
-    Ok(Entry { id: row.get("id")?, facts, headline })
+    Ok(HistoryEntry { id: row.get("id")?, facts, headline })
 }

@@ -1,20 +1,23 @@
-//! The history of runs: an SQLite file that several fiords write at once, and what a run looks like in it.
+//! The history of runs: an SQLite file that several processes may write at once, and the encoding of runs in it.
 //!
-//! Invariant: a run is in the history whole or not at all, whatever happens to the process, the disk or the power; and
-//! a report that is read back renders the bytes it rendered before it was kept.
+//! Invariant: a run is in the history completely or not at all, whatever happens to the process, the disk or the power;
+//! and a report that is read back renders the same bytes as before.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, reason = "files go through the target opener"))]
+
+pub mod codec;
 mod error;
-pub mod form;
+mod finding_codec;
 mod headline;
 mod history;
-mod place;
+mod location;
 mod record;
-mod report_form;
+mod report_codec;
 mod schema;
 
-pub use error::{StoreError, Trouble};
-pub use headline::{Headline, SYNC};
+pub use error::{Cause, StoreError};
+pub use headline::Headline;
 pub use history::History;
-pub use place::default_path;
-pub use record::{Draft, Entry, Facts, Filter, Kind, Printed, Stored, Summary, Which};
-pub use report_form::{decode, encode};
+pub use location::{default_path, state_path};
+pub use record::{Conclusion, Draft, Filter, HistoryEntry, Printed, RunFacts, RunKind, RunSelector, Stored};
+pub use report_codec::{decode, encode};

@@ -1,16 +1,16 @@
-//! The tables, and how older ones become them.
+//! The tables, and migrations from older ones.
 //!
 //! Invariant: a step that has been released never changes; a change is a new step at the end, with a test that starts
-//! from a database of the step before.
+//! from a database of the previous schema.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::error::Trouble;
+use crate::error::Cause;
 
-/// What says that a database is a history of fiord: "frd1" as a number.
+/// Marks a database as a history of fiord: "frd1" as a number.
 const APPLICATION_ID: i64 = 0x6672_6431;
 
-/// Step N makes schema N + 1 out of schema N; the first makes it out of nothing.
+/// Step N migrates schema N to schema N + 1; the first creates the tables.
 const STEPS: &[&str] = &[
     "
     CREATE TABLE run (
@@ -52,22 +52,22 @@ const STEPS: &[&str] = &[
 ",
 ];
 
-/// Makes the tables what this fiord knows, unless they are.
-pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Trouble> {
+/// Migrates the tables to the current schema.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), Cause> {
     migrate_by(connection, STEPS)
 }
 
-fn migrate_by(connection: &mut Connection, steps: &[&str]) -> Result<(), Trouble> {
-    // One transaction, so that the numbers are of one moment.
+fn migrate_by(connection: &mut Connection, steps: &[&str]) -> Result<(), Cause> {
+    // One transaction, so that both numbers are read at one moment.
     let next = next_step(&*connection.transaction()?, steps)?;
     if next == steps.len() {
         return Ok(());
     }
     if next == 0 {
-        // What is freed can be given back; only a database without tables can be told so, and not in a transaction.
+        // Lets freed pages be returned; possible only for a database without tables, and outside a transaction.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }
-    // Another fiord may be at it too: whoever comes second finds the work done.
+    // Another fiord may be migrating too; the second one finds the work done.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let next = next_step(&transaction, steps)?;
     for step in &steps[next..] {
@@ -78,15 +78,15 @@ fn migrate_by(connection: &mut Connection, steps: &[&str]) -> Result<(), Trouble
     Ok(transaction.commit()?)
 }
 
-/// The first step that is still to be done.
-fn next_step(connection: &Connection, steps: &[&str]) -> Result<usize, Trouble> {
+/// The first step not yet done.
+fn next_step(connection: &Connection, steps: &[&str]) -> Result<usize, Cause> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let known = steps.len() as i64;
     match (number("application_id")?, number("user_version")?) {
         (0, 0) if number("schema_version")? == 0 => Ok(0),
-        (APPLICATION_ID, found) if found > known => Err(Trouble::NewerSchema { found, known }),
-        (APPLICATION_ID, found) => usize::try_from(found).map_err(|_| Trouble::Foreign),
-        _ => Err(Trouble::Foreign),
+        (APPLICATION_ID, found) if found > known => Err(Cause::NewerSchema { found, known }),
+        (APPLICATION_ID, found) => usize::try_from(found).map_err(|_| Cause::Foreign),
+        _ => Err(Cause::Foreign),
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_of_the_former_schema_keeps_its_rows() {
+    fn a_database_of_the_previous_schema_keeps_its_rows() {
         let mut connection = memory();
         migrate_by(&mut connection, THEN).unwrap();
         migrate_by(&mut connection, NOW).unwrap();
@@ -126,11 +126,11 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_fails_leaves_the_former_schema() {
+    fn a_failed_step_leaves_the_previous_schema() {
         let mut connection = memory();
         migrate_by(&mut connection, THEN).unwrap();
         let broken = [THEN[0], "CREATE TABLE b (x INTEGER); CREATE TABLE a (x INTEGER)"];
-        assert!(matches!(migrate_by(&mut connection, &broken), Err(Trouble::Database(_))));
+        assert!(matches!(migrate_by(&mut connection, &broken), Err(Cause::Database(_))));
         assert_eq!(next_step(&connection, NOW).unwrap(), 1);
         let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0));
         assert_eq!(tables, Ok(1));
@@ -140,9 +140,9 @@ mod tests {
     fn later_and_foreign_databases_are_refused_untouched() {
         let mut later = memory();
         migrate_by(&mut later, NOW).unwrap();
-        assert!(matches!(migrate_by(&mut later, THEN), Err(Trouble::NewerSchema { found: 2, known: 1 })));
+        assert!(matches!(migrate_by(&mut later, THEN), Err(Cause::NewerSchema { found: 2, known: 1 })));
         let mut foreign = memory();
         foreign.execute_batch("CREATE TABLE theirs (x INTEGER)").unwrap();
-        assert!(matches!(migrate(&mut foreign), Err(Trouble::Foreign)));
+        assert!(matches!(migrate(&mut foreign), Err(Cause::Foreign)));
     }
 }

@@ -1,6 +1,6 @@
-//! What becomes of a history that is used by several, and by some that are killed.
+//! A history that several processes use, some of which are killed.
 //!
-//! Invariant: whatever happens, the database is sound and a run is in it whole or not at all.
+//! Invariant: whatever happens, the database is sound and contains a run completely or not at all.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
@@ -14,25 +14,27 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fiord_report::RunReport;
-use fiord_store::{Draft, Facts, Filter, Headline, History, Kind, Printed, Summary, Trouble, Which};
+use fiord_store::{
+    Cause, Conclusion, Draft, Filter, Headline, History, Printed, RunFacts, RunKind, RunSelector,
+};
 use rusqlite::Connection;
 
 /// A place for a history, removed on drop.
-struct Place(PathBuf);
+struct TempHistory(PathBuf);
 
-impl Place {
-    fn new() -> Place {
+impl TempHistory {
+    fn new() -> TempHistory {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("store-{}-{number}", std::process::id());
-        Place(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
+        TempHistory(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
     }
 
     fn file(&self) -> PathBuf {
         self.0.join("fiord/history.db")
     }
 
-    /// Of the database and its log.
+    /// Size of the database and its log.
     fn bytes(&self) -> u64 {
         let files = fs::read_dir(self.0.join("fiord")).unwrap().map(Result::unwrap);
         let counted = files.filter(|file| !file.file_name().to_string_lossy().ends_with("-shm"));
@@ -44,15 +46,15 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TempHistory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-fn facts(title: &str) -> Facts {
-    Facts {
-        kind: Kind::Fio,
+fn facts(title: &str) -> RunFacts {
+    RunFacts {
+        kind: RunKind::Fio,
         parent: None,
         title: title.to_owned(),
         command: "fiord --name='a b'".to_owned(),
@@ -66,8 +68,8 @@ fn facts(title: &str) -> Facts {
     }
 }
 
-/// A run of these facts.
-fn run(facts: Facts) -> Draft<'static> {
+/// A run with these facts.
+fn run(facts: RunFacts) -> Draft<'static> {
     Draft {
         facts,
         printed: Some(Printed { headings: "starting\n", report: fixed() }),
@@ -78,7 +80,7 @@ fn run(facts: Facts) -> Draft<'static> {
 
 /// A study that has begun.
 fn study(title: &str) -> Draft<'static> {
-    let facts = Facts { kind: Kind::Sweep, elapsed_ms: 0, exit_status: None, ..facts(title) };
+    let facts = RunFacts { kind: RunKind::Sweep, elapsed_ms: 0, exit_status: None, ..facts(title) };
     Draft { facts, printed: None, heading: Some("depths on /mnt\n"), summary: None }
 }
 
@@ -92,10 +94,10 @@ fn ids(history: &History, filter: &Filter) -> Vec<i64> {
 }
 
 #[test]
-fn a_run_comes_back_as_it_was_kept() {
-    let place = Place::new();
+fn a_run_is_read_back_as_it_was_recorded() {
+    let place = TempHistory::new();
     let id = place.history().keep(&run(facts("mix"))).unwrap();
-    let stored = place.history().load(Which::Id(id)).unwrap().unwrap();
+    let stored = place.history().load(RunSelector::Id(id)).unwrap().unwrap();
     assert_eq!(stored.printed, Some(("starting\n".to_owned(), fixture::run())));
     assert_eq!(stored.summary, None);
     assert_eq!(stored.entry.facts, facts("mix"));
@@ -105,20 +107,20 @@ fn a_run_comes_back_as_it_was_kept() {
 
 #[test]
 fn runs_are_found_by_number_age_target_and_study() {
-    let place = Place::new();
+    let place = TempHistory::new();
     let mut history = place.history();
     let first = history.keep(&run(facts("first"))).unwrap();
     let study = history.keep(&study("sweep")).unwrap();
-    let part = history.keep(&run(Facts { parent: Some(study), ..facts("part") })).unwrap();
-    let other = Facts { targets: vec!["/mnt/ab".to_owned()], ..facts("other") };
+    let part = history.keep(&run(RunFacts { parent: Some(study), ..facts("part") })).unwrap();
+    let other = RunFacts { targets: vec!["/mnt/ab".to_owned()], ..facts("other") };
     let other = history.keep(&run(other)).unwrap();
 
     let title = |which| history.load(which).unwrap().map(|stored| stored.entry.facts.title);
-    assert_eq!(title(Which::Id(part)).as_deref(), Some("part"));
-    assert_eq!(title(Which::Last(0)).as_deref(), Some("other"));
-    assert_eq!(title(Which::Last(1)).as_deref(), Some("sweep"));
-    assert_eq!(title(Which::Last(9)), None);
-    assert_eq!(title(Which::Id(99)), None);
+    assert_eq!(title(RunSelector::Id(part)).as_deref(), Some("part"));
+    assert_eq!(title(RunSelector::Last(0)).as_deref(), Some("other"));
+    assert_eq!(title(RunSelector::Last(1)).as_deref(), Some("sweep"));
+    assert_eq!(title(RunSelector::Last(9)), None);
+    assert_eq!(title(RunSelector::Id(99)), None);
 
     let of = |filter: Filter| ids(&history, &filter);
     assert_eq!(of(Filter::default()), [other, study, first]);
@@ -131,10 +133,10 @@ fn runs_are_found_by_number_age_target_and_study() {
 
 #[test]
 fn a_study_is_concluded_when_it_ends() {
-    let place = Place::new();
+    let place = TempHistory::new();
     let mut history = place.history();
     let id = history.keep(&study("sweep")).unwrap();
-    let begun = history.load(Which::Id(id)).unwrap().unwrap();
+    let begun = history.load(RunSelector::Id(id)).unwrap().unwrap();
     assert_eq!((begun.entry.facts.exit_status, begun.summary, begun.printed), (None, None, None));
     assert_eq!(
         (begun.heading.as_deref(), begun.entry.headline),
@@ -147,22 +149,22 @@ fn a_study_is_concluded_when_it_ends() {
         latency_of: Some("p99 of fdatasync".to_owned()),
         ..Headline::default()
     };
-    let summary = Summary { json: "{}".to_owned(), text: "flat\n".to_owned(), headline: headline.clone() };
+    let summary = Conclusion { json: "{}".to_owned(), text: "flat\n".to_owned(), headline: headline.clone() };
     history.conclude(id, 7, 1, &summary).unwrap();
-    let ended = history.load(Which::Id(id)).unwrap().unwrap();
+    let ended = history.load(RunSelector::Id(id)).unwrap().unwrap();
     assert_eq!((ended.entry.facts.exit_status, ended.entry.facts.elapsed_ms), (Some(1), 7));
     assert_eq!((ended.summary, ended.entry.headline), (Some(summary), headline));
 }
 
 #[test]
-fn what_is_forgotten_is_gone_with_its_parts_and_its_number() {
-    let place = Place::new();
+fn deleted_runs_are_gone_with_their_parts_and_their_numbers() {
+    let place = TempHistory::new();
     let mut history = place.history();
     let study = history.keep(&study("sweep")).unwrap();
     for _ in 0..50 {
-        history.keep(&run(Facts { parent: Some(study), ..facts("part") })).unwrap();
+        history.keep(&run(RunFacts { parent: Some(study), ..facts("part") })).unwrap();
     }
-    let old = history.keep(&run(Facts { started_ms: 10, ..facts("old") })).unwrap();
+    let old = history.keep(&run(RunFacts { started_ms: 10, ..facts("old") })).unwrap();
     let size_before = place.bytes();
 
     assert_eq!(history.remove(&[study, 999]).unwrap(), [999]);
@@ -170,18 +172,18 @@ fn what_is_forgotten_is_gone_with_its_parts_and_its_number() {
     assert_eq!(history.remove(&[study, study + 1, study]).unwrap(), [0; 0]);
     assert_eq!(ids(&history, &Filter::default()), [old]);
     assert_eq!(ids(&history, &Filter { parent: Some(study), ..Filter::default() }), [0; 0]);
-    assert!(place.bytes() < size_before / 4, "the room is given back");
+    assert!(place.bytes() < size_before / 4, "the space is returned");
 
     assert_eq!(history.remove_before(10).unwrap(), 0);
     assert_eq!(history.remove_before(u64::MAX).unwrap(), 1);
     let next = history.keep(&run(facts("next"))).unwrap();
-    assert!(next > old, "a number is not given again");
+    assert!(next > old, "a number is not reused");
     assert_sound(&place, 1);
 }
 
-/// That the database is sound, and has this many whole runs and no parts of any other.
+/// Asserts that the database is sound, and has exactly this many complete runs.
 #[track_caller]
-fn assert_sound(place: &Place, runs: i64) {
+fn assert_sound(place: &TempHistory, runs: i64) {
     let database = Connection::open(place.file()).unwrap();
     let text: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(text, "ok");
@@ -192,15 +194,15 @@ fn assert_sound(place: &Place, runs: i64) {
     assert_eq!(count("SELECT count(*) FROM pragma_foreign_key_check"), 0);
 }
 
-/// Starts a process that keeps this many runs in a history of `place`, each in a history opened anew, and says a line
+/// Starts a process that records this many runs in the history of `place`, which it opens for each, and prints a line
 /// for each.
-fn start_writer(place: &Place, count: u32) -> Child {
+fn start_writer(place: &TempHistory, count: u32) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "writer", "--nocapture"]).stdout(Stdio::piped());
     command.env("WRITE_TO", place.file()).env("WRITE_COUNT", count.to_string()).spawn().unwrap()
 }
 
-/// Not a test by itself: what `start_writer` starts.
+/// Not a test: the process that `start_writer` starts.
 #[test]
 fn writer() {
     let Some(path) = std::env::var_os("WRITE_TO") else { return };
@@ -212,8 +214,8 @@ fn writer() {
 }
 
 #[test]
-fn many_processes_at_once_keep_all_their_runs() {
-    let place = Place::new();
+fn all_runs_of_concurrent_processes_are_recorded() {
+    let place = TempHistory::new();
     let writers: Vec<Child> = (0..8).map(|_| start_writer(&place, 25)).collect();
     for mut writer in writers {
         let said = BufReader::new(writer.stdout.take().unwrap()).lines();
@@ -224,13 +226,13 @@ fn many_processes_at_once_keep_all_their_runs() {
 }
 
 #[test]
-fn a_killed_process_leaves_whole_runs_only() {
-    let place = Place::new();
+fn a_killed_process_leaves_only_complete_runs() {
+    let place = TempHistory::new();
     let mut kept = 0;
     for round in 0..20 {
         let mut writer = start_writer(&place, 1000);
         let said = BufReader::new(writer.stdout.take().unwrap()).lines();
-        // Killed at another place each time: after a few runs, wherever the next one is by then.
+        // Killed at a different point each time: after a few runs, in the middle of the next one.
         let heard = said.filter(|line| line.as_deref().unwrap() == "kept").take(1 + round % 5).count();
         (0..round * 97).for_each(|_| std::hint::spin_loop());
         writer.kill().unwrap();
@@ -243,8 +245,8 @@ fn a_killed_process_leaves_whole_runs_only() {
 }
 
 #[test]
-fn a_database_that_is_no_history_is_refused_untouched() {
-    let place = Place::new();
+fn a_database_that_is_not_a_history_is_refused_and_unchanged() {
+    let place = TempHistory::new();
     fs::create_dir_all(place.file().parent().unwrap()).unwrap();
     let contents = b"not a database, and longer than its header is".repeat(100);
     fs::write(place.file(), &contents).unwrap();
@@ -255,23 +257,23 @@ fn a_database_that_is_no_history_is_refused_untouched() {
     fs::remove_file(place.file()).unwrap();
     Connection::open(place.file()).unwrap().execute_batch("CREATE TABLE theirs (x INTEGER)").unwrap();
     let contents = fs::read(place.file()).unwrap();
-    assert!(matches!(History::open(&place.file()).unwrap_err().trouble, Trouble::Foreign));
+    assert!(matches!(History::open(&place.file()).unwrap_err().cause, Cause::Foreign));
     assert_eq!(fs::read(place.file()).unwrap(), contents);
 }
 
 #[test]
 fn a_later_schema_is_refused_with_both_numbers() {
-    let place = Place::new();
+    let place = TempHistory::new();
     drop(place.history());
     Connection::open(place.file()).unwrap().pragma_update(None, "user_version", 7).unwrap();
     let error = History::open(&place.file()).unwrap_err();
-    assert!(matches!(error.trouble, Trouble::NewerSchema { found: 7, known: 2 }), "{error}");
+    assert!(matches!(error.cause, Cause::NewerSchema { found: 7, known: 2 }), "{error}");
     assert!(error.to_string().contains("schema 7, this one knows up to 2"), "{error}");
 }
 
 #[test]
-fn a_history_is_made_only_to_keep_something() {
-    let place = Place::new();
+fn a_history_is_created_only_to_record_a_run() {
+    let place = TempHistory::new();
     assert!(History::open_existing(&place.file()).unwrap().is_none());
     assert!(!place.0.exists());
     drop(place.history());
@@ -283,7 +285,7 @@ fn a_history_is_made_only_to_keep_something() {
 
 #[test]
 fn the_write_ahead_log_is_emptied_now_and_then() {
-    let place = Place::new();
+    let place = TempHistory::new();
     let log = place.0.join("fiord/history.db-wal");
     let lengths: Vec<u64> = (0..200)
         .map(|_| {
@@ -299,7 +301,7 @@ fn the_write_ahead_log_is_emptied_now_and_then() {
 
 #[test]
 fn the_write_ahead_log_is_on() {
-    let place = Place::new();
+    let place = TempHistory::new();
     drop(place.history());
     let database = Connection::open(place.file()).unwrap();
     let mode: String = database.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();

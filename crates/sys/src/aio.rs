@@ -19,10 +19,6 @@ pub enum Command {
     Pread = 0,
     /// Write from one buffer.
     Pwrite = 1,
-    /// Everything durable (kernel 4.18 and later).
-    Fsync = 2,
-    /// Data durable.
-    Fdsync = 3,
     /// Nothing.
     Noop = 6,
     /// Read into several buffers.
@@ -35,7 +31,7 @@ pub enum Command {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Iocb {
-    /// Comes back in the completion.
+    /// Returned in the completion.
     pub user_data: u64,
     #[cfg(target_endian = "little")]
     key: u32,
@@ -74,7 +70,7 @@ impl Iocb {
         }
     }
 
-    /// Makes it a `Pread` or `Pwrite` of `len_bytes` at `buffer`; flags and priority are left as they are.
+    /// Makes it a `Pread` or `Pwrite` of `len_bytes` at `buffer`; flags and priority are unchanged.
     #[inline]
     pub fn transfer(
         &mut self,
@@ -104,24 +100,18 @@ impl Iocb {
         self.transfer(command, fd, vectors.cast_mut().cast(), count, offset_bytes);
     }
 
-    /// Makes it an `Fsync` or `Fdsync`.
-    #[inline]
-    pub fn sync(&mut self, command: Command, fd: RawFd) {
-        self.transfer(command, fd, std::ptr::null_mut(), 0, 0);
+    /// Sets its priority, as the kernel packs it; with 0 it has that of the thread.
+    pub fn set_priority(&mut self, priority: u16) {
+        /// The priority is to be used (`IOCB_FLAG_IOPRIO`).
+        const HAS_PRIORITY: u32 = 1 << 1;
+        self.priority = priority.cast_signed();
+        self.flags = if priority == 0 { 0 } else { HAS_PRIORITY };
     }
 
     /// Sets its `RWF_*` flags (none on a sync).
     #[inline]
     pub fn set_rw_flags(&mut self, flags: RwFlags) {
         self.rw_flags = flags.0;
-    }
-
-    /// Gives it an I/O priority of its own, as `ioprio_set` encodes it; `None` takes the thread's.
-    #[inline]
-    pub fn set_priority(&mut self, priority: Option<u16>) {
-        const HAS_PRIORITY: u32 = 1 << 1;
-        self.flags = if priority.is_some() { HAS_PRIORITY } else { 0 };
-        self.priority = priority.unwrap_or(0) as i16;
     }
 }
 
@@ -134,8 +124,8 @@ impl Default for Iocb {
 /// One completion (`struct io_event`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Event {
-    /// What the request carried.
+pub struct IoEvent {
+    /// The `user_data` of the request.
     pub user_data: u64,
     /// The request's address.
     pub iocb: u64,
@@ -145,7 +135,7 @@ pub struct Event {
     pub result2: i64,
 }
 
-/// The kernel's ring of completions, at the address that `io_setup` answers.
+/// The kernel's ring of completions, at the address that `io_setup` returns.
 #[repr(C)]
 struct Ring {
     id: u32,
@@ -165,8 +155,8 @@ const RING_MAGIC: u32 = 0xa10a_10a1;
 pub struct AioContext {
     /// The kernel's handle: the address of the ring in this process.
     id: libc::c_ulong,
-    /// The ring's events, where it has the layout we know.
-    events: Option<*const Event>,
+    /// The ring's events, if it has the known layout.
+    events: Option<*const IoEvent>,
     capacity: u32,
 }
 
@@ -174,7 +164,7 @@ pub struct AioContext {
 unsafe impl Send for AioContext {}
 
 impl AioContext {
-    /// Makes room for `depth` requests in flight. `EAGAIN` means that `/proc/sys/fs/aio-max-nr` is used up.
+    /// Sets up a context for `depth` requests in flight. `EAGAIN` means that `/proc/sys/fs/aio-max-nr` is exhausted.
     pub fn new(depth: u32) -> io::Result<AioContext> {
         let mut id: libc::c_ulong = 0;
         // SAFETY: the kernel writes one word to `id`, which must be zero before.
@@ -202,12 +192,12 @@ impl AioContext {
         }
     }
 
-    /// Whether `reap_ring` works here; it does on every kernel so far.
+    /// Whether `reap_ring` works here; it does on every kernel known so far.
     pub fn has_ring(&self) -> bool {
         self.events.is_some()
     }
 
-    /// Submits requests in order; answers how many were taken, which may be fewer. An error is the first one's.
+    /// Submits requests in order; returns how many were accepted, which may be fewer. An error is that of the first.
     ///
     /// # Safety
     ///
@@ -221,16 +211,16 @@ impl AioContext {
         check_len(taken as libc::ssize_t)
     }
 
-    /// Waits in the kernel for at least `min` completions (0: none), fills `events` from the front, and answers how
-    /// many. Fewer than `min` come only with a timeout. `EINTR` where a signal came first.
+    /// Waits in the kernel for at least `min` completions (0: none), fills `events` from the front, and returns their
+    /// number: fewer than `min` only after a timeout. `EINTR` if a signal arrived first.
     pub fn get_events(
         &mut self,
         min: usize,
-        events: &mut [Event],
+        events: &mut [IoEvent],
         timeout: Option<Duration>,
     ) -> io::Result<usize> {
         let mut time = timeout.map(timespec);
-        let time = time.as_mut().map_or(std::ptr::null_mut(), |time| time as *mut libc::timespec);
+        let time = time.as_mut().map_or(std::ptr::null_mut(), |time| &raw mut *time);
         let (min, max) = (min as libc::c_long, events.len() as libc::c_long);
         let call = libc::SYS_io_getevents;
         // SAFETY: the kernel writes at most `max` events, which is the slice's length; `time` lives through the call.
@@ -238,10 +228,10 @@ impl AioContext {
         check_len(count as libc::ssize_t)
     }
 
-    /// Takes completions straight from the ring, without a system call: fills `events` from the front and answers how
-    /// many there were. Always 0 where `has_ring` says no.
+    /// Takes completions from the ring without a system call: fills `events` from the front and returns their number.
+    /// Always 0 without `has_ring`.
     #[inline]
-    pub fn reap_ring(&mut self, events: &mut [Event]) -> usize {
+    pub fn reap_ring(&mut self, events: &mut [IoEvent]) -> usize {
         let Some(source) = self.events else { return 0 };
         // SAFETY: the ring is mapped until this context is dropped; head and tail are shared with the kernel and
         // therefore atomics.
@@ -249,8 +239,8 @@ impl AioContext {
             let ring = self.id as *const Ring;
             (&(*ring).head, &(*ring).tail)
         };
-        // We are the head's only writer outside io_getevents, which `&mut self` keeps from running now. Acquire on the
-        // tail makes the events before it visible.
+        // This is the head's only writer outside io_getevents, which `&mut self` excludes. Acquire on the tail makes the
+        // events before it visible.
         let mut head = shared_head.load(Ordering::Relaxed);
         let tail = shared_tail.load(Ordering::Acquire);
         let mut taken = 0;
@@ -266,18 +256,6 @@ impl AioContext {
             shared_head.store(head, Ordering::Release);
         }
         taken
-    }
-
-    /// Asks the kernel to give a request up. File I/O cannot be cancelled on most devices: `EINVAL` and `EAGAIN` are
-    /// the usual answers, and the completion comes anyway.
-    ///
-    /// # Safety
-    ///
-    /// `request` was submitted to this context and is still valid.
-    pub unsafe fn cancel(&mut self, request: *mut Iocb) -> io::Result<()> {
-        let mut event = Event::default();
-        // SAFETY: the caller vouches for the request; the kernel may write one event.
-        check_long(unsafe { libc::syscall(libc::SYS_io_cancel, self.id, request, &raw mut event) }).map(drop)
     }
 }
 
@@ -299,17 +277,17 @@ mod tests {
         match AioContext::new(depth) {
             Ok(context) => Some(context),
             Err(error) => {
-                println!("skipped: io_setup: {error}");
+                fiord_testing::skipped(format_args!("io_setup: {error}"));
                 None
             }
         }
     }
 
-    fn complete_one(context: &mut AioContext, iocb: &mut Iocb) -> Event {
+    fn complete_one(context: &mut AioContext, iocb: &mut Iocb) -> IoEvent {
         let mut list = [iocb as *mut Iocb];
         // SAFETY: the request and its buffer live in the caller, which waits for the completion right here.
         assert_eq!(unsafe { context.submit(&mut list) }.unwrap(), 1);
-        let mut events = [Event::default(); 2];
+        let mut events = [IoEvent::default(); 2];
         assert_eq!(context.get_events(1, &mut events, None).unwrap(), 1);
         events[0]
     }
@@ -331,8 +309,6 @@ mod tests {
         assert_eq!(back, out);
         iocb.transfer(Command::Pread, fd, back.as_mut_ptr(), 4096, 1 << 40);
         assert_eq!(complete_one(&mut context, &mut iocb).result, 0, "beyond the end");
-        iocb.sync(Command::Fsync, fd);
-        assert_eq!(complete_one(&mut context, &mut iocb).result, 0);
     }
 
     #[test]
@@ -343,7 +319,7 @@ mod tests {
         let mut byte = [1u8; 1];
         let mut requests = [Iocb::new(); 8];
         let mut next = 0;
-        // Often enough to go round the ring several times, whatever size the kernel gave it.
+        // Often enough to wrap the ring several times, whatever its size.
         for _ in 0..context.capacity {
             for (index, iocb) in requests.iter_mut().enumerate() {
                 iocb.user_data = next + index as u64;
@@ -352,7 +328,7 @@ mod tests {
             let mut list = requests.each_mut().map(|iocb| iocb as *mut Iocb);
             // SAFETY: requests and byte outlive the context's use of them: buffered writes complete in the call.
             assert_eq!(unsafe { context.submit(&mut list) }.unwrap(), 8);
-            let mut events = [Event::default(); 5];
+            let mut events = [IoEvent::default(); 5];
             let mut seen = 0;
             while seen < 8 {
                 let count = context.reap_ring(&mut events);
@@ -363,7 +339,7 @@ mod tests {
             }
             next += 8;
         }
-        assert_eq!(context.reap_ring(&mut [Event::default(); 5]), 0);
+        assert_eq!(context.reap_ring(&mut [IoEvent::default(); 5]), 0);
     }
 
     #[test]
@@ -381,7 +357,7 @@ mod tests {
     #[test]
     fn waiting_ends_with_the_timeout() {
         let Some(mut context) = context(1) else { return };
-        let mut events = [Event::default()];
+        let mut events = [IoEvent::default()];
         assert_eq!(context.get_events(1, &mut events, Some(Duration::ZERO)).unwrap(), 0);
     }
 }

@@ -1,25 +1,25 @@
-//! The system's allocator with somebody looking on, for tests that say where memory may be asked for.
+//! The system's allocator with an observer, for tests that define where memory may be allocated.
 //!
-//! Invariant: every request is passed on unchanged, after the one who looks on was told.
+//! Invariant: every request is passed on unchanged, after the observer has been called.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// What is asked of the allocator.
+/// A request to the allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
     /// Memory, or more of it.
     Allocate,
-    /// Memory is given back.
+    /// Memory is freed.
     Free,
 }
 
-/// To be made the `#[global_allocator]` of a test. Whom it tells may allocate, and is then told of that as well; it must
-/// not panic, since an allocator must not.
+/// For the `#[global_allocator]` of a test. The observer may allocate, which calls it again; it must not panic, because
+/// an allocator must not.
 #[derive(Debug)]
-pub struct Watched(pub fn(Request));
+pub struct ObservedAllocator(pub fn(Request));
 
 // SAFETY: passes everything on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Watched {
+unsafe impl GlobalAlloc for ObservedAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         (self.0)(Request::Allocate);
         // SAFETY: the caller keeps the contract.

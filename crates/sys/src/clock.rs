@@ -3,20 +3,27 @@
 //! Invariant: every running clock counts nanoseconds from the same origin as `monotonic_ns`, so that a reading of one
 //! can be compared with a deadline taken from another (the counter drifts from it by a few parts in a million).
 
+use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 use std::time::Duration;
 
 pub mod cross_core;
+pub mod keeper;
 pub mod tsc;
 
 pub use tsc::{TscClock, TscRefusal};
 
 /// A source of time, a type parameter of the hot loops.
 pub trait Clock: Copy {
-    /// Whether time passes at all. Where it does not, a loop need not ask.
+    /// Whether time passes at all. If not, a loop need not read it.
     const RUNNING: bool;
 
     /// Nanoseconds since the origin of `monotonic_ns`.
     fn now_ns(&self) -> u64;
+
+    /// Sleeps for this long, or until a signal arrives. A test's clock is advanced instead.
+    fn sleep_ns(&self, ns: u64) {
+        sleep_until_ns(monotonic_ns() + ns);
+    }
 }
 
 /// The operating system's monotonic clock.
@@ -73,6 +80,12 @@ impl Clock for NoClock {
     }
 }
 
+/// Processor time of this process, all its threads together, in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    let time = read(libc::CLOCK_PROCESS_CPUTIME_ID);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// The monotonic clock (`CLOCK_MONOTONIC`), in nanoseconds since some fixed moment, usually boot.
 #[inline]
 pub fn monotonic_ns() -> u64 {
@@ -92,11 +105,11 @@ pub fn realtime_ms() -> u64 {
 }
 
 /// The time of day, in whole seconds since 1970.
-pub fn realtime_s() -> u64 {
+fn realtime_s() -> u64 {
     realtime_ns() / 1_000_000_000
 }
 
-/// What the kernel's clock of this number shows, in milliseconds; 0 when there is no such clock.
+/// The time of the kernel's clock with this number, in milliseconds; 0 if there is no such clock.
 pub fn read_ms(clock_id: u32) -> u64 {
     let time = libc::clockid_t::try_from(clock_id).map(read);
     time.map_or(0, |time| time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000)
@@ -129,20 +142,18 @@ fn time_of_day_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
 }
 
-/// Sleeps until `monotonic_ns` reaches `deadline_ns`, and not at all if it has. Answers whether the deadline was
+/// Sleeps until `monotonic_ns` reaches `deadline_ns`; returns at once if it has. Returns whether the deadline was
 /// reached: a signal that this thread handles ends the sleep early.
 pub fn sleep_until_ns(deadline_ns: u64) -> bool {
     let deadline = timespec(Duration::from_nanos(deadline_ns));
-    let (clock, flags) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
-    // SAFETY: `deadline` outlives the call, and an absolute sleep leaves no remainder to write.
-    unsafe { libc::clock_nanosleep(clock, flags, &deadline, std::ptr::null_mut()) == 0 }
+    clock_nanosleep_absolute(ClockId::Monotonic, &deadline).is_ok()
 }
 
-/// A length of time as the kernel takes it; more than it can hold is the most it can hold.
-pub(crate) fn timespec(time: Duration) -> libc::timespec {
-    libc::timespec {
-        tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
-        tv_nsec: libc::c_long::from(time.subsec_nanos() as i32),
+/// A duration as the kernel's structure, saturated at its maximum.
+pub(crate) fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: i64::from(time.subsec_nanos()),
     }
 }
 
@@ -165,7 +176,7 @@ mod tests {
         let (os_ns, day_ns) = (OsClock.now_ns(), GettimeofdayClock::new().now_ns());
         let after_ns = monotonic_ns();
         assert!((before_ns..=after_ns).contains(&os_ns));
-        // It is made of two readings, each rounded down to a microsecond.
+        // It takes two readings, each rounded down to a microsecond.
         assert!((before_ns - 2000..=after_ns + 2000).contains(&day_ns));
         never_goes_back(OsClock);
     }

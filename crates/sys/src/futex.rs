@@ -1,41 +1,39 @@
-//! Waiting for a number to change, without a lock: whoever is woken goes on at once, and need not queue for a mutex with
-//! thousands of others that were woken too.
+//! Event counts: threads wait for a counter to change without taking a lock, so that thousands of woken threads do not
+//! queue for a mutex.
 //!
-//! Invariant: nobody sleeps while the number is another than the one seen.
+//! Invariant: a thread never sleeps once the counter differs from the value it has read.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use rustix::thread::futex::{self, Flags};
+
 use crate::clock::timespec;
 
-/// A number that goes up whenever something has happened.
+/// A counter that is incremented after each change that other threads wait for.
 #[derive(Debug, Default)]
-pub struct Bell {
-    rung: AtomicU32,
+pub struct EventCount {
+    count: AtomicU32,
 }
 
-impl Bell {
-    /// How often it was rung. What was true before it was rung that often is seen by whoever sees this.
-    pub fn rung(&self) -> u32 {
-        self.rung.load(Ordering::SeqCst)
+impl EventCount {
+    /// The current count, to be read before the condition that the thread waits for is checked. Changes made before the
+    /// notification that produced this count are visible to its reader.
+    pub fn current(&self) -> u32 {
+        self.count.load(Ordering::SeqCst)
     }
 
-    /// Rings: all who wait go on.
-    pub fn ring(&self) {
-        self.rung.fetch_add(1, Ordering::SeqCst);
-        let (call, operation) = (libc::SYS_futex, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG);
-        // SAFETY: the kernel takes the address as a name and does not follow it.
-        unsafe { libc::syscall(call, self.rung.as_ptr(), operation, libc::c_int::MAX) };
+    /// Increments the count and wakes all waiting threads.
+    pub fn notify_all(&self) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        // Waking cannot fail: the address is that of a word of this process.
+        let _ = futex::wake(&self.count, Flags::PRIVATE, i32::MAX.cast_unsigned());
     }
 
-    /// Sleeps until it was rung more often than `seen`, or `at_most` so long, or until a signal comes in.
+    /// Sleeps until the count differs from `seen`, for `at_most` this long, or until a signal arrives.
     pub fn wait(&self, seen: u32, at_most: Option<Duration>) {
-        let limit = at_most.map(timespec);
-        let limit = limit.as_ref().map_or(std::ptr::null(), |limit| limit as *const libc::timespec);
-        let (call, operation) = (libc::SYS_futex, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
-        // SAFETY: the kernel reads the number and the limit, both of which outlive the call. Whatever it answers, the
-        // caller looks again.
-        unsafe { libc::syscall(call, self.rung.as_ptr(), operation, seen, limit) };
+        // Why it returned does not matter: the caller checks its condition again.
+        let _ = futex::wait(&self.count, Flags::PRIVATE, seen, at_most.map(timespec).as_ref());
     }
 }
 
@@ -45,22 +43,22 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn who_waits_goes_on_when_it_rings_and_does_not_sleep_when_it_has_rung() {
-        let bell = Arc::new(Bell::default());
-        let seen = bell.rung();
+    fn a_waiting_thread_is_woken_and_does_not_sleep_after_a_notification() {
+        let event = Arc::new(EventCount::default());
+        let seen = event.current();
         let others: Vec<_> = (0..4)
             .map(|_| {
-                let bell = Arc::clone(&bell);
+                let event = Arc::clone(&event);
                 std::thread::spawn(move || {
-                    while bell.rung() == seen {
-                        bell.wait(seen, None);
+                    while event.current() == seen {
+                        event.wait(seen, None);
                     }
                 })
             })
             .collect();
-        bell.ring();
+        event.notify_all();
         others.into_iter().for_each(|other| other.join().unwrap());
-        bell.wait(seen, None);
-        bell.wait(bell.rung(), Some(Duration::from_millis(1)));
+        event.wait(seen, None);
+        event.wait(event.current(), Some(Duration::from_millis(1)));
     }
 }

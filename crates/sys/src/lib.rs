@@ -1,37 +1,46 @@
-//! The one room that talks to the kernel: system calls, `/proc`, `/sys` and the processor's clock, behind a safe API.
+//! System calls, `/proc`, `/sys` and the processor's clock behind a safe API. Calls that `rustix` has are made through
+//! it; for others the reason for each `unsafe` block is given above it.
 //!
 //! Invariant: nothing here knows what a job is. A function takes plain values, makes one kind of call, and returns
 //! plain values or the kernel's error; policy (what to try next, what to tell the user) lives with the callers.
 //!
-//! Where a call can only be judged by its caller (a read into a raw pointer, a buffer handed to the kernel until its
-//! completion), the function is `unsafe` and its contract is written above it.
+//! A function whose safety depends on its caller (a read into a raw pointer, a buffer that the kernel uses until its
+//! completion) is `unsafe`, with its contract in its documentation.
+
+#![allow(unsafe_code, reason = "system calls are made here; each block says why it is sound")]
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("fiord talks to the Linux kernel only");
 
 pub mod aio;
-#[cfg(feature = "watched")]
+#[cfg(feature = "observed-allocator")]
 pub mod allocator;
 pub mod blkdev;
+pub mod cgroup;
 pub mod clock;
+pub mod counter_file;
 pub mod errno;
 pub mod file;
 pub mod futex;
+pub mod io_group;
 pub mod map;
 pub mod memory;
+pub mod nvme;
 pub mod pagecache;
 pub mod process;
 pub mod procfs;
 pub mod reserve;
+pub mod scsi;
 pub mod signal;
 pub mod spawn;
 pub mod stat;
 pub mod sysfs;
 pub mod thread;
+pub mod thread_activity;
 pub mod transfer;
 pub mod tty;
 pub mod uring;
-pub mod whereabouts;
+pub mod zones;
 
 #[cfg(test)]
 mod testing;

@@ -1,11 +1,12 @@
 //! Mappings of memory and files, unmapped when dropped.
 //!
-//! Invariant: a `Mapping` owns exactly the pages it was given by one `mmap`, and gives exactly those back.
+//! Invariant: a `Mapping` owns exactly the pages of one `mmap`, and unmaps exactly those.
 
-use crate::errno::{check, check_posix};
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
+use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr::NonNull;
+use std::os::fd::BorrowedFd;
+use std::ptr::{NonNull, null_mut};
 
 /// Who sees what is written into a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +17,20 @@ pub enum Sharing {
     Shared,
 }
 
-/// What may be done with a mapping's pages.
+impl Sharing {
+    fn flag(self) -> MapFlags {
+        match self {
+            Sharing::Private => MapFlags::PRIVATE,
+            Sharing::Shared => MapFlags::SHARED,
+        }
+    }
+}
+
+/// The permitted access to a mapping's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
     /// Reading.
     Read,
-    /// Writing (the kernel lets most processors read too).
-    Write,
     /// Both.
     ReadWrite,
 }
@@ -46,21 +54,15 @@ impl HugePages {
     }
 }
 
-/// What is about to happen to mapped pages (`madvise`).
+/// The expected access to mapped pages (`madvise`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapAdvice {
-    /// Nothing special.
+    /// No particular pattern.
     Normal,
-    /// Touched in no order.
+    /// Accessed in random order.
     Random,
-    /// Touched in order.
+    /// Accessed in sequential order.
     Sequential,
-    /// Needed soon.
-    WillNeed,
-    /// Not needed: the pages may go. Private pages lose their contents.
-    DontNeed,
-    /// Give the blocks behind a shared mapping back too (`MADV_REMOVE`).
-    Remove,
     /// Use huge pages where it can (`MADV_HUGEPAGE`).
     HugePage,
 }
@@ -72,9 +74,9 @@ pub struct Mapping {
     len_bytes: usize,
 }
 
-// SAFETY: the mapping is plain memory owned by this value; who may touch it when is for the users of `as_ptr` to say.
+// SAFETY: the mapping is plain memory owned by this value; access to it is the responsibility of the users of `as_ptr`.
 unsafe impl Send for Mapping {}
-// SAFETY: through a shared reference only the address and the length can be had.
+// SAFETY: a shared reference gives access to the address and the length alone.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -86,48 +88,36 @@ impl Mapping {
         protection: Protection,
         sharing: Sharing,
     ) -> io::Result<Mapping> {
-        let flags = match sharing {
-            Sharing::Private => libc::MAP_PRIVATE,
-            Sharing::Shared => libc::MAP_SHARED,
-        };
-        Mapping::map(len_bytes, protection, flags, file.as_raw_fd(), offset_bytes)
-    }
-
-    /// Maps `len_bytes` of zeroed memory for reading and writing, in huge pages if asked for (then the length is
-    /// rounded up to whole ones by the caller).
-    pub fn anonymous(len_bytes: usize, sharing: Sharing, huge: Option<HugePages>) -> io::Result<Mapping> {
-        let sharing = match sharing {
-            Sharing::Private => libc::MAP_PRIVATE,
-            Sharing::Shared => libc::MAP_SHARED,
-        };
-        let huge = huge.map_or(0, |pages| libc::MAP_HUGETLB | pages.size_flag());
-        Mapping::map(len_bytes, Protection::ReadWrite, sharing | libc::MAP_ANONYMOUS | huge, -1, 0)
-    }
-
-    fn map(
-        len_bytes: usize,
-        protection: Protection,
-        flags: libc::c_int,
-        fd: libc::c_int,
-        offset_bytes: u64,
-    ) -> io::Result<Mapping> {
         let protection = match protection {
-            Protection::Read => libc::PROT_READ,
-            Protection::Write => libc::PROT_WRITE,
-            Protection::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+            Protection::Read => ProtFlags::READ,
+            Protection::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
         };
-        let offset = offset_bytes as libc::off64_t;
-        // SAFETY: no address is asked for and MAP_FIXED is never set, so no existing mapping is touched.
-        let start = unsafe { libc::mmap64(std::ptr::null_mut(), len_bytes, protection, flags, fd, offset) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        // SAFETY: no address is requested and MAP_FIXED is never set, so no existing mapping is touched.
+        let start = unsafe {
+            rustix::mm::mmap(null_mut(), len_bytes, protection, sharing.flag(), file, offset_bytes)
+        }?;
+        Mapping::at_address(start, len_bytes)
+    }
+
+    /// Maps `len_bytes` of zeroed memory for reading and writing, in huge pages if requested (the caller then rounds
+    /// the length up to whole pages).
+    pub fn anonymous(len_bytes: usize, sharing: Sharing, huge: Option<HugePages>) -> io::Result<Mapping> {
+        let huge = huge.map_or(MapFlags::empty(), |pages| {
+            MapFlags::HUGETLB | MapFlags::from_bits_retain(pages.size_flag().cast_unsigned())
+        });
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: as in `of_file`.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(null_mut(), len_bytes, protection, sharing.flag() | huge) }?;
+        Mapping::at_address(start, len_bytes)
+    }
+
+    fn at_address(start: *mut c_void, len_bytes: usize) -> io::Result<Mapping> {
         let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         Ok(Mapping { start, len_bytes })
     }
 
-    /// Its first byte. What may be read or written through it is as the protection says; pages of a file beyond its
-    /// end raise `SIGBUS`.
+    /// Its first byte. Access through it is limited by the protection; pages of a file beyond its end raise `SIGBUS`.
     #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
@@ -142,35 +132,16 @@ impl Mapping {
     /// Advises about the pages of a range of the mapping, `offset_bytes` a multiple of the page size. `DontNeed` and
     /// `Remove` may change what private and shared pages hold, so no reference into the range may be live.
     pub fn advise(&self, advice: MapAdvice, offset_bytes: usize, len_bytes: usize) -> io::Result<()> {
+        use rustix::mm::Advice;
         let advice = match advice {
-            MapAdvice::Normal => libc::MADV_NORMAL,
-            MapAdvice::Random => libc::MADV_RANDOM,
-            MapAdvice::Sequential => libc::MADV_SEQUENTIAL,
-            MapAdvice::WillNeed => libc::MADV_WILLNEED,
-            MapAdvice::DontNeed => libc::MADV_DONTNEED,
-            MapAdvice::Remove => libc::MADV_REMOVE,
-            MapAdvice::HugePage => libc::MADV_HUGEPAGE,
+            MapAdvice::Normal => Advice::Normal,
+            MapAdvice::Random => Advice::Random,
+            MapAdvice::Sequential => Advice::Sequential,
+            MapAdvice::HugePage => Advice::LinuxHugepage,
         };
         let start = self.at(offset_bytes, len_bytes)?;
         // SAFETY: `at` checked that the range lies inside this mapping.
-        check(unsafe { libc::madvise(start, len_bytes, advice) }).map(drop)
-    }
-
-    /// Advises as POSIX has it: the same, less the two that change contents, and `DontNeed` only lets go of them.
-    pub fn advise_posix(&self, advice: MapAdvice, offset_bytes: usize, len_bytes: usize) -> io::Result<()> {
-        let advice = match advice {
-            MapAdvice::Normal => libc::POSIX_MADV_NORMAL,
-            MapAdvice::Random => libc::POSIX_MADV_RANDOM,
-            MapAdvice::Sequential => libc::POSIX_MADV_SEQUENTIAL,
-            MapAdvice::WillNeed => libc::POSIX_MADV_WILLNEED,
-            MapAdvice::DontNeed => libc::POSIX_MADV_DONTNEED,
-            MapAdvice::Remove | MapAdvice::HugePage => {
-                return Err(io::Error::from_raw_os_error(libc::EINVAL));
-            }
-        };
-        let start = self.at(offset_bytes, len_bytes)?;
-        // SAFETY: `at` checked that the range lies inside this mapping.
-        check_posix(unsafe { libc::posix_madvise(start, len_bytes, advice) })
+        Ok(unsafe { rustix::mm::madvise(start, len_bytes, advice) }?)
     }
 
     /// Writes a range's dirty pages to the file and waits for them (`MS_SYNC`). `offset_bytes` is a multiple of the
@@ -179,15 +150,12 @@ impl Mapping {
     pub fn sync(&self, offset_bytes: usize, len_bytes: usize) -> io::Result<()> {
         let start = self.at(offset_bytes, len_bytes)?;
         // SAFETY: `at` checked that the range lies inside this mapping.
-        check(unsafe { libc::msync(start, len_bytes, libc::MS_SYNC) }).map(drop)
+        Ok(unsafe { rustix::mm::msync(start, len_bytes, MsyncFlags::SYNC) }?)
     }
 
-    fn at(&self, offset_bytes: usize, len_bytes: usize) -> io::Result<*mut libc::c_void> {
+    fn at(&self, offset_bytes: usize, len_bytes: usize) -> io::Result<*mut c_void> {
         match offset_bytes.checked_add(len_bytes) {
-            Some(end) if end <= self.len_bytes => {
-                // SAFETY: the offset is within the mapping.
-                Ok(unsafe { self.start.as_ptr().add(offset_bytes) }.cast())
-            }
+            Some(end) if end <= self.len_bytes => Ok(self.start.as_ptr().wrapping_add(offset_bytes).cast()),
             _ => Err(io::Error::from_raw_os_error(libc::EINVAL)),
         }
     }
@@ -195,16 +163,15 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this value owns the pages and is going away.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len_bytes) };
+        // SAFETY: this value owns the pages and is going away. With a range that was mapped the call cannot fail.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len_bytes) };
     }
 }
 
 /// The size of a page of memory, in bytes.
 pub fn page_bytes() -> usize {
-    // SAFETY: no memory is passed.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(bytes).unwrap_or(4096)
+    // SAFETY: it reads a constant. `rustix` would read the auxiliary vector, and does not survive valgrind's.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
 #[cfg(test)]
@@ -223,7 +190,7 @@ mod tests {
         unsafe { mapping.as_ptr().add(4096).write(9) };
         mapping.sync(4096, 4096).unwrap();
         mapping.advise(MapAdvice::Random, 0, 8192).unwrap();
-        mapping.advise_posix(MapAdvice::DontNeed, 0, 8192).unwrap();
+        mapping.advise(MapAdvice::Sequential, 0, 8192).unwrap();
         assert_eq!(std::fs::read(&temp.path).unwrap()[4096], 9);
     }
 
@@ -242,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_page_sizes_are_logarithms() {
+    fn huge_page_sizes_are_encoded_as_logarithms() {
         assert_eq!(HugePages { page_bytes: Some(2 << 20) }.size_flag(), libc::MAP_HUGE_2MB);
         assert_eq!(HugePages { page_bytes: None }.size_flag(), 0);
     }

@@ -1,9 +1,9 @@
-//! Memory for I/O buffers, from each of the places a benchmark can ask for it.
+//! Memory for I/O buffers, from each source that a benchmark can choose.
 //!
-//! Invariant: a `Region` has at least the length and the alignment asked for, reads as zeros (unless it maps a file
-//! that holds something else), and is given back to where it came from when dropped.
+//! Invariant: a `Region` has at least the requested length and alignment, reads as zeros (unless it maps a file with
+//! other contents), and is returned to its source when dropped.
 
-use crate::errno::{Errno, check};
+use crate::errno::{Errno, check, error_text};
 use crate::file;
 use crate::map::{HugePages, Mapping, Protection, Sharing, page_bytes};
 use std::fmt;
@@ -14,20 +14,20 @@ use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Where a region comes from.
+/// The source of a region.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum MemorySource {
     /// The allocator.
     Malloc,
     /// An anonymous mapping, private to this process.
     Mmap,
     /// An anonymous mapping that other processes could share.
     MmapShared,
-    /// A mapping of this file, grown if need be.
+    /// A mapping of this file, extended if necessary.
     MmapFile {
-        /// What it is called.
+        /// Its path.
         path: PathBuf,
-        /// The file, open for both. Who opens it has looked at what it is.
+        /// The file, open for reading and writing. Its opener has checked what it is.
         file: Arc<File>,
         /// Whether what is written reaches the file.
         sharing: Sharing,
@@ -40,47 +40,47 @@ pub enum Source {
     ShmHuge(HugePages),
 }
 
-impl fmt::Display for Source {
-    /// The call as a person would look it up: `mmap(MAP_HUGETLB)`.
+impl fmt::Display for MemorySource {
+    /// The call as in a manual's index: `mmap(MAP_HUGETLB)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Malloc => f.write_str("malloc"),
-            Source::Mmap => f.write_str("mmap(MAP_PRIVATE|MAP_ANONYMOUS)"),
-            Source::MmapShared => f.write_str("mmap(MAP_SHARED|MAP_ANONYMOUS)"),
-            Source::MmapFile { path, .. } => write!(f, "mmap of {}", path.display()),
-            Source::MmapHuge(_) => f.write_str("mmap(MAP_HUGETLB)"),
-            Source::Shm => f.write_str("shmget"),
-            Source::ShmHuge(_) => f.write_str("shmget(SHM_HUGETLB)"),
+            MemorySource::Malloc => f.write_str("malloc"),
+            MemorySource::Mmap => f.write_str("mmap(MAP_PRIVATE|MAP_ANONYMOUS)"),
+            MemorySource::MmapShared => f.write_str("mmap(MAP_SHARED|MAP_ANONYMOUS)"),
+            MemorySource::MmapFile { path, .. } => write!(f, "mmap of {}", path.display()),
+            MemorySource::MmapHuge(_) => f.write_str("mmap(MAP_HUGETLB)"),
+            MemorySource::Shm => f.write_str("shmget"),
+            MemorySource::ShmHuge(_) => f.write_str("shmget(SHM_HUGETLB)"),
         }
     }
 }
 
-/// Memory that could not be had: what was tried, why not, and what would help.
+/// A failed allocation: what was tried, why it failed, and what would help.
 #[derive(Debug)]
 pub struct MemoryError {
-    /// Which source was asked.
-    pub origin: Source,
-    /// For how many bytes.
+    /// The source that was tried.
+    pub origin: MemorySource,
+    /// The size in bytes.
     pub len_bytes: usize,
-    /// The kernel's answer.
+    /// The kernel's error.
     pub error: io::Error,
 }
 
 impl MemoryError {
-    /// What a user can do about it, if that is known.
+    /// What a user can do about it, if known.
     pub fn remedy(&self) -> Option<&'static str> {
         let errno = Errno::of(&self.error)?.0;
         match (&self.origin, errno) {
-            (Source::MmapHuge(_) | Source::ShmHuge(_), libc::ENOMEM) => {
+            (MemorySource::MmapHuge(_) | MemorySource::ShmHuge(_), libc::ENOMEM) => {
                 Some("reserve huge pages: echo N > /proc/sys/vm/nr_hugepages")
             }
-            (Source::MmapHuge(_) | Source::ShmHuge(_), libc::EINVAL) => {
+            (MemorySource::MmapHuge(_) | MemorySource::ShmHuge(_), libc::EINVAL) => {
                 Some("the kernel has no huge pages of this size: see /sys/kernel/mm/hugepages")
             }
-            (Source::ShmHuge(_), libc::EPERM) => {
+            (MemorySource::ShmHuge(_), libc::EPERM) => {
                 Some("run as root or join the group in /proc/sys/vm/hugetlb_shm_group")
             }
-            (Source::Shm | Source::ShmHuge(_), libc::EINVAL | libc::ENOSPC) => {
+            (MemorySource::Shm | MemorySource::ShmHuge(_), libc::EINVAL | libc::ENOSPC) => {
                 Some("raise the limits in /proc/sys/kernel/shmmax, shmall and shmmni")
             }
             (_, libc::ENOMEM) => Some("ask for fewer or smaller buffers (iodepth, bs, numjobs)"),
@@ -92,10 +92,7 @@ impl MemoryError {
 impl fmt::Display for MemoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} bytes failed: ", self.origin, self.len_bytes)?;
-        match Errno::of(&self.error) {
-            Some(errno) => write!(f, "{errno}")?,
-            None => write!(f, "{}", self.error)?,
-        }
+        write!(f, "{}", error_text(&self.error))?;
         match self.remedy() {
             Some(remedy) => write!(f, "; {remedy}"),
             None => Ok(()),
@@ -117,7 +114,7 @@ pub struct Region {
     owner: Owner,
 }
 
-/// What gives the memory back; `start` may lie inside it, moved up to the alignment.
+/// What frees the memory; `start` may lie inside it, rounded up to the alignment.
 #[derive(Debug)]
 enum Owner {
     Allocator(NonNull<libc::c_void>),
@@ -131,23 +128,27 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Gets `len_bytes` (more than none) aligned to `align_bytes`, a power of two.
-    pub fn allocate(source: &Source, len_bytes: usize, align_bytes: usize) -> Result<Region, MemoryError> {
+    /// Allocates `len_bytes` (at least one) aligned to `align_bytes`, a power of two.
+    pub fn allocate(
+        source: &MemorySource,
+        len_bytes: usize,
+        align_bytes: usize,
+    ) -> Result<Region, MemoryError> {
         let result = match source {
             _ if len_bytes == 0 || !align_bytes.is_power_of_two() => {
                 Err(io::Error::from_raw_os_error(libc::EINVAL))
             }
-            Source::Malloc => Region::from_allocator(len_bytes, align_bytes),
-            Source::Shm => Region::from_shm(len_bytes, align_bytes, None),
-            Source::ShmHuge(pages) => Region::from_shm(len_bytes, align_bytes, Some(*pages)),
+            MemorySource::Malloc => Region::from_allocator(len_bytes, align_bytes),
+            MemorySource::Shm => Region::from_shm(len_bytes, align_bytes, None),
+            MemorySource::ShmHuge(pages) => Region::from_shm(len_bytes, align_bytes, Some(*pages)),
             mapped => map_source(mapped, slack(len_bytes, align_bytes))
                 .and_then(|mapping| Region::from_mapping(mapping, len_bytes, align_bytes)),
         };
         result.map_err(|error| MemoryError { origin: source.clone(), len_bytes, error })
     }
 
-    /// By `calloc`, which leaves large memory untouched because the kernel's is zeroed already. Rust's own way to aligned
-    /// and zeroed memory writes all of it.
+    /// By `calloc`, which does not touch large blocks because fresh pages are zeroed already. Rust's own function for
+    /// aligned, zeroed memory writes all of it.
     fn from_allocator(len_bytes: usize, align_bytes: usize) -> io::Result<Region> {
         let no_memory = || io::Error::from_raw_os_error(libc::ENOMEM);
         let whole_bytes = len_bytes.checked_add(align_bytes).ok_or_else(no_memory)?;
@@ -169,10 +170,11 @@ impl Region {
         // SAFETY: no memory is passed.
         let id =
             check(unsafe { libc::shmget(libc::IPC_PRIVATE, whole_bytes, libc::IPC_CREAT | MODE | flags) })?;
-        // SAFETY: no address is asked for, so no existing mapping is touched.
+        // SAFETY: no address is requested, so no existing mapping is touched.
         let attached = unsafe { libc::shmat(id, std::ptr::null(), 0) };
         let failure = (attached as isize == -1).then(io::Error::last_os_error);
-        // Marked for removal at once: the kernel keeps it while it is attached, and forgets it even if we are killed.
+        // Marked for removal at once: the kernel keeps it while it is attached, and frees it even if this process is
+        // killed.
         // SAFETY: IPC_RMID reads no memory.
         unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
         if let Some(error) = failure {
@@ -189,39 +191,16 @@ impl Region {
         self.start.as_ptr()
     }
 
-    /// Its length in bytes: what was asked for.
+    /// Its length in bytes, as requested.
     #[inline]
     pub fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// Its bytes.
-    ///
-    /// # Safety
-    ///
-    /// Nobody writes them while the slice lives: no kernel that was handed a part of them, no other pointer.
-    #[inline]
-    pub unsafe fn bytes(&self) -> &[u8] {
-        // SAFETY: the region is initialised memory of this length, and the caller vouches for the rest.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len_bytes) }
-    }
-
-    /// Its bytes, to be filled.
-    ///
-    /// # Safety
-    ///
-    /// Nobody else reads or writes them while the slice lives: no kernel that was handed a part of them, no other
-    /// pointer.
-    #[inline]
-    pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the region is initialised memory of this length, and the caller vouches for the rest.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len_bytes) }
-    }
-
     /// Keeps its pages in memory (`mlock`) until it is dropped.
     pub fn lock(&self) -> io::Result<()> {
         // SAFETY: the range is this region's.
-        check(unsafe { libc::mlock(self.start.as_ptr().cast(), self.len_bytes) }).map(drop)
+        Ok(unsafe { rustix::mm::mlock(self.start.as_ptr().cast(), self.len_bytes) }?)
     }
 }
 
@@ -239,20 +218,20 @@ impl Drop for Region {
     }
 }
 
-/// Sets `len_bytes` of memory aside and keeps it from being swapped, so that less is left for everybody else.
+/// Allocates `len_bytes` of memory and locks it, so that less is left for everything else.
 pub fn pin(len_bytes: usize) -> Result<Region, MemoryError> {
-    let region = Region::allocate(&Source::Mmap, len_bytes, page_bytes())?;
+    let region = Region::allocate(&MemorySource::Mmap, len_bytes, page_bytes())?;
     match region.lock() {
         Ok(()) => Ok(region),
-        Err(error) => Err(MemoryError { origin: Source::Mmap, len_bytes, error }),
+        Err(error) => Err(MemoryError { origin: MemorySource::Mmap, len_bytes, error }),
     }
 }
 
-fn map_source(source: &Source, len_bytes: usize) -> io::Result<Mapping> {
+fn map_source(source: &MemorySource, len_bytes: usize) -> io::Result<Mapping> {
     match source {
-        Source::MmapFile { file, sharing, .. } => map_file(file, len_bytes, *sharing),
-        Source::MmapShared => Mapping::anonymous(len_bytes, Sharing::Shared, None),
-        Source::MmapHuge(pages) => {
+        MemorySource::MmapFile { file, sharing, .. } => map_file(file, len_bytes, *sharing),
+        MemorySource::MmapShared => Mapping::anonymous(len_bytes, Sharing::Shared, None),
+        MemorySource::MmapHuge(pages) => {
             let whole_bytes = round_up(len_bytes, page_size(Some(*pages)))?;
             Mapping::anonymous(whole_bytes, Sharing::Private, Some(*pages))
         }
@@ -271,7 +250,7 @@ fn map_file(file: &File, len_bytes: usize, sharing: Sharing) -> io::Result<Mappi
     Mapping::of_file(file.as_fd(), 0, whole_bytes, Protection::ReadWrite, sharing)
 }
 
-/// Pages are the kernel's unit of alignment; more than that is had by asking for more and starting later.
+/// Mappings are aligned to pages; for more, the mapping is larger and the region starts inside it.
 fn slack(len_bytes: usize, align_bytes: usize) -> usize {
     if align_bytes <= page_bytes() { len_bytes } else { len_bytes.saturating_add(align_bytes) }
 }
@@ -311,13 +290,13 @@ mod tests {
     use super::*;
     use crate::testing::TempFile;
 
-    fn fill_and_check(source: &Source) -> Result<(), MemoryError> {
+    fn fill_and_check(source: &MemorySource) -> Result<(), MemoryError> {
         for (len_bytes, align_bytes) in [(1, 1), (4096, 512), (10_000, 4096), (1 << 16, 1 << 16)] {
-            let mut region = Region::allocate(source, len_bytes, align_bytes)?;
+            let region = Region::allocate(source, len_bytes, align_bytes)?;
             assert_eq!(region.len_bytes(), len_bytes);
             assert_eq!(region.as_ptr() as usize % align_bytes, 0, "{source} is not aligned to {align_bytes}");
-            // SAFETY: nobody else has the region's address.
-            let bytes = unsafe { region.bytes_mut() };
+            // SAFETY: the region has this length, and no other code has its address.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(region.as_ptr(), len_bytes) };
             assert!(bytes.iter().all(|&byte| byte == 0), "{source} is not zeroed");
             bytes.fill(0xa5);
         }
@@ -326,14 +305,15 @@ mod tests {
 
     #[test]
     fn every_ordinary_source_is_aligned_zeroed_and_writable() {
-        for source in [Source::Malloc, Source::Mmap, Source::MmapShared, Source::Shm] {
+        for source in [MemorySource::Malloc, MemorySource::Mmap, MemorySource::MmapShared, MemorySource::Shm]
+        {
             fill_and_check(&source).unwrap();
         }
     }
 
     #[test]
-    fn memory_is_had_and_not_touched() {
-        for source in [Source::Malloc, Source::Mmap, Source::MmapShared] {
+    fn memory_is_allocated_and_not_touched() {
+        for source in [MemorySource::Malloc, MemorySource::Mmap, MemorySource::MmapShared] {
             let region = Region::allocate(&source, 64 << 20, 4096).unwrap();
             let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
             let end = region.as_ptr() as usize + region.len_bytes();
@@ -344,39 +324,39 @@ mod tests {
             });
             let resident = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
             let kib: u64 = resident.split_whitespace().next().unwrap().parse().unwrap();
-            // The mapping may have grown together with those of other tests.
+            // The kernel may have merged the mapping with those of other tests.
             assert!(kib < 32 << 10, "{source}: {kib} KiB are resident");
         }
     }
 
     #[test]
-    fn a_private_mapping_leaves_its_file_alone() {
+    fn a_private_mapping_does_not_change_its_file() {
         let temp = TempFile::new("region");
         let file = Arc::new(temp.file.try_clone().unwrap());
-        let source = Source::MmapFile { path: temp.path.clone(), file, sharing: Sharing::Private };
+        let source = MemorySource::MmapFile { path: temp.path.clone(), file, sharing: Sharing::Private };
         fill_and_check(&source).unwrap();
         let bytes = std::fs::read(&temp.path).unwrap();
         assert!(bytes.len() >= 1 << 16 && bytes.iter().all(|&byte| byte == 0));
     }
 
     #[test]
-    fn huge_pages_work_or_say_what_would_help() {
+    fn huge_pages_work_or_the_error_names_a_remedy() {
         let pages = HugePages { page_bytes: None };
-        for source in [Source::MmapHuge(pages), Source::ShmHuge(pages)] {
+        for source in [MemorySource::MmapHuge(pages), MemorySource::ShmHuge(pages)] {
             if let Err(error) = fill_and_check(&source) {
                 let text = error.to_string();
                 assert!(text.starts_with(&source.to_string()), "{text}");
                 assert!(error.remedy().is_some(), "no remedy for: {text}");
-                println!("skipped: no huge pages here: {text}");
+                fiord_testing::skipped(format_args!("no huge pages here: {text}"));
             }
         }
     }
 
     #[test]
-    fn nonsense_is_refused() {
-        assert!(Region::allocate(&Source::Malloc, 0, 512).is_err());
-        assert!(Region::allocate(&Source::Mmap, 512, 3).is_err());
-        let error = Region::allocate(&Source::Mmap, usize::MAX / 2, 4096).unwrap_err();
+    fn invalid_sizes_are_refused() {
+        assert!(Region::allocate(&MemorySource::Malloc, 0, 512).is_err());
+        assert!(Region::allocate(&MemorySource::Mmap, 512, 3).is_err());
+        let error = Region::allocate(&MemorySource::Mmap, usize::MAX / 2, 4096).unwrap_err();
         assert!(error.to_string().contains("ENOMEM"), "{error}");
     }
 
@@ -384,7 +364,7 @@ mod tests {
     fn a_little_memory_can_be_pinned() {
         match pin(4096) {
             Ok(region) => assert_eq!(region.len_bytes(), 4096),
-            Err(error) => println!("skipped: no memory may be locked: {error}"),
+            Err(error) => fiord_testing::skipped(format_args!("no memory may be locked: {error}")),
         }
     }
 }

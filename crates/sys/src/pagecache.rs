@@ -1,18 +1,18 @@
-//! Forgetting what is cached of a file or a device, so that the next read comes from the medium.
+//! Dropping the cached pages of a file or a device, so that the next read comes from the medium.
 //!
-//! Invariant: dirty data is never lost; what has not been written stays.
+//! Invariant: dirty pages are never lost; what has not been written back stays cached.
 
 use crate::blkdev;
 use crate::file::{self, Advice};
-use crate::stat::{self, Kind};
+use crate::stat::{self, InodeKind};
 use std::io;
 use std::os::fd::AsFd;
 
-/// Drops what is cached of `len_bytes` from `offset_bytes` (0 bytes: to the end). A device is dropped whole where we may;
-/// otherwise it is treated like a file: the kernel lets go of the clean pages that nobody maps.
+/// Drops the cached pages of `len_bytes` from `offset_bytes` (0 bytes: to the end). For a device all pages are dropped
+/// if that is permitted; otherwise it is treated like a file: the kernel drops clean pages that are not mapped.
 pub fn drop_cached(target: impl AsFd, offset_bytes: u64, len_bytes: u64) -> io::Result<()> {
     let target = target.as_fd();
-    if stat::fstat(target)?.kind == Kind::Block && blkdev::flush_buffers(target).is_ok() {
+    if stat::fstat(target)?.kind == InodeKind::Block && blkdev::flush_buffers(target).is_ok() {
         return Ok(());
     }
     file::advise(target, Advice::DontNeed, offset_bytes, len_bytes)
@@ -39,8 +39,7 @@ mod tests {
         file::fsync(&temp.file).unwrap();
         let name = stat::file_system_of(&temp.file).unwrap().type_name();
         if matches!(name, Some("tmpfs" | "ramfs")) {
-            println!("skipped: the page cache is all there is of a {name:?} file");
-            return;
+            fiord_testing::skip!("the page cache is all there is of a {name:?} file");
         }
         drop_cached(&temp.file, 0, 0).unwrap();
         let fd = temp.file.as_fd();

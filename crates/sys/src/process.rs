@@ -1,9 +1,11 @@
-//! Other programs, run for a user who asked for them, and the limits this one lives in.
+//! Commands run on a user's behalf, and the resource limits of this process.
 //!
 //! Invariant: a command goes to `/bin/sh` exactly as it was typed.
 
 use crate::errno::check;
 use crate::thread::micros;
+use rustix::process::{Pid, Resource, Signal, getrlimit, setrlimit};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
@@ -17,9 +19,9 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Starts `command`. What it prints goes to `output`; without one, to our own standard error, because our standard
+    /// Starts `command`. Its output goes to `output`; without one, to our own standard error, because our standard
     /// output is for data.
-    pub fn start(command: &str, output: Option<File>) -> io::Result<Shell> {
+    pub fn start(command: &OsStr, output: Option<File>) -> io::Result<Shell> {
         let (stdout, stderr): (Stdio, Stdio) = match output {
             Some(file) => (file.try_clone()?.into(), file.into()),
             None => (io::stderr().into(), Stdio::inherit()),
@@ -29,32 +31,31 @@ impl Shell {
         Ok(Shell { child: shell.spawn()? })
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
 
-    /// Ends it and everything it started, and waits for it.
+    /// Kills it and everything it started, and waits for it.
     pub fn kill(mut self) -> io::Result<ExitStatus> {
-        // SAFETY: no memory is passed. The group is that of a child nobody has waited for, so its number is still its
-        // own.
-        check(unsafe { libc::killpg(self.child.id().cast_signed(), libc::SIGKILL) })?;
+        // The child has not been waited for, so its process group cannot have been reused.
+        rustix::process::kill_process_group(Pid::from_child(&self.child), Signal::KILL)?;
         self.child.wait()
     }
 }
 
-/// What a process that has ended had used, with the children that it waited for.
+/// Resources used by a process that has ended, including the children it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChildUsage {
-    /// Processor time, user's and system's, in microseconds.
+    /// Processor time, user and system, in microseconds.
     pub cpu_us: u64,
-    /// Most memory that was resident at a time, in bytes: of the process or of one of its children, whichever had more.
-    /// At least what the caller itself has had, because a child is a copy of its parent until it runs its program.
+    /// Maximum resident memory in bytes, of the process or of one of its children, whichever is larger. At least that of
+    /// the caller, because a child is a copy of its parent until it executes its program.
     pub memory_bytes_max: u64,
 }
 
-/// Waits until `child` ends. `ErrorKind::Interrupted` if a signal came first; the child is then still there. After
-/// success its number is free again and nothing else may be asked of `child`.
+/// Waits until `child` ends. `ErrorKind::Interrupted` if a signal arrived first; the child is then still there. After
+/// success its process id is free again and `child` must not be used any more.
 pub fn wait_with_usage(child: &Child) -> io::Result<(ExitStatus, ChildUsage)> {
     let mut status = 0;
     let mut raw = MaybeUninit::<libc::rusage>::uninit();
@@ -69,41 +70,19 @@ pub fn wait_with_usage(child: &Child) -> io::Result<(ExitStatus, ChildUsage)> {
     Ok((ExitStatus::from_raw(status), usage))
 }
 
-/// Raises the number of files this process may open to as many as it is allowed; answers that number.
+/// Raises this process's limit on open files to its maximum; returns that number.
 pub fn raise_open_file_limit() -> io::Result<u64> {
-    let mut limit = limit(libc::RLIMIT_NOFILE)?;
-    if limit.rlim_cur < limit.rlim_max {
-        limit.rlim_cur = limit.rlim_max;
-        // SAFETY: the call reads one rlimit.
-        check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        limit.current = limit.maximum;
+        setrlimit(Resource::Nofile, limit)?;
     }
-    Ok(limit.rlim_cur)
+    Ok(limit.current.unwrap_or(u64::MAX))
 }
 
-/// How much memory this process may lock, in bytes; `None` where there is no limit.
-pub fn locked_memory_limit_bytes() -> io::Result<Option<u64>> {
-    let limit = limit(libc::RLIMIT_MEMLOCK)?.rlim_cur;
-    Ok((limit != libc::RLIM_INFINITY).then_some(limit))
-}
-
-/// How much address space this process may have, in bytes (`ulimit -v`); `None` where there is no limit.
-pub fn address_space_limit_bytes() -> io::Result<Option<u64>> {
-    let limit = limit(libc::RLIMIT_AS)?.rlim_cur;
-    Ok((limit != libc::RLIM_INFINITY).then_some(limit))
-}
-
-fn limit(which: libc::__rlimit_resource_t) -> io::Result<libc::rlimit> {
-    let mut limit = MaybeUninit::<libc::rlimit>::uninit();
-    // SAFETY: the call fills one rlimit when it answers 0.
-    check(unsafe { libc::getrlimit(which, limit.as_mut_ptr()) })?;
-    // SAFETY: the call succeeded.
-    Ok(unsafe { limit.assume_init() })
-}
-
-/// Whether this process has root's powers as far as user numbers tell.
-pub fn is_root() -> bool {
-    // SAFETY: no memory is passed, and the call cannot fail.
-    unsafe { libc::geteuid() == 0 }
+/// The limit on this process's address space in bytes (`ulimit -v`); `None` without a limit.
+pub fn address_space_limit_bytes() -> Option<u64> {
+    getrlimit(Resource::As).current
 }
 
 #[cfg(test)]
@@ -115,7 +94,8 @@ mod tests {
     fn a_shell_runs_what_was_typed_and_both_streams_are_kept() {
         let path = temp_path("shell");
         let mut shell =
-            Shell::start("echo out; echo err >&2; exit 3", Some(File::create(&path).unwrap())).unwrap();
+            Shell::start(OsStr::new("echo out; echo err >&2; exit 3"), Some(File::create(&path).unwrap()))
+                .unwrap();
         let status = loop {
             if let Some(status) = shell.ended().unwrap() {
                 break status;
@@ -130,13 +110,13 @@ mod tests {
 
     #[test]
     fn a_shell_is_killed_with_what_it_started() {
-        let shell = Shell::start("sleep 1000; echo never", None).unwrap();
+        let shell = Shell::start(OsStr::new("sleep 1000; echo never"), None).unwrap();
         assert_eq!(shell.kill().unwrap().code(), None);
     }
 
     #[test]
-    fn a_child_is_told_apart_by_what_it_used() {
-        let memory = |bytes: &str| {
+    fn the_usage_of_a_child_is_its_own() {
+        let memory = |bytes: u64| {
             let child = Command::new("sh")
                 .args(["-c", &format!("x=$(head -c {bytes} /dev/zero | tr '\\0' x); exit 3")])
                 .spawn();
@@ -144,8 +124,10 @@ mod tests {
             assert_eq!(status.code(), Some(3));
             usage.memory_bytes_max
         };
-        let large = memory("100000000");
-        assert!(large > 100_000_000 && memory("1") < large / 2, "{large}");
+        // A child starts with the memory that its parent had at the fork.
+        let small = memory(1);
+        let large = memory(small + 100_000_000);
+        assert!(large > small + 100_000_000, "{small} {large}");
     }
 
     #[test]
@@ -153,6 +135,5 @@ mod tests {
         let first = raise_open_file_limit().unwrap();
         assert!(first > 0);
         assert_eq!(raise_open_file_limit().unwrap(), first);
-        locked_memory_limit_bytes().unwrap();
     }
 }

@@ -1,26 +1,25 @@
-//! `/proc`: memory, mounts, swap, processor time, and the kernel's name for itself.
+//! `/proc`: memory, mounts, swap, processor time, and the kernel's release.
 //!
 //! Invariant: each file has one pure parser from its text to values, which ignores lines and fields it does not know,
 //! and one reader that calls it.
 
+use crate::counter_file::CounterFile;
 use crate::stat::DeviceNumber;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Memory, from `/proc/meminfo`, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// All the kernel manages.
+pub struct MemoryInfo {
+    /// Total memory managed by the kernel.
     pub total_bytes: u64,
     /// Unused.
     pub free_bytes: u64,
-    /// What could be had without swapping.
+    /// Available without swapping.
     pub available_bytes: u64,
-    /// Waiting to be written to a disk.
-    pub dirty_bytes: u64,
     /// The default size of a huge page.
     pub huge_page_bytes: u64,
     /// Huge pages of that size, reserved.
@@ -30,45 +29,101 @@ pub struct Memory {
 }
 
 /// Reads `/proc/meminfo`.
-pub fn memory() -> io::Result<Memory> {
+pub fn memory() -> io::Result<MemoryInfo> {
     Ok(parse_memory(&fs::read_to_string("/proc/meminfo")?))
 }
 
-fn parse_memory(text: &str) -> Memory {
+fn parse_memory(text: &str) -> MemoryInfo {
     let field = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let mut words = line.unwrap_or("").split_whitespace();
         let number: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
         if words.next() == Some("kB") { number * 1024 } else { number }
     };
-    Memory {
+    MemoryInfo {
         total_bytes: field("MemTotal"),
         free_bytes: field("MemFree"),
         available_bytes: field("MemAvailable"),
-        dirty_bytes: field("Dirty"),
         huge_page_bytes: field("Hugepagesize"),
         huge_pages_total: field("HugePages_Total"),
         huge_pages_free: field("HugePages_Free"),
     }
 }
 
+/// How much of the page cache is not on a disk, and how much may be, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DirtyPages {
+    /// To be written to a disk.
+    pub dirty_pages: u64,
+    /// Being written to a disk.
+    pub writeback_pages: u64,
+    /// From here on the kernel writes them back by itself.
+    pub background_pages: u64,
+    /// The most that there may be.
+    pub limit_pages: u64,
+}
+
+/// `/proc/vmstat`, to be read repeatedly; `None` if it cannot be opened.
+pub fn dirty_pages() -> Option<CounterFile<DirtyPages>> {
+    CounterFile::open("/proc/vmstat", parse_dirty_pages)
+}
+
+fn parse_dirty_pages(text: &str) -> Option<DirtyPages> {
+    let field = |name: &str| {
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+    };
+    Some(DirtyPages {
+        dirty_pages: field("nr_dirty")?,
+        writeback_pages: field("nr_writeback")?,
+        background_pages: field("nr_dirty_background_threshold")?,
+        limit_pages: field("nr_dirty_threshold")?,
+    })
+}
+
+/// For how long some task has waited for a resource, in microseconds, from a file as `/proc/pressure/memory`, to be read
+/// repeatedly; `None` if the kernel does not count it.
+pub fn pressure_us(file: impl AsRef<Path>) -> Option<CounterFile<u64>> {
+    CounterFile::open(file, parse_pressure)
+}
+
+/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=150004080`.
+fn parse_pressure(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("some ")?.rsplit_once("total=")?.1.trim().parse().ok())
+}
+
 /// One line of `/proc/self/mountinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// The device of files on it; file systems without a block device have a made-up one with major number 0.
+    /// The device number of files on it; file systems without a block device have an anonymous one, with major number 0.
     pub device: DeviceNumber,
     /// The part of the file system that is mounted here; `/` unless it is a bind mount or a subvolume.
     pub root: PathBuf,
-    /// Where.
+    /// The mount point.
     pub point: PathBuf,
     /// The file system's type, `ext4`.
     pub fs_type: String,
-    /// What was mounted: `/dev/vda`, or a word of the file system's own.
+    /// The source: `/dev/vda`, or a name that the file system chooses.
     pub source: PathBuf,
-    /// The options of the mount and of the file system, each once, between commas: `rw,relatime,discard`.
+    /// The options of the mount and of the file system, each once, separated by commas: `rw,relatime,discard`.
     pub options: String,
     /// Read-only, by the mount or by the file system.
     pub read_only: bool,
+}
+
+#[cfg(test)]
+impl Mount {
+    /// A mount for tests, of a file system without a block device.
+    pub(crate) fn made_up(fs_type: &str, root: &str, point: &str, options: &str) -> Mount {
+        Mount {
+            device: DeviceNumber { major: 0, minor: 1 },
+            root: root.into(),
+            point: point.into(),
+            fs_type: fs_type.into(),
+            source: "none".into(),
+            options: options.into(),
+            read_only: false,
+        }
+    }
 }
 
 /// Reads `/proc/self/mountinfo`; later mounts cover earlier ones.
@@ -108,7 +163,7 @@ pub(crate) fn parse_device(text: &str) -> Option<DeviceNumber> {
     Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 
-/// Blanks and backslashes stand as a backslash and three octal digits.
+/// Blanks and backslashes are escaped as a backslash and three octal digits.
 fn unescape(text: &str) -> PathBuf {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -143,33 +198,29 @@ fn parse_swaps(text: &str) -> Vec<PathBuf> {
     text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(unescape).collect()
 }
 
-/// Processor time since boot, of all processors or of one, from a line of `/proc/stat`, in ticks (usually 10 ms each).
+/// A processor's time since boot, from a line of `/proc/stat`, in ticks (usually 10 ms each).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTicks {
-    /// In programs, nice ones included.
+    /// User mode, including niced processes.
     pub user: u64,
-    /// In the kernel, interrupts included.
+    /// Kernel, including interrupts.
     pub system: u64,
-    /// Doing nothing.
+    /// Idle.
     pub idle: u64,
-    /// Doing nothing while some I/O was waited for.
+    /// Idle with I/O outstanding.
     pub io_wait: u64,
-    /// Taken by the hypervisor for others.
+    /// Stolen: used by the hypervisor for other guests.
     pub steal: u64,
-}
-
-/// Reads the processors' time from `/proc/stat`.
-pub fn cpu_ticks() -> io::Result<CpuTicks> {
-    Ok(parse_cpu_ticks(&fs::read_to_string("/proc/stat")?))
-}
-
-fn parse_cpu_ticks(text: &str) -> CpuTicks {
-    text.lines().find_map(|line| line.strip_prefix("cpu ")).map(ticks).unwrap_or_default()
 }
 
 /// Reads each processor's time from `/proc/stat`: its number, and its ticks.
 pub fn each_cpu_ticks() -> io::Result<Vec<(u32, CpuTicks)>> {
     Ok(parse_each_cpu_ticks(&fs::read_to_string("/proc/stat")?))
+}
+
+/// The same, to be read repeatedly; `None` if it cannot be opened.
+pub fn cpu_ticks_file() -> Option<CounterFile<Vec<(u32, CpuTicks)>>> {
+    CounterFile::open("/proc/stat", |text| Some(parse_each_cpu_ticks(text)))
 }
 
 fn parse_each_cpu_ticks(text: &str) -> Vec<(u32, CpuTicks)> {
@@ -184,6 +235,31 @@ fn ticks(figures: &str) -> CpuTicks {
     let numbers: Vec<u64> = figures.split_whitespace().map_while(|word| word.parse().ok()).collect();
     let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
     CpuTicks { user: at(0) + at(1), system: at(2) + at(5) + at(6), idle: at(3), io_wait: at(4), steal: at(7) }
+}
+
+/// What this process and its threads, those that have ended included, have had moved, from `/proc/self/io`, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessIo {
+    /// Read from block devices and servers on its behalf: what a cache held is not in it.
+    pub read_bytes: u64,
+    /// Written to them on its behalf, or made dirty in the page cache.
+    pub write_bytes: u64,
+}
+
+/// Reads `/proc/self/io`.
+///
+/// # Errors
+/// The kernel does not count it, or `/proc` cannot be read.
+pub fn process_io() -> io::Result<ProcessIo> {
+    Ok(parse_process_io(&fs::read_to_string("/proc/self/io")?))
+}
+
+fn parse_process_io(text: &str) -> ProcessIo {
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    };
+    ProcessIo { read_bytes: field("read_bytes"), write_bytes: field("write_bytes") }
 }
 
 /// The kernel's release, `6.12.1-amd64`.
@@ -201,12 +277,12 @@ pub fn hostname() -> io::Result<String> {
     line("/proc/sys/kernel/hostname")
 }
 
-/// What tells this boot of this machine from all others.
+/// The unique id of this boot.
 pub fn boot_id() -> io::Result<String> {
     line("/proc/sys/kernel/random/boot_id")
 }
 
-/// The processors' model, where `/proc/cpuinfo` names one.
+/// The processor model, if `/proc/cpuinfo` names one.
 pub fn cpu_model() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
@@ -225,21 +301,21 @@ mod tests {
     #[test]
     fn memory_is_read_in_bytes_and_pages_as_a_count() {
         let text = "MemTotal:       24684096 kB\nMemFree:  12 kB\nHugePages_Total:       3\n\
-                    HugePages_Free:        1\nHugepagesize:       2048 kB\nDirty:  odd\n";
-        let expected = Memory {
+                    HugePages_Free:        1\nHugepagesize:       2048 kB\nMemAvailable:  odd\n";
+        let expected = MemoryInfo {
             total_bytes: 24_684_096 * 1024,
             free_bytes: 12 * 1024,
             huge_page_bytes: 2 << 20,
             huge_pages_total: 3,
             huge_pages_free: 1,
-            ..Memory::default()
+            ..MemoryInfo::default()
         };
         assert_eq!(parse_memory(text), expected);
         assert!(memory().unwrap().total_bytes > 0);
     }
 
     #[test]
-    fn a_mount_is_read_whatever_stands_before_the_dash() {
+    fn a_mount_is_parsed_with_any_optional_fields() {
         let line =
             r"36 35 98:0 /sub /mnt/my\040disk rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=x";
         let expected = Mount {
@@ -267,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_that_are_none_are_left_alone() {
+    fn backslashes_that_are_not_escapes_are_kept() {
         assert_eq!(unescape(r"a\011b\134c"), PathBuf::from("a\tb\\c"));
         assert_eq!(unescape(r"a\9zz\04"), PathBuf::from(r"a\9zz\04"));
     }
@@ -282,24 +358,42 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_is_the_sum_line() {
-        let ticks = parse_cpu_ticks("cpu  10 1 20 300 4 5 6 7 0 0\ncpu0 1 1 1 1\n");
-        assert_eq!(ticks, CpuTicks { user: 11, system: 31, idle: 300, io_wait: 4, steal: 7 });
-        assert!(cpu_ticks().unwrap().idle > 0);
-    }
-
-    #[test]
     fn each_processor_has_a_line_of_its_own() {
         let each =
             parse_each_cpu_ticks("cpu  10 1 20 300 4 5 6 7\ncpu0 1 2 3 4 5 6 7 8\ncpu3 0 0 0 9\nintr 1 2\n");
         let first = CpuTicks { user: 3, system: 16, idle: 4, io_wait: 5, steal: 8 };
         assert_eq!(each, [(0, first), (3, CpuTicks { idle: 9, ..CpuTicks::default() })]);
         assert!(!each_cpu_ticks().unwrap().is_empty());
+        assert!(!cpu_ticks_file().unwrap().read().unwrap().is_empty());
     }
 
     #[test]
-    fn the_kernel_says_what_it_is() {
+    fn a_process_is_charged_for_what_devices_moved() {
+        let text = "rchar: 9\nread_bytes: 4096\nwrite_bytes: 512\ncancelled_write_bytes: 7\n";
+        assert_eq!(parse_process_io(text), ProcessIo { read_bytes: 4096, write_bytes: 512 });
+    }
+
+    #[test]
+    fn the_kernel_has_a_release() {
         assert!(kernel_release().unwrap().starts_with(|first: char| first.is_ascii_digit()));
         assert!(!hostname().unwrap().contains('\n'));
+    }
+
+    #[test]
+    fn dirty_pages_and_their_limits_are_read() {
+        let text = "nr_dirty 5\nnr_writeback 7\nnr_dirty_threshold 400\nnr_dirty_background_threshold 200\n";
+        let pages =
+            DirtyPages { dirty_pages: 5, writeback_pages: 7, background_pages: 200, limit_pages: 400 };
+        assert_eq!(parse_dirty_pages(text), Some(pages));
+        assert_eq!(parse_dirty_pages("nr_dirty 5\n"), None);
+        assert!(dirty_pages().unwrap().read().unwrap().limit_pages > 0);
+    }
+
+    #[test]
+    fn pressure_is_the_time_that_some_task_waited() {
+        let text = "some avg10=0.00 avg60=0.36 avg300=0.73 total=2274\nfull avg10=0.00 total=72\n";
+        assert_eq!(parse_pressure(text), Some(2274));
+        assert_eq!(parse_pressure(""), None);
+        assert!(pressure_us("/nowhere").is_none());
     }
 }

@@ -1,23 +1,30 @@
-//! The allocator of a program that is to outlive a shortage of memory: a reserve that is given up at the first request
-//! that cannot be met, so that whoever asked goes on until it can end in good order.
+//! An allocator for a program that must survive a shortage of memory: a reserve is released at the first allocation that
+//! fails, so that the program can continue until it ends in good order.
 //!
-//! Invariant: a request is answered as the system's allocator answers it, as long as that can; after that once more from
-//! what the reserve gave back. `is_short` says that it came to that.
+//! Invariant: every request goes to the system's allocator, and once more after the reserve was released if it fails.
+//! `is_short` reports that this has happened.
 
+use crate::map::{Mapping, Sharing};
+use crate::process::address_space_limit_bytes;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is kept back: enough for the reports of thousands of workers, and for all that the others do meanwhile.
-const RESERVE_BYTES: usize = 64 << 20;
+/// Largest size of the reserve: enough for the reports of thousands of workers, and for what other threads allocate
+/// meanwhile.
+const RESERVE_BYTES_MAX: usize = 64 << 20;
 
-/// What is kept back, mapped and never touched.
-static RESERVE: AtomicPtr<libc::c_void> = AtomicPtr::new(null_mut());
+/// Greatest share of a limited address space that is kept as the reserve: one in this many bytes.
+const SHARE_OF_LIMIT: u64 = 4;
 
-/// The reserve was needed.
+/// The reserve: mapped and never touched. Under one lock with the requests that have failed, so that none of them
+/// finds the reserve neither mapped nor released.
+static RESERVE: Mutex<Option<Mapping>> = Mutex::new(None);
+
+/// Whether the reserve was released.
 static IS_SHORT: AtomicBool = AtomicBool::new(false);
 
-/// To be made the `#[global_allocator]` of a program.
+/// For the `#[global_allocator]` of a program.
 #[derive(Debug)]
 pub struct Reserved;
 
@@ -60,47 +67,39 @@ fn or_from_reserve(first: *mut u8, again: impl FnOnce() -> *mut u8) -> *mut u8 {
 #[cold]
 fn from_reserve(again: impl FnOnce() -> *mut u8) -> *mut u8 {
     IS_SHORT.store(true, SeqCst);
-    give_back(RESERVE.swap(null_mut(), SeqCst));
+    let mut reserve = reserve();
+    *reserve = None;
     again()
 }
 
-/// Sets memory aside, unless that is so already; whether there is a reserve now.
+/// Maps a reserve if there is none; returns whether there is one now. Under a limit on address space it is smaller.
 pub fn restock() -> bool {
-    if RESERVE.load(SeqCst).is_null() {
-        let (protection, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping where there was none touches no memory of anybody's.
-        let mapped = unsafe { libc::mmap(null_mut(), RESERVE_BYTES, protection, flags, -1, 0) };
-        if mapped == libc::MAP_FAILED {
-            return false;
-        }
-        if RESERVE.compare_exchange(null_mut(), mapped, SeqCst, SeqCst).is_err() {
-            give_back(mapped);
-        }
+    let mut reserve = reserve();
+    if reserve.is_none() {
+        let of_limit = address_space_limit_bytes().map(|limit| (limit / SHARE_OF_LIMIT) as usize);
+        let size_bytes = of_limit.unwrap_or(RESERVE_BYTES_MAX).min(RESERVE_BYTES_MAX);
+        let Ok(mapped) = Mapping::anonymous(size_bytes, Sharing::Private, None) else { return false };
+        *reserve = Some(mapped);
     }
     IS_SHORT.store(false, SeqCst);
     true
 }
 
-/// Whether the reserve was needed since it was stocked last. To be asked by whoever can do with less.
+fn reserve() -> MutexGuard<'static, Option<Mapping>> {
+    RESERVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the reserve was released since the last `restock`. For code that can make do with less memory.
 #[inline]
 pub fn is_short() -> bool {
     IS_SHORT.load(SeqCst)
 }
 
-fn give_back(reserve: *mut libc::c_void) {
-    if !reserve.is_null() {
-        // SAFETY: whoever took the pointer out of RESERVE is the only one who has it, and nothing lies there.
-        unsafe { libc::munmap(reserve, RESERVE_BYTES) };
-    }
-}
-
-/// Has all threads take their memory from one place, where address space is limited (`ulimit -v`): places of their own
-/// would reserve 64 MiB each.
+/// Makes all threads allocate from one arena if address space is limited (`ulimit -v`): an arena for each thread would
+/// reserve 64 MiB.
 pub fn spare_address_space() {
     const ARENAS_MAX: libc::c_int = -8;
-    let limit = crate::process::address_space_limit_bytes();
-    if matches!(limit, Ok(Some(_))) {
+    if address_space_limit_bytes().is_some() {
         #[cfg(target_env = "gnu")]
         // SAFETY: no memory is passed.
         unsafe {
@@ -112,14 +111,15 @@ pub fn spare_address_space() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ptr::null_mut;
 
     #[test]
-    fn a_request_that_cannot_be_met_takes_the_reserve_and_is_told_of() {
+    fn a_failed_request_releases_the_reserve_and_is_reported() {
         assert!(restock() && !is_short());
         let layout = Layout::from_size_align(1 << 60, 8).unwrap();
         // SAFETY: the layout's size is not zero.
         assert!(std::hint::black_box(unsafe { Reserved.alloc(layout) }).is_null());
-        assert!(is_short() && RESERVE.load(SeqCst).is_null());
+        assert!(is_short() && reserve().is_none());
         assert!(restock() && !is_short() && restock());
         let answered = or_from_reserve(null_mut(), std::ptr::dangling_mut);
         assert!(!answered.is_null() && is_short());

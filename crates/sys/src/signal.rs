@@ -1,32 +1,31 @@
-//! Signals: those that ask to stop, the one that asks for a status, and the one that gets a thread out of a system call.
+//! Signals: those that request a stop, the one that requests a status, and the one that interrupts a system call.
 //!
-//! Invariant: the handlers do nothing but atomic operations and, for a third request to stop by SIGINT, `_exit`; all
-//! else happens where somebody reads `stop_requested`.
+//! Invariant: the handlers perform atomic operations only, and `_exit` on the third SIGINT; everything else is done by
+//! threads that poll `stop_requested`.
 //!
-//! Handlers are installed without `SA_RESTART`: whoever sleeps or waits in the kernel wakes with `EINTR`.
+//! Handlers are installed without `SA_RESTART`: a sleeping or waiting system call returns with `EINTR`.
 //!
-//! SIGQUIT, SIGABRT and the signals of a fault keep what the kernel does by default: they are asked for by somebody who
-//! wants a core dump of the process as it is.
+//! SIGQUIT, SIGABRT and the signals of a fault keep their default action, because whoever sends them wants a core dump
+//! of the process as it is.
 
 use crate::errno::{check, check_long};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
-/// The first signal that asked to stop; 0 for none.
+/// The first signal that requested a stop; 0 for none.
 static REQUEST: AtomicI32 = AtomicI32::new(0);
 
 /// SIGINTs that came after a request to stop.
 static REPEATS: AtomicU32 = AtomicU32::new(0);
 
-/// A status was asked for, and nobody has taken note of it yet.
+/// A status was requested, and the request not taken yet.
 static STATUS: AtomicBool = AtomicBool::new(false);
 
-/// Those that ask to stop whoever sent them.
+/// Signals that request a stop, whatever their sender.
 const ASKED: [libc::c_int; 2] = [libc::SIGINT, libc::SIGTERM];
 
-/// Those that would end the process by default, and would take what was measured with them: a terminal that is closed,
-/// a limit on processor time, a timer, a power supply that fails. Left alone where they are ignored already, as `nohup`
-/// has it.
+/// Signals that would end the process by default, with the loss of its measurements: a closed terminal, a limit on
+/// processor time, a timer, a failing power supply. They stay ignored if they are, as under `nohup`.
 const OTHERS: [libc::c_int; 8] = [
     libc::SIGHUP,
     libc::SIGALRM,
@@ -38,9 +37,9 @@ const OTHERS: [libc::c_int; 8] = [
     libc::SIGPWR,
 ];
 
-/// From now on signals that ask to stop are recorded instead of ending the process, SIGUSR1 asks for a status, and a
-/// file that grows beyond its limit is an error (`EFBIG`) of the write. A first SIGINT after a request to stop is an
-/// urgent one (`is_stop_urgent`), a second ends the process at once, with status 130.
+/// From now on signals that request a stop are recorded instead of ending the process, SIGUSR1 requests a status, and a
+/// write beyond the limit on file sizes fails with `EFBIG`. The first SIGINT after a request to stop makes it urgent
+/// (`is_stop_urgent`), the second ends the process at once with status 130.
 pub fn record_stop_requests() -> io::Result<()> {
     for signal in ASKED {
         set_handler(signal, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t)?;
@@ -65,7 +64,7 @@ fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
     Ok(now.sa_sigaction == libc::SIG_IGN)
 }
 
-/// The signal that asked to stop, if one did.
+/// The signal that requested a stop, if one did.
 #[inline]
 pub fn stop_requested() -> Option<i32> {
     match REQUEST.load(Ordering::Relaxed) {
@@ -74,12 +73,12 @@ pub fn stop_requested() -> Option<i32> {
     }
 }
 
-/// Whether SIGINT came again after a request to stop.
+/// Whether SIGINT arrived again after a request to stop.
 pub fn is_stop_urgent() -> bool {
     REPEATS.load(Ordering::Relaxed) > 0
 }
 
-/// Whether a status was asked for since this was called last.
+/// Whether a status was requested since the last call.
 pub fn take_status_request() -> bool {
     STATUS.swap(false, Ordering::Relaxed)
 }
@@ -92,8 +91,8 @@ pub fn leave_to_other_threads() {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut()) };
 }
 
-/// For a thread that has left its signals to others: whether one that asks to stop has come in that none of them had the
-/// time to take yet, or has been taken.
+/// For a thread that blocks these signals: whether one that requests a stop is pending, because no other thread has run
+/// to handle it yet, or has been handled.
 pub fn is_stop_pending() -> bool {
     // SAFETY: a signal set is integers, for which zero is valid; the call fills it, and `sigismember` reads it.
     let is_pending = unsafe {
@@ -104,7 +103,7 @@ pub fn is_stop_pending() -> bool {
     is_pending || stop_requested().is_some()
 }
 
-/// The signals that ask to stop, and the one that asks for a status.
+/// The signals that request a stop, and the one that requests a status.
 fn recorded() -> libc::sigset_t {
     // SAFETY: the set is initialised by sigemptyset before it is added to; with valid signal numbers none of the calls
     // can fail.
@@ -118,23 +117,23 @@ fn recorded() -> libc::sigset_t {
     }
 }
 
-/// Gets the thread of this number, if this process has it, out of a system call that can be interrupted, with `EINTR`.
-/// A thread that waits for a disk is not to be interrupted.
+/// Interrupts the system call of this process's thread with this id, with `EINTR`. An uninterruptible wait for a disk
+/// is not affected.
 ///
 /// # Errors
-/// `ESRCH`: there is no such thread any more.
+/// `ESRCH`: the thread has ended.
 pub fn wake(thread_id: i32) -> io::Result<()> {
     // SAFETY: no memory is passed, and the handler of the signal does nothing.
     check_long(unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread_id, wake_signal()) })
         .map(drop)
 }
 
-/// The first of the signals that are free for use.
+/// The first real-time signal, which has no other meaning.
 fn wake_signal() -> libc::c_int {
     libc::SIGRTMIN()
 }
 
-/// Writing where nobody reads is an error (`EPIPE`) and not the end.
+/// Makes a write to a closed pipe an error (`EPIPE`) instead of the end of the process.
 pub fn ignore_broken_pipes() -> io::Result<()> {
     set_handler(libc::SIGPIPE, libc::SIG_IGN)
 }
@@ -174,7 +173,7 @@ extern "C" fn on_status(_signal: libc::c_int) {
     STATUS.store(true, Ordering::Relaxed);
 }
 
-/// That a system call ended with `EINTR` is all there is to it.
+/// Does nothing: its purpose is the `EINTR` of the interrupted system call.
 extern "C" fn on_wake(_signal: libc::c_int) {}
 
 fn set_handler(signal: libc::c_int, handler: libc::sighandler_t) -> io::Result<()> {
@@ -199,7 +198,7 @@ mod tests {
         unsafe { libc::raise(signal) };
     }
 
-    /// What the process under test does; signals belong to a process, so it gets one of its own.
+    /// The body of the process under test: signals belong to a process, so each test starts its own.
     fn act(role: &str) -> ! {
         record_stop_requests().unwrap();
         ignore_broken_pipes().unwrap();
@@ -212,7 +211,7 @@ mod tests {
         raise(first);
         assert_eq!(stop_requested(), Some(first));
         raise(libc::SIGTERM);
-        assert!(!is_stop_urgent(), "a process group is often told to terminate twice");
+        assert!(!is_stop_urgent(), "a process group often receives SIGTERM twice");
         for _ in role.matches("-again") {
             raise(libc::SIGINT);
         }
@@ -241,20 +240,20 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_got_out_of_a_call_that_waits() {
+    fn a_blocking_call_is_interrupted() {
         use std::os::fd::AsRawFd;
         set_handler(wake_signal(), on_wake as extern "C" fn(libc::c_int) as libc::sighandler_t).unwrap();
         let (silent, _kept_open) = std::io::pipe().unwrap();
-        let (told, number) = std::sync::mpsc::channel();
+        let (sender, number) = std::sync::mpsc::channel();
         let reader = std::thread::spawn(move || {
-            told.send(crate::thread::id()).unwrap();
+            sender.send(crate::thread::id()).unwrap();
             let mut byte = 0_u8;
             // SAFETY: one byte is room for one byte.
             check_long(unsafe { libc::read(silent.as_raw_fd(), (&raw mut byte).cast(), 1) } as libc::c_long)
         });
         let number = number.recv().unwrap();
         while !reader.is_finished() {
-            // It may not have got into the call yet.
+            // It may not have entered the call yet.
             let _ = wake(number);
             std::thread::yield_now();
         }
@@ -263,10 +262,10 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_left_its_signals_to_others_sees_one_that_nobody_took() {
-        let name = "signal::tests::a_thread_that_left_its_signals_to_others_sees_one_that_nobody_took";
+    fn a_thread_that_blocks_signals_sees_a_pending_one() {
+        let name = "signal::tests::a_thread_that_blocks_signals_sees_a_pending_one";
         if std::env::var(ROLE).is_ok() {
-            // All threads of this process come from this one, or are none that takes signals.
+            // All threads of this process inherit the mask of this one.
             leave_to_other_threads();
             assert!(!is_stop_pending());
             raise(libc::SIGTERM);

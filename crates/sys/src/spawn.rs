@@ -1,8 +1,7 @@
-//! Threads that can be refused, given up and counted on to cost little.
+//! Threads with a small stack, whose creation may fail, and which may be abandoned.
 //!
-//! Invariant: a thread that cannot be started is an error, whatever the kernel ran out of; one that runs out of anything
-//! later does not end the process. `std`'s threads map a signal stack of their own first thing, and panic where there
-//! is no room for it.
+//! Invariant: failure to start a thread is an error, whatever resource the kernel lacks, and never ends the process.
+//! `std`'s threads first map a signal stack, and panic if there is no memory for it.
 
 use crate::errno::check_posix;
 use crate::thread;
@@ -10,24 +9,23 @@ use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a thread does, behind a pointer of one word.
+/// The body of a thread, behind a thin pointer.
 struct Work {
     name: String,
     body: Box<dyn FnOnce() + Send>,
 }
 
-/// A thread that was started. Dropped without `join`, it goes on by itself.
+/// A running thread. Dropped without `join`, it is detached.
 #[derive(Debug)]
 pub struct Thread {
     handle: libc::pthread_t,
 }
 
-/// Starts a thread with a stack of `stack_bytes` that does `body`. The kernel keeps 15 bytes of `name`. A panic ends
-/// the thread and nothing else.
+/// Starts a thread with a stack of `stack_bytes` that runs `body`. The kernel keeps 15 bytes of `name`. A panic ends
+/// only this thread.
 ///
 /// # Errors
-/// `EAGAIN` where there may be no more threads (a limit of the user, the control group or the system) or no more memory
-/// is to be had for its stack.
+/// `EAGAIN` at a limit on threads (of the user, the control group or the system), or without memory for its stack.
 pub fn spawn(name: &str, stack_bytes: usize, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
     let work = Box::into_raw(Box::new(Work { name: name.replace('\0', ""), body: Box::new(body) }));
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
@@ -64,15 +62,15 @@ pub fn spawn(name: &str, stack_bytes: usize, body: impl FnOnce() + Send + 'stati
 extern "C" fn main_of_thread(work: *mut libc::c_void) -> *mut libc::c_void {
     // SAFETY: `spawn` made it of a box, and gave it to this thread alone.
     let Work { name, body } = *unsafe { Box::from_raw(work.cast::<Work>()) };
-    // Named for people only.
+    // Only for people: a thread without a name works.
     let _ = thread::set_name(&name);
-    // The panic has been told on standard error; nothing may unwind into C.
+    // The panic has been reported on standard error; nothing may unwind into C.
     drop(catch_unwind(AssertUnwindSafe(body)));
     std::ptr::null_mut()
 }
 
 impl Thread {
-    /// Waits until it has ended, and all it had is given back.
+    /// Waits until it has ended and its resources are freed.
     pub fn join(self) {
         let handle = ManuallyDrop::new(self).handle;
         // SAFETY: the handle is of a thread that was neither joined nor detached. It cannot fail.
@@ -93,26 +91,26 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn a_thread_does_its_work_under_its_name_and_is_joined() {
-        let (told, heard) = mpsc::channel();
-        let tell = told.clone();
+    fn a_thread_runs_under_its_name_and_is_joined() {
+        let (sender, receiver) = mpsc::channel();
+        let sender_clone = sender.clone();
         let comm = || std::fs::read_to_string(format!("/proc/self/task/{}/comm", thread::id()));
-        let first =
-            spawn("name-of-a-thread", 256 << 10, move || tell.send(comm().unwrap()).unwrap()).unwrap();
+        let first = spawn("name-of-a-thread", 256 << 10, move || sender_clone.send(comm().unwrap()).unwrap())
+            .unwrap();
         first.join();
-        assert_eq!(heard.try_recv().unwrap(), "name-of-a-threa\n");
-        // One that nobody waits for goes on by itself.
-        drop(spawn("", 256 << 10, move || told.send(String::new()).unwrap()).unwrap());
-        assert_eq!(heard.recv().unwrap(), "");
+        assert_eq!(receiver.try_recv().unwrap(), "name-of-a-threa\n");
+        // A detached thread continues.
+        drop(spawn("", 256 << 10, move || sender.send(String::new()).unwrap()).unwrap());
+        assert_eq!(receiver.recv().unwrap(), "");
     }
 
     #[test]
-    fn a_panic_ends_the_thread_alone() {
+    fn a_panic_ends_only_its_thread() {
         spawn("panics", 256 << 10, || panic!("in a thread of its own")).unwrap().join();
     }
 
     #[test]
-    fn a_thread_that_cannot_be_had_is_an_error_and_its_work_is_dropped() {
+    fn a_thread_that_cannot_be_started_is_an_error_and_its_body_is_dropped() {
         let (kept, dropped) = mpsc::channel::<()>();
         let error = spawn("huge", 1 << 60, move || kept.send(()).unwrap()).unwrap_err();
         assert!([libc::EAGAIN, libc::ENOMEM].contains(&error.raw_os_error().unwrap()), "{error}");

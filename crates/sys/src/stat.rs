@@ -1,18 +1,16 @@
-//! What a path or an open file is, and what its file system is.
+//! Metadata of paths, open files and their file systems.
 //!
-//! Invariant: facts as the kernel gives them, in bytes; nothing is guessed, an unknown is `None`.
+//! Invariant: values as the kernel reports them, in bytes; nothing is guessed, an unknown value is `None`.
 
-use crate::errno::check;
-use crate::file::c_path;
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use std::fmt;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::path::Path;
 
-/// What kind of thing a path leads to (symbolic links followed).
+/// A file's type (symbolic links followed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum InodeKind {
     /// A file in a file system.
     Regular,
     /// A block device.
@@ -30,15 +28,15 @@ pub enum Kind {
 /// A device's number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceNumber {
-    /// The driver's part.
+    /// The driver.
     pub major: u32,
-    /// The driver's own numbering.
+    /// The device of that driver.
     pub minor: u32,
 }
 
 impl DeviceNumber {
-    pub(crate) fn of(raw: libc::dev_t) -> DeviceNumber {
-        DeviceNumber { major: libc::major(raw), minor: libc::minor(raw) }
+    pub(crate) fn of(raw: rustix::fs::Dev) -> DeviceNumber {
+        DeviceNumber { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
     }
 }
 
@@ -49,51 +47,51 @@ impl fmt::Display for DeviceNumber {
     }
 }
 
-/// What `stat` says.
+/// The result of `stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// What it is.
-    pub kind: Kind,
+    /// Its type.
+    pub kind: InodeKind,
     /// Size in bytes; 0 for a device (see `blkdev::size_bytes`).
     pub size_bytes: u64,
-    /// Bytes set aside for it.
+    /// Bytes allocated for it.
     pub allocated_bytes: u64,
-    /// The block size its file system likes, in bytes.
+    /// The block size its file system prefers, in bytes.
     pub preferred_bytes: u64,
     /// The device that holds it.
     pub device: DeviceNumber,
-    /// The device that it is, for block and character devices.
+    /// The number of the device itself, for block and character devices.
     pub special: DeviceNumber,
-    /// Its number in its file system.
+    /// Its inode number.
     pub inode: u64,
 }
 
-/// What a name leads to, by which all its names are known to be the same: symbolic and hard links, bind mounts, nodes
-/// of one device in several places, descriptors below `/proc`.
+/// The identity of a file, the same for all its paths: symbolic and hard links, bind mounts, several nodes of one
+/// device, descriptors below `/proc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Identity {
-    /// A device, by its number. A block and a character device of one number are two: `block` tells them apart.
+    /// A device, by its number. A block and a character device may have the same number: `block` distinguishes them.
     Device {
         /// Whether it is a block device.
         block: bool,
         /// Its number.
         number: DeviceNumber,
     },
-    /// Anything else, by its place in its file system.
+    /// Anything else, by file system and inode.
     Inode {
         /// The device that holds it.
         device: DeviceNumber,
-        /// Its number there.
+        /// Its inode number there.
         inode: u64,
     },
 }
 
 impl Stat {
-    /// What this is, whatever it is called.
+    /// The identity of the file, whatever its path.
     pub fn identity(&self) -> Identity {
         match self.kind {
-            Kind::Block => Identity::Device { block: true, number: self.special },
-            Kind::Char => Identity::Device { block: false, number: self.special },
+            InodeKind::Block => Identity::Device { block: true, number: self.special },
+            InodeKind::Char => Identity::Device { block: false, number: self.special },
             _ => Identity::Inode { device: self.device, inode: self.inode },
         }
     }
@@ -101,31 +99,22 @@ impl Stat {
 
 /// `stat`, following symbolic links.
 pub fn stat(path: &Path) -> io::Result<Stat> {
-    let name = c_path(path)?;
-    let mut raw = MaybeUninit::<libc::stat64>::uninit();
-    // SAFETY: `name` ends in NUL; the kernel fills the structure when it answers 0.
-    check(unsafe { libc::stat64(name.as_ptr(), raw.as_mut_ptr()) })?;
-    // SAFETY: the call succeeded.
-    Ok(of_raw(&unsafe { raw.assume_init() }))
+    Ok(of_raw(&rustix::fs::stat(path)?))
 }
 
 /// `fstat`.
 pub fn fstat(file: impl AsFd) -> io::Result<Stat> {
-    let mut raw = MaybeUninit::<libc::stat64>::uninit();
-    // SAFETY: the kernel fills the structure when it answers 0.
-    check(unsafe { libc::fstat64(file.as_fd().as_raw_fd(), raw.as_mut_ptr()) })?;
-    // SAFETY: the call succeeded.
-    Ok(of_raw(&unsafe { raw.assume_init() }))
+    Ok(of_raw(&rustix::fs::fstat(file)?))
 }
 
-fn of_raw(raw: &libc::stat64) -> Stat {
-    let kind = match raw.st_mode & libc::S_IFMT {
-        libc::S_IFREG => Kind::Regular,
-        libc::S_IFBLK => Kind::Block,
-        libc::S_IFCHR => Kind::Char,
-        libc::S_IFDIR => Kind::Directory,
-        libc::S_IFIFO => Kind::Fifo,
-        _ => Kind::Other,
+fn of_raw(raw: &rustix::fs::Stat) -> Stat {
+    let kind = match FileType::from_raw_mode(raw.st_mode) {
+        FileType::RegularFile => InodeKind::Regular,
+        FileType::BlockDevice => InodeKind::Block,
+        FileType::CharacterDevice => InodeKind::Char,
+        FileType::Directory => InodeKind::Directory,
+        FileType::Fifo => InodeKind::Fifo,
+        FileType::Symlink | FileType::Socket | FileType::Unknown => InodeKind::Other,
     };
     Stat {
         kind,
@@ -138,7 +127,7 @@ fn of_raw(raw: &libc::stat64) -> Stat {
     }
 }
 
-/// What direct I/O on a file asks of its buffers and offsets.
+/// The alignment that direct I/O on a file requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectAlignment {
     /// Alignment of the buffer's address, in bytes.
@@ -147,26 +136,22 @@ pub struct DirectAlignment {
     pub offset_bytes: u32,
 }
 
-/// What the kernel tells about direct I/O on a file.
+/// Whether a file supports direct I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirectSupport {
-    /// It works with this alignment.
+    /// Supported with this alignment.
     Aligned(DirectAlignment),
-    /// It does not work here.
+    /// Not supported.
     Unsupported,
-    /// The kernel (before 6.1) or the file system does not tell.
+    /// Not reported by the kernel (before 6.1) or the file system.
     Unknown,
 }
 
 /// `statx(STATX_DIOALIGN)` of a path.
 pub fn direct_support(path: &Path) -> io::Result<DirectSupport> {
-    let name = c_path(path)?;
-    let mut raw = MaybeUninit::<libc::statx>::zeroed();
-    // SAFETY: `name` ends in NUL; the kernel fills the structure, which is valid when zeroed.
-    check(unsafe { libc::statx(libc::AT_FDCWD, name.as_ptr(), 0, libc::STATX_DIOALIGN, raw.as_mut_ptr()) })?;
-    // SAFETY: plain integers, zeroed and then filled.
-    let raw = unsafe { raw.assume_init() };
-    Ok(match (raw.stx_mask & libc::STATX_DIOALIGN != 0, raw.stx_dio_mem_align, raw.stx_dio_offset_align) {
+    let raw = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::DIOALIGN)?;
+    let is_known = StatxFlags::from_bits_retain(raw.stx_mask).contains(StatxFlags::DIOALIGN);
+    Ok(match (is_known, raw.stx_dio_mem_align, raw.stx_dio_offset_align) {
         (false, ..) => DirectSupport::Unknown,
         (true, _, 0) => DirectSupport::Unsupported,
         (true, memory_bytes, offset_bytes) => {
@@ -175,18 +160,38 @@ pub fn direct_support(path: &Path) -> io::Result<DirectSupport> {
     })
 }
 
-/// What `statfs` says.
+/// `STATX_WRITE_ATOMIC`.
+const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x0001_0000);
+
+/// The lengths of atomic writes that a file takes, in bytes: powers of two, shortest and longest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtomicLimits {
+    /// Shortest.
+    pub min_bytes: u32,
+    /// Longest.
+    pub max_bytes: u32,
+}
+
+/// `statx(STATX_WRITE_ATOMIC)` of a path; `None` if it takes no atomic writes, or the kernel knows none (before 6.11).
+pub fn atomic_limits(path: &Path) -> io::Result<Option<AtomicLimits>> {
+    let raw = rustix::fs::statx(CWD, path, AtFlags::empty(), WRITE_ATOMIC)?;
+    let is_known = StatxFlags::from_bits_retain(raw.stx_mask).contains(WRITE_ATOMIC);
+    let (min_bytes, max_bytes) = (raw.stx_atomic_write_unit_min, raw.stx_atomic_write_unit_max);
+    Ok((is_known && max_bytes > 0).then_some(AtomicLimits { min_bytes, max_bytes }))
+}
+
+/// The result of `statfs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSystem {
-    /// The number its superblocks start with.
+    /// Its magic number.
     pub magic: u64,
     /// Block size in bytes (page size, on a huge page file system).
     pub block_bytes: u64,
     /// Its size.
     pub total_bytes: u64,
-    /// Free, with what is kept for root.
+    /// Free, including what is reserved for root.
     pub free_bytes: u64,
-    /// Free for anybody.
+    /// Free for any user.
     pub available_bytes: u64,
     /// Mounted read-only.
     pub read_only: bool,
@@ -202,24 +207,15 @@ impl FileSystem {
 
 /// `statfs` of the file system that holds `path`.
 pub fn file_system(path: &Path) -> io::Result<FileSystem> {
-    let name = c_path(path)?;
-    let mut raw = MaybeUninit::<libc::statfs64>::uninit();
-    // SAFETY: `name` ends in NUL; the kernel fills the structure when it answers 0.
-    check(unsafe { libc::statfs64(name.as_ptr(), raw.as_mut_ptr()) })?;
-    // SAFETY: the call succeeded.
-    Ok(of_raw_fs(&unsafe { raw.assume_init() }))
+    Ok(of_raw_fs(&rustix::fs::statfs(path)?))
 }
 
 /// `fstatfs` of the file system that holds an open file.
 pub fn file_system_of(file: impl AsFd) -> io::Result<FileSystem> {
-    let mut raw = MaybeUninit::<libc::statfs64>::uninit();
-    // SAFETY: the kernel fills the structure when it answers 0.
-    check(unsafe { libc::fstatfs64(file.as_fd().as_raw_fd(), raw.as_mut_ptr()) })?;
-    // SAFETY: the call succeeded.
-    Ok(of_raw_fs(&unsafe { raw.assume_init() }))
+    Ok(of_raw_fs(&rustix::fs::fstatfs(file)?))
 }
 
-fn of_raw_fs(raw: &libc::statfs64) -> FileSystem {
+fn of_raw_fs(raw: &rustix::fs::StatFs) -> FileSystem {
     let block_bytes = raw.f_bsize as u64;
     // Counts are in fragments, which is the block size unless the file system says otherwise.
     let unit_bytes = if raw.f_frsize > 0 { raw.f_frsize as u64 } else { block_bytes };
@@ -278,28 +274,28 @@ mod tests {
     use crate::testing::TempFile;
 
     #[test]
-    fn a_file_and_its_path_tell_the_same() {
+    fn a_file_and_its_path_have_the_same_metadata() {
         let temp = TempFile::new("stat");
         std::fs::write(&temp.path, [0u8; 5000]).unwrap();
         let by_path = stat(&temp.path).unwrap();
         assert_eq!(by_path, fstat(&temp.file).unwrap());
-        assert_eq!((by_path.kind, by_path.size_bytes), (Kind::Regular, 5000));
+        assert_eq!((by_path.kind, by_path.size_bytes), (InodeKind::Regular, 5000));
         let system = file_system(&temp.path).unwrap();
         assert_eq!(system.magic, file_system_of(&temp.file).unwrap().magic);
         assert!(system.free_bytes <= system.total_bytes);
     }
 
     #[test]
-    fn kinds_are_told_apart() {
-        assert_eq!(stat(Path::new("/")).unwrap().kind, Kind::Directory);
+    fn types_are_distinguished() {
+        assert_eq!(stat(Path::new("/")).unwrap().kind, InodeKind::Directory);
         let null = stat(Path::new("/dev/null")).unwrap();
-        assert_eq!(null.kind, Kind::Char);
+        assert_eq!(null.kind, InodeKind::Char);
         assert_eq!(null.special.to_string(), "1:3");
         assert_eq!(stat(Path::new("/no/such")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
-    fn every_name_of_a_thing_has_its_identity() {
+    fn every_path_of_a_file_has_the_same_identity() {
         let temp = TempFile::new("identity");
         let other = crate::testing::temp_path("identity-link");
         std::fs::hard_link(&temp.path, &other).unwrap();
@@ -329,14 +325,25 @@ mod tests {
     }
 
     #[test]
-    fn direct_alignment_is_a_power_of_two_where_told() {
+    fn atomic_writes_have_powers_of_two_of_bytes() {
+        let temp = TempFile::new("atomic");
+        match atomic_limits(&temp.path).unwrap() {
+            Some(AtomicLimits { min_bytes, max_bytes }) => {
+                assert!(min_bytes.is_power_of_two() && max_bytes.is_power_of_two() && min_bytes <= max_bytes);
+            }
+            None => fiord_testing::skipped("the file takes no atomic writes"),
+        }
+    }
+
+    #[test]
+    fn direct_alignment_is_a_power_of_two_if_reported() {
         let temp = TempFile::new("dio");
         match direct_support(&temp.path).unwrap() {
             DirectSupport::Aligned(alignment) => {
                 assert!(alignment.memory_bytes.is_power_of_two());
                 assert!(alignment.offset_bytes.is_power_of_two());
             }
-            other => println!("skipped: the kernel says {other:?}"),
+            other => fiord_testing::skipped(format_args!("the kernel says {other:?}")),
         }
     }
 }

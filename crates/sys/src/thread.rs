@@ -1,36 +1,37 @@
-//! The calling thread: where it runs, with what priority, as whom, and what it has used.
+//! The calling thread: its affinity, priority, user and resource usage.
 //!
 //! Invariant: every function acts on the calling thread alone, never on the whole process, also where the C library's
 //! function of that name would act on all threads (`setresuid`) or the manual speaks of processes (`setpriority`).
 
 use crate::errno::{check, check_long};
+use rustix::process::setpriority_process;
+use rustix::thread::{Gid, Uid, UnshareFlags};
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
+use std::num::NonZeroU64;
 use std::sync::OnceLock;
 
-/// The kernel's number for this thread.
+/// The kernel's id of this thread.
 pub fn id() -> i32 {
-    // SAFETY: no memory is passed, and the call cannot fail.
-    (unsafe { libc::syscall(libc::SYS_gettid) }) as i32
+    rustix::thread::gettid().as_raw_nonzero().get()
 }
 
 /// Names the thread, for `ps`, `top` and `perf`; the kernel keeps 15 bytes.
 pub fn set_name(name: &str) -> io::Result<()> {
     let name = CString::new(name).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
-    // SAFETY: the kernel copies at most 16 bytes up to the NUL.
-    check(unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) }).map(drop)
+    Ok(rustix::thread::set_name(&name)?)
 }
 
-/// Lets timers of this thread fire at most `slack_ns` late (50,000 by default; at least 1).
-pub fn set_timer_slack_ns(slack_ns: u64) -> io::Result<()> {
-    // SAFETY: no memory is passed.
-    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns as libc::c_ulong) }).map(drop)
+/// Has the kernel end the thread's timed sleeps at most this much late. It rounds them to 50 us otherwise, to wake the
+/// processor less often.
+pub fn set_timer_slack_ns(ns: NonZeroU64) -> io::Result<()> {
+    Ok(rustix::thread::set_current_timer_slack(Some(ns))?)
 }
 
-/// Words of a mask of processors or memory nodes: 8192 of them, as many as any kernel is built for.
+/// Words of a mask of processors or memory nodes: 8192 of them, as many as any kernel is built for (the masks of
+/// `rustix` end at 1024).
 const MASK_WORDS: usize = 8192 / libc::c_ulong::BITS as usize;
 
 type Mask = [libc::c_ulong; MASK_WORDS];
@@ -52,12 +53,6 @@ pub fn affinity() -> io::Result<Vec<u32>> {
     Ok(members_of(&mask))
 }
 
-/// The processor the thread is running on at this moment.
-pub fn current_cpu() -> Option<u32> {
-    // SAFETY: no memory is passed.
-    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
-}
-
 fn mask_of(members: &[u32]) -> io::Result<Mask> {
     let mut mask: Mask = [0; MASK_WORDS];
     for &member in members {
@@ -74,7 +69,7 @@ fn members_of(mask: &Mask) -> Vec<u32> {
     (0..MASK_WORDS as u32 * libc::c_ulong::BITS).filter(is_set).collect()
 }
 
-/// Where the thread's new memory comes from.
+/// The NUMA policy for a thread's new memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryPolicy {
     /// The system's default.
@@ -83,7 +78,7 @@ pub enum MemoryPolicy {
     Preferred,
     /// These nodes and no others.
     Bind,
-    /// These nodes in turn.
+    /// These nodes in rotation.
     Interleave,
     /// The node it runs on.
     Local,
@@ -92,7 +87,7 @@ pub enum MemoryPolicy {
 /// Sets the policy for memory the thread touches from now on. `nodes` is empty for `Default` and `Local`. `ENOSYS` on
 /// a kernel without NUMA.
 pub fn set_memory_policy(policy: MemoryPolicy, nodes: &[u32]) -> io::Result<()> {
-    // The kernel takes one bit less than it is told, for historical reasons.
+    // The kernel uses one bit less than the given number, for historical reasons.
     const MASK_BITS: libc::c_ulong = MASK_WORDS as libc::c_ulong * libc::c_ulong::BITS as libc::c_ulong;
     let mask = mask_of(nodes)?;
     let policy = match policy {
@@ -108,10 +103,9 @@ pub fn set_memory_policy(policy: MemoryPolicy, nodes: &[u32]) -> io::Result<()> 
     check_long(unsafe { libc::syscall(call, policy, start, bits) }).map(drop)
 }
 
-/// Sets the nice value, from -20 (runs most) to 19. Lowering it needs a privilege.
+/// Sets the nice value, from -20 (highest priority) to 19. Lowering it needs a privilege.
 pub fn set_nice(nice: i32) -> io::Result<()> {
-    // SAFETY: no memory is passed; 0 is the calling thread.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }).map(drop)
+    Ok(setpriority_process(None, nice)?)
 }
 
 /// The class of an I/O priority.
@@ -121,11 +115,11 @@ pub enum IoClass {
     /// None set: the kernel derives it from the nice value.
     #[default]
     None = 0,
-    /// Before all others; needs a privilege.
+    /// Served before all others; needs a privilege.
     RealTime = 1,
-    /// The usual.
+    /// The default class.
     BestEffort = 2,
-    /// When nobody else wants the disk.
+    /// Served when the disk is otherwise idle.
     Idle = 3,
 }
 
@@ -159,50 +153,49 @@ pub fn set_io_priority(priority: IoPriority) -> io::Result<()> {
 /// Gives the thread a table of file descriptors of its own: a copy of what is open now. With one user of the table
 /// the kernel takes its cheapest path to a file, on every I/O.
 ///
-/// What the thread opens afterwards means nothing to other threads: such a file is used and dropped here. What was
-/// open before stays open here until the thread ends, whoever drops it.
+/// Descriptors that the thread opens afterwards are not valid in other threads: such a file must be used and dropped
+/// here. Files that were open before stay open here until the thread ends, whichever thread drops them.
 ///
-/// The three standard streams become `/dev/null` here: whoever reads what this process writes into a pipe meets its end
-/// with the process, and not with a thread that hangs in the kernel.
+/// The three standard streams become `/dev/null` here, so that a pipe from this process ends with the process, and is
+/// not held open by a thread that hangs in the kernel.
 pub fn unshare_files() -> io::Result<()> {
     static NOTHING: OnceLock<Option<File>> = OnceLock::new();
-    // Opened in the table that all tables are copies of.
+    // Opened in the table that is copied.
     let nothing = NOTHING.get_or_init(|| File::options().read(true).write(true).open("/dev/null").ok());
-    // SAFETY: no memory is passed.
-    check(unsafe { libc::unshare(libc::CLONE_FILES) })?;
+    // SAFETY: descriptors opened from now on are used by this thread alone, as documented above.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?;
     let Some(nothing) = nothing else { return Ok(()) };
-    for stream in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
-        // SAFETY: no memory is passed, and what stood at the number is closed in this thread's table alone.
-        check(unsafe { libc::dup2(nothing.as_raw_fd(), stream) })?;
-    }
-    Ok(())
+    // The streams are closed in this thread's table alone.
+    rustix::stdio::dup2_stdin(nothing)?;
+    rustix::stdio::dup2_stdout(nothing)?;
+    Ok(rustix::stdio::dup2_stderr(nothing)?)
 }
 
-/// Makes the thread act as this group, then as this user; `None` leaves as it is. Needs a privilege, and gives it up.
+/// Makes the thread act as this group, then as this user; `None` leaves it unchanged. Needs a privilege, and gives it up.
+/// `EINVAL` for the number that is no user's or group's (`u32::MAX`).
 pub fn act_as(user: Option<u32>, group: Option<u32>) -> io::Result<()> {
-    let set = |call, id: u32| {
-        // SAFETY: no memory is passed.
-        check_long(unsafe { libc::syscall(call, id, id, id) }).map(drop)
-    };
-    if let Some(group) = group {
-        set(libc::SYS_setresgid, group)?;
+    if [user, group].contains(&Some(u32::MAX)) {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    if let Some(user) = user {
-        set(libc::SYS_setresuid, user)?;
+    if let Some(group) = group.map(Gid::from_raw) {
+        rustix::thread::set_thread_res_gid(group, group, group)?;
+    }
+    if let Some(user) = user.map(Uid::from_raw) {
+        rustix::thread::set_thread_res_uid(user, user, user)?;
     }
     Ok(())
 }
 
-/// What the thread has used since it started.
+/// Resources the thread has used since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Processor time in its own code, in microseconds.
+    /// Processor time in user mode, in microseconds.
     pub user_us: u64,
     /// Processor time in the kernel, in microseconds.
     pub system_us: u64,
     /// Context switches because it waited.
     pub switches_voluntary: u64,
-    /// Context switches because others had their turn.
+    /// Context switches because it was preempted.
     pub switches_involuntary: u64,
     /// Page faults that waited for a disk.
     pub faults_major: u64,
@@ -211,7 +204,20 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What was used since `earlier`.
+    /// The sum of this and `other`.
+    #[must_use]
+    pub fn plus(&self, other: &Usage) -> Usage {
+        Usage {
+            user_us: self.user_us + other.user_us,
+            system_us: self.system_us + other.system_us,
+            switches_voluntary: self.switches_voluntary + other.switches_voluntary,
+            switches_involuntary: self.switches_involuntary + other.switches_involuntary,
+            faults_major: self.faults_major + other.faults_major,
+            faults_minor: self.faults_minor + other.faults_minor,
+        }
+    }
+
+    /// Resources used since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Usage) -> Usage {
         Usage {
@@ -229,7 +235,7 @@ pub(crate) fn micros(time: libc::timeval) -> u64 {
     time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64
 }
 
-/// Reads what the thread has used.
+/// Reads the thread's resource usage.
 pub fn usage() -> io::Result<Usage> {
     let mut raw = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the kernel fills the structure when it answers 0.
@@ -250,13 +256,13 @@ pub fn usage() -> io::Result<Usage> {
 mod tests {
     use super::*;
 
-    /// Runs `body` on a thread that nobody else needs afterwards.
+    /// Runs `body` on a thread of its own.
     fn apart(body: impl FnOnce() + Send) {
         std::thread::scope(|scope| scope.spawn(body).join()).unwrap();
     }
 
     #[test]
-    fn masks_and_lists_are_each_others_inverse() {
+    fn masks_and_lists_convert_both_ways() {
         for list in [vec![], vec![0], vec![0, 63, 64, 127, 8191]] {
             assert_eq!(members_of(&mask_of(&list).unwrap()), list);
         }
@@ -269,7 +275,6 @@ mod tests {
             for cpu in affinity().unwrap() {
                 set_affinity(&[cpu]).unwrap();
                 assert_eq!(affinity().unwrap(), [cpu]);
-                assert_eq!(current_cpu(), Some(cpu));
             }
         });
         assert!(set_affinity(&[]).is_err());
@@ -285,9 +290,8 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_can_be_nicer() {
-        // SAFETY: no memory is passed.
-        let nice = || unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    fn a_nice_value_applies_to_one_thread() {
+        let nice = || rustix::process::getpriority_process(None).unwrap();
         let before = nice();
         apart(move || {
             set_nice(19).unwrap();
@@ -297,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_policies_are_taken_where_there_is_numa() {
+    fn memory_policies_are_accepted_on_numa_kernels() {
         apart(|| {
             let cases: [(MemoryPolicy, &[u32]); 4] = [
                 (MemoryPolicy::Bind, &[0]),
@@ -308,7 +312,7 @@ mod tests {
             for (policy, nodes) in cases {
                 match set_memory_policy(policy, nodes) {
                     Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
-                        println!("skipped: {policy:?}: {error}");
+                        fiord_testing::skipped(format_args!("{policy:?}: {error}"));
                     }
                     result => result.unwrap(),
                 }
@@ -333,16 +337,15 @@ mod tests {
 
     #[test]
     fn one_thread_can_act_as_another_user() {
-        // SAFETY: no memory is passed.
-        let me = || unsafe { libc::geteuid() };
+        let me = || rustix::process::geteuid().as_raw();
         if me() != 0 {
-            println!("skipped: only root may act as others");
-            return;
+            fiord_testing::skip!("only root may act as others");
         }
         apart(move || {
             act_as(Some(65_534), Some(65_534)).unwrap();
             assert_eq!(me(), 65_534);
             assert!(act_as(Some(0), None).is_err(), "the way back is closed");
+            assert_eq!(act_as(Some(u32::MAX), None).unwrap_err().raw_os_error(), Some(libc::EINVAL));
         });
         assert_eq!(me(), 0, "other threads are left alone");
     }
@@ -352,21 +355,21 @@ mod tests {
         let before = usage().unwrap();
         let pages = crate::map::Mapping::anonymous(1 << 20, crate::map::Sharing::Private, None).unwrap();
         for page in (0..1 << 20).step_by(4096) {
-            // SAFETY: inside the mapping, which nobody else has.
+            // SAFETY: inside the mapping, which no other code uses.
             unsafe { pages.as_ptr().add(page).write(1) };
         }
         let used = usage().unwrap().since(&before);
         assert!(used.faults_minor > 0);
         assert_eq!(before.since(&usage().unwrap()).faults_minor, 0);
+        assert_eq!(before.plus(&used).since(&before), used);
     }
 
     #[test]
-    fn names_and_numbers_are_the_threads_own() {
+    fn names_and_ids_belong_to_the_thread() {
         let main = id();
         apart(move || {
             assert_ne!(id(), main);
             set_name("fiord-test").unwrap();
-            set_timer_slack_ns(1).unwrap();
             let path = format!("/proc/self/task/{}/comm", id());
             assert_eq!(std::fs::read_to_string(path).unwrap().trim(), "fiord-test");
         });

@@ -22,26 +22,17 @@ impl RwFlags {
     pub const NONE: RwFlags = RwFlags(0);
     /// Poll for the completion on devices that can (`RWF_HIPRI`).
     pub const HIPRI: RwFlags = RwFlags(libc::RWF_HIPRI);
-    /// This write as if the file were open with `O_DSYNC`.
-    pub const DSYNC: RwFlags = RwFlags(libc::RWF_DSYNC);
-    /// This write as if the file were open with `O_SYNC`.
-    pub const SYNC: RwFlags = RwFlags(libc::RWF_SYNC);
     /// `EAGAIN` rather than waiting (`RWF_NOWAIT`).
     pub const NOWAIT: RwFlags = RwFlags(libc::RWF_NOWAIT);
+    /// All of a write or nothing of it, also after a crash (`RWF_ATOMIC`).
+    pub const ATOMIC: RwFlags = RwFlags(libc::RWF_ATOMIC);
     /// Buffered, but leaving nothing in the page cache (`RWF_DONTCACHE`).
     pub const UNCACHED: RwFlags = RwFlags(libc::RWF_DONTCACHE);
-    /// All of it or nothing after a power cut (`RWF_ATOMIC`).
-    pub const ATOMIC: RwFlags = RwFlags(libc::RWF_ATOMIC);
 
     /// Both sets of flags.
     #[must_use]
     pub const fn with(self, other: RwFlags) -> RwFlags {
         RwFlags(self.0 | other.0)
-    }
-
-    /// Whether every flag of `other` is set.
-    pub const fn contains(self, other: RwFlags) -> bool {
-        self.0 & other.0 == other.0
     }
 }
 
@@ -173,6 +164,7 @@ pub unsafe fn pwritev2(
 mod tests {
     use super::*;
     use crate::testing::TempFile;
+    use std::io::{Seek, SeekFrom};
     use std::os::fd::AsRawFd;
 
     fn vector(bytes: &mut [u8]) -> libc::iovec {
@@ -195,13 +187,13 @@ mod tests {
                     0 => (pwrite(fd, out.as_ptr(), 14, offset), pread(fd, back.as_mut_ptr(), 14, offset)),
                     1 => (pwritev(fd, &out_vectors, offset), preadv(fd, &back_vectors, offset)),
                     2 => (
-                        pwritev2(fd, &out_vectors, offset, RwFlags::DSYNC),
+                        pwritev2(fd, &out_vectors, offset, RwFlags(libc::RWF_DSYNC)),
                         preadv2(fd, &back_vectors, offset, RwFlags::NONE),
                     ),
                     _ => {
-                        crate::file::seek(&temp.file, offset).unwrap();
+                        (&temp.file).seek(SeekFrom::Start(offset)).unwrap();
                         let written = writev(fd, &out_vectors);
-                        crate::file::seek(&temp.file, offset).unwrap();
+                        (&temp.file).seek(SeekFrom::Start(offset)).unwrap();
                         (written, readv(fd, &back_vectors))
                     }
                 }

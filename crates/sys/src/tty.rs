@@ -1,9 +1,9 @@
-//! Terminals: whether there is one, and how wide.
+//! Terminals: whether a stream is one, and its width.
 //!
-//! Invariant: where there is no terminal there is no width; nothing is assumed.
+//! Invariant: without a terminal there is no width; none is assumed.
 
 use std::io::IsTerminal;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
 /// Whether standard error is a terminal.
 pub fn stderr_is_terminal() -> bool {
@@ -15,12 +15,10 @@ pub fn stdout_is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
-/// The width of the terminal behind `stream`, in columns, where it knows one.
+/// The width of the terminal of `stream` in columns, if it reports one.
 pub fn columns(stream: impl AsFd) -> Option<u16> {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the call writes one winsize.
-    let answer = unsafe { libc::ioctl(stream.as_fd().as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
-    (answer == 0 && size.ws_col > 0).then_some(size.ws_col)
+    let columns = rustix::termios::tcgetwinsize(stream).ok()?.ws_col;
+    (columns > 0).then_some(columns)
 }
 
 #[cfg(test)]

@@ -1,52 +1,34 @@
-//! io_uring: a ring with the best setup the kernel takes, and a record of what it would not.
+//! io_uring: a ring with the best setup the kernel supports, and which flags it supports.
 //!
 //! Invariant: what the caller requires (submission polling, completion polling, queue sizes) is never dropped; only
-//! hints that make the same I/O cheaper are, and `standings` tells what became of each.
+//! flags that make the same I/O cheaper are, and `setup_flag_support` reports which.
 //!
 //! A ring belongs to the thread that builds it: with a single issuer the kernel refuses others, so it is not `Send`.
 
 use crate::clock;
 use crate::errno::{Errno, check_len, check_long};
-use io_uring::{Builder, CompletionQueue, EnterFlags, IoUring, SubmissionQueue, Submitter};
+use io_uring::{CompletionQueue, EnterFlags, IoUring, SubmissionQueue, Submitter};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, RawFd};
 
-mod hints;
+mod flag_support;
+mod options;
+mod setup_flags;
 
-pub use hints::{Hint, Standing, standings};
-
-/// A kernel thread that picks submissions up (`IORING_SETUP_SQPOLL`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SubmissionPolling {
-    /// Milliseconds without work after which it sleeps.
-    pub idle_ms: u32,
-    /// The processor it is bound to.
-    pub cpu: Option<u32>,
-}
-
-/// What a ring must have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RingOptions {
-    /// Submission queue entries; the kernel rounds up to a power of two and caps at its limit.
-    pub entries: u32,
-    /// Completion queue entries; twice the submission queue's by default.
-    pub completion_entries: Option<u32>,
-    /// Submissions are picked up by a kernel thread.
-    pub submission_polling: Option<SubmissionPolling>,
-    /// Completions are polled for in the device (`IORING_SETUP_IOPOLL`).
-    pub completion_polling: bool,
-}
+pub use flag_support::{FlagSupport, setup_flag_support};
+pub use options::{RingOptions, SubmissionPolling};
+pub use setup_flags::SetupFlag;
 
 /// A ring of submissions and one of completions.
 ///
-/// Dropping it does not wait for what is in flight: whoever pushed it has to see it complete first, or leave its
-/// buffers alone for good.
+/// Dropping it does not wait for I/O in flight: whoever pushed an entry has to see it complete first, or must never use
+/// its buffers again.
 pub struct Ring {
     ring: IoUring,
-    /// The number the ring's descriptor is registered by with this thread, or why it is not.
+    /// The index of the ring's descriptor registered with this thread, or why it is not registered.
     registration: Result<i32, Errno>,
-    /// What `io_uring_enter` is given: that number, or the descriptor.
+    /// The argument of `io_uring_enter`: that index, or the descriptor.
     handle: i32,
     enter_flags: u32,
     polls: bool,
@@ -55,15 +37,15 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Builds a ring on and for the calling thread, with every hint that helps and that this kernel takes. The error
-    /// is the plainest setup's: `ENOSYS` and `EPERM` mean that the kernel or a sandbox forbids io_uring, `ENOMEM` the
-    /// limit on locked memory, `EINVAL` a requirement that this kernel cannot meet.
+    /// Builds a ring for the calling thread, with every flag that helps and that this kernel supports. The error is
+    /// that of the plainest setup: `ENOSYS` and `EPERM` mean that the kernel or a sandbox forbids io_uring, `ENOMEM`
+    /// the limit on locked memory, `EINVAL` a requirement that this kernel cannot meet.
     pub fn build(options: &RingOptions) -> io::Result<Ring> {
-        Ring::build_with(options, &hints::best_for(options)?)
+        Ring::build_with(options, &setup_flags::best_for(options)?)
     }
 
-    fn build_with(options: &RingOptions, hints: &[Hint]) -> io::Result<Ring> {
-        let ring = builder(options, hints).build(options.entries)?;
+    fn build_with(options: &RingOptions, flags: &[SetupFlag]) -> io::Result<Ring> {
+        let ring = setup_flags::builder(options, flags).build(options.entries)?;
         let descriptor = ring.as_raw_fd();
         let registration = register_ring_fd(descriptor);
         Ok(Ring {
@@ -77,28 +59,18 @@ impl Ring {
         })
     }
 
-    /// Entries in the submission queue, which may be more than asked for, or fewer at the kernel's limit.
-    pub fn submission_entries(&self) -> u32 {
-        self.ring.params().sq_entries()
-    }
-
-    /// Entries in the completion queue.
-    pub fn completion_entries(&self) -> u32 {
-        self.ring.params().cq_entries()
-    }
-
-    /// Whether a wait can have a time limit (5.11): `submit_and_reap_within` otherwise answers `EINVAL`.
+    /// Whether a wait can have a time limit (5.11): otherwise `submit_and_reap_within` returns `EINVAL`.
     pub fn has_timed_waits(&self) -> bool {
         self.ring.params().is_feature_ext_arg()
     }
 
-    /// Whether a submission thread takes files that are not registered (5.11): it otherwise answers `EBADF` for them.
+    /// Whether a submission thread accepts files that are not registered (5.11): otherwise they fail with `EBADF`.
     pub fn polls_any_file(&self) -> bool {
         self.ring.params().is_feature_sqpoll_nonfixed()
     }
 
-    /// The submission queue; pushing to it is `unsafe` and carries the contract of the entry pushed. What was pushed
-    /// is seen by `submit` once the queue is dropped or synced.
+    /// The submission queue; pushing to it is `unsafe` under the contract of the entry pushed. `submit` sees the entries
+    /// once the queue is dropped or synced.
     #[inline]
     pub fn submission(&mut self) -> SubmissionQueue<'_> {
         self.ring.submission()
@@ -115,27 +87,27 @@ impl Ring {
         self.ring.submitter()
     }
 
-    /// Hands over what was pushed; answers how many entries the kernel took. No system call where a kernel thread is
-    /// awake to pick them up, or where there is nothing to hand over.
+    /// Submits what was pushed; returns how many entries the kernel consumed. No system call if a kernel thread is awake
+    /// to pick them up, or if there is nothing to submit.
     #[inline]
     pub fn submit(&mut self) -> io::Result<usize> {
         self.enter(0, false, None)
     }
 
-    /// Hands over what was pushed and waits for `min` completions (0: finishes those that are due, without waiting,
-    /// and without a system call where none is). Answers how many entries were taken.
+    /// Submits what was pushed and waits for `min` completions (0: finishes those that are due without waiting, and
+    /// without a system call if none is). Returns how many entries were consumed.
     #[inline]
     pub fn submit_and_reap(&mut self, min: u32) -> io::Result<usize> {
         self.enter(min, true, None)
     }
 
-    /// The same, waiting for `time_ns` at most: `ETIME` when that was not enough.
+    /// The same, waiting for at most `time_ns`, then `ETIME`.
     #[inline]
     pub fn submit_and_reap_within(&mut self, min: u32, time_ns: u64) -> io::Result<usize> {
         self.enter(min, true, Some(time_ns))
     }
 
-    /// Waits for `min` completions, and hands nothing over.
+    /// Waits for `min` completions, and submits nothing.
     pub fn wait(&mut self, min: u32) -> io::Result<()> {
         let flags = self.enter_flags | EnterFlags::GETEVENTS.bits();
         enter_raw(self.handle, 0, min, flags, None).map(drop)
@@ -146,7 +118,7 @@ impl Ring {
         let queue = self.ring.submission();
         let pending = queue.len() as u32;
         let mut flags = self.enter_flags;
-        // Completions that are due wait for us to come by; a device that is polled never says so by itself.
+        // Completions that are due are finished when this thread enters; those of a polled device are never announced.
         let due = queue.cq_overflow() || queue.taskrun();
         let must_reap = due || (reap && self.polls);
         if min > 0 || must_reap {
@@ -165,9 +137,9 @@ impl Ring {
         enter_raw(self.handle, pending, min, flags, time_ns)
     }
 
-    /// Looks out for completions that are there or due, without a system call, for at most this long; whether it saw
-    /// one. It looks a few times a microsecond: more often would take the queue from the kernel's cache each time.
-    pub fn watch(&mut self, time_ns: u64) -> bool {
+    /// Polls for completions that are there or due, without a system call, for at most this long; returns whether it
+    /// found one. It polls a few times a microsecond: more often would contend with the kernel for the cache line.
+    pub fn poll_for(&mut self, time_ns: u64) -> bool {
         const PAUSES_BETWEEN_LOOKS: u32 = 16;
         let end_ns = clock::monotonic_ns() + time_ns;
         loop {
@@ -184,13 +156,13 @@ impl Ring {
         }
     }
 
-    /// Registers open files, to be named by index afterwards (`types::Fixed`).
+    /// Registers open files, to be used by index afterwards (`types::Fixed`).
     pub fn register_files(&self, files: &[RawFd]) -> io::Result<()> {
         self.ring.submitter().register_files(files)
     }
 
-    /// Registers buffers, to be named by index afterwards: their pages stay in memory and are mapped once. `ENOMEM`
-    /// means the limit on locked memory (`ulimit -l`).
+    /// Registers buffers, to be used by index afterwards: their pages are pinned and mapped once. `ENOMEM` means the
+    /// limit on locked memory (`ulimit -l`).
     ///
     /// # Safety
     ///
@@ -208,26 +180,6 @@ impl Drop for Ring {
             let _ = update_ring_fd(self.ring.as_raw_fd(), UNREGISTER_RING_FDS, number as u32, 0);
         }
     }
-}
-
-fn builder(options: &RingOptions, hints: &[Hint]) -> Builder {
-    let mut builder = IoUring::builder();
-    builder.setup_clamp();
-    builder.dontfork();
-    if let Some(entries) = options.completion_entries {
-        builder.setup_cqsize(entries);
-    }
-    if let Some(polling) = options.submission_polling {
-        builder.setup_sqpoll(polling.idle_ms);
-        if let Some(cpu) = polling.cpu {
-            builder.setup_sqpoll_cpu(cpu);
-        }
-    }
-    if options.completion_polling {
-        builder.setup_iopoll();
-    }
-    hints.iter().for_each(|hint| hint.ask(&mut builder));
-    builder
 }
 
 /// `struct io_uring_getevents_arg` of `linux/io_uring.h`.
@@ -273,8 +225,8 @@ struct RingFdUpdate {
     data: u64,
 }
 
-/// Registers a ring's descriptor with the calling thread; answers the number to enter by. The `io-uring` crate can do
-/// this too, but forgets the number with the `Submitter`.
+/// Registers a ring's descriptor with the calling thread; returns its index. The `io-uring` crate can do this too, but
+/// keeps the index only in its `Submitter`.
 fn register_ring_fd(fd: RawFd) -> Result<i32, Errno> {
     const ANY_PLACE: u32 = u32::MAX;
     let registered = update_ring_fd(fd, REGISTER_RING_FDS, ANY_PLACE, fd as u64);
@@ -299,7 +251,7 @@ mod tests {
         match Ring::build(&options) {
             Ok(ring) => Some(ring),
             Err(error) => {
-                println!("skipped: {options:?}: {error}");
+                fiord_testing::skipped(format_args!("{options:?}: {error}"));
                 None
             }
         }
@@ -324,7 +276,6 @@ mod tests {
     #[test]
     fn the_best_setup_moves_bytes() {
         let Some(ring) = ring(RingOptions { entries: 8, ..RingOptions::default() }) else { return };
-        assert!(ring.submission_entries() >= 8);
         write_and_read_back(ring);
     }
 
@@ -338,12 +289,12 @@ mod tests {
     }
 
     #[test]
-    fn every_rung_of_the_ladder_moves_bytes_or_is_unknown_here() {
+    fn every_set_of_flags_moves_bytes_or_is_unsupported() {
         let options = RingOptions { entries: 8, completion_entries: Some(64), ..RingOptions::default() };
-        for hints in hints::LADDER {
-            match Ring::build_with(&options, hints) {
+        for flags in setup_flags::LADDER {
+            match Ring::build_with(&options, flags) {
                 Ok(ring) => write_and_read_back(ring),
-                Err(error) => println!("skipped: {hints:?}: {error}"),
+                Err(error) => fiord_testing::skipped(format_args!("{flags:?}: {error}")),
             }
         }
     }
@@ -352,8 +303,7 @@ mod tests {
     fn a_wait_within_a_time_ends_with_it() {
         let Some(mut ring) = ring(RingOptions { entries: 2, ..RingOptions::default() }) else { return };
         if !ring.has_timed_waits() {
-            println!("skipped: waits have no time limit here");
-            return;
+            fiord_testing::skip!("waits have no time limit here");
         }
         let error = ring.submit_and_reap_within(1, 1000).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ETIME));
@@ -379,8 +329,7 @@ mod tests {
         let vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         // SAFETY: the buffer outlives the ring's use of it: the one request is waited for below.
         if let Err(error) = unsafe { ring.register_buffers(&[vector]) } {
-            println!("skipped: buffers cannot be registered: {error}");
-            return;
+            fiord_testing::skip!("buffers cannot be registered: {error}");
         }
         let entry = opcode::WriteFixed::new(types::Fixed(0), bytes.as_ptr(), 4096, 0).build();
         // SAFETY: as above.

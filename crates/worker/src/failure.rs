@@ -1,37 +1,36 @@
-//! Why a worker could not go on.
+//! Failures of workers.
 //!
 //! Invariant: names the operation, the file, the place in it and the kernel's error, as far as each applies.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use fiord_plan::{Action, Direction, Op, Unplannable};
-use fiord_sys::errno::Errno;
+use fiord_plan::shown::shown;
+use fiord_plan::{Action, Op, Unplannable};
+use fiord_sys::errno::{Errno, error_text};
 use fiord_sys::memory::MemoryError;
-
-const ENOMEM: i32 = 12;
 
 /// What stopped a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// What was being done: `write`, `open`, `lay out`, `io_uring_setup`.
     pub operation: String,
-    /// To which file, if to one.
+    /// The file it concerns, if any.
     pub path: Option<PathBuf>,
-    /// Where and how much, for an I/O: (offset, length) in bytes.
+    /// The range of an I/O: (offset, length) in bytes.
     pub range: Option<(u64, u64)>,
     /// The kernel's error; `None` when it is not the kernel's (a rate not held, a file too short).
     pub errno: Option<Errno>,
-    /// What it means and what to do, when more can be said than the errno's name.
+    /// What it means and what to do, if that is more than the errno's name.
     pub explanation: String,
-    /// Going on would have destroyed what somebody else needs.
-    pub endangers: bool,
+    /// Continuing would have destroyed data that something else uses.
+    pub unsafe_target: bool,
 }
 
 impl Failure {
     /// A failed I/O.
     pub fn io(op: &Op, path: &Path, errno: Errno) -> Failure {
-        let is_transfer = matches!(op.action, Action::Transfer(_));
+        let is_transfer = op.action.direction().is_some();
         let explanation = match errno.name() {
             "ENOSPC" => "the file system or device is full",
             "EINVAL" if is_transfer => {
@@ -46,11 +45,11 @@ impl Failure {
         Failure {
             operation: name_of(op.action).to_string(),
             path: Some(path.to_path_buf()),
-            // Synchronisations are of whole files.
+            // A synchronisation concerns the whole file.
             range: (op.length_bytes > 0).then_some((op.offset_bytes, op.length_bytes)),
             errno: Some(errno),
             explanation: explanation.to_string(),
-            endangers: false,
+            unsafe_target: false,
         }
     }
 
@@ -58,9 +57,15 @@ impl Failure {
     pub fn end_of_file(op: &Op, path: &Path) -> Failure {
         Failure {
             errno: None,
-            explanation: "end of file: the file is shorter than the job was told, or has shrunk".to_string(),
+            explanation: "end of file: the file is shorter than planned, or has shrunk".to_string(),
             ..Failure::io(op, path, Errno(0))
         }
+    }
+
+    /// Corrupted data.
+    pub(crate) fn corrupted(op: &Op, path: &Path, errno: Errno, what: String) -> Failure {
+        let explanation = format!("corrupted data ({}): {what}", errno.name());
+        Failure { operation: "verify".to_string(), explanation, ..Failure::io(op, path, errno) }
     }
 
     /// A system call on a file, outside the loop.
@@ -70,35 +75,35 @@ impl Failure {
 
     /// A system call that concerns no file.
     pub fn system(operation: &str, error: &std::io::Error) -> Failure {
-        let explanation = if Errno::of(error).is_some() { String::new() } else { error.to_string() };
+        let explanation = if Errno::of(error).is_some() { String::new() } else { error_text(error) };
         Failure {
             operation: operation.to_string(),
             path: None,
             range: None,
             errno: Errno::of(error),
             explanation,
-            endangers: false,
+            unsafe_target: false,
         }
     }
 
-    /// Memory that could not be had.
-    pub(crate) fn memory(operation: &str, error: &MemoryError) -> Failure {
-        Failure { explanation: error.to_string(), ..Failure::system(operation, &error.error) }
+    /// An allocation that failed.
+    pub(crate) fn memory(operation: &str, short: &MemoryError) -> Failure {
+        Failure { explanation: short.to_string(), ..Failure::system(operation, &short.error) }
     }
 
-    /// A job whose targets are not what it needs.
+    /// A job whose targets do not meet its needs.
     pub(crate) fn planning(unplannable: &Unplannable) -> Failure {
-        Failure { errno: Some(Errno(unplannable.errno)), ..Failure::other("plan", unplannable.to_string()) }
+        Failure { errno: Some(unplannable.errno), ..Failure::other("plan", unplannable.to_string()) }
     }
 
-    /// Memory that was found short while `operation` was going on; what helps is to want less of it.
+    /// Memory ran short during `operation`; the explanation names what to reduce.
     pub(crate) fn short_of_memory(operation: &str) -> Failure {
         let explanation = "memory is short: see ulimit -v, vm.max_map_count and vm.overcommit_memory, or run fewer \
                            jobs (numjobs) with fewer or smaller buffers (iodepth, bs) and logs (log_entries)";
-        Failure { errno: Some(Errno(ENOMEM)), ..Failure::other(operation, explanation) }
+        Failure { errno: Some(Errno::ENOMEM), ..Failure::other(operation, explanation) }
     }
 
-    /// Something that is not the kernel's doing.
+    /// A failure without a kernel error.
     pub fn other(operation: &str, explanation: impl Into<String>) -> Failure {
         Failure {
             operation: operation.to_string(),
@@ -106,19 +111,19 @@ impl Failure {
             range: None,
             errno: None,
             explanation: explanation.into(),
-            endangers: false,
+            unsafe_target: false,
         }
     }
 
-    /// Something that is not done because it would destroy what somebody else needs.
-    pub(crate) fn endangering(operation: &str, explanation: impl Into<String>) -> Failure {
-        Failure { endangers: true, ..Failure::other(operation, explanation) }
+    /// A refusal, because the operation would destroy data that something else uses.
+    pub(crate) fn unsafe_target(operation: &str, explanation: impl Into<String>) -> Failure {
+        Failure { unsafe_target: true, ..Failure::other(operation, explanation) }
     }
 
-    /// What went wrong, without saying with which file: `Permission denied (errno 13 EACCES)`.
+    /// The cause without the file: `Permission denied (EACCES)`.
     pub fn reason(&self) -> String {
         let errno = self.errno.filter(|errno| !self.explanation.contains(errno.name()));
-        let errno = errno.map(|errno| format!("{} (errno {} {})", errno.describe(), errno.0, errno.name()));
+        let errno = errno.map(|errno| errno.to_string());
         let parts = errno.into_iter().chain(Some(self.explanation.clone()).filter(|text| !text.is_empty()));
         parts.collect::<Vec<String>>().join(": ")
     }
@@ -133,7 +138,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}", self.operation)?;
         if let Some(path) = &self.path {
-            write!(out, " {}", path.display())?;
+            write!(out, " {}", shown(path))?;
         }
         if let Some((offset, length)) = self.range {
             write!(out, " at offset {offset}, {length} bytes")?;
@@ -145,12 +150,13 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The user's word for an action.
+/// The user-visible name of an action.
 pub(crate) fn name_of(action: Action) -> &'static str {
     match action {
-        Action::Transfer(Direction::Read) => "read",
-        Action::Transfer(Direction::Write) => "write",
-        Action::Transfer(Direction::Trim) => "trim",
+        Action::Read => "read",
+        Action::Write => "write",
+        Action::Trim => "trim",
+        Action::ResetZone => "zone reset",
         Action::Sync => "fsync",
         Action::DataSync => "fdatasync",
         Action::RangeSync(_) => "sync_file_range",
@@ -163,13 +169,7 @@ mod tests {
 
     #[test]
     fn a_failed_write_says_operation_file_offset_and_errno() {
-        let op = Op {
-            action: Action::Transfer(Direction::Write),
-            file: 0,
-            offset_bytes: 8192,
-            length_bytes: 4096,
-            buffer_offset_bytes: 0,
-        };
+        let op = Op::new(Action::Write, 0, 8192, 4096);
         let text = Failure::io(&op, Path::new("/data/f"), Errno(28)).to_string();
         for part in ["write", "/data/f", "8192", "ENOSPC", "full"] {
             assert!(text.contains(part), "{text}");
@@ -178,16 +178,15 @@ mod tests {
 
     #[test]
     fn a_failed_synchronisation_is_of_the_whole_file() {
-        let op =
-            Op { action: Action::Sync, file: 0, offset_bytes: 0, length_bytes: 0, buffer_offset_bytes: 0 };
+        let op = Op::new(Action::Sync, 0, 0, 0);
         let text = Failure::io(&op, Path::new("/dev/null"), Errno(22)).to_string();
         assert!(text.starts_with("fsync /dev/null: ") && text.contains("cannot be synchronised"), "{text}");
     }
 
     #[test]
     fn an_errno_named_in_the_explanation_is_not_named_again() {
-        let told = Failure { errno: Some(Errno(12)), ..Failure::other("lockmem", "no room (ENOMEM)") };
-        assert_eq!(told.to_string(), "lockmem: no room (ENOMEM)");
-        assert_eq!(told.code(), 12);
+        let failure = Failure { errno: Some(Errno(12)), ..Failure::other("lockmem", "no room (ENOMEM)") };
+        assert_eq!(failure.to_string(), "lockmem: no room (ENOMEM)");
+        assert_eq!(failure.code(), 12);
     }
 }

@@ -1,33 +1,49 @@
-//! One job's life, and a run made of jobs: the only impure arrow of the house.
+//! Executes jobs, and runs made of jobs. Of fiord's stages this is the only one with side effects.
 //!
-//! Invariant: results measured are never lost. Whatever ends a worker (its size, its time, a signal, an error, a
-//! panic), its report is there, and says why it ended.
+//! Invariant: measured results are never lost. Whatever ends a worker (its size, its time, a signal, an error, a
+//! panic), it has a report that states why it ended.
 
-mod claim;
-mod director;
-mod door;
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, reason = "files go through the target opener"))]
+#![deny(
+    clippy::wildcard_enum_match_arm,
+    reason = "new actions must be handled wherever actions are distinguished"
+)]
+
+mod alloc_guard;
+mod control_groups;
+mod debug;
 mod failure;
 mod files;
-mod gate;
+mod flow;
 mod hot;
-mod layout;
-mod life;
+mod job;
 mod live;
-mod monitor;
-mod patience;
-mod person;
-mod progress;
-mod record;
+mod log_sink;
+mod report;
 mod run;
-mod scene;
-mod seal;
+mod run_state;
 mod self_cost;
-mod tally;
+#[cfg(test)]
+mod source_tests;
+#[cfg(test)]
+#[allow(dead_code, reason = "shared with the tests in tests/")]
+#[path = "../tests/common/mod.rs"]
+mod test_jobs;
+mod timekeepers;
 
-pub use door::Door;
+/// Hand-made jobs, shared with the tests in `tests/`.
+#[cfg(test)]
+extern crate self as fiord_worker;
+
+pub use alloc_guard::{leave_no_alloc, no_alloc};
+pub use debug::DebugLog;
 pub use failure::Failure;
+pub use files::target_opener::TargetOpener;
+pub use job::engines::{ENGINES, RunnableEngine};
 pub use live::{Counters, State};
-pub use progress::{View, WorkerView};
-pub use run::{EndReason, Moment, Remark, RunResult, Watcher, WorkerReport, run};
-pub use seal::{break_seal, sealed};
-pub use self_cost::{IOS_MAX as SELF_COST_IOS_MAX, SelfCost, self_cost};
+pub use log_sink::LogSink;
+pub use report::{EndReason, Remark, RunResult, WorkerReport};
+pub use run::coordinator::run;
+pub use run::progress::{View, WorkerView};
+pub use run::watcher::{Moment, Observer, Watcher};
+pub use self_cost::{SelfCost, cost_per_io_ns, self_cost};

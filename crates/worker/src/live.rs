@@ -1,6 +1,6 @@
-//! What a running worker shows: counters, a state, and the flags by which others speak to it.
+//! The shared face of a running worker: counters, its lifecycle state, and the requests others make of it.
 //!
-//! Invariant: the counters have one writer, the worker, and are read relaxed; the flags are written by the monitor
+//! Invariant: the counters have one writer, the worker, and are read relaxed; the flags are written by the coordinator
 //! and other workers' ends, on a cache line of their own.
 
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Re
 
 use fiord_plan::{Direction, PerDirection};
 
-/// Where a worker is in its life, in the letters of fio's live line.
+/// A worker's lifecycle state, as shown by the letters of fio's live line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
@@ -18,15 +18,15 @@ pub enum State {
     SettingUp,
     /// Ready, held by the start barrier.
     Ready,
-    /// Reading its files before the run.
+    /// Pre-reading its files.
     PreReading,
-    /// Running, not counted yet.
+    /// Running its ramp, which is not counted.
     Ramping,
     /// Running.
     Running,
     /// In its final synchronisation.
     Syncing,
-    /// Past its loop.
+    /// Finishing after its loop.
     Finishing,
     /// Ended.
     Ended,
@@ -55,7 +55,7 @@ impl State {
 }
 
 /// Requests to a worker, as bits.
-pub(crate) mod ask {
+pub(crate) mod request {
     /// Stop now.
     pub const STOP: u32 = 1;
     /// Publish a copy of the statistics.
@@ -71,6 +71,8 @@ pub struct Counters {
     pub ios: PerDirection<u64>,
     /// Bytes transferred, per direction.
     pub bytes: PerDirection<u64>,
+    /// The sum of the latencies of all I/Os, if a rule of the job needs it; else 0.
+    pub latency_ns: u64,
 }
 
 /// The worker's own side, written by it alone.
@@ -79,43 +81,52 @@ pub struct Counters {
 struct Shown {
     ios: PerDirection<AtomicU64>,
     bytes: PerDirection<AtomicU64>,
+    latency_ns: AtomicU64,
     state: AtomicU8,
     files_open: AtomicU32,
+    depth: AtomicU32,
     thread_id: AtomicU32,
     measured_since_ns: AtomicU64,
     ended_ns: AtomicU64,
+    /// Completed operations that are not measured (a verification's reads), so that a worker that does nothing else is
+    /// seen to make progress.
+    unmeasured: AtomicU64,
 }
 
-/// One worker's public face.
+/// What other threads see of one worker.
 #[derive(Default)]
 pub(crate) struct Live {
     shown: Shown,
-    asked: Asked,
+    requests: Requests,
 }
 
 #[repr(align(128))]
 #[derive(Default)]
-struct Asked {
+struct Requests {
     flags: AtomicU32,
     why: AtomicU8,
-    listens: AtomicBool,
+    watches_signals: AtomicBool,
     complaint: OnceLock<String>,
 }
 
-/// Why a worker was told to stop.
+/// Why a worker was requested to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Why {
-    /// Nobody told it.
+pub(crate) enum StopReason {
+    /// No stop was requested.
     Nothing = 0,
     /// SIGINT or SIGTERM.
     Signal,
     /// Another worker's end (`exitall`).
     Other,
-    /// Its run time is over (told by the monitor when the worker has no clock).
+    /// Its run time is over (requested by the coordinator if the worker has no clock).
     Time,
     /// It fell below its minimum rate.
     TooSlow,
+    /// Its measure became steady.
+    Steady,
+    /// The trigger of the run fired.
+    Trigger,
 }
 
 impl Live {
@@ -128,9 +139,27 @@ impl Live {
         all_bytes.store(all_bytes.load(Relaxed) + bytes, Relaxed);
     }
 
+    /// Adds the latencies of completed I/Os.
+    pub(crate) fn add_latency(&self, latency_ns: u64) {
+        let sum = &self.shown.latency_ns;
+        sum.store(sum.load(Relaxed).wrapping_add(latency_ns), Relaxed);
+    }
+
+    /// Adds a completed operation that is not measured.
+    pub(crate) fn completed_unmeasured(&self) {
+        let unmeasured = &self.shown.unmeasured;
+        unmeasured.store(unmeasured.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Operations completed, measured or not: grows as long as the worker makes progress.
+    pub(crate) fn completions(&self) -> u64 {
+        self.counters().ios.iter().sum::<u64>() + self.shown.unmeasured.load(Relaxed)
+    }
+
     pub(crate) fn counters(&self) -> Counters {
         let read = |all: &PerDirection<AtomicU64>| [0, 1, 2].map(|index: usize| all[index].load(Relaxed));
-        Counters { ios: read(&self.shown.ios), bytes: read(&self.shown.bytes) }
+        let latency_ns = self.shown.latency_ns.load(Relaxed);
+        Counters { ios: read(&self.shown.ios), bytes: read(&self.shown.bytes), latency_ns }
     }
 
     pub(crate) fn state(&self) -> State {
@@ -147,6 +176,15 @@ impl Live {
 
     pub(crate) fn set_files_open(&self, count: u32) {
         self.shown.files_open.store(count, Relaxed);
+    }
+
+    /// The queue depth in use, if it is adjusted to a latency; else 0.
+    pub(crate) fn depth(&self) -> u32 {
+        self.shown.depth.load(Relaxed)
+    }
+
+    pub(crate) fn set_depth(&self, depth: u32) {
+        self.shown.depth.store(depth, Relaxed);
     }
 
     /// The kernel's number for its thread; 0 before it has one.
@@ -176,58 +214,60 @@ impl Live {
         self.shown.ended_ns.store(at_ns, Relaxed);
     }
 
-    /// Whether anybody wants something of the worker: one relaxed load per I/O.
+    /// Whether any request is pending: one relaxed load per I/O.
     #[inline]
-    pub(crate) fn is_asked(&self) -> bool {
-        self.asked.flags.load(Relaxed) != 0
+    pub(crate) fn has_requests(&self) -> bool {
+        self.requests.flags.load(Relaxed) != 0
     }
 
-    /// The requests, answered by being taken; a request to stop stays.
-    pub(crate) fn take_asked(&self) -> u32 {
-        self.asked.flags.fetch_and(ask::STOP, Relaxed)
+    /// Takes the pending requests; a request to stop remains set.
+    pub(crate) fn take_requests(&self) -> u32 {
+        self.requests.flags.fetch_and(request::STOP, Relaxed)
     }
 
-    pub(crate) fn ask(&self, what: u32) {
-        self.asked.flags.fetch_or(what, Relaxed);
+    pub(crate) fn request(&self, what: u32) {
+        self.requests.flags.fetch_or(what, Relaxed);
     }
 
-    /// Asks the worker to stop; the first reason given is kept.
-    pub(crate) fn ask_to_stop(&self, why: Why) {
-        let _ = self.asked.why.compare_exchange(Why::Nothing as u8, why as u8, Relaxed, Relaxed);
-        self.ask(ask::STOP);
+    /// Requests the worker to stop; the first reason given is kept.
+    pub(crate) fn request_stop(&self, why: StopReason) {
+        let _ = self.requests.why.compare_exchange(StopReason::Nothing as u8, why as u8, Relaxed, Relaxed);
+        self.request(request::STOP);
     }
 
-    /// Asks the worker to look for signals to the process itself.
-    pub(crate) fn ask_to_listen(&self) {
-        self.asked.listens.store(true, Relaxed);
+    /// Makes the worker check for signals to the process itself.
+    pub(crate) fn watch_signals(&self) {
+        self.requests.watches_signals.store(true, Relaxed);
     }
 
-    /// Whether the worker is to look for signals to the process itself.
-    pub(crate) fn listens(&self) -> bool {
-        self.asked.listens.load(Relaxed)
+    /// Whether the worker checks for signals to the process itself.
+    pub(crate) fn watches_signals(&self) -> bool {
+        self.requests.watches_signals.load(Relaxed)
     }
 
-    /// Says what is wrong with the worker, before it is told to stop for that.
-    pub(crate) fn complain(&self, what: String) {
+    /// Records what is wrong with the worker, before it is requested to stop for that.
+    pub(crate) fn set_complaint(&self, what: String) {
         // The first complaint is the cause.
-        let _ = self.asked.complaint.set(what);
+        let _ = self.requests.complaint.set(what);
     }
 
     pub(crate) fn complaint(&self) -> &str {
-        self.asked.complaint.get().map_or("", String::as_str)
+        self.requests.complaint.get().map_or("", String::as_str)
     }
 
-    pub(crate) fn is_told_to_stop(&self) -> bool {
-        self.asked.flags.load(Relaxed) & ask::STOP != 0
+    pub(crate) fn is_stop_requested(&self) -> bool {
+        self.requests.flags.load(Relaxed) & request::STOP != 0
     }
 
-    pub(crate) fn why(&self) -> Why {
-        match self.asked.why.load(Relaxed) {
-            1 => Why::Signal,
-            2 => Why::Other,
-            3 => Why::Time,
-            4 => Why::TooSlow,
-            _ => Why::Nothing,
+    pub(crate) fn stop_reason(&self) -> StopReason {
+        match self.requests.why.load(Relaxed) {
+            1 => StopReason::Signal,
+            2 => StopReason::Other,
+            3 => StopReason::Time,
+            4 => StopReason::TooSlow,
+            5 => StopReason::Steady,
+            6 => StopReason::Trigger,
+            _ => StopReason::Nothing,
         }
     }
 }
@@ -248,11 +288,11 @@ mod tests {
     #[test]
     fn a_request_to_stop_stays_and_the_first_reason_counts() {
         let live = Live::default();
-        live.ask(ask::SNAPSHOT);
-        live.ask_to_stop(Why::Other);
-        live.ask_to_stop(Why::Signal);
-        assert_eq!(live.take_asked(), ask::SNAPSHOT | ask::STOP);
-        assert_eq!(live.take_asked(), ask::STOP);
-        assert_eq!(live.why(), Why::Other);
+        live.request(request::SNAPSHOT);
+        live.request_stop(StopReason::Other);
+        live.request_stop(StopReason::Signal);
+        assert_eq!(live.take_requests(), request::SNAPSHOT | request::STOP);
+        assert_eq!(live.take_requests(), request::STOP);
+        assert_eq!(live.stop_reason(), StopReason::Other);
     }
 }

@@ -1,56 +1,61 @@
-//! fiord's own cost: what an I/O takes when nothing is done, in the loops that run jobs.
+//! fiord's own overhead: the time per I/O on the null engine, in the loops that run jobs.
 //!
-//! Invariant: no file and no thread is touched, and at most `IOS_MAX` I/Os are done; the best round counts, because
-//! whatever else the machine does only makes rounds longer.
+//! Invariant: no file is touched, no thread is started and a limited number of I/Os are done; the best round counts,
+//! because other load on the machine can only make rounds longer.
 
 use std::hint::black_box;
 use std::sync::Mutex;
 
-use fiord_engine::Null;
+use fiord_engine::EngineDefinition;
 use fiord_engine::contract::{Arena, Slot};
+use fiord_engine::engines::{Null, null::NullEngine};
 use fiord_plan::job::Limits;
-use fiord_plan::{Depth, EngineSettings, Job};
+use fiord_plan::{Depth, Job};
+use fiord_stats::LogEntries;
 use fiord_sys::clock::{self, Clock, OsClock};
-use fiord_sys::memory::{Region, Source};
+use fiord_sys::memory::{MemorySource, Region};
 
-use crate::door::Door;
 use crate::failure::Failure;
-use crate::hot::{End, Work};
-use crate::life::{Timer, assemble};
+use crate::files::locks::Locks;
+use crate::files::target_opener::TargetOpener;
+use crate::files::zones::ZoneTables;
+use crate::hot::end::End;
+use crate::hot::work::Work;
+use crate::job::assembly::assemble;
+use crate::job::timer::Timer;
 use crate::live::Live;
+use crate::log_sink::LogSink;
+use crate::timekeepers::Timekeepers;
 
-/// I/Os of a round: under a millisecond's worth.
+/// I/Os of a round: less than a millisecond.
 const ROUND_IOS: u64 = 1 << 13;
-/// Rounds of a loop at most.
+/// Maximum number of rounds of a loop.
 const ROUNDS_MAX: u64 = 8;
-/// No further round of a loop begins after so long: all of it stays under 50 ms, calibrating the clock included.
+/// No further round of a loop begins after this time: the whole stays under 50 ms, including the clock's calibration.
 const ROUNDS_NS: u64 = 10_000_000;
 /// Readings of the clock in a row, and rows.
 const READINGS: u64 = 1 << 12;
 const READING_ROWS: u32 = 4;
 
-/// I/Os it takes at most to measure the cost of both loops.
-pub const IOS_MAX: u64 = 2 * ROUND_IOS * ROUNDS_MAX;
-
-/// fiord's own nanoseconds on this machine, each the best of several rounds.
+/// fiord's own overhead on this machine in nanoseconds, each the best of several rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SelfCost {
-    /// Of an I/O in the loop of the synchronous engines.
+    /// Per I/O in the loop of the synchronous engines.
     pub sync_ns_per_io: f64,
-    /// Of an I/O in the loop of the queued engines.
+    /// Per I/O in the loop of the queued engines.
     pub queued_ns_per_io: f64,
-    /// How deep that loop's queue was.
+    /// The queue depth of that loop.
     pub queued_depth: u32,
-    /// Of one reading of the clock the loops used.
+    /// Per reading of the clock that the loops used.
     pub clock_read_ns: f64,
-    /// I/Os it took to find out, at most `IOS_MAX`.
+    /// I/Os done for the measurement, at most 2^17: two loops, 8 rounds of 2^13.
     pub ios: u64,
 }
 
-/// Measures both loops, in the calling thread, for a job like `job` on the null engine: at its depth, and one by one.
+/// Measures both loops on the calling thread for a job like `job` on the null engine: at its depth, and at depth 1.
 ///
 /// # Errors
-/// When a job like it cannot be run: no memory for its buffers, or files with no room for an I/O.
+/// If such a job cannot run: no memory for its buffers, or files too small for one I/O.
 pub fn self_cost(job: &Job) -> Result<SelfCost, Failure> {
     let one_by_one = Depth { max: 1, submit: 1, complete_min: 1, complete_max: None, low: 1 };
     let sync =
@@ -62,9 +67,24 @@ pub fn self_cost(job: &Job) -> Result<SelfCost, Failure> {
         sync_ns_per_io: sync.ns_per_io,
         queued_ns_per_io: queued.ns_per_io,
         queued_depth: job.depth.max,
-        clock_read_ns: reading_ns(Timer::of(job.measure.clock)),
+        clock_read_ns: reading_ns(Timer::of(job.measure.clock, &Timekeepers::of([job]))?),
         ios: sync.ios + queued.ios,
     })
+}
+
+/// Measures what an I/O of `job` costs on the null engine, in nanoseconds, on the calling thread: in the loop of the queued
+/// engines if it is deeper than 1, else in that of the synchronous ones. If it has logs, they are recorded and discarded. A
+/// round ends after its `number_ios`, or after 2^13.
+///
+/// # Errors
+/// If such a job cannot run: no memory for its buffers, or files too small for one I/O.
+pub fn cost_per_io_ns(job: &Job) -> Result<f64, Failure> {
+    let bounded = bounded(job, job.depth);
+    let rounds = match job.depth.max {
+        1 => best(&bounded, |timer, engine, work, slots| timer.run_sync(engine, work, slots)),
+        _ => best(&bounded, |timer, engine, work, slots| timer.run_queued(engine, work, slots, job.depth)),
+    };
+    rounds.map(|rounds| rounds.ns_per_io)
 }
 
 /// The job for one round.
@@ -72,17 +92,32 @@ fn bounded(job: &Job, depth: Depth) -> Job {
     let limits = Limits {
         loop_bytes: u64::MAX,
         loops: 1,
-        number_ios: Some(ROUND_IOS),
+        number_ios: Some(job.limits.number_ios.unwrap_or(ROUND_IOS).min(ROUND_IOS)),
         runtime_ns: None,
         time_based: false,
         ramp_ns: 0,
         ramp_bytes: 0,
         ..job.limits
     };
-    Job { engine: EngineSettings::Null, depth, limits, ..job.clone() }
+    Job { engine: Null::planned(()), depth, limits, ..job.clone() }
 }
 
-/// What rounds came to.
+/// A receiver of logs that keeps nothing.
+struct Discarded;
+
+impl LogSink for Discarded {
+    fn block_ios(&self) -> usize {
+        ROUND_IOS as usize
+    }
+
+    fn spare(&mut self) -> Option<LogEntries> {
+        Some(LogEntries::default())
+    }
+
+    fn take(&mut self, _entries: LogEntries) {}
+}
+
+/// Totals of the rounds.
 struct Rounds {
     ns_per_io: f64,
     ios: u64,
@@ -91,7 +126,7 @@ struct Rounds {
 /// The best of several rounds.
 fn best(
     job: &Job,
-    body: impl Fn(Timer, &mut Null, &mut Work<'_>, Vec<Slot>) -> End,
+    body: impl for<'arena> Fn(Timer<'_>, &mut NullEngine<'arena>, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
 ) -> Result<Rounds, Failure> {
     let mut rounds = Rounds { ns_per_io: f64::INFINITY, ios: 0 };
     let began_ns = clock::monotonic_ns();
@@ -106,24 +141,37 @@ fn best(
     Ok(rounds)
 }
 
-/// One round: the I/Os done, at least one, and the nanoseconds they took.
+/// One round: the number of I/Os done, at least one, and their nanoseconds.
 fn round(
     job: &Job,
-    body: impl Fn(Timer, &mut Null, &mut Work<'_>, Vec<Slot>) -> End,
+    body: impl for<'arena> Fn(Timer<'_>, &mut NullEngine<'arena>, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
 ) -> Result<(u64, u64), Failure> {
     let (depth, bytes) = (job.depth.max, job.buffers.bytes.max(1) as usize);
     let align_bytes = job.buffers.align_bytes.max(1) as usize;
     let length = Arena::region_bytes(depth, bytes, align_bytes);
-    let region = Region::allocate(&Source::Malloc, length, align_bytes.next_power_of_two())
+    let region = Region::allocate(&MemorySource::Malloc, length, align_bytes.next_power_of_two())
         .map_err(|error| Failure::memory("allocate buffers", &error))?;
-    let mut engine = Null::new(Arena::new(region, depth, bytes, align_bytes));
-    let (live, snapshot, door) = (Live::default(), Mutex::default(), Door::default());
-    let (mut work, slots) = assemble(job, &live, &snapshot, &door, &mut engine)?;
+    Arena::with(region, depth, bytes, align_bytes, |arena| run_once(job, NullEngine::new(arena), body))
+}
+
+/// One round on an engine that is set up.
+fn run_once<'arena>(
+    job: &Job,
+    mut engine: NullEngine<'arena>,
+    body: impl Fn(Timer<'_>, &mut NullEngine<'arena>, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
+) -> Result<(u64, u64), Failure> {
+    let (live, snapshot, opener) = (Live::default(), Mutex::default(), TargetOpener::default());
+    let (zones, locks) = (ZoneTables::default(), Locks::default());
+    let (mut work, slots) = assemble(job, &live, &snapshot, &opener, &zones, &locks, None, &mut engine)?;
+    if let Some(logs) = &job.logs {
+        work.recorder.log_to(logs, Box::new(Discarded));
+    }
     work.open_files(&mut engine)?;
-    let timer = Timer::of(job.measure.clock);
+    let keepers = Timekeepers::of([job]);
+    let timer = Timer::of(job.measure.clock, &keepers)?;
     let began_ns = clock::monotonic_ns();
     let end = body(timer, &mut engine, &mut work, slots);
-    work.recorder.settle();
+    work.recorder.flush();
     let took_ns = clock::monotonic_ns() - began_ns;
     if let End::Failed(failure) = end {
         return Err(*failure);
@@ -134,12 +182,13 @@ fn round(
     }
 }
 
-/// What one reading of this clock takes, in nanoseconds.
-fn reading_ns(timer: Timer) -> f64 {
+/// The cost of one reading of this clock, in nanoseconds.
+fn reading_ns(timer: Timer<'_>) -> f64 {
     match timer {
         Timer::Tsc(clock) => best_reading_ns(clock),
         Timer::Os => best_reading_ns(OsClock),
         Timer::TimeOfDay(clock) => best_reading_ns(clock),
+        Timer::Kept(clock) => best_reading_ns(clock),
         Timer::None => 0.0,
     }
 }

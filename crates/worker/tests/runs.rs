@@ -1,4 +1,4 @@
-//! Whole runs of plans made by hand.
+//! Whole runs of hand-made plans.
 //!
 //! Invariant: no assertion on a duration; what is compared are counts, bytes, reasons and errors.
 
@@ -8,10 +8,15 @@ mod common;
 #[path = "runs/logs.rs"]
 mod logs;
 
-use common::{BLOCK_BYTES, SIZE_BYTES, Silent, TempFile, file_job, null_job, run};
+use common::{BLOCK_BYTES, CallCounter, SIZE_BYTES, TempFile, file_job, null_job, run};
+use fiord_engine::EngineDefinition;
+use fiord_engine::engines::{
+    IoUring, Libaio, Psync, io_uring::Settings as IoUringSettings, libaio::Settings as LibaioSettings,
+};
 use fiord_plan::job::Fill;
-use fiord_plan::{BlockSizes, ClockSource, Depth, Direction, EngineSettings, IoUring, Libaio, Plan};
+use fiord_plan::{BlockSizes, ClockSource, Depth, Direction, EngineName, Job, LogKind, Plan};
 use fiord_worker::{Counters, EndReason, State, View, WorkerView};
+use fiord_workload::Stream;
 
 const BLOCKS: u64 = SIZE_BYTES / BLOCK_BYTES;
 
@@ -27,7 +32,7 @@ fn a_job_ends_with_its_size_and_counts_every_io() {
     let read = &worker.stats.directions[0];
     assert_eq!((read.ios, read.bytes), (BLOCKS, SIZE_BYTES));
     assert_eq!(read.completion.running.count, BLOCKS);
-    assert_eq!(worker.stats.distribution.count(), BLOCKS);
+    assert_eq!(worker.stats.distribution.counts().iter().sum::<u64>(), BLOCKS);
     assert_eq!(worker.stats.depth.counts[0], BLOCKS);
 }
 
@@ -68,14 +73,18 @@ fn a_time_based_job_ends_by_its_time_with_or_without_a_clock() {
 #[test]
 fn what_was_written_is_in_the_file_and_can_be_read() {
     for (name, engine, depth) in
-        [("psync", EngineSettings::Psync, 1), ("uring", EngineSettings::IoUring(IoUring::default()), 4)]
+        [("psync", Psync::planned(()), 1), ("uring", IoUring::planned(IoUringSettings::default()), 4)]
     {
         let file = TempFile::new(name);
         let mut writer = file_job("w", engine.clone(), Direction::Write, &file);
         writer.depth = queue(depth);
+        writer.buffers.fill = Fill::Pattern { bytes: vec![0x5a; 512], offset_at: vec![8] };
         let mut reader = file_job("r", engine, Direction::Read, &file);
         reader.depth = queue(depth);
         reader.schedule.stonewall = true;
+        // Only the writer creates the contents: no layout is compared or read.
+        writer.files.list[0].lay_out_bytes = None;
+        reader.files.list[0].lay_out_bytes = None;
         let result = run(vec![writer, reader]);
         for worker in &result.workers {
             assert_eq!(worker.failure, None);
@@ -83,15 +92,49 @@ fn what_was_written_is_in_the_file_and_can_be_read() {
         assert_eq!(result.workers[0].stats.directions[1].bytes, SIZE_BYTES);
         assert_eq!(result.workers[1].stats.directions[0].bytes, SIZE_BYTES);
         let written = std::fs::read(&file.0).unwrap();
-        assert!(written.chunks(BLOCK_BYTES as usize).all(|block| block.iter().any(|byte| *byte != 0)));
+        assert!(written == stamped_blocks(), "{name}: each block holds the pattern, and its own offset");
+    }
+}
+
+/// A file of 0x5a bytes, with the offset of its block at byte 8 of every 512 bytes.
+fn stamped_blocks() -> Vec<u8> {
+    let mut file = vec![0x5a; SIZE_BYTES as usize];
+    for (number, block) in (0_u64..).zip(file.chunks_mut(BLOCK_BYTES as usize)) {
+        for sector in block.chunks_mut(512) {
+            sector[8..16].copy_from_slice(&(number * BLOCK_BYTES).to_le_bytes());
+        }
+    }
+    file
+}
+
+/// The offsets of a job's I/Os, in the order in which they were done.
+fn offsets(job: Job) -> Vec<u64> {
+    common::run_logged(job).1.ios.iter().map(|io| io.offset_bytes).collect()
+}
+
+#[test]
+fn ios_are_done_in_the_requested_order() {
+    for depth in [1, 8] {
+        for random in [false, true] {
+            let mut job = null_job("a");
+            job.depth = queue(depth);
+            job.access.random = random;
+            job.logs = Some(common::logs(&[LogKind::Bandwidth], None));
+            let mut stream = Stream::new(&job.access, &job.files, &job.limits).unwrap();
+            let mut ops = Vec::new();
+            while stream.fill(&mut ops, 64) > 0 {}
+            let expected: Vec<u64> = ops.iter().map(|op| op.offset_bytes).collect();
+            assert_eq!(expected.is_sorted(), !random);
+            assert_eq!(offsets(job), expected, "depth {depth}, random {random}");
+        }
     }
 }
 
 #[test]
-fn a_file_that_shrank_ends_its_job_alone_and_says_where() {
+fn a_file_that_shrank_fails_only_its_job_and_names_the_place() {
     let file = TempFile::new("shrunk");
     std::fs::write(&file.0, vec![1; SIZE_BYTES as usize / 2]).unwrap();
-    let mut reader = file_job("r", EngineSettings::Psync, Direction::Read, &file);
+    let mut reader = file_job("r", Psync::planned(()), Direction::Read, &file);
     reader.files.list[0].lay_out_bytes = None;
     let result = run(vec![reader, null_job("n")]);
     let failure = result.workers[0].failure.as_ref().unwrap();
@@ -104,14 +147,14 @@ fn a_file_that_shrank_ends_its_job_alone_and_says_where() {
 #[test]
 fn a_missing_directory_is_a_failure_of_that_job() {
     let file = TempFile(std::env::temp_dir().join("fiord-no-such-directory/file"));
-    let result = run(vec![file_job("r", EngineSettings::Psync, Direction::Write, &file), null_job("n")]);
+    let result = run(vec![file_job("r", Psync::planned(()), Direction::Write, &file), null_job("n")]);
     let failure = result.workers[0].failure.as_ref().unwrap();
     assert_eq!(failure.errno.unwrap().name(), "ENOENT");
     assert_eq!(result.workers[1].failure, None);
 }
 
 #[test]
-fn the_end_of_one_job_ends_others_if_it_says_so() {
+fn the_end_of_one_job_ends_others_with_exitall() {
     let mut first = null_job("first");
     first.schedule.exit_all = true;
     let mut endless = null_job("endless");
@@ -123,35 +166,62 @@ fn the_end_of_one_job_ends_others_if_it_says_so() {
 
 #[test]
 fn a_waiting_job_starts_after_the_one_it_waits_for() {
-    let mut second = null_job("second");
-    second.schedule.wait_for = Some("first".to_string());
-    let mut first = null_job("first");
-    first.limits.loops = 50;
-    let result = run(vec![first, second]);
-    assert!(result.workers.iter().all(|worker| worker.failure.is_none()));
-    assert_eq!(result.workers[1].stats.directions[0].ios, BLOCKS);
+    let file = TempFile::new("awaited");
+    let mut first = file_job("first", Psync::planned(()), Direction::Write, &file);
+    let mut second = file_job("second", Psync::planned(()), Direction::Read, &file);
+    second.schedule.wait_for = Some(first.name.clone());
+    // The second can neither open nor read what the first has not written.
+    first.files.list[0].lay_out_bytes = None;
+    second.files.list[0].lay_out_bytes = None;
+    let result = run(vec![second, first]);
+    for worker in &result.workers {
+        assert_eq!(worker.failure, None);
+    }
+    assert_eq!(result.workers[0].stats.directions[0].ios, BLOCKS);
+}
+
+/// I/Os that a job of `passes` passes measured, after checking that all figures of its report agree.
+fn measured(mut job: Job, depth: u32, passes: u64) -> u64 {
+    job.depth = queue(depth);
+    job.limits.loops = passes;
+    let worker = run(vec![job]).workers.remove(0);
+    assert_eq!((worker.reason, &worker.failure), (EndReason::Size, &None));
+    let (stats, read) = (&worker.stats, &worker.stats.directions[0]);
+    assert_eq!((read.bytes, read.completion.running.count), (read.ios * BLOCK_BYTES, read.ios));
+    assert_eq!(stats.distribution.counts().iter().sum::<u64>(), read.ios);
+    // What was in flight when the ramp ended was submitted in it.
+    let submitted = stats.depth.counts.iter().sum::<u64>();
+    assert!((read.ios - u64::from(depth)..=read.ios).contains(&submitted), "{submitted} {}", read.ios);
+    read.ios
 }
 
 #[test]
-fn a_ramp_is_not_counted() {
-    let mut job = null_job("a");
-    job.limits.time_based = true;
-    job.limits.ramp_ns = 5_000_000;
-    job.limits.runtime_ns = Some(5_000_000);
-    let result = run(vec![job]);
-    let stats = &result.workers[0].stats;
-    assert_eq!(stats.directions[0].ios, stats.directions[0].completion.running.count);
-    assert_eq!(result.workers[0].reason, EndReason::Time);
+fn the_ios_of_a_ramp_are_not_counted() {
+    let mut by_size = null_job("a");
+    by_size.limits.ramp_bytes = 64 * BLOCK_BYTES;
+    assert_eq!(measured(by_size.clone(), 1, 2), 2 * BLOCKS - 64, "a ramp by size ends between two I/Os");
+    // In a queue those in flight when it ends belong to it.
+    let in_queue = measured(by_size, 8, 2);
+    assert!((2 * BLOCKS - 64 - 8..=2 * BLOCKS - 64).contains(&in_queue), "{in_queue}");
+    let mut by_time = null_job("a");
+    by_time.limits.ramp_ns = 1_000_000;
+    for depth in [1, 8] {
+        // Enough passes to outlast the ramp on any machine.
+        let passes = 4_000;
+        let measured = measured(by_time.clone(), depth, passes);
+        assert!((1..passes * BLOCKS).contains(&measured), "depth {depth}: {measured}");
+    }
 }
 
 #[test]
-fn an_error_is_passed_over_where_the_job_says_so() {
+fn an_error_is_ignored_where_the_job_allows_it() {
     let file = TempFile::new("continue");
     std::fs::write(&file.0, vec![1; SIZE_BYTES as usize]).unwrap();
-    let mut job = file_job("t", EngineSettings::Psync, Direction::Trim, &file);
+    let mut job = file_job("t", Psync::planned(()), Direction::Trim, &file);
+    // A hole cannot be punched in a file that is open for reading only: EBADF.
     job.files.writable = false;
     job.files.list[0].lay_out_bytes = None;
-    job.errors.passed_over[2] = vec![25];
+    job.errors.passed_over[2] = vec![9];
     let result = run(vec![job]);
     let worker = &result.workers[0];
     assert_eq!(worker.failure, None);
@@ -174,13 +244,17 @@ fn a_snapshot_shows_a_running_job() {
     job.limits.time_based = true;
     job.limits.runtime_ns = Some(100_000_000);
     let every = Some(std::time::Duration::from_millis(20));
-    let mut watcher = Silent { snapshot_every: every, ..Silent::default() };
-    fiord_worker::run(&std::sync::Arc::new(Plan { jobs: vec![job] }), &mut watcher);
+    let mut watcher = CallCounter { snapshot_every: every, ..CallCounter::default() };
+    fiord_worker::run(
+        &std::sync::Arc::new(Plan { jobs: vec![job], trigger: None }),
+        fiord_worker::ENGINES,
+        &mut watcher,
+    );
     assert!(watcher.snapshots > 0);
 }
 
 #[test]
-fn the_time_left_is_that_of_stages_behind_each_other() {
+fn the_time_left_is_the_sum_over_stages() {
     let jobs: Vec<_> = (0..4).map(|number| null_job(&format!("j{number}"))).collect();
     let worker = |number: usize, stage: usize, state: State, left_s: Option<f64>| WorkerView {
         job: &jobs[number],
@@ -206,28 +280,38 @@ fn the_time_left_is_that_of_stages_behind_each_other() {
 }
 
 #[test]
-fn its_own_cost_is_measured_by_so_many_ios_and_no_more() {
+fn its_own_cost_is_measured_with_a_limited_number_of_ios() {
     let mut job = null_job("a");
     job.depth = queue(32);
     // A job that reads from a file is measured without it.
-    job.engine = EngineSettings::Psync;
+    job.engine = Psync::planned(());
     let cost = fiord_worker::self_cost(&job).unwrap();
     assert!(cost.sync_ns_per_io > 0.0 && cost.queued_ns_per_io > 0.0 && cost.clock_read_ns > 0.0, "{cost:?}");
-    assert!((2 * BLOCKS..=fiord_worker::SELF_COST_IOS_MAX).contains(&cost.ios), "{cost:?}");
+    assert!((2 * BLOCKS..=1 << 17).contains(&cost.ios), "{cost:?}");
     assert_eq!(cost.queued_depth, 32);
     job.measure.clock = ClockSource::None;
     assert_eq!(fiord_worker::self_cost(&job).unwrap().clock_read_ns, 0.0);
 }
 
-/// Large buffers are filled in the loop: as whole as those that are filled ahead.
+/// What a job does for each I/O is in its cost; a round that its own number of I/Os ends is measured as well.
 #[test]
-fn what_is_written_from_buffers_that_are_filled_late_is_what_was_asked_for() {
+fn the_cost_of_an_io_is_that_of_the_job_with_its_logs() {
+    let mut job = null_job("a");
+    job.limits.number_ios = Some(100);
+    assert!(fiord_worker::cost_per_io_ns(&job).unwrap() > 0.0);
+    job.depth = queue(8);
+    assert!(fiord_worker::cost_per_io_ns(&job).unwrap() > 0.0);
+}
+
+/// Large buffers are filled in the loop, as completely as those that are filled ahead.
+#[test]
+fn buffers_filled_in_the_loop_hold_the_requested_contents() {
     const BLOCK: u64 = 2 << 20;
     const COUNT: u64 = 12;
     let random = |refill: bool, scramble: bool| (Fill::Random { refill, scramble }, None);
     let pattern = (Fill::Pattern { bytes: vec![0x7e], offset_at: Vec::new() }, Some(0x7e));
     for (fill, byte) in [random(false, true), random(false, false), random(true, false), pattern] {
-        for engine in [EngineSettings::Psync, EngineSettings::Libaio(Libaio::default())] {
+        for engine in [Psync::planned(()), Libaio::planned(LibaioSettings::default())] {
             let file = TempFile::new("late");
             let mut job = file_job("a", engine, Direction::Write, &file);
             job.buffers.fill = fill.clone();
@@ -236,7 +320,7 @@ fn what_is_written_from_buffers_that_are_filled_late_is_what_was_asked_for() {
             job.access.align_bytes = [BLOCK; 3];
             job.files.list[0].length_bytes = COUNT * BLOCK;
             (job.limits.pass_bytes, job.limits.loop_bytes) = (COUNT * BLOCK, COUNT * BLOCK);
-            job.depth = if job.engine == EngineSettings::Psync { job.depth } else { queue(4) };
+            job.depth = if job.engine.name() == EngineName::Psync { job.depth } else { queue(4) };
             let failure = run(vec![job]).workers[0].failure.clone();
             if failure.as_ref().is_some_and(|failure| failure.operation.contains("set up")) {
                 continue;

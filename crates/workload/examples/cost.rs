@@ -1,6 +1,6 @@
-//! What an operation of the stream costs, for the jobs that matter most: `cargo run --release --example cost`.
+//! The cost of generating an operation, for the most important kinds of jobs: `cargo run --release --example cost`.
 //!
-//! Invariant: prints, measures nothing else than `fill`, and asserts nothing.
+//! Invariant: measures only `fill`, prints, and asserts nothing.
 #![allow(clippy::print_stdout, reason = "a program for people")]
 
 #[path = "../tests/common/mod.rs"]
@@ -10,14 +10,22 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use common::{Case, case};
-use fiord_plan::{BlockSizes, Direction, FileService, Pattern};
+use fiord_plan::{BlockSizes, Direction, FileService, Pattern, RandomDistribution};
 
 const GIB: u64 = 1 << 30;
 const OPS: u64 = 100_000;
 const ROUNDS: usize = 200;
 const BATCH: usize = 64;
 
-/// Nanoseconds per operation: the best of some rounds, since other programs only ever add to it.
+const ZIPF: RandomDistribution = RandomDistribution::Zipf { theta: 1.2, centre: None };
+const PARETO: RandomDistribution = RandomDistribution::Pareto { power: 0.2, centre: None };
+const NORMAL: RandomDistribution = RandomDistribution::Normal { deviation_percent: 10.0, centre: 0.5 };
+
+fn spread(case: &mut Case, distribution: RandomDistribution) {
+    case.access.distribution = [0; 3].map(|_| distribution.clone());
+}
+
+/// Nanoseconds per operation: the best of several rounds, because other programs can only add to it.
 fn cost_ns(case: &Case) -> f64 {
     let mut case = case.clone();
     case.limits.time_based = true;
@@ -47,6 +55,9 @@ fn main() {
         ("the same, just above a power of two", case(read, true, &[64 * GIB + 4096])),
         ("random mix, every block once", case(Pattern::Mixed, true, &[64 * GIB])),
         ("random read, drawn", case(read, true, &[64 * GIB]).with(drawn)),
+        ("random read, zipf", case(read, true, &[64 * GIB]).with(|case| spread(case, ZIPF))),
+        ("random read, pareto", case(read, true, &[64 * GIB]).with(|case| spread(case, PARETO))),
+        ("random read, normal", case(read, true, &[64 * GIB]).with(|case| spread(case, NORMAL))),
         ("random read over 100 TB", case(read, true, &[100_000 * GIB])),
         ("random read of 8 files in turn", case(read, true, &[GIB; 8])),
         ("sequential read of 8 files in turn", case(read, false, &[8 * GIB; 8])),

@@ -1,5 +1,5 @@
-//! How often each statistic takes the random order for none, beside a true shuffle:
-//! `cargo run --release --example randomness [SEEDS]`.
+//! How often each statistic rejects the random order, compared with a true shuffle: `cargo run --release --example
+//! randomness [SEEDS]`.
 //!
 //! Invariant: prints, and asserts nothing. In both columns about one in twenty is rejected, and squares average to 1.
 #![allow(clippy::print_stdout, reason = "a program for people")]
@@ -13,7 +13,7 @@ use fiord_plan::{Direction, Pattern};
 
 const BLOCK_BYTES: u64 = 4096;
 
-/// Sizes in blocks, and how many of them are looked at.
+/// Sizes in blocks, and how many of the blocks are examined.
 const SIZES: &[(u64, usize)] = &[
     (256, 256),
     (1000, 1000),
@@ -45,7 +45,7 @@ fn figures(orders: &[Vec<u64>], blocks: u64) -> Vec<(f64, f64)> {
 fn main() {
     let seeds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(200_u64);
     for (blocks, count) in SIZES {
-        // A million numbers take as long as a thousand seeds of few.
+        // A million numbers take as long as a thousand seeds of a few.
         let seeds = if *count > 200_000 { seeds.div_ceil(10) } else { seeds };
         let orders = |make: fn(u64, u64, usize) -> Vec<u64>| -> Vec<Vec<u64>> {
             (0..seeds).map(|seed| make(*blocks, seed, *count)).collect()

@@ -1,12 +1,14 @@
 //! Synchronisations between writes.
 //!
-//! Invariant: a synchronisation comes due with a write and is for that write's file; of several due at once only
+//! Invariant: a synchronisation becomes due with a write and is for that write's file; of several due at once only
 //! the strongest is issued.
 //!
-//! It is issued before the operation that follows, so a job whose last write makes one due ends without it, as
-//! fio's do.
+//! It is issued before the operation that follows, so a job whose last write makes one due ends without it, as in fio.
 
-use fiord_plan::{Action, Barriers, Direction, FileIndex, Op};
+// A new action has to be handled wherever actions are distinguished: no wildcard arm may cover it.
+#![deny(clippy::wildcard_enum_match_arm)]
+
+use fiord_plan::{Action, Barriers, FileIndex, Op};
 
 /// Counts writes towards the next synchronisations.
 #[derive(Debug, Clone)]
@@ -14,13 +16,13 @@ pub(crate) struct BarrierCounter {
     sync: Every,
     data_sync: Every,
     range_sync: Every,
-    range_flags: u32,
-    /// Per file, the bytes written since its last range synchronisation: first to behind the last.
+    range_flags: u8,
+    /// Per file, the bytes written since its last range synchronisation: from the first to the end of the last.
     written: Vec<(u64, u64)>,
     due: Option<Op>,
 }
 
-/// Comes round every so many ticks; never, when that is 0.
+/// Due every `every` ticks; never, if that is 0.
 #[derive(Debug, Clone, Copy)]
 struct Every {
     every: u32,
@@ -46,7 +48,7 @@ impl Every {
     }
 }
 
-/// No bytes: any write widens it to its own.
+/// No bytes: the first write sets it.
 const NOTHING_WRITTEN: (u64, u64) = (u64::MAX, 0);
 
 impl BarrierCounter {
@@ -62,7 +64,7 @@ impl BarrierCounter {
         }
     }
 
-    /// Whether any is ever due.
+    /// Whether any synchronisation is ever due.
     pub(crate) fn is_used(&self) -> bool {
         [self.sync, self.data_sync, self.range_sync].iter().any(|every| every.every > 0)
     }
@@ -70,8 +72,14 @@ impl BarrierCounter {
     /// Counts an operation that is issued.
     #[inline]
     pub(crate) fn count(&mut self, op: &Op) {
-        if op.action == Action::Transfer(Direction::Write) {
-            self.count_write(op);
+        match op.action {
+            Action::Write => self.count_write(op),
+            Action::Read
+            | Action::Trim
+            | Action::ResetZone
+            | Action::Sync
+            | Action::DataSync
+            | Action::RangeSync(_) => {}
         }
     }
 
@@ -106,7 +114,7 @@ impl BarrierCounter {
 }
 
 fn whole_file(action: Action, file: FileIndex) -> Op {
-    Op { action, file, offset_bytes: 0, length_bytes: 0, buffer_offset_bytes: 0 }
+    Op::new(action, file, 0, 0)
 }
 
 #[cfg(test)]
@@ -114,11 +122,10 @@ mod tests {
     use super::*;
 
     fn write(file: FileIndex, offset_bytes: u64) -> Op {
-        let action = Action::Transfer(Direction::Write);
-        Op { action, file, offset_bytes, length_bytes: 10, buffer_offset_bytes: 0 }
+        Op::new(Action::Write, file, offset_bytes, 10)
     }
 
-    /// What is due after each of `count` writes of 10 bytes behind each other.
+    /// What is due after each of `count` consecutive writes of 10 bytes.
     fn due_after(barriers: Barriers, count: u64) -> Vec<Option<Action>> {
         let mut counter = BarrierCounter::new(barriers, 1);
         (0..count)
@@ -130,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn the_stronger_one_is_issued_alone() {
+    fn only_the_strongest_is_issued() {
         let barriers = Barriers { fsync_every: 3, fdatasync_every: 2, ..Barriers::default() };
         let (none, data, all) = (None, Some(Action::DataSync), Some(Action::Sync));
         assert_eq!(due_after(barriers, 7), [none, data, all, data, none, all, none]);
     }
 
     #[test]
-    fn a_range_is_what_its_file_was_written_since() {
+    fn a_range_covers_the_writes_since_the_last_one() {
         let barriers = Barriers { range_every: 3, range_flags: 2, ..Barriers::default() };
         let mut counter = BarrierCounter::new(barriers, 2);
         for op in [write(1, 50), write(0, 500), write(1, 20)] {
@@ -154,8 +161,8 @@ mod tests {
     #[test]
     fn only_writes_count() {
         let mut counter = BarrierCounter::new(Barriers { fsync_every: 1, ..Barriers::default() }, 1);
-        for direction in [Direction::Read, Direction::Trim] {
-            counter.count(&Op { action: Action::Transfer(direction), ..write(0, 0) });
+        for action in [Action::Read, Action::Trim] {
+            counter.count(&Op { action, ..write(0, 0) });
             assert_eq!(counter.take_due(), None);
         }
         assert!(counter.is_used() && !BarrierCounter::new(Barriers::default(), 1).is_used());

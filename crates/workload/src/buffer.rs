@@ -1,22 +1,25 @@
-//! What the buffers of writes hold.
+//! The contents of write buffers.
 //!
 //! Invariant: random blocks that are refilled or scrambled differ from all others of their worker, so a target that
-//! folds equal blocks finds none; and what is asked to be compressible holds no more random bytes than that.
+//! deduplicates finds no equal blocks but those requested (`dedupe_percentage`); and compressible contents have no more random bytes than requested.
 
-use fiord_plan::job::Fill;
+use fiord_plan::job::{Dedupe, Fill};
+use fiord_verify::Words;
 
-/// What the bytes of buffers are told apart by from other draws.
-const PURPOSE: u64 = 5;
+use crate::dedupe::Duplicates;
+use crate::substream::Substream;
 
-/// Blocks that targets compare when they look for equal ones; each gets a mark of its own when scrambled.
+/// Block size at which targets deduplicate; each block gets a unique mark when scrambled.
 const SCRAMBLED_BYTES: usize = 512;
 
-/// Fills buffers: once before the run, and again before a write where the job asks for it.
+/// Fills buffers: once before the run, and again before each write if the job requests it.
 #[derive(Debug, Clone)]
 pub struct Filler {
     content: Content,
     change: Change,
     words: Words,
+    /// Chooses the contents of each refill, if some are to be equal.
+    duplicates: Option<Duplicates>,
 }
 
 #[derive(Debug, Clone)]
@@ -35,7 +38,7 @@ enum Content {
     },
 }
 
-/// What happens before a write.
+/// What is done to a buffer before a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     Nothing,
@@ -55,7 +58,7 @@ impl Filler {
         let (content, change) = match fill {
             Fill::Zero => (Content::Zero, Change::Nothing),
             Fill::Random { refill, scramble } => (Content::Random, by_flags(*refill, *scramble)),
-            // Nothing of it is random, so there is nothing to change either.
+            // It has no random part, so nothing has to change.
             Fill::Compressible { percent: 100.., pattern, .. } => (repeated(pattern, &[]), Change::Nothing),
             Fill::Compressible { percent, chunk_bytes, pattern, refill, scramble } => {
                 let chunk_bytes = usize::try_from(*chunk_bytes).unwrap_or(0);
@@ -68,7 +71,12 @@ impl Filler {
                 (repeated(bytes, offset_at), change)
             }
         };
-        Filler { content, change, words: Words::new(seed) }
+        Filler { content, change, words: words(seed), duplicates: None }
+    }
+
+    /// The same for a worker that repeats the contents of a share of its writes.
+    pub fn with_duplicates(self, dedupe: Option<&Dedupe>, seed: u64) -> Filler {
+        Filler { duplicates: dedupe.map(|dedupe| Duplicates::new(dedupe, seed)), ..self }
     }
 
     /// Gives a buffer its first contents.
@@ -87,26 +95,31 @@ impl Filler {
         }
     }
 
-    /// Whether `before_write` does anything: a loop whose buffers stay as they are need not call it.
+    /// Whether `before_write` does anything: a loop whose buffers never change need not call it.
     #[inline]
     pub fn needs_refill(&self) -> bool {
         self.change != Change::Nothing
     }
 
-    /// Prepares the bytes of a write that goes to this offset of its file.
+    /// Prepares the bytes of a write to this offset of its file.
     #[inline]
     pub fn before_write(&mut self, buffer: &mut [u8], offset_bytes: u64) {
         match self.change {
             Change::Nothing => {}
-            Change::Refill => self.prime(buffer),
+            Change::Refill => {
+                if let Some(duplicates) = &mut self.duplicates {
+                    self.words = Words::from_seed(duplicates.next());
+                }
+                self.prime(buffer);
+            }
             Change::Scramble => self.scramble(buffer),
             Change::Offset => self.put_offset(buffer, offset_bytes),
         }
     }
 
-    /// One store a block. Marks are unique over the run, so no two blocks are ever equal.
+    /// One store per block. Marks are unique within the run, so no two blocks are ever equal.
     fn scramble(&mut self, buffer: &mut [u8]) {
-        // The compressible part of a chunk stays as it is: marks go to where its random part starts.
+        // The compressible part of a chunk is unchanged: marks are at the start of its random part.
         let step_bytes = match &self.content {
             Content::Compressible { percent, chunk_bytes, .. } => {
                 let chunk_bytes = if *chunk_bytes == 0 { buffer.len() } else { *chunk_bytes };
@@ -137,6 +150,11 @@ impl Filler {
     }
 }
 
+/// The words of a worker with this seed.
+fn words(seed: u64) -> Words {
+    Words::from_seed(Substream::Contents.of(seed).next_u64())
+}
+
 /// A pattern over the whole buffer; an empty one is zeros.
 fn repeated(bytes: &[u8], offset_at: &[usize]) -> Content {
     if bytes.is_empty() {
@@ -151,58 +169,18 @@ fn chunks(buffer: &mut [u8], chunk_bytes: usize) -> std::slice::ChunksMut<'_, u8
     buffer.chunks_mut(if chunk_bytes == 0 { whole } else { chunk_bytes })
 }
 
-/// How much of a chunk is random; a last chunk that is cut short keeps the shares of a whole one, as in fio.
+/// The random bytes of a chunk; a last chunk that is cut short has the shares of a whole one, as in fio.
 fn random_bytes(percent: usize, chunk_bytes: usize) -> usize {
     chunk_bytes * (100 - percent) / 100
 }
 
-/// Writes the pattern again and again; zeros, when it is empty.
+/// Repeats the pattern; zeros if it is empty.
 fn repeat(pattern: &[u8], buffer: &mut [u8]) {
     if pattern.is_empty() {
         return buffer.fill(0);
     }
     for repetition in buffer.chunks_mut(pattern.len()) {
         repetition.copy_from_slice(&pattern[..repetition.len()]);
-    }
-}
-
-/// Random words for buffers, made like wyrand's: a counter with an odd step, and a product folded in half. One step
-/// does not wait for the one before it, so a processor makes them about as fast as it stores them.
-#[derive(Debug, Clone)]
-struct Words {
-    counter: u64,
-}
-
-impl Words {
-    const STEP: u64 = 0xa076_1d64_78bd_642f;
-    const MIX: u64 = 0xe703_7ed1_a0b4_28db;
-
-    fn new(seed: u64) -> Words {
-        Words { counter: fiord_stats::random::Random::for_purpose(seed, PURPOSE).next_u64() }
-    }
-
-    /// A word that comes once.
-    #[inline]
-    fn unique(&mut self) -> u64 {
-        self.counter = self.counter.wrapping_add(Self::STEP);
-        self.counter
-    }
-
-    /// A word of which every bit is random.
-    #[inline]
-    fn next(&mut self) -> u64 {
-        let counter = self.unique();
-        let product = u128::from(counter) * u128::from(counter ^ Self::MIX);
-        (product as u64) ^ (product >> 64) as u64
-    }
-
-    fn fill(&mut self, bytes: &mut [u8]) {
-        let (words, rest) = bytes.as_chunks_mut();
-        for word in words {
-            *word = self.next().to_le_bytes();
-        }
-        let length = rest.len();
-        rest.copy_from_slice(&self.next().to_le_bytes()[..length]);
     }
 }
 
@@ -233,7 +211,7 @@ mod tests {
         counts.iter().filter(|count| **count > 0).map(share).map(|share| -share * share.log2()).sum()
     }
 
-    /// The share of aligned 8-byte words that occurred before: what a dictionary coder lives on.
+    /// The share of aligned 8-byte words that occurred before: the redundancy that dictionary coders use.
     fn repeated_words(bytes: &[u8]) -> f64 {
         let words = bytes.as_chunks::<8>().0;
         1.0 - words.iter().collect::<BTreeSet<_>>().len() as f64 / words.len() as f64
@@ -248,6 +226,21 @@ mod tests {
     }
 
     #[test]
+    fn as_many_writes_are_equal_as_requested() {
+        for fill in [random(true, false), compressible(50, 512, &[])] {
+            let dedupe = Dedupe { percent: 40, working_set: None };
+            let mut filler = Filler::new(&fill, 9).with_duplicates(Some(&dedupe), 9);
+            let mut buffer = vec![0; 4 * KIB];
+            let mut write = |number: u64| {
+                filler.before_write(&mut buffer, number * 4096);
+                buffer.clone()
+            };
+            let different: BTreeSet<Vec<u8>> = (0..1000).map(&mut write).collect();
+            assert!((550..650).contains(&different.len()), "{}", different.len());
+        }
+    }
+
+    #[test]
     fn random_bytes_cannot_be_compressed() {
         let [first, second] = two_writes(&random(true, true), 256 * KIB + 3);
         for bytes in [&first, &second] {
@@ -259,30 +252,17 @@ mod tests {
     }
 
     #[test]
-    fn each_bit_is_set_half_of_the_time_and_changes_so_too() {
-        let mut words = Words::new(1);
-        let drawn: Vec<u64> = (0..10_000).map(|_| words.next()).collect();
-        for bit in 0..64 {
-            let is_set = |word: u64| (word >> bit) & 1 == 1;
-            let set = drawn.iter().filter(|word| is_set(**word)).count();
-            let changed = drawn.windows(2).filter(|pair| is_set(pair[0] ^ pair[1])).count();
-            // 5,000 each, with a deviation of 50.
-            assert!(set.abs_diff(5000) < 300 && changed.abs_diff(5000) < 300, "bit {bit}: {set} {changed}");
-        }
-    }
-
-    #[test]
-    fn scrambling_changes_every_block_and_little_of_it() {
+    fn scrambling_changes_a_few_bytes_of_every_block() {
         let [first, second] = two_writes(&random(false, true), 64 * KIB);
         let mut blocks = BTreeSet::new();
         for (before, after) in first.chunks(SCRAMBLED_BYTES).zip(second.chunks(SCRAMBLED_BYTES)) {
-            assert!(blocks.insert(before) && blocks.insert(after), "a block came twice");
+            assert!(blocks.insert(before) && blocks.insert(after), "a repeated block");
             assert_eq!(before[8..], after[8..]);
         }
     }
 
     #[test]
-    fn what_needs_no_change_gets_none() {
+    fn contents_that_need_no_change_are_not_changed() {
         for fill in [Fill::Zero, random(false, false), compressible(100, 512, b"ab")] {
             assert!(!Filler::new(&fill, 1).needs_refill());
             let [first, second] = two_writes(&fill, 4 * KIB);
@@ -314,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn scrambling_leaves_the_compressible_part_alone() {
+    fn scrambling_does_not_change_the_compressible_part() {
         let fill = |percent| Fill::Compressible {
             percent,
             chunk_bytes: 4096,
@@ -328,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_takes_the_offset_of_its_write() {
+    fn a_pattern_contains_the_offset_of_its_write() {
         let fill = Fill::Pattern { bytes: b"ab\0\0\0\0\0\0\0\0".to_vec(), offset_at: vec![2] };
         let [first, second] = two_writes(&fill, 25);
         assert_eq!(first[..12], *b"ab\x00\x10\0\0\0\0\0\0ab");

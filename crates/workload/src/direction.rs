@@ -1,12 +1,11 @@
 //! The direction of each operation.
 //!
-//! Invariant: a stream of one direction draws nothing.
+//! Invariant: a stream of one direction draws no random numbers.
 
 use fiord_plan::{Direction, Pattern};
 use fiord_stats::random::Random;
 
-/// What the draws for directions are told apart by.
-const PURPOSE: u64 = 1;
+use crate::substream::Substream;
 
 /// Draws directions by the pattern.
 #[derive(Debug, Clone)]
@@ -15,7 +14,7 @@ pub(crate) struct Directions {
     /// A draw of 64 bits below this is a read.
     reads_below: u64,
     always_read: bool,
-    /// What stands for a write and for a read that was drawn.
+    /// The directions that replace a drawn write and a drawn read.
     either: [Direction; 2],
     random: Random,
 }
@@ -27,16 +26,16 @@ impl Directions {
             reads_below: (u128::from(read_percent.min(100)) * u128::from(u64::MAX) / 100) as u64,
             always_read: read_percent >= 100,
             either: [Direction::Write, Direction::Read],
-            random: Random::for_purpose(seed, PURPOSE),
+            random: Substream::Directions.of(seed),
         }
     }
 
-    /// From now on this stands for a write and for a read that is drawn.
+    /// Sets the directions that replace a drawn write and a drawn read.
     pub(crate) fn steer(&mut self, either: [Direction; 2]) {
         self.either = either;
     }
 
-    /// The next operation's. Of a trim that is followed by its write, this is the trim.
+    /// The direction of the next operation. For a trim followed by its write, this is the trim.
     #[inline]
     pub(crate) fn next(&mut self) -> Direction {
         match self.pattern {
@@ -46,11 +45,11 @@ impl Directions {
         }
     }
 
-    /// A read or a write, for callers that know that the pattern is mixed.
+    /// A read or a write, for callers that know the pattern to be mixed.
     #[inline]
     pub(crate) fn mixed(&mut self) -> Direction {
         let is_read = (self.random.next_u64() < self.reads_below) | self.always_read;
-        // A table instead of a branch: which way it goes cannot be predicted.
+        // A table instead of a branch, which could not be predicted.
         self.either[usize::from(is_read)]
     }
 }
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steered_mix_does_what_it_is_told() {
+    fn a_steered_mix_has_the_replaced_directions() {
         let mut directions = Directions::new(Pattern::Mixed, 50, 7);
         directions.steer([Direction::Read, Direction::Read]);
         assert!((0..64).all(|_| directions.next() == Direction::Read));

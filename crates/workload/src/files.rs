@@ -1,31 +1,31 @@
-//! Which of several files the next operation goes to, and which of them are open.
+//! The choice of the file for the next operation, and of the files to have open.
 //!
-//! Invariant: the current file is always one of the open ones, and never more are open than may be.
+//! Invariant: the current file is always open, and never more files are open than allowed.
 
 use std::collections::VecDeque;
 
 use fiord_plan::{FileIndex, FileService};
-use fiord_stats::random::{Normal, Pareto, Random, Zipf};
+use fiord_stats::{Random, Ranks};
 
-/// What the draws for files are told apart by.
-const PURPOSE: u64 = 3;
+use crate::substream::Substream;
 
-/// fio draws one of so many slots of each file; a zipf law of slots prefers the first file more than one of files does.
+/// Slots per file: fio draws a slot, and a Zipf distribution of slots favours the first file more than a distribution
+/// of files would.
 const SLOTS_PER_FILE: u64 = 1024;
 
 /// Chooses files and keeps the window of open ones.
 ///
-/// The current file stands in front of the open ones. Of the files that are done each makes way
-/// for the next in the list that was not open yet. A skewed law never leaves a file: one that is done begins again, or the hottest
-/// files would be the first to get nothing.
+/// The current file is the first of the open ones. Each file that is done is replaced by the next of the list that was
+/// not open yet. A skewed distribution never drops a file: one that is done restarts, or the hottest files would be the
+/// first to end.
 #[derive(Debug, Clone)]
 pub(crate) struct Service {
-    law: Law,
+    choice: FileChoice,
     every: u32,
     /// Operations before the next choice.
     left: u32,
     open: VecDeque<FileIndex>,
-    /// Open still, but done for this pass.
+    /// Still open, but done for this pass.
     finished: Vec<FileIndex>,
     /// The next file of the list to be opened.
     unopened: FileIndex,
@@ -37,38 +37,38 @@ pub(crate) struct Service {
     random: Random,
 }
 
-/// Whose turn it is.
+/// The file of the next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// This open file's.
+    /// This open file.
     File(FileIndex),
-    /// A file's that is not open; ask again with leave to open it.
+    /// A file that is not open; call again with permission to open it.
     Unopened,
-    /// Nobody's: all files are done.
+    /// None, because all files are done.
     Nobody,
 }
 
-/// What becomes of a file that is done.
+/// The effect of the end of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retired {
-    /// It has left.
+    /// It was removed from the open files.
     Left,
-    /// It begins again.
+    /// It restarts.
     BeginsAgain,
-    /// It has to make way for one that is not open; ask again with leave to open it.
+    /// It is replaced by one that is not open; call again with permission to open it.
     Unopened,
 }
 
 #[derive(Debug, Clone)]
-enum Law {
+enum FileChoice {
     RoundRobin,
     Sequential,
     Even,
-    /// Beside it, how far from the first file the favourite is.
-    Zipf(Zipf, u64),
+    /// With the distance of the favourite from the first file.
+    Zipf(Ranks, u64),
     /// As above.
-    Pareto(Pareto, u64),
-    Normal(Normal),
+    Pareto(Ranks, u64),
+    Normal(Ranks),
 }
 
 /// The favourite of `files` files.
@@ -79,23 +79,23 @@ fn shift(files: u64, centre: f64) -> u64 {
 impl Service {
     pub(crate) fn new(service: FileService, count: usize, open_at_once: u32, seed: u64) -> Service {
         let files = count as u64;
-        let (law, every) = match service {
-            FileService::RoundRobin { every } => (Law::RoundRobin, every),
-            FileService::Sequential => (Law::Sequential, u32::MAX),
-            FileService::Random { every } => (Law::Even, every),
+        let (choice, every) = match service {
+            FileService::RoundRobin { every } => (FileChoice::RoundRobin, every),
+            FileService::Sequential => (FileChoice::Sequential, u32::MAX),
+            FileService::Random { every } => (FileChoice::Even, every),
             FileService::Zipf { theta, centre } => {
-                (Law::Zipf(Zipf::new(files * SLOTS_PER_FILE, theta), shift(files, centre)), 1)
+                (FileChoice::Zipf(Ranks::zipf(files * SLOTS_PER_FILE, theta), shift(files, centre)), 1)
             }
             FileService::Pareto { power, centre } => {
-                (Law::Pareto(Pareto::new(files, power), shift(files, centre)), 1)
+                (FileChoice::Pareto(Ranks::pareto(files, power), shift(files, centre)), 1)
             }
             FileService::Normal { deviation, centre } => {
-                (Law::Normal(Normal::new(files, deviation, centre)), 1)
+                (FileChoice::Normal(Ranks::normal(files, deviation, centre)), 1)
             }
         };
         let limit = if open_at_once == 0 { count } else { count.min(open_at_once as usize) };
         let mut service = Service {
-            law,
+            choice,
             every: every.max(1),
             left: 0,
             open: VecDeque::with_capacity(limit),
@@ -105,7 +105,7 @@ impl Service {
             limit,
             generation: 0,
             awaited: None,
-            random: Random::for_purpose(seed, PURPOSE),
+            random: Substream::Files.of(seed),
         };
         service.reopen();
         service
@@ -125,11 +125,11 @@ impl Service {
         self.open.extend(0..self.limit as FileIndex);
         self.unopened = self.limit as FileIndex;
         self.awaited = None;
-        // Whose turn it is stands in front already, unless it is drawn.
+        // The next file is the first already, unless files are drawn.
         self.left = if self.is_drawn() { 0 } else { self.every };
     }
 
-    /// The file of the next operation. Without leave to open files the set of open ones stays as it is.
+    /// The file of the next operation. Without permission to open files, the set of open ones does not change.
     #[inline]
     pub(crate) fn turn(&mut self, may_open: bool) -> Turn {
         if self.left == 0 {
@@ -141,18 +141,18 @@ impl Service {
         self.open.front().map_or(Turn::Nobody, |file| Turn::File(*file))
     }
 
-    /// An operation went to the current file.
+    /// Counts an operation on the current file.
     #[inline]
     pub(crate) fn count(&mut self) {
-        // `Sequential` never chooses, so its countdown may stay where it is.
-        if !matches!(self.law, Law::Sequential) {
+        // `Sequential` never chooses, so its countdown is not used.
+        if !matches!(self.choice, FileChoice::Sequential) {
             self.left -= 1;
         }
     }
 
-    /// The current file is done.
+    /// Ends the current file.
     pub(crate) fn retire(&mut self, may_open: bool) -> Retired {
-        if matches!(self.law, Law::Zipf(..) | Law::Pareto(..) | Law::Normal(_)) {
+        if matches!(self.choice, FileChoice::Zipf(..) | FileChoice::Pareto(..) | FileChoice::Normal(_)) {
             return Retired::BeginsAgain;
         }
         let opens_another = self.unopened < self.count;
@@ -171,7 +171,7 @@ impl Service {
         Retired::Left
     }
 
-    /// Changes with the set of open files; never, when all may be open.
+    /// Changes with the set of open files; never, if all may be open.
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
         self.generation
@@ -187,25 +187,25 @@ impl Service {
     }
 
     fn is_drawn(&self) -> bool {
-        !matches!(self.law, Law::RoundRobin | Law::Sequential)
+        !matches!(self.choice, FileChoice::RoundRobin | FileChoice::Sequential)
     }
 
-    /// Brings the next file to the front.
+    /// Moves the next file to the front.
     fn choose(&mut self) {
         if self.open.is_empty() {
             return;
         }
         self.left = self.every;
-        let rank = match &self.law {
-            Law::Sequential => return,
-            Law::RoundRobin => return self.open.rotate_left(1),
-            Law::Even => {
+        let rank = match &self.choice {
+            FileChoice::Sequential => return,
+            FileChoice::RoundRobin => return self.open.rotate_left(1),
+            FileChoice::Even => {
                 let place = self.random.below(self.open.len() as u64) as usize;
                 return self.open.swap(0, place);
             }
-            Law::Zipf(zipf, shift) => zipf.sample(&mut self.random) / SLOTS_PER_FILE + shift,
-            Law::Pareto(pareto, shift) => pareto.sample(&mut self.random) + shift,
-            Law::Normal(normal) => normal.sample(&mut self.random),
+            FileChoice::Zipf(zipf, shift) => zipf.sample(&mut self.random) / SLOTS_PER_FILE + shift,
+            FileChoice::Pareto(pareto, shift) => pareto.sample(&mut self.random) + shift,
+            FileChoice::Normal(normal) => normal.sample(&mut self.random),
         };
         self.bring_forward((rank % u64::from(self.count)) as FileIndex);
     }
@@ -218,7 +218,7 @@ impl Service {
         }
     }
 
-    /// Opens the awaited file at the cost of the one behind all others, if that is allowed.
+    /// Opens the awaited file in place of the last one, if permitted.
     fn open_awaited(&mut self, may_open: bool) -> bool {
         if let (Some(file), true) = (self.awaited, may_open) {
             self.open.pop_back();
@@ -234,9 +234,9 @@ impl Service {
 mod tests {
     use super::*;
 
-    /// Whose turns come, where each file has room for `room` operations.
-    fn turns(law: FileService, count: usize, open_at_once: u32, room: usize) -> Vec<FileIndex> {
-        let mut service = Service::new(law, count, open_at_once, 5);
+    /// The sequence of files, each with space for `room` operations.
+    fn turns(choice: FileService, count: usize, open_at_once: u32, room: usize) -> Vec<FileIndex> {
+        let mut service = Service::new(choice, count, open_at_once, 5);
         let mut left = vec![room; count];
         let mut turns = Vec::new();
         while let Turn::File(file) = service.turn(true) {
@@ -284,9 +284,9 @@ mod tests {
     }
 
     #[test]
-    fn skewed_laws_prefer_some_files() {
-        let share = |law, file: FileIndex| {
-            let mut service = Service::new(law, 100, 0, 7);
+    fn skewed_distributions_prefer_some_files() {
+        let share = |choice, file: FileIndex| {
+            let mut service = Service::new(choice, 100, 0, 7);
             let mut hits = 0;
             for _ in 0..10_000 {
                 hits += u32::from(service.turn(true) == Turn::File(file));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zipf_law_has_the_shares_of_fio() {
+    fn a_zipf_distribution_has_the_shares_of_fio() {
         // Reads of each of 8 files under zipf:1.2:0, of 4096 in all.
         let fio = [3750, 131, 64, 51, 38, 22, 26, 14];
         let mut service = Service::new(FileService::Zipf { theta: 1.2, centre: 0.0 }, 8, 0, 7);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_opened_with_leave_only() {
+    fn a_file_is_opened_only_with_permission() {
         let mut service = Service::new(FileService::Zipf { theta: 0.5, centre: 0.0 }, 1000, 2, 7);
         let (mut opened, mut generation) = (0, service.generation());
         for _ in 0..1000 {

@@ -1,16 +1,29 @@
-//! A plan's job to the stream of its operations: which direction, which file, where and how long, and what the
-//! buffers hold.
+//! Turns a job of the plan into its stream of operations: direction, file, offset, length, and buffer contents.
 //!
-//! Invariant: pure. No file, no clock, no system call; the whole stream follows from the plan and its seed.
+//! Invariant: pure. No file, no clock, no system call; the stream depends only on the plan and its seed.
 
 mod barrier;
 mod buffer;
+mod dedupe;
 mod direction;
+mod error;
 mod files;
 mod offset;
 mod passes;
+mod priority;
 mod size;
+mod source;
+mod sprandom;
 mod stream;
+mod substream;
+mod verify;
+mod zoned;
 
 pub use buffer::Filler;
-pub use stream::{Stream, WorkloadError};
+pub use error::WorkloadError;
+pub use priority::PriorityDraw;
+pub use source::{OperationSource, Rejected, Source, Supply};
+pub use sprandom::SprandomSource;
+pub use stream::Stream;
+pub use verify::VerifySource;
+pub use zoned::{ZoneDevice, ZoneLayout, ZoneTable, ZonedSource, ZonedTarget};

@@ -1,20 +1,19 @@
-//! How much a job issues: bytes, operations, and how often it goes through its files.
+//! How much a job issues: bytes, operations, and passes over its files.
 //!
-//! Invariant: a pass that issued nothing is the last, so a stream over regions too small for a block ends.
+//! Invariant: a pass that issued nothing is the last one, so a stream over regions too small for a block ends.
 //!
-//! fio's arithmetic, read off its operation logs. `loops` multiplies the bytes and operations of the whole job. A
-//! pass ends when all files are done, never by bytes: a loop that ends in the middle of a file goes on there. The
-//! job ends with the first operation that reaches the bytes (it may reach beyond), or after as many passes as there
-//! are loops; only an `io_size` of its own makes it pass again, until less than a block is left. Of a trim and its
-//! write only one counts.
+//! fio's arithmetic, derived from its operation logs. `loops` multiplies the bytes and operations of the whole job. A
+//! pass ends when all files are done, never by bytes: a loop that ends in the middle of a file continues there. The
+//! job ends with the first operation that reaches the bytes (it may exceed them), or after `loops` passes; only an
+//! `io_size` of its own causes more passes, until less than a block is left. A trim and its write count once.
 
 use fiord_plan::job::Limits;
 
-/// Counts what is issued against the job's limits.
+/// Compares issued operations with the job's limits.
 #[derive(Debug, Clone)]
 pub(crate) struct Passes {
     limits: Limits,
-    /// The shortest operation: less than this left over is not worth a pass.
+    /// The shortest operation: no pass begins for less than this.
     shortest_bytes: u64,
     /// Bytes at which the job ends.
     bytes_max: u64,
@@ -48,19 +47,19 @@ impl Passes {
         }
     }
 
-    /// Whether the job has issued all it should.
+    /// Whether the job has issued everything.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.issued_bytes >= self.bytes_max || self.issued_ios >= self.ios_max
     }
 
-    /// Whether nothing follows any more.
+    /// Whether the stream has ended.
     #[inline]
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// How many operations of `length_bytes` the job still issues, if its files have room for them.
+    /// The number of operations of `length_bytes` that the job still issues, if its files have space for them.
     #[inline]
     pub(crate) fn ops_left(&self, length_bytes: u64) -> u64 {
         let by_bytes = self.bytes_max.saturating_sub(self.issued_bytes).div_ceil(length_bytes);
@@ -74,7 +73,7 @@ impl Passes {
         self.issued_bytes += bytes;
     }
 
-    /// The files are done, or the job is: begins the next pass and returns true, or returns false for good.
+    /// Begins the next pass after the files are done; `false`, from then on, if the job is.
     pub(crate) fn begin_next(&mut self) -> bool {
         let Limits { pass_bytes, loop_bytes, loops, time_based, .. } = self.limits;
         let done_bytes = self.issued_bytes.saturating_mul(self.per_counted);
@@ -93,18 +92,5 @@ impl Passes {
     /// Passes begun, from 1.
     pub(crate) fn begun(&self) -> u64 {
         self.begun
-    }
-
-    /// Bytes issued over all passes.
-    pub(crate) fn issued_bytes(&self) -> u64 {
-        self.issued_bytes.saturating_mul(self.per_counted)
-    }
-
-    /// Bytes over all passes if the files have room for them; `None` without an end by size.
-    pub(crate) fn total_bytes(&self) -> Option<u64> {
-        let Limits { pass_bytes, loop_bytes, loops, .. } = self.limits;
-        // More loops than one pass through the files only as long as `io_size` alone would ask for.
-        let by_passes = pass_bytes.saturating_mul(loops.max(1)).max(loop_bytes);
-        (!self.limits.time_based).then(|| self.bytes_max.min(by_passes).saturating_mul(self.per_counted))
     }
 }

@@ -1,32 +1,33 @@
 //! The length of each operation.
 //!
-//! Invariant: a length that is drawn fits the room it is drawn for, provided that the shortest one does.
+//! Invariant: a drawn length fits into the given space if the shortest one does.
 
 use fiord_plan::{Access, BlockSizes, Direction};
 use fiord_stats::random::Random;
 
-/// What the draws for lengths are told apart by.
-const PURPOSE: u64 = 2;
+use crate::substream::Substream;
 
 /// Draws the lengths of all directions.
 #[derive(Debug, Clone)]
 pub(crate) struct Sizes {
-    laws: [Law; 3],
-    /// `laws[0]` is for sequential and `laws[1]` for random operations, whatever their direction.
+    distributions: [SizeDistribution; 3],
+    /// The shortest length of each.
+    shortest_bytes: [u64; 3],
+    /// `distributions[0]` is for sequential and `distributions[1]` for random operations, whatever their direction.
     by_order: bool,
     random: Random,
 }
 
 /// How the lengths of one direction are drawn.
 #[derive(Debug, Clone, PartialEq)]
-enum Law {
+enum SizeDistribution {
     Fixed(u64),
     /// `min` times 1 to `count`.
     Multiples {
         min: u64,
         count: u64,
     },
-    /// Multiples of `min` up to `max`, and `max` itself, which is none.
+    /// Multiples of `min` up to `max`, and `max` itself, which is not one.
     MultiplesAnd {
         min: u64,
         max: u64,
@@ -42,33 +43,36 @@ enum Law {
 
 impl Sizes {
     pub(crate) fn new(access: &Access) -> Sizes {
+        let distributions = [0, 1, 2]
+            .map(|index: usize| SizeDistribution::new(&access.block_sizes[index], access.unaligned_sizes));
         Sizes {
-            laws: [0, 1, 2].map(|index: usize| Law::new(&access.block_sizes[index], access.unaligned_sizes)),
+            shortest_bytes: distributions.each_ref().map(SizeDistribution::min),
+            distributions,
             by_order: access.sizes_by_order,
-            random: Random::for_purpose(access.seed, PURPOSE),
+            random: Substream::Sizes.of(access.seed),
         }
     }
 
     /// The shortest length that an operation can have.
     #[inline]
     pub(crate) fn min(&self, direction: Direction, is_random: bool) -> u64 {
-        self.laws[self.index(direction, is_random)].min()
+        self.shortest_bytes[self.index(direction, is_random)]
     }
 
-    /// The length that every operation has, if there is one.
+    /// The length of every operation, if it is fixed.
     pub(crate) fn fixed(&self, direction: Direction, is_random: bool) -> Option<u64> {
-        match self.laws[self.index(direction, is_random)] {
-            Law::Fixed(bytes) => Some(bytes),
+        match self.distributions[self.index(direction, is_random)] {
+            SizeDistribution::Fixed(bytes) => Some(bytes),
             _ => None,
         }
     }
 
-    /// A length of at most `room_bytes`, which has to hold the shortest.
+    /// A length of at most `room_bytes`, into which the shortest must fit.
     #[inline]
     pub(crate) fn draw(&mut self, direction: Direction, is_random: bool, room_bytes: u64) -> u64 {
         let index = self.index(direction, is_random);
-        match &self.laws[index] {
-            Law::Fixed(bytes) => *bytes,
+        match &self.distributions[index] {
+            SizeDistribution::Fixed(bytes) => *bytes,
             drawn => drawn.draw(&mut self.random, room_bytes),
         }
     }
@@ -79,52 +83,63 @@ impl Sizes {
     }
 }
 
-impl Law {
-    fn new(sizes: &BlockSizes, unaligned: bool) -> Law {
+impl SizeDistribution {
+    fn new(sizes: &BlockSizes, unaligned: bool) -> SizeDistribution {
         match sizes {
-            BlockSizes::Range { min, max } if min < max && unaligned => Law::Any { min: *min, max: *max },
-            BlockSizes::Range { min, max } if min < max && max % min == 0 => {
-                Law::Multiples { min: *min, count: max / min }
+            BlockSizes::Range { min, max } if min < max && unaligned => {
+                SizeDistribution::Any { min: *min, max: *max }
             }
-            BlockSizes::Range { min, max } if min < max => Law::MultiplesAnd { min: *min, max: *max },
-            BlockSizes::Split(shares) if shares.len() > 1 => Law::Split(cumulated(shares)),
-            one => Law::Fixed(one.max()),
+            BlockSizes::Range { min, max } if min < max && max % min == 0 => {
+                SizeDistribution::Multiples { min: *min, count: max / min }
+            }
+            BlockSizes::Range { min, max } if min < max => {
+                SizeDistribution::MultiplesAnd { min: *min, max: *max }
+            }
+            BlockSizes::Split(shares) if shares.len() > 1 => SizeDistribution::Split(cumulated(shares)),
+            one => SizeDistribution::Fixed(one.max()),
         }
     }
 
-    #[inline]
     fn min(&self) -> u64 {
         match self {
-            Law::Fixed(bytes) => *bytes,
-            Law::Multiples { min, .. } | Law::MultiplesAnd { min, .. } | Law::Any { min, .. } => *min,
-            Law::Split(steps) => steps[0].0,
+            SizeDistribution::Fixed(bytes) => *bytes,
+            SizeDistribution::Multiples { min, .. }
+            | SizeDistribution::MultiplesAnd { min, .. }
+            | SizeDistribution::Any { min, .. } => *min,
+            SizeDistribution::Split(steps) => steps[0].0,
         }
     }
 
-    /// Lengths too long for the room are left out, and the others keep their proportions: as if one drew again
-    /// until it fits.
+    /// Lengths that do not fit are excluded, and the others keep their proportions, as if draws were repeated
+    /// until one fits.
     fn draw(&self, random: &mut Random, room_bytes: u64) -> u64 {
         match self {
-            Law::Fixed(bytes) => *bytes,
-            Law::Multiples { min, count } if min * count <= room_bytes => random.below(*count) * min + min,
+            SizeDistribution::Fixed(bytes) => *bytes,
+            SizeDistribution::Multiples { min, count } if min * count <= room_bytes => {
+                random.below(*count) * min + min
+            }
             // Rounding up a number of 1..=max gives a short last step its small share.
-            Law::MultiplesAnd { min, max } if *max <= room_bytes => {
+            SizeDistribution::MultiplesAnd { min, max } if *max <= room_bytes => {
                 (random.below(*max) / min * min + min).min(*max)
             }
-            Law::Multiples { min, .. } | Law::MultiplesAnd { min, .. } => {
+            SizeDistribution::Multiples { min, .. } | SizeDistribution::MultiplesAnd { min, .. } => {
                 random.below(room_bytes / min) * min + min
             }
-            Law::Any { min, max } => min + random.below((*max).min(room_bytes) - min + 1),
-            Law::Split(steps) => {
-                let fitting = steps.partition_point(|step| step.0 <= room_bytes).max(1);
-                let drawn = random.below(steps[fitting - 1].1);
+            SizeDistribution::Any { min, max } => min + random.below((*max).min(room_bytes) - min + 1),
+            SizeDistribution::Split(steps) => {
+                let longest = steps.len() - 1;
+                let last = match steps[longest].0 <= room_bytes {
+                    true => longest,
+                    false => steps.partition_point(|step| step.0 <= room_bytes).max(1) - 1,
+                };
+                let drawn = random.below(steps[last].1);
                 steps[steps.partition_point(|step| step.1 <= drawn)].0
             }
         }
     }
 }
 
-/// Weights are shares scaled to whole numbers: a share of a thousandth of a percent still counts.
+/// Weights are shares scaled to whole numbers: a share of a thousandth of a percent is not lost.
 fn cumulated(shares: &[(u64, f64)]) -> Vec<(u64, u64)> {
     let mut steps: Vec<(u64, u64)> =
         shares.iter().map(|(bytes, share)| (*bytes, (share.max(0.0) * 1e6).round() as u64)).collect();
@@ -147,12 +162,12 @@ mod tests {
 
     use super::*;
 
-    /// How often each length is drawn.
+    /// Counts of the lengths drawn.
     fn counts(sizes: &BlockSizes, unaligned: bool, room_bytes: u64, draws: usize) -> BTreeMap<u64, usize> {
-        let law = Law::new(sizes, unaligned);
+        let distribution = SizeDistribution::new(sizes, unaligned);
         let mut random = Random::new(11);
         let mut counts = BTreeMap::new();
-        (0..draws).for_each(|_| *counts.entry(law.draw(&mut random, room_bytes)).or_default() += 1);
+        (0..draws).for_each(|_| *counts.entry(distribution.draw(&mut random, room_bytes)).or_default() += 1);
         counts
     }
 
@@ -169,8 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn a_maximum_that_is_no_multiple_is_rare() {
-        // Shares read off fio's operation log for 5k-16k: 5, 10 and 15 KiB 31 % each, 16 KiB 6 %.
+    fn a_maximum_that_is_not_a_multiple_is_rare() {
+        // Shares in fio's operation log for 5k-16k: 5, 10 and 15 KiB 31 % each, 16 KiB 6 %.
         let counts = counts(&BlockSizes::Range { min: 5120, max: 16384 }, false, u64::MAX, 40_000);
         assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [5120, 10240, 15360, 16384]);
         assert!(near(counts[&16384], 1.0 / 16.0, 40_000), "{counts:?}");
@@ -192,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out() {
+    fn lengths_that_do_not_fit_are_excluded() {
         let split = BlockSizes::Split(vec![(4096, 30.0), (8192, 10.0), (16384, 60.0)]);
         let split_counts = counts(&split, false, 12_000, 40_000);
         assert!(near(split_counts[&4096], 0.75, 40_000) && near(split_counts[&8192], 0.25, 40_000));
@@ -202,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_nothing_is_never_drawn() {
+    fn a_share_of_zero_is_never_drawn() {
         let counts = counts(&BlockSizes::Split(vec![(512, 0.0), (4096, 100.0)]), false, u64::MAX, 1000);
         assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [4096]);
     }

@@ -1,77 +1,49 @@
 //! The stream of operations of one job.
 //!
-//! Invariant: the stream does not depend on how it is cut into batches, and after `new` nothing is allocated.
+//! Invariant: the stream does not depend on its division into batches, and nothing is allocated after `new`.
 
-use std::fmt;
+// A new action has to be handled wherever actions are distinguished: no wildcard arm may cover it.
+#![deny(clippy::wildcard_enum_match_arm)]
 
 use fiord_plan::job::Limits;
 use fiord_plan::{Access, Action, Direction, FileIndex, Files, Op, Pattern};
 
 use crate::barrier::BarrierCounter;
 use crate::direction::Directions;
+use crate::error::WorkloadError;
 use crate::files::{Retired, Service, Turn};
 use crate::offset::order::Order;
-use crate::offset::{Placer, Step};
+use crate::offset::placer::{NextOffset, Placer};
 use crate::passes::Passes;
-
-/// Why there is no stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WorkloadError {
-    /// The job has no file.
-    NoFiles,
-    /// A block size is 0.
-    EmptyBlock(Direction),
-    /// The map of blocks does not fit into memory.
-    MapTooLarge {
-        /// The file it is for.
-        file: FileIndex,
-        /// Blocks of the file.
-        blocks: u64,
-    },
-}
-
-impl fmt::Display for WorkloadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WorkloadError::NoFiles => write!(f, "the job has no file"),
-            WorkloadError::EmptyBlock(direction) => {
-                write!(f, "the block size for {}s is 0", direction.name())
-            }
-            WorkloadError::MapTooLarge { file, blocks } => {
-                write!(f, "no memory for the map of the {blocks} blocks of file {file}; see softrandommap")
-            }
-        }
-    }
-}
-
-impl std::error::Error for WorkloadError {}
 
 /// All operations of one job, in order.
 #[derive(Debug, Clone)]
 pub struct Stream {
-    shape: Shape,
+    shape: StreamKind,
     pattern: Pattern,
     directions: Directions,
     placer: Placer,
     service: Service,
     barriers: BarrierCounter,
     passes: Passes,
-    /// The write that a trim is followed by.
+    /// The write that follows a trim.
     owed: Option<Op>,
-    /// Drawn for an operation that has not found its file yet.
-    request: Option<(Direction, Step)>,
+    /// Drawn for an operation whose file is not chosen yet.
+    request: Option<(Direction, NextOffset)>,
 }
 
-/// Which loop makes the operations.
+/// Which loop generates the operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    /// One file, one direction, one length, behind each other.
+enum StreamKind {
+    /// One file, one direction, one length, sequential.
     Sequential { direction: Direction, length_bytes: u64 },
     /// One file, one length, each block once.
     Permuted { length_bytes: u64 },
-    /// One file, one length, anywhere.
+    /// One file, one length, any place.
     Drawn { length_bytes: u64 },
-    /// Anything.
+    /// One file, lengths drawn, each block once.
+    Mapped,
+    /// All other jobs.
     General,
 }
 
@@ -79,7 +51,7 @@ impl Stream {
     /// The stream of a job over its files' regions.
     ///
     /// # Errors
-    /// What keeps it from having one.
+    /// The reason why the job has no stream.
     pub fn new(access: &Access, files: &Files, limits: &Limits) -> Result<Stream, WorkloadError> {
         if files.list.is_empty() {
             return Err(WorkloadError::NoFiles);
@@ -107,26 +79,41 @@ impl Stream {
         })
     }
 
-    /// Appends at most `room` operations and returns how many; 0 only when the job has issued all it should.
+    /// Appends at most `room` operations and returns how many; 0 only if the job has issued everything.
     ///
-    /// A batch ends where a pass ends and where the set of open files changes, so that what the getters say holds
-    /// for all of it. Nothing is allocated while `ops` has capacity.
+    /// A batch ends where a pass ends and where the set of open files changes, so that the getters are valid for all of
+    /// it. Nothing is allocated while `ops` has capacity.
     pub fn fill(&mut self, ops: &mut Vec<Op>, room: usize) -> usize {
         let before = ops.len();
         while ops.len() == before && room > 0 && !self.passes.has_ended() {
-            match self.shape {
-                Shape::Sequential { direction, length_bytes } => {
-                    self.fill_sequential(ops, room, direction, length_bytes)
-                }
-                Shape::Permuted { length_bytes } => self.fill_permuted(ops, room, length_bytes),
-                Shape::Drawn { length_bytes } => self.fill_drawn(ops, room, length_bytes),
-                Shape::General => self.fill_any(ops, room),
-            }
-            if ops.len() == before {
+            if self.fill_pass(ops, room) == 0 {
                 self.end_pass();
             }
         }
         ops.len() - before
+    }
+
+    /// The same without beginning another pass: 0 when this one is over.
+    pub fn fill_pass(&mut self, ops: &mut Vec<Op>, room: usize) -> usize {
+        let before = ops.len();
+        if room > 0 && !self.passes.has_ended() {
+            match self.shape {
+                StreamKind::Sequential { direction, length_bytes } => {
+                    self.fill_sequential(ops, room, direction, length_bytes)
+                }
+                StreamKind::Permuted { length_bytes } => self.fill_permuted(ops, room, length_bytes),
+                StreamKind::Drawn { length_bytes } => self.fill_drawn(ops, room, length_bytes),
+                StreamKind::Mapped => self.fill_mapped(ops, room),
+                StreamKind::General => self.fill_any(ops, room),
+            }
+        }
+        ops.len() - before
+    }
+
+    /// Begins the next pass, when `fill_pass` has ended one; `false`: that was the last.
+    pub fn begin_next_pass(&mut self) -> bool {
+        self.end_pass();
+        !self.passes.has_ended()
     }
 
     /// Whether each operation's direction is drawn.
@@ -134,34 +121,23 @@ impl Stream {
         self.pattern == Pattern::Mixed
     }
 
-    /// From the next `fill` on, what stands for a write and for a read that is drawn: rates may hold one of them back.
+    /// Sets the directions that replace a drawn write and a drawn read, from the next `fill` on: rates may delay either.
     pub fn steer(&mut self, either: [Direction; 2]) {
         self.directions.steer(either);
     }
 
-    /// Passes begun, from 1: how often the files are gone through (`loops`, `io_size`, `time_based`).
+    /// Passes over the files begun, from 1 (`loops`, `io_size`, `time_based`).
     pub fn passes_begun(&self) -> u64 {
         self.passes.begun()
     }
 
-    /// Bytes of all operations so far.
-    pub fn issued_bytes(&self) -> u64 {
-        self.passes.issued_bytes()
-    }
-
-    /// Bytes the job transfers in the end if its files have room for them; `None` when only time ends it.
-    pub fn total_bytes(&self) -> Option<u64> {
-        self.passes.total_bytes()
-    }
-
-    /// Changes when other files are to be open than before; never, when all may be open at once.
+    /// Changes with the set of files to have open; never, if all may be open at once.
     pub fn open_generation(&self) -> u64 {
         self.service.generation()
     }
 
-    /// The files to have open, never more than may be: to be looked at before the first batch, and after each that
-    /// changed the generation, before its operations are issued. The others may be closed once nothing of them is
-    /// in flight.
+    /// The files to have open, at most `openfiles`: to be read before the first batch, and after each that changed the
+    /// generation, before its operations are issued. Other files may be closed once none of their I/O is in flight.
     pub fn open_files(&self) -> impl Iterator<Item = FileIndex> + '_ {
         self.service.open()
     }
@@ -190,13 +166,13 @@ impl Stream {
             let batch = &mut blocks[..left.min(64)];
             left -= batch.len();
             permutation.take(batch);
-            // By value: what is behind a reference is loaded again after each operation that is stored.
+            // By value: through a reference they would be loaded again after each operation stored.
             let offsets = batch.iter().map(move |block| start_bytes + *block * length_bytes);
             match self.pattern {
                 Pattern::Only(direction) => {
                     ops.extend(offsets.map(move |offset| transfer(direction, 0, offset, length_bytes)));
                 }
-                _ => ops
+                Pattern::Mixed | Pattern::TrimThenWrite => ops
                     .extend(offsets.map(|offset| transfer(self.directions.mixed(), 0, offset, length_bytes))),
             }
         }
@@ -211,16 +187,35 @@ impl Stream {
         self.passes.count(count, count * length_bytes);
     }
 
+    fn fill_mapped(&mut self, ops: &mut Vec<Op>, room: usize) {
+        for _ in 0..room {
+            if self.passes.is_full() {
+                return;
+            }
+            let direction = match self.request.take() {
+                Some((direction, _)) => direction,
+                None => self.directions.next(),
+            };
+            let Some(place) = self.placer.take_mapped(direction) else {
+                // The next pass begins with this direction.
+                self.request = Some((direction, NextOffset::Random));
+                return;
+            };
+            ops.push(transfer(direction, 0, place.offset_bytes, place.length_bytes));
+            self.passes.count(1, place.length_bytes);
+        }
+    }
+
     fn fill_any(&mut self, ops: &mut Vec<Op>, room: usize) {
         for index in 0..room {
-            // Other files are opened for the next batch only, or this one would go to more than may be open.
+            // Other files are opened only for the next batch, or this one would use more than may be open.
             let Some(op) = self.next(index == 0) else { return };
             self.barriers.count(&op);
             ops.push(op);
         }
     }
 
-    /// The next operation; `None` at the end of this pass, or before one to a file that may not be opened now.
+    /// The next operation; `None` at the end of this pass, or before one to a file that must not be opened now.
     fn next(&mut self, may_open: bool) -> Option<Op> {
         if let Some(op) = self.owed.take() {
             return Some(op);
@@ -243,10 +238,10 @@ impl Stream {
         op
     }
 
-    /// A transfer to the file whose turn it is, or to the next that is not done.
+    /// A transfer to the current file, or to the next one that is not done.
     #[inline]
-    fn find_place(&mut self, direction: Direction, step: Step, may_open: bool) -> Option<Op> {
-        // A file that begins again has a place, or it is too small for any.
+    fn find_place(&mut self, direction: Direction, step: NextOffset, may_open: bool) -> Option<Op> {
+        // A restarted file has a place, unless it is too small for any.
         let mut has_begun_again = false;
         loop {
             let Turn::File(file) = self.service.turn(may_open) else { return None };
@@ -268,15 +263,15 @@ impl Stream {
     #[inline]
     fn count(&mut self, op: Op) {
         if self.pattern == Pattern::TrimThenWrite {
-            self.owed = Some(Op { action: Action::Transfer(Direction::Write), ..op });
+            self.owed = Some(Op { action: Action::Write, ..op });
         }
         self.passes.count(1, op.length_bytes);
     }
 
     /// Begins the next pass, from the start of all files, or ends the stream.
     ///
-    /// What is drawn (directions, lengths, files) is drawn on: a pass that began its draws again would have the shares
-    /// of the first for ever, and those of a few draws are far from what was asked for.
+    /// Draws of directions, lengths and files continue: restarting them would repeat the shares of the first pass,
+    /// which for a few draws are far from the requested ones.
     fn end_pass(&mut self) {
         if self.passes.begin_next() {
             self.service.restart();
@@ -287,23 +282,26 @@ impl Stream {
 
 #[inline]
 fn transfer(direction: Direction, file: FileIndex, offset_bytes: u64, length_bytes: u64) -> Op {
-    Op { action: Action::Transfer(direction), file, offset_bytes, length_bytes, buffer_offset_bytes: 0 }
+    Op::new(direction.into(), file, offset_bytes, length_bytes)
 }
 
-/// The loop for a job.
-fn shape(access: &Access, files: &Files, placer: &Placer, barriers: &BarrierCounter) -> Shape {
+/// Chooses the loop for a job.
+fn shape(access: &Access, files: &Files, placer: &Placer, barriers: &BarrierCounter) -> StreamKind {
     if files.list.len() > 1 || barriers.is_used() || access.pattern == Pattern::TrimThenWrite {
-        return Shape::General;
+        return StreamKind::General;
     }
     if let Some(length_bytes) = placer.one_block_bytes() {
-        return Shape::Permuted { length_bytes };
+        return StreamKind::Permuted { length_bytes };
     }
     if let Some(length_bytes) = placer.one_draw_bytes(access.pattern) {
-        return Shape::Drawn { length_bytes };
+        return StreamKind::Drawn { length_bytes };
     }
-    let Pattern::Only(direction) = access.pattern else { return Shape::General };
+    if placer.is_mapped() {
+        return StreamKind::Mapped;
+    }
+    let Pattern::Only(direction) = access.pattern else { return StreamKind::General };
     match placer.one_stretch_bytes(direction) {
-        Some(length_bytes) => Shape::Sequential { direction, length_bytes },
-        None => Shape::General,
+        Some(length_bytes) => StreamKind::Sequential { direction, length_bytes },
+        None => StreamKind::General,
     }
 }

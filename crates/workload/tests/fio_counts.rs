@@ -1,7 +1,7 @@
-//! Streams against what fio 3.33 issues for the same job: facts read off `issued rwts` and its operation log
-//! (`--write_iolog`) on its null engine.
+//! Streams compared with fio 3.33 on the same job: facts from `issued rwts` and its operation log (`--write_iolog`) on
+//! its null engine.
 //!
-//! Invariant: each case names the fio options whose counts or offsets it holds.
+//! Invariant: each case names the fio options that gave its counts or offsets.
 
 mod common;
 
@@ -20,19 +20,19 @@ fn read(length_bytes: u64) -> Case {
     case(READ, false, &[length_bytes])
 }
 
-/// Reads, writes, trims and synchronisations of a job changed like this.
+/// Reads, writes, trims and synchronisations of a job with this change.
 fn counted(job: Case, change: impl FnOnce(&mut Case)) -> [usize; 4] {
     counts(&job.with(change).ops())
 }
 
 #[test]
 fn passes_and_loops_add_up() {
-    // --rw=read --bs=2300 --size=10k --io_size=N: a pass more as long as a block is missing.
+    // --rw=read --bs=2300 --size=10k --io_size=N: one more pass as long as a block is missing.
     for (io_size, ios) in [(10_000, 4), (10_241, 4), (11_000, 4), (12_000, 6), (20_480, 8), (30 * KIB, 14)] {
         let small = read(10 * KIB).block(2300);
         assert_eq!(counted(small, |case| case.limits.loop_bytes = io_size), [ios, 0, 0, 0], "{io_size}");
     }
-    // --rw=read --bs=2300 --size=100k --io_size=10000: the last one reaches beyond.
+    // --rw=read --bs=2300 --size=100k --io_size=10000: the last one exceeds it.
     let large = read(100 * KIB).block(2300);
     assert_eq!(counted(large, |case| case.limits.loop_bytes = 10_000), [5, 0, 0, 0]);
     // --rw=read --bs=4k --size=32k --io_size=80k --loops=N
@@ -47,7 +47,7 @@ fn passes_and_loops_add_up() {
     let random = case(READ, true, &[64 * KIB]).with(|case| case.limits.number_ios = Some(20));
     assert_eq!(counted(random.clone(), |case| case.limits.loops = 2), [32, 0, 0, 0]);
     assert_eq!(counted(random, |case| case.limits.loop_bytes = 1024 * KIB), [20, 0, 0, 0]);
-    // --rw=randread --norandommap --bs=2300 --size=10k --loops=N: draws end by bytes alone.
+    // --rw=randread --norandommap --bs=2300 --size=10k --loops=N: only bytes end the draws.
     for (loops, ios) in [(1, 5), (2, 9)] {
         let drawn = case(READ, true, &[10 * KIB]).block(2300).with(|case| case.access.full_coverage = false);
         assert_eq!(counted(drawn, |case| case.limits.loops = loops), [ios, 0, 0, 0]);
@@ -55,7 +55,7 @@ fn passes_and_loops_add_up() {
 }
 
 #[test]
-fn a_loop_goes_on_where_the_last_one_ended() {
+fn a_loop_continues_where_the_last_one_ended() {
     // --rw=read --bs=4k --size=32k --number_ios=3 --loops=4, and --io_size=12k --loops=4
     let wanted = [0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12];
     let by_ios = read(32 * KIB).with(|case| case.limits.number_ios = Some(3));
@@ -65,7 +65,7 @@ fn a_loop_goes_on_where_the_last_one_ended() {
 }
 
 #[test]
-fn strides_jump_and_come_in_again() {
+fn strides_jump_and_wrap_around() {
     // --rw=read:STRIDE --bs=4k --size=SIZE
     let down = [0].into_iter().chain((0..15).rev().map(|block| 4 * block)).collect::<Vec<_>>();
     for (stride_kib, size_kib, wanted) in [
@@ -109,8 +109,8 @@ fn a_trim_is_followed_by_its_write() {
 }
 
 #[test]
-fn synchronisations_come_between_writes() {
-    // --rw=write --bs=4k --size=SIZE --fsync=N --fdatasync=M --sync_file_range=write:K: how many of each.
+fn synchronisations_are_issued_between_writes() {
+    // --rw=write --bs=4k --size=SIZE --fsync=N --fdatasync=M --sync_file_range=write:K: the number of each.
     for (size_kib, fsync, fdatasync, range, wanted) in [
         (64, 3, 0, 0, [5, 0, 0]),
         (64, 4, 0, 0, [3, 0, 0]),
@@ -118,7 +118,7 @@ fn synchronisations_come_between_writes() {
         (64, 3, 2, 0, [5, 5, 0]),
         (64, 0, 0, 2, [0, 0, 7]),
         (32, 3, 3, 3, [2, 0, 0]),
-        // What is left is less than a block: the file's end is found out after the last synchronisation.
+        // Less than a block is left: the end of the file is reached after the last synchronisation.
         (62, 1, 0, 0, [15, 0, 0]),
         (62, 3, 0, 0, [5, 0, 0]),
     ] {
@@ -153,7 +153,7 @@ fn several_files_share_the_size() {
     assert_eq!(counted(case(READ, false, &[50 * KIB / 3; 3]), |_| ()), [12, 0, 0, 0]);
     assert_eq!(counted(job.clone(), |case| case.limits.loops = 2), [12, 0, 0, 0]);
     assert_eq!(counted(job.clone(), |case| case.limits.loop_bytes = 48 * KIB), [12, 0, 0, 0]);
-    // --nrfiles=3 --rw=read --bs=4k --filesize=16k --io_size=20k --loops=2: the second loop goes on.
+    // --nrfiles=3 --rw=read --bs=4k --filesize=16k --io_size=20k --loops=2: the second loop continues.
     let partly = case(READ, false, &[16 * KIB; 3]).with(|case| case.limits.loop_bytes = 20 * KIB);
     let partly = places(partly.with(|case| case.limits.loops = 2));
     assert_eq!(partly[4..], [(1, 4), (2, 4), (0, 8), (1, 8), (2, 8), (0, 12)]);
@@ -166,7 +166,7 @@ fn several_files_share_the_size() {
 }
 
 #[test]
-fn random_jobs_go_on_behind_a_draw() {
+fn random_jobs_continue_after_a_draw() {
     // --rw=randread:4 --bs=4k [--rw_sequencer=identical]: a new offset every fourth time, or at the end.
     let job = case(READ, true, &[1 << 40]).with(|case| {
         case.access.ios_per_draw = 4;
@@ -180,7 +180,7 @@ fn random_jobs_go_on_behind_a_draw() {
     // --rw=randread --percentage_random=0 --bs=4k --size=64k
     let none = case(READ, true, &[64 * KIB]).with(|case| case.access.percent_random = [0; 3]);
     assert_eq!(offsets_kib(&none.ops()), (0..16).map(|block| 4 * block).collect::<Vec<_>>());
-    // --rw=randrw --percentage_random=100,0 --bs=4k --size=64k: writes one behind the other.
+    // --rw=randrw --percentage_random=100,0 --bs=4k --size=64k: writes are sequential.
     let half =
         case(Pattern::Mixed, true, &[64 * KIB]).with(|case| case.access.percent_random = [100, 0, 100]).ops();
     let writes: Vec<Op> = half.iter().filter(|op| direction(op) == Some(Direction::Write)).copied().collect();
@@ -188,7 +188,7 @@ fn random_jobs_go_on_behind_a_draw() {
 }
 
 #[test]
-fn two_block_sizes_can_be_for_two_orders() {
+fn block_sizes_can_differ_for_sequential_and_random() {
     // --rw=read --bs=4k,16k --bs_is_seq_rand=1 --size=128k
     let sizes = [4096, 16_384, 4096].map(BlockSizes::Fixed);
     let by_order = |job: Case| job.sizes(sizes.clone()).with(|case| case.access.sizes_by_order = true);
@@ -197,7 +197,7 @@ fn two_block_sizes_can_be_for_two_orders() {
         let random = by_order(case(pattern, true, &[128 * KIB])).ops();
         assert!(random.len() == 8 && random.iter().all(|op| op.length_bytes == 16_384));
     }
-    // --rw=read --bsrange=4k-16k --size=130k: whole multiples, and what is left over stays.
+    // --rw=read --bsrange=4k-16k --size=130k: whole multiples, without the remainder.
     let range = [0; 3].map(|_| BlockSizes::Range { min: 4096, max: 16_384 });
     for random in [false, true] {
         let ops = case(READ, random, &[130 * KIB]).sizes(range.clone()).ops();

@@ -1,13 +1,13 @@
-//! What holds for any job: every operation in range, every block once where coverage is asked for, shares kept.
+//! Properties of all jobs: every operation in range, every block once if coverage is requested, shares kept.
 //!
-//! Invariant: a case that fails is printed smallest first, and its seed is in the case.
+//! Invariant: a failing case is shrunk and printed with its seed.
 
 mod common;
 
 use std::collections::HashMap;
 
 use common::{Case, case, counts, direction};
-use fiord_plan::{Action, Barriers, BlockSizes, Direction, FileService, Op, Pattern, Sequencer};
+use fiord_plan::{Barriers, BlockSizes, Direction, FileService, Op, Pattern, Sequencer};
 use proptest::prelude::*;
 
 fn pattern() -> impl Strategy<Value = Pattern> {
@@ -87,7 +87,7 @@ prop_compose! {
     }
 }
 
-/// How often each block was taken, per file; all operations are whole blocks.
+/// Counts of each block, per file; all operations are whole blocks.
 fn visits(ops: &[Op], block_bytes: u64) -> HashMap<(u32, u64), usize> {
     let mut visits = HashMap::new();
     for op in ops {
@@ -100,26 +100,33 @@ fn visits(ops: &[Op], block_bytes: u64) -> HashMap<(u32, u64), usize> {
     visits
 }
 
-/// Whether a share of `count` draws is within what chance explains.
+/// Whether a share of `count` draws is within its random variation.
 fn is_share(part: usize, count: usize, share: f64) -> bool {
     let expected = share * count as f64;
     (part as f64 - expected).abs() <= 6.0 * (expected * (1.0 - share)).sqrt() + 1.0
 }
 
 proptest! {
-    // Failures are reported with all they need; nothing is kept in files.
+    // Failures are printed completely; nothing is written to files.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A barrier that never comes turns the loops for common jobs off, and must change nothing else.
+    /// A barrier that never becomes due disables the loops for common jobs, and must change nothing else.
     #[test]
-    fn the_loops_for_common_jobs_make_what_the_general_one_makes(
+    fn the_loops_for_common_jobs_agree_with_the_general_one(
         random in any::<bool>(), mixed in any::<bool>(), full_coverage in any::<bool>(),
-        blocks in 1_u64..200, read_percent in 0_u8..=100,
+        blocks in 1_u64..200, read_percent in 0_u8..=100, sizes in prop::option::of([sizes(), sizes(), sizes()]),
+        loops in 1_u64..4,
     ) {
         let pattern = if mixed { Pattern::Mixed } else { Pattern::Only(Direction::Write) };
-        let common = case(pattern, random, &[blocks * 4096 + 100]).with(|case| {
+        let fixed = case(pattern, random, &[blocks * 4096 + 100]);
+        let common = match sizes {
+            Some(sizes) => fixed.sizes(sizes),
+            None => fixed,
+        }
+        .with(|case| {
             case.access.full_coverage = full_coverage;
             case.access.read_percent = read_percent;
+            case.limits.loops = loops;
         });
         let general = common.clone().with(|case| case.access.barriers.fsync_every = u32::MAX);
         prop_assert_eq!(common.ops(), general.ops());
@@ -129,9 +136,9 @@ proptest! {
     fn every_operation_stays_in_its_region(case in any_case()) {
         for op in case.ops() {
             let file = &case.files.list[op.file as usize];
-            prop_assert!(op.offset_bytes >= file.offset_bytes || !matches!(op.action, Action::Transfer(_)), "{op:?}");
+            prop_assert!(op.offset_bytes >= file.offset_bytes || op.action.direction().is_none(), "{op:?}");
             prop_assert!(op.offset_bytes + op.length_bytes <= file.offset_bytes + file.length_bytes, "{op:?}");
-            prop_assert!(op.length_bytes > 0 || !matches!(op.action, Action::Transfer(_)), "{op:?}");
+            prop_assert!(op.length_bytes > 0 || op.action.direction().is_none(), "{op:?}");
             if let Some(direction) = direction(&op) {
                 prop_assert!(case.access.pattern.includes(direction));
             }
@@ -151,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn a_batch_goes_to_open_files_only(case in any_case(), room in 1..20_usize) {
+    fn a_batch_uses_only_open_files(case in any_case(), room in 1..20_usize) {
         let mut stream = case.stream();
         let limit = match case.files.open_at_once {
             0 => case.files.list.len(),
@@ -224,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn each_pass_covers_again_and_repeats_its_order_only_if_told(
+    fn each_pass_covers_everything_and_repeats_its_order_only_on_request(
         blocks in 100..1000_u64,
         seed in any::<u64>(),
         repeat_order in any::<bool>(),
@@ -246,9 +253,9 @@ proptest! {
         }
     }
 
-    /// However short a pass is, and whatever ends it: what is drawn does not begin again with it.
+    /// However short a pass is, and whatever ends it, draws do not restart with the next one.
     #[test]
-    fn a_mix_holds_over_any_number_of_passes(
+    fn a_mix_keeps_its_shares_over_any_number_of_passes(
         blocks in prop_oneof![1..6_u64, 1..300_u64],
         read_percent in 0..=100_u8,
         (random, full_coverage, repeat_order, time_based) in any::<(bool, bool, bool, bool)>(),
@@ -274,9 +281,9 @@ proptest! {
         prop_assert!(is_share(reads, 10_000, f64::from(read_percent) / 100.0), "{} of {}", reads, read_percent);
     }
 
-    /// Of files that are drawn, one that is done begins again within the pass.
+    /// If files are drawn, one that is done restarts within the pass.
     #[test]
-    fn no_file_repeats_its_order_unless_told(blocks in 20..60_u64, seed in any::<u64>(), repeat_order in any::<bool>()) {
+    fn a_file_repeats_its_order_only_on_request(blocks in 20..60_u64, seed in any::<u64>(), repeat_order in any::<bool>()) {
         let job = case(Pattern::Only(Direction::Read), true, &[blocks * 4096; 3]).with(|case| {
             case.access.service = FileService::Zipf { theta: 1.2, centre: 0.0 };
             case.access.repeat_order = repeat_order;
@@ -296,7 +303,7 @@ proptest! {
         blocks in 4..40_u64, (random, repeat_order) in any::<(bool, bool)>(), share in 5..95_u32, seed in any::<u64>(),
     ) {
         let split = BlockSizes::Split(vec![(4096, f64::from(share)), (8192, f64::from(100 - share))]);
-        // Places for the longer are asked for everywhere but in the last block; a map would cut them off at its full parts.
+        // Longer ones fit everywhere but in the last block; a map would shorten them where blocks are taken.
         let job = case(Pattern::Only(Direction::Read), random, &[blocks * 4096]).sizes([0; 3].map(|_| split.clone())).with(|case| {
             case.access.full_coverage = false;
             case.access.repeat_order = repeat_order;
@@ -310,7 +317,7 @@ proptest! {
     }
 
     #[test]
-    fn a_sequential_pass_goes_through_in_order(length in 0..3_000_000_u64, block_bytes in 512..9000_u64) {
+    fn a_sequential_pass_is_in_order(length in 0..3_000_000_u64, block_bytes in 512..9000_u64) {
         let ops = case(Pattern::Only(Direction::Write), false, &[length]).block(block_bytes).ops();
         prop_assert_eq!(ops.len() as u64, length / block_bytes);
         prop_assert!(ops.iter().enumerate().all(|(index, op)| op.offset_bytes == index as u64 * block_bytes));
@@ -329,7 +336,7 @@ proptest! {
 
     #[test]
     fn random_jobs_keep_their_share_of_random_offsets(percent in 0..=100_u8, seed in any::<u64>()) {
-        // So large a region that a random offset is never by chance the next one.
+        // The region is so large that a random offset is never the next one by chance.
         let job = case(Pattern::Only(Direction::Read), true, &[1 << 50]).with(|case| {
             case.access.percent_random = [percent; 3];
             case.access.seed = seed;

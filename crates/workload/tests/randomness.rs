@@ -1,6 +1,6 @@
-//! The random order cannot be told from a shuffle, nor one pass, worker or seed from another.
+//! The random order is statistically indistinguishable from a shuffle; passes, workers and seeds are independent.
 //!
-//! Invariant: seeds are fixed, so a test that passes once passes always; a shuffle passes every one of them.
+//! Invariant: seeds are fixed, so a test that passes once always passes; a shuffle passes all of them.
 
 mod common;
 
@@ -12,7 +12,7 @@ use fiord_plan::Pattern;
 
 const BLOCK_BYTES: u64 = 4096;
 
-/// Sizes in blocks, how many of them are looked at, and with how many seeds.
+/// Sizes in blocks, how many of the blocks are examined, and with how many seeds.
 const SIZES: &[(u64, usize, u64)] = &[
     (256, 256, 200),
     (257, 257, 200),
@@ -24,7 +24,7 @@ const SIZES: &[(u64, usize, u64)] = &[
     (1 << 40, 10_000, 100),
 ];
 
-/// A job that reads so many blocks, each once.
+/// A job that reads this many blocks, each once.
 fn job(blocks: u64, seed: u64) -> Case {
     case(Pattern::Only(fiord_plan::Direction::Read), true, &[blocks * BLOCK_BYTES])
         .with(|case| case.access.seed = seed)
@@ -35,8 +35,8 @@ fn order(blocks: u64, seed: u64, count: usize) -> Vec<u64> {
     offsets(&job(blocks, seed).first(count)).iter().map(|offset| offset / BLOCK_BYTES).collect()
 }
 
-/// Fails if a statistic says more often than a shuffle's would that this is none: more rejections than five
-/// deviations above one in twenty, or deviates too large or too small on the whole.
+/// Fails if a statistic rejects the order more often than a shuffle: more rejections than five deviations above one in
+/// twenty, or deviates that are too large or too small in total.
 #[track_caller]
 fn assert_random(make: impl Fn(u64, u64, usize) -> Vec<u64>) {
     for (blocks, count, seeds) in SIZES {
@@ -51,7 +51,7 @@ fn assert_random(make: impl Fn(u64, u64, usize) -> Vec<u64>) {
                 rejected as f64 <= allowed,
                 "{blocks} blocks, {name}: {rejected} of {seeds} seeds rejected"
             );
-            // Of squares of normal numbers; those of a chi squared number are a little heavier in the tail.
+            // For squares of normal numbers; those of a chi-squared number have a slightly heavier tail.
             let spread = 6.0 * (2.0 / trials).sqrt();
             assert!(
                 mean_square < 1.0 + spread && mean_square > (1.0 - spread).max(0.3),
@@ -67,11 +67,11 @@ fn a_shuffle_passes() {
 }
 
 #[test]
-fn the_random_order_cannot_be_told_from_a_shuffle() {
+fn the_random_order_is_indistinguishable_from_a_shuffle() {
     assert_random(order);
 }
 
-/// Fails if orders of the same blocks know of each other: pairs of them correlate, or have blocks in common places.
+/// Fails if orders of the same blocks depend on each other: pairs correlate, or have blocks at the same places.
 #[track_caller]
 fn assert_unrelated<'a>(blocks: u64, pairs: impl Iterator<Item = (&'a [u64], &'a [u64])>) {
     let (mut rejected, mut common, mut count) = (0, 0, 0);
@@ -83,13 +83,16 @@ fn assert_unrelated<'a>(blocks: u64, pairs: impl Iterator<Item = (&'a [u64], &'a
     let trials = f64::from(count);
     let allowed = 0.05 * trials + 5.0 * (0.05 * 0.95 * trials).sqrt();
     assert!(rejected as f64 <= allowed, "{blocks} blocks: {rejected} of {count} pairs correlate");
-    // One a pair on average, whatever the number of blocks.
+    // One per pair on average, whatever the number of blocks.
     let off = (common as f64 - trials).abs();
-    assert!(off < 6.0 * trials.sqrt(), "{blocks} blocks: {common} blocks in common places of {count} pairs");
+    assert!(
+        off < 6.0 * trials.sqrt(),
+        "{blocks} blocks: {common} blocks at the same places in {count} pairs"
+    );
 }
 
 #[test]
-fn passes_know_nothing_of_each_other() {
+fn passes_are_independent() {
     for (blocks, passes) in [(16, 400), (256, 200), (300, 200), (4096, 100), (65_536, 20)] {
         let job = job(blocks, 7).with(|case| {
             case.access.repeat_order = false;
@@ -105,7 +108,7 @@ fn passes_know_nothing_of_each_other() {
 }
 
 #[test]
-fn seeds_that_follow_each_other_know_nothing_of_each_other() {
+fn neighbouring_seeds_are_independent() {
     for (blocks, seeds) in [(16, 400), (256, 200), (300, 200), (4096, 100), (65_536, 20)] {
         let orders: Vec<Vec<u64>> = (0..seeds).map(|seed| order(blocks, seed, blocks as usize)).collect();
         assert_unrelated(blocks, orders.windows(2).map(|two| (&two[0][..], &two[1][..])));

@@ -1,11 +1,11 @@
 //! Every form of block size.
 //!
-//! Invariant: sizes that are drawn at random are compared by the bytes they add up to.
+//! Invariant: random sizes are compared by their total bytes.
 
 use fiord_compat::compare::{bytes_within, counts, ios_within, mix, success};
 use fiord_compat::{Case, case};
 
-/// Forms that leave nothing to chance.
+/// Forms without random choices.
 const EXACT: &[(&str, &str)] = &[
     ("bs-512", "--rw=read --bs=512"),
     ("bs-1k", "--rw=write --bs=1k"),
@@ -23,7 +23,7 @@ const EXACT: &[(&str, &str)] = &[
     ("bs-is-seq-rand-sequential", "--rw=read --bs=4k,64k --bs_is_seq_rand=1"),
 ];
 
-/// Forms that draw sizes: arguments, the largest block, the share by which counts may differ.
+/// Forms with random sizes: arguments, the largest block, the share by which counts may differ.
 const DRAWN: &[(&str, &str, u64, f64)] = &[
     ("bsrange", "--rw=randread --bsrange=4k-16k", 16 << 10, 0.15),
     ("bsrange-sequential", "--rw=read --bsrange=1k-8k", 8 << 10, 0.15),

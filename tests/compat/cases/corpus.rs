@@ -1,19 +1,16 @@
 //! Verdicts on job files and command lines that cannot be part of the project, from a directory of the user's.
 //!
-//! Invariant: nothing of that directory is named in the project; without FIORD_CORPUS there are no cases here.
+//! Invariant: the project names nothing in that directory; without FIORD_CORPUS there are no cases here. Options that
+//! are not built are counted separately.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fiord_compat::case::Verdict;
 use fiord_compat::compare::verdict;
-use fiord_compat::{Case, Pair, case};
+use fiord_compat::{Case, case};
 
-/// What fiord says of options and engines that it knows and has not got.
-const NOT_YET: &str = "known to fio, not built into fiord yet";
-
-/// FIORD_CORPUS holds `jobfiles/*.fio` (those called `global*` are there to be included), optionally
-/// `jobfiles.tsv` (id, anything, anything, `NAME=VALUE…` for the environment) and `commands.txt` (one a line).
+/// FIORD_CORPUS holds `jobfiles/*.fio` (those called `global*` are only included by others), optionally
+/// `jobfiles.tsv` (id, anything, anything, `NAME=VALUE…` for the environment) and `commands.txt` (one per line).
 pub fn cases() -> Vec<Case> {
     let Some(corpus) = std::env::var_os("FIORD_CORPUS").map(PathBuf::from) else { return Vec::new() };
     let text = |name: &str| fs::read_to_string(corpus.join(name)).unwrap_or_default();
@@ -24,16 +21,9 @@ pub fn cases() -> Vec<Case> {
     let commands = commands.lines().filter(|line| !line.is_empty()).enumerate().map(|(index, line)| {
         let mut case = case(format!("corpus/line-{}", index + 1), "--parse-only");
         case.args.extend(shell_words(line).into_iter().skip(1));
-        case.check(verdict_or_not_yet)
+        case.check(verdict).or_not_built()
     });
     jobs.chain(commands).collect()
-}
-
-/// The same verdict, or a refusal for nothing but what fiord has not got yet.
-fn verdict_or_not_yet(pair: &Pair) -> Verdict {
-    let errors: Vec<&str> = pair.fiord.stderr.lines().filter(|line| line.contains(": error: ")).collect();
-    let not_yet = !errors.is_empty() && errors.iter().all(|line| line.contains(NOT_YET));
-    if pair.fiord.status != 0 && not_yet { Ok(()) } else { verdict(pair) }
 }
 
 fn job_files(directory: &Path) -> Vec<PathBuf> {
@@ -60,14 +50,14 @@ fn job_file(path: &Path, included: &[&PathBuf], table: &str) -> Case {
             case = case.env(variable, value);
         }
     }
-    case.check(verdict_or_not_yet)
+    case.check(verdict).or_not_built()
 }
 
 fn lossy(path: &Path) -> String {
     fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 
-/// Splits as a shell would, as far as quotes go.
+/// Splits into words like a shell, with its quotes.
 fn shell_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,7 +1,7 @@
-//! How deep a queue was, and how many I/Os each call submitted and completed (C27).
+//! Queue depths, and the number of I/Os that each call submitted and completed (C27).
 //!
-//! Invariant: what is compared follows from the order in which a loop queues, submits and looks, not from how fast the
-//! machine is.
+//! Invariant: the figures compared depend on the order in which a loop queues, submits and reaps, not on the speed of
+//! the machine.
 
 use fiord_compat::compare::{success, table_peak, table_shares};
 use fiord_compat::{Case, case};
@@ -16,7 +16,7 @@ const PLACES: &[(&str, &str)] = &[
     ("psync", "--ioengine=psync"),
 ];
 
-/// Batches and marks with which both programs submit and take alike.
+/// Batches and marks for which both programs submit and reap alike.
 const BATCHES: &[(&str, &str)] = &[
     ("low-1", "--iodepth_low=1"),
     ("low-8", "--iodepth_low=8"),
@@ -47,9 +47,19 @@ pub fn cases() -> Vec<Case> {
             let case = case.check(|pair| table_shares("iodepth_level", pair));
             cases.push(case.check(|pair| table_peak("iodepth_complete", pair)));
         }
-        // fio batches the first filling alone (docs/divergences.md).
+        // fio batches only the first filling of the queue (docs/divergences.md).
         let batched = job(format!("{place}/batch-8"), format!("{engine} --iodepth=32 --iodepth_batch=8"));
         cases.push(batched.check(|pair| table_shares("iodepth_level", pair)));
+    }
+    for (place, engine) in
+        PLACES.iter().filter(|(_, engine)| engine.contains("libaio") || engine.contains("uring"))
+    {
+        for mode in ["randread", "randwrite", "randrw"] {
+            let overlapping = "--size=4k --io_size=1m --norandommap --iodepth=8 --serialize_overlap=1";
+            let name = format!("{place}/serialize_overlap-{mode}");
+            let case = job(name, format!("{engine} {overlapping} --rw={mode}"));
+            cases.push(case.check(|pair| table_shares("iodepth_level", pair)));
+        }
     }
     cases
 }

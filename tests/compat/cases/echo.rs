@@ -1,6 +1,6 @@
-//! Options as they are echoed in JSON: as typed, where typed (C8, C9).
+//! The echo of options in JSON: as typed, where typed (C8, C9).
 //!
-//! Invariant: every job here runs on the null engine for a moment.
+//! Invariant: every job here is a short one on the null engine.
 
 use fiord_compat::compare::{echo, success};
 use fiord_compat::{Case, case};

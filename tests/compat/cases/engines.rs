@@ -1,4 +1,4 @@
-//! Every engine fiord has: the same counts as fio's, buffered and direct, and its private options.
+//! Every engine of fiord: the same counts as fio's, buffered and direct, and its private options.
 //!
 //! Invariant: a job that fio's engine can run, fiord's can run.
 
@@ -55,7 +55,7 @@ pub fn cases() -> Vec<Case> {
         cases.push(job(format!("{engine}/randrw"), format!("--ioengine={engine} --rw=randrw")).check(mix));
         if *engine != "mmap" {
             for mode in ["randread", "write"] {
-                // fio's vsync loses what is left in its last vector when more than one may be queued.
+                // fio's vsync loses the I/Os of its last vector if more than one may be queued.
                 let depth = if *engine == "vsync" { 1 } else { 4 };
                 let args = format!("--ioengine={engine} --rw={mode} --direct=1 --iodepth={depth}");
                 cases.push(job(format!("{engine}/direct-{mode}"), args).check(counts));
@@ -63,7 +63,7 @@ pub fn cases() -> Vec<Case> {
         }
     }
     cases.extend(PRIVATE.iter().map(|(name, args)| job(name.to_string(), args.to_string()).check(counts)));
-    // fio counts the syncs of asynchronous engines several times over, never the same number.
+    // fio counts the syncs of asynchronous engines several times, with varying results.
     let synced = job(
         "io_uring-fdatasync".to_string(),
         "--ioengine=io_uring --iodepth=8 --fdatasync=8 --rw=randwrite".to_string(),

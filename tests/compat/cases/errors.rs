@@ -1,12 +1,12 @@
-//! Jobs that cannot run: both programs fail, and fiord says why.
+//! Jobs that cannot run: both programs fail, and fiord gives the reason.
 //!
-//! Invariant: every case expects a failure of fio too; where fio goes on, it belongs elsewhere.
+//! Invariant: every case expects a failure of fio too; cases in which fio continues belong elsewhere.
 
-use fiord_compat::case::Verdict;
 use fiord_compat::compare::refused;
+use fiord_compat::verdict::Verdict;
 use fiord_compat::{Case, Pair, case};
 
-/// What is asked for, and a word that fiord's message must contain.
+/// The arguments, and a word that fiord's message must contain.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("missing-directory", "--name=a --rw=read --size=64k --directory=gone", "gone"),
     ("no-size", "--name=a --rw=read", "size"),
@@ -18,7 +18,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("read-only-program", "--readonly --name=a --rw=write --size=64k", "read"),
     ("block-larger-than-file", "--name=a --rw=read --size=4k --bs=64k", "65536"),
     ("directory-as-file", "--name=a --rw=write --size=64k --filename=.", "."),
-    ("trim-on-a-file", "--name=a --rw=trim --size=64k --bs=4k", "trim"),
     ("rwmix-over-100", "--name=a --rw=randrw --size=64k --rwmixread=150", "150"),
     ("unknown-engine", "--name=a --rw=read --size=64k --ioengine=warp", "engine warp not loadable"),
     (
@@ -34,13 +33,13 @@ const REFUSED: &[(&str, &str, &str)] = &[
 
 fn names(word: &'static str) -> impl Fn(&Pair) -> Verdict {
     move |pair| {
-        let said = [pair.fiord.stderr.as_str(), pair.fiord.stdout.as_str()].concat();
-        if said.contains(word) { Ok(()) } else { Err(format!("the message does not contain {word:?}")) }
+        let output = [pair.fiord.stderr.as_str(), pair.fiord.stdout.as_str()].concat();
+        if output.contains(word) { Ok(()) } else { Err(format!("the message does not contain {word:?}")) }
     }
 }
 
 fn leaves_nothing(pair: &Pair) -> Verdict {
-    fiord_compat::compare::equal("files made by a job that is refused", &[][..], &pair.fiord.files()?[..])
+    fiord_compat::compare::equal("files created by a refused job", &[][..], &pair.fiord.files()?[..])
 }
 
 /// Every case of this group.

@@ -1,9 +1,9 @@
-//! Which files a job makes, under which names, how long, and what it leaves.
+//! The files of a job: their names, their sizes, and which of them remain.
 //!
 //! Invariant: names and sizes of all files left in the directory are equal.
 
-use fiord_compat::case::Verdict;
 use fiord_compat::compare::{counts, equal, files, success};
+use fiord_compat::verdict::Verdict;
 use fiord_compat::{Case, Pair, case};
 
 const JOBS: &[(&str, &str)] = &[
@@ -62,10 +62,16 @@ const JOBS: &[(&str, &str)] = &[
     ("prio", "--rw=write --size=64k --prio=4 --prioclass=2"),
     ("cpus_allowed", "--rw=write --size=64k --cpus_allowed=0"),
     ("cpumask", "--rw=write --size=64k --cpumask=1"),
+    ("lockfile-exclusive", "--rw=write --size=64k --filename=f --numjobs=2 --lockfile=exclusive"),
+    ("lockfile-readwrite", "--rw=randread --size=64k --filename=f --numjobs=2 --lockfile=readwrite"),
+    (
+        "lockfile-queued",
+        "--rw=write --size=64k --numjobs=2 --lockfile=readwrite --ioengine=libaio --iodepth=4",
+    ),
     ("write_hint", "--rw=write --size=64k --write_hint=short"),
 ];
 
-/// Job files in which sections have names of their own, and logs.
+/// Job files with `name` in sections, and logs.
 const NAMED: &[(&str, &str)] = &[
     ("clones", "[a]\nname=b\nnumjobs=2\n"),
     ("grouped", "[a]\nname=b\nnumjobs=3\ngroup_reporting\n[c]\nname=d\n"),
@@ -95,7 +101,7 @@ pub fn cases() -> Vec<Case> {
     JOBS.iter().map(of).chain(NAMED.iter().map(named)).collect()
 }
 
-/// Equal names of the files left behind; logs differ in their figures.
+/// Equal names of the remaining files; logs differ in their figures.
 fn names(pair: &Pair) -> Verdict {
     let names = |files: Vec<(String, u64)>| files.into_iter().map(|(name, _)| name).collect::<Vec<String>>();
     equal("files left", names(pair.fio.files()?), names(pair.fiord.files()?))

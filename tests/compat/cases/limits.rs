@@ -1,6 +1,6 @@
 //! What ends a job: sizes, counts, loops, offsets.
 //!
-//! Invariant: every job here ends by itself, at the same count in both programs.
+//! Invariant: every job here ends without a time limit, at the same count in both programs.
 
 use fiord_compat::compare::{counts, equal, files, success};
 use fiord_compat::{Case, Pair, case};

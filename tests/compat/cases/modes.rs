@@ -1,6 +1,6 @@
 //! Every `rw` mode and its suffixes: counts and bytes of jobs that end at their size.
 //!
-//! Invariant: what a mode does not leave to chance must be equal; what it does must be equal in sum.
+//! Invariant: figures that are not random must be equal; random ones must have equal sums.
 
 use fiord_compat::compare::{counts, files, issued, mix, shares, success};
 use fiord_compat::{Case, case};
@@ -10,7 +10,7 @@ const TRIMS: &[&str] = &["trim", "randtrim"];
 const MIXES: &[&str] = &["rw", "readwrite", "randrw"];
 const TRIM_MIXES: &[&str] = &["trimwrite", "randtrimwrite"];
 
-/// Suffixes and companions of modes without chance.
+/// Modes without random choices, with suffixes and related options.
 const EXACT: &[(&str, &str)] = &[
     ("read-every-4-blocks", "--rw=read:4"),
     ("read-with-holes", "--rw=read:4k"),
@@ -40,7 +40,7 @@ const MIX_SHARES: &[(&str, &str)] = &[
     ("mix-norandommap", "--rw=randrw --norandommap"),
 ];
 
-/// Mixes of many short passes: each goes on with the draws where the last one stopped.
+/// Mixes of many short passes: each continues the draws of the last one.
 const TIMED_SHARES: &[(&str, &str)] = &[
     ("time_based-60-of-32-blocks", "--rw=randrw --rwmixread=60 --bs=256k --size=8m"),
     ("time_based-50-of-16-blocks", "--rw=randrw --rwmixread=50 --bs=1m --size=16m"),
@@ -84,7 +84,7 @@ pub fn cases() -> Vec<Case> {
     for (name, args) in TIMED_SHARES {
         cases.push(null(name, &format!("{args} --time_based --runtime=500ms")).check(shares));
     }
-    for mode in ["read", "write", "trim", "randtrim", "trimwrite"] {
+    for mode in ["read", "write", "trim", "randtrim", "trimwrite", "randtrimwrite"] {
         let args = format!(
             "--output-format=json --name=a --filename={{device}} --bs=4k --size=4m --direct=1 --rw={mode}"
         );

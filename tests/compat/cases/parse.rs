@@ -1,10 +1,10 @@
-//! The two grammars: what is accepted, and what `--showcmd` makes of it.
+//! The two grammars: what is accepted, and what `--showcmd` prints for it.
 //!
 //! Invariant: no case here starts I/O.
 
 use crate::corpus;
-use fiord_compat::case::Verdict;
 use fiord_compat::compare::{equal, figure, stdout, verdict};
+use fiord_compat::verdict::Verdict;
 use fiord_compat::{Case, Pair, case};
 
 /// Command lines; each is tried with `--parse-only`, and those that fio accepts with `--showcmd` too.
@@ -94,7 +94,7 @@ const COMMAND_LINES: &[(&str, &str)] = &[
     ("terse-version-bad", "--terse-version=9 --name=a --rw=read --size=1m"),
 ];
 
-/// Job files. The name of the file is `job.fio`; `inc.fio` is there to be included.
+/// Job files. The name of the file is `job.fio`; it may include `inc.fio`.
 const JOB_FILES: &[(&str, &str)] = &[
     ("plain", "[a]\nrw=read\nsize=1m\n"),
     ("global", "[global]\nbs=4k\nsize=1m\n[a]\nrw=read\n[b]\nrw=write\n"),
@@ -142,7 +142,7 @@ const JOB_FILES: &[(&str, &str)] = &[
     ("quoted-filename", "[a]\nrw=read\nsize=1m\nfilename=\"f g\"\n"),
 ];
 
-/// What fio accepts and then ignores, or fails at later; fiord says what is wrong. The word must be in the message.
+/// Input that fio accepts and then ignores, or fails on later; fiord refuses it with a message that contains the word.
 const STRICTER: &[(&str, &str, &str)] = &[
     ("bssplit-over-100", "--name=a --rw=read --bssplit=4k/60:8k/60 --size=1m", "120"),
     ("numjobs-negative", "--name=a --rw=read --size=1m --numjobs=-1", "numjobs"),
@@ -189,8 +189,8 @@ fn file_choices() -> Vec<Case> {
     ]
 }
 
-/// Arithmetic without a keyword is in fio's manual, but Debian's fio is built without it: what must come out is said
-/// here.
+/// Arithmetic without a keyword is in fio's manual, but Debian's fio is built without it: the expected results are
+/// listed here.
 fn arithmetic() -> Vec<Case> {
     [("parentheses", "(4*64k)"), ("sum", "(128k+2*64k)"), ("nested", "((1+3)*65536)"), ("quotient", "(1m/4)")]
         .map(|(name, size)| {
@@ -231,7 +231,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// What a refusal says is each program's own affair.
+/// Messages of refusals may differ.
 fn stdout_if_accepted(pair: &Pair) -> Verdict {
     if pair.fio.status == 0 { stdout(pair) } else { Ok(()) }
 }

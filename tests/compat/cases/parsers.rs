@@ -1,14 +1,14 @@
-//! What programs that read fio's output stumble over: which formats there are, what stands before a document, how many
-//! lines a log has (C21 to C24).
+//! Output that matters to programs that read fio's: available formats, text before a document, number of lines in a log
+//! (C21 to C24).
 //!
-//! Invariant: each command line here broke a real program once, or is of the same kind.
+//! Invariant: each command line here once broke a real program, or is of the same kind.
 
-use fiord_compat::case::Verdict;
 use fiord_compat::compare::{equal, exit, figure, json_shape, success};
+use fiord_compat::verdict::Verdict;
 use fiord_compat::{Case, Pair, Ran, case, raw};
 
 const NULL: &str = "--name=a --ioengine=null --size=64k --bs=4k --rw=read";
-/// Long enough for fio's first progress line and first status, which come after a second.
+/// Long enough for fio's first progress line and first status, which appear after a second.
 const SECONDS: &str = "--name=a --ioengine=null --size=1g --bs=4k --rw=read --rate=10m --time_based";
 
 /// Options that choose a format, in every order that matters.
@@ -31,7 +31,7 @@ const FORMATS: &[&str] = &[
     "--append-terse --terse-version=5",
 ];
 
-/// Options that fio passes over without a word, or warns of, under `--warnings-fatal`.
+/// Options that fio ignores silently, or warns about, under `--warnings-fatal`.
 const WARNED: &[&str] = &[
     "",
     "--time_based",
@@ -86,7 +86,7 @@ fn counts_down(pair: &Pair) -> Verdict {
     Ok(())
 }
 
-/// Each log has as many lines, but for the one of a window that the end cuts short.
+/// Each log has as many lines, except for one of a window that the end cuts short.
 fn as_many_lines(pair: &Pair) -> Verdict {
     for log in ["l_bw.1.log", "l_iops.1.log", "l_clat.1.log"] {
         let lines = |ran: &Ran| ran.file(log).map(|text| text.lines().count());
@@ -98,7 +98,7 @@ fn as_many_lines(pair: &Pair) -> Verdict {
     Ok(())
 }
 
-/// Jobs that cannot run beside two that can. fio has 22 for most, and 0 for some although they failed.
+/// Jobs that cannot run, with two that can. fio has 22 for most, and 0 for some although they failed.
 const UNSUITED: &[(&str, &str)] = &[
     ("missing", "--filename=gone --allow_file_create=0 --rw=read"),
     ("missing-for-writing", "--filename=gone --allow_file_create=0 --rw=write"),
@@ -108,20 +108,20 @@ const UNSUITED: &[(&str, &str)] = &[
     ("odd-offset", "--filename=there --direct=1 --offset=100 --rw=read"),
     ("too-small", "--filename=tiny --size=0 --rw=read"),
     ("behind-the-end", "--filename=there --offset=2m --size=0 --rw=read"),
-    ("trim", "--filename=there --rw=trim"),
+    ("trim", "--filename=/dev/null --rw=trim"),
     ("three-clones", "--filename=gone --allow_file_create=0 --rw=read --numjobs=3"),
     ("read-only-directory", "--filename=/sys/none --rw=write"),
     ("layout-fails", "--filename=/proc/1/none --rw=write"),
 ];
 
-/// Both report every job, and the others did what they should.
+/// Both report every job, and the others did their work.
 fn the_others_run(pair: &Pair) -> Verdict {
-    let told = |ran: &Ran| -> Result<Vec<(String, u64)>, String> {
+    let reads = |ran: &Ran| -> Result<Vec<(String, u64)>, String> {
         let jobs = ran.jobs()?;
         let name = |job: &serde_json::Value| job["jobname"].as_str().unwrap_or_default().to_string();
         Ok(jobs.iter().map(|job| (name(job), figure(job, "read", "io_bytes"))).collect())
     };
-    equal("jobs and what they read", told(&pair.fio)?, told(&pair.fiord)?)?;
+    equal("jobs and what they read", reads(&pair.fio)?, reads(&pair.fiord)?)?;
     for (fio, fiord) in pair.fio.jobs()?.iter().zip(pair.fiord.jobs()?) {
         let (fios, ours) = (fio["error"].as_i64(), fiord["error"].as_i64());
         if fio["jobname"] == "bad" && (ours == Some(0) || (fios != Some(0) && fios != ours)) {

@@ -1,11 +1,11 @@
-//! What engineers type at fio in their write-ups, with sizes, times and paths scaled down.
+//! fio commands from engineers' articles, with smaller sizes, times and other paths.
 //!
-//! Invariant: each runs in normal text, terse and JSON, and options stand as they were typed.
+//! Invariant: each runs in normal text, terse and JSON, and options are as they were typed.
 
 use fiord_compat::compare::{counts, echo, files, json_shape, mix, normal, success, terse};
 use fiord_compat::{Case, case};
 
-/// An LSM store: large synced writes beside block-sized reads.
+/// An LSM store: large synced writes together with block-sized reads.
 const LSM: &str = "[global]
 ioengine=psync
 fdatasync=1

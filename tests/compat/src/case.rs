@@ -1,47 +1,53 @@
-//! One thing both programs are asked to do, and what must agree afterwards.
+//! One run of both programs, and what must agree afterwards.
 //!
-//! Invariant: a case starts from the files it names and nothing else; its two runs share no directory.
+//! Invariant: a case starts with only the files it names; its two runs share no directory.
+
+use std::path::PathBuf;
 
 use crate::program::Pair;
-
-/// What a comparison answers: nothing, or what differs.
-pub type Verdict = Result<(), String>;
+use crate::verdict::Verdict;
 
 /// A comparison of two runs.
 pub type Check = Box<dyn Fn(&Pair) -> Verdict + Send + Sync>;
 
-/// A file that is there before the run.
+/// A file that exists before the run.
 #[derive(Debug, Clone)]
 pub enum Contents {
     /// This text.
     Text(String),
-    /// So many bytes that are not all zero.
+    /// Exactly these bytes.
+    Binary(&'static [u8]),
+    /// This many bytes, not all zero.
     Bytes(u64),
 }
 
-/// What the machine must offer for a case to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A requirement of a case on the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing.
-    Nothing,
-    /// A loop device of so many bytes, whose path replaces `{device}` in the arguments.
+    /// A program, by its path, and how it is installed.
+    Program(PathBuf, &'static str),
+    /// A loop device of this many bytes, whose path replaces `{device}` in the arguments.
     LoopDevice(u64),
 }
 
 /// A named comparison of fio and fiord.
 pub struct Case {
-    /// `group/what`, unique; what the filter matches and pending.txt names.
+    /// `group/name`, unique; the filter and pending.txt refer to it.
     pub name: String,
-    /// The command line behind the program's name.
+    /// The command line after the program's name.
     pub args: Vec<String>,
+    /// Arguments that only fiord is given, behind the others: options of its own.
+    pub own_args: Vec<String>,
     /// Files in the directory the programs run in: relative path and contents.
     pub files: Vec<(String, Contents)>,
-    /// Standard input; empty when not given.
+    /// Standard input; empty by default.
     pub stdin: String,
     /// Variables added to the environment.
     pub env: Vec<(String, String)>,
-    /// What must be at hand.
-    pub needs: Needs,
+    /// What must be available.
+    pub needs: Vec<Needs>,
+    /// Whether fiord may refuse it because something is not built; such cases are counted separately.
+    pub may_be_unbuilt: bool,
     /// What must agree, in order.
     pub checks: Vec<Check>,
 }
@@ -51,10 +57,12 @@ pub fn case(name: impl Into<String>, args: impl AsRef<str>) -> Case {
     Case {
         name: name.into(),
         args: words(args.as_ref()),
+        own_args: Vec::new(),
         files: Vec::new(),
         stdin: String::new(),
         env: Vec::new(),
-        needs: Needs::Nothing,
+        needs: Vec::new(),
+        may_be_unbuilt: false,
         checks: Vec::new(),
     }
 }
@@ -66,13 +74,19 @@ impl Case {
         self
     }
 
-    /// Adds a file of so many bytes.
+    /// Adds a binary file.
+    pub fn binary(mut self, path: &str, contents: &'static [u8]) -> Case {
+        self.files.push((path.to_string(), Contents::Binary(contents)));
+        self
+    }
+
+    /// Adds a file of this many bytes.
     pub fn bytes(mut self, path: &str, size: u64) -> Case {
         self.files.push((path.to_string(), Contents::Bytes(size)));
         self
     }
 
-    /// Feeds standard input.
+    /// Sets standard input.
     pub fn stdin(mut self, text: &str) -> Case {
         self.stdin = text.to_string();
         self
@@ -84,15 +98,33 @@ impl Case {
         self
     }
 
-    /// Runs only where there is a loop device to be had.
+    /// Runs only if a loop device is available.
     pub fn on_loop_device(mut self, size_bytes: u64) -> Case {
-        self.needs = Needs::LoopDevice(size_bytes);
+        self.needs.push(Needs::LoopDevice(size_bytes));
+        self
+    }
+
+    /// Runs only if this program is installed; `install` says how to install it.
+    pub fn with_program(mut self, path: PathBuf, install: &'static str) -> Case {
+        self.needs.push(Needs::Program(path, install));
+        self
+    }
+
+    /// Counted separately if fiord refuses it because something is not built.
+    pub fn or_not_built(mut self) -> Case {
+        self.may_be_unbuilt = true;
         self
     }
 
     /// Adds arguments.
     pub fn and(mut self, args: &str) -> Case {
         self.args.extend(words(args));
+        self
+    }
+
+    /// Adds arguments for fiord alone.
+    pub fn own(mut self, args: &str) -> Case {
+        self.own_args.extend(words(args));
         self
     }
 
@@ -103,7 +135,7 @@ impl Case {
     }
 }
 
-/// Splits a command line; single quotes keep what they enclose in one word.
+/// Splits a command line; text in single quotes is one word.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None;

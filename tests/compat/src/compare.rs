@@ -4,15 +4,15 @@
 
 use serde_json::{Map, Value};
 
-use crate::case::Verdict;
 use crate::program::{Pair, Ran};
 use crate::shape;
-use crate::versions;
+use crate::verdict::Verdict;
+use crate::versions::{self, Version};
 
 /// The three directions of a job in JSON.
 pub const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 
-/// `Ok` if both are equal; otherwise what they are.
+/// `Ok` if both are equal; otherwise both values.
 pub fn equal<T: PartialEq + std::fmt::Debug>(what: &str, fio: T, fiord: T) -> Verdict {
     if fio == fiord { Ok(()) } else { Err(format!("{what}: fio has {fio:?}, fiord {fiord:?}")) }
 }
@@ -22,13 +22,13 @@ pub fn exit(pair: &Pair) -> Verdict {
     equal("exit status", pair.fio.status, pair.fiord.status)
 }
 
-/// Both succeed or both fail; a failure says why.
+/// Both succeed or both fail; a failure has a message.
 pub fn verdict(pair: &Pair) -> Verdict {
     equal("accepted", pair.fio.status == 0, pair.fiord.status == 0)?;
     if pair.fiord.status == 0 { Ok(()) } else { says_why(&pair.fiord) }
 }
 
-/// Both succeed, and fiord says nothing on stderr (C3).
+/// Both succeed, and fiord writes nothing to stderr (C3).
 pub fn success(pair: &Pair) -> Verdict {
     equal("exit status", (0, 0), (pair.fio.status, pair.fiord.status)).map_err(|_| {
         format!("both should succeed: fio exits with {}, fiord with {}", pair.fio.status, pair.fiord.status)
@@ -40,7 +40,7 @@ pub fn success(pair: &Pair) -> Verdict {
     }
 }
 
-/// Both fail, and fiord says why.
+/// Both fail, and fiord has a message.
 pub fn refused(pair: &Pair) -> Verdict {
     if pair.fio.status == 0 || pair.fiord.status == 0 {
         return Err(format!(
@@ -52,8 +52,8 @@ pub fn refused(pair: &Pair) -> Verdict {
 }
 
 fn says_why(ran: &Ran) -> Verdict {
-    let said = [ran.stderr.trim(), ran.stdout.trim()].concat();
-    if said.is_empty() { Err("fiord fails without a word".to_string()) } else { Ok(()) }
+    let output = [ran.stderr.trim(), ran.stdout.trim()].concat();
+    if output.is_empty() { Err("fiord fails without a message".to_string()) } else { Ok(()) }
 }
 
 /// Equal standard output.
@@ -68,12 +68,12 @@ pub fn stdout(pair: &Pair) -> Verdict {
     }
 }
 
-/// Equal names and sizes of the files left behind.
+/// Equal names and sizes of the remaining files.
 pub fn files(pair: &Pair) -> Verdict {
     equal("files left", pair.fio.files()?, pair.fiord.files()?)
 }
 
-/// Each pair of jobs, in order; there must be as many in both.
+/// Each pair of jobs, in order; both must have the same number.
 fn each_job(pair: &Pair, check: impl Fn(&str, &Value, &Value) -> Verdict) -> Verdict {
     let (fio, fiord) = (pair.fio.jobs()?, pair.fiord.jobs()?);
     equal("number of jobs", fio.len(), fiord.len())?;
@@ -95,15 +95,15 @@ pub fn counts(pair: &Pair) -> Verdict {
                 equal(&format!("{name} {direction} {key}"), &fio[direction][key], &fiord[direction][key])?;
             }
         }
-        syncs_and_short_transfers(name, fio, fiord)
+        syncs_and_short_transfers(name, fio, fiord, pair.oracle)
     })
 }
 
-/// As many syncs, and as many short transfers, where fio tells them apart (`versions::MISCOUNTS_SYNCS`).
-fn syncs_and_short_transfers(name: &str, fio: &Value, fiord: &Value) -> Verdict {
+/// Equal numbers of syncs and of short transfers, unless fio confuses them (`versions::MISCOUNTS_SYNCS`).
+fn syncs_and_short_transfers(name: &str, fio: &Value, fiord: &Value, oracle: Version) -> Verdict {
     let timed = fio["sync"]["lat_ns"]["N"].as_u64().unwrap_or(0);
     equal(&format!("{name} syncs"), timed, figure(fiord, "sync", "total_ios"))?;
-    if versions::MISCOUNTS_SYNCS && timed != figure(fio, "sync", "total_ios") {
+    if versions::MISCOUNTS_SYNCS.holds(oracle) && timed != figure(fio, "sync", "total_ios") {
         return Ok(());
     }
     DIRECTIONS.iter().try_for_each(|direction| {
@@ -112,7 +112,7 @@ fn syncs_and_short_transfers(name: &str, fio: &Value, fiord: &Value) -> Verdict 
     })
 }
 
-/// A figure of a job as an integer; 0 where it is not written.
+/// A figure of a job as an integer; 0 if it is missing.
 pub fn figure(job: &Value, direction: &str, key: &str) -> u64 {
     job[direction][key].as_u64().unwrap_or(0)
 }
@@ -121,10 +121,10 @@ fn sum(job: &Value, key: &str) -> u64 {
     DIRECTIONS.iter().map(|direction| figure(job, direction, key)).sum()
 }
 
-/// Equal sums over the directions, and shares that differ by no more than chance explains.
+/// Equal sums over the directions, and shares that differ only by random variation.
 ///
-/// Which operation comes next is drawn by each program in its own way; with n drawn, a share spreads by at most
-/// sqrt(1/4n), so six times that is a difference that does not come from drawing.
+/// The programs choose the next operation with different generators; with n operations, a share has a standard
+/// deviation of at most sqrt(1/4n), so a difference of six times that is not random.
 pub fn mix(pair: &Pair) -> Verdict {
     each_job(pair, |name, fio, fiord| {
         for key in ["total_ios", "io_bytes"] {
@@ -135,7 +135,7 @@ pub fn mix(pair: &Pair) -> Verdict {
     shares(pair)
 }
 
-/// Shares of the directions that differ by no more than chance explains, of as many operations as there were.
+/// Shares of the directions that differ only by random variation for this number of operations.
 pub fn shares(pair: &Pair) -> Verdict {
     each_job(pair, |name, fio, fiord| {
         let total = |job| sum(job, "total_ios") as f64;
@@ -143,7 +143,7 @@ pub fn shares(pair: &Pair) -> Verdict {
         for direction in DIRECTIONS {
             let share = |job| figure(job, direction, "total_ios") as f64 / total(job);
             let (fio, fiord) = (share(fio), share(fiord));
-            // No share is a number where nothing was done at all.
+            // Without operations there are no shares.
             if (fio - fiord).abs() > tolerance || !tolerance.is_finite() {
                 return Err(format!(
                     "{name} share of {direction}: fio {fio:.3}, fiord {fiord:.3}, allowed ±{tolerance:.3}"
@@ -177,7 +177,7 @@ pub fn table_shares(table_name: &str, pair: &Pair) -> Verdict {
     })
 }
 
-/// The same bucket of a table with the largest share, or none with any.
+/// The same bucket of a table has the largest share, or none has any.
 pub fn table_peak(table_name: &str, pair: &Pair) -> Verdict {
     each_job(pair, |name, fio, fiord| {
         let peak = |job: &Value| {
@@ -205,7 +205,7 @@ pub fn bytes_within(block_bytes: u64) -> impl Fn(&Pair) -> Verdict {
     }
 }
 
-/// Numbers of I/Os per direction within a share of fio's, where sizes are drawn at random.
+/// Numbers of I/Os per direction within a share of fio's, for random sizes.
 pub fn ios_within(share: f64) -> impl Fn(&Pair) -> Verdict {
     move |pair| {
         each_job(pair, |name, fio, fiord| {
@@ -228,19 +228,19 @@ pub fn echo(pair: &Pair) -> Verdict {
     let globals = |ran: &'_ Ran| {
         Ok::<_, String>(ran.json()?["global options"].as_object().cloned().unwrap_or_default())
     };
-    echoed("global options", &globals(&pair.fio)?, &globals(&pair.fiord)?)?;
+    echoed("global options", &globals(&pair.fio)?, &globals(&pair.fiord)?, pair.oracle)?;
     each_job(pair, |name, fio, fiord| {
         let options = |job: &Value| job["job options"].as_object().cloned();
         match (options(fio), options(fiord)) {
             (_, None) => Err(format!("{name}: no \"job options\"")),
-            (fio, Some(fiord)) => echoed(name, &fio.unwrap_or_default(), &fiord),
+            (fio, Some(fiord)) => echoed(name, &fio.unwrap_or_default(), &fiord, pair.oracle),
         }
     })
 }
 
-fn echoed(place: &str, fio: &Map<String, Value>, fiord: &Map<String, Value>) -> Verdict {
+fn echoed(place: &str, fio: &Map<String, Value>, fiord: &Map<String, Value>, oracle: Version) -> Verdict {
     let known = |(key, value): &(&String, &Value)| {
-        fio.contains_key(*key) || !(versions::ECHOES_BARE_FLAGS && *value == "")
+        fio.contains_key(*key) || !(versions::ECHOES_NO_BARE_FLAGS.holds(oracle) && *value == "")
     };
     let fiord: Vec<(&String, &Value)> = fiord.iter().filter(known).collect();
     equal(&format!("{place}: options echoed"), fio.iter().collect::<Vec<_>>(), fiord)
@@ -248,16 +248,10 @@ fn echoed(place: &str, fio: &Map<String, Value>, fiord: &Map<String, Value>) -> 
 
 /// Equal keys, order and types of the whole document.
 pub fn json_shape(pair: &Pair) -> Verdict {
-    let (fio, fiord) = (pair.fio.json()?, pair.fiord.json()?);
-    shape::compare(fio, fiord, is_newer(fiord))
+    shape::compare(pair.fio.json()?, pair.fiord.json()?, pair.oracle)
 }
 
-/// Whether this document comes from the version that fiord follows.
-pub fn is_newer(document: &Value) -> bool {
-    document["fio version"] == versions::VERSION
-}
-
-/// The lines that say how much was issued, equal.
+/// Equal lines of issued I/Os.
 pub fn issued(pair: &Pair) -> Verdict {
     let lines = |ran: &Ran| -> Vec<String> {
         ran.stdout
@@ -273,7 +267,7 @@ pub fn issued(pair: &Pair) -> Verdict {
     equal("issued", fio, lines(&pair.fiord))
 }
 
-/// Terse lines: as many, with as many fields, of the same kinds.
+/// Terse lines: the same number, with the same number of fields, of the same kinds.
 pub fn terse(pair: &Pair) -> Verdict {
     let lines = |ran: &Ran| -> Vec<Vec<&'static str>> {
         let lines = ran.stdout.lines().filter(|line| line.contains(';'));
@@ -304,17 +298,18 @@ fn field_kind(field: &str) -> &'static str {
     }
 }
 
-/// Normal text: the same sections in the same order, but for the lines on samples of bandwidth and IOPS, which depend
-/// on whether a run lasted long enough for one.
+/// Normal text: the same sections in the same order, except for the lines on samples of bandwidth and IOPS, which
+/// depend on whether a run was long enough for one.
 pub fn normal(pair: &Pair) -> Verdict {
     let of_samples = |head: &String| ["   bw", "   iops"].iter().any(|start| head.starts_with(start));
-    let heads = |ran: &Ran| heads(&ran.stdout).into_iter().filter(|head| !of_samples(head)).collect();
+    let heads =
+        |ran: &Ran| heads(&ran.stdout, pair.oracle).into_iter().filter(|head| !of_samples(head)).collect();
     same_heads(heads(&pair.fio), heads(&pair.fiord))
 }
 
 /// `normal` for runs of seconds, which have samples.
 pub fn normal_with_samples(pair: &Pair) -> Verdict {
-    same_heads(heads(&pair.fio.stdout), heads(&pair.fiord.stdout))
+    same_heads(heads(&pair.fio.stdout, pair.oracle), heads(&pair.fiord.stdout, pair.oracle))
 }
 
 fn same_heads(fio: Vec<String>, fiord: Vec<String>) -> Verdict {
@@ -329,13 +324,15 @@ fn same_heads(fio: Vec<String>, fiord: Vec<String>) -> Verdict {
     })
 }
 
-/// The beginning of each line up to its first figure; repeated ones once, so that how many lines a distribution
-/// takes (a matter of speed) does not count.
-fn heads(text: &str) -> Vec<String> {
+/// The beginning of each line up to its first figure, repeated ones once, because the number of lines of a
+/// distribution depends on speed.
+fn heads(text: &str, oracle: Version) -> Vec<String> {
     let mut heads: Vec<String> = Vec::new();
-    // What fiord adds stands behind fio's report.
-    let text = text.split_once(versions::ADDED_TEXT).map_or(text, |(report, _)| report);
-    // Notes are each program's own words.
+    // fiord's additions follow fio's report.
+    let text = versions::ADDED_TEXTS
+        .iter()
+        .fold(text, |text, added| text.split_once(added).map_or(text, |(report, _)| report));
+    // Notes may differ.
     for line in text.lines().filter(|line| !line.starts_with("note: ")) {
         let indent = line.len() - line.trim_start().len();
         let body = line.trim_start();
@@ -344,12 +341,24 @@ fn heads(text: &str) -> Vec<String> {
         if line.starts_with("fio-") {
             head = "fio-VERSION".to_string();
         }
-        head = versions::as_older(&head);
+        head = versions::common_line(&head, oracle);
         if heads.last() != Some(&head) {
             heads.push(head);
         }
     }
     heads
+}
+
+/// The lines of `--debug=io` on each I/O as `WHAT OFFSET,len=…,ddir=…,file=…`, without threads and addresses. What fio
+/// prepares but does not issue has none.
+pub fn debug_io(stdout: &str) -> Vec<String> {
+    let io = stdout.lines().filter(|line| line.starts_with("io  "));
+    let of_io = io.filter_map(|line| line.split_once(": io_u 0x"));
+    let without = of_io.filter_map(|(what, rest)| {
+        let what = what.rsplit(' ').next()?;
+        Some(format!("{what} {}", rest.split_once(": off=")?.1))
+    });
+    without.collect()
 }
 
 #[cfg(test)]
@@ -367,6 +376,7 @@ mod tests {
     fn heads_do_not_depend_on_figures() {
         let one = "  read: IOPS=1k\n  lat (nsec)   : 1=2%\n  lat (usec)   : 2=3%\n     | 1.00th=[ 1]\n     | 2.0th=[ 3]\n";
         let other = "  read: IOPS=22\n  lat (msec)   : 7=2%\n     | 1.00th=[ 9]\n";
+        let heads = |text| super::heads(text, versions::FOLLOWED);
         assert_eq!(heads(one), heads(other));
         assert_eq!(heads(one).len(), 3);
     }

@@ -1,35 +1,39 @@
-//! What fiord cannot do yet, by name and with the reason.
+//! The cases that need something that is not built yet, by name.
 //!
-//! Invariant: an entry whose case passes is a failure, so that the list only shrinks.
+//! Invariant: nothing else excuses a failure, and a listed case that agrees is a failure, so that the list only
+//! shrinks.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-/// Names of cases and why each is expected to fail.
-pub struct Pending(BTreeMap<String, String>);
+/// Names of cases that fiord refuses because something is not built.
+pub struct Pending(BTreeSet<String>);
 
 impl Pending {
-    /// Reads `name: reason` lines; `#` starts a comment.
+    /// Reads one name per line; `#` starts a comment.
+    ///
+    /// # Errors
+    /// If a line is more than a name, or occurs twice.
     pub fn parse(text: &str) -> Result<Pending, String> {
-        let mut entries = BTreeMap::new();
+        let mut names = BTreeSet::new();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            let (name, reason) = line
-                .split_once(": ")
-                .ok_or_else(|| format!("pending.txt: {line:?} is not `name: reason`"))?;
-            if entries.insert(name.to_string(), reason.to_string()).is_some() {
-                return Err(format!("pending.txt: {name} stands there twice"));
+            if line.contains(": ") {
+                return Err(format!("pending.txt: {line:?} is not a name: \"not built\" is the only reason"));
+            }
+            if !names.insert(line.to_string()) {
+                return Err(format!("pending.txt: {line} occurs twice"));
             }
         }
-        Ok(Pending(entries))
+        Ok(Pending(names))
     }
 
-    /// Why this case is expected to fail, if it is.
-    pub fn reason(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+    /// Whether this case is in the list.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
     }
 
     /// Entries that no case has.
     pub fn unknown<'p>(&'p self, names: &'p [&str]) -> impl Iterator<Item = &'p str> {
-        self.0.keys().map(String::as_str).filter(|entry| !names.contains(entry))
+        self.0.iter().map(String::as_str).filter(|entry| !names.contains(entry))
     }
 }
 
@@ -38,12 +42,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_have_a_name_and_a_reason() {
-        let pending = Pending::parse("# why\n\na/b: not built: yet\n").unwrap();
-        assert_eq!(pending.reason("a/b"), Some("not built: yet"));
-        assert_eq!(pending.reason("a"), None);
+    fn an_entry_is_a_name_without_a_reason() {
+        let pending = Pending::parse("# why\n\na/b\n").unwrap();
+        assert!(pending.contains("a/b") && !pending.contains("a"));
         assert_eq!(pending.unknown(&["a/c"]).collect::<Vec<_>>(), ["a/b"]);
-        assert!(Pending::parse("a/b").is_err());
-        assert!(Pending::parse("a: x\na: y").is_err());
+        assert!(Pending::parse("a/b: takes too long").is_err());
+        assert!(Pending::parse("a\na").is_err());
     }
 }

@@ -1,70 +1,24 @@
-//! The two programs, and what came of running one.
+//! The result of a program, and of both programs on one case.
 //!
-//! Invariant: a run that takes longer than `RUN_SECONDS_MAX` is killed and fails its case; the suite never hangs.
+//! Invariant: a run longer than `RUN_TIME_MAX` is killed and fails its case, so that the suite never hangs.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::case::{Case, Contents, Needs};
 use crate::raw;
+use crate::versions::Version;
 
-const RUN_SECONDS_MAX: u64 = 60;
+/// fiord's message for options and engines that are known but not built.
+const NOT_BUILT: &str = "known to fio, not built into fiord yet";
+
+const RUN_TIME_MAX: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(3);
-
-/// fio, fiord, and a directory to work in.
-pub struct Programs {
-    /// The original.
-    pub fio: PathBuf,
-    /// fiord, by a link called `fio`.
-    pub fiord: PathBuf,
-    /// fiord by its own name.
-    pub fiord_itself: PathBuf,
-    scratch: PathBuf,
-}
-
-impl Programs {
-    /// Finds both; the error says what is not there.
-    pub fn find() -> Result<Programs, String> {
-        let fio = std::env::var_os("FIO").map_or_else(|| PathBuf::from("/usr/bin/fio"), PathBuf::from);
-        if !fio.exists() {
-            return Err(format!("no fio at {}", fio.display()));
-        }
-        let fiord = match std::env::var_os("FIORD") {
-            Some(path) => PathBuf::from(path),
-            None => target_dir().join("release/fiord"),
-        };
-        let fiord = fiord.canonicalize().map_err(|_| format!("no fiord at {}", fiord.display()))?;
-        let scratch = target_dir().join(format!("compat-{}", std::process::id()));
-        let links = scratch.join("bin");
-        let link = links.join("fio");
-        fs::create_dir_all(&links)
-            .and_then(|()| std::os::unix::fs::symlink(&fiord, &link))
-            .map_err(|error| format!("{}: {error}", link.display()))?;
-        Ok(Programs { fio, fiord: link, fiord_itself: fiord, scratch })
-    }
-
-    /// Runs a case with both programs, each in a directory of its own.
-    pub fn run(&self, case: &Case) -> Result<Pair, String> {
-        let place = self.scratch.join(case.name.replace(['/', ' '], "_"));
-        let fio = Ran { notes_before_json: true, ..run(&self.fio, case, &place.join("fio"))? };
-        let fiord = run(&self.fiord, case, &place.join("fiord"))?;
-        Ok(Pair { fio, fiord, fiord_itself: self.fiord_itself.clone(), place: Scratch(place) })
-    }
-}
-
-impl Drop for Programs {
-    fn drop(&mut self) {
-        // What is left lies in the target directory and has this process's number: nobody trips over it.
-        let _ = fs::remove_dir_all(&self.scratch);
-    }
-}
 
 /// The workspace's target directory.
 pub fn target_dir() -> PathBuf {
@@ -72,8 +26,8 @@ pub fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
-/// A directory that goes away again.
-struct Scratch(PathBuf);
+/// A temporary directory.
+pub struct Scratch(pub PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
@@ -81,36 +35,41 @@ impl Drop for Scratch {
     }
 }
 
-/// The same case, run by both.
+/// The results of both programs for one case.
 pub struct Pair {
-    /// What fio did.
+    /// fio's result.
     pub fio: Ran,
-    /// What fiord did.
+    /// fiord's result.
     pub fiord: Ran,
-    /// fiord by its own name, for what it does beyond fio.
+    /// fio, and fiord under the name of fio.
+    pub programs: (PathBuf, PathBuf),
+    /// fiord under its own name, for features beyond fio.
     pub fiord_itself: PathBuf,
-    place: Scratch,
+    /// The version of fio.
+    pub oracle: Version,
+    /// The directory of the case.
+    pub place: Scratch,
 }
 
 impl Pair {
-    /// A directory for this case beside those of its runs.
+    /// A directory for this case, next to those of its runs.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.place.0.join(name)
     }
 }
 
-/// What came of one run.
+/// The result of one run.
 pub struct Ran {
-    /// Exit status; 128 and the signal's number when killed by one.
+    /// Exit status; 128 plus the signal's number if a signal killed it.
     pub status: i32,
     /// Standard output.
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
-    /// The directory it ran in, as it was left.
+    /// The directory it ran in.
     pub dir: PathBuf,
-    /// Whether text may stand before the document: fio puts notes there, fiord must not (C5).
-    notes_before_json: bool,
+    /// Whether text may precede the document: fio prints notes there, fiord must not (C5).
+    pub notes_before_json: bool,
     json: OnceLock<Result<Value, String>>,
 }
 
@@ -134,8 +93,15 @@ impl Ran {
             .ok_or_else(|| "no \"jobs\" in the JSON".to_string())
     }
 
+    /// The reason why fiord refused, if it did so only because something is not built.
+    pub fn not_built(&self) -> Option<String> {
+        let errors: Vec<&str> = self.stderr.lines().filter(|line| line.contains(": error: ")).collect();
+        let only_that = !errors.is_empty() && errors.iter().all(|line| line.contains(NOT_BUILT));
+        (self.status != 0 && only_that).then(|| errors.join("; "))
+    }
+
     /// Output and messages, for the report of a failure.
-    pub fn said(&self) -> String {
+    pub fn output(&self) -> String {
         let shortened = |text: &str| text.lines().take(12).collect::<Vec<_>>().join("\n      ");
         format!("exit {}\n      {}\n      {}", self.status, shortened(&self.stdout), shortened(&self.stderr))
     }
@@ -154,7 +120,7 @@ impl Ran {
     }
 }
 
-/// One document; the error shows where the text stops being one.
+/// One document; the error shows where it is malformed.
 pub fn parse_json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| {
         let from = error.line().saturating_sub(3);
@@ -178,93 +144,78 @@ fn walk(base: &Path, dir: &Path, found: &mut Vec<(String, u64)>) -> std::io::Res
     Ok(())
 }
 
-fn run(program: &Path, case: &Case, dir: &Path) -> Result<Ran, String> {
-    let told = |error: std::io::Error| format!("{}: {error}", dir.display());
-    fs::create_dir_all(dir).map_err(told)?;
-    for (path, contents) in &case.files {
-        put(&dir.join(path), contents).map_err(told)?;
-    }
-    let device = match case.needs {
-        Needs::Nothing => None,
-        Needs::LoopDevice(size_bytes) => Some(LoopDevice::attach(&dir.with_extension("disk"), size_bytes)?),
-    };
-    let path = device.as_ref().map_or("", |device| device.path.as_str());
-    let args: Vec<String> = case.args.iter().map(|arg| arg.replace("{device}", path)).collect();
-    let mut command = Command::new(program);
-    command.args(&args).current_dir(dir).envs(case.env.iter().map(|(name, value)| (name, value)));
-    finish(command, &case.stdin, dir)
+/// Runs a command to its end. Output goes to files next to `dir`, so that no pipe can fill up.
+///
+/// # Errors
+/// If it cannot be started, or is killed because it does not end.
+pub fn finish(command: Command, stdin: &str, dir: &Path) -> Result<Ran, String> {
+    finish_within(command, stdin, dir, RUN_TIME_MAX)
 }
 
-/// Runs a command to its end. Output goes to files beside `dir`, so that no pipe can fill up.
-pub fn finish(mut command: Command, stdin: &str, dir: &Path) -> Result<Ran, String> {
+fn finish_within(mut command: Command, stdin: &str, dir: &Path, time_max: Duration) -> Result<Ran, String> {
     let beside = |kind: &str| dir.with_extension(kind);
-    let told = |error: std::io::Error| format!("{command_name}: {error}", command_name = dir.display());
-    fs::write(beside("in"), stdin).map_err(told)?;
+    let failed = |error: std::io::Error| format!("{command_name}: {error}", command_name = dir.display());
+    fs::write(beside("in"), stdin).map_err(failed)?;
     command
-        .stdin(File::open(beside("in")).map_err(told)?)
-        .stdout(File::create(beside("out")).map_err(told)?)
-        .stderr(File::create(beside("err")).map_err(told)?);
+        .stdin(File::open(beside("in")).map_err(failed)?)
+        .stdout(File::create(beside("out")).map_err(failed)?)
+        .stderr(File::create(beside("err")).map_err(failed)?);
     let mut child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
     let start = Instant::now();
     let status = loop {
-        if let Some(status) = child.try_wait().map_err(told)? {
+        if let Some(status) = child.try_wait().map_err(failed)? {
             break status;
         }
-        if start.elapsed().as_secs() >= RUN_SECONDS_MAX {
-            child.kill().map_err(told)?;
+        if start.elapsed() >= time_max {
+            child.kill().map_err(failed)?;
             let _killed = child.wait();
-            return Err(format!("{command:?}: still running after {RUN_SECONDS_MAX} s"));
+            return Err(format!("{command:?}: still running after {} s", time_max.as_secs()));
         }
         std::thread::sleep(POLL);
     };
     let text = |kind: &str| fs::read(beside(kind)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Ok(Ran {
         status: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
-        stdout: text("out").map_err(told)?,
-        stderr: text("err").map_err(told)?,
+        stdout: text("out").map_err(failed)?,
+        stderr: text("err").map_err(failed)?,
         dir: dir.to_path_buf(),
         notes_before_json: false,
         json: OnceLock::new(),
     })
 }
 
-fn put(path: &Path, contents: &Contents) -> std::io::Result<()> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    match contents {
-        Contents::Text(text) => fs::write(path, text),
-        Contents::Bytes(size) => {
-            let bytes: Vec<u8> = (0..*size).map(|at| (at % 251) as u8 + 1).collect();
-            fs::write(path, bytes)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ran(status: i32, stderr: &str) -> Ran {
+        Ran {
+            status,
+            stdout: String::new(),
+            stderr: stderr.to_string(),
+            dir: PathBuf::new(),
+            notes_before_json: false,
+            json: OnceLock::new(),
         }
     }
-}
 
-/// A file attached as a block device until dropped.
-struct LoopDevice {
-    path: String,
-}
-
-/// What a case that lacks something answers; the runner counts it as skipped.
-pub const SKIPPED: &str = "skipped: ";
-
-impl LoopDevice {
-    fn attach(file: &Path, size_bytes: u64) -> Result<LoopDevice, String> {
-        let made = File::create(file).and_then(|disk| disk.set_len(size_bytes));
-        made.map_err(|error| format!("{}: {error}", file.display()))?;
-        let args = [OsStr::new("--find"), OsStr::new("--show"), file.as_os_str()];
-        match Command::new("losetup").args(args).stderr(Stdio::null()).output() {
-            Ok(out) if out.status.success() => {
-                Ok(LoopDevice { path: String::from_utf8_lossy(&out.stdout).trim().to_string() })
-            }
-            _ => Err(format!("{SKIPPED}no loop device")),
-        }
+    #[test]
+    fn a_refusal_with_other_reasons_is_not_counted_as_not_built() {
+        let unbuilt = format!("fiord: error: verify=md5: {NOT_BUILT}\n");
+        assert!(ran(1, &unbuilt).not_built().is_some_and(|why| why.contains("md5")));
+        assert_eq!(ran(0, &unbuilt).not_built(), None, "it ran");
+        assert_eq!(ran(1, &format!("{unbuilt}fiord: error: bs=0: too small\n")).not_built(), None);
+        assert_eq!(ran(1, "killed").not_built(), None);
     }
-}
 
-impl Drop for LoopDevice {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["--detach", &self.path]).status();
+    #[test]
+    fn a_program_that_does_not_end_is_killed_and_is_an_error() {
+        let place = target_dir().join(format!("compat-test-{}", std::process::id()));
+        fs::create_dir_all(&place).unwrap();
+        let mut command = Command::new("sleep");
+        command.arg("600");
+        let ended = finish_within(command, "", &place.join("run"), Duration::ZERO);
+        fs::remove_dir_all(&place).unwrap();
+        assert!(ended.is_err_and(|why| why.contains("still running after 0 s")));
     }
 }

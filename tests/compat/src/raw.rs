@@ -1,14 +1,14 @@
-//! What must hold byte for byte in the text of JSON and terse output (COMPAT's C1, C5, C6, C7, C15).
+//! Byte-level properties of JSON and terse output (COMPAT's C1, C5, C6, C7, C15).
 //!
-//! Invariant: these look at text, not at parsed values: a parser would hide what grep sees.
+//! Invariant: checks are of text, not of parsed values: a parser would hide what grep sees.
 
-use crate::case::Verdict;
+use crate::verdict::Verdict;
 
 /// Keys whose values always have six decimals.
 const DECIMALS: &[&str] =
     &["iops", "iops_mean", "bw_mean", "mean", "stddev", "usr_cpu", "sys_cpu", "job_runtime_pct"];
 
-/// Keys whose values never have any.
+/// Keys whose values never have decimals.
 const INTEGERS: &[&str] = &[
     "bw",
     "bw_bytes",
@@ -33,24 +33,28 @@ const INTEGERS: &[&str] = &[
 /// C1, C6, C7: `"key" : value`, indented by two, numbers in their form.
 pub fn json_text(text: &str) -> Verdict {
     let mut depth = 0usize;
+    let mut is_steady_state = false;
     for (index, line) in text.lines().enumerate() {
         let body = line.trim_start_matches(' ');
-        let told = |what: &str| Err(format!("line {}: {what}: {line:?}", index + 1));
+        let failed = |what: &str| Err(format!("line {}: {what}: {line:?}", index + 1));
         if body.starts_with(['}', ']']) {
             depth = depth.saturating_sub(1);
+            is_steady_state &= depth > 3;
         }
         if !body.is_empty() && line.len() - body.len() != 2 * depth {
-            return told("indented by two for each level");
+            return failed("indented by two for each level");
         }
         if let Some(rest) = body.strip_prefix('"').filter(|_| !is_list_item(body)) {
-            let Some((key, value)) = rest.split_once("\" : ") else { return told("`\"key\" : value`") };
+            let Some((key, value)) = rest.split_once("\" : ") else { return failed("`\"key\" : value`") };
             let value = value.trim_end_matches(',');
-            if DECIMALS.contains(&key) && !has_six_decimals(value) {
-                return told("six decimals");
+            // It has means of its own, which are integers, and lists of measurements.
+            is_steady_state |= key == "steadystate" && value == "{";
+            if DECIMALS.contains(&key) && !is_steady_state && !has_six_decimals(value) {
+                return failed("six decimals");
             }
-            // Options are echoed as strings under names of their own.
-            if INTEGERS.contains(&key) && !value.starts_with('"') && !is_integer(value) {
-                return told("an integer");
+            // Options are echoed as strings under arbitrary names.
+            if INTEGERS.contains(&key) && value != "[" && !value.starts_with('"') && !is_integer(value) {
+                return failed("an integer");
             }
         }
         if body.ends_with(['{', '[']) {
@@ -59,7 +63,7 @@ pub fn json_text(text: &str) -> Verdict {
     }
     match depth {
         0 => Ok(()),
-        _ => Err("brackets are left open".to_string()),
+        _ => Err("unclosed brackets".to_string()),
     }
 }
 
@@ -90,15 +94,15 @@ pub fn percentile_keys(text: &str) -> Verdict {
         } else if inside {
             let key = body.split('"').nth(1).unwrap_or_default();
             if !has_six_decimals(key) {
-                return Err(format!("a percentile is called {key:?}"));
+                return Err(format!("a percentile has the key {key:?}"));
             }
             seen += 1;
         }
     }
-    if seen == 0 { Err("no percentile anywhere".to_string()) } else { Ok(()) }
+    if seen == 0 { Err("no percentiles".to_string()) } else { Ok(()) }
 }
 
-/// C5: the text begins with `{`, ends with `}` and holds nothing else.
+/// C5: the text is one object, from `{` to `}`.
 pub fn only_json(text: &str) -> Verdict {
     if !text.starts_with("{\n") {
         return Err(format!("does not start with `{{`: {:?}", text.lines().next()));

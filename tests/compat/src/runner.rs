@@ -1,191 +1,210 @@
-//! Runs the cases, a few at a time, and prints what libtest would.
+//! Runs the cases as trials of libtest-mimic, and counts their outcomes.
 //!
-//! Invariant: every case that the filter leaves ends as passed, failed, pending or skipped, and is counted once.
-#![allow(clippy::print_stdout, reason = "the runner's output is what it is for")]
+//! Invariant: every selected case agrees, disagrees, is not built or is skipped, and is counted once.
 
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::fmt;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::case::Case;
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+use crate::case::{Case, Contents};
+use crate::drive::{Programs, Unable};
 use crate::pending::Pending;
-use crate::program::{Programs, SKIPPED};
+use crate::program::Pair;
 
-const THREADS: usize = 2;
+/// How many cases run at a time by default (`--test-threads`) on each processor: most of a case is waiting.
+const THREADS_PER_PROCESSOR: usize = 2;
 
-enum Ending {
-    Passed,
-    Failed(String),
-    Pending(String),
+/// The outcome of a case.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    Agrees,
+    /// What differs, or why the programs could not be compared.
+    Disagrees(String),
+    /// What fiord reports as not built.
+    NotBuilt(String),
+    /// What the machine lacks.
     Skipped(String),
 }
 
-/// What the command line asks for: libtest's arguments, as far as they matter here.
-#[derive(Default)]
-struct Request {
-    filters: Vec<String>,
-    skip: Vec<String>,
-    exact: bool,
-    list: bool,
-    quiet: bool,
-    threads: Option<usize>,
+/// The number of cases with each outcome.
+#[derive(Debug, Default)]
+struct Counts {
+    agree: usize,
+    disagree: usize,
+    not_built: usize,
+    skipped: usize,
 }
 
-impl Request {
-    fn parse(args: impl Iterator<Item = String>) -> Result<Request, String> {
-        let mut request = Request::default();
-        let mut args = args;
-        while let Some(arg) = args.next() {
-            match arg.as_str() {
-                "--exact" => request.exact = true,
-                "--list" => request.list = true,
-                "--quiet" | "-q" => request.quiet = true,
-                "--nocapture" | "--no-capture" | "--show-output" => {}
-                "--skip" => request.skip.extend(args.next()),
-                "--test-threads" => request.threads = args.next().and_then(|count| count.parse().ok()),
-                other if other.starts_with("--test-threads=") => {
-                    request.threads = other.split('=').nth(1).and_then(|count| count.parse().ok());
-                }
-                other if other.starts_with('-') => return Err(format!("{other}: not understood here")),
-                other => request.filters.push(other.to_string()),
-            }
-        }
-        Ok(request)
-    }
-
-    fn wants(&self, name: &str) -> bool {
-        let matches =
-            |filter: &String| if self.exact { name == filter } else { name.contains(filter.as_str()) };
-        (self.filters.is_empty() || self.filters.iter().any(matches)) && !self.skip.iter().any(matches)
+impl Counts {
+    fn add(&mut self, outcome: &Outcome) {
+        let count = match outcome {
+            Outcome::Agrees => &mut self.agree,
+            Outcome::Disagrees(_) => &mut self.disagree,
+            Outcome::NotBuilt(_) => &mut self.not_built,
+            Outcome::Skipped(_) => &mut self.skipped,
+        };
+        *count += 1;
     }
 }
 
-/// Runs what the command line asks for; whether nothing failed.
-pub fn main(cases: Vec<Case>, pending: &str) -> bool {
-    let asked =
-        Request::parse(std::env::args().skip(1)).and_then(|request| Ok((request, Pending::parse(pending)?)));
-    let (request, pending) = match asked {
-        Ok(both) => both,
-        Err(why) => {
-            println!("{why}");
-            return false;
-        }
-    };
-    if let Err(why) = check_names(&cases, &pending) {
-        println!("{why}");
-        return false;
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counts { agree, disagree, not_built, skipped } = self;
+        write!(f, "{agree} agree, {disagree} disagree, {not_built} not built, {skipped} skipped")
     }
-    let total = cases.len();
-    let cases: Vec<Case> = cases.into_iter().filter(|case| request.wants(&case.name)).collect();
-    if request.list {
-        cases.iter().for_each(|case| println!("{}: test", case.name));
-        return true;
-    }
-    println!("\nrunning {} tests", cases.len());
-    let start = Instant::now();
-    let endings = match Programs::find() {
-        Ok(programs) => run_all(&cases, &programs, &pending, &request),
-        Err(why) => {
-            println!("all skipped: {why}");
-            cases.iter().map(|_| Ending::Skipped(why.clone())).collect()
+}
+
+/// Runs the cases selected on the command line, like libtest.
+///
+/// # Errors
+/// If two cases have the same name, one can hang fio, or pending.txt names an unknown one.
+pub fn main(cases: Vec<Case>, pending: &str) -> Result<ExitCode, String> {
+    let mut args = Arguments::from_args();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    args.test_threads.get_or_insert(processors * THREADS_PER_PROCESSOR);
+    let pending = Arc::new(Pending::parse(pending)?);
+    check_names(&cases, &pending)?;
+    check_that_fio_ends(&cases)?;
+    let programs = Arc::new(Programs::find());
+    let counts = Arc::new(Mutex::new(Counts::default()));
+    let trials = cases.into_iter().map(|case| {
+        let (programs, pending, counts) = (programs.clone(), pending.clone(), counts.clone());
+        Trial::ignorable_test(case.name.clone(), move || {
+            let outcome = match programs.as_ref() {
+                Ok(programs) => run(&case, programs, &pending),
+                Err(unable) => outcome_of(unable.clone()),
+            };
+            counts.lock().unwrap_or_else(PoisonError::into_inner).add(&outcome);
+            completion(&case.name, outcome)
+        })
+    });
+    let conclusion = libtest_mimic::run(&args, trials.collect());
+    if !args.list {
+        #[allow(clippy::print_stdout, reason = "the runner prints results")]
+        {
+            println!("compat: {}\n", counts.lock().unwrap_or_else(PoisonError::into_inner));
         }
+    }
+    Ok(conclusion.exit_code())
+}
+
+/// The outcome for libtest-mimic; a case that did not run is recorded as skipped.
+fn completion(name: &str, outcome: Outcome) -> Result<Completion, Failed> {
+    let why = match outcome {
+        Outcome::Agrees => return Ok(Completion::Completed),
+        Outcome::Disagrees(why) => return Err(why.into()),
+        Outcome::NotBuilt(what) => format!("not built: {what}"),
+        Outcome::Skipped(why) => why,
     };
-    summary(&cases, &endings, total, start)
+    fiord_testing::record(name, &why);
+    Ok(Completion::ignored_with(why))
 }
 
 fn check_names(cases: &[Case], pending: &Pending) -> Result<(), String> {
     let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
     let mut seen = BTreeSet::new();
     if let Some(twice) = names.iter().find(|name| !seen.insert(**name)) {
-        return Err(format!("two cases are called {twice}"));
+        return Err(format!("two cases have the name {twice}"));
     }
     match pending.unknown(&names).next() {
-        Some(entry) => Err(format!("pending.txt: no case is called {entry}")),
+        Some(entry) => Err(format!("pending.txt: no case has the name {entry}")),
         None => Ok(()),
     }
 }
 
-fn run_all(cases: &[Case], programs: &Programs, pending: &Pending, request: &Request) -> Vec<Ending> {
-    let next = AtomicUsize::new(0);
-    let endings: Mutex<Vec<(usize, Ending)>> = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..request.threads.unwrap_or(THREADS).max(1) {
-            scope.spawn(|| {
-                while let Some((index, case)) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    .and_then(|index| cases.get(index).map(|case| (index, case)))
-                {
-                    let ending = run_one(case, programs, pending);
-                    print_ending(&case.name, &ending, request.quiet);
-                    if let Ok(mut endings) = endings.lock() {
-                        endings.push((index, ending));
-                    }
-                }
-            });
+/// Debian's fio hangs now and then with `io_submit_mode=offload`, so jobs that it would run are no cases.
+fn check_that_fio_ends(cases: &[Case]) -> Result<(), String> {
+    let offloads = |text: &String| text.contains("io_submit_mode=offload");
+    let hangs = |case: &&Case| {
+        let in_files = case.files.iter().any(|(_, contents)| match contents {
+            Contents::Text(text) => offloads(text),
+            Contents::Binary(_) | Contents::Bytes(_) => false,
+        });
+        let runs = !case.args.iter().any(|arg| arg == "--parse-only");
+        runs && (in_files || case.args.iter().any(offloads))
+    };
+    match cases.iter().find(hangs) {
+        Some(case) => Err(format!(
+            "{}: fio hangs now and then with io_submit_mode=offload; test fiord alone (crates/fiord/tests/submission.rs)",
+            case.name
+        )),
+        None => Ok(()),
+    }
+}
+
+fn outcome_of(unable: Unable) -> Outcome {
+    match unable {
+        Unable::Lacks(what) => Outcome::Skipped(what),
+        Unable::Failed(why) => Outcome::Disagrees(why),
+    }
+}
+
+fn run(case: &Case, programs: &Programs, pending: &Pending) -> Outcome {
+    let pair = match programs.run(case) {
+        Ok(pair) => pair,
+        Err(unable) => return outcome_of(unable),
+    };
+    let is_pending = pending.contains(&case.name);
+    let not_built = pair.fiord.not_built().filter(|_| is_pending || case.may_be_unbuilt);
+    match not_built {
+        Some(what) => Outcome::NotBuilt(what),
+        None => judge(compare(case, &pair), is_pending),
+    }
+}
+
+/// The outcome of a comparison that took place.
+fn judge(compared: Result<(), String>, is_pending: bool) -> Outcome {
+    match compared {
+        Ok(()) if is_pending => {
+            Outcome::Disagrees("agrees now: remove it from tests/compat/pending.txt".to_string())
         }
-    });
-    let mut endings = endings.into_inner().unwrap_or_default();
-    endings.sort_by_key(|(index, _)| *index);
-    endings.into_iter().map(|(_, ending)| ending).collect()
-}
-
-fn run_one(case: &Case, programs: &Programs, pending: &Pending) -> Ending {
-    let verdict = catch_unwind(AssertUnwindSafe(|| compare(case, programs)))
-        .unwrap_or_else(|_| Err("the comparison panicked".to_string()));
-    match (verdict, pending.reason(&case.name)) {
-        (Ok(()), None) => Ending::Passed,
-        (Ok(()), Some(_)) => {
-            Ending::Failed("passes now: take it out of tests/compat/pending.txt".to_string())
-        }
-        (Err(why), _) if why.starts_with(SKIPPED) => Ending::Skipped(why[SKIPPED.len()..].to_string()),
-        (Err(_), Some(reason)) => Ending::Pending(reason.to_string()),
-        (Err(why), None) => Ending::Failed(why),
+        Ok(()) => Outcome::Agrees,
+        Err(why) => Outcome::Disagrees(why),
     }
 }
 
-fn compare(case: &Case, programs: &Programs) -> Result<(), String> {
-    let pair = programs.run(case)?;
-    for check in &case.checks {
-        check(&pair).map_err(|why| {
-            if why.starts_with(SKIPPED) {
-                return why;
-            }
-            let args = case.args.join(" ");
-            format!("{why}\n  args: {args}\n  fio: {}\n  fiord: {}", pair.fio.said(), pair.fiord.said())
-        })?;
-    }
-    Ok(())
+fn compare(case: &Case, pair: &Pair) -> Result<(), String> {
+    case.checks.iter().try_for_each(|check| check(pair)).map_err(|why| {
+        let args = case.args.join(" ");
+        format!("{why}\n  args: {args}\n  fio: {}\n  fiord: {}", pair.fio.output(), pair.fiord.output())
+    })
 }
 
-fn print_ending(name: &str, ending: &Ending, quiet: bool) {
-    match ending {
-        Ending::Passed if quiet => {}
-        Ending::Passed => println!("test {name} ... ok"),
-        Ending::Failed(_) => println!("test {name} ... FAILED"),
-        Ending::Pending(reason) => println!("test {name} ... pending: {reason}"),
-        Ending::Skipped(reason) => println!("test {name} ... skipped: {reason}"),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn summary(cases: &[Case], endings: &[Ending], total: usize, start: Instant) -> bool {
-    let (mut passed, mut failed, mut ignored) = (0, 0, 0);
-    for (case, ending) in cases.iter().zip(endings) {
-        match ending {
-            Ending::Passed => passed += 1,
-            Ending::Pending(_) | Ending::Skipped(_) => ignored += 1,
-            Ending::Failed(why) => {
-                failed += 1;
-                println!("\n---- {} ----\n{why}", case.name);
-            }
+    #[test]
+    fn a_pending_case_fails_unless_fiord_reports_it_as_not_built() {
+        assert_eq!(judge(Ok(()), false), Outcome::Agrees);
+        assert!(matches!(judge(Ok(()), true), Outcome::Disagrees(why) if why.contains("pending.txt")));
+        for is_pending in [false, true] {
+            let timed_out = Unable::Failed("still running".to_string());
+            assert_eq!(outcome_of(timed_out), Outcome::Disagrees("still running".to_string()));
+            assert_eq!(judge(Err("x".to_string()), is_pending), Outcome::Disagrees("x".to_string()));
         }
     }
-    let word = if failed == 0 { "ok" } else { "FAILED" };
-    println!(
-        "\ntest result: {word}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; {} filtered out; \
-         finished in {:.2}s",
-        total - cases.len(),
-        start.elapsed().as_secs_f64()
-    );
-    failed == 0
+
+    #[test]
+    fn a_case_that_can_hang_fio_is_refused() {
+        let case = |args: &str| crate::case("a", format!("--name=a --size=4k {args}"));
+        let refused = check_that_fio_ends(&[case(""), case("--io_submit_mode=offload")]);
+        assert!(refused.is_err_and(|why| why.starts_with("a: fio hangs")));
+        assert_eq!(check_that_fio_ends(&[case("--io_submit_mode=offload --parse-only")]), Ok(()));
+    }
+
+    #[test]
+    fn each_outcome_is_counted_separately() {
+        let mut counts = Counts::default();
+        let what = String::new;
+        for outcome in
+            [Outcome::NotBuilt(what()), Outcome::Agrees, Outcome::Skipped(what()), Outcome::NotBuilt(what())]
+        {
+            counts.add(&outcome);
+        }
+        assert_eq!(counts.to_string(), "1 agree, 0 disagree, 2 not built, 1 skipped");
+    }
 }

@@ -1,36 +1,40 @@
 //! Compares two JSON documents by keys, their order, and types; never by figures.
 //!
-//! Invariant: what is compared is what fio wrote, plus the keys that `versions` lists.
+//! Invariant: the reference is fio's document, plus the keys that `versions` lists.
 
 use serde_json::{Map, Value};
 
-use crate::case::Verdict;
-use crate::versions::{ADDED_KEYS, ADDED_LIST};
+use crate::verdict::Verdict;
+use crate::versions::{
+    ADDED_JOB_OBJECTS, ADDED_KEYS, ADDED_LISTS, ADDED_OBJECT, FOLLOWED, LACKS_ADDED_KEYS, Version,
+};
 
 /// Objects whose keys are data: options, and the bins of a histogram.
 const FREE_KEYS: &[&str] = &["job options", "global options", "bins"];
 
-/// Compares fiord's document with fio's. `newer` says that fiord's has the keys that fio's version lacks.
-pub fn compare(fio: &Value, fiord: &Value, newer: bool) -> Verdict {
+/// Compares fiord's document with that of this version of fio.
+pub fn compare(fio: &Value, fiord: &Value, oracle: Version) -> Verdict {
     let mut fiord = fiord.clone();
-    if let Value::Object(document) = &mut fiord
-        && document.get(ADDED_LIST).is_some_and(Value::is_array)
-        && fio.get(ADDED_LIST).is_none()
-    {
-        document.shift_remove(ADDED_LIST);
+    if let Value::Object(document) = &mut fiord {
+        let is_added = |key: &str, value: &Value| {
+            let is_own =
+                ADDED_LISTS.contains(&key) && value.is_array() || key == ADDED_OBJECT && value.is_object();
+            is_own && fio.get(key).is_none()
+        };
+        document.retain(|key, value| !is_added(key, value));
     }
-    at("", fio, &fiord, newer)
+    at("", fio, &fiord, LACKS_ADDED_KEYS.holds(oracle))
 }
 
-fn at(path: &str, fio: &Value, fiord: &Value, newer: bool) -> Verdict {
+fn at(path: &str, fio: &Value, fiord: &Value, adds_keys: bool) -> Verdict {
     match (fio, fiord) {
-        (Value::Object(fio), Value::Object(fiord)) => objects(path, fio, fiord, newer),
+        (Value::Object(fio), Value::Object(fiord)) => objects(path, fio, fiord, adds_keys),
         (Value::Array(fio), Value::Array(fiord)) => {
             if fio.len() != fiord.len() {
                 return Err(format!("{path}: fio lists {}, fiord {}", fio.len(), fiord.len()));
             }
             let path = format!("{path}[]");
-            fio.iter().zip(fiord).try_for_each(|(fio, fiord)| at(&path, fio, fiord, newer))
+            fio.iter().zip(fiord).try_for_each(|(fio, fiord)| at(&path, fio, fiord, adds_keys))
         }
         _ if kind(fio) == kind(fiord) => Ok(()),
         _ => Err(format!("{path}: fio writes {} ({fio}), fiord {} ({fiord})", kind(fio), kind(fiord))),
@@ -49,32 +53,34 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-fn objects(path: &str, fio: &Map<String, Value>, fiord: &Map<String, Value>, newer: bool) -> Verdict {
+fn objects(path: &str, fio: &Map<String, Value>, fiord: &Map<String, Value>, adds_keys: bool) -> Verdict {
     let name = path.rsplit('/').next().unwrap_or(path);
     if FREE_KEYS.contains(&name) {
         return Ok(());
     }
-    let expected = expected_keys(path, fio, newer);
-    let written: Vec<&str> = fiord.keys().map(String::as_str).collect();
+    let expected = expected_keys(path, fio, adds_keys);
+    let is_added =
+        |key: &&str| name == "jobs[]" && ADDED_JOB_OBJECTS.contains(key) && fiord[*key].is_object();
+    let written: Vec<&str> = fiord.keys().map(String::as_str).filter(|key| !is_added(key)).collect();
     if expected != written {
         return Err(format!("{path}: keys differ: {}", difference(&expected, &written)));
     }
     for key in expected {
         let below = if path.is_empty() { key.to_string() } else { format!("{path}/{key}") };
         match (fio.get(key), &fiord[key]) {
-            (Some(value), written) => at(&below, value, written, newer)?,
+            (Some(value), written) => at(&below, value, written, adds_keys)?,
             (None, written) if kind(written) == "an integer" => {}
             (None, written) => {
-                return Err(format!("{below}: an integer in {}, here {written}", crate::versions::VERSION));
+                return Err(format!("{below}: an integer in {}, here {written}", FOLLOWED));
             }
         }
     }
     Ok(())
 }
 
-fn expected_keys<'k>(path: &str, fio: &'k Map<String, Value>, newer: bool) -> Vec<&'k str> {
+fn expected_keys<'k>(path: &str, fio: &'k Map<String, Value>, adds_keys: bool) -> Vec<&'k str> {
     let mut keys: Vec<&str> = fio.keys().map(String::as_str).collect();
-    for added in ADDED_KEYS.iter().filter(|added| newer && added.object == path) {
+    for added in ADDED_KEYS.iter().filter(|added| adds_keys && added.object == path) {
         let place = keys.iter().position(|&key| key == added.after);
         if let Some(place) = place.filter(|_| !keys.contains(&added.key)) {
             keys.insert(place + 1, added.key);
@@ -83,7 +89,7 @@ fn expected_keys<'k>(path: &str, fio: &'k Map<String, Value>, newer: bool) -> Ve
     keys
 }
 
-/// What one has and the other has not; if they only differ in order, the first place where they do.
+/// Keys that only one has; if only their order differs, the first difference.
 fn difference(expected: &[&str], written: &[&str]) -> String {
     let lacks: Vec<&&str> = expected.iter().filter(|key| !written.contains(key)).collect();
     let extra: Vec<&&str> = written.iter().filter(|key| !expected.contains(key)).collect();
@@ -92,21 +98,23 @@ fn difference(expected: &[&str], written: &[&str]) -> String {
         return first
             .map_or_else(String::new, |(expected, written)| format!("{written} where {expected} should be"));
     }
-    format!("lacks {lacks:?}, has besides {extra:?}")
+    format!("lacks {lacks:?}, additionally has {extra:?}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn verdict(fio: &str, fiord: &str, newer: bool) -> Verdict {
-        compare(&serde_json::from_str(fio).unwrap(), &serde_json::from_str(fiord).unwrap(), newer)
+    const DEBIAN: Version = Version { major: 3, minor: 33 };
+
+    fn verdict(fio: &str, fiord: &str, oracle: Version) -> Verdict {
+        compare(&serde_json::from_str(fio).unwrap(), &serde_json::from_str(fiord).unwrap(), oracle)
     }
 
     #[test]
     fn keys_order_and_types_must_agree() {
         let fio = r#"{"a": 1, "b": [{"c": 1.0}], "job options": {"x": "1"}}"#;
-        assert_eq!(verdict(fio, r#"{"a": 7, "b": [{"c": 2.5}], "job options": {}}"#, false), Ok(()));
+        assert_eq!(verdict(fio, r#"{"a": 7, "b": [{"c": 2.5}], "job options": {}}"#, FOLLOWED), Ok(()));
         for other in [
             r#"{"b": [{"c": 1.0}], "a": 1, "job options": {}}"#,
             r#"{"a": 1.5, "b": [{"c": 1.0}], "job options": {}}"#,
@@ -114,17 +122,17 @@ mod tests {
             r#"{"a": 1, "b": [], "job options": {}}"#,
             r#"{"a": 1, "b": [{}], "job options": {}}"#,
         ] {
-            assert!(verdict(fio, other, false).is_err(), "{other}");
+            assert!(verdict(fio, other, FOLLOWED).is_err(), "{other}");
         }
     }
 
     #[test]
-    fn added_keys_are_expected_of_the_newer_version_only() {
+    fn added_keys_are_expected_only_where_fio_is_known_to_lack_them() {
         let old = r#"{"jobs": [{"groupid": 0, "error": 0}]}"#;
         let new = r#"{"jobs": [{"groupid": 0, "job_start": 5, "error": 0}]}"#;
-        assert_eq!(verdict(old, new, true), Ok(()));
-        assert_eq!(verdict(new, new, true), Ok(()));
-        assert!(verdict(old, new, false).is_err());
-        assert!(verdict(old, old, true).is_err());
+        assert_eq!(verdict(old, new, DEBIAN), Ok(()));
+        assert_eq!(verdict(new, new, DEBIAN), Ok(()));
+        assert!(verdict(old, new, FOLLOWED).is_err());
+        assert!(verdict(old, old, DEBIAN).is_err());
     }
 }

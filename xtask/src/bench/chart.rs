@@ -1,11 +1,11 @@
-//! The table as a picture: how many times less overhead, on a logarithmic axis.
+//! The table as a chart of overhead ratios, on a logarithmic axis.
 //!
-//! Invariant: right is better in every row, whether a claim is of more I/Os or of less time and memory; the picture has
-//! its own background, so that it can be read on any page.
+//! Invariant: right is better in every row, whether a claim is about more I/Os or about less time and memory; the
+//! picture has its own background, so that it can be read on any page.
 
-use std::fmt::Write;
+use fiord_svg::{Anchor, Document, Element, Path};
 
-use super::result::{Ending, Line, Ratio};
+use super::result::{Line, LineResult, Ratio};
 use super::rows::Target;
 use super::table::ratio_text;
 
@@ -16,7 +16,6 @@ const TOP: f64 = 64.0;
 const ROW_HEIGHT: f64 = 22.0;
 
 const STYLE: &str = "\
-<style>
 text { font: 12px system-ui, sans-serif; fill: #24292f }
 .paper { fill: #ffffff } .title { font-size: 14px; font-weight: 600 }
 .held { fill: #4c8fd6 } .missed { fill: #d9822b }
@@ -25,11 +24,9 @@ text { font: 12px system-ui, sans-serif; fill: #24292f }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 } .paper { fill: #0d1117 } .grid { stroke: #30363d } .even { stroke: #8b949e }
 .whisker { stroke: #e6edf3 } .target { fill: #ff8a80 }
-}
-</style>
-";
+}";
 
-/// One bar: everything as `times better than the other`.
+/// One bar: all values as multiples, above 1 if better than the other program.
 struct Bar<'a> {
     line: &'a Line,
     median: f64,
@@ -40,7 +37,7 @@ struct Bar<'a> {
 
 impl Bar<'_> {
     fn of(line: &Line) -> Option<Bar<'_>> {
-        let Ending::Measured { ratio: Some(Ratio { median, lowest, highest }), .. } = line.ending else {
+        let LineResult::Measured { ratio: Some(Ratio { median, lowest, highest }), .. } = line.result else {
             return None;
         };
         match line.target {
@@ -57,7 +54,7 @@ impl Bar<'_> {
     }
 }
 
-/// The axis: from the power of ten below everything to the one above.
+/// The axis: from the power of ten below all values to the one above.
 struct Axis {
     low: f64,
     high: f64,
@@ -66,7 +63,7 @@ struct Axis {
 impl Axis {
     fn over(bars: &[Bar<'_>]) -> Axis {
         let all = bars.iter().flat_map(|bar| [bar.lowest, bar.highest, bar.target]);
-        // Half of what fio does is as far left as a bar usually goes.
+        // Few bars are shorter than half of fio's figure.
         let (low, high) =
             all.fold((0.5_f64, 10.0_f64), |(low, high), value| (low.min(value), high.max(value)));
         Axis { low: low * 0.9, high: high * 1.1 }
@@ -89,103 +86,63 @@ pub fn svg(title: &str, lines: &[Line]) -> String {
     let axis = Axis::over(&bars);
     let bottom = TOP + ROW_HEIGHT * bars.len() as f64;
     let height = bottom + 34.0;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\n\
-         <title>{0}</title>\n{STYLE}<rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\" rx=\"6\"/>\n\
-         <text class=\"title\" x=\"16\" y=\"24\">{0}</text>\n",
-        escaped(title)
-    );
-    legend(&mut out);
-    grid(&mut out, &axis, bottom);
+    let mut svg = Document::new((WIDTH, height), title, STYLE);
+    svg.add(Element::rectangle((0.0, 0.0), (WIDTH, height)).set("rx", "6").class("paper"));
+    svg.add(Element::text((16.0, 24.0), Anchor::Start, title).class("title"));
+    legend(&mut svg);
+    grid(&mut svg, &axis, bottom);
     for (index, bar) in bars.iter().enumerate() {
-        draw(&mut out, bar, &axis, TOP + ROW_HEIGHT * index as f64);
+        draw(&mut svg, bar, &axis, TOP + ROW_HEIGHT * index as f64);
     }
-    out + "</svg>\n"
+    svg.finish()
 }
 
-fn legend(out: &mut String) {
+fn legend(svg: &mut Document) {
     let y = 42.0;
-    let entries = [("held", "target held"), ("missed", "target missed")];
-    for ((class, text), x) in entries.into_iter().zip([16.0, 116.0]) {
-        add(
-            out,
-            format_args!("<rect class=\"{class}\" x=\"{x}\" y=\"{}\" width=\"12\" height=\"10\"/>", y - 9.0),
-        );
-        add(out, format_args!("<text x=\"{}\" y=\"{y}\">{text}</text>", x + 18.0));
+    let mut entry = |x, text| svg.add(Element::text((x, y), Anchor::Start, text));
+    entry(34.0, "target held");
+    entry(134.0, "target missed");
+    entry(250.0, "target");
+    entry(332.0, "lowest and highest pair");
+    for (class, x) in [("held", 16.0), ("missed", 116.0)] {
+        svg.add(Element::rectangle((x, y - 9.0), (12.0, 10.0)).class(class));
     }
-    target_mark(out, 238.0, y - 10.0);
-    add(out, format_args!("<text x=\"250\" y=\"{y}\">target</text>"));
-    add(
-        out,
-        format_args!("<path class=\"whisker\" d=\"M304 {0}h20m-20 -4v8m20 -8v8\" fill=\"none\"/>", y - 4.0),
-    );
-    add(out, format_args!("<text x=\"332\" y=\"{y}\">lowest and highest pair</text>"));
+    svg.add(target_mark(238.0, y - 10.0));
+    svg.add(whisker((304.0, 324.0), y - 4.0));
 }
 
-fn grid(out: &mut String, axis: &Axis, bottom: f64) {
+fn grid(svg: &mut Document, axis: &Axis, bottom: f64) {
     for tick in axis.ticks() {
         let (x, class) = (axis.x(tick), if tick == 1.0 { "even" } else { "grid" });
-        add(
-            out,
-            format_args!(
-                "<line class=\"{class}\" x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{bottom}\"/>"
-            ),
-        );
-        add(
-            out,
-            format_args!("<text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{tick}×</text>", bottom + 16.0),
-        );
+        svg.add(Element::line((x, TOP), (x, bottom)).class(class));
+        svg.add(Element::text((x, bottom + 16.0), Anchor::Middle, &format!("{tick}×")));
     }
 }
 
-fn draw(out: &mut String, bar: &Bar<'_>, axis: &Axis, top: f64) {
+fn draw(svg: &mut Document, bar: &Bar<'_>, axis: &Axis, top: f64) {
     let (even, median) = (axis.x(1.0), axis.x(bar.median));
     let (left, width) = (even.min(median), (even - median).abs());
     let (middle, base) = (top + ROW_HEIGHT / 2.0, top + ROW_HEIGHT / 2.0 + 4.0);
-    let class = bar.line.verdict();
-    add(
-        out,
-        format_args!(
-            "<text x=\"{}\" y=\"{base}\" text-anchor=\"end\">{}</text>",
-            AXIS_LEFT - 10.0,
-            escaped(&bar.line.case)
-        ),
-    );
-    add(
-        out,
-        format_args!(
-            "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"12\"/>",
-            middle - 6.0
-        ),
-    );
-    let (lowest, highest) = (axis.x(bar.lowest), axis.x(bar.highest));
-    add(
-        out,
-        format_args!(
-            "<path class=\"whisker\" d=\"M{lowest:.1} {middle}H{highest:.1}M{lowest:.1} {0}v8M{highest:.1} {0}v8\" \
-             fill=\"none\"/>",
-            middle - 4.0
-        ),
-    );
-    target_mark(out, axis.x(bar.target), top + 1.0);
-    add(
-        out,
-        format_args!("<text x=\"{}\" y=\"{base}\">{}×</text>", AXIS_RIGHT + 14.0, ratio_text(bar.median)),
-    );
+    svg.add(Element::text((AXIS_LEFT - 10.0, base), Anchor::End, &bar.line.case));
+    svg.add(Element::rectangle((left, middle - 6.0), (width, 12.0)).class(bar.line.verdict()));
+    svg.add(whisker((axis.x(bar.lowest), axis.x(bar.highest)), middle));
+    svg.add(target_mark(axis.x(bar.target), top + 1.0));
+    let ratio = format!("{}×", ratio_text(bar.median));
+    svg.add(Element::text((AXIS_RIGHT + 14.0, base), Anchor::Start, &ratio));
 }
 
-/// A triangle that points down at where the bar is meant to reach.
-fn target_mark(out: &mut String, x: f64, top: f64) {
-    add(out, format_args!("<path class=\"target\" d=\"M{:.1} {top}h8l-4 7z\"/>", x - 4.0));
+/// A line from the lowest to the highest, with end marks.
+fn whisker((lowest, highest): (f64, f64), middle: f64) -> Element {
+    let (top, bottom) = (middle - 4.0, middle + 4.0);
+    let path = Path::from((lowest, middle)).horizontal_to(highest);
+    let ends = path.move_to((lowest, top)).vertical_to(bottom).move_to((highest, top)).vertical_to(bottom);
+    Element::path(&ends).class("whisker").set("fill", "none")
 }
 
-fn add(out: &mut String, element: std::fmt::Arguments<'_>) {
-    // Writing to a String does not fail.
-    let _ = writeln!(out, "{element}");
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+/// A triangle that points down at the target of the bar.
+fn target_mark(x: f64, top: f64) -> Element {
+    let right = Path::from((x - 4.0, top)).horizontal_to(x + 4.0);
+    Element::path(&right.line_by((-4.0, 7.0)).close()).class("target")
 }
 
 #[cfg(test)]
@@ -206,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mark_lies_on_the_axis() {
+    fn every_mark_is_on_the_axis() {
         let far = one("a", Metric::Iops, ">=10", &[(Some(1.0), 0.2), (Some(1.0), 300.0)]);
         let axis = Axis::over(&[Bar::of(&far).unwrap()]);
         for value in [0.2, 1.0, 10.0, 300.0] {
@@ -225,7 +182,7 @@ mod tests {
         let text = svg("x & y", &lines);
         assert!(text.contains("<title>x &amp; y</title>") && text.contains("a &lt;b&gt;"));
         assert!(!text.contains("refused"));
-        // One in the legend each, one bar each.
+        // One in the legend and one bar of each.
         assert_eq!(text.matches("class=\"held\"").count(), 2);
         assert_eq!(text.matches("class=\"missed\"").count(), 2);
         assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"));

@@ -1,36 +1,44 @@
 //! Runs of the two programs of a pair, and the figures of each.
 //!
-//! Invariant: the two runs of a pair come directly after each other, in the same directory, with the same arguments.
+//! Invariant: the two runs of a pair follow each other directly, in the same directory, with the same arguments.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::Effort;
 use super::one::{Cost, Run};
 use super::place::Places;
-use super::rows::{Against, Place, Row, Work};
+use super::rows::{Against, Location, Row, Work};
 
-/// The programs that are compared.
+/// The programs compared.
 pub struct Programs {
     pub fio: PathBuf,
     pub fiord: PathBuf,
-    /// fio's peak tool, where there is one.
+    /// fio's peak tool, if it is installed.
     pub peak: Option<PathBuf>,
 }
 
-/// What became of a row.
+/// The extent of a measurement.
+#[derive(Clone, Copy)]
+pub struct Effort {
+    /// Pairs of runs of each row.
+    pub pairs: usize,
+    /// Time of each run of a row that has no end of its own.
+    pub seconds: u32,
+}
+
+/// The outcome of a row.
 pub enum Outcome {
-    /// The other's figures and fiord's, pair by pair; the other's are `None` where it refuses the work.
+    /// The other's figures and fiord's, pair by pair; the other's are `None` if it refuses the work.
     Measured(Vec<[Option<Figures>; 2]>),
     Skipped(String),
     Failed(String),
 }
 
-/// What one run came to.
+/// The figures of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
-    /// I/Os per second as reported, and how many there were; the peak tool does not tell the latter.
+    /// I/Os per second and number of I/Os, as reported; the peak tool does not report the latter.
     reported: Reported,
     cost: Cost,
 }
@@ -42,7 +50,7 @@ struct Reported {
 }
 
 impl Figures {
-    /// As the raw results keep them; the keys are those of `Metric`.
+    /// As stored in the raw results; the keys are those of `Metric`.
     pub fn to_json(self) -> Value {
         let mut document = self.cost.to_json();
         document["iops"] = self.reported.iops.into();
@@ -51,7 +59,7 @@ impl Figures {
     }
 }
 
-/// All pairs of a row, after one run of each program that only warms caches.
+/// Measures all pairs of a row, after one run of each program to warm caches.
 pub fn row(row: &Row, programs: &Programs, places: &Places, effort: Effort) -> Outcome {
     let other = match row.against {
         Against::Fio => &programs.fio,
@@ -61,8 +69,8 @@ pub fn row(row: &Row, programs: &Programs, places: &Places, effort: Effort) -> O
         },
     };
     let device = match row.place {
-        Place::Directory => None,
-        Place::Device => match places.device() {
+        Location::Directory => None,
+        Location::Device => match places.device() {
             Ok(device) => Some(device),
             Err(why) => return Outcome::Skipped(why.clone()),
         },
@@ -70,9 +78,6 @@ pub fn row(row: &Row, programs: &Programs, places: &Places, effort: Effort) -> O
     let side = |program, is_peak, seconds| Side { row, program, is_peak, device, seconds, places };
     let is_peak = row.against != Against::Fio;
     let warm_fiord = side(&programs.fiord, false, 1).run();
-    if let (Err(_), Some(why)) = (&warm_fiord, row.pending) {
-        return Outcome::Skipped(why.to_string());
-    }
     let other_refuses = match side(other, is_peak, 1).run() {
         Err(why) if !row.stands_alone() => return Outcome::Failed(why),
         warm => warm.is_err(),
@@ -85,7 +90,7 @@ pub fn row(row: &Row, programs: &Programs, places: &Places, effort: Effort) -> O
     pairs.map_or_else(Outcome::Failed, Outcome::Measured)
 }
 
-/// One program about to do a row's work.
+/// One program with its arguments for a row.
 struct Side<'a> {
     row: &'a Row,
     program: &'a Path,
@@ -114,10 +119,10 @@ impl Side<'_> {
         let (text, cost) = Run { program: self.program, args: &args, directory, output }.measure()?;
         let failed = |why: &str| format!("{} {}: {why}", self.program.display(), args.join(" "));
         let reported = if self.is_peak { peak(&text) } else { totals(&text) };
-        let reported = reported.ok_or_else(|| failed("what it printed names no IOPS"))?;
+        let reported = reported.ok_or_else(|| failed("its output contains no IOPS"))?;
         match self.row.work {
             Work::Ios { count, .. } if reported.ios != Some(count) => {
-                Err(failed(&format!("{} I/Os were done, {count} were asked for", reported.ios.unwrap_or(0))))
+                Err(failed(&format!("{} I/Os were done instead of {count}", reported.ios.unwrap_or(0))))
             }
             _ => Ok(Figures { reported, cost }),
         }
@@ -129,7 +134,7 @@ fn totals(stdout: &str) -> Option<Reported> {
     let document: Value = serde_json::from_str(stdout.get(stdout.find('{')?..)?).ok()?;
     let jobs = document["jobs"].as_array()?;
     let mut sum = Reported { iops: 0.0, ios: Some(0) };
-    for side in jobs.iter().flat_map(|job| [&job["read"], &job["write"]]) {
+    for side in jobs.iter().flat_map(|job| [&job["read"], &job["write"], &job["trim"]]) {
         sum.iops += side["iops"].as_f64()?;
         sum.ios = Some(sum.ios? + side["total_ios"].as_u64()?);
     }
@@ -149,7 +154,17 @@ fn peak(stdout: &str) -> Option<Reported> {
             digits.parse::<f64>().ok().map(|digits| digits * factor)
         })
         .collect();
-    (!rates.is_empty()).then(|| Reported { iops: super::result::median(rates), ios: None })
+    (!rates.is_empty()).then(|| Reported { iops: median(rates), ios: None })
+}
+
+/// The middle one, or the mean of the two in the middle; 0 for no values.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        count if count % 2 == 1 => values[count / 2],
+        count => f64::midpoint(values[count / 2 - 1], values[count / 2]),
+    }
 }
 
 #[cfg(test)]
@@ -157,11 +172,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median(Vec::new()), 0.0);
+    }
+
+    #[test]
     fn totals_are_summed_over_jobs_and_directions() {
         let text = r#"fio: a warning
-            {"jobs": [{"read": {"iops": 1.5, "total_ios": 3}, "write": {"iops": 2, "total_ios": 4}},
-                      {"read": {"iops": 4, "total_ios": 5}, "write": {"iops": 0, "total_ios": 0}}]}"#;
-        assert_eq!(totals(text), Some(Reported { iops: 7.5, ios: Some(12) }));
+            {"jobs": [{"read": {"iops": 1.5, "total_ios": 3}, "write": {"iops": 2, "total_ios": 4},
+                       "trim": {"iops": 1, "total_ios": 2}},
+                      {"read": {"iops": 4, "total_ios": 5}, "write": {"iops": 0, "total_ios": 0},
+                       "trim": {"iops": 0, "total_ios": 0}}]}"#;
+        assert_eq!(totals(text), Some(Reported { iops: 8.5, ios: Some(14) }));
         assert_eq!(totals("{}"), None);
         assert_eq!(totals("nothing"), None);
     }

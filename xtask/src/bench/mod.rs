@@ -1,10 +1,9 @@
-//! fiord against fio on the same work, pair by pair.
+//! Compares fiord with fio on the same work, pair by pair.
 //!
-//! Invariant: a ratio is made of two runs that stood next to each other (A B A B); its spread is always shown, and
-//! the raw figures are kept.
+//! Invariant: a ratio is that of two successive runs (A B A B); its spread is always shown, and the raw figures are
+//! stored.
 
 mod chart;
-mod machine;
 mod measure;
 pub mod one;
 pub mod page;
@@ -20,32 +19,24 @@ use std::path::PathBuf;
 use fiord_sys::signal;
 use serde_json::{Value, json};
 
-use crate::{compat, repo, stage};
-use measure::Programs;
+use crate::{compat, machine, repo, stage};
+use measure::{Effort, Programs};
 use place::Places;
 pub use place::Scratch;
 use result::Line;
 use rows::{Row, Work};
 
-/// How much to measure.
-#[derive(Clone, Copy)]
-struct Effort {
-    pairs: usize,
-    /// How long each run of a row without an end of its own takes.
-    seconds: u32,
-}
-
 const FULL: Effort = Effort { pairs: 7, seconds: 2 };
 const QUICK: Effort = Effort { pairs: 3, seconds: 1 };
 
-/// What fio takes to start and to end, about.
+/// Approximate time that fio takes to start and to end.
 const STARTUP_S: f64 = 0.5;
 
 /// `cargo x bench [--quick] [ROW]`: rows whose name contains ROW. FIO=PATH, FIORD=PATH and PEAK=PATH name the programs.
 pub fn run(args: &[String]) -> Result<(), String> {
     let (flags, filter): (Vec<&String>, Vec<&String>) = args.iter().partition(|arg| arg.starts_with("--"));
     if let Some(unknown) = flags.iter().find(|flag| **flag != "--quick") {
-        return Err(format!("{unknown}: not known; usage: cargo x bench [--quick] [ROW]"));
+        return Err(format!("{unknown}: unknown argument; usage: cargo x bench [--quick] [ROW]"));
     }
     let effort = if flags.is_empty() { FULL } else { QUICK };
     let filter = filter.first().map_or("", |filter| filter.as_str());
@@ -59,7 +50,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
         fiord: fiord()?,
         peak: path_of("PEAK"),
     };
-    let machine = machine::describe(&programs);
+    let mut machine = machine::describe();
+    for (name, program, option) in
+        [("fio", &programs.fio, "--version"), ("fiord", &programs.fiord, "version")]
+    {
+        machine[name] = machine::first_line(program, &[option]).into();
+    }
     let (lines, raw) = measure_all(&rows, &programs, effort)?;
     println!("{}", result::counts(&lines));
 
@@ -73,14 +69,14 @@ pub fn run(args: &[String]) -> Result<(), String> {
     conclude(&lines)
 }
 
-/// Absolute, because the programs run in another directory; a bare name is looked for in PATH.
+/// Absolute, because the programs run in another directory; a bare name is searched for in PATH.
 fn path_of(variable: &str) -> Option<PathBuf> {
     let path = PathBuf::from(std::env::var_os(variable)?);
     let is_bare = path.components().count() == 1;
     Some(if is_bare { path } else { std::path::absolute(&path).unwrap_or(path) })
 }
 
-/// The fiord to be measured: FIORD=PATH, or one built now.
+/// The fiord to measure: FIORD=PATH, or one built now.
 pub fn fiord() -> Result<PathBuf, String> {
     if let Some(path) = path_of("FIORD") {
         return Ok(path);
@@ -109,7 +105,7 @@ fn measure_all(rows: &[Row], programs: &Programs, effort: Effort) -> Result<(Vec
         let outcome = measure::row(row, programs, &places, effort);
         progress("");
         if let Some(number) = signal::stop_requested() {
-            return Err(format!("stopped by {}; nothing was kept", signal::name(number)));
+            return Err(format!("stopped by {}; no results were stored", signal::name(number)));
         }
         let kept = result::raw(row, &outcome, places.kind_of(row.place), load);
         for line in result::lines(&kept)? {
@@ -121,14 +117,14 @@ fn measure_all(rows: &[Row], programs: &Programs, effort: Effort) -> Result<(Vec
     Ok((lines, raw))
 }
 
-/// What is being done now, on a terminal only; the next text replaces it.
+/// Prints the current step, on a terminal only; the next one replaces it.
 fn progress(text: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K{text}");
     }
 }
 
-/// How long all rows will take, warming included.
+/// Estimated time of all rows, including warm-up.
 fn seconds_about(rows: &[Row], effort: Effort) -> f64 {
     let pairs = effort.pairs as f64;
     let of_row = |row: &Row| match row.work {
@@ -142,8 +138,8 @@ fn duration_text(seconds: f64) -> String {
     if seconds < 90.0 { format!("{seconds:.0} seconds") } else { format!("{:.0} minutes", seconds / 60.0) }
 }
 
-/// Writes the raw figures to bench/runs/DATE-HOST.json, one file per machine and day. What is not a full table has its
-/// own name, so that it never replaces one.
+/// Writes the raw figures to bench/runs/DATE-HOST.json, one file per machine and day. A partial table has another name,
+/// so that it never replaces a full one.
 fn keep(document: &Value, partial: &[&str]) -> Result<(), String> {
     let text = |key: &str| document["machine"][key].as_str().unwrap_or_default();
     let words = [text("date"), text("host")].into_iter().chain(partial.iter().copied());
@@ -156,7 +152,7 @@ fn keep(document: &Value, partial: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Success if every target is held that could be measured.
+/// Success if every target that could be measured was held.
 fn conclude(lines: &[Line]) -> Result<(), String> {
     let named = |verdict: &str| {
         let names: Vec<&str> =
@@ -182,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missed_is_named() {
+    fn missed_targets_are_named() {
         let line = |case, target| {
             result::lines(&testing::row(case, Metric::Iops, target, &[(Some(1.0), 2.0)])).unwrap().remove(0)
         };

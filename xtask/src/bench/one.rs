@@ -1,7 +1,7 @@
 //! One run of a program, in a process that does nothing else.
 //!
-//! Invariant: what the kernel calls a child's peak memory is at least what its parent has ever had, because they are one
-//! until the child runs its program; so the parent must be small, and that is why this is a process of its own.
+//! Invariant: the kernel's figure for a child's peak memory includes that of its parent, whose memory the child has
+//! until it executes its program. So the parent must be small, which is why this is a separate process.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -13,10 +13,10 @@ use fiord_sys::process::{ChildUsage, wait_with_usage};
 use fiord_sys::signal;
 use serde_json::{Value, json};
 
-/// The chore that makes xtask such a process.
+/// The name of the chore that runs xtask as this process.
 pub const CHORE: &str = "bench-one";
 
-/// What a run that succeeded has cost.
+/// The cost of a successful run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
     pub process_s: f64,
@@ -24,7 +24,7 @@ pub struct Cost {
     pub memory_bytes_max: u64,
 }
 
-/// A run: the program, where it runs, and where what it prints goes (`stdout` and `stderr` in that directory).
+/// A run: the program, its directory, and the directory for its output (files `stdout` and `stderr`).
 pub struct Run<'a> {
     pub program: &'a Path,
     pub args: &'a [String],
@@ -33,7 +33,7 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs it in a process of its own; its standard output, and what it cost.
+    /// Runs it in a separate process; returns its standard output and its cost.
     pub fn measure(&self) -> Result<(String, Cost), String> {
         let failed = |why: &str| format!("{} {}: {why}", self.program.display(), self.args.join(" "));
         let this = std::env::current_exe().map_err(|error| failed(&error.to_string()))?;
@@ -48,7 +48,7 @@ impl Run<'_> {
             let said = fs::read_to_string(self.output.join("stderr")).unwrap_or_default();
             return Err(failed(format!("{}\n{}", why.trim_end(), said.trim_end()).trim_end()));
         }
-        let cost = Cost::parse(&out.stdout).ok_or_else(|| failed("its cost was not told"))?;
+        let cost = Cost::parse(&out.stdout).ok_or_else(|| failed("its cost was not reported"))?;
         let stdout = self.output.join("stdout");
         let text = fs::read_to_string(&stdout).map_err(|error| format!("{}: {error}", stdout.display()))?;
         Ok((text, cost))
@@ -72,13 +72,13 @@ impl Cost {
     }
 }
 
-/// `xtask bench-one OUTPUT PROGRAM [ARGUMENT…]`: runs the program here and prints what it cost.
+/// `xtask bench-one OUTPUT PROGRAM [ARGUMENT…]`: runs the program here and prints its cost.
 pub fn run(args: &[String]) -> Result<(), String> {
     let [output, program, args @ ..] = args else {
         return Err(format!("usage: {CHORE} OUTPUT PROGRAM [ARGUMENT…]"));
     };
     signal::record_stop_requests().map_err(|error| format!("sigaction: {error}"))?;
-    // Into files and not through pipes: nobody else has to run while the program does.
+    // Into files and not through pipes, so that no other process has to run at the same time.
     let create = |name: &str| {
         let path = PathBuf::from(output).join(name);
         File::create(&path).map_err(|error| format!("{}: {error}", path.display()))
@@ -97,12 +97,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits for the child; when this process is told to stop, ends it.
+/// Waits for the child; ends it if this process is requested to stop.
 fn wait(mut child: Child) -> Result<(ExitStatus, ChildUsage), String> {
     loop {
         match wait_with_usage(&child) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {
-                // It may have had the same signal and be gone.
+                // It may have received the same signal and exited.
                 let _ = child.kill();
             }
             ended => return ended.map_err(|error| format!("wait4: {error}")),

@@ -1,11 +1,12 @@
-//! docs/performance.md and its chart, from the raw results that the page itself names.
+//! docs/performance.md and its chart, made from the raw results that the page names.
 //!
-//! Invariant: the figures in the page are those of one raw file that is in the repository; the prose is written by hand.
+//! Invariant: the figures in the page are those of one raw file in the repository; the prose is written by hand.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::measure::median;
 use super::{chart, result, table};
 use crate::{marked, repo};
 
@@ -18,7 +19,7 @@ const MARK: &str = "<!-- figures: written by `cargo x gen` from ";
 const MARK_TAIL: &str = " -->\n";
 const MARK_END: &str = "<!-- end of figures -->\n";
 
-/// Path and text of the page and of the chart, as they are meant to be.
+/// Path and expected text of the page and of the chart.
 pub fn pages() -> Result<Vec<(&'static str, String)>, String> {
     let page = repo::read(PAGE).ok_or_else(|| format!("{PAGE}: not there"))?;
     let source = source(&page).ok_or_else(|| {
@@ -26,7 +27,7 @@ pub fn pages() -> Result<Vec<(&'static str, String)>, String> {
             "{PAGE}: needs the lines\n{MARK}bench/runs/FILE.json{MARK_TAIL}{MARK_END}where the table belongs"
         )
     })?;
-    let text = repo::read(source).ok_or_else(|| format!("{PAGE} names {source}, which is not there"))?;
+    let text = repo::read(source).ok_or_else(|| format!("{PAGE} names {source}, which does not exist"))?;
     let raw = serde_json::from_str(&text).map_err(|error| format!("{source}: {error}"))?;
     let lines = lines(&raw).map_err(|error| format!("{source}: {error}"))?;
     let start = format!("{MARK}{source}{MARK_TAIL}");
@@ -82,7 +83,7 @@ fn figures(raw: &Value, lines: &[result::Line]) -> String {
         effort["pairs"],
         effort["seconds"],
         places.join(", "),
-        result::median(loads),
+        median(loads),
     )
 }
 
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_figures_say_where_they_come_from() {
+    fn the_figures_name_their_source() {
         let row = |load: f64| {
             let mut row = result::testing::row("a case", Metric::Iops, ">=1.3", &[(Some(1e6), 2e6)]);
             row["load"] = json!(load);

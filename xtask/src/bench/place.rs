@@ -1,32 +1,33 @@
 //! Where rows run: a directory with a cached file, and a block device fast enough to show overhead.
 //!
-//! Invariant: what was set up here is taken down when it is dropped, whatever happened in between; a device that was
-//! here before is left alone.
+//! Invariant: everything set up here is removed when dropped, whatever happens in between; a device that existed before
+//! is not touched.
 
 use std::cell::OnceCell;
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::rows::Place;
+use super::rows::{Location, TRACE_IOS};
 use crate::repo;
 
 const CACHED_BYTES: usize = 64 << 20;
 const DEVICE_SIZE: &str = "1G";
 
-/// Every place there is; the device is made when the first row asks for it.
+/// All places; the device is set up for the first row that needs it.
 pub struct Places {
-    /// Where both programs run. Holds `cached`.
+    /// Where both programs run. Contains `cached`.
     pub directory: PathBuf,
-    /// Where what they print is kept until it is read.
+    /// Where their output is stored until it is read.
     pub output: PathBuf,
     device: OnceCell<Result<Device, String>>,
     _scratch: Scratch,
 }
 
 impl Places {
-    /// Makes the directories and the cached file.
+    /// Creates the directories and the cached file.
     pub fn new() -> Result<Places, String> {
         let scratch = Scratch::new()?;
         let (directory, output) = (scratch.0.join("place"), scratch.0.join("output"));
@@ -34,12 +35,14 @@ impl Places {
         for path in [&places.directory, &places.output] {
             fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))?;
         }
-        let path = places.directory.join("cached");
-        let written = File::create(&path).and_then(|mut file| {
-            file.write_all(&vec![0x5a; CACHED_BYTES])?;
-            file.sync_all()
-        });
-        written.map_err(|error| format!("{}: {error}", path.display()))?;
+        for (name, contents) in [("cached", vec![0x5a; CACHED_BYTES]), ("iolog", iolog())] {
+            let path = places.directory.join(name);
+            let written = File::create(&path).and_then(|mut file| {
+                file.write_all(&contents)?;
+                file.sync_all()
+            });
+            written.map_err(|error| format!("{}: {error}", path.display()))?;
+        }
         Ok(places)
     }
 
@@ -48,22 +51,37 @@ impl Places {
         self.device.get_or_init(Device::new).as_ref().map(|device| device.path.as_str())
     }
 
-    /// What a row runs on, for the raw results; of a device its kind.
-    pub fn kind_of(&self, place: Place) -> &'static str {
+    /// What a row runs on, for the raw results; for a device, its kind.
+    pub fn kind_of(&self, place: Location) -> &'static str {
         match (place, self.device.get()) {
-            (Place::Directory, _) => "directory",
-            (Place::Device, Some(Ok(Device { kind: Kind::Zram { .. }, .. }))) => "zram",
-            (Place::Device, Some(Ok(Device { kind: Kind::Loop { .. }, .. }))) => "loop over memory",
-            (Place::Device, _) => "no device",
+            (Location::Directory, _) => "directory",
+            (Location::Device, Some(Ok(Device { kind: Kind::Zram { .. }, .. }))) => "zram",
+            (Location::Device, Some(Ok(Device { kind: Kind::Loop { .. }, .. }))) => "loop over memory",
+            (Location::Device, _) => "no device",
         }
     }
 }
 
-/// A directory that goes away again.
+/// A trace of reads of `cached`, each in another place than the one before.
+fn iolog() -> Vec<u8> {
+    const BLOCK_BYTES: u64 = 4096;
+    // Prime to the number of blocks, so that each is read equally often.
+    const STEP: u64 = 7919;
+    let blocks = CACHED_BYTES as u64 / BLOCK_BYTES;
+    let mut text = "fio version 3 iolog\n0 cached add\n0 cached open\n".to_string();
+    for at_us in 0..TRACE_IOS {
+        let offset_bytes = at_us * STEP % blocks * BLOCK_BYTES;
+        let _ = writeln!(text, "{at_us} cached read {offset_bytes} {BLOCK_BYTES}");
+    }
+    text.push_str(&format!("{TRACE_IOS} cached close\n"));
+    text.into_bytes()
+}
+
+/// A temporary directory.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    /// Makes one under cargo's target directory.
+    /// Creates one under cargo's target directory.
     pub fn new() -> Result<Scratch, String> {
         let path = repo::target_dir().join(format!("bench-{}", std::process::id()));
         fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -73,12 +91,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nothing depends on it being gone: the next run has a name of its own.
+        // Nothing depends on its removal: the next run uses another name.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// A block device that is only read: zram without a page in it, or else a loop device over a file in memory.
+/// A block device that is only read: an empty zram device, or else a loop device on a file in memory.
 struct Device {
     path: String,
     kind: Kind,
@@ -115,19 +133,19 @@ impl Drop for Device {
     }
 }
 
-/// A zram device of our own: one that was there before may be somebody else's.
+/// A new zram device: existing ones may be in use.
 fn zram() -> Result<Device, String> {
-    // Reading the file is what adds one.
+    // Reading the file adds one.
     let number = read("/sys/class/zram-control/hot_add")?;
     let device = Device { path: format!("/dev/zram{number}"), kind: Kind::Zram { number } };
     write(&format!("/sys/block/{}/disksize", device.path.trim_start_matches("/dev/")), DEVICE_SIZE)?;
     if !Path::new(&device.path).exists() {
-        return Err(format!("{} is not there", device.path));
+        return Err(format!("{} does not exist", device.path));
     }
     Ok(device)
 }
 
-/// Whoever looks at each new block device may still have it open; that passes.
+/// Programs that examine each new block device (udev) may still have it open; they close it soon.
 fn remove_zram(number: &str) -> Result<(), String> {
     let mut removed = Ok(());
     for _ in 0..50 {
@@ -166,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_set_up_is_taken_down() {
+    fn everything_set_up_is_removed() {
         for make in [zram, loop_device] {
             let device = match make() {
                 Ok(device) => device,

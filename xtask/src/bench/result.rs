@@ -1,24 +1,25 @@
-//! The lines of the table, made from the raw results alone: what is printed and what a page shows cannot differ.
+//! The lines of the table, made only from the raw results, so that output and page cannot differ.
 //!
-//! Invariant: a ratio is fiord's figure divided by the other's of the same pair; a verdict is of the median ratio.
+//! Invariant: a ratio is fiord's figure divided by the other's of the same pair; the verdict is that of the median
+//! ratio.
 
 use serde_json::{Value, json};
 
-use super::measure::Outcome;
+use super::measure::{Outcome, median};
 use super::rows::{Against, Metric, Row, Target};
 
-/// One claim and what became of it.
+/// One claim and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     pub case: String,
     pub metric: Metric,
     pub target: Target,
-    pub ending: Ending,
+    pub result: LineResult,
 }
 
-/// How a claim ended.
+/// The result of a claim.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Ending {
+pub enum LineResult {
     /// The median figures of the other (`None`: it refuses the work) and of fiord, and their ratios.
     Measured {
         other: Option<f64>,
@@ -40,10 +41,10 @@ pub struct Ratio {
 impl Line {
     /// `held`, `missed`, `skipped` or `FAILED`.
     pub fn verdict(&self) -> &'static str {
-        match &self.ending {
-            Ending::Skipped(_) => "skipped",
-            Ending::Failed(_) => "FAILED",
-            Ending::Measured { ratio, .. } => match ratio {
+        match &self.result {
+            LineResult::Skipped(_) => "skipped",
+            LineResult::Failed(_) => "FAILED",
+            LineResult::Measured { ratio, .. } => match ratio {
                 Some(ratio) if !self.target.is_held_by(ratio.median) => "missed",
                 _ => "held",
             },
@@ -51,8 +52,8 @@ impl Line {
     }
 }
 
-/// A row and its outcome as the raw results keep them. `place` says what it ran on, `load` is the
-/// machine's load average before it.
+/// A row and its outcome as stored in the raw results. `place` is what it ran on, `load` the machine's load average
+/// before it.
 pub fn raw(row: &Row, outcome: &Outcome, place: &str, load: f64) -> Value {
     let claims: Vec<Value> = row
         .claims
@@ -84,20 +85,20 @@ pub fn raw(row: &Row, outcome: &Outcome, place: &str, load: f64) -> Value {
     document
 }
 
-/// The lines of one row of the raw results; the error names what is wrong with it.
+/// The lines of one row of the raw results; the error names the problem.
 pub fn lines(row: &Value) -> Result<Vec<Line>, String> {
     let claims = row["claims"].as_array().ok_or_else(|| format!("{}: no claims", row["row"]))?;
     let line = |claim: &Value| {
         let metric = Metric::of_key(claim["metric"].as_str()?)?;
         let target = Target::parse(claim["target"].as_str()?)?;
-        let ending = if let Some(why) = row["skipped"].as_str() {
-            Ending::Skipped(why.to_string())
+        let result = if let Some(why) = row["skipped"].as_str() {
+            LineResult::Skipped(why.to_string())
         } else if let Some(why) = row["failed"].as_str() {
-            Ending::Failed(why.to_string())
+            LineResult::Failed(why.to_string())
         } else {
             measured(row["pairs"].as_array()?, metric)?
         };
-        Some(Line { case: claim["case"].as_str()?.to_string(), metric, target, ending })
+        Some(Line { case: claim["case"].as_str()?.to_string(), metric, target, result })
     };
     claims
         .iter()
@@ -105,7 +106,7 @@ pub fn lines(row: &Value) -> Result<Vec<Line>, String> {
         .collect()
 }
 
-fn measured(pairs: &[Value], metric: Metric) -> Option<Ending> {
+fn measured(pairs: &[Value], metric: Metric) -> Option<LineResult> {
     let figure = |side: &str| -> Vec<f64> {
         pairs.iter().filter_map(|pair| pair[side][metric.key()].as_f64()).collect()
     };
@@ -120,20 +121,10 @@ fn measured(pairs: &[Value], metric: Metric) -> Option<Ending> {
         median: median(ratios),
     });
     let other = (!other.is_empty()).then(|| median(other));
-    Some(Ending::Measured { other, fiord: median(fiord), ratio })
+    Some(LineResult::Measured { other, fiord: median(fiord), ratio })
 }
 
-/// The middle one, or the mean of the two in the middle; 0 of nothing.
-pub fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => values[count / 2],
-        count => f64::midpoint(values[count / 2 - 1], values[count / 2]),
-    }
-}
-
-/// What the lines came to, as `held`, `missed`, `skipped` and `failed`.
+/// The number of lines that are `held`, `missed`, `skipped` and `failed`.
 pub fn counts(lines: &[Line]) -> String {
     let count = |verdict: &str| lines.iter().filter(|line| line.verdict() == verdict).count();
     let failed = match count("FAILED") {
@@ -164,19 +155,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(median(Vec::new()), 0.0);
-    }
-
-    #[test]
-    fn a_ratio_is_made_of_neighbours_and_judged_by_its_median() {
+    fn ratios_are_of_successive_runs_and_judged_by_their_median() {
         let pairs = [(Some(100.0), 200.0), (Some(200.0), 300.0), (Some(100.0), 120.0)];
         let row = testing::row("a", Metric::Iops, ">=1.5", &pairs);
         let line = &lines(&row).unwrap()[0];
         let ratio = Ratio { median: 1.5, lowest: 1.2, highest: 2.0 };
-        assert_eq!(line.ending, Ending::Measured { other: Some(100.0), fiord: 200.0, ratio: Some(ratio) });
+        assert_eq!(
+            line.result,
+            LineResult::Measured { other: Some(100.0), fiord: 200.0, ratio: Some(ratio) }
+        );
         assert_eq!(line.verdict(), "held");
         let missed = lines(&testing::row("a", Metric::Iops, ">=1.51", &pairs)).unwrap();
         assert_eq!(missed[0].verdict(), "missed");
@@ -184,10 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn work_that_the_other_refuses_is_held_by_being_done() {
+    fn work_that_the_other_refuses_is_held_if_done() {
         let row = testing::row("a", Metric::Time, "runs", &[(None, 2.0), (None, 4.0)]);
         let line = &lines(&row).unwrap()[0];
-        assert_eq!(line.ending, Ending::Measured { other: None, fiord: 3.0, ratio: None });
+        assert_eq!(line.result, LineResult::Measured { other: None, fiord: 3.0, ratio: None });
         assert_eq!(line.verdict(), "held");
     }
 
@@ -195,10 +182,10 @@ mod tests {
     fn raw_results_are_read_as_they_are_written() {
         let row = &super::super::rows::rows()[0];
         let skipped = raw(row, &Outcome::Skipped("no device".to_string()), "zram", 1.5);
-        assert_eq!(lines(&skipped).unwrap()[0].ending, Ending::Skipped("no device".to_string()));
+        assert_eq!(lines(&skipped).unwrap()[0].result, LineResult::Skipped("no device".to_string()));
         let failed = lines(&raw(row, &Outcome::Failed("exit 1".to_string()), "zram", 1.5)).unwrap();
         assert_eq!(counts(&failed), "0 held, 0 missed, 0 skipped, 1 failed");
-        assert!(lines(&raw(row, &Outcome::Measured(Vec::new()), "zram", 1.5)).is_err(), "no pair, no figure");
+        assert!(lines(&raw(row, &Outcome::Measured(Vec::new()), "zram", 1.5)).is_err(), "no pair");
     }
 
     #[test]

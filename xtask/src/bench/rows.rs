@@ -1,32 +1,31 @@
-//! What is measured: one row per claim about overhead, as data.
+//! The claims about overhead, one row each, as data.
 //!
-//! Invariant: both programs get the same place and the same arguments; the peak tool, which has options of its own, gets
-//! those that mean the same.
+//! Invariant: both programs get the same place and the same arguments; the peak tool gets the equivalent options of its
+//! own.
 
 use std::fmt;
 
-/// One piece of work that both programs do, and what is claimed of it.
+/// Work that both programs do, and the claims about it.
 #[derive(Clone)]
 pub struct Row {
     /// Its name in the table.
     pub case: &'static str,
-    /// Arguments for either program; `DEVICE` stands for the block device.
+    /// Arguments for either program; `DEVICE` stands for the block device. They may name the files `cached` and `iolog`.
     pub args: String,
-    /// What it needs.
-    pub place: Place,
-    /// What fiord is compared with.
+    /// Where it runs.
+    pub place: Location,
+    /// The program fiord is compared with.
     pub against: Against,
-    /// How long it goes on.
+    /// How long it runs.
     pub work: Work,
-    /// The figures taken from each run, and what they are meant to be.
+    /// The figures taken from each run, and their targets.
     pub claims: &'static [(Metric, Target)],
-    /// Why fiord cannot do it yet. A row that fiord has learnt is measured all the same.
-    pub pending: Option<&'static str>,
 }
 
-/// Where a row runs; both have a directory of their own, with the file `cached`.
+/// Where a row runs; both have a directory with the files `cached`, of 64 MiB, and `iolog`, a trace of `TRACE_IOS` reads
+/// of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     Directory,
     /// A fast block device, only read.
     Device,
@@ -36,29 +35,29 @@ pub enum Place {
 #[derive(Clone, PartialEq, Eq)]
 pub enum Against {
     Fio,
-    /// fio's own peak tool, and its arguments but for the run time.
+    /// fio's own peak tool, and its arguments except for the run time.
     Peak(&'static str),
 }
 
-/// How long a run goes on.
+/// How long a run takes.
 #[derive(Clone, Copy)]
 pub enum Work {
     /// For a number of seconds that is the same for all rows.
     Timed,
-    /// Until so many I/Os are done. The seconds of a pair are roughly those of a virtual machine with two processors.
+    /// Until this many I/Os are done. The seconds of a pair are an estimate for a virtual machine with two processors.
     Ios { count: u64, pair_seconds_about: f64 },
 }
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// I/Os per second, reads and writes of all jobs, as the program itself reports them.
+    /// I/Os per second, reads, writes and trims of all jobs, as the program itself reports them.
     Iops,
     /// Time from start to end of the process.
     Time,
     /// Processor time of the process and its children.
     Cpu,
-    /// Most memory that was resident in the process or in one of its children.
+    /// Peak resident memory of the process or of one of its children.
     Memory,
 }
 
@@ -75,12 +74,12 @@ impl Metric {
         }
     }
 
-    /// The metric of that name.
+    /// The metric with this name.
     pub fn of_key(key: &str) -> Option<Metric> {
         Metric::ALL.into_iter().find(|metric| metric.key() == key)
     }
 
-    /// In the table, behind the name of a case with more than one metric.
+    /// The suffix in the table for a case with more than one metric.
     pub fn word(self) -> &'static str {
         match self {
             Metric::Iops => "IOPS",
@@ -91,17 +90,17 @@ impl Metric {
     }
 }
 
-/// What fiord's figure divided by the other's is meant to be.
+/// The target for fiord's figure divided by the other's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
     AtLeast(f64),
     AtMost(f64),
-    /// fiord does all of the work, whether the other can or not.
+    /// fiord does the work, whether or not the other can.
     Runs,
 }
 
 impl Target {
-    /// Reads what `Display` writes.
+    /// Parses the output of `Display`.
     pub fn parse(text: &str) -> Option<Target> {
         match text.split_at_checked(2)? {
             (">=", ratio) => Some(Target::AtLeast(ratio.parse().ok()?)),
@@ -110,7 +109,7 @@ impl Target {
         }
     }
 
-    /// Whether a ratio is as meant.
+    /// Whether a ratio meets the target.
     pub fn is_held_by(self, ratio: f64) -> bool {
         match self {
             Target::AtLeast(least) => ratio >= least,
@@ -131,7 +130,7 @@ impl fmt::Display for Target {
 }
 
 impl Row {
-    /// The name of one claim: the case, and the metric where there are several.
+    /// The name of one claim: the case, and the metric if there are several.
     pub fn claim_name(&self, metric: Metric) -> String {
         if self.claims.len() == 1 {
             self.case.to_string()
@@ -140,7 +139,7 @@ impl Row {
         }
     }
 
-    /// Whether the row tells something even if the other program refuses it.
+    /// Whether the row is meaningful even if the other program refuses it.
     pub fn stands_alone(&self) -> bool {
         self.claims.iter().all(|(_, target)| *target == Target::Runs)
     }
@@ -149,6 +148,9 @@ impl Row {
         Row { claims, ..self }
     }
 }
+
+/// I/Os of the trace `iolog`.
+pub const TRACE_IOS: u64 = 262_144;
 
 const NULL: &str = "--ioengine=null --size=1g --bs=4k";
 const CACHED: &str = "--filename=cached --size=64m --bs=4k --rw=randread --invalidate=0";
@@ -162,34 +164,34 @@ const NOT_LONGER: &[(Metric, Target)] = &[(Metric::Time, Target::AtMost(1.0))];
 
 /// Every row, in the order of the table.
 pub fn rows() -> Vec<Row> {
-    [null(), synchronous(), queued(), peak(), whole_processes(), not_slower()].concat()
+    [null(), synchronous(), queued(), peak(), whole_processes(), not_slower(), workloads()].concat()
 }
 
-fn timed(case: &'static str, place: Place, args: &[&str], claims: &'static [(Metric, Target)]) -> Row {
-    Row { case, args: args.join(" "), place, against: Against::Fio, work: Work::Timed, claims, pending: None }
+fn timed(case: &'static str, place: Location, args: &[&str], claims: &'static [(Metric, Target)]) -> Row {
+    Row { case, args: args.join(" "), place, against: Against::Fio, work: Work::Timed, claims }
 }
 
 fn counted(case: &'static str, args: &str, count: u64, pair_seconds_about: f64) -> Row {
     let work = Work::Ios { count, pair_seconds_about };
-    Row { work, ..timed(case, Place::Directory, &[args], NOT_LONGER) }
+    Row { work, ..timed(case, Location::Directory, &[args], NOT_LONGER) }
 }
 
 fn null() -> Vec<Row> {
     const CLAIM: &[(Metric, Target)] = &[(Metric::Iops, Target::AtLeast(10.0))];
-    let row = |case, more| timed(case, Place::Directory, &[NULL, "--rw=randread", more], CLAIM);
+    let row = |case, more| timed(case, Location::Directory, &[NULL, "--rw=randread", more], CLAIM);
     vec![row("null, one job", ""), row("null, depth 32", "--iodepth=32")]
 }
 
 fn synchronous() -> Vec<Row> {
     const CLAIM: &[(Metric, Target)] = &[(Metric::Iops, Target::AtLeast(1.25))];
-    let row = |case, engine| timed(case, Place::Directory, &[CACHED, engine], CLAIM);
+    let row = |case, engine| timed(case, Location::Directory, &[CACHED, engine], CLAIM);
     vec![row("psync, cached", "--ioengine=psync"), row("mmap, cached", "--ioengine=mmap")]
 }
 
 fn queued() -> Vec<Row> {
     const CLAIM: &[(Metric, Target)] = &[(Metric::Iops, Target::AtLeast(1.3))];
-    let device = |case, engine| timed(case, Place::Device, &[DEVICE, engine], CLAIM);
-    let cached = |case, engine| timed(case, Place::Directory, &[CACHED, engine], CLAIM);
+    let device = |case, engine| timed(case, Location::Device, &[DEVICE, engine], CLAIM);
+    let cached = |case, engine| timed(case, Location::Directory, &[CACHED, engine], CLAIM);
     let usual_uring = "--ioengine=io_uring --iodepth=32";
     let usual_aio = "--ioengine=libaio --iodepth=32";
     vec![
@@ -211,10 +213,15 @@ fn peak() -> Vec<Row> {
         ..timed(case, place, &[work, TUNED_URING], CLAIM)
     };
     vec![
-        row("device, peak tool", Place::Device, DEVICE, "-d32 -s16 -c16 -b4096 -p0 -B1 -F1 -R1 -O1 DEVICE"),
+        row(
+            "device, peak tool",
+            Location::Device,
+            DEVICE,
+            "-d32 -s16 -c16 -b4096 -p0 -B1 -F1 -R1 -O1 DEVICE",
+        ),
         row(
             "cached, peak tool",
-            Place::Directory,
+            Location::Directory,
             CACHED,
             "-d32 -s16 -c16 -b4096 -p0 -B1 -F1 -R1 -O0 cached",
         ),
@@ -243,13 +250,9 @@ fn whole_processes() -> Vec<Row> {
 }
 
 fn not_slower() -> Vec<Row> {
-    let null = |case, more, claims| timed(case, Place::Directory, &[NULL, more], claims);
-    let verify = counted(
-        "verify, crc32c",
-        "--ioengine=psync --filename=verified --size=256m --bs=4k --rw=write --verify=crc32c",
-        131_072,
-        1.5,
-    );
+    let null = |case, more, claims| timed(case, Location::Directory, &[NULL, more], claims);
+    const VERIFIED: &str = "--ioengine=psync --filename=verified --size=256m --bs=4k --rw=write";
+    let verify = |case, method: &str| counted(case, &format!("{VERIFIED} {method}"), 131_072, 1.5);
     vec![
         counted(
             "logs of each I/O",
@@ -257,7 +260,9 @@ fn not_slower() -> Vec<Row> {
             262_144,
             0.7,
         ),
-        Row { pending: Some("verification is not built"), ..verify },
+        verify("verify, crc32c", "--verify=crc32c").claims(&[(Metric::Time, Target::AtMost(0.67))]),
+        verify("verify, sha256", "--verify=sha256"),
+        verify("verify, 2 threads", "--verify=sha256 --verify_async=2"),
         null("buffers refilled", "--rw=randwrite --refill_buffers", NOT_SLOWER),
         null("rate, never reached", "--rw=randread --rate_iops=100000000", NOT_SLOWER),
         null(
@@ -274,6 +279,35 @@ fn not_slower() -> Vec<Row> {
     ]
 }
 
+/// What changes each I/O: where it goes, how long it is, what it writes, and when it is issued.
+fn workloads() -> Vec<Row> {
+    let null = |case, more| timed(case, Location::Directory, &[NULL, more], NOT_SLOWER);
+    vec![
+        null("random, zipf", "--rw=randread --random_distribution=zipf:1.2"),
+        null("random, pareto", "--rw=randread --random_distribution=pareto:0.2"),
+        null("random, normal", "--rw=randread --random_distribution=normal:20"),
+        null("mixed, sizes drawn", "--rw=randrw --bssplit=4k/50:64k/50"),
+        null("trims", "--rw=randtrim"),
+        null("buffers, duplicates", "--rw=write --dedupe_percentage=50"),
+        null("buffers, compressible", "--rw=write --refill_buffers --buffer_compress_percentage=50"),
+        null("flow, two jobs", "--rw=randread --numjobs=2 --flow_id=1 --flow=1"),
+        null("zones, strided", "--rw=randread --zonemode=strided --zonesize=1m --zoneskip=1m"),
+        null("zones, zbd", "--rw=randwrite --zonemode=zbd --zonesize=64m"),
+        counted(
+            "replay of an iolog",
+            "--ioengine=null --read_iolog=iolog --replay_no_stall=1",
+            TRACE_IOS,
+            0.8,
+        ),
+        timed(
+            "priorities of I/Os",
+            Location::Device,
+            &[DEVICE, "--ioengine=libaio --iodepth=32 --cmdprio_percentage=50"],
+            NOT_SLOWER,
+        ),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -281,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_of_the_table_has_a_name_of_its_own_that_fits() {
+    fn names_of_lines_are_unique_and_fit() {
         let rows = rows();
         let names: Vec<String> = rows
             .iter()
@@ -297,10 +331,10 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_named_where_one_is_needed_and_never_written() {
+    fn a_device_is_named_if_needed_and_never_written() {
         for row in rows() {
-            assert_eq!(row.args.contains("DEVICE"), row.place == Place::Device, "{}", row.case);
-            assert!(row.place != Place::Device || row.args.contains("--rw=randread"), "{}", row.case);
+            assert_eq!(row.args.contains("DEVICE"), row.place == Location::Device, "{}", row.case);
+            assert!(row.place != Location::Device || row.args.contains("--rw=randread"), "{}", row.case);
         }
     }
 
@@ -314,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_held_up_to_its_own_value() {
+    fn a_target_includes_its_own_value() {
         assert!(Target::AtLeast(1.3).is_held_by(1.3) && !Target::AtLeast(1.3).is_held_by(1.29));
         assert!(Target::AtMost(0.1).is_held_by(0.1) && !Target::AtMost(0.1).is_held_by(0.11));
     }

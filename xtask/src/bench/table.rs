@@ -1,11 +1,11 @@
 //! The table as text and as Markdown.
 //!
-//! Invariant: both show the same cells; the text has lines of at most 80 columns, except for what went wrong.
+//! Invariant: both show the same cells; the text has lines of at most 80 columns, except for errors.
 
-use super::result::{Ending, Line, Ratio};
+use super::result::{Line, LineResult, Ratio};
 use super::rows::Metric;
 
-/// How wide a case's name may be.
+/// Maximum width of a case's name.
 pub const CASE_WIDTH: usize = 23;
 
 const TITLES: [&str; 7] = ["case", "fio", "fiord", "ratio", "spread", "target", "verdict"];
@@ -17,11 +17,11 @@ pub fn header() -> String {
 
 /// One line.
 pub fn line(line: &Line) -> String {
-    match &line.ending {
-        Ending::Skipped(why) | Ending::Failed(why) => {
+    match &line.result {
+        LineResult::Skipped(why) | LineResult::Failed(why) => {
             format!("{:<CASE_WIDTH$} {}: {why}", line.case, line.verdict())
         }
-        Ending::Measured { .. } => padded(&cells(line)),
+        LineResult::Measured { .. } => padded(&cells(line)),
     }
 }
 
@@ -40,8 +40,8 @@ fn padded([case, other, fiord, ratio, spread, target, verdict]: &[String; 7]) ->
 fn cells(line: &Line) -> [String; 7] {
     let (case, target, verdict) = (line.case.clone(), line.target.to_string(), line.verdict().to_string());
     let none = String::new;
-    match &line.ending {
-        Ending::Measured { other, fiord, ratio } => {
+    match &line.result {
+        LineResult::Measured { other, fiord, ratio } => {
             let other = other.map_or("refused".to_string(), |other| figure(line.metric, other));
             let spread =
                 |ratio: &Ratio| format!("{}..{}", ratio_text(ratio.lowest), ratio_text(ratio.highest));
@@ -57,7 +57,7 @@ fn cells(line: &Line) -> [String; 7] {
                 verdict,
             ]
         }
-        Ending::Skipped(why) | Ending::Failed(why) => {
+        LineResult::Skipped(why) | LineResult::Failed(why) => {
             let why = why.lines().next().unwrap_or_default();
             [case, none(), none(), none(), none(), target, format!("{verdict}: {why}")]
         }
@@ -66,7 +66,7 @@ fn cells(line: &Line) -> [String; 7] {
 
 const GIB: f64 = (1 << 30) as f64;
 
-/// A figure with its unit, three digits and a bit: `2.71M/s`, `390 ms`, `206 MiB`.
+/// A figure with its unit and three digits: `2.71M/s`, `390 ms`, `206 MiB`.
 fn figure(metric: Metric, value: f64) -> String {
     match metric {
         Metric::Iops if value >= 1e6 => format!("{:.2}M/s", value / 1e6),
@@ -78,7 +78,7 @@ fn figure(metric: Metric, value: f64) -> String {
     }
 }
 
-/// A ratio with as many digits as it is worth.
+/// A ratio with as many digits as are significant.
 pub fn ratio_text(ratio: f64) -> String {
     let decimals = match ratio {
         ratio if ratio < 0.095 => 3,
@@ -126,8 +126,10 @@ mod tests {
 
     #[test]
     fn markdown_has_the_same_cells() {
-        let skipped =
-            Line { ending: Ending::Skipped("why".to_string()), ..one(Metric::Time, "runs", &[(None, 1.0)]) };
+        let skipped = Line {
+            result: LineResult::Skipped("why".to_string()),
+            ..one(Metric::Time, "runs", &[(None, 1.0)])
+        };
         let text = markdown(&[one(Metric::Iops, ">=1.3", &[(Some(1e6), 2e6)]), skipped]);
         let rows: Vec<&str> = text.lines().collect();
         assert_eq!(rows.len(), 4);

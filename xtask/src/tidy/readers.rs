@@ -1,23 +1,35 @@
-//! Every option that is declared ready is read by the planner, and every field of the plan by whoever carries it out.
+//! Every option that is declared ready is read by the planner, and every field of the plan by the code that carries it
+//! out.
 //!
-//! Invariant: what is only written is found; tests, comments and strings do not count as readers.
+//! Invariant: options and fields that are only written are found; tests and comments do not count as readers.
+
+use std::collections::BTreeSet;
 
 use fiord_options::table::{engine_specs, job_specs};
-use fiord_options::{Spec, Status};
+use fiord_options::{Spec, Status, job};
+use proc_macro2::{TokenStream, TokenTree};
+use syn::visit::{self, Visit};
+use syn::{
+    Expr, ExprAssign, ExprField, ExprMethodCall, FieldPat, Fields, File, Item, Macro, Member, Visibility,
+};
 
-use super::source;
+use super::tree;
+use super::uses;
 use crate::repo;
 
 /// Options that are ready without being read, each with the reason.
-const NEEDS_NO_READER: [(&str, &str); 1] = [("thread", "workers are always threads")];
+const NEEDS_NO_READER: [(&Spec, &str); 1] = [(job::Process::thread, "workers are always threads")];
 
-/// Where the planner is, which turns options into the plan.
+/// The directory of the planner, which turns options into the plan.
 const PLANNER: &str = "crates/plan/src/";
 
-/// The planner's files that hold no part of the plan: its input, the making of it, and what is made of it there.
-const NOT_THE_PLAN: [&str; 6] = ["lib.rs", "facts.rs", "touch.rs", "rules.rs", "seed.rs", "build/"];
+/// The directory of the engines, each of which resolves its own options.
+const ENGINES: &str = "crates/engine/src/";
 
-/// Where the plan is carried out and reported.
+/// The planner's files that declare no part of the plan: its input, its construction, and values derived from it.
+const NOT_THE_PLAN: [&str; 5] = ["lib.rs", "facts.rs", "path_change.rs", "seed.rs", "build/"];
+
+/// The directories of the code that carries out the plan and reports on it.
 const READERS: [&str; 5] = [
     "crates/workload/src/",
     "crates/engine/src/",
@@ -26,9 +38,10 @@ const READERS: [&str; 5] = [
     "crates/fiord/src/",
 ];
 
-/// One line per option or field that nobody reads.
+/// One line per option or field that is never read.
 pub fn check() -> Result<Vec<String>, String> {
-    let (mut planner, mut readers, mut fields) = (String::new(), String::new(), Vec::new());
+    let (mut planner, mut readers, mut fields) = (Reads::default(), Reads::default(), Vec::new());
+    let mut engines = Reads::default();
     for path in repo::files()?.into_iter().filter(|path| path.ends_with(".rs") && !path.ends_with("tests.rs"))
     {
         let own = path.strip_prefix(PLANNER);
@@ -36,105 +49,206 @@ pub fn check() -> Result<Vec<String>, String> {
             continue;
         }
         let Some(text) = repo::read(&path) else { continue };
-        let code = code(&text);
+        let code = syn::parse_file(&text).map_err(|error| format!("{path}: {error}"))?;
         match own {
             Some(name) => {
                 if !NOT_THE_PLAN.iter().any(|other| name.starts_with(other)) {
                     fields.extend(declared(&code).into_iter().map(|field| (path.clone(), field)));
                 }
-                planner.push_str(&code);
+                planner.visit_file(&code);
             }
-            None => readers.push_str(&code),
+            None => {
+                readers.visit_file(&code);
+                if path.starts_with(ENGINES) {
+                    engines.visit_file(&code);
+                }
+            }
         }
     }
     let ready = |spec: &&Spec| spec.status == Status::Ready;
     let mut findings: Vec<String> = Vec::new();
-    for spec in job_specs().iter().chain(engine_specs()).filter(ready) {
-        let excused = NEEDS_NO_READER.iter().any(|(name, _)| *name == spec.name);
-        if excused == is_read_option(&planner, spec.name) {
+    let of_jobs = job_specs().map(|spec| (spec, PLANNER, &planner));
+    let of_engines = engine_specs().map(|spec| (spec, ENGINES, &engines));
+    for (spec, place, resolver) in of_jobs.chain(of_engines).filter(|(spec, ..)| ready(spec)) {
+        let excused = NEEDS_NO_READER.iter().any(|(option, _)| *option == spec);
+        if excused == resolver.has_option(spec.name) {
             findings.push(match excused {
-                true => format!("{PLANNER}: the option {} is read; it needs no excuse", spec.name),
-                false => {
-                    format!("{PLANNER}: the option {} is declared ready, and nobody reads it", spec.name)
-                }
+                true => format!("{place}: the option {} is read; remove the exception", spec.name),
+                false => format!("{place}: the option {} is declared ready, but never read", spec.name),
             });
         }
     }
-    let unread = fields.into_iter().filter(|(_, field)| !is_read_field(&readers, field));
-    findings.extend(unread.map(|(path, field)| format!("{path}: nobody reads the plan's field {field}")));
+    let unread = fields.into_iter().filter(|(_, field)| !readers.fields.contains(field));
+    findings.extend(unread.map(|(path, field)| format!("{path}: the plan's field {field} is never read")));
     Ok(findings)
 }
 
-/// The text without comments and tests. Strings stay, as some options are read by name.
-fn code(text: &str) -> String {
-    let blanked = source::blank(text);
-    let tests = source::test_lines(&blanked);
-    let is_test = |line: usize| tests.iter().any(|(first, last)| (*first..=*last).contains(&line));
-    let mut lines = String::with_capacity(text.len());
-    for (index, (line, blanked)) in text.lines().zip(blanked.lines()).enumerate() {
-        if !is_test(index + 1) {
-            let is_comment = blanked.trim().is_empty();
-            lines.push_str(if is_comment { "" } else { line.split(" // ").next().unwrap_or(line) });
-            lines.push('\n');
+/// What a file reads.
+#[derive(Default)]
+struct Reads {
+    /// Fields of any structure.
+    fields: BTreeSet<String>,
+    /// Fields of the options of a job, or of an engine's own.
+    options: BTreeSet<String>,
+    /// Options whose settings are all requested.
+    named: BTreeSet<String>,
+}
+
+impl Reads {
+    /// Whether the option of this name is read: its field, or all its settings.
+    fn has_option(&self, name: &str) -> bool {
+        let name = name.replace('-', "_");
+        self.options.contains(&name) || self.named.contains(&name)
+    }
+
+    /// Records a field of the last of `owners`: `options.time` are the owners of `options.time.runtime`.
+    fn note(&mut self, owners: &[String], field: String) {
+        let of_job = owners.iter().rev().take(2).any(|owner| owner.ends_with("options"));
+        if of_job || owners.last().is_some_and(|owner| owner == "own") {
+            self.options.insert(field.clone());
+        }
+        self.fields.insert(field);
+    }
+
+    /// Fields in macro arguments that are not expressions: names after dots.
+    fn scan(&mut self, tokens: TokenStream) {
+        let (mut owners, mut behind_dot): (Vec<String>, bool) = (Vec::new(), false);
+        for token in tokens {
+            match token {
+                TokenTree::Ident(ident) => {
+                    let name = ident.to_string();
+                    match behind_dot {
+                        true => self.note(&owners, name.clone()),
+                        false => owners.clear(),
+                    }
+                    owners.push(name);
+                    behind_dot = false;
+                }
+                TokenTree::Punct(punct) => behind_dot = punct.as_char() == '.',
+                TokenTree::Group(group) => self.scan(group.stream()),
+                TokenTree::Literal(_) => behind_dot = false,
+            }
         }
     }
-    lines
 }
 
-/// Whether `options.NAME` or `own.NAME` stands somewhere, or the settings of that name are asked for.
-fn is_read_option(code: &str, name: &str) -> bool {
-    let field = name.replace('-', "_");
-    let is_read = |at: usize| {
-        let owner = code[..at].trim_end().strip_suffix('.').map(str::trim_end);
-        owner.is_some_and(|owner| owner.ends_with("options") || owner.ends_with("own"))
-    };
-    source::words(code, &field).any(is_read) || code.contains(&format!(".all(\"{name}\")"))
+impl<'ast> Visit<'ast> for Reads {
+    fn visit_item(&mut self, item: &'ast Item) {
+        if !tree::only_for_tests(tree::attributes(item)) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_expr_field(&mut self, read: &'ast ExprField) {
+        if let Member::Named(field) = &read.member {
+            self.note(&owners(&read.base), field.to_string());
+        }
+        visit::visit_expr_field(self, read);
+    }
+
+    fn visit_expr_assign(&mut self, assignment: &'ast ExprAssign) {
+        match assignment.left.as_ref() {
+            // The left side of an assignment is written.
+            Expr::Field(written) => self.visit_expr(&written.base),
+            left => self.visit_expr(left),
+        }
+        self.visit_expr(&assignment.right);
+    }
+
+    fn visit_field_pat(&mut self, taken: &'ast FieldPat) {
+        if let Member::Named(field) = &taken.member {
+            self.fields.insert(field.to_string());
+        }
+        visit::visit_field_pat(self, taken);
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
+        if let (true, Some(Expr::Path(option))) = (call.method == "all", call.args.first())
+            && let Some(name) = option.path.segments.last()
+        {
+            self.named.insert(name.ident.to_string());
+        }
+        visit::visit_expr_method_call(self, call);
+    }
+
+    fn visit_macro(&mut self, invoked: &'ast Macro) {
+        match uses::arguments(invoked) {
+            Some(arguments) => arguments.iter().for_each(|argument| Visit::visit_expr(self, argument)),
+            None => self.scan(invoked.tokens.clone()),
+        }
+    }
 }
 
-/// Whether a field is read: behind a dot, or taken out of its structure by a pattern.
-fn is_read_field(code: &str, field: &str) -> bool {
-    source::words(code, field).any(|at| {
-        let behind = code[at + field.len()..].trim_start();
-        code[..at].trim_end().ends_with('.') || behind.starts_with([',', '}'])
-    })
+/// The names of the fields before this one in the expression.
+fn owners(of: &Expr) -> Vec<String> {
+    match of {
+        Expr::Path(path) => {
+            path.path.segments.last().map(|last| last.ident.to_string()).into_iter().collect()
+        }
+        Expr::Field(field) => {
+            let mut owners = owners(&field.base);
+            if let Member::Named(name) = &field.member {
+                owners.push(name.to_string());
+            }
+            owners
+        }
+        _ => Vec::new(),
+    }
 }
 
-/// The public fields that a file declares.
-fn declared(code: &str) -> Vec<String> {
-    let field = |line: &str| {
-        let (name, _) = line.strip_prefix("    pub ")?.split_once(':')?;
-        name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_').then(|| name.to_string())
-    };
-    code.lines().filter_map(field).collect()
+/// The public fields of the structures that a file declares.
+fn declared(code: &File) -> Vec<String> {
+    let structures = code.items.iter().filter_map(|item| match item {
+        Item::Struct(structure) if !tree::only_for_tests(&structure.attrs) => match &structure.fields {
+            Fields::Named(fields) => Some(fields.named.iter()),
+            _ => None,
+        },
+        _ => None,
+    });
+    let is_public = |field: &&syn::Field| matches!(field.vis, Visibility::Public(_));
+    structures
+        .flatten()
+        .filter(is_public)
+        .filter_map(|field| Some(field.ident.as_ref()?.to_string()))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_option_is_read_by_its_field_or_its_name() {
-        let planner = code(
-            "// options.nice\nlet a = options\n    .iodepth_low; f(own.fixedbufs); given.all(\"file\");\n",
-        );
-        assert!(is_read_option(&planner, "iodepth_low") && is_read_option(&planner, "fixedbufs"));
-        assert!(is_read_option(&planner, "file"));
-        assert!(!is_read_option(&planner, "nice"), "comments read nothing");
-        assert!(!is_read_option(&planner, "iodepth"), "words are whole");
-        assert!(!is_read_option("barriers.write_barrier", "write_barrier"));
+    fn reads(code: &str) -> Reads {
+        let mut reads = Reads::default();
+        reads.visit_file(&syn::parse_file(code).unwrap());
+        reads
     }
 
     #[test]
-    fn a_field_is_read_behind_a_dot_or_in_a_pattern() {
-        let reader = "let Pace { think, .. } = pace; job.depth.max; Barriers { every: 3 }";
-        assert!(is_read_field(reader, "think") && is_read_field(reader, "depth"));
-        assert!(!is_read_field(reader, "every"), "what is only written is not read");
-        assert!(!is_read_field(reader, "userspace_reap"));
+    fn an_option_is_read_by_its_field_or_all_its_settings() {
+        let planner = reads(
+            "// options.nice\nfn f() { let a = job.options.queue\n    .iodepth_low; f(own.fixedbufs); given.all(job::Files::file); }",
+        );
+        for name in ["iodepth_low", "fixedbufs", "file"] {
+            assert!(planner.has_option(name), "{name}");
+        }
+        assert!(!planner.has_option("nice"), "comments do not count");
+        assert!(!planner.has_option("iodepth"), "names are whole");
+        assert!(!reads("fn f() { barriers.write_barrier }").has_option("write_barrier"));
+    }
+
+    #[test]
+    fn a_field_is_read_after_a_dot_or_in_a_pattern() {
+        let code = "fn f() { let Pace { think, .. } = pace; job.depth.max = 1; Barriers { every, all: 3 };
+                    line!(out, \"{}\", job.name); other! { a => job.size } }";
+        let fields = reads(code).fields;
+        let expected = ["depth", "name", "size", "think"].map(String::from);
+        assert_eq!(fields.into_iter().collect::<Vec<_>>(), expected, "a write is not a read");
     }
 
     #[test]
     fn tests_read_nothing_and_fields_are_found() {
-        let text = "pub struct A {\n    /// Doc.\n    pub b: u8, // last\n}\n#[cfg(test)]\nmod tests {\n    pub c: u8,\n}\n";
-        assert_eq!(declared(&code(text)), ["b"]);
+        let text = "pub struct A { /// Doc.\n pub b: u8, c: u8 }\n#[cfg(test)]\nmod tests { pub struct B { pub d: u8 } fn f() { a.b } }\n";
+        assert_eq!(declared(&syn::parse_file(text).unwrap()), ["b"]);
+        assert!(reads(text).fields.is_empty());
     }
 }

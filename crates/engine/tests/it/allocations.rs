@@ -1,17 +1,22 @@
-//! Once made, an engine moves data without allocating.
+//! Once set up, an engine transfers data without allocating.
 //!
 //! Invariant: only the allocations of the thread that runs the engine are counted, so tests do not disturb each other.
 
 use std::cell::Cell;
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 
-use crate::common::{DEPTH, FILE_BYTES, FILES, arena, barrier, block, places, skip};
-use fiord_engine::{
-    Completion, IoUring, Libaio, MapUse, Mmap, Null, Psync, Pvsync2, QueuedEngine, SyncEngine, Wait,
+use crate::common::{DEPTH, FILE_BYTES, FILES, barrier, block, places, skip, with_arena};
+use fiord_engine::engines::{
+    Psync, Pvsync2,
+    io_uring::{IoUringEngine, Settings as UringSettings},
+    libaio::LibaioEngine,
+    mmap::{MapUse, MmapEngine},
+    null::NullEngine,
 };
-use fiord_plan::{Action, Direction, IoUring as UringSettings, Op};
-use fiord_sys::allocator::{Request, Watched};
+use fiord_engine::{Completion, QueuedEngine, ReadWriteEngine, SyncEngine, Wait};
+use fiord_plan::{Action, Direction, Op};
+use fiord_sys::allocator::{ObservedAllocator, Request};
 use fiord_sys::map::MapAdvice;
 
 thread_local! {
@@ -19,13 +24,13 @@ thread_local! {
 }
 
 #[global_allocator]
-static ALLOCATOR: Watched = Watched(|request| {
+static ALLOCATOR: ObservedAllocator = ObservedAllocator(|request| {
     if request == Request::Allocate {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
     }
 });
 
-/// Every kind of operation, failing ones too.
+/// Every kind of operation, including failing ones.
 fn ops() -> [Op; 6] {
     [
         block(Direction::Write, 1),
@@ -37,15 +42,15 @@ fn ops() -> [Op; 6] {
     ]
 }
 
-/// How many allocations this thread makes meanwhile.
+/// The number of allocations by this thread during a call.
 fn counted(body: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.get();
     body();
     ALLOCATIONS.get() - before
 }
 
-fn synchronous(name: &str, mut engine: impl SyncEngine, file: &File) {
-    engine.attach(0, file.as_raw_fd(), FILE_BYTES).unwrap();
+fn synchronous<'arena>(name: &str, mut engine: impl SyncEngine<'arena>, file: &File) {
+    engine.attach(0, file.as_fd(), FILE_BYTES).unwrap();
     let mut slot = engine.arena().slots().remove(0);
     let count = counted(|| {
         for op in ops().iter().cycle().take(60) {
@@ -55,15 +60,19 @@ fn synchronous(name: &str, mut engine: impl SyncEngine, file: &File) {
     assert_eq!(count, 0, "{name}");
 }
 
-fn queued(name: &str, mut engine: impl QueuedEngine, file: &File) {
-    engine.attach(0, file.as_raw_fd(), FILE_BYTES).unwrap();
+fn queued<'arena>(name: &str, mut engine: impl QueuedEngine<'arena>, file: &File) {
+    engine.attach(0, file.as_fd(), FILE_BYTES).unwrap();
     let mut slots = engine.arena().slots();
     let mut done: Vec<Completion> = Vec::with_capacity(DEPTH as usize);
     let count = counted(|| {
         let ops = ops();
         for round in 0..60 {
             while let Some(slot) = slots.pop() {
-                engine.queue(ops[(round + slots.len()) % ops.len()], slot).unwrap();
+                let op = ops[(round + slots.len()) % ops.len()];
+                match engine.execute_unqueued(&op) {
+                    Some(outcome) => done.push(Completion { slot, outcome }),
+                    None => engine.queue(op, slot).unwrap(),
+                }
             }
             engine.submit().unwrap();
             engine.reap(0, DEPTH, Wait::Poll, &mut done).unwrap();
@@ -78,24 +87,29 @@ fn queued(name: &str, mut engine: impl QueuedEngine, file: &File) {
 }
 
 #[test]
-fn no_engine_allocates_while_it_moves_data() {
+fn no_engine_allocates_during_transfers() {
     let usage = MapUse { advice: MapAdvice::Random, flush_writes: true };
     for place in places() {
         let file = place.open();
-        synchronous("null", Null::new(arena()), &file);
-        synchronous("psync", Psync::new(arena(), FILES), &file);
-        synchronous("pvsync2", Pvsync2::new(&Default::default(), arena(), FILES), &file);
-        synchronous("mmap", Mmap::new(&Default::default(), usage, arena(), FILES), &file);
-        queued("null", Null::new(arena()), &file);
-        match Libaio::new(&Default::default(), arena(), FILES) {
+        with_arena(|arena| synchronous("null", NullEngine::new(arena), &file));
+        with_arena(|arena| synchronous("psync", ReadWriteEngine::<Psync>::new(&(), arena, FILES), &file));
+        with_arena(|arena| {
+            synchronous("pvsync2", ReadWriteEngine::<Pvsync2>::new(&Default::default(), arena, FILES), &file)
+        });
+        with_arena(|arena| {
+            synchronous("mmap", MmapEngine::new(&Default::default(), usage, arena, FILES), &file)
+        });
+        with_arena(|arena| queued("null", NullEngine::new(arena), &file));
+        with_arena(|arena| match LibaioEngine::new(&Default::default(), arena, FILES) {
             Ok(engine) => queued("libaio", engine, &file),
             Err(refused) => skip("libaio", &refused),
-        }
+        });
         for submission_thread in [false, true] {
-            match IoUring::new(&UringSettings { submission_thread, ..Default::default() }, arena(), FILES) {
+            let settings = UringSettings { submission_thread, ..Default::default() };
+            with_arena(|arena| match IoUringEngine::new(&settings, arena, FILES) {
                 Ok(engine) => queued("io_uring", engine, &file),
                 Err(refused) => skip("io_uring", &refused),
-            }
+            });
         }
     }
 }

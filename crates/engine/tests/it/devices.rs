@@ -1,19 +1,18 @@
-//! Every engine on a block device: a loop device over a sparse file, which only root can make.
+//! Every engine on a block device: a loop device over a sparse file, which only root can create.
 //!
-//! Invariant: a device is gone, and its file too, when its test is over.
+//! Invariant: a device and its file are removed at the end of their test.
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
-use crate::common::engines::{self, Made, every_engine};
-use crate::common::{BLOCK_BYTES, DEPTH, FILE_BYTES, Machine, Place, barrier, block, skip};
+use crate::common::engines::{Variant, variants};
+use crate::common::{BLOCK_BYTES, DEPTH, FILE_BYTES, Machine, TestTarget, barrier, block, skip};
 use fiord_engine::Outcome;
 use fiord_plan::{Action, Direction, Op};
 
-/// A loop device and the file behind it.
+/// A loop device and its backing file.
 struct LoopDevice {
-    place: Place,
+    place: TestTarget,
     backing: PathBuf,
 }
 
@@ -35,7 +34,7 @@ impl LoopDevice {
                 return Err(why);
             }
         };
-        let place = Place { name: name.to_owned(), path, direct: true, temporary: false };
+        let place = TestTarget { name: name.to_owned(), path, direct: true, temporary: false };
         Ok(LoopDevice { place, backing })
     }
 }
@@ -47,29 +46,24 @@ impl Drop for LoopDevice {
     }
 }
 
-/// Machines without udev have few device nodes, so the tests take turns.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn on_a_device(name: &str, make: fn() -> Made) {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let device = match LoopDevice::new(name) {
-        Ok(device) => device,
-        Err(why) => return skip(name, &why),
-    };
-    match make() {
-        Ok(mut machine) => moves_and_discards(&mut *machine, &device.place),
-        Err(refused) => skip(name, &refused),
+fn on_a_device(variant: &Variant, device: &LoopDevice) {
+    #[allow(clippy::print_stdout, reason = "a test that fails shows where")]
+    {
+        println!("{}", variant.name);
+    }
+    if let Err(error) = (variant.run)(&mut |machine| moves_and_discards(machine, &device.place)) {
+        skip(&variant.name, &error);
     }
 }
 
-fn moves_and_discards(machine: &mut dyn Machine, place: &Place) {
+fn moves_and_discards(machine: &mut dyn Machine, place: &TestTarget) {
     let file = place.open();
     machine.attach(&file);
     let ops = |direction| (0..u64::from(DEPTH)).map(|number| block(direction, number)).collect::<Vec<Op>>();
     let whole = vec![Outcome::Done(BLOCK_BYTES); DEPTH as usize];
     (0..DEPTH as usize).for_each(|buffer| machine.fill(buffer, 0x80 + buffer as u8));
     assert_eq!(machine.run(&ops(Direction::Write)), whole);
-    for action in [Action::Sync, Action::DataSync, Action::RangeSync(libc::SYNC_FILE_RANGE_WRITE)] {
+    for action in [Action::Sync, Action::DataSync, Action::RangeSync(libc::SYNC_FILE_RANGE_WRITE as u8)] {
         assert_eq!(machine.one(barrier(action)), Outcome::Done(0), "{action:?}");
     }
     let four = Op { length_bytes: 4 * BLOCK_BYTES, ..block(Direction::Trim, 2) };
@@ -87,13 +81,13 @@ fn moves_and_discards(machine: &mut dyn Machine, place: &Place) {
     machine.detach();
 }
 
-macro_rules! device_tests {
-    ($($engine:ident)+) => { $(
-        #[test]
-        fn $engine() {
-            on_a_device(stringify!($engine), engines::$engine);
+#[test]
+fn every_engine_moves_and_discards_blocks_of_a_device() {
+    for (number, variant) in variants().iter().enumerate() {
+        // Each has its own, so that discards are of blocks that were written.
+        match LoopDevice::new(&number.to_string()) {
+            Ok(device) => on_a_device(variant, &device),
+            Err(why) => return skip(&variant.name, &why),
         }
-    )+ };
+    }
 }
-
-every_engine!(device_tests);

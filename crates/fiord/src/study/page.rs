@@ -1,100 +1,95 @@
-//! What a study prints: what it will do, what it found, its JSON.
+//! The output of a study: heading, result, JSON.
 //!
-//! Invariant: values in, text out; colours are added on a terminal alone, never where `NO_COLOR` is set, and nothing is
-//! told by them.
+//! Invariant: values in, text out; colours never carry information of their own.
 
-use std::fmt::Write;
-
-use fiord_lab::{Findings, Site, Study};
-use fiord_report::Warning;
-use fiord_report::json::{Writer, warnings};
+use fiord_lab::{Study, StudyResult, StudyTarget};
+use fiord_plan::EngineName;
+use fiord_report::Finding;
+use fiord_report::json::{Writer, findings};
 use fiord_report::path;
-use fiord_sys::tty;
 
-use super::checked::Checked;
-use super::progress::duration;
-use super::ways::Ways;
-use crate::environment;
+use super::io_modes::IoModes;
+use super::planned::PlannedSteps;
+use crate::layout::{duration, folded, labelled, painted};
 
-/// What it will do, on what, and how long it takes.
-pub(super) fn opening(study: &dyn Study, site: Option<&Site>, ways: &Ways, width: usize) -> String {
+/// The heading: what the study does, on what targets, and how long it takes.
+pub(super) fn opening(study: &dyn Study, targets: &[&StudyTarget], modes: &IoModes, width: usize) -> String {
     let fills = study.steps().iter().any(|step| step.prepares);
     let after = if fills { " after its file is filled" } else { "" };
     let title =
         format!("fiord {}: {}, about {}{after}", study.name(), study.purpose(), duration(study.time()));
-    let mut heading = site.map_or(Vec::new(), |site| site.heading(&ways.told(site)));
+    let mut heading: Vec<_> =
+        targets.iter().flat_map(|target| target.heading(&modes.describe(target))).collect();
     heading.extend(study.heading());
     folded(&title, width, 0) + &labelled(&heading, width) + "\n"
 }
 
-/// Lines of a name and a text each, the texts below each other.
-pub(crate) fn labelled(lines: &[(&str, String)], width: usize) -> String {
-    let widest = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let line = |(name, text): &(&str, String)| folded(&format!("{name:<widest$}  {text}"), width, widest + 2);
-    lines.iter().map(line).collect()
-}
-
-/// The table, its pictures, the sentence, and what else there is to say.
-pub(super) fn closing(findings: &Findings, said: &[Warning], width: usize, coloured: bool) -> String {
-    let text = findings.coloured.as_ref().filter(|_| coloured).unwrap_or(&findings.text);
+/// The table, the charts, the conclusion and the findings.
+pub(super) fn closing(result: &StudyResult, findings: &[Finding], width: usize, coloured: bool) -> String {
+    let text = result.coloured.as_ref().filter(|_| coloured).unwrap_or(&result.text);
     let mut text = painted(text, coloured);
-    if !findings.conclusion.is_empty() {
+    if !result.conclusion.is_empty() {
         text += "\n";
-        text += &folded(&findings.conclusion, width, 0);
+        text += &folded(&result.conclusion, width, 0);
     }
-    if !said.is_empty() {
-        text += "\nWarnings:\n";
+    if !findings.is_empty() {
+        text += "\nFindings:\n";
     }
-    for Warning { code, place, message } in said {
-        text += &folded(&format!("    {place}: {code}: {}", message.replace('\n', "; ")), width, 4);
+    for finding in findings {
+        text += &folded(&format!("    {}", on_one_line(finding)), width, 4);
     }
     text
 }
 
-/// The table, and below it what else there is to say.
-pub(super) fn markdown(findings: &Findings, said: &[Warning]) -> String {
-    let mut text = findings.shown.as_ref().unwrap_or(&findings.table).markdown();
-    if !said.is_empty() {
+/// The table, and the findings below it.
+pub(super) fn markdown(result: &StudyResult, findings: &[Finding]) -> String {
+    let mut text = result.shown.as_ref().unwrap_or(&result.table).markdown();
+    if !findings.is_empty() {
         text += "\n";
     }
-    for Warning { code, place, message } in said {
-        text += &format!("- `{place}`: `{code}`: {}\n", message.replace('\n', "; "));
+    for finding in findings {
+        text += &format!("- {}\n", on_one_line(finding));
     }
     text
 }
 
-/// Everything as one document; `why` it is not complete, if it is not.
+/// A finding and its remedy, without line feeds.
+fn on_one_line(finding: &Finding) -> String {
+    finding.text(0).replace('\n', "; ")
+}
+
+/// The study as one document; `why` is the reason if it is incomplete.
 pub(super) fn json(
     study: &dyn Study,
-    site: Option<&Site>,
-    checked: &Checked,
-    findings: &Findings,
+    targets: &[&StudyTarget],
+    planned: &PlannedSteps,
+    result: &StudyResult,
     why: Option<&str>,
 ) -> String {
     Writer::document(|json| {
         json.string("study", study.name());
         json.boolean("complete", why.is_none());
         optional(json, "error", why);
-        match site {
-            Some(site) => json.object("target", |json| target(json, site, &checked.ways)),
-            None => json.null("target"),
+        match targets {
+            [target] => json.object("target", |json| write_target(json, target, &planned.modes)),
+            _ => json.null("target"),
         }
-        checked.ways.jobs.write_json(json, "jobs");
-        findings.table.write_json(json, "rows");
-        for (key, table) in &findings.tables {
+        planned.modes.jobs.write_json(json, "jobs");
+        result.table.write_json(json, "rows");
+        for (key, table) in &result.tables {
             table.write_json(json, key);
         }
-        for (key, cell) in &findings.facts {
+        for (key, cell) in &result.facts {
             cell.write(json, key);
         }
-        optional(json, "conclusion", Some(findings.conclusion.as_str()).filter(|text| !text.is_empty()));
-        warnings(json, &checked.told.warnings);
+        optional(json, "conclusion", Some(result.conclusion.as_str()).filter(|text| !text.is_empty()));
+        findings::write(json, &planned.messages.findings());
     })
 }
 
-fn target(json: &mut Writer, site: &Site, ways: &Ways) {
-    let Site {
-        target,
+fn write_target(json: &mut Writer, target: &StudyTarget, modes: &IoModes) {
+    let StudyTarget {
+        path,
         file,
         writable,
         size_bytes,
@@ -103,19 +98,20 @@ fn target(json: &mut Writer, site: &Site, ways: &Ways) {
         engine: _,
         file_system,
         devices,
+        findings: _,
         remarks,
-    } = site;
-    json.string("path", &path::text(target));
+    } = target;
+    json.string("path", &path::text(path));
     json.string("file", &path::text(file));
     json.boolean("writable", *writable);
     json.integer("size_bytes", size_bytes);
     json.boolean("takes_direct", *direct);
-    match ways.direct() {
+    match modes.direct() {
         Some(direct) => json.boolean("direct", direct),
         None => json.null("direct"),
     }
     json.boolean("in_memory", *in_memory);
-    optional(json, "engine", ways.engine());
+    optional(json, "engine", modes.engine().map(EngineName::word));
     optional(json, "file_system", file_system.as_deref());
     devices.write_json(json, "devices");
     json.strings("remarks", remarks);
@@ -125,72 +121,5 @@ fn optional(json: &mut Writer, key: &str, text: Option<&str>) {
     match text {
         Some(text) => json.string(key, text),
         None => json.null(key),
-    }
-}
-
-/// A text of any length as lines of at most `width`, those after the first indented. Words are not broken.
-fn folded(text: &str, width: usize, indent: usize) -> String {
-    let mut lines = String::new();
-    let mut line = 0;
-    let lead = text.chars().take_while(|c| *c == ' ').count();
-    // What stands before the text of a heading keeps its blanks.
-    let (head, rest) = text.split_at(text.char_indices().nth(indent).map_or(lead, |(at, _)| at));
-    lines += head;
-    line += head.chars().count();
-    for (number, word) in rest.split(' ').enumerate() {
-        let length = word.chars().count();
-        if number > 0 && line + 1 + length > width {
-            let _ = write!(lines, "\n{:indent$}", "");
-            line = indent;
-        } else if number > 0 {
-            lines.push(' ');
-            line += 1;
-        }
-        lines += word;
-        line += length;
-    }
-    lines + "\n"
-}
-
-/// Whether colours are shown: on a terminal, unless the user wants none (no-color.org).
-pub(crate) fn is_coloured() -> bool {
-    tty::stdout_is_terminal()
-        && environment::variable("NO_COLOR").is_none_or(|value| value.is_empty())
-        && environment::variable("TERM").is_none_or(|name| name != "dumb")
-}
-
-/// Bars in colour.
-fn painted(text: &str, coloured: bool) -> String {
-    const ON: &str = "\u{1b}[36m";
-    const OFF: &str = "\u{1b}[0m";
-    let mut painted = String::with_capacity(text.len());
-    let mut inside = false;
-    for letter in text.chars() {
-        let bar = coloured && ('\u{2581}'..='\u{258f}').contains(&letter);
-        if bar != inside {
-            painted += if bar { ON } else { OFF };
-            inside = bar;
-        }
-        painted.push(letter);
-    }
-    painted + if inside { OFF } else { "" }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lines_go_on_below_their_text() {
-        assert_eq!(folded("one two three", 80, 0), "one two three\n");
-        assert_eq!(folded("one two three", 8, 0), "one two\nthree\n");
-        assert_eq!(folded("Name  one two three", 13, 6), "Name  one two\n      three\n");
-        assert_eq!(folded("unbreakable", 4, 0), "unbreakable\n");
-    }
-
-    #[test]
-    fn bars_are_coloured_and_nothing_else() {
-        assert_eq!(painted("a ██▏ b\n", true), "a \u{1b}[36m██▏\u{1b}[0m b\n");
-        assert_eq!(painted("a ██▏ b\n", false), "a ██▏ b\n");
     }
 }

@@ -1,96 +1,105 @@
-//! The line that shows how far a study is.
+//! The progress line of a study.
 //!
-//! Invariant: drawn on standard error when that is a terminal, and taken away before anything else is written.
+//! Invariant: drawn on standard error only if that is a terminal, and erased before anything else is written.
 
 use std::time::Duration;
 
 use fiord_lab::Step;
 use fiord_plan::Job;
+use fiord_report::RunReport;
 use fiord_sys::{signal, tty};
-use fiord_worker::{Moment, State, View, Watcher, WorkerReport};
+use fiord_worker::{Observer, State, View, WorkerReport};
 
-use super::run::Looker;
-use crate::assemble::Meters;
-use crate::output::say;
+use crate::layout::duration;
+use crate::run::drive::Presenter;
+use crate::run::status_line::StatusLine;
 
 /// How often the line is drawn.
 const EVERY: Duration = Duration::from_millis(250);
 
 /// Progress over all steps.
-pub(super) struct Progress<'a> {
-    steps: &'a [Step],
+pub(super) struct Progress {
+    steps: Vec<Step>,
+    /// How long all steps take, those that follow from results included, at most.
+    time: Duration,
+    /// Whether steps may follow from results.
+    may_go_on: bool,
+    /// Whether later steps follow from results, so that their number is not known.
+    is_search: bool,
     step: usize,
-    meters: Meters,
     on_terminal: bool,
-    /// Characters on the line.
-    drawn: usize,
+    line: StatusLine,
     laid_out_bytes: u64,
     to_lay_out_bytes: u64,
 }
 
-impl<'a> Progress<'a> {
-    pub(super) fn new(steps: &'a [Step]) -> Progress<'a> {
+impl Progress {
+    /// Over these steps and, in a search, those that follow from their results; all take `time` at most.
+    pub(super) fn new(steps: &[Step], time: Duration) -> Progress {
+        let known: Duration = steps.iter().map(|step| step.time).sum();
         Progress {
-            steps,
+            steps: steps.to_vec(),
+            time,
+            may_go_on: time > known,
+            is_search: false,
             step: 0,
-            meters: Meters::default(),
             on_terminal: tty::stderr_is_terminal(),
-            drawn: 0,
+            line: StatusLine::default(),
             laid_out_bytes: 0,
             to_lay_out_bytes: 0,
         }
     }
 
-    /// This step is next.
-    pub(super) fn begin(&mut self, step: usize) {
-        self.step = step;
-        self.meters = Meters::default();
+    /// Starts a step, which may follow those known before.
+    pub(super) fn begin(&mut self, number: usize, step: &Step) {
+        if number >= self.steps.len() {
+            self.steps.push(step.clone());
+            self.is_search = true;
+        }
+        self.step = number;
         self.draw(&self.left(None));
     }
 
-    /// Takes the line away.
+    /// Erases the line.
     pub(super) fn clear(&mut self) {
-        if self.drawn > 0 {
-            say(&format!("\r{:1$}\r", "", self.drawn));
-            self.drawn = 0;
-        }
+        self.line.clear();
     }
 
-    /// Shows what the step is at.
+    /// Shows the step with this suffix.
     fn draw(&mut self, doing: &str) {
-        if !self.on_terminal {
-            return;
+        if self.on_terminal {
+            self.line.draw(&format!("{}{doing}", self.title()));
         }
-        let columns = tty::columns(std::io::stderr()).map_or(80, usize::from);
-        let line: String =
-            format!("{}{doing}", self.title()).chars().take(columns.saturating_sub(1)).collect();
-        say(&format!("\r{line:0$}", self.drawn));
-        self.drawn = line.chars().count();
     }
 
-    /// `[2/7] random read 4k, depth 32`; what only prepares has no number.
+    /// `[2/7] random read 4k, depth 32`; a preparing step has no number, and a search no last one.
     fn title(&self) -> String {
         let step = &self.steps[self.step];
         if step.prepares {
             return step.name.clone();
         }
         let measured = |steps: &[Step]| steps.iter().filter(|step| !step.prepares).count();
-        format!("[{}/{}] {}", measured(&self.steps[..=self.step]), measured(self.steps), step.name)
+        let number = measured(&self.steps[..=self.step]);
+        match self.is_search {
+            true => format!("[{number}] {}", step.name),
+            false => format!("[{number}/{}] {}", measured(&self.steps), step.name),
+        }
     }
 
-    /// `, 17 s left`: of this step, as planned unless it is known better, and of those to come. Nothing where this step
-    /// prepares and it is not known.
+    /// `, 17 s left`: the time left of this step, as planned unless known better, and of those to come; of a search, which may
+    /// end earlier, `, up to 17 s left`. Empty for a preparing step of unknown duration.
     fn left(&self, of_step: Option<Duration>) -> String {
         let step = &self.steps[self.step];
-        let later: Duration = self.steps[self.step + 1..].iter().map(|step| step.time).sum();
+        let begun: Duration = self.steps[..=self.step].iter().map(|step| step.time).sum();
+        let (later, at_most) = (self.time.saturating_sub(begun), if self.may_go_on { "up to " } else { "" });
         match of_step.or((!step.prepares).then_some(step.time)) {
-            Some(of_step) => format!(", {} left", duration(of_step + later)),
+            Some(of_step) => format!(", {at_most}{} left", duration(of_step + later)),
             None => String::new(),
         }
     }
 }
 
-impl Watcher for Progress<'_> {
+impl Observer for Progress {
     fn laying_out(&mut self, _job: &Job, _files: usize, bytes: u64) {
         (self.laid_out_bytes, self.to_lay_out_bytes) = (0, bytes);
     }
@@ -117,48 +126,20 @@ impl Watcher for Progress<'_> {
         let left = self.left(view.left_s().and_then(|left_s| Duration::try_from_secs_f64(left_s).ok()));
         self.draw(&format!("{moved}{left}"));
     }
-
-    fn snapshot_every(&self) -> Option<Duration> {
-        None
-    }
-
-    fn snapshot(&mut self, _reports: Vec<WorkerReport>, _moment: Moment) {}
 }
 
-impl Looker for Progress<'_> {
-    fn meters(&mut self) -> &mut Meters {
-        &mut self.meters
+impl Presenter for Progress {
+    fn ended(&mut self, _report: &RunReport, _workers: &[WorkerReport]) {
+        self.clear();
     }
 }
 
-/// How far jobs of a given size are: `: 512 of 1024 MiB`.
+/// The progress of jobs of a given size: `: 512 of 1024 MiB`.
 fn moved(view: &View<'_>) -> String {
     let done: u64 = view.workers.iter().map(|worker| worker.counters.bytes.iter().sum::<u64>()).sum();
     let all: u64 = view.workers.iter().map(|worker| worker.job.limits.loop_bytes).sum();
     if view.workers.iter().any(|worker| worker.state == State::Syncing) {
-        return ": waiting for the disk to have it all".to_string();
+        return ": syncing to disk".to_string();
     }
     format!(": {} of {} MiB", done >> 20, all >> 20)
-}
-
-/// A time as people say it, to a whole second: `45 s`, `2 min 30 s`. What is not nothing is a second at least.
-pub(crate) fn duration(time: Duration) -> String {
-    let rounded = (time + Duration::from_millis(500)).as_secs();
-    let seconds = if time.is_zero() { 0 } else { rounded.max(1) };
-    match (seconds / 60, seconds % 60) {
-        (0, seconds) => format!("{seconds} s"),
-        (minutes, 0) => format!("{minutes} min"),
-        (minutes, seconds) => format!("{minutes} min {seconds} s"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_said_as_people_say_them() {
-        let told = [0, 1, 1499, 1500, 45_000, 60_000, 150_000].map(Duration::from_millis).map(duration);
-        assert_eq!(told, ["0 s", "1 s", "1 s", "2 s", "45 s", "1 min", "2 min 30 s"]);
-    }
 }

@@ -1,4 +1,4 @@
-//! What the tests of studies share: the schema of their JSON, figures masked, and an ordinary user.
+//! Helpers of the tests of studies: the schema of their JSON, masked figures, and an ordinary user.
 //!
 //! Invariant: a key that is printed and not documented fails, and so does one that is documented and not printed.
 
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{Dir, Ran, finish, helper, root, start};
+use super::{Dir, Ran, finish, helper, root, start, words};
 
 /// The keys of a document, as `docs/json.md` writes them, and the lists that were empty.
 fn keys(at: &str, value: &Value, found: &mut BTreeSet<String>, empty: &mut BTreeSet<String>) {
@@ -31,7 +31,7 @@ fn keys(at: &str, value: &Value, found: &mut BTreeSet<String>, empty: &mut BTree
     }
 }
 
-/// Sees that a document has the keys of these sections of `docs/json.md`, and no others.
+/// Checks that a document has exactly the keys of these sections of `docs/json.md`.
 #[track_caller]
 pub fn assert_documented(document: &Value, sections: &[&str]) {
     let page = include_str!("../../../../docs/json.md");
@@ -72,7 +72,7 @@ pub fn masked(text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The binary where everybody may run it, and a directory where everybody may write. Needs root.
+/// The binary where every user may run it, and a directory where every user may write. Needs root.
 pub fn public(parent: &Path) -> Result<(Dir, PathBuf), String> {
     root()?;
     let dir = Dir::under(parent)?;
@@ -82,17 +82,17 @@ pub fn public(parent: &Path) -> Result<(Dir, PathBuf), String> {
     Ok((dir, binary))
 }
 
-/// Runs the public binary as nobody in particular.
+/// Runs the public binary as an unprivileged user.
 pub fn as_ordinary_user(dir: &Dir, binary: &Path, line: &str) -> Ran {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(binary);
-    command.args(line.split_whitespace()).current_dir(dir.path());
-    // Root's history is not his.
+    command.args(words(line)).current_dir(dir.path());
+    // Not root's history.
     command.env("XDG_STATE_HOME", dir.join("state"));
     finish(start(command))
 }
 
-/// Sees that every line of a run that went well fits a terminal.
+/// Checks that a run succeeded and that each of its lines fits a terminal.
 #[track_caller]
 pub fn assert_fits(ran: &Ran) {
     ran.assert_success();
@@ -101,17 +101,17 @@ pub fn assert_fits(ran: &Ran) {
     }
 }
 
-/// What a column holds, row by row, of a study's JSON.
+/// The values of a column in a study's JSON, row by row.
 pub fn column<'d>(document: &'d Value, key: &str) -> Vec<&'d str> {
     document["rows"].as_array().unwrap().iter().map(|row| row[key].as_str().unwrap()).collect()
 }
 
-/// Whether nothing was left behind.
+/// Whether no files were left behind.
 pub fn is_empty(directory: &Path) -> bool {
     fs::read_dir(directory).unwrap().next().is_none()
 }
 
-/// Sees that the real fio takes the job files of a dry run.
+/// Checks that the real fio accepts the job files of a dry run.
 ///
 /// # Errors
 /// There is no fio here.

@@ -1,6 +1,6 @@
 //! Lines of dots and marks on a grid of characters; a character holds two by four dots of braille.
 //!
-//! Invariant: what lies outside the grid is not drawn.
+//! Invariant: nothing is drawn outside the grid.
 
 /// The empty braille character; each dot is one bit more.
 const BLANK: u32 = 0x2800;
@@ -12,11 +12,11 @@ const DOTS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x
 pub(super) struct Canvas {
     columns: usize,
     rows: usize,
-    cells: Vec<Cell>,
+    cells: Vec<BrailleCell>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Cell {
+struct BrailleCell {
     dots: u32,
     mark: Option<char>,
     /// The line drawn here last.
@@ -25,10 +25,10 @@ struct Cell {
 
 impl Canvas {
     pub(super) fn new(columns: usize, rows: usize) -> Canvas {
-        Canvas { columns, rows, cells: vec![Cell::default(); columns * rows] }
+        Canvas { columns, rows, cells: vec![BrailleCell::default(); columns * rows] }
     }
 
-    /// A straight line between two places; both go from 0 to 1, to the right and upwards.
+    /// A straight line between two points, whose coordinates go from 0 to 1, to the right and upwards.
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), line: usize) {
         let (from, to) = (self.dot(from), self.dot(to));
         let steps = from.0.abs_diff(to.0).max(from.1.abs_diff(to.1)).max(1);
@@ -41,15 +41,15 @@ impl Canvas {
         }
     }
 
-    /// A mark at a place, over whatever is there.
+    /// A mark at a point, over anything drawn there before.
     pub(super) fn mark(&mut self, at: (f64, f64), mark: char, line: usize) {
         let (x, y) = self.dot(at);
         if let Some(cell) = self.cells.get_mut(y / 4 * self.columns + x / 2) {
-            *cell = Cell { mark: Some(mark), line, ..*cell };
+            *cell = BrailleCell { mark: Some(mark), line, ..*cell };
         }
     }
 
-    /// Nearest dot, counted from the left and from the top. Marks stand in the middle of a character.
+    /// Nearest dot, counted from the left and from the top. Marks fill a character.
     fn dot(&self, (x, y): (f64, f64)) -> (usize, usize) {
         let column = (x * self.columns.saturating_sub(1) as f64).round() as usize;
         (2 * column, self.dot_row(y))
@@ -59,7 +59,7 @@ impl Canvas {
         ((1.0 - y) * (4 * self.rows).saturating_sub(1) as f64).round() as usize
     }
 
-    /// The row, from the top, in which what lies at this height is drawn.
+    /// The row, from the top, in which this height is drawn.
     pub(super) fn row_of(&self, y: f64) -> usize {
         self.dot_row(y) / 4
     }
@@ -71,10 +71,10 @@ impl Canvas {
         }
     }
 
-    /// A row as text; in these colours, line by line in turn, if there are any.
+    /// A row as text, each line in its colour if colours are given.
     pub(super) fn row(&self, row: usize, colours: Option<&[u8]>) -> String {
         let cells = &self.cells[row * self.columns..(row + 1) * self.columns];
-        let text = |cell: &Cell| {
+        let text = |cell: &BrailleCell| {
             let dots = match cell.dots {
                 0 => ' ',
                 dots => char::from_u32(BLANK | dots).unwrap_or(' '),

@@ -1,11 +1,11 @@
-//! From figures to places along an axis, and the figures worth a label there.
+//! Maps figures to positions on an axis, and chooses the figures to label.
 //!
-//! Invariant: every share is between 0 and 1, whatever the figure.
+//! Invariant: every position is between 0 and 1, for any figure.
 
-/// From this ratio on, figures that are all positive are told apart by a logarithmic scale alone.
+/// From this ratio of highest to lowest, positive figures are drawn on a logarithmic scale.
 const LOGARITHMIC_FROM: f64 = 30.0;
 
-/// From this ratio on, swept values that are all positive are spread by their logarithms: three doublings.
+/// From this ratio of highest to lowest (three doublings), positive swept values are drawn on a logarithmic axis.
 const AXIS_LOGARITHMIC_FROM: f64 = 8.0;
 
 /// An axis.
@@ -17,7 +17,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// For these figures: from nought, or where they spread wide and need not begin there, logarithmic.
+    /// For these figures: linear from zero, or logarithmic if they vary widely and `from_zero` is not set.
     pub fn of(figures: impl Iterator<Item = f64> + Clone, from_zero: bool) -> Scale {
         let (low, high) = ends(figures);
         if !from_zero && low > 0.0 && high / low >= LOGARITHMIC_FROM {
@@ -34,7 +34,7 @@ impl Scale {
         Scale { low, high, logarithmic: low > 0.0 && high / low >= AXIS_LOGARITHMIC_FROM }
     }
 
-    /// Where a figure lies, from 0 (low) to 1 (high).
+    /// The position of a figure, from 0 (low) to 1 (high).
     pub fn share(&self, figure: f64) -> f64 {
         let place = |figure: f64| if self.logarithmic { figure.ln() } else { figure };
         let share = (place(figure) - place(self.low)) / (place(self.high) - place(self.low));
@@ -50,7 +50,7 @@ impl Scale {
         }
         let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
         let every = (decades.clone().count() / (2 * count)).max(1);
-        // Few powers of ten leave room for what lies between them.
+        // Few powers of ten leave room for labels between them.
         let factors: &[f64] = if decades.clone().count() <= count { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let powers = decades.step_by(every).map(|power| 10f64.powi(power));
         let figures = powers.flat_map(|power| factors.iter().map(move |factor| factor * power));
@@ -58,13 +58,13 @@ impl Scale {
         if ticks.len() > 1 { ticks } else { vec![self.low, self.high] }
     }
 
-    /// What must be said about it: ` (log)`, or nothing.
+    /// The suffix of the panel's title: ` (log)`, or nothing.
     pub fn remark(&self) -> &'static str {
         if self.logarithmic { " (log)" } else { "" }
     }
 }
 
-/// The smallest and the largest; 0 and 0 when there is none.
+/// The smallest and the largest; 0 and 0 if there is none.
 fn ends(figures: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let figures = figures.filter(|figure| figure.is_finite());
     let low = figures.clone().min_by(f64::total_cmp).unwrap_or(0.0);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn doublings_are_as_far_from_each_other() {
+    fn doublings_are_equally_spaced() {
         let scale = Scale::of_axis([1.0, 2.0, 4.0, 8.0].into_iter());
         assert!((scale.share(2.0) - 1.0 / 3.0).abs() < 1e-9);
         assert!((Scale::of_axis([10.0, 20.0].into_iter()).share(15.0) - 0.5).abs() < 1e-9);
@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shares_stay_within(low in -1e9..1e9f64, high in -1e9..1e9f64, at in proptest::num::f64::ANY) {
+        fn positions_are_between_0_and_1(low in -1e9..1e9f64, high in -1e9..1e9f64, at in proptest::num::f64::ANY) {
             for scale in [Scale::of([low, high].into_iter(), true), Scale::of_axis([low, high].into_iter())] {
                 prop_assert!((0.0..=1.0).contains(&scale.share(at)));
                 prop_assert!(scale.ticks(4).len() <= 12);

@@ -1,16 +1,16 @@
-//! oltp: pages read and written at random by ever more sessions.
+//! oltp: pages read and written at random by an increasing number of sessions.
 //!
-//! Invariant: one session alone decides whether a disk fails; more sessions, whether it has reserve.
+//! Invariant: one session decides whether a disk fails; several sessions decide whether it has headroom.
 
 use crate::figures::{Figures, READ, WRITE};
 
-use super::verdict::{Detail, Limit, Row, Unit};
-use super::{Profile, Space, Stages};
+use super::limit::{Detail, Limit, Row, Unit};
+use super::profile::{Profile, Space, Stages};
 
 pub(super) const PROFILE: Profile = Profile {
     name: "oltp",
     runs: "random 16k, 70 % reads, 1 to 32 sessions",
-    carries: "an OLTP database of 32 sessions at once",
+    workload: "an OLTP database with 32 concurrent sessions",
     job_file: include_str!("../../profiles/oltp.fio"),
     headline: None,
     rounds: 1,
@@ -19,7 +19,7 @@ pub(super) const PROFILE: Profile = Profile {
 };
 
 const FROM: &str = "Oracle 2 Day + Performance Tuning Guide: most systems perform satisfactorily if a synchronous \
-                    single block read takes less than 10 ms; that more sessions than one do not fail is fiord's own";
+                    single block read takes less than 10 ms; that several sessions cannot fail is fiord's own rule";
 
 const READ_MEAN: Limit = Limit::at_most(10e6, 10e6, FROM);
 
@@ -37,8 +37,8 @@ fn rows(stages: &Stages<'_>) -> Vec<Row> {
             rounds: vec![reads.mean_ns as f64],
             limit: Some(Limit { fail, ..READ_MEAN }),
             details: vec![
-                Detail::per_second("reads a second", reads.iops),
-                Detail::per_second("writes a second", writes.iops),
+                Detail::per_second("reads per second", reads.iops),
+                Detail::per_second("writes per second", writes.iops),
                 Detail::ns("p99 of reads", reads.p99_ns),
                 Detail::ns("p99 of writes", writes.p99_ns),
             ],

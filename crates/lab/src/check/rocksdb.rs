@@ -1,18 +1,19 @@
 //! rocksdb: point reads beside a write-ahead log, flushes and compaction.
 //!
-//! Invariant: a limit that RocksDB itself does not name is said to be another's or fiord's own.
+//! Invariant: a limit that RocksDB does not publish is marked with its source, or as fiord's own.
 
 use fiord_report::{JobReport, RunReport};
 
 use crate::figures::{Figures, READ, WRITE};
 
-use super::verdict::{Detail, Limit, Row, Unit};
-use super::{Profile, Space, Stages, etcd};
+use super::etcd;
+use super::limit::{Detail, Limit, Row, Unit};
+use super::profile::{Profile, Space, Stages};
 
 pub(super) const PROFILE: Profile = Profile {
     name: "rocksdb",
     runs: "gets alone, then beside WAL, flush and compaction",
-    carries: "a RocksDB store that takes 16 MiB/s of writes",
+    workload: "a RocksDB store with 16 MiB/s of writes",
     job_file: include_str!("../../profiles/rocksdb.fio"),
     headline: Some(UNDER_LOAD),
     rounds: 1,
@@ -25,8 +26,8 @@ const UNDER_LOAD: &str = "p99 of gets under load";
 const GETS: Limit = Limit::at_most(
     5e6,
     10e6,
-    "fiord's own: RocksDB names no figure, and a get that misses its caches waits for such reads; 10 ms is what \
-     Oracle's guide asks of a single block read",
+    "fiord's own: RocksDB names no figure, and a get that misses its caches waits for such reads; 10 ms is the \
+     limit of Oracle's guide for a single block read",
 );
 
 /// RocksDB stalls writers when flush and compaction fall behind.
@@ -40,10 +41,10 @@ const BACKGROUND: Limit = Limit::at_least(
 const LONGEST: Limit = Limit::at_most(
     100e6,
     1e9,
-    "fiord's own: a write that takes a second is a stall to whoever waits; etcd warns of such syncs, too",
+    "fiord's own: a write that takes a second stalls its caller; etcd warns about such syncs, too",
 );
 
-/// The jobs that flush and compact, what people call them, and which way they move data.
+/// The jobs that flush and compact, their names for the user, and their direction.
 const BACKGROUND_JOBS: [(&str, &str, usize); 3] = [
     ("flush", "flush", WRITE),
     ("compaction-reads", "compaction reads", READ),
@@ -51,12 +52,12 @@ const BACKGROUND_JOBS: [(&str, &str, usize); 3] = [
 ];
 
 fn rows(stages: &Stages<'_>) -> Vec<Row> {
-    let alone = stages[0].first().and_then(|report| Figures::of(report, READ));
+    let alone = stages[0].and_then(|report| Figures::of(report, READ));
     let mut rows = Vec::new();
     if let Some(alone) = &alone {
         rows.push(gets("p99 of gets alone", alone, None));
     }
-    let Some(report) = stages[1].first() else { return rows };
+    let Some(report) = stages[1] else { return rows };
     if let Some(loaded) = Figures::of_job(report, "gets-under-load", READ) {
         rows.push(gets(UNDER_LOAD, &loaded, Some(GETS)));
         rows.extend(alone.map(|alone| growth(&alone, &loaded)));
@@ -73,7 +74,7 @@ fn gets(figure: &str, gets: &Figures, limit: Option<Limit>) -> Row {
         rounds: vec![gets.p99_ns as f64],
         limit,
         details: vec![
-            Detail::per_second("gets a second", gets.iops),
+            Detail::per_second("gets per second", gets.iops),
             Detail::ns("median", gets.p50_ns),
             Detail::ns("p99.9", gets.p999_ns),
         ],
@@ -101,14 +102,14 @@ fn log(report: &RunReport) -> Vec<Row> {
         details,
     };
     let details =
-        vec![Detail::per_second("appends a second", writes.iops), Detail::ns("median", syncs.p50_ns)];
+        vec![Detail::per_second("appends per second", writes.iops), Detail::ns("median", syncs.p50_ns)];
     vec![
         row("p99 of WAL fdatasync under load", syncs.p99_ns, etcd::SYNC, details),
         row("longest WAL append or sync", syncs.max_ns.max(writes.max_ns), LONGEST, Vec::new()),
     ]
 }
 
-/// How much of what was asked for flush and compaction moved: the least of them.
+/// The share of its requested rate that the slowest of flush and compaction reached.
 fn background(report: &RunReport) -> Option<Row> {
     let shares: Vec<Detail> = BACKGROUND_JOBS
         .iter()

@@ -1,56 +1,70 @@
 //! The runs of a sweep as curves: one for each combination of the options that are not the axis.
 //!
-//! Invariant: a curve's runs are in the order of their values, whatever the order they were run in.
+//! Invariant: a curve's runs are in the order of their values, in whatever order they were run.
 
 use fiord_report::table::Cell;
 
-use super::{Key, Measured, mib};
+use super::key::Key;
+use super::measured::SweepRun;
 use crate::chart;
-use crate::knee::{self, Found};
+use crate::figures::mib;
+use crate::knee::{self, CurveShape, Knee};
 
 /// Noise is this many standard errors.
-const ERRORS: f64 = 2.0;
+pub(super) const ERRORS: f64 = 2.0;
 
-/// Runs that differ in the axis alone.
+/// Runs that differ only in the axis.
 pub(super) struct Curve {
-    /// The other options, `rw=read ioengine=psync`; empty when there are none.
+    /// The other options, `rw=read ioengine=psync`; empty if there are none.
     pub name: String,
-    pub runs: Vec<Run>,
-    /// Peak and knee; `None` when there are no two runs.
-    pub found: Option<Found>,
+    pub runs: Vec<SweptRun>,
+    /// Peak and knee; `None` if there are fewer than two runs, or if they do not differ.
+    pub found: Option<CurveShape>,
+    /// Whether its runs do not differ: it is over the queue depth of an engine without a queue.
+    pub is_flat: bool,
 }
 
 /// One run of a curve.
-pub(super) struct Run {
+pub(super) struct SweptRun {
     pub point: Vec<usize>,
-    /// The axis' value, as typed and as the number it stands for.
+    /// The axis' value, as typed and as a number.
     pub cell: Cell,
     pub text: String,
     pub value: f64,
     pub bytes_per_s: f64,
     pub mean_ns: u64,
-    noise_bytes_per_s: f64,
+    /// How far the throughput may be off.
+    pub noise_bytes_per_s: f64,
+    ignores_depth: bool,
 }
 
 impl Curve {
-    /// The run at the knee, where it was reached.
-    pub fn knee(&self) -> Option<&Run> {
-        self.runs.get(self.found?.knee?)
+    /// The run at the knee, if it was reached.
+    pub fn knee(&self) -> Option<&SweptRun> {
+        self.runs.get(self.found?.knee.index()?)
     }
 
-    /// Which values of all options it has.
+    /// The runs between which the knee is, if noise hides where; it may be beyond the last if there is no second.
+    pub fn hidden_knee(&self) -> Option<(&SweptRun, Option<&SweptRun>)> {
+        match self.found?.knee {
+            Knee::Between(from, to) => Some((self.runs.get(from)?, to.and_then(|to| self.runs.get(to)))),
+            Knee::At(_) | Knee::NotReached => None,
+        }
+    }
+
+    /// The values of all options at the knee.
     pub fn knee_run(&self) -> Option<&Vec<usize>> {
         self.knee().map(|run| &run.point)
     }
 
     /// The run of the highest throughput.
-    pub fn peak(&self) -> Option<&Run> {
+    pub fn peak(&self) -> Option<&SweptRun> {
         self.runs.get(self.found?.peak)
     }
 
-    /// As it is drawn.
+    /// The line to draw.
     pub fn line(&self) -> chart::Line {
-        let point = |run: &Run| chart::Point {
+        let point = |run: &SweptRun| chart::Point {
             x: run.value,
             label: run.text.clone(),
             mib_per_s: mib(run.bytes_per_s),
@@ -59,22 +73,22 @@ impl Curve {
         chart::Line {
             name: self.name.clone(),
             points: self.runs.iter().map(point).collect(),
-            knee: self.found.and_then(|found| found.knee),
+            knee: self.found.and_then(|found| found.knee.index()),
         }
     }
 }
 
 /// The curves over `keys[axis]`, in the order in which their first runs were run.
-pub(super) fn of(keys: &[Key], axis: usize, measured: &[Measured]) -> Vec<Curve> {
+pub(super) fn of(keys: &[Key], axis: usize, measured: &[SweepRun]) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     for run in measured {
         let name = name(keys, axis, &run.point);
         let at = curves.iter().position(|curve| curve.name == name).unwrap_or_else(|| {
-            curves.push(Curve { name, runs: Vec::new(), found: None });
+            curves.push(Curve { name, runs: Vec::new(), found: None, is_flat: false });
             curves.len() - 1
         });
         let value = &keys[axis].values[run.point[axis]];
-        curves[at].runs.push(Run {
+        curves[at].runs.push(SweptRun {
             point: run.point.clone(),
             cell: keys[axis].cell(run.point[axis]),
             text: value.text.clone(),
@@ -82,18 +96,20 @@ pub(super) fn of(keys: &[Key], axis: usize, measured: &[Measured]) -> Vec<Curve>
             bytes_per_s: run.total.bytes_per_s,
             mean_ns: run.total.mean_ns,
             noise_bytes_per_s: ERRORS * run.error_bytes_per_s,
+            ignores_depth: run.ignores_depth,
         });
     }
     for curve in &mut curves {
         curve.runs.sort_by(|one, other| one.value.total_cmp(&other.value));
-        let points: Vec<knee::Point> = curve.runs.iter().map(point).collect();
-        curve.found = knee::find(&points);
+        let points: Vec<knee::CurvePoint> = curve.runs.iter().map(point).collect();
+        curve.is_flat = keys[axis].name() == "iodepth" && curve.runs.iter().any(|run| run.ignores_depth);
+        curve.found = if curve.is_flat { None } else { knee::find(&points) };
     }
     curves
 }
 
-fn point(run: &Run) -> knee::Point {
-    knee::Point { value: run.value, throughput: run.bytes_per_s, noise: run.noise_bytes_per_s }
+fn point(run: &SweptRun) -> knee::CurvePoint {
+    knee::CurvePoint { value: run.value, throughput: run.bytes_per_s, noise: run.noise_bytes_per_s }
 }
 
 fn name(keys: &[Key], axis: usize, point: &[usize]) -> String {

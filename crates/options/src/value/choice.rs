@@ -2,9 +2,8 @@
 //!
 //! Invariant: the words, what they mean and the variants they stand for are written once, in one `choices!`.
 
-use super::{Reading, Value};
-use crate::spec::Choice;
-use crate::suggest;
+use super::contract::{Choice, KbBase, Reading, Value};
+use super::kind::ValueKind;
 
 /// Declares an enum of words. The first word of a variant is the one printed; `|` adds further spellings.
 macro_rules! choices {
@@ -26,6 +25,18 @@ macro_rules! choices {
             )*
         }
 
+        words! { $name { $(#[doc = $help] $variant = $word $(| $other)*,)* } }
+    )*};
+}
+
+/// The words of an enum, and its parser.
+macro_rules! words {
+    ($name:ident {
+        $(
+            #[doc = $help:literal]
+            $variant:ident = $word:literal $(| $other:literal)*,
+        )*
+    }) => {
         impl $name {
             /// The word that stands for this.
             pub fn word(self) -> &'static str {
@@ -44,7 +55,7 @@ macro_rules! choices {
         }
 
         impl Value for $name {
-            const KIND: &'static str = "word";
+            const KIND: ValueKind = ValueKind::Word;
             const CHOICES: &'static [Choice] = &[$(
                 Choice { word: $word, help: unindented($help) },
                 $(Choice { word: $other, help: concat!("Same as ", $word, ".") },)*
@@ -52,9 +63,9 @@ macro_rules! choices {
 
             fn parse(text: &str, reading: &mut Reading) -> Result<$name, String> {
                 let (word, rest) = split_word(text);
-                let value = $name::from_word(word).ok_or_else(|| unknown_word(word, $name::CHOICES))?;
+                let value = $name::from_word(word).ok_or_else(|| unknown_word(word, $name::CHOICES, reading))?;
                 if !rest.is_empty() {
-                    reading.note(format!("{text:?} is read as {word:?}: the rest is passed over"));
+                    reading.note(format!("{text:?} is read as {word:?}: the rest is ignored"));
                 }
                 Ok(value)
             }
@@ -63,11 +74,11 @@ macro_rules! choices {
                 self.word().to_string()
             }
         }
-    )*};
+    };
 }
 
 /// A doc comment without the space that `///` leaves in front of it.
-const fn unindented(doc: &str) -> &str {
+pub(crate) const fn unindented(doc: &str) -> &str {
     match doc.as_bytes() {
         [b' ', ..] => doc.split_at(1).1,
         _ => doc,
@@ -79,26 +90,35 @@ pub(crate) fn split_word(text: &str) -> (&str, &str) {
     text.split_once([':', ',']).unwrap_or((text, ""))
 }
 
-/// What to say of a word that is none of the choices.
-pub(crate) fn unknown_word(word: &str, choices: &[Choice]) -> String {
-    match suggest::nearest(word, choices.iter().map(|choice| choice.word)) {
-        Some(near) => format!("{word:?} is not one of the values allowed; did you mean {near:?}?"),
-        None => format!("{word:?} is not one of the values allowed"),
+/// The error message for a word that is none of the choices.
+pub(crate) fn unknown_word(word: &str, choices: &'static [Choice], reading: &mut Reading) -> String {
+    reading.suggest(word, choices.iter().map(|choice| choice.word));
+    format!("{word:?} is not one of the allowed values")
+}
+
+words! {
+    KbBase {
+        /// `4k` is 4096 and `4KiB` is 4000 (fio's inversion, for old scripts); binary units in reports.
+        Binary = "1024",
+        /// `4k` is 4000 and `4KiB` is 4096, as in the standards; decimal units in reports.
+        Decimal = "1000",
     }
 }
 
 choices! {
-    /// What a kilobyte is to the job.
-    pub enum KbBase {
-        /// `4k` is 4096 and `4KiB` is 4000 (fio's inversion, for old scripts); binary units in reports.
-        Binary = "1024",
-        /// `4k` is 4000 and `4KiB` is 4096, as the standards have it; decimal units in reports.
-        Decimal = "1000",
+    /// What is done with findings: reasons why a figure may not mean what its reader thinks.
+    pub enum Trust {
+    /// No findings.
+    Off = "off",
+    /// Findings are printed after the report.
+    On = "on",
+    /// The same, and the exit status is 3 if a finding voids a figure.
+        Strict = "strict",
     }
 
-    /// In what bandwidth is reported.
+    /// Unit that bandwidth is reported in.
     pub enum UnitBase {
-        /// Chosen to suit.
+    /// Chosen automatically.
         Automatic = "0",
         /// Bytes.
         Bytes = "8",
@@ -130,19 +150,19 @@ choices! {
         RandTrimWrite = "randtrimwrite",
     }
 
-    /// What the number after `rw=MODE:` does to random offsets.
+    /// Effect of the number after a random `rw=MODE:`.
     pub enum RwSequencer {
-        /// That many I/Os follow each other before a new random offset.
-        Sequential = "sequential",
-        /// The same offset is used that many times.
+    /// That many sequential I/Os before a new random offset.
+    Sequential = "sequential",
+    /// That many I/Os at the same offset.
         Identical = "identical",
     }
 
-    /// How files are given their space before the run.
+    /// How space is allocated for files before the run.
     pub enum Fallocate {
-        /// Not at all.
-        None = "none" | "0",
-        /// By the file system's own means, if it has one.
+    /// No allocation.
+    None = "none" | "0",
+    /// By fallocate(2), if the file system supports it.
         Native = "native",
         /// By posix_fallocate(3).
         Posix = "posix" | "1",
@@ -152,11 +172,11 @@ choices! {
         Truncate = "truncate",
     }
 
-    /// What the kernel is told about the order of access.
+    /// Access pattern announced to the kernel with posix_fadvise(2).
     pub enum FadviseHint {
-        /// Nothing.
+        /// No hint.
         None = "0",
-        /// What the job is about to do, sequential or random.
+        /// Sequential or random access, as the job's `rw` is.
         Workload = "1",
         /// Random access.
         Random = "random",
@@ -176,7 +196,7 @@ choices! {
         Medium = "medium",
         /// Long-lived data.
         Long = "long",
-        /// Data that stays.
+        /// Extremely long-lived data.
         Extreme = "extreme",
     }
 
@@ -190,7 +210,7 @@ choices! {
         Dsync = "dsync",
     }
 
-    /// Where time is read from.
+    /// Clock that times are read from.
     pub enum ClockSource {
         /// gettimeofday(2).
         GetTimeOfDay = "gettimeofday",
@@ -202,11 +222,11 @@ choices! {
 
     /// Generator of random offsets.
     pub enum RandomGenerator {
-        /// Offsets are drawn, each block once unless `norandommap` says otherwise.
+        /// Each block once per pass, unless `norandommap` is set.
         Tausworthe = "tausworthe",
-        /// Each block once, with `norandommap`, too, where all blocks are of one length.
+        /// Each block once per pass, even with `norandommap`, if all blocks have the same size.
         Lfsr = "lfsr",
-        /// The same as `tausworthe`: fiord's draws are always 64 bits wide.
+        /// Same as tausworthe: fiord's random numbers always have 64 bits.
         Tausworthe64 = "tausworthe64",
     }
 
@@ -218,19 +238,27 @@ choices! {
         Poisson = "poisson",
     }
 
-    /// When a block counts towards `thinktime_blocks`.
+    /// Whether the I/Os of a rate arrive independently of each other.
+    pub enum RateArrivals {
+        /// Each is due after the one before it.
+        Closed = "closed",
+        /// They arrive whatever the device does.
+        Open = "open",
+    }
+
+    /// The I/Os that `thinktime_blocks` counts.
     pub enum ThinktimeBlocksType {
-        /// When it completes.
-        Complete = "complete",
-        /// When it is issued.
+    /// Completed I/Os.
+    Complete = "complete",
+    /// Issued I/Os.
         Issue = "issue",
     }
 
-    /// How CPUs are shared out among the workers of a job.
+    /// How CPUs are distributed among the workers of a job.
     pub enum CpusAllowedPolicy {
         /// Every worker may use all of them.
         Shared = "shared",
-        /// Every worker gets one of its own.
+        /// Every worker has its own CPU.
         Split = "split",
     }
 
@@ -240,21 +268,21 @@ choices! {
         Group = "group",
         /// The jobs running now; those after the next stonewall still run.
         Stonewall = "stonewall",
-        /// Everything.
+        /// All jobs, including those that have not started.
         All = "all",
     }
 
     /// How directions are reported.
     pub enum UnifiedRwReporting {
-        /// Each by itself.
+        /// Each direction separately.
         None = "none" | "0",
-        /// Summed into one.
+        /// The sum of all directions.
         Mixed = "mixed" | "1",
-        /// Each by itself, then the sum.
+        /// Each direction separately, then the sum.
         Both = "both" | "2",
     }
 
-    /// Errors after which a job goes on.
+    /// Errors after which a job continues.
     pub enum ContinueOnError {
         /// None: the first error ends the job.
         None = "none" | "0",
@@ -264,15 +292,15 @@ choices! {
         Write = "write",
         /// Errors of any I/O.
         Io = "io",
-        /// Errors found by verifying.
+        /// Errors found by verification.
         Verify = "verify",
         /// All errors.
         All = "all" | "1",
     }
 
-    /// What files are taken to be.
+    /// Type that files must have.
     pub enum FileType {
-        /// Whatever is found.
+    /// Any type.
         Detect = "none",
         /// Regular files.
         File = "file",
@@ -304,7 +332,7 @@ choices! {
     pub enum ZoneMode {
         /// No zones.
         None = "none",
-        /// Strides of `zonesize` with `zoneskip` between them.
+        /// Zones of `zonerange` bytes with `zoneskip` bytes between them.
         Strided = "strided",
         /// Zones of a zoned block device.
         Zbd = "zbd",
@@ -346,10 +374,18 @@ choices! {
         Meta = "meta",
         /// The pattern of `verify_pattern`.
         Pattern = "pattern",
-        /// The pattern of `verify_pattern` behind a header.
+        /// The pattern of `verify_pattern` after a header.
         PatternHeader = "pattern_hdr",
-        /// Everything but the comparison.
+        /// All steps of verification except for the comparison.
         Null = "null",
+    }
+
+    /// Layout of the headers of verified blocks.
+    pub enum VerifyHeaderFormat {
+        /// The layout of fio 3.33.
+        V3_33 = "3.33",
+        /// The layout of fio 3.42.
+        V3_42 = "3.42",
     }
 
     /// Which writes are verified.
@@ -360,21 +396,21 @@ choices! {
         Fsynced = "fsynced",
     }
 
-    /// What a log entry says of a window.
+    /// Value of a log entry for its window.
     pub enum LogWindowValue {
         /// The average.
         Average = "avg" | "0",
         /// The maximum.
         Maximum = "max" | "1",
-        /// Both.
+        /// The average, then the maximum.
         Both = "both",
     }
 
     /// Where duplicate buffers come from.
     pub enum DedupeMode {
-        /// Earlier writes.
+        /// The last write with new contents.
         Repeat = "repeat",
-        /// A working set of buffers.
+        /// The working set: the first writes, in random order.
         WorkingSet = "working_set",
     }
 
@@ -412,16 +448,9 @@ choices! {
     pub enum IdleProf {
         /// For the whole machine.
         System = "system",
-        /// For each CPU too.
+        /// For each CPU as well.
         Percpu = "percpu",
         /// Calibrate the unit of work and exit.
         Calibrate = "calibrate",
-    }
-}
-
-/// The default is fio's.
-impl Default for KbBase {
-    fn default() -> KbBase {
-        KbBase::Binary
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Invariant: a set is sorted, without repeats, and every number in it is below `MAX_CPUS`.
 
-use super::number::scan;
-use super::{Reading, Value};
+use super::contract::{Reading, Value};
+use super::kind::ValueKind;
+use super::scan::scan;
 
 /// Numbers from here on are refused: no machine has them, and a typo should not cost gigabytes.
 const MAX_CPUS: u32 = 65_536;
@@ -13,7 +14,7 @@ const MAX_CPUS: u32 = 65_536;
 pub struct CpuSet(pub Vec<u32>);
 
 impl Value for CpuSet {
-    const KIND: &'static str = "list of numbers and ranges";
+    const KIND: ValueKind = ValueKind::NumberList;
 
     fn parse(text: &str, _reading: &mut Reading) -> Result<CpuSet, String> {
         let mut cpus = Vec::new();
@@ -45,7 +46,7 @@ impl Value for CpuSet {
     }
 }
 
-/// A number of a list, in full: nothing is passed over here, because a CPU too few is not noticed in a result.
+/// A number of a list, in full: nothing is ignored here, because a missing CPU is not noticed in a result.
 fn number(text: &str, whole: &str) -> Result<u32, String> {
     match scan(text) {
         Some((number, rest)) if rest.trim().is_empty() && (0..i128::from(MAX_CPUS)).contains(&number) => {
@@ -68,7 +69,7 @@ pub enum NumaNodes {
 }
 
 impl Value for NumaNodes {
-    const KIND: &'static str = "list of numbers and ranges, or all";
+    const KIND: ValueKind = ValueKind::NodeList;
 
     fn parse(text: &str, reading: &mut Reading) -> Result<NumaNodes, String> {
         match text.trim() {
@@ -101,7 +102,7 @@ pub enum NumaPolicy {
 }
 
 impl Value for NumaPolicy {
-    const KIND: &'static str = "policy, with nodes after a colon";
+    const KIND: ValueKind = ValueKind::NumaPolicy;
 
     fn parse(text: &str, reading: &mut Reading) -> Result<NumaPolicy, String> {
         let (mode, nodes) = match text.split_once(':') {
@@ -115,7 +116,7 @@ impl Value for NumaPolicy {
             "prefer" => number(wanted()?, text).map(NumaPolicy::Prefer),
             "bind" => NumaNodes::parse(wanted()?, reading).map(NumaPolicy::Bind),
             "interleave" => NumaNodes::parse(wanted()?, reading).map(NumaPolicy::Interleave),
-            _ => Err(format!("{mode:?} is none of default, local, prefer, bind and interleave")),
+            _ => Err(format!("{mode:?} is not one of default, local, prefer, bind and interleave")),
         }
     }
 

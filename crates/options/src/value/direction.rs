@@ -2,9 +2,9 @@
 //!
 //! Invariant: a part that was left out is `None` or what it was before, never a made-up number.
 
+use super::contract::{Choice, Reading, Value};
+use super::kind::ValueKind;
 use super::number::split_list;
-use super::{Reading, Value};
-use crate::spec::Choice;
 
 /// One value per direction: `bs=4k,8k,16k`. A value that no comma follows applies to the directions after it; a
 /// part left out keeps what the direction had (`bs=,8k`).
@@ -19,7 +19,7 @@ pub struct PerDirection<T> {
 }
 
 impl<T: Value> Value for PerDirection<T> {
-    const KIND: &'static str = T::KIND;
+    const KIND: ValueKind = T::KIND;
     const CHOICES: &'static [Choice] = T::CHOICES;
 
     fn parse(text: &str, reading: &mut Reading) -> Result<Self, String> {

@@ -1,21 +1,28 @@
 //! Arithmetic in parentheses: `(4 * 1k + 512)`.
 //!
-//! Invariant: evaluation ends, whatever the text: depth and length are bounded, and no operation panics.
+//! Invariant: a value is finite; what is not, and division by zero, is an error.
+
+use super::scan::scan;
+use crate::arithmetic::{Arithmetic, Dialect, Operator, Sign};
 
 /// Looks at the text after a number and says by what to multiply it and how many bytes of text the suffix takes.
 pub(crate) type Suffix<'f> = dyn Fn(&str) -> (i128, usize) + 'f;
 
-/// Nesting beyond this is refused rather than recursed into.
-const MAX_DEPTH: u32 = 64;
+const EXPRESSION: Dialect = Dialect {
+    sign: Sign::BindsLooserThanPower,
+    unary_plus: true,
+    is_space: char::is_whitespace,
+    nesting_max: 63,
+    nested_too_deeply: "an expression is nested too deeply",
+    unclosed: "an expression lacks a closing parenthesis",
+};
 
 /// Evaluates an expression of numbers, `+ - * / % ^` and parentheses. Numbers may carry the suffixes that `suffix`
 /// knows. The result is exact up to 2^53.
 pub(crate) fn evaluate(text: &str, suffix: &Suffix<'_>) -> Result<f64, String> {
-    let mut parser = Parser { rest: text.trim(), suffix, depth: 0 };
-    let value = parser.sum()?;
-    parser.skip_space();
-    if !parser.rest.is_empty() {
-        return Err(format!("{:?} is left over after the expression in {text:?}", parser.rest));
+    let (value, rest) = EXPRESSION.evaluate(text.trim(), &Doubles { suffix })?;
+    if !rest.is_empty() {
+        return Err(format!("{rest:?} is left over after the expression in {text:?}"));
     }
     if !value.is_finite() {
         return Err(format!("{text:?} has no finite value"));
@@ -23,96 +30,41 @@ pub(crate) fn evaluate(text: &str, suffix: &Suffix<'_>) -> Result<f64, String> {
     Ok(value)
 }
 
-struct Parser<'t> {
-    rest: &'t str,
-    suffix: &'t Suffix<'t>,
-    depth: u32,
+/// Arithmetic of doubles whose numbers may have a suffix.
+struct Doubles<'f> {
+    suffix: &'f Suffix<'f>,
 }
 
-impl Parser<'_> {
-    fn skip_space(&mut self) {
-        self.rest = self.rest.trim_start();
-    }
+impl Arithmetic for Doubles<'_> {
+    type Number = f64;
 
-    /// Takes the next letter if it is one of `wanted`.
-    fn take(&mut self, wanted: &[char]) -> Option<char> {
-        self.skip_space();
-        let letter = self.rest.chars().next().filter(|letter| wanted.contains(letter))?;
-        self.rest = &self.rest[1..];
-        Some(letter)
-    }
-
-    fn sum(&mut self) -> Result<f64, String> {
-        let mut value = self.product()?;
-        while let Some(operator) = self.take(&['+', '-']) {
-            let right = self.product()?;
-            value = if operator == '+' { value + right } else { value - right };
+    fn number<'t>(&self, text: &'t str) -> Result<(f64, &'t str), String> {
+        if text.starts_with("0x") || text.starts_with("0X") {
+            let (number, rest) = scan(text).ok_or_else(|| format!("{text:?} is not a number"))?;
+            return Ok((number as f64, rest));
         }
-        Ok(value)
-    }
-
-    fn product(&mut self) -> Result<f64, String> {
-        let mut value = self.power()?;
-        while let Some(operator) = self.take(&['*', '/', '%']) {
-            let right = self.power()?;
-            if operator != '*' && right == 0.0 {
-                return Err("an expression divides by zero".to_string());
-            }
-            value = match operator {
-                '*' => value * right,
-                '/' => value / right,
-                _ => value.trunc() % right.trunc(),
-            };
-        }
-        Ok(value)
-    }
-
-    /// Right-associative, and binding tighter than a sign on its left.
-    fn power(&mut self) -> Result<f64, String> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err("an expression is nested too deeply".to_string());
-        }
-        let value = match self.take(&['-', '+']) {
-            Some('-') => -self.power()?,
-            Some(_) => self.power()?,
-            None => {
-                let base = self.atom()?;
-                match self.take(&['^']) {
-                    Some(_) => base.powf(self.power()?),
-                    None => base,
-                }
-            }
-        };
-        self.depth -= 1;
-        Ok(value)
-    }
-
-    fn atom(&mut self) -> Result<f64, String> {
-        if self.take(&['(']).is_some() {
-            let value = self.sum()?;
-            return match self.take(&[')']) {
-                Some(_) => Ok(value),
-                None => Err("an expression lacks a closing parenthesis".to_string()),
-            };
-        }
-        self.skip_space();
-        self.number()
-    }
-
-    fn number(&mut self) -> Result<f64, String> {
-        if self.rest.starts_with("0x") || self.rest.starts_with("0X") {
-            let (number, rest) =
-                super::number::scan(self.rest).ok_or_else(|| format!("{:?} is not a number", self.rest))?;
-            self.rest = rest;
-            return Ok(number as f64);
-        }
-        let length = self.rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
-        let (digits, rest) = self.rest.split_at(length.unwrap_or(self.rest.len()));
-        let number: f64 =
-            digits.parse().map_err(|_| format!("a number is missing before {:?}", self.rest))?;
+        let length = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+        let (digits, rest) = text.split_at(length.unwrap_or(text.len()));
+        let number: f64 = digits.parse().map_err(|_| format!("a number is missing before {text:?}"))?;
         let (factor, used) = (self.suffix)(rest);
-        self.rest = &rest[used..];
-        Ok(number * factor as f64)
+        Ok((number * factor as f64, &rest[used..]))
+    }
+
+    fn negate(&self, number: f64) -> Result<f64, String> {
+        Ok(-number)
+    }
+
+    fn apply(&self, operator: Operator, left: f64, right: f64) -> Result<f64, String> {
+        if matches!(operator, Operator::Divide | Operator::Remainder) && right == 0.0 {
+            return Err("an expression divides by zero".to_string());
+        }
+        Ok(match operator {
+            Operator::Add => left + right,
+            Operator::Subtract => left - right,
+            Operator::Multiply => left * right,
+            Operator::Divide => left / right,
+            Operator::Remainder => left.trunc() % right.trunc(),
+            Operator::Power => left.powf(right),
+        })
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Invariant: one to twenty numbers, all finite and within the option's range.
 
-use super::{Reading, Value};
+use super::contract::{Reading, Value};
+use super::kind::ValueKind;
 
 /// Numbers fio takes.
 const MAX_NUMBERS: usize = 20;
@@ -12,7 +13,7 @@ const MAX_NUMBERS: usize = 20;
 pub struct FloatList(pub Vec<f64>);
 
 impl Value for FloatList {
-    const KIND: &'static str = "list of numbers separated by colons";
+    const KIND: ValueKind = ValueKind::Decimals;
 
     fn parse(text: &str, reading: &mut Reading) -> Result<FloatList, String> {
         let mut numbers = Vec::new();
@@ -48,14 +49,14 @@ impl Value for FloatList {
     }
 }
 
-/// A number at the start of a part; what follows it is passed over.
+/// A number at the start of a part; what follows it is ignored.
 fn number(part: &str, whole: &str, reading: &mut Reading) -> Result<f64, String> {
     let part = part.trim();
     let length = part.find(|letter: char| !letter.is_ascii_digit() && !matches!(letter, '.' | '-' | '+'));
     let (digits, rest) = part.split_at(length.unwrap_or(part.len()));
     let number: f64 = digits.parse().map_err(|_| format!("{part:?} in {whole:?} is not a number"))?;
     if !rest.is_empty() {
-        reading.note(format!("{part:?} is read as {number}: {rest:?} is passed over"));
+        reading.note(format!("{part:?} is read as {number}: {rest:?} is ignored"));
     }
     Ok(number)
 }

@@ -1,11 +1,16 @@
 //! What I/O buffers are made of, and when writes are pushed out.
 //!
-//! Invariant: a file name is kept as text; nothing here looks for the file.
+//! Invariant: the name of a file is kept byte for byte; nothing here looks for the file.
 
-use super::choice::{split_word, unknown_word};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use super::choice::unknown_word;
+use super::contract::{Choice, Reading, Value};
+use super::kind::ValueKind;
 use super::number::integer;
-use super::{Reading, Value};
-use crate::spec::Choice;
+use crate::shown::{self, shown};
 
 /// Backing of a job's I/O buffers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +18,7 @@ pub struct Memory {
     /// Kind of memory.
     pub kind: MemoryKind,
     /// File to map, for the kinds that map one (`mmap:/path`).
-    pub file: Option<String>,
+    pub file: Option<PathBuf>,
 }
 
 /// Kinds of memory.
@@ -47,7 +52,7 @@ impl MemoryKind {
 }
 
 impl Value for Memory {
-    const KIND: &'static str = "word, with a file after a colon";
+    const KIND: ValueKind = ValueKind::WordWithFile;
     const CHOICES: &'static [Choice] = &[
         Choice { word: "malloc", help: "Memory from the allocator." },
         Choice { word: "shm", help: "A System V shared memory segment." },
@@ -58,8 +63,15 @@ impl Value for Memory {
     ];
 
     fn parse(text: &str, reading: &mut Reading) -> Result<Memory, String> {
-        let (word, rest) = split_word(text);
-        let kind = match word {
+        Self::parse_bytes(OsStr::new(text), reading)
+    }
+
+    fn parse_bytes(bytes: &OsStr, reading: &mut Reading) -> Result<Memory, String> {
+        let bytes = bytes.as_bytes();
+        let end = bytes.iter().position(|byte| matches!(byte, b':' | b',')).unwrap_or(bytes.len());
+        let word = shown(OsStr::from_bytes(&bytes[..end]));
+        let rest = OsStr::from_bytes(bytes.get(end + 1..).unwrap_or_default());
+        let kind = match word.as_str() {
             "malloc" => MemoryKind::Malloc,
             "shm" => MemoryKind::Shm,
             "shmhuge" => MemoryKind::ShmHuge,
@@ -67,18 +79,18 @@ impl Value for Memory {
             "mmaphuge" => MemoryKind::MmapHuge,
             "mmapshared" => MemoryKind::MmapShared,
             "cudamalloc" => return Err("fiord does not use GPU memory".to_string()),
-            _ => return Err(unknown_word(word, Self::CHOICES)),
+            _ => return Err(unknown_word(&word, Self::CHOICES, reading)),
         };
         let mapped = matches!(kind, MemoryKind::Mmap | MemoryKind::MmapHuge | MemoryKind::MmapShared);
         if !rest.is_empty() && !mapped {
-            reading.note(format!("{word} maps no file: {rest:?} is passed over"));
+            reading.note(format!("{word} maps no file: \"{}\" is ignored", shown(rest)));
         }
-        Ok(Memory { kind, file: (mapped && !rest.is_empty()).then(|| rest.to_string()) })
+        Ok(Memory { kind, file: (mapped && !rest.is_empty()).then(|| PathBuf::from(rest)) })
     }
 
     fn print(&self) -> String {
         match &self.file {
-            Some(file) => format!("{}:{file}", self.kind.word()),
+            Some(file) => format!("{}:{}", self.kind.word(), shown::text(file)),
             None => self.kind.word().to_string(),
         }
     }
@@ -98,7 +110,7 @@ pub struct SyncFileRange {
 }
 
 impl Value for SyncFileRange {
-    const KIND: &'static str = "words separated by commas, then a colon and a number of writes";
+    const KIND: ValueKind = ValueKind::WordsWithCount;
     const CHOICES: &'static [Choice] = &[
         Choice { word: "wait_before", help: "Wait for writeback already under way." },
         Choice { word: "write", help: "Start writeback." },
@@ -114,11 +126,11 @@ impl Value for SyncFileRange {
                 "wait_before" => value.wait_before = true,
                 "write" => value.write = true,
                 "wait_after" => value.wait_after = true,
-                _ => return Err(unknown_word(word, Self::CHOICES)),
+                _ => return Err(unknown_word(word, Self::CHOICES, reading)),
             }
         }
         if !(value.wait_before || value.write || value.wait_after) {
-            return Err(format!("{text:?} names none of the words allowed"));
+            return Err(format!("{text:?} contains none of the allowed words"));
         }
         if count.is_empty() {
             reading.note(format!("{text:?} has no number of writes after a colon, so nothing is synced"));

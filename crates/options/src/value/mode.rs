@@ -3,9 +3,9 @@
 //! Invariant: the number is held under the meaning it has for the mode, bytes or I/Os.
 
 use super::choice::{RwKind, split_word, unknown_word};
+use super::contract::{Choice, Reading, Value};
+use super::kind::ValueKind;
 use super::number::integer;
-use super::{Reading, Value};
-use crate::spec::Choice;
 
 /// A mode with its modifier: `randread:8`, `write:4k`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,18 +33,18 @@ impl RwKind {
 }
 
 impl Value for RwMode {
-    const KIND: &'static str = "word, with a number after a colon";
+    const KIND: ValueKind = ValueKind::WordWithNumber;
     const CHOICES: &'static [Choice] = RwKind::CHOICES;
 
     fn parse(text: &str, reading: &mut Reading) -> Result<RwMode, String> {
         let (word, number) = split_word(text);
-        let kind = RwKind::from_word(word).ok_or_else(|| unknown_word(word, Self::CHOICES))?;
+        let kind = RwKind::from_word(word).ok_or_else(|| unknown_word(word, Self::CHOICES, reading))?;
         let mut mode = RwMode { kind, ios_per_offset: 1, skip_bytes: 0 };
         if number.is_empty() {
             return Ok(mode);
         }
         let Ok(number) = integer(number, reading) else {
-            reading.note(format!("{number:?} in {text:?} is not a number, and is passed over"));
+            reading.note(format!("{number:?} in {text:?} is not a number, and is ignored"));
             return Ok(mode);
         };
         let wrong = |_| format!("{number} in {text:?} is out of range");

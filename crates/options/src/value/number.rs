@@ -1,17 +1,19 @@
 //! Whole numbers and sizes in bytes, with fio's prefixes and suffixes.
 //!
-//! Invariant: what fio reads is what is read, also where it surprises (`1.5g` is 1, `4KiB` is 4000); every surprise
-//! leaves a note.
+//! Invariant: values are read as fio reads them, even if that is surprising (`1.5g` is 1, `4KiB` is 4000); every
+//! surprise causes a warning.
 
-use super::{KbBase, Reading, Value, expression};
-use crate::spec::Takes;
+use super::contract::{KbBase, Reading, Takes, Value};
+use super::expression;
+use super::kind::ValueKind;
+use super::scan::scan;
 
 /// A number of bytes: `4096`, `4k`, `0x1000`, `(4 * 1k)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
 impl Value for Bytes {
-    const KIND: &'static str = "size";
+    const KIND: ValueKind = ValueKind::Size;
     const SEPARATORS: &'static [char] = LIST_SEPARATORS;
     const ONE_OF_LIST: bool = true;
 
@@ -31,7 +33,7 @@ pub(crate) const LIST_SEPARATORS: &[char] = &[',', ':', '-'];
 macro_rules! whole_number {
     ($($type:ident)*) => {
         $(impl Value for $type {
-            const KIND: &'static str = "integer";
+            const KIND: ValueKind = ValueKind::Integer;
             const SEPARATORS: &'static [char] = LIST_SEPARATORS;
             const ONE_OF_LIST: bool = true;
 
@@ -53,7 +55,7 @@ macro_rules! whole_number {
 whole_number!(u32 u64 i32);
 
 impl Value for bool {
-    const KIND: &'static str = "boolean";
+    const KIND: ValueKind = ValueKind::Boolean;
     const TAKES: Takes = Takes::Value;
     const ONE_OF_LIST: bool = true;
 
@@ -163,29 +165,9 @@ pub(crate) fn integer(text: &str, reading: &mut Reading) -> Result<i128, String>
     note_rest(text, &rest[used..], value, reading);
     if reading.kb_base == KbBase::Binary && used == 3 {
         let unit = &rest[..used];
-        reading.note(format!("{text} is read as {value}: with kb_base=1024, {unit} is decimal"));
+        reading.note_decimal_unit(format!("{text} is read as {value}: with kb_base=1024, {unit} is decimal"));
     }
     Ok(value)
-}
-
-/// A leading whole number, decimal or with `0x`, after white space and a sign; and the text after it.
-pub(crate) fn scan(text: &str) -> Option<(i128, &str)> {
-    let text = text.trim_start();
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let hexadecimal = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));
-    let (radix, digits) = match hexadecimal {
-        Some(digits) => (16, digits),
-        None => (10, digits),
-    };
-    let length = digits.find(|letter: char| !letter.is_digit(radix)).unwrap_or(digits.len());
-    if length == 0 {
-        return None;
-    }
-    let number = i128::from_str_radix(&digits[..length], radix).ok()?;
-    Some((if negative { -number } else { number }, &digits[length..]))
 }
 
 /// The factor of the size suffix that `rest` starts with, and the bytes of text it takes: `k` and `ki` go with
@@ -208,10 +190,10 @@ fn sized(rest: &str, kb_base: KbBase) -> (i128, usize) {
     }
 }
 
-/// Notes text that fio passes over after a number.
+/// Warns of text that fio ignores after a number.
 pub(crate) fn note_rest(text: &str, rest: &str, value: i128, reading: &mut Reading) {
     let rest = rest.trim_end();
     if !rest.is_empty() {
-        reading.note(format!("{text:?} is read as {value}: {rest:?} is passed over"));
+        reading.note(format!("{text:?} is read as {value}: {rest:?} is ignored"));
     }
 }

@@ -3,8 +3,8 @@
 //! Invariant: at least one format, each at most once.
 
 use super::choice::unknown_word;
-use super::{Reading, Value};
-use crate::spec::Choice;
+use super::contract::{Choice, Reading, Value};
+use super::kind::ValueKind;
 
 /// A format of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,7 +36,7 @@ impl OutputFormat {
 }
 
 impl Value for OutputFormats {
-    const KIND: &'static str = "words separated by commas";
+    const KIND: ValueKind = ValueKind::Words;
     const CHOICES: &'static [Choice] = &[
         Choice { word: "terse", help: "Semicolon-separated values." },
         Choice { word: "json", help: "JSON." },
@@ -44,7 +44,7 @@ impl Value for OutputFormats {
         Choice { word: "normal", help: "Text for people." },
     ];
 
-    fn parse(text: &str, _reading: &mut Reading) -> Result<OutputFormats, String> {
+    fn parse(text: &str, reading: &mut Reading) -> Result<OutputFormats, String> {
         let mut formats = Vec::new();
         for word in text.split(',') {
             let format = match word.trim() {
@@ -52,7 +52,7 @@ impl Value for OutputFormats {
                 "terse" | "minimal" => OutputFormat::Terse,
                 "json" => OutputFormat::Json,
                 "json+" => OutputFormat::JsonPlus,
-                word => return Err(unknown_word(word, Self::CHOICES)),
+                word => return Err(unknown_word(word, Self::CHOICES, reading)),
             };
             if !formats.contains(&format) {
                 formats.push(format);

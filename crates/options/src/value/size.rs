@@ -2,8 +2,10 @@
 //!
 //! Invariant: which of the three was meant is in the variant, not in the number.
 
-use super::number::{LIST_SEPARATORS, integer, note_rest, outer_numbers, scan, split_list};
-use super::{Reading, Value};
+use super::contract::{Reading, Value};
+use super::kind::ValueKind;
+use super::number::{LIST_SEPARATORS, integer, note_rest, outer_numbers, split_list};
+use super::scan::scan;
 
 /// How much of a file or device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub enum Size {
 }
 
 impl Value for Size {
-    const KIND: &'static str = "size, percentage or number of zones";
+    const KIND: ValueKind = ValueKind::Amount;
 
     fn parse(text: &str, reading: &mut Reading) -> Result<Size, String> {
         // fio hands each value of a list to the option, and the last one stays.
@@ -64,7 +66,7 @@ pub struct SizeRange {
 }
 
 impl Value for SizeRange {
-    const KIND: &'static str = "size or range of sizes";
+    const KIND: ValueKind = ValueKind::SizeOrRange;
 
     fn parse(text: &str, reading: &mut Reading) -> Result<SizeRange, String> {
         let (low, high) = outer_numbers(text)?;
@@ -89,7 +91,7 @@ pub struct BlockRange {
 }
 
 impl Value for BlockRange {
-    const KIND: &'static str = "range of sizes";
+    const KIND: ValueKind = ValueKind::SizeRange;
     const SEPARATORS: &'static [char] = &[',', '/'];
 
     fn parse(text: &str, reading: &mut Reading) -> Result<BlockRange, String> {

@@ -2,8 +2,10 @@
 //!
 //! Invariant: at least one entry, at most 64, and the shares given never exceed 100 percent together.
 
-use super::number::{integer, note_rest, scan};
-use super::{Reading, Value};
+use super::contract::{Reading, Value};
+use super::kind::ValueKind;
+use super::number::{integer, note_rest};
+use super::scan::scan;
 
 /// Entries fio takes per direction.
 const MAX_ENTRIES: usize = 64;
@@ -25,7 +27,7 @@ pub struct SplitEntry {
 }
 
 impl Value for BlockSplit {
-    const KIND: &'static str = "list of block sizes and percentages";
+    const KIND: ValueKind = ValueKind::BlockSplit;
 
     fn parse(text: &str, reading: &mut Reading) -> Result<BlockSplit, String> {
         let mut entries = Vec::new();

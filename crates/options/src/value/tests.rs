@@ -1,21 +1,28 @@
-//! What fio reads of a value, as its parser says when asked (`fio --debug=parse --parse-only`), and round trips.
+//! How fio parses values, according to `fio --debug=parse --parse-only`, and round trips.
 //!
-//! Invariant: a number here was read off fio's own output, not worked out.
+//! Invariant: the numbers here are from fio's own output, not computed.
+
+use fiord_errno::Errno;
 
 use proptest::prelude::*;
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
 use super::*;
+use crate::table::{Lookup, find_job_option};
 
 /// Parses under the default rules; the error as text.
 fn parsed<T: Value>(text: &str) -> Result<T, String> {
     T::parse(text, &mut Reading::default())
 }
 
-/// What is said of an accepted value.
+/// The warnings about an accepted value.
 fn notes<T: Value>(text: &str) -> Vec<String> {
     let mut reading = Reading::default();
     T::parse(text, &mut reading).expect("accepted");
-    reading.notes
+    reading.notes.into_iter().map(|note| note.sentence).collect()
 }
 
 fn bytes(text: &str) -> u64 {
@@ -60,7 +67,7 @@ fn sizes_are_read_as_fio_reads_them() {
 }
 
 #[test]
-fn surprising_sizes_are_told() {
+fn surprising_sizes_cause_warnings() {
     for text in ["4KiB", "1.5k", "4 k", "4kx", "4e", "4k,8k"] {
         assert_eq!(notes::<Bytes>(text).len(), 1, "{text:?}");
     }
@@ -70,11 +77,22 @@ fn surprising_sizes_are_told() {
 }
 
 #[test]
+fn a_unit_of_1024_that_is_decimal_is_told_from_other_surprises() {
+    let is_decimal = |text: &str| {
+        let mut reading = Reading::default();
+        Bytes::parse(text, &mut reading).expect(text);
+        reading.notes.iter().map(|note| note.is_decimal_unit).collect::<Vec<_>>()
+    };
+    assert_eq!((is_decimal("4KiB"), is_decimal("1GiB")), (vec![true], vec![true]));
+    assert_eq!((is_decimal("4kx"), is_decimal("4KB")), (vec![false], vec![]));
+}
+
+#[test]
 fn kb_base_swaps_the_suffixes() {
     let mut reading = Reading { kb_base: KbBase::Decimal, ..Reading::default() };
     let mut read = |text: &str| Bytes::parse(text, &mut reading).expect(text).0;
     assert_eq!([read("4k"), read("4kb"), read("4ki"), read("4kib")], [4000, 4000, 4000, 4096]);
-    assert_eq!(reading.notes, Vec::<String>::new());
+    assert_eq!(reading.notes, []);
 }
 
 #[test]
@@ -109,10 +127,10 @@ fn expressions_are_evaluated() {
 
 #[test]
 fn ranges_of_numbers_are_enforced() {
-    let mut reading = Reading::new(Some(0..=100));
+    let mut reading = Reading { range: Some(0..=100), ..Reading::default() };
     assert_eq!(u32::parse("100", &mut reading), Ok(100));
     assert_eq!(u32::parse("101", &mut reading), Err("101 is above 100".to_string()));
-    let mut reading = Reading::new(Some(-20..=19));
+    let mut reading = Reading { range: Some(-20..=19), ..Reading::default() };
     assert_eq!(i32::parse("-20", &mut reading), Ok(-20));
     assert_eq!(i32::parse("-21", &mut reading), Err("-21 is below -20".to_string()));
     assert_eq!(parsed::<u32>("4294967296"), Err("4294967296 is above 4294967295".to_string()));
@@ -144,7 +162,7 @@ fn times_are_read_as_fio_reads_them() {
         ("10s", 10_000_000),
         ("10S", 10_000_000),
         ("10 s", 10_000_000),
-        // Anything but a letter behind the number leaves the option's own unit, whatever follows.
+        // Anything but a letter after the number leaves the option's own unit, whatever follows.
         ("30*1", 30_000_000),
         ("2*m", 2_000_000),
         ("90 ms", 90_000_000),
@@ -307,8 +325,9 @@ fn modes_take_a_number() {
     assert_eq!(parsed("read:-4k"), mode(RwKind::Read, 1, -4096));
     assert_eq!(parsed("readwrite"), mode(RwKind::ReadWrite, 1, 0));
     assert_eq!(parsed("read:x"), mode(RwKind::Read, 1, 0));
-    let wrong = parsed::<RwMode>("randraed").expect_err("a typo");
-    assert!(wrong.contains("did you mean \"randread\""), "{wrong}");
+    let mut reading = Reading::default();
+    RwMode::parse("randraed", &mut reading).expect_err("a typo");
+    assert_eq!(reading.suggestion, Some("randread"));
     assert!(parsed::<RwMode>("READ").is_err());
 }
 
@@ -327,9 +346,15 @@ fn words_end_at_a_separator() {
 fn file_services_check_their_parameters() {
     assert_eq!(parsed("roundrobin:4"), Ok(FileService::RoundRobin { ios: 4 }));
     assert_eq!(parsed("sequential"), Ok(FileService::Sequential { ios: None }));
-    assert_eq!(parsed("zipf:1.2"), Ok(FileService::Zipf { theta: 1.2, center: None }));
-    assert_eq!(parsed("pareto:0.20:0"), Ok(FileService::Pareto { power: 0.2, center: Some(0.0) }));
-    assert_eq!(parsed("gauss:5"), Ok(FileService::Normal { deviation_percent: 5.0, center: None }));
+    assert_eq!(parsed("zipf:1.2"), Ok(FileService::Skewed(Skew::Zipf { theta: 1.2, center: None })));
+    assert_eq!(
+        parsed("pareto:0.20:0"),
+        Ok(FileService::Skewed(Skew::Pareto { power: 0.2, center: Some(0.0) }))
+    );
+    assert_eq!(
+        parsed("gauss:5"),
+        Ok(FileService::Skewed(Skew::Normal { deviation_percent: 5.0, center: None }))
+    );
     let wrong =
         ["zipf:", "zipf:x", "zipf:1", "zipf:1.1:8", "pareto:1", "pareto:0", "gauss:-1", "gauss:101", "x"];
     for text in wrong {
@@ -344,7 +369,7 @@ fn lists_of_fractions() {
     assert_eq!(parsed("50x"), Ok(FloatList(vec![50.0])));
     let long: Vec<String> = (1..=21).map(|number| number.to_string()).collect();
     assert_eq!(parsed::<FloatList>(&long.join(":")).expect("shortened").0.len(), 20);
-    let mut reading = Reading::new(Some(0..=100));
+    let mut reading = Reading { range: Some(0..=100), ..Reading::default() };
     assert!(FloatList::parse("101", &mut reading).is_err());
     assert!(parsed::<FloatList>("a").is_err());
 }
@@ -360,6 +385,9 @@ fn cpus_and_nodes() {
     for text in ["", "x", "0-", "-1", "0-4000000000"] {
         assert!(parsed::<CpuSet>(text).is_err(), "{text:?}");
     }
+    let why = |text: &str| parsed::<CpuSet>(text).unwrap_err().to_string();
+    assert!(why("4000000000").contains("is not between 0 and"), "{}", why("4000000000"));
+    assert!(why("4000000000x").contains("is not a number"), "{}", why("4000000000x"));
     assert!(parsed::<NumaPolicy>("bind").is_err());
 }
 
@@ -384,7 +412,7 @@ fn patterns_become_the_bytes_fio_writes() {
     assert_eq!(filled("00x41"), [0, 0x41]);
     assert_eq!(filled("0x410x42"), [0x41, 0x42]);
     let parts = parsed::<BufferPattern>("0xff'data'\"a\"").expect("mixed").0;
-    assert_eq!(parts[1], PatternPart::File("data".to_string()));
+    assert_eq!(parts[1], PatternPart::File("data".into()));
     for text in
         ["0x", "\"abcd", "abcd", "%o", "''", "\"\"", "1.5", "4294967296", "-0xff", "-120x", "", "%x", "'a"]
     {
@@ -395,7 +423,7 @@ fn patterns_become_the_bytes_fio_writes() {
 
 #[test]
 fn memory_and_ranges_to_sync() {
-    let memory = |kind, file: Option<&str>| Ok(Memory { kind, file: file.map(str::to_string) });
+    let memory = |kind, file: Option<&str>| Ok(Memory { kind, file: file.map(PathBuf::from) });
     assert_eq!(parsed("mmaphuge:/mnt/x"), memory(MemoryKind::MmapHuge, Some("/mnt/x")));
     assert_eq!(parsed("shm"), memory(MemoryKind::Shm, None));
     assert!(parsed::<Memory>("mallocx").is_err());
@@ -407,8 +435,8 @@ fn memory_and_ranges_to_sync() {
 #[test]
 fn errors_by_name_and_number() {
     let errors = parsed::<IgnoreErrors>("EAGAIN,ENOSPC:122").expect("a list");
-    assert_eq!(errors.read, [ErrorCode(11)]);
-    assert_eq!(errors.write, [ErrorCode(28), ErrorCode(122)]);
+    assert_eq!(errors.read, [Errno::EAGAIN]);
+    assert_eq!(errors.write, [Errno::ENOSPC, Errno::EDQUOT]);
     assert_eq!(errors.verify, []);
     assert_eq!(errors.print(), "EAGAIN,ENOSPC:EDQUOT");
     assert!(parsed::<IgnoreErrors>("EXYZ").is_err());
@@ -416,14 +444,14 @@ fn errors_by_name_and_number() {
 
 #[test]
 fn engines_and_formats() {
-    assert_eq!(parsed("linuxaio"), Ok(EngineName("libaio")));
-    assert_eq!(parsed("external:/x"), Ok(EngineName("external")));
+    assert_eq!(parsed("linuxaio"), Ok(EngineName::Libaio));
+    assert_eq!(parsed("external:/x"), Ok(EngineName::External));
     assert!(parsed::<EngineName>("psyncx").is_err());
     assert_eq!(parsed("json,normal"), Ok(OutputFormats(vec![OutputFormat::Json, OutputFormat::Normal])));
     assert!(parsed::<OutputFormats>("json,foo").is_err());
 }
 
-/// Holds `parse(print(value)) == value`.
+/// Asserts `parse(print(value)) == value`.
 fn round_trip<T: Value>(value: T) {
     let text = value.print();
     let read = match text.is_empty() {
@@ -441,11 +469,20 @@ fn block_split() -> impl Strategy<Value = BlockSplit> {
 }
 
 fn pattern() -> impl Strategy<Value = Vec<PatternPart>> {
-    let file = "[a-z/. ]{1,8}".prop_map(PatternPart::File);
+    let file = "[a-z/. ]{1,8}".prop_map(|name| PatternPart::File(name.into()));
     let bytes = proptest::collection::vec(any::<u8>(), 1..9).prop_map(PatternPart::Bytes);
     // Bytes do not follow bytes: they would be one part.
     proptest::collection::vec((bytes, file), 1..4)
         .prop_map(|pairs| pairs.into_iter().flat_map(|(bytes, file)| [bytes, file]).collect())
+}
+
+#[test]
+fn kinds_of_memory_round_trip() {
+    for Choice { word, .. } in Memory::CHOICES {
+        let memory: Memory = parsed(word).unwrap();
+        assert_eq!(memory.print(), *word);
+    }
+    round_trip(parsed::<Memory>("mmap:/dev/shm/a:b").unwrap());
 }
 
 proptest! {
@@ -507,7 +544,7 @@ proptest! {
     #[test]
     fn fractions_round_trip(numbers in proptest::collection::vec(0.0..100.0_f64, 1..=20), theta in 1.01..5.0_f64) {
         round_trip(FloatList(numbers));
-        round_trip(FileService::Zipf { theta, center: Some(theta / 5.0) });
+        round_trip(FileService::Skewed(Skew::Zipf { theta, center: Some(theta / 5.0) }));
     }
 
     #[test]
@@ -519,8 +556,28 @@ proptest! {
 
     #[test]
     fn nothing_panics(text in "\\PC{0,24}|[-0-9a-fkmgtpxz%.,:/()+*^ ]{0,24}") {
-        for spec in crate::table::job_specs().iter().chain(crate::table::engine_specs()) {
-            let _ = (spec.check)(Some(&text));
+        for spec in crate::table::job_specs().chain(crate::table::engine_specs()) {
+            let _ = spec.check(Some(OsStr::new(&text)));
         }
+    }
+
+    /// A path or free text is taken whatever its bytes; everything else says that it is not UTF-8.
+    #[test]
+    fn bytes_are_for_paths_and_free_text(mut bytes in proptest::collection::vec(any::<u8>(), 0..8)) {
+        bytes.push(0xff);
+        let value = OsString::from_vec(bytes);
+        let mut reading = Reading::default();
+        prop_assert_eq!(Text::parse_bytes(&value, &mut reading), Ok(Text(value.clone())));
+        let optional = OptionalText::parse_bytes(&value, &mut reading);
+        prop_assert_eq!(optional, Ok(OptionalText(Some(value.clone()))));
+        for (name, takes) in [("filename", true), ("bs", false), ("rw", false), ("ioengine", false)] {
+            let Lookup::Found(spec) = find_job_option(name, false, &[]) else { panic!("{name}") };
+            let checked = spec.check(Some(&value));
+            prop_assert_eq!(checked.is_ok(), takes, "{}: {:?}", name, checked);
+        }
+        let file = PathBuf::from(&value);
+        let mapped = [b"mmap:", value.as_bytes()].concat();
+        let memory = Memory::parse_bytes(OsStr::from_bytes(&mapped), &mut reading);
+        prop_assert_eq!(memory, Ok(Memory { kind: MemoryKind::Mmap, file: Some(file) }));
     }
 }

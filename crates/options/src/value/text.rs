@@ -2,49 +2,52 @@
 //!
 //! Invariant: nothing is trimmed, split or unescaped here; whoever uses a text decides what it means.
 
-use super::number::{LIST_SEPARATORS, first_part, note_rest, scan};
-use super::{Reading, Value};
-use crate::engine;
-use crate::spec::{Choice, Takes};
-use crate::suggest;
+use std::ffi::{OsStr, OsString};
 
-/// Any text: a name, a path, a command.
+use super::contract::{Reading, Takes, Value};
+use super::kind::ValueKind;
+use super::number::{LIST_SEPARATORS, first_part, note_rest};
+use super::scan::scan;
+use crate::shown;
+
+/// Any bytes but NUL: a name, a path, a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Text(pub String);
-
-impl Text {
-    /// The text itself.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+pub struct Text(pub OsString);
 
 impl Value for Text {
-    const KIND: &'static str = "text";
+    const KIND: ValueKind = ValueKind::Text;
 
     fn parse(text: &str, _reading: &mut Reading) -> Result<Text, String> {
-        Ok(Text(text.to_string()))
+        Ok(Text(OsString::from(text)))
+    }
+
+    fn parse_bytes(bytes: &OsStr, _reading: &mut Reading) -> Result<Text, String> {
+        Ok(Text(bytes.to_os_string()))
     }
 
     fn print(&self) -> String {
-        self.0.clone()
+        shown::text(&self.0)
     }
 }
 
 /// Text that may be left out: `write_bw_log` takes the job's name, `--cmdhelp` lists everything.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct OptionalText(pub Option<String>);
+pub struct OptionalText(pub Option<OsString>);
 
 impl Value for OptionalText {
-    const KIND: &'static str = "empty or text";
+    const KIND: ValueKind = ValueKind::OptionalText;
     const TAKES: Takes = Takes::Optional;
 
     fn parse(text: &str, _reading: &mut Reading) -> Result<OptionalText, String> {
-        Ok(OptionalText((!text.is_empty()).then(|| text.to_string())))
+        Ok(OptionalText((!text.is_empty()).then(|| OsString::from(text))))
+    }
+
+    fn parse_bytes(bytes: &OsStr, _reading: &mut Reading) -> Result<OptionalText, String> {
+        Ok(OptionalText(Some(bytes.to_os_string())))
     }
 
     fn print(&self) -> String {
-        self.0.clone().unwrap_or_default()
+        self.0.as_ref().map(shown::text).unwrap_or_default()
     }
 
     fn bare() -> Option<OptionalText> {
@@ -56,47 +59,13 @@ impl Value for OptionalText {
     }
 }
 
-/// An engine that fio has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EngineName(pub &'static str);
-
-impl Value for EngineName {
-    const KIND: &'static str = "engine";
-    const CHOICES: &'static [Choice] = engine::NAMES;
-
-    fn parse(text: &str, _reading: &mut Reading) -> Result<EngineName, String> {
-        let word = engine::named(text);
-        match engine::NAMES.iter().find(|engine| engine.word == word) {
-            Some(engine) => Ok(EngineName(engine.word)),
-            None => Err(no_engine(word)),
-        }
-    }
-
-    fn print(&self) -> String {
-        self.0.to_string()
-    }
-}
-
-/// What to say of a name that is none, in the words that scripts look for.
-fn no_engine(name: &str) -> String {
-    let names = engine::NAMES.iter().map(|engine| engine.word);
-    match suggest::nearest(name, names) {
-        Some(near) => {
-            format!(
-                "engine {name} not loadable: unknown to fio, not built into fiord yet; did you mean {near:?}?"
-            )
-        }
-        None => format!("engine {name} not loadable: unknown to fio, not built into fiord yet"),
-    }
-}
-
 /// A flag that may be given bare or with a number: none and any number but 0 set it, 0 clears it (`thread`,
 /// `thread=0`, `thread=8`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Flag(pub bool);
 
 impl Value for Flag {
-    const KIND: &'static str = "empty or boolean";
+    const KIND: ValueKind = ValueKind::OptionalBoolean;
     const TAKES: Takes = Takes::Optional;
     const ONE_OF_LIST: bool = true;
 
@@ -121,7 +90,7 @@ impl Value for Flag {
 pub struct Switch(pub bool);
 
 impl Value for Switch {
-    const KIND: &'static str = "flag";
+    const KIND: ValueKind = ValueKind::Flag;
     const TAKES: Takes = Takes::Nothing;
 
     fn parse(text: &str, _reading: &mut Reading) -> Result<Switch, String> {

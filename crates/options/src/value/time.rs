@@ -3,8 +3,11 @@
 //! Invariant: held in whole microseconds; the unit of a bare number belongs to the type, as it belongs to the
 //! option in fio.
 
-use super::number::{LIST_SEPARATORS, first_part, outer_numbers, scan};
-use super::{Reading, Value, expression};
+use super::contract::{Reading, Value};
+use super::expression;
+use super::kind::ValueKind;
+use super::number::{LIST_SEPARATORS, first_part, outer_numbers};
+use super::scan::scan;
 
 /// A length of time. A number without a unit counts `UNIT_US` microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,9 +23,9 @@ pub type Seconds = Period<1_000_000>;
 pub type Micros = Period<1>;
 
 impl<const UNIT_US: u64> Value for Period<UNIT_US> {
-    const KIND: &'static str = match UNIT_US {
-        1 => "duration, in microseconds without a unit",
-        _ => "duration, in seconds without a unit",
+    const KIND: ValueKind = match UNIT_US {
+        1 => ValueKind::Micros,
+        _ => ValueKind::Seconds,
     };
     const SEPARATORS: &'static [char] = LIST_SEPARATORS;
 
@@ -48,7 +51,7 @@ pub struct StartDelay {
 }
 
 impl Value for StartDelay {
-    const KIND: &'static str = "duration or range of durations, in seconds without a unit";
+    const KIND: ValueKind = ValueKind::SecondsOrRange;
 
     fn parse(text: &str, reading: &mut Reading) -> Result<StartDelay, String> {
         let (low, high) = outer_numbers(text)?;
@@ -60,7 +63,7 @@ impl Value for StartDelay {
     fn print(&self) -> String {
         match self.low_us == self.high_us {
             true => print_us(self.low_us),
-            // The unit behind the second number is that of both.
+            // The unit after the second number is that of both.
             false => {
                 let (unit, factor) = unit_of(&[self.low_us, self.high_us]);
                 format!("{}-{}{unit}", self.low_us / factor, self.high_us / factor)
@@ -97,13 +100,13 @@ fn parse_us(text: &str, behind: &str, unit_us: u64, reading: &mut Reading) -> Re
         let value = expression::evaluate(text, &leading_unit)?;
         return in_range(text, value.trunc() as i128);
     }
-    let (number, _) = scan(text).ok_or_else(|| format!("{text:?} is not a length of time"))?;
+    let (number, _) = scan(text).ok_or_else(|| format!("{text:?} is not a duration"))?;
     let rest = behind.trim_start_matches(|letter: char| letter.is_ascii_digit() || "+-".contains(letter));
     let unit = rest.trim_end().to_ascii_lowercase();
     if !unit.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
         if !unit.is_empty() {
             let unit_of_option = if unit_us == 1 { "us" } else { "s" };
-            reading.note(format!("{text:?} is read as {number}{unit_of_option}: {rest:?} is passed over"));
+            reading.note(format!("{text:?} is read as {number}{unit_of_option}: {rest:?} is ignored"));
         }
         return in_range(text, number.saturating_mul(i128::from(unit_us)));
     }

@@ -1,20 +1,20 @@
 //! Block sizes: `bs`, `bsrange`, `bssplit` and what depends on them.
 //!
-//! Invariant: a mix beats a range, and a range beats a size, in whatever order they are given (as fio 3.33 has it).
+//! Invariant: a mix overrides a range, and a range a size, in any order (as in fio 3.33).
 
 use fiord_options::job::JobOptions;
 use fiord_options::value::{BlockRange, BlockSplit, Bytes};
 
 use crate::access::{BlockSizes, PerDirection};
 
-/// Block size of a direction nobody gave one.
+/// Block size of a direction without one.
 const DEFAULT_BYTES: u64 = 4096;
 
 /// The sizes of each direction.
 pub(crate) fn block_sizes(options: &JobOptions) -> PerDirection<BlockSizes> {
-    let sizes = [options.bs.read, options.bs.write, options.bs.trim];
-    let ranges = [options.bsrange.read, options.bsrange.write, options.bsrange.trim];
-    let split = &options.bssplit;
+    let sizes = [options.blocks.bs.read, options.blocks.bs.write, options.blocks.bs.trim];
+    let ranges = [options.blocks.bsrange.read, options.blocks.bsrange.write, options.blocks.bsrange.trim];
+    let split = &options.blocks.bssplit;
     let splits = [split.read.as_ref(), split.write.as_ref(), split.trim.as_ref()];
     [0, 1, 2].map(|direction| one(sizes[direction], ranges[direction], splits[direction]))
 }
@@ -50,7 +50,7 @@ pub(crate) fn granularity_bytes(sizes: &BlockSizes, unaligned: bool) -> u64 {
     match sizes {
         BlockSizes::Fixed(bytes) => *bytes,
         BlockSizes::Range { .. } if unaligned => 1,
-        // The longest is drawn as well where it is no multiple of the shortest.
+        // The longest is drawn as well if it is not a multiple of the shortest.
         BlockSizes::Range { min, max } => greatest_common_divisor(*min, *max),
         BlockSizes::Split(shares) => shares.iter().map(|share| share.0).fold(0, greatest_common_divisor),
     }

@@ -2,65 +2,77 @@
 //!
 //! Invariant: a buffer holds the longest block of any direction the job has, and is aligned at least to a page.
 
+use fiord_options::job;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fiord_options::Problem;
 use fiord_options::job::JobOptions;
-use fiord_options::value::{BufferPattern, MemoryKind, PatternPart};
+use fiord_options::shown::shown;
+use fiord_options::value::{DedupeMode, MemoryKind, PatternPart};
+use fiord_options::{Problem, ProblemKind};
 
-use super::source::Source;
+use super::section::ResolvedSection;
 use crate::access::{Access, Direction};
 use crate::facts::Facts;
-use crate::job::{Buffers, Fill, Memory};
+use crate::job::{Buffers, Dedupe, Fill, Job, Memory, WorkingSet};
 
 /// Bytes of the block's offset in a pattern.
 const OFFSET_BYTES: usize = 8;
 
 /// The buffers of one worker.
 pub(crate) fn buffers(
-    source: &Source<'_>,
-    access: &Access,
+    section: &ResolvedSection<'_>,
+    block_bytes_max: u64,
     direct_align_bytes: u64,
     facts: &Facts,
     problems: &mut Vec<Problem>,
 ) -> Buffers {
-    let options = source.options;
-    let align = options.iomem_align.0.max(direct_align_bytes).max(facts.page_bytes);
-    if !options.iomem_align.0.max(1).is_power_of_two() {
-        let message =
-            format!("{} is not a power of two; {} is used", options.iomem_align.0, align.next_power_of_two());
-        problems.push(source.warning("iomem_align", message, ""));
+    let options = section.options;
+    let align = options.buffers.iomem_align.0.max(direct_align_bytes).max(facts.page_bytes);
+    if !options.buffers.iomem_align.0.max(1).is_power_of_two() {
+        let message = format!(
+            "{} is not a power of two; {} is used",
+            options.buffers.iomem_align.0,
+            align.next_power_of_two()
+        );
+        problems.push(section.warning(ProblemKind::Adjusted, job::Buffers::iomem_align, message, ""));
     }
     Buffers {
-        fill: fill(source, facts, problems),
+        fill: fill(section, facts, problems),
+        dedupe: None,
         memory: memory(options),
-        bytes: longest_block(access),
+        bytes: block_bytes_max,
         align_bytes: align.next_power_of_two(),
-        hugepage_bytes: options.hugepage_size.0,
-        lock_bytes: options.lockmem.0,
+        hugepage_bytes: options.buffers.hugepage_size.0,
+        lock_bytes: options.buffers.lockmem.0,
     }
 }
 
 /// The longest block of the directions that occur.
-fn longest_block(access: &Access) -> u64 {
+pub(crate) fn longest_block(access: &Access) -> u64 {
     let occurs = |direction: &Direction| access.pattern.includes(*direction) || access.sizes_by_order;
     let longest = |direction: Direction| access.block_sizes[direction.index()].max();
     Direction::ALL.into_iter().filter(occurs).map(longest).max().unwrap_or(1)
 }
 
 /// What buffers hold. A pattern beats zeros, and both beat random data, of which a part may be compressible.
-fn fill(source: &Source<'_>, facts: &Facts, problems: &mut Vec<Problem>) -> Fill {
-    let options = source.options;
-    let percent = options.buffer_compress_percentage.unwrap_or(0).min(100) as u8;
-    let refill = options.refill_buffers.0 || percent > 0;
-    let scramble = options.scramble_buffers && !refill;
-    let pattern = match &options.buffer_pattern {
-        Some(pattern) => match assemble(pattern, &facts.contents) {
+fn fill(section: &ResolvedSection<'_>, facts: &Facts, problems: &mut Vec<Problem>) -> Fill {
+    let options = section.options;
+    let percent = options.buffers.buffer_compress_percentage.unwrap_or(0).min(100) as u8;
+    let has_duplicates = options.buffers.dedupe_percentage > 0;
+    let refill = options.buffers.refill_buffers.0 || percent > 0 || has_duplicates;
+    let scramble = options.buffers.scramble_buffers && !refill;
+    let pattern = match &options.buffers.buffer_pattern {
+        Some(pattern) => match assemble(&pattern.0, &facts.contents) {
             Ok((bytes, offset_at)) => Some((bytes, offset_at)),
             Err(path) => {
-                let message = format!("the file {path} of the pattern cannot be read");
-                problems.push(source.error("buffer_pattern", message, ""));
+                let message = format!("the file {} of the pattern cannot be read", shown(path));
+                problems.push(section.error(
+                    ProblemKind::Unreadable,
+                    job::Buffers::buffer_pattern,
+                    message,
+                    "",
+                ));
                 None
             }
         },
@@ -70,26 +82,82 @@ fn fill(source: &Source<'_>, facts: &Facts, problems: &mut Vec<Problem>) -> Fill
         (Some((bytes, offset_at)), 0) => Fill::Pattern { bytes, offset_at },
         (pattern, 1..) => Fill::Compressible {
             percent,
-            chunk_bytes: options.buffer_compress_chunk.0,
+            chunk_bytes: options.buffers.buffer_compress_chunk.0,
             pattern: pattern.map(|(bytes, _)| bytes).unwrap_or_default(),
             refill,
             scramble,
         },
-        (None, 0) if options.zero_buffers.0 => Fill::Zero,
+        (None, 0) if options.buffers.zero_buffers.0 && !has_duplicates => Fill::Zero,
         (None, 0) => Fill::Random { refill, scramble },
     }
 }
 
+/// Duplicates among the writes of a worker whose file has this many bytes.
+pub(crate) fn dedupe(options: &JobOptions, access: &Access, file_bytes: u64) -> Option<Dedupe> {
+    let percent = options.buffers.dedupe_percentage.min(100) as u8;
+    let set_percent = u128::from(options.buffers.dedupe_working_set_percentage.min(100));
+    let block_bytes = access.block_sizes[Direction::Write.index()].min();
+    let set_bytes = (u128::from(file_bytes) * set_percent / 100) as u64;
+    let has_set = options.buffers.dedupe_mode == DedupeMode::WorkingSet;
+    let working_set = has_set.then(|| WorkingSet {
+        contents: (set_bytes / block_bytes.max(1)).max(1),
+        seeds: if options.buffers.dedupe_global { vec![access.seed] } else { Vec::new() },
+    });
+    (percent > 0).then_some(Dedupe { percent, working_set })
+}
+
+/// Gives the workers that share their working sets each other's seeds.
+pub(crate) fn share_working_sets(jobs: &mut [Job]) {
+    let sets = |job: &'_ Job| job.buffers.dedupe.as_ref().and_then(|dedupe| dedupe.working_set.clone());
+    let seeds: Vec<u64> = jobs.iter().filter_map(sets).flat_map(|set| set.seeds).collect();
+    let working_sets = jobs.iter_mut().filter_map(|job| job.buffers.dedupe.as_mut()?.working_set.as_mut());
+    working_sets.filter(|set| !set.seeds.is_empty()).for_each(|set| set.seeds.clone_from(&seeds));
+}
+
+/// A rule; fio's words.
+pub(super) fn working_set_has_one_file(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let options = section.options;
+    let has_set = options.buffers.dedupe_mode == DedupeMode::WorkingSet;
+    let uses_set = options.buffers.dedupe_percentage > 0 && has_set;
+    (uses_set && options.files.nrfiles > 1).then(|| {
+        let message = format!(
+            "dedupe working set mode supported with single file per job, but {} files provided",
+            options.files.nrfiles
+        );
+        section.error(
+            ProblemKind::Conflict,
+            job::Buffers::dedupe_mode,
+            message,
+            "nrfiles=1, or dedupe_mode=repeat",
+        )
+    })
+}
+
+/// A rule.
+pub(super) fn dedupe_options_need_duplicates(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let options = section.options;
+    let has_set = options.buffers.dedupe_mode == DedupeMode::WorkingSet;
+    let (option, other) = match options.buffers.dedupe_percentage {
+        0 if has_set => (job::Buffers::dedupe_mode, "dedupe_percentage=50"),
+        _ if options.buffers.dedupe_global && !has_set => {
+            (job::Buffers::dedupe_global, "dedupe_mode=working_set")
+        }
+        _ => return None,
+    };
+    let message = format!("{} has no effect without {other}", option.name);
+    Some(section.warning(ProblemKind::NoEffect, option, message, ""))
+}
+
 /// The bytes of a pattern, and where in them the block's offset goes; or the file that cannot be read.
-fn assemble(
-    pattern: &BufferPattern,
+pub(crate) fn assemble(
+    parts: &[PatternPart],
     contents: &BTreeMap<PathBuf, Vec<u8>>,
-) -> Result<(Vec<u8>, Vec<usize>), String> {
+) -> Result<(Vec<u8>, Vec<usize>), PathBuf> {
     let (mut bytes, mut offset_at) = (Vec::new(), Vec::new());
-    for part in &pattern.0 {
+    for part in parts {
         match part {
             PatternPart::Bytes(part) => bytes.extend_from_slice(part),
-            PatternPart::File(name) => match contents.get(&PathBuf::from(name)) {
+            PatternPart::File(name) => match contents.get(name) {
                 Some(content) => bytes.extend_from_slice(content),
                 None => return Err(name.clone()),
             },
@@ -104,16 +172,17 @@ fn assemble(
 
 /// The files a pattern is made of.
 pub(crate) fn pattern_files(options: &JobOptions) -> impl Iterator<Item = PathBuf> {
-    let parts = options.buffer_pattern.iter().flat_map(|pattern| &pattern.0);
-    parts.filter_map(|part| match part {
-        PatternPart::File(name) => Some(PathBuf::from(name)),
+    let of_buffers = options.buffers.buffer_pattern.iter().flat_map(|pattern| &pattern.0);
+    let of_blocks = options.verify.verify_pattern.iter().flat_map(|pattern| &pattern.0);
+    of_buffers.chain(of_blocks).filter_map(|part| match part {
+        PatternPart::File(name) => Some(name.clone()),
         PatternPart::Bytes(_) | PatternPart::Offset => None,
     })
 }
 
 pub(crate) fn memory(options: &JobOptions) -> Memory {
-    let file = options.mem.file.as_ref().map(PathBuf::from);
-    match options.mem.kind {
+    let file = options.buffers.mem.file.clone();
+    match options.buffers.mem.kind {
         MemoryKind::Malloc => Memory::Malloc,
         MemoryKind::Shm => Memory::Shm,
         MemoryKind::ShmHuge => Memory::ShmHuge,
@@ -129,22 +198,17 @@ mod tests {
 
     #[test]
     fn a_pattern_is_its_parts_in_order() {
-        let part = |name: &str| PatternPart::File(name.to_string());
-        let pattern = BufferPattern(vec![
-            PatternPart::Bytes(vec![0xde, 0xad]),
-            part("f"),
-            PatternPart::Offset,
-            part("f"),
-        ]);
+        let part = |name: &str| PatternPart::File(name.into());
+        let parts = [PatternPart::Bytes(vec![0xde, 0xad]), part("f"), PatternPart::Offset, part("f")];
         let contents = BTreeMap::from([(PathBuf::from("f"), vec![1])]);
-        let (bytes, offset_at) = assemble(&pattern, &contents).unwrap();
+        let (bytes, offset_at) = assemble(&parts, &contents).unwrap();
         assert_eq!(bytes, [0xde, 0xad, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         assert_eq!(offset_at, [3]);
     }
 
     #[test]
     fn a_file_that_cannot_be_read_is_named() {
-        let pattern = BufferPattern(vec![PatternPart::File("gone".to_string())]);
-        assert_eq!(assemble(&pattern, &BTreeMap::new()), Err("gone".to_string()));
+        let parts = [PatternPart::File("gone".into())];
+        assert_eq!(assemble(&parts, &BTreeMap::new()), Err("gone".into()));
     }
 }

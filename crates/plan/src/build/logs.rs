@@ -2,117 +2,149 @@
 //!
 //! Invariant: names are `PREFIX_KIND.N.log`, N counted from 1 over all workers of the run.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use fiord_options::value::{LogWindowValue, OptionalText};
+use fiord_options::{Problem, bytes, job};
 
-use super::source::Source;
-use crate::job::{ClockSource, Measure, Process};
-use crate::logs::{LogFile, LogKind, Logs, PriorityColumn, WindowValue};
+use super::section::ResolvedSection;
+use super::{pace, process, stream};
+use crate::access::Direction;
+use crate::facts::Facts;
+use crate::job::{ClockSource, Measure};
+use crate::logs::{LogFile, LogKind, Logs, WindowValue};
 
-/// The kernel's number of the real-time I/O class, and of the one a priority without class means.
-const REAL_TIME: u8 = 1;
-const BEST_EFFORT: u8 = 2;
+/// The CPUs that compress and write a section's logs; empty is all.
+pub(crate) fn cpus(section: &ResolvedSection<'_>, facts: &Facts, problems: &mut Vec<Problem>) -> Vec<u32> {
+    let wanted =
+        section.options.measure.log_compression_cpus.as_ref().map_or_else(Vec::new, |set| set.0.clone());
+    process::online(section, job::Measure::log_compression_cpus, wanted, facts, problems)
+}
 
-/// The logs of the worker of this name and number, if it writes any.
+/// The logs of the worker of this name and number, if it writes any; `cpus` write them.
 pub(crate) fn logs(
-    source: &Source<'_>,
-    name: &str,
+    section: &ResolvedSection<'_>,
+    name: &OsStr,
     number: u32,
     measure: &Measure,
-    process: &Process,
+    priority: u16,
+    cpus: Vec<u32>,
 ) -> Option<Logs> {
-    let options = source.options;
-    let files = files(source, name, number, measure);
+    let options = section.options;
+    let files = files(section, name, number, measure);
     if files.is_empty() {
         return None;
     }
-    let window_ms = u64::from(options.log_avg_msec);
+    let window_ms = u64::from(options.measure.log_avg_msec);
     Some(Logs {
         files,
         window_ms: (window_ms > 0).then_some(window_ms),
         bandwidth_window_ms: window_ms.min(measure.bandwidth_interval_ms),
         iops_window_ms: window_ms.min(measure.iops_interval_ms),
-        histogram_window_ms: u64::from(options.log_hist_msec),
-        coarseness: options.log_hist_coarseness,
-        value: match options.log_window_value {
+        histogram_window_ms: u64::from(options.measure.log_hist_msec),
+        coarseness: options.measure.log_hist_coarseness,
+        value: match options.measure.log_window_value {
             LogWindowValue::Average => WindowValue::Average,
             LogWindowValue::Maximum => WindowValue::Maximum,
             LogWindowValue::Both => WindowValue::Both,
         },
-        with_offset: options.log_offset,
-        priority: priority(options.log_prio, process),
-        entries_ahead: options.log_entries,
-        clock_id: options.log_alternate_epoch.then_some(options.log_alternate_epoch_clock_id),
+        with_offset: options.measure.log_offset,
+        priority,
+        shows_priority: options.measure.log_prio,
+        with_issue_time: options.measure.log_issue_time,
+        held_chunk_bytes: options.measure.log_compression.map(u64::from),
+        cpus,
+        entries_ahead: options.measure.log_entries,
+        clock_id: options.measure.log_alternate_epoch.then_some(options.measure.log_alternate_epoch_clock_id),
     })
 }
 
 /// The log files of the worker of this name and number.
-pub(crate) fn files(source: &Source<'_>, name: &str, number: u32, measure: &Measure) -> Vec<LogFile> {
-    let options = source.options;
+pub(crate) fn files(
+    section: &ResolvedSection<'_>,
+    name: &OsStr,
+    number: u32,
+    measure: &Measure,
+) -> Vec<LogFile> {
+    let options = section.options;
     let clocked = measure.clock != ClockSource::None;
     let mut files = Vec::new();
     let mut add = |prefix: &Option<OptionalText>, kind: LogKind, recorded: bool| {
         let Some(OptionalText(prefix)) = prefix else { return };
-        // A job's name may hold what would name a directory.
-        let prefix = prefix.clone().unwrap_or_else(|| name.replace('/', "_"));
-        let file = match options.per_job_logs {
-            true => format!("{prefix}_{}.{}.log", kind.word(), number + 1),
-            false => format!("{prefix}_{}.log", kind.word()),
-        };
-        files.push(LogFile { kind, path: PathBuf::from(file), recorded, appends: !options.per_job_logs });
+        // A job's name may contain slashes, which would name a directory.
+        let of_name = || OsString::from_vec(bytes::replace(name.as_bytes(), b"/", b"_"));
+        let mut file = prefix.clone().unwrap_or_else(of_name);
+        // The compressed form has no place for the bins of a histogram.
+        let is_compressed = options.measure.log_store_compressed && !kind.is_histogram();
+        let ending = if is_compressed { "log.fz" } else { "log" };
+        file.push(match options.measure.per_job_logs {
+            true => format!("_{}.{}.{ending}", kind.word(), number + 1),
+            false => format!("_{}.{ending}", kind.word()),
+        });
+        files.push(LogFile {
+            kind,
+            path: PathBuf::from(file),
+            recorded,
+            appends: !options.measure.per_job_logs,
+            is_compressed,
+        });
     };
+    let responds = measure.total && has_rate(section);
     let latencies = [
         (LogKind::Submission, measure.submission),
         (LogKind::Completion, measure.completion),
         (LogKind::Total, measure.total),
+        (LogKind::Response, responds),
     ];
     for (kind, recorded) in latencies.into_iter().filter(|(_, recorded)| *recorded) {
-        add(&options.write_lat_log, kind, recorded);
+        add(&options.measure.write_lat_log, kind, recorded);
     }
-    let histograms = measure.completion && options.log_hist_msec > 0;
-    add(&options.write_hist_log, LogKind::Histogram, histograms);
-    add(&options.write_bw_log, LogKind::Bandwidth, clocked && measure.bandwidth);
-    add(&options.write_iops_log, LogKind::Iops, clocked);
+    let has_windows = options.measure.log_hist_msec > 0;
+    add(&options.measure.write_hist_log, LogKind::Histogram, measure.completion && has_windows);
+    if responds {
+        add(&options.measure.write_hist_log, LogKind::ResponseHistogram, has_windows);
+    }
+    add(&options.measure.write_bw_log, LogKind::Bandwidth, clocked && measure.bandwidth);
+    add(&options.measure.write_iops_log, LogKind::Iops, clocked);
     files
 }
 
-fn priority(packed: bool, process: &Process) -> PriorityColumn {
-    let level = process.io_priority.unwrap_or(0);
-    let given = process.io_class.is_some() || process.io_priority.is_some();
-    let class = process.io_class.unwrap_or(if given { BEST_EFFORT } else { 0 });
-    match packed {
-        true => PriorityColumn::Packed(u16::from(class) << 13 | u16::from(level)),
-        false => PriorityColumn::Flag(class == REAL_TIME),
-    }
+/// Whether a direction in which the section does I/O has a rate, so that its I/Os have intended starts.
+fn has_rate(section: &ResolvedSection<'_>) -> bool {
+    let pattern = stream::pattern(section.options.access.rw.kind);
+    Direction::ALL
+        .into_iter()
+        .any(|direction| pattern.includes(direction) && pace::has_rate(section.options, direction))
 }
 
 #[cfg(test)]
 mod tests {
-    use fiord_options::expand::{Environment, Machine};
-    use fiord_options::{cli, job};
+    use fiord_options::environment::{Environment, KeywordValues};
+    use fiord_options::{cli, resolve_job};
 
     use super::*;
     use crate::build::measure;
+    use crate::testing::ENGINES;
 
     /// The logs of worker number 2 with these options.
     fn planned(options: &str) -> Option<Logs> {
         // A bare option is one of job files.
-        let file = |_: &str| Ok(b"[a/b]\nsize=1m\nwrite_bw_log\n".to_vec());
-        let no_variable = |_: &str| None;
-        let machine = Machine { cpus: 1, memory_mib: 1, page_bytes: 4096 };
-        let environment = Environment { files: &file, variables: &no_variable, machine };
+        let file = |_: &OsStr| Ok(b"[a/b]\nsize=1m\nwrite_bw_log\n".to_vec());
+        let no_variable = |_: &OsStr| None;
+        let keywords = KeywordValues { cpus: 1, memory_mib: 1, page_bytes: 4096 };
+        let engines = ENGINES.names();
+        let environment = Environment { files: &file, variables: &no_variable, keywords, engines: &engines };
         let words = match options {
             "a job file" => "job.fio".to_string(),
             options => format!("--name=a/b --size=1m {options}"),
         };
         let words: Vec<String> = words.split_whitespace().map(str::to_string).collect();
-        let section = cli::read(&words, &environment).unwrap().sections.remove(0);
-        let (options, given, _) = job::resolve(&section);
-        let source = Source { section: &section, options: &options, given: &given };
-        let class = options.prioclass.map(|_| REAL_TIME);
-        let process = Process { io_class: class, io_priority: Some(4), ..Process::default() };
-        logs(&source, "a/b", 2, &measure::measure(&source), &process)
+        let parsed = cli::read(&words, &environment).unwrap().sections.remove(0);
+        let (options, given, _) = resolve_job(&parsed, &ENGINES.names());
+        let section = ResolvedSection { parsed: &parsed, options: &options, given: &given, engines: ENGINES };
+        logs(&section, OsStr::new("a/b"), 2, &measure::measure(&section), 0x2004, vec![1])
     }
 
     /// Names of the files, those that stay empty in brackets.
@@ -130,7 +162,15 @@ mod tests {
         assert_eq!(names(""), "");
         assert_eq!(names("--write_bw_log=d/l --write_iops_log=m"), "d/l_bw.3.log m_iops.3.log");
         assert_eq!(names("--write_lat_log=l --per_job_logs=0"), "l_slat.log l_clat.log l_lat.log");
+        let compressed = "--write_bw_log=l --write_hist_log=l --log_hist_msec=9 --log_store_compressed=1";
+        assert_eq!(names(compressed), "l_clat_hist.3.log l_bw.3.log.fz");
         assert_eq!(names("a job file"), "a_b_bw.3.log", "the job's name where there is no prefix");
+    }
+
+    #[test]
+    fn logs_stay_in_memory_in_chunks_of_log_compression() {
+        let held = |options: &str| planned(&format!("--write_bw_log=l {options}")).unwrap().held_chunk_bytes;
+        assert_eq!((held(""), held("--log_compression=64k")), (None, Some(64 << 10)));
     }
 
     #[test]
@@ -140,6 +180,27 @@ mod tests {
         assert_eq!(names("--write_hist_log=h --log_hist_msec=9 --disable_clat=1"), "[h_clat_hist.3.log]");
         let all = "--write_bw_log=l --write_iops_log=l --write_lat_log=l";
         assert_eq!(names(&format!("{all} --gtod_reduce=1")), "[l_bw.3.log] [l_iops.3.log]");
+    }
+
+    #[test]
+    fn latencies_of_a_job_with_a_rate_have_a_log_from_the_intended_start_as_well() {
+        let log = "--rw=randread --write_lat_log=l";
+        let all = "l_slat.3.log l_clat.3.log l_lat.3.log l_resp.3.log";
+        for rate in ["--rate=1m", "--rate_iops=9", "--rate_iops=9 --rate_arrivals=open", "--rate_iops=9,0"] {
+            assert_eq!(names(&format!("{log} {rate}")), all, "{rate}");
+        }
+        let none = "l_slat.3.log l_clat.3.log l_lat.3.log";
+        for rate in ["--rate_iops=0", "--rate_iops=,9", "--rate_min=1m", "--thinktime=9"] {
+            assert_eq!(names(&format!("{log} {rate}")), none, "{rate}");
+        }
+        assert_eq!(names("--rw=randrw --write_lat_log=l --rate_iops=,9"), all);
+        assert_eq!(names(&format!("{log} --rate=1m --disable_lat=1")), "l_slat.3.log l_clat.3.log");
+        let histograms = "--rw=write --write_hist_log=h --rate=1m";
+        assert_eq!(
+            names(&format!("{histograms} --log_hist_msec=9 --log_store_compressed=1")),
+            "h_clat_hist.3.log h_resp_hist.3.log"
+        );
+        assert_eq!(names(histograms), "[h_clat_hist.3.log] [h_resp_hist.3.log]");
     }
 
     #[test]
@@ -158,14 +219,5 @@ mod tests {
             assert_eq!((logs.bandwidth_window_ms, logs.iops_window_ms), expected, "{options}");
         }
         assert_eq!(planned("--write_bw_log=l").unwrap().window_ms, None);
-    }
-
-    #[test]
-    fn priorities_are_flagged_or_packed() {
-        let column = |options: &str| planned(&format!("--write_bw_log=l {options}")).unwrap().priority;
-        assert_eq!(column(""), PriorityColumn::Flag(false));
-        assert_eq!(column("--prioclass=1"), PriorityColumn::Flag(true));
-        assert_eq!(column("--prioclass=1 --log_prio=1"), PriorityColumn::Packed(0x2004));
-        assert_eq!(column("--log_prio=1"), PriorityColumn::Packed(0x4004));
     }
 }

@@ -1,40 +1,53 @@
-//! Sections and facts to a plan: every clone of every section becomes a job, or everything wrong is told.
+//! Sections and facts to a plan: every clone of every section becomes a job, or all problems are reported.
 //!
 //! Invariant: no system call, no clock, no randomness but what is passed in; all problems are collected before
 //! any of them stops the plan.
 
-pub(crate) mod blocks;
+mod blocks;
 mod buffers;
 mod logs;
 mod measure;
 mod names;
 mod pace;
+mod priority;
 mod process;
 mod queue;
+mod replay;
+mod rules;
 mod schedule;
+mod section;
 mod size;
-pub(crate) mod source;
-pub(crate) mod stream;
-pub(crate) mod targets;
+mod sprandom;
+mod steady;
+mod stream;
+mod target_limits;
+mod targets;
 #[cfg(test)]
 mod tests;
-
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+mod verification;
+mod zoned;
+mod zones;
 
 use fiord_options::job;
-use fiord_options::{Problem, Section};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
-use crate::engine::EngineSettings;
+use fiord_options::resolve_job;
+use fiord_options::shown::shown;
+use fiord_options::{Problem, ProblemKind, Section, Spec};
+
+use crate::engine::Engines;
 use crate::facts::{Facts, Needs, RunSettings};
-use crate::job::{Job, Plan};
-use crate::rules;
-use crate::touch;
+use crate::job::{Buffers, Job, Measure, Plan};
+use crate::path_change::{self, Hook};
+use crate::replay::TraceNeed;
+use replay::Replayed;
 use schedule::Grouping;
-use source::Source;
-use targets::{Trouble, Worker};
+use section::ResolvedSection;
+use targets::{Diagnostics, PlannedWorker};
 
-/// Clones whose files `needs` asks about: no run has more, and a slip of the keyboard should not cost gigabytes.
+/// Maximum number of clones whose files `needs` lists: no run has more, and a typing error should not cost gigabytes.
 const CLONES_ASKED_MAX: u32 = 65_536;
 
 /// Why there is no plan.
@@ -42,48 +55,53 @@ const CLONES_ASKED_MAX: u32 = 65_536;
 pub struct Refusal {
     /// Everything wrong, warnings included, in the order of the sections.
     pub problems: Vec<Problem>,
-    /// Something would have been destroyed: a path to be written to is mounted or otherwise in use.
+    /// Data would have been destroyed: a path to be written to is mounted or otherwise in use.
     pub unsafe_target: bool,
 }
 
-/// The name a clone is reported, logged and waited for by. A section's own `name` is the first clone's alone; the
-/// others, and the files of all, go by the section (as fio 3.33 has it). One that is inherited says nothing.
-fn worker_name<'a>(source: &Source<'a>, clone: u32) -> &'a str {
-    let named = source.section.own.iter().any(|setting| setting.spec.name == "name");
-    match &source.options.name {
-        Some(name) if named && clone == 0 => name.as_str(),
-        _ => &source.section.name,
+/// The name by which a clone is reported, logged and waited for. A section's own `name` applies to the first clone
+/// only; the others, and the files of all, are named after the section (as in fio 3.33). An inherited `name` has no
+/// effect.
+fn worker_name<'a>(section: &ResolvedSection<'a>, clone: u32) -> &'a OsStr {
+    let named = section.parsed.own.iter().any(|setting| setting.spec == job::General::name);
+    match &section.options.general.name {
+        Some(name) if named && clone == 0 => &name.0,
+        _ => &section.parsed.name,
     }
 }
 
-/// What the host must be asked before `build`. Sections that are wrong ask for what they still can; `build` says
-/// what is wrong with them.
-pub fn needs(sections: &[Section]) -> Needs {
+/// The facts about the host that `build` needs, in a program with these engines. Sections with errors contribute what
+/// they can; `build` reports their errors.
+pub fn needs(sections: &[Section], engines: Engines, run: &RunSettings) -> Needs {
     let mut paths = BTreeSet::new();
     let mut directories = BTreeSet::new();
     let mut contents = BTreeSet::new();
+    let mut traces = BTreeSet::new();
     let mut workers = 0;
-    for section in sections {
-        let (options, given, _) = job::resolve(section);
-        let source = Source { section, options: &options, given: &given };
+    for parsed in sections {
+        let (options, given, _) = resolve_job(parsed, &engines.names());
+        let section = ResolvedSection { parsed, options: &options, given: &given, engines };
         contents.extend(buffers::pattern_files(&options));
-        let naming = targets::naming(&source);
-        paths.extend(naming.directories().into_iter().map(PathBuf::from));
-        paths.extend(outputs(&source, workers));
-        workers += options.numjobs.min(CLONES_ASKED_MAX);
-        if let Some(directory) = options.opendir.as_ref().filter(|_| naming.paths.is_empty()) {
-            directories.insert(PathBuf::from(directory.as_str()));
+        let naming = targets::naming(&section);
+        paths.extend(naming.directories());
+        paths.extend(outputs(&section, workers, run));
+        let clones = options.general.numjobs.min(CLONES_ASKED_MAX);
+        workers += clones;
+        if options.replay.read_iolog.is_some() {
+            traces.extend((0..clones).filter_map(|clone| replay::need(&section, clone).ok().flatten()));
+            paths.extend(replay::redirect(&section).into_iter().flat_map(with_ancestors));
             continue;
         }
-        // An engine that touches no file need not know what is there.
-        if queue::engine(&options) == Some(EngineSettings::Null) {
+        if let Some(directory) = options.files.opendir.as_ref().filter(|_| naming.paths.is_empty()) {
+            directories.insert(PathBuf::from(&directory.0));
             continue;
         }
-        for clone in 0..options.numjobs.min(CLONES_ASKED_MAX) {
-            for file in naming.files(clone) {
-                paths.extend(targets::ancestors(&file));
-                paths.insert(file);
-            }
+        // An engine that opens no file needs no facts about files.
+        if section.engine().is_some_and(|engine| !engine.touches_files()) {
+            continue;
+        }
+        for clone in 0..clones {
+            paths.extend(naming.files(clone).into_iter().flat_map(with_ancestors));
             if naming.is_shared() {
                 break;
             }
@@ -93,41 +111,76 @@ pub fn needs(sections: &[Section]) -> Needs {
         paths: paths.into_iter().collect(),
         directories: directories.into_iter().collect(),
         contents: contents.into_iter().collect(),
+        traces: traces.into_iter().collect(),
     }
 }
 
-/// What is wrong with sections that write or trim when nothing may be (`--readonly`). Asks no facts, so that it can be
-/// said where nothing is run.
+/// The traces that these sections merge, for a run that does nothing else (`--merge-blktrace-only`).
+///
+/// # Errors
+/// What is wrong with the options that merge.
+pub fn merges(sections: &[Section], engines: Engines) -> Result<Vec<TraceNeed>, Vec<Problem>> {
+    let mut traces = BTreeSet::new();
+    let mut problems = Vec::new();
+    for parsed in sections {
+        let (options, given, _) = resolve_job(parsed, &engines.names());
+        match replay::need(&ResolvedSection { parsed, options: &options, given: &given, engines }, 0) {
+            Ok(need) => traces.extend(need.filter(|need| !need.parts.is_empty())),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() { Ok(traces.into_iter().collect()) } else { Err(problems) }
+}
+
+/// A file and the directories above it, which may have to be created.
+pub fn with_ancestors(file: PathBuf) -> impl Iterator<Item = PathBuf> {
+    let above: Vec<PathBuf> = targets::ancestors(&file).collect();
+    above.into_iter().chain([file])
+}
+
+/// Problems of sections that write or trim although `--readonly` is given. Needs no facts, so that it also works where
+/// nothing is run.
 pub fn forbidden_by_readonly(sections: &[Section]) -> Vec<Problem> {
-    let check = |section: &Section| {
-        let (options, given, _) = job::resolve(section);
-        modifies(&Source { section, options: &options, given: &given })
+    let check = |parsed: &Section| {
+        // Whether its engine is built in makes no difference to what it would do.
+        let (options, given, _) = resolve_job(parsed, &[]);
+        modifies(&ResolvedSection { parsed, options: &options, given: &given, engines: Engines::default() })
     };
     sections.iter().filter_map(check).collect()
 }
 
-fn modifies(source: &Source<'_>) -> Option<Problem> {
-    let kind = source.options.rw.kind;
+fn modifies(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let kind = section.options.access.rw.kind;
     stream::pattern(kind).modifies().then(|| {
         let message = format!("rw={} writes or trims, which --readonly forbids", kind.word());
-        source.error("rw", message, "leave out --readonly, or use rw=read or rw=randread")
+        section.error(
+            ProblemKind::Forbidden,
+            job::Access::rw,
+            message,
+            "leave out --readonly, or use rw=read or rw=randread",
+        )
     })
 }
 
-/// What the workers of a section make beside their files. The first of them has the number `first`.
-fn outputs(source: &Source<'_>, first: u32) -> BTreeSet<PathBuf> {
-    let options = source.options;
+/// The files that the workers of a section create besides their targets. The first worker has the number `first`.
+fn outputs(section: &ResolvedSection<'_>, first: u32, run: &RunSettings) -> BTreeSet<PathBuf> {
+    let options = section.options;
     let memory = buffers::memory(options);
-    let mut paths: BTreeSet<PathBuf> = touch::buffer_file(&memory).map(PathBuf::from).into_iter().collect();
-    let measure = measure::measure(source);
-    for clone in 0..options.numjobs.min(CLONES_ASKED_MAX) {
-        let name = worker_name(source, clone);
-        let commands = ["exec_prerun", "exec_postrun"].into_iter().filter(|option| source.is_given(option));
-        let outputs = commands.map(|option| touch::exec_log(name, option));
-        let logs = logs::files(source, name, first.saturating_add(clone), &measure);
+    let mut paths: BTreeSet<PathBuf> =
+        path_change::buffer_file(&memory).map(PathBuf::from).into_iter().collect();
+    paths.extend(replay::recording(section));
+    paths.extend(replay::merged(section));
+    let measure = measure::measure(section);
+    for clone in 0..options.general.numjobs.min(CLONES_ASKED_MAX) {
+        let name = worker_name(section, clone);
+        let hooks = Hook::ALL.into_iter().filter(|hook| section.is_given(hook.option()));
+        let outputs = hooks.map(|hook| hook.log(name));
+        let number = first.saturating_add(clone);
+        let logs = logs::files(section, name, number, &measure);
+        let state = verification::saved_state(section, name, number, run);
         let before = paths.len();
-        paths.extend(outputs.chain(logs.into_iter().map(|log| log.path)));
-        // The clones behind the second make nothing that is called otherwise.
+        paths.extend(outputs.chain(logs.into_iter().map(|log| log.path)).chain(state));
+        // If the second clone adds no path, neither do those after it.
         if clone > 0 && paths.len() == before {
             break;
         }
@@ -135,11 +188,11 @@ fn outputs(source: &Source<'_>, first: u32) -> BTreeSet<PathBuf> {
     paths
 }
 
-/// Makes the plan of a run, and says what is odd about it. `waiting` are the sections that begin a stonewall
-/// without saying so: the first of each job file after the first.
+/// Builds the plan of a run, with warnings. `waiting` are the sections with an implied stonewall: the first of each job
+/// file after the first.
 ///
-/// What is wrong with the options, and what endangers data, refuses the whole run. Targets that are not what a job needs
-/// are that job's error, as in fio: it is in the plan as [`Unplannable`](crate::Unplannable), and the others run.
+/// An error in an option or an unsafe target refuses the whole run. Targets that do not meet a job's needs are an
+/// error of that job alone, as in fio: it is in the plan as [`Unplannable`](crate::Unplannable), and the others run.
 pub fn build(
     sections: &[Section],
     waiting: &[usize],
@@ -150,24 +203,30 @@ pub fn build(
         facts,
         run,
         jobs: Vec::new(),
-        trouble: Trouble::default(),
+        diagnostics: Diagnostics::default(),
         grouping: Grouping::default(),
         laid_out: BTreeMap::new(),
         names: Vec::new(),
+        time_cpus: time_cpus(sections, facts),
     };
-    for (number, section) in sections.iter().enumerate() {
-        builder.section(number as u32, section, waiting.contains(&number));
+    for (number, parsed) in sections.iter().enumerate() {
+        builder.section(number as u32, parsed, waiting.contains(&number));
     }
-    let Builder { jobs, trouble, .. } = builder;
-    match trouble.stops_all_since(0) {
-        true => {
-            Err(Refusal { unsafe_target: trouble.endangers, problems: without_repeats(trouble.problems) })
+    let Builder { mut jobs, diagnostics, .. } = builder;
+    buffers::share_working_sets(&mut jobs);
+    verification::expect_other_writers(&mut jobs);
+    match diagnostics.stops_all_since(0) {
+        true => Err(Refusal {
+            unsafe_target: diagnostics.unsafe_target,
+            problems: without_repeats(diagnostics.problems),
+        }),
+        false => {
+            Ok((Plan { jobs, trigger: run.trigger.clone() }, without_repeats(diagnostics.into_warnings())))
         }
-        false => Ok((Plan { jobs }, without_repeats(trouble.into_warnings()))),
     }
 }
 
-/// Clones say the same thing, and sections inherit the same mistake: once is enough.
+/// Each problem once: clones and sections that inherit a mistake repeat it.
 fn without_repeats(problems: Vec<Problem>) -> Vec<Problem> {
     let mut unique: Vec<Problem> = Vec::with_capacity(problems.len());
     for problem in problems {
@@ -178,153 +237,235 @@ fn without_repeats(problems: Vec<Problem>) -> Vec<Problem> {
     unique
 }
 
-/// The plan as far as it has come.
+/// The plan under construction.
 struct Builder<'a> {
     facts: &'a Facts,
     run: &'a RunSettings,
     jobs: Vec<Job>,
-    trouble: Trouble,
+    diagnostics: Diagnostics,
     grouping: Grouping,
     /// What the workers so far will have made of each path, in bytes.
     laid_out: BTreeMap<PathBuf, u64>,
     /// Names of the first workers of the sections so far, for `wait_for`.
-    names: Vec<String>,
+    names: Vec<OsString>,
+    /// CPUs that keep the time for jobs: no job runs there.
+    time_cpus: Vec<u32>,
+}
+
+/// The CPUs that keep the time for jobs of these sections, sorted.
+fn time_cpus(sections: &[Section], facts: &Facts) -> Vec<u32> {
+    let named = sections.iter().filter(|section| section.last(job::Time::gtod_cpu).is_some());
+    // What is wrong with the sections is found when each is built.
+    let cpus = named.filter_map(|section| resolve_job(section, &facts.engines.names()).0.time.gtod_cpu);
+    let sorted: BTreeSet<u32> = cpus.collect();
+    sorted.into_iter().collect()
 }
 
 impl Builder<'_> {
-    fn section(&mut self, number: u32, section: &Section, waits: bool) {
-        let (options, given, problems) = job::resolve(section);
-        let source = Source { section, options: &options, given: &given };
-        let before = self.trouble.problems.len();
-        self.trouble.problems.extend(problems);
-        self.trouble.problems.extend(rules::all(&source));
-        self.trouble.problems.extend(self.among_sections(&source));
-        self.names.push(worker_name(&source, 0).to_string());
+    fn section(&mut self, number: u32, parsed: &Section, waits: bool) {
+        let (options, given, problems) = resolve_job(parsed, &self.facts.engines.names());
+        let engines = self.facts.engines;
+        let section = ResolvedSection { parsed, options: &options, given: &given, engines };
+        let before = self.diagnostics.problems.len();
+        self.diagnostics.problems.extend(problems);
+        self.diagnostics.problems.extend(rules::all(&section));
+        self.diagnostics.problems.extend(self.among_sections(&section));
+        process::time_cpu(&section, self.facts, &mut self.diagnostics.problems);
+        self.names.push(worker_name(&section, 0).to_os_string());
         let mut before_clone = before;
-        for clone in 0..options.numjobs {
-            self.worker(&source, number, clone, waits);
+        for clone in 0..options.general.numjobs {
+            self.worker(&section, number, clone, waits);
             // What is wrong with one clone is wrong with all.
             if self.errors_since(before_clone) {
                 break;
             }
-            before_clone = self.trouble.problems.len();
+            before_clone = self.diagnostics.problems.len();
         }
     }
 
     fn errors_since(&self, before: usize) -> bool {
-        self.trouble.stops_all_since(before)
+        self.diagnostics.stops_all_since(before)
     }
 
     /// Rules between this section and the run or the sections before it.
-    fn among_sections(&self, source: &Source<'_>) -> Vec<Problem> {
+    fn among_sections(&self, section: &ResolvedSection<'_>) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let options = source.options;
+        let options = section.options;
         if self.run.readonly {
-            problems.extend(modifies(source));
+            problems.extend(modifies(section));
         }
-        if let Some(awaited) = options.wait_for.as_ref().map(|name| name.as_str()) {
-            if awaited == source.section.name {
-                problems.push(source.error(
-                    "wait_for",
-                    format!("a job cannot wait for itself ({awaited})"),
+        if let Some(awaited) = options.process.wait_for.as_ref().map(|name| &name.0) {
+            if *awaited == section.parsed.name {
+                problems.push(section.error(
+                    ProblemKind::Conflict,
+                    job::Process::wait_for,
+                    format!("a job cannot wait for itself ({})", shown(awaited)),
                     "",
                 ));
             } else if !self.names.iter().any(|name| name == awaited) {
-                let message = format!("there is no job {awaited:?} before it to wait for");
+                let message = format!("there is no earlier job \"{}\" to wait for", shown(awaited));
                 let remedy = match self.names.is_empty() {
-                    true => String::new(),
-                    false => format!("jobs before it: {}", self.names.join(", ")),
+                    true => "leave it out, or put that job before this one".to_string(),
+                    false => {
+                        let names: Vec<String> = self.names.iter().map(shown).collect();
+                        format!("earlier jobs: {}", names.join(", "))
+                    }
                 };
-                problems.push(source.error("wait_for", message, remedy));
+                problems.push(section.error(
+                    ProblemKind::UnknownName,
+                    job::Process::wait_for,
+                    message,
+                    remedy,
+                ));
             }
         }
-        let workers = self.jobs.len() as u64 + u64::from(options.numjobs);
+        let workers = self.jobs.len() as u64 + u64::from(options.general.numjobs);
         if let Some(most) = self.run.max_jobs.filter(|most| workers > u64::from(*most)) {
-            let message = format!("{workers} workers are more than the {most} allowed");
-            problems.push(source.error("numjobs", message, "raise --max-jobs, or lower numjobs"));
+            let message = format!("{workers} workers are more than --max-jobs={most} allows");
+            problems.push(section.error(
+                ProblemKind::Forbidden,
+                job::General::numjobs,
+                message,
+                "raise --max-jobs, or lower numjobs",
+            ));
         }
         problems
     }
 
-    fn worker(&mut self, source: &Source<'_>, section: u32, clone: u32, waits: bool) {
-        let options = source.options;
-        let number = self.jobs.len() as u32;
-        let name = worker_name(source, clone);
-        let Some(engine) = queue::engine(options) else { return };
-        let access = stream::access(source, number, self.run, &mut self.trouble.problems);
-        let readonly = self.run.readonly;
-        let worker = Worker { source, engine: &engine, access: &access, clone, facts: self.facts, readonly };
-        let targets = worker.targets(&mut self.laid_out, &mut self.trouble);
-        let problems = &mut self.trouble.problems;
-        let process = process::process(source, clone, self.facts, problems);
-        let measure = measure::measure(source);
-        let memory_align_bytes = targets.as_ref().map_or(1, |targets| targets.memory_align_bytes);
-        let buffers = buffers::buffers(source, &access, memory_align_bytes, self.facts, problems);
-        let Some(targets) = targets else { return };
-        let stonewall = clone == 0 && (options.stonewall.0 || waits);
-        let begins_group = stonewall || (clone == 0 && options.new_group.0);
-        let (group_id, joins) = self.grouping.next(begins_group, options.group_reporting.0);
-        let differs = |last: &Job| last.measure.total_percentiles != measure.total_percentiles;
-        if joins && self.jobs.last().is_some_and(differs) {
-            let message = "lat_percentiles differs within a group, which is reported as one job";
-            let remedy = "give it to all sections of the group, or begin a group with new_group or stonewall";
-            self.trouble.problems.push(source.error("lat_percentiles", message, remedy));
-        }
-        let mut job = Job {
-            name: name.to_string(),
-            description: options.description.as_ref().map(|text| text.as_str().to_string()),
-            number,
+    fn worker(&mut self, section: &ResolvedSection<'_>, section_number: u32, clone: u32, waits: bool) {
+        let options = section.options;
+        let (name, number) = (worker_name(section, clone), self.jobs.len() as u32);
+        let Some(engine) = queue::engine(section) else { return };
+        let access = stream::access(section, number, self.run, &mut self.diagnostics.problems);
+        let replay = replay::replayed(section, clone, self.facts, self.run.readonly);
+        let Some(replay) = self.diagnostics.keep(replay) else { return };
+        let worker = PlannedWorker {
             section,
+            engine: engine.descriptor,
+            access: &access,
+            replay: replay.as_ref(),
+            clone,
+            facts: self.facts,
+            readonly: self.run.readonly,
+        };
+        let targets = worker.targets(&mut self.laid_out, &mut self.diagnostics);
+        let problems = &mut self.diagnostics.problems;
+        let process = process::process(section, clone, &self.time_cpus, self.facts, problems);
+        let (measure, log_cpus) = (measure::measure(section), logs::cpus(section, self.facts, problems));
+        let memory_align_bytes = targets.as_ref().map_or(1, |targets| targets.memory_align_bytes);
+        let longest_block = || buffers::longest_block(&access);
+        let block_bytes_max = replay.as_ref().map_or_else(longest_block, Replayed::longest_bytes);
+        let buffers = buffers::buffers(section, block_bytes_max, memory_align_bytes, self.facts, problems);
+        let verification = verification::verification(
+            (section, name, number),
+            &access,
+            &buffers.fill,
+            engine.descriptor,
+            (self.facts, self.run),
+            problems,
+        );
+        let Some(targets) = targets else { return };
+        problems.extend(sprandom::needs_one_file(section, &targets.files));
+        problems.extend(target_limits::problems(section, &access, &targets.files, self.facts));
+        let stonewall = clone == 0 && (options.process.stonewall.0 || waits);
+        let begins_group = stonewall || (clone == 0 && options.measure.new_group.0);
+        let group_id = self.group(section, begins_group, &measure);
+        self.agree_on_steady_state(section, group_id);
+        let submission = queue::submission(options);
+        let loop_bytes = sprandom::loop_bytes(section, &access, &targets);
+        let job = Job {
+            name: name.to_os_string(),
+            description: options.general.description.as_ref().map(|text| text.0.clone()),
+            number,
+            section: section_number,
             clone,
             group_id,
             unplannable: targets.unplannable,
-            depth: queue::depth(wanted_depth(source), is_queued(&engine)),
+            depth: queue::depth(wanted_depth(section), submission.offload || engine.descriptor.can_queue()),
+            submission,
             files: targets.files,
-            buffers,
-            limits: schedule::limits(options, targets.pass_bytes, targets.loop_bytes),
-            pace: pace::pace(source, &access),
+            buffers: Buffers { dedupe: buffers::dedupe(options, &access, targets.pass_bytes), ..buffers },
+            limits: schedule::limits(options, targets.pass_bytes, loop_bytes),
+            pace: pace::pace(section, &access),
             schedule: schedule::schedule(options, stonewall),
-            errors: measure::errors(options),
-            logs: logs::logs(source, name, number, &measure, &process),
+            errors: measure::errors(options, pace::latency_target(section)),
+            // Recorded I/O is replayed as it is.
+            verification: verification.filter(|_| replay.is_none()),
+            logs: logs::logs(section, name, number, &measure, priority::own(&process), log_cpus),
+            io_priorities: priority::io_priorities(section, engine.descriptor, &process),
             measure,
             process,
-            presentation: measure::presentation(source, &access),
+            presentation: measure::presentation(section, &access),
             engine,
             access,
+            latency_target: pace::latency_target(section),
+            steady: steady::steady(section),
+            replay: replay.map(|replay| replay.plan()),
+            record: replay::recording(section),
         };
-        self.refuse(source, &job);
+        self.admit(section, job);
+    }
+
+    /// Adds a job to the plan; one that cannot run has no files.
+    fn admit(&mut self, section: &ResolvedSection<'_>, mut job: Job) {
+        self.refuse(section, &job);
         if job.unplannable.is_some() {
             job.files.list.clear();
         }
         self.jobs.push(job);
     }
 
-    /// Tells of every path that the job must not touch as it would.
-    fn refuse(&mut self, source: &Source<'_>, job: &Job) {
-        for touch in touch::touches(job) {
-            let known = self.facts.path(&touch.path);
+    /// The group of the next worker, which must agree with the worker that it is reported with.
+    fn group(&mut self, section: &ResolvedSection<'_>, begins_group: bool, measure: &Measure) -> u32 {
+        let (group_id, joins) = self.grouping.next(begins_group, section.options.measure.group_reporting.0);
+        let differs = |last: &Job| last.measure.total_percentiles != measure.total_percentiles;
+        if joins && self.jobs.last().is_some_and(differs) {
+            let message = "lat_percentiles differs within a group, which is reported as one job";
+            let remedy = "give it to all sections of the group, or begin a group with new_group or stonewall";
+            self.diagnostics.problems.push(section.error(
+                ProblemKind::Conflict,
+                job::Measure::lat_percentiles,
+                message,
+                remedy,
+            ));
+        }
+        group_id
+    }
+
+    /// A steady state is that of all jobs of a reporting group, as in fio.
+    fn agree_on_steady_state(&mut self, section: &ResolvedSection<'_>, group_id: u32) {
+        let differs = |last: &Job| last.group_id == group_id && last.steady != steady::steady(section);
+        if self.jobs.last().is_some_and(differs) {
+            let message = "the options of the steady state differ from those of another job of its group";
+            let remedy = "give all jobs of the group the same, or begin a group with new_group or stonewall";
+            let option = job::Steady::steadystate;
+            self.diagnostics.problems.push(section.error(ProblemKind::Conflict, option, message, remedy));
+        }
+    }
+
+    /// Refuses every path that the job must not touch as it would.
+    fn refuse(&mut self, section: &ResolvedSection<'_>, job: &Job) {
+        for change in path_change::path_changes(job) {
+            let known = self.facts.path(&change.path);
             let allowed = job.files.allow_in_use;
-            if let Some(refused) = touch::refusal(&touch.path, touch.deed, &known, allowed) {
-                self.trouble.endangers |= refused.endangers;
-                self.trouble.problems.push(source.error(touch.option, refused.message, refused.remedy));
+            if let Some(refused) = path_change::refusal(&change.path, change.kind, &known, allowed) {
+                self.diagnostics.unsafe_target |= refused.unsafe_target;
+                let kind = if refused.unsafe_target { ProblemKind::InUse } else { ProblemKind::Target };
+                let problem = section.error(kind, change.option, refused.message, refused.remedy);
+                self.diagnostics.problems.push(problem.of_path(&change.path));
             }
         }
     }
 }
 
-/// Whether the engine keeps several I/Os in flight.
-fn is_queued(engine: &EngineSettings) -> bool {
-    matches!(engine, EngineSettings::Libaio(_) | EngineSettings::IoUring(_) | EngineSettings::Null)
-}
-
-fn wanted_depth(source: &Source<'_>) -> queue::WantedDepth {
-    let options = source.options;
-    let given = |name: &str, number: u32| source.is_given(name).then_some(number);
+fn wanted_depth(section: &ResolvedSection<'_>) -> queue::WantedDepth {
+    let options = section.options;
+    let given = |option: &Spec, number: u32| section.is_given(option).then_some(number);
     queue::WantedDepth {
-        depth: options.iodepth,
-        submit: given("iodepth_batch", options.iodepth_batch),
-        complete_min: given("iodepth_batch_complete_min", options.iodepth_batch_complete_min),
-        complete_max: options.iodepth_batch_complete_max,
-        low: options.iodepth_low,
+        depth: options.queue.iodepth,
+        submit: given(job::Queue::iodepth_batch, options.queue.iodepth_batch),
+        complete_min: given(job::Queue::iodepth_batch_complete_min, options.queue.iodepth_batch_complete_min),
+        complete_max: options.queue.iodepth_batch_complete_max,
+        low: options.queue.iodepth_low,
     }
 }

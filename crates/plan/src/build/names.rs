@@ -2,55 +2,63 @@
 //!
 //! Invariant: the same words give the same names; nothing here looks at what exists.
 
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 
-/// Characters that end one name of a list and begin the next.
-const SEPARATOR: char = ':';
+use fiord_options::bytes;
+
+/// Ends one name of a list and begins the next.
+const SEPARATOR: u8 = b':';
 
 /// Splits a list of paths at `:`; `\:` is a colon within a path.
-pub(crate) fn split_paths(text: &str) -> Vec<String> {
-    let mut paths = vec![String::new()];
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' if letters.peek() == Some(&SEPARATOR) => {
-                letters.next();
-                push(&mut paths, SEPARATOR);
-            }
-            SEPARATOR => paths.push(String::new()),
-            other => push(&mut paths, other),
+pub(crate) fn split_paths(list: &OsStr) -> Vec<PathBuf> {
+    let mut paths = vec![Vec::new()];
+    let mut bytes = list.as_bytes().iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if bytes.peek() == Some(&SEPARATOR) => push(&mut paths, bytes.next()),
+            SEPARATOR => paths.push(Vec::new()),
+            other => push(&mut paths, Some(other)),
         }
     }
     paths.retain(|path| !path.is_empty());
-    paths
+    paths.into_iter().map(|path| PathBuf::from(OsString::from_vec(path))).collect()
 }
 
-fn push(paths: &mut [String], letter: char) {
+fn push(paths: &mut [Vec<u8>], byte: Option<u8>) {
     if let Some(last) = paths.last_mut() {
-        last.push(letter);
+        last.extend(byte);
     }
+}
+
+/// What `filename` names: like fio, without the blanks at both ends, and up to a `;` or `#`, on the command line as well.
+pub(crate) fn without_comment(names: &OsStr) -> &OsStr {
+    let names = names.as_bytes();
+    let end = names.iter().position(|byte| matches!(byte, b';' | b'#')).unwrap_or(names.len());
+    OsStr::from_bytes(bytes::trim(&names[..end]))
 }
 
 /// What decides the names of a worker's files.
 #[derive(Debug, Clone)]
 pub(crate) struct Naming<'a> {
-    /// The section's name: what it calls itself by `name` makes no difference to its files.
-    pub section: &'a str,
-    /// Files handed over as paths. Where there are some, nothing else here says anything.
+    /// The section's name: its option `name` does not affect its files.
+    pub section: &'a OsStr,
+    /// Files given as paths. If there are any, everything else here is ignored.
     pub paths: &'a [PathBuf],
     /// Every `filename` in order: one given in `[global]` and one in the section name files both, as in fio.
-    pub filenames: Vec<&'a str>,
+    pub filenames: Vec<&'a OsStr>,
     /// `filename_format`.
-    pub format: &'a str,
+    pub format: &'a OsStr,
     /// `directory`.
-    pub directory: Option<&'a str>,
-    /// `nrfiles`, when given; beside names, only when given behind them (fio counts names as they come).
+    pub directory: Option<&'a OsStr>,
+    /// `nrfiles`, when given; beside names, only when given after them (fio counts names as they come).
     pub file_count: Option<u32>,
 }
 
 impl Naming<'_> {
     /// The directories files may be put into, in order.
-    pub fn directories(&self) -> Vec<String> {
+    pub fn directories(&self) -> Vec<PathBuf> {
         self.directory.filter(|_| self.paths.is_empty()).map(split_paths).unwrap_or_default()
     }
 
@@ -66,12 +74,12 @@ impl Naming<'_> {
             return self.paths.to_vec();
         }
         let directories = self.directories();
-        let mut names: Vec<String> = self.filenames.iter().flat_map(|list| split_paths(list)).collect();
+        let mut names: Vec<PathBuf> = self.filenames.iter().flat_map(|list| split_paths(list)).collect();
         if !names.is_empty() {
             if let Some(count) = self.file_count {
                 names.truncate(count.max(1) as usize);
             }
-            return names.iter().map(|name| within(directories.first(), name)).collect();
+            return names.iter().map(|name| within(directories.first(), name.as_os_str())).collect();
         }
         let directory = match directories.len() {
             0 => None,
@@ -83,32 +91,48 @@ impl Naming<'_> {
     }
 
     /// `filename_format` filled in. The client's name is empty: there is no client.
-    fn formatted(&self, clone: u32, number: u32) -> String {
-        self.format
-            .replace("$jobname", self.section)
-            .replace("$clientuid", "")
-            .replace("$jobnum", &clone.to_string())
-            .replace("$filenum", &number.to_string())
+    fn formatted(&self, clone: u32, number: u32) -> OsString {
+        let (clone, number) = (clone.to_string(), number.to_string());
+        let words: [(&[u8], &[u8]); 4] = [
+            (b"$jobname", self.section.as_bytes()),
+            (b"$clientuid", b""),
+            (b"$jobnum", clone.as_bytes()),
+            (b"$filenum", number.as_bytes()),
+        ];
+        let filled = words
+            .iter()
+            .fold(self.format.as_bytes().to_vec(), |format, (word, by)| bytes::replace(&format, word, by));
+        OsString::from_vec(filled)
     }
 }
 
 /// A name below a directory. A name that starts with `/` is below it too, as in fio.
-fn within(directory: Option<&String>, name: &str) -> PathBuf {
-    match directory {
-        Some(directory) => Path::new(directory).join(name.trim_start_matches('/')),
-        None => PathBuf::from(name),
-    }
+fn within(directory: Option<&PathBuf>, name: &OsStr) -> PathBuf {
+    let Some(directory) = directory else { return PathBuf::from(name) };
+    let slashes = name.as_bytes().iter().take_while(|byte| **byte == b'/').count();
+    directory.join(OsStr::from_bytes(&name.as_bytes()[slashes..]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FORMAT: &str = "$jobname.$jobnum.$filenum";
-
     fn naming<'a>(filename: Option<&'a str>, directory: Option<&'a str>, count: Option<u32>) -> Naming<'a> {
-        let filenames = filename.into_iter().collect();
-        Naming { section: "a", paths: &[], filenames, format: FORMAT, directory, file_count: count }
+        Naming {
+            section: OsStr::new("a"),
+            paths: &[],
+            filenames: filename.into_iter().map(OsStr::new).collect(),
+            format: OsStr::new("$jobname.$jobnum.$filenum"),
+            directory: directory.map(OsStr::new),
+            file_count: count,
+        }
+    }
+
+    fn split(list: &[u8]) -> Vec<Vec<u8>> {
+        split_paths(OsStr::from_bytes(list))
+            .into_iter()
+            .map(|path| path.into_os_string().into_vec())
+            .collect()
     }
 
     fn files(naming: &Naming<'_>, clone: u32) -> Vec<String> {
@@ -117,10 +141,26 @@ mod tests {
 
     #[test]
     fn lists_split_at_colons_but_for_escaped_ones() {
-        assert_eq!(split_paths("f:g"), ["f", "g"]);
-        assert_eq!(split_paths(r"a\:b:c"), ["a:b", "c"]);
-        assert_eq!(split_paths("f::g:"), ["f", "g"]);
-        assert_eq!(split_paths(r"a\b"), [r"a\b"]);
+        assert_eq!(split(b"f:g"), [b"f", b"g"]);
+        assert_eq!(split(b"a\\:b:c"), [&b"a:b"[..], b"c"]);
+        assert_eq!(split(b"f::g:"), [b"f", b"g"]);
+        assert_eq!(split(b"a\\b"), [b"a\\b"]);
+        assert_eq!(split(b"\xff\\:\xfe:\xc3"), [&b"\xff:\xfe"[..], b"\xc3"]);
+    }
+
+    /// Each left-hand side was given to fio 3.33, which named the file on the right.
+    #[test]
+    fn names_end_where_fio_ends_them() {
+        for (given, named) in [
+            (" a b\t", "a b"),
+            ("a;b:c", "a"),
+            ("a:c #b", "a:c"),
+            ("\ta\n", "a"),
+            ("#b", ""),
+            ("\"a b\"", "\"a b\""),
+        ] {
+            assert_eq!(without_comment(OsStr::new(given)), named, "{given:?}");
+        }
     }
 
     #[test]
@@ -131,8 +171,14 @@ mod tests {
 
     #[test]
     fn a_format_replaces_each_of_its_words() {
-        let naming = Naming { format: "$jobname.$clientuid.$jobnum.$filenum.x", ..naming(None, None, None) };
+        let naming = Naming {
+            format: OsStr::new("$jobname.$clientuid.$jobnum.$filenum.x"),
+            ..naming(None, None, None)
+        };
         assert_eq!(files(&naming, 1), ["a..1.0.x"]);
+        let section = OsStr::from_bytes(b"caf\xe9");
+        let named = Naming { section, ..self::naming(None, None, None) }.files(0);
+        assert_eq!(named, [PathBuf::from(OsStr::from_bytes(b"caf\xe9.0.0"))]);
     }
 
     #[test]
@@ -168,7 +214,8 @@ mod tests {
 
     #[test]
     fn names_given_twice_are_all_used() {
-        let naming = Naming { filenames: vec!["x", "z:x"], ..naming(None, None, None) };
+        let naming =
+            Naming { filenames: vec![OsStr::new("x"), OsStr::new("z:x")], ..naming(None, None, None) };
         assert_eq!(files(&naming, 0), ["x", "z", "x"]);
     }
 }

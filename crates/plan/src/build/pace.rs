@@ -2,23 +2,25 @@
 //!
 //! Invariant: a rate of nothing is no limit, as in fio.
 
-use fiord_options::value::{Bytes, RateProcess, ThinktimeBlocksType};
+use fiord_options::job::{self, JobOptions};
+use fiord_options::value::{Bytes, RateArrivals, RateProcess, ThinktimeBlocksType};
+use fiord_options::{Problem, ProblemKind};
 
-use super::source::Source;
-use crate::access::{Access, PerDirection};
-use crate::pace::{Pace, Think};
+use super::section::ResolvedSection;
+use crate::access::{Access, Direction, PerDirection};
+use crate::pace::{Flow, LatencyTarget, Pace, Think};
 
 /// The limits of one worker.
-pub(crate) fn pace(source: &Source<'_>, access: &Access) -> Pace {
-    let options = source.options;
+pub(crate) fn pace(section: &ResolvedSection<'_>, access: &Access) -> Pace {
+    let options = section.options;
     let bytes = |rate: &fiord_options::value::PerDirection<Bytes>| {
         limits([rate.read, rate.write, rate.trim].map(|part| part.map(|Bytes(bytes)| bytes)))
     };
     let ios = |rate: &fiord_options::value::PerDirection<u32>| {
         limits([rate.read, rate.write, rate.trim].map(|part| part.map(u64::from)))
     };
-    let poisson = options.rate_process == RateProcess::Poisson;
-    let (mut bytes_per_s, mut ios_per_s) = (bytes(&options.rate), ios(&options.rate_iops));
+    let poisson = options.pace.rate_process == RateProcess::Poisson;
+    let (mut bytes_per_s, mut ios_per_s) = (bytes(&options.pace.rate), ios(&options.pace.rate_iops));
     // Of blocks of several sizes, `rate_iops` counts the smallest; arrivals at random are counted as they are.
     for direction in (0..3).filter(|_| !poisson) {
         let sizes = &access.block_sizes[direction];
@@ -30,13 +32,65 @@ pub(crate) fn pace(source: &Source<'_>, access: &Access) -> Pace {
     Pace {
         bytes_per_s,
         ios_per_s,
-        min_bytes_per_s: bytes(&options.rate_min),
-        min_ios_per_s: ios(&options.rate_iops_min),
-        cycle_ms: u64::from(options.rate_cycle),
+        min_bytes_per_s: bytes(&options.pace.rate_min),
+        min_ios_per_s: ios(&options.pace.rate_iops_min),
+        cycle_ms: u64::from(options.pace.rate_cycle),
         poisson,
-        ignore_think_time: options.rate_ignore_thinktime,
-        think: think(source),
+        open: options.pace.rate_arrivals == RateArrivals::Open,
+        ignore_think_time: options.pace.rate_ignore_thinktime,
+        think: think(section),
+        flow: flow(section),
     }
+}
+
+/// The share of a flow, if the job has a weight.
+fn flow(section: &ResolvedSection<'_>) -> Option<Flow> {
+    let options = &section.options.process;
+    let (weight, id, sleep_us) = (options.flow, options.flow_id, options.flow_sleep);
+    (weight > 0).then_some(Flow { id, weight, sleep_us })
+}
+
+/// The latency that the queue depth is adjusted to.
+pub(crate) fn latency_target(section: &ResolvedSection<'_>) -> Option<LatencyTarget> {
+    let options = section.options;
+    let target_ns = options.pace.latency_target.us.saturating_mul(1000);
+    (target_ns > 0).then(|| LatencyTarget {
+        target_ns,
+        window_ns: options.pace.latency_window.us.saturating_mul(1000),
+        percentile: options.pace.latency_percentile.0.first().copied().unwrap_or(100.0),
+        continues: options.pace.latency_run,
+    })
+}
+
+/// Whether the I/Os of a direction have intended starts, by a rate.
+pub(crate) fn has_rate(options: &JobOptions, direction: Direction) -> bool {
+    let (rate, rate_iops) = (&options.pace.rate, &options.pace.rate_iops);
+    let bytes = [rate.read, rate.write, rate.trim][direction.index()].is_some_and(|rate| rate.0 > 0);
+    bytes || [rate_iops.read, rate_iops.write, rate_iops.trim][direction.index()].is_some_and(|rate| rate > 0)
+}
+
+/// I/Os arrive at a rate.
+pub(crate) fn open_arrivals_need_a_rate(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let is_open = section.options.pace.rate_arrivals == RateArrivals::Open;
+    let has_rate = Direction::ALL.into_iter().any(|direction| has_rate(section.options, direction));
+    (is_open && !has_rate).then(|| {
+        let message = "rate_arrivals=open has no effect without a rate";
+        section.warning(
+            ProblemKind::NoEffect,
+            job::Pace::rate_arrivals,
+            message,
+            "for example rate_iops=1000",
+        )
+    })
+}
+
+/// Without a clock no I/O has a latency.
+pub(crate) fn latency_target_needs_a_clock(section: &ResolvedSection<'_>) -> Option<Problem> {
+    (latency_target(section).is_some() && section.options.time.gtod_reduce).then(|| {
+        let message = "latencies are not measured, so no depth can be found for one";
+        let option = job::Pace::latency_target;
+        section.error(ProblemKind::Conflict, option, message, "leave out gtod_reduce")
+    })
 }
 
 fn limits(rates: PerDirection<Option<u64>>) -> PerDirection<Option<u64>> {
@@ -44,16 +98,16 @@ fn limits(rates: PerDirection<Option<u64>>) -> PerDirection<Option<u64>> {
 }
 
 /// The pauses, if there are any: the other think options do nothing without `thinktime`.
-fn think(source: &Source<'_>) -> Option<Think> {
-    let options = source.options;
-    let io_time_us = options.thinktime_iotime.us;
-    let counts_ios = io_time_us == 0 || source.is_given("thinktime_blocks");
-    (options.thinktime.us > 0).then(|| Think {
-        pause_us: options.thinktime.us,
-        spin_us: options.thinktime_spin.us.min(options.thinktime.us),
-        cycles: u64::from(options.thinkcycles),
-        every_ios: if counts_ios { options.thinktime_blocks.max(1) } else { 0 },
-        count_issued: options.thinktime_blocks_type == ThinktimeBlocksType::Issue,
+fn think(section: &ResolvedSection<'_>) -> Option<Think> {
+    let options = section.options;
+    let io_time_us = options.pace.thinktime_iotime.us;
+    let counts_ios = io_time_us == 0 || section.is_given(job::Pace::thinktime_blocks);
+    (options.pace.thinktime.us > 0).then(|| Think {
+        pause_us: options.pace.thinktime.us,
+        spin_us: options.pace.thinktime_spin.us.min(options.pace.thinktime.us),
+        cycles: u64::from(options.pace.thinkcycles),
+        every_ios: if counts_ios { options.pace.thinktime_blocks.max(1) } else { 0 },
+        count_issued: options.pace.thinktime_blocks_type == ThinktimeBlocksType::Issue,
         io_time_us,
     })
 }

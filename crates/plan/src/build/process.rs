@@ -1,72 +1,131 @@
 //! How a worker's thread runs: CPUs, memory nodes, priorities, identity, commands around it.
 //!
-//! Invariant: CPUs are real ones, and empty only when every CPU will do.
+//! Invariant: every CPU exists on this machine; the list is empty only if any CPU may be used.
 
-use fiord_options::Problem;
+use fiord_options::job;
 use fiord_options::value::{CpusAllowedPolicy, NumaNodes, NumaPolicy};
+use fiord_options::{Problem, ProblemKind, Spec};
 
-use super::source::{Source, last_given};
+use super::section::ResolvedSection;
 use crate::facts::Facts;
-use crate::job::{NumaMemory, Process};
+use crate::job::{ControlGroup, NumaMemory, Process};
 
-/// The thread of one clone.
+/// The thread of one clone, which does not run on `time_cpus`.
 pub(crate) fn process(
-    source: &Source<'_>,
+    section: &ResolvedSection<'_>,
     clone: u32,
+    time_cpus: &[u32],
     facts: &Facts,
     problems: &mut Vec<Problem>,
 ) -> Process {
-    let options = source.options;
+    let options = section.options;
+    let cpus = cpus(section, clone, time_cpus, facts, problems);
     let text = |text: &Option<fiord_options::value::Text>| text.as_ref().map(|text| text.0.clone());
     Process {
-        nice: source.is_given("nice").then_some(options.nice),
-        io_class: options.prioclass.map(|class| class.min(3) as u8),
-        io_priority: options.prio.map(|level| level.min(7) as u8),
-        cpus: cpus(source, clone, facts, problems),
-        numa_cpu_nodes: match &options.numa_cpu_nodes {
-            Some(wanted) => nodes(source, "numa_cpu_nodes", wanted, facts, problems),
+        comm: text(&options.process.comm),
+        nice: section.is_given(job::Process::nice).then_some(options.process.nice),
+        io_class: options.process.prioclass.map(|class| class.min(3) as u8),
+        io_priority: options.process.prio.map(|level| level.min(7) as u8),
+        io_hint: options.process.priohint.min(1023) as u16,
+        cpus,
+        time_cpus: time_cpus.to_vec(),
+        numa_cpu_nodes: match &options.process.numa_cpu_nodes {
+            Some(wanted) => nodes(section, job::Process::numa_cpu_nodes, wanted, facts, problems),
             None => Vec::new(),
         },
         numa_memory: options
+            .process
             .numa_mem_policy
             .as_ref()
-            .map(|policy| numa_memory(source, policy, facts, problems)),
-        uid: options.uid,
-        gid: options.gid,
-        exec_prerun: text(&options.exec_prerun),
-        exec_postrun: text(&options.exec_postrun),
-        io_scheduler: text(&options.ioscheduler),
+            .map(|policy| numa_memory(section, policy, facts, problems)),
+        control_group: options.process.cgroup.as_ref().map(|name| ControlGroup {
+            name: name.0.clone(),
+            weight: options.process.cgroup_weight,
+            stays: options.process.cgroup_nodelete,
+        }),
+        uid: options.process.uid,
+        gid: options.process.gid,
+        exec_prerun: text(&options.process.exec_prerun),
+        exec_postrun: text(&options.process.exec_postrun),
+        io_scheduler: text(&options.files.ioscheduler),
+    }
+}
+
+/// The CPU that keeps the time for a section's workers, if it is one that they may use.
+pub(crate) fn time_cpu(section: &ResolvedSection<'_>, facts: &Facts, problems: &mut Vec<Problem>) {
+    if let Some(cpu) = section.options.time.gtod_cpu {
+        online(section, job::Time::gtod_cpu, vec![cpu], facts, problems);
     }
 }
 
 /// The CPUs of a clone: of `cpus_allowed` or `cpumask`, whichever was given last, each clone's own one if they are
 /// to be split.
-fn cpus(source: &Source<'_>, clone: u32, facts: &Facts, problems: &mut Vec<Problem>) -> Vec<u32> {
-    let options = source.options;
-    let last = last_given(source, &["cpus_allowed", "cpumask"]);
-    let (option, wanted) = match (last, &options.cpus_allowed, options.cpumask) {
-        (Some("cpumask"), _, Some(mask)) => ("cpumask", bits(mask)),
-        (_, Some(set), _) => ("cpus_allowed", set.0.clone()),
-        _ => return Vec::new(),
+fn cpus(
+    section: &ResolvedSection<'_>,
+    clone: u32,
+    time_cpus: &[u32],
+    facts: &Facts,
+    problems: &mut Vec<Problem>,
+) -> Vec<u32> {
+    let options = section.options;
+    let Some(option) = section.given.last_of(&[job::Process::cpus_allowed, job::Process::cpumask]) else {
+        return match time_cpus {
+            [] => Vec::new(),
+            _ => without(section, job::Time::gtod_cpu, facts.cpus_allowed.clone(), time_cpus, problems),
+        };
     };
+    let of_mask = options.process.cpumask.filter(|_| option == job::Process::cpumask).map(bits);
+    let of_list = || options.process.cpus_allowed.as_ref().map(|set| set.0.clone());
+    let Some(wanted) = of_mask.or_else(of_list) else { return Vec::new() };
     if wanted.is_empty() {
-        problems.push(source.error(option, "no CPU is left to run on", ""));
+        problems.push(section.error(ProblemKind::InvalidValue, option, "no CPU is left to run on", ""));
         return Vec::new();
     }
+    let wanted = online(section, option, wanted, facts, problems);
+    let wanted = without(section, option, wanted, time_cpus, problems);
+    match options.process.cpus_allowed_policy {
+        CpusAllowedPolicy::Split if !wanted.is_empty() => vec![split(&wanted, clone)],
+        CpusAllowedPolicy::Shared | CpusAllowedPolicy::Split => wanted,
+    }
+}
+
+/// These CPUs without those that keep the time; an error if no other is among them.
+fn without(
+    section: &ResolvedSection<'_>,
+    option: &'static Spec,
+    cpus: Vec<u32>,
+    time_cpus: &[u32],
+    problems: &mut Vec<Problem>,
+) -> Vec<u32> {
+    let left: Vec<u32> = cpus.iter().copied().filter(|cpu| !time_cpus.contains(cpu)).collect();
+    if left.is_empty() && !cpus.is_empty() {
+        let message = format!("no CPU is left for the job: gtod_cpu={} keeps the time", numbers(time_cpus));
+        let remedy = "leave out gtod_cpu, or give the job another CPU (cpus_allowed)";
+        problems.push(section.error(ProblemKind::Conflict, option, message, remedy));
+    }
+    left
+}
+
+/// These CPUs, if this machine has all of them.
+pub(crate) fn online(
+    section: &ResolvedSection<'_>,
+    option: &'static Spec,
+    wanted: Vec<u32>,
+    facts: &Facts,
+    problems: &mut Vec<Problem>,
+) -> Vec<u32> {
     let missing: Vec<u32> = wanted.iter().copied().filter(|cpu| !facts.cpus_online.contains(cpu)).collect();
     if !missing.is_empty() {
         let message = format!("this machine has no CPU {}", numbers(&missing));
-        problems.push(source.error(
+        problems.push(section.error(
+            ProblemKind::NotOnMachine,
             option,
             message,
-            format!("CPUs on line: {}", numbers(&facts.cpus_online)),
+            format!("online CPUs: {}", numbers(&facts.cpus_online)),
         ));
         return Vec::new();
     }
-    match options.cpus_allowed_policy {
-        CpusAllowedPolicy::Shared => wanted,
-        CpusAllowedPolicy::Split => vec![split(&wanted, clone)],
-    }
+    wanted
 }
 
 /// The CPU of one clone when each has its own; clones beyond the number of CPUs start again at the first.
@@ -79,8 +138,8 @@ fn bits(mask: u32) -> Vec<u32> {
 }
 
 fn nodes(
-    source: &Source<'_>,
-    option: &str,
+    section: &ResolvedSection<'_>,
+    option: &'static Spec,
     wanted: &NumaNodes,
     facts: &Facts,
     problems: &mut Vec<Problem>,
@@ -90,18 +149,24 @@ fn nodes(
     let missing: Vec<u32> = list.0.iter().copied().filter(|node| !known.contains(node)).collect();
     if !missing.is_empty() {
         let message = format!("this machine has no NUMA node {}", numbers(&missing));
-        problems.push(source.error(option, message, format!("nodes: {}", numbers(&known))));
+        problems.push(section.error(
+            ProblemKind::NotOnMachine,
+            option,
+            message,
+            format!("nodes: {}", numbers(&known)),
+        ));
     }
     list.0.clone()
 }
 
 fn numa_memory(
-    source: &Source<'_>,
+    section: &ResolvedSection<'_>,
     policy: &NumaPolicy,
     facts: &Facts,
     problems: &mut Vec<Problem>,
 ) -> NumaMemory {
-    let mut known = |wanted: &NumaNodes| nodes(source, "numa_mem_policy", wanted, facts, problems);
+    let mut known =
+        |wanted: &NumaNodes| nodes(section, job::Process::numa_mem_policy, wanted, facts, problems);
     match policy {
         NumaPolicy::Default => NumaMemory::Default,
         NumaPolicy::Local => NumaMemory::Local,

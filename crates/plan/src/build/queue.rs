@@ -1,63 +1,29 @@
 //! Which engine, with which of its own options, and how deep its queue is.
 //!
-//! Invariant: a synchronous engine has a depth of one, whatever was asked for.
+//! Invariant: a synchronous engine has a depth of one, regardless of the options.
 
 use fiord_options::job::JobOptions;
+use fiord_options::value::IoSubmitMode;
 
-use crate::engine::{Depth, EngineSettings, IoUring, Libaio, Mmap, Pvsync2};
+use super::section::ResolvedSection;
+use crate::engine::{Depth, PlannedEngine};
+use crate::job::Submission;
 
-/// The engine of the job and its private options; `None` for one that is not built in, which `resolve` has said.
-pub(crate) fn engine(options: &JobOptions) -> Option<EngineSettings> {
-    Some(match options.ioengine.0 {
-        "null" => EngineSettings::Null,
-        "sync" => EngineSettings::Sync,
-        "psync" => EngineSettings::Psync,
-        "vsync" => EngineSettings::Vsync,
-        "pvsync" => EngineSettings::Pvsync,
-        "pvsync2" => EngineSettings::Pvsync2(pvsync2(options)),
-        "mmap" => EngineSettings::Mmap(mmap(options)),
-        "libaio" => EngineSettings::Libaio(libaio(options)),
-        "io_uring" => EngineSettings::IoUring(io_uring(options)),
-        _ => return None,
-    })
+/// The engine of the job and its private options; `None` for one that is not built in, which `resolve` has reported.
+pub(crate) fn engine(section: &ResolvedSection<'_>) -> Option<PlannedEngine> {
+    let descriptor = section.engine()?;
+    Some(PlannedEngine { descriptor, settings: (descriptor.settings)(section.options) })
 }
 
-fn pvsync2(options: &JobOptions) -> Pvsync2 {
-    let own = &options.pvsync2;
-    let hipri = own.hipri.is_some_and(|flag| flag.0);
-    Pvsync2 {
-        hipri_percent: if hipri { own.hipri_percentage.min(100) as u8 } else { 0 },
-        uncached: own.uncached.is_some_and(|value| value != 0),
-        nowait: own.nowait.unwrap_or(false),
+/// How I/Os reach the engine.
+pub(crate) fn submission(options: &JobOptions) -> Submission {
+    Submission {
+        serialize_overlap: options.queue.serialize_overlap,
+        offload: options.queue.io_submit_mode == IoSubmitMode::Offload,
     }
 }
 
-fn mmap(options: &JobOptions) -> Mmap {
-    let own = &options.mmap;
-    Mmap { transparent_huge_pages: own.thp.is_some_and(|value| value != 0) }
-}
-
-fn libaio(options: &JobOptions) -> Libaio {
-    let own = &options.libaio;
-    Libaio { nowait: own.nowait.unwrap_or(false), vectored: own.libaio_vectored.unwrap_or(false) }
-}
-
-fn io_uring(options: &JobOptions) -> IoUring {
-    let own = &options.io_uring;
-    IoUring {
-        fixed_buffers: own.fixedbufs.is_some_and(|flag| flag.0),
-        registered_files: own.registerfiles.is_some_and(|flag| flag.0),
-        submission_thread: own.sqthread_poll.is_some_and(|flag| flag.0),
-        submission_thread_cpu: own.sqthread_poll_cpu,
-        hipri: own.hipri.is_some_and(|flag| flag.0),
-        nonvectored: own.nonvectored != 0,
-        uncached: own.uncached.is_some_and(|value| value != 0),
-        nowait: own.nowait.unwrap_or(false),
-        force_async_every: own.force_async.unwrap_or(0),
-    }
-}
-
-/// What was asked about the queue; `None` where nothing was.
+/// The options of the queue as given; `None` where one was not.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WantedDepth {
     /// `iodepth`.
@@ -72,15 +38,14 @@ pub(crate) struct WantedDepth {
     pub low: Option<u32>,
 }
 
-/// The queue of an engine. Unless asked for otherwise, each I/O is submitted by itself, and all completions there are
-/// get taken.
+/// The queue of an engine. By default each I/O is submitted by its own call, and all available completions are reaped.
 pub(crate) fn depth(wanted: WantedDepth, queued: bool) -> Depth {
     if !queued {
         return Depth { max: 1, submit: 1, complete_min: 1, complete_max: None, low: 1 };
     }
     let max = wanted.depth.max(1);
     let given = |number: Option<u32>| number.filter(|number| *number > 0).map(|number| number.min(max));
-    // 0 is as many as there is room for.
+    // 0 means as many as there are free slots.
     let submit = wanted.submit.unwrap_or(1);
     let complete_min = wanted.complete_min.unwrap_or(1).min(max);
     let complete_max = given(wanted.complete_max).or(given(wanted.complete_min));
@@ -106,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn each_io_is_submitted_by_itself_unless_asked_for_otherwise() {
+    fn each_io_is_submitted_by_its_own_call_by_default() {
         let all = Depth { max: 16, submit: 1, complete_min: 1, complete_max: None, low: 16 };
         assert_eq!(depth(NOTHING, true), all);
         assert_eq!(depth(WantedDepth { submit: Some(8), ..NOTHING }, true).submit, 8);

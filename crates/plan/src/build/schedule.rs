@@ -9,23 +9,23 @@ use crate::job::{ExitWhat, Limits, Schedule};
 
 const NS_PER_US: u64 = 1000;
 
-/// Whether only time ends a worker. Without a run time it would never end; `rules` says so.
+/// Whether only time ends a worker. Without a run time it would never end, which `rules` reports.
 pub(crate) fn is_time_based(options: &JobOptions) -> bool {
-    options.time_based.0 && options.runtime.us > 0
+    options.time.time_based.0 && options.time.runtime.us > 0
 }
 
 /// The ends of a worker, given the bytes of one pass and of one loop.
 pub(crate) fn limits(options: &JobOptions, pass_bytes: u64, loop_bytes: u64) -> Limits {
-    let runtime_ns = (options.runtime.us > 0).then(|| options.runtime.us.saturating_mul(NS_PER_US));
+    let runtime_ns = (options.time.runtime.us > 0).then(|| options.time.runtime.us.saturating_mul(NS_PER_US));
     Limits {
         pass_bytes,
         loop_bytes,
-        loops: u64::from(options.loops.max(1)),
-        number_ios: (options.number_ios > 0).then_some(options.number_ios),
+        loops: u64::from(options.general.loops.max(1)),
+        number_ios: (options.access.number_ios > 0).then_some(options.access.number_ios),
         runtime_ns,
         time_based: is_time_based(options),
-        ramp_ns: options.ramp_time.us.saturating_mul(NS_PER_US),
-        ramp_bytes: match options.ramp_size {
+        ramp_ns: options.time.ramp_time.us.saturating_mul(NS_PER_US),
+        ramp_bytes: match options.time.ramp_size {
             Some(Size::Bytes(bytes)) => bytes,
             Some(Size::Percent(percent)) => (u128::from(pass_bytes) * u128::from(percent) / 100) as u64,
             Some(Size::Zones(_)) | None => 0,
@@ -35,14 +35,14 @@ pub(crate) fn limits(options: &JobOptions, pass_bytes: u64, loop_bytes: u64) -> 
 
 /// The start of a worker.
 pub(crate) fn schedule(options: &JobOptions, stonewall: bool) -> Schedule {
-    let delay = options.startdelay;
+    let delay = options.time.startdelay;
     Schedule {
         stonewall,
         start_delay_ns: (delay.low_us.saturating_mul(NS_PER_US), delay.high_us.saturating_mul(NS_PER_US)),
-        wait_for: options.wait_for.as_ref().map(|name| name.0.clone()),
-        exit_all: options.exitall.0,
-        exit_all_on_error: options.exitall_on_error.0,
-        exit_what: match options.exit_what {
+        wait_for: options.process.wait_for.as_ref().map(|name| name.0.clone()),
+        exit_all: options.process.exitall.0,
+        exit_all_on_error: options.process.exitall_on_error.0,
+        exit_what: match options.process.exit_what {
             value::ExitWhat::Group => ExitWhat::Group,
             value::ExitWhat::Stonewall => ExitWhat::Stonewall,
             value::ExitWhat::All => ExitWhat::All,

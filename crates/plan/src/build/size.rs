@@ -12,10 +12,10 @@ use crate::seed;
 /// power-of-two block.
 pub(crate) const UNTIL_FULL_BYTES: u64 = 1 << 62;
 
-/// The last offset there is: the kernel counts with a sign.
+/// The largest offset: the kernel's offsets are signed.
 pub(crate) const OFFSET_BYTES_MAX: u64 = i64::MAX as u64;
 
-/// What a job asks for, the same for all of its files.
+/// The sizes and offsets of a job, the same for all of its files.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     /// `size`.
@@ -38,16 +38,37 @@ pub(crate) struct Wanted {
     pub sequential: bool,
     /// `file_append`.
     pub append: bool,
-    /// `fill_device` without a size: until nothing more fits.
+    /// `fill_device` without a size: until the device is full.
     pub until_full: bool,
     /// Seed of drawn file sizes.
     pub seed: u64,
 }
 
+/// A size with zones of this length in bytes; 0 leaves it as it is.
+pub(crate) fn in_bytes(size: Size, zone_bytes: u64) -> Size {
+    match size {
+        Size::Zones(zones) if zone_bytes > 0 => Size::Bytes(zones.saturating_mul(zone_bytes)),
+        Size::Bytes(_) | Size::Percent(_) | Size::Zones(_) => size,
+    }
+}
+
+impl Wanted {
+    /// The same with zones of this length in bytes; 0 leaves them as they are.
+    pub(crate) fn in_bytes(&self, zone_bytes: u64) -> Wanted {
+        let in_bytes = |size: Size| in_bytes(size, zone_bytes);
+        Wanted {
+            size: self.size.map(in_bytes),
+            offset: in_bytes(self.offset),
+            offset_increment: in_bytes(self.offset_increment),
+            ..self.clone()
+        }
+    }
+}
+
 /// What is at the path now.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Present {
-    /// What it is.
+    /// Its type.
     pub kind: FileKind,
     /// How long it is; 0 when absent or without a length.
     pub bytes: u64,
@@ -67,18 +88,18 @@ pub(crate) struct Extent {
 /// Why a file cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Misfit {
-    /// Nothing says how much of it to use.
+    /// No option or file gives a size.
     NoSize,
-    /// The first byte used lies behind its end, which is given.
+    /// The first byte used is beyond its end.
     OffsetBeyondEnd {
-        /// First byte asked for.
+        /// First byte requested.
         offset_bytes: u64,
         /// Length of the file.
         file_bytes: u64,
     },
     /// The part used would end where no file reaches.
     BeyondAllFiles {
-        /// First byte asked for.
+        /// First byte requested.
         offset_bytes: u64,
     },
     /// The shortest block does not fit into the part used.
@@ -101,7 +122,7 @@ pub(crate) fn extent(wanted: &Wanted, index: u64, present: Present) -> Result<Ex
     let start = if wanted.append && grows { present.bytes } else { offset(wanted, present.bytes) };
     let whole = file_bytes(wanted, index, present, start);
     let Some(whole) = whole.filter(|bytes| *bytes > 0) else { return Err(Misfit::NoSize) };
-    // A device has the length it has, where it tells one.
+    // The length of a device is fixed, if it reports one.
     let fixed = present.kind == FileKind::Block && present.bytes > 0;
     let end = if fixed { whole.min(present.bytes) } else { whole };
     if start >= end {
@@ -126,7 +147,7 @@ pub(crate) fn extent(wanted: &Wanted, index: u64, present: Present) -> Result<Ex
     Ok(Extent { offset_bytes: start, length_bytes: length, needed_bytes })
 }
 
-/// The length the file is taken to have, as far as the job is concerned; `None` when nothing tells it.
+/// The length of the file for this job; `None` if it is unknown.
 fn file_bytes(wanted: &Wanted, index: u64, present: Present, start: u64) -> Option<u64> {
     match (wanted.file_size, wanted.size) {
         (Some(range), _) => Some(drawn(range, wanted, index)),
@@ -163,7 +184,7 @@ fn offset(wanted: &Wanted, file_bytes: u64) -> u64 {
     in_bytes(wanted.offset).saturating_add(increments)
 }
 
-/// Sequential I/O finishes its last block where the file goes on behind the part asked for: 10 000 bytes of a larger
+/// Sequential I/O finishes its last block where the file continues after the requested part: 10 000 bytes of a larger
 /// file are 20 blocks of 512 bytes, and 19 of a file of exactly that length.
 fn whole_blocks(wanted: &Wanted, start: u64, length: u64, present: Present) -> u64 {
     let rounded = rounded_up(length, wanted.block_bytes_min);
@@ -287,7 +308,10 @@ mod tests {
     fn without_size_all_of_what_is_there_is_used() {
         assert_eq!(parts(extent(&wanted(None), 0, file(100 * KIB))), (0, 100 * KIB, None));
         assert_eq!(extent(&wanted(None), 0, file(0)), Err(Misfit::NoSize));
-        assert_eq!(parts(extent(&wanted(Some(Size::Zones(2))), 0, file(MIB))), (0, MIB, None));
+        let zones = Wanted { offset: Size::Zones(1), ..wanted(Some(Size::Zones(2))) };
+        assert_eq!(parts(extent(&zones, 0, file(MIB))), (0, MIB, None), "without zones");
+        let in_zones = zones.in_bytes(256 * KIB);
+        assert_eq!(parts(extent(&in_zones, 0, file(MIB))), (256 * KIB, 512 * KIB, None));
     }
 
     #[test]
@@ -320,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_behind_the_end_is_told_with_the_end() {
+    fn an_offset_beyond_the_end_is_reported_with_the_end() {
         let wanted = Wanted { offset: Size::Bytes(200 * KIB), ..wanted(None) };
         let misfit = Misfit::OffsetBeyondEnd { offset_bytes: 200 * KIB, file_bytes: 100 * KIB };
         assert_eq!(extent(&wanted, 0, file(100 * KIB)), Err(misfit));

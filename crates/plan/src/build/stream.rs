@@ -3,13 +3,15 @@
 //! Invariant: two workers of a run never share a seed, and a worker has the same one in every run unless its job
 //! asks not to be repeatable.
 
-use fiord_options::Problem;
+use fiord_options::job;
 use fiord_options::job::JobOptions;
-use fiord_options::value::{self, Bytes, RandomGenerator, RwKind};
+use fiord_options::value::{self, Bytes, RandomGenerator, RwKind, Skew};
+use fiord_options::{Problem, ProblemKind};
 
 use super::blocks::block_sizes;
 use super::schedule::is_time_based;
-use super::source::{Source, last_given};
+use super::section::ResolvedSection;
+use super::{sprandom, zoned, zones};
 use crate::access::{Access, Barriers, Direction, FileService, Pattern, PerDirection, Sequencer};
 use crate::facts::RunSettings;
 use crate::seed;
@@ -27,20 +29,21 @@ pub(crate) fn pattern(kind: RwKind) -> Pattern {
 
 /// Everything about the stream but for the files.
 pub(crate) fn access(
-    source: &Source<'_>,
+    section: &ResolvedSection<'_>,
     number: u32,
     run: &RunSettings,
     notes: &mut Vec<Problem>,
 ) -> Access {
-    let options = source.options;
-    let mode = options.rw;
+    let options = section.options;
+    let mode = options.access.rw;
     let random = mode.kind.is_random();
     let block_sizes = block_sizes(options);
-    let aligned = [options.ba.read, options.ba.write, options.ba.trim];
+    let aligned = [options.blocks.ba.read, options.blocks.ba.write, options.blocks.ba.trim];
     let given_align = aligned.iter().any(Option::is_some);
-    if random && given_align && !options.norandommap.0 {
-        notes.push(source.warning(
-            "ba",
+    if random && given_align && !options.access.norandommap.0 {
+        notes.push(section.warning(
+            ProblemKind::NoEffect,
+            job::Blocks::ba,
             "blocks are drawn without a map, so some repeat and some are missed",
             "",
         ));
@@ -52,48 +55,53 @@ pub(crate) fn access(
         random,
         stride_bytes: mode.skip_bytes,
         ios_per_draw: mode.ios_per_offset.max(1),
-        sequencer: sequencer(options.rw_sequencer),
+        sequencer: sequencer(options.access.rw_sequencer),
         percent_random: percent_random(options),
-        read_percent: read_percent(source),
-        full_coverage: !options.norandommap.0 && !given_align,
-        soft_map: options.softrandommap,
-        covers_single_size: options.random_generator == RandomGenerator::Lfsr && !given_align,
+        read_percent: read_percent(section),
+        distribution: zones::distributions(options),
+        strided: zones::strided(options, pattern(mode.kind), &block_sizes),
+        zoned: zoned::zoned(options),
+        sprandom: sprandom::sprandom(options),
+        full_coverage: !options.access.norandommap.0 && !given_align,
+        soft_map: options.access.softrandommap,
+        covers_single_size: options.access.random_generator == RandomGenerator::Lfsr && !given_align,
         block_sizes,
-        unaligned_sizes: options.bs_unaligned.0,
-        sizes_by_order: options.bs_is_seq_rand,
+        unaligned_sizes: options.blocks.bs_unaligned.0,
+        sizes_by_order: options.blocks.bs_is_seq_rand,
         align_bytes,
-        seed: worker_seed(source, number, run),
+        seed: worker_seed(section, number, run),
         repeat_order: repeats_order(options),
-        service: service(&options.file_service_type),
+        service: service(&options.files.file_service_type),
         barriers: barriers(options),
     }
 }
 
-/// The seed of everything a worker draws: repeatable where `randrepeat` says so, and where a seed was given.
-fn worker_seed(source: &Source<'_>, number: u32, run: &RunSettings) -> u64 {
-    let options = source.options;
-    let repeatable = options.randrepeat || source.is_given("randseed");
-    let base = if repeatable { options.randseed } else { options.randseed ^ run.entropy };
+/// The seed of a worker's random numbers: repeatable with `randrepeat`, or if a seed was given.
+fn worker_seed(section: &ResolvedSection<'_>, number: u32, run: &RunSettings) -> u64 {
+    let options = section.options;
+    let repeatable = options.access.randrepeat || section.is_given(job::Access::randseed);
+    let base = if repeatable { options.access.randseed } else { options.access.randseed ^ run.entropy };
     seed::mix(base, u64::from(number))
 }
 
-/// Passes of `loops` and `io_size` repeat their order as fio's do; those of `time_based` go on.
+/// Passes of `loops` and `io_size` repeat their order as in fio; those of `time_based` continue the random sequence.
 fn repeats_order(options: &JobOptions) -> bool {
-    options.randrepeat && !is_time_based(options)
+    options.access.randrepeat && !is_time_based(options)
 }
 
 /// Share of reads. When both shares are given and are not each other's rest, the later one counts.
-fn read_percent(source: &Source<'_>) -> u8 {
-    let options = source.options;
-    let percent = match last_given(source, &["rwmixread", "rwmixwrite"]) {
-        Some("rwmixwrite") => 100 - options.rwmixwrite.min(100),
-        _ => options.rwmixread.min(100),
+fn read_percent(section: &ResolvedSection<'_>) -> u8 {
+    let options = section.options;
+    let last = section.given.last_of(&[job::Access::rwmixread, job::Access::rwmixwrite]);
+    let percent = match last == Some(job::Access::rwmixwrite) {
+        true => 100 - options.access.rwmixwrite.min(100),
+        false => options.access.rwmixread.min(100),
     };
     percent as u8
 }
 
 fn percent_random(options: &JobOptions) -> PerDirection<u8> {
-    let shares = &options.percentage_random;
+    let shares = &options.access.percentage_random;
     [shares.read, shares.write, shares.trim].map(|share| share.map_or(100, |percent| percent.min(100) as u8))
 }
 
@@ -109,26 +117,26 @@ fn service(wanted: &value::FileService) -> FileService {
         value::FileService::RoundRobin { ios } => FileService::RoundRobin { every: ios },
         value::FileService::Random { ios } => FileService::Random { every: ios },
         value::FileService::Sequential { .. } => FileService::Sequential,
-        value::FileService::Zipf { theta, center } => {
+        value::FileService::Skewed(Skew::Zipf { theta, center }) => {
             FileService::Zipf { theta, centre: center.unwrap_or(0.0) }
         }
-        value::FileService::Pareto { power, center } => {
+        value::FileService::Skewed(Skew::Pareto { power, center }) => {
             FileService::Pareto { power, centre: center.unwrap_or(0.0) }
         }
-        value::FileService::Normal { deviation_percent: deviation, center } => {
+        value::FileService::Skewed(Skew::Normal { deviation_percent: deviation, center }) => {
             FileService::Normal { deviation, centre: center.unwrap_or(0.5) }
         }
     }
 }
 
 /// Bits of `sync_file_range(2)`, as the kernel has them.
-const WAIT_BEFORE: u32 = 1;
-const WRITE: u32 = 2;
-const WAIT_AFTER: u32 = 4;
+const WAIT_BEFORE: u8 = 1;
+const WRITE: u8 = 2;
+const WAIT_AFTER: u8 = 4;
 
 fn barriers(options: &JobOptions) -> Barriers {
     let (mut range_every, mut range_flags) = (0, 0);
-    if let Some(range) = &options.sync_file_range {
+    if let Some(range) = &options.access.sync_file_range {
         range_every = range.every_writes;
         for (wanted, bit) in
             [(range.wait_before, WAIT_BEFORE), (range.write, WRITE), (range.wait_after, WAIT_AFTER)]
@@ -136,5 +144,10 @@ fn barriers(options: &JobOptions) -> Barriers {
             range_flags |= if wanted { bit } else { 0 };
         }
     }
-    Barriers { fsync_every: options.fsync, fdatasync_every: options.fdatasync, range_every, range_flags }
+    Barriers {
+        fsync_every: options.access.fsync,
+        fdatasync_every: options.access.fdatasync,
+        range_every,
+        range_flags,
+    }
 }

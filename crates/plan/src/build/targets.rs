@@ -1,60 +1,58 @@
 //! The files of one worker: what they are, which part is used, what must exist first, and whether they may be used.
 //!
-//! Invariant: a target that passes here can be opened and used as planned, as far as the facts tell.
+//! Invariant: a target that passes here can be opened and used as planned, as far as the facts show.
 
+use fiord_options::job;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use fiord_errno::Errno;
 use fiord_options::job::JobOptions;
+use fiord_options::shown::shown;
 use fiord_options::value::{self, FileType, Size};
-use fiord_options::{Problem, Severity};
+use fiord_options::{Problem, ProblemKind, ProblemLevel};
 
 use super::blocks::granularity_bytes;
-use super::names::Naming;
+use super::names::{Naming, without_comment};
+use super::replay::Replayed;
+use super::section::ResolvedSection;
 use super::size::{self, Extent, Misfit, Present, Wanted};
-use super::source::{Source, last_given};
 use crate::access::{Access, Direction, Pattern};
-use crate::engine::EngineSettings;
+use crate::engine::EngineDescriptor;
 use crate::facts::{Facts, PathFacts};
-use crate::files::{Advice, Fallocate, FileKind, FilePlan, Files, SyncMode};
+use crate::files::{Advice, Fallocate, FileKind, FileLock, FilePlan, Files, SyncMode};
 use crate::job::Unplannable;
+use crate::path_change;
 use crate::seed;
-use crate::touch;
-
-/// Numbers of the kernel's errors that stand for what is wrong with a target, in the report as `err=`.
-const EPERM: i32 = 1;
-const ENOENT: i32 = 2;
-const EISDIR: i32 = 21;
-const EINVAL: i32 = 22;
-const ENOTTY: i32 = 25;
-const EROFS: i32 = 30;
 
 /// fio's name for standard input and output.
 const STANDARD_STREAM: &str = "-";
-/// Salt of the draw of file sizes, so that it is not the draw of anything else.
+/// Salt of the random sequence of file sizes, so that it differs from all others.
 const SIZE_SALT: u64 = 0x512e;
 
-/// What is wrong with a job.
+/// The problems found while a plan is built, and which jobs they stop.
 #[derive(Debug, Default)]
-pub(crate) struct Trouble {
+pub(crate) struct Diagnostics {
     /// In the order found.
     pub problems: Vec<Problem>,
-    /// Which of them keep only the worker at hand from running, each with the errno that stands for it.
-    of_worker: Vec<(usize, i32)>,
-    /// Which of them kept only their worker from running.
+    /// Indices of those that stop only the current worker, each with its errno.
+    of_worker: Vec<(usize, Errno)>,
+    /// Indices of those that stopped only an earlier worker.
     of_workers: BTreeSet<usize>,
-    /// One of them is a path whose contents somebody else needs.
-    pub endangers: bool,
+    /// One of them is a path in use, whose contents would be destroyed.
+    pub unsafe_target: bool,
 }
 
-/// One worker whose files are to be found.
-pub(crate) struct Worker<'a> {
+/// One worker whose files are to be planned.
+pub(crate) struct PlannedWorker<'a> {
     /// Its section.
-    pub source: &'a Source<'a>,
+    pub section: &'a ResolvedSection<'a>,
     /// Its engine.
-    pub engine: &'a EngineSettings,
+    pub engine: &'a EngineDescriptor,
     /// Its stream.
     pub access: &'a Access,
+    /// The trace it replays.
+    pub replay: Option<&'a Replayed<'a>>,
     /// Which clone it is.
     pub clone: u32,
     /// The machine.
@@ -73,18 +71,23 @@ pub(crate) struct Targets {
     pub loop_bytes: u64,
     /// Alignment that direct I/O needs of buffers, 1 without it.
     pub memory_align_bytes: u64,
-    /// What keeps the worker from running; the files are then those that suit it.
+    /// Why the worker cannot run; the files are then those that it could use.
     pub unplannable: Option<Unplannable>,
 }
 
-impl Trouble {
-    /// Adds what keeps only the worker at hand from running.
-    fn blame(&mut self, problem: Problem, errno: i32) {
+impl Diagnostics {
+    /// What was resolved, or `None` with its problem kept.
+    pub fn keep<T>(&mut self, resolved: Result<T, Problem>) -> Option<T> {
+        resolved.map_err(|problem| self.problems.push(problem)).ok()
+    }
+
+    /// Adds a problem that stops only the current worker.
+    fn add_of_worker(&mut self, problem: Problem, errno: Errno) {
         self.of_worker.push((self.problems.len(), errno));
         self.problems.push(problem);
     }
 
-    /// What was found wrong with one worker alone.
+    /// The problems that stop only the current worker.
     fn take_unplannable(&mut self) -> Option<Unplannable> {
         let found = std::mem::take(&mut self.of_worker);
         let errno = found.first()?.1;
@@ -93,61 +96,90 @@ impl Trouble {
         Some(Unplannable { errno, problems })
     }
 
-    /// Whether something found since there were `before` problems stops the whole run.
+    /// Whether one of the problems after the first `before` stops the whole run.
     pub fn stops_all_since(&self, before: usize) -> bool {
         let of_one = |index: usize| {
             self.of_workers.contains(&index)
                 || self.of_worker.iter().any(|(of_worker, _)| *of_worker == index)
         };
         let found = self.problems.iter().enumerate().skip(before);
-        found.into_iter().any(|(index, problem)| problem.severity == Severity::Error && !of_one(index))
+        found.into_iter().any(|(index, problem)| problem.level == ProblemLevel::Error && !of_one(index))
     }
 
-    /// What is worth saying of a run that nothing stops.
+    /// The warnings of a run that nothing stops.
     pub fn into_warnings(self) -> Vec<Problem> {
-        let Trouble { problems, of_workers, .. } = self;
+        let Diagnostics { problems, of_workers, .. } = self;
         let of_run = problems.into_iter().enumerate().filter(|(index, _)| !of_workers.contains(index));
         of_run.map(|(_, problem)| problem).collect()
     }
 }
 
 /// How a job names its files.
-pub(crate) fn naming<'a>(source: &'a Source<'a>) -> Naming<'a> {
-    let options = source.options;
-    let counted_last = last_given(source, &["filename", "nrfiles"]) == Some("nrfiles");
+pub(crate) fn naming<'a>(section: &'a ResolvedSection<'a>) -> Naming<'a> {
+    let options = section.options;
+    let counted_last =
+        section.given.last_of(&[job::Files::filename, job::Files::nrfiles]) == Some(job::Files::nrfiles);
     Naming {
-        section: &source.section.name,
-        paths: &source.section.files,
-        filenames: source.given.all("filename").filter_map(|setting| setting.value.as_deref()).collect(),
-        format: options.filename_format.as_str(),
-        directory: options.directory.as_ref().map(|text| text.as_str()),
-        file_count: counted_last.then_some(options.nrfiles),
+        section: &section.parsed.name,
+        paths: &section.parsed.files,
+        filenames: section
+            .given
+            .all(job::Files::filename)
+            .filter_map(|setting| setting.value.as_deref().map(without_comment))
+            .collect(),
+        format: &options.files.filename_format.0,
+        directory: options.files.directory.as_ref().map(|text| text.0.as_os_str()),
+        file_count: counted_last.then_some(options.files.nrfiles),
     }
 }
 
-/// Whether I/O goes past the page cache. `buffered=0` is another way to say so; the later of the two counts.
-pub(crate) fn is_direct(source: &Source<'_>) -> bool {
-    match last_given(source, &["direct", "buffered"]) {
-        Some("buffered") => !source.options.buffered,
-        _ => source.options.direct,
+/// Whether I/O bypasses the page cache. `buffered=0` means the same; the later of the two options applies.
+pub(crate) fn is_direct(section: &ResolvedSection<'_>) -> bool {
+    if section.options.access.atomic {
+        return true;
+    }
+    match section.given.last_of(&[job::Access::direct, job::Access::buffered]) == Some(job::Access::buffered)
+    {
+        true => !section.options.access.buffered,
+        false => section.options.access.direct,
     }
 }
 
-impl Worker<'_> {
+impl PlannedWorker<'_> {
+    /// Whether operations of this direction can occur.
+    pub(super) fn issues(&self, direction: Direction) -> bool {
+        match self.replay {
+            Some(replay) => replay.occurs(direction),
+            None => self.access.pattern.includes(direction),
+        }
+    }
+
+    /// Whether it writes to or trims its files.
+    pub(super) fn modifies(&self) -> bool {
+        self.issues(Direction::Write) || self.issues(Direction::Trim)
+    }
+
     /// The worker's files. `laid_out` is what earlier workers will have made of each path, and is added to.
-    pub fn targets(&self, laid_out: &mut BTreeMap<PathBuf, u64>, trouble: &mut Trouble) -> Option<Targets> {
-        let before = trouble.problems.len();
-        let paths = self.paths(trouble);
+    pub fn targets(
+        &self,
+        laid_out: &mut BTreeMap<PathBuf, u64>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Targets> {
+        let before = diagnostics.problems.len();
+        let paths = match self.replay {
+            Some(replay) => replay.paths(),
+            None => self.paths(diagnostics),
+        };
         let wanted = self.wanted(paths.len() as u64);
         let mut list = Vec::with_capacity(paths.len());
         let mut memory_align_bytes = 1;
         let mut laid_before: Vec<(PathBuf, u64)> = Vec::new();
         for (index, path) in paths.into_iter().enumerate() {
             let known = self.facts.path(&path);
-            if is_direct(self.source) {
+            if is_direct(self.section) {
                 memory_align_bytes = memory_align_bytes.max(known.direct_memory_align_bytes);
             }
-            let Some(file) = self.file(path, index as u64, &known, &wanted, laid_out, trouble) else {
+            let Some(file) = self.file(path, index as u64, &known, &wanted, laid_out, diagnostics) else {
                 continue;
             };
             if let Some(bytes) = file.lay_out_bytes {
@@ -157,99 +189,131 @@ impl Worker<'_> {
             }
             list.push(file);
         }
-        if trouble.stops_all_since(before) {
-            trouble.of_worker.clear();
+        if diagnostics.stops_all_since(before) {
+            diagnostics.of_worker.clear();
             return None;
         }
-        if list.is_empty() && trouble.of_worker.is_empty() {
-            // Files too small for a block are passed over, but not all of them.
-            for (index, passed_over) in trouble.problems.iter_mut().enumerate().skip(before) {
-                passed_over.severity = Severity::Error;
-                trouble.of_worker.push((index, EINVAL));
+        if list.is_empty() && diagnostics.of_worker.is_empty() {
+            // Files too small for a block are skipped, but not if that leaves none.
+            for (index, passed_over) in diagnostics.problems.iter_mut().enumerate().skip(before) {
+                passed_over.level = ProblemLevel::Error;
+                diagnostics.of_worker.push((index, Errno::EINVAL));
             }
         }
-        let unplannable = trouble.take_unplannable();
+        let unplannable = diagnostics.take_unplannable();
         if unplannable.is_some() {
-            // It makes nothing that those after it could use.
+            // It creates no files that later workers could use.
             laid_out.extend(laid_before.into_iter().rev());
         }
         let lengths = list.iter().map(|file| file.length_bytes);
-        let (pass_bytes, loop_bytes) = size::totals(wanted.size, self.source.options.io_size, lengths);
+        let (pass_bytes, loop_bytes) = match self.replay {
+            Some(replay) => (replay.bytes(), replay.bytes()),
+            None => {
+                let zone_bytes = list.first().map_or(0, |file| self.zone_bytes(&self.facts.path(&file.path)));
+                let io_size =
+                    self.section.options.amount.io_size.map(|size| size::in_bytes(size, zone_bytes));
+                size::totals(wanted.in_bytes(zone_bytes).size, io_size, lengths)
+            }
+        };
         Some(Targets { files: self.files(list), pass_bytes, loop_bytes, memory_align_bytes, unplannable })
     }
 
     /// The paths, from names or from a directory.
-    fn paths(&self, trouble: &mut Trouble) -> Vec<PathBuf> {
-        let naming = naming(self.source);
+    fn paths(&self, diagnostics: &mut Diagnostics) -> Vec<PathBuf> {
+        let naming = naming(self.section);
         for directory in naming.directories() {
-            let known = self.facts.path(Path::new(&directory));
+            let known = self.facts.path(&directory);
+            let directory = shown(&directory);
             let wrong = match (known.exists, known.is_directory) {
                 (false, _) => format!("the directory {directory} does not exist"),
                 (true, false) => format!("{directory} is not a directory"),
                 (true, true) => continue,
             };
-            if *self.engine != EngineSettings::Null {
-                trouble.problems.push(self.source.error("directory", wrong, format!("mkdir -p {directory}")));
+            if self.engine.touches_files() {
+                diagnostics.problems.push(self.section.error(
+                    ProblemKind::Target,
+                    job::Files::directory,
+                    wrong,
+                    format!("mkdir -p {directory}"),
+                ));
             }
         }
-        let opendir = self.source.options.opendir.as_ref().filter(|_| naming.paths.is_empty());
+        let opendir = self.section.options.files.opendir.as_ref().filter(|_| naming.paths.is_empty());
         let Some(opened) = opendir else { return naming.files(self.clone) };
         let mut paths = if naming.filenames.is_empty() { Vec::new() } else { naming.files(self.clone) };
-        match self.facts.listings.get(Path::new(opened.as_str())) {
+        match self.facts.listings.get(Path::new(&opened.0)) {
             Some(found) if !found.is_empty() => paths.extend(found.iter().cloned()),
             found => {
                 let why = if found.is_some() { "holds no files" } else { "cannot be read" };
-                let message = format!("the directory {} {why}", opened.as_str());
-                trouble.problems.push(self.source.error("opendir", message, ""));
+                let message = format!("the directory {} {why}", shown(&opened.0));
+                diagnostics.problems.push(self.section.error(
+                    ProblemKind::Target,
+                    job::Files::opendir,
+                    message,
+                    "",
+                ));
             }
         }
-        if last_given(self.source, &["opendir", "nrfiles"]) == Some("nrfiles") {
-            paths.truncate(self.source.options.nrfiles.max(1) as usize);
+        if self.section.given.last_of(&[job::Files::opendir, job::Files::nrfiles])
+            == Some(job::Files::nrfiles)
+        {
+            paths.truncate(self.section.options.files.nrfiles.max(1) as usize);
         }
         paths
     }
 
-    /// Whether the job goes on until its files can grow no more; a size of its own is an end as well.
+    /// Whether the job runs until its files can grow no more, which a size of its own prevents.
     fn until_full(&self) -> bool {
-        let options = self.source.options;
-        options.fill_device && options.filesize.is_none() && wanted_size(options).is_none()
+        let options = self.section.options;
+        self.replay.is_none()
+            && options.amount.fill_device
+            && options.amount.filesize.is_none()
+            && wanted_size(options).is_none()
     }
 
-    /// What keeps a job from filling a file system.
+    /// Why the job cannot fill a file system; `None` if it can.
     fn cannot_fill(&self) -> Option<Problem> {
         let sequential_writes = self.access.pattern == Pattern::Only(Direction::Write) && !self.access.random;
-        let (message, remedy) = match self.engine {
-            EngineSettings::Mmap(_) => ("a mapping cannot grow a file until it is full", "another ioengine="),
-            _ if sequential_writes => return None,
-            _ => (
-                "without a size only sequential writes go on until the device is full",
-                "rw=write, or a size=",
-            ),
+        let (message, remedy) = if self.engine.maps_files() {
+            ("a memory mapping cannot extend a file", "use another ioengine=")
+        } else if sequential_writes {
+            return None;
+        } else {
+            (
+                "without size=, only sequential writes can run until the device is full",
+                "use rw=write, or set size=",
+            )
         };
-        Some(self.source.error("fill_device", message, remedy))
+        Some(self.section.error(ProblemKind::Conflict, job::Amount::fill_device, message, remedy))
     }
 
     fn wanted(&self, file_count: u64) -> Wanted {
-        let options = self.source.options;
+        let options = self.section.options;
         let minimum = |direction: Direction| self.access.block_sizes[direction.index()].min();
         Wanted {
             size: wanted_size(options),
-            file_size: options.filesize,
-            offset: options.offset,
-            offset_increment: options.offset_increment,
-            offset_align_bytes: options.offset_align.0,
+            file_size: options.amount.filesize,
+            offset: options.access.offset,
+            offset_increment: options.access.offset_increment,
+            offset_align_bytes: options.access.offset_align.0,
             clone: self.clone,
             file_count,
             block_bytes_min: self.sized_directions().map(minimum).min().unwrap_or(1),
-            sequential: !self.access.random,
-            append: options.file_append,
+            // Zones that do not fit in full are not used.
+            sequential: !self.access.random && self.access.zoned.is_none(),
+            append: options.files.file_append,
             until_full: self.until_full(),
             seed: seed::mix(self.access.seed, SIZE_SALT),
         }
     }
 
-    /// The directions whose block sizes are used. With `bs_is_seq_rand` they mean something else: the first is for
-    /// sequential I/Os and the second for random ones, whatever the direction.
+    /// Length of the zones that sizes and offsets may be given in (`8z`).
+    fn zone_bytes(&self, known: &PathFacts) -> u64 {
+        self.access.zoned.map_or(0, |zoned| known.zone_bytes.unwrap_or(zoned.zone_bytes))
+    }
+
+    /// The directions whose block sizes are used. With `bs_is_seq_rand`, the first size is for sequential I/Os and the
+    /// second for random ones, in any direction.
     fn sized_directions(&self) -> impl Iterator<Item = Direction> {
         let by_order = self.access.sizes_by_order;
         Direction::ALL.into_iter().filter(move |direction| match by_order {
@@ -258,7 +322,7 @@ impl Worker<'_> {
         })
     }
 
-    /// One file, or what keeps it from being used.
+    /// One file; `None` if it cannot be used, with the reason among the diagnostics.
     fn file(
         &self,
         path: PathBuf,
@@ -266,45 +330,61 @@ impl Worker<'_> {
         known: &PathFacts,
         wanted: &Wanted,
         laid_out: &BTreeMap<PathBuf, u64>,
-        trouble: &mut Trouble,
+        diagnostics: &mut Diagnostics,
     ) -> Option<FilePlan> {
-        let kind = self.kind(&path, known, trouble)?;
-        if kind != FileKind::None && !self.usable(&path, kind, known, trouble) {
+        let kind = self.kind(&path, known, diagnostics)?;
+        if kind != FileKind::None && !self.usable(&path, kind, known, diagnostics) {
             return None;
         }
         if let Some(problem) = self.cannot_fill().filter(|_| kind == FileKind::Regular && wanted.until_full) {
-            trouble.blame(problem, EINVAL);
+            diagnostics.add_of_worker(problem, Errno::EINVAL);
             return None;
         }
         let bytes = match kind {
             FileKind::None => 0,
             _ => known.size_bytes.max(laid_out.get(&path).copied().unwrap_or(0)),
         };
-        let extent = match size::extent(wanted, index, Present { kind, bytes }) {
+        let present = Present { kind, bytes };
+        let extent = match self.replay {
+            Some(replay) => {
+                replay.extent(index, present).map_err(|end_bytes| self.beyond_end(&path, present, end_bytes))
+            }
+            None => size::extent(&wanted.in_bytes(self.zone_bytes(known)), index, present)
+                .map_err(|misfit| self.misfit(&path, known, wanted, misfit)),
+        };
+        let extent = match extent {
             Ok(extent) => extent,
-            Err(misfit) => {
-                let problem = self.misfit(&path, known, wanted, misfit);
-                match problem.severity {
-                    Severity::Error => trouble.blame(problem, EINVAL),
-                    _ => trouble.problems.push(problem),
+            Err(problem) => {
+                let problem = problem.of_path(&path);
+                match problem.level {
+                    ProblemLevel::Error => diagnostics.add_of_worker(problem, Errno::EINVAL),
+                    _ => diagnostics.problems.push(problem),
                 }
                 return None;
             }
         };
-        if is_direct(self.source) && kind != FileKind::None {
-            let misaligned = self.misaligned(&path, known, extent);
-            misaligned.into_iter().for_each(|problem| trouble.blame(problem, EINVAL));
+        if is_direct(self.section) && kind != FileKind::None {
+            let misaligned = match self.replay {
+                Some(replay) => self.misaligned_trace(&path, known, replay.align_bytes(index)),
+                None => self.misaligned(&path, known, extent),
+            };
+            misaligned
+                .into_iter()
+                .for_each(|problem| diagnostics.add_of_worker(problem.of_path(&path), Errno::EINVAL));
         }
         let needed = extent.needed_bytes.filter(|needed| *needed > known.size_bytes);
-        let options = self.source.options;
-        let forbids = match (self.readonly, options.allow_file_create || options.file_append) {
+        let options = self.section.options;
+        let forbids = match (self.readonly, options.files.allow_file_create || options.files.file_append) {
             (true, _) => Some("--readonly forbids that"),
             (false, false) => Some("allow_file_create=0 forbids that"),
             (false, true) => None,
         };
         if let (Some(needed), Some(why)) = (needed, forbids) {
-            let message = format!("{} would have to be extended to {needed} bytes", path.display());
-            trouble.blame(self.source.error("size", message, why), EPERM);
+            let message = format!("{} would have to be extended to {needed} bytes", shown(&path));
+            diagnostics.add_of_worker(
+                self.section.error(ProblemKind::Forbidden, job::Amount::size, message, why),
+                Errno::EPERM,
+            );
         }
         Some(FilePlan {
             path,
@@ -312,171 +392,259 @@ impl Worker<'_> {
             device: known.device,
             offset_bytes: extent.offset_bytes,
             length_bytes: extent.length_bytes,
-            lay_out_bytes: needed.filter(|_| !self.source.options.create_on_open),
+            lay_out_bytes: needed.filter(|_| !self.section.options.files.create_on_open),
         })
     }
 
-    /// What the target is: what is there, or a file to be made. `filetype` may say the same, and nothing else.
-    fn kind(&self, path: &Path, known: &PathFacts, trouble: &mut Trouble) -> Option<FileKind> {
-        if *self.engine == EngineSettings::Null {
+    /// The kind of the target: that of the existing file, or of the file to be created. `filetype` must agree with it.
+    fn kind(&self, path: &Path, known: &PathFacts, diagnostics: &mut Diagnostics) -> Option<FileKind> {
+        if !self.engine.touches_files() {
             return Some(FileKind::None);
         }
-        let (word, said) = match self.source.options.filetype {
+        let (word, expected) = match self.section.options.files.filetype {
             FileType::File => ("file", FileKind::Regular),
             FileType::Block => ("block", FileKind::Block),
             FileType::Char => ("char", FileKind::Char),
             FileType::Detect => return Some(known.kind),
         };
-        if said == known.kind || known.is_directory || touch::no_such_device(path, known).is_some() {
+        if expected == known.kind || known.is_directory || path_change::no_such_device(path, known).is_some()
+        {
             return Some(known.kind);
         }
-        let shown = path.display();
+        let shown = shown(path);
         let message = match known.exists {
             true => format!("filetype={word}, but {shown} is {}", known.kind.words()),
-            false => format!("filetype={word}, but {shown} does not exist, and only files are made"),
+            false => {
+                format!("filetype={word}, but {shown} does not exist, and only regular files are created")
+            }
         };
-        trouble.problems.push(self.source.error(
-            "filetype",
+        diagnostics.problems.push(self.section.error(
+            ProblemKind::Target,
+            job::Files::filetype,
             message,
-            "leave filetype= out: what is there tells",
+            "leave out filetype=: the type is detected",
         ));
         None
     }
 
-    /// Whether the target may be used at all; otherwise what forbids it is told.
-    fn usable(&self, path: &Path, kind: FileKind, known: &PathFacts, trouble: &mut Trouble) -> bool {
-        let options = self.source.options;
-        let shown = path.display();
-        let modifies = self.access.pattern.modifies();
+    /// Whether the target may be used; if not, the reason is added to the diagnostics.
+    fn usable(&self, path: &Path, kind: FileKind, known: &PathFacts, diagnostics: &mut Diagnostics) -> bool {
+        let options = self.section.options;
+        let shown = shown(path);
+        let modifies = self.modifies();
         let (option, errno, message, remedy) = if path == Path::new(STANDARD_STREAM) {
             let message = "standard input and output cannot be targets".to_string();
-            ("filename", EINVAL, message, "name a file or device")
+            (job::Files::filename, Errno::EINVAL, message, "name a file or device")
         } else if known.exists && known.is_directory {
-            ("filename", EISDIR, format!("{shown} is a directory"), "use directory= to put files into it")
-        } else if let Some(refused) = touch::no_such_device(path, known) {
-            trouble.problems.push(self.source.error("filename", refused.message, refused.remedy));
+            (
+                job::Files::filename,
+                Errno::EISDIR,
+                format!("{shown} is a directory"),
+                "use directory= to put files into it",
+            )
+        } else if let Some(refused) = path_change::no_such_device(path, known) {
+            diagnostics.problems.push(self.section.error(
+                ProblemKind::Target,
+                job::Files::filename,
+                refused.message,
+                refused.remedy,
+            ));
             return false;
-        } else if !known.exists && !options.allow_file_create {
-            ("allow_file_create", ENOENT, format!("{shown} does not exist and must not be created"), "")
+        } else if !known.exists && !options.files.allow_file_create {
+            (
+                job::Files::allow_file_create,
+                Errno::ENOENT,
+                format!("{shown} does not exist and must not be created"),
+                "",
+            )
         } else if !known.writable_mount && (modifies || !known.exists) {
-            ("filename", EROFS, format!("{shown} is on a file system mounted read-only"), "")
-        } else if is_direct(self.source) && known.direct_supported == Some(false) {
-            let message = format!("{shown} does not take direct I/O");
-            ("direct", EINVAL, message, "leave direct=1 out, or use another file system")
-        } else if kind == FileKind::Regular && self.access.pattern.includes(Direction::Trim) {
-            let message = format!("{shown} is a regular file, and only devices are trimmed");
-            ("rw", ENOTTY, message, "name a block device")
+            (job::Files::filename, Errno::EROFS, format!("{shown} is on a file system mounted read-only"), "")
+        } else if is_direct(self.section) && known.direct_supported == Some(false) {
+            let message = format!("{shown} does not support direct I/O");
+            (job::Access::direct, Errno::EINVAL, message, "leave out direct=1, or use another file system")
+        } else if matches!(kind, FileKind::Char | FileKind::Pipe) && self.issues(Direction::Trim) {
+            let message =
+                format!("{shown} is neither a block device nor a regular file, and cannot be trimmed");
+            (job::Access::rw, Errno::ENOTTY, message, "name a block device or a file")
         } else {
             return true;
         };
-        trouble.blame(self.source.error(option, message, remedy), errno);
+        diagnostics.add_of_worker(
+            self.section.error(ProblemKind::Target, option, message, remedy).of_path(path),
+            errno,
+        );
         false
     }
 
     fn misfit(&self, path: &Path, known: &PathFacts, wanted: &Wanted, misfit: Misfit) -> Problem {
-        let shown = path.display();
+        let shown = shown(path);
         match misfit {
             Misfit::NoSize => {
                 let why = match known.exists {
-                    _ if wanted.append => "appending does not say how far",
+                    _ if wanted.append => "file_append has no limit of its own",
                     false => "it does not exist",
                     true => "it has no length of its own",
                 };
                 let message = format!("you need to specify size= for {shown}: {why}");
-                // Among others an empty file is passed over, as one too small for a block is.
-                let problem = if known.exists && !wanted.append { Source::warning } else { Source::error };
-                problem(self.source, "size", message, "for example size=1g")
+                // An empty file among others is skipped, like one that is too small for a block.
+                let problem = if known.exists && !wanted.append {
+                    ResolvedSection::warning
+                } else {
+                    ResolvedSection::error
+                };
+                problem(self.section, ProblemKind::Extent, job::Amount::size, message, "for example size=1g")
             }
             Misfit::OffsetBeyondEnd { offset_bytes, file_bytes } => {
                 let message = format!(
-                    "the first byte used, {offset_bytes}, is behind the end of {shown}, {file_bytes}"
+                    "offset {offset_bytes} is beyond the end of {shown}, which has {file_bytes} bytes"
                 );
-                self.source.error("offset", message, "specify a valid offset=")
+                self.section.error(
+                    ProblemKind::Extent,
+                    job::Access::offset,
+                    message,
+                    "specify a valid offset=",
+                )
             }
             Misfit::BeyondAllFiles { offset_bytes } => {
-                let message =
-                    format!("the part used of {shown}, from byte {offset_bytes} on, ends beyond all files");
-                let remedy = format!("no file is longer than {} bytes", size::OFFSET_BYTES_MAX);
-                self.source.error("size", message, remedy)
+                let message = format!(
+                    "the region of {shown} from byte {offset_bytes} ends beyond the largest file size"
+                );
+                let remedy = format!("a file has at most {} bytes", size::OFFSET_BYTES_MAX);
+                self.section.error(ProblemKind::Extent, job::Amount::size, message, remedy)
             }
             Misfit::SmallerThanBlock { length_bytes } => {
                 let block = wanted.block_bytes_min;
-                let message =
-                    format!("{shown} is not used: a block is {block} bytes, and its part {length_bytes}");
-                self.source.warning("bs", message, "use a smaller bs= or a larger size=")
+                let message = format!(
+                    "{shown} is not used: its region ({length_bytes}) is shorter than a block of {block} bytes"
+                );
+                self.section.warning(
+                    ProblemKind::Extent,
+                    job::Blocks::bs,
+                    message,
+                    "use a smaller bs= or a larger size=",
+                )
             }
         }
     }
 
-    /// Blocks and offsets that direct I/O would refuse, found before the device does.
+    /// A trace that goes beyond the end of a device.
+    fn beyond_end(&self, path: &Path, present: Present, end_bytes: u64) -> Problem {
+        let message =
+            format!("the trace ends at byte {end_bytes} of {}, which has {}", shown(path), present.bytes);
+        self.section.error(
+            ProblemKind::Extent,
+            job::Replay::read_iolog,
+            message,
+            "scale it down with replay_scale=",
+        )
+    }
+
+    /// Offsets and lengths of a trace that direct I/O would refuse.
+    fn misaligned_trace(&self, path: &Path, known: &PathFacts, align_bytes: u64) -> Vec<Problem> {
+        let unit = known.direct_align_bytes.max(1);
+        if align_bytes.is_multiple_of(unit) {
+            return Vec::new();
+        }
+        let message = format!("offsets or lengths of the trace are not multiples of {unit} bytes");
+        let remedy = format!("direct I/O on {} requires that: leave out direct=1", shown(path));
+        vec![self.section.error(ProblemKind::Misaligned, job::Replay::read_iolog, message, remedy)]
+    }
+
+    /// Blocks and offsets that direct I/O would refuse, found before the run.
     fn misaligned(&self, path: &Path, known: &PathFacts, extent: Extent) -> Vec<Problem> {
         let unit = known.direct_align_bytes.max(1);
-        let shown = path.display();
+        let shown = shown(path);
         let mut problems = Vec::new();
-        let remedy = format!("direct I/O on it takes multiples of {unit} bytes");
+        let remedy = format!("direct I/O on it requires multiples of {unit} bytes");
         for direction in self.sized_directions() {
             let sizes = &self.access.block_sizes[direction.index()];
             let bytes = granularity_bytes(sizes, self.access.unaligned_sizes);
-            let given = ["bssplit", "bsrange", "bs"].into_iter().find(|name| self.source.is_given(name));
+            let given = [job::Blocks::bssplit, job::Blocks::bsrange, job::Blocks::bs]
+                .into_iter()
+                .find(|option| self.section.is_given(option));
             if !bytes.is_multiple_of(unit) {
-                let message = format!("{} blocks of {bytes} bytes do not suit {shown}", direction.name());
-                problems.push(self.source.error(given.unwrap_or("bs"), message, remedy.clone()));
+                let message =
+                    format!("{} blocks of {bytes} bytes are not aligned for {shown}", direction.name());
+                problems.push(self.section.error(
+                    ProblemKind::Misaligned,
+                    given.unwrap_or(job::Blocks::bs),
+                    message,
+                    remedy.clone(),
+                ));
             }
             let align = self.access.align_bytes[direction.index()];
             if self.access.random && !align.is_multiple_of(unit) && bytes.is_multiple_of(unit) {
-                let message = format!("offsets that are multiples of {align} bytes do not suit {shown}");
-                problems.push(self.source.error("ba", message, remedy.clone()));
+                let message = format!("offsets in multiples of {align} bytes are not aligned for {shown}");
+                problems.push(self.section.error(
+                    ProblemKind::Misaligned,
+                    job::Blocks::ba,
+                    message,
+                    remedy.clone(),
+                ));
             }
         }
         let stride = self.access.stride_bytes;
         if !self.access.random && !stride.unsigned_abs().is_multiple_of(unit) {
-            let message = format!("steps of {stride} bytes lead where {} takes no I/O", path.display());
-            problems.push(self.source.error("rw", message, remedy.clone()));
+            let message = format!("steps of {stride} bytes lead to offsets that are not aligned for {shown}");
+            problems.push(self.section.error(
+                ProblemKind::Misaligned,
+                job::Access::rw,
+                message,
+                remedy.clone(),
+            ));
         }
         if !extent.offset_bytes.is_multiple_of(unit) {
-            let message =
-                format!("the first byte used of {shown}, {}, does not suit it", extent.offset_bytes);
-            problems.push(self.source.error("offset", message, remedy));
+            let message = format!("offset {} is not aligned for {shown}", extent.offset_bytes);
+            problems.push(self.section.error(ProblemKind::Misaligned, job::Access::offset, message, remedy));
         }
         problems
     }
 
-    /// How the files are opened and left.
+    /// How the files are opened and closed.
     fn files(&self, list: Vec<FilePlan>) -> Files {
-        let options = self.source.options;
-        let open_at_once = options.openfiles.filter(|count| *count > 0).unwrap_or(list.len() as u32);
+        let options = self.section.options;
+        // A trace may go from any file to any other.
+        let open_at_once = options.files.openfiles.filter(|count| *count > 0 && self.replay.is_none());
+        let open_at_once = open_at_once.unwrap_or(list.len() as u32);
         Files {
             open_at_once: open_at_once.min(list.len() as u32),
-            direct: is_direct(self.source),
-            sync: match options.sync {
+            direct: is_direct(self.section),
+            sync: match options.access.sync {
                 value::SyncMode::None => SyncMode::None,
                 value::SyncMode::Sync => SyncMode::Sync,
                 value::SyncMode::Dsync => SyncMode::DataSync,
             },
-            writable: self.access.pattern.modifies(),
-            may_create: options.allow_file_create,
-            // A mapping cannot grow a file.
-            lay_out_contents: self.access.pattern.includes(Direction::Read)
-                || options.overwrite
-                || matches!(self.engine, EngineSettings::Mmap(_)),
+            lock: match options.files.lockfile {
+                value::LockFile::None => None,
+                value::LockFile::Exclusive => Some(FileLock::Exclusive),
+                value::LockFile::ReadWrite => Some(FileLock::ReadWrite),
+            },
+            writable: self.modifies(),
+            may_create: options.files.allow_file_create,
+            // A mapping cannot grow a file, and trimming what was never written measures nothing.
+            lay_out_contents: self.issues(Direction::Read)
+                || self.issues(Direction::Trim)
+                || options.files.overwrite
+                || self.engine.maps_files(),
             create_directories: self.missing_directories(&list),
-            create_on_open: options.create_on_open,
-            create_serially: options.create_serialize,
-            create_fsync: options.create_fsync,
-            create_only: options.create_only,
-            fallocate: if options.fill_device { Fallocate::None } else { fallocate(options) },
+            create_on_open: options.files.create_on_open,
+            create_serially: options.files.create_serialize,
+            create_fsync: options.files.create_fsync,
+            create_only: options.files.create_only,
+            fallocate: if options.amount.fill_device { Fallocate::None } else { fallocate(options) },
             advice: advice(options),
-            write_hint: options.write_hint.map(write_hint),
-            pre_read: options.pre_read,
-            invalidate: options.invalidate,
-            unlink: options.unlink,
-            unlink_each_loop: options.unlink_each_loop,
-            end_fsync: options.end_fsync,
-            end_syncfs: options.end_syncfs,
-            fsync_on_close: options.fsync_on_close,
-            append: options.file_append,
-            fill_device: options.fill_device && list.iter().all(|file| file.kind == FileKind::Regular),
-            allow_in_use: options.allow_mounted_write,
+            write_hint: options.files.write_hint.map(write_hint),
+            pre_read: options.files.pre_read,
+            invalidate: options.buffers.invalidate,
+            unlink: options.files.unlink,
+            unlink_each_loop: options.files.unlink_each_loop,
+            end_fsync: options.files.end_fsync,
+            end_syncfs: options.files.end_syncfs,
+            fsync_on_close: options.files.fsync_on_close,
+            fill_device: options.amount.fill_device
+                && self.replay.is_none()
+                && list.iter().all(|file| file.kind == FileKind::Regular),
+            allow_in_use: options.files.allow_mounted_write,
             list,
         }
     }
@@ -500,9 +668,9 @@ impl Worker<'_> {
     }
 }
 
-/// `size`, where it says anything.
+/// `size`, unless it is 0.
 fn wanted_size(options: &JobOptions) -> Option<Size> {
-    options.size.filter(|size| *size != Size::Bytes(0))
+    options.amount.size.filter(|size| *size != Size::Bytes(0))
 }
 
 /// The directories above a path, nearest first, without the working directory and the root.
@@ -513,7 +681,7 @@ pub(crate) fn ancestors(path: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 fn fallocate(options: &JobOptions) -> Fallocate {
-    match options.fallocate {
+    match options.files.fallocate {
         value::Fallocate::None => Fallocate::None,
         value::Fallocate::Native => Fallocate::Native,
         value::Fallocate::Posix => Fallocate::Posix,
@@ -523,7 +691,7 @@ fn fallocate(options: &JobOptions) -> Fallocate {
 }
 
 fn advice(options: &JobOptions) -> Advice {
-    match options.fadvise_hint {
+    match options.files.fadvise_hint {
         value::FadviseHint::None => Advice::None,
         value::FadviseHint::Workload => Advice::ByPattern,
         value::FadviseHint::Random => Advice::Random,

@@ -2,16 +2,22 @@
 //!
 //! Invariant: figures come from what fio 3.33 did with the same words, unless a comment says otherwise.
 
+mod replay;
+
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use fiord_options::cli;
-use fiord_options::expand::{Environment, Machine};
+use fiord_options::environment::{Environment, KeywordValues};
+use fiord_options::job;
 
 use super::*;
-use crate::FileKind;
 use crate::access::{Direction, Pattern};
 use crate::facts::PathFacts;
+use crate::testing::ENGINES;
+use crate::{FileKind, FilePlan};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * 1024;
@@ -26,18 +32,19 @@ fn in_file(text: &str) -> Vec<Section> {
 }
 
 fn read(line: &str, file: Option<&str>) -> Vec<Section> {
-    let files = |_: &str| {
+    let files = |_: &OsStr| {
         file.map(|text| text.as_bytes().to_vec()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     };
-    let no_variable = |_: &str| None;
-    let machine = Machine { cpus: 2, memory_mib: 1000, page_bytes: 4096 };
-    let environment = Environment { files: &files, variables: &no_variable, machine };
+    let no_variable = |_: &OsStr| None;
+    let keywords = KeywordValues { cpus: 2, memory_mib: 1000, page_bytes: 4096 };
+    let engines = ENGINES.names();
+    let environment = Environment { files: &files, variables: &no_variable, keywords, engines: &engines };
     let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
     cli::read(&words, &environment).unwrap().sections
 }
 
 fn machine(paths: &[(&str, PathFacts)]) -> Facts {
-    let mut facts = Facts { cpus_online: vec![0, 1], ..Facts::default() };
+    let mut facts = Facts { cpus_online: vec![0, 1], engines: ENGINES, ..Facts::default() };
     for (path, known) in paths {
         facts.paths.insert(PathBuf::from(path), known.clone());
     }
@@ -68,8 +75,8 @@ fn refused(line: &str, paths: &[(&str, PathFacts)]) -> Refusal {
 }
 
 /// The options and messages of a refusal, one line each.
-fn said(line: &str, paths: &[(&str, PathFacts)]) -> String {
-    let line_of = |problem: &Problem| format!("{}: {}", problem.option, problem.message);
+fn messages(line: &str, paths: &[(&str, PathFacts)]) -> String {
+    let line_of = |problem: &Problem| format!("{:?}: {}", problem.option.unwrap(), problem.message());
     refused(line, paths).problems.iter().map(line_of).collect::<Vec<String>>().join("\n")
 }
 
@@ -88,7 +95,7 @@ fn the_plainest_job_has_every_default() {
     assert_eq!((job.limits.pass_bytes, job.limits.loop_bytes, job.limits.loops), (MIB, MIB, 1));
     assert_eq!((job.limits.runtime_ns, job.limits.time_based), (None, false));
     assert_eq!((job.buffers.bytes, job.buffers.align_bytes), (4 * KIB, 4 * KIB));
-    assert_eq!(job.engine, EngineSettings::Psync);
+    assert_eq!(job.engine.name().word(), "psync");
     assert_eq!(job.depth.max, 1);
 }
 
@@ -106,24 +113,26 @@ fn clones_are_jobs_of_their_own_with_seeds_of_their_own() {
 fn a_sections_own_name_is_the_first_clones_and_no_files() {
     let text = "[global]\nsize=64k\nname=g\nwrite_bw_log\n[a]\nname=b\nnumjobs=3\n[c]\nwait_for=b\n";
     let (plan, _) = build(&in_file(text), &[], &machine(&[]), &RunSettings::default()).unwrap();
-    let names: Vec<&str> = plan.jobs.iter().map(|job| job.name.as_str()).collect();
+    let names: Vec<&str> = plan.jobs.iter().filter_map(|job| job.name.to_str()).collect();
     assert_eq!(names, ["b", "a", "a", "c"]);
     let files: Vec<String> = plan.jobs.iter().flat_map(paths).collect();
     assert_eq!(files, ["a.0.0", "a.1.0", "a.2.0", "c.0.0"]);
     let log = |job: &Job| job.logs.as_ref().map(|logs| logs.files[0].path.display().to_string());
     let logs: Vec<String> = plan.jobs.iter().filter_map(log).collect();
     assert_eq!(logs, ["b_bw.1.log", "a_bw.2.log", "a_bw.3.log", "c_bw.4.log"]);
-    let asked = needs(&in_file(text)).paths;
-    assert!(asked.contains(&PathBuf::from("a.0.0")) && !asked.contains(&PathBuf::from("b.0.0")));
+    let needed = needs(&in_file(text), ENGINES, &RunSettings::default()).paths;
+    assert!(needed.contains(&PathBuf::from("a.0.0")) && !needed.contains(&PathBuf::from("b.0.0")));
     let alone = in_file("[a]\nname=b\nnumjobs=2\nsize=64k\n[c]\nsize=64k\nwait_for=a\n");
     let refusal = build(&alone, &[], &machine(&[]), &RunSettings::default()).unwrap_err();
-    assert!(refusal.problems[0].message.contains("no job \"a\" before it"), "its first worker goes by b");
+    assert!(refusal.problems[0].message().contains("no earlier job \"a\""), "its first worker goes by b");
 }
 
 #[test]
 fn a_group_that_is_one_job_of_the_report_agrees_on_lat_percentiles() {
     let grouped = "--size=64k --group_reporting --name=a --name=b --lat_percentiles=1";
-    assert!(said(grouped, &[]).contains("lat_percentiles: job b: lat_percentiles differs within a group"));
+    assert!(
+        messages(grouped, &[]).contains("lat_percentiles: job b: lat_percentiles differs within a group")
+    );
     for apart in [
         "--size=64k --name=a --name=b --lat_percentiles=1",
         "--size=64k --group_reporting --name=a --name=b --lat_percentiles=1 --new_group",
@@ -170,7 +179,7 @@ fn a_second_job_file_waits_for_the_first() {
 fn a_job_may_use_what_an_earlier_one_lays_out() {
     let jobs = jobs("--name=a --filename=f --size=64k --rw=write --name=b --filename=f --rw=read");
     assert_eq!(jobs[1].files.list[0].length_bytes, 64 * KIB);
-    let alone = said("--name=b --filename=f --rw=read", &[]);
+    let alone = messages("--name=b --filename=f --rw=read", &[]);
     assert!(alone.contains("you need to specify size="), "{alone}");
 }
 
@@ -192,8 +201,8 @@ fn nrfiles_counts_names_only_behind_them() {
 #[test]
 fn directories_must_be_there_and_be_directories() {
     let line = "--name=a --size=1m --directory=d";
-    assert!(said(line, &[]).contains("the directory d does not exist"));
-    assert!(said(line, &[("d", PathFacts::regular(1))]).contains("d is not a directory"));
+    assert!(messages(line, &[]).contains("the directory d does not exist"));
+    assert!(messages(line, &[("d", PathFacts::regular(1))]).contains("d is not a directory"));
     assert_eq!(paths(&jobs_on(line, &[("d", directory())])[0]), ["d/a.0.0"]);
 }
 
@@ -210,20 +219,19 @@ fn directories_within_a_name_are_created_parents_first() {
 }
 
 #[test]
-fn the_host_is_asked_about_every_path() {
-    let needs = needs(&sections(
-        "--size=1m --name=a --directory=d --numjobs=2 --name=b --filename=/s/t --name=c --opendir=o",
-    ));
+fn every_path_is_probed_on_the_host() {
+    let line = "--size=1m --name=a --directory=d --numjobs=2 --name=b --filename=/s/t --name=c --opendir=o";
+    let needs = needs(&sections(line), ENGINES, &RunSettings::default());
     let shown: Vec<String> = needs.paths.iter().map(|path| path.display().to_string()).collect();
     assert_eq!(shown, ["/s", "/s/t", "d", "d/a.0.0", "d/a.1.0"]);
     assert_eq!(needs.directories, [PathBuf::from("o")]);
 }
 
 #[test]
-fn nobody_asks_what_is_there_for_an_engine_that_touches_no_file() {
-    let asked = |line: &str| needs(&sections(line)).paths.len();
-    assert_eq!(asked("--name=a --size=1m --numjobs=1000 --ioengine=psync"), 1000);
-    assert_eq!(asked("--name=a --size=1m --numjobs=1000 --ioengine=null"), 0);
+fn an_engine_that_touches_no_file_needs_no_facts() {
+    let path_count = |line: &str| needs(&sections(line), ENGINES, &RunSettings::default()).paths.len();
+    assert_eq!(path_count("--name=a --size=1m --numjobs=1000 --ioengine=psync"), 1000);
+    assert_eq!(path_count("--name=a --size=1m --numjobs=1000 --ioengine=null"), 0);
 }
 
 #[test]
@@ -234,7 +242,7 @@ fn opendir_takes_what_the_directory_holds() {
     let (plan, _) = attempt("--name=a --opendir=o", &facts).unwrap();
     assert_eq!(plan.jobs[0].limits.loop_bytes, 128 * KIB);
     let refusal = attempt("--name=a --opendir=p", &facts).unwrap_err();
-    assert!(refusal.problems[0].message.contains("cannot be read"));
+    assert!(refusal.problems[0].message().contains("cannot be read"));
 }
 
 #[test]
@@ -252,15 +260,15 @@ fn empty_files_are_passed_over_but_not_all_of_them() {
     let files = [("x", PathFacts::regular(MIB)), ("empty", PathFacts::regular(0))];
     let (plan, problems) = attempt("--name=a --filename=x:empty", &machine(&files)).unwrap();
     assert_eq!((paths(&plan.jobs[0]), problems.len()), (vec!["x".to_string()], 1));
-    assert!(said("--name=a --filename=empty", &files).contains("you need to specify size="));
-    assert!(said("--name=a --filename=x:absent", &files).contains("does not exist"));
+    assert!(messages("--name=a --filename=empty", &files).contains("you need to specify size="));
+    assert!(messages("--name=a --filename=x:absent", &files).contains("does not exist"));
 }
 
 #[test]
 fn filling_without_a_size_is_for_sequential_writes_to_files() {
     for line in ["--rw=read", "--rw=randwrite", "--rw=rw", "--rw=write --ioengine=mmap"] {
-        let said = said(&format!("--name=a --fill_device=1 {line}"), &[]);
-        assert!(said.starts_with("fill_device: "), "{line}: {said}");
+        let messages = messages(&format!("--name=a --fill_device=1 {line}"), &[]);
+        assert!(messages.starts_with("fill_device: "), "{line}: {messages}");
     }
     let files = &jobs("--name=a --fill_device=1 --rw=write")[0].files;
     assert_eq!((files.list[0].length_bytes, files.fill_device), (size::UNTIL_FULL_BYTES, true));
@@ -277,7 +285,7 @@ fn files_too_small_for_a_block_are_passed_over_but_not_all_of_them() {
     let facts = machine(&[("f", PathFacts::regular(64 * KIB)), small.clone()]);
     let (plan, warnings) = attempt("--name=a --filename=f:g", &facts).unwrap();
     assert_eq!((paths(&plan.jobs[0]), warnings.len()), (vec!["f".to_string()], 1));
-    assert!(said("--name=a --filename=g", &[small]).contains("a block is 4096 bytes"));
+    assert!(messages("--name=a --filename=g", &[small]).contains("than a block of 4096 bytes"));
 }
 
 #[test]
@@ -285,7 +293,7 @@ fn a_target_in_use_is_refused_with_a_status_of_its_own() {
     let disk = PathFacts { in_use: vec!["mounted on /home".to_string()], ..PathFacts::block(MIB, 512) };
     let refusal = refused("--name=a --filename=/dev/sda --rw=write", &[("/dev/sda", disk.clone())]);
     assert!(refusal.unsafe_target);
-    assert!(refusal.problems[0].message.contains("mounted on /home"));
+    assert!(refusal.problems[0].message().contains("mounted on /home"));
     let read = jobs_on("--name=a --filename=/dev/sda --rw=read", &[("/dev/sda", disk.clone())]);
     assert_eq!(read[0].files.list[0].length_bytes, MIB);
     let line = "--name=a --filename=/dev/sda --rw=write --allow_mounted_write=1";
@@ -297,14 +305,19 @@ fn what_is_there_decides_what_a_target_is_and_filetype_may_only_agree() {
     let disk = || ("/dev/sda", PathFacts::block(MIB, 512));
     let line = "--name=a --filename=/dev/sda --rw=read --size=2m --filetype";
     assert_eq!(
-        said(&format!("{line}=file"), &[disk()]),
+        messages(&format!("{line}=file"), &[disk()]),
         "filetype: job a: filetype=file, but /dev/sda is a block device"
     );
-    assert!(said(&format!("{line}=char"), &[disk()]).contains("is a block device"));
+    assert!(messages(&format!("{line}=char"), &[disk()]).contains("is a block device"));
     assert_eq!(jobs_on(&format!("{line}=block --size=1m"), &[disk()])[0].files.list[0].kind, FileKind::Block);
     let file = "--name=a --filename=f --rw=read --size=2m --filetype";
-    assert!(said(&format!("{file}=block"), &[]).contains("f does not exist, and only files are made"));
-    assert!(said(&format!("{file}=block"), &[("f", PathFacts::regular(1))]).contains("f is a regular file"));
+    assert!(
+        messages(&format!("{file}=block"), &[])
+            .contains("f does not exist, and only regular files are created")
+    );
+    assert!(
+        messages(&format!("{file}=block"), &[("f", PathFacts::regular(1))]).contains("f is a regular file")
+    );
     assert_eq!(jobs(&format!("{file}=file"))[0].files.list[0].kind, FileKind::Regular);
 }
 
@@ -315,30 +328,55 @@ fn everything_a_job_does_to_a_path_in_use_is_refused_but_reading() {
         let facts = machine(&[("f", PathFacts::regular(MIB)), (path, used(bytes))]);
         attempt(&format!("--name=a --filename=f {options}"), &facts).map(drop).map_err(|refusal| {
             assert!(refusal.unsafe_target, "{options}");
-            refusal.problems[0].option.clone()
+            refusal.problems[0].option
         })
     };
     assert_eq!(on("f", MIB, "--rw=read"), Ok(()));
     for options in ["--rw=write", "--rw=randrw", "--rw=read --size=2m", "--rw=write --overwrite=1 --size=2m"]
     {
-        assert_eq!(on("f", MIB, options), Err("filename".to_string()), "{options}");
+        assert_eq!(on("f", MIB, options), Err(Some(job::Files::filename)), "{options}");
     }
     for options in ["--unlink=1", "--unlink_each_loop=1 --loops=2"] {
-        assert_eq!(on("f", MIB, &format!("--rw=read {options}")), Err("unlink".to_string()), "{options}");
+        assert_eq!(on("f", MIB, &format!("--rw=read {options}")), Err(Some(job::Files::unlink)), "{options}");
     }
     let others = [
-        ("g", "--iomem=mmap:g", "iomem"),
-        ("l_bw.1.log", "--write_bw_log=l", "write_bw_log"),
-        ("l_clat.1.log", "--write_lat_log=l", "write_lat_log"),
-        ("a.prerun.txt", "--exec_prerun=true", "exec_prerun"),
-        ("a.postrun.txt", "--exec_postrun=true", "exec_postrun"),
+        ("g", "--iomem=mmap:g", job::Buffers::mem),
+        ("l_bw.1.log", "--write_bw_log=l", job::Measure::write_bw_log),
+        ("l_clat.1.log", "--write_lat_log=l", job::Measure::write_lat_log),
+        ("a.prerun.txt", "--exec_prerun=true", job::Process::exec_prerun),
+        ("a.postrun.txt", "--exec_postrun=true", job::Process::exec_postrun),
     ];
     for (path, options, option) in others {
-        assert_eq!(on(path, 1, options), Err(option.to_string()), "{options}");
-        let asked = needs(&sections(&format!("--name=a --filename=f {options}"))).paths;
-        assert!(asked.contains(&PathBuf::from(path)), "nobody asks the host about {path}");
+        assert_eq!(on(path, 1, options), Err(Some(option)), "{options}");
+        let needed =
+            needs(&sections(&format!("--name=a --filename=f {options}")), ENGINES, &RunSettings::default())
+                .paths;
+        assert!(needed.contains(&PathBuf::from(path)), "nobody asks the host about {path}");
     }
     assert_eq!(on("f", MIB, "--rw=write --allow_mounted_write=1"), Ok(()));
+}
+
+#[test]
+fn atomic_writes_are_checked_against_the_device() {
+    let disk = |atomic_bytes| ("/dev/sda", PathFacts { atomic_bytes, ..PathFacts::block(MIB, 512) });
+    let offered = [disk(Some((512, 64 * KIB)))];
+    let line = "--name=a --filename=/dev/sda --ioengine=libaio --atomic=1 --rw=randwrite";
+    assert!(jobs_on(&format!("{line} --bs=16k"), &offered)[0].files.direct);
+    assert!(messages(&format!("{line} --bs=16k"), &[disk(None)]).contains("does not support atomic writes"));
+    assert_eq!(jobs_on(&format!("{line} --rw=randread"), &[disk(None)]).len(), 1, "reads are as they were");
+    let too_long = messages(&format!("{line} --bs=128k"), &offered);
+    assert!(too_long.contains("512 to 65536 bytes, and bs is 131072"), "{too_long}");
+    for refused in ["--bs=12k", "--bsrange=4k-8k", "--bssplit=4k/50:8k/50"] {
+        let text = messages(&format!("{line} {refused}"), &offered);
+        assert!(text.contains("have one length, a power of two"), "{refused}: {text}");
+    }
+    for refused in ["--bs=8k --offset=4k", "--bs=8k --blockalign=512", "--bs=8k --rw=write:4k"] {
+        let text = messages(&format!("{line} {refused}"), &offered);
+        assert!(text.contains("begin at multiples of their length"), "{refused}: {text}");
+    }
+    assert_eq!(jobs_on(&format!("{line} --bs=8k --rw=write:16k"), &offered).len(), 1);
+    let absent = "--name=a --filename=new --size=64k --ioengine=libaio --atomic=1 --rw=write";
+    assert_eq!(jobs_on(absent, &[]).len(), 1, "its file system has not been asked");
 }
 
 #[test]
@@ -346,39 +384,46 @@ fn direct_io_is_checked_against_the_device() {
     let disk = |bytes| ("/dev/sda", PathFacts::block(MIB, bytes));
     let line = "--name=a --filename=/dev/sda --direct=1";
     assert!(
-        said(&format!("{line} --bs=512"), &[disk(4096)]).contains("read blocks of 512 bytes do not suit")
+        messages(&format!("{line} --bs=512"), &[disk(4096)])
+            .contains("read blocks of 512 bytes are not aligned")
     );
-    assert!(said(&format!("{line} --bssplit=4k/50:6k/50"), &[disk(4096)]).starts_with("bssplit:"));
-    assert!(said(&format!("{line} --bsrange=4k-10k"), &[disk(4096)]).starts_with("bsrange:"));
-    assert!(said(&format!("{line} --rw=read:512"), &[disk(4096)]).starts_with("rw:"));
-    assert!(said(&format!("{line} --offset=512"), &[disk(4096)]).starts_with("offset:"));
+    assert!(messages(&format!("{line} --bssplit=4k/50:6k/50"), &[disk(4096)]).starts_with("bssplit:"));
+    assert!(messages(&format!("{line} --bsrange=4k-10k"), &[disk(4096)]).starts_with("bsrange:"));
+    assert!(messages(&format!("{line} --rw=read:512"), &[disk(4096)]).starts_with("rw:"));
+    assert!(messages(&format!("{line} --offset=512"), &[disk(4096)]).starts_with("offset:"));
     assert_eq!(jobs_on(&format!("{line} --bsrange=4k-12k --rw=read:8k"), &[disk(4096)]).len(), 1);
     assert_eq!(jobs_on(&format!("{line} --bs=512"), &[disk(512)]).len(), 1);
     let unsupported = PathFacts { direct_supported: Some(false), ..PathFacts::regular(MIB) };
     assert!(
-        said("--name=a --filename=f --buffered=0", &[("f", unsupported)])
-            .contains("does not take direct I/O")
+        messages("--name=a --filename=f --buffered=0", &[("f", unsupported)])
+            .contains("does not support direct I/O")
     );
 }
 
 #[test]
 fn targets_that_cannot_work_are_refused_before_the_run() {
     let file = || ("f", PathFacts::regular(MIB));
-    assert!(said("--name=a --filename=f --rw=trim", &[file()]).contains("only devices are trimmed"));
-    assert!(said("--name=a --filename=f", &[("f", directory())]).contains("is a directory"));
+    let null = ("/dev/null", PathFacts { kind: FileKind::Char, ..PathFacts::regular(MIB) });
+    assert!(
+        messages("--name=a --filename=/dev/null --rw=trim --size=1m", &[null]).contains("cannot be trimmed")
+    );
+    let trimmed = jobs_on("--name=a --filename=f --rw=trim", &[file()]).remove(0).files;
+    assert!(trimmed.writable && trimmed.lay_out_contents, "a hole is punched into what was written");
+    assert!(messages("--name=a --filename=f", &[("f", directory())]).contains("is a directory"));
     let typo = PathFacts { among_devices: true, ..PathFacts::absent() };
     let by_id = "/dev/disk/by-id/x";
     for rw in ["read", "write"] {
-        let told =
-            said(&format!("--name=a --filename={by_id} --size=1m --rw={rw}"), &[(by_id, typo.clone())]);
-        assert_eq!(told, "filename: job a: there is no device /dev/disk/by-id/x");
+        let messages =
+            messages(&format!("--name=a --filename={by_id} --size=1m --rw={rw}"), &[(by_id, typo.clone())]);
+        assert_eq!(messages, "filename: job a: there is no device /dev/disk/by-id/x");
     }
-    assert!(said("--name=a --filename=- --size=1m", &[]).contains("standard input"));
+    assert!(messages("--name=a --filename=- --size=1m", &[]).contains("standard input"));
     assert!(
-        said("--name=a --filename=f --size=1m --allow_file_create=0", &[]).contains("must not be created")
+        messages("--name=a --filename=f --size=1m --allow_file_create=0", &[])
+            .contains("must not be created")
     );
     let read_only = PathFacts { writable_mount: false, ..PathFacts::regular(MIB) };
-    assert!(said("--name=a --filename=f --rw=write", &[("f", read_only)]).contains("read-only"));
+    assert!(messages("--name=a --filename=f --rw=write", &[("f", read_only)]).contains("read-only"));
 }
 
 #[test]
@@ -401,7 +446,7 @@ fn a_file_that_must_not_be_created_is_not_extended_either() {
     for mode in ["read", "write"] {
         let line = format!("--name=a --filename=f --allow_file_create=0 --rw={mode}");
         assert_eq!(jobs_on(&format!("{line} --size=1m"), &files).len(), 1);
-        assert!(said(&format!("{line} --size=2m"), &files).contains("would have to be extended"));
+        assert!(messages(&format!("{line} --size=2m"), &files).contains("would have to be extended"));
     }
     let line = "--name=a --filename=f --allow_file_create=0 --rw=write --file_append=1 --size=1m";
     assert_eq!(jobs_on(line, &files).len(), 1);
@@ -409,17 +454,17 @@ fn a_file_that_must_not_be_created_is_not_extended_either() {
 
 #[test]
 fn wait_for_names_an_earlier_job() {
-    assert!(said("--size=1m --name=a --wait_for=a", &[]).contains("cannot wait for itself"));
-    assert!(said("--size=1m --name=a --wait_for=b --name=b", &[]).contains("no job \"b\" before it"));
+    assert!(messages("--size=1m --name=a --wait_for=a", &[]).contains("cannot wait for itself"));
+    assert!(messages("--size=1m --name=a --wait_for=b --name=b", &[]).contains("no earlier job \"b\""));
     let jobs = jobs("--size=1m --name=a --name=b --wait_for=a");
-    assert_eq!(jobs[1].schedule.wait_for.as_deref(), Some("a"));
+    assert_eq!(jobs[1].schedule.wait_for.as_deref(), Some(OsStr::new("a")));
 }
 
 #[test]
-fn every_problem_is_told_at_once_and_only_once() {
+fn all_problems_are_reported_at_once_and_each_once() {
     let line = "--name=a --numjobs=4 --size=1k --rate=1m --rate_iops=5 --wait_for=x --name=b --directory=nodir --size=1m";
-    let said = said(line, &[]);
-    let options: Vec<&str> = said.lines().filter_map(|line| line.split(':').next()).collect();
+    let messages = messages(line, &[]);
+    let options: Vec<&str> = messages.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(options, ["rate_iops", "size", "wait_for", "bs", "directory"]);
 }
 
@@ -429,7 +474,7 @@ fn more_workers_than_allowed_are_refused() {
     let refused = |line: &str| build(&sections(line), &[], &machine(&[]), &run).is_err();
     assert!(refused("--name=a --size=1m --numjobs=4"));
     assert!(!refused("--name=a --size=1m --numjobs=3"));
-    assert!(said("--name=a --size=1m --numjobs=0", &[]).contains("no worker"));
+    assert!(messages("--name=a --size=1m --numjobs=0", &[]).contains("at least one worker"));
 }
 
 #[test]
@@ -507,6 +552,31 @@ fn gtod_reduce_switches_off_what_needs_a_clock() {
 }
 
 #[test]
+fn no_job_runs_on_a_cpu_that_keeps_the_time() {
+    use crate::job::ClockSource;
+    let facts = Facts { cpus_allowed: vec![0, 1], ..machine(&[]) };
+    let line = "--size=1m --name=a --gtod_cpu=1 --name=b --cpus_allowed=0-1 --name=c --gtod_reduce=1";
+    let jobs = attempt(line, &facts).unwrap().0.jobs;
+    let clocks: Vec<ClockSource> = jobs.iter().map(|job| job.measure.clock).collect();
+    assert_eq!(clocks, [ClockSource::Kept(1), ClockSource::Best, ClockSource::None]);
+    assert!(jobs.iter().all(|job| job.process.cpus == [0] && job.process.time_cpus == [1]));
+    let refused = attempt(&format!("{line} --name=d --cpus_allowed=1"), &facts).unwrap_err();
+    assert!(refused.problems[0].message().contains("no CPU is left for the job"), "{refused:?}");
+    assert!(attempt("--name=a --size=1m --gtod_cpu=7", &facts).is_err());
+}
+
+#[test]
+fn a_control_group_has_a_name_a_weight_and_an_end() {
+    let group =
+        |options: &str| jobs(&format!("--name=a --size=1m {options}"))[0].process.control_group.clone();
+    assert_eq!(group(""), None);
+    let named = group("--cgroup=a/b").unwrap();
+    assert_eq!((named.name.to_str(), named.weight, named.stays), (Some("a/b"), None, false));
+    let kept = group("--cgroup=a --cgroup_weight=300 --cgroup_nodelete=1").unwrap();
+    assert_eq!((kept.weight, kept.stays), (Some(300), true));
+}
+
+#[test]
 fn cpus_are_checked_and_split() {
     let facts = machine(&[]);
     assert!(attempt("--name=a --size=1m --cpus_allowed=99", &facts).is_err());
@@ -522,7 +592,7 @@ fn the_null_engine_needs_no_files_but_a_size() {
     let job = &jobs("--name=a --size=1m --ioengine=null --nrfiles=3 --directory=nowhere")[0];
     assert_eq!(job.files.list.len(), 3);
     assert!(job.files.list.iter().all(|file| file.lay_out_bytes.is_none()));
-    assert!(said("--name=a --ioengine=null", &[]).contains("specify size="));
+    assert!(messages("--name=a --ioengine=null", &[]).contains("specify size="));
 }
 
 #[test]
@@ -559,7 +629,7 @@ fn rate_iops_counts_the_smallest_of_several_sizes_unless_arrivals_are_random() {
 }
 
 #[test]
-fn think_time_by_io_time_counts_ios_only_when_told_to() {
+fn think_time_by_io_time_counts_ios_only_if_requested() {
     let think = |options: &str| {
         jobs(&format!("--name=a --size=1m --thinktime=1ms {options}")).remove(0).pace.think.unwrap()
     };
@@ -574,18 +644,19 @@ fn think_time_by_io_time_counts_ios_only_when_told_to() {
 fn targets_that_do_not_suit_a_job_are_its_own_error() {
     let small = ("small", PathFacts::regular(100));
     let odd = ("odd", PathFacts { direct_align_bytes: 512, ..PathFacts::regular(MIB) });
-    let paths = [small, odd, ("dir", directory())];
+    let tty = ("tty", PathFacts { kind: FileKind::Char, ..PathFacts::regular(MIB) });
+    let paths = [small, odd, tty, ("dir", directory())];
     let facts = machine(&paths);
     for (options, errno, option) in [
-        ("--filename=gone --allow_file_create=0", 2, "allow_file_create"),
-        ("--filename=gone --size=0", 22, "size"),
-        ("--filename=dir", 21, "filename"),
-        ("--filename=small --size=0", 22, "bs"),
-        ("--filename=odd --direct=1 --bs=1000", 22, "bs"),
-        ("--filename=odd --direct=1 --offset=100", 22, "offset"),
-        ("--filename=odd --size=0 --offset=2m", 22, "offset"),
-        ("--filename=odd --rw=trim", 25, "rw"),
-        ("--filename=-", 22, "filename"),
+        ("--filename=gone --allow_file_create=0", 2, job::Files::allow_file_create),
+        ("--filename=gone --size=0", 22, job::Amount::size),
+        ("--filename=dir", 21, job::Files::filename),
+        ("--filename=small --size=0", 22, job::Blocks::bs),
+        ("--filename=odd --direct=1 --bs=1000", 22, job::Blocks::bs),
+        ("--filename=odd --direct=1 --offset=100", 22, job::Access::offset),
+        ("--filename=odd --size=0 --offset=2m", 22, job::Access::offset),
+        ("--filename=tty --rw=trim", 25, job::Access::rw),
+        ("--filename=-", 22, job::Files::filename),
     ] {
         let line = format!("--size=64k --name=one --name=bad --numjobs=2 {options} --name=other --stonewall");
         let (plan, _) = build(&sections(&line), &[], &facts, &RunSettings::default()).unwrap();
@@ -593,11 +664,7 @@ fn targets_that_do_not_suit_a_job_are_its_own_error() {
         assert_eq!(runs, [true, false, false, true], "{options}");
         let bad = &plan.jobs[1];
         let unplannable = bad.unplannable.as_ref().unwrap();
-        assert_eq!(
-            (unplannable.errno, unplannable.problems[0].option.as_str()),
-            (errno, option),
-            "{options}"
-        );
+        assert_eq!((unplannable.errno.0, unplannable.problems[0].option), (errno, Some(option)), "{options}");
         assert!(unplannable.to_string().starts_with("command line:1:"), "{unplannable}");
         assert!(bad.files.list.is_empty(), "{options}");
         let numbers: Vec<(u32, u32)> = plan.jobs.iter().map(|job| (job.number, job.group_id)).collect();
@@ -627,7 +694,7 @@ fn what_a_job_that_cannot_run_would_have_laid_out_is_not_there_for_others() {
 }
 
 #[test]
-fn what_is_wrong_with_options_or_endangers_data_stops_all() {
+fn an_option_error_or_an_unsafe_target_stops_the_whole_run() {
     let disk = PathFacts { in_use: vec!["mounted on /home".to_string()], ..PathFacts::block(MIB, 512) };
     let gone = PathFacts { among_devices: true, ..PathFacts::absent() };
     let facts = machine(&[("/dev/sda", disk), ("/dev/gone", gone)]);
@@ -646,4 +713,60 @@ fn what_is_wrong_with_options_or_endangers_data_stops_all() {
         let refusal = build(&sections(&line), &[], &facts, &RunSettings::default()).unwrap_err();
         assert!(refusal.unsafe_target || !unsafe_target, "{options}");
     }
+}
+
+/// The files of the one job of these sections, as bytes.
+fn named(sections: &[Section]) -> Vec<Vec<u8>> {
+    let (plan, _) = build(sections, &[], &machine(&[]), &RunSettings::default()).unwrap();
+    let bytes = |file: &FilePlan| file.path.as_os_str().as_bytes().to_vec();
+    plan.jobs[0].files.list.iter().map(bytes).collect()
+}
+
+/// Every byte of a name is a byte of the file's, but for those that mean something: `:` between names, `;` and `#`
+/// before a comment, a line's end in a job file.
+#[test]
+fn every_byte_of_a_name_reaches_its_file() {
+    let read = |arguments: &[OsString], file: &[u8]| {
+        let keywords = KeywordValues { cpus: 2, memory_mib: 1000, page_bytes: 4096 };
+        let files = |_: &OsStr| Ok(file.to_vec());
+        cli::read(
+            arguments,
+            &Environment { files: &files, variables: &|_| None, keywords, engines: &ENGINES.names() },
+        )
+        .unwrap()
+        .sections
+    };
+    for byte in (1..=255).filter(|byte| *byte != b'/') {
+        let name = [b'a', byte, b'c'];
+        let expected: Vec<Vec<u8>> = match byte {
+            b':' => vec![b"a".to_vec(), b"c".to_vec()],
+            b';' | b'#' => vec![b"a".to_vec()],
+            _ => vec![name.to_vec()],
+        };
+        let option = OsString::from_vec([b"--filename=", &name[..]].concat());
+        let typed = [OsString::from("--name=j"), OsString::from("--size=64k"), option];
+        assert_eq!(named(&read(&typed, b"")), expected, "{byte:#x} on the command line");
+        let clone = OsString::from_vec([b"--name=", &name[..]].concat());
+        let of_name = named(&read(&[clone, OsString::from("--size=64k")], b""));
+        assert_eq!(of_name, [[&name[..], b".0.0"].concat()], "{byte:#x} in a job's name");
+        if byte != b'\n' {
+            let text = [b"[j]\nsize=64k\nfilename=", &name[..], b"\n"].concat();
+            assert_eq!(named(&read(&[OsString::from("j.fio")], &text)), expected, "{byte:#x} in a job file");
+        }
+    }
+}
+
+#[test]
+fn a_steady_state_is_that_of_a_whole_reporting_group() {
+    let facts = machine(&[]);
+    let both = "--ioengine=null --size=1m --ss=iops:5% --ss_dur=2 --name=a --name=b";
+    let (plan, _) = attempt(both, &facts).unwrap();
+    let steady = plan.jobs[0].steady.unwrap();
+    assert_eq!((steady.duration_s, steady.ramp_ns, steady.interval_ns), (2, 0, 1_000_000_000));
+    assert_eq!(plan.jobs[1].steady, Some(steady));
+    let line = "--ioengine=null --size=1m --ss_dur=2 --name=a --ss=iops:5% --name=b";
+    let refusal = attempt(line, &facts).unwrap_err();
+    assert_eq!(refusal.problems[0].option, Some(job::Steady::steadystate));
+    let (plan, _) = attempt(&format!("{line} --new_group --ss_dur=0"), &facts).unwrap();
+    assert_eq!(plan.jobs[1].steady, None);
 }

@@ -1,20 +1,23 @@
 //! JSON and JSON+ documents.
 //!
-//! Invariant: keys, their order and their types are those of fio 3.42, whatever was measured: what parses one document
+//! Invariant: keys, their order and their types are those of fio 3.42, whatever was measured: a parser of one document
 //! parses all.
 
+mod devices;
+pub mod findings;
+mod steady;
 mod writer;
 
-use fiord_stats::distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
-use fiord_stats::{BatchMap, DepthMap, JobStats, Latency};
+use fiord_device::{DiskCounters, DiskUse};
+use fiord_stats::latency_distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
+use fiord_stats::{BatchMap, BlockLifetimes, BlockState, DepthMap, JobStats, Latency, OpenArrivals};
 
 use crate::figures::{self, Shown};
-use crate::model::{
-    DiskFigures, DiskReport, GroupReport, Idleness, JobReport, LatencyTarget, RunReport, Unified, Warning,
-};
+use crate::model::{GroupReport, Idleness, JobReport, LatencyTarget, RunReport, Unified};
+use crate::repeats;
 pub use writer::Writer;
 
-/// Whether the counts by latency are in the document.
+/// Whether the document contains the counts by latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// JSON: percentiles only.
@@ -49,23 +52,23 @@ pub fn json(run: &RunReport, detail: Detail) -> String {
         if let Some(idleness) = &run.idleness {
             json.object("cpu_idleness", |json| idle(json, idleness));
         }
-        if !run.warnings.is_empty() {
-            warnings(json, &run.warnings);
-        }
-    })
-}
-
-/// The list of warnings, under `warnings`.
-pub fn warnings(json: &mut Writer, warnings: &[Warning]) {
-    json.list("warnings", |json| {
-        for Warning { code, place, message } in warnings {
-            json.item(|json| {
-                json.string("code", code);
-                json.string("place", place);
-                json.string("message", message);
+        if !run.devices.is_empty() {
+            json.list("devices", |json| {
+                for used in &run.devices {
+                    json.item(|json| devices::write(json, used));
+                }
             });
         }
-    });
+        if !run.findings.is_empty() {
+            findings::write(json, &run.findings);
+        }
+        if !run.repeats.is_empty() {
+            repeats::table(&run.repeats).write_json(json, "repeats");
+        }
+        if let Some(steadiness) = &run.steadiness {
+            json.object("steady_part", |json| steady::write_part(json, steadiness));
+        }
+    })
 }
 
 fn options(json: &mut Writer, options: &[(String, String)]) {
@@ -107,13 +110,40 @@ fn job(json: &mut Writer, job: &JobReport, groups: &[GroupReport], detail: Detai
         json.integer("total_err", stats.errors_total);
         json.integer("first_error", stats.first_error);
     }
-    // As in fio, a job that never came to its I/O led to no depth.
+    // As in fio, a job that did no I/O has no depth.
     if !job.unstarted {
         latency_target(json, &job.latency_target);
     }
     if let Some(description) = &job.description {
         json.string("desc", description);
     }
+    if let Some(blocks) = &stats.blocks {
+        json.object("block", |json| block_lifetimes(json, blocks, &job.show.percentile_list));
+    }
+    if let Some(steady) = &job.steady {
+        json.object("steadystate", |json| steady::write(json, steady));
+    }
+    let all = shown.iter().chain(&mixed);
+    let responses: Vec<&Shown> = all.filter(|direction| direction.has_response()).collect();
+    if !responses.is_empty() {
+        json.object("response", |json| responses.iter().for_each(|shown| response(json, job, shown, detail)));
+    }
+    if let Some(lateness) = &stats.replay_lateness {
+        json.object("replay", |json| latency(json, "lateness_ns", lateness, &percentiles, detail));
+    }
+}
+
+fn block_lifetimes(json: &mut Writer, blocks: &BlockLifetimes, list: &[f64]) {
+    json.object("percentiles", |json| {
+        for (percent, trims) in list.iter().zip(blocks.percentiles(list)) {
+            json.integer(&format!("{percent:.6}"), trims);
+        }
+    });
+    json.object("states", |json| {
+        for (state, count) in BlockState::ALL.iter().zip(blocks.states) {
+            json.integer(state.name(), count);
+        }
+    });
 }
 
 fn latency_target(json: &mut Writer, target: &LatencyTarget) {
@@ -140,6 +170,7 @@ fn direction_body(json: &mut Writer, job: &JobReport, shown: &Shown, percentiles
     latency(json, "slat_ns", &stats.submission, when(job.show.slat_percentiles), detail);
     latency(json, "clat_ns", &stats.completion, when(job.show.clat_percentiles), detail);
     latency(json, "lat_ns", &stats.total, when(job.show.lat_percentiles), detail);
+    priorities(json, job, shown, percentiles, detail);
     let bandwidth = stats.bandwidth.figures();
     json.integer("bw_min", bandwidth.min);
     json.integer("bw_max", bandwidth.max);
@@ -153,6 +184,41 @@ fn direction_body(json: &mut Writer, job: &JobReport, shown: &Shown, percentiles
     json.float("iops_mean", iops.mean);
     json.float("iops_stddev", iops.stddev);
     json.integer("iops_samples", iops.count);
+}
+
+/// From the intended starts of I/Os.
+fn response(json: &mut Writer, job: &JobReport, shown: &Shown, detail: Detail) {
+    let percentiles = figures::response_percentiles(job);
+    json.object(shown.name, |json| {
+        latency(json, "lat_ns", &shown.stats.response, &percentiles, detail);
+        if let Some(OpenArrivals { dropped, waiting }) = shown.stats.open_arrivals {
+            json.object("never_issued", |json| {
+                json.integer("dropped", dropped);
+                json.integer("waiting", waiting);
+            });
+        }
+    });
+}
+
+/// The latencies by priority, if the I/Os have several.
+fn priorities(json: &mut Writer, job: &JobReport, shown: &Shown, percentiles: &[f64], detail: Detail) {
+    let listed = figures::priorities_listed(job, shown);
+    if listed.is_empty() {
+        return;
+    }
+    let key = if shown.stats.is_total_by_priority() { "lat_ns" } else { "clat_ns" };
+    let percentiles = if figures::has_priority_percentiles(job, shown) { percentiles } else { &[] };
+    json.list("prios", |json| {
+        for each in listed {
+            let (class, level, hint) = each.parts();
+            json.item(|json| {
+                json.integer("prioclass", class);
+                json.integer("prio", level);
+                json.integer("priohint", hint);
+                latency(json, key, &each.latency, percentiles, detail);
+            });
+        }
+    });
 }
 
 fn latency(json: &mut Writer, key: &str, latency: &Latency, percentiles: &[f64], detail: Detail) {
@@ -221,30 +287,31 @@ fn idle(json: &mut Writer, idleness: &Idleness) {
     json.float("unit_stddev", idleness.unit.stddev_us);
 }
 
-fn with_members(disk: &DiskReport) -> impl Iterator<Item = &DiskReport> {
+fn with_members(disk: &DiskUse) -> impl Iterator<Item = &DiskUse> {
     std::iter::once(disk).chain(&disk.members)
 }
 
-fn disk_util(json: &mut Writer, disk: &DiskReport) {
+fn disk_util(json: &mut Writer, disk: &DiskUse) {
     json.string("name", &disk.name);
-    disk_figures(json, "", &disk.figures);
-    if let Some(aggregate) = disk.aggregate() {
-        disk_figures(json, "aggr_", &aggregate);
+    disk_figures(json, "", &disk.done, disk.util_percent);
+    if let Some((mean, busiest_percent)) = disk.aggregate() {
+        disk_figures(json, "aggr_", &mean, busiest_percent);
     }
 }
 
-fn disk_figures(json: &mut Writer, prefix: &str, figures: &DiskFigures) {
+/// The figures fio prints of a disk.
+fn disk_figures(json: &mut Writer, prefix: &str, done: &DiskCounters, util_percent: f64) {
     let key = |name: &str| format!("{prefix}{name}");
     // fio's own spelling: the aggregate of merged writes lacks its plural.
     let write_merges = if prefix.is_empty() { "write_merges" } else { "write_merge" };
-    json.integer(&key("read_ios"), figures.read_ios);
-    json.integer(&key("write_ios"), figures.write_ios);
-    json.integer(&key("read_sectors"), figures.read_sectors);
-    json.integer(&key("write_sectors"), figures.write_sectors);
-    json.integer(&key("read_merges"), figures.read_merges);
-    json.integer(&key(write_merges), figures.write_merges);
-    json.integer(&key("read_ticks"), figures.read_ticks_ms);
-    json.integer(&key("write_ticks"), figures.write_ticks_ms);
-    json.integer(&key("in_queue"), figures.in_queue_ms);
-    json.float(&key("util"), figures.util_percent);
+    json.integer(&key("read_ios"), done.read_ios);
+    json.integer(&key("write_ios"), done.write_ios);
+    json.integer(&key("read_sectors"), done.read_sectors);
+    json.integer(&key("write_sectors"), done.write_sectors);
+    json.integer(&key("read_merges"), done.read_merges);
+    json.integer(&key(write_merges), done.write_merges);
+    json.integer(&key("read_ticks"), done.read_ms);
+    json.integer(&key("write_ticks"), done.write_ms);
+    json.integer(&key("in_queue"), done.in_queue_ms);
+    json.float(&key("util"), util_percent);
 }

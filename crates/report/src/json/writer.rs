@@ -1,7 +1,7 @@
 //! Writes JSON as fio spaces it: `"key" : value`, indented by two.
 //!
-//! Invariant: the text is well formed whatever the strings hold: keys and strings are escaped, and each opened object or
-//! list is closed by the call that opened it.
+//! Invariant: the text is well formed whatever the strings contain: keys and strings are escaped, and each opened
+//! object or list is closed by the call that opened it.
 
 use std::fmt::Write;
 
@@ -45,14 +45,14 @@ impl Writer {
         self.push(format_args!("{value}"));
     }
 
-    /// `"key" : 5.000000`. What is no number is written as 0: JSON has no word for it.
+    /// `"key" : 5.000000`. NaN and infinity, which JSON cannot represent, are written as 0.
     pub fn float(&mut self, key: &str, value: f64) {
         self.key(key);
         let value = if value.is_finite() { value } else { 0.0 };
         self.push(format_args!("{value:.6}"));
     }
 
-    /// `"key" : 5` or `"key" : 5.500000`, as it is whole or not.
+    /// `"key" : 5` if it is whole, else `"key" : 5.500000`.
     pub fn number(&mut self, key: &str, value: f64) {
         self.key(key);
         self.push_number(value);
@@ -87,11 +87,11 @@ impl Writer {
     }
 
     /// `"key" : [ "a", … ]`.
-    pub fn strings(&mut self, key: &str, values: &[String]) {
+    pub fn strings(&mut self, key: &str, values: &[impl AsRef<str>]) {
         self.list(key, |json| {
             for value in values {
                 json.separate();
-                json.quoted(value);
+                json.quoted(value.as_ref());
             }
         });
     }

@@ -1,39 +1,42 @@
-//! A table laid out for people: widths, alignment, and words that go on below.
+//! A table as text: widths, alignment and wrapping.
 //!
 //! Invariant: every character of every cell is shown; no line ends in a blank.
 
-use super::{Cell, Table};
-use crate::path;
+use crate::{columns, path};
 
 /// Blanks between two columns.
 const GAP: usize = 2;
-/// A column of words is not made narrower than this: what is left could not be read.
+/// The minimum width of a column of words: narrower ones cannot be read.
 const NARROWEST: usize = 10;
 
-/// The table in at most `width` characters where its figures and its narrowest columns leave room.
-pub(super) fn text(table: &Table, width: usize) -> String {
-    if table.rows.is_empty() {
-        return String::new();
-    }
-    let right = table.right_aligned();
-    let titles = table.columns.iter().map(|column| column.title.to_owned()).collect();
-    // A name may hold a line feed or an escape sequence; a terminal must not act on it.
-    let shown = table.rows.iter().map(|row| row.iter().map(|cell| path::visible(&cell.shown())).collect());
-    let lines: Vec<Vec<String>> = std::iter::once(titles).chain(shown).collect();
-    let widths = widths(table, &lines, width);
-    lines.iter().map(|cells| row(cells, &widths, &right)).collect()
+/// The layout of a column.
+pub(super) struct ColumnLayout<'a> {
+    /// Its title.
+    pub title: &'a str,
+    /// Whether its cells are right-aligned, as figures are.
+    pub is_right: bool,
+    /// Whether its cells may wrap, as words may; a figure is never broken.
+    pub may_wrap: bool,
 }
 
-/// As wide as the widest cell; then the widest column of words gives way until the line fits.
-fn widths(table: &Table, lines: &[Vec<String>], width: usize) -> Vec<usize> {
-    let mut widths: Vec<usize> = (0..table.columns.len())
-        .map(|index| lines.iter().map(|cells| cells[index].chars().count()).max().unwrap_or(0))
-        .collect();
-    let words =
-        |index: usize| table.rows.iter().any(|row| matches!(row[index], Cell::Text(_) | Cell::List(_)));
+/// The titles and the rows, in at most `width` columns of a terminal unless figures and minimum widths need more.
+pub(super) fn text(columns: &[ColumnLayout<'_>], rows: &[Vec<String>], width: usize) -> String {
+    let titles = columns.iter().map(|column| column.title.to_owned()).collect();
+    // A name may contain a line feed or an escape sequence, which a terminal must not interpret.
+    let shown = rows.iter().map(|row| row.iter().map(|cell| path::visible(cell)).collect());
+    let lines: Vec<Vec<String>> = std::iter::once(titles).chain(shown).collect();
+    let widths = widths(columns, &lines, width);
+    lines.iter().map(|cells| row(cells, columns, &widths)).collect()
+}
+
+/// Each as wide as its widest cell; then the widest that may wrap is narrowed until the line fits.
+fn widths(columns: &[ColumnLayout<'_>], lines: &[Vec<String>], width: usize) -> Vec<usize> {
+    let widest = |index: usize| lines.iter().map(|cells| columns::width(&cells[index])).max().unwrap_or(0);
+    let mut widths: Vec<usize> = (0..columns.len()).map(widest).collect();
     while widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1) > width {
-        let narrowest = |index: usize| NARROWEST.max(table.columns[index].title.chars().count());
-        let gives = (0..widths.len()).filter(|index| words(*index) && widths[*index] > narrowest(*index));
+        let narrowest = |index: usize| NARROWEST.max(columns::width(columns[index].title));
+        let gives =
+            (0..widths.len()).filter(|index| columns[*index].may_wrap && widths[*index] > narrowest(*index));
         match gives.max_by_key(|index| widths[*index]) {
             Some(index) => widths[index] -= 1,
             None => break,
@@ -42,7 +45,7 @@ fn widths(table: &Table, lines: &[Vec<String>], width: usize) -> Vec<usize> {
     widths
 }
 
-fn row(cells: &[String], widths: &[usize], right: &[bool]) -> String {
+fn row(cells: &[String], columns: &[ColumnLayout<'_>], widths: &[usize]) -> String {
     let broken: Vec<Vec<String>> =
         cells.iter().zip(widths).map(|(cell, width)| wrapped(cell, *width)).collect();
     let height = broken.iter().map(Vec::len).max().unwrap_or(0);
@@ -54,7 +57,10 @@ fn row(cells: &[String], widths: &[usize], right: &[bool]) -> String {
             let gap = if index == 0 { 0 } else { GAP };
             let width = widths[index];
             line.push_str(&" ".repeat(gap));
-            line.push_str(&if right[index] { format!("{part:>width$}") } else { format!("{part:<width$}") });
+            line.push_str(&match columns[index].is_right {
+                true => columns::right_aligned(part, width),
+                false => columns::left_aligned(part, width),
+            });
         }
         text.push_str(line.trim_end());
         text.push('\n');
@@ -62,67 +68,42 @@ fn row(cells: &[String], widths: &[usize], right: &[bool]) -> String {
     text
 }
 
-/// Breaks a text into lines of at most `width` characters: after a blank, a comma, a slash or a hyphen where there is
-/// one, else anywhere. Lines after the first keep the text's indentation.
+/// Breaks a text into lines of at most `width` columns: after a blank, a comma, a slash or a hyphen if there is one,
+/// else anywhere. Lines after the first keep the text's indentation.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let indent: String = text.chars().take_while(|c| *c == ' ').take(width / 2).collect();
-    let mut rest: Vec<char> = text.chars().collect();
+    let blanks = text.chars().take_while(|letter| *letter == ' ').count();
+    let indent = " ".repeat(blanks.min(width / 2));
+    let mut rest = text.to_owned();
     let mut lines = Vec::new();
-    while rest.len() > width && width > 0 {
-        // A blank at the break falls away, so the text before it may fill the line.
-        let reach = if rest[width] == ' ' { width + 1 } else { width };
-        let may_break = |at: &usize| matches!(rest[at - 1], ' ' | ',' | '/' | '-');
-        let at = (indent.len() + 1..=reach).rev().find(may_break).unwrap_or(width);
-        let line: String = rest[..at].iter().collect();
-        lines.push(line.trim_end().to_owned());
-        let tail = rest[at..].iter().skip_while(|c| **c == ' ');
-        rest = indent.chars().chain(tail.copied()).collect();
+    while columns::width(&rest) > width && width > 0 {
+        let at = break_at(&rest, width, indent.len());
+        lines.push(rest[..at].trim_end().to_owned());
+        let below = rest[at..].trim_start_matches(' ');
+        if below.is_empty() {
+            return lines;
+        }
+        rest = indent.clone() + below;
     }
-    lines.push(rest.into_iter().collect());
+    lines.push(rest);
     lines
+}
+
+/// The byte offset at which a text that is too wide is broken: at least one character after the indentation.
+fn break_at(text: &str, width: usize, indent: usize) -> usize {
+    let fits = columns::cut(text, width).len();
+    // A blank at the break is dropped, so the text before it may fill the line.
+    let reach = if text[fits..].starts_with(' ') { fits + 1 } else { fits };
+    let may_break = |(at, letter): &(usize, char)| *at >= indent && matches!(letter, ' ' | ',' | '/' | '-');
+    let after_separator = text[..reach].char_indices().rev().find(may_break).map(|(at, _)| at + 1);
+    after_separator.unwrap_or_else(|| {
+        let first = text[indent..].chars().next().map_or(0, char::len_utf8);
+        fits.max(indent + first)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Column;
     use super::*;
-
-    fn text_cell(text: &str) -> Cell {
-        Cell::Text(text.to_owned())
-    }
-
-    #[test]
-    fn figures_stand_right_and_words_left() {
-        let mut table = Table::new([
-            Column::new("name", "NAME"),
-            Column::new("size_bytes", "SIZE"),
-            Column::new("x", "X"),
-        ]);
-        table.rows.push(vec![text_cell("vda"), Cell::Bytes(256 << 30), Cell::None]);
-        table.rows.push(vec![text_cell("loop0"), Cell::None, text_cell("word")]);
-        assert_eq!(table.text(80), "NAME     SIZE  X\nvda    256GiB  -\nloop0       -  word\n");
-    }
-
-    #[test]
-    fn what_is_too_wide_goes_on_below_in_its_column() {
-        let mut table = Table::new([Column::new("a", "A"), Column::new("b", "B"), Column::new("n", "N")]);
-        table.rows.push(vec![
-            text_cell("one"),
-            text_cell("rw,relatime,discard,errors=continue"),
-            Cell::Count(7),
-        ]);
-        assert_eq!(
-            table.text(30),
-            "A    B                       N\none  rw,relatime,discard,    7\n     errors=continue\n"
-        );
-    }
-
-    #[test]
-    fn a_table_of_figures_is_as_wide_as_it_must_be() {
-        let mut table = Table::new([Column::new("a", "A"), Column::new("b", "B")]);
-        table.rows.push(vec![Cell::Count(1_000_000), Cell::Count(2_000_000)]);
-        assert_eq!(table.text(10), "      A        B\n1000000  2000000\n");
-    }
 
     #[test]
     fn words_break_where_they_may_and_keep_their_indentation() {
@@ -134,22 +115,16 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_is_told_nothing_by_a_name() {
-        let mut table = Table::new([Column::new("a", "A")]);
-        table.rows.push(vec![text_cell("x\x1b[2Jy\n")]);
-        assert_eq!(table.text(80), "A\nx\\u{1b}[2Jy\\n\n");
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn nothing_is_lost_and_lines_fit(words in proptest::collection::vec("[a-z/,-]{1,30}", 1..12), width in 12usize..60) {
-            let text = words.join(" ");
-            let mut table = Table::new([Column::new("a", "A")]);
-            table.rows.push(vec![text_cell(&text)]);
-            let shown = table.text(width);
-            proptest::prop_assert!(shown.lines().all(|line| line.chars().count() <= width));
-            let bare = |text: &str| text.split_whitespace().collect::<String>();
-            proptest::prop_assert_eq!(bare(shown.strip_prefix("A\n").unwrap()), bare(&text));
-        }
+    fn widths_are_those_of_a_terminal() {
+        assert_eq!(wrapped("ディスク", 5), ["ディ", "スク"]);
+        assert_eq!(wrapped(" ディ", 2), [" デ", " ィ"], "each is wider than a line has columns left");
+        assert_eq!(wrapped("e\u{301}e\u{301}e\u{301}", 2), ["e\u{301}e\u{301}", "e\u{301}"]);
+        let [name, size] = [("NAME", false), ("SIZE", true)].map(|(title, is_right)| ColumnLayout {
+            title,
+            is_right,
+            may_wrap: !is_right,
+        });
+        let rows = [["ディスク", "1"], ["e\u{301}", "22"]].map(|cells| cells.map(str::to_owned).to_vec());
+        assert_eq!(text(&[name, size], &rows, 80), "NAME      SIZE\nディスク     1\ne\u{301}           22\n");
     }
 }

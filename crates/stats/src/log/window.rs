@@ -1,15 +1,15 @@
-//! Figures of windows of time, side by side from the log's zero.
+//! Figures of adjacent time windows from the log's zero.
 //!
-//! Invariant: a window is closed when an I/O falls behind its end, for all directions at once, so that entries are in
-//! order of time; a direction that did nothing in a window has no entry.
+//! Invariant: a window is closed by the first I/O after its end, for all directions at once, so that entries are in
+//! order of time; a direction without I/O in a window has no entry.
 
 use crate::histogram::Histogram;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// What a window's figure is.
+/// How a window's figure is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measured {
+pub enum WindowFigure {
     /// The mean of the values recorded, and the largest.
     Value,
     /// The sum of the values per second.
@@ -20,10 +20,10 @@ pub enum Measured {
 
 /// One direction's figures of one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct WindowEntry {
     /// End of the window, since the log's zero.
     pub end_ms: u64,
-    /// An index of [`crate::DIRECTIONS`].
+    /// An index of [`crate::job::DIRECTIONS`].
     pub direction: u8,
     /// The mean, or the rate.
     pub average: u64,
@@ -38,7 +38,7 @@ struct Sums {
     maximum: u64,
 }
 
-/// Where the open window is.
+/// The open window.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     length_ns: u64,
@@ -54,7 +54,7 @@ impl Span {
         self.start_ns + self.length_ns
     }
 
-    /// Moves on to the window that `at_ns` falls into.
+    /// Advances to the window that contains `at_ns`.
     fn move_to(&mut self, at_ns: u64) {
         self.start_ns = at_ns - at_ns % self.length_ns;
     }
@@ -63,42 +63,51 @@ impl Span {
 /// Windows of one log.
 #[derive(Clone, Debug)]
 pub struct Windows {
-    measured: Measured,
+    measured: WindowFigure,
     span: Span,
     open: [Sums; 3],
-    closed: Vec<Window>,
+    closed: Vec<WindowEntry>,
+    /// Whether closed windows were taken.
+    has_taken: bool,
 }
 
 impl Windows {
     /// Windows of `length_ms`.
-    pub fn new(length_ms: u64, measured: Measured) -> Windows {
+    pub fn new(length_ms: u64, measured: WindowFigure) -> Windows {
         Windows {
             measured,
             span: Span::new(length_ms),
             open: Default::default(),
-            closed: Vec::with_capacity(1024),
+            closed: Vec::with_capacity(64),
+            has_taken: false,
         }
     }
 
     /// Adds a value at `at_ns` since the log's zero.
     #[inline]
     pub fn record(&mut self, direction: u8, at_ns: u64, value: u64) {
-        if at_ns >= self.span.end_ns() {
-            self.close(self.span.end_ns());
-            self.span.move_to(at_ns);
-        }
+        self.advance(at_ns);
         let sums = &mut self.open[usize::from(direction)];
         sums.count += 1;
         sums.sum += u128::from(value);
         sums.maximum = sums.maximum.max(value);
     }
 
-    /// Ends at `end_ns` since the log's zero. A window cut short is closed when at least half of it has passed, or
-    /// when there is no other: a rate over less says little.
+    /// Closes the open window if it ends before `at_ns` since the log's zero, or then.
+    #[inline]
+    pub fn advance(&mut self, at_ns: u64) {
+        if at_ns >= self.span.end_ns() {
+            self.close(self.span.end_ns());
+            self.span.move_to(at_ns);
+        }
+    }
+
+    /// Ends at `end_ns` since the log's zero. A window cut short is kept if at least half of it has passed, or if there
+    /// is no other: a rate over less means little.
     pub fn finish(&mut self, end_ns: u64) {
         let end_ns = end_ns.min(self.span.end_ns());
         let passed_ns = end_ns.saturating_sub(self.span.start_ns);
-        if passed_ns >= self.span.length_ns / 2 || self.closed.is_empty() {
+        if passed_ns >= self.span.length_ns / 2 || self.closed.is_empty() && !self.has_taken {
             self.close(end_ns);
         }
     }
@@ -108,9 +117,20 @@ impl Windows {
         self.span.end_ns()
     }
 
-    /// The windows that are over.
-    pub fn closed(&self) -> &[Window] {
+    /// The closed windows that were not taken yet.
+    pub fn closed(&self) -> &[WindowEntry] {
         &self.closed
+    }
+
+    /// Discards the closed windows.
+    pub(super) fn discard_closed(&mut self) {
+        self.closed.clear();
+    }
+
+    /// Moves the closed windows into `taken`, which is empty, and takes over its space.
+    pub(super) fn take_closed(&mut self, taken: &mut Vec<WindowEntry>) {
+        self.has_taken |= !self.closed.is_empty();
+        std::mem::swap(&mut self.closed, taken);
     }
 
     #[cold]
@@ -123,11 +143,11 @@ impl Windows {
                 continue;
             }
             let (average, maximum) = match self.measured {
-                Measured::Value => ((sum / u128::from(count)) as u64, maximum),
-                Measured::PerSecond => (per_second(sum), per_second(sum)),
-                Measured::KibPerSecond => (per_second(sum) / 1024, per_second(sum) / 1024),
+                WindowFigure::Value => ((sum / u128::from(count)) as u64, maximum),
+                WindowFigure::PerSecond => (per_second(sum), per_second(sum)),
+                WindowFigure::KibPerSecond => (per_second(sum) / 1024, per_second(sum) / 1024),
             };
-            self.closed.push(Window {
+            self.closed.push(WindowEntry {
                 end_ms: rounded_ms(end_ns),
                 direction: direction as u8,
                 average,
@@ -142,7 +162,7 @@ impl Windows {
 pub struct HistogramWindow {
     /// End of the window, since the log's zero.
     pub end_ms: u64,
-    /// An index of [`crate::DIRECTIONS`].
+    /// An index of [`crate::job::DIRECTIONS`].
     pub direction: u8,
     /// Length of the last I/O.
     pub length_bytes: u64,
@@ -162,22 +182,28 @@ impl HistogramWindows {
     /// Windows of `length_ms`.
     pub fn new(length_ms: u64) -> HistogramWindows {
         let open = [0; 3].map(|_| (Histogram::allocated(), 0));
-        HistogramWindows { span: Span::new(length_ms), open, closed: Vec::with_capacity(1024) }
+        HistogramWindows { span: Span::new(length_ms), open, closed: Vec::with_capacity(64) }
     }
 
     /// Counts a latency at `at_ns` since the log's zero.
     #[inline]
     pub fn record(&mut self, direction: u8, at_ns: u64, latency_ns: u64, length_bytes: u64) {
-        if at_ns >= self.span.end_ns() {
-            self.close(self.span.end_ns());
-            self.span.move_to(at_ns);
-        }
+        self.advance(at_ns);
         let (histogram, length) = &mut self.open[usize::from(direction)];
         histogram.record(latency_ns);
         *length = length_bytes;
     }
 
-    /// Ends at `end_ns` since the log's zero. Counts lose nothing by a short window, so the last one is kept.
+    /// Closes the open window if it ends before `at_ns` since the log's zero, or then.
+    #[inline]
+    pub fn advance(&mut self, at_ns: u64) {
+        if at_ns >= self.span.end_ns() {
+            self.close(self.span.end_ns());
+            self.span.move_to(at_ns);
+        }
+    }
+
+    /// Ends at `end_ns` since the log's zero. Counts of a short window are still exact, so the last one is kept.
     pub fn finish(&mut self, end_ns: u64) {
         self.close(end_ns.min(self.span.end_ns()));
     }
@@ -187,12 +213,22 @@ impl HistogramWindows {
         self.span.end_ns()
     }
 
-    /// The windows that are over.
+    /// The closed windows that were not taken yet.
     pub fn closed(&self) -> &[HistogramWindow] {
         &self.closed
     }
 
-    /// Allocates once a window, to keep the few bins in use instead of all.
+    /// Discards the closed windows.
+    pub(super) fn discard_closed(&mut self) {
+        self.closed.clear();
+    }
+
+    /// Moves the closed windows into `taken`, which is empty, and takes over its space.
+    pub(super) fn take_closed(&mut self, taken: &mut Vec<HistogramWindow>) {
+        std::mem::swap(&mut self.closed, taken);
+    }
+
+    /// Allocates once per window, to store only the few bins in use.
     #[cold]
     fn close(&mut self, end_ns: u64) {
         for (direction, (histogram, length_bytes)) in self.open.iter_mut().enumerate() {
@@ -222,6 +258,12 @@ mod tests {
 
     const MS: u64 = NS_PER_MS;
 
+    #[test]
+    fn the_end_of_a_window_is_rounded_to_the_nearest_millisecond() {
+        let rounded = [0, MS / 2 - 1, MS / 2, 7 * MS, 8 * MS - 1].map(rounded_ms);
+        assert_eq!(rounded, [0, 0, 1, 7, 8]);
+    }
+
     /// (end, direction, average, maximum) of each window.
     fn figures(windows: &Windows) -> Vec<(u64, u8, u64, u64)> {
         windows.closed().iter().map(|w| (w.end_ms, w.direction, w.average, w.maximum)).collect()
@@ -229,7 +271,7 @@ mod tests {
 
     #[test]
     fn values_have_their_mean_and_maximum_by_window_and_direction() {
-        let mut windows = Windows::new(100, Measured::Value);
+        let mut windows = Windows::new(100, WindowFigure::Value);
         for (direction, at_ms, value) in [(1, 0, 10), (0, 50, 30), (1, 99, 20), (1, 100, 7), (0, 350, 9)] {
             windows.record(direction, at_ms * MS, value);
         }
@@ -242,9 +284,9 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_of_the_window_they_fall_into() {
-        let mut bandwidth = Windows::new(500, Measured::KibPerSecond);
-        let mut iops = Windows::new(500, Measured::PerSecond);
+    fn rates_are_those_of_their_window() {
+        let mut bandwidth = Windows::new(500, WindowFigure::KibPerSecond);
+        let mut iops = Windows::new(500, WindowFigure::PerSecond);
         for number in 0..302 {
             let at_ns = number * 1000 * MS / 302;
             bandwidth.record(0, at_ns, 4096);
@@ -257,9 +299,9 @@ mod tests {
     }
 
     #[test]
-    fn a_last_window_cut_short_counts_from_half_its_length() {
+    fn a_last_window_is_kept_from_half_its_length() {
         let ends = |ends_ms: u64| {
-            let mut windows = Windows::new(100, Measured::PerSecond);
+            let mut windows = Windows::new(100, WindowFigure::PerSecond);
             [0, 150, 201].iter().for_each(|at_ms| windows.record(0, at_ms * MS, 1));
             windows.finish(ends_ms * MS);
             figures(&windows).last().map(|figures| (figures.0, figures.2))
@@ -267,10 +309,10 @@ mod tests {
         assert_eq!(ends(249), Some((200, 10)), "dropped");
         assert_eq!(ends(250), Some((250, 20)), "over the time that has passed");
         assert_eq!(ends(900), Some((300, 10)), "long over");
-        let mut only = Windows::new(100, Measured::Value);
+        let mut only = Windows::new(100, WindowFigure::Value);
         only.record(0, 1, 3);
         only.finish(MS);
-        assert_eq!(figures(&only), [(1, 0, 3, 3)], "better than nothing");
+        assert_eq!(figures(&only), [(1, 0, 3, 3)], "the only window is kept");
     }
 
     #[test]

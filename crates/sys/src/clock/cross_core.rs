@@ -1,7 +1,7 @@
 //! Whether a clock runs forward when it is read on one processor after another.
 //!
-//! Invariant: a step back is only counted where the later reading certainly came later: its thread had already seen
-//! the earlier one.
+//! Invariant: a step back is counted only if the later reading certainly was later: its thread had already seen the
+//! earlier one.
 
 use super::Clock;
 use crate::thread;
@@ -9,16 +9,16 @@ use std::io;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the check found.
+/// The result of the check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CrossCore {
     /// Processors that took part.
     pub cpus: usize,
     /// Readings taken, over all of them.
     pub readings: u64,
-    /// Readings before one that another processor had already taken.
+    /// Readings that were before one already taken on another processor.
     pub backward_steps: u64,
-    /// By how much, at most, in nanoseconds.
+    /// The largest step back, in nanoseconds.
     pub backward_ns_max: u64,
 }
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_runs_backwards_is_found_out() {
+    fn a_clock_that_runs_backwards_is_detected() {
         let counter = AtomicU32::new(0);
         let latest_ns = AtomicU64::new(0);
         let found = read_on_this_cpu(Backwards(&counter), 5, &latest_ns);

@@ -1,12 +1,12 @@
 //! The processor's time stamp counter as a clock: one instruction, one multiplication and one shift a reading.
 //!
-//! Invariant: a `TscClock` exists only where the processor promises a constant rate in all its states, the kernel has
-//! not found the counter wanting, and two calibrations against the monotonic clock agreed.
+//! Invariant: a `TscClock` exists only if the processor guarantees a constant rate in all its states, the kernel has not
+//! marked the counter unstable, and two calibrations against the monotonic clock agreed.
 //!
 //! The rate is measured once per process by pairs of readings of both clocks, each taken as close together as the
-//! machine allows. They are noted on the way to the first I/O (`TscClock::note`), so that what lies between them is work
-//! and not waiting. How far the readings leave the rate open follows from how close together they were: only where the
-//! set-up was too short for that is the rest of it waited for, a fraction of a millisecond.
+//! machine allows. They are taken during setup before the first I/O (`TscClock::note`), so that the time between them is
+//! spent on work. The uncertainty of the rate follows from how close together the readings were: only if setup was too
+//! short for the required precision does the calibration wait for the rest, a fraction of a millisecond.
 //!
 //! That the counters of all processors agree is the kernel's finding: it tests each processor against another when it
 //! brings it up, watches the counter ever after, and no longer offers it as a clock source when it fails. On top of that
@@ -22,17 +22,16 @@ const SHIFT: u32 = 32;
 /// How far the rates of the two halves may differ, in parts per million, before the counter is distrusted.
 const TOLERANCE_PPM: u64 = 500;
 
-/// How far the readings of one half may leave its rate open: two halves of a steady counter are then within the
-/// tolerance.
+/// The permitted uncertainty of the rate of one half: two halves of a steady counter are then within the tolerance.
 const HALF_OPEN_PPM: u64 = TOLERANCE_PPM / 2;
 
-/// How far the readings may leave the rate open. That is the worst case, and several times what is found.
+/// The permitted uncertainty of the rate: the worst case, several times the typical one.
 const OPEN_PPM: u64 = 100;
 
 /// Where the monotonic clock takes microseconds to read, readings are as good as they get after this long.
 const CALIBRATION_NS_MAX: u64 = 5_000_000;
 
-/// How far the counters of two processors may be apart.
+/// The permitted difference between the counters of two processors.
 const APART_NS_MAX: u64 = 1000;
 
 /// The first readings of this process, in the order they were taken.
@@ -59,9 +58,9 @@ impl Clock for TscClock {
 /// Why the counter cannot be used as a clock here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TscRefusal {
-    /// This kind of processor has none that we know how to read.
+    /// Not supported on this architecture.
     NoCounter,
-    /// The processor does not promise a constant rate (`invariant TSC`).
+    /// The processor does not guarantee a constant rate (`invariant TSC`).
     NotInvariant,
     /// The kernel does not offer it as a clock source: it has found it unstable.
     DistrustedByKernel,
@@ -90,22 +89,22 @@ impl fmt::Display for TscRefusal {
 impl std::error::Error for TscRefusal {}
 
 impl TscClock {
-    /// Takes a reading for the calibration: the first call where the process starts, the second on its way to `shared`,
-    /// and each costs a microsecond. Without them `shared` takes them itself.
+    /// Takes a reading for the calibration, in a microsecond: first at the start of the process, then before `shared`,
+    /// which otherwise takes the readings itself.
     pub fn note() {
         if let Some(next) = NOTED.iter().find(|noted| noted.get().is_none()) {
             let _ = next.set(Pair::read());
         }
     }
 
-    /// This process's clock. The first call ends the calibration; the verdict is kept.
+    /// This process's clock. The first call completes the calibration; its result is kept.
     pub fn shared() -> Result<TscClock, TscRefusal> {
         static CLOCK: OnceLock<Result<TscClock, TscRefusal>> = OnceLock::new();
         *CLOCK.get_or_init(|| {
             supported()?;
             let start = *NOTED[0].get_or_init(Pair::read);
             let middle = *NOTED[1].get_or_init(|| Pair::middle(start));
-            // Another process may have had our processor at the wrong moment.
+            // This thread may have been preempted at the wrong moment.
             from_pairs(start, middle, Pair::end(start, middle)).or_else(|_| {
                 let start = Pair::read();
                 let middle = Pair::middle(start);
@@ -145,7 +144,7 @@ impl TscClock {
 struct Pair {
     ticks: u64,
     ns: u64,
-    /// Ticks during which the other clock was read: `ticks` is right to half of them.
+    /// Ticks during which the other clock was read: the error of `ticks` is at most half of them.
     width: u64,
 }
 
@@ -165,12 +164,12 @@ impl Pair {
         best
     }
 
-    /// A reading far enough behind `start` to be the middle of a calibration.
+    /// A reading far enough after `start` to be the middle of a calibration.
     fn middle(start: Pair) -> Pair {
         Pair::read_until(start, |pair| open_ppm(start, pair) <= HALF_OPEN_PPM)
     }
 
-    /// A reading far enough behind `start` and `middle` to be the end of a calibration.
+    /// A reading far enough after `start` and `middle` to be the end of a calibration.
     fn end(start: Pair, middle: Pair) -> Pair {
         Pair::read_until(middle, |pair| {
             open_ppm(middle, pair) <= HALF_OPEN_PPM && open_ppm(start, pair) <= OPEN_PPM
@@ -187,7 +186,7 @@ impl Pair {
     }
 }
 
-/// How far two readings leave the rate between them open, in parts per million, at worst.
+/// The maximum error of the rate between two readings, in parts per million.
 fn open_ppm(from: Pair, to: Pair) -> u64 {
     let open = (from.width / 2).saturating_add(to.width / 2).saturating_mul(1_000_000);
     open.checked_div(to.ticks.wrapping_sub(from.ticks)).unwrap_or(u64::MAX)
@@ -221,12 +220,12 @@ fn supported() -> Result<(), TscRefusal> {
         Ok(sources) if !sources.split_whitespace().any(|source| source == "tsc") => {
             Err(TscRefusal::DistrustedByKernel)
         }
-        // A container may hide the file; then the processor's promise and the calibration have to do.
+        // A container may hide the file; then the processor's guarantee and the calibration suffice.
         _ => Ok(()),
     }
 }
 
-/// Whether the processor promises a constant rate in all its states.
+/// Whether the processor guarantees a constant rate in all its states.
 #[cfg(target_arch = "x86_64")]
 fn invariant() -> bool {
     use std::arch::x86_64::__cpuid;
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_whose_counter_is_apart_is_found_out() {
+    fn a_processor_with_a_different_counter_is_detected() {
         // 2 GHz.
         let clock = TscClock { base_ticks: 10_000_000, base_ns: 50_000_000, mult: 1 << (SHIFT - 1) };
         let here = |ticks| Pair { ticks, ns: 51_000_000, width: 80 };
@@ -315,13 +314,7 @@ mod tests {
 
     #[test]
     fn every_processor_agrees_with_a_counter_the_kernel_trusts() {
-        let clock = match TscClock::shared() {
-            Ok(clock) => clock,
-            Err(refusal) => {
-                println!("skipped: {refusal}");
-                return;
-            }
-        };
+        let clock = fiord_testing::need!(TscClock::shared());
         for cpu in crate::thread::affinity().unwrap() {
             let agrees = || {
                 crate::thread::set_affinity(&[cpu]).unwrap();
@@ -333,13 +326,7 @@ mod tests {
 
     #[test]
     fn where_it_is_offered_it_follows_the_monotonic_clock() {
-        let clock = match TscClock::shared() {
-            Ok(clock) => clock,
-            Err(refusal) => {
-                println!("skipped: {refusal}");
-                return;
-            }
-        };
+        let clock = fiord_testing::need!(TscClock::shared());
         let mut last_ns = 0;
         for _ in 0..1000 {
             let (before_ns, now_ns, after_ns) = (monotonic_ns(), clock.now_ns(), monotonic_ns());

@@ -1,126 +1,50 @@
-//! One block device's directory: its place among others, its queue, its counters.
+//! The directory of one block device: its relations to others, its queue, its counters.
 //!
 //! Invariant: a `BlockDevice` names a directory that existed when it was made; everything is read anew on each call.
 
 use crate::procfs::parse_device;
 use crate::stat::DeviceNumber;
+use fiord_device::{DiskCounters, RequestQueue};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The unit the kernel counts sizes and transfers in here, whatever the device's own block size.
-pub const SECTOR_BYTES: u64 = 512;
+const SECTOR_BYTES: u64 = 512;
 
-/// A disk, a partition, or a device made of others.
+/// A disk, a partition, or a device composed of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDevice {
     name: String,
     dir: PathBuf,
 }
 
-/// What a device's request queue is like, in bytes where not said otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Queue {
-    /// The unit the device is addressed in.
-    pub logical_block_bytes: u64,
-    /// The unit the device writes without reading first.
-    pub physical_block_bytes: u64,
-    /// The smallest size it likes.
-    pub minimum_io_bytes: u64,
-    /// The size it likes best; 0 for no preference.
-    pub optimal_io_bytes: u64,
-    /// The largest request the kernel sends; larger ones are split.
-    pub max_request_bytes: u64,
-    /// Alignment of buffers for direct I/O, where the kernel tells (6.0 and later).
-    pub dma_alignment_bytes: Option<u64>,
-    /// The unit of discards; 0 where the device has none.
-    pub discard_granularity_bytes: u64,
-    /// The largest discard; 0 where the device has none.
-    pub discard_max_bytes: u64,
-    /// Whether it turns.
-    pub rotational: bool,
-    /// Requests the queue holds; 0 where the device is given I/O without one.
-    pub requests: u64,
-    /// Queues that processors can fill side by side; 0 where the device is given I/O without one.
-    pub hardware_queues: u64,
-    /// Commands the device itself takes at a time, where its driver tells (SCSI, SATA).
-    pub device_depth: Option<u64>,
-    /// What is read ahead of a sequential buffered reader.
-    pub read_ahead_bytes: u64,
-    /// The scheduler in charge.
-    pub scheduler: Option<String>,
-    /// All schedulers it could have.
-    pub schedulers: Vec<String>,
-    /// Whether writes may sit in a volatile cache (`write back`).
-    pub write_back_cache: bool,
-    /// Whether a single write can be told to be durable (FUA); otherwise that costs a flush of the whole cache.
-    pub forced_unit_access: bool,
-    /// The zone model: `none`, `host-aware`, `host-managed`.
-    pub zoned: String,
-    /// Whether polled completions work.
-    pub polls: bool,
-}
-
-/// A device's counters since boot, from its `stat` file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IoCounters {
-    /// Reads completed.
-    pub read_ios: u64,
-    /// Reads joined to another before they were sent.
-    pub read_merges: u64,
-    /// Sectors (512 bytes) read.
-    pub read_sectors: u64,
-    /// Time reads took, summed over them, in milliseconds.
-    pub read_ms: u64,
-    /// Writes completed.
-    pub write_ios: u64,
-    /// Writes joined to another before they were sent.
-    pub write_merges: u64,
-    /// Sectors (512 bytes) written.
-    pub write_sectors: u64,
-    /// Time writes took, summed over them, in milliseconds.
-    pub write_ms: u64,
-    /// Requests sent and not yet completed.
-    pub in_flight: u64,
-    /// Time during which the device had anything to do, in milliseconds.
-    pub busy_ms: u64,
-    /// Time all requests took, summed over them, in milliseconds.
-    pub in_queue_ms: u64,
-    /// Discards completed (4.18 and later).
-    pub discard_ios: u64,
-    /// Sectors (512 bytes) discarded.
-    pub discard_sectors: u64,
-    /// Flushes completed (5.5 and later).
-    pub flush_ios: u64,
-}
-
-impl IoCounters {
-    /// The figures of a `stat` file, in the order of the kernel's `Documentation/block/stat.rst`; the later ones are
-    /// missing on older kernels.
-    fn parse(text: &str) -> Option<IoCounters> {
-        let numbers: Vec<u64> = text.split_whitespace().map_while(|word| word.parse().ok()).collect();
-        if numbers.len() < 11 {
-            return None;
-        }
-        let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
-        Some(IoCounters {
-            read_ios: at(0),
-            read_merges: at(1),
-            read_sectors: at(2),
-            read_ms: at(3),
-            write_ios: at(4),
-            write_merges: at(5),
-            write_sectors: at(6),
-            write_ms: at(7),
-            in_flight: at(8),
-            busy_ms: at(9),
-            in_queue_ms: at(10),
-            discard_ios: at(11),
-            discard_sectors: at(13),
-            flush_ios: at(15),
-        })
+/// The counters of a `stat` file, in the order of the kernel's `Documentation/block/stat.rst`; the later ones are
+/// missing on older kernels.
+fn parse_counters(text: &str) -> Option<DiskCounters> {
+    let numbers: Vec<u64> = text.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    if numbers.len() < 11 {
+        return None;
     }
+    let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
+    Some(DiskCounters {
+        read_ios: at(0),
+        read_merges: at(1),
+        read_sectors: at(2),
+        read_ms: at(3),
+        write_ios: at(4),
+        write_merges: at(5),
+        write_sectors: at(6),
+        write_ms: at(7),
+        in_flight: at(8),
+        busy_ms: at(9),
+        in_queue_ms: at(10),
+        discard_ios: at(11),
+        discard_sectors: at(13),
+        flush_ios: at(15),
+    })
 }
 
 impl BlockDevice {
@@ -143,7 +67,7 @@ impl BlockDevice {
         Path::new("/dev").join(self.name.replace('!', "/"))
     }
 
-    /// Its directory, links resolved: the buses it hangs on, from the root down.
+    /// Its directory, links resolved: the buses it is attached to, from the root down.
     pub fn directory(&self) -> &Path {
         &self.dir
     }
@@ -188,29 +112,29 @@ impl BlockDevice {
         below.filter_map(|name| BlockDevice::at(&self.dir.join(name)).ok()).collect()
     }
 
-    /// The devices it is made of, by name: the members of a RAID, the volumes below a logical one.
+    /// The devices it is composed of, by name: the members of a RAID, the devices below a logical volume.
     pub fn slaves(&self) -> Vec<BlockDevice> {
         self.devices_in("slaves")
     }
 
-    /// The devices made of it, by name.
+    /// The devices composed of it, by name.
     pub fn holders(&self) -> Vec<BlockDevice> {
         self.devices_in("holders")
     }
 
     /// Its counters since boot.
-    pub fn counters(&self) -> io::Result<IoCounters> {
+    pub fn counters(&self) -> io::Result<DiskCounters> {
         let text = fs::read_to_string(self.dir.join("stat"))?;
-        IoCounters::parse(&text).ok_or_else(|| bad("stat", &text))
+        parse_counters(&text).ok_or_else(|| bad("stat", &text))
     }
 
     /// The queue of the disk.
-    pub fn queue(&self) -> Queue {
+    pub fn queue(&self) -> RequestQueue {
         let disk = self.disk();
         let bytes = |file: &str| disk.number_in::<u64>(&format!("queue/{file}"));
         let text = |file: &str| disk.text(&format!("queue/{file}")).unwrap_or_default();
         let (scheduler, schedulers) = parse_schedulers(&text("scheduler"));
-        Queue {
+        RequestQueue {
             logical_block_bytes: bytes("logical_block_size").unwrap_or(SECTOR_BYTES),
             physical_block_bytes: bytes("physical_block_size").unwrap_or(SECTOR_BYTES),
             minimum_io_bytes: bytes("minimum_io_size").unwrap_or(0),
@@ -234,13 +158,12 @@ impl BlockDevice {
         }
     }
 
-    /// Puts another scheduler in charge of the disk. `EINVAL` where the kernel has none of that name; a privilege is
-    /// needed (`EACCES`).
-    pub fn set_scheduler(&self, name: &str) -> io::Result<()> {
+    /// Selects the scheduler of the disk. `EINVAL` if the kernel has none of that name; needs a privilege (`EACCES`).
+    pub fn set_scheduler(&self, name: &OsStr) -> io::Result<()> {
         let file = self.disk().dir.join("queue/scheduler");
         // Not created where it is missing: then this is no queue with a scheduler.
         let mut file = fs::OpenOptions::new().write(true).truncate(true).open(file)?;
-        file.write_all(name.as_bytes())
+        file.write_all(name.as_encoded_bytes())
     }
 
     fn devices_in(&self, dir: &str) -> Vec<BlockDevice> {
@@ -249,7 +172,7 @@ impl BlockDevice {
     }
 
     fn names_in(&self, dir: &str) -> Vec<String> {
-        super::names_in(&self.dir.join(dir))
+        names_in(&self.dir.join(dir))
     }
 
     fn text(&self, file: &str) -> Option<String> {
@@ -261,7 +184,7 @@ impl BlockDevice {
     }
 }
 
-/// `none [mq-deadline] kyber`: the one in brackets is in charge.
+/// `none [mq-deadline] kyber`: the one in brackets is active.
 fn parse_schedulers(text: &str) -> (Option<String>, Vec<String>) {
     let mut active = None;
     let all = text.split_whitespace().map(|word| {
@@ -279,6 +202,14 @@ fn bad(file: &str, text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{file}: {text:?}"))
 }
 
+/// The entries of a directory, by name; none if there is no such directory.
+pub(super) fn names_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    names
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Sysfs;
@@ -287,19 +218,19 @@ mod tests {
 
     #[test]
     fn counters_of_every_age_of_kernel_are_read() {
-        let old = IoCounters::parse(" 1 2 3 4 5 6 7 8 9 10 11\n").unwrap();
+        let old = parse_counters(" 1 2 3 4 5 6 7 8 9 10 11\n").unwrap();
         assert_eq!(
             (old.read_ms, old.write_ios, old.in_flight, old.busy_ms, old.in_queue_ms),
             (4, 5, 9, 10, 11)
         );
         assert_eq!((old.discard_ios, old.flush_ios), (0, 0));
-        let new = IoCounters::parse("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17").unwrap();
+        let new = parse_counters("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17").unwrap();
         assert_eq!((new.discard_ios, new.discard_sectors, new.flush_ios), (12, 14, 16));
-        assert_eq!(IoCounters::parse("1 2 3"), None);
+        assert_eq!(parse_counters("1 2 3"), None);
     }
 
     #[test]
-    fn the_scheduler_in_brackets_is_in_charge() {
+    fn the_scheduler_in_brackets_is_active() {
         let (active, all) = parse_schedulers("none [mq-deadline] kyber");
         assert_eq!(active.as_deref(), Some("mq-deadline"));
         assert_eq!(all, ["none", "mq-deadline", "kyber"]);
@@ -356,9 +287,9 @@ mod tests {
         let machine = MadeUpSysfs::new();
         machine.disk("sda", "8:0").partition("sda", "sda1", "8:1");
         let part = Sysfs::at(&machine.root).block_device("sda1").unwrap();
-        assert!(part.set_scheduler("bfq").is_err(), "no such file is made");
+        assert!(part.set_scheduler("bfq".as_ref()).is_err(), "no such file is made");
         machine.write("devices/sda/queue/scheduler", "[none] bfq");
-        part.set_scheduler("bfq").unwrap();
+        part.set_scheduler("bfq".as_ref()).unwrap();
         assert_eq!(std::fs::read_to_string(machine.root.join("devices/sda/queue/scheduler")).unwrap(), "bfq");
     }
 

@@ -2,68 +2,83 @@
 //!
 //! Invariant: data plane. No allocation, no lock, no formatting; one clock read per submission and one per reaping.
 //!
-//! The depth and the batches in the statistics are fio's: its loop looks at one completion, begins an operation, and looks
-//! at the next, so that its queue stays full while completions wait to be looked at. Here all of them are taken in one
-//! go, and those taken count as in flight until operations have taken their place.
+//! The depth and the batches in the statistics are fio's: its loop processes one completion, begins an operation, and
+//! processes the next, so that its queue stays full while completions wait. Here all of them are reaped in one call,
+//! and count as in flight until new operations have taken their place.
 //! docs/hot-loop.md follows an I/O through it.
 
 use std::convert::Infallible;
 
 use fiord_engine::contract::{Completion, Outcome, QueuedEngine, Slot, Wait};
 use fiord_plan::{Depth, Op};
-use fiord_sys::clock::{self, Clock};
+use fiord_sys::clock::Clock;
 
-use super::queue::{Flight, Queue};
-use super::{End, Refilled, Verdict, Work};
+use super::end::End;
+use super::errors::{ErrorDecision, ErrorHandler};
+use super::queue::{Flight, SlotQueue};
+use super::stamps::Stamps;
+use super::work::{Refilled, Work};
+use crate::alloc_guard::{allow_alloc, no_alloc};
 use crate::failure::Failure;
-use crate::record::Stamps;
-use crate::seal::{sealed, unsealed};
 
-/// Runs `work` on `engine` until it ends, and leaves nothing in flight.
-pub(crate) fn run<E: QueuedEngine, C: Clock>(
+/// Runs `work` on `engine` until it ends, and drains the queue.
+pub(crate) fn run<'arena, E: QueuedEngine<'arena>, C: Clock>(
     engine: &mut E,
     clock: C,
     work: &mut Work<'_>,
-    slots: Vec<Slot>,
+    slots: Vec<Slot<'arena>>,
     depth: Depth,
 ) -> End {
     work.recorder.expect_queue(E::ENDS_AT_ONCE);
-    let mut rounds = Rounds { engine, clock, work, queue: Queue::new(slots), depth };
-    let Err(end) = sealed(|| rounds.go());
+    if E::OFFLOADS {
+        work.recorder.expect_pool();
+    }
+    let mut rounds = Rounds { engine, clock, work, queue: SlotQueue::new(slots), depth, depth_max: depth };
+    let Err(end) = no_alloc(|| rounds.go());
     match rounds.drain() {
         Err(failed) if !matches!(end, End::Failed(_)) => failed,
         _ => end,
     }
 }
 
-/// What the loop goes round with: fill the free slots, submit, reap.
-struct Rounds<'a, 'w, E, C> {
+/// The state of the loop: fill the free slots, submit, reap.
+struct Rounds<'a, 'w, 'arena, E, C> {
     engine: &'a mut E,
     clock: C,
     work: &'a mut Work<'w>,
-    queue: Queue,
+    queue: SlotQueue<'arena>,
     depth: Depth,
+    /// The depth and batches of the job; `depth` is lower while the depth is adjusted to a latency.
+    depth_max: Depth,
 }
 
-/// Why no more was queued.
+/// Why filling stopped.
 enum Filled {
     /// Every slot is in flight.
     Full,
-    /// There is something to attend to first, at this time.
+    /// `handle_due` has something to do first, at this time.
     Interrupted(u64),
+    /// The next operation overlaps one in flight.
+    Overlapping,
     /// The next operation has to wait this many nanoseconds.
     Held(u64),
     /// The stream has ended.
     Exhausted,
 }
 
-impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
+impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
     fn go(&mut self) -> Result<Infallible, End> {
         let mut now_ns = self.clock.now_ns();
         self.work.begin(now_ns, C::RUNNING);
+        if self.work.wanted_depth().is_some() {
+            now_ns = self.change_depth()?;
+        }
         loop {
             if self.work.is_due(now_ns) {
-                self.work.attend(now_ns)?;
+                self.work.handle_due(now_ns)?;
+                if self.work.wanted_depth().is_some_and(|depth| depth != self.queue.depth()) {
+                    now_ns = self.change_depth()?;
+                }
             }
             let filled = self.fill(now_ns)?;
             self.submit_rest()?;
@@ -72,13 +87,17 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
                 Filled::Interrupted(at_ns) => at_ns,
                 Filled::Exhausted if self.queue.in_flight == 0 => return Err(End::Complete),
                 Filled::Exhausted => self.reap(Wait::Block, u32::MAX)?,
+                Filled::Overlapping => {
+                    self.queue.see_all();
+                    self.reap(Wait::Block, u32::MAX)?
+                }
                 Filled::Held(ns) => {
-                    let nap_ns = self.work.nap_ns(ns, now_ns);
+                    let sleep_ns = self.work.sleep_ns(ns, now_ns);
                     self.queue.see_all();
                     if self.queue.in_flight > 0 {
-                        self.reap(Wait::For(nap_ns), u32::MAX)?
+                        self.reap(Wait::For(sleep_ns), u32::MAX)?
                     } else {
-                        clock::sleep_until_ns(clock::monotonic_ns() + nap_ns);
+                        self.clock.sleep_ns(sleep_ns);
                         self.clock.now_ns()
                     }
                 }
@@ -86,12 +105,12 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
         }
     }
 
-    /// Queues operations on free slots, and hands them over batch by batch, until none is free or something holds.
+    /// Queues operations on free slots and submits them batch by batch, until no slot is free or the next has to wait.
     #[inline]
     fn fill(&mut self, now_ns: u64) -> Result<Filled, End> {
         let mut start_ns = now_ns;
         while let Some(mut slot) = self.queue.free.pop() {
-            let Some(op) = self.work.ops.next() else {
+            let Some(&(mut op)) = self.work.ops.next() else {
                 self.queue.free.push(slot);
                 match self.work.refill(self.engine, now_ns, self.queue.in_flight)? {
                     Refilled::Ready => continue,
@@ -100,17 +119,33 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
                         continue;
                     }
                     Refilled::Blocked => return Ok(Filled::Full),
+                    Refilled::Later(ns) => return Ok(Filled::Held(ns)),
                     Refilled::Exhausted => return Ok(Filled::Exhausted),
                 }
             };
             if self.work.needs_preparing(&op) {
-                if let Some(ns) = self.work.held(&op, self.clock) {
+                if self.work.serializes && self.queue.overlaps(slot.index(), &op) {
+                    self.work.ops.put_back();
+                    self.queue.free.push(slot);
+                    return Ok(Filled::Overlapping);
+                }
+                if let Some(ns) = self.work.wait_ns(&op, self.clock) {
                     self.work.ops.put_back();
                     self.queue.free.push(slot);
                     return Ok(Filled::Held(ns));
                 }
+                self.work.note_intended_start(&mut op);
                 self.work.fill_buffer(self.engine, &mut slot, &op);
                 start_ns = self.clock.now_ns();
+            }
+            if !op.action.transfers()
+                && let Some(outcome) = self.engine.execute_unqueued(&op)
+            {
+                start_ns = self.count_unqueued(Completion { slot, outcome }, op, start_ns)?;
+                if self.work.is_due(start_ns) {
+                    return Ok(Filled::Interrupted(start_ns));
+                }
+                continue;
             }
             let index = slot.index();
             if let Err(slot) = self.engine.queue(op, slot) {
@@ -118,8 +153,10 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
                 self.queue.free.push(slot);
                 return Ok(Filled::Full);
             }
-            self.work.pass(&op, self.clock);
             self.queue.begin(index, op, start_ns);
+            if self.work.is_observed() && !self.work.note_issue(&op, self.clock) {
+                self.queue.exclude();
+            }
             if self.queue.queued() >= self.depth.submit {
                 start_ns = self.submit()?;
                 // A submission may take as long as an I/O.
@@ -131,15 +168,35 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
         Ok(Filled::Full)
     }
 
-    /// Hands what was queued to the kernel and stamps it; returns the time.
+    /// Counts an operation that blocked instead of being queued: its latency is that of the call, whatever is in flight.
+    /// Returns the time.
+    #[cold]
+    fn count_unqueued(&mut self, completion: Completion<'arena>, op: Op, start_ns: u64) -> Result<u64, End> {
+        let end_ns = self.clock.now_ns();
+        self.queue.begin_unqueued(completion.slot.index(), op, start_ns);
+        if !self.work.is_observed() || self.work.note_issue(&op, self.clock) {
+            self.work.recorder.stats.depth.record_many(self.queue.depth_shown(), 1);
+            self.count_taken(1);
+        }
+        self.complete(completion, end_ns)?;
+        Ok(end_ns)
+    }
+
+    /// Submits the queued operations to the kernel and stamps them; returns the time.
     #[inline]
     fn submit(&mut self) -> Result<u64, End> {
         let taken =
             self.engine.submit().map_err(|error| End::failed(|| Failure::system("submit", &error)))?;
         let issue_ns = self.clock.now_ns();
         let begun = self.queue.issue(issue_ns);
+        let taken = if self.work.is_observed() { self.queue.measured_of(taken) } else { taken };
         let stats = &mut self.work.recorder.stats;
-        // A sync that the engine did by itself is no submission.
+        if E::OFFLOADS {
+            // Each thread submits its own I/O, and has no other.
+            stats.submit.record_calls(1, u64::from(taken));
+            stats.depth.record_many(1, u64::from(begun));
+            return Ok(issue_ns);
+        }
         if taken > 0 {
             stats.submit.record(taken);
         }
@@ -151,7 +208,7 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
         Ok(issue_ns)
     }
 
-    /// Hands over what is no whole batch.
+    /// Submits an incomplete batch.
     #[inline]
     fn submit_rest(&mut self) -> Result<(), End> {
         if self.queue.queued() > 0 {
@@ -165,7 +222,7 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
     fn reap_until_low(&mut self) -> Result<u64, End> {
         let Depth { max, complete_min, complete_max, low, .. } = self.depth;
         let floor = low.min(max - 1);
-        // A queue that is taken from one by one drains to the mark that was asked for, and no further.
+        // A queue reaped one by one drains to the requested low mark and no further.
         let stops_at_mark = complete_max.is_none() && floor < max - 1;
         let wait = if complete_min == 0 { Wait::Poll } else { Wait::Block };
         loop {
@@ -181,7 +238,7 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
         }
     }
 
-    /// Takes what has ended, `most` at once; returns the time.
+    /// Reaps at most `most` completions; returns the time.
     #[inline]
     fn reap(&mut self, wait: Wait, most: u32) -> Result<u64, End> {
         let Depth { complete_min, complete_max, .. } = self.depth;
@@ -190,21 +247,22 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
         let mut done = std::mem::take(&mut self.queue.done);
         let reaped = self.engine.reap(min, max, wait, &mut done);
         let end_ns = self.clock.now_ns();
-        self.count_taken(done.len() as u32);
-        // What ended beside an I/O that ends the worker counts too.
-        let mut landed = reaped.map_err(|error| End::failed(|| Failure::system("reap", &error)));
+        let taken = if self.work.is_observed() { self.queue.measured_done(&done) } else { done.len() as u32 };
+        self.count_taken(taken);
+        // Completions reaped together with the one that ends the worker count too.
+        let mut completed = reaped.map_err(|error| End::failed(|| Failure::system("reap", &error)));
         for completion in done.drain(..) {
-            if let Err(end) = self.land(completion, end_ns) {
-                // Of several ends one is dropped, with its text.
-                landed = unsealed(|| landed.and(Err(end)));
+            if let Err(end) = self.complete(completion, end_ns) {
+                // Only one of several ends is kept; dropping the other frees its text.
+                completed = allow_alloc(|| completed.and(Err(end)));
             }
         }
         self.queue.done = done;
-        landed.map(|()| end_ns)
+        completed.map(|()| end_ns)
     }
 
-    /// Counts a call that took so many completions, as fio does: one that found nothing is none, and unless the job
-    /// says how many to take at once, each is taken by itself.
+    /// Counts a call that reaped `taken` completions as fio does: not at all if it found none, and as one call for each
+    /// completion unless the job sets a batch size.
     #[inline]
     fn count_taken(&mut self, taken: u32) {
         if taken == 0 || E::ENDS_AT_ONCE {
@@ -212,55 +270,88 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
         }
         let calls = &mut self.work.recorder.stats.complete;
         match self.depth.complete_max {
-            Some(_) => calls.record(taken),
-            None => calls.record_calls(1, u64::from(taken)),
+            Some(_) if !E::OFFLOADS => calls.record(taken),
+            _ => calls.record_calls(1, u64::from(taken)),
         }
     }
 
-    /// One operation has ended: count it, or see what to do about it.
+    /// Counts a completed operation, or handles one that was short or failed.
     #[inline]
-    fn land(&mut self, completion: Completion, end_ns: u64) -> Result<(), End> {
-        let Completion { slot, outcome } = completion;
+    fn complete(&mut self, completion: Completion<'arena>, end_ns: u64) -> Result<(), End> {
+        let Completion { mut slot, outcome } = completion;
         let Flight { op, start_ns, issue_ns } = self.queue.flight(&slot);
+        if E::OFFLOADS {
+            let (op, stamps) = (*op, Stamps::offloaded(*start_ns, end_ns, self.engine.timing(&slot)));
+            if outcome != Outcome::whole(&op) {
+                return self.handle_incomplete(slot, &op, outcome, stamps);
+            }
+            let completed = self.work.completed::<E, C>(self.engine, &mut slot, &op, stamps);
+            self.queue.complete(slot);
+            return completed;
+        }
         if outcome != Outcome::whole(op) {
             let (op, stamps) = (*op, Stamps { start_ns: *start_ns, issue_ns: *issue_ns, end_ns });
-            return self.mend(slot, &op, outcome, stamps);
+            return self.handle_incomplete(slot, &op, outcome, stamps);
         }
         let stamps = Stamps { start_ns: *start_ns, issue_ns: *issue_ns, end_ns };
-        let ended = self.work.ended::<C>(op, stamps);
-        self.queue.land(slot);
-        ended
+        let completed = self.work.completed::<E, C>(self.engine, &mut slot, op, stamps);
+        self.queue.complete(slot);
+        completed
     }
 
-    /// Lets a short transfer go on behind what it did, passes a failure over, or ends.
+    /// Continues a short transfer, ignores a failure, or ends the loop.
     #[cold]
-    fn mend(&mut self, slot: Slot, op: &Op, outcome: Outcome, stamps: Stamps) -> Result<(), End> {
+    fn handle_incomplete(
+        &mut self,
+        mut slot: Slot<'arena>,
+        op: &Op,
+        outcome: Outcome,
+        stamps: Stamps,
+    ) -> Result<(), End> {
         let index = slot.index();
-        if self.work.is_all_there_is(op, outcome) {
-            let ended = self.work.ended::<C>(&Op { length_bytes: 0, ..*op }, stamps);
-            self.queue.land(slot);
-            return ended;
+        if ErrorHandler::is_device_end(op, outcome, &self.work.files) {
+            let nothing = Op { length_bytes: 0, ..*op };
+            let completed = self.work.completed::<E, C>(self.engine, &mut slot, &nothing, stamps);
+            self.queue.complete(slot);
+            return completed;
         }
         match self.work.judge(op, outcome) {
-            Verdict::Continue(rest) => {
+            ErrorDecision::Continue(rest) => {
                 const NO_ROOM: &str = "the engine has no room for the rest of a short transfer";
                 let no_room = |_| End::failed(|| Failure::other("queue", NO_ROOM));
                 self.engine.queue(rest, slot).map_err(no_room)?;
-                self.queue.go_on(index, rest);
+                self.queue.resume(index, rest);
                 Ok(())
             }
-            Verdict::Skip => {
-                self.queue.land(slot);
+            ErrorDecision::Skip => {
+                self.queue.complete(slot);
                 Ok(())
             }
-            Verdict::Stop(end) => {
-                self.queue.land(slot);
+            ErrorDecision::Stop(end) => {
+                self.queue.complete(slot);
                 Err(end)
             }
         }
     }
 
-    /// Waits for everything in flight.
+    /// Goes on at the depth that is wanted, after all operations in flight; returns the time.
+    #[cold]
+    fn change_depth(&mut self) -> Result<u64, End> {
+        self.submit_rest()?;
+        while self.queue.in_flight > 0 {
+            self.reap(Wait::Block, u32::MAX)?;
+        }
+        let Some(depth) = self.work.wanted_depth() else { return Ok(self.clock.now_ns()) };
+        self.queue.set_depth(depth);
+        let Depth { submit, complete_min, complete_max, low, .. } = self.depth_max;
+        let (submit, complete_min) = (submit.min(depth), complete_min.min(depth));
+        self.depth = Depth { max: depth, submit, complete_min, complete_max, low: low.min(depth) };
+        let now_ns = self.clock.now_ns();
+        self.work.begin_depth(now_ns);
+        Ok(now_ns)
+    }
+
+    /// Waits for all operations in flight.
     fn drain(&mut self) -> Result<(), End> {
         self.depth = Depth { max: 1, submit: 1, complete_min: 1, complete_max: Some(u32::MAX), low: 0 };
         let mut drained = Ok(());
@@ -273,8 +364,8 @@ impl<E: QueuedEngine, C: Clock> Rounds<'_, '_, E, C> {
                 }
                 drained = drained.and(Err(end));
             }
-            // Whoever waits for the end sees that it comes nearer.
-            self.work.recorder.settle();
+            // The watchdog sees the progress of the drain.
+            self.work.recorder.flush();
         }
         drained
     }

@@ -7,28 +7,30 @@ use fiord_engine::contract::{Outcome, Slot, SyncEngine};
 use fiord_plan::Op;
 use fiord_sys::clock::Clock;
 
-use super::{End, Refilled, Verdict, Work};
-use crate::record::Stamps;
-use crate::seal::sealed;
+use super::end::End;
+use super::errors::ErrorDecision;
+use super::stamps::Stamps;
+use super::work::{Refilled, Work};
+use crate::alloc_guard::no_alloc;
 
 /// Runs `work` on `engine` until it ends.
-pub(crate) fn run<E: SyncEngine, C: Clock>(
+pub(crate) fn run<'arena, E: SyncEngine<'arena>, C: Clock>(
     engine: &mut E,
     clock: C,
     work: &mut Work<'_>,
-    slot: &mut Slot,
+    slot: &mut Slot<'arena>,
 ) -> End {
-    match sealed(|| execute_all(engine, clock, work, slot)) {
+    match no_alloc(|| execute_all(engine, clock, work, slot)) {
         Ok(()) => End::Complete,
         Err(end) => end,
     }
 }
 
-fn execute_all<E: SyncEngine, C: Clock>(
+fn execute_all<'arena, E: SyncEngine<'arena>, C: Clock>(
     engine: &mut E,
     clock: C,
     work: &mut Work<'_>,
-    slot: &mut Slot,
+    slot: &mut Slot<'arena>,
 ) -> Result<(), End> {
     let mut now_ns = clock.now_ns();
     work.begin(now_ns, C::RUNNING);
@@ -36,11 +38,16 @@ fn execute_all<E: SyncEngine, C: Clock>(
         match work.refill(engine, now_ns, 0)? {
             Refilled::Ready => {}
             Refilled::ReadyLater => now_ns = clock.now_ns(),
+            Refilled::Later(ns) => {
+                work.sleep(ns, clock)?;
+                now_ns = clock.now_ns();
+                continue;
+            }
             Refilled::Exhausted | Refilled::Blocked => return Ok(()),
         }
-        while let Some(op) = work.ops.next() {
+        while let Some(&op) = work.ops.next() {
             if work.is_due(now_ns) {
-                work.attend(now_ns)?;
+                work.handle_due(now_ns)?;
             }
             if work.needs_preparing(&op) {
                 work.wait_for_turn(&op, clock)?;
@@ -57,27 +64,27 @@ fn execute_all<E: SyncEngine, C: Clock>(
                     continue;
                 }
             }
-            work.ended::<C>(&op, Stamps::unqueued(now_ns, end_ns))?;
+            work.completed::<E, C>(engine, slot, &op, Stamps::unqueued(now_ns, end_ns))?;
             now_ns = end_ns;
         }
     }
 }
 
-/// Sees an operation through that was short or failed. `false`: it failed and is passed over.
+/// Handles an operation that was short or failed, to its end. `false`: it failed and the failure is ignored.
 #[cold]
-fn finish<E: SyncEngine>(
+fn finish<'arena, E: SyncEngine<'arena>>(
     engine: &mut E,
     work: &mut Work<'_>,
-    slot: &mut Slot,
+    slot: &mut Slot<'arena>,
     op: Op,
     mut outcome: Outcome,
 ) -> Result<bool, End> {
     let mut rest = op;
     while outcome != Outcome::whole(&rest) {
         match work.judge(&rest, outcome) {
-            Verdict::Continue(left) => rest = left,
-            Verdict::Skip => return Ok(false),
-            Verdict::Stop(end) => return Err(end),
+            ErrorDecision::Continue(left) => rest = left,
+            ErrorDecision::Skip => return Ok(false),
+            ErrorDecision::Stop(end) => return Err(end),
         }
         outcome = engine.execute(rest, slot);
     }

@@ -1,49 +1,101 @@
-//! Plans made by hand, and a watcher that looks on in silence.
+//! Hand-made plans, and a watcher that only counts.
 //!
 //! Invariant: a job made here runs on the null engine for 1 MiB in 4 KiB reads until a test changes that.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fiord_engine::EngineDefinition;
+use fiord_engine::engines::Null;
 use fiord_plan::files::{Advice, Fallocate};
-use fiord_plan::job::{Buffers, ErrorPolicy, Fill, Limits, Measure, Memory, Process, Schedule};
+use fiord_plan::job::{Buffers, ErrorPolicy, Fill, Limits, Measure, Memory, Process, Schedule, Submission};
 use fiord_plan::presentation::{Presentation, RateUnit, Unified};
 use fiord_plan::{
-    Access, Barriers, BlockSizes, ClockSource, Depth, Direction, EngineSettings, ExitWhat, FileKind,
-    FilePlan, FileService, Files, Job, LogFile, LogKind, Logs, Pace, Pattern, Plan, PriorityColumn,
-    Sequencer, SyncMode, WindowValue,
+    Access, Barriers, BlockSizes, ClockSource, Depth, Direction, ExitWhat, FileKind, FilePlan, FileService,
+    Files, Job, LogFile, LogKind, Logs, Pace, Pattern, Plan, PlannedEngine, Sequencer, SyncMode, WindowValue,
 };
-use fiord_worker::{Moment, RunResult, View, Watcher, WorkerReport};
+use fiord_stats::LogEntries;
+use fiord_worker::{LogSink, Moment, Observer, RunResult, Watcher, WorkerReport};
 
 /// Bytes of a job's file.
 pub const SIZE_BYTES: u64 = 1 << 20;
 /// Bytes of an I/O.
 pub const BLOCK_BYTES: u64 = 4096;
 
-/// A watcher that counts what it is shown.
+/// A watcher that counts its calls.
 #[derive(Default)]
-pub struct Silent {
+pub struct CallCounter {
     pub layouts: usize,
     pub snapshots: usize,
     pub snapshot_every: Option<Duration>,
+    /// Log entries of all jobs, in the order they were handed over.
+    pub logged: Arc<Mutex<Vec<LogEntries>>>,
 }
 
-impl Watcher for Silent {
+/// Keeps all entries, in blocks of a thousand I/Os.
+struct KeepAll(Arc<Mutex<Vec<LogEntries>>>);
+
+impl LogSink for KeepAll {
+    fn block_ios(&self) -> usize {
+        1000
+    }
+
+    fn spare(&mut self) -> Option<LogEntries> {
+        Some(LogEntries::default())
+    }
+
+    fn take(&mut self, entries: LogEntries) {
+        self.0.lock().unwrap().push(entries);
+    }
+}
+
+impl Observer for CallCounter {
     fn laying_out(&mut self, _job: &Job, _files: usize, _bytes: u64) {
         self.layouts += 1;
     }
-    fn laid_out(&mut self, _bytes: u64) {}
-    fn look_every(&self) -> Option<Duration> {
-        None
-    }
-    fn look(&mut self, _view: &View<'_>) {}
+
     fn snapshot_every(&self) -> Option<Duration> {
         self.snapshot_every
     }
+}
+
+impl Watcher for CallCounter {
+    fn observer(&mut self) -> &mut dyn Observer {
+        self
+    }
+
+    fn log_sink(&mut self, job: &Job) -> Option<Box<dyn LogSink>> {
+        job.logs.as_ref()?;
+        Some(Box::new(KeepAll(self.logged.clone())))
+    }
+
     fn snapshot(&mut self, _reports: Vec<WorkerReport>, _moment: Moment) {
         self.snapshots += 1;
     }
+}
+
+/// Runs a job and returns its log entries as well.
+pub fn run_logged(job: Job) -> (RunResult, LogEntries) {
+    let mut watcher = CallCounter::default();
+    let result = fiord_worker::run(
+        &Arc::new(Plan { jobs: vec![job], trigger: None }),
+        fiord_worker::ENGINES,
+        &mut watcher,
+    );
+    let blocks = std::mem::take(&mut *watcher.logged.lock().unwrap());
+    let join = |mut all: LogEntries, block: LogEntries| {
+        all.has_submission = block.has_submission;
+        all.ios.extend(block.ios);
+        all.bandwidth.extend(block.bandwidth);
+        all.iops.extend(block.iops);
+        all.response.extend(block.response);
+        all.histograms.extend(block.histograms);
+        all.response_histograms.extend(block.response_histograms);
+        all
+    };
+    (result, blocks.into_iter().fold(LogEntries::default(), join))
 }
 
 /// Runs jobs, numbering them first.
@@ -51,7 +103,11 @@ pub fn run(mut jobs: Vec<Job>) -> RunResult {
     for (number, job) in jobs.iter_mut().enumerate() {
         job.number = number as u32;
     }
-    fiord_worker::run(&Arc::new(Plan { jobs }), &mut Silent::default())
+    fiord_worker::run(
+        &Arc::new(Plan { jobs, trigger: None }),
+        fiord_worker::ENGINES,
+        &mut CallCounter::default(),
+    )
 }
 
 /// A file of `SIZE_BYTES` for one test, removed afterwards.
@@ -59,7 +115,10 @@ pub struct TempFile(pub PathBuf);
 
 impl TempFile {
     pub fn new(name: &str) -> TempFile {
-        TempFile(std::env::temp_dir().join(format!("fiord-worker-{}-{name}", std::process::id())))
+        // Tests of one program run side by side, and may give the same name.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        TempFile(std::env::temp_dir().join(format!("fiord-worker-{}-{number}-{name}", std::process::id())))
     }
 }
 
@@ -72,14 +131,14 @@ impl Drop for TempFile {
 /// A job on the null engine.
 pub fn null_job(name: &str) -> Job {
     Job {
-        name: name.to_string(),
+        name: name.into(),
         description: None,
         number: 0,
         section: 0,
         clone: 0,
         group_id: 0,
         unplannable: None,
-        engine: EngineSettings::Null,
+        engine: Null::planned(()),
         depth: Depth { max: 1, submit: 1, complete_min: 1, complete_max: None, low: 1 },
         files: files(Path::new("null"), FileKind::None),
         access: access(),
@@ -90,6 +149,7 @@ pub fn null_job(name: &str) -> Job {
             align_bytes: 4096,
             hugepage_bytes: 2 << 20,
             lock_bytes: 0,
+            dedupe: None,
         },
         limits: Limits {
             pass_bytes: SIZE_BYTES,
@@ -111,15 +171,22 @@ pub fn null_job(name: &str) -> Job {
             exit_what: ExitWhat::Group,
         },
         errors: ErrorPolicy::default(),
+        latency_target: None,
+        steady: None,
+        verification: None,
         measure: measure(),
         logs: None,
         process: Process::default(),
+        submission: Submission::default(),
         presentation: presentation(),
+        replay: None,
+        record: None,
+        io_priorities: Default::default(),
     }
 }
 
 /// A job of this engine and direction on a file.
-pub fn file_job(name: &str, engine: EngineSettings, direction: Direction, file: &TempFile) -> Job {
+pub fn file_job(name: &str, engine: PlannedEngine, direction: Direction, file: &TempFile) -> Job {
     let mut job = null_job(name);
     job.engine = engine;
     job.access.pattern = Pattern::Only(direction);
@@ -128,13 +195,14 @@ pub fn file_job(name: &str, engine: EngineSettings, direction: Direction, file: 
     job
 }
 
-/// Logs of these kinds; the windows are of a millisecond, where there are any.
+/// Logs of these kinds, with windows of `window_ms` if any.
 pub fn logs(kinds: &[LogKind], window_ms: Option<u64>) -> Logs {
     let file = |kind: &LogKind| LogFile {
         kind: *kind,
         path: PathBuf::from("unwritten"),
         recorded: true,
         appends: false,
+        is_compressed: false,
     };
     Logs {
         files: kinds.iter().map(file).collect(),
@@ -145,7 +213,11 @@ pub fn logs(kinds: &[LogKind], window_ms: Option<u64>) -> Logs {
         coarseness: 0,
         value: WindowValue::Average,
         with_offset: false,
-        priority: PriorityColumn::Flag(false),
+        priority: 0,
+        shows_priority: false,
+        with_issue_time: false,
+        held_chunk_bytes: None,
+        cpus: Vec::new(),
         entries_ahead: 1024,
         clock_id: None,
     }
@@ -165,6 +237,7 @@ fn files(path: &Path, kind: FileKind) -> Files {
         open_at_once: 1,
         direct: false,
         sync: SyncMode::None,
+        lock: None,
         writable: false,
         may_create: true,
         create_on_open: false,
@@ -183,7 +256,6 @@ fn files(path: &Path, kind: FileKind) -> Files {
         end_fsync: false,
         end_syncfs: false,
         fsync_on_close: false,
-        append: false,
         fill_device: false,
         allow_in_use: false,
     }
@@ -197,6 +269,10 @@ fn access() -> Access {
         ios_per_draw: 1,
         sequencer: Sequencer::Sequential,
         percent_random: [100; 3],
+        distribution: [const { fiord_plan::RandomDistribution::Uniform }; 3],
+        strided: None,
+        zoned: None,
+        sprandom: None,
         read_percent: 50,
         full_coverage: true,
         soft_map: false,
@@ -241,5 +317,7 @@ fn measure() -> Measure {
         iops_interval_ms: 500,
         reported: true,
         disk_stats: false,
+        block_lifetimes: false,
+        start_clock_id: 0,
     }
 }

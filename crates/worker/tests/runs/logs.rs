@@ -1,12 +1,12 @@
-//! What runs log over time, against what they measured.
+//! The logs of runs, compared with their statistics.
 //!
 //! Invariant: no assertion on a duration; logs and statistics are of the same I/Os.
 
 use fiord_plan::job::Job;
 use fiord_plan::{Depth, LogKind};
-use fiord_stats::{JobLogs, JobStats};
+use fiord_stats::{JobStats, LogEntries};
 
-use crate::common::{logs, null_job, run};
+use crate::common::{logs, null_job, run_logged};
 
 /// The null job with a bandwidth and a histogram log.
 fn logged(depth: u32, window_ms: Option<u64>) -> Job {
@@ -16,18 +16,18 @@ fn logged(depth: u32, window_ms: Option<u64>) -> Job {
     job
 }
 
-fn stats_and_logs(job: Job) -> (JobStats, JobLogs) {
-    let worker = run(vec![job]).workers.remove(0);
-    (*worker.stats, worker.logs.map(|logs| logs.as_ref().clone()).unwrap_or_default())
+fn stats_and_logs(job: Job) -> (JobStats, LogEntries) {
+    let (mut result, logs) = run_logged(job);
+    (*result.workers.remove(0).stats, logs)
 }
 
 #[test]
 fn logged_ios_sum_to_the_bytes_of_the_job() {
     for depth in [1, 8] {
         let (stats, logs) = stats_and_logs(logged(depth, None));
-        let ios = logs.ios.as_ref().unwrap();
+        let ios = &logs.ios;
         assert_eq!(ios.iter().map(|io| io.length_bytes).sum::<u64>(), stats.directions[0].bytes);
-        assert_eq!(ios.iter().count() as u64, stats.directions[0].ios);
+        assert_eq!(ios.len() as u64, stats.directions[0].ios);
         assert!(ios.iter().map(|io| io.end_ns).is_sorted());
         assert_eq!(logs.has_submission, depth > 1);
     }
@@ -36,11 +36,41 @@ fn logged_ios_sum_to_the_bytes_of_the_job() {
 #[test]
 fn logged_histograms_sum_to_the_ios_of_the_job() {
     let (stats, logs) = stats_and_logs(logged(1, Some(1)));
-    let windows = logs.histograms.as_ref().unwrap().closed();
+    let windows = &logs.histograms;
     let counted: u64 = windows.iter().flat_map(|window| &window.counts).map(|(_, count)| count).sum();
     assert_eq!(counted, stats.directions[0].ios);
-    assert!(logs.ios.is_none() && logs.iops.is_none(), "kept, though nobody asked for it");
-    assert!(!logs.bandwidth.as_ref().unwrap().closed().is_empty());
+    assert!(logs.ios.is_empty() && logs.iops.is_empty(), "kept, though not requested");
+    assert!(!logs.bandwidth.is_empty());
+}
+
+#[test]
+fn logged_responses_are_those_of_the_job() {
+    for (depth, open, window_ms) in [(1, false, None), (8, false, None), (8, true, None), (8, true, Some(1))]
+    {
+        let mut job = logged(depth, window_ms);
+        job.logs = Some(logs(&[LogKind::Response, LogKind::ResponseHistogram], window_ms));
+        (job.pace.ios_per_s, job.pace.open) = ([Some(100_000), None, None], open);
+        let (stats, logs) = stats_and_logs(job);
+        let response = &stats.directions[0].response.running;
+        assert!(response.count > 0 && response.count == stats.directions[0].ios);
+        let windows = &logs.response_histograms;
+        let counted: u64 = windows.iter().flat_map(|window| &window.counts).map(|(_, count)| count).sum();
+        assert_eq!(counted, response.count, "depth {depth}, open {open}");
+        if window_ms.is_some() {
+            assert!(logs.ios.is_empty() && !logs.response.is_empty());
+            continue;
+        }
+        let logged: Vec<u64> = logs.ios.iter().filter_map(|io| io.response_ns).map(u64::from).collect();
+        assert_eq!(logged.iter().map(|ns| u128::from(*ns)).sum::<u128>(), response.sum, "depth {depth}");
+        assert_eq!(logged.iter().max(), Some(&response.max));
+        assert_eq!(logs.ios.len(), logged.len());
+    }
+}
+
+#[test]
+fn ios_without_a_rate_have_no_response_in_a_log() {
+    let (_, logs) = stats_and_logs(logged(8, None));
+    assert!(!logs.ios.is_empty() && logs.ios.iter().all(|io| io.response_ns.is_none()));
 }
 
 #[test]
@@ -48,12 +78,12 @@ fn the_ramp_is_not_logged() {
     let mut job = logged(1, None);
     job.limits.ramp_bytes = job.limits.loop_bytes / 2;
     let (stats, logs) = stats_and_logs(job);
-    let logged: u64 = logs.ios.iter().flat_map(|ios| ios.iter()).map(|io| io.length_bytes).sum();
+    let logged: u64 = logs.ios.iter().map(|io| io.length_bytes).sum();
     assert!(logged > 0);
     assert_eq!(logged, stats.directions[0].bytes);
 }
 
 #[test]
 fn a_job_without_logs_hands_in_none() {
-    assert!(run(vec![null_job("a")]).workers[0].logs.is_none());
+    assert!(run_logged(null_job("a")).1.is_empty());
 }

@@ -2,9 +2,9 @@
 //!
 //! Invariant: a bit of a level above the lowest is set exactly when all bits of the word below it are.
 //!
-//! One bit a block, set once the block is taken, and above it a bit a word, up to a single word: finding the next free
-//! block looks at two words a level, however full the map is. That is 1/8 byte a block, and 1/63 of that on top. A new
-//! map is all zeros, which the system hands out page by page: memory follows the blocks that were taken.
+//! One bit per block, set when the block is taken; above it one bit per word, up to a single word. Finding the next
+//! free block reads two words per level, however full the map is. That is 1/8 byte per block, and 1/63 of that on top.
+//! A new map is all zeros, which the system allocates page by page: memory use grows with the blocks taken.
 
 use std::collections::TryReserveError;
 
@@ -12,15 +12,15 @@ use std::collections::TryReserveError;
 #[derive(Debug, Clone)]
 pub(crate) struct BlockMap {
     blocks: u64,
-    /// Nothing was taken since all blocks were free.
+    /// No block has been taken since all were free.
     is_untouched: bool,
     /// The lowest first; the last has one word.
     levels: Vec<Vec<u64>>,
 }
 
-/// Blocks behind each other.
+/// Consecutive blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct BlockRun {
     pub(crate) first: u64,
     pub(crate) count: u64,
 }
@@ -29,13 +29,14 @@ impl BlockMap {
     /// A map with all blocks free.
     ///
     /// # Errors
-    /// When it does not fit into memory.
+    /// If it does not fit into memory.
     pub(crate) fn new(blocks: u64) -> Result<BlockMap, TryReserveError> {
         let mut levels = Vec::new();
         let mut bits = blocks;
         loop {
             let words = bits.div_ceil(64).max(1);
-            // Zeros that nobody has to write are not to be had with an error; what can be reserved can be had.
+            // Allocating zeroed memory cannot return an error; reserving the same size can, and shows whether it will
+            // succeed.
             Vec::<u64>::new().try_reserve_exact(usize::try_from(words).unwrap_or(usize::MAX))?;
             levels.push(vec![0; words as usize]);
             if words == 1 {
@@ -57,7 +58,7 @@ impl BlockMap {
         self.take_what_is_no_block();
     }
 
-    /// Sets the bits behind the last of each level.
+    /// Sets the bits after the last one of each level.
     fn take_what_is_no_block(&mut self) {
         let mut bits = self.blocks;
         for level in &mut self.levels {
@@ -81,9 +82,9 @@ impl BlockMap {
         self.levels.last().is_none_or(|top| top[0] == u64::MAX)
     }
 
-    /// Takes the first free block at or behind `from`, going round, and those behind it as long as they are free,
-    /// up to `wanted` (at least 1); `None` when no block is free.
-    pub(crate) fn take(&mut self, from: u64, wanted: u64) -> Option<Run> {
+    /// Takes the first free block at or after `from`, wrapping around, and the free blocks that follow it, up to
+    /// `wanted` (at least 1); `None` if no block is free.
+    pub(crate) fn take(&mut self, from: u64, wanted: u64) -> Option<BlockRun> {
         let first = self.first_free(from).or_else(|| self.first_free(0))?;
         self.is_untouched = false;
         let mut count = 0;
@@ -104,7 +105,7 @@ impl BlockMap {
                 break;
             }
         }
-        Some(Run { first, count })
+        Some(BlockRun { first, count })
     }
 
     /// Sets the bits above a word of the lowest level that has all its bits set.
@@ -119,7 +120,7 @@ impl BlockMap {
         }
     }
 
-    /// The first free block at or behind `from`.
+    /// The first free block at or after `from`.
     fn first_free(&self, from: u64) -> Option<u64> {
         let mut index = from;
         let mut height = 0;
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
     use fiord_stats::random::Random;
 
-    /// Takes runs of up to `wanted_max` from random places until none is left; each block has to come once.
+    /// Takes runs of up to `wanted_max` from random places until none is left; each block must be taken once.
     fn exhaust(blocks: u64, wanted_max: u64) {
         let mut map = BlockMap::new(blocks).unwrap();
         let mut random = Random::new(blocks ^ wanted_max);
@@ -171,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_stops_at_what_is_taken_and_the_search_goes_round() {
+    fn a_run_ends_at_a_taken_block_and_the_search_wraps_around() {
         let mut map = BlockMap::new(200).unwrap();
-        assert_eq!(map.take(150, 10), Some(Run { first: 150, count: 10 }));
-        assert_eq!(map.take(60, 500), Some(Run { first: 60, count: 90 }));
-        assert_eq!(map.take(60, 500), Some(Run { first: 160, count: 40 }));
-        assert_eq!(map.take(199, 7), Some(Run { first: 0, count: 7 }));
+        assert_eq!(map.take(150, 10), Some(BlockRun { first: 150, count: 10 }));
+        assert_eq!(map.take(60, 500), Some(BlockRun { first: 60, count: 90 }));
+        assert_eq!(map.take(60, 500), Some(BlockRun { first: 160, count: 40 }));
+        assert_eq!(map.take(199, 7), Some(BlockRun { first: 0, count: 7 }));
         map.restart();
-        assert_eq!(map.take(0, u64::MAX), Some(Run { first: 0, count: 200 }));
+        assert_eq!(map.take(0, u64::MAX), Some(BlockRun { first: 0, count: 200 }));
         assert!(map.is_empty() && map.take(0, 1).is_none());
     }
 

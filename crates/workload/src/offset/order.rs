@@ -1,30 +1,34 @@
-//! How the random offsets of a region are found, and for which directions together.
+//! How the random offsets of a region are chosen, and which directions share an order.
 //!
 //! Invariant: full coverage means that within a pass no block is drawn twice by the directions that share an order.
 //!
-//! All directions share one order while their shortest blocks are the same, as in fio. Where they differ, each has
-//! an order of its own over its own blocks; fio then counts blocks of different lengths in one map, and stops early.
+//! All directions share one order if their shortest blocks are the same, as in fio. If they differ, each direction has
+//! its own order over its own blocks; fio then counts blocks of different lengths in one map, and stops early.
 
-use fiord_plan::{Access, BlockSizes, Direction, Pattern};
+use fiord_plan::{Access, BlockSizes, Direction, Pattern, RandomDistribution};
 
 use super::map::BlockMap;
 use super::permutation::Permutation;
+use super::spread::Spread;
 
-/// How random offsets are found.
+/// How random offsets are chosen.
 #[derive(Debug, Clone)]
 pub(crate) enum Order {
-    /// Anywhere, any number of times; how many places there are for each direction.
+    /// Any place, any number of times; the number of places for each direction.
     Draws([u64; 3]),
+    /// Anywhere, any number of times, some places more often than others; for each direction.
+    Spread(Box<[Spread; 3]>),
     /// Each block once, all of one length.
     Permutation(Permutation),
-    /// Each block once, several of them at a time.
+    /// Each block once, several at a time.
     Map(BlockMap),
 }
 
-/// What kind of order serves some directions.
+/// The kind of order for some directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum OrderKind {
     Draws,
+    Spread,
     Permutation { block_bytes: u64 },
     Map { block_bytes: u64 },
 }
@@ -33,8 +37,8 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Orders {
     /// One for all directions, or one for each of two.
-    pub(crate) kinds: Vec<Kind>,
-    /// Which of them serves a direction.
+    pub(crate) kinds: Vec<OrderKind>,
+    /// Which of them a direction uses.
     pub(crate) index: [usize; 3],
 }
 
@@ -62,27 +66,31 @@ impl Orders {
         }
     }
 
-    /// The length of all random operations, if they have one and each place comes once.
+    /// The length of all random operations, if it is fixed and each place is used once.
     pub(crate) fn one_block_bytes(&self) -> Option<u64> {
         match self.kinds[..] {
-            [Kind::Permutation { block_bytes }] => Some(block_bytes),
+            [OrderKind::Permutation { block_bytes }] => Some(block_bytes),
             _ => None,
         }
     }
 }
 
-/// The kind for directions with these lengths, the shortest of which is the same, and these alignments.
-fn kind(access: &Access, used: &[(&BlockSizes, u64)]) -> Kind {
+/// The kind for directions with these lengths, the shortest of which are equal, and these alignments.
+fn kind(access: &Access, used: &[(&BlockSizes, u64)]) -> OrderKind {
     let block_bytes = used[0].0.min();
-    // Another alignment than to whole blocks (`blockalign`) is without coverage in fio too.
+    // With an alignment other than whole blocks (`blockalign`) there is no full coverage in fio either.
     let is_aligned = access.sizes_by_order || used.iter().all(|(_, align_bytes)| *align_bytes == block_bytes);
     let has_one_length = used.iter().all(|(sizes, _)| sizes.max() == block_bytes);
+    // Directions that are spread differently cannot share an order, and fio keeps a map of none that is skewed.
+    if access.random && access.distribution.iter().any(|one| *one != RandomDistribution::Uniform) {
+        return OrderKind::Spread;
+    }
     let covers = access.full_coverage || access.covers_single_size && has_one_length;
     if !access.random || !covers || !is_aligned || block_bytes == 0 {
-        Kind::Draws
+        OrderKind::Draws
     } else if has_one_length {
-        Kind::Permutation { block_bytes }
+        OrderKind::Permutation { block_bytes }
     } else {
-        Kind::Map { block_bytes }
+        OrderKind::Map { block_bytes }
     }
 }

@@ -3,24 +3,24 @@
 //! Invariant: between two restarts, `next` returns each number below `blocks` once.
 //!
 //! Up to 256 blocks are shuffled. The order of more is a keyed bijection on the smallest power of two that holds all of
-//! them, applied to a walk with an odd stride through all its numbers; those that are no blocks are passed over (fewer
+//! them, applied to a walk with an odd stride through all its numbers; numbers that are not blocks are skipped (fewer
 //! than half). Each round of the bijection carries high bits downwards, by xor with a shift, and low bits upwards, by
 //! x * (2x + odd). The square makes that step depend on the number itself: numbers that differ in high bits alone (the
-//! halves of a pass) would stay related through more rounds of plain multiplication than anybody wants to pay for.
-//! Successive numbers do not wait for each other, so the processor works on several at once.
+//! halves of a pass) would stay correlated through more rounds of plain multiplication than are affordable.
+//! Successive numbers do not depend on each other, so the processor computes several at once.
 
 use fiord_stats::random::Random;
 
-/// With three rounds an order cannot be told from a shuffle by `tests/randomness.rs`, with two it can.
+/// With three rounds `tests/randomness.rs` cannot distinguish an order from a shuffle, with two it can.
 const ROUNDS: usize = 3;
 
-/// As many blocks are shuffled at most: so few numbers leave a bijection too few keys to reach every order.
+/// Up to this many blocks are shuffled: a bijection of so few numbers has too few keys to reach every order.
 const SHUFFLED_MAX: u64 = 256;
 
-/// Fewer blocks at once are not worth a vector.
+/// Below this many blocks at once, vectors do not pay off.
 const LANES_MIN: usize = 8;
 
-/// What the bijection makes of a number, computed in integers of this width, which has to hold the mask.
+/// The image of a number under the bijection, computed in integers of this width, which must hold the mask.
 macro_rules! image {
     ($keyed:expr, $number:expr, $width:ty) => {{
         let (mask, shift) = ($keyed.mask as $width, $keyed.shift);
@@ -33,12 +33,19 @@ macro_rules! image {
     }};
 }
 
-/// The order and how far it has got.
+/// The order, and the position in it.
 #[derive(Debug, Clone)]
 pub(crate) struct Permutation {
     blocks: u64,
     left: u64,
     order: Order,
+}
+
+/// A position in an order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    left: u64,
+    number: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -51,14 +58,14 @@ enum Order {
 /// The walk and the bijection.
 #[derive(Debug, Clone)]
 struct Keyed {
-    /// The next number to apply the bijection to; bits above the mask count for nothing.
+    /// The next number to apply the bijection to; bits above the mask are ignored.
     number: u64,
     first: u64,
     /// Odd.
     stride: u64,
     mask: u64,
     shift: u32,
-    /// Odd, one a round.
+    /// Odd, one per round.
     summands: [u64; ROUNDS],
 }
 
@@ -74,7 +81,7 @@ impl Permutation {
         permutation
     }
 
-    /// Begins again, in the order that this seed gives.
+    /// Restarts in the order of this seed.
     pub(crate) fn reseed(&mut self, seed: u64) {
         let mut random = Random::new(seed);
         match &mut self.order {
@@ -87,7 +94,7 @@ impl Permutation {
         self.restart();
     }
 
-    /// Begins again, in the same order.
+    /// Restarts in the same order.
     pub(crate) fn restart(&mut self) {
         self.left = self.blocks;
         if let Order::Keyed(keyed) = &mut self.order {
@@ -95,7 +102,20 @@ impl Permutation {
         }
     }
 
-    /// Blocks to go.
+    /// Where it is, to return there.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { left: self.left, number: if let Order::Keyed(keyed) = &self.order { keyed.number } else { 0 } }
+    }
+
+    /// Returns to a mark of this order.
+    pub(crate) fn return_to(&mut self, mark: &Mark) {
+        self.left = mark.left;
+        if let Order::Keyed(keyed) = &mut self.order {
+            keyed.number = mark.number;
+        }
+    }
+
+    /// Blocks left.
     #[inline]
     pub(crate) fn left(&self) -> u64 {
         self.left
@@ -128,7 +148,7 @@ impl Permutation {
 }
 
 impl Keyed {
-    /// Without a key yet.
+    /// Not yet keyed.
     fn over(blocks: u64) -> Keyed {
         let bits = (u64::BITS - blocks.saturating_sub(1).leading_zeros()).max(1);
         let (mask, shift) = (u64::MAX >> (u64::BITS - bits), bits.div_ceil(2));
@@ -151,10 +171,10 @@ impl Keyed {
         }
     }
 
-    /// One after another.
+    /// Computes them one by one.
     ///
-    /// Numbers that are no blocks are overwritten by the next instead of branched over: which ones they are is as good
-    /// as random, so a branch would be mispredicted up to every other time.
+    /// Numbers that are not blocks are overwritten by the next one instead of skipped by a branch: they are effectively
+    /// random, so a branch would be mispredicted up to half of the time.
     #[inline]
     fn take_wide(&mut self, blocks: &mut [u64], limit: u64) {
         let mut taken = 0;
@@ -165,8 +185,7 @@ impl Keyed {
         }
     }
 
-    /// Several at a time, as a vector unit works on them: as many numbers as blocks are wanted still, then those of them
-    /// that are blocks.
+    /// Computes several at a time in vectors: as many numbers as blocks are still needed, of which the blocks are kept.
     fn take_narrow(&mut self, blocks: &mut [u64], limit: u64) {
         let mut numbers = [0_u32; 64];
         let mut taken = 0;
@@ -188,7 +207,7 @@ impl Keyed {
             }
             let mut kept = 0;
             for number in &numbers[..count] {
-                // No more are kept than were made, and no more were made than are wanted.
+                // At most as many are kept as computed, and at most as many computed as needed.
                 wanted[kept] = u64::from(*number);
                 kept += usize::from(u64::from(*number) < limit);
             }
@@ -202,12 +221,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_order_goes_on_from_a_mark() {
+        for blocks in [5, 256, 257, 4097] {
+            let mut order = Permutation::new(blocks, 3);
+            (0..blocks / 2).for_each(|_| assert!(order.next().is_some()));
+            let mark = order.mark();
+            let rest: Vec<u64> = std::iter::from_fn(|| order.next()).collect();
+            order.return_to(&mark);
+            assert_eq!(std::iter::from_fn(|| order.next()).collect::<Vec<u64>>(), rest, "{blocks}");
+        }
+    }
+
+    #[test]
     fn batches_are_the_same_order() {
         for blocks in [1, 5, 64, 256, 257, 1000, 4096, 4097] {
             let mut one_by_one = Permutation::new(blocks, 5);
             let mut batched = one_by_one.clone();
             let mut all = vec![0; blocks as usize];
-            // Of few at a time and of many, in both widths.
+            // Few and many at a time, in both widths.
             let sizes = [7, 61, 8, 100].into_iter().cycle();
             let mut rest = &mut all[..];
             for size in sizes {
@@ -230,16 +261,16 @@ mod tests {
         assert!(firsts.len() > 95);
     }
 
-    /// The number that `image` makes `block` of: each round undone, the last first.
+    /// The number whose image is `block`: each round inverted, the last one first.
     fn origin(keyed: &Keyed, block: u64) -> u64 {
-        // The shift is half the bits at least, so that what it carries down is not carried on.
+        // The shift is at least half of the bits, so the shifted bits do not affect each other.
         let down = |x: u64| x ^ (x >> keyed.shift);
         keyed.summands.iter().rev().fold(down(block), |y, summand| {
-            // Newton's iteration: each step doubles the bits of the inverse that are right, from the first three on.
+            // Newton's iteration: each step doubles the number of correct bits of the inverse, starting with three.
             let inverse = (0..5).fold(*summand, |inverse: u64, _| {
                 inverse.wrapping_mul(2_u64.wrapping_sub(summand.wrapping_mul(inverse)))
             });
-            // y = 2xx + xs, so x = (y - 2xx) / s: each step makes one more bit right.
+            // y = 2xx + xs, so x = (y - 2xx) / s: each step determines one more bit.
             let mixed = (0..64).fold(0, |x: u64, _| {
                 y.wrapping_sub(x.wrapping_mul(x).wrapping_mul(2)).wrapping_mul(inverse) & keyed.mask
             });
@@ -248,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn of_any_size_no_two_numbers_lead_to_one_block() {
+    fn the_map_is_a_bijection_for_every_size() {
         let mut random = Random::new(4);
         for bits in 1..=64 {
             for blocks in [u64::MAX >> (64 - bits), 1 << (bits - 1), (1 << (bits - 1)) | 1] {
@@ -277,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_comes_once() {
+    fn every_block_occurs_once() {
         let around_powers = (7..18).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]);
         for blocks in (0..70).chain([255, 256, 257]).chain(around_powers).chain([1000, 100_003]) {
             let mut permutation = Permutation::new(blocks, blocks ^ 99);

@@ -1,38 +1,44 @@
-//! One file's region: where each direction got to, and which blocks are left to draw.
+//! One file's region: the position of each direction, and the blocks left to draw.
 //!
-//! Invariant: positions lie in `start_bytes..=end_bytes`.
+//! Invariant: positions are in `start_bytes..=end_bytes`.
 
 use fiord_plan::Direction;
 
 use super::order::Order;
 
-/// Where one operation goes.
+/// The place of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ByteRange {
     pub(crate) offset_bytes: u64,
     pub(crate) length_bytes: u64,
 }
 
-/// The part of one file that a job works on.
+/// The part of one file that a job uses.
 #[derive(Debug, Clone)]
-pub(crate) struct Region {
+pub(crate) struct FileRegion {
     start_bytes: u64,
     end_bytes: u64,
-    /// Per direction, behind its last operation. Each direction of a sequential mix goes its own way.
+    /// Per direction, the end of its last operation. Each direction of a sequential mix has its own position.
     positions: [u64; 3],
     /// Per direction, its last operation's offset.
     last: [u64; 3],
-    /// As many as the job's `Orders`.
+    /// One for each of the job's `Orders`.
     pub(crate) orders: Vec<Order>,
 }
 
-impl Region {
-    pub(crate) fn new(start_bytes: u64, length_bytes: u64, orders: Vec<Order>) -> Region {
+impl FileRegion {
+    pub(crate) fn new(start_bytes: u64, length_bytes: u64, orders: Vec<Order>) -> FileRegion {
         let end_bytes = start_bytes.saturating_add(length_bytes);
-        Region { start_bytes, end_bytes, positions: [start_bytes; 3], last: [start_bytes; 3], orders }
+        FileRegion { start_bytes, end_bytes, positions: [start_bytes; 3], last: [start_bytes; 3], orders }
     }
 
-    /// Begins again at the start.
+    /// Moves to another part of the file, and restarts there.
+    pub(crate) fn move_to(&mut self, start_bytes: u64, end_bytes: u64) {
+        (self.start_bytes, self.end_bytes) = (start_bytes, end_bytes);
+        self.restart();
+    }
+
+    /// Restarts at the beginning.
     pub(crate) fn restart(&mut self) {
         self.positions = [self.start_bytes; 3];
         self.last = [self.start_bytes; 3];
@@ -54,35 +60,35 @@ impl Region {
         self.end_bytes.saturating_sub(offset_bytes)
     }
 
-    /// Where a direction goes on.
+    /// The next position of a direction.
     #[inline]
     pub(crate) fn position(&self, direction: Direction) -> u64 {
         self.positions[direction.index()]
     }
 
-    /// Where a direction was last.
+    /// The last offset of a direction.
     #[inline]
     pub(crate) fn last(&self, direction: Direction) -> u64 {
         self.last[direction.index()]
     }
 
-    /// An operation went there.
+    /// Records an operation at this place.
     #[inline]
-    pub(crate) fn advance(&mut self, direction: Direction, place: Place) {
+    pub(crate) fn advance(&mut self, direction: Direction, place: ByteRange) {
         self.last[direction.index()] = place.offset_bytes;
         self.positions[direction.index()] = place.offset_bytes + place.length_bytes;
     }
 
-    /// Moves a direction on without an operation of its own: for batches behind each other.
+    /// Advances a direction without a single operation: for batches of consecutive operations.
     #[inline]
     pub(crate) fn set_position(&mut self, direction: Direction, position_bytes: u64) {
         self.positions[direction.index()] = position_bytes;
     }
 
-    /// The next offset of a sequential direction; `None` when it has come to the end.
+    /// The next offset of a sequential direction; `None` at the end of the region.
     ///
-    /// The end itself ends it. A stride that jumps beyond comes in again at the start, and one that goes below the
-    /// start comes in again that far from the end, as fio's do.
+    /// Only the end itself ends it. A stride that jumps beyond the end continues at the start, and one that goes below
+    /// the start continues that far from the end, as in fio.
     #[inline]
     pub(crate) fn next_sequential(&self, direction: Direction, stride_bytes: i64) -> Option<u64> {
         let position = self.position(direction);

@@ -1,20 +1,20 @@
 //! Jobs for tests: a plain one, to be changed field by field.
 //!
-//! Invariant: a job made here is what fio's defaults give: 4 KiB blocks, one pass over what the files hold.
+//! Invariant: a job made here has fio's defaults: 4 KiB blocks, one pass over the files.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use fiord_plan::files::{Advice, Fallocate};
 use fiord_plan::job::Limits;
 use fiord_plan::{
-    Access, Action, Barriers, BlockSizes, Direction, FileKind, FilePlan, FileService, Files, Op, Pattern,
-    Sequencer, SyncMode,
+    Access, Barriers, BlockSizes, Direction, FileKind, FilePlan, FileService, Files, Op, Pattern,
+    RandomDistribution, Sequencer, SyncMode,
 };
 use fiord_workload::Stream;
 
 pub mod statistics;
 
-/// The three values a stream is made of.
+/// The three values that make a stream.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub access: Access,
@@ -33,6 +33,10 @@ pub fn case(pattern: Pattern, random: bool, file_lengths: &[u64]) -> Case {
             ios_per_draw: 1,
             sequencer: Sequencer::Sequential,
             percent_random: [100; 3],
+            distribution: [const { RandomDistribution::Uniform }; 3],
+            strided: None,
+            zoned: None,
+            sprandom: None,
             read_percent: 50,
             full_coverage: true,
             soft_map: false,
@@ -74,6 +78,7 @@ fn files(lengths: &[u64]) -> Files {
         open_at_once: lengths.len() as u32,
         direct: false,
         sync: SyncMode::None,
+        lock: None,
         writable: true,
         may_create: true,
         lay_out_contents: false,
@@ -92,14 +97,13 @@ fn files(lengths: &[u64]) -> Files {
         end_fsync: false,
         end_syncfs: false,
         fsync_on_close: false,
-        append: false,
         fill_device: false,
         allow_in_use: false,
     }
 }
 
 impl Case {
-    /// Changes it in one expression.
+    /// Modifies it in one expression.
     pub fn with(mut self, change: impl FnOnce(&mut Case)) -> Case {
         change(&mut self);
         self
@@ -136,12 +140,12 @@ impl Case {
     }
 }
 
-/// Where each goes, in bytes.
+/// The offset of each, in bytes.
 pub fn offsets(ops: &[Op]) -> Vec<u64> {
     ops.iter().map(|op| op.offset_bytes).collect()
 }
 
-/// How many reads, writes, trims and synchronisations.
+/// The number of reads, writes, trims and synchronisations.
 pub fn counts(ops: &[Op]) -> [usize; 4] {
     let mut counts = [0; 4];
     for op in ops {
@@ -150,10 +154,7 @@ pub fn counts(ops: &[Op]) -> [usize; 4] {
     counts
 }
 
-/// Which way it goes; `None` for synchronisations.
+/// Its direction; `None` for synchronisations.
 pub fn direction(op: &Op) -> Option<Direction> {
-    match op.action {
-        Action::Transfer(direction) => Some(direction),
-        _ => None,
-    }
+    op.action.direction()
 }

@@ -1,101 +1,99 @@
-//! Every engine that transfers data, in each of its manners.
+//! Every engine that transfers data, in each of its variants.
 //!
-//! Invariant: what `every_engine!` lists, the tests of files and of devices both run.
+//! Invariant: the engines are those of the registry; the tests of files and of devices run each, as jobs that set nothing
+//! get it, and in the variants below.
 
-use fiord_engine::{IoUring, Libaio, MapUse, Mmap, Psync, Pvsync, Pvsync2, Refused, Sync, Vsync};
-use fiord_plan::IoUring as UringSettings;
-use fiord_plan::Libaio as LibaioSettings;
-use fiord_sys::map::MapAdvice;
+use fiord_engine::engines::{
+    IoUring, Libaio, Mmap, io_uring::Settings as IoUringSettings, libaio::Settings as LibaioSettings,
+    mmap::Settings as MmapSettings,
+};
+use fiord_engine::{
+    EngineDefinition, JobOutline, QueuedEngine, SetupError, SyncEngine, Visitor, for_each_engine, offload,
+};
+use fiord_plan::files::Advice;
 
-use super::{FILES, Machine, arena, queued, synchronous};
+use super::{FILES, Test, Tested, queued, synchronous, with_arena};
 
-/// An engine, ready for files, or why this machine has none.
-pub type Made = Result<Box<dyn Machine>, Refused>;
+/// A variant: its name, and how it is tested.
+pub struct Variant {
+    /// The engine's name, and what is special about the variant.
+    pub name: String,
+    /// Runs a test on it.
+    pub run: Box<dyn Fn(Test<'_>) -> Tested>,
+}
 
-/// Hands the names of the functions below to a macro.
-macro_rules! every_engine {
-    ($tests:ident) => {
-        $tests! {
-            sync psync vsync pvsync pvsync2
-            mmap mmap_flushed mmap_huge
-            libaio libaio_vectored
-            io_uring io_uring_vectored io_uring_registered io_uring_async
-            io_uring_thread io_uring_thread_registered
-        }
+/// Sees every engine of the registry that touches files, and each of its variants.
+pub fn variants() -> Vec<Variant> {
+    macro_rules! plain {
+        ($($engine:ty,)+) => { [$(plain::<$engine>()),+] };
+    }
+    let mut variants: Vec<Variant> = for_each_engine!(plain).into_iter().flatten().collect();
+    macro_rules! offloaded {
+        ($($engine:ty,)+) => { [$(offloaded::<$engine>()),+] };
+    }
+    variants.extend(for_each_engine!(offloaded).into_iter().flatten());
+    let plain = JobOutline::plain(FILES);
+    let sequential = JobOutline { advice: Advice::Sequential, ..plain.clone() };
+    let flushed = JobOutline { advice: Advice::Random, direct: true, ..plain.clone() };
+    let uring = IoUringSettings { nonvectored: true, ..IoUringSettings::default() };
+    let registered =
+        IoUringSettings { fixed_buffers: true, registered_files: true, ..IoUringSettings::default() };
+    variants.extend([
+        variant::<Mmap>("flushed", MmapSettings::default(), flushed),
+        variant::<Mmap>("huge", MmapSettings { transparent_huge_pages: true }, sequential),
+        variant::<Libaio>(
+            "vectored",
+            LibaioSettings { vectored: true, ..LibaioSettings::default() },
+            plain.clone(),
+        ),
+        variant::<IoUring>("nonvectored", uring, plain.clone()),
+        variant::<IoUring>("registered", registered, plain.clone()),
+        variant::<IoUring>("async", IoUringSettings { force_async_every: 2, ..uring }, plain.clone()),
+        variant::<IoUring>("thread", IoUringSettings { submission_thread: true, ..uring }, plain.clone()),
+        variant::<IoUring>(
+            "thread, registered",
+            IoUringSettings { submission_thread: true, ..registered },
+            plain.clone(),
+        ),
+    ]);
+    variants
+}
+
+fn plain<D: EngineDefinition>() -> Option<Variant> {
+    let settings = D::Settings::default();
+    D::DESCRIPTOR.touches_files().then(|| variant::<D>("plain", settings, JobOutline::plain(FILES)))
+}
+
+/// The engine on a pool of threads.
+fn offloaded<D: EngineDefinition>() -> Option<Variant> {
+    let run = |test: Test<'_>| {
+        let (settings, job) = (D::Settings::default(), JobOutline::plain(FILES));
+        with_arena(|arena| offload::<D, _>(&settings, &job, arena, Tester { test }))
     };
-}
-pub(crate) use every_engine;
-
-pub fn sync() -> Made {
-    Ok(synchronous(Sync::new(arena(), FILES)))
+    let name = format!("{} (offloaded)", D::DESCRIPTOR.name);
+    D::DESCRIPTOR.touches_files().then(|| Variant { name, run: Box::new(run) })
 }
 
-pub fn psync() -> Made {
-    Ok(synchronous(Psync::new(arena(), FILES)))
+fn variant<D: EngineDefinition>(what: &str, settings: D::Settings, job: JobOutline) -> Variant {
+    Variant {
+        name: format!("{} ({what})", D::DESCRIPTOR.name),
+        run: Box::new(move |test| with_arena(|arena| D::set_up(&settings, &job, arena, Tester { test }))),
+    }
 }
 
-pub fn vsync() -> Made {
-    Ok(synchronous(Vsync::new(arena(), FILES)))
+/// Runs a test on the engine it is given.
+struct Tester<'t> {
+    test: Test<'t>,
 }
 
-pub fn pvsync() -> Made {
-    Ok(synchronous(Pvsync::new(arena(), FILES)))
-}
+impl<'arena> Visitor<'arena> for Tester<'_> {
+    type Output = Tested;
 
-pub fn pvsync2() -> Made {
-    Ok(synchronous(Pvsync2::new(&fiord_plan::Pvsync2::default(), arena(), FILES)))
-}
+    fn synchronous<E: SyncEngine<'arena>>(self, engine: Result<E, SetupError>) -> Tested {
+        synchronous(engine, self.test)
+    }
 
-pub fn mmap() -> Made {
-    mapped(MapUse { advice: MapAdvice::Normal, flush_writes: false }, false)
-}
-
-pub fn mmap_flushed() -> Made {
-    mapped(MapUse { advice: MapAdvice::Random, flush_writes: true }, false)
-}
-
-pub fn mmap_huge() -> Made {
-    mapped(MapUse { advice: MapAdvice::Sequential, flush_writes: false }, true)
-}
-
-fn mapped(usage: MapUse, transparent_huge_pages: bool) -> Made {
-    Ok(synchronous(Mmap::new(&fiord_plan::Mmap { transparent_huge_pages }, usage, arena(), FILES)))
-}
-
-pub fn libaio() -> Made {
-    Ok(queued(Libaio::new(&LibaioSettings::default(), arena(), FILES)?))
-}
-
-pub fn libaio_vectored() -> Made {
-    let settings = LibaioSettings { vectored: true, ..Default::default() };
-    Ok(queued(Libaio::new(&settings, arena(), FILES)?))
-}
-
-pub fn io_uring() -> Made {
-    uring(UringSettings { nonvectored: true, ..Default::default() })
-}
-
-pub fn io_uring_vectored() -> Made {
-    uring(UringSettings::default())
-}
-
-pub fn io_uring_registered() -> Made {
-    uring(UringSettings { fixed_buffers: true, registered_files: true, ..Default::default() })
-}
-
-pub fn io_uring_async() -> Made {
-    uring(UringSettings { nonvectored: true, force_async_every: 2, ..Default::default() })
-}
-
-pub fn io_uring_thread() -> Made {
-    uring(UringSettings { submission_thread: true, nonvectored: true, ..Default::default() })
-}
-
-pub fn io_uring_thread_registered() -> Made {
-    let (fixed_buffers, registered_files) = (true, true);
-    uring(UringSettings { submission_thread: true, fixed_buffers, registered_files, ..Default::default() })
-}
-
-fn uring(settings: UringSettings) -> Made {
-    Ok(queued(IoUring::new(&settings, arena(), FILES)?))
+    fn queued<E: QueuedEngine<'arena>>(self, engine: Result<E, SetupError>) -> Tested {
+        queued(engine, self.test)
+    }
 }

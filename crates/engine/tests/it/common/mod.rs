@@ -1,42 +1,42 @@
-//! What the engine tests share: a machine that runs operations on either kind of engine, and places to run them on.
+//! Helpers of the engine tests: a machine that runs operations on either kind of engine, and places to run them on.
 //!
-//! Invariant: a place or engine that this system does not have is a skip, printed and counted, never a silent pass.
+//! Invariant: a place or engine that this system does not have is a skip, recorded and counted, never a silent pass.
 
 pub mod engines;
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
+use std::io::{Seek, SeekFrom};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fiord_engine::{Arena, Completion, Outcome, QueuedEngine, Slot, SyncEngine, Wait};
+use fiord_engine::{Arena, Completion, Outcome, QueuedEngine, SetupError, Slot, SyncEngine, Wait};
 use fiord_plan::{Action, Direction, Op};
-use fiord_sys::memory::{Region, Source};
+use fiord_sys::memory::{MemorySource, Region};
 
 /// Bytes of one buffer, and of one block.
 pub const BLOCK_BYTES: u64 = 4096;
 /// Buffers of every machine.
 pub const DEPTH: u32 = 8;
-/// Files every machine has room for.
+/// Maximum number of files of every machine.
 pub const FILES: usize = 2;
 /// Bytes of every file.
 pub const FILE_BYTES: u64 = 64 * BLOCK_BYTES;
 
-static SKIPPED: AtomicU32 = AtomicU32::new(0);
 static NEXT_FILE: AtomicU32 = AtomicU32::new(0);
 
-/// Says that something was not tested here.
+/// Records that this part of a test cannot run here.
+#[track_caller]
 pub fn skip(what: &str, why: &dyn std::fmt::Display) {
-    let count = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
-    println!("skipped ({count} so far): {what}: {why}");
+    fiord_testing::skipped(format_args!("{what}: {why}"));
 }
 
 /// `DEPTH` buffers of one block.
-pub fn arena() -> Arena {
+pub fn with_arena<R>(body: impl for<'arena> FnOnce(Arena<'arena>) -> R) -> R {
     let bytes = Arena::region_bytes(DEPTH, BLOCK_BYTES as usize, BLOCK_BYTES as usize);
-    let region = Region::allocate(&Source::Mmap, bytes, BLOCK_BYTES as usize).unwrap();
-    Arena::new(region, DEPTH, BLOCK_BYTES as usize, BLOCK_BYTES as usize)
+    let region = Region::allocate(&MemorySource::Mmap, bytes, BLOCK_BYTES as usize).unwrap();
+    Arena::with(region, DEPTH, BLOCK_BYTES as usize, BLOCK_BYTES as usize, body)
 }
 
 /// Either kind of engine, driven the same way.
@@ -45,11 +45,11 @@ pub trait Machine {
     fn attach(&mut self, file: &File);
     /// Closes file 0.
     fn detach(&mut self);
-    /// Sets all of a buffer.
+    /// Fills a buffer.
     fn fill(&mut self, buffer: usize, byte: u8);
     /// Copies a buffer out.
     fn bytes(&mut self, buffer: usize) -> Vec<u8>;
-    /// Runs at most `DEPTH` operations, the n-th on buffer n, all in flight at once where the engine can.
+    /// Runs at most `DEPTH` operations, the n-th on buffer n, all in flight at once if the engine supports it.
     fn run(&mut self, ops: &[Op]) -> Vec<Outcome>;
 
     /// Runs one operation on buffer 0.
@@ -58,26 +58,36 @@ pub trait Machine {
     }
 }
 
-/// A machine of a synchronous engine.
-pub fn synchronous<E: SyncEngine + 'static>(mut engine: E) -> Box<dyn Machine> {
+/// Whether an engine was tested, or why this machine has none.
+pub type Tested = Result<(), SetupError>;
+
+/// A test on a machine.
+pub type Test<'a> = &'a mut dyn FnMut(&mut dyn Machine);
+
+/// Tests a synchronous engine.
+pub fn synchronous<'arena, E: SyncEngine<'arena>>(engine: Result<E, SetupError>, test: Test<'_>) -> Tested {
+    let mut engine = engine?;
     let slots = engine.arena().slots();
-    Box::new(Synchronous { engine, slots })
+    test(&mut Synchronous { engine, slots });
+    Ok(())
 }
 
-/// A machine of a queued engine.
-pub fn queued<E: QueuedEngine + 'static>(mut engine: E) -> Box<dyn Machine> {
+/// Tests a queued engine.
+pub fn queued<'arena, E: QueuedEngine<'arena>>(engine: Result<E, SetupError>, test: Test<'_>) -> Tested {
+    let mut engine = engine?;
     let slots = engine.arena().slots().into_iter().map(Some).collect();
-    Box::new(Queued { engine, slots })
+    test(&mut Queued { engine, slots });
+    Ok(())
 }
 
-struct Synchronous<E> {
+struct Synchronous<'arena, E> {
     engine: E,
-    slots: Vec<Slot>,
+    slots: Vec<Slot<'arena>>,
 }
 
-impl<E: SyncEngine> Machine for Synchronous<E> {
+impl<'arena, E: SyncEngine<'arena>> Machine for Synchronous<'arena, E> {
     fn attach(&mut self, file: &File) {
-        self.engine.attach(0, file.as_raw_fd(), length_bytes(file)).unwrap();
+        self.engine.attach(0, file.as_fd(), length_bytes(file)).unwrap();
     }
 
     fn detach(&mut self) {
@@ -97,14 +107,14 @@ impl<E: SyncEngine> Machine for Synchronous<E> {
     }
 }
 
-struct Queued<E> {
+struct Queued<'arena, E> {
     engine: E,
-    slots: Vec<Option<Slot>>,
+    slots: Vec<Option<Slot<'arena>>>,
 }
 
-impl<E: QueuedEngine> Machine for Queued<E> {
+impl<'arena, E: QueuedEngine<'arena>> Machine for Queued<'arena, E> {
     fn attach(&mut self, file: &File) {
-        self.engine.attach(0, file.as_raw_fd(), length_bytes(file)).unwrap();
+        self.engine.attach(0, file.as_fd(), length_bytes(file)).unwrap();
     }
 
     fn detach(&mut self) {
@@ -120,40 +130,38 @@ impl<E: QueuedEngine> Machine for Queued<E> {
     }
 
     fn run(&mut self, ops: &[Op]) -> Vec<Outcome> {
-        for (op, slot) in ops.iter().zip(&mut self.slots) {
-            self.engine.queue(*op, slot.take().unwrap()).expect("room for a whole queue");
+        let mut outcomes = vec![None; ops.len()];
+        for ((op, slot), outcome) in ops.iter().zip(&mut self.slots).zip(&mut outcomes) {
+            *outcome = self.engine.execute_unqueued(op);
+            if outcome.is_none() {
+                self.engine.queue(*op, slot.take().unwrap()).expect("capacity for a whole queue");
+            }
         }
+        let queued = outcomes.iter().filter(|outcome| outcome.is_none()).count();
         let mut done: Vec<Completion> = Vec::with_capacity(DEPTH as usize);
         let mut taken = 0;
-        while done.len() < ops.len() {
+        while done.len() < queued {
             let before = done.len();
             taken += self.engine.submit_and_reap(1, DEPTH, Wait::Block, &mut done).unwrap();
             assert!(done.len() > before, "waiting for one completion brought none");
         }
-        let mut outcomes = vec![None; ops.len()];
         for completion in done {
             let index = completion.slot.index();
             assert!(outcomes[index].replace(completion.outcome).is_none(), "slot {index} came back twice");
             self.slots[index] = Some(completion.slot);
         }
-        assert!(taken as usize <= ops.len());
+        assert!(taken as usize <= queued);
         outcomes.into_iter().map(Option::unwrap).collect()
     }
 }
 
 fn length_bytes(file: &File) -> u64 {
-    fiord_sys::file::seek_end(file).unwrap()
+    (&mut &*file).seek(SeekFrom::End(0)).unwrap()
 }
 
 /// A transfer of one whole block, by number.
 pub fn block(direction: Direction, number: u64) -> Op {
-    Op {
-        action: Action::Transfer(direction),
-        file: 0,
-        offset_bytes: number * BLOCK_BYTES,
-        length_bytes: BLOCK_BYTES,
-        buffer_offset_bytes: 0,
-    }
+    Op::new(direction.into(), 0, number * BLOCK_BYTES, BLOCK_BYTES)
 }
 
 /// An operation on file 0 that is not a transfer.
@@ -162,22 +170,22 @@ pub fn barrier(action: Action) -> Op {
 }
 
 /// A file or device that can be opened.
-pub struct Place {
+pub struct TestTarget {
     pub name: String,
     pub path: PathBuf,
     pub direct: bool,
-    /// Removed afterwards: a file of ours, not a device.
+    /// Removed afterwards: a file, not a device.
     pub temporary: bool,
 }
 
-impl Place {
+impl TestTarget {
     /// Opens it.
     pub fn open(&self) -> File {
         open(&self.path, self.direct).unwrap()
     }
 }
 
-impl Drop for Place {
+impl Drop for TestTarget {
     fn drop(&mut self) {
         if self.temporary {
             let _ = std::fs::remove_file(&self.path);
@@ -190,8 +198,8 @@ fn open(path: &Path, direct: bool) -> std::io::Result<File> {
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
 }
 
-/// A file of `FILE_BYTES` on each file system there is, buffered and direct.
-pub fn places() -> Vec<Place> {
+/// A file of `FILE_BYTES` on each available file system, buffered and direct.
+pub fn places() -> Vec<TestTarget> {
     let mut places = Vec::new();
     for directory in [env!("CARGO_TARGET_TMPDIR"), "/dev/shm"] {
         for direct in [false, true] {
@@ -200,7 +208,7 @@ pub fn places() -> Vec<Place> {
             let name = format!("{} in {directory}", if direct { "direct" } else { "buffered" });
             let made = File::create(&path).and_then(|file| file.set_len(FILE_BYTES));
             match made.and_then(|()| open(&path, direct)) {
-                Ok(_) => places.push(Place { name, path, direct, temporary: true }),
+                Ok(_) => places.push(TestTarget { name, path, direct, temporary: true }),
                 Err(error) => {
                     let _ = std::fs::remove_file(&path);
                     skip(&name, &error);

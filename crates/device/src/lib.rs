@@ -1,0 +1,17 @@
+//! Block devices, their counters and their health, as plain values, and the parsers of what disks answer.
+//!
+//! Invariant: nothing here depends on how values are obtained: the crate that reads `/sys` and asks disks, those that judge
+//! and those that print share one description without linking system calls.
+
+pub mod ata;
+mod counters;
+mod device;
+mod health;
+pub mod nvme;
+pub mod scsi;
+mod usage;
+
+pub use counters::DiskCounters;
+pub use device::{Device, RequestQueue};
+pub use health::{FailureWarning, HealthLog};
+pub use usage::{CounterSample, DeviceUse, DiskUse};

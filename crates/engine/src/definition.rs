@@ -1,0 +1,80 @@
+//! How an engine presents itself to the rest of the program: one descriptor, and how it is set up over an arena.
+//!
+//! Invariant: code that uses an engine is compiled for it by a [`Visitor`]; nothing here is consulted while a loop
+//! runs.
+
+use fiord_plan::files::Advice;
+use fiord_plan::{EngineDescriptor, EngineSettings, Job, PlannedEngine};
+
+use crate::contract::{Arena, QueuedEngine, SyncEngine};
+use crate::setup_error::SetupError;
+
+/// An engine, as the registry lists it.
+pub trait EngineDefinition: 'static {
+    /// Its own settings: those of a job that sets none by default.
+    type Settings: Default + std::fmt::Debug + PartialEq + Send + Sync + 'static;
+
+    /// Its description.
+    const DESCRIPTOR: &'static EngineDescriptor;
+
+    /// Whether its operations depend on the position of an open file, which all threads share.
+    const MOVES_FILE_POSITION: bool = false;
+
+    /// Sets it up over these buffers, on the thread that will do the I/O, and passes it, or the error, to `visitor`.
+    fn set_up<'arena, V: Visitor<'arena>>(
+        settings: &Self::Settings,
+        job: &JobOutline,
+        arena: Arena<'arena>,
+        visitor: V,
+    ) -> V::Output;
+
+    /// A job's choice of it, with these settings.
+    fn planned(settings: Self::Settings) -> PlannedEngine {
+        PlannedEngine { descriptor: Self::DESCRIPTOR, settings: EngineSettings::new(settings) }
+    }
+}
+
+/// Code that runs on an engine once it is set up: a loop, a test.
+pub trait Visitor<'arena> {
+    /// Its result.
+    type Output;
+
+    /// Runs on an engine that ends each operation before it returns.
+    fn synchronous<E: SyncEngine<'arena>>(self, engine: Result<E, SetupError>) -> Self::Output;
+
+    /// Runs on an engine that keeps operations in flight.
+    fn queued<E: QueuedEngine<'arena>>(self, engine: Result<E, SetupError>) -> Self::Output;
+}
+
+/// The properties of a job that an engine may depend on, in addition to its own settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobOutline {
+    /// Files it may have open at once.
+    pub files: usize,
+    /// Whether its offsets are random.
+    pub random: bool,
+    /// The access pattern announced to the kernel.
+    pub advice: Advice,
+    /// Whether it bypasses the page cache.
+    pub direct: bool,
+    /// The priorities of its I/Os, as the kernel packs them, by their numbers.
+    pub priorities: Vec<u16>,
+}
+
+impl JobOutline {
+    /// Of a job.
+    pub fn of(job: &Job) -> JobOutline {
+        JobOutline {
+            files: job.files.list.len(),
+            random: job.access.random,
+            advice: job.files.advice,
+            direct: job.files.direct,
+            priorities: job.io_priorities.values.clone(),
+        }
+    }
+
+    /// Of a job with this many files and default settings.
+    pub fn plain(files: usize) -> JobOutline {
+        JobOutline { files, random: false, advice: Advice::None, direct: false, priorities: vec![0] }
+    }
+}

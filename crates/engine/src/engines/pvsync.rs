@@ -1,0 +1,45 @@
+//! pvsync: one `preadv` or `pwritev` of one vector per operation.
+//!
+//! Invariant: see `read_write`.
+
+use std::io;
+
+use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, FileUse, Queueing};
+use fiord_sys::transfer;
+
+use crate::read_write::{Calls, Part};
+
+/// The engine.
+#[derive(Debug)]
+pub struct Pvsync;
+
+impl Calls for Pvsync {
+    type Settings = ();
+
+    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        name: EngineName::Pvsync,
+        summary: "preadv and pwritev",
+        queueing: Queueing::Synchronous,
+        files: FileUse::Opened,
+        settings: |_| EngineSettings::new(()),
+        priorities: None,
+        atomic_writes: false,
+        explain: |_, _| None,
+    };
+
+    fn new((): &(), _files: usize) -> Pvsync {
+        Pvsync
+    }
+
+    #[inline]
+    unsafe fn read(&mut self, part: Part) -> io::Result<usize> {
+        // SAFETY: the caller vouches for the part.
+        unsafe { transfer::preadv(part.fd, &part.vector(), part.offset_bytes) }
+    }
+
+    #[inline]
+    unsafe fn write(&mut self, part: Part) -> io::Result<usize> {
+        // SAFETY: the caller vouches for the part.
+        unsafe { transfer::pwritev(part.fd, &part.vector(), part.offset_bytes) }
+    }
+}

@@ -1,0 +1,51 @@
+//! vsync: `lseek`, then `readv` or `writev` of one vector.
+//!
+//! Invariant: see `read_write`. fio's manual mentions gathering adjacent I/Os into one call, but its queue depth is 1
+//! here, so there are never two to gather; one operation is one vector.
+
+use std::io;
+
+use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, FileUse, Queueing};
+use fiord_sys::transfer;
+
+use crate::engines::sync::seek;
+use crate::read_write::{Calls, Part};
+
+/// The engine.
+#[derive(Debug)]
+pub struct Vsync;
+
+impl Calls for Vsync {
+    type Settings = ();
+
+    const MOVES_FILE_POSITION: bool = true;
+
+    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        name: EngineName::Vsync,
+        summary: "lseek, readv and writev",
+        queueing: Queueing::Synchronous,
+        files: FileUse::Opened,
+        settings: |_| EngineSettings::new(()),
+        priorities: None,
+        atomic_writes: false,
+        explain: |_, _| None,
+    };
+
+    fn new((): &(), _files: usize) -> Vsync {
+        Vsync
+    }
+
+    #[inline]
+    unsafe fn read(&mut self, part: Part) -> io::Result<usize> {
+        seek(&part)?;
+        // SAFETY: the caller vouches for the part.
+        unsafe { transfer::readv(part.fd, &part.vector()) }
+    }
+
+    #[inline]
+    unsafe fn write(&mut self, part: Part) -> io::Result<usize> {
+        seek(&part)?;
+        // SAFETY: the caller vouches for the part.
+        unsafe { transfer::writev(part.fd, &part.vector()) }
+    }
+}

@@ -1,0 +1,231 @@
+//! Explains reports of fio and fiord in plain words, with the figures of the run.
+//!
+//! Invariant: pure; every statement follows from the figures of the report or its findings.
+
+mod device;
+mod direction;
+mod entry;
+mod job;
+pub mod lookup;
+mod next;
+mod noted;
+mod terms;
+mod words;
+
+use std::fmt::Write;
+
+use fiord_import::{Report, ReportFormat};
+use fiord_report::Code;
+use fiord_report::columns::left_aligned;
+use fiord_report::json::Writer;
+use fiord_report::table::wrapped;
+
+pub use entry::PartExplanation;
+pub use noted::NotedFinding;
+
+/// If there are more jobs than this, the others are only counted.
+const JOBS_MAX: usize = 4;
+/// The column at which texts begin.
+const INDENT: usize = 19;
+
+/// The parts of one job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobExplanation {
+    /// Its name.
+    pub name: String,
+    /// Jobs reported as this one.
+    pub member_count: u32,
+    /// Its parts, in the order of the report.
+    pub entries: Vec<PartExplanation>,
+}
+
+/// A report in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// What was read: program, format, date.
+    pub source: String,
+    /// Each job.
+    pub jobs: Vec<JobExplanation>,
+    /// Sums of groups.
+    pub groups: Vec<PartExplanation>,
+    /// The disks.
+    pub disks: Vec<PartExplanation>,
+    /// Messages of the program.
+    pub messages: Vec<String>,
+    /// Reasons why a figure may not mean what its reader thinks.
+    pub findings: Vec<NotedFinding>,
+    /// What to look at next.
+    pub next: Vec<String>,
+}
+
+/// Explains a report, with these findings.
+pub fn explain(report: &Report, findings: Vec<NotedFinding>) -> Explanation {
+    let of = |job: &fiord_import::JobFigures| JobExplanation {
+        name: job.name.clone(),
+        member_count: job.member_count.unwrap_or(1),
+        entries: job::entries(report, job),
+    };
+    let next = next::advice(report, &findings);
+    Explanation {
+        source: source(report),
+        jobs: report.jobs.iter().map(of).collect(),
+        groups: device::groups(report),
+        disks: device::disks(report),
+        messages: report.messages.iter().map(|message| message.text.clone()).collect(),
+        findings,
+        next,
+    }
+}
+
+fn source(report: &Report) -> String {
+    let format = match report.format {
+        ReportFormat::Normal => "normal text; its figures are rounded".to_string(),
+        ReportFormat::Terse(version) => {
+            format!("terse lines of version {version}; times are in whole microseconds")
+        }
+        ReportFormat::Json => "JSON".to_string(),
+        ReportFormat::JsonPlus => "JSON+".to_string(),
+    };
+    let program = report.version.as_deref().unwrap_or("fio");
+    let date = report.date.as_ref().map_or_else(String::new, |date| format!(", {date}"));
+    format!("{program}{date} ({format})")
+}
+
+impl Explanation {
+    /// As text of at most this many columns.
+    pub fn text(&self, width: usize) -> String {
+        let mut out = String::new();
+        paragraph(&mut out, &format!("Report of {}", self.source), width);
+        for job in self.jobs.iter().take(JOBS_MAX) {
+            let members = match job.member_count {
+                1 => String::new(),
+                count => format!(", {count} jobs reported as one"),
+            };
+            let _ = writeln!(out, "\nJob {}{members}", job.name);
+            job.entries.iter().for_each(|entry| labelled(&mut out, entry, width));
+        }
+        if let Some(others) = self.jobs.len().checked_sub(JOBS_MAX).filter(|others| *others > 0) {
+            let text = format!("{others} more jobs have the same parts; --json explains them all.");
+            out.push('\n');
+            paragraph(&mut out, &text, width);
+        }
+        for (title, entries) in
+            [("All jobs together", &self.groups), ("Disks, as the kernel counted", &self.disks)]
+        {
+            if !entries.is_empty() {
+                let _ = writeln!(out, "\n{title}");
+                entries.iter().for_each(|entry| labelled(&mut out, entry, width));
+            }
+        }
+        if !self.messages.is_empty() {
+            out.push_str("\nMessages\n");
+            self.messages.iter().for_each(|message| paragraph(&mut out, &format!("  {message}"), width));
+        }
+        out.push_str("\nFindings\n");
+        if self.findings.is_empty() {
+            paragraph(
+                &mut out,
+                "  The figures give no reason to doubt them. They do not show everything.",
+                width,
+            );
+        }
+        for NotedFinding { code, severity, subject, sentence, remedy } in &self.findings {
+            paragraph(&mut out, &format!("  {severity}: {subject}: {code}: {sentence}."), width);
+            if !remedy.is_empty() {
+                paragraph(&mut out, &format!("    To do: {remedy}."), width);
+            }
+        }
+        out.push_str("\nNext\n");
+        self.next.iter().for_each(|advice| paragraph(&mut out, &format!("  {advice}"), width));
+        out
+    }
+
+    /// As a JSON document.
+    pub fn json(&self) -> String {
+        Writer::document(|json| {
+            json.string("source", &self.source);
+            json.list("jobs", |json| {
+                for job in &self.jobs {
+                    json.item(|json| {
+                        json.string("name", &job.name);
+                        json.integer("member_count", job.member_count);
+                        entries(json, "parts", &job.entries);
+                    });
+                }
+            });
+            entries(json, "groups", &self.groups);
+            entries(json, "disks", &self.disks);
+            json.strings("messages", &self.messages);
+            json.list("findings", |json| {
+                for NotedFinding { code, severity, subject, sentence, remedy } in &self.findings {
+                    json.item(|json| {
+                        json.string("code", code);
+                        json.string("severity", severity);
+                        json.string("subject", subject);
+                        json.string("sentence", sentence);
+                        json.string("remedy", remedy);
+                    });
+                }
+            });
+            json.strings("next", &self.next);
+        })
+    }
+}
+
+fn entries(json: &mut Writer, key: &str, entries: &[PartExplanation]) {
+    json.list(key, |json| {
+        for PartExplanation { part, label, line, text } in entries {
+            json.item(|json| {
+                json.string("part", part);
+                json.string("label", label);
+                match line {
+                    Some(line) => json.integer("line", line),
+                    None => json.null("line"),
+                }
+                json.string("text", text);
+            });
+        }
+    });
+}
+
+/// A text without a label, wrapped.
+fn paragraph(out: &mut String, text: &str, width: usize) {
+    wrapped(text, width).iter().for_each(|line| {
+        let _ = writeln!(out, "{line}");
+    });
+}
+
+/// A label, and the text beside it.
+fn labelled(out: &mut String, entry: &PartExplanation, width: usize) {
+    let lines = wrapped(&entry.text, width.saturating_sub(INDENT).max(20));
+    for (index, line) in lines.iter().enumerate() {
+        let label = if index == 0 { entry.label.as_str() } else { "" };
+        let _ = writeln!(out, "  {}{line}", left_aligned(label, INDENT - 2));
+    }
+}
+
+/// What a finding's code means, how to see it without fiord, and what to do about it.
+pub fn code(code: Code) -> lookup::Meaning {
+    let name = format!("{} ({})", code.name(), code.severity().name());
+    let here = vec![format!("To see it yourself: {}", code.see()), format!("To do: {}", code.fix())];
+    lookup::Meaning { name, meaning: code.meaning(), here }
+}
+
+impl lookup::Meaning {
+    /// As text of at most this many columns.
+    pub fn text(&self, width: usize) -> String {
+        let mut out = format!("{}\n", self.name);
+        let texts = [&self.meaning].into_iter().chain(&self.here);
+        texts.for_each(|text| paragraph(&mut out, &format!("  {text}"), width));
+        out
+    }
+
+    /// As a JSON document.
+    pub fn json(&self) -> String {
+        Writer::document(|json| {
+            json.string("name", &self.name);
+            json.string("meaning", &self.meaning);
+            json.strings("here", &self.here);
+        })
+    }
+}

@@ -1,0 +1,116 @@
+//! Findings after a run: from what its jobs measured, and from what the kernel counted meanwhile.
+//!
+//! Invariant: findings come in the order of the jobs, and clones of a job do not repeat each other.
+
+pub(crate) mod cache;
+pub(crate) mod depth;
+pub(crate) mod errors;
+mod health;
+pub(crate) mod length;
+pub(crate) mod measured;
+mod memory;
+pub(crate) mod others;
+pub(crate) mod overhead;
+pub(crate) mod processor;
+mod ramp;
+mod steady;
+#[cfg(test)]
+mod testing;
+mod traffic;
+pub(crate) mod waits;
+
+use fiord_plan::Plan;
+use fiord_report::Finding;
+use fiord_stats::{ProgressSample, RunSteadiness};
+
+use measured::Measurements;
+
+/// How steady a run was; `None` if it is too short, did too few I/Os, or is held back on purpose.
+pub fn steadiness(plan: &Plan, samples: &[ProgressSample]) -> Option<RunSteadiness> {
+    steady::is_judged(plan).then(|| RunSteadiness::of(samples))?
+}
+
+/// The findings about the figures of a run.
+pub fn evidence(plan: &Plan, measured: &Measurements<'_>) -> Vec<Finding> {
+    let jobs = || plan.jobs.iter().zip(measured.jobs);
+    let mut findings: Vec<Finding> = jobs().filter_map(|(job, known)| ramp::ended(job, known.ramp)).collect();
+    let cache = cache::served(plan, measured);
+    let is_cached = !cache.is_empty();
+    findings.extend(cache);
+    findings.extend(others::foreign(plan, measured));
+    findings.extend(others::waited(measured));
+    findings.extend(processor::of_host(measured));
+    findings.extend(memory::of(plan, measured));
+    findings.extend(health::of(measured));
+    if !is_cached {
+        findings.extend(processor::bound(plan, measured));
+    }
+    findings.extend(overhead::of_tool(plan, measured));
+    findings.extend(measured.working(plan).filter_map(|(job, known)| depth::not_reached(job, known.stats)));
+    findings.extend(jobs().filter_map(|(job, known)| length::by_size(job, known)));
+    findings.extend(length::few_samples(plan, measured));
+    findings.extend(length::apart(plan, measured));
+    findings.extend(steady::of(plan, measured.samples, measured.steadiness));
+    findings.extend(jobs().filter_map(|(job, known)| waits::omitted(job, known.stats)));
+    findings.extend(jobs().filter_map(|(job, known)| waits::never_issued(job, known.stats)));
+    findings.extend(jobs().filter_map(|(job, known)| errors::continued(job, known.stats)));
+    once_for_clones(findings)
+}
+
+/// Each finding about a job once, whichever of its clones it is of.
+fn once_for_clones(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut distinct: Vec<Finding> = Vec::new();
+    for finding in findings {
+        let same = |known: &Finding| known.code == finding.code && known.subject == finding.subject;
+        if !distinct.iter().any(same) {
+            distinct.push(finding);
+        }
+    }
+    distinct
+}
+
+#[cfg(test)]
+mod tests {
+    use fiord_report::{Code, Severity, Subject};
+    use fiord_stats::{JobStats, RampEnd};
+
+    use crate::testing::plan;
+
+    use super::measured::JobEvidence;
+    use super::*;
+
+    fn found(plan: &Plan, ramps: &[RampEnd]) -> Vec<(Code, Subject, String)> {
+        let stats = JobStats::default();
+        let job = |ramp: &RampEnd| JobEvidence { ramp: *ramp, ..testing::job(&stats) };
+        let jobs: Vec<JobEvidence<'_>> = ramps.iter().map(job).collect();
+        let findings = evidence(plan, &Measurements { jobs: &jobs, ..testing::nothing() });
+        assert!(findings.iter().all(|finding| finding.severity() == Severity::Void), "{findings:?}");
+        let key = |finding: Finding| (finding.code, finding.subject, finding.option.into_owned());
+        findings.into_iter().map(key).collect()
+    }
+
+    #[test]
+    fn a_job_that_ended_within_its_ramp_is_found_by_the_option_that_is_too_large() {
+        let job = |name: &str| Subject::Job(name.to_string());
+        let plan = plan(&[("a", &[("ramp_time", "1h")]), ("b", &[("ramp_size", "1g")])]);
+        assert_eq!(
+            found(&plan, &[RampEnd::Unfinished, RampEnd::NothingAfter]),
+            [
+                (Code::EndedInRamp, job("a"), "ramp_time".to_string()),
+                (Code::NothingMeasured, job("b"), "ramp_size".to_string())
+            ]
+        );
+        assert_eq!(found(&plan, &[RampEnd::Over, RampEnd::Unfinished]).len(), 1);
+        assert_eq!(found(&plan, &[RampEnd::Over, RampEnd::Over]), []);
+    }
+
+    #[test]
+    fn clones_do_not_repeat_each_other() {
+        let plan = plan(&[("a", &[("ramp_time", "1h"), ("numjobs", "3")]), ("b", &[("ramp_time", "1h")])]);
+        assert_eq!(found(&plan, &[RampEnd::Unfinished; 4]).len(), 2);
+        assert_eq!(
+            found(&plan, &[RampEnd::Unfinished, RampEnd::NothingAfter, RampEnd::Over, RampEnd::Over]).len(),
+            2
+        );
+    }
+}

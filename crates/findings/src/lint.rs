@@ -1,0 +1,74 @@
+//! Findings before a run: from its plan, and from facts about the host.
+//!
+//! Invariant: no finding depends on measurements.
+
+mod cache;
+mod contents;
+mod flush;
+pub(crate) mod known;
+mod length;
+mod limits;
+mod logs;
+mod name;
+pub(crate) mod queue;
+mod rate;
+mod sharing;
+mod target;
+
+use fiord_host::{StorageStack, TargetFacts};
+use fiord_plan::{Job, Plan};
+use fiord_report::Finding;
+
+use crate::subject;
+use known::{Known, KnownTarget};
+
+/// The findings about a plan before it is run.
+pub fn lint(plan: &Plan, known: &Known) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for target in &known.targets {
+        let uses = || plan.jobs.iter().filter(|job| subject_is(job, target));
+        if uses().next().is_some() {
+            findings.extend(target::in_use(&target.facts));
+            let below = target.stack.iter();
+            findings.extend(below.flat_map(|stack| target::below(&target.facts, stack)));
+        }
+        if uses().any(|job| target::reads_what_is_there(job, &target.facts)) {
+            findings.extend(target::unwritten(&target.facts));
+        }
+    }
+    findings.extend(limits::of_processors(plan, known));
+    // Clones have the findings of the first one.
+    for job in plan.jobs.iter().filter(|job| job.clone == 0) {
+        findings.extend(name::contradicts(job));
+        findings.extend(queue::depth_without_a_queue(job));
+        findings.extend(queue::buffered_async(job));
+        findings.extend(rate::closed_loop(job));
+        findings.extend(length::stops_early(job));
+        if subject::does_io(job) {
+            findings.extend(cache::cached_io(job, known));
+            findings.extend(cache::too_small(job, known));
+            findings.extend(contents::misaligned(job, known));
+            findings.extend(contents::compressible(job, known));
+            findings.extend(flush::volatile_cache(job, known));
+            findings.extend(flush::ignored(job, known));
+            findings.extend(limits::io(plan, job, known));
+            findings.extend(logs::on_target(job, known));
+            findings.extend(sharing::of(plan, job));
+        }
+    }
+    findings
+}
+
+fn subject_is(job: &Job, target: &KnownTarget) -> bool {
+    subject::does_io(job) && job.files.list.iter().any(|file| file.path == target.facts.path)
+}
+
+/// The findings about a target before a plan is made; `stack` is the storage below it, if that is known.
+pub fn lint_target(facts: &TargetFacts, stack: Option<&StorageStack>) -> Vec<Finding> {
+    let in_use = target::in_use(facts);
+    in_use
+        .into_iter()
+        .chain(stack.into_iter().flat_map(|stack| target::below(facts, stack)))
+        .chain(target::unwritten(facts))
+        .collect()
+}

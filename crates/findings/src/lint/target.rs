@@ -1,0 +1,178 @@
+//! What a file or device that is measured lies on, and who else uses it.
+//!
+//! Invariant: every finding rests on what the kernel lists, never on the name of the target.
+
+use fiord_host::{Claim, Layer, LayerKind, StorageStack, TargetFacts};
+use fiord_plan::{Direction, FilePlan, Job};
+use fiord_report::table::{Cell, shown_bytes};
+use fiord_report::{Code, Finding, Subject};
+
+/// One finding for each current use by others.
+pub(super) fn in_use(facts: &TargetFacts) -> Vec<Finding> {
+    let sentence = |claim: &Claim| match claim {
+        Claim::Exclusive => "another process has it open; its I/O affects the results".to_string(),
+        claim => format!("{claim}; I/O of others affects the results"),
+    };
+    let remedy = "unmount it or stop what uses it, or measure when it is idle";
+    let finding = |claim: &Claim| Finding::new(Code::TargetInUse, target(facts), sentence(claim), remedy);
+    facts.live_claims().map(finding).collect()
+}
+
+/// What is at the bottom instead of a disk that can be watched.
+pub(super) fn below(facts: &TargetFacts, stack: &StorageStack) -> Option<Finding> {
+    in_memory(facts, stack).or_else(|| hidden(facts, stack))
+}
+
+/// Whether there is memory at the bottom, and no disk.
+fn in_memory(facts: &TargetFacts, stack: &StorageStack) -> Option<Finding> {
+    stack.layers.iter().any(|layer| layer.kind == LayerKind::Memory).then(|| {
+        let sentence = "it is in memory: the results are those of memory, not of a disk";
+        let remedy = "name a directory on a disk (`fiord devices DIRECTORY` shows what it is stored on)";
+        Finding::new(Code::InMemory, target(facts), sentence, remedy)
+    })
+}
+
+/// Whether it is on an overlay whose layers cannot be seen from here, so that no device below can be watched.
+fn hidden(facts: &TargetFacts, stack: &StorageStack) -> Option<Finding> {
+    let is_overlay = |layer: &Layer| match &layer.kind {
+        LayerKind::FileSystem(facts) => facts.type_name == "overlay",
+        _ => false,
+    };
+    (stack.layers.iter().any(is_overlay) && stack.is_hidden()).then(|| {
+        let sentence = "it is on an overlay whose layers cannot be seen from here: nothing shows which device did the \
+                        I/O, or whether one did";
+        let remedy = "name a directory on a volume of its own, or run outside the container";
+        Finding::new(Code::StorageHidden, target(facts), sentence, remedy)
+    })
+}
+
+/// Whether a job reads what is in the file, and not what is laid out or written first.
+pub(super) fn reads_what_is_there(job: &Job, facts: &TargetFacts) -> bool {
+    let laid_out = |file: &&FilePlan| file.lay_out_bytes.is_some() && job.files.lay_out_contents;
+    let mut files = job.files.list.iter().filter(|file| file.path == facts.path);
+    job.access.pattern.includes(Direction::Read) && files.any(|file| !laid_out(&file))
+}
+
+/// Whether parts of a regular file were never written.
+pub(super) fn unwritten(facts: &TargetFacts) -> Option<Finding> {
+    let (size_bytes, allocated_bytes) = (facts.size_bytes?, facts.allocated_bytes?);
+    (allocated_bytes < size_bytes).then(|| {
+        let sentence = format!(
+            "only {} of {} are allocated on the disk: reading holes does not reach it",
+            shown_bytes(allocated_bytes),
+            shown_bytes(size_bytes)
+        );
+        let remedy = "write all of the file before it is read";
+        Finding::new(Code::Unwritten, target(facts), sentence, remedy).based_on([
+            ("allocated_bytes", Cell::Bytes(allocated_bytes)),
+            ("size_bytes", Cell::Bytes(size_bytes)),
+        ])
+    })
+}
+
+fn target(facts: &TargetFacts) -> Subject {
+    Subject::Target(facts.path.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use fiord_host::{FileSystemFacts, TargetKind};
+
+    use super::*;
+
+    /// A regular file of 1 MiB, written in full, that nothing else uses.
+    fn file() -> TargetFacts {
+        TargetFacts {
+            kind: TargetKind::Regular,
+            size_bytes: Some(1 << 20),
+            allocated_bytes: Some(1 << 20),
+            ..TargetFacts::absent(Path::new("/data/file"))
+        }
+    }
+
+    fn on(kind: LayerKind) -> StorageStack {
+        StorageStack { layers: vec![Layer { depth: 0, kind }] }
+    }
+
+    #[test]
+    fn each_use_by_others_is_a_finding_and_mere_contents_are_none() {
+        let mounted = Claim::Mounted { device: "/dev/sda1".into(), point: "/home".into() };
+        let holds = Claim::Holds { what: "ext2/3/4 file system" };
+        let found = in_use(&TargetFacts { claims: vec![mounted, holds.clone(), Claim::Exclusive], ..file() });
+        let sentences: Vec<&str> = found.iter().map(|finding| finding.sentence.as_str()).collect();
+        assert_eq!(
+            sentences,
+            [
+                "/dev/sda1 is mounted at /home; I/O of others affects the results",
+                "another process has it open; its I/O affects the results",
+            ]
+        );
+        assert!(found.iter().all(|finding| finding.code == Code::TargetInUse));
+        assert_eq!(found[0].subject, Subject::Target("/data/file".into()));
+        assert_eq!(in_use(&TargetFacts { claims: vec![holds], ..file() }), []);
+    }
+
+    #[test]
+    fn memory_below_is_found_and_a_server_is_not_memory() {
+        let found = in_memory(&file(), &on(LayerKind::Memory)).unwrap();
+        assert_eq!(found.code, Code::InMemory);
+        assert_eq!(in_memory(&file(), &on(LayerKind::Server("nas:/export".to_string()))), None);
+    }
+
+    #[test]
+    fn an_overlay_of_which_nothing_below_is_seen_is_found() {
+        let file_system = |name: &str| {
+            LayerKind::FileSystem(Box::new(FileSystemFacts {
+                type_name: name.to_string(),
+                mount_point: None,
+                source: None,
+                options: None,
+                read_only: false,
+                total_bytes: 0,
+                free_bytes: 0,
+                available_bytes: 0,
+            }))
+        };
+        let absent = || LayerKind::Path { path: "/upper".into(), kind: TargetKind::Absent, size_bytes: None };
+        let found = |kinds: Vec<LayerKind>| {
+            let layers = kinds.into_iter().enumerate().map(|(depth, kind)| Layer { depth, kind }).collect();
+            hidden(&file(), &StorageStack { layers }).is_some()
+        };
+        assert!(found(vec![file_system("overlay"), absent()]));
+        assert!(!found(vec![file_system("overlay"), file_system("tmpfs"), LayerKind::Memory]));
+        assert!(!found(vec![file_system("overlay"), LayerKind::Server("nas".to_string())]));
+        assert!(!found(vec![file_system("fuse"), absent()]), "it is what was asked for");
+    }
+
+    #[test]
+    fn one_block_that_was_never_written_is_found() {
+        let allocated_bytes = Some((1 << 20) - 4096);
+        let found = unwritten(&TargetFacts { allocated_bytes, ..file() }).unwrap();
+        assert_eq!(found.code, Code::Unwritten);
+        assert!(
+            found.sentence.starts_with("only 1020KiB of 1MiB are allocated on the disk"),
+            "{}",
+            found.sentence
+        );
+        assert_eq!(found.figures[0].value, Cell::Bytes((1 << 20) - 4096));
+        assert_eq!(unwritten(&file()), None);
+        // Space preallocated beyond the end, and a device, of which it is unknown what was written.
+        for (size_bytes, allocated_bytes) in [(Some(1), Some(4096)), (Some(4096), None), (None, Some(0))] {
+            assert_eq!(unwritten(&TargetFacts { size_bytes, allocated_bytes, ..file() }), None);
+        }
+    }
+
+    #[test]
+    fn a_target_is_linted_for_all_of_them_in_order() {
+        let everything = TargetFacts { claims: vec![Claim::Exclusive], allocated_bytes: Some(0), ..file() };
+        let codes = |facts: &TargetFacts, stack: Option<&StorageStack>| -> Vec<Code> {
+            crate::lint_target(facts, stack).iter().map(|finding| finding.code).collect()
+        };
+        let memory = on(LayerKind::Memory);
+        assert_eq!(codes(&everything, Some(&memory)), [Code::TargetInUse, Code::InMemory, Code::Unwritten]);
+        assert_eq!(codes(&everything, None), [Code::TargetInUse, Code::Unwritten]);
+        assert_eq!(codes(&file(), Some(&on(LayerKind::Server("nas".to_string())))), []);
+    }
+}

@@ -1,0 +1,274 @@
+//! `fiord engines`: the engines, which of them work on this machine and kernel, which io_uring features the kernel
+//! has, and what fiord itself costs per I/O.
+//!
+//! Invariant: everything shown has just been probed in this process; text and JSON come from the same tables.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use fiord_engine::registry::{self, Probed};
+use fiord_engine::{RingFeature, RingSupport, SetupError};
+use fiord_report::json::Writer;
+use fiord_report::table::{Cell, Column, Table};
+use fiord_sys::errno::Errno;
+use fiord_sys::procfs;
+use fiord_sys::uring::{FlagSupport, SetupFlag};
+use fiord_worker::SelfCost;
+
+use crate::arguments;
+use crate::layout::WIDTH;
+use crate::run::{environment, self_cost};
+
+const ENGINE_COLUMNS: [Column; 6] = [
+    Column::new("name", "NAME"),
+    Column::new("queued", "QUEUED"),
+    Column::new("works", "WORKS"),
+    Column::new("summary", "WHAT IT DOES"),
+    Column::new("refusal", "WHY NOT"),
+    Column::new("atomic_writes", "ATOMIC"),
+];
+
+const RING_COLUMNS: [Column; 5] = [
+    Column::new("name", "FLAG"),
+    Column::new("state", "STATE"),
+    Column::new("errno", "ERRNO"),
+    Column::new("since", "LINUX"),
+    Column::new("serves", "SERVES"),
+];
+
+const OPERATION_COLUMNS: [Column; 2] = [Column::new("name", "OPERATION"), Column::new("known", "KNOWN")];
+
+/// Lists the engines, whether each works on this machine and kernel, which
+/// io_uring features the kernel has, and what fiord itself costs per I/O. Takes
+/// less than a tenth of a second and touches no file or device.
+#[derive(clap::Parser)]
+#[command(name = "fiord engines", verbatim_doc_comment)]
+struct Options {
+    /// Print JSON (described in docs/json.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the engines.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    arguments::run(arguments, |options: Options| {
+        let found = Found::here()?;
+        arguments::print(if options.json { found.json() } else { found.text() })
+    })
+}
+
+/// What is shown.
+struct Found {
+    kernel: String,
+    io_uring_disabled: Option<u8>,
+    cost: SelfCost,
+    engines: Table,
+    /// Empty without io_uring.
+    ring: Table,
+    /// Empty without io_uring.
+    operations: Table,
+}
+
+impl Found {
+    fn here() -> Result<Found, String> {
+        let machine = environment::machine()?;
+        let cost = self_cost::measure(&machine)
+            .map_err(|why| format!("fiord's own cost cannot be measured: {why}"))?;
+        let probed =
+            registry::probe().map_err(|why| format!("no memory for two 4 KiB buffers: {why}; free some"))?;
+        // If there is none, the row of the engine has the reason.
+        let support = fiord_engine::ring_support().ok();
+        Ok(Found {
+            kernel: machine.kernel_release,
+            io_uring_disabled: procfs::io_uring_disabled(),
+            cost,
+            engines: Table {
+                columns: ENGINE_COLUMNS.to_vec(),
+                rows: probed.iter().map(engine_row).collect(),
+            },
+            ring: Table {
+                columns: RING_COLUMNS.to_vec(),
+                rows: support.as_ref().map(ring_rows).unwrap_or_default(),
+            },
+            operations: Table {
+                columns: OPERATION_COLUMNS.to_vec(),
+                rows: support.as_ref().map(operation_rows).unwrap_or_default(),
+            },
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut text = self.engines.select(&["name", "queued", "works", "summary"]).text(WIDTH);
+        let refused = Table { rows: self.refused(), ..self.engines.select(&["name", "refusal"]) }.text(WIDTH);
+        if !refused.is_empty() {
+            let _ = write!(text, "\n{refused}");
+        }
+        let allowed = match self.io_uring_disabled {
+            Some(0) => "open to all (kernel.io_uring_disabled = 0)",
+            Some(1) => "restricted to root and a group (kernel.io_uring_disabled = 1)",
+            Some(_) => "forbidden to all (kernel.io_uring_disabled = 2)",
+            None => "not restricted (kernel.io_uring_disabled came with Linux 6.6)",
+        };
+        let _ = write!(text, "\nkernel: Linux {}\nio_uring: {allowed}\n", self.kernel);
+        if !self.ring.rows.is_empty() {
+            let columns = ["name", "state", "errno", "since", "serves"];
+            let used = if self.ring.rows.iter().any(|row| row[2] != Cell::None) {
+                &columns[..]
+            } else {
+                &["name", "state", "since", "serves"]
+            };
+            let _ = write!(text, "\n{}", self.ring.select(used).text(WIDTH));
+            let _ = write!(text, "\n{}", operation_lines(&self.operations));
+        }
+        let _ = write!(text, "\n{}", cost_lines(&self.cost));
+        text
+    }
+
+    /// Name and reason of each engine that does not work.
+    fn refused(&self) -> Vec<Vec<Cell>> {
+        let of = self.engines.select(&["name", "refusal"]);
+        of.rows.into_iter().filter(|row| row[1] != Cell::None).collect()
+    }
+
+    fn json(&self) -> String {
+        Writer::document(|json| {
+            json.string("kernel", &self.kernel);
+            match self.io_uring_disabled {
+                Some(level) => json.integer("io_uring_disabled", level),
+                None => json.null("io_uring_disabled"),
+            }
+            json.object("self_cost", |json| {
+                json.float("sync_ns_per_io", self.cost.sync_ns_per_io);
+                json.float("queued_ns_per_io", self.cost.queued_ns_per_io);
+                json.integer("queued_depth", self.cost.queued_depth);
+                json.float("clock_read_ns", self.cost.clock_read_ns);
+            });
+            self.engines.write_json(json, "engines");
+            self.ring.write_json(json, "io_uring");
+            self.operations.write_json(json, "io_uring_operations");
+        })
+    }
+}
+
+fn engine_row(probed: &Probed) -> Vec<Cell> {
+    let Probed { engine, works } = probed;
+    vec![
+        Cell::Text(engine.name.to_string()),
+        Cell::Flag(engine.can_queue()),
+        Cell::Flag(works.is_ok()),
+        Cell::Text(engine.summary.to_string()),
+        Cell::text(works.as_ref().err().map(SetupError::to_string)),
+        Cell::Flag(engine.atomic_writes),
+    ]
+}
+
+fn ring_rows(support: &RingSupport) -> Vec<Vec<Cell>> {
+    let setup_flags = support.setup_flags.iter().map(|(flag, state)| flag_row(*flag, *state));
+    let features = support.features.iter().map(|(feature, answer)| feature_row(*feature, *answer));
+    setup_flags.chain(features).collect()
+}
+
+fn flag_row(flag: SetupFlag, state: FlagSupport) -> Vec<Cell> {
+    let (state, errno) = match state {
+        FlagSupport::InUse => ("used", None),
+        FlagSupport::NotNeeded => ("unneeded", None),
+        FlagSupport::Unsupported(errno) => ("refused", Some(errno)),
+    };
+    ring_row(flag.name(), state, errno, flag.since(), "every ring")
+}
+
+fn feature_row(feature: RingFeature, answer: Result<(), Errno>) -> Vec<Cell> {
+    let state = if answer.is_ok() { "taken" } else { "refused" };
+    ring_row(feature.name(), state, answer.err(), feature.since(), feature.serves())
+}
+
+fn ring_row(name: &str, state: &str, errno: Option<Errno>, since: &str, serves: &str) -> Vec<Cell> {
+    let text = |text: &str| Cell::Text(text.to_string());
+    vec![text(name), text(state), Cell::text(errno.map(Errno::name)), text(since), text(serves)]
+}
+
+fn operation_rows(support: &RingSupport) -> Vec<Vec<Cell>> {
+    let row = |(name, known): &(&str, bool)| vec![Cell::Text((*name).to_string()), Cell::Flag(*known)];
+    support.operations.iter().map(row).collect()
+}
+
+/// Two lines: the operations the kernel supports, and those it does not.
+fn operation_lines(operations: &Table) -> String {
+    let names = |wanted: bool| {
+        let known = operations.rows.iter().filter(|row| row[1] == Cell::Flag(wanted));
+        known.map(|row| row[0].shown()).collect::<Vec<_>>().join(" ")
+    };
+    let line = |title: &str, names: String| match names.is_empty() {
+        true => String::new(),
+        false => format!("{title}: {names}\n"),
+    };
+    line("operations", names(true)) + &line("unknown", names(false))
+}
+
+fn cost_lines(cost: &SelfCost) -> String {
+    let SelfCost { sync_ns_per_io, queued_ns_per_io, queued_depth, clock_read_ns, ios: _ } = cost;
+    format!(
+        "fiord's own cost: {sync_ns_per_io:.0} ns an I/O (synchronous), {queued_ns_per_io:.0} ns (queued, depth \
+         {queued_depth});\none reading of the clock is {clock_read_ns:.0} ns\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(support: Option<&RingSupport>, works: Result<(), SetupError>) -> Found {
+        let engine = registry::ENGINES.find(fiord_plan::EngineName::IoUring).unwrap();
+        Found {
+            kernel: "5.15.0-91-generic".to_string(),
+            io_uring_disabled: None,
+            cost: SelfCost {
+                sync_ns_per_io: 41.2,
+                queued_ns_per_io: 1059.9,
+                queued_depth: 32,
+                clock_read_ns: 21.6,
+                ios: 1,
+            },
+            engines: Table {
+                columns: ENGINE_COLUMNS.to_vec(),
+                rows: vec![engine_row(&Probed { engine, works })],
+            },
+            ring: Table { columns: RING_COLUMNS.to_vec(), rows: support.map(ring_rows).unwrap_or_default() },
+            operations: Table {
+                columns: OPERATION_COLUMNS.to_vec(),
+                rows: support.map(operation_rows).unwrap_or_default(),
+            },
+        }
+    }
+
+    #[test]
+    fn an_older_kernel_shows_what_it_does_not_take_and_why() {
+        let einval = Errno::of(&std::io::Error::from_raw_os_error(22)).unwrap();
+        let support = RingSupport {
+            setup_flags: SetupFlag::ALL.map(|flag| (flag, FlagSupport::Unsupported(einval))).to_vec(),
+            features: RingFeature::ALL.map(|feature| (feature, Err(einval))).to_vec(),
+            operations: vec![("READ", true), ("SYNC_FILE_RANGE", false)],
+        };
+        let text = found(Some(&support), Ok(())).text();
+        assert!(text.contains("\nunknown: SYNC_FILE_RANGE\n"), "{text}");
+        assert_eq!(text.matches("EINVAL").count(), SetupFlag::ALL.len() + RingFeature::ALL.len(), "{text}");
+        assert!(text.contains("41 ns an I/O (synchronous), 1060 ns (queued, depth 32);\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn an_engine_that_does_not_work_says_why_within_the_width() {
+        let refused = SetupError {
+            call: "io_uring_setup",
+            errno: Errno::of(&std::io::Error::from_raw_os_error(1)).unwrap(),
+            cause: "a sandbox (seccomp, as in containers) forbids it",
+            remedy: "allow it there, or use ioengine=libaio",
+        };
+        let found = found(None, Err(refused));
+        let text = found.text();
+        assert!(text.contains("io_uring_setup failed") && text.contains("EPERM"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(found.json().contains("\"io_uring\" : [\n  ]"), "{}", found.json());
+    }
+}

@@ -1,0 +1,152 @@
+//! `fiord explain`: a report in plain words, or one line, key, field or finding of it.
+//!
+//! Invariant: reads a file or the history, and changes neither.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use fiord_engine::registry::ENGINES;
+use fiord_explain::{NotedFinding, explain, lookup};
+use fiord_findings::{EngineFacts, of_report};
+use fiord_import::Report;
+use fiord_options::suggest;
+use fiord_options::value::{Reading, Value};
+use fiord_plan::EngineName;
+use fiord_report::path::shown;
+use fiord_report::{Code, Format, RunReport, TerseVersion, render};
+use fiord_store::RunSelector;
+use fiord_sys::errno::error_text;
+
+use super::history;
+use crate::arguments::{self, CommandError};
+use crate::layout::width;
+use crate::run::environment;
+
+/// Explains a report in plain words, with the figures of the run: what each part
+/// means here, the findings that the figures allow, and what to look at next.
+/// Reads what fiord and fio print: normal text, JSON, JSON+ and terse lines.
+/// docs/explain.md has an example.
+#[derive(Parser)]
+#[command(name = "fiord explain", verbatim_doc_comment, after_help = EXAMPLES)]
+struct Options {
+    /// A recorded run (its number, last, or last~2), a file with
+    /// a report (- for standard input), or a finding's code
+    #[arg(default_value = "last", value_name = "ID|FILE|CODE", verbatim_doc_comment)]
+    what: OsString,
+    /// Explain one line of a report, as pasted, a JSON key, or
+    /// a terse field by its number (38, or "v5 38" for version 5)
+    #[arg(
+        long,
+        value_name = "TEXT",
+        conflicts_with = "what",
+        allow_hyphen_values = true,
+        verbatim_doc_comment
+    )]
+    line: Option<String>,
+    /// Print JSON (described in docs/json.md)
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fiord explain                                the newest recorded run
+  fiord explain result.json                    a report of fio or fiord
+  fio job.fio | fiord explain -
+  fiord explain --line 'clat percentiles'
+  fiord explain --line clat_ns.percentile
+  fiord explain depth-not-reached              a finding
+";
+
+/// Explains a report, a line or a finding.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    arguments::run(arguments, |options: Options| {
+        let explained = match &options.line {
+            Some(line) => lookup::line(line).map(Explained::One).map_err(CommandError::from),
+            None => what(&options.what),
+        };
+        arguments::print(match (explained?, options.json) {
+            (Explained::One(meaning), true) => meaning.json(),
+            (Explained::One(meaning), false) => meaning.text(width()),
+            (Explained::Report(explanation), true) => explanation.json(),
+            (Explained::Report(explanation), false) => explanation.text(width()),
+        })
+    })
+}
+
+enum Explained {
+    One(lookup::Meaning),
+    Report(fiord_explain::Explanation),
+}
+
+/// A file takes precedence over a finding or a run of its name.
+fn what(name: &OsStr) -> Result<Explained, CommandError> {
+    let path = Path::new(name);
+    if name == "-" || path.exists() {
+        return Ok(Explained::Report(file(path)?));
+    }
+    let text = name.to_string_lossy();
+    if let Some(code) = Code::from_name(&text) {
+        return Ok(Explained::One(fiord_explain::code(code)));
+    }
+    if let Ok(which) = text.parse() {
+        return recorded(which).map(Explained::Report);
+    }
+    let nearest = suggest::nearest(&text, Code::ALL.iter().map(|code| code.name()));
+    let hint = nearest.map_or_else(String::new, |code| format!("; did you mean the finding {code}?"));
+    Err(format!(
+        "{}: no such file, nor is it a run in fiord history or the code of a finding{hint}",
+        shown(path)
+    )
+    .into())
+}
+
+/// A file's report, with the findings in it or else those that its figures allow.
+fn file(path: &Path) -> Result<fiord_explain::Explanation, String> {
+    let place = if path == Path::new("-") { "standard input".to_string() } else { shown(path) };
+    let bytes = environment::read_file(path.as_os_str())
+        .map_err(|error| format!("{place}: {}", error_text(&error)))?;
+    let report = read(&String::from_utf8_lossy(&bytes)).map_err(|why| format!("{place}:{why}"))?;
+    let findings: Vec<NotedFinding> = if report.findings.is_empty() {
+        let can_queue = |name: &str| {
+            let engine = EngineName::parse(name, &mut Reading::default()).ok()?;
+            ENGINES.find(engine).map(|engine| engine.can_queue())
+        };
+        of_report(&report, EngineFacts { can_queue: &can_queue }).iter().map(NotedFinding::from).collect()
+    } else {
+        report.findings.iter().map(NotedFinding::from).collect()
+    };
+    Ok(explain(&report, findings))
+}
+
+/// The report with the most information.
+fn read(text: &str) -> Result<Report, String> {
+    let reports = fiord_import::read(text).map_err(|why| why.to_string())?;
+    fiord_import::best(reports).ok_or_else(|| "1:1: there is no report in this file".to_string())
+}
+
+/// A recorded run, with the findings recorded with it.
+fn recorded(which: RunSelector) -> Result<fiord_explain::Explanation, CommandError> {
+    let (history, stored) = history::load(which)?;
+    match &stored.printed {
+        Some((_, report)) => Ok(of_run(report)?),
+        None => {
+            let runs = history::runs_of(&stored, &history)?;
+            let ids: Vec<String> = runs.iter().rev().map(|run| run.id.to_string()).collect();
+            Err(format!(
+                "run {} is a study: `fiord show {}` prints it, and `fiord explain` explains one of its runs ({})",
+                stored.entry.id,
+                stored.entry.id,
+                ids.join(", ")
+            )
+            .into())
+        }
+    }
+}
+
+fn of_run(run: &RunReport) -> Result<fiord_explain::Explanation, String> {
+    let report = read(&render(run, &[Format::Json], TerseVersion::V3))?;
+    Ok(explain(&report, run.findings.iter().map(NotedFinding::from).collect()))
+}

@@ -1,0 +1,263 @@
+//! `fiord history`: lists recorded runs, and deletes them.
+//!
+//! Invariant: text and Markdown show one brief table, CSV and JSON one full table.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use fiord_report::json::Writer;
+use fiord_report::path::shown;
+use fiord_report::table::{self, Cell, Column, Table, wrapped};
+use fiord_report::time;
+use fiord_store::{Filter, History, HistoryEntry, RunSelector, StoreError, Stored};
+use fiord_sys::clock;
+
+use super::parse;
+use crate::arguments::{self, CommandError, Form, Forms};
+use crate::layout::width;
+use crate::output::remark;
+use crate::run::keep;
+use crate::status;
+
+/// Lists recorded runs, newest first. Every run is recorded unless --no-history is given; fiord show prints one again
+#[derive(Parser)]
+#[command(name = "fiord history", args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+struct Options {
+    #[command(subcommand)]
+    action: Option<HistoryCommand>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(Args)]
+struct List {
+    /// List at most this many runs
+    #[arg(long, value_name = "COUNT", default_value = "50", value_parser = count)]
+    limit: u32,
+    /// List runs on this file or device, or below this directory
+    #[arg(long, value_name = "PATH")]
+    target: Option<PathBuf>,
+    #[command(flatten)]
+    forms: Forms,
+}
+
+#[derive(Subcommand)]
+enum HistoryCommand {
+    /// Delete runs; a study is deleted together with its runs
+    Rm(Rm),
+}
+
+#[derive(Args)]
+#[command(override_usage = "fiord history rm <ID>...\n       fiord history rm --all | --older-than <AGE>")]
+struct Rm {
+    /// The runs: their numbers, last, or last~2 for the second before the last
+    #[arg(value_name = "ID", required_unless_present_any = ["all", "older_than"])]
+    ids: Vec<RunSelector>,
+    /// Delete all runs
+    #[arg(long, conflicts_with_all = ["ids", "older_than"])]
+    all: bool,
+    /// Delete runs that began at least this long ago: 30d, 12h
+    #[arg(long, value_name = "AGE", conflicts_with = "ids", value_parser = age_ms)]
+    older_than: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists or deletes.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    arguments::run(arguments, |options: Options| {
+        let path = keep::place()?;
+        let history = History::open_existing(&path)?;
+        if history.is_none() {
+            remark(&format!("fiord history: no run has been recorded yet in {}\n", shown(&path)));
+        }
+        arguments::print(match options.action {
+            None => list(history.as_ref(), &options.list)?,
+            Some(HistoryCommand::Rm(rm)) => forget(history, &rm)?,
+        })
+    })
+}
+
+fn list(history: Option<&History>, options: &List) -> Result<String, StoreError> {
+    let entries = match history {
+        Some(history) => listed(history, options)?,
+        None => Vec::new(),
+    };
+    Ok(match options.forms.chosen() {
+        Form::Json => json(&entries),
+        Form::Csv => full(&entries).csv(),
+        Form::Markdown => brief(&entries).markdown(),
+        Form::Text => text(&entries),
+    })
+}
+
+/// The runs requested. A target is looked up by its real path, and by the path as given, which older versions
+/// recorded.
+fn listed(history: &History, options: &List) -> Result<Vec<HistoryEntry>, StoreError> {
+    let limit = Some(options.limit);
+    let Some(path) = &options.target else {
+        return history.list(&Filter { limit, ..Filter::default() });
+    };
+    let given = keep::name_of(&keep::absolute(path));
+    let names: BTreeSet<String> =
+        [keep::target(path), given].iter().map(|name| name.trim_end_matches('/').to_string()).collect();
+    let mut found = BTreeMap::new();
+    for name in names {
+        let filter = Filter { target: Some(name), limit, ..Filter::default() };
+        found.extend(history.list(&filter)?.into_iter().map(|entry| (Reverse(entry.id), entry)));
+    }
+    Ok(found.into_values().take(options.limit as usize).collect())
+}
+
+fn forget(history: Option<History>, options: &Rm) -> Result<String, CommandError> {
+    let forgotten = match history {
+        Some(history) => forget_from(history, options)?,
+        None if options.ids.is_empty() => 0,
+        None => return Err("no run has been recorded yet".to_string().into()),
+    };
+    Ok(match (options.json, forgotten) {
+        (true, _) => Writer::document(|json| json.integer("forgotten", forgotten)),
+        (false, 1) => "1 run deleted\n".to_string(),
+        (false, count) => format!("{count} runs deleted\n"),
+    })
+}
+
+fn forget_from(mut history: History, options: &Rm) -> Result<u64, CommandError> {
+    if options.ids.is_empty() {
+        // Without an age: all.
+        let before_ms =
+            options.older_than.map_or(u64::MAX, |age_ms| clock::realtime_ms().saturating_sub(age_ms));
+        return Ok(history.remove_before(before_ms)?);
+    }
+    let mut ids = Vec::new();
+    for which in &options.ids {
+        ids.push(history.resolve(*which)?.ok_or_else(|| no_such_run(*which))?);
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    match history.remove(&ids)?.first() {
+        Some(absent) => Err(no_such_run(RunSelector::Id(*absent)).into()),
+        None => Ok(ids.len() as u64),
+    }
+}
+
+/// A recorded run or study, and the history that it is in.
+///
+/// # Errors
+/// There is none, or the history cannot be read.
+pub(crate) fn load(which: RunSelector) -> Result<(History, Stored), CommandError> {
+    let history = History::open_existing(&keep::place()?)?.ok_or_else(|| no_such_run(which))?;
+    let stored = history.load(which)?.ok_or_else(|| no_such_run(which))?;
+    Ok((history, stored))
+}
+
+/// The runs of a study.
+///
+/// # Errors
+/// The history cannot be read.
+pub(crate) fn runs_of(study: &Stored, history: &History) -> Result<Vec<HistoryEntry>, StoreError> {
+    history.list(&Filter { parent: Some(study.entry.id), ..Filter::default() })
+}
+
+fn no_such_run(which: RunSelector) -> String {
+    format!("there is no run {which}; `fiord history` lists all runs")
+}
+
+fn count(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a number of runs; write 10, 50"))
+}
+
+fn age_ms(text: &str) -> Result<u64, String> {
+    parse::duration(text).map(|age| age.as_millis() as u64)
+}
+
+/// Runs as a table that fits the terminal.
+pub(crate) fn text(entries: &[HistoryEntry]) -> String {
+    let table = brief(entries).text(width());
+    let others = entries.iter().any(|HistoryEntry { headline, .. }| headline.latency_of.is_some());
+    let note =
+        "P99 of runs that sync each write is that of the syncs; of studies, that of their main figure.";
+    if others { format!("{table}\n{}\n", wrapped(note, width()).join("\n")) } else { table }
+}
+
+/// Runs as a JSON document.
+pub(crate) fn json(entries: &[HistoryEntry]) -> String {
+    table::json(&[("runs", &full(entries))])
+}
+
+/// The columns that distinguish runs, for 80 columns of text.
+fn brief(entries: &[HistoryEntry]) -> Table {
+    let titles = ["ID", "WHEN", "TITLE", "TARGET", "IOPS", "BYTES/S", "P99", "STATUS"];
+    let keys = ["id", "started", "title", "target", "ios_per_s", "bytes_per_s", "latency_p99_ns", "status"];
+    let mut table = Table::new(keys.into_iter().zip(titles).map(|(key, title)| Column::new(key, title)));
+    let now_ms = clock::realtime_ms();
+    for entry in entries {
+        let HistoryEntry { id, facts, headline } = entry;
+        let target = match facts.targets.as_slice() {
+            [] => Cell::None,
+            [only] => Cell::Text(only.clone()),
+            [first, rest @ ..] => Cell::Text(format!("{first} and {} more", rest.len())),
+        };
+        table.rows.push(vec![
+            Cell::Count(id.unsigned_abs()),
+            Cell::Text(time::short(facts.started_ms, facts.utc_offset_s, now_ms)),
+            Cell::Text(facts.title.clone()),
+            target,
+            headline.ios_per_s.map_or(Cell::None, |ios_per_s| Cell::Number(ios_per_s, 0)),
+            headline.bytes_per_s.map_or(Cell::None, |bytes_per_s| Cell::Bytes(bytes_per_s as u64)),
+            headline.latency_p99_ns.map_or(Cell::None, Cell::Latency),
+            Cell::Text(status::words(facts.exit_status)),
+        ]);
+    }
+    table
+}
+
+/// Everything recorded about runs but their reports.
+fn full(entries: &[HistoryEntry]) -> Table {
+    let keys = [
+        "id",
+        "study",
+        "kind",
+        "title",
+        "command",
+        "targets",
+        "host",
+        "fiord_version",
+        "started",
+        "started_ms",
+        "elapsed_ms",
+        "exit_status",
+        "ios_per_s",
+        "bytes_per_s",
+        "latency_p99_ns",
+        "latency_of",
+    ];
+    let mut table = Table::new(keys.into_iter().map(|key| Column::new(key, key)));
+    for entry in entries {
+        let HistoryEntry { id, facts, headline } = entry;
+        table.rows.push(vec![
+            Cell::Count(id.unsigned_abs()),
+            Cell::count(facts.parent.map(i64::unsigned_abs)),
+            Cell::Text(facts.kind.name().to_string()),
+            Cell::Text(facts.title.clone()),
+            Cell::Text(facts.command.clone()),
+            Cell::List(facts.targets.clone()),
+            Cell::Text(facts.host.clone()),
+            Cell::Text(facts.fiord_version.clone()),
+            Cell::Text(time::iso(facts.started_ms, facts.utc_offset_s)),
+            Cell::Count(facts.started_ms),
+            Cell::Count(facts.elapsed_ms),
+            Cell::count(facts.exit_status.map(u64::from)),
+            headline.ios_per_s.map_or(Cell::None, |ios_per_s| Cell::Number(ios_per_s, 0)),
+            headline.bytes_per_s.map_or(Cell::None, |bytes_per_s| Cell::Number(bytes_per_s, 0)),
+            headline.latency_p99_ns.map_or(Cell::None, Cell::Latency),
+            Cell::text(headline.latency_of.as_deref()),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,60 @@
+//! `fiord matrix`: block sizes by access patterns.
+//!
+//! Invariant: writes only to scratch files; a file or device given as the target is only read.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use fiord_lab::matrix::{BlockSize, Matrix};
+
+use super::parse;
+use super::space::SizedStudy;
+use crate::{arguments, study};
+
+/// Measures each combination of block size and access pattern: IOPS, throughput
+/// and the 99th percentile of latency.
+#[derive(clap::Parser)]
+#[command(name = "fiord matrix", verbatim_doc_comment)]
+struct Options {
+    /// Directory to test in, or a file or device to read from
+    #[arg(default_value = ".")]
+    target: PathBuf,
+    /// Block sizes
+    #[arg(long, default_value = "4k,64k,1M", value_delimiter = ',', value_name = "LIST", value_parser = block)]
+    bs: Vec<BlockSize>,
+    /// Patterns
+    #[arg(
+        long,
+        default_value = "randrw,randread,randwrite,read,write",
+        value_delimiter = ',',
+        value_name = "LIST"
+    )]
+    rw: Vec<String>,
+    /// I/Os in flight
+    #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    depth: u32,
+    /// Total time of all runs
+    #[arg(long, default_value = "1m", value_parser = parse::positive_duration)]
+    time: Duration,
+    #[command(flatten)]
+    study: SizedStudy,
+}
+
+fn block(text: &str) -> Result<BlockSize, String> {
+    match parse::size(text)? {
+        0 => Err("a block has at least one byte".to_string()),
+        bytes => Ok(BlockSize { text: text.to_string(), bytes }),
+    }
+}
+
+/// Runs the study.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    arguments::run(arguments, |options: Options| {
+        study::at(&options.target, "matrix", options.study.size, &options.study.options, |target| {
+            let repeat = options.study.options.repeat;
+            Matrix::new(target.clone(), &options.bs, &options.rw, options.depth, options.time, repeat)
+        })
+    })
+}

@@ -1,0 +1,87 @@
+//! The one list of fiord's own subcommands. To add one: a file in this folder, and a line here.
+//!
+//! Invariant: only `main` uses this list; code that looks up a subcommand receives the list as an argument, so that no
+//! command depends on the list that contains it.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::subcommand::{Subcommand, Subcommands};
+
+mod calibrate;
+mod capacity;
+mod check;
+mod crash_test;
+mod devices;
+mod engines;
+mod explain;
+mod help;
+mod history;
+mod matrix;
+mod parse;
+mod quick;
+mod show;
+mod space;
+mod sweep;
+mod version;
+
+/// In the order in which a new user needs them.
+pub(crate) static ALL: Subcommands = Subcommands(&[
+    of("quick", quick::run, "[TARGET]", "a profile of a disk in half a minute"),
+    of("devices", devices::run, "[TARGET]", "the disks, and what they mean for a benchmark"),
+    of("check", check::run, "PROFILE [DIR]", "whether a disk is fit for etcd, rocksdb or oltp"),
+    of("matrix", matrix::run, "[TARGET]", "block sizes by access patterns, as one table"),
+    of("capacity", capacity::run, "--p99=TIME", "the highest rate with a bounded latency"),
+    of("sweep", sweep::run, "... --over K=V", "a job at several option values, and the knee"),
+    of("crash-test", crash_test::run, "run|check", "whether synced writes survive a power cut"),
+    of("history", history::run, "", "earlier runs"),
+    of("show", show::run, "ID", "an earlier run again, in any format"),
+    of("explain", explain::run, "[ID|FILE|CODE]", "a report of fiord or fio in plain words"),
+    of("engines", engines::run, "", "the engines that work here, and fiord's own cost"),
+    of("calibrate", calibrate::run, "", "what fiord itself costs per I/O here"),
+    of("version", version::run, "", "the version of fiord"),
+    of("help", help, "[SUBCOMMAND]", "this list, or the help of a subcommand"),
+]);
+
+const fn of(
+    name: &'static str,
+    run: fn(&[OsString]) -> ExitCode,
+    takes: &'static str,
+    summary: &'static str,
+) -> Subcommand {
+    Subcommand { name, run, takes, summary }
+}
+
+/// `help` is the only command that needs the list.
+fn help(arguments: &[OsString]) -> ExitCode {
+    help::run(arguments, &ALL)
+}
+
+/// The subcommand requested; `None` if the program is used as fio. That is always so when it is called by fio's name,
+/// and a job file takes precedence over a subcommand of the same name.
+pub(crate) fn asked_for(arguments: &[OsString]) -> Option<&'static Subcommand> {
+    let word = arguments.get(1)?;
+    if crate::fio::is_called_by(arguments) || Path::new(word).exists() {
+        return None;
+    }
+    ALL.named(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_overview_fits_a_terminal() {
+        let overview = ALL.overview();
+        assert!(overview.lines().all(|line| line.chars().count() <= 80), "{overview}");
+        assert_eq!(overview.lines().count(), ALL.0.len());
+    }
+
+    #[test]
+    fn a_misspelt_subcommand_is_suggested_and_a_job_file_is_not_taken_for_one() {
+        assert_eq!(ALL.nearest("qiuck".as_ref()), Some("quick"));
+        assert_eq!(ALL.nearest("randread.fio".as_ref()), None);
+    }
+}

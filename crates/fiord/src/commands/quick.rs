@@ -1,0 +1,38 @@
+//! `fiord quick`: a profile of a disk in half a minute.
+//!
+//! Invariant: writes only to scratch files; a file or device given as the target is only read.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use fiord_lab::quick::Quick;
+
+use super::parse;
+use super::space::SizedStudy;
+use crate::{arguments, study};
+
+/// Profiles a disk in half a minute: sequential and random reads and writes,
+/// and synced appends.
+#[derive(clap::Parser)]
+#[command(name = "fiord quick", verbatim_doc_comment)]
+struct Options {
+    /// Directory to test in, or a file or device to read from
+    #[arg(default_value = ".")]
+    target: PathBuf,
+    /// Total time of all runs
+    #[arg(long, default_value = "28s", value_parser = parse::positive_duration)]
+    time: Duration,
+    #[command(flatten)]
+    study: SizedStudy,
+}
+
+/// Runs the study.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    arguments::run(arguments, |options: Options| {
+        study::at(&options.target, "quick", options.study.size, &options.study.options, |target| {
+            Ok(Quick::new(target.clone(), options.time, options.study.options.repeat))
+        })
+    })
+}

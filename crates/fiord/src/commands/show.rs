@@ -1,0 +1,92 @@
+//! `fiord show`: prints a recorded run again, in any format.
+//!
+//! Invariant: the output is what the run would have printed in that format, byte for byte.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use fiord_options::value::{OutputFormats, Reading, Value};
+use fiord_report::{Format, TerseVersion, render, time, wants_headings};
+use fiord_store::{HistoryEntry, RunSelector, Stored};
+
+use super::history;
+use crate::fio::settings;
+use crate::layout::{duration, labelled, width};
+use crate::{arguments, status};
+
+/// Prints a recorded run again, in any format. For a study, prints what the study printed and lists its runs
+#[derive(Parser)]
+#[command(name = "fiord show")]
+struct Options {
+    /// The run: its number, last, or last~2 for the second before the last
+    #[arg(value_name = "ID")]
+    which: RunSelector,
+    /// Formats to print: normal, terse, json, json+, or several separated by commas
+    #[arg(long, value_name = "FORMATS", default_value = "normal", value_parser = formats)]
+    output_format: OutputFormats,
+    /// Version of the terse format
+    #[arg(long, value_name = "2-5", default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=5))]
+    terse_version: u32,
+    /// Print JSON: the same as --output-format=json
+    #[arg(long, conflicts_with = "output_format")]
+    json: bool,
+}
+
+fn formats(text: &str) -> Result<OutputFormats, String> {
+    OutputFormats::parse(text, &mut Reading::default())
+}
+
+/// Prints the run.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    arguments::run(arguments, |options: Options| {
+        let (history, stored) = history::load(options.which)?;
+        let formats =
+            if options.json { vec![Format::Json] } else { settings::formats_of(&options.output_format) };
+        if let Some((headings, report)) = stored.printed {
+            let terse = TerseVersion::from_number(options.terse_version).unwrap_or_default();
+            let headings = if wants_headings(&formats) { headings } else { String::new() };
+            return arguments::print(headings + &render(&report, &formats, terse));
+        }
+        arguments::print(study(&stored, &history::runs_of(&stored, &history)?, &formats)?)
+    })
+}
+
+/// A study as it was printed, below a heading with the time and the command of the run; in text also its runs. A study
+/// that did not finish has only its runs.
+fn study(stored: &Stored, runs: &[HistoryEntry], formats: &[Format]) -> Result<String, String> {
+    let summary = stored.summary.as_ref();
+    match formats {
+        [Format::Normal] => {
+            let conclusion = summary.map_or(String::new(), |summary| format!("{}\n", summary.text));
+            Ok(heading(stored) + &conclusion + &history::text(runs))
+        }
+        [Format::Json | Format::JsonPlus] => {
+            Ok(summary.map_or_else(|| history::json(runs), |summary| summary.json.clone()))
+        }
+        _ => Err(format!(
+            "run {} is a study, which can be printed as normal or json only; its runs can be printed in every format",
+            stored.entry.id
+        )),
+    }
+}
+
+/// When and how a study was run, and its own heading.
+fn heading(stored: &Stored) -> String {
+    let facts = &stored.entry.facts;
+    let took = match facts.exit_status {
+        Some(_) => format!(", {}", duration(Duration::from_millis(facts.elapsed_ms))),
+        None => String::new(),
+    };
+    let run = format!(
+        "{} of {}{took}, on {} with fiord {}: {}",
+        stored.entry.id,
+        time::date(facts.started_ms, facts.utc_offset_s),
+        facts.host,
+        facts.fiord_version,
+        status::words(facts.exit_status)
+    );
+    let lines = [("Run", run), ("Command", facts.command.clone())];
+    format!("{}\n{}", labelled(&lines, width()), stored.heading.as_deref().unwrap_or_default())
+}

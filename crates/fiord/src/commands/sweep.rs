@@ -1,0 +1,175 @@
+//! `fiord sweep`: a job as for fio, run at several values of its options.
+//!
+//! Invariant: settings the user typed are never overridden; every value goes through its option's own parser before
+//! anything runs; only files the job names are written to, or a scratch file if it names none.
+
+mod completed_job;
+mod over;
+mod typed_job;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::CommandFactory;
+use fiord_engine::registry;
+use fiord_lab::sweep::{Pictures, Sweep};
+use fiord_lab::{Repeat, Rounds, Study, StudyTarget};
+use fiord_options::{Problem, Section, resolve_job};
+use fiord_report::path::shown;
+use fiord_worker::{Failure, TargetOpener};
+
+use self::completed_job::CompletedJob;
+use self::typed_job::TypedJob;
+use super::parse;
+use crate::run::environment;
+use crate::study::scratch::ScratchFiles;
+use crate::{arguments, layout, study};
+
+/// Runs a job at several values of its options and finds where throughput stops
+/// growing.
+#[derive(clap::Parser)]
+#[command(
+    name = "fiord sweep",
+    verbatim_doc_comment,
+    override_usage = "fiord sweep [FIO OPTIONS | JOB FILE] --over KEY=LIST [OPTIONS]",
+    after_help = HELP
+)]
+struct Options {
+    /// Job option to vary, and its values
+    #[arg(long, required = true, value_name = "KEY=LIST")]
+    over: Vec<OsString>,
+    /// Write the chart to this file as SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Total time of all runs, if the job sets none
+    #[arg(long, value_parser = parse::positive_duration)]
+    time: Option<Duration>,
+    #[command(flatten)]
+    study: study::Options,
+}
+
+/// Shown below the list of options.
+const HELP: &str = "\
+All other arguments are options of fio's, or one job file to start from.
+
+LIST is a list (4k,16k,64k), a range that doubles (1..120 is 1,2,4,...,64,120),
+or both. With several --over, every combination is run; the values of the last
+one change fastest.
+
+A job that names no file gets a scratch file in the current directory, which is
+removed afterwards. A job that does not say when to end runs for 10 s per point,
+or less if all points together would take more than 2 minutes.
+
+Examples:
+  fiord sweep --rw=read --over bs=4k..1M
+  fiord sweep -rw=randread -bs=4k --over numjobs=1..64 --plot threads.svg
+  fiord sweep job.fio --over rw=read,write --over bs=4k,64k,1M";
+
+/// Default time of one run, the most that all runs take by default, and the least for one run.
+const RUN: Duration = Duration::from_secs(10);
+const ALL: Duration = Duration::from_secs(120);
+const RUN_MIN: Duration = Duration::from_secs(1);
+
+/// Runs the study.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    let (own, of_fio) = split(arguments);
+    arguments::run(&own, |options: Options| {
+        // The scratch files live until everything has been printed.
+        let prepared = prepare(&options, &of_fio)?;
+        let own_target = prepared.scratch.as_ref().map(|(own_target, _)| own_target);
+        study::carry_out(&prepared.sweep, own_target.as_slice(), &prepared.warnings, &options.study)
+    })
+}
+
+/// A sweep that is ready to run.
+struct Prepared {
+    sweep: Sweep,
+    /// The target and scratch files, if the job names no file.
+    scratch: Option<(StudyTarget, ScratchFiles)>,
+    /// Warnings about the job as typed.
+    warnings: Vec<Problem>,
+}
+
+/// Separates the sweep's own options, each with its value, from fio's. Both take one dash or two, as in fio.
+fn split(arguments: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
+    let command = Options::command();
+    let mut own = Vec::new();
+    let mut of_fio = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let bytes = argument.as_bytes();
+        let body = bytes.strip_prefix(b"--").or_else(|| bytes.strip_prefix(b"-")).unwrap_or_default();
+        let equals = body.iter().position(|byte| *byte == b'=');
+        let name = &body[..equals.unwrap_or(body.len())];
+        if [&b"help"[..], b"h"].contains(&name) {
+            own.push(OsString::from("--help"));
+            continue;
+        }
+        let is_own = |long: &str| long.as_bytes() == name;
+        let Some(known) = command.get_arguments().find(|known| known.get_long().is_some_and(is_own)) else {
+            of_fio.push(argument.clone());
+            continue;
+        };
+        own.push(OsStr::from_bytes(&[b"--", body].concat()).to_os_string());
+        if equals.is_none() && known.get_action().takes_values() {
+            own.extend(arguments.next().cloned());
+        }
+    }
+    (own, of_fio)
+}
+
+fn prepare(options: &Options, of_fio: &[OsString]) -> Result<Prepared, String> {
+    let machine = environment::machine()?;
+    let typed = TypedJob::read(of_fio, &machine)?;
+    let keys = over::keys(&options.over, &typed)?;
+    typed.engines_have_their_options(&keys)?;
+    let plot = options.plot.as_deref().map(writable).transpose()?;
+    let runs = keys.iter().map(|key| key.values.len() as u32).fold(1, u32::saturating_mul);
+    let each = options.time.map_or_else(|| (ALL / runs).clamp(RUN_MIN, RUN), |all| all / runs);
+    let rounds = match options.study.repeat {
+        // The job has its own time, which is not divided.
+        Repeat::Auto if completed_job::says_when_it_ends(&typed, &keys) => Rounds::ONE,
+        repeat => Rounds::of(repeat, each),
+    };
+    let each = rounds.each(each);
+    let mut scratch = typed.own_target(&keys, options.study.dry_run)?;
+    let own_target = scratch.as_ref().map(|(own_target, _)| own_target);
+    let completed = CompletedJob::new(&typed, &keys, each, own_target);
+    let (heading, job) = (completed.heading(), completed.job());
+    let pictures = Pictures { colour: layout::is_coloured(), plot };
+    let sweep = Sweep::new(keys, job, pictures, &time)?.headed(heading).repeated(rounds);
+    let sweep = match own_target {
+        Some(own_target) => sweep.prepared_by(own_target.fill()),
+        None => sweep,
+    };
+    scratch.as_mut().map_or(Ok(()), |(_, scratch)| scratch.record_files_of(sweep.steps()))?;
+    Ok(Prepared { sweep, scratch, warnings: typed.warnings })
+}
+
+/// Checks that a file can be created at this path.
+fn writable(path: &Path) -> Result<PathBuf, String> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if path.is_dir() || !directory.is_dir() {
+        return Err(format!("--plot {}: not a file in an existing directory", shown(path)));
+    }
+    let refused = |failure: Failure| format!("--plot {}: {}", shown(path), failure.reason());
+    TargetOpener::default().may_write(path).map_err(refused)?;
+    Ok(path.to_path_buf())
+}
+
+/// How long sections run, stage after stage, jobs of a stage in parallel. Zero if no times are set.
+fn time(sections: &[Section]) -> Duration {
+    let mut stages_us = vec![0];
+    for section in sections {
+        let (job, _, _) = resolve_job(section, registry::NAMES);
+        if job.process.stonewall.0 {
+            stages_us.push(0);
+        }
+        let last = stages_us.len() - 1;
+        stages_us[last] = stages_us[last].max(job.time.runtime.us + job.time.ramp_time.us);
+    }
+    Duration::from_micros(stages_us.iter().sum())
+}

@@ -1,0 +1,175 @@
+//! The job that a sweep starts from, as typed.
+//!
+//! Invariant: it is read as fio reads it, and an option that a sweep cannot honour is refused.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use fiord_engine::registry;
+use fiord_host::Machine;
+use fiord_lab::sweep::Key;
+use fiord_lab::{StudyTarget, ranges};
+use fiord_options::cli::{self, Parsed};
+use fiord_options::environment::{Environment, KeywordValues};
+use fiord_options::program::ProgramOptions;
+use fiord_options::value::{Bytes, EngineName, NamedEngine, Reading, Value};
+use fiord_options::{Place, Problem, Scope, Section, Setting, Spec, job, lookup, resolve_job};
+use fiord_sys::signal;
+
+use crate::run::environment;
+use crate::study::job_file::{self, FILES, joined};
+use crate::study::scratch::ScratchFiles;
+use crate::study::target;
+
+/// Size of the scratch file, at most.
+const SIZE_BYTES: u64 = 1 << 30;
+
+/// The name of a job without one.
+const NAME: &str = "sweep";
+
+/// The engine that a value of `ioengine` names.
+pub(super) fn named_engine(value: &str) -> Option<EngineName> {
+    NamedEngine::of(value).known()
+}
+
+/// The job as typed.
+pub(super) struct TypedJob {
+    pub(super) sections: Vec<Section>,
+    /// The values of the reserved keywords.
+    keywords: KeywordValues,
+    /// Warnings about how it was typed.
+    pub(super) warnings: Vec<Problem>,
+}
+
+impl TypedJob {
+    pub(super) fn read(of_fio: &[OsString], machine: &Machine) -> Result<TypedJob, String> {
+        let environment = Environment {
+            files: &environment::read_file,
+            variables: &environment::variable,
+            keywords: environment::keywords(machine),
+            engines: registry::NAMES,
+        };
+        let mut parsed = cli::read(of_fio, &environment).map_err(|problems| joined(&problems))?;
+        if parsed.sections.is_empty() && parsed.files.is_empty() {
+            let named: Vec<OsString> =
+                of_fio.iter().cloned().chain([format!("--name={NAME}").into()]).collect();
+            parsed = cli::read(&named, &environment).map_err(|problems| joined(&problems))?;
+        }
+        fit_to_sweep(&parsed)?;
+        let (sections, warnings) = job_file::checked(parsed)?;
+        Ok(TypedJob { sections, keywords: environment.keywords, warnings })
+    }
+
+    /// The values of a list with their keywords replaced, as the command line replaces them.
+    pub(super) fn expanded(&self, spec: &'static Spec, list: &OsStr) -> Result<OsString, String> {
+        let place = Place::derived();
+        let expanded = list.as_bytes().split(|byte| *byte == b',').map(|value| {
+            let value = Some(OsStr::from_bytes(value).to_os_string());
+            let expanded = lookup::with_keywords(spec, value, &self.keywords, &place);
+            expanded.map(Option::unwrap_or_default).map_err(|problem| problem.message())
+        });
+        Ok(expanded.collect::<Result<Vec<_>, _>>()?.join(OsStr::new(",")))
+    }
+
+    /// Checks that a value is parsed to its last character and as a single value: otherwise a row would be labelled
+    /// with a value that was used only in part.
+    pub(super) fn reads_whole(
+        &self,
+        spec: &'static Spec,
+        value: &ranges::SweptValue,
+        number: Option<ranges::Number<'_>>,
+    ) -> Result<(), String> {
+        if let (Some((from, to)), Some(number)) = (value.text.split_once('-'), number)
+            && [from, to].iter().all(|end| number(end.trim()).is_some())
+            && !spec.kind.has_ranges()
+        {
+            return Err(format!(
+                "{:?} is not a single value; write a range as {}..{}",
+                value.text,
+                from.trim(),
+                to.trim()
+            ));
+        }
+        let mut section = Section::new(NAME);
+        let decides =
+            |setting: &&Setting| setting.spec.is_one_of(&[job::General::kb_base, job::Queue::ioengine]);
+        section.own.extend(self.settings().filter(decides).cloned());
+        section.own.push(Setting::new(spec, &value.setting));
+        let (_, _, problems) = resolve_job(&section, registry::NAMES);
+        match problems.iter().find(|problem| problem.option == Some(spec)) {
+            Some(problem) => Err(format!("{}; write the value in full, one at a time", problem.message())),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that no option of one engine is set if the sweep includes another engine.
+    pub(super) fn engines_have_their_options(&self, keys: &[Key]) -> Result<(), String> {
+        let swept = keys.iter().filter(|key| key.spec == job::Queue::ioengine).flat_map(|key| &key.values);
+        for engine in swept {
+            for setting in self.settings() {
+                if let Scope::Engine(engines) = setting.spec.scope
+                    && named_engine(&engine.text).is_none_or(|named| !engines.contains(&named))
+                {
+                    let (name, engines) = (setting.spec.name, EngineName::join(engines, " and "));
+                    return Err(format!(
+                        "{name} is an option of {engines}, not of {}; remove it, or leave that engine out of the sweep",
+                        engine.text
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn settings(&self) -> impl Iterator<Item = &Setting> {
+        self.sections.iter().flat_map(Section::settings)
+    }
+
+    /// The last value a job option is set to.
+    pub(super) fn value(&self, option: &Spec) -> Option<&str> {
+        self.settings().filter(|setting| setting.spec == option).last()?.text()
+    }
+
+    pub(super) fn engines(&self) -> Vec<EngineName> {
+        let engines = self.settings().filter(|setting| setting.spec == job::Queue::ioengine);
+        engines.filter_map(Setting::text).filter_map(named_engine).chain([EngineName::default()]).collect()
+    }
+
+    pub(super) fn is_given(&self, option: &Spec, keys: &[Key]) -> bool {
+        self.settings().any(|setting| setting.spec == option) || keys.iter().any(|key| key.spec == option)
+    }
+
+    /// A scratch file in the current directory, if the job names no file.
+    pub(super) fn own_target(
+        &self,
+        keys: &[Key],
+        dry_run: bool,
+    ) -> Result<Option<(StudyTarget, ScratchFiles)>, String> {
+        // Without handlers a sweep still runs, but a signal ends it without printing its rows.
+        let _ = signal::record_stop_requests();
+        if FILES.iter().any(|option| self.is_given(option, keys)) {
+            return Ok(None);
+        }
+        let size =
+            self.value(job::Amount::size).and_then(|text| Bytes::parse(text, &mut Reading::default()).ok());
+        let size_bytes = size.map_or(SIZE_BYTES, |size| size.0);
+        let (target, scratch) = target::at(Path::new("."), NAME, size_bytes, dry_run)?;
+        Ok(scratch.map(|scratch| (target, scratch)))
+    }
+}
+
+/// Refuses options that a sweep cannot honour: it has its own output, and starts from one job file.
+fn fit_to_sweep(parsed: &Parsed) -> Result<(), String> {
+    if let Some(setting) = parsed.program.iter().find(|setting| setting.spec != ProgramOptions::section) {
+        let name = &setting.spelling;
+        return Err(format!("--{name} applies to a run, not to a sweep; remove it (fiord sweep --help)"));
+    }
+    if parsed.files.len() > 1 {
+        return Err("a sweep starts from one job file; name only one".to_string());
+    }
+    if parsed.sections.is_empty() {
+        return Err("the job file has no section; add [job] and its options".to_string());
+    }
+    Ok(())
+}

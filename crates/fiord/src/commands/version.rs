@@ -1,0 +1,30 @@
+//! `fiord version`: the version, and the version of fio it is compatible with.
+//!
+//! Invariant: one fact per line; `--json` gives the same facts.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::arguments;
+use crate::run::version::FIO_VERSION;
+
+/// Prints the version of fiord, and of the fio it is compatible with
+#[derive(clap::Parser)]
+#[command(name = "fiord version")]
+struct Options {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the version.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    let version = env!("CARGO_PKG_VERSION");
+    arguments::run(arguments, |options: Options| {
+        arguments::print(if options.json {
+            format!("{{\n  \"fiord\" : \"{version}\",\n  \"compatible with\" : \"{FIO_VERSION}\"\n}}\n")
+        } else {
+            format!("fiord {version}\ncompatible with {FIO_VERSION}\n")
+        })
+    })
+}

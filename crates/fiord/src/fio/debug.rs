@@ -1,0 +1,79 @@
+//! `--debug`: what is printed at the start, and where the lines of the run go.
+//!
+//! Invariant: lines are as fio's where a program could read them, and go where the report goes.
+
+use std::io;
+use std::sync::mpsc::{Sender, channel};
+
+use fiord_options::Setting;
+use fiord_options::cli::Parsed;
+use fiord_options::value::{DebugChannel, DebugSetting, DebugSettings};
+use fiord_report::path::text;
+use fiord_sys::spawn;
+use fiord_worker::DebugLog;
+
+use crate::output::Output;
+
+/// Enough for writing lines.
+const STACK_BYTES: usize = 256 << 10;
+
+/// The list of channels, if it is requested.
+pub(super) fn help(settings: &DebugSettings) -> Option<String> {
+    settings.0.contains(&DebugSetting::Help).then(|| {
+        let channels: Vec<&str> = DebugChannel::ALL.iter().map(|channel| channel.word()).collect();
+        format!("fio: dumping debug options:{},all\n", channels.join(","))
+    })
+}
+
+/// Prints which channels are on, the profile, and the options as they were read.
+pub(super) fn announce(settings: &DebugSettings, parsed: &Parsed) {
+    let mut output = Output::stdout();
+    for setting in &settings.0 {
+        output.write(&match setting {
+            DebugSetting::Help => continue,
+            DebugSetting::All => "fio: set all debug options\n".to_string(),
+            DebugSetting::Channel(channel) => format!("fio: set debug option {}\n", channel.word()),
+            DebugSetting::OnlyJob(number) => format!("fio: set debug jobno {number}\n"),
+        });
+    }
+    let channels = channels(settings);
+    if ![DebugChannel::Parse, DebugChannel::Profile].iter().any(|channel| channels.contains(channel)) {
+        return;
+    }
+    let log = DebugLog::new(channels, None, |line| Output::stdout().write(line));
+    let value = |setting: &Setting| setting.value.as_ref().map_or("(null)".to_string(), text);
+    if let Some(profile) = &parsed.profile {
+        log.line(DebugChannel::Profile, format_args!("loading profile '{}'", value(profile)));
+    }
+    for setting in parsed.sections.iter().flat_map(|section| section.global.iter().chain(&section.own)) {
+        let option = format_args!("handle_option={}, ptr={}", setting.spec.name, value(setting));
+        log.line(DebugChannel::Parse, option);
+    }
+}
+
+/// The channels that are printed.
+fn channels(settings: &DebugSettings) -> Vec<DebugChannel> {
+    DebugChannel::ALL.iter().copied().filter(|channel| settings.has(*channel)).collect()
+}
+
+/// Where the lines of a run go. A separate thread writes them, because workers have only their own files open. The worker
+/// waits until its line is written, so that the report comes after all of them.
+///
+/// # Errors
+/// The output cannot be written by a second thread, or that cannot be started.
+pub(super) fn log(settings: &DebugSettings, output: &Output) -> io::Result<DebugLog> {
+    let mut output = output.duplicate()?;
+    let (sender, lines) = channel::<(String, Sender<()>)>();
+    spawn::spawn("fiord-debug", STACK_BYTES, move || {
+        for (line, written) in lines {
+            output.write(&line);
+            drop(written);
+        }
+    })?;
+    Ok(DebugLog::new(channels(settings), settings.only_job(), move |line| {
+        let (written, is_written) = channel();
+        let _ = sender.send((line.to_string(), written));
+        // Ends when the other side is dropped.
+        let _ = is_written.recv();
+    }))
+}

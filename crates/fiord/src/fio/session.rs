@@ -1,0 +1,409 @@
+//! The program as fio: reads the command line and the job files, plans, runs, reports.
+//!
+//! Invariant: nothing is opened for writing before the whole plan has been checked.
+
+use fiord_sys::errno::error_text;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use fiord_engine::registry;
+use fiord_host::{Machine, Prober};
+use fiord_options::cli::{self, Parsed};
+use fiord_options::environment::Environment;
+use fiord_options::program::ProgramOptions;
+use fiord_options::value::IdleProf;
+use fiord_options::{Given, Place, Problem, ProblemKind, ProblemLevel, resolve_program, showcmd};
+use fiord_plan::facts::RunSettings;
+use fiord_plan::{ChangeKind, Plan, Refusal, Trigger, path_change};
+use fiord_report::normal;
+use fiord_report::path::{self, shown};
+use fiord_sys::clock::TscClock;
+use fiord_worker::DebugLog;
+
+use super::bandwidth::{BandwidthLog, NAMES as BANDWIDTH_LOGS};
+use super::presenter::{LiveLineOptions, Round, RunPresenter, remark_all};
+use super::{clocktest, crctest, debug, help, inflate, memcpytest, settings};
+use crate::output::{self, Output, say};
+use crate::run::drive::{Run, RunOutcome, drive};
+use crate::run::keep::Keeper;
+use crate::run::{environment, facts, idle, traces};
+use crate::status;
+use crate::subcommand::Subcommands;
+
+/// The error of a command line without jobs.
+const NO_JOBS: &str = "fiord: no jobs: name a job file, or give --name and the options of a job; `fiord quick` needs neither \
+                       (see fiord --help)\n";
+
+/// Runs the program; `arguments[0]` is its name. Runs under fio's name are not recorded in the history: a caller of
+/// fio does not expect it to write a file.
+pub(crate) fn run(arguments: &[OsString], subcommands: &'static Subcommands) -> ExitCode {
+    let own = (!is_called_by(arguments)).then_some(subcommands);
+    let arguments = arguments.get(1..).unwrap_or_default();
+    match Session::read(arguments) {
+        Ok(mut session) => {
+            session.own = own;
+            let kept = own.is_some() && !session.options.no_history.0;
+            session.keeper = kept.then(|| Keeper::new(arguments, &session.machine.hostname));
+            session.go()
+        }
+        Err(problems) => {
+            print_all(&problems);
+            if let Some(name) = arguments.first().and_then(|word| own?.nearest(word)) {
+                say(&format!("fiord: or did you mean `fiord {name}`?\n"));
+            }
+            ExitCode::from(status::FAILED)
+        }
+    }
+}
+
+/// Whether the program was called by fio's name, and so must do nothing that fio does not.
+pub(crate) fn is_called_by(arguments: &[OsString]) -> bool {
+    let name = arguments.first().and_then(|path| Path::new(path).file_name());
+    name.is_some_and(|name| name == "fio")
+}
+
+/// Everything on the command line.
+struct Session {
+    machine: Machine,
+    parsed: Parsed,
+    options: ProgramOptions,
+    /// The program's options as typed, in order.
+    given: Given,
+    warnings: Vec<Problem>,
+    /// fiord's own subcommands; `None` under fio's name, where help and exit statuses are fio's as well.
+    own: Option<&'static Subcommands>,
+    /// Records the run in the history, unless disabled.
+    keeper: Option<Keeper>,
+}
+
+impl Session {
+    fn read(arguments: &[OsString]) -> Result<Session, Vec<Problem>> {
+        let machine = Machine::read().map_err(|error| {
+            let message = format!("/proc and /sys cannot be read: {}", error_text(&error));
+            vec![Problem::error(ProblemKind::Unreadable, Place::derived(), None, message, "mount them")]
+        })?;
+        let environment = Environment {
+            files: &environment::read_file,
+            variables: &environment::variable,
+            keywords: environment::keywords(&machine),
+            engines: registry::NAMES,
+        };
+        let mut parsed = cli::read(arguments, &environment)?;
+        let (options, given, _) = resolve_program(&parsed.program);
+        let warnings = std::mem::take(&mut parsed.warnings);
+        Ok(Session { machine, parsed, options, given, warnings, own: None, keeper: None })
+    }
+
+    fn go(mut self) -> ExitCode {
+        // First, because a requested page ends the command line: an error must come before it.
+        if let Err(problems) = self.check() {
+            return failed(&problems);
+        }
+        if let Some(status) = self.side_program() {
+            return status;
+        }
+        if self.options.showcmd.0 {
+            match self.open_output() {
+                Ok(mut output) => output.write_bytes(&showcmd::print(&self.parsed)),
+                Err(message) => return finished(Err(message)),
+            }
+        }
+        if let Some(settings) = &self.options.debug {
+            debug::announce(settings, &self.parsed);
+        }
+        if self.options.parse_only.0 || self.options.showcmd.0 {
+            remark_all(&self.warnings);
+            return ExitCode::SUCCESS;
+        }
+        if self.parsed.sections.is_empty() {
+            print_all(&self.warnings);
+            return finished(Err(NO_JOBS.to_string()));
+        }
+        if self.options.merge_blktrace_only.0 {
+            return self.merge_only();
+        }
+        match self.plan() {
+            Ok(plan) => self.carry_out(&Arc::new(plan)),
+            Err(refusal) => refused(&refusal),
+        }
+    }
+
+    /// What an option asks for instead of jobs, done: a page, a list, or a test of this machine.
+    fn side_program(&self) -> Option<ExitCode> {
+        if let Some(text) = help::asked_for(&self.options, self.own) {
+            let printed = text.and_then(|text| output::print(text.as_bytes()));
+            return Some(finished(printed.map_err(|why| format!("fiord: {why}\n"))));
+        }
+        if let Some(channels) = self.options.debug.as_ref().and_then(debug::help) {
+            Output::stdout().write(&channels);
+            return Some(ExitCode::SUCCESS);
+        }
+        if let Some(names) = &self.options.crctest {
+            return Some(crctest::run(names.0.as_ref().map(path::text).as_deref()));
+        }
+        if let Some(names) = &self.options.memcpytest {
+            return Some(memcpytest::run(names.0.as_ref().map(path::text).as_deref()));
+        }
+        if let Some(log) = &self.options.inflate_log {
+            return Some(inflate::run(Path::new(&log.0)));
+        }
+        if self.options.cpuclock_test.0 {
+            return Some(clocktest::run());
+        }
+        if self.options.idle_prof == Some(IdleProf::Calibrate) {
+            Output::stdout().write(&normal::calibration(&idle::calibrate()));
+            return Some(ExitCode::SUCCESS);
+        }
+        None
+    }
+
+    /// Checks every value, whether it is used or not.
+    fn check(&mut self) -> Result<(), Vec<Problem>> {
+        let mut problems = cli::check(&self.parsed, registry::NAMES);
+        if self.options.readonly.0 {
+            problems.extend(fiord_plan::forbidden_by_readonly(&self.parsed.sections));
+        }
+        problems.extend(self.trigger_that_never_fires());
+        self.warnings.append(&mut problems);
+        if help::asked_for(&self.options, self.own).is_some() {
+            // A page may explain options that are not built in.
+            self.warnings.retain(|problem| problem.kind != ProblemKind::NotBuilt);
+        }
+        cli::sort_by_place(&mut self.warnings);
+        match self.warnings.iter().any(|problem| self.is_fatal(problem)) {
+            true => Err(std::mem::take(&mut self.warnings)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a problem stops the run: `--warnings-fatal` covers the warnings that fio has, `--strict` all.
+    fn is_fatal(&self, problem: &Problem) -> bool {
+        match problem.level {
+            ProblemLevel::Error => true,
+            ProblemLevel::FiosWarning => self.options.warnings_fatal.0 || self.options.strict.0,
+            ProblemLevel::Warning => self.options.strict.0,
+        }
+    }
+
+    fn plan(&mut self) -> Result<Plan, Refusal> {
+        // About halfway to the first I/O.
+        TscClock::note();
+        let run = RunSettings {
+            readonly: self.options.readonly.0,
+            // fiord has no limit of its own.
+            max_jobs: self.given.get(ProgramOptions::max_jobs).map(|_| self.options.max_jobs),
+            entropy: fiord_sys::clock::realtime_ns(),
+            aux_path: self.options.aux_path.as_ref().map_or_else(PathBuf::new, |path| PathBuf::from(&path.0)),
+            trigger: self.trigger(),
+        };
+        let needs = fiord_plan::needs(&self.parsed.sections, registry::ENGINES, &run);
+        let facts = facts::gather(&needs, &self.machine);
+        let (plan, mut warnings) =
+            fiord_plan::build(&self.parsed.sections, &self.parsed.waiting, &facts, &run)?;
+        self.refuse_outputs()?;
+        if warnings.iter().any(|warning| self.is_fatal(warning)) {
+            return Err(Refusal { problems: warnings, unsafe_target: false });
+        }
+        self.warnings.append(&mut warnings);
+        Ok(plan)
+    }
+
+    /// The trigger, which stops all jobs and saves their state. A command without a condition never runs.
+    fn trigger(&self) -> Option<Trigger> {
+        let options = &self.options;
+        let file = options.trigger_file.as_ref().map(|path| PathBuf::from(&path.0));
+        let after_ns = Some(options.trigger_timeout.us * 1000).filter(|after_ns| *after_ns > 0);
+        let command = options.trigger.as_ref().map(|command| OsString::from(&command.0));
+        (file.is_some() || after_ns.is_some()).then_some(Trigger { file, after_ns, command })
+    }
+
+    fn trigger_that_never_fires(&self) -> Option<Problem> {
+        let setting = self.given.get(ProgramOptions::trigger).filter(|_| self.trigger().is_none())?;
+        let message = "it is never run";
+        let remedy = "give --trigger-file or --trigger-timeout as well";
+        let place = setting.value_place.clone();
+        Some(Problem::warning(ProblemKind::NoEffect, place, ProgramOptions::trigger, message, remedy))
+    }
+
+    /// Merges traces; the devices they are of need not exist here.
+    fn merge_only(&self) -> ExitCode {
+        print_all(&self.warnings);
+        match fiord_plan::merges(&self.parsed.sections, registry::ENGINES) {
+            Ok(needs) => finished(traces::merge_only(&needs)),
+            Err(problems) => failed(&problems),
+        }
+    }
+
+    /// Refuses output files that must not be overwritten, before the run whose report goes there.
+    fn refuse_outputs(&self) -> Result<(), Refusal> {
+        let output = self.options.output.iter().map(|path| (ProgramOptions::output, Path::new(&path.0)));
+        let logs = BANDWIDTH_LOGS.into_iter().filter(|_| self.options.bandwidth_log.0);
+        let prober = Prober::default();
+        for (option, path) in output.chain(logs.map(|name| (ProgramOptions::bandwidth_log, Path::new(name))))
+        {
+            // A path that cannot be probed cannot be opened either, which is reported then.
+            let Ok(found) = prober.probe(path) else { continue };
+            let Some(refused) =
+                path_change::refusal(path, ChangeKind::Output, &facts::path_facts(&found), false)
+            else {
+                continue;
+            };
+            let kind = if refused.unsafe_target { ProblemKind::InUse } else { ProblemKind::Target };
+            let given = self.given.get(option);
+            let place = given.map_or_else(Place::derived, |setting| setting.value_place.clone());
+            let problem = Problem::error(kind, place, option, refused.message, refused.remedy);
+            return Err(Refusal { problems: vec![problem], unsafe_target: refused.unsafe_target });
+        }
+        Ok(())
+    }
+
+    fn carry_out(mut self, plan: &Arc<Plan>) -> ExitCode {
+        let shown = settings::shown(&self.options, &self.given);
+        let opened = traces::merge_planned(plan).and_then(|()| self.open(plan));
+        let (mut output, mut log) = match opened {
+            Ok(opened) => opened,
+            Err(message) => return finished(Err(message)),
+        };
+        let settings = self.options.debug.as_ref();
+        let debug = match settings.map(|settings| debug::log(settings, &output)).transpose() {
+            Ok(debug) => debug,
+            Err(error) => {
+                let why = error_text(&error);
+                return finished(Err(format!(
+                    "fiord: --debug: the thread that prints its lines cannot be started: {why}\n"
+                )));
+            }
+        };
+        let ran = self.run_repeatedly(Arc::clone(plan), &shown, &mut output, log.as_mut(), debug.as_ref());
+        let (plan, outcome) = match ran {
+            Ok(ran) => ran,
+            Err(refusal) => return refused(&refusal),
+        };
+        let status = self.conclude(&outcome, log.and_then(BandwidthLog::failure).as_deref(), output);
+        if let Some(keeper) = self.keeper.take() {
+            keeper.keep(&plan, &outcome.report, status);
+        }
+        ExitCode::from(status)
+    }
+
+    /// Runs the jobs as often as `--repeat` says, or until a run fails; the outcome is that of the last run, with the
+    /// first status that is not success. Later runs are planned again: the first one may have created files.
+    fn run_repeatedly(
+        &mut self,
+        mut plan: Arc<Plan>,
+        shown: &LiveLineOptions,
+        output: &mut Output,
+        mut log: Option<&mut BandwidthLog>,
+        debug: Option<&DebugLog>,
+    ) -> Result<(Arc<Plan>, RunOutcome), Refusal> {
+        let times = self.options.repeat;
+        let mut repeats = Vec::new();
+        let mut status = status::SUCCESS;
+        let mut number = 1;
+        loop {
+            let round = Round { is_first: number == 1, is_last: number == times };
+            let run = Run {
+                plan: &plan,
+                global_options: self.global_options(),
+                warnings: &self.warnings,
+                idle: self.options.idle_prof,
+                trust: self.options.trust,
+                debug: debug.cloned(),
+                keeps: self.keeper.is_some(),
+                repeats: (times > 1).then(|| std::mem::take(&mut repeats)),
+            };
+            let log = log.as_deref_mut().filter(|_| round.is_last);
+            let mut presenter = RunPresenter::new(output, &plan, shown, &self.warnings, log, round);
+            let mut outcome = drive(run, &mut presenter);
+            let has_reported = presenter.has_reported();
+            if status == status::SUCCESS {
+                status = outcome.status;
+            }
+            if has_reported {
+                outcome.status = status;
+                return Ok((plan, outcome));
+            }
+            outcome.errors.iter().for_each(|line| say(line));
+            repeats = outcome.report.repeats;
+            let known = self.warnings.len();
+            plan = Arc::new(self.plan()?);
+            self.warnings.truncate(known);
+            number += 1;
+        }
+    }
+
+    /// Prints the remaining errors and returns the exit status.
+    fn conclude(&self, outcome: &RunOutcome, log_failure: Option<&str>, output: Output) -> u8 {
+        outcome.errors.iter().map(String::as_str).chain(log_failure).for_each(say);
+        let written = output.finish();
+        if let Err(error) = &written {
+            say(&format!(
+                "fiord: the report could not be written to {}: {}\n",
+                self.destination(),
+                error_text(error)
+            ));
+        }
+        match outcome.status {
+            // fio's status is the count modulo 256, so that 256 failed jobs look like none.
+            status::FAILED if self.own.is_none() && outcome.failed_jobs > 0 => {
+                u8::try_from(outcome.failed_jobs).unwrap_or(u8::MAX)
+            }
+            status::SUCCESS if written.is_err() || log_failure.is_some() => status::FAILED,
+            status => status,
+        }
+    }
+
+    /// Opens what is written during the run: the report, and the bandwidth log of all jobs.
+    fn open(&self, plan: &Plan) -> Result<(Output, Option<BandwidthLog>), String> {
+        let output = self.open_output()?;
+        let log = self.options.bandwidth_log.0.then(|| BandwidthLog::create(plan)).transpose()?;
+        Ok((output, log))
+    }
+
+    /// Where the report goes, as the user typed it.
+    fn destination(&self) -> String {
+        self.options.output.as_ref().map_or("standard output".to_string(), |path| shown(&path.0))
+    }
+
+    fn open_output(&self) -> Result<Output, String> {
+        let Some(path) = &self.options.output else { return Ok(Output::stdout()) };
+        Output::file(Path::new(&path.0))
+            .map_err(|refused| format!("fiord: --output={}: {}\n", shown(&path.0), refused.reason()))
+    }
+
+    fn global_options(&self) -> Vec<(String, String)> {
+        let echoed = |setting: &fiord_options::Setting| {
+            (setting.spec.name.to_string(), setting.value.as_ref().map(path::text).unwrap_or_default())
+        };
+        self.parsed.globals.iter().map(echoed).collect()
+    }
+}
+
+/// The exit status of something that succeeded or failed with these lines, which it prints.
+fn finished(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            say(&message);
+            ExitCode::from(status::FAILED)
+        }
+    }
+}
+
+/// The exit status of a command line with these errors, which it prints.
+fn failed(problems: &[Problem]) -> ExitCode {
+    print_all(problems);
+    ExitCode::from(status::FAILED)
+}
+
+/// The exit status of a plan that was refused for these reasons, which it prints.
+fn refused(refusal: &Refusal) -> ExitCode {
+    print_all(&refusal.problems);
+    ExitCode::from(if refusal.unsafe_target { status::REFUSED } else { status::FAILED })
+}
+
+fn print_all(problems: &[Problem]) {
+    problems.iter().for_each(|problem| say(&format!("{problem}\n")));
+}

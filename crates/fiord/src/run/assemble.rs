@@ -1,0 +1,223 @@
+//! Assembles reports from what was planned and what was measured.
+//!
+//! Invariant: a worker counts towards exactly one entry of the report, or towards none if its job sets `stats=0`.
+
+use fiord_options::{Problem, ProblemKind};
+use fiord_plan::presentation::{Presentation, RateUnit, Unified as PlannedUnified};
+use fiord_plan::{Job, Plan};
+use fiord_report::path::{self, shown};
+use fiord_report::{
+    Code, Finding, JobReport, LatencyTarget, RunReport, Show, Subject, Unified, merge_groups, start,
+};
+use fiord_sys::clock;
+use fiord_sys::errno::Errno;
+use fiord_worker::{EndReason, Moment, Remark, WorkerReport};
+
+use super::meters::Meters;
+use super::version::FIO_VERSION;
+
+/// The second of a run from which on fio estimates the time left.
+const ESTIMATED_FROM_S: u64 = 3;
+
+/// What all reports of a run have in common.
+pub(crate) struct Frame<'a> {
+    pub plan: &'a Plan,
+    pub global_options: Vec<(String, String)>,
+}
+
+/// The lines before the run: one for each section, the version, how many start.
+pub(crate) fn headings(plan: &Plan) -> String {
+    let mut text = String::new();
+    for job in plan.jobs.iter().filter(|job| job.clone == 0) {
+        let clones = plan.jobs.iter().filter(|other| other.section == job.section).count() as u32;
+        let presentation = &job.presentation;
+        text += &start::heading(&start::Heading {
+            name: &path::text(&job.name),
+            group_id: job.group_id,
+            mode: &presentation.mode,
+            blocks: presentation.block_bytes,
+            blocks_by_order: job.access.sizes_by_order,
+            engine: job.engine.name().word(),
+            iodepth: presentation.requested_iodepth,
+            clones,
+            significant_figures: presentation.significant_figures,
+            kb_base: presentation.kb_base,
+        });
+    }
+    format!("{text}{FIO_VERSION}\n{}", start::starting(plan.jobs.len() as u32, 0))
+}
+
+/// The report of these workers at a moment of the run. It moves their statistics out of them, since copies for
+/// thousands of workers would be large.
+pub(crate) fn report(
+    frame: &Frame<'_>,
+    meters: &Meters,
+    workers: &mut [WorkerReport],
+    moment: Moment,
+) -> RunReport {
+    let reported = frame.plan.jobs.iter().zip(workers).filter(|(job, _)| job.measure.reported);
+    RunReport {
+        version: FIO_VERSION.to_string(),
+        timestamp_ms: clock::realtime_ms(),
+        utc_offset_s: clock::utc_offset_s(),
+        global_options: frame.global_options.clone(),
+        jobs: merge_groups(reported.map(|(job, worker)| job_report(job, worker, moment))),
+        disks: meters.disks(),
+        devices: meters.devices(),
+        idleness: meters.idleness(),
+        findings: Vec::new(),
+        repeats: Vec::new(),
+        steadiness: None,
+    }
+}
+
+/// A warning about an option as typed, as a finding.
+pub(crate) fn of_problem(problem: &Problem) -> Finding {
+    let place = Subject::Place(problem.place.to_string());
+    let code = match problem.kind {
+        ProblemKind::DecimalUnit => Code::KibIs1000,
+        ProblemKind::ValueCut => Code::ValueCut,
+        _ => Code::Option,
+    };
+    let finding = Finding::new(code, place, problem.message(), problem.remedy().to_string());
+    match problem.option {
+        Some(option) => finding.of_option(option),
+        None => Finding { option: "jobfile".into(), ..finding },
+    }
+}
+
+/// Warnings of workers whose jobs did not fail, as findings.
+pub(super) fn remarks(plan: &Plan, workers: &[WorkerReport]) -> Vec<Finding> {
+    let of = |(job, worker): (&Job, &WorkerReport)| -> Vec<Finding> {
+        let subject = Subject::Job(path::text(&job.name));
+        let finding = |remark: &Remark| {
+            Finding::new(Code::Option, subject.clone(), remark.message.clone(), "").of_option(remark.option)
+        };
+        worker.warnings.iter().map(finding).collect()
+    };
+    plan.jobs.iter().zip(workers).flat_map(of).collect()
+}
+
+fn job_report(job: &Job, worker: &mut WorkerReport, moment: Moment) -> JobReport {
+    let errors = &job.errors;
+    let elapsed_s = moment.elapsed_ms / 1000 + 1;
+    // fio's estimates begin with the third second; a run that is over by then never had one.
+    let left_s = moment.left_s.filter(|_| elapsed_s >= ESTIMATED_FROM_S);
+    JobReport {
+        name: path::text(&job.name),
+        description: job.description.as_ref().map(path::text),
+        group_id: job.group_id,
+        member_count: 1,
+        pid: worker.thread_id,
+        // Of ignored errors, fio reports the first.
+        error: worker.failure.as_ref().map_or(worker.stats.first_error, |failure| failure.code()),
+        error_text: worker.failure.as_ref().map_or_else(String::new, ToString::to_string),
+        start_ms: worker.started_ms,
+        elapsed_s,
+        eta_s: left_s.map_or(JobReport::ETA_UNKNOWN, |seconds| seconds.ceil() as u32),
+        options: job.presentation.options.clone(),
+        stats: std::mem::take(&mut *worker.stats),
+        show: show(job, &job.presentation),
+        continue_on_error: errors.passes_over_any(),
+        steady: worker.steady.take().map(|steady| *steady),
+        latency_target: latency_target(job, worker),
+        unstarted: worker.unstarted,
+    }
+}
+
+fn latency_target(job: &Job, worker: &WorkerReport) -> LatencyTarget {
+    let depth = worker.depth.unwrap_or(job.presentation.requested_iodepth);
+    match job.latency_target {
+        None => LatencyTarget { depth, ..LatencyTarget::default() },
+        Some(target) => LatencyTarget {
+            target_ns: target.target_ns,
+            window_us: target.window_ns / 1000,
+            percentile: target.percentile,
+            depth,
+        },
+    }
+}
+
+fn show(job: &Job, presentation: &Presentation) -> Show {
+    let measure = &job.measure;
+    Show {
+        slat: measure.submission,
+        clat: measure.completion,
+        lat: measure.total,
+        slat_percentiles: measure.submission_percentiles,
+        clat_percentiles: measure.completion_percentiles,
+        lat_percentiles: measure.total_percentiles,
+        percentile_list: presentation.percentiles.clone(),
+        significant_figures: presentation.significant_figures,
+        kb_base: presentation.kb_base,
+        unit_base: match presentation.rate_unit {
+            RateUnit::Bytes => 8,
+            RateUnit::Bits => 1,
+        },
+        unified: match presentation.unified {
+            PlannedUnified::None => Unified::Separate,
+            PlannedUnified::Mixed => Unified::Mixed,
+            PlannedUnified::Both => Unified::Both,
+        },
+        group_reporting: presentation.group_reporting,
+    }
+}
+
+/// Lines about failures, in the order of the jobs: the ignored errors that `error_dump` prints, then what ended
+/// the job.
+pub(crate) fn failures(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (job, worker) in plan.jobs.iter().zip(workers) {
+        lines.extend(
+            worker.passed_over.iter().map(|failure| format!("fiord: job {}: {failure}\n", shown(&job.name))),
+        );
+        // Problems of a job that could not be planned have been printed.
+        let failure = worker.failure.iter().filter(|_| job.unplannable.is_none());
+        lines.extend(failure.map(|failure| format!("fiord: job {}: {failure}\n", shown(&job.name))));
+    }
+    lines
+}
+
+/// Lines about jobs that cannot run while others do: for each section the problems of its first such clone, and the
+/// number of further ones.
+pub(crate) fn unplannable(plan: &Plan) -> Vec<String> {
+    let mut lines = Vec::new();
+    for section in plan.jobs.chunk_by(|one, next| one.section == next.section) {
+        let mut clones = section.iter().filter_map(|job| job.unplannable.as_ref());
+        let Some(first) = clones.next() else { continue };
+        lines.extend(first.problems.iter().map(|problem| format!("{problem}\n")));
+        match clones.count() {
+            0 => {}
+            more => lines.push(format!("fiord: and {more} more of job {}\n", shown(&section[0].name))),
+        }
+    }
+    lines
+}
+
+/// A line for each failed job, in fio's words. Where fio names a line of its source, this names the file and offset
+/// concerned, or the job and 0.
+pub(crate) fn fios_failures(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
+    let line = |(job, worker): (&Job, &WorkerReport)| {
+        let failure = worker.failure.as_ref()?;
+        Some(start::failed(&start::Failed {
+            pid: worker.thread_id,
+            errno: failure.code(),
+            place: failure.path.as_ref().map_or_else(|| path::text(&job.name), path::text),
+            offset_bytes: failure.range.map_or(0, |(offset_bytes, _)| offset_bytes),
+            operation: &failure.operation,
+            error: Errno(failure.code()).describe(),
+        }))
+    };
+    plan.jobs.iter().zip(workers).filter_map(line).collect()
+}
+
+/// How many jobs failed or were not started.
+pub(crate) fn failed_count(workers: &[WorkerReport]) -> usize {
+    let failed = |worker: &&WorkerReport| worker.failure.is_some() || worker.reason == EndReason::NotStarted;
+    workers.iter().filter(failed).count()
+}
+
+/// Whether a job was stopped because it would have destroyed data in use.
+pub(crate) fn any_unsafe_target(workers: &[WorkerReport]) -> bool {
+    workers.iter().any(|worker| worker.failure.as_ref().is_some_and(|failure| failure.unsafe_target))
+}

@@ -1,0 +1,43 @@
+//! What the grammars need from outside: files, environment variables, facts about the machine.
+//!
+//! Invariant: only reads; nothing is created or changed, and no argument is taken for a different one.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+
+use fiord_host::Machine;
+use fiord_options::environment;
+use fiord_sys::errno::error_text;
+
+/// Reads a job file by the name the user gave; `-` is standard input.
+pub(crate) fn read_file(name: &OsStr) -> io::Result<Vec<u8>> {
+    if name != "-" {
+        return std::fs::read(name);
+    }
+    let mut text = Vec::new();
+    io::stdin().lock().read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// An environment variable.
+pub(crate) fn variable(name: &OsStr) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// The machine that this runs on.
+///
+/// # Errors
+/// What cannot be read, and what to do about it.
+pub(crate) fn machine() -> Result<Machine, String> {
+    Machine::read()
+        .map_err(|error| format!("/proc and /sys cannot be read: {}; mount them", error_text(&error)))
+}
+
+/// The values of `$ncpus`, `$mb_memory` and `$pagesize`.
+pub(crate) fn keywords(machine: &Machine) -> environment::KeywordValues {
+    environment::KeywordValues {
+        cpus: machine.cpus_online.len() as u64,
+        memory_mib: machine.memory.total_bytes >> 20,
+        page_bytes: machine.page_bytes,
+    }
+}

@@ -1,0 +1,120 @@
+//! Gathers the facts about the host that the plan needs.
+//!
+//! Invariant: probing changes nothing; a path that cannot be probed is absent from the facts, and the plan reports it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fiord_engine::registry;
+use fiord_host::{DirectSupport, Machine, Prober, TargetFacts, TargetKind};
+use fiord_options::suggest;
+use fiord_plan::FileKind;
+use fiord_plan::facts::{Facts, Needs, PathFacts};
+use fiord_plan::with_ancestors;
+use fiord_sys::sysfs::Sysfs;
+
+use super::traces;
+
+/// How deep `opendir` descends: enough for any tree, and an end to loops of links.
+const DEPTH_MAX: usize = 64;
+
+/// Everything in `needs`, and the machine.
+pub(crate) fn gather(needs: &Needs, machine: &Machine) -> Facts {
+    let traces = traces::facts(&needs.traces);
+    let traced = traces.values().flatten().flat_map(|trace| &trace.paths);
+    let traced: Vec<PathBuf> = traced.cloned().flat_map(with_ancestors).collect();
+    let listings: BTreeMap<PathBuf, Vec<PathBuf>> =
+        needs.directories.iter().map(|directory| (directory.clone(), files_below(directory))).collect();
+    let found = listings.values().flatten();
+    let prober = Prober::default();
+    let probe = |path: &PathBuf| {
+        // A path that cannot be probed counts as absent.
+        (path.clone(), prober.probe(path).map_or_else(|_| PathFacts::absent(), |facts| path_facts(&facts)))
+    };
+    let paths = needs.paths.iter().chain(found).chain(&traced).map(probe).collect();
+    let read = |path: &PathBuf| std::fs::read(path).ok().map(|bytes| (path.clone(), bytes));
+    Facts {
+        paths,
+        contents: needs.contents.iter().filter_map(read).collect(),
+        traces,
+        listings,
+        cpus_online: machine.cpus_online.clone(),
+        cpus_allowed: machine.cpus_allowed.clone(),
+        numa_nodes: nodes(machine),
+        engines: registry::ENGINES,
+        page_bytes: machine.page_bytes,
+        memory_bytes: machine.memory.total_bytes,
+    }
+}
+
+fn nodes(machine: &Machine) -> BTreeMap<u32, Vec<u32>> {
+    let sysfs = Sysfs::default();
+    machine.nodes.iter().map(|node| (*node, sysfs.node_cpus(*node).unwrap_or_default())).collect()
+}
+
+/// The facts about one path that the plan needs.
+pub(crate) fn path_facts(facts: &TargetFacts) -> PathFacts {
+    let kind = match facts.kind {
+        TargetKind::Block => FileKind::Block,
+        TargetKind::Char => FileKind::Char,
+        TargetKind::Pipe | TargetKind::Other => FileKind::Pipe,
+        TargetKind::Regular | TargetKind::Directory | TargetKind::Absent => FileKind::Regular,
+    };
+    PathFacts {
+        exists: facts.kind != TargetKind::Absent,
+        is_directory: facts.kind == TargetKind::Directory,
+        kind,
+        size_bytes: facts.size_bytes.unwrap_or(0),
+        logical_block_bytes: facts.logical_block_bytes.map_or(1, u64::from),
+        direct_align_bytes: facts.direct_offset_bytes().map_or(1, u64::from),
+        direct_memory_align_bytes: facts.direct_memory_bytes().map_or(1, u64::from),
+        direct_supported: match facts.direct {
+            DirectSupport::Aligned(_) => Some(true),
+            DirectSupport::Unsupported => Some(false),
+            DirectSupport::Unknown => None,
+        },
+        writable_mount: !facts.read_only,
+        in_use: facts.live_claims().map(ToString::to_string).collect(),
+        device: facts
+            .device
+            .filter(|_| facts.kind == TargetKind::Block)
+            .map(|number| (number.major, number.minor)),
+        zone_bytes: facts
+            .device
+            .filter(|_| facts.kind == TargetKind::Block)
+            .and_then(fiord_sys::zones::shown_zone_bytes),
+        atomic_bytes: fiord_sys::stat::atomic_limits(&facts.path)
+            .unwrap_or(None)
+            .map(|limits| (u64::from(limits.min_bytes), u64::from(limits.max_bytes))),
+        among_devices: facts.among_devices,
+        similar: similar(facts),
+    }
+}
+
+/// The name most similar to an absent path, among the neighbours of it or of the first missing directory on the way.
+fn similar(facts: &TargetFacts) -> Option<PathBuf> {
+    let absent = facts.missing_directory.as_ref().unwrap_or(&facts.path).file_name()?.to_str()?;
+    let names = facts.neighbours.iter().filter_map(|path| path.file_name()?.to_str());
+    let meant = suggest::nearest(absent, names)?;
+    facts.neighbours.iter().find(|path| path.file_name().is_some_and(|name| name == meant)).cloned()
+}
+
+/// Regular files of a directory and all below it, sorted.
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    collect(directory, DEPTH_MAX, &mut files);
+    files.sort();
+    files
+}
+
+fn collect(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth > 0 => collect(&path, depth - 1, files),
+            Ok(kind) if kind.is_file() => files.push(path),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Records runs and studies in the history.
+//!
+//! Invariant: a history that cannot be used changes neither the output nor the exit status; a run is recorded after
+//! both.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use fiord_plan::{FileKind, Plan};
+use fiord_report::RunReport;
+use fiord_report::path::{shown, text};
+use fiord_store::{Conclusion, Draft, History, Printed, RunFacts, RunKind, StoreError};
+use fiord_sys::clock;
+use fiord_worker::{Failure, TargetOpener};
+
+use super::assemble::headings;
+use crate::output::say;
+
+/// Number of job names in a title, which must fit into a list.
+const NAMES_MAX: usize = 3;
+/// Number of targets recorded individually; of more, their directories are recorded.
+const FILES_MAX: usize = 16;
+
+/// A run to be recorded when it ends.
+pub(crate) struct Keeper {
+    command: String,
+    host: String,
+    started_ms: u64,
+}
+
+impl Keeper {
+    /// For a run that starts now, with these arguments.
+    pub(crate) fn new<A: AsRef<OsStr>>(arguments: &[A], host: &str) -> Keeper {
+        let words = std::iter::once(OsStr::new("fiord")).chain(arguments.iter().map(AsRef::as_ref));
+        Keeper {
+            command: words.map(quoted).collect::<Vec<_>>().join(" "),
+            host: host.to_string(),
+            started_ms: clock::realtime_ms(),
+        }
+    }
+
+    /// Records the run, or prints why it cannot.
+    pub(crate) fn keep(self, plan: &Plan, report: &RunReport, exit_status: u8) {
+        let facts = RunFacts {
+            title: title(plan),
+            elapsed_ms: report.timestamp_ms.saturating_sub(self.started_ms),
+            exit_status: Some(exit_status),
+            ..self.facts(RunKind::Fio)
+        };
+        if let Err(why) = open().and_then(|mut history| keep_run(&mut history, facts, plan, report)) {
+            say_not_kept("run", &why);
+        }
+    }
+
+    /// The facts known at the start.
+    fn facts(&self, kind: RunKind) -> RunFacts {
+        RunFacts {
+            kind,
+            parent: None,
+            title: String::new(),
+            command: self.command.clone(),
+            targets: Vec::new(),
+            host: self.host.clone(),
+            fiord_version: env!("CARGO_PKG_VERSION").to_string(),
+            started_ms: self.started_ms,
+            utc_offset_s: clock::utc_offset_s(),
+            elapsed_ms: 0,
+            exit_status: None,
+        }
+    }
+}
+
+/// Records a study as it proceeds: first itself, then each run as it ends, then the result.
+pub(crate) struct StudyKeeper {
+    keeper: Keeper,
+    history: History,
+    study: i64,
+    /// Whether the study has a target, rather than jobs that name their files.
+    has_place: bool,
+}
+
+impl StudyKeeper {
+    /// Records the start of a study of this kind at `target`, if it has one, with its heading; or prints why it
+    /// cannot.
+    pub(crate) fn begin(
+        kind: &str,
+        purpose: &str,
+        target: Option<&Path>,
+        heading: &str,
+        host: &str,
+    ) -> Option<StudyKeeper> {
+        let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+        let keeper = Keeper::new(&arguments, host);
+        let facts = RunFacts {
+            title: format!("{kind}: {purpose}"),
+            targets: target.map(self::target).into_iter().collect(),
+            ..keeper.facts(RunKind::from_name(kind.to_string()))
+        };
+        let kept = open().and_then(|mut history| {
+            let study = described(history.keep(&Draft {
+                facts,
+                printed: None,
+                heading: Some(heading),
+                summary: None,
+            }))?;
+            Ok((history, study))
+        });
+        match kept {
+            Ok((history, study)) => Some(StudyKeeper { keeper, history, study, has_place: target.is_some() }),
+            Err(why) => {
+                say_not_kept("study", &why);
+                None
+            }
+        }
+    }
+
+    /// Records the files used by its runs, if it has no target; or prints why it cannot.
+    pub(crate) fn works_on(&mut self, files: &BTreeSet<PathBuf>) {
+        if self.has_place {
+            return;
+        }
+        if let Err(why) = described(self.history.add_targets(self.study, &targets(files))) {
+            say_not_kept("study's target", &why);
+        }
+    }
+
+    /// Records one of its runs.
+    ///
+    /// # Errors
+    /// Why it cannot be recorded.
+    pub(crate) fn keep(&mut self, name: &str, plan: &Plan, report: &RunReport) -> Result<(), String> {
+        let elapsed_s = report.jobs.iter().map(|job| job.elapsed_s).max().unwrap_or(0);
+        let started_ms = report.timestamp_ms.saturating_sub(elapsed_s * 1000);
+        let facts = RunFacts {
+            parent: Some(self.study),
+            title: name.to_string(),
+            started_ms,
+            elapsed_ms: report.timestamp_ms.saturating_sub(started_ms),
+            exit_status: Some(0),
+            ..self.keeper.facts(RunKind::Fio)
+        };
+        keep_run(&mut self.history, facts, plan, report)
+    }
+
+    /// Records the result, or prints why it cannot.
+    pub(crate) fn conclude(mut self, exit_status: u8, summary: &Conclusion) {
+        let elapsed_ms = clock::realtime_ms().saturating_sub(self.keeper.started_ms);
+        if let Err(why) = described(self.history.conclude(self.study, elapsed_ms, exit_status, summary)) {
+            say_not_kept("study's result", &why);
+        }
+    }
+}
+
+/// Records a run: its facts, its targets, its headings and its report.
+fn keep_run(history: &mut History, facts: RunFacts, plan: &Plan, report: &RunReport) -> Result<(), String> {
+    let headings = headings(plan);
+    let printed = Some(Printed { headings: &headings, report });
+    let facts = RunFacts { targets: targets(&files(plan)), ..facts };
+    described(history.keep(&Draft { facts, printed, heading: None, summary: None })).map(|_| ())
+}
+
+/// Opens the history, creating it if necessary.
+fn open() -> Result<History, String> {
+    place().and_then(|path| described(History::open(&path)))
+}
+
+fn described<T>(result: Result<T, StoreError>) -> Result<T, String> {
+    result.map_err(|why| why.to_string())
+}
+
+/// Prints that something could not be recorded, which is not a failure.
+pub(crate) fn say_not_kept(what: &str, why: &str) {
+    say(&format!(
+        "fiord: this {what} could not be recorded in the history (--no-history turns it off): {why}\n"
+    ));
+}
+
+/// The path of the history.
+pub(crate) fn place() -> Result<PathBuf, String> {
+    let path = fiord_store::default_path(|name| std::env::var_os(name))
+        .ok_or_else(|| "neither XDG_STATE_HOME nor HOME is set".to_string())?;
+    // SQLite would create a database on whatever is there, even a device.
+    let refused = |failure: Failure| format!("{}: {}", shown(&path), failure.reason());
+    TargetOpener::default().may_write(&path).map_err(refused)?;
+    Ok(path)
+}
+
+/// The names of the jobs, each once.
+fn title(plan: &Plan) -> String {
+    let mut names: Vec<String> = Vec::new();
+    let mut seen = BTreeSet::new();
+    names.extend(plan.jobs.iter().filter(|job| seen.insert(&job.name)).map(|job| text(&job.name)));
+    let rest = names.len().saturating_sub(NAMES_MAX);
+    names.truncate(NAMES_MAX);
+    let names = names.join(", ");
+    if rest > 0 { format!("{names} and {rest} more") } else { names }
+}
+
+/// The files that a run reads or writes.
+pub(crate) fn files(plan: &Plan) -> BTreeSet<PathBuf> {
+    let files = plan.jobs.iter().flat_map(|job| &job.files.list).filter(|file| file.kind != FileKind::None);
+    files.map(|file| file.path.clone()).collect()
+}
+
+/// Files as they are recorded; of many files, their directories.
+fn targets(files: &BTreeSet<PathBuf>) -> Vec<String> {
+    let many = files.len() > FILES_MAX;
+    let places = files.iter().map(|file| if many { file.parent().unwrap_or(file) } else { file.as_path() });
+    let places: BTreeSet<String> = places.map(target).collect();
+    places.into_iter().collect()
+}
+
+/// A file, device or directory as it is recorded and looked up: its absolute path with all links followed, the same
+/// whatever name it was given by.
+pub(crate) fn target(path: &Path) -> String {
+    name_of(&real(&absolute(path)))
+}
+
+/// The absolute path, with links left as they are.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    match path.as_os_str().is_empty() {
+        true => std::env::current_dir().unwrap_or_default(),
+        false => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+    }
+}
+
+/// The path with existing links followed; the file itself may no longer exist.
+fn real(path: &Path) -> PathBuf {
+    match (std::fs::canonicalize(path), path.parent(), path.file_name()) {
+        (Ok(real), ..) => real,
+        (Err(_), Some(parent), Some(name)) => real(parent).join(name),
+        (Err(_), ..) => path.to_owned(),
+    }
+}
+
+/// An absolute path as it is recorded. A name that is not UTF-8 follows a second slash, with its bytes as `\xff`, so
+/// that no other path has the same text.
+pub(crate) fn name_of(path: &Path) -> String {
+    let mut name = String::new();
+    for part in path.components().filter(|part| *part != Component::RootDir) {
+        let part = part.as_os_str();
+        name += if part.to_str().is_none() { "//" } else { "/" };
+        name += &text(part);
+    }
+    if name.is_empty() { "/".to_string() } else { name }
+}
+
+/// A word quoted for a shell; unprintable text uses `$'…'` with escaped bytes.
+fn quoted(word: &OsStr) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "%+,-./:=@_".contains(c);
+    match word.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(plain) => text.to_string(),
+        Some(text) if !text.chars().any(char::is_control) => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => {
+            let byte = |byte: &u8| match byte {
+                b'\\' | b'\'' => format!("\\{}", char::from(*byte)),
+                b' '..=b'~' => char::from(*byte).to_string(),
+                other => format!("\\x{other:02x}"),
+            };
+            format!("$'{}'", word.as_bytes().iter().map(byte).collect::<String>())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted_into_a_shell() {
+        for (word, expected) in [
+            ("--name=a", "--name=a"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("$HOME", "'$HOME'"),
+            ("it's", r"'it'\''s'"),
+        ] {
+            assert_eq!(quoted(OsStr::new(word)), expected);
+        }
+        assert_eq!(quoted(OsStr::from_bytes(b"a\n'\xff")), r"$'a\x0a\'\xff'");
+    }
+}

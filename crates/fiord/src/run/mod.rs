@@ -1,0 +1,20 @@
+//! How a plan is carried out: gathering facts, running and watching jobs, assembling reports, writing logs, recording
+//! runs.
+//!
+//! Invariant: knows neither fio's command line nor studies; both call this with a plan.
+
+pub(crate) mod assemble;
+pub(crate) mod calibration;
+pub(crate) mod drive;
+pub(crate) mod environment;
+pub(crate) mod facts;
+pub(crate) mod idle;
+pub(crate) mod keep;
+mod logs;
+mod meters;
+mod repeats;
+pub(crate) mod self_cost;
+pub(crate) mod status_line;
+pub(crate) mod traces;
+mod trust;
+pub(crate) mod version;

@@ -1,0 +1,184 @@
+//! Gathers the facts that findings are based on, before and during a run, and calls for the findings.
+//!
+//! Invariant: with `--trust=off` nothing is read; during a run the kernel's counters are read no more often than once a
+//! second, and those of the jobs four times.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fiord_findings::{
+    Ended, JobEvidence, Known, KnownTarget, Measurements, detailed_logs, evidence, lint, log_directory,
+    may_have_overhead, merge, steadiness,
+};
+use fiord_host::{
+    DeviceUse, Health, HostMeter, HostReading, Limits, Prober, Samples, StorageStack, System, health,
+    memory_available_bytes,
+};
+use fiord_options::Problem;
+use fiord_plan::{FileKind, Plan};
+use fiord_report::Finding;
+use fiord_stats::{ProgressSample, RunSteadiness};
+use fiord_worker::{EndReason, State, View, WorkerReport};
+
+use super::{assemble, calibration};
+
+/// Interval between two samples of a run, and how many of them there are for each reading of the kernel's counters.
+pub(super) const EVERY: Duration = Duration::from_millis(250);
+const SAMPLES_PER_READING: u32 = 4;
+
+/// Number of files that are examined before a run; if there are more, these represent the others.
+const FILES_MAX: usize = 16;
+
+/// What is known of one run.
+#[derive(Debug, Default)]
+pub(super) struct Witness {
+    known: Known,
+    meter: Option<HostMeter>,
+    start: Option<HostReading>,
+    host: Samples<HostReading>,
+    progress: Samples<ProgressSample>,
+    /// Samples since the last reading of the kernel's counters.
+    since_reading: u32,
+    health: Vec<Health>,
+    /// Whether a calibration is kept for later runs.
+    keeps: bool,
+}
+
+impl Witness {
+    /// Examines the files of a plan before anything is laid out. `keeps`: whether something may be kept for later runs.
+    pub(super) fn before(plan: &Plan, keeps: bool) -> Witness {
+        let files =
+            plan.jobs.iter().flat_map(|job| &job.files.list).filter(|file| file.kind != FileKind::None);
+        let paths: BTreeSet<&Path> = files.map(|file| file.path.as_path()).collect();
+        let (prober, system) = (Prober::default(), System::read());
+        let target = |path: &&Path| {
+            let facts = prober.probe(path).ok()?;
+            Some(KnownTarget { facts, stack: stack_below(path, &system) })
+        };
+        let known = Known {
+            targets: paths.iter().take(FILES_MAX).filter_map(target).collect(),
+            log_directories: log_directories(plan, &system),
+            limits: Limits::read(),
+            memory_available_bytes: memory_available_bytes(),
+        };
+        Witness { known, keeps, ..Witness::default() }
+    }
+
+    /// The first workers are about to start.
+    pub(super) fn start(&mut self) {
+        self.health = self.health_now();
+        let mut meter = HostMeter::open();
+        self.start = Some(meter.read_all());
+        self.meter = Some(meter);
+    }
+
+    /// Of the devices below the files.
+    fn health_now(&self) -> Vec<Health> {
+        let stacks = self.known.targets.iter().filter_map(|target| target.stack.as_ref());
+        let names: BTreeSet<&str> =
+            stacks.flat_map(StorageStack::devices).map(|facts| facts.device.name.as_str()).collect();
+        health(names)
+    }
+
+    /// Whether some file is on storage of which nothing is seen below its file systems.
+    fn is_hidden(&self) -> bool {
+        self.known.targets.iter().any(|target| target.stack.as_ref().is_some_and(StorageStack::is_hidden))
+    }
+
+    /// Takes a sample of the jobs if all of them are running, and one of the machine if that is due. Returns whether the
+    /// kernel's counters are due to be read.
+    pub(super) fn look(&mut self, view: &View<'_>) -> bool {
+        self.since_reading += 1;
+        let is_due = self.since_reading >= SAMPLES_PER_READING;
+        if is_due {
+            self.since_reading = 0;
+            let Witness { meter, host, .. } = self;
+            host.take(|| Some(meter.as_mut()?.read()));
+        }
+        if !view.workers.iter().all(|worker| worker.state == State::Running) {
+            return is_due;
+        }
+        let mut sample = ProgressSample { at_ns: view.elapsed_ns, ..ProgressSample::default() };
+        for worker in &view.workers {
+            for direction in 0..sample.ios.len() {
+                sample.ios[direction] += worker.counters.ios[direction];
+                sample.bytes[direction] += worker.counters.bytes[direction];
+            }
+        }
+        self.progress.take(|| Some(sample));
+        is_due
+    }
+
+    /// How steady the run was, if that can be judged.
+    pub(super) fn steadiness(&self, plan: &Plan) -> Option<RunSteadiness> {
+        steadiness(plan, self.progress.all())
+    }
+
+    /// All findings of the run that is over; `problems` are the warnings about its options.
+    pub(super) fn findings<'p>(
+        &mut self,
+        plan: &Plan,
+        workers: &[WorkerReport],
+        devices: &[DeviceUse],
+        problems: impl Iterator<Item = &'p Problem>,
+    ) -> Vec<Finding> {
+        let end = self.meter.as_mut().map(HostMeter::read_all);
+        let host = self.start.iter().chain(self.host.all()).chain(end.as_ref());
+        let host: Vec<HostReading> = host.cloned().collect();
+        let health = self.health_now();
+        let steadiness = self.steadiness(plan);
+        let jobs: Vec<JobEvidence<'_>> = workers.iter().map(job).collect();
+        let is_needed = may_have_overhead(plan, &jobs);
+        // A cost that cannot be measured is not known, which is no failure of the run.
+        let calibration = is_needed.then(|| calibration::get(self.keeps, false).ok()).flatten();
+        let measured = Measurements {
+            jobs: &jobs,
+            devices,
+            is_hidden: self.is_hidden(),
+            host: &host,
+            samples: self.progress.all(),
+            steadiness: steadiness.as_ref(),
+            health: (&self.health, &health),
+            own_cost: calibration.as_ref().map(|calibration| &calibration.cost),
+        };
+        let lint = lint(plan, &self.known);
+        let evidence = evidence(plan, &measured);
+        let problems = problems.map(assemble::of_problem);
+        merge(lint.into_iter().chain(evidence).chain(problems).chain(assemble::remarks(plan, workers)))
+    }
+}
+
+/// The directories of logs that have a line for each I/O, and what lies below them.
+fn log_directories(plan: &Plan, system: &System) -> Vec<(PathBuf, StorageStack)> {
+    let logs = plan.jobs.iter().flat_map(detailed_logs);
+    let directories: BTreeSet<&Path> = logs.map(|(_, log)| log_directory(log)).collect();
+    let with_stack = |path: &Path| Some((path.to_path_buf(), stack_below(path, system)?));
+    directories.into_iter().take(FILES_MAX).filter_map(with_stack).collect()
+}
+
+/// What lies below a path; of a file that is not there yet, below the nearest directory that is.
+fn stack_below(path: &Path, system: &System) -> Option<StorageStack> {
+    let parts = path.ancestors().map(|part| if part.as_os_str().is_empty() { Path::new(".") } else { part });
+    parts.into_iter().find_map(|part| StorageStack::of(part, system).ok())
+}
+
+fn job(worker: &WorkerReport) -> JobEvidence<'_> {
+    JobEvidence {
+        ramp: worker.ramp,
+        ended: match worker.reason {
+            EndReason::Size | EndReason::DeviceFull => Ended::BySize,
+            EndReason::Time
+            | EndReason::Steady
+            | EndReason::DepthFound
+            | EndReason::Others
+            | EndReason::Signal
+            | EndReason::Trigger
+            | EndReason::Running => Ended::Otherwise,
+            EndReason::Error | EndReason::NotStarted => Ended::Failed,
+        },
+        stats: &worker.stats,
+        started_ms: worker.started_ms,
+        elapsed_ms: worker.elapsed_ms,
+    }
+}

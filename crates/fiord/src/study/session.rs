@@ -1,0 +1,280 @@
+//! Carries out a study: prints its heading, runs its steps, prints its result.
+//!
+//! Invariant: whatever happens, scratch files are removed at the end and every row that was measured is printed.
+
+use fiord_sys::errno::error_text;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use fiord_host::Machine;
+use fiord_lab::{Repeat, Step, StepResult, Study, StudyTarget};
+use fiord_options::Problem;
+use fiord_options::value::Trust;
+use fiord_plan::Plan;
+use fiord_report::RunReport;
+use fiord_report::finding::any_void;
+use fiord_report::path::shown;
+use fiord_store::{Conclusion, Headline};
+use fiord_sys::signal;
+use fiord_worker::TargetOpener;
+
+use super::planned::PlannedSteps;
+use super::progress::Progress;
+use super::step_plan::{StepError, StepPlan, step_name};
+use super::{dry_run, page, target};
+use crate::arguments::{self, CommandError, Form, Forms};
+use crate::layout::{WIDTH, is_coloured, width};
+use crate::output::{Output, remark, say};
+use crate::run::drive::{Run, drive};
+use crate::run::environment;
+use crate::run::keep::{StudyKeeper, say_not_kept};
+use crate::status;
+
+/// The options of all studies.
+#[derive(clap::Args, Debug)]
+#[group(skip)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    pub forms: Forms,
+    /// Print the runs as a job file, which fio can run as well
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Whether to print findings: off, on, or strict
+    /// (exit status 3 if one voids the figures)
+    #[arg(long, default_value = "on", value_parser = trust, verbatim_doc_comment)]
+    pub trust: Trust,
+    /// Run everything N times; auto: as often as the noise
+    /// needs within the time (docs/repeats.md)
+    #[arg(long, default_value = "auto", value_name = "N", value_parser = repeat, verbatim_doc_comment)]
+    pub repeat: Repeat,
+    /// Do not record the study in the history
+    #[arg(long)]
+    pub no_history: bool,
+}
+
+fn trust(text: &str) -> Result<Trust, String> {
+    Trust::from_word(text).ok_or_else(|| format!("{text:?} is not one of off, on, strict"))
+}
+
+/// Most times a study is repeated.
+const REPEATS_MAX: usize = 1000;
+
+fn repeat(text: &str) -> Result<Repeat, String> {
+    match (text, text.parse()) {
+        ("auto", _) => Ok(Repeat::Auto),
+        (_, Ok(times @ 1..=REPEATS_MAX)) => Ok(Repeat::Times(times)),
+        _ => Err(format!("write auto, or a number from 1 to {REPEATS_MAX}")),
+    }
+}
+
+/// Runs a study at `path` that uses up to `size_bytes` there; `make` builds it for the target as probed.
+pub(crate) fn at<S: Study>(
+    path: &Path,
+    name: &str,
+    size_bytes: u64,
+    options: &Options,
+    make: impl FnOnce(&StudyTarget) -> Result<S, String>,
+) -> Result<ExitCode, CommandError> {
+    let (target, mut scratch) = target::at(path, name, size_bytes, options.dry_run)?;
+    let study = make(&target)?;
+    scratch.as_mut().map_or(Ok(()), |scratch| scratch.record_files_of(study.steps()))?;
+    carry_out(&study, &[&target], &[], options)
+}
+
+/// Runs all steps of `study` and prints the result. There are no `targets` if the jobs name their files themselves;
+/// `typed` has the warnings about options as typed.
+pub(crate) fn carry_out(
+    study: &dyn Study,
+    targets: &[&StudyTarget],
+    typed: &[Problem],
+    options: &Options,
+) -> Result<ExitCode, CommandError> {
+    let machine = environment::machine()?;
+    if options.dry_run {
+        return arguments::print(dry_run::job_files(study, &machine)?);
+    }
+    let form = options.forms.chosen();
+    let mut output = Output::stdout();
+    let mut planned = PlannedSteps::all(study, typed, &machine);
+    if options.trust != Trust::Off {
+        targets.iter().for_each(|target| planned.messages.target(&target.findings));
+    }
+    match form {
+        Form::Text => output.write(&page::opening(study, targets, &planned.modes, width())),
+        // Text has these notes in its heading, JSON in its document.
+        _ => notes(targets).for_each(|text| remark(&format!("fiord {}: {text}\n", study.name()))),
+    }
+    let path = match targets {
+        [only] => Some(only.path.as_path()),
+        _ => None,
+    };
+    let heading = page::opening(study, targets, &planned.modes, WIDTH);
+    let begin = || StudyKeeper::begin(study.name(), &study.purpose(), path, &heading, &machine.hostname);
+    let mut keeper = if options.no_history { None } else { begin() };
+    let (ran, end) = run_steps(study, options.trust, &machine, &mut planned, &mut keeper);
+    let result = study.result(&ran, width());
+    let findings = planned.messages.findings();
+    output.write(&match form {
+        Form::Json => page::json(study, targets, &planned, &result, end.why().as_deref()),
+        Form::Csv => result.table.csv(),
+        Form::Markdown => page::markdown(&result, &findings),
+        Form::Text => page::closing(&result, &findings, width(), is_coloured()),
+    });
+    let written = output.finish().map_err(|error| format!("standard output: {}", error_text(&error)));
+    let written = written.and_then(|()| write_files(&result.files));
+    if let Err(why) = &written {
+        say(&format!("fiord {}: {why}\n", study.name()));
+    }
+    if let Some(why) = end.why() {
+        let all = study.runs_max();
+        say(&format!("fiord {}: after {} of {all} runs: {why}\n", study.name(), ran.len()));
+    }
+    let status = match (&written, result.verdict) {
+        (Ok(()), _) if end.is_complete() && options.trust == Trust::Strict && any_void(&findings) => {
+            status::VOID
+        }
+        (Ok(()), Some(verdict)) if end.is_complete() && !study.accepts(verdict) => {
+            status::of_verdict(verdict)
+        }
+        _ => end.status(written.is_err()),
+    };
+    if let Some(keeper) = keeper {
+        let json = page::json(study, targets, &planned, &result, end.why().as_deref());
+        let text = page::closing(&study.result(&ran, WIDTH), &findings, WIDTH, false);
+        let (latency_p99_ns, latency_of) = result.latency_p99_ns.unzip();
+        let latency_of = latency_of.map(str::to_string);
+        let headline = Headline { latency_p99_ns, latency_of, ..Headline::default() };
+        keeper.conclude(status, &Conclusion { json, text, headline });
+    }
+    Ok(ExitCode::from(status))
+}
+
+/// Remarks to be read before the results.
+fn notes<'t>(targets: &'t [&StudyTarget]) -> impl Iterator<Item = &'t str> {
+    targets.iter().flat_map(|target| target.notes())
+}
+
+/// Writes the requested files, such as a chart.
+fn write_files(files: &[(PathBuf, String)]) -> Result<(), String> {
+    files.iter().try_for_each(|(path, text)| {
+        let opened = TargetOpener::default().create(path, false);
+        let mut file = opened.map_err(|refused| format!("{}: {}", shown(path), refused.reason()))?;
+        file.write_all(text.as_bytes()).map_err(|error| format!("{}: {}", shown(path), error_text(&error)))
+    })
+}
+
+/// How the steps ended.
+enum End {
+    Complete,
+    Signal(i32),
+    /// A step could not be run, or failed: why, and the exit status.
+    Failed(String, u8),
+}
+
+impl End {
+    /// The exit status; `unwritten`: output could not be written.
+    fn status(&self, unwritten: bool) -> u8 {
+        match self {
+            End::Signal(signal) => status::of_signal(*signal),
+            End::Failed(_, status) => *status,
+            End::Complete if unwritten => status::FAILED,
+            End::Complete => status::SUCCESS,
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        matches!(self, End::Complete)
+    }
+
+    /// Why it ended early.
+    fn why(&self) -> Option<String> {
+        match self {
+            End::Complete => None,
+            End::Signal(number) => Some(format!("ended by {}", signal::name(*number))),
+            End::Failed(why, _) => Some(why.clone()),
+        }
+    }
+}
+
+/// A step by its number: one that was known before, or that follows from the results so far.
+fn step_of(study: &dyn Study, number: usize, ran: &[StepResult]) -> Option<Step> {
+    study.steps().get(number).cloned().or_else(|| study.next(ran))
+}
+
+fn run_steps(
+    study: &dyn Study,
+    trust: Trust,
+    machine: &Machine,
+    planned: &mut PlannedSteps,
+    keeper: &mut Option<StudyKeeper>,
+) -> (Vec<StepResult>, End) {
+    let mut ran = Vec::new();
+    if let Some(StepError { text, status }) = &planned.refused {
+        return (ran, End::Failed(text.trim_end().to_string(), *status));
+    }
+    if let Some(keeper) = keeper {
+        keeper.works_on(&planned.files);
+    }
+    let mut progress = Progress::new(study.steps(), study.time());
+    let of_user = study.is_of_users_options();
+    let mut number = 0;
+    while let Some(step) = step_of(study, number, &ran) {
+        if let Some(signal) = signal::stop_requested() {
+            return (ran, End::Signal(signal));
+        }
+        progress.begin(number, &step);
+        let run = match StepPlan::of(&step_name(number), &step, of_user, machine) {
+            Ok(run) if !planned.may_touch(step.repeats.unwrap_or(number), &run.touched()) => {
+                progress.clear();
+                let why = format!(
+                    "{}: it would use files that appeared after the runs were checked",
+                    step_name(number)
+                );
+                return (ran, End::Failed(why, status::REFUSED));
+            }
+            Ok(run) => run,
+            Err(refused) => {
+                progress.clear();
+                return (ran, End::Failed(refused.text.trim_end().to_string(), refused.status));
+            }
+        };
+        // The user cannot fix options he did not type.
+        let warnings = if of_user { run.warnings.as_slice() } else { &[] };
+        let of_step = Run {
+            plan: &run.plan,
+            global_options: Vec::new(),
+            warnings,
+            idle: None,
+            trust,
+            debug: None,
+            repeats: None,
+            keeps: keeper.is_some(),
+        };
+        let outcome = drive(of_step, &mut progress);
+        if let Some(signal) = outcome.signal {
+            return (ran, End::Signal(signal));
+        }
+        if outcome.status != status::SUCCESS {
+            return (ran, End::Failed(outcome.errors.concat().trim_end().to_string(), outcome.status));
+        }
+        // Errors that were ignored.
+        outcome.errors.iter().for_each(|line| say(line));
+        if !step.prepares {
+            planned.messages.run(&step.name, &outcome.report.findings);
+            keep_run(keeper, &step.name, &run.plan, &outcome.report);
+            ran.push(StepResult { step: step.repeats.unwrap_or(number), report: outcome.report });
+        }
+        number += 1;
+    }
+    (ran, End::Complete)
+}
+
+/// Records a run of the study; after the first failure no further run is recorded.
+fn keep_run(keeper: &mut Option<StudyKeeper>, name: &str, plan: &Plan, report: &RunReport) {
+    let Some(kept) = keeper else { return };
+    if let Err(why) = kept.keep(name, plan, report) {
+        say_not_kept("run", &why);
+        *keeper = None;
+    }
+}

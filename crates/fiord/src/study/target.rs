@@ -1,0 +1,171 @@
+//! The target of a study: scratch files in a directory, or a file or device that is only read.
+//!
+//! Invariant: files that are written to were created here, in a scratch directory (`scratch.rs`); signal handlers are
+//! installed before that, so that a signal ends the study and not the process.
+
+use fiord_sys::errno::error_text;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use fiord_engine::registry;
+use fiord_findings::lint_target;
+use fiord_host::storage_stack::LayerKind;
+use fiord_host::{Prober, StorageStack, System, TargetFacts, TargetKind};
+use fiord_lab::StudyTarget;
+use fiord_plan::{EngineDescriptor, EngineName};
+use fiord_report::Code;
+use fiord_report::path::shown;
+use fiord_report::table::{Table, shown_bytes};
+use fiord_sys::signal;
+use fiord_sys::stat::DirectSupport;
+
+use super::scratch::{self, ScratchFiles};
+use crate::device_table::device_table;
+
+/// At most 1/8 of the free space is used.
+const FREE_SHARE: u64 = 8;
+
+/// The smallest size worth measuring.
+pub(crate) const SIZE_MIN_BYTES: u64 = 8 << 20;
+
+/// The columns of `fiord devices` that are shown in the heading.
+const DEVICE: [&str; 7] = ["name", "type", "transport", "size_bytes", "model", "rotational", "scheduler"];
+
+/// Probes `path` for runs that use up to `size_bytes`, and creates scratch files if it is a directory. Scratch files
+/// left there by killed studies are removed, except in a dry run.
+///
+/// # Errors
+/// Why the target cannot be used, and what to do.
+pub(crate) fn at(
+    path: &Path,
+    study: &str,
+    size_bytes: u64,
+    dry_run: bool,
+) -> Result<(StudyTarget, Option<ScratchFiles>), String> {
+    // Without handlers a study still runs, but a signal leaves its files for the next one to remove.
+    let _ = signal::record_stop_requests();
+    let facts = probe(path)?;
+    match facts.kind {
+        TargetKind::Directory if facts.among_devices => Err(format!(
+            "{}: test files would be created among device nodes; name a directory of a file system, or a device to read",
+            shown(path)
+        )),
+        TargetKind::Directory => {
+            let directory = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+            let cleared =
+                if dry_run { Vec::new() } else { scratch::clear(&directory, is_remote(&directory)) };
+            // Clearing has freed space.
+            let facts = if cleared.is_empty() { facts } else { probe(path)? };
+            let size_bytes = within_free(path, &facts, size_bytes)?;
+            let scratch = ScratchFiles::create(&directory, study);
+            let mut scratch = scratch.map_err(|(path, error)| not_created(&path, &error))?;
+            let file = scratch.make("data").map_err(|error| not_created(scratch.path(), &error))?;
+            let mut target = study_target(path, &file, &probe(&file)?, size_bytes, true);
+            target.remarks.extend(cleared);
+            Ok((target, Some(scratch)))
+        }
+        TargetKind::Regular | TargetKind::Block => {
+            let there = facts.size_bytes.unwrap_or(0);
+            if let Err(error) = File::open(path) {
+                return Err(format!(
+                    "{}: cannot be opened for reading: {}; name a directory, or a file or device you may read",
+                    shown(path),
+                    error_text(&error)
+                ));
+            }
+            if there < SIZE_MIN_BYTES {
+                return Err(format!(
+                    "{}: {} is too small to read from, and studies write only to scratch files; name a directory",
+                    shown(path),
+                    shown_bytes(there)
+                ));
+            }
+            Ok((study_target(path, path, &facts, there.min(size_bytes) >> 20 << 20, false), None))
+        }
+        TargetKind::Absent => Err(format!("{}: no such directory, file or device", shown(path))),
+        _ => Err(format!("{}: neither a directory nor a file nor a block device", shown(path))),
+    }
+}
+
+fn probe(path: &Path) -> Result<TargetFacts, String> {
+    Prober::default().probe(path).map_err(|error| format!("{}: {}", shown(path), error_text(&error)))
+}
+
+/// How many bytes may be used, in whole MiB.
+fn within_free(directory: &Path, facts: &TargetFacts, size_bytes: u64) -> Result<u64, String> {
+    if size_bytes < SIZE_MIN_BYTES {
+        return Err(format!(
+            "--size: {} is too small to measure a disk; the minimum is {}",
+            shown_bytes(size_bytes),
+            shown_bytes(SIZE_MIN_BYTES)
+        ));
+    }
+    let available = facts.file_system.as_ref().map_or(u64::MAX, |system| system.available_bytes);
+    let size_bytes = size_bytes.min(available / FREE_SHARE) >> 20 << 20;
+    if size_bytes < SIZE_MIN_BYTES {
+        return Err(format!(
+            "{}: only {} are free; a study uses at most an eighth of that, and needs {}; free some space, or name \
+             another directory",
+            shown(directory),
+            shown_bytes(available),
+            shown_bytes(SIZE_MIN_BYTES),
+        ));
+    }
+    Ok(size_bytes)
+}
+
+fn not_created(path: &Path, error: &io::Error) -> String {
+    format!("{}: cannot be created: {}; name a directory you may write to", shown(path), error_text(error))
+}
+
+fn study_target(
+    path: &Path,
+    file: &Path,
+    facts: &TargetFacts,
+    size_bytes: u64,
+    writable: bool,
+) -> StudyTarget {
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let file = real(file);
+    let stack = StorageStack::of(&file, &System::read()).ok();
+    let findings = lint_target(facts, stack.as_ref());
+    StudyTarget {
+        path: real(path),
+        file,
+        writable,
+        size_bytes,
+        direct: !matches!(facts.direct, DirectSupport::Unsupported),
+        in_memory: findings.iter().any(|finding| finding.code == Code::InMemory),
+        engine: queued_engine(),
+        file_system: facts.file_system.as_ref().map(|system| system.type_name.clone()),
+        devices: stack.as_ref().map(devices_below).unwrap_or_default(),
+        findings,
+        remarks: Vec::new(),
+    }
+}
+
+/// Whether other machines may use a directory as well.
+fn is_remote(directory: &Path) -> bool {
+    let chain = StorageStack::of(directory, &System::read());
+    chain.is_ok_and(|chain| chain.layers.iter().any(|layer| matches!(layer.kind, LayerKind::Server(_))))
+}
+
+/// The best queued engine available on this kernel.
+pub(crate) fn queued_engine() -> EngineName {
+    let probed = registry::probe().unwrap_or_default();
+    let works = |engine: &EngineDescriptor| {
+        probed.iter().any(|probed| probed.engine.name == engine.name && probed.works.is_ok())
+    };
+    let mut queued = registry::ENGINES.0.iter().filter(|engine| engine.queueing.is_queued());
+    // The newest first; if none works, the error is that of the oldest.
+    let newest = queued.clone().rev().find(|engine| works(engine));
+    newest.or(queued.next()).map(|engine| engine.name).unwrap_or_default()
+}
+
+/// The devices below the file, in the columns of the heading.
+fn devices_below(stack: &StorageStack) -> Table {
+    // A partition's disk follows it.
+    let devices = stack.devices().into_iter().filter(|facts| facts.device.kind != "part");
+    device_table(devices).select(&DEVICE)
+}

@@ -1,0 +1,141 @@
+//! `fiord explain`: recorded runs, files in every format, single lines, and what is wrong.
+//!
+//! Invariant: what docs/explain.md shows is what the program prints.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::study::assert_documented;
+use common::{Dir, Ran, finish, fiord, run_with_input, start};
+
+/// A job whose depth is not what it seems.
+const JOB: &str = "--name=deep --filename=data --rw=write --bs=4k --size=64k --ioengine=psync --iodepth=32";
+
+/// `fiord explain` with this argument, which may have blanks.
+fn explain(dir: &Dir, option: &str, argument: &str) -> Ran {
+    let mut command = fiord(dir.path(), "explain");
+    command.arg(option).arg(argument);
+    finish(start(command))
+}
+
+#[test]
+fn a_recorded_run_is_explained_with_its_own_findings() {
+    let dir = Dir::new();
+    let with_history = |line: &str| -> Command {
+        let mut command = fiord(dir.path(), line);
+        command.env("XDG_STATE_HOME", dir.join("state"));
+        command
+    };
+    finish(start(with_history(JOB))).assert_success();
+    let shown = finish(start(with_history("show last --json"))).json();
+    let recorded: Vec<&str> = shown["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap())
+        .collect();
+    let explained = finish(start(with_history("explain --json")));
+    let explained = explained.assert_success().json();
+    assert_documented(&explained, &["explain"]);
+    let said: Vec<&str> = explained["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap())
+        .collect();
+    assert_eq!(said, recorded);
+    assert!(said.contains(&"sync-engine-depth"), "{said:?}");
+    let text = finish(start(with_history("explain last")));
+    text.assert_success().assert_prints(&["Job deep", "16 writes in", "Completion latency", "\nNext\n"]);
+    assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{}", text.stdout);
+    assert_eq!(finish(start(with_history("explain 1"))).stdout, text.stdout);
+    finish(start(with_history("explain 99"))).assert_status(1).assert_prints(&["there is no run 99"]);
+}
+
+#[test]
+fn every_format_of_a_file_is_explained() {
+    let dir = Dir::new();
+    let formats = [
+        "normal",
+        "json",
+        "json+",
+        "terse",
+        "terse --terse-version=2",
+        "terse --terse-version=5",
+        "json,normal,terse",
+    ];
+    for format in formats {
+        let report = dir
+            .run(&format!("--no-history --trust=off {JOB} --output-format={format}"))
+            .assert_success()
+            .stdout
+            .clone();
+        dir.write("report", &report);
+        let explained = dir.run("explain report");
+        explained.assert_success().assert_prints(&["Job deep", "Completion latency", "IO depths"]);
+        // Terse lines do not contain the requested depth.
+        assert_eq!(explained.stdout.contains("sync-engine-depth"), !format.starts_with("terse"), "{format}");
+        assert_eq!(run_with_input(dir.path(), "explain -", &report).stdout, explained.stdout);
+    }
+}
+
+#[test]
+fn wrong_input_is_named_with_its_place() {
+    let dir = Dir::new();
+    dir.write("cut.json", "{\n  \"jobs\" : [");
+    dir.run("explain cut.json").assert_status(1).assert_prints(&["fiord explain: cut.json:2:", "not JSON"]);
+    dir.write("log", "1000, 4096, 0, 0, 0\n");
+    dir.run("explain log").assert_status(1).assert_prints(&["log:1:1: there is no report of fio here"]);
+    dir.write("text", "a: (groupid=0, jobs=1): err= 0: pid=1: now\n  cpu          : usr=1.x%\n");
+    dir.run("explain text").assert_status(1).assert_prints(&["text:2:"]);
+    dir.run("explain depth-not-reachd")
+        .assert_status(1)
+        .assert_prints(&["did you mean the finding depth-not-reached?"]);
+    explain(&dir, "--line", "nonsense").assert_status(1).assert_prints(&["paste a line"]);
+}
+
+#[test]
+fn one_thing_is_explained() {
+    let dir = Dir::new();
+    explain(&dir, "--line", "clat percentiles").assert_success().assert_prints(&["percentiles\n"]);
+    explain(&dir, "--line", "clat_ns.percentile").assert_success().assert_prints(&["percentiles\n"]);
+    explain(&dir, "--line", "v5 38").assert_success().assert_prints(&["total latency, lowest"]);
+    let code = dir.run("explain depth-not-reached --json").assert_success().json();
+    assert_eq!(code["name"], "depth-not-reached (caution)");
+    assert!(code["here"][1].as_str().unwrap().starts_with("To do: "), "{code}");
+}
+
+/// The block of the page after this mark, and where it is.
+fn block(page: &str, mark: &str) -> std::ops::Range<usize> {
+    let start = page.find(mark).unwrap() + mark.len();
+    let start = start + page[start..].find("```text\n").unwrap() + "```text\n".len();
+    start..start + page[start..].find("```").unwrap()
+}
+
+#[test]
+fn the_page_shows_what_is_printed() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/explain.md");
+    let mut page = std::fs::read_to_string(&path).unwrap();
+    let dir = Dir::new();
+    let report = page[block(&page, "The report:")].to_string();
+    let slat = "    slat (nsec): min=1475, max=99137, avg=3287.19, stdev=3284.74";
+    let line =
+        format!("$ fiord explain --line '{slat}'\n{}", explain(&dir, "--line", slat).assert_success().stdout);
+    let explanation = run_with_input(dir.path(), "explain -", &report).assert_success().stdout.clone();
+    for (mark, printed) in [("<!-- line:", line), ("<!-- explanation:", explanation)] {
+        let place = block(&page, mark);
+        if std::env::var_os("FIORD_BLESS").is_some() {
+            page.replace_range(place, &printed);
+            std::fs::write(&path, &page).unwrap();
+        } else {
+            assert_eq!(
+                page[place], printed,
+                "update the page: FIORD_BLESS=1 cargo test -p fiord --test explain"
+            );
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The file system that a path is on, and whether a file created there would be among the device nodes.
+//!
+//! Invariant: a path is resolved as the kernel does; one that does not exist yet is judged by its nearest existing
+//! ancestor.
+
+use std::path::{Path, PathBuf};
+
+use fiord_sys::procfs::Mount;
+use fiord_sys::stat::{self, DeviceNumber};
+
+/// The file system that a path lies on, or would lie on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSystemFacts {
+    /// Its type, `ext4`; a hexadecimal number where it has no name here.
+    pub type_name: String,
+    /// Where it is mounted, if the mount table has it.
+    pub mount_point: Option<PathBuf>,
+    /// What was mounted, if the mount table has it: `/dev/vda`, a server's name, or a name that the file system
+    /// defines.
+    pub source: Option<PathBuf>,
+    /// The options of the mount and of the file system, if the mount table has them: `rw,relatime,discard`.
+    pub options: Option<String>,
+    /// Mounted read-only.
+    pub read_only: bool,
+    /// Its size in bytes.
+    pub total_bytes: u64,
+    /// Free bytes, including those reserved for root.
+    pub free_bytes: u64,
+    /// Bytes free for any user.
+    pub available_bytes: u64,
+}
+
+/// The file system of an existing `path`; `None` if it cannot be queried.
+pub(crate) fn file_system_facts(
+    path: &Path,
+    device: DeviceNumber,
+    mounts: &[Mount],
+) -> Option<FileSystemFacts> {
+    let system = stat::file_system(path).ok()?;
+    let mount = mount_of(path, device, mounts);
+    let by_number = || system.type_name().map_or_else(|| format!("{:#x}", system.magic), str::to_owned);
+    Some(FileSystemFacts {
+        type_name: mount.map_or_else(by_number, |mount| mount.fs_type.clone()),
+        mount_point: mount.map(|mount| mount.point.clone()),
+        source: mount.map(|mount| mount.source.clone()),
+        options: mount.map(|mount| mount.options.clone()),
+        read_only: system.read_only,
+        total_bytes: system.total_bytes,
+        free_bytes: system.free_bytes,
+        available_bytes: system.available_bytes,
+    })
+}
+
+/// The mount that a path lies on: the longest mount point above it, and the last of several there. One with the file's
+/// own device number is preferred; btrfs gives files a number that no mount has.
+fn mount_of<'a>(path: &Path, device: DeviceNumber, mounts: &'a [Mount]) -> Option<&'a Mount> {
+    let real = std::fs::canonicalize(path).ok()?;
+    let above = || mounts.iter().filter(|mount| real.starts_with(&mount.point));
+    let depth = |mount: &&Mount| mount.point.components().count();
+    above().filter(|mount| mount.device == device).max_by_key(depth).or_else(|| above().max_by_key(depth))
+}
+
+/// The path itself, or its nearest existing ancestor.
+pub(crate) fn nearest_existing(path: &Path) -> PathBuf {
+    // A name alone is in the current directory, which has an empty path as its parent.
+    let named =
+        |above: &Path| if above.as_os_str().is_empty() { PathBuf::from(".") } else { above.to_owned() };
+    path.ancestors().map(named).find(|above| stat::stat(above).is_ok()).unwrap_or_else(|| PathBuf::from("/"))
+}
+
+/// The end of a dangling chain of symbolic links: the path that would be created by opening it.
+pub(crate) fn end_of_links(path: &Path) -> PathBuf {
+    // As many links as the kernel follows.
+    const LINKS_MAX: usize = 40;
+    let mut end = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = std::fs::read_link(&end) else { break };
+        end = end.parent().map_or_else(|| target.clone(), |above| above.join(&target));
+    }
+    end
+}
+
+/// Whether a file created in this directory would be among the device nodes. Judged by the type of the file system, and
+/// by the path as well, because in a container `/dev` is an ordinary file system.
+pub(crate) fn is_among_devices(directory: &Path, system: Option<&FileSystemFacts>) -> bool {
+    let dev = Path::new("/dev");
+    let of_devices = system.is_some_and(|system| ["devtmpfs", "devfs"].contains(&system.type_name.as_str()));
+    let mount_point = system.and_then(|system| system.mount_point.as_deref());
+    let is_below = std::fs::canonicalize(directory).is_ok_and(|real| real.starts_with(dev));
+    let has_its_own = mount_point.is_some_and(|point| point.starts_with(dev) && point != dev);
+    of_devices || (is_below && !has_its_own)
+}
+
+/// Whether creating a missing file would create it among the device nodes.
+pub(crate) fn would_stand_among_devices(absent: &Path, mounts: &[Mount]) -> bool {
+    let above = nearest_existing(&end_of_links(absent));
+    let Ok(found) = stat::stat(&above) else { return false };
+    is_among_devices(&above, file_system_facts(&above, found.device, mounts).as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::mount;
+
+    #[test]
+    fn the_deepest_and_latest_mount_counts() {
+        let mounts = [
+            mount("1:1", "/", "ext4", "none"),
+            mount("1:2", "/proc", "old", "none"),
+            mount("1:3", "/proc", "proc", "none"),
+            mount("1:4", "/pro", "no", "none"),
+        ];
+        let of = |path, minor| mount_of(Path::new(path), DeviceNumber { major: 1, minor }, &mounts).unwrap();
+        assert_eq!(of("/proc/self", 9).fs_type, "proc");
+        assert_eq!(of("/proc/self", 2).fs_type, "old");
+        assert_eq!(of("/", 1).fs_type, "ext4");
+    }
+}

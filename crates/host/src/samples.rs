@@ -1,0 +1,69 @@
+//! Samples of a run of any length in a bounded amount of memory.
+//!
+//! Invariant: samples are evenly spaced. When there are too many, every second one is dropped, and from then on half as
+//! many are taken.
+
+/// The most samples.
+const SAMPLES_MAX: usize = 4096;
+
+/// Samples that are asked for at regular intervals.
+#[derive(Clone, Debug)]
+pub struct Samples<T> {
+    all: Vec<T>,
+    /// How often a sample was asked for, and of how many requests one is taken.
+    asked: u64,
+    one_in: u64,
+}
+
+impl<T> Default for Samples<T> {
+    fn default() -> Samples<T> {
+        Samples { all: Vec::new(), asked: 0, one_in: 1 }
+    }
+}
+
+impl<T> Samples<T> {
+    /// Takes a sample, if it is time for one and there is one.
+    pub fn take(&mut self, sample: impl FnOnce() -> Option<T>) {
+        self.asked += 1;
+        if !self.asked.is_multiple_of(self.one_in) {
+            return;
+        }
+        self.all.extend(sample());
+        if self.all.len() >= SAMPLES_MAX {
+            self.one_in *= 2;
+            let mut index = 0;
+            self.all.retain(|_| {
+                index += 1;
+                index % 2 == 0
+            });
+        }
+    }
+
+    /// All that are kept, in order.
+    pub fn all(&self) -> &[T] {
+        &self.all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_a_long_run_become_fewer_and_stay_evenly_spaced() {
+        let mut samples = Samples::default();
+        (1..=SAMPLES_MAX + 2).for_each(|at| samples.take(|| Some(at)));
+        let all = samples.all();
+        assert_eq!(all.len(), SAMPLES_MAX / 2 + 1, "half of the first, and one of the last two");
+        assert!(all.windows(2).all(|pair| pair[1] - pair[0] == 2), "{all:?}");
+    }
+
+    #[test]
+    fn a_sample_that_cannot_be_had_is_left_out() {
+        let mut samples = Samples::default();
+        samples.take(|| Some(1));
+        samples.take(|| None);
+        samples.take(|| Some(3));
+        assert_eq!(samples.all(), [1, 3]);
+    }
+}

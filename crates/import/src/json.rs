@@ -1,0 +1,299 @@
+//! Reads JSON and JSON+ documents.
+//!
+//! Invariant: a key that is absent is a figure that is absent; a key with a value of the wrong type is an error, with
+//! the place of that value.
+
+mod fields;
+mod locate;
+
+use serde_json::Value;
+
+use crate::model::{
+    CpuFigures, DirectionFigures, DirectionName, DiskFigures, ErrorFigures, JobFigures, LatencyBucket,
+    LatencyFigures, LatencyTargetFigures, NeverIssued, Percentile, Report, ReportFormat, ReportedFinding,
+    SampleMoments, SteadyFigures, SyncFigures,
+};
+use crate::place::{ReadError, place_of};
+use fields::{Fields, WrongType};
+
+/// The version of fio before latencies were in nanoseconds and bytes in bytes.
+const OLD: &str = "fio-2";
+
+/// Reads the document at the beginning of a text, which is this line. Returns it and its length in bytes.
+pub(crate) fn read(document: &str, line: u32) -> Result<(Report, usize), ReadError> {
+    let mut values = serde_json::Deserializer::from_str(document).into_iter::<Value>();
+    let value = match values.next() {
+        Some(Ok(value)) => value,
+        Some(Err(damage)) => {
+            let (line, column) = (line + (damage.line() as u32).saturating_sub(1), damage.column() as u32);
+            let whole = damage.to_string();
+            let problem = whole.split(" at line ").next().unwrap_or_default();
+            return Err(ReadError { line, column, problem: format!("this is not JSON: {problem}") });
+        }
+        None => return Err(ReadError { line, column: 1, problem: "this is not JSON".to_string() }),
+    };
+    let length = values.byte_offset();
+    let report = report(&Fields::root(&value)).map_err(|WrongType { path, problem }| {
+        let (lines_before, column) = place_of(document, locate::value_at(document, &path).unwrap_or(0));
+        ReadError { line: line + lines_before - 1, column, problem }
+    })?;
+    Ok((Report { line, ..report }, length))
+}
+
+fn report(root: &Fields<'_>) -> Result<Report, WrongType> {
+    let jobs = match root.list("jobs")? {
+        Some(jobs) => jobs,
+        None => root.list("client_stats")?.ok_or_else(|| {
+            root.wrong(
+                "a JSON document, but not a report of fio: it has neither \"jobs\" nor \"client_stats\"",
+            )
+        })?,
+    };
+    let mut report = Report {
+        version: root.text("fio version")?,
+        date: root.text("time")?,
+        global_options: options(root, "global options")?,
+        ..Report::default()
+    };
+    let is_old = report.version.as_deref().is_some_and(|version| version.starts_with(OLD));
+    for fields in &jobs {
+        report.jobs.push(job(fields, is_old)?);
+    }
+    for fields in root.list("disk_util")?.unwrap_or_default() {
+        report.disks.push(disk(&fields)?);
+    }
+    for fields in root.list("findings")?.unwrap_or_default() {
+        report.findings.push(finding(&fields)?);
+    }
+    let has_bins = |latency: &Option<LatencyFigures>| latency.as_ref().is_some_and(|of| !of.bins.is_empty());
+    let is_plus = report.jobs.iter().any(|job| {
+        let of = |direction: &DirectionFigures| has_bins(&direction.clat) || has_bins(&direction.lat);
+        job.directions.iter().any(of) || has_bins(&job.sync.lat)
+    });
+    report.format = if is_plus { ReportFormat::JsonPlus } else { ReportFormat::Json };
+    Ok(report)
+}
+
+/// Options as text; in reports of servers they are a list of objects.
+fn options(fields: &Fields<'_>, key: &str) -> Result<Vec<(String, String)>, WrongType> {
+    let Some(options) = fields.object_in(key)? else { return Ok(Vec::new()) };
+    Ok(options.texts())
+}
+
+fn job(fields: &Fields<'_>, is_old: bool) -> Result<JobFigures, WrongType> {
+    let mut job = JobFigures {
+        name: fields.text("jobname")?.unwrap_or_default(),
+        group_id: fields.number("groupid")?,
+        error: fields.number("error")?,
+        description: fields.text("desc")?,
+        start_ms: fields.number("job_start")?,
+        elapsed_s: fields.number("elapsed")?,
+        options: options(fields, "job options")?,
+        job_runtime_ms: fields.number("job_runtime")?,
+        cpu: CpuFigures {
+            line: None,
+            user_percent: fields.float("usr_cpu")?,
+            system_percent: fields.float("sys_cpu")?,
+            context_switches: fields.number("ctx")?,
+            major_faults: fields.number("majf")?,
+            minor_faults: fields.number("minf")?,
+        },
+        depth_percents: shares(fields, "iodepth_level")?,
+        submit_percents: shares(fields, "iodepth_submit")?,
+        complete_percents: shares(fields, "iodepth_complete")?,
+        ..JobFigures::default()
+    };
+    for name in DirectionName::ALL {
+        if let Some(fields) = fields.object(name.name())? {
+            job.directions.push(direction(name, &fields, is_old)?);
+        }
+    }
+    if let Some(fields) = fields.object("response")? {
+        responses(&mut job, &fields)?;
+    }
+    if let Some(fields) = fields.object("sync")? {
+        job.sync = SyncFigures { ios: fields.number("total_ios")?, lat: latency(&fields, "lat_ns", "lat")? };
+    }
+    for (key, unit_ns) in [("latency_ns", 1), ("latency_us", 1000), ("latency_ms", 1_000_000)] {
+        if let Some(fields) = fields.object(key)? {
+            buckets(&mut job.latency_buckets, &fields, unit_ns)?;
+        }
+    }
+    if let (Some(total), Some(first)) = (fields.number("total_err")?, fields.number("first_error")?) {
+        job.errors = Some(ErrorFigures { total, first });
+    }
+    if let (Some(target_ns), Some(depth)) = (target_ns(fields)?, fields.number("latency_depth")?) {
+        let window_us = fields.number::<u64>("latency_window")?.unwrap_or(0);
+        job.latency_target = Some(LatencyTargetFigures {
+            target_ns,
+            window_ns: window_us.saturating_mul(1000),
+            percentile: fields.float("latency_percentile")?.unwrap_or(0.0),
+            depth,
+        });
+    }
+    if let Some(fields) = fields.object("steadystate")? {
+        job.steady = Some(SteadyFigures {
+            attained: fields.number::<u64>("attained")? == Some(1),
+            criterion: fields.text("criterion")?.unwrap_or_default(),
+        });
+    }
+    Ok(job)
+}
+
+/// The latencies from intended starts, which are beside the directions because fio has none.
+fn responses(job: &mut JobFigures, fields: &Fields<'_>) -> Result<(), WrongType> {
+    for direction in &mut job.directions {
+        let Some(fields) = fields.object(direction.name.name())? else { continue };
+        direction.response = latency(&fields, "lat_ns", "lat")?;
+        if let Some(counts) = fields.object("never_issued")? {
+            let count = |key: &str| counts.number(key).map(Option::unwrap_or_default);
+            direction.never_issued =
+                Some(NeverIssued { dropped: count("dropped")?, waiting: count("waiting")? });
+        }
+    }
+    Ok(())
+}
+
+/// `latency_target` is in nanoseconds where `latency_target_ns` is beside it, else in microseconds.
+fn target_ns(fields: &Fields<'_>) -> Result<Option<u64>, WrongType> {
+    if let Some(ns) = fields.number("latency_target_ns")? {
+        return Ok(Some(ns));
+    }
+    Ok(fields.number::<u64>("latency_target")?.map(|us| us.saturating_mul(1000)))
+}
+
+fn direction(name: DirectionName, fields: &Fields<'_>, is_old: bool) -> Result<DirectionFigures, WrongType> {
+    let kib = |count: Option<u64>| count.map(|kib| kib.saturating_mul(1024));
+    let bytes = fields.number("io_bytes")?;
+    let bandwidth = match fields.number("bw_bytes")? {
+        Some(bytes) => Some(bytes),
+        None => kib(fields.number("bw")?),
+    };
+    let samples = |prefix: &str, deviation: &str, scale: f64| -> Result<SampleMoments, WrongType> {
+        let of =
+            |part: &str| fields.float(&format!("{prefix}_{part}")).map(|figure| figure.map(|it| it * scale));
+        Ok(SampleMoments {
+            line: None,
+            min: of("min")?.map(|figure| figure as u64),
+            max: of("max")?.map(|figure| figure as u64),
+            mean: of("mean")?,
+            stddev: of(deviation)?,
+            share_percent: fields.float(&format!("{prefix}_agg"))?,
+            count: fields.number(&format!("{prefix}_samples"))?,
+        })
+    };
+    let bandwidth_samples = samples("bw", "dev", 1024.0)?;
+    let iops_samples = samples("iops", "stddev", 1.0)?;
+    Ok(DirectionFigures {
+        name,
+        line: None,
+        bytes: if is_old { kib(bytes) } else { bytes },
+        iops: fields.float("iops")?,
+        bandwidth,
+        runtime_ms: fields.number("runtime")?,
+        ios: fields.number("total_ios")?,
+        short_ios: fields.number("short_ios")?,
+        dropped_ios: fields.number("drop_ios")?,
+        slat: latency(fields, "slat_ns", "slat")?,
+        clat: latency(fields, "clat_ns", "clat")?,
+        lat: latency(fields, "lat_ns", "lat")?,
+        response: None,
+        never_issued: None,
+        bandwidth_samples: bandwidth_samples.min.is_some().then_some(bandwidth_samples),
+        iops_samples: iops_samples.min.is_some().then_some(iops_samples),
+    })
+}
+
+/// A latency in nanoseconds, or as fio 2 has it in microseconds under another key.
+fn latency(fields: &Fields<'_>, key: &str, old_key: &str) -> Result<Option<LatencyFigures>, WrongType> {
+    let (found, unit_ns) = match fields.object(key)? {
+        Some(found) => (found, 1.0),
+        None => match fields.object(old_key)? {
+            Some(found) => (found, 1000.0),
+            None => return Ok(None),
+        },
+    };
+    let mut latency = LatencyFigures {
+        line: None,
+        min_ns: found.float("min")?.map(|figure| (figure * unit_ns) as u64),
+        max_ns: found.float("max")?.map(|figure| (figure * unit_ns) as u64),
+        mean_ns: found.float("mean")?.map(|figure| figure * unit_ns),
+        stddev_ns: found.float("stddev")?.map(|figure| figure * unit_ns),
+        count: found.number("N")?,
+        percentiles: Vec::new(),
+        bins: Vec::new(),
+    };
+    if let Some(percentiles) = found.object("percentile")? {
+        for (key, value) in percentiles.figures()? {
+            let percent =
+                key.parse().map_err(|_| percentiles.wrong(&format!("{key:?} is not a percentile")))?;
+            // fio 2 fills its list of twenty with zeros.
+            if percent > 0.0 {
+                latency.percentiles.push(Percentile { percent, ns: (value * unit_ns) as u64 });
+            }
+        }
+    }
+    if let Some(bins) = found.object("bins")? {
+        for (key, count) in bins.figures()? {
+            let ns = key.parse().map_err(|_| bins.wrong(&format!("{key:?} is not a latency")))?;
+            latency.bins.push((ns, count as u64));
+        }
+    }
+    Ok(Some(latency))
+}
+
+fn shares(fields: &Fields<'_>, key: &str) -> Result<Option<[f64; 7]>, WrongType> {
+    let Some(found) = fields.object(key)? else { return Ok(None) };
+    let shares: Vec<f64> = found.figures()?.into_iter().map(|(_, share)| share).collect();
+    match <[f64; 7]>::try_from(shares) {
+        Ok(shares) => Ok(Some(shares)),
+        // fio 2 has six.
+        Err(shares) if shares.len() < 7 => Ok(None),
+        Err(shares) => Err(found.wrong(&format!("{} shares instead of 7", shares.len()))),
+    }
+}
+
+fn buckets(into: &mut Vec<LatencyBucket>, fields: &Fields<'_>, unit_ns: u64) -> Result<(), WrongType> {
+    for (key, percent) in fields.figures()? {
+        let below_ns = match key.starts_with(">=") {
+            true => None,
+            false => {
+                let bound: u64 =
+                    key.parse().map_err(|_| fields.wrong(&format!("{key:?} is not a latency")))?;
+                Some(bound.saturating_mul(unit_ns))
+            }
+        };
+        if percent > 0.0 {
+            into.push(LatencyBucket { below_ns, percent });
+        }
+    }
+    Ok(())
+}
+
+fn disk(fields: &Fields<'_>) -> Result<DiskFigures, WrongType> {
+    let both = |what: &str| -> Result<[Option<u64>; 2], WrongType> {
+        Ok([fields.number(&format!("read_{what}"))?, fields.number(&format!("write_{what}"))?])
+    };
+    Ok(DiskFigures {
+        name: fields.text("name")?.unwrap_or_default(),
+        line: None,
+        ios: both("ios")?,
+        sectors: both("sectors")?,
+        merges: both("merges")?,
+        ticks_ms: both("ticks")?,
+        in_queue_ms: fields.number("in_queue")?,
+        util_percent: fields.float("util")?,
+        is_stacked: fields.float("aggr_util")?.is_some(),
+    })
+}
+
+fn finding(fields: &Fields<'_>) -> Result<ReportedFinding, WrongType> {
+    let text = |key: &str| fields.text(key).map(Option::unwrap_or_default);
+    Ok(ReportedFinding {
+        code: text("code")?,
+        severity: text("severity")?,
+        subject: text("subject")?,
+        sentence: text("sentence")?,
+        remedy: text("remedy")?,
+    })
+}

@@ -1,0 +1,95 @@
+//! Reads the reports that fio and fiord print: normal text, terse lines, JSON and JSON+, each into the same values.
+//!
+//! Invariant: pure, and no input makes it panic. A figure that a format does not carry is absent, never guessed.
+
+mod json;
+pub mod model;
+mod normal;
+mod number;
+mod place;
+pub mod terse;
+
+pub use model::{
+    CpuFigures, DirectionFigures, DirectionName, DiskFigures, Heading, JobFigures, LatencyFigures,
+    NeverIssued, Percentile, Report, ReportFormat, ReportedFinding, SampleMoments,
+};
+pub use place::ReadError;
+
+use normal::NormalReader;
+use place::NumberedLine;
+
+/// The reports of a text, in its order. A file may have several: of several formats, or one for each status interval.
+///
+/// # Errors
+/// A report that cannot be read, with its place; or there is none.
+pub fn read(text: &str) -> Result<Vec<Report>, ReadError> {
+    let mut reports = Vec::new();
+    let mut normal = NormalReader::default();
+    let mut terse: Option<Report> = None;
+    let (mut offset, mut number) = (0, 0);
+    while offset < text.len() {
+        number += 1;
+        let end = text[offset..].find('\n').map_or(text.len(), |length| offset + length);
+        // A status line is overwritten on a terminal: what counts is after the last carriage return.
+        let whole = text[offset..end].trim_end_matches('\r');
+        let line = NumberedLine { number, text: whole.rsplit('\r').next().unwrap_or_default() };
+        let version = terse::version_of(line.text);
+        if version.map(ReportFormat::Terse) != terse.as_ref().map(|report| report.format)
+            && !is_description(line)
+        {
+            reports.extend(terse.take());
+        }
+        if let Some(version) = version {
+            reports.extend(normal.end());
+            terse = Some(terse::read(terse.take(), version, line)?);
+        } else if let Some(job) =
+            terse.as_mut().and_then(|report| report.jobs.last_mut()).filter(|_| is_description(line))
+        {
+            job.description = Some(line.text[1..].to_string());
+        } else if whole.starts_with('{') {
+            reports.extend(normal.end());
+            let (report, length) = json::read(&text[offset..], number)?;
+            reports.push(report);
+            // What follows it on its last line is ignored.
+            let after = text[offset + length..].find('\n').map_or(text.len(), |rest| offset + length + rest);
+            number += text[offset..after].bytes().filter(|byte| *byte == b'\n').count() as u32;
+            offset = after + 1;
+            continue;
+        } else {
+            reports.extend(normal.line(line)?);
+        }
+        offset = end + 1;
+    }
+    reports.extend(terse);
+    reports.extend(normal.end());
+    if reports.is_empty() {
+        let problem = "there is no report of fio here: neither normal text (\"NAME: (groupid=0, jobs=1): err= 0\"), nor \
+                       JSON (\"{\" at the beginning of a line), nor a terse line (\"3;fio-3.42;NAME;…\")";
+        return Err(ReadError { line: 1, column: 1, problem: problem.to_string() });
+    }
+    Ok(reports)
+}
+
+/// In version 2, a description has a line of its own.
+fn is_description(line: NumberedLine<'_>) -> bool {
+    line.text.starts_with(';')
+}
+
+/// The report with the most information: of the last ones of their format the JSON document, which is exact, otherwise
+/// the normal text, which names its figures.
+pub fn best(reports: Vec<Report>) -> Option<Report> {
+    let rank = |report: &Report| match report.format {
+        ReportFormat::Terse(_) => 0,
+        ReportFormat::Normal => 1,
+        ReportFormat::Json | ReportFormat::JsonPlus => 2,
+    };
+    reports.into_iter().max_by_key(rank)
+}
+
+/// A single line of normal text, as if it stood below a direction. Nothing is in the result if it is none.
+///
+/// # Errors
+/// A figure that cannot be read.
+pub fn read_line(text: &str) -> Result<JobFigures, ReadError> {
+    normal::single(text)
+}

@@ -1,0 +1,115 @@
+//! What the search found for one target.
+//!
+//! Invariant: nothing is said of a search that is not over, except what was measured.
+
+use fiord_report::table::Cell;
+use fiord_report::{RepeatedFigure, RunReport};
+
+use super::search::{Search, Trial};
+use super::trial::{self, HOST};
+use crate::chart::{Line, Point};
+use crate::figures::{Figures, mib};
+
+/// A target with its search.
+#[derive(Clone, Debug)]
+pub(super) struct Found<'r> {
+    /// The target as the user named it; `None` if the job names its files itself.
+    pub target: Option<String>,
+    /// The same if there are several targets, else empty.
+    pub name: String,
+    /// The subject of a sentence about it.
+    pub subject: String,
+    /// The run without a rate.
+    pub unpaced: &'r RunReport,
+    pub search: Search<'r>,
+}
+
+impl<'r> Found<'r> {
+    /// I/Os per second without a rate.
+    pub(super) fn fastest(&self) -> u64 {
+        Figures::of_all(self.unpaced).map_or(0.0, |figures| figures.iops).round() as u64
+    }
+
+    /// Its runs in the order of their rates, repeats beside each other.
+    pub(super) fn trials(&self) -> Vec<&Trial<'r>> {
+        let mut trials: Vec<&Trial<'_>> = self.search.trials.iter().collect();
+        trials.sort_by_key(|trial| trial.rate);
+        trials
+    }
+
+    /// The response latency over the runs at each rate.
+    pub(super) fn repeated(&self) -> Vec<RepeatedFigure> {
+        let of = |rate: u64| RepeatedFigure {
+            subject: match self.name.is_empty() {
+                true => format!("{rate} I/Os per second"),
+                false => format!("{}: {rate} I/Os per second", self.name),
+            },
+            figure: "response_ns".to_string(),
+            title: "RESPONSE".to_string(),
+            runs: self.search.at(rate).filter_map(|trial| Some(trial.response_ns? as f64)).collect(),
+            left_out: 0,
+        };
+        let rates = self.search.medians().into_iter().map(|(rate, _)| rate);
+        rates.map(of).filter(|one| one.runs.len() > 1).collect()
+    }
+
+    /// Rate against response latency: the median of the runs at each rate.
+    pub(super) fn line(&self) -> Line {
+        let point = |(rate, trial): (u64, &Trial<'_>)| {
+            Some(Point {
+                x: rate as f64,
+                label: rate.to_string(),
+                mib_per_s: mib(Figures::of_all(trial.report)?.bytes_per_s),
+                latency_ms: trial.response_ns? as f64 / 1e6,
+            })
+        };
+        let medians = self.search.medians();
+        let mut drawn = medians.iter().filter(|(_, trial)| trial.response_ns.is_some());
+        let knee = drawn.position(|(rate, _)| Some(*rate) == self.search.met());
+        Line { name: self.name.clone(), points: medians.into_iter().filter_map(point).collect(), knee }
+    }
+
+    /// What limited the lowest rate that failed.
+    pub(super) fn limit(&self) -> Option<&'static str> {
+        let (_, failed) = self.search.interval();
+        let trials = self.search.trials.iter().filter(|trial| Some(trial.rate) == failed && !trial.meets);
+        trials.filter_map(|trial| trial::exhausted(trial.report)).min()
+    }
+
+    /// Its capacity, the rate up to which every run met the bound, and the lowest from which none did.
+    pub(super) fn rates(&self) -> [Cell; 3] {
+        let met = self.search.met();
+        let (sure, failed) = self.search.interval();
+        [Cell::count(met), Cell::count(met.map(|_| sure)), Cell::count(failed)]
+    }
+
+    /// `percentile` within `limit`, as texts.
+    pub(super) fn sentence(&self, percentile: &str, limit: &str) -> String {
+        let subject = &self.subject;
+        let Some(met) = self.search.met() else {
+            let of = if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) };
+            let lowest = self.search.trials.iter().map(|trial| trial.rate).min();
+            return lowest.map_or(String::new(), |lowest| {
+                format!("{of}Not even {lowest} I/Os per second keep {percentile} within {limit}.")
+            });
+        };
+        let (sure, failed) = self.search.interval();
+        let range = match failed {
+            Some(failed) => format!("between {sure} and {failed}"),
+            None => format!("{sure} or more"),
+        };
+        let limited = match self.limit() {
+            Some(HOST) => "beyond it, the host was the limit",
+            Some(_) => "beyond it, the disk was the limit",
+            None => {
+                "beyond it, neither the processor nor the disk was exhausted: what limits it is the depth, or the device's latency"
+            }
+        };
+        let limited = if failed.is_some() { format!("; {limited}") } else { String::new() };
+        format!(
+            "{subject} sustains {met} I/Os per second with {percentile} within {limit} (repeated runs: {range}){limited}; \
+             without a rate it does {}.",
+            self.fastest()
+        )
+    }
+}

@@ -1,0 +1,428 @@
+//! A figure compared with its limits.
+//!
+//! Invariant: the worst round decides, whether lower or higher is better.
+
+use fiord_report::RepeatedFigure;
+use fiord_report::table::{Cell, Column, Table};
+use fiord_stats::Summary;
+
+use crate::verdict::Verdict;
+
+/// The unit of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Per second.
+    PerSecond,
+    /// Percent.
+    Percent,
+    /// The ratio of two figures.
+    Times,
+}
+
+impl Unit {
+    /// All of them, in the order of the columns of [`figure_columns`].
+    const ALL: [Unit; 4] = [Unit::Ns, Unit::PerSecond, Unit::Percent, Unit::Times];
+
+    /// Rounded as it is shown and judged: to a whole number, or to a tenth for percentages and ratios.
+    fn rounded(self, value: f64) -> f64 {
+        match self {
+            Unit::Ns | Unit::PerSecond => value.round(),
+            Unit::Percent | Unit::Times => (value * 10.0).round() / 10.0,
+        }
+    }
+
+    fn cell(self, value: f64) -> Cell {
+        match self {
+            Unit::Ns => Cell::Latency(value.round() as u64),
+            Unit::PerSecond => Cell::Count(value.round() as u64),
+            Unit::Percent | Unit::Times => Cell::Number(self.rounded(value), 1),
+        }
+    }
+
+    /// With its unit, for a sentence.
+    fn with_unit(self, shown: &str) -> String {
+        match self {
+            Unit::Ns | Unit::PerSecond => shown.to_string(),
+            Unit::Percent => format!("{shown} %"),
+            Unit::Times => format!("{shown} times"),
+        }
+    }
+
+    /// A cell for each unit's column, empty for all other units.
+    fn spread(self, cell: &Cell) -> impl Iterator<Item = Cell> {
+        Unit::ALL.into_iter().map(move |unit| if unit == self { cell.clone() } else { Cell::None })
+    }
+}
+
+/// The columns of a figure for programs: one for each unit, of which one is filled.
+const fn figure_columns(keys: [&'static str; 4]) -> [Column; 4] {
+    [Column::new(keys[0], ""), Column::new(keys[1], ""), Column::new(keys[2], ""), Column::new(keys[3], "")]
+}
+
+/// The rows for programs: figures are numbers, with the unit in the key.
+pub(super) fn table(rows: &[Row]) -> Table {
+    let figures = [
+        figure_columns(["measured_ns", "measured_per_s", "measured_percent", "measured_times"]),
+        figure_columns(["pass_limit_ns", "pass_limit_per_s", "pass_limit_percent", "pass_limit_times"]),
+        figure_columns(["fail_limit_ns", "fail_limit_per_s", "fail_limit_percent", "fail_limit_times"]),
+        figure_columns(["rounds_ns", "rounds_per_s", "rounds_percent", "rounds_times"]),
+    ];
+    let columns = [Column::new("figure", ""), Column::new("verdict", "")].into_iter();
+    let mut table = Table::new(columns.chain(figures.concat()).chain([Column::new("limits_from", "")]));
+    table.rows = rows.iter().map(Row::cells).collect();
+    table
+}
+
+/// The details of the figures, for programs.
+pub(super) fn details(rows: &[Row]) -> Table {
+    let columns = [Column::new("figure", ""), Column::new("detail", "")].into_iter();
+    let mut table = Table::new(columns.chain(figure_columns(["ns", "per_s", "percent", "times"])));
+    for row in rows {
+        table.rows.extend(row.details.iter().map(|Detail { name, unit, value }| {
+            let named = [Cell::Text(row.figure.clone()), Cell::Text((*name).to_string())].into_iter();
+            named.chain(unit.spread(&unit.cell(*value))).collect()
+        }));
+    }
+    table
+}
+
+/// The figure of this name, in nanoseconds, and its name.
+pub(super) fn worst_ns(rows: &[Row], name: &'static str) -> Option<(u64, &'static str)> {
+    let row = rows.iter().find(|row| row.figure == name)?;
+    Some((row.measured() as u64, name))
+}
+
+/// The rows for the text and Markdown tables.
+pub(super) fn shown(rows: &[Row]) -> Table {
+    let mut table = Table::new([
+        Column::new("figure", "FIGURE"),
+        Column::new("measured", "MEASURED"),
+        Column::new("pass_limit", "PASS"),
+        Column::new("fail_limit", "FAIL BEYOND"),
+        Column::new("verdict", "VERDICT"),
+        Column::new("rounds", "ROUNDS"),
+        Column::new("details", "DETAILS"),
+        Column::new("limits_from", "LIMITS FROM"),
+    ]);
+    table.rows = rows.iter().map(Row::shown).collect();
+    table
+}
+
+/// The limits of a figure: where it passes, and beyond which it fails.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Limit {
+    pub pass: f64,
+    /// Not stricter than `pass`. `None`: the figure cannot fail.
+    pub fail: Option<f64>,
+    pub better: Better,
+    /// The source of the limits.
+    pub from: &'static str,
+}
+
+/// Whether lower or higher is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Better {
+    Lower,
+    Higher,
+}
+
+impl Limit {
+    /// An upper limit.
+    pub(super) const fn at_most(pass: f64, fail: f64, from: &'static str) -> Limit {
+        Limit { pass, fail: Some(fail), better: Better::Lower, from }
+    }
+
+    /// A lower limit.
+    pub(super) const fn at_least(pass: f64, fail: f64, from: &'static str) -> Limit {
+        Limit { pass, fail: Some(fail), better: Better::Higher, from }
+    }
+
+    fn verdict(&self, value: f64) -> Verdict {
+        let within = |limit: f64| match self.better {
+            Better::Lower => value <= limit,
+            Better::Higher => value >= limit,
+        };
+        if within(self.pass) {
+            Verdict::Pass
+        } else if self.fail.is_none_or(within) {
+            Verdict::Marginal
+        } else {
+            Verdict::Fail
+        }
+    }
+}
+
+/// A figure, as measured in each round.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    pub figure: String,
+    pub unit: Unit,
+    /// At least one.
+    pub rounds: Vec<f64>,
+    /// Its limits; `None`: it is reported without a verdict.
+    pub limit: Option<Limit>,
+    /// Related figures.
+    pub details: Vec<Detail>,
+}
+
+/// A figure that explains another.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Detail {
+    pub name: &'static str,
+    pub unit: Unit,
+    pub value: f64,
+}
+
+impl Detail {
+    pub(super) fn ns(name: &'static str, ns: u64) -> Detail {
+        Detail { name, unit: Unit::Ns, value: ns as f64 }
+    }
+
+    pub(super) fn per_second(name: &'static str, per_s: f64) -> Detail {
+        Detail { name, unit: Unit::PerSecond, value: per_s }
+    }
+}
+
+impl Row {
+    /// The worst round, rounded as it is shown, so that the figure judged is the one shown.
+    fn measured(&self) -> f64 {
+        self.unit.rounded(self.worst())
+    }
+
+    fn worst(&self) -> f64 {
+        let worst = match self.limit.map_or(Better::Lower, |limit| limit.better) {
+            Better::Lower => f64::max,
+            Better::Higher => f64::min,
+        };
+        self.rounds.iter().copied().reduce(worst).unwrap_or(f64::NAN)
+    }
+
+    /// The same as a cell, with enough digits to distinguish it from its limits.
+    fn measured_cell(&self) -> Cell {
+        let limits = self.limit.iter().flat_map(|limit| [Some(limit.pass), limit.fail]).flatten();
+        let beside = |limit: f64| match Cell::latency_beside(self.measured() as u64, limit as u64) {
+            cell @ Cell::Formatted(..) => Some(cell),
+            _ => None,
+        };
+        let mut cells = limits.filter(|_| self.unit == Unit::Ns).filter_map(beside);
+        cells.next().unwrap_or_else(|| self.unit.cell(self.measured()))
+    }
+
+    /// Adds the figure of a later round; the details are those of the worst.
+    pub(super) fn add_round(&mut self, later: Row) {
+        let before = self.worst();
+        self.rounds.extend(later.rounds);
+        if self.worst() != before {
+            self.details = later.details;
+        }
+    }
+
+    /// Its rounds as figures to be compared.
+    pub(super) fn repeated(&self) -> RepeatedFigure {
+        let key = match self.unit {
+            Unit::Ns => "measured_ns",
+            Unit::PerSecond => "measured_per_s",
+            Unit::Percent => "measured_percent",
+            Unit::Times => "measured_times",
+        };
+        RepeatedFigure {
+            subject: self.figure.clone(),
+            figure: key.to_string(),
+            runs: self.rounds.clone(),
+            ..RepeatedFigure::default()
+        }
+    }
+
+    /// Over all rounds; `None` if there are too few for an interval.
+    fn over_rounds(&self) -> Option<Summary> {
+        Summary::of(&self.rounds).filter(|summary| summary.half_width.is_some())
+    }
+
+    pub(super) fn verdict(&self) -> Option<Verdict> {
+        self.limit.map(|limit| limit.verdict(self.measured()))
+    }
+
+    /// The limits as cells.
+    fn limits(&self) -> [Cell; 2] {
+        let cell = |value: Option<f64>| value.map_or(Cell::None, |value| self.unit.cell(value));
+        [cell(self.limit.map(|limit| limit.pass)), cell(self.limit.and_then(|limit| limit.fail))]
+    }
+
+    /// Every round, if there were several.
+    fn rounds(&self) -> Cell {
+        match self.rounds.as_slice() {
+            [] | [_] => Cell::None,
+            rounds => Cell::Figures(rounds.iter().map(|round| self.unit.cell(*round)).collect()),
+        }
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        let [pass, fail] = self.limits();
+        let mut cells = vec![Cell::Text(self.figure.clone()), Cell::text(self.verdict().map(Verdict::word))];
+        for figure in [self.measured_cell(), pass, fail, self.rounds()] {
+            cells.extend(self.unit.spread(&figure));
+        }
+        cells.push(Cell::text(self.limit.map(|limit| limit.from)));
+        cells
+    }
+
+    fn shown(&self) -> Vec<Cell> {
+        let [pass, fail] = self.limits();
+        let detail = |Detail { name, unit, value }: &Detail| {
+            format!("{name} {}", unit.with_unit(&unit.cell(*value).shown()))
+        };
+        let details = self.details.iter().map(detail).collect::<Vec<_>>().join(", ");
+        vec![
+            Cell::Text(self.figure.clone()),
+            self.measured_cell(),
+            pass,
+            fail,
+            Cell::text(self.verdict().map(Verdict::word)),
+            self.rounds(),
+            Cell::text(Some(details).filter(|details| !details.is_empty())),
+            Cell::text(self.limit.map(|limit| limit.from)),
+        ]
+    }
+
+    /// For the conclusion: the figure and the limit that decided.
+    pub(super) fn summary(&self) -> String {
+        let text = |cell: &Cell| self.unit.with_unit(&cell.shown());
+        let measured = text(&self.measured_cell());
+        let [pass, fail] = self.limits();
+        let Some(limit) = self.limit else { return format!("{} is {measured}", self.figure) };
+        let (within, beyond) = match limit.better {
+            Better::Lower => ("up to", "above"),
+            Better::Higher => ("from", "below"),
+        };
+        let spread = self.spread().map_or_else(String::new, |spread| format!("{spread}; "));
+        match self.verdict() {
+            Some(Verdict::Fail) => {
+                format!("{} is {measured} ({spread}fails {beyond} {})", self.figure, text(&fail))
+            }
+            _ => format!("{} is {measured} ({spread}passes {within} {})", self.figure, text(&pass)),
+        }
+    }
+
+    /// The lowest and the highest round, and the interval of their mean, if there were several:
+    /// `1ms to 3ms in 3 rounds, mean 2ms ± 1ms`.
+    fn spread(&self) -> Option<String> {
+        let count = self.rounds.len();
+        let rounded = || self.rounds.iter().map(|round| self.unit.rounded(*round));
+        let (lowest, highest) = (rounded().reduce(f64::min)?, rounded().reduce(f64::max)?);
+        let text = |value: f64| self.unit.cell(value).shown();
+        let spread = format!("{} to {} in {count} rounds", text(lowest), self.unit.with_unit(&text(highest)));
+        let mean = self.over_rounds().and_then(|summary| Some((summary.mean, summary.half_width?)));
+        let mean = mean.map_or_else(String::new, |(mean, half)| {
+            format!(", mean {} ± {}", text(mean), self.unit.with_unit(&text(half)))
+        });
+        (count > 1).then(|| spread + &mean)
+    }
+
+    /// That some rounds fail and others do not, or that the interval of their mean contains the limit: in the middle of a
+    /// sentence.
+    pub(super) fn noise_across_limit(&self) -> Option<String> {
+        let limit = self.limit?;
+        let fails = |round: &f64| limit.verdict(self.unit.rounded(*round)) == Verdict::Fail;
+        let failed = self.rounds.iter().filter(|round| fails(round)).count();
+        let [_, fail] = self.limits();
+        let fail = self.unit.with_unit(&fail.shown());
+        if failed > 0 && failed < self.rounds.len() {
+            return Some(format!(
+                "{} was {}, on both sides of the limit of {fail}",
+                self.figure,
+                self.spread()?
+            ));
+        }
+        let crosses = limit.fail.zip(self.over_rounds()).is_some_and(|(fail, summary)| summary.crosses(fail));
+        crosses.then_some(format!(
+            "{} was {}, and the 95 % interval of the mean contains the limit of {fail}",
+            self.figure,
+            self.spread()?
+        ))
+    }
+
+    /// Whether the interval of the mean contains the limit between PASS and MARGINAL, or rounds lie on both sides of it.
+    pub(super) fn is_across_headroom(&self) -> bool {
+        let Some(limit) = self.limit else { return false };
+        let passes = |round: &&f64| limit.verdict(self.unit.rounded(**round)) == Verdict::Pass;
+        let passed = self.rounds.iter().filter(passes).count();
+        (passed > 0 && passed < self.rounds.len())
+            || self.over_rounds().is_some_and(|summary| summary.crosses(limit.pass))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(limit: Limit, rounds: &[f64]) -> Row {
+        Row {
+            figure: "x".to_string(),
+            unit: Unit::Ns,
+            rounds: rounds.to_vec(),
+            limit: Some(limit),
+            details: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_value_equal_to_its_limit_is_within_it() {
+        let latency = Limit::at_most(5.0, 10.0, "");
+        let verdicts = [0.0, 5.0, 5.1, 10.0, 10.1].map(|value| latency.verdict(value).word());
+        assert_eq!(verdicts, ["PASS", "PASS", "MARGINAL", "MARGINAL", "FAIL"]);
+        let rate = Limit::at_least(500.0, 50.0, "");
+        let verdicts = [600.0, 500.0, 499.0, 50.0, 49.0].map(|value| rate.verdict(value).word());
+        assert_eq!(verdicts, ["PASS", "PASS", "MARGINAL", "MARGINAL", "FAIL"]);
+        let soft = Limit { fail: None, ..latency };
+        assert_eq!(soft.verdict(1e9), Verdict::Marginal);
+    }
+
+    #[test]
+    fn the_worst_round_decides_for_lower_and_higher_limits() {
+        let latency = row(Limit::at_most(5.0, 10.0, ""), &[1.0, 11.0, 2.0]);
+        assert_eq!((latency.measured(), latency.verdict()), (11.0, Some(Verdict::Fail)));
+        let rate = row(Limit::at_least(500.0, 50.0, ""), &[900.0, 400.0, 600.0]);
+        assert_eq!((rate.measured(), rate.verdict()), (400.0, Some(Verdict::Marginal)));
+    }
+
+    #[test]
+    fn a_figure_without_limits_has_no_verdict() {
+        let unlimited = Row { limit: None, ..row(Limit::at_most(0.0, 0.0, ""), &[1.0]) };
+        assert_eq!(unlimited.verdict(), None);
+        assert_eq!(unlimited.shown()[2..6], [Cell::None, Cell::None, Cell::None, Cell::None]);
+    }
+
+    #[test]
+    fn the_figure_judged_is_the_one_shown() {
+        let late = row(Limit::at_most(5e6, 10e6, ""), &[10_027_008.0]);
+        assert_eq!(late.summary(), "x is 10.03ms (fails above 10ms)");
+        assert_eq!(late.shown()[1].shown(), "10.03ms");
+        let few = Row { unit: Unit::PerSecond, ..row(Limit::at_least(500.0, 50.0, ""), &[499.6]) };
+        assert_eq!((few.shown()[1].shown(), few.verdict()), ("500".to_string(), Some(Verdict::Pass)));
+        let share = Row { unit: Unit::Percent, ..row(Limit::at_least(99.0, 90.0, ""), &[98.94]) };
+        assert_eq!(share.summary(), "x is 98.9 % (passes from 99.0 %)");
+    }
+
+    #[test]
+    fn programs_get_numbers_with_their_unit_in_the_key() {
+        let mut row = row(Limit::at_most(5e6, 10e6, ""), &[1e6, 2_500_000.0]);
+        row.details = vec![Detail::per_second("writes per second", 12.0)];
+        let cell = |table: &Table, key: &str| {
+            let column = table.columns.iter().position(|column| column.key == key).unwrap();
+            table.rows[0][column].clone()
+        };
+        let rows = table(std::slice::from_ref(&row));
+        assert_eq!(cell(&rows, "measured_ns"), Cell::Latency(2_500_000));
+        assert_eq!(cell(&rows, "fail_limit_ns"), Cell::Latency(10_000_000));
+        assert_eq!(
+            cell(&rows, "rounds_ns"),
+            Cell::Figures(vec![Cell::Latency(1_000_000), Cell::Latency(2_500_000)])
+        );
+        assert_eq!((cell(&rows, "measured_per_s"), cell(&rows, "rounds_percent")), (Cell::None, Cell::None));
+        let details = details(std::slice::from_ref(&row));
+        assert_eq!((cell(&details, "per_s"), cell(&details, "ns")), (Cell::Count(12), Cell::None));
+        assert_eq!(shown(&[row]).rows[0][6], Cell::Text("writes per second 12".to_string()));
+    }
+}

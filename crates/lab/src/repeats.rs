@@ -1,0 +1,244 @@
+//! What the runs of a step say together, if it was run several times.
+//!
+//! Invariant: runs whose figures are void are left out as long as at least half of the runs of the step remain.
+
+use fiord_report::RunReport;
+use fiord_report::repeats::{RepeatedFigure, Reported, table, text};
+use fiord_report::table::Table;
+use fiord_stats::Summary;
+use fiord_stats::steady::steady_from;
+
+use crate::figures::Figures;
+use crate::rounds::Rounds;
+use crate::step::StepResult;
+use crate::study::StudyResult;
+use crate::trust;
+
+/// No further round is needed once no mean is off by more than this share, at 95 % confidence.
+const ERROR_SHARE_ENOUGH: f64 = 0.05;
+
+/// The runs of one step.
+#[derive(Clone, Debug)]
+pub(crate) struct StepRuns<'r> {
+    /// In the order in which they were run, without those whose figures are void if enough others are left.
+    pub runs: Vec<&'r StepResult>,
+    /// How often it was run, those whose figures are void included.
+    pub done: usize,
+    /// How many of the first ones are left out of its figures, because throughput was not steady before.
+    pub left_out: usize,
+}
+
+/// The runs by step, in the order of the first run of each.
+pub(crate) fn by_step(results: &[StepResult]) -> Vec<StepRuns<'_>> {
+    let mut steps: Vec<usize> = Vec::new();
+    for run in results {
+        if !steps.contains(&run.step) {
+            steps.push(run.step);
+        }
+    }
+    let of = |step: usize| {
+        let all: Vec<&StepResult> = results.iter().filter(|run| run.step == step).collect();
+        let (sound, void): (Vec<&StepResult>, Vec<&StepResult>) =
+            all.iter().partition(|run| trust::void(run).is_none());
+        let runs = if 2 * sound.len() >= all.len() { sound } else { void };
+        let rates: Vec<f64> = runs.iter().map(|run| rate(&run.report)).collect();
+        StepRuns { left_out: steady_from(&rates).unwrap_or(0), done: all.len(), runs }
+    };
+    steps.into_iter().map(of).collect()
+}
+
+fn rate(report: &RunReport) -> f64 {
+    Figures::of_all(report).map_or(0.0, |figures| figures.bytes_per_s)
+}
+
+impl<'r> StepRuns<'r> {
+    fn used(&self) -> &[&'r StepResult] {
+        &self.runs[self.left_out..]
+    }
+
+    /// The run of the median throughput.
+    pub(crate) fn typical(&self) -> Option<&'r StepResult> {
+        let mut runs = self.used().to_vec();
+        runs.sort_by(|one, other| rate(&one.report).total_cmp(&rate(&other.report)));
+        runs.get(runs.len().saturating_sub(1) / 2).copied()
+    }
+
+    /// A figure over its runs; `None` if none has it.
+    pub(crate) fn summary(&self, figure: impl Fn(&StepResult) -> Option<f64>) -> Option<Summary> {
+        let values: Vec<f64> = self.used().iter().filter_map(|run| figure(run)).collect();
+        Summary::of(&values)
+    }
+
+    /// Throughput over its runs, in bytes per second.
+    pub(crate) fn throughput(&self) -> Option<Summary> {
+        self.summary(|run| Some(rate(&run.report)))
+    }
+}
+
+/// For each step the run of the median throughput.
+pub(crate) fn typical(results: &[StepResult]) -> Vec<StepResult> {
+    by_step(results).iter().filter_map(StepRuns::typical).cloned().collect()
+}
+
+/// Whether throughput is known well enough in each step.
+pub(crate) fn are_enough(results: &[StepResult]) -> bool {
+    by_step(results).iter().all(|step| {
+        let error = step.throughput().and_then(|summary| summary.error_share());
+        error.is_some_and(|share| share <= ERROR_SHARE_ENOUGH)
+    })
+}
+
+/// What a conclusion from these runs rests on, as a further sentence; `name` is that of a step.
+pub(crate) fn basis(results: &[StepResult], planned: Rounds, name: impl Fn(usize) -> String) -> String {
+    let steps = by_step(results);
+    if steps.is_empty() {
+        return String::new();
+    }
+    let error = |step: &StepRuns<'_>| {
+        let share = step.throughput().and_then(|summary| summary.error_share())?;
+        Some((share, step.runs.first()?.step))
+    };
+    let errors: Option<Vec<(f64, usize)>> = steps.iter().map(error).collect();
+    let worst = errors.and_then(|errors| errors.into_iter().max_by(|one, other| one.0.total_cmp(&other.0)));
+    let Some(fewest) = steps.iter().min_by_key(|step| step.used().len()) else { return String::new() };
+    let (used, done) = (fewest.used().len(), fewest.done);
+    // A study that was ended early has done less than it planned.
+    let done_min = steps.iter().map(|step| step.done).min().unwrap_or(0);
+    let planned =
+        if done_min < planned.min { format!(", of {} planned", planned.min) } else { String::new() };
+    let runs = match (used, done) {
+        (used, done) if used < done => {
+            format!(
+                "at least {used} of the {done} runs of each{planned}, without those that were void or not steady yet"
+            )
+        }
+        (1, _) => format!("one run of each{planned}"),
+        (used, _) if worst.is_some() => format!("{used} or more runs of each{planned}"),
+        (used, _) => format!("{used} runs of each{planned}"),
+    };
+    match worst {
+        Some((share, step)) => {
+            let (percent, name) = (100.0 * share, name(step));
+            format!(" It rests on {runs}; throughput is known to ±{percent:.1} % or better (95 %; {name}).")
+        }
+        None if used <= 1 => format!(" It rests on {runs}, whose spread is not known."),
+        None => format!(" It rests on {runs}, too few to know their spread."),
+    }
+}
+
+/// The figures in these columns, over the runs of each step; `table` makes the rows of one run, whose first cell is
+/// their name.
+pub(crate) fn figures(
+    results: &[StepResult],
+    columns: &[&str],
+    table: impl Fn(&StepResult) -> (String, Table),
+) -> Vec<RepeatedFigure> {
+    let mut figures = Vec::new();
+    for step in by_step(results) {
+        let tables: Vec<(String, Table)> = step.runs.iter().map(|run| table(run)).collect();
+        let Some((_, first)) = tables.first() else { continue };
+        let rows = tables.iter().map(|(_, table)| table.rows.len()).min().unwrap_or(0);
+        for row in 0..rows {
+            for (index, column) in
+                first.columns.iter().enumerate().filter(|(_, column)| columns.contains(&column.key))
+            {
+                let runs: Vec<f64> =
+                    tables.iter().filter_map(|(_, table)| table.rows[row][index].figure()).collect();
+                if runs.is_empty() {
+                    continue;
+                }
+                figures.push(RepeatedFigure {
+                    subject: tables[0].0.clone(),
+                    figure: column.key.to_string(),
+                    title: column.title.to_string(),
+                    left_out: step.left_out.min(runs.len().saturating_sub(1)) as u32,
+                    runs,
+                });
+            }
+        }
+    }
+    figures
+}
+
+/// The result with the figures of its rounds: those with a key of `shown` in text, all in JSON.
+pub(crate) fn beside(
+    result: StudyResult,
+    figures: &[RepeatedFigure],
+    shown: &[&str],
+    reported: Reported,
+    width: usize,
+) -> StudyResult {
+    let in_text: Vec<RepeatedFigure> =
+        figures.iter().filter(|one| shown.contains(&one.figure.as_str())).cloned().collect();
+    let many = figures.iter().any(|one| one.runs.len() > 1);
+    let all = if many { table(figures) } else { Table::default() };
+    let text = text(&in_text, reported, width);
+    let with = |page: String| if text.is_empty() { page } else { format!("{page}\n{text}") };
+    let mut tables = result.tables;
+    tables.push(("repeats", all));
+    StudyResult { text: with(result.text), coloured: result.coloured.map(with), tables, ..result }
+}
+
+#[cfg(test)]
+mod tests {
+    use fiord_report::{Code, Finding, Subject};
+
+    use super::*;
+    use crate::testing::{direction, report};
+
+    fn ran(step: usize, ios: u64) -> StepResult {
+        StepResult { step, report: report(Some(direction(ios, 4096, 1000)), None) }
+    }
+
+    #[test]
+    fn what_was_planned_done_and_used_is_said_alike() {
+        let planned = Rounds { min: 3, max: 3 };
+        let said = |ios: &[u64]| {
+            let runs: Vec<StepResult> = ios.iter().map(|ios| ran(0, *ios)).collect();
+            basis(&runs, planned, |_| "read".to_string())
+        };
+        assert_eq!(
+            said(&[1000, 1000, 1000]),
+            " It rests on 3 or more runs of each; throughput is known to ±0.0 % or better (95 %; read)."
+        );
+        // Four were run and the first is left out, because throughput rose after it.
+        assert_eq!(
+            said(&[500, 1000, 1000, 1000]),
+            " It rests on at least 3 of the 4 runs of each, without those that were void or not steady yet; \
+             throughput is known to ±0.0 % or better (95 %; read)."
+        );
+        let subject = Subject::Device("sda".to_string());
+        let mut void = ran(0, 1000);
+        void.report.findings = vec![Finding::new(Code::DiskShared, subject, "others", "")];
+        assert_eq!(
+            basis(&[void, ran(0, 1000), ran(0, 1000)], planned, |_| String::new()),
+            " It rests on at least 2 of the 3 runs of each, without those that were void or not steady yet, too few \
+             to know their spread."
+        );
+        assert_eq!(
+            said(&[1000, 1000]),
+            " It rests on 2 runs of each, of 3 planned, too few to know their spread."
+        );
+        assert_eq!(said(&[1000]), " It rests on one run of each, of 3 planned, whose spread is not known.");
+        assert_eq!(said(&[]), "");
+    }
+
+    #[test]
+    fn the_typical_run_is_the_median_of_the_steady_and_sound_ones() {
+        let void = |mut run: StepResult| {
+            let subject = Subject::Device("sda".to_string());
+            run.report.findings = vec![Finding::new(Code::DiskShared, subject, "others", "")];
+            run
+        };
+        let ios = |results: &[StepResult]| Figures::of_all(&typical(results)[0].report).unwrap().ios;
+        let all = [ran(0, 500), ran(0, 1000), ran(0, 1030), ran(0, 1010)];
+        assert_eq!(ios(&all), 1010, "the first is not steady");
+        assert_eq!(by_step(&all)[0].left_out, 1);
+        assert_eq!(ios(&[void(ran(0, 2000)), ran(0, 1000), ran(0, 1030), ran(0, 1010)]), 1010);
+        let mostly = [void(ran(0, 2000)), void(ran(0, 2000)), ran(0, 1000)];
+        assert!(trust::void(&typical(&mostly)[0]).is_some(), "too few are left");
+        assert!(are_enough(&[ran(0, 1000), ran(0, 1001), ran(0, 1002)]));
+        assert!(!are_enough(&[ran(0, 1000), ran(0, 1001), ran(0, 1300)]));
+        assert!(!are_enough(&[ran(0, 1000)]));
+    }
+}

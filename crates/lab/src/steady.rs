@@ -1,0 +1,111 @@
+//! Which part of each run of a study its rates are of, where that is not the whole run.
+//!
+//! Invariant: every run whose rates are of a part is named; runs that are steady throughout, or too short to judge, are
+//! not.
+
+use fiord_report::table::{Cell, Column, Table, wrapped};
+use fiord_stats::RunSteadiness;
+
+use crate::figures::mib;
+use crate::step::StepResult;
+use crate::study::StudyResult;
+
+/// The result with the steady parts of these runs: a table in JSON, a line for each in text. `name` is that of a step.
+pub(crate) fn beside(
+    result: StudyResult,
+    runs: &[StepResult],
+    name: impl Fn(usize) -> String,
+    width: usize,
+) -> StudyResult {
+    let mut table =
+        Table::new(["of", "from_s", "to_s", "run_s", "mib_per_s"].map(|key| Column::new(key, "")));
+    let mut text = String::new();
+    for run in runs {
+        let Some(steadiness) = &run.report.steadiness else { continue };
+        let RunSteadiness { run_ms, part, .. } = steadiness;
+        if part.is_some() && steadiness.proper_part().is_none() {
+            continue;
+        }
+        let (name, run_s) = (name(run.step), *run_ms as f64 / 1000.0);
+        let row = part.map(|part| {
+            let bytes_per_s = part.bytes_per_s.iter().sum();
+            (part.from_ms as f64 / 1000.0, mib(bytes_per_s))
+        });
+        let line = match row {
+            Some((from_s, _)) => format!(
+                "{name}: steady from {from_s:.1} s to {run_s:.1} s of {run_s:.1}; IOPS and MiB/s are of this part, \
+                 latencies of the whole run."
+            ),
+            None => format!(
+                "{name}: not steady at the end of its {run_s:.1} s; its figures are of the whole run."
+            ),
+        };
+        text += &(wrapped(&line, width).join("\n") + "\n");
+        let number = |value: Option<f64>| value.map_or(Cell::None, |value| Cell::Number(value, 1));
+        table.rows.push(vec![
+            Cell::Text(name),
+            number(row.map(|(from_s, _)| from_s)),
+            number(row.map(|_| run_s)),
+            Cell::Number(run_s, 1),
+            number(row.map(|(_, mib_per_s)| mib_per_s)),
+        ]);
+    }
+    let mut tables = result.tables;
+    tables.push(("steady_parts", if table.rows.is_empty() { Table::default() } else { table }));
+    let with = |page: String| if text.is_empty() { page } else { format!("{page}\n{text}") };
+    StudyResult { text: with(result.text), coloured: result.coloured.map(with), tables, ..result }
+}
+
+#[cfg(test)]
+mod tests {
+    use fiord_stats::SteadyPart;
+
+    use super::*;
+    use crate::figures::{Figures, READ, WRITE};
+    use crate::testing::{direction, report};
+
+    /// A run of 100 reads of 4 KiB per second, judged so.
+    fn run(step: usize, part: Option<(u64, f64)>) -> StepResult {
+        let mut report = report(Some(direction(100, 4096, 1000)), None);
+        let part = part.map(|(from_ms, ios_per_s)| SteadyPart {
+            from_ms,
+            ios_per_s: [ios_per_s, 0.0, 0.0],
+            bytes_per_s: [ios_per_s * 4096.0, 0.0, 0.0],
+        });
+        let (slope_share, excursion_share) = (-0.5, 0.5);
+        report.steadiness = Some(RunSteadiness { run_ms: 60_000, slope_share, excursion_share, part });
+        StepResult { step, report }
+    }
+
+    #[test]
+    fn rates_are_of_the_steady_part_and_latencies_of_the_whole_run() {
+        let of = |part| Figures::of(&run(0, part).report, READ).unwrap();
+        let (settled, whole) = (of(Some((12_000, 64.0))), of(None));
+        assert_eq!((settled.iops, settled.bytes_per_s), (64.0, 64.0 * 4096.0));
+        assert_eq!(Figures { iops: whole.iops, bytes_per_s: whole.bytes_per_s, ..settled }, whole);
+        assert_eq!(of(Some((0, 64.0))), whole, "steady throughout");
+        let all = Figures::of_all(&run(0, Some((12_000, 64.0))).report).unwrap();
+        assert_eq!((all.iops, Figures::of(&run(0, None).report, WRITE)), (64.0, None));
+    }
+
+    #[test]
+    fn parts_are_named_in_text_and_in_the_table() {
+        let runs = [run(0, Some((12_000, 64.0))), run(1, Some((0, 100.0))), run(2, None)];
+        let result = StudyResult { text: "page\n".to_string(), ..StudyResult::default() };
+        let result = beside(result, &runs, |step| format!("row {step}"), 200);
+        let lines: Vec<&str> = result.text.lines().collect();
+        assert_eq!(
+            lines[2..],
+            [
+                "row 0: steady from 12.0 s to 60.0 s of 60.0; IOPS and MiB/s are of this part, latencies of the whole run.",
+                "row 2: not steady at the end of its 60.0 s; its figures are of the whole run."
+            ]
+        );
+        let (key, table) = &result.tables[0];
+        assert_eq!((*key, table.rows.len()), ("steady_parts", 2));
+        assert_eq!(table.rows[1][1], Cell::None);
+        let unjudged = StepResult { step: 3, report: report(None, None) };
+        let result = beside(StudyResult::default(), &[unjudged], |_| String::new(), 80);
+        assert_eq!((result.text.as_str(), result.tables[0].1.rows.len()), ("", 0));
+    }
+}

@@ -1,0 +1,67 @@
+//! What findings about its runs leave of a study's conclusion.
+//!
+//! Invariant: nothing is concluded from a run whose figures are void.
+
+use fiord_report::{Finding, Severity};
+
+use crate::step::StepResult;
+use crate::study::StudyResult;
+use crate::verdict::Verdict;
+
+/// The finding that voids the figures of a run, if one does.
+pub(crate) fn void(run: &StepResult) -> Option<&Finding> {
+    run.report.findings.iter().find(|finding| finding.severity() == Severity::Void)
+}
+
+/// The result, or, if the figures of any run are void, that nothing can be concluded, and why.
+pub(crate) fn concluded(result: StudyResult, results: &[StepResult]) -> StudyResult {
+    match results.iter().find_map(void) {
+        // A study that measured nothing, or not all of it, concludes nothing anyway.
+        Some(finding) if !result.conclusion.is_empty() => StudyResult {
+            conclusion: cannot_tell(&because(finding)),
+            verdict: Some(Verdict::Undecided),
+            ..result
+        },
+        _ => result,
+    }
+}
+
+/// A reason in the middle of a sentence.
+pub(crate) fn because(finding: &Finding) -> String {
+    format!("{} ({}, {})", finding.sentence.replace('\n', "; "), finding.code.name(), finding.subject)
+}
+
+/// The conclusion of a study that cannot draw one.
+pub(crate) fn cannot_tell(why: &str) -> String {
+    format!("{}, because {why}.", Verdict::Undecided.word())
+}
+
+#[cfg(test)]
+mod tests {
+    use fiord_report::{Code, RunReport, Subject};
+
+    use super::*;
+
+    fn ran(findings: Vec<Finding>) -> StepResult {
+        StepResult { step: 0, report: RunReport { findings, ..RunReport::default() } }
+    }
+
+    #[test]
+    fn one_void_run_is_enough_for_no_conclusion() {
+        let conclusion =
+            || StudyResult { conclusion: "This disk is fast.".to_string(), ..StudyResult::default() };
+        let finding =
+            |code, sentence: &str| Finding::new(code, Subject::Device("sda".to_string()), sentence, "");
+        let note = finding(Code::FewSamples, "few");
+        assert_eq!(concluded(conclusion(), &[ran(vec![note.clone()])]), conclusion());
+        let shared = finding(Code::DiskShared, "other programs transferred 2GiB");
+        let result = concluded(conclusion(), &[ran(vec![note]), ran(vec![shared.clone()])]);
+        assert_eq!(
+            result.conclusion,
+            "CANNOT TELL, because other programs transferred 2GiB (disk-shared, device sda)."
+        );
+        assert_eq!(result.verdict, Some(Verdict::Undecided));
+        let nothing = StudyResult::default();
+        assert_eq!(concluded(nothing.clone(), &[ran(vec![shared])]), nothing);
+    }
+}

@@ -1,0 +1,79 @@
+//! Paths, and other text that may be any bytes, in a readable form.
+//!
+//! Invariant: the form for people never breaks a line or controls a terminal, and different paths have different texts.
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+
+/// The path, or any other text of the system's: what is not readable as an escape (`\n`, `\xff`, `\u{1b}`), and so a
+/// backslash twice.
+pub fn shown(path: impl AsRef<OsStr>) -> String {
+    let mut shown = String::new();
+    for chunk in path.as_ref().as_bytes().utf8_chunks() {
+        shown += &visible(&chunk.valid().replace('\\', "\\\\"));
+        for byte in chunk.invalid() {
+            // Writing to a String cannot fail.
+            let _ = write!(shown, "\\x{byte:02x}");
+        }
+    }
+    shown
+}
+
+/// A text in which what is not readable stands as an escape.
+pub fn visible(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            // Control characters, and those that change the direction of a line.
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                visible.extend(letter.escape_unicode());
+            }
+            letter if letter.is_control() => visible.extend(letter.escape_default()),
+            letter => visible.push(letter),
+        }
+    }
+    visible
+}
+
+/// The path for programs: its own text, as it is opened, where it has one; else as people read it.
+pub fn text(path: impl AsRef<OsStr>) -> String {
+    path.as_ref().to_str().map_or_else(|| shown(&path), str::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(bytes: &[u8]) -> String {
+        shown(OsStr::from_bytes(bytes))
+    }
+
+    #[test]
+    fn what_is_readable_stays_and_the_rest_becomes_visible() {
+        assert_eq!(of("/data/ä b;#$'\"".as_bytes()), "/data/ä b;#$'\"");
+        assert_eq!(of(b"a\nb\t\x1b[0m\x7f"), r"a\nb\t\u{1b}[0m\u{7f}");
+        assert_eq!(of(b"a\xff\\xff"), r"a\xff\\xff");
+        assert_eq!(of("\u{202e}x".as_bytes()), r"\u{202e}x");
+        assert_eq!(text("a\n\\"), "a\n\\");
+        assert_eq!(text(OsStr::from_bytes(b"a\xff")), r"a\xff");
+    }
+
+    proptest! {
+        #[test]
+        fn different_paths_are_different_texts(
+            one in prop::collection::vec(1u8.., 0..6),
+            other in prop::collection::vec(prop_oneof![Just(b'\\'), Just(b'x'), Just(b'f'), Just(0xff)], 0..6),
+            place in 0usize..6,
+        ) {
+            let mut mixed = one.clone();
+            mixed.splice(place.min(one.len())..place.min(one.len()), other.iter().copied());
+            for (left, right) in [(&one, &other), (&one, &mixed), (&other, &mixed)] {
+                prop_assert_eq!(left == right, of(left) == of(right));
+            }
+            prop_assert!(!of(&mixed).chars().any(char::is_control));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The private options of the engines fio has: one file per family, the same shape in each.
+//!
+//! Invariant: an option stands here only if it means something to the engines named by its scope and to no other; the
+//! options of an engine that is not built in are `unbuilt`, as it is the engine that is refused.
+
+mod io_uring;
+mod kernel;
+mod network;
+mod other;
+mod storage;
+
+use super::set::OptionSet;
+use super::spec::Spec;
+
+pub use io_uring::IoUring;
+pub use kernel::{IoPriorities, Libaio, Mmap, Pvsync2};
+
+/// The options of all engines, one entry per set.
+pub fn sets() -> [&'static [&'static [&'static Spec]]; 24] {
+    [
+        IoUring::TABLES,
+        Libaio::TABLES,
+        IoPriorities::TABLES,
+        Pvsync2::TABLES,
+        Mmap::TABLES,
+        network::Net::TABLES,
+        network::Rdma::TABLES,
+        other::Cpuio::TABLES,
+        other::FileStat::TABLES,
+        other::Exec::TABLES,
+        other::E4defrag::TABLES,
+        other::Mtd::TABLES,
+        other::Sg::TABLES,
+        storage::Ceph::TABLES,
+        storage::Rbd::TABLES,
+        storage::Dfs::TABLES,
+        storage::Gluster::TABLES,
+        storage::Hdfs::TABLES,
+        storage::Http::TABLES,
+        storage::Cufile::TABLES,
+        storage::Libblkio::TABLES,
+        storage::Nbd::TABLES,
+        storage::Nfs::TABLES,
+        storage::Xnvme::TABLES,
+    ]
+}

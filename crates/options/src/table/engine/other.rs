@@ -1,0 +1,89 @@
+//! Private options of engines on other interfaces of the system.
+//!
+//! Invariant: all sets are `unbuilt`, since none of these engines is built in.
+
+use crate::table::set::options;
+use crate::table::spec::Scope;
+use crate::value::*;
+
+options! {
+    /// Options of `cpuio`.
+    pub struct Cpuio, scope Scope::Engine(&[EngineName::Cpuio]), unbuilt;
+
+    "Engine cpuio" {
+        /// Share of a CPU to use, in percent.
+        cpuload: u32;
+        /// Length of a burst of work, in microseconds.
+        cpuchunks: u32 = 50000;
+        /// Kind of work.
+        cpumode: Text = "noop";
+        /// End when the jobs that do I/O are done.
+        exit_on_io_done: bool = 0, in 0..=1;
+    }
+}
+
+options! {
+    /// Options of `filestat` and `dirstat`.
+    pub struct FileStat, scope Scope::Engine(&[EngineName::Filestat, EngineName::Dirstat]), unbuilt;
+
+    "Engines filestat and dirstat" {
+        /// System call to measure.
+        stat_type: Text = "stat";
+    }
+}
+
+options! {
+    /// Options of `exec`.
+    pub struct Exec, scope Scope::Engine(&[EngineName::Exec]), unbuilt;
+
+    "Engine exec" {
+        /// Program to run.
+        program: Text;
+        /// Its arguments.
+        arguments: Text;
+        /// Seconds between asking the program to end and killing it.
+        grace_time: u32 = 1;
+        /// Write the program's output to files.
+        std_redirect: bool = 1, in 0..=1;
+    }
+}
+
+options! {
+    /// Options of `e4defrag`.
+    pub struct E4defrag, scope Scope::Engine(&[EngineName::E4defrag]), unbuilt;
+
+    "Engine e4defrag" {
+        /// File that blocks are taken from.
+        donorname: Text;
+        /// Where the donor's space comes from.
+        inplace: u32 = 0, in 0..=1;
+    }
+}
+
+options! {
+    /// Options of `mtd`.
+    pub struct Mtd, scope Scope::Engine(&[EngineName::Mtd]), unbuilt;
+
+    "Engine mtd" {
+        /// Pass over bad blocks.
+        skip_bad: bool = 0, in 0..=1;
+    }
+}
+
+options! {
+    /// Options of `sg`.
+    pub struct Sg, scope Scope::Engine(&[EngineName::Sg]), unbuilt;
+
+    "Engine sg" {
+        /// Poll for completions.
+        hipri: Flag;
+        /// Force unit access for reads.
+        readfua: bool = 0, in 0..=1;
+        /// Force unit access for writes.
+        writefua: bool = 0, in 0..=1;
+        /// Command that writes are issued as.
+        sg_write_mode: Text = "write";
+        /// Identifier of the stream that writes go to.
+        stream_id: u32 = 0;
+    }
+}

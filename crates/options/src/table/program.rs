@@ -1,0 +1,129 @@
+//! Options of the command line that are about the program, not about a job.
+//!
+//! Invariant: nothing here changes what a job does to a disk, `--readonly` excepted.
+
+use super::set::options;
+use super::spec::Scope;
+use crate::value::*;
+
+options! {
+    /// The program's options, resolved.
+    pub struct ProgramOptions, scope Scope::Program;
+
+    "What to do" {
+        /// Check options and job files, and do no I/O.
+        parse_only as "parse-only": Switch = 0;
+        /// Print the jobs of the job files as command lines.
+        showcmd: Switch = 0;
+        /// Run only the sections of this name. May be repeated; `[global]` always applies.
+        section: Text;
+        /// Refuse every job that writes or trims.
+        readonly: Switch = 0;
+        /// Treat warnings about options as errors, but only those that fio also prints.
+        warnings_fatal as "warnings-fatal": Switch = 0;
+        /// Treat all warnings about options as errors. Not an option of fio.
+        strict: Switch = 0;
+        /// Maximum number of workers.
+        max_jobs as "max-jobs": u32 = 4096;
+        /// Directory for the files of verification: saved states, and dumped blocks.
+        aux_path as "aux-path": Text;
+        /// Memory for shared structures, in KiB.
+        #[ignored("fiord allocates what it needs and has no pool to size")]
+        alloc_size as "alloc-size": u32;
+        /// Merge traces (`merge_blktrace_file`) and do no I/O.
+        merge_blktrace_only as "merge-blktrace-only": Switch = 0;
+    }
+
+    "Report" {
+        /// Run the jobs this often, one run after another, and compare the runs. Not an option of fio.
+        ///
+        /// The report, the logs and the findings are those of the last run. After them follow median, spread and confidence
+        /// interval over all runs, in JSON as `repeats` (docs/repeats.md).
+        repeat: u32 = 1, in 1..=1000;
+        /// Write the report to this file.
+        output: Text;
+        /// Format of the report, or several separated by commas.
+        output_format as "output-format": OutputFormats = "normal";
+        /// Report in terse format, version 3.
+        minimal: Switch = 0;
+        /// Add a terse report to the others.
+        append_terse as "append-terse": Flag = 0;
+        /// Version of the terse format.
+        terse_version as "terse-version": u32 = 3, in 2..=5;
+        /// Log the bandwidth of all jobs together.
+        bandwidth_log as "bandwidth-log": Switch = 0;
+        /// Do not record this run in the history (`fiord history`). Not an option of fio.
+        ///
+        /// A run under the name `fio` is never recorded.
+        no_history as "no-history": Switch = 0;
+        /// Whether findings are printed after the report. Not an option of fio.
+        ///
+        /// A finding is a reason why a figure may not mean what its reader thinks (docs/findings.md).
+        trust: Trust = "on";
+        /// When the progress line is shown.
+        eta: EtaWhen = "auto";
+        /// Time between two updates of the progress line; at least 250 ms.
+        eta_interval as "eta-interval": Seconds = "1s";
+        /// Time after which the progress line starts on a new line.
+        eta_newline as "eta-newline": Seconds;
+        /// Time between two full reports of the run so far.
+        status_interval as "status-interval": Seconds;
+        /// Report how idle the CPUs were.
+        idle_prof as "idle-prof": IdleProf;
+    }
+
+    "Help" {
+        /// Print this overview.
+        help: Switch = 0;
+        /// Print the version.
+        version: Switch = 0;
+        /// Explain a job option, or list all of them.
+        cmdhelp: OptionalText;
+        /// List the engines, an engine's options, or explain one of them (`ENGINE,OPTION`).
+        enghelp: OptionalText;
+        /// Print debug messages of these channels, separated by commas; `help` lists them.
+        ///
+        /// Lines stand where the report is printed, each with its subject and the number of its thread. They have fio's
+        /// form where fiord has what fio prints.
+        debug: DebugSettings;
+        /// Measure the speed of checksums, of all or of those listed (`md5,crc32c`); `help` lists them.
+        crctest: OptionalText;
+        /// Check the processor's clock.
+        cpuclock_test as "cpuclock-test": Switch = 0;
+        /// Measure the speed of copying memory.
+        memcpytest: OptionalText;
+        /// Print a compressed log.
+        inflate_log as "inflate-log": Text;
+    }
+
+    "Several hosts" {
+        /// Wait for jobs from clients.
+        #[pending("by decision, jobs run on this host only: start fiord on each host, for example by ssh")]
+        server: OptionalText;
+        /// Run the server in the background, and write its process number to this file.
+        #[pending("by decision, jobs run on this host only: start fiord on each host, for example by ssh")]
+        daemonize: Text;
+        /// Run the jobs on this host, or on the hosts this file lists.
+        #[pending("by decision, jobs run on this host only: start fiord on each host, for example by ssh")]
+        client: Text;
+        /// Have the server run a job file of its own.
+        #[pending("by decision, jobs run on this host only: start fiord on each host, for example by ssh")]
+        remote_config as "remote-config": Text;
+    }
+
+    "Triggers" {
+        /// When this file appears, stop all jobs, save their states and run the command of `--trigger`.
+        ///
+        /// The file is removed. Each job that verifies what it writes saves its state, as for `verify_state_load`.
+        trigger_file as "trigger-file": Text;
+        /// Do the same after this time; 0 disables it.
+        trigger_timeout as "trigger-timeout": Seconds = 0;
+        /// Shell command to run when all states are saved, for example one that cuts the power.
+        ///
+        /// It needs `--trigger-file` or `--trigger-timeout`. Nothing is synced before it; its output goes to standard error.
+        trigger: Text;
+        /// Command to run as the trigger on the server.
+        #[pending("by decision, jobs run on this host only, and this is run by a server for its client: see --trigger")]
+        trigger_remote as "trigger-remote": Text;
+    }
+}

@@ -1,0 +1,297 @@
+//! Verification: what blocks look like, and when they are read back.
+//!
+//! Invariant: a plan verifies only what it can: every piece holds its header, and a block that other workers may write
+//! is compared less strictly.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use fiord_options::shown::shown;
+use fiord_options::value::{self, Verify, VerifyHeaderFormat, VerifyPolicy};
+use fiord_options::{Problem, ProblemKind, job};
+use fiord_verify::{BlockFormat, BlockPattern, Checksum, Contents, HeaderFormat, Method};
+
+use super::section::ResolvedSection;
+use super::stream;
+use super::{buffers, process};
+use crate::access::{Access, Direction};
+use crate::engine::{EngineDescriptor, FileUse};
+use crate::facts::{Facts, RunSettings};
+use crate::job::{Fill, Job};
+use crate::verification::{Backlog, Trims, Verification};
+
+/// Most threads that check the blocks of one worker.
+const THREADS_MAX: u32 = 1024;
+
+/// The verification of one worker; `None` without one.
+pub(crate) fn verification(
+    (section, name, number): (&ResolvedSection<'_>, &OsStr, u32),
+    access: &Access,
+    fill: &Fill,
+    engine: &EngineDescriptor,
+    (facts, run): (&Facts, &RunSettings),
+    problems: &mut Vec<Problem>,
+) -> Option<Verification> {
+    let options = &section.options.verify;
+    let method = method(section)?;
+    let contents = match contents(section, fill, facts) {
+        Ok(contents) => contents,
+        Err(problem) => {
+            problems.push(problem);
+            return None;
+        }
+    };
+    let format = BlockFormat {
+        method,
+        header: match options.verify_header_format {
+            VerifyHeaderFormat::V3_33 => HeaderFormat::V3_33,
+            VerifyHeaderFormat::V3_42 => HeaderFormat::V3_42,
+        },
+        header_at_bytes: options.verify_offset.map_or(0, |bytes| bytes.0 as usize),
+        piece_bytes: options.verify_interval.map_or(0, |bytes| bytes.0 as usize),
+        contents,
+    };
+    problems.extend(holds_headers(section, access, &format));
+    problems.extend(reads_back_at_all(section, access));
+    problems.extend(writes_alone(section, access));
+    let cpus = options.verify_async_cpus.as_ref().map_or_else(Vec::new, |set| set.0.clone());
+    let cpus = process::online(section, job::Verification::verify_async_cpus, cpus, facts, problems);
+    Some(Verification {
+        threads: threads(section, problems),
+        thread_cpus: cpus,
+        format,
+        checks: engine.files != FileUse::Untouched,
+        reads_back: options.do_verify,
+        only: options.verify_only.0,
+        checks_seed: options.verify_header_seed,
+        checks_number: options.verify_write_sequence,
+        backlog: backlog(section),
+        trims: trims(section),
+        dump_directory: options.verify_dump.then(|| run.aux_path.clone()),
+        saved_state: saved_state(section, name, number, run),
+        loaded_state: options.verify_state_load.then(|| state_file(name, number, run)),
+        only_synced: options.verify_policy == VerifyPolicy::Fsynced,
+    })
+}
+
+/// The method of a section's jobs; `None` if they do not verify.
+fn method(section: &ResolvedSection<'_>) -> Option<Method> {
+    let options = &section.options.verify;
+    let checksum = match options.verify {
+        // As in fio, a pattern alone is verified behind headers.
+        Verify::None if options.verify_pattern.is_some() && !section.is_given(job::Verification::verify) => {
+            return Some(Method::PatternWithHeader);
+        }
+        Verify::None => return None,
+        Verify::Meta => return Some(Method::Meta),
+        Verify::Pattern => return Some(Method::Pattern),
+        Verify::PatternHeader => return Some(Method::PatternWithHeader),
+        Verify::Null => return Some(Method::Null),
+        Verify::Md5 => Checksum::Md5,
+        Verify::Crc64 => Checksum::Crc64,
+        Verify::Crc32 => Checksum::Crc32,
+        Verify::Crc32c => Checksum::Crc32c,
+        Verify::Crc16 => Checksum::Crc16,
+        Verify::Crc7 => Checksum::Crc7,
+        Verify::Sha1 => Checksum::Sha1,
+        Verify::Sha256 => Checksum::Sha256,
+        Verify::Sha512 => Checksum::Sha512,
+        Verify::Sha3_224 => Checksum::Sha3_224,
+        Verify::Sha3_256 => Checksum::Sha3_256,
+        Verify::Sha3_384 => Checksum::Sha3_384,
+        Verify::Sha3_512 => Checksum::Sha3_512,
+        Verify::Xxhash => Checksum::Xxhash,
+    };
+    Some(Method::Checksum(checksum))
+}
+
+/// The file in which this worker saves its state, if it does: only a job that writes has one.
+pub(crate) fn saved_state(
+    section: &ResolvedSection<'_>,
+    name: &OsStr,
+    number: u32,
+    run: &RunSettings,
+) -> Option<PathBuf> {
+    let options = &section.options.verify;
+    let writes =
+        stream::pattern(section.options.access.rw.kind).includes(Direction::Write) && !options.verify_only.0;
+    ((options.verify_state_save || run.trigger.is_some()) && writes && method(section).is_some())
+        .then(|| state_file(name, number, run))
+}
+
+/// The file of the state of a job that ran on this machine, named as by fio. A `/` in the job's name becomes a dot.
+fn state_file(name: &OsStr, number: u32, run: &RunSettings) -> PathBuf {
+    let mut file = OsString::from("local-");
+    let name = name.as_bytes().iter().map(|byte| if *byte == b'/' { b'.' } else { *byte });
+    file.push(OsString::from_vec(name.collect()));
+    file.push(format!("-{number}-verify.state"));
+    run.aux_path.join(file)
+}
+
+/// What is behind headers. A pattern of its own beats what the buffers are filled with.
+fn contents(section: &ResolvedSection<'_>, fill: &Fill, facts: &Facts) -> Result<Contents, Problem> {
+    let options = &section.options.verify;
+    let needs_pattern = matches!(options.verify, Verify::Pattern | Verify::PatternHeader);
+    match (&options.verify_pattern, fill) {
+        (Some(value::VerifyPattern(parts)), _) => {
+            let (bytes, offset_at) = buffers::assemble(parts, &facts.contents).map_err(|path| {
+                let message = format!("the file {} of the pattern cannot be read", shown(path));
+                section.error(ProblemKind::Unreadable, job::Verification::verify_pattern, message, "")
+            })?;
+            let restart_bytes = options.verify_pattern_interval.0 as usize;
+            let pattern = BlockPattern::new(bytes, offset_at, restart_bytes);
+            pattern.map(Contents::Pattern).ok_or_else(|| {
+                section.error(
+                    ProblemKind::InvalidValue,
+                    job::Verification::verify_pattern,
+                    "the pattern has no bytes",
+                    "give one such as 0xdeadbeef",
+                )
+            })
+        }
+        (None, _) if needs_pattern => {
+            let message = format!("verify={} needs a pattern", options.verify.word());
+            Err(section.error(
+                ProblemKind::Conflict,
+                job::Verification::verify,
+                message,
+                "give one with verify_pattern",
+            ))
+        }
+        (None, Fill::Random { .. }) => Ok(Contents::Random),
+        (None, Fill::Zero | Fill::Compressible { .. } | Fill::Pattern { .. }) => Ok(Contents::Given),
+    }
+}
+
+/// Every piece must hold its header, also where it changes places with data.
+fn holds_headers(section: &ResolvedSection<'_>, access: &Access, format: &BlockFormat) -> Option<Problem> {
+    let header_bytes = format.header_bytes(format.header);
+    let used = Direction::ALL
+        .into_iter()
+        .filter(|direction| *direction != Direction::Trim && access.pattern.includes(*direction));
+    let block_bytes = used.map(|direction| access.block_sizes[direction.index()].min()).min()? as usize;
+    let piece_bytes = if format.piece_bytes == 0 { block_bytes } else { format.piece_bytes.min(block_bytes) };
+    let name = format.method.name();
+    if header_bytes > piece_bytes {
+        let option = if format.piece_bytes == piece_bytes {
+            job::Verification::verify_interval
+        } else {
+            job::Blocks::bs
+        };
+        let message = format!(
+            "the header of verify={name} has {header_bytes} bytes and does not fit into {piece_bytes}"
+        );
+        return Some(section.error(
+            ProblemKind::Conflict,
+            option,
+            message,
+            format!("make it {header_bytes} or more"),
+        ));
+    }
+    let at = format.header_at_bytes;
+    if at > 0 && format.method.has_header() && (at < header_bytes || at + header_bytes > piece_bytes) {
+        let message = format!(
+            "a header of verify={name} has {header_bytes} bytes, and cannot be at offset {at} of {piece_bytes}"
+        );
+        let remedy = match piece_bytes.checked_sub(header_bytes).filter(|most| *most >= header_bytes) {
+            Some(most) => format!("allowed here: {header_bytes} to {most}"),
+            None => "leave it out".to_string(),
+        };
+        return Some(section.error(ProblemKind::Conflict, job::Verification::verify_offset, message, remedy));
+    }
+    let rest = block_bytes % piece_bytes;
+    (rest > 0 && format.method.has_header()).then(|| {
+        let message = format!("{piece_bytes} bytes do not divide a block of {block_bytes}: its last {rest} bytes are not verified");
+        section.warning(ProblemKind::Adjusted, job::Verification::verify_interval, message, "use an interval that divides the block size")
+    })
+}
+
+/// fio warns as well: only the end of a pass is followed by reading back.
+fn reads_back_at_all(section: &ResolvedSection<'_>, access: &Access) -> Option<Problem> {
+    let options = &section.options.verify;
+    let is_time_based = super::schedule::is_time_based(section.options);
+    (is_time_based
+        && options.do_verify
+        && options.verify_backlog == 0
+        && access.pattern.includes(Direction::Write))
+    .then(|| {
+        let message = "verification read phase will never start because write phase uses all of runtime";
+        section.fios_warning(
+            ProblemKind::NoEffect,
+            job::Time::time_based,
+            message,
+            "use verify_backlog, or a second job that reads",
+        )
+    })
+}
+
+/// fio warns as well.
+fn writes_alone(section: &ResolvedSection<'_>, access: &Access) -> Option<Problem> {
+    let is_shared = section.options.general.numjobs > 1 && section.is_given(job::Files::filename);
+    (is_shared && access.pattern.includes(Direction::Write)).then(|| {
+        let message = "multiple writers may overwrite blocks that belong to other jobs. This can cause verification failures.";
+        section.fios_warning(ProblemKind::Conflict, job::General::numjobs, message, "")
+    })
+}
+
+/// Threads that check blocks beside the I/O.
+fn threads(section: &ResolvedSection<'_>, problems: &mut Vec<Problem>) -> u32 {
+    let threads = section.options.verify.verify_async;
+    if threads > THREADS_MAX {
+        let message =
+            format!("{threads} threads for each job are more than the {THREADS_MAX} that are of use");
+        problems.push(section.error(
+            ProblemKind::InvalidValue,
+            job::Verification::verify_async,
+            message,
+            "one thread per CPU is enough",
+        ));
+    }
+    threads.min(THREADS_MAX)
+}
+
+fn backlog(section: &ResolvedSection<'_>) -> Option<Backlog> {
+    let options = &section.options.verify;
+    let every = options.verify_backlog;
+    let batch = options.verify_backlog_batch.filter(|batch| *batch > 0).map_or(every, u64::from);
+    (every > 0 && options.do_verify).then_some(Backlog { every, batch })
+}
+
+/// Which blocks are trimmed before they are read back. As in fio, a job that reads nothing back trims none.
+fn trims(section: &ResolvedSection<'_>) -> Option<Trims> {
+    let options = &section.options.verify;
+    let (percent, every) = (options.trim_percentage as u8, options.trim_backlog);
+    let batch = options.trim_backlog_batch.filter(|batch| *batch > 0).map_or(every, u64::from);
+    let reads_zeroes = options.trim_verify_zero;
+    (percent > 0).then_some(Trims { percent, every, batch: batch.max(1), reads_zeroes })
+}
+
+/// If several workers write the same blocks, it is not known whose write was the last.
+pub(crate) fn expect_other_writers(jobs: &mut [Job]) {
+    if jobs.iter().all(|job| job.verification.is_none()) {
+        return;
+    }
+    let mut writers: BTreeMap<PathBuf, Vec<(u32, u64, u64)>> = BTreeMap::new();
+    for job in jobs.iter().filter(|job| job.access.pattern.modifies()) {
+        for file in &job.files.list {
+            let end_bytes = file.offset_bytes.saturating_add(file.length_bytes);
+            writers.entry(file.path.clone()).or_default().push((job.number, file.offset_bytes, end_bytes));
+        }
+    }
+    for job in jobs {
+        let Some(verification) = &mut job.verification else { continue };
+        let is_shared = job.files.list.iter().any(|file| {
+            let (start_bytes, end_bytes) =
+                (file.offset_bytes, file.offset_bytes.saturating_add(file.length_bytes));
+            let overlaps = |other: &(u32, u64, u64)| {
+                other.0 != job.number && other.1 < end_bytes && other.2 > start_bytes
+            };
+            writers.get(&file.path).is_some_and(|writers| writers.iter().any(overlaps))
+        });
+        if is_shared {
+            (verification.checks_seed, verification.checks_number) = (false, false);
+        }
+    }
+}

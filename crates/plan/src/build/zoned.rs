@@ -1,0 +1,176 @@
+//! `zonemode=zbd`: the job's settings, and whether its targets suit them.
+//!
+//! Invariant: a target without zones is given a length for emulated ones, and a zoned device keeps its own.
+
+use fiord_options::job::{self, JobOptions};
+use fiord_options::shown::shown;
+use fiord_options::value::{FloatList, RwKind, Size, ZoneMode};
+use fiord_options::{Problem, ProblemKind};
+
+use super::blocks::block_sizes;
+use super::section::ResolvedSection;
+use crate::access::{Access, BlockSizes, Direction};
+use crate::facts::Facts;
+use crate::files::{FilePlan, Files};
+use crate::zoned::ZonedAccess;
+
+/// fio's smallest emulated zone.
+const ZONE_BYTES_MIN: u64 = 512;
+
+/// The job's settings.
+pub(crate) fn zoned(options: &JobOptions) -> Option<ZonedAccess> {
+    let zone_bytes = options.files.zonesize.0;
+    let first =
+        |list: &Option<FloatList>| list.as_ref().and_then(|list| list.0.first().copied()).unwrap_or(0.0);
+    let reset_frequency = first(&options.files.zone_reset_frequency);
+    (options.files.zonemode == ZoneMode::Zbd).then(|| ZonedAccess {
+        zone_bytes,
+        capacity_bytes: options.files.zonecapacity.0,
+        skip_zones: match options.files.zoneskip {
+            Size::Zones(zones) => zones,
+            Size::Bytes(bytes) => bytes / zone_bytes.max(1),
+            // A rule refuses it.
+            Size::Percent(_) => 0,
+        },
+        open_max: Some(options.files.max_open_zones).filter(|zones| *zones > 0),
+        job_open_max: Some(options.files.job_max_open_zones).filter(|zones| *zones > 0),
+        ignores_device_limit: options.files.ignore_zone_limits,
+        reads_beyond_pointer: options.files.read_beyond_wp,
+        reset_threshold: first(&options.files.zone_reset_threshold),
+        reset_every: (reset_frequency > 0.0).then(|| (1.0 / reset_frequency) as u64),
+        recovers: options.files.recover_zbd_write_error,
+        writes_remainder: options.files.write_zone_remainder,
+    })
+}
+
+/// A rule: what a job wrote in zones follows from where their write pointers were when it began, which a later run does
+/// not know.
+pub(super) fn zones_are_verified_by_reading_them(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let (options, verification) = (section.options, &section.options.verify);
+    if options.files.zonemode != ZoneMode::Zbd || !section.is_given(job::Verification::verify) {
+        return None;
+    }
+    let reads_only = matches!(options.access.rw.kind, RwKind::Read | RwKind::RandRead);
+    let of_one_size = || matches!(block_sizes(options)[Direction::Read.index()], BlockSizes::Fixed(_));
+    let unknown = "where a job wrote in zones follows from their write pointers when it began";
+    let (option, why, remedy) = match verification {
+        given if given.verify_only.0 && !reads_only => (
+            job::Verification::verify_only,
+            unknown,
+            "rw=read with the same verify reads what is in the zones",
+        ),
+        given if given.verify_state_load => (
+            job::Verification::verify_state_load,
+            unknown,
+            "without it, rw=read verifies all that is in the zones",
+        ),
+        given if given.trim_percentage > 0 => (
+            job::Verification::trim_percentage,
+            "a block cannot be trimmed alone in a zone, which is reset as a whole",
+            "rw=trimwrite with verify, which trims whole zones",
+        ),
+        _ if reads_only && !of_one_size() => (
+            job::Blocks::bs,
+            "where blocks of different lengths begin in zones is known only to the job that writes them",
+            "one block size, or verify in the job that writes",
+        ),
+        _ => return None,
+    };
+    Some(section.error(ProblemKind::Conflict, option, format!("zonemode=zbd: {why}"), remedy))
+}
+
+/// A rule; fio's limits.
+pub(super) fn a_zone_has_room_for_its_capacity(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let files = &section.options.files;
+    let (zone_bytes, capacity_bytes) = (files.zonesize.0, files.zonecapacity.0);
+    if files.zonemode != ZoneMode::Zbd || zone_bytes == 0 {
+        return None;
+    }
+    let (option, message, remedy) = match (zone_bytes < ZONE_BYTES_MIN, capacity_bytes > zone_bytes) {
+        (true, _) => {
+            (job::Files::zonesize, format!("zones of {zone_bytes} bytes are too small"), "at least 512")
+        }
+        (_, true) => (
+            job::Files::zonecapacity,
+            format!("{capacity_bytes} bytes do not fit into zones of {zone_bytes}"),
+            "a capacity of at most zonesize",
+        ),
+        _ => return None,
+    };
+    Some(section.error(ProblemKind::InvalidValue, option, message, remedy))
+}
+
+/// Problems of the job's targets.
+pub(crate) fn unsuited(
+    section: &ResolvedSection<'_>,
+    access: &Access,
+    files: &Files,
+    facts: &Facts,
+) -> Vec<Problem> {
+    let Some(zoned) = &access.zoned else { return Vec::new() };
+    files.list.iter().filter_map(|file| unsuited_target(section, access, zoned, files, file, facts)).collect()
+}
+
+fn unsuited_target(
+    section: &ResolvedSection<'_>,
+    access: &Access,
+    zoned: &ZonedAccess,
+    files: &Files,
+    file: &FilePlan,
+    facts: &Facts,
+) -> Option<Problem> {
+    let path = shown(&file.path);
+    let device_bytes = facts.path(&file.path).zone_bytes;
+    let (option, message, remedy) = match (device_bytes, zoned.zone_bytes) {
+        (None, 0) => (
+            job::Files::zonesize,
+            format!("{path} is not zoned, and zonesize does not give the length of the zones to emulate"),
+            "for example zonesize=1m",
+        ),
+        (None, _) if zoned.job_open_max.is_some() && zoned.open_max.is_none() => (
+            job::Files::job_max_open_zones,
+            "job_max_open_zones cannot be used without a global open zones limit".to_string(),
+            "add max_open_zones=N",
+        ),
+        (Some(own), given) if given != 0 && given != own => (
+            job::Files::zonesize,
+            format!("the zones of {path} have {own} bytes, not {given}"),
+            "leave out zonesize",
+        ),
+        (Some(_), _) if access.pattern.includes(Direction::Write) && !files.direct => (
+            job::Access::direct,
+            format!("{path} is a zoned device, and the page cache writes in any order"),
+            "add direct=1",
+        ),
+        (own, given) if trims_parts_of_zones(access, own.unwrap_or(given)) => (
+            job::Blocks::bs,
+            format!(
+                "{path}: the block size of trims is not the zone size, {} bytes, and a zone is reset as a whole",
+                own.unwrap_or(given)
+            ),
+            "bs of that size; bs=READ,WRITE,TRIM sets that of trims alone",
+        ),
+        (own, given) => {
+            let zone_bytes = own.unwrap_or(given);
+            let first = file.offset_bytes.next_multiple_of(zone_bytes);
+            let end = file.offset_bytes.saturating_add(file.length_bytes) / zone_bytes * zone_bytes;
+            if first < end {
+                return None;
+            }
+            (
+                job::Amount::size,
+                format!(
+                    "the {} bytes used of {path} do not contain a whole zone of {zone_bytes}",
+                    file.length_bytes
+                ),
+                "a larger size, or offset=0",
+            )
+        }
+    };
+    Some(section.error(ProblemKind::Target, option, message, remedy).of_path(&file.path))
+}
+
+fn trims_parts_of_zones(access: &Access, zone_bytes: u64) -> bool {
+    let sizes = &access.block_sizes[Direction::Trim.index()];
+    access.pattern.includes(Direction::Trim) && *sizes != BlockSizes::Fixed(zone_bytes)
+}

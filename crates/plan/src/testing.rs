@@ -1,0 +1,47 @@
+//! Engines for the tests of this crate, one of each kind that makes a difference to a plan, and paths.
+//!
+//! Invariant: the engines differ in their descriptors only.
+
+use fiord_options::value::EngineName;
+
+use crate::engine::{EngineDescriptor, EngineSettings, Engines, FileUse, Queueing};
+use crate::facts::PathFacts;
+use crate::files::FileKind;
+
+const fn engine(name: EngineName, queueing: Queueing, files: FileUse) -> EngineDescriptor {
+    EngineDescriptor {
+        name,
+        summary: "for tests",
+        queueing,
+        files,
+        settings: |_| EngineSettings::new(()),
+        priorities: None,
+        atomic_writes: matches!(name, EngineName::Libaio),
+        explain: |_, _| None,
+    }
+}
+
+/// Under names that options have, so that jobs can be written down.
+pub(crate) const ENGINES: Engines = Engines(&[
+    &engine(EngineName::Psync, Queueing::Synchronous, FileUse::Opened),
+    &engine(EngineName::Mmap, Queueing::Synchronous, FileUse::Mapped),
+    &engine(EngineName::Libaio, Queueing::QueuedIfDirect, FileUse::Opened),
+    &engine(EngineName::Null, Queueing::ByDepth, FileUse::Untouched),
+]);
+
+impl PathFacts {
+    /// A regular file of this length, of which nothing else is known.
+    pub(crate) fn regular(size_bytes: u64) -> PathFacts {
+        PathFacts { exists: true, size_bytes, ..PathFacts::absent() }
+    }
+
+    /// A block device of this length and logical block.
+    pub(crate) fn block(size_bytes: u64, logical_block_bytes: u64) -> PathFacts {
+        PathFacts {
+            kind: FileKind::Block,
+            logical_block_bytes,
+            direct_align_bytes: logical_block_bytes,
+            ..PathFacts::regular(size_bytes)
+        }
+    }
+}

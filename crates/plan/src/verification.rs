@@ -1,0 +1,68 @@
+//! How the blocks of one worker are verified.
+//!
+//! Invariant: complete; the worker reads no option.
+
+use fiord_options::{Spec, job};
+use std::path::PathBuf;
+
+use fiord_verify::BlockFormat;
+
+/// Verification of one worker's blocks (`verify` and its kin).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verification {
+    /// What blocks look like.
+    pub format: BlockFormat,
+    /// Whether what is read is compared: an engine that touches no file has nothing to compare.
+    pub checks: bool,
+    /// Whether what was written is read back at the end of each pass (`do_verify`).
+    pub reads_back: bool,
+    /// Whether nothing is written, and what an earlier run of this job wrote is read back (`verify_only`).
+    pub only: bool,
+    /// Whether a header with another seed than the write had is a fault (`verify_header_seed`).
+    pub checks_seed: bool,
+    /// Whether a header with another number than the write had is a fault (`verify_write_sequence`).
+    pub checks_number: bool,
+    /// When blocks are read back before the end of a pass.
+    pub backlog: Option<Backlog>,
+    /// Which blocks are trimmed before they are read back.
+    pub trims: Option<Trims>,
+    /// Threads that check blocks beside the I/O; 0: the job checks them itself (`verify_async`).
+    pub threads: u32,
+    /// CPUs that they may run on; empty for those of the job (`verify_async_cpus`).
+    pub thread_cpus: Vec<u32>,
+    /// The directory where blocks that do not match are saved (`verify_dump`); empty for the working directory.
+    pub dump_directory: Option<PathBuf>,
+    /// The file in which a job that writes saves how far it came (`verify_state_save`).
+    pub saved_state: Option<PathBuf>,
+    /// The saved state of the run whose writes are verified (`verify_state_load`).
+    pub loaded_state: Option<PathBuf>,
+    /// Whether the saved state includes only writes that a sync followed (`verify_policy=fsynced`).
+    pub only_synced: bool,
+}
+
+impl Verification {
+    /// The option that has a job save how far it came.
+    pub const SAVE_OPTION: &'static Spec = job::Verification::verify_state_save;
+}
+
+/// fio's `verify_backlog`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backlog {
+    /// Writes after which blocks are read back, at least 1.
+    pub every: u64,
+    /// Blocks that are then read back, at least 1; the others wait.
+    pub batch: u64,
+}
+
+/// fio's `trim_percentage`, and the options that add to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trims {
+    /// Share of the blocks that are trimmed, 1 to 100.
+    pub percent: u8,
+    /// Writes after which blocks are trimmed; 0: only at the end of a pass.
+    pub every: u64,
+    /// Blocks that are then trimmed, at least 1; the others wait.
+    pub batch: u64,
+    /// Whether trimmed blocks are read back, and have to be zeroes.
+    pub reads_zeroes: bool,
+}

@@ -1,0 +1,30 @@
+//! fio's `zonemode=zbd`: a target of zones that are written from their start to their end, and reset as a whole.
+//!
+//! Invariant: what a device reports about its zones overrides the settings here.
+
+/// How a job treats the zones of its targets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ZonedAccess {
+    /// Length of the zones that are emulated on a target without zones; 0 for that of a zoned device.
+    pub zone_bytes: u64,
+    /// How much of an emulated zone can be written; 0 for all of it.
+    pub capacity_bytes: u64,
+    /// Sequential jobs: zones that are left out after each zone.
+    pub skip_zones: u64,
+    /// Zones that all jobs together may have open for writing (`max_open_zones`); `None` for the device's own limit.
+    pub open_max: Option<u32>,
+    /// Zones that this job may have open.
+    pub job_open_max: Option<u32>,
+    /// `open_max` may be more than the device can have open.
+    pub ignores_device_limit: bool,
+    /// Reads may go beyond what was written.
+    pub reads_beyond_pointer: bool,
+    /// Share of the job's zones, by bytes, from which on zones are reset before they are full.
+    pub reset_threshold: f64,
+    /// Of how many writes above the threshold one makes such a reset; `None` without them.
+    pub reset_every: Option<u64>,
+    /// After a failed write, the zone continues at the write pointer that the device reports.
+    pub recovers: bool,
+    /// The rest of a zone, too short for a block, is written instead of finishing the zone.
+    pub writes_remainder: bool,
+}

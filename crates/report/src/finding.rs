@@ -1,0 +1,494 @@
+//! A finding: a reason why a figure may not mean what its reader thinks.
+//!
+//! Invariant: a code has one severity and one meaning, both in the table below. How findings are made is not known
+//! here: the crate `findings` makes them, studies and reports carry them.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+
+use fiord_options::Spec;
+
+use crate::path;
+use crate::table::Cell;
+
+/// How much a finding reduces the value of a figure; the worst is the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing; the figure stands.
+    Note,
+    /// To be read before the figure is quoted.
+    Caution,
+    /// The figure does not measure what the job specifies.
+    Void,
+}
+
+impl Severity {
+    /// As it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Note => "note",
+            Severity::Caution => "caution",
+            Severity::Void => "void",
+        }
+    }
+}
+
+/// Declares every code once: its name for programs, its severity, what it means, how to see it without fiord, and what
+/// to do about it.
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $code:ident = $name:literal, $severity:ident, see $see:literal, fix $fix:literal;)+) => {
+        /// What a finding reports, for programs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Code {
+            $($(#[doc = $doc])+ $code,)+
+        }
+
+        impl Code {
+            /// Every code, in the order of the table.
+            pub const ALL: &[Code] = &[$(Code::$code),+];
+
+            /// The code of this name.
+            pub fn from_name(name: &str) -> Option<Code> {
+                Code::ALL.iter().copied().find(|code| code.name() == name)
+            }
+
+            /// The name in output for programs; it never changes.
+            pub fn name(self) -> &'static str {
+                match self { $(Code::$code => $name,)+ }
+            }
+
+            /// Whether it is a warning about an option as typed, which is known before there is a plan.
+            pub fn is_about_text(self) -> bool {
+                matches!(self, Code::Option | Code::KibIs1000 | Code::ValueCut)
+            }
+
+            /// Its severity.
+            pub fn severity(self) -> Severity {
+                match self { $(Code::$code => Severity::$severity,)+ }
+            }
+
+            /// What it means, for people: its doc comment in the table.
+            pub fn meaning(self) -> String {
+                let lines: &[&str] = match self { $(Code::$code => &[$($doc),+],)+ };
+                lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+            }
+
+            /// How to see it without fiord.
+            pub fn see(self) -> &'static str {
+                match self { $(Code::$code => $see,)+ }
+            }
+
+            /// What to do about it.
+            pub fn fix(self) -> &'static str {
+                match self { $(Code::$code => $fix,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// An option does not do what its spelling or place suggests, or has no effect; or a command given by an option
+    /// failed. `option` is the name of the option.
+    Option = "option", Caution,
+        see "`fiord --parse-only JOBFILE` prints every such warning with its place.",
+        fix "Change the option as the remedy says. `--strict` turns it into an error.";
+    /// A unit such as `KiB` stands for powers of 1000 here, as it does in fio with `kb_base=1024`: `4KiB` is 4000 bytes.
+    KibIs1000 = "kib-is-1000", Caution,
+        see "`bs=` in the line of the job above the report: `4000B` instead of `4096B`.",
+        fix "Write `4k`, `1m`, `2g` for powers of 1024; or set `kb_base=1000`, with which `4KiB` is 4096.";
+    /// A `;` or `#` within a value of a job file began a comment, so that the value ends before it. Neither quotes nor
+    /// a backslash prevent it, as in fio.
+    ValueCut = "value-cut", Caution,
+        see "`fiord --parse-only --showcmd JOBFILE` prints the values as they were read.",
+        fix "Choose a value without these characters; put a blank before a comment.";
+    /// Something else uses the target while it is measured: a mounted file system, swap, a device built on it, another
+    /// program. Its I/O is in the device's figures, and slows down the run.
+    TargetInUse = "target-in-use", Caution,
+        see "`findmnt`, `swapon --show`, `lsblk`, and `fuser -v DEVICE`.",
+        fix "Unmount it or stop what uses it, or measure when it is idle.";
+    /// The target is in memory, with no disk below: the figures are those of memory.
+    InMemory = "in-memory", Void,
+        see "`fiord devices DIRECTORY` or `findmnt -T DIRECTORY` shows tmpfs, or a zram or ram device.",
+        fix "Name a file or directory on a disk.";
+    /// The target is on an overlay whose layers cannot be seen from here, as in most containers: no counter shows which
+    /// device did the I/O, or whether one did.
+    StorageHidden = "storage-hidden", Void,
+        see "`fiord devices DIRECTORY` ends at the overlay; `findmnt -T DIRECTORY` names layers that are not there.",
+        fix "Name a directory on a volume of its own, or run outside the container.";
+    /// The working set fits into the cache of a device below: all I/O to a loop device without direct I/O goes through
+    /// the page cache of its backing file. Where the size of a device's cache is not known, there is no finding.
+    TooSmall = "too-small", Void,
+        see "`losetup --list` shows `DIO` 0; compare `size` with `MemAvailable` in `/proc/meminfo`.",
+        fix "`losetup --direct-io=on`, or a size well above the machine's memory.";
+    /// A job reads data that fits into memory through the page cache, more than once or after writing it, and the
+    /// kernel does not count how much of it came from a device.
+    CachedIo = "cached-io", Caution,
+        see "Compare `size` with `MemAvailable` in `/proc/meminfo`.",
+        fix "`direct=1`, or a size well above the machine's memory.";
+    /// The engine is synchronous: it has one I/O in flight, whatever `iodepth` says.
+    SyncEngineDepth = "sync-engine-depth", Caution,
+        see "The line `IO depths` of the report has everything at depth 1.",
+        fix "Use `ioengine=io_uring` or `ioengine=libaio`, or `numjobs` for several I/Os at a time.";
+    /// libaio submits buffered I/O synchronously: each submission waits for its I/O, so that `iodepth` is not reached.
+    BufferedAsync = "buffered-async", Caution,
+        see "`slat` is about as long as the I/O itself, and `clat` is nearly nothing.",
+        fix "`direct=1`, or `ioengine=io_uring`, which submits buffered I/O in the background.";
+    /// The job has a rate and issues no I/O while it waits for another: the latency from the issue (`slat`, `clat`,
+    /// `lat`) hides the delay of I/Os that are due meanwhile.
+    ClosedLoopRate = "closed-loop-rate", Note,
+        see "`max` of `clat` is much longer than the time between two I/Os of the rate.",
+        fix "Read the response latency, after the report.";
+    /// The job has a `runtime` without `time_based`, and a size that it may reach before: then it ends there.
+    StopsEarly = "stops-early", Note,
+        see "`runtime` and `size` of the job; `run=` of the report is less than `runtime` if it did.",
+        fix "`time_based=1`.";
+    /// The name of the job suggests another access pattern than its `rw`.
+    NameContradicts = "name-contradicts", Caution,
+        see "Compare the names of the sections with their `rw`.",
+        fix "Correct `rw`, or rename the job.";
+    /// Several jobs read the same blocks in the same order, so that all but the first are served by a cache.
+    OverlappingSequential = "overlapping-sequential", Caution,
+        see "The sum of the jobs' bytes is several times what `iostat` shows for the device.",
+        fix "Give each job its own range, with `offset_increment`, or its own file.";
+    /// Several jobs write the same range of one file or device, in an undefined order.
+    ConcurrentWriters = "concurrent-writers", Note,
+        see "`numjobs` is above 1, and there is no `offset_increment`.",
+        fix "If the contents matter, give each job its own range, with `offset_increment`, or its own file.";
+    /// Parts of the file were never written. Reading them returns zeros and does not reach the disk.
+    Unwritten = "unwritten", Caution,
+        see "`du FILE` is less than `du --apparent-size FILE`.",
+        fix "Write all of the file before it is read.";
+    /// Direct writes are not multiples of the device's physical block: the device reads each such block, changes part
+    /// of it, and writes it back.
+    Misaligned = "misaligned", Caution,
+        see "Compare `bs` and `offset` with `/sys/block/DISK/queue/physical_block_size`.",
+        fix "Use multiples of the physical block.";
+    /// The buffers are zeros or repeat, and the target compresses or deduplicates: it stores less than is written.
+    Compressible = "compressible", Caution,
+        see "`zramctl`, `compsize FILE`, or `zfs get compressratio`.",
+        fix "`refill_buffers=1`, without `zero_buffers`, `buffer_pattern` or `buffer_compress_percentage`.";
+    /// Writes completed when they were in the device's volatile cache, and the job did not flush it.
+    VolatileCache = "volatile-cache", Note,
+        see "`/sys/block/DISK/queue/write_cache` contains `write back`.",
+        fix "`end_fsync=1`, `fdatasync=N` or `sync=1` if the writes must survive a power failure.";
+    /// The job flushes what it writes, and the file system is mounted to ignore that: an overlay with `volatile`, or a
+    /// file system with `nobarrier`. The figures are those of writes that a power failure loses.
+    SyncIgnored = "sync-ignored", Void,
+        see "`findmnt -o OPTIONS -T DIRECTORY` shows `volatile`, `nobarrier` or `barrier=0`.",
+        fix "Mount it without that option, or name a directory elsewhere.";
+    /// The host limits what the job could do: a control group limits I/O to the device, or processor time to less than
+    /// the jobs could use; the device's queue holds fewer direct I/Os than the jobs keep in flight, or its scheduler is
+    /// bfq; processors may not run as fast as they can, or were slowed down during the run. Limits that fail a job (locked memory, io_uring forbidden) are
+    /// its error, and no finding.
+    HostLimits = "host-limits", Caution,
+        see "`io.max` and `cpu.max` in the control group (`/proc/self/cgroup`), or `blkio.throttle.*` and \
+             `cpu.cfs_quota_us` in version 1; `nr_requests` and `scheduler` in `/sys/block/DISK/queue`; `cpupower \
+             frequency-info`.",
+        fix "Raise the limit, or run outside the group, if the disk and not the limit is to be measured.";
+    /// A log with a line for each I/O is written to a device that the job measures: its writes are in the device's
+    /// figures, and slow the job's own I/O.
+    LogsOnTarget = "logs-on-target", Caution,
+        see "`findmnt -T` names the same device for the directory of the log and for the target.",
+        fix "Write the log to another disk, or average it: `log_avg_msec=1000`.";
+    /// The job ended before its ramp was over, so that its figures are those of the ramp, which should have been left
+    /// out.
+    EndedInRamp = "ended-in-ramp", Void,
+        see "The run is shorter than `ramp_time`, or moves less than `ramp_size`.",
+        fix "A shorter ramp, or a longer run.";
+    /// The job ended together with its ramp, and measured nothing.
+    NothingMeasured = "nothing-measured", Void,
+        see "All figures are 0.",
+        fix "A shorter ramp, or a longer run.";
+    /// A large part of the bytes read did not come from a device: they were in the page cache, or had never been
+    /// written.
+    CacheServed = "cache-served", Void,
+        see "`iostat` shows fewer bytes than the report; so does `read_bytes` of `/proc/PID/io`.",
+        fix "`direct=1`, or a size well above the machine's memory; write all of the file first.";
+    /// A large part of the bytes written had not reached a device at the end of the run: they were in the page cache,
+    /// or overwritten there.
+    NotYetWritten = "not-yet-written", Void,
+        see "`Dirty` in `/proc/meminfo`, and `iostat`, which shows writes after the run.",
+        fix "`direct=1`, or `end_fsync=1` and a size well above the machine's memory.";
+    /// The device did I/O that did not come from this run. The figures are lower than those of an idle device.
+    ForeignIo = "foreign-io", Caution,
+        see "`pidstat -d 1`, or `iotop`, beside the run.",
+        fix "Stop the other programs, and repeat the run.";
+    /// Other programs transferred at least half as much as this run to or from the device. The figures are those of a
+    /// shared device.
+    DiskShared = "disk-shared", Void,
+        see "`pidstat -d 1`, or `iotop`, beside the run.",
+        fix "Stop the other programs, and repeat the run.";
+    /// Other programs waited for I/O while the run is on storage of which no device is seen (an overlay whose layers are
+    /// hidden, FUSE): they may use the same disk. Only the time is counted during which nothing in the run's own control
+    /// group waited.
+    IoPressure = "io-pressure", Caution,
+        see "`some` in `/proc/pressure/io`, against `io.pressure` of the run's control group.",
+        fix "Stop the other programs, or measure where the device can be seen.";
+    /// Workers used a whole processor each: the figures are limited by the host, not by the device.
+    CpuBound = "cpu-bound", Caution,
+        see "`top -H`: the threads of the jobs are at 100 %.",
+        fix "More jobs, larger blocks, or an engine with a lower cost per I/O.";
+    /// Other programs kept all processors busy during a part of the run. Meanwhile workers had to wait for a processor as
+    /// well as for the device: the highest latencies may be from then.
+    ForeignCpu = "foreign-cpu", Caution,
+        see "`vmstat 1` beside the run; `/proc/pressure/cpu`.",
+        fix "Stop the other programs, and repeat the run.";
+    /// Other programs kept all processors busy. Workers had to wait for a processor as well as for the device.
+    CpuContended = "cpu-contended", Void,
+        see "`vmstat 1`: no idle time, and more running threads than processors; `/proc/pressure/cpu`.",
+        fix "Stop the other programs, and repeat the run.";
+    /// The control group's limit on processor time stopped the workers.
+    CpuThrottled = "cpu-throttled", Void,
+        see "`throttled_usec` or `throttled_time` in the group's `cpu.stat` grows.",
+        fix "Raise `cpu.max`, or run outside the group.";
+    /// The hypervisor gave processor time to other virtual machines.
+    StolenCpu = "stolen-cpu", Caution,
+        see "`st` in `top` or `vmstat 1`.",
+        fix "Repeat the run when the host is idle, or on a dedicated machine.";
+    /// Tasks waited for memory, because there was little of it (of the control group, or of the machine): the page cache was
+    /// reclaimed while it was used.
+    MemoryPressure = "memory-pressure", Caution,
+        see "`some` in `/proc/pressure/memory`, or in `memory.pressure` of the control group.",
+        fix "`direct=1`, stop what needs the memory, or raise the limit of the control group.";
+    /// The page cache held more unwritten data than the kernel allows, so that it slowed down those who write: before,
+    /// they ran at the speed of memory.
+    WritersSlowed = "writers-slowed", Caution,
+        see "`Dirty` and `Writeback` in `/proc/meminfo`, against `nr_dirty_threshold` in `/proc/vmstat` (in pages).",
+        fix "`direct=1`, or leave out the first part with `ramp_time`.";
+    /// Processors slowed down because they were too hot, or the kernel slowed them down in order to cool them.
+    CpuOverheated = "cpu-overheated", Caution,
+        see "`/sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count` grows; `cur_state` of the processors' devices \
+             in `/sys/class/thermal` is above 0.",
+        fix "Cool the machine, and repeat the run.";
+    /// A disk slowed down because of its temperature, or reports that it is too hot: an NVMe disk by its health log, a
+    /// SCSI disk by its log pages.
+    DeviceOverheated = "device-overheated", Caution,
+        see "`nvme smart-log DISK`: `Thermal Management T1 Trans Count` grows, or bit 1 of `critical_warning`; `sg_logs -a \
+             DISK`: the current temperature is above the reference temperature.",
+        fix "Cool the disk, and repeat the run.";
+    /// A disk had errors of its medium during the run that it could not correct.
+    MediaErrors = "media-errors", Caution,
+        see "`nvme smart-log DISK`: `media_errors` grows; `smartctl -a DISK`: attribute 187 or 197 of an ATA disk, the \
+             uncorrected errors of a SCSI disk; the kernel's log.",
+        fix "Replace the disk before its figures are used.";
+    /// A disk warns that it has failed or is about to fail, or has used all of its rated life.
+    DeviceWorn = "device-worn", Caution,
+        see "`nvme smart-log DISK`: `critical_warning` and `percentage_used`; `smartctl -H DISK` of an ATA or SCSI disk.",
+        fix "Measure a disk in good condition.";
+    /// On average, fewer I/Os were in flight than `iodepth` (I/Os per second times mean latency).
+    DepthNotReached = "depth-not-reached", Caution,
+        see "`aqu-sz` of `iostat -x`.",
+        fix "Look for what delays submission: buffered I/O, a small `nr_requests`, a busy processor.";
+    /// The job ended before its `runtime`, because it had transferred all of its `size`.
+    StoppedBySize = "stopped-by-size", Note,
+        see "`run=` of the report is less than `runtime`.",
+        fix "`time_based=1`.";
+    /// The highest percentiles are based on so few I/Os that another run would have different ones.
+    FewSamples = "few-samples", Note,
+        see "`issued rwts` in the report, multiplied by one minus the percentile.",
+        fix "A longer run, or fewer percentiles.";
+    /// Throughput was not steady, as SNIA's Performance Test Specification defines it: over five equal parts of the
+    /// run, a slope of more than 10 % of the mean, or an excursion of more than 20 %. If it settled, the part from then to
+    /// the end is named with its throughput.
+    NotSteady = "not-steady", Caution,
+        see "`write_bw_log`, drawn over time; `steady_part` in JSON.",
+        fix "`ramp_time` until throughput is steady, and a longer run.";
+    /// For a second or more no I/O completed.
+    Stalled = "stalled", Caution,
+        see "`write_iops_log`, or the largest latency.",
+        fix "Look in the kernel's log at that time; flushes, garbage collection and resets do this.";
+    /// Jobs that are reported as one did not run at the same time: their sum never happened.
+    NoOverlap = "no-overlap", Caution,
+        see "`job_start` and `elapsed` of the jobs without `group_reporting`.",
+        fix "`time_based=1` with the same `runtime` for all, or report them separately.";
+    /// The job has a rate, and its latency from the issue hides waits: I/Os that were due during a stall were issued
+    /// after it. Their latency from the start that the rate intended, the response latency, is at least twice as long.
+    OmittedWaits = "omitted-waits", Caution,
+        see "The section `Response latency` after the report, against `clat percentiles`.",
+        fix "Quote the response latency, or use a deeper queue, so that an I/O does not wait for others.";
+    /// I/Os of an open loop (`rate_arrivals=open`) arrived and were never issued: the queue was full, or the job ended.
+    /// No latency includes them; with them, it would be longer.
+    ArrivalsLost = "arrivals-lost", Caution,
+        see "`never issued` in the section `Response latency` after the report.",
+        fix "A lower rate, or a deeper queue.";
+    /// fiord's own work is at least 5 % of the mean latency of an I/O, or of the time that the job's thread has for one:
+    /// the figures are partly those of the tool. Its cost is calibrated on this machine (`fiord calibrate`).
+    ToolOverhead = "tool-overhead", Caution,
+        see "Run the same job with `ioengine=null`: its I/Os per second are those of the tool alone.",
+        fix "Larger blocks, cheaper verification, averaged logs; compare such figures only with those of the same tool.";
+    /// I/Os failed and were ignored: the figures are those of the others.
+    ErrorContinued = "error-continued", Caution,
+        see "`total_err` of the report, and the kernel's log.",
+        fix "Find out why they failed before using the figures.";
+}
+
+/// What a finding is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The run as a whole.
+    Run,
+    /// A file, directory or device that is measured.
+    Target(PathBuf),
+    /// A job, by its name.
+    Job(String),
+    /// A place in a job file or on the command line: `job.fio:3:1`.
+    Place(String),
+    /// A block device, by the kernel's name.
+    Device(String),
+    /// The machine: its processors and its memory.
+    Machine,
+}
+
+impl fmt::Display for Subject {
+    /// `/dev/sda`, `job a`.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Run => out.write_str("this run"),
+            Subject::Target(target) => out.write_str(&path::shown(target)),
+            Subject::Job(name) => write!(out, "job {}", path::shown(name)),
+            Subject::Place(place) => out.write_str(place),
+            Subject::Device(name) => write!(out, "device {name}"),
+            Subject::Machine => out.write_str("this machine"),
+        }
+    }
+}
+
+/// One figure of a finding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Its name for programs: lower case, unit last.
+    pub name: Cow<'static, str>,
+    /// Its value.
+    pub value: Cell,
+}
+
+/// Something that a reader of the figures must know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Its code, for programs.
+    pub code: Code,
+    /// What it is about.
+    pub subject: Subject,
+    /// The option that the remedy would change; empty if there is none.
+    pub option: Cow<'static, str>,
+    /// The figures it is based on.
+    pub figures: Vec<Figure>,
+    /// What is wrong, with these figures: one sentence without a full stop.
+    pub sentence: String,
+    /// What to do about it: one sentence without a full stop. Empty if the sentence says it.
+    pub remedy: Cow<'static, str>,
+}
+
+impl Finding {
+    /// A finding without figures, about no option.
+    pub fn new(
+        code: Code,
+        subject: Subject,
+        sentence: impl Into<String>,
+        remedy: impl Into<Cow<'static, str>>,
+    ) -> Finding {
+        let (sentence, remedy) = (sentence.into(), remedy.into());
+        Finding { code, subject, option: Cow::Borrowed(""), figures: Vec::new(), sentence, remedy }
+    }
+
+    /// With the option that the remedy would change.
+    #[must_use]
+    pub fn of_option(mut self, option: &'static Spec) -> Finding {
+        self.option = Cow::Borrowed(option.name);
+        self
+    }
+
+    /// With the figures it is based on.
+    #[must_use]
+    pub fn based_on(mut self, figures: impl IntoIterator<Item = (&'static str, Cell)>) -> Finding {
+        let figure = |(name, value)| Figure { name: Cow::Borrowed(name), value };
+        self.figures.extend(figures.into_iter().map(figure));
+        self
+    }
+
+    /// Its severity.
+    pub fn severity(&self) -> Severity {
+        self.code.severity()
+    }
+
+    /// One line: how severe, its code, or the option it is about; its subject and its sentence. Line feeds of the
+    /// sentence are kept.
+    pub fn line(&self) -> String {
+        let Finding { code, subject, option, sentence, .. } = self;
+        let severity = self.severity().name();
+        let code = match (*code, option.as_ref()) {
+            (Code::Option, option) if !option.is_empty() => option,
+            _ => code.name(),
+        };
+        format!("{severity}: {subject}: {code}: {sentence}")
+    }
+
+    /// As text for people: its line, and below it the remedy, indented by this many columns. Without a line feed at the
+    /// end.
+    pub fn text(&self, indent: usize) -> String {
+        let below = format!("\n{:indent$}", "");
+        let remedy = self.remedy.as_ref();
+        let all = if remedy.is_empty() { self.line() } else { format!("{}\n{remedy}", self.line()) };
+        all.replace('\n', &below)
+    }
+}
+
+/// Whether one of them voids the figures.
+pub fn any_void(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.severity() == Severity::Void)
+}
+
+/// The worst first; of equal severity in the order in which they were found.
+pub fn ordered(findings: &mut [Finding]) {
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fiord_options::job;
+
+    #[test]
+    fn every_code_has_its_own_name_and_texts() {
+        for (index, code) in Code::ALL.iter().enumerate() {
+            assert!(Code::ALL[..index].iter().all(|other| other.name() != code.name()), "{code:?}");
+            assert!(
+                code.name()
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'),
+                "{code:?}"
+            );
+            for text in [&code.meaning(), code.see(), code.fix()] {
+                assert!(text.ends_with('.') && !text.contains("  "), "{text}");
+            }
+            assert_eq!(Code::from_name(code.name()), Some(*code));
+        }
+    }
+
+    #[test]
+    fn a_finding_is_a_line_and_its_remedy_below_it() {
+        let option =
+            Finding::new(Code::Option, Subject::Place("a.fio:3:9".into()), "stays at 1\nreally", "raise it");
+        let option = option.of_option(job::Queue::iodepth);
+        assert_eq!(option.text(4), "caution: a.fio:3:9: iodepth: stays at 1\n    really\n    raise it");
+        let ramp = Finding::new(Code::EndedInRamp, Subject::Job("a".into()), "ended", "")
+            .of_option(job::Time::ramp_time);
+        assert_eq!(ramp.text(4), "void: job a: ended-in-ramp: ended");
+        let mut both = [option.clone(), ramp.clone(), option.clone()];
+        ordered(&mut both);
+        assert_eq!(both, [ramp, option.clone(), option]);
+    }
+
+    #[test]
+    fn the_worst_severity_is_the_greatest() {
+        let worst = [Severity::Caution, Severity::Void, Severity::Note].into_iter().max();
+        assert_eq!(worst.map(Severity::name), Some("void"));
+    }
+
+    #[test]
+    fn a_subject_does_not_steer_a_terminal() {
+        assert_eq!(Subject::Target("/a\x1b[2J".into()).to_string(), "/a\\u{1b}[2J");
+        assert_eq!(Subject::Job("a".into()).to_string(), "job a");
+    }
+}

@@ -1,0 +1,35 @@
+//! Paths in fiord's state directory: the history, and what is kept beside it.
+//!
+//! Invariant: the path is absolute, as the XDG base directory specification requires: a relative one counts as unset.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// `$XDG_STATE_HOME/fiord/history.db`, by default below `~/.local/state`; `None` if neither `XDG_STATE_HOME` nor `HOME`
+/// is set.
+pub fn default_path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    state_path(variable, "history.db")
+}
+
+/// A file of this name beside it.
+pub fn state_path(variable: impl Fn(&str) -> Option<OsString>, name: &str) -> Option<PathBuf> {
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+    Some(state.join("fiord").join(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relative_state_home_counts_as_unset() {
+        let of = |state: &'static str, home: &'static str| {
+            default_path(move |name| Some(if name == "HOME" { home } else { state }.into()))
+        };
+        assert_eq!(of("/s", "/h"), Some("/s/fiord/history.db".into()));
+        assert_eq!(of("s", "/h"), Some("/h/.local/state/fiord/history.db".into()));
+        assert_eq!(of("", ""), None);
+        assert_eq!(default_path(|_| None), None);
+    }
+}

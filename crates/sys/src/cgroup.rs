@@ -1,0 +1,208 @@
+//! The control groups of this process: the limits on its processor time and on its I/O, in both versions of the
+//! kernel's interface.
+//!
+//! Invariant: a limit of any group on the way to the root counts, because the kernel applies all of them; a group that
+//! cannot be read has no limit.
+
+use crate::counter_file::CounterFile;
+use crate::procfs::{self, Mount, parse_device};
+use crate::stat::DeviceNumber;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The directories of this process's groups, from its own to the root: of version 2, of the `cpu` controller of
+/// version 1, and of its `blkio` controller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Groups {
+    unified: Vec<PathBuf>,
+    cpu: Vec<PathBuf>,
+    blkio: Vec<PathBuf>,
+}
+
+/// A limit on I/O to a device, per second.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoLimit {
+    /// The device, a whole disk.
+    pub device: DeviceNumber,
+    /// What is limited, in the kernel's words: `rbps`, `wbps`, `riops`, `wiops`.
+    pub what: String,
+    /// Bytes or I/Os per second.
+    pub per_s: u64,
+}
+
+impl Groups {
+    /// Those of this process.
+    ///
+    /// # Errors
+    /// `/proc` cannot be read.
+    pub fn read() -> io::Result<Groups> {
+        Ok(Groups::of(&fs::read_to_string("/proc/self/cgroup")?, &procfs::mounts()?))
+    }
+
+    /// Lines of `/proc/self/cgroup` are `4:memory:/a/b`; of version 2 `0::/a/b`.
+    fn of(text: &str, mounts: &[Mount]) -> Groups {
+        let mut groups = Groups::default();
+        for line in text.lines() {
+            let mut fields = line.splitn(3, ':');
+            let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next())
+            else {
+                continue;
+            };
+            if controllers.is_empty() {
+                groups.unified = directories(path, mounts, |mount| mount.fs_type == "cgroup2");
+            }
+            for (controller, into) in [("cpu", &mut groups.cpu), ("blkio", &mut groups.blkio)] {
+                if controllers.split(',').any(|word| word == controller) {
+                    *into = directories(path, mounts, |mount| {
+                        mount.fs_type == "cgroup" && mount.options.split(',').any(|word| word == controller)
+                    });
+                }
+            }
+        }
+        groups
+    }
+
+    /// The directory of this process's own group of version 2.
+    pub(crate) fn unified_own(&self) -> Option<PathBuf> {
+        self.unified.first().cloned()
+    }
+
+    /// For how long the limits on processor time have stopped threads of these groups, in microseconds since the groups
+    /// were made; `None` where the kernel does not count it.
+    pub fn throttled_us(&self) -> Option<u64> {
+        let of = |directories: &[PathBuf], key: &str, per_us: u64| {
+            let counted = directories.iter().filter_map(|directory| {
+                let text = fs::read_to_string(directory.join("cpu.stat")).ok()?;
+                Some(field(&text, key)? / per_us)
+            });
+            counted.reduce(|sum, one| sum + one)
+        };
+        let (unified, cpu) = (of(&self.unified, "throttled_usec", 1), of(&self.cpu, "throttled_time", 1000));
+        unified.into_iter().chain(cpu).reduce(|sum, one| sum + one)
+    }
+
+    /// How many processors' time these groups may use, the smallest limit of all; `None` without a limit.
+    pub fn processors(&self) -> Option<f64> {
+        let text = |directory: &PathBuf, file: &str| fs::read_to_string(directory.join(file)).ok();
+        let unified = self.unified.iter().filter_map(|directory| parse_cpu_max(&text(directory, "cpu.max")?));
+        let cpu = self.cpu.iter().filter_map(|directory| {
+            let period = text(directory, "cpu.cfs_period_us")?;
+            parse_cpu_max(&format!("{} {period}", text(directory, "cpu.cfs_quota_us")?.trim()))
+        });
+        unified.chain(cpu).min_by(f64::total_cmp)
+    }
+
+    /// For how long some task of this process's own group has waited for a resource (`cpu`, `io`, `memory`), in
+    /// microseconds since the group was made; `None` in version 1.
+    pub fn pressure_us(&self, resource: &str) -> Option<CounterFile<u64>> {
+        procfs::pressure_us(self.unified.first()?.join(format!("{resource}.pressure")))
+    }
+
+    /// The limits on I/O, those of the nearest group first.
+    pub fn io_limits(&self) -> Vec<IoLimit> {
+        let text = |directory: &PathBuf, file: &str| fs::read_to_string(directory.join(file)).ok();
+        let mut limits = Vec::new();
+        for text in self.unified.iter().filter_map(|directory| text(directory, "io.max")) {
+            limits.extend(text.lines().flat_map(parse_io_max));
+        }
+        for (file, what) in [
+            ("blkio.throttle.read_bps_device", "rbps"),
+            ("blkio.throttle.write_bps_device", "wbps"),
+            ("blkio.throttle.read_iops_device", "riops"),
+            ("blkio.throttle.write_iops_device", "wiops"),
+        ] {
+            for text in self.blkio.iter().filter_map(|directory| text(directory, file)) {
+                limits.extend(text.lines().filter_map(|line| parse_throttle(line, what)));
+            }
+        }
+        limits
+    }
+}
+
+/// The directory of a group and of those above it, below where the hierarchy is mounted.
+fn directories(group: &str, mounts: &[Mount], is_it: impl Fn(&Mount) -> bool) -> Vec<PathBuf> {
+    let Some(mount) = mounts.iter().rev().find(|mount| is_it(mount)) else { return Vec::new() };
+    // In a container the mount may begin below the root of the hierarchy.
+    let inside = Path::new(group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
+    inside.ancestors().map(|part| mount.point.join(part)).collect()
+}
+
+fn field(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+/// `50000 100000`: so many microseconds in each period of so many; without a limit `max` or `-1`.
+fn parse_cpu_max(text: &str) -> Option<f64> {
+    let (quota_us, period_us) = text.trim().split_once(' ')?;
+    let (quota_us, period_us): (u64, u64) = (quota_us.parse().ok()?, period_us.trim().parse().ok()?);
+    (period_us > 0).then(|| quota_us as f64 / period_us as f64)
+}
+
+/// `8:16 rbps=2097152 wbps=max riops=max wiops=120`.
+fn parse_io_max(line: &str) -> Vec<IoLimit> {
+    let mut words = line.split(' ');
+    let Some(device) = words.next().and_then(parse_device) else { return Vec::new() };
+    let limit = |word: &str| {
+        let (what, per_s) = word.split_once('=')?;
+        Some(IoLimit { device, what: what.to_owned(), per_s: per_s.parse().ok()? })
+    };
+    words.filter_map(limit).collect()
+}
+
+/// `8:16 2097152`.
+fn parse_throttle(line: &str, what: &str) -> Option<IoLimit> {
+    let (device, per_s) = line.split_once([' ', '\t'])?;
+    let per_s = per_s.trim().parse().ok()?;
+    Some(IoLimit { device: parse_device(device)?, what: what.to_owned(), per_s })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_found_from_the_own_one_to_the_root() {
+        let mounts = [
+            Mount::made_up("cgroup2", "/", "/sys/fs/cgroup", "rw"),
+            Mount::made_up("cgroup", "/docker/x", "/cg/cpu", "rw,cpu,cpuacct"),
+            Mount::made_up("cgroup", "/", "/cg/blkio", "rw,blkio"),
+        ];
+        let groups = Groups::of("5:cpu,cpuacct:/docker/x/y\n4:blkio:/\nodd\n0::/a/b\n", &mounts);
+        let paths = |all: &[&str]| all.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(groups.unified, paths(&["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup/"]));
+        assert_eq!(groups.cpu, paths(&["/cg/cpu/y", "/cg/cpu/"]));
+        assert_eq!(groups.blkio, paths(&["/cg/blkio/"]));
+        assert_eq!(Groups::of("0::/a\n", &[]), Groups::default());
+    }
+
+    #[test]
+    fn limits_are_read_in_both_versions_and_max_is_none() {
+        let limit = |what: &str, per_s| IoLimit {
+            device: DeviceNumber { major: 8, minor: 16 },
+            what: what.to_owned(),
+            per_s,
+        };
+        let line = "8:16 rbps=2097152 wbps=max riops=max wiops=120";
+        assert_eq!(parse_io_max(line), [limit("rbps", 2_097_152), limit("wiops", 120)]);
+        assert_eq!(parse_throttle("8:16 2097152", "wbps"), Some(limit("wbps", 2_097_152)));
+        assert_eq!((parse_io_max("odd"), parse_throttle("Total 1", "wbps")), (Vec::new(), None));
+    }
+
+    #[test]
+    fn a_share_of_processors_is_a_quota_in_a_period() {
+        assert_eq!(parse_cpu_max("50000 100000\n"), Some(0.5));
+        assert_eq!(parse_cpu_max("400000 100000\n"), Some(4.0));
+        for none in ["max 100000\n", "-1 100000\n", "", "5000 0"] {
+            assert_eq!(parse_cpu_max(none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn time_stopped_is_one_field() {
+        let text = "nr_periods 3\nnr_throttled 1\nthrottled_time 5000\nthrottled_usec 7\n";
+        assert_eq!((field(text, "throttled_time"), field(text, "throttled_usec")), (Some(5000), Some(7)));
+        assert_eq!(field(text, "throttled"), None);
+        Groups::read().unwrap().io_limits();
+    }
+}

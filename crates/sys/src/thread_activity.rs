@@ -1,0 +1,153 @@
+//! What a thread of this process is doing in the kernel, to explain a thread that hangs.
+//!
+//! Invariant: reads `/proc/self` alone, and never waits for that thread.
+
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// What a thread is doing in the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadActivity {
+    /// The name of its current system call, if it is one of those known here.
+    pub call: Option<&'static str>,
+    /// The file that the call operates on, if it has a path.
+    pub path: Option<PathBuf>,
+    /// Whether it is in an uninterruptible sleep, waiting for a disk or a file system.
+    pub is_uninterruptible: bool,
+}
+
+/// Which argument of a call identifies its file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum About {
+    /// Its first argument is a descriptor.
+    Descriptor,
+    /// Its argument of this index points to a path.
+    Path(usize),
+    /// None.
+    Nothing,
+}
+
+/// The calls that workers make.
+const CALLS: [(libc::c_long, &str, About); 28] = [
+    (libc::SYS_openat, "openat", About::Path(1)),
+    (libc::SYS_unlinkat, "unlinkat", About::Path(1)),
+    (libc::SYS_mkdirat, "mkdirat", About::Path(1)),
+    (libc::SYS_statx, "statx", About::Path(1)),
+    (libc::SYS_close, "close", About::Descriptor),
+    (libc::SYS_read, "read", About::Descriptor),
+    (libc::SYS_write, "write", About::Descriptor),
+    (libc::SYS_pread64, "pread", About::Descriptor),
+    (libc::SYS_pwrite64, "pwrite", About::Descriptor),
+    (libc::SYS_readv, "readv", About::Descriptor),
+    (libc::SYS_writev, "writev", About::Descriptor),
+    (libc::SYS_preadv, "preadv", About::Descriptor),
+    (libc::SYS_pwritev, "pwritev", About::Descriptor),
+    (libc::SYS_preadv2, "preadv2", About::Descriptor),
+    (libc::SYS_pwritev2, "pwritev2", About::Descriptor),
+    (libc::SYS_fsync, "fsync", About::Descriptor),
+    (libc::SYS_fdatasync, "fdatasync", About::Descriptor),
+    (libc::SYS_sync_file_range, "sync_file_range", About::Descriptor),
+    (libc::SYS_syncfs, "syncfs", About::Descriptor),
+    (libc::SYS_fallocate, "fallocate", About::Descriptor),
+    (libc::SYS_ftruncate, "ftruncate", About::Descriptor),
+    (libc::SYS_ioctl, "ioctl", About::Descriptor),
+    (libc::SYS_fadvise64, "fadvise", About::Descriptor),
+    (libc::SYS_msync, "msync", About::Nothing),
+    (libc::SYS_io_uring_enter, "io_uring_enter", About::Nothing),
+    (libc::SYS_io_getevents, "io_getevents", About::Nothing),
+    (libc::SYS_io_submit, "io_submit", About::Nothing),
+    (libc::SYS_wait4, "wait4", About::Nothing),
+];
+
+/// The current activity of the thread with this id; empty if there is no such thread.
+pub fn of(thread_id: u32) -> ThreadActivity {
+    let task = format!("/proc/self/task/{thread_id}");
+    let read = |name: &str| fs::read_to_string(format!("{task}/{name}")).unwrap_or_default();
+    let is_uninterruptible = state_of(&read("stat")) == Some('D');
+    let (call, about, arguments) = call_of(&read("syscall")).unwrap_or(("", About::Nothing, Vec::new()));
+    let path = match about {
+        About::Nothing => None,
+        About::Descriptor => {
+            arguments.first().and_then(|number| fs::read_link(format!("{task}/fd/{number}")).ok())
+        }
+        About::Path(index) => arguments.get(index).and_then(|address| path_at(*address)),
+    };
+    ThreadActivity {
+        call: Some(call).filter(|call| !call.is_empty()),
+        // Pipes and sockets have names that are not paths, `pipe:[1234]`.
+        path: path.filter(|path| about != About::Descriptor || path.is_absolute()),
+        is_uninterruptible,
+    }
+}
+
+/// The state in `stat`, after the name, which may contain anything, including parentheses.
+fn state_of(stat: &str) -> Option<char> {
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// The call in `syscall` (`257 0xffffff9c 0x7f... ...`), if it is one of those known.
+fn call_of(text: &str) -> Option<(&'static str, About, Vec<u64>)> {
+    let mut words = text.split_whitespace();
+    let number: libc::c_long = words.next()?.parse().ok()?;
+    let (_, name, about) = CALLS.iter().find(|(known, ..)| *known == number)?;
+    let argument = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+    Some((name, *about, words.map_while(argument).collect()))
+}
+
+/// The path at an address of this process, read through a file, so that a wrong address is an error and not a fault.
+fn path_at(address: u64) -> Option<PathBuf> {
+    let mut bytes = [0; libc::PATH_MAX as usize];
+    let length = File::open("/proc/self/mem").ok()?.read_at(&mut bytes, address).ok()?;
+    let end = bytes[..length].iter().position(|byte| *byte == 0)?;
+    Some(PathBuf::from(std::ffi::OsString::from_vec(bytes[..end].to_vec())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::{self, OpenHow};
+    use crate::testing::temp_path;
+    use crate::thread;
+    use std::sync::mpsc;
+
+    #[test]
+    fn states_and_calls_are_read() {
+        assert_eq!(state_of("12 (a) D b) S 1 2"), Some('S'));
+        assert_eq!(state_of(""), None);
+        let (name, _, arguments) = call_of(&format!("{} 0x3 0x10 0x0 0x7ffe", libc::SYS_pread64)).unwrap();
+        assert_eq!((name, &arguments[..2]), ("pread", &[3, 16][..]));
+        assert!(call_of("running\n").is_none() && call_of("-1 0x1 0x2").is_none());
+    }
+
+    #[test]
+    fn a_thread_blocked_in_opening_a_pipe_is_described() {
+        let path = temp_path("thread_activity");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        let (sender, number) = mpsc::channel();
+        let opens = path.clone();
+        let opener = std::thread::spawn(move || {
+            sender.send(thread::id() as u32).unwrap();
+            file::open(&opens, &OpenHow::READ).map(drop)
+        });
+        let number = number.recv().unwrap();
+        let found = loop {
+            let found = of(number);
+            if found.path.as_ref() == Some(&path) || opener.is_finished() {
+                break found;
+            }
+            std::thread::yield_now();
+        };
+        let writer = file::open(&path, &OpenHow::WRITE);
+        opener.join().unwrap().unwrap();
+        drop(writer);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(
+            found,
+            ThreadActivity { call: Some("openat"), path: Some(path), is_uninterruptible: false }
+        );
+        assert_eq!(of(u32::MAX), ThreadActivity::default());
+    }
+}

@@ -1,0 +1,90 @@
+//! Recorded I/O patterns: fio's iologs (versions 2 and 3) and the binary traces of blktrace.
+//!
+//! Invariant: a trace is read as a stream, one entry at a time, so that memory does not grow with its length; what
+//! cannot be read is an error with its place, never a panic.
+
+mod blktrace;
+mod error;
+mod iolog;
+mod merge;
+mod reader;
+mod summary;
+mod transform;
+
+pub use error::{TraceError, TracePosition};
+pub use iolog::{IologEvent, IologWriter};
+pub use merge::{MergeInput, MergedTrace};
+pub use reader::Reader;
+pub use summary::{Summary, TracedFile, summarize};
+pub use transform::{Kinds, Transform};
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+/// What an entry of a trace does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EntryKind {
+    /// Read.
+    Read,
+    /// Write.
+    Write,
+    /// Discard.
+    Trim,
+    /// `fsync`.
+    Sync,
+    /// `fdatasync`.
+    DataSync,
+}
+
+impl EntryKind {
+    /// All kinds, in order.
+    pub const ALL: [EntryKind; 5] =
+        [EntryKind::Read, EntryKind::Write, EntryKind::Trim, EntryKind::Sync, EntryKind::DataSync];
+
+    /// The word for it in an iolog.
+    pub const fn word(self) -> &'static str {
+        match self {
+            EntryKind::Read => "read",
+            EntryKind::Write => "write",
+            EntryKind::Trim => "trim",
+            EntryKind::Sync => "sync",
+            EntryKind::DataSync => "datasync",
+        }
+    }
+
+    /// Whether it has an offset and a length.
+    pub const fn has_range(self) -> bool {
+        matches!(self, EntryKind::Read | EntryKind::Write | EntryKind::Trim)
+    }
+}
+
+/// One I/O of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// When it was issued, in nanoseconds since the beginning of the trace.
+    pub at_ns: u64,
+    /// Position of its file in [`Reader::files`].
+    pub file: u32,
+    /// What it does.
+    pub kind: EntryKind,
+    /// First byte; 0 for synchronizations.
+    pub offset_bytes: u64,
+    /// Bytes; 0 for synchronizations.
+    pub length_bytes: u64,
+}
+
+/// How a trace names a file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FileName {
+    /// By its path.
+    Path(PathBuf),
+    /// A block device by its number.
+    Device {
+        /// Major number.
+        major: u32,
+        /// Minor number.
+        minor: u32,
+    },
+}

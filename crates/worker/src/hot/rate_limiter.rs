@@ -1,0 +1,459 @@
+//! Rates and think time: when the next I/O may be issued.
+//!
+//! Invariant: a worker without limits has no limiter, and pays one predictable branch for that.
+
+use fiord_plan::{Direction, Op, Pace, PerDirection};
+use fiord_stats::{OpenArrivals, Random};
+
+use super::arrivals::Arrivals;
+
+/// The rate limit of one direction: the cost of an I/O in nanoseconds of its budget.
+///
+/// In a closed loop the next I/O is due a cost after the one before it was due, however late that was issued. In an open
+/// loop I/Os arrive, a cost after each other, and wait until they are issued.
+#[derive(Debug, Clone)]
+struct Budget {
+    ns_per_byte: f64,
+    ns_per_io: f64,
+    /// The cost of the I/O that was issued last.
+    cost_ns: f64,
+    /// When the next I/O is due; in an open loop: the next that has not arrived yet.
+    due_ns: f64,
+    /// Those that have arrived, in an open loop.
+    arrivals: Option<Arrivals>,
+}
+
+impl Budget {
+    fn new(bytes_per_s: Option<u64>, ios_per_s: Option<u64>, open: bool) -> Budget {
+        let cost = |per_s: Option<u64>| per_s.filter(|rate| *rate > 0).map_or(0.0, |rate| 1e9 / rate as f64);
+        let (ns_per_byte, ns_per_io) = (cost(bytes_per_s), cost(ios_per_s));
+        let arrivals = (open && ns_per_byte + ns_per_io > 0.0).then(Arrivals::new);
+        Budget { ns_per_byte, ns_per_io, cost_ns: ns_per_io, due_ns: 0.0, arrivals }
+    }
+
+    /// When the next I/O may be issued, since the loop began.
+    fn due_ns(&self) -> u64 {
+        self.arrivals.as_ref().and_then(Arrivals::first_ns).unwrap_or(self.due_ns as u64)
+    }
+
+    /// Issues an I/O at `elapsed_ns`; `stretch` draws by how much longer than the mean it is to the next. I/Os that arrived
+    /// during a stall are spaced by the length of the one that is issued after it.
+    fn spend(&mut self, bytes: u64, elapsed_ns: u64, mut stretch: impl FnMut() -> f64) {
+        self.cost_ns = (self.ns_per_byte * bytes as f64).max(self.ns_per_io);
+        self.arrive(elapsed_ns, &mut stretch);
+        if !self.arrivals.as_mut().is_some_and(Arrivals::take_first) {
+            self.due_ns += self.cost_ns * stretch();
+        }
+    }
+
+    /// In an open loop: lets I/Os arrive until then.
+    fn arrive(&mut self, elapsed_ns: u64, mut stretch: impl FnMut() -> f64) {
+        let Some(arrivals) = &mut self.arrivals else { return };
+        while self.due_ns as u64 <= elapsed_ns {
+            arrivals.arrive(self.due_ns as u64);
+            self.due_ns += self.cost_ns.max(1.0) * stretch();
+        }
+    }
+}
+
+/// By how much longer than the mean it is to the next I/O.
+fn stretch(poisson: &mut Option<Random>) -> f64 {
+    poisson.as_mut().map_or(1.0, |random| random.exponential(1.0))
+}
+
+/// The length of a pause, and how to spend it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pause {
+    /// Total nanoseconds.
+    pub ns: u64,
+    /// Nanoseconds at its beginning that are spent spinning.
+    pub spin_ns: u64,
+}
+
+/// The pause when the next I/O waits for completions, whose time is unknown.
+const UNTIL_COMPLETED: Pause = Pause { ns: u64::MAX, spin_ns: 0 };
+
+/// Rates and think time of one worker. Times are nanoseconds on the monotonic clock.
+#[derive(Debug)]
+pub(crate) struct RateLimiter {
+    budgets: PerDirection<Budget>,
+    limits_rates: bool,
+    poisson: Option<Random>,
+    pace: Pace,
+    start_ns: u64,
+    /// I/Os counted since the last pause.
+    counted: u32,
+    /// I/Os issued since the last pause: limits them if completions are counted.
+    issued: u32,
+    last_pause_ns: u64,
+    thinking_until_ns: u64,
+    spinning_until_ns: u64,
+}
+
+impl RateLimiter {
+    /// `None` when nothing is limited.
+    pub(crate) fn new(pace: &Pace, seed: u64) -> Option<RateLimiter> {
+        let limits_rates = pace.has_rates();
+        if !limits_rates && pace.think.is_none() {
+            return None;
+        }
+        Some(RateLimiter {
+            budgets: [0, 1, 2].map(|d: usize| Budget::new(pace.bytes_per_s[d], pace.ios_per_s[d], pace.open)),
+            limits_rates,
+            poisson: pace.poisson.then(|| Random::new(seed)),
+            pace: pace.clone(),
+            start_ns: 0,
+            counted: 0,
+            issued: 0,
+            last_pause_ns: 0,
+            thinking_until_ns: 0,
+            spinning_until_ns: 0,
+        })
+    }
+
+    /// With arrivals only in the directions that the job issues: a rate is often given for all three.
+    #[must_use]
+    pub(crate) fn with_arrivals_of(mut self, issues: impl Fn(Direction) -> bool) -> RateLimiter {
+        for direction in Direction::ALL.into_iter().filter(|direction| !issues(*direction)) {
+            self.budgets[direction.index()].arrivals = None;
+        }
+        self
+    }
+
+    /// Starts all budgets at `now_ns`.
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        self.start_ns = now_ns;
+        self.last_pause_ns = now_ns;
+        (self.counted, self.issued) = (0, 0);
+        for budget in &mut self.budgets {
+            budget.due_ns = 0.0;
+            budget.arrivals.iter_mut().for_each(Arrivals::clear);
+        }
+    }
+
+    /// Counts dropped arrivals from now on.
+    pub(crate) fn begin_measuring(&mut self) {
+        self.arrivals_mut().for_each(Arrivals::restart_counting);
+    }
+
+    fn arrivals_mut(&mut self) -> impl Iterator<Item = &mut Arrivals> {
+        self.budgets.iter_mut().filter_map(|budget| budget.arrivals.as_mut())
+    }
+
+    /// In an open loop: the I/Os that were never issued, for each direction with a rate. `until_ns` is the end of the
+    /// run time, if that ended the loop; with `is_done` the job had done all its I/O, and those waiting do not count.
+    pub(crate) fn unserved(
+        &mut self,
+        until_ns: Option<u64>,
+        is_done: bool,
+    ) -> PerDirection<Option<OpenArrivals>> {
+        let until_ns = until_ns.map(|until_ns| until_ns.saturating_sub(self.start_ns));
+        let Self { budgets, poisson, .. } = self;
+        budgets.each_mut().map(|budget| {
+            budget.arrivals.as_ref()?;
+            if let (Some(until_ns), false) = (until_ns, is_done) {
+                budget.arrive(until_ns, || stretch(poisson));
+            }
+            let (dropped, waiting) = budget.arrivals.as_ref()?.counts();
+            Some(OpenArrivals { dropped, waiting: if is_done { 0 } else { waiting } })
+        })
+    }
+
+    /// Whether any direction has a rate limit.
+    pub(crate) fn limits_rates(&self) -> bool {
+        self.limits_rates
+    }
+
+    /// What a mixed job issues at `now_ns` in place of a write and of a read: the other one, if that may be issued
+    /// earlier. So a direction without a limit, or with a higher one, is not delayed by the other.
+    pub(crate) fn preferred_directions(&self, now_ns: u64) -> [Direction; 2] {
+        let (read, write) = (Direction::Read, Direction::Write);
+        let (read_ns, write_ns) = (self.due_ns(read), self.due_ns(write));
+        [
+            if write_ns > now_ns && read_ns < write_ns { read } else { write },
+            if read_ns > now_ns && write_ns < read_ns { write } else { read },
+        ]
+    }
+
+    fn due_ns(&self, direction: Direction) -> u64 {
+        self.start_ns + self.budgets[direction.index()].due_ns()
+    }
+
+    /// How long `op` has to wait at `now_ns`; `None` if it may be issued.
+    pub(crate) fn pause(&self, op: &Op, now_ns: u64) -> Option<Pause> {
+        let direction = op.action.direction()?;
+        if self.waits_for_completions() {
+            return Some(UNTIL_COMPLETED);
+        }
+        let until_ns = self.due_ns(direction).max(self.thinking_until_ns);
+        if until_ns <= now_ns {
+            return None;
+        }
+        Some(Pause { ns: until_ns - now_ns, spin_ns: self.spinning_until_ns.saturating_sub(now_ns) })
+    }
+
+    /// The intended start of `op`, which may be issued now, in nanoseconds since `begin`: when its rate allowed it, and
+    /// the pause before it was over. `None` without a rate.
+    pub(crate) fn intended_ns(&self, op: &Op) -> Option<u64> {
+        let direction = op.action.direction().filter(|direction| self.pace.has_rate(*direction))?;
+        let due_ns = self.due_ns(direction);
+        let intended_ns = if self.pace.open { due_ns } else { due_ns.max(self.thinking_until_ns) };
+        Some(intended_ns - self.start_ns)
+    }
+
+    /// Whether all I/Os allowed before the next pause have been issued, and the pause waits for their completion.
+    fn waits_for_completions(&self) -> bool {
+        self.pace
+            .think
+            .is_some_and(|think| !think.count_issued && think.every_ios > 0 && self.issued >= think.every_ios)
+    }
+
+    /// Accounts for an I/O that was issued.
+    pub(crate) fn issued(&mut self, op: &Op, now_ns: u64) {
+        let Some(direction) = op.action.direction() else { return };
+        let elapsed_ns = now_ns.saturating_sub(self.start_ns);
+        let Self { budgets, poisson, .. } = self;
+        budgets[direction.index()].spend(op.length_bytes, elapsed_ns, || stretch(poisson));
+        self.issued += 1;
+        if self.pace.think.is_some_and(|think| think.count_issued) {
+            self.think(now_ns);
+        }
+    }
+
+    /// Accounts for an I/O that has completed, successfully or not.
+    pub(crate) fn completed(&mut self, now_ns: u64) {
+        if self.pace.think.is_some_and(|think| !think.count_issued) {
+            self.think(now_ns);
+        }
+    }
+
+    /// Begins a pause if one is due.
+    fn think(&mut self, now_ns: u64) {
+        let Some(think) = self.pace.think else { return };
+        self.counted += 1;
+        let by_count = think.every_ios > 0 && self.counted >= think.every_ios;
+        let io_time_ns = think.io_time_us * 1000;
+        let by_time = io_time_ns > 0 && now_ns.saturating_sub(self.last_pause_ns) >= io_time_ns;
+        if !by_count && !by_time {
+            return;
+        }
+        for cycle in 0..think.cycles {
+            std::hint::black_box(cycle);
+        }
+        let pause_ns = think.pause_us * 1000;
+        (self.counted, self.issued) = (0, 0);
+        self.last_pause_ns = now_ns + pause_ns;
+        self.thinking_until_ns = now_ns + pause_ns;
+        self.spinning_until_ns = now_ns + think.spin_us.min(think.pause_us) * 1000;
+        if self.pace.ignore_think_time {
+            self.budgets.iter_mut().for_each(|budget| budget.due_ns += pause_ns as f64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hot::arrivals::WAITING_MAX;
+    use fiord_plan::{Action, Think};
+
+    fn write(length_bytes: u64) -> Op {
+        Op::new(Action::Write, 0, 0, length_bytes)
+    }
+
+    /// Issues `count` I/Os that take no time and returns when the last was issued.
+    fn last_issue_ns(limiter: &mut RateLimiter, op: Op, count: u32) -> u64 {
+        let mut now_ns = 0;
+        limiter.begin(now_ns);
+        for _ in 0..count {
+            now_ns += limiter.pause(&op, now_ns).map_or(0, |pause| pause.ns);
+            limiter.issued(&op, now_ns);
+            limiter.completed(now_ns);
+        }
+        now_ns
+    }
+
+    #[test]
+    fn a_job_without_limits_has_no_limiter() {
+        assert!(RateLimiter::new(&Pace::default(), 1).is_none());
+    }
+
+    #[test]
+    fn ios_are_spaced_by_their_rate() {
+        let pace = Pace { ios_per_s: [None, Some(1000), None], ..Pace::default() };
+        let mut limiter = RateLimiter::new(&pace, 1).unwrap();
+        assert_eq!(last_issue_ns(&mut limiter, write(4096), 501), 500_000_000);
+    }
+
+    #[test]
+    fn bytes_are_spaced_by_their_rate() {
+        let pace = Pace { bytes_per_s: [None, Some(1 << 20), None], ..Pace::default() };
+        let mut limiter = RateLimiter::new(&pace, 1).unwrap();
+        assert_eq!(last_issue_ns(&mut limiter, write(1 << 18), 5), 1_000_000_000);
+    }
+
+    #[test]
+    fn poisson_arrivals_keep_the_mean() {
+        let pace = Pace { ios_per_s: [None, Some(1000), None], poisson: true, ..Pace::default() };
+        let mut limiter = RateLimiter::new(&pace, 7).unwrap();
+        let took_ns = last_issue_ns(&mut limiter, write(4096), 20_001) as f64;
+        assert!((took_ns / 20e9 - 1.0).abs() < 0.03, "{took_ns}");
+    }
+
+    const THINK: Think =
+        Think { pause_us: 100, spin_us: 0, cycles: 0, every_ios: 4, count_issued: false, io_time_us: 0 };
+
+    fn thinking(think: Think) -> RateLimiter {
+        RateLimiter::new(&Pace { think: Some(think), ..Pace::default() }, 1).unwrap()
+    }
+
+    #[test]
+    fn a_pause_follows_every_block_of_ios() {
+        assert_eq!(last_issue_ns(&mut thinking(THINK), write(4096), 9), 200_000);
+    }
+
+    #[test]
+    fn no_more_ios_are_in_flight_than_come_before_a_pause() {
+        let (mut limiter, op) = (thinking(THINK), write(4096));
+        limiter.begin(0);
+        (0..4).for_each(|_| limiter.issued(&op, 0));
+        assert_eq!(limiter.pause(&op, 0), Some(UNTIL_COMPLETED));
+        (0..3).for_each(|_| limiter.completed(0));
+        assert_eq!(limiter.pause(&op, 0), Some(UNTIL_COMPLETED), "one is still in flight");
+        limiter.completed(7);
+        assert_eq!(limiter.pause(&op, 7), Some(Pause { ns: 100_000, spin_ns: 0 }));
+        assert_eq!(limiter.pause(&op, 100_007), None);
+    }
+
+    #[test]
+    fn a_pause_after_issued_ios_does_not_wait_for_completions() {
+        let (mut limiter, op) = (thinking(Think { count_issued: true, ..THINK }), write(4096));
+        limiter.begin(0);
+        (0..4).for_each(|_| limiter.issued(&op, 5));
+        assert_eq!(limiter.pause(&op, 5), Some(Pause { ns: 100_000, spin_ns: 0 }));
+        limiter.completed(6);
+        assert_eq!(limiter.pause(&op, 100_005), None);
+    }
+
+    #[test]
+    fn a_pause_follows_an_interval_of_io_or_a_block_of_ios() {
+        let by_time = Think { every_ios: 0, io_time_us: 1000, ..THINK };
+        for (think, second_pause_ns) in [(by_time, None), (Think { every_ios: 2, ..by_time }, Some(100_000))]
+        {
+            let (mut limiter, op) = (thinking(think), write(4096));
+            limiter.begin(0);
+            limiter.issued(&op, 0);
+            limiter.completed(1_000_000);
+            assert_eq!(limiter.pause(&op, 1_000_000).map(|pause| pause.ns), Some(100_000));
+            let now_ns = 1_100_000;
+            for _ in 0..2 {
+                assert_eq!(limiter.pause(&op, now_ns), None);
+                limiter.issued(&op, now_ns);
+                limiter.completed(now_ns);
+            }
+            assert_eq!(limiter.pause(&op, now_ns).map(|pause| pause.ns), second_pause_ns);
+        }
+    }
+
+    #[test]
+    fn spinning_comes_first() {
+        let (mut limiter, op) = (thinking(Think { spin_us: 30, every_ios: 1, ..THINK }), write(4096));
+        limiter.begin(0);
+        limiter.issued(&op, 0);
+        limiter.completed(0);
+        assert_eq!(limiter.pause(&op, 10_000), Some(Pause { ns: 90_000, spin_ns: 20_000 }));
+        assert_eq!(limiter.pause(&op, 40_000), Some(Pause { ns: 60_000, spin_ns: 0 }));
+    }
+
+    #[test]
+    fn a_limited_direction_does_not_delay_the_other() {
+        let (read, write_direction) = (Direction::Read, Direction::Write);
+        let pace = Pace { ios_per_s: [None, Some(1000), None], ..Pace::default() };
+        let mut limiter = RateLimiter::new(&pace, 1).unwrap();
+        limiter.begin(0);
+        assert_eq!(limiter.preferred_directions(0), [write_direction, read]);
+        limiter.issued(&write(1), 0);
+        assert_eq!(limiter.preferred_directions(0), [read, read]);
+        assert_eq!(limiter.preferred_directions(1_000_000), [write_direction, read]);
+        let pace = Pace { ios_per_s: [Some(100), Some(1000), None], ..Pace::default() };
+        let mut limiter = RateLimiter::new(&pace, 1).unwrap();
+        limiter.begin(0);
+        limiter.issued(&write(1), 0);
+        limiter.issued(&Op { action: read.into(), ..write(1) }, 0);
+        assert_eq!(
+            limiter.preferred_directions(0),
+            [write_direction, write_direction],
+            "the one that may go first"
+        );
+    }
+
+    #[test]
+    fn a_late_job_catches_up_with_its_rate() {
+        let pace = Pace { ios_per_s: [None, Some(1000), None], ..Pace::default() };
+        let mut limiter = RateLimiter::new(&pace, 1).unwrap();
+        limiter.begin(0);
+        limiter.issued(&write(1), 0);
+        assert_eq!(limiter.pause(&write(1), 10_000_000), None);
+    }
+
+    #[test]
+    fn arrivals_of_an_open_loop_go_on_up_to_a_bound() {
+        let pace = Pace { ios_per_s: [None, Some(1_000_000), None], open: true, ..Pace::default() };
+        let (mut limiter, op) = (RateLimiter::new(&pace, 1).unwrap(), write(1));
+        limiter.begin(7);
+        let issue = |limiter: &mut RateLimiter, now_ns: u64| {
+            assert_eq!(limiter.pause(&op, now_ns), None);
+            let intended_ns = limiter.intended_ns(&op).unwrap();
+            limiter.issued(&op, now_ns);
+            intended_ns
+        };
+        assert_eq!(issue(&mut limiter, 7), 0);
+        // 100,000 arrive in a tenth of a second, of which 65,536 wait.
+        let after_ns = 100_000_007;
+        let waited: Vec<u64> = (0..WAITING_MAX).map(|_| issue(&mut limiter, after_ns)).collect();
+        assert_eq!((waited[0], waited[1], waited[WAITING_MAX - 1]), (1_000, 2_000, 65_536_000));
+        assert_eq!(limiter.pause(&op, after_ns).unwrap().ns, 1_000, "the others are not caught up with");
+        assert_eq!(issue(&mut limiter, after_ns + 1_000), 100_001_000);
+        let unserved =
+            |limiter: &mut RateLimiter, until_ns, is_done| limiter.unserved(until_ns, is_done)[1].unwrap();
+        let dropped = 100_000 - WAITING_MAX as u64;
+        assert_eq!(unserved(&mut limiter, None, false), OpenArrivals { dropped, waiting: 0 });
+        // Five more arrive until the end; they are not wanted if all I/O is done.
+        let end_ns = Some(after_ns + 6_000);
+        assert_eq!(unserved(&mut limiter, end_ns, true), OpenArrivals { dropped, waiting: 0 });
+        assert_eq!(unserved(&mut limiter, end_ns, false), OpenArrivals { dropped, waiting: 5 });
+        limiter.begin_measuring();
+        assert_eq!(unserved(&mut limiter, None, false), OpenArrivals { dropped: 0, waiting: 5 });
+        assert_eq!(limiter.unserved(end_ns, false)[0], None, "no rate");
+        limiter.begin(0);
+        assert_eq!((unserved(&mut limiter, None, false).waiting, issue(&mut limiter, 0)), (0, 0));
+    }
+
+    #[test]
+    fn nothing_arrives_in_a_direction_that_the_job_does_not_issue() {
+        let pace = Pace { ios_per_s: [Some(1000); 3], open: true, ..Pace::default() };
+        let limiter = RateLimiter::new(&pace, 1).unwrap();
+        let mut limiter = limiter.with_arrivals_of(|direction| direction == Direction::Write);
+        limiter.begin(0);
+        let waiting = Some(OpenArrivals { dropped: 0, waiting: 11 });
+        assert_eq!(limiter.unserved(Some(10_000_000), false), [None, waiting, None]);
+    }
+
+    #[test]
+    fn a_closed_loop_catches_up_without_a_bound_and_drops_nothing() {
+        let pace = Pace { ios_per_s: [None, Some(1_000_000), None], ..Pace::default() };
+        let (mut limiter, op) = (RateLimiter::new(&pace, 1).unwrap(), write(1));
+        limiter.begin(0);
+        (0..100_000).for_each(|_| limiter.issued(&op, 100_000_000));
+        assert_eq!(limiter.intended_ns(&op), Some(100_000_000));
+        assert_eq!(limiter.unserved(Some(1 << 40), false), [None; 3]);
+    }
+
+    #[test]
+    fn random_arrivals_of_an_open_loop_keep_the_mean() {
+        let pace = Pace { ios_per_s: [None, Some(1000), None], poisson: true, open: true, ..Pace::default() };
+        let mut limiter = RateLimiter::new(&pace, 7).unwrap();
+        let took_ns = last_issue_ns(&mut limiter, write(4096), 20_001) as f64;
+        assert!((took_ns / 20e9 - 1.0).abs() < 0.03, "{took_ns}");
+    }
+}

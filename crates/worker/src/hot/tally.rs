@@ -1,0 +1,69 @@
+//! A buffer of completed I/Os of one direction that are not in the statistics yet.
+//!
+//! Invariant: `note` is called with room left, and `take` returns each noted I/O once, in order.
+
+use super::stamps::Stamps;
+
+/// Capacity of a tally, in I/Os.
+const ROOM: usize = 64;
+
+/// Latencies noted one by one and added to the statistics together: sums then stay in registers and are vectorised,
+/// which takes a third of the time of adding each I/O alone.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    count: usize,
+    bytes: u64,
+    submission_ns: [u32; ROOM],
+    completion_ns: [u32; ROOM],
+}
+
+/// The contents of a tally.
+#[derive(Debug)]
+pub(crate) struct Noted<'a> {
+    /// Total bytes.
+    pub bytes: u64,
+    /// From generated to issued; meaningless unless noted as `queued`.
+    pub submission_ns: &'a [u32],
+    /// From issued to completed.
+    pub completion_ns: &'a [u32],
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally { count: 0, bytes: 0, submission_ns: [0; ROOM], completion_ns: [0; ROOM] }
+    }
+}
+
+impl Tally {
+    /// Notes an I/O, with its submission latency if it was `queued`; `false`: not noted, because it took longer than the
+    /// four seconds that a tally can represent.
+    #[inline]
+    pub(crate) fn note(&mut self, length_bytes: u64, stamps: Stamps, queued: bool) -> bool {
+        let index = self.count % ROOM;
+        if stamps.total_ns() > u64::from(u32::MAX) {
+            return false;
+        }
+        self.completion_ns[index] = stamps.completion_ns() as u32;
+        if queued {
+            self.submission_ns[index] = stamps.submission_ns() as u32;
+        }
+        self.bytes += length_bytes;
+        self.count += 1;
+        true
+    }
+
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.count == ROOM
+    }
+
+    /// Takes everything noted since the last call.
+    pub(crate) fn take(&mut self) -> Noted<'_> {
+        let (count, bytes) = (std::mem::take(&mut self.count), std::mem::take(&mut self.bytes));
+        Noted {
+            bytes,
+            submission_ns: &self.submission_ns[..count],
+            completion_ns: &self.completion_ns[..count],
+        }
+    }
+}

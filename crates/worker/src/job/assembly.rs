@@ -1,0 +1,157 @@
+//! Assembles the state of a job's loop before the start.
+//!
+//! Invariant: everything a loop needs is allocated here, since nothing may be allocated once it runs.
+
+use std::sync::Mutex;
+
+use fiord_engine::contract::{Engine, Slot};
+use fiord_plan::job::Fill;
+use fiord_plan::{Direction, Job};
+use fiord_stats::JobStats;
+use fiord_workload::{
+    Filler, PriorityDraw, Source, SprandomSource, Stream, VerifySource, WorkloadError, ZonedSource,
+};
+
+use super::debug_source::DebugSource;
+use super::locked::LockedSource;
+use super::record::RecordedSource;
+use super::replay::ReplaySource;
+use super::verify_files;
+use super::verify_threads::ThreadedVerifySource;
+use crate::debug::DebugLog;
+use crate::failure::Failure;
+use crate::files::locks::Locks;
+use crate::files::table::FileTable;
+use crate::files::target_opener::TargetOpener;
+use crate::files::zones::ZoneTables;
+use crate::hot::depth_search::DepthSearch;
+use crate::hot::errors::ErrorHandler;
+use crate::hot::rate_limiter::RateLimiter;
+use crate::hot::recorder::Recorder;
+use crate::hot::work::{Parts, Work};
+use crate::live::Live;
+
+/// Bytes of buffers that are touched before the start: for small I/Os a page fault would show in the latency. Larger
+/// buffers are touched when they are first used.
+const TOUCHED_AHEAD_BYTES: u64 = 1 << 20;
+
+/// The state of a job's loop, and its buffers, the first of which are filled.
+///
+/// Boxed, because the stack for several copies of it would stay allocated in each of thousands of threads.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "what the run shares, of which a measurement of itself has nothing"
+)]
+#[inline(never)]
+pub(crate) fn assemble<'a, 'arena, E: Engine<'arena>>(
+    job: &'a Job,
+    live: &'a Live,
+    snapshot: &'a Mutex<JobStats>,
+    opener: &'a TargetOpener,
+    zones: &ZoneTables,
+    locks: &Locks,
+    debug: Option<&DebugLog>,
+    engine: &mut E,
+) -> Result<(Box<Work<'a>>, Vec<Slot<'arena>>), Failure> {
+    let source = DebugSource::around(source(job, opener, zones, locks, debug)?, job, debug);
+    Ok(assemble_from(source, job, live, snapshot, opener, engine))
+}
+
+/// What the job's operations come from.
+fn source(
+    job: &Job,
+    opener: &TargetOpener,
+    zones: &ZoneTables,
+    locks: &Locks,
+    debug: Option<&DebugLog>,
+) -> Result<Source, Failure> {
+    let unplanned = |why: WorkloadError| Failure::other("plan the operations", why.to_string());
+    let source = match (&job.replay, &job.verification) {
+        (Some(replay), _) => Source::Other(Box::new(ReplaySource::new(job, replay, debug)?)),
+        (None, Some(verification)) => {
+            let earlier = verify_files::load_state(verification)?;
+            let zoned = job.access.zoned.as_ref();
+            let targets = zoned.map(|zoned| zones.of_job(job, zoned, opener, debug)).transpose()?;
+            let source = VerifySource::new(job, verification, targets, earlier.as_ref());
+            let source = source.map_err(unplanned)?;
+            match verification.threads {
+                0 => Source::Other(Box::new(source)),
+                _ => Source::Other(Box::new(ThreadedVerifySource::new(source, job, verification)?)),
+            }
+        }
+        (None, None) => match &job.access.zoned {
+            Some(zoned) => {
+                let targets = zones.of_job(job, zoned, opener, debug)?;
+                let source = ZonedSource::new(&job.access, &job.files, &job.limits, zoned, targets);
+                Source::Other(Box::new(source.map_err(unplanned)?))
+            }
+            None if job.access.sprandom.is_some() => sprandom(job)?,
+            None => Source::Generator(Stream::new(&job.access, &job.files, &job.limits).map_err(unplanned)?),
+        },
+    };
+    let source = match locks.of_job(job) {
+        Some(locks) => Source::Other(Box::new(LockedSource::new(source, locks))),
+        None => source,
+    };
+    match &job.record {
+        Some(path) => Ok(Source::Other(Box::new(RecordedSource::new(source, job, path, opener)?))),
+        None => Ok(source),
+    }
+}
+
+/// The preconditioning of a flash drive.
+fn sprandom(job: &Job) -> Result<Source, Failure> {
+    let Some(plan) = &job.access.sprandom else {
+        return Err(Failure::other("plan the operations", "fiord has a bug: the job has no sprandom"));
+    };
+    let source = SprandomSource::new(&job.access, plan, &job.files, &job.limits);
+    let source = source.map_err(|why| Failure::other("plan the operations", why.to_string()))?;
+    Ok(Source::Other(Box::new(source)))
+}
+
+/// The same for operations that come from this source.
+#[inline(never)]
+pub(crate) fn assemble_from<'a, 'arena, E: Engine<'arena>>(
+    source: Source,
+    job: &'a Job,
+    live: &'a Live,
+    snapshot: &'a Mutex<JobStats>,
+    opener: &'a TargetOpener,
+    engine: &mut E,
+) -> (Box<Work<'a>>, Vec<Slot<'arena>>) {
+    let (buffers, seed) = (&job.buffers, job.access.seed);
+    let mut filler = match &job.verification {
+        // Verified blocks are filled by their source.
+        Some(_) => Filler::new(&Fill::Zero, seed),
+        None => Filler::new(&buffers.fill, seed).with_duplicates(buffers.dedupe.as_ref(), seed),
+    };
+    let mut slots = engine.arena().slots();
+    let writes = !source.is_generator() || job.issues(Direction::Write);
+    let mut left_bytes = TOUCHED_AHEAD_BYTES;
+    let mut primed = vec![!writes; slots.len()].into_boxed_slice();
+    for slot in &mut slots {
+        let buffer = engine.arena().bytes_mut(slot);
+        let Some(left) = left_bytes.checked_sub(buffer.len() as u64) else { break };
+        filler.prime(buffer);
+        (left_bytes, primed[slot.index()]) = (left, true);
+    }
+    let work = Box::new(Work::new(Parts {
+        source,
+        filler,
+        limiter: RateLimiter::new(&job.pace, job.access.seed)
+            .map(|limiter| limiter.with_arrivals_of(|direction| job.issues(direction))),
+        priorities: PriorityDraw::new(&job.io_priorities, seed),
+        recorder: Recorder::new(job, live),
+        errors: ErrorHandler::new(job),
+        files: FileTable::new(job, opener),
+        search: job.latency_target.map(|target| Box::new(DepthSearch::new(target, job.depth.max))),
+        live,
+        limits: &job.limits,
+        snapshot,
+        engine: job.engine.descriptor,
+        serializes: job.submission.serialize_overlap,
+        writes,
+        primed,
+    }));
+    (work, slots)
+}

@@ -1,0 +1,235 @@
+//! Records the operations of any source in an iolog.
+//!
+//! Invariant: every operation that was issued is in the iolog, in order, with the time of its issue. Memory is bounded:
+//! where the disk of the iolog cannot keep up, the job waits for it, and reports how long.
+
+use fiord_sys::errno::error_text;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
+
+use fiord_plan::shown::shown;
+use fiord_plan::{Action, FileIndex, Job, Op};
+use fiord_sys::spawn::Thread;
+use fiord_sys::{clock, spawn};
+use fiord_trace::{EntryKind, IologEvent, IologWriter};
+use fiord_workload::{OperationSource, Source, Supply};
+
+use crate::alloc_guard::allow_alloc;
+use crate::failure::Failure;
+use crate::files::target_opener::TargetOpener;
+
+/// Operations of one batch.
+const BATCH: usize = 1024;
+/// Batches that wait to be written: 4 MiB of operations.
+const BATCHES: usize = 64;
+const STACK_BYTES: usize = 256 << 10;
+const WRITE_BYTES: usize = 1 << 18;
+
+/// An operation and the time it was issued, in nanoseconds since the loop began.
+type Issue = (u64, Op);
+
+/// A source whose operations are recorded.
+pub(crate) struct RecordedSource {
+    source: Source,
+    batch: Vec<Issue>,
+    filled: Option<SyncSender<Vec<Issue>>>,
+    spare: Receiver<Vec<Issue>>,
+    writer: Option<Thread>,
+    outcome: Arc<Mutex<io::Result<()>>>,
+    /// The iolog, as shown to the user.
+    shown: String,
+    /// How long the job waited for the writer.
+    waited_ns: u64,
+    /// The files that the source requests to be open, and the generation of that request.
+    open: Vec<FileIndex>,
+    open_generation: u64,
+}
+
+impl RecordedSource {
+    /// Opens the iolog and begins to record the operations of `source`.
+    pub fn new(
+        source: Source,
+        job: &Job,
+        path: &Path,
+        opener: &TargetOpener,
+    ) -> Result<RecordedSource, Failure> {
+        let iolog = opener.create(path, true)?;
+        let (fill, filled) = sync_channel(BATCHES);
+        let (spares, spare) = sync_channel(BATCHES);
+        for _ in 1..BATCHES {
+            // There is room for all of them.
+            let _ = spares.try_send(Vec::with_capacity(BATCH));
+        }
+        let outcome = Arc::new(Mutex::new(Ok(())));
+        let files: Vec<PathBuf> = job.files.list.iter().map(|file| file.path.clone()).collect();
+        let written = outcome.clone();
+        let write = move || {
+            let result = write_all(iolog, &files, &filled, &spares);
+            if let Ok(mut written) = written.lock() {
+                *written = result;
+            }
+        };
+        let writer = spawn::spawn("fiord-iolog", STACK_BYTES, write);
+        let writer = writer.map_err(|error| Failure::system("start a thread", &error))?;
+        let mut recorded = RecordedSource {
+            source,
+            batch: Vec::with_capacity(BATCH),
+            filled: Some(fill),
+            spare,
+            writer: Some(writer),
+            outcome,
+            shown: shown(path),
+            waited_ns: 0,
+            open: Vec::with_capacity(job.files.list.len()),
+            open_generation: 0,
+        };
+        recorded.update_open_files();
+        Ok(recorded)
+    }
+
+    /// Copies the list of files that the source requests to be open. There is room for all of them.
+    fn update_open_files(&mut self) {
+        self.open.clear();
+        let open = &mut self.open;
+        self.source.for_each_open_file(&mut |file| open.push(file));
+        self.open_generation = self.source.open_generation();
+    }
+
+    /// Hands a full batch to the writer, and takes an empty one.
+    fn hand_over(&mut self) {
+        let Some(filled) = &self.filled else { return };
+        let next = match self.spare.try_recv() {
+            Ok(next) => next,
+            Err(TryRecvError::Disconnected) => return self.batch.clear(),
+            Err(TryRecvError::Empty) => {
+                let began_ns = clock::monotonic_ns();
+                let next = self.spare.recv();
+                self.waited_ns += clock::monotonic_ns() - began_ns;
+                let Ok(next) = next else { return self.batch.clear() };
+                next
+            }
+        };
+        let full = std::mem::replace(&mut self.batch, next);
+        // Never full: it has room for all batches. If the writer failed, `finish` reports it.
+        match filled.try_send(full) {
+            Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
+        }
+    }
+
+    /// Writes what is left and waits for the writer, once. Returns what the user should know.
+    fn end_iolog(&mut self) -> Option<String> {
+        let last = std::mem::take(&mut self.batch);
+        if let Some(filled) = self.filled.take() {
+            // If the writer failed, its result has the error.
+            let _ = filled.send(last);
+        }
+        self.writer.take()?.join();
+        let outcome = match self.outcome.lock() {
+            Ok(mut outcome) => std::mem::replace(&mut *outcome, Ok(())),
+            Err(_) => Err(io::Error::other("its writer panicked")),
+        };
+        match outcome {
+            Err(error) => Some(format!("the iolog {} is incomplete: {}", self.shown, error_text(&error))),
+            Ok(()) if self.waited_ns > 0 => Some(format!(
+                "the job waited {} ms for the iolog {} to be written",
+                self.waited_ns.div_ceil(1_000_000),
+                self.shown
+            )),
+            Ok(()) => None,
+        }
+    }
+}
+
+impl Drop for RecordedSource {
+    /// Every issued operation is in the iolog, however the job ends.
+    fn drop(&mut self) {
+        let _ = self.end_iolog();
+    }
+}
+
+impl OperationSource for RecordedSource {
+    fn inner(&self) -> Option<&dyn OperationSource> {
+        Some(&self.source)
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
+        Some(&mut self.source)
+    }
+
+    fn fill(&mut self, ops: &mut Vec<Op>, room: usize, now_ns: u64) -> Supply {
+        let supply = self.source.fill(ops, room, now_ns);
+        if self.source.open_generation() != self.open_generation {
+            self.update_open_files();
+        }
+        supply
+    }
+
+    fn issued(&mut self, op: &Op, at_ns: u64) {
+        self.source.issued(op, at_ns);
+        // Reading back the job's own writes is not recorded.
+        if !op.purpose.rules().is_measured {
+            return;
+        }
+        self.batch.push((at_ns, *op));
+        if self.batch.len() == BATCH {
+            // Waking the writer may allocate.
+            allow_alloc(|| self.hand_over());
+        }
+    }
+
+    fn finish(&mut self, at_ns: u64) -> Option<String> {
+        let of_source = self.source.finish(at_ns);
+        self.end_iolog().or(of_source)
+    }
+
+    fn open_generation(&self) -> u64 {
+        self.open_generation
+    }
+
+    fn for_each_open_file(&self, show: &mut dyn FnMut(FileIndex)) {
+        self.open.iter().copied().for_each(show);
+    }
+}
+
+/// Writes batches as they come, to the end.
+fn write_all(
+    iolog: File,
+    files: &[PathBuf],
+    filled: &Receiver<Vec<Issue>>,
+    spares: &SyncSender<Vec<Issue>>,
+) -> io::Result<()> {
+    let is_new = iolog.metadata()?.len() == 0;
+    let mut writer = IologWriter::new(BufWriter::with_capacity(WRITE_BYTES, iolog), is_new)?;
+    for event in [IologEvent::Add, IologEvent::Open] {
+        files.iter().try_for_each(|file| writer.write(0, file, event))?;
+    }
+    let mut last_ns = 0;
+    while let Ok(mut batch) = filled.recv() {
+        for (at_ns, op) in batch.drain(..) {
+            let Some(kind) = kind(op.action) else { continue };
+            let Some(file) = files.get(op.file as usize) else { continue };
+            let (offset_bytes, length_bytes) = (op.offset_bytes, op.length_bytes);
+            writer.write(at_ns, file, IologEvent::Io { kind, offset_bytes, length_bytes })?;
+            last_ns = at_ns;
+        }
+        // If nothing receives it, the job has ended.
+        let _ = spares.try_send(batch);
+    }
+    files.iter().try_for_each(|file| writer.write(last_ns, file, IologEvent::Close))?;
+    writer.flush()
+}
+
+/// The name of an action in an iolog; `None` for an action that iologs do not have.
+fn kind(action: Action) -> Option<EntryKind> {
+    match action {
+        Action::Read => Some(EntryKind::Read),
+        Action::Write => Some(EntryKind::Write),
+        Action::Trim | Action::ResetZone => Some(EntryKind::Trim),
+        Action::Sync => Some(EntryKind::Sync),
+        Action::DataSync => Some(EntryKind::DataSync),
+        Action::RangeSync(_) => None,
+    }
+}

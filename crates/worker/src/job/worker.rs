@@ -1,0 +1,538 @@
+//! The lifecycle of one worker: its thread, its files, its engine, the barrier, the loop, and the cleanup.
+//!
+//! Invariant: files are opened only after the plan was checked and are closed on every path; the statistics are in the
+//! report whatever happens.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
+use fiord_engine::{EngineDefinition, JobOutline, SetupError, Visitor, offload};
+use fiord_plan::job::Memory;
+use fiord_plan::{DebugChannel, Direction, Hook, Job, Verification};
+use fiord_stats::{JobStats, RampEnd, Random};
+use fiord_sys::clock;
+use fiord_sys::errno::Errno;
+use fiord_sys::map::{HugePages, Sharing};
+use fiord_sys::memory::{self, MemorySource, Region};
+use fiord_sys::{reserve, thread};
+use fiord_workload::OperationSource;
+
+use super::assembly::assemble;
+use super::timer::Timer;
+use super::{command, privileges, verify_files};
+use crate::debug::DebugLog;
+use crate::failure::Failure;
+use crate::files::layout;
+use crate::files::table::{self, FileTable};
+use crate::hot::block_tracker::BlockTracker;
+use crate::hot::end::End;
+use crate::hot::work::Work;
+use crate::live::{Live, State, StopReason};
+use crate::report::{EndReason, Remark, WorkerReport};
+use crate::run_state::RunState;
+
+/// How long `exec_postrun` may run after a signal requested all workers to stop.
+const COMMAND_GRACE_NS: u64 = 5_000_000_000;
+
+/// Sets up one engine with its buffers and runs a worker's loop on it; compiled per engine.
+pub(crate) type RunOn = fn(&mut Worker<'_>, Arena<'_>) -> End;
+
+/// A worker from its start to its report.
+pub(crate) struct Worker<'a> {
+    shared: &'a RunState,
+    job: &'a Job,
+    live: &'a Live,
+    stats: Box<JobStats>,
+    started_ms: u64,
+    passed_over: Vec<String>,
+    warnings: Vec<Remark>,
+    ramp: RampEnd,
+    /// It never started its I/O: setup failed, or laying out files was all it had to do.
+    unstarted: bool,
+    /// A file created for the buffers (`iomem=mmap:FILE`), to be removed with them.
+    buffer_file: Option<PathBuf>,
+    run_on: RunOn,
+    /// The lines of `--debug` of this job, if they are printed.
+    debug: Option<DebugLog>,
+}
+
+/// Runs one worker from start to report, on the engine that `run_on` is compiled for; never panics.
+pub(crate) fn run_job(shared: &RunState, job: &Job, run_on: RunOn) -> WorkerReport {
+    let live = &shared.live[job.number as usize];
+    live.set_thread_id(thread::id() as u32);
+    let mut worker = Worker {
+        shared,
+        job,
+        live,
+        stats: Box::default(),
+        started_ms: clock::read_ms(job.measure.start_clock_id),
+        passed_over: Vec::new(),
+        warnings: Vec::new(),
+        ramp: RampEnd::Over,
+        unstarted: true,
+        buffer_file: None,
+        run_on,
+        debug: shared.debug.as_ref().and_then(|log| log.of_job(job.number)),
+    };
+    worker.print(DebugChannel::Process, format_args!("jobs pid={} started", thread::id()));
+    let began_ns = clock::monotonic_ns();
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.run()));
+    let end = caught.unwrap_or_else(|panic| End::from(Failure::other("worker", panic_message(&*panic))));
+    let (reason, failure) = worker.conclude(end);
+    worker.print_state("FINISHING", "EXITED");
+    live.set_state(if failure.is_some() { State::Failed } else { State::Ended });
+    WorkerReport {
+        number: job.number,
+        stats: worker.stats,
+        depth: None,
+        steady: None,
+        reason,
+        failure,
+        passed_over: worker.passed_over,
+        warnings: worker.warnings,
+        ramp: worker.ramp,
+        unstarted: worker.unstarted,
+        thread_id: live.thread_id(),
+        started_ms: worker.started_ms,
+        elapsed_ms: clock::monotonic_ns().saturating_sub(began_ns) / 1_000_000,
+    }
+}
+
+/// Whether memory is short and the reserve was used and cannot be refilled.
+pub(crate) fn is_memory_short() -> bool {
+    reserve::is_short() && !reserve::restock()
+}
+
+/// A description of a panic.
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    format!("fiord has a bug: its worker panicked: {text}")
+}
+
+/// The engine of this definition, and the loop for it.
+pub(crate) fn run_on<D: EngineDefinition>(worker: &mut Worker<'_>, arena: Arena<'_>) -> End {
+    let job = worker.job;
+    let outline = JobOutline::of(job);
+    match job.engine.settings.get::<D::Settings>() {
+        Some(settings) if job.submission.offload => {
+            offload::<D, _>(settings, &outline, arena, Loop { worker })
+        }
+        Some(settings) => D::set_up(settings, &outline, arena, Loop { worker }),
+        None => Failure::other("set up", "fiord has a bug: the settings are another engine's").into(),
+    }
+}
+
+/// Runs a worker's loop on the engine it is given.
+struct Loop<'w, 'a> {
+    worker: &'w mut Worker<'a>,
+}
+
+impl<'arena> Visitor<'arena> for Loop<'_, '_> {
+    type Output = End;
+
+    fn synchronous<E: SyncEngine<'arena>>(self, engine: Result<E, SetupError>) -> End {
+        self.worker.enter(engine, |engine, work, slots, timer| timer.run_sync(engine, work, slots))
+    }
+
+    fn queued<E: QueuedEngine<'arena>>(self, engine: Result<E, SetupError>) -> End {
+        let depth = self.worker.job.depth;
+        self.worker.enter(engine, |engine, work, slots, timer| timer.run_queued(engine, work, slots, depth))
+    }
+}
+
+impl<'a> Worker<'a> {
+    /// Prints a line of `--debug`.
+    fn print(&self, channel: DebugChannel, text: std::fmt::Arguments<'_>) {
+        if let Some(debug) = &self.debug {
+            debug.line(channel, text);
+        }
+    }
+
+    /// Prints a change of state, by fio's names.
+    fn print_state(&self, before: &str, after: &str) {
+        let pid = thread::id();
+        self.print(DebugChannel::Process, format_args!("pid={pid}: runstate {before} -> {after}"));
+    }
+
+    /// Prints which clock the job has.
+    fn print_clock(&self, timer: &Timer<'_>) {
+        if let Timer::Tsc(clock) = timer {
+            self.print(DebugChannel::Time, format_args!("cycles_per_msec={}", clock.frequency_khz()));
+        }
+        self.print(DebugChannel::Time, format_args!("gettime: clocksource={}", timer.number()));
+    }
+
+    /// The failure of a job whose engine could not be set up.
+    fn not_set_up(&self, refused: &SetupError) -> Failure {
+        let operation = format!("set up engine {}", self.job.engine.name());
+        Failure { errno: Some(refused.errno), ..Failure::other(&operation, refused.to_string()) }
+    }
+
+    fn run(&mut self) -> End {
+        self.live.set_state(State::SettingUp);
+        match self.prepare() {
+            Ok(true) => self.unstarted = self.job.files.create_only,
+            Ok(false) => {
+                self.unstarted = false;
+                return End::StopRequested;
+            }
+            Err(failure) => return failure.into(),
+        }
+        if self.unstarted {
+            return End::Complete;
+        }
+        if is_memory_short() {
+            return Failure::short_of_memory("set up").into();
+        }
+        let pinned = match self.pin_memory() {
+            Ok(pinned) => pinned,
+            Err(failure) => return failure.into(),
+        };
+        let end = match self.shared.opener.claim(self.job) {
+            Ok(_claimed) => self.with_engine(),
+            Err(failure) => failure.into(),
+        };
+        drop(pinned);
+        self.tidy_up(end)
+    }
+
+    /// Sets up the thread and the files, before the engine. `false`: a stop was requested.
+    fn prepare(&mut self) -> Result<bool, Failure> {
+        privileges::set_io_scheduler(self.job)?;
+        self.shared.control_groups.join(self.job)?;
+        privileges::become_worker(self.job)?;
+        if let Some(command) = &self.job.process.exec_prerun {
+            self.exec(Hook::Prerun, command);
+        }
+        if let Some(name) = &self.job.schedule.wait_for {
+            let jobs = &self.shared.plan.jobs;
+            let awaited: Vec<usize> =
+                jobs.iter().filter(|job| job.name == *name).map(|job| job.number as usize).collect();
+            self.ready();
+            if !self.shared.wait_for_workers(self.live, &awaited) {
+                return Ok(false);
+            }
+        }
+        layout::make_directories(self.job)?;
+        if !self.job.files.create_serially {
+            layout::lay_out(self.job, &self.shared.opener, &mut |_| !self.live.is_stop_requested())?;
+        }
+        Ok(!self.live.is_stop_requested())
+    }
+
+    /// Marks this worker ready, so that the barrier no longer waits for it.
+    fn ready(&self) {
+        self.print_state("CREATED", "INITIALIZED");
+        self.print(DebugChannel::Mutex, format_args!("up startup_sem"));
+        self.shared.mark_ready(self.job.number as usize);
+    }
+
+    /// Allocates the buffers, and runs the loop of the job's engine on them.
+    fn with_engine(&mut self) -> End {
+        let region = match self.buffer_memory() {
+            Ok(region) => region,
+            Err(failure) => return failure.into(),
+        };
+        let (depth, (bytes, align)) = (self.job.depth.max, self.buffer_size());
+        self.print(DebugChannel::Mem, format_args!("Alloc {} for buffers", bytes * depth as usize));
+        Arena::with(region, depth, bytes, align, |arena| (self.run_on)(self, arena))
+    }
+
+    /// Memory that is locked while the job runs (`lockmem`).
+    fn pin_memory(&self) -> Result<Option<Region>, Failure> {
+        let bytes = self.job.buffers.lock_bytes as usize;
+        if bytes == 0 {
+            return Ok(None);
+        }
+        memory::pin(bytes).map(Some).map_err(|error| Failure::memory("lockmem", &error))
+    }
+
+    /// Bytes of one I/O buffer, and its alignment.
+    fn buffer_size(&self) -> (usize, usize) {
+        let buffers = &self.job.buffers;
+        (buffers.bytes.max(1) as usize, buffers.align_bytes.max(1) as usize)
+    }
+
+    /// Memory for the I/O buffers.
+    fn buffer_memory(&mut self) -> Result<Region, Failure> {
+        let (bytes, align) = self.buffer_size();
+        let buffers = &self.job.buffers;
+        let length = Arena::region_bytes(self.job.depth.max, bytes, align);
+        let huge = HugePages { page_bytes: Some(buffers.hugepage_bytes) };
+        let mut of_file = |path: &PathBuf, sharing| {
+            self.buffer_file = (!path.exists()).then(|| path.clone());
+            let opened = self.shared.opener.buffer_file(path);
+            let operation = "allocate buffers in".to_string();
+            let file = Arc::new(opened.map_err(|failure| Failure { operation, ..failure })?);
+            Ok(MemorySource::MmapFile { path: path.clone(), file, sharing })
+        };
+        let source = match &buffers.memory {
+            Memory::Malloc => MemorySource::Malloc,
+            Memory::Shm => MemorySource::Shm,
+            Memory::ShmHuge => MemorySource::ShmHuge(huge),
+            Memory::Mmap(None) => MemorySource::Mmap,
+            Memory::Mmap(Some(path)) => of_file(path, Sharing::Private)?,
+            Memory::MmapHuge(None) => MemorySource::MmapHuge(huge),
+            Memory::MmapHuge(Some(path)) | Memory::MmapShared(Some(path)) => of_file(path, Sharing::Shared)?,
+            Memory::MmapShared(None) => MemorySource::MmapShared,
+        };
+        Region::allocate(&source, length, align.next_power_of_two())
+            .map_err(|error| Failure::memory("allocate buffers", &error))
+    }
+
+    /// The state of the loop, and its buffers.
+    #[inline(never)]
+    fn assemble<'arena, E: Engine<'arena>>(
+        &self,
+        engine: &mut E,
+    ) -> Result<(Box<Work<'a>>, Vec<Slot<'arena>>), Failure> {
+        let snapshot = &self.shared.snapshots[self.job.number as usize];
+        let RunState { opener, zones, locks, .. } = self.shared;
+        let debug = self.debug.as_ref();
+        let (mut work, slots) = assemble(self.job, self.live, snapshot, opener, zones, locks, debug, engine)?;
+        work.files.debug.clone_from(&self.debug);
+        if let Some(blocks) = BlockTracker::of(self.job)? {
+            work.track_blocks(blocks);
+        }
+        Ok((work, slots))
+    }
+
+    /// Opens the files, waits for the start, and runs the loop. Not inlined: each engine would take separate space on
+    /// every worker's stack.
+    #[inline(never)]
+    fn enter<'arena, E: Engine<'arena>>(
+        &mut self,
+        engine: Result<E, SetupError>,
+        body: impl FnOnce(&mut E, &mut Work<'a>, Vec<Slot<'arena>>, Timer<'a>) -> End,
+    ) -> End {
+        let mut engine = match engine {
+            Ok(engine) => engine,
+            Err(refused) => return self.not_set_up(&refused).into(),
+        };
+        let opener = &self.shared.opener;
+        let timer = match Timer::of(self.job.measure.clock, &self.shared.timekeepers) {
+            Ok(timer) => timer,
+            Err(failure) => return failure.into(),
+        };
+        let (mut work, slots) = match self.assemble(&mut engine) {
+            Ok(made) => made,
+            Err(failure) => return failure.into(),
+        };
+        if let (Some(logs), Some(sink)) =
+            (&self.job.logs, self.shared.take_log_sink(self.job.number as usize))
+        {
+            work.recorder.log_to(logs, sink);
+        }
+        let flow = self.shared.flow_of(self.job.number as usize);
+        if let Some(flow) = flow {
+            work.join_flow(Arc::clone(flow));
+        }
+        if is_memory_short() {
+            return Failure::short_of_memory("set up").into();
+        }
+        if let Err(failure) = self.start(&mut engine, &mut work) {
+            return failure.into();
+        }
+        self.ready();
+        if !self.wait_for_start() {
+            return End::StopRequested;
+        }
+        self.print_state("INITIALIZED", "RUNNING");
+        self.started_ms = clock::read_ms(self.job.measure.start_clock_id);
+        self.print_clock(&timer);
+        let began_ns = clock::monotonic_ns();
+        let end = body(&mut engine, &mut work, slots, timer);
+        work.recorder.flush();
+        if let Some(flow) = flow {
+            flow.leave();
+        }
+        work.count_unserved(&end);
+        self.print_state("RUNNING", "FINISHING");
+        let looped_ns = clock::monotonic_ns().saturating_sub(began_ns);
+        let message = work.source.finish(looped_ns);
+        let end = match work.refuse_late() {
+            Err(failed) if !matches!(end, End::Failed(_)) => failed,
+            Ok(()) | Err(_) => end,
+        };
+        let state_message = verify_files::save_state(self.job, &work.source, opener);
+        self.warnings
+            .extend(state_message.map(|message| Remark { option: Verification::SAVE_OPTION, message }));
+        let option = self.job.trace_option();
+        self.warnings.extend(message.map(|message| Remark { option, message }));
+        let end = self.sync_files(&work.files, end);
+        let end = match work.files.close_all(&mut engine) {
+            Err(failure) if !matches!(end, End::Failed(_)) => failure.into(),
+            _ => end,
+        };
+        let read_back_ns = work.source.read_back_ns();
+        let ended_ns = clock::monotonic_ns();
+        self.live.set_ended_ns(ended_ns);
+        self.live.set_state(State::Finishing);
+        self.stats = work.recorder.conclude(self.job.engine.descriptor, &engine.end_threads());
+        self.stats.zone_resets = work.source.zone_resets();
+        self.stats.replay_lateness = work.source.lateness().cloned();
+        self.passed_over = work.errors.into_lines();
+        self.finish_logs(work.recorder.finish_logs(ended_ns));
+        self.account(began_ns, ended_ns, read_back_ns);
+        end
+    }
+
+    /// Opens the first files, and pre-reads them if the job requests it.
+    fn start<'arena, E: Engine<'arena>>(&self, engine: &mut E, work: &mut Work<'_>) -> Result<(), Failure> {
+        if self.job.files.pre_read {
+            self.live.set_state(State::PreReading);
+            table::pre_read(&self.job.files, &self.shared.opener, &|| !self.live.is_stop_requested())?;
+        }
+        work.open_files(engine)
+    }
+
+    /// Remarks on the time the job `waited_ns` for its logs to be written, if it did.
+    fn finish_logs(&mut self, waited_ns: u64) {
+        let first = self.job.logs.as_ref().and_then(|logs| logs.files.first());
+        if let (Some(file), 1..) = (first, waited_ns) {
+            let waited_ms = waited_ns.div_ceil(1_000_000);
+            let message = format!(
+                "the job issued no I/O for {waited_ms} ms, because its logs could not be written as fast as it did I/O"
+            );
+            self.warnings.push(Remark { option: file.kind.option(), message });
+        }
+    }
+
+    /// Waits at the barrier, then for the job's own delay. `false`: a stop was requested.
+    fn wait_for_start(&self) -> bool {
+        self.live.set_state(State::Ready);
+        let stage = self.shared.stage_of(self.job.number as usize);
+        self.print(DebugChannel::Mutex, format_args!("wait on td->sem"));
+        let is_released = self.shared.wait_for_stage(self.live, stage);
+        self.print(DebugChannel::Mutex, format_args!("done waiting on td->sem"));
+        if !is_released {
+            return false;
+        }
+        let (least_ns, most_ns) = self.job.schedule.start_delay_ns;
+        let spread_ns = most_ns.saturating_sub(least_ns);
+        let delay_ns = least_ns + Random::new(self.job.access.seed).below(spread_ns + 1);
+        delay_ns == 0 || self.shared.wait_until_ns(self.live, clock::monotonic_ns() + delay_ns)
+    }
+
+    /// Records the run time from the end of the ramp; for a job that ended within its ramp, of the whole job.
+    fn account(&mut self, began_ns: u64, ended_ns: u64, read_back_ns: u64) {
+        let limits = &self.job.limits;
+        let done: u64 = self.stats.directions.iter().map(|direction| direction.ios).sum();
+        let (since_ns, ramp) = match self.live.measured_since_ns() {
+            0 => (began_ns, RampEnd::Unfinished),
+            // The job and its ramp ended at the same time.
+            since_ns if done == 0 && (limits.ramp_ns > 0 || limits.ramp_bytes > 0) => {
+                (since_ns, RampEnd::NothingAfter)
+            }
+            since_ns => (since_ns, RampEnd::Over),
+        };
+        self.ramp = ramp;
+        let elapsed_ms = (ended_ns.saturating_sub(since_ns) + 500_000) / 1_000_000;
+        // As in fio, the time spent reading back does not count for the job's own directions; for reads that only read
+        // back, it is all that counts.
+        let read_back_ms = (read_back_ns + 500_000) / 1_000_000;
+        let pattern = self.job.access.pattern;
+        for (direction, stats) in Direction::ALL.into_iter().zip(&mut self.stats.directions) {
+            let runtime_ms = match direction {
+                Direction::Read if pattern.includes(Direction::Read) => elapsed_ms,
+                Direction::Read => read_back_ms,
+                Direction::Write | Direction::Trim => elapsed_ms.saturating_sub(read_back_ms),
+            };
+            stats.runtime_ms = if stats.ios > 0 { runtime_ms.max(1) } else { 0 };
+        }
+        self.stats.usage.elapsed_ms = elapsed_ms;
+    }
+
+    /// Syncs the files of a job that ran to its end; the time it takes is part of the run.
+    fn sync_files(&self, files: &FileTable<'_>, end: End) -> End {
+        // After a trigger nothing is synced: its command may cut the power to test what was not synced.
+        let is_cut_short = matches!(end, End::StopRequested)
+            && matches!(self.live.stop_reason(), StopReason::Signal | StopReason::Trigger);
+        if is_cut_short || matches!(end, End::Failed(_)) {
+            return end;
+        }
+        self.live.set_state(State::Syncing);
+        match files.sync_at_end() {
+            Err(failure) => failure.into(),
+            Ok(()) => end,
+        }
+    }
+
+    /// Cleans up after the I/O, when the files are closed.
+    fn tidy_up(&mut self, end: End) -> End {
+        if let Some(path) = &self.buffer_file {
+            self.shared.opener.remove_buffer_file(path);
+        }
+        let end = match (self.job.files.unlink, end) {
+            (true, end @ End::Failed(_)) => {
+                // The first failure is the one reported.
+                let _ = FileTable::new(self.job, &self.shared.opener).remove();
+                end
+            }
+            (true, end) => {
+                FileTable::new(self.job, &self.shared.opener).remove().map_or_else(End::from, |()| end)
+            }
+            (false, end) => end,
+        };
+        if let Some(command) = &self.job.process.exec_postrun {
+            self.exec(Hook::Postrun, command);
+        }
+        end
+    }
+
+    /// Runs one of the user's commands.
+    fn exec(&mut self, hook: Hook, command: &OsStr) {
+        let began_ns = clock::monotonic_ns();
+        // exec_postrun may clean up, so it is waited for, after a signal for a limited time; exec_prerun is of no
+        // use once the job is to stop.
+        let is_cancelled = || match hook {
+            Hook::Prerun => self.live.is_stop_requested(),
+            Hook::Postrun => self.shared.is_urgent() || self.is_out_of_grace(began_ns),
+        };
+        let log = hook.log(&self.job.name);
+        let opener = &self.shared.opener;
+        let message = command::exec(command, &log, opener, &is_cancelled);
+        // It may have mounted what the job is about to write to.
+        opener.invalidate();
+        self.warnings.extend(message.map(|message| Remark { option: hook.option(), message }));
+    }
+
+    /// Whether a command that began at `began_ns` has used up its grace period after a signal.
+    fn is_out_of_grace(&self, began_ns: u64) -> bool {
+        let now_ns = clock::monotonic_ns();
+        self.shared.stopping_for_ns(now_ns).min(now_ns - began_ns) >= COMMAND_GRACE_NS
+    }
+
+    /// A worker that was requested to stop is woken by a signal: a system call that fails because of it (EINTR) is not
+    /// a failure.
+    fn discard_interrupt(&self, end: End) -> End {
+        let is_woken =
+            |failure: &Failure| failure.errno == Some(Errno::EINTR) && self.live.is_stop_requested();
+        if matches!(&end, End::Failed(failure) if is_woken(failure)) { End::StopRequested } else { end }
+    }
+
+    /// The reason for the end, for the report.
+    fn conclude(&mut self, end: End) -> (EndReason, Option<Failure>) {
+        match self.discard_interrupt(end) {
+            End::Complete => (EndReason::Size, None),
+            End::Full => (EndReason::DeviceFull, None),
+            End::TimeUp => (EndReason::Time, None),
+            End::DepthFound => (EndReason::DepthFound, None),
+            End::Failed(failure) => (EndReason::Error, Some(*failure)),
+            End::StopRequested => match self.live.stop_reason() {
+                StopReason::Time => (EndReason::Time, None),
+                StopReason::Steady => (EndReason::Steady, None),
+                StopReason::Signal => (EndReason::Signal, None),
+                StopReason::Trigger => (EndReason::Trigger, None),
+                StopReason::Nothing | StopReason::Other => (EndReason::Others, None),
+                StopReason::TooSlow => {
+                    let failure = Failure::other("keep up", self.live.complaint());
+                    (EndReason::Error, Some(failure))
+                }
+            },
+        }
+    }
+}

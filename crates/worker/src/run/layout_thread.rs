@@ -1,0 +1,50 @@
+//! Lays out the files of all jobs with serial creation, before the first worker starts.
+//!
+//! Invariant: runs on its own thread, because a thread that touches a target may never return from the kernel.
+
+use std::sync::mpsc::Sender;
+
+use fiord_plan::Job;
+
+use crate::failure::Failure;
+use crate::files::layout::{Task, lay_out, task};
+use crate::run_state::RunState;
+
+/// Progress of the layout before the first worker starts.
+pub(crate) enum LayoutEvent {
+    /// The layout of this job's files begins.
+    Begins(usize, Task),
+    /// This many more bytes were written.
+    Wrote(u64),
+    /// The layout of this job's files succeeded or failed.
+    Ended(usize, Result<(), Failure>),
+}
+
+/// Lays out the files of all jobs with serial creation and sends its progress, until a stop is requested.
+/// Never fails: a job's failure is sent with its `Ended` event.
+pub(crate) fn lay_out_all(shared: &RunState, events: &Sender<LayoutEvent>) {
+    // If the receiver is gone, the event is not needed.
+    let send = |event| drop(events.send(event));
+    for (number, job) in serial(&shared.plan.jobs) {
+        let is_stopped = || shared.live[number].is_stop_requested();
+        if is_stopped() {
+            return;
+        }
+        let Some(task) = task(job) else { continue };
+        send(LayoutEvent::Begins(number, task));
+        let laid_out = lay_out(job, &shared.opener, &mut |bytes| {
+            send(LayoutEvent::Wrote(bytes));
+            !is_stopped()
+        });
+        send(LayoutEvent::Ended(number, laid_out));
+    }
+}
+
+/// Whether any of these jobs has files to be laid out before the first worker starts.
+pub(crate) fn is_wanted(jobs: &[Job]) -> bool {
+    serial(jobs).any(|(_, job)| task(job).is_some())
+}
+
+fn serial(jobs: &[Job]) -> impl Iterator<Item = (usize, &Job)> {
+    jobs.iter().enumerate().filter(|(_, job)| job.files.create_serially)
+}

@@ -1,0 +1,19 @@
+//! A run made of jobs: stages, supervision, sampling, and its view for observers.
+//!
+//! Invariant: every job of the plan gets a report, including one that never started and one that hangs.
+
+mod aggregate_sampler;
+pub(crate) mod coordinator;
+mod group;
+#[cfg(test)]
+mod group_tests;
+mod layout_thread;
+mod minimum_rates;
+pub(crate) mod progress;
+mod rules;
+mod sampler;
+mod steady_state;
+mod trigger;
+mod watchdog;
+pub(crate) mod watcher;
+mod window;

@@ -1,0 +1,90 @@
+//! The interfaces through which a caller follows a run.
+//!
+//! Invariant: all calls come from the thread that called `run`, so neither interface needs a lock.
+
+use std::time::Duration;
+
+use fiord_plan::{Job, PerDirection};
+
+use super::progress::View;
+use crate::debug::DebugLog;
+use crate::log_sink::LogSink;
+use crate::report::WorkerReport;
+
+/// The time of a snapshot within the run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Moment {
+    /// Time since the run began, layout included.
+    pub elapsed_ms: u64,
+    /// Seconds until the last worker is done; `None` while unknown.
+    pub left_s: Option<f64>,
+}
+
+/// Shows a run while it lasts. Methods that are not implemented ignore their event.
+pub trait Observer {
+    /// The layout of a job's files begins.
+    fn laying_out(&mut self, job: &Job, files: usize, bytes: u64) {
+        let _ = (job, files, bytes);
+    }
+    /// This many more bytes were laid out.
+    fn laid_out(&mut self, bytes: u64) {
+        let _ = bytes;
+    }
+    /// All files are laid out and the first workers are about to be released. Not called if no worker is.
+    fn started(&mut self) {}
+    /// Interval between calls of `look`; `None`: never called.
+    fn look_every(&self) -> Option<Duration> {
+        None
+    }
+    /// The current state of the run.
+    fn look(&mut self, view: &View<'_>) {
+        let _ = view;
+    }
+    /// Interval between snapshots; `None`: only when SIGUSR1 requests one.
+    fn snapshot_every(&self) -> Option<Duration> {
+        None
+    }
+    /// A signal has requested all workers to stop.
+    fn stop_requested(&mut self, signal: i32) {
+        let _ = signal;
+    }
+    /// These jobs have not stopped yet; the run waits for them.
+    fn waiting_for(&mut self, jobs: &[&Job]) {
+        let _ = jobs;
+    }
+    /// Interval between calls of `bandwidth`; `None`: never called.
+    fn bandwidth_every(&self) -> Option<Duration> {
+        None
+    }
+    /// Combined KiB/s of all workers in the interval that ended `at_ms` after `started`. The last one may be short.
+    fn bandwidth(&mut self, at_ms: u64, kib_per_s: PerDirection<u64>) {
+        let _ = (at_ms, kib_per_s);
+    }
+}
+
+/// Receives what a run measures while it lasts, and passes all other events to its observer.
+pub trait Watcher {
+    /// The observer of the run.
+    fn observer(&mut self) -> &mut dyn Observer;
+    /// The receiver of this job's logs; without one they are not recorded. Called for each job before the run.
+    fn log_sink(&mut self, job: &Job) -> Option<Box<dyn LogSink>> {
+        let _ = job;
+        None
+    }
+    /// The lines of `--debug`, if any are printed.
+    fn debug_log(&self) -> Option<DebugLog> {
+        None
+    }
+    /// All files are laid out and the first workers are about to be released; called before the observer's `started`.
+    fn starting(&mut self) {}
+    /// Interval between calls of `sample`; `None`: never called.
+    fn sample_every(&self) -> Option<Duration> {
+        None
+    }
+    /// The current state of the run, for what is measured over time.
+    fn sample(&mut self, view: &View<'_>) {
+        let _ = view;
+    }
+    /// The statistics of all workers so far, at this moment of the run.
+    fn snapshot(&mut self, reports: Vec<WorkerReport>, moment: Moment);
+}

@@ -1,0 +1,163 @@
+//! Runs a loop on the calling thread, on operations from a test's source.
+//!
+//! Invariant: every allocation in a loop is recorded on every engine, except for the scripted engine's own lists.
+
+use std::cell::RefCell;
+use std::sync::Mutex;
+
+use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
+use fiord_engine::scripted::{Answer, FakeClock, Script, Scripted, Seen};
+use fiord_plan::{Depth, Job, Op};
+use fiord_stats::JobStats;
+use fiord_sys::allocator::ObservedAllocator;
+use fiord_sys::clock::Clock;
+use fiord_sys::memory::{MemorySource, Region};
+use fiord_workload::{OperationSource, Source};
+
+use crate::alloc_guard::leave_no_alloc;
+use crate::files::target_opener::TargetOpener;
+use crate::hot::block_tracker::BlockTracker;
+use crate::hot::end::End;
+use crate::hot::work::Work;
+use crate::hot::{queued, sync};
+use crate::job::assembly::assemble_from;
+use crate::live::{Counters, Live};
+
+thread_local! {
+    static FOUND: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+#[global_allocator]
+static ALLOCATOR: ObservedAllocator = ObservedAllocator(|request| {
+    if leave_no_alloc() {
+        FOUND.with_borrow_mut(|found| found.push(format!("{request:?}")));
+    }
+});
+
+/// The two loops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loop {
+    Sync,
+    Queued,
+}
+
+pub const LOOPS: [Loop; 2] = [Loop::Sync, Loop::Queued];
+
+/// The results of a loop.
+pub struct Ran {
+    pub end: End,
+    pub stats: JobStats,
+    /// The live counters, and the number of all completed operations.
+    pub completions: u64,
+    pub counters: Counters,
+    /// Requests to the allocator while the loop ran.
+    pub found: Vec<String>,
+    /// Messages of ignored errors.
+    pub passed_over: Vec<String>,
+}
+
+/// A clock that advances only when the engine or a sleeping loop advances it.
+#[derive(Clone, Copy)]
+struct Moved<'a>(&'a FakeClock);
+
+impl Clock for Moved<'_> {
+    const RUNNING: bool = true;
+
+    fn now_ns(&self) -> u64 {
+        self.0.now_ns()
+    }
+
+    fn sleep_ns(&self, ns: u64) {
+        self.0.advance(ns);
+    }
+}
+
+/// A queue of `depth`, submitted and reaped one by one.
+pub fn queue(depth: u32) -> Depth {
+    Depth { max: depth, submit: 1, complete_min: 1, complete_max: None, low: depth }
+}
+
+/// Calls `body` with buffers for a job.
+pub fn with_arena<R>(job: &Job, body: impl for<'arena> FnOnce(Arena<'arena>) -> R) -> R {
+    let (depth, bytes) = (job.depth.max, job.buffers.bytes as usize);
+    let length = Arena::region_bytes(depth, bytes, 4096);
+    let region = Region::allocate(&MemorySource::Malloc, length, 4096).unwrap();
+    Arena::with(region, depth, bytes, 4096, body)
+}
+
+/// Runs the loop of the synchronous engines.
+pub fn run_sync<'arena, E: SyncEngine<'arena>>(
+    mut engine: E,
+    clock: impl Clock,
+    job: &Job,
+    source: Box<dyn OperationSource>,
+) -> Ran {
+    run(job, source, &mut engine, |engine, work, mut slots| sync::run(engine, clock, work, &mut slots[0]))
+}
+
+/// Runs the loop of the queued engines.
+pub fn run_queued<'arena, E: QueuedEngine<'arena>>(
+    mut engine: E,
+    clock: impl Clock,
+    job: &Job,
+    source: Box<dyn OperationSource>,
+) -> Ran {
+    run(job, source, &mut engine, |engine, work, slots| queued::run(engine, clock, work, slots, job.depth))
+}
+
+fn run<'arena, E: Engine<'arena>>(
+    job: &Job,
+    source: Box<dyn OperationSource>,
+    engine: &mut E,
+    body: impl FnOnce(&mut E, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
+) -> Ran {
+    let (live, snapshot, opener) = (Live::default(), Mutex::default(), TargetOpener::default());
+    let (mut work, slots) = assemble_from(Source::Other(source), job, &live, &snapshot, &opener, engine);
+    if let Some(blocks) = BlockTracker::of(job).unwrap() {
+        work.track_blocks(blocks);
+    }
+    work.open_files(engine).unwrap();
+    FOUND.with_borrow_mut(Vec::clear);
+    let end = body(engine, &mut work, slots);
+    let found = FOUND.with_borrow_mut(std::mem::take);
+    work.count_unserved(&end);
+    let stats = *work.recorder.conclude(job.engine.descriptor, &fiord_sys::thread::Usage::default());
+    work.files.close_all(engine).unwrap();
+    let passed_over = work.errors.into_lines();
+    Ran { end, stats, passed_over, found, completions: live.completions(), counters: live.counters() }
+}
+
+/// Runs a source on the scripted engine, where `script` gives the n-th operation's outcome; also returns what the
+/// engine saw.
+pub fn run_scripted(
+    which: Loop,
+    job: &Job,
+    source: Box<dyn OperationSource>,
+    script: Script,
+) -> (Ran, Vec<Seen>) {
+    let clock = FakeClock::default();
+    let mut job = job.clone();
+    job.depth = queue(if which == Loop::Sync { 1 } else { 4 });
+    with_arena(&job, |arena| {
+        let engine = Scripted::new(script, clock.clone(), arena);
+        let journal = engine.journal();
+        let ran = match which {
+            Loop::Sync => run_sync(engine, Moved(&clock), &job, source),
+            Loop::Queued => run_queued(engine, Moved(&clock), &job, source),
+        };
+        (ran, journal.seen())
+    })
+}
+
+/// Runs a source on the queued loop, on a scripted engine that cannot queue what is not a transfer.
+pub fn run_blocking(job: &Job, source: Box<dyn OperationSource>, script: Script) -> Ran {
+    let clock = FakeClock::default();
+    with_arena(job, |arena| {
+        run_queued(Scripted::new(script, clock.clone(), arena).blocking(), Moved(&clock), job, source)
+    })
+}
+
+/// Every operation succeeds in full after this time.
+pub fn whole(delay_ns: u64) -> Script {
+    Box::new(move |_, op: &Op| Answer::whole(op, delay_ns))
+}

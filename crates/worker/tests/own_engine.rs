@@ -1,0 +1,98 @@
+//! An engine defined by a test, from the text of an option to the report of a run on it.
+//!
+//! Invariant: what a new engine needs is one file (`own_engine/splice.rs`) and one line in the list of engines.
+
+mod own_engine {
+    pub mod splice;
+}
+
+use std::sync::Arc;
+
+use fiord_engine::EngineDefinition;
+use fiord_engine::engines::Null;
+use fiord_options::cli;
+use fiord_options::environment::{Environment, KeywordValues};
+use fiord_plan::{Action, EngineDescriptor, Engines, Facts, PathFacts, Plan, RunSettings};
+use fiord_sys::errno::Errno;
+use fiord_worker::{EndReason, Moment, Observer, RunResult, RunnableEngine, Watcher, WorkerReport};
+use own_engine::splice::Splice;
+
+/// The test's list of engines, with the line for the new one.
+macro_rules! engines {
+    ($($engine:ty,)+) => {
+        const DESCRIPTORS: &[&EngineDescriptor] = &[$(<$engine>::DESCRIPTOR),+];
+        const RUNNABLE: &[RunnableEngine] = &[$(RunnableEngine::of::<$engine>()),+];
+    };
+}
+engines! {
+    Null,
+    Splice,
+}
+
+struct Unobserved;
+
+impl Observer for Unobserved {}
+
+impl Watcher for Unobserved {
+    fn observer(&mut self) -> &mut dyn Observer {
+        self
+    }
+
+    fn snapshot(&mut self, _reports: Vec<WorkerReport>, _moment: Moment) {}
+}
+
+/// Plans a command line for a program with these engines.
+fn planned(line: &str, engines: Engines) -> Result<Plan, String> {
+    let names = engines.names();
+    let environment = Environment {
+        files: &|_| Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+        variables: &|_| None,
+        keywords: KeywordValues { cpus: 1, memory_mib: 1000, page_bytes: 4096 },
+        engines: &names,
+    };
+    let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
+    let sections = cli::read(&words, &environment).expect("the words make a job").sections;
+    let mut facts = Facts { engines, ..Facts::default() };
+    for path in fiord_plan::needs(&sections, engines, &RunSettings::default()).paths {
+        facts.paths.insert(path, PathFacts { exists: true, is_directory: true, ..PathFacts::absent() });
+    }
+    let plan = fiord_plan::build(&sections, &[], &facts, &RunSettings::default());
+    plan.map(|(plan, _)| plan).map_err(|refusal| refusal.problems[0].message())
+}
+
+fn run(line: &str, engines: &[RunnableEngine]) -> RunResult {
+    let plan = planned(line, Engines(DESCRIPTORS)).expect("the job can be planned");
+    fiord_worker::run(&Arc::new(plan), engines, &mut Unobserved)
+}
+
+#[test]
+fn an_engine_of_one_file_and_one_line_runs_a_job() {
+    for depth in ["1", "8"] {
+        let line = format!("--name=a --ioengine=splice --rw=write --bs=4k --size=1m --iodepth={depth}");
+        let result = run(&line, RUNNABLE);
+        let worker = &result.workers[0];
+        assert_eq!(worker.failure, None);
+        assert_eq!(worker.reason, EndReason::Size);
+        let writes = &worker.stats.directions[1];
+        assert_eq!((writes.ios, writes.bytes), (256, 1 << 20));
+        // Its descriptor says that it is synchronous, so the depth stays at 1.
+        assert_eq!(worker.stats.depth.counts[0], 256);
+    }
+}
+
+#[test]
+fn an_error_is_explained_by_its_descriptor() {
+    let plan = planned("--name=a --ioengine=splice --size=1m", Engines(DESCRIPTORS)).unwrap();
+    let errno = Errno(own_engine::splice::EXPLAINED);
+    let hint = |action| fiord_engine::error_hint(&plan.jobs[0].engine, action, errno);
+    assert_eq!((hint(Action::Read), hint(Action::Sync)), (Some("as the test has it"), None));
+}
+
+#[test]
+fn a_program_without_it_refuses_it_by_name() {
+    let refusal = planned("--name=a --ioengine=splice --size=1m", Engines(&[Null::DESCRIPTOR])).unwrap_err();
+    assert!(refusal.contains("splice"), "{refusal}");
+    let result = run("--name=a --ioengine=splice --size=1m", &[RunnableEngine::of::<Null>()]);
+    let failure = result.workers[0].failure.as_ref().map(ToString::to_string).unwrap_or_default();
+    assert!(failure.contains("splice"), "{failure}");
+}

@@ -1,0 +1,68 @@
+//! A test engine named splice, which fio has and fiord lacks.
+//!
+//! Invariant: no file is touched; every operation succeeds in full.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use fiord_engine::{
+    Arena, ArenaAccess, Engine, EngineDefinition, JobOutline, Outcome, Slot, SyncEngine, Visitor,
+};
+use fiord_plan::{Action, EngineDescriptor, EngineName, EngineSettings, FileIndex, FileUse, Op, Queueing};
+
+/// The errno that it explains.
+pub const EXPLAINED: i32 = 5;
+
+/// The engine.
+#[derive(Debug)]
+pub struct Splice;
+
+impl EngineDefinition for Splice {
+    type Settings = ();
+
+    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        name: EngineName::Splice,
+        summary: "an engine of a test",
+        queueing: Queueing::Synchronous,
+        files: FileUse::Untouched,
+        settings: |_| EngineSettings::new(()),
+        priorities: None,
+        atomic_writes: false,
+        explain: |_, errno| (errno == EXPLAINED).then_some("as the test has it"),
+    };
+
+    fn set_up<'arena, V: Visitor<'arena>>(
+        (): &(),
+        _job: &JobOutline,
+        arena: Arena<'arena>,
+        visitor: V,
+    ) -> V::Output {
+        visitor.synchronous(Ok(SpliceEngine { arena }))
+    }
+}
+
+/// The engine, set up.
+struct SpliceEngine<'arena> {
+    arena: Arena<'arena>,
+}
+
+impl<'arena> Engine<'arena> for SpliceEngine<'arena> {
+    fn attach(&mut self, _file: FileIndex, _fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn detach(&mut self, _file: FileIndex) {}
+
+    fn arena(&mut self) -> ArenaAccess<'_, 'arena> {
+        ArenaAccess::of(&mut self.arena)
+    }
+}
+
+impl<'arena> SyncEngine<'arena> for SpliceEngine<'arena> {
+    fn execute(&mut self, op: Op, _slot: &mut Slot<'arena>) -> Outcome {
+        match op.action {
+            Action::Read | Action::Write | Action::Trim | Action::ResetZone => Outcome::Done(op.length_bytes),
+            Action::Sync | Action::DataSync | Action::RangeSync(_) => Outcome::Done(0),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The targets for what disks answer when they are asked for their health.
+//!
+//! Invariant: any bytes are an answer, and what is cut from its end adds nothing.
+
+use fiord_device::ata::{SMART_DATA_BYTES, parse_smart_data, parse_smart_status};
+use fiord_device::nvme::{HEALTH_PAGE_BYTES, parse_health};
+use fiord_device::scsi::parse_log_pages;
+
+/// The bytes, with zeros up to this length.
+fn padded<const BYTES: usize>(data: &[u8]) -> [u8; BYTES] {
+    std::array::from_fn(|index| data.get(index).copied().unwrap_or(0))
+}
+
+/// The health log page of an NVMe disk.
+pub fn health_nvme(data: &[u8]) {
+    let page = padded::<HEALTH_PAGE_BYTES>(data);
+    let log = parse_health(&page);
+    assert_eq!(log.is_too_hot, page[0] & 2 != 0);
+    assert!(log.failure_warning.is_none() || page[0] & !(2 | 32) != 0, "{log:?}");
+}
+
+/// The data of SMART READ DATA with a correct checksum, and sense data with the registers of an ATA disk.
+pub fn health_ata(data: &[u8]) {
+    let mut sector = padded::<SMART_DATA_BYTES>(data);
+    let rest = sector[..SMART_DATA_BYTES - 1].iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
+    sector[SMART_DATA_BYTES - 1] = rest.wrapping_neg();
+    let log = parse_smart_data(&sector);
+    assert_eq!(log.is_none(), sector.iter().all(|byte| *byte == 0));
+    sector[0] ^= 1;
+    assert_eq!(parse_smart_data(&sector), None, "the checksum is wrong");
+    for length in 0..=data.len().min(64) {
+        let _ = parse_smart_status(&data[..length]);
+    }
+}
+
+/// Log pages of a SCSI disk, each after a byte that has its length.
+pub fn health_scsi(data: &[u8]) {
+    let mut pages = Vec::new();
+    let mut rest = data;
+    while let Some((length, after)) = rest.split_first() {
+        let (page, after) = after.split_at(after.len().min(usize::from(*length)));
+        pages.push(page);
+        rest = after;
+    }
+    let log = parse_log_pages(pages.iter().copied());
+    let celsius = log.temperature_celsius;
+    assert!(celsius.is_none_or(|celsius| (0..255).contains(&celsius)), "{log:?}");
+    let none = parse_log_pages(pages.iter().map(|page| &page[..page.len().min(4)]));
+    assert_eq!(none, Default::default(), "headers alone report nothing");
+}

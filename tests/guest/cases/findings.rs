@@ -1,0 +1,151 @@
+//! Findings that need a device or a setting of a machine of our own: a run that must raise each, and a near neighbour that
+//! must not.
+//!
+//! Invariant: emulation is slow, so that nothing is looked for that depends on speed.
+
+use std::fs;
+use std::path::PathBuf;
+
+use fiord_guest::{DeviceMapper, NullBlk, ScsiDebug, fiord, nvme};
+use serde_json::Value;
+
+use crate::guest;
+
+/// The findings of a run.
+pub(crate) fn findings(args: &[&str]) -> Vec<Value> {
+    let run = fiord(args).expect("fiord runs");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let report = run.report().expect("a report");
+    report["findings"].as_array().cloned().unwrap_or_default()
+}
+
+/// The finding with this code.
+fn found(args: &[&str], code: &str) -> Option<Value> {
+    findings(args).into_iter().find(|finding| finding["code"] == code)
+}
+
+fn has(args: &[&str], code: &str) -> bool {
+    found(args, code).is_some()
+}
+
+/// A figure that a finding is based on.
+pub(crate) fn figure(finding: &Value, name: &str) -> Option<f64> {
+    let figures = finding["figures"].as_array()?;
+    figures.iter().find(|figure| figure["name"] == name)?["value"].as_f64()
+}
+
+#[test]
+fn writes_of_less_than_a_physical_block_are_misaligned() {
+    guest!();
+    // 8 logical blocks of 512 bytes in each physical one.
+    let disk = ScsiDebug::new(&["dev_size_mb=16", "physblk_exp=3"]).unwrap();
+    let target = format!("--filename={}", disk.path());
+    let args = ["--name=m", &target, "--rw=write", "--direct=1", "--size=64k"];
+    assert!(has(&[&args[..], &["--bs=512"]].concat(), "misaligned"));
+    assert!(!has(&[&args[..], &["--bs=4k"]].concat(), "misaligned"));
+}
+
+#[test]
+fn a_disk_that_answers_after_seconds_stalls_and_a_prompt_one_does_not() {
+    guest!();
+    let disk = NullBlk::new("prompt", 16, &[]).unwrap();
+    let sectors = 16 << 11;
+    let late = DeviceMapper::new("late", &format!("0 {sectors} delay {} 0 3500\n", disk.path())).unwrap();
+    let args = ["--name=s", "--rw=read", "--direct=1", "--bs=4k", "--size=4k"];
+    let on = |path: &str| has(&[&args[..], &[&format!("--filename={path}")]].concat(), "stalled");
+    assert!(on(&late.path()));
+    drop(late);
+    assert!(!on(&disk.path()));
+}
+
+/// Limits of the page cache that are put back.
+struct DirtyLimits([(&'static str, String); 2]);
+
+impl DirtyLimits {
+    fn set(background_bytes: u64, most_bytes: u64) -> DirtyLimits {
+        let names = ["/proc/sys/vm/dirty_background_ratio", "/proc/sys/vm/dirty_ratio"];
+        let before = names.map(|name| (name, fs::read_to_string(name).expect("a limit is read")));
+        fs::write("/proc/sys/vm/dirty_background_bytes", background_bytes.to_string()).expect("it is set");
+        fs::write("/proc/sys/vm/dirty_bytes", most_bytes.to_string()).expect("it is set");
+        DirtyLimits(before)
+    }
+}
+
+impl Drop for DirtyLimits {
+    fn drop(&mut self) {
+        for (name, value) in &self.0 {
+            let _ = fs::write(name, value.trim());
+        }
+    }
+}
+
+#[test]
+fn writers_beyond_the_dirty_limit_are_slowed_down_and_direct_ones_are_not() {
+    guest!();
+    let disk = NullBlk::new("cached", 16, &[]).unwrap();
+    let sectors = 16 << 11;
+    // So slow that a writer to memory gets ahead of it on any machine.
+    let table = format!("0 {sectors} delay {} 0 0 {} 0 500\n", disk.path(), disk.path());
+    let slow = DeviceMapper::new("written-late", &table).unwrap();
+    let target = format!("--filename={}", slow.path());
+    let _limits = DirtyLimits::set(1 << 20, 2 << 20);
+    let args = ["--name=w", &target, "--rw=write", "--bs=64k", "--time_based", "--runtime=2500ms"];
+    assert!(has(&[&args[..], &["--direct=0"]].concat(), "writers-slowed"));
+    assert!(!has(&[&args[..], &["--direct=1"]].concat(), "writers-slowed"));
+}
+
+/// The codes about a disk's health.
+pub(crate) const HEALTH: [&str; 3] = ["device-overheated", "media-errors", "device-worn"];
+
+/// A run on the NVMe disk with this serial number.
+fn reads(serial: &str) -> Vec<Value> {
+    let target = format!("--filename={}", nvme(serial).expect("the machine has one"));
+    findings(&["--name=h", &target, "--rw=read", "--bs=64k", "--size=1m", "--direct=1"])
+}
+
+/// The finding about the health of a disk, which is the only one.
+fn health_of(serial: &str) -> Option<Value> {
+    let is_health = |finding: &Value| HEALTH.iter().any(|code| finding["code"] == *code);
+    let mut found: Vec<Value> = reads(serial).into_iter().filter(is_health).collect();
+    assert!(found.len() < 2, "{found:?}");
+    found.pop()
+}
+
+/// Where the kernel shows the temperature of a disk and its limit.
+fn thermometer(serial: &str) -> PathBuf {
+    let disk = nvme(serial).expect("the machine has one");
+    let controller =
+        fs::canonicalize(disk.replace("/dev/", "/sys/block/") + "/device").expect("a controller");
+    let entries = fs::read_dir("/sys/class/hwmon").expect("the kernel has thermometers").flatten();
+    let is_of_disk = |path: &PathBuf| fs::canonicalize(path.join("device")).is_ok_and(|of| of == controller);
+    entries.map(|entry| entry.path()).find(is_of_disk).expect("the disk has a thermometer")
+}
+
+#[test]
+fn a_disk_is_overheated_above_its_own_limit_and_its_temperature_is_the_kernels() {
+    guest!();
+    assert_eq!(health_of("plain"), None);
+    let dir = thermometer("plain");
+    let millidegrees = || fs::read_to_string(dir.join("temp1_input")).unwrap().trim().parse::<f64>().unwrap();
+    let limit = fs::read_to_string(dir.join("temp1_max")).unwrap();
+    // The emulated disk always has the same temperature, but its limit can be set.
+    fs::write(dir.join("temp1_max"), format!("{}", millidegrees() - 5_000.0)).unwrap();
+    let hot = health_of("plain");
+    fs::write(dir.join("temp1_max"), limit.trim()).unwrap();
+    let hot = hot.expect("it is found");
+    assert_eq!(hot["code"], "device-overheated");
+    let celsius = figure(&hot, "temperature_celsius").expect("its temperature");
+    assert!((celsius - millidegrees() / 1e3).abs() < 1.0, "{hot}");
+    assert_eq!(figure(&hot, "slowdowns"), Some(0.0), "{hot}");
+    assert_eq!(health_of("plain"), None);
+}
+
+#[test]
+fn a_disk_that_warns_of_its_reliability_is_worn() {
+    guest!();
+    let worn = health_of("worn").expect("it is found");
+    assert_eq!(worn["code"], "device-worn");
+    // As the machine's disk is set up.
+    assert_eq!(figure(&worn, "critical_warning"), Some(4.0), "{worn}");
+    assert_eq!(figure(&worn, "used_percent"), Some(0.0), "{worn}");
+}

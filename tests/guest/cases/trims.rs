@@ -1,0 +1,75 @@
+//! Trims of devices that support them, and of one that does not.
+//!
+//! Invariant: fiord issues and counts what fio does.
+
+use fiord_guest::{NullBlk, ScsiDebug, fio, fiord};
+
+use crate::guest;
+
+/// Both programs trim the disk in random order; returns the figures of the job that must agree.
+fn both(path: &str, extra: &[&str]) -> [serde_json::Value; 2] {
+    let target = format!("--filename={path}");
+    let args = [&["--name=t", &target, "--bs=64k", "--size=4m"][..], extra].concat();
+    [fio(&args).expect("fio runs"), fiord(&args).expect("fiord runs")].map(|run| {
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let job = run.job().expect("a report");
+        serde_json::json!([job["trim"]["total_ios"], job["trim"]["io_bytes"], job["write"]["io_bytes"]])
+    })
+}
+
+#[test]
+fn a_scsi_disk_is_trimmed_as_by_fio() {
+    guest!();
+    let disk = ScsiDebug::new(&["dev_size_mb=64", "lbpu=1", "lbpws=1"]).unwrap();
+    for rw in ["--rw=trim", "--rw=randtrim", "--rw=trimwrite"] {
+        let [theirs, ours] = both(&disk.path(), &[rw]);
+        assert_eq!(theirs, ours, "{rw}");
+    }
+}
+
+#[test]
+fn trimmed_blocks_of_a_memory_disk_read_as_zeroes() {
+    guest!();
+    let disk = NullBlk::new("trims", 64, &[("discard", "1")]).unwrap();
+    let target = format!("--filename={}", disk.path());
+    let common = ["--name=t", &target, "--bs=4k", "--size=64k", "--direct=1"];
+    let fill = [&common[..], &["--rw=write", "--verify=pattern", "--verify_pattern=0xa5", "--do_verify=0"]];
+    assert_eq!(fiord(&fill.concat()).expect("fiord runs").code, Some(0));
+    assert_eq!(fiord(&[&common[..], &["--rw=trim"]].concat()).expect("fiord runs").code, Some(0));
+    let zeroes = ["--rw=read", "--verify=pattern", "--verify_pattern=0x00"];
+    let read = fiord(&[&common[..], &zeroes].concat()).expect("fiord runs");
+    assert_eq!(read.code, Some(0), "{read:?}");
+}
+
+#[test]
+fn a_disk_that_only_writes_zeroes_is_trimmed_with_them() {
+    guest!();
+    let disk = ScsiDebug::new(&["dev_size_mb=16", "lbpu=0", "lbpws=0", "lbpws10=0"]).unwrap();
+    let queue = format!("/sys/block/{}/queue", disk.path().trim_start_matches("/dev/"));
+    let limit = |name: &str| std::fs::read_to_string(format!("{queue}/{name}")).unwrap().trim().to_string();
+    if limit("discard_max_bytes") != "0" || limit("write_zeroes_max_bytes") == "0" {
+        fiord_testing::skip!("this kernel's scsi_debug writes no zeroes, or takes discards as well");
+    }
+    let target = format!("--filename={}", disk.path());
+    let common = ["--name=t", &target, "--bs=64k", "--size=1m", "--direct=1"];
+    let fill = [&common[..], &["--rw=write", "--verify=pattern", "--verify_pattern=0xa5", "--do_verify=0"]];
+    assert_eq!(fiord(&fill.concat()).expect("fiord runs").code, Some(0));
+    let run = fiord(&[&common[..], &["--rw=randtrim"]].concat()).expect("fiord runs");
+    assert_eq!((run.code, run.job().unwrap()["trim"]["total_ios"].as_u64()), (Some(0), Some(16)), "{run:?}");
+    let zeroes = ["--rw=read", "--verify=pattern", "--verify_pattern=0x00"];
+    let read = fiord(&[&common[..], &zeroes].concat()).expect("fiord runs");
+    assert_eq!(read.code, Some(0), "{read:?}");
+}
+
+#[test]
+fn a_disk_without_trims_fails_the_job_in_both_programs() {
+    guest!();
+    let disk = NullBlk::new("notrims", 16, &[]).unwrap();
+    let target = format!("--filename={}", disk.path());
+    let args = ["--name=t", &target, "--rw=trim", "--bs=4k", "--size=64k"];
+    let theirs = fio(&args).expect("fio runs");
+    let ours = fiord(&args).expect("fiord runs");
+    assert_ne!(theirs.code, Some(0), "{theirs:?}");
+    assert_ne!(ours.code, Some(0), "{ours:?}");
+    assert!(ours.stderr.contains("trims"), "names the disk: {ours:?}");
+}

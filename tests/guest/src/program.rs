@@ -1,0 +1,117 @@
+//! Running fio and fiord, and reading their reports.
+//!
+//! Invariant: a report that cannot be read is an error that shows both streams.
+
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A program that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its exit status; `None` if a signal ended it.
+    pub code: Option<i32>,
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    fn of(out: Output) -> Finished {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Finished { code: out.status.code(), stdout: text(out.stdout), stderr: text(out.stderr) }
+    }
+
+    /// The report, which is the last document on standard output.
+    ///
+    /// # Errors
+    /// Both streams, if there is none.
+    pub fn report(&self) -> Result<Value, String> {
+        let start = self.stdout.find("\n{").map(|line| line + 1).filter(|_| !self.stdout.starts_with('{'));
+        serde_json::from_str(&self.stdout[start.unwrap_or(0)..]).map_err(|error| {
+            format!("{error}: exit status {:?}\n{}\n{}", self.code, self.stdout, self.stderr)
+        })
+    }
+
+    /// The first job of the report.
+    ///
+    /// # Errors
+    /// As `report`.
+    pub fn job(&self) -> Result<Value, String> {
+        Ok(self.report()?["jobs"][0].clone())
+    }
+}
+
+/// Runs Debian's fio with a report in JSON.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn fio(args: &[&str]) -> Result<Finished, String> {
+    let mut command = Command::new("fio");
+    with_report(&mut command, args);
+    run(command)
+}
+
+/// Runs fiord as fio, with a report in JSON.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn fiord(args: &[&str]) -> Result<Finished, String> {
+    run(of_fiord(args)?)
+}
+
+/// fiord while it runs.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+}
+
+impl Running {
+    /// Sends SIGINT, and waits for the report.
+    ///
+    /// # Errors
+    /// If the signal cannot be sent, or the program has no exit status.
+    pub fn interrupt(self) -> Result<Finished, String> {
+        let id = self.child.id().to_string();
+        let sent =
+            Command::new("kill").args(["-INT", &id]).status().map_err(|error| format!("kill: {error}"))?;
+        match sent.success() {
+            true => self.wait(),
+            false => Err(format!("kill -INT {id}: {sent}")),
+        }
+    }
+
+    /// Waits for the report.
+    ///
+    /// # Errors
+    /// If the program has no exit status.
+    pub fn wait(self) -> Result<Finished, String> {
+        self.child.wait_with_output().map(Finished::of).map_err(|error| format!("fiord: {error}"))
+    }
+}
+
+/// Starts fiord as fio, with a report in JSON.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn start(args: &[&str]) -> Result<Running, String> {
+    let mut command = of_fiord(args)?;
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    Ok(Running { child: command.spawn().map_err(|error| format!("{command:?}: {error}"))? })
+}
+
+fn of_fiord(args: &[&str]) -> Result<Command, String> {
+    let mut command = Command::new(std::env::var_os("FIORD").ok_or("FIORD names no binary")?);
+    command.arg("--no-history");
+    with_report(&mut command, args);
+    Ok(command)
+}
+
+fn with_report(command: &mut Command, args: &[&str]) {
+    command.arg("--output-format=json").args(args).current_dir("/run");
+}
+
+fn run(mut command: Command) -> Result<Finished, String> {
+    command.output().map(Finished::of).map_err(|error| format!("{command:?}: {error}"))
+}

@@ -1,0 +1,131 @@
+//! What the emulated machine consists of: qemu, nbdkit, virtme-ng, and Debian's kernel, unpacked but not installed.
+//!
+//! Invariant: everything is outside the repository, in the user's cache, and a kernel is used only when complete.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{install, repo, stage};
+
+/// The package that depends on the kernel's newest package of this series.
+const SERIES: &str = "linux-image-6.12-amd64";
+
+/// The package on PyPI that boots a kernel over this machine's root file system.
+const VIRTME: &str = "virtme-ng==1.42";
+
+/// Debian packages, and a program that shows that each is installed.
+const PACKAGES: &[(&str, &str)] = &[
+    ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
+    ("kmod", "/sbin/depmod"),
+    ("busybox-static", "/bin/busybox"),
+    ("cpio", "/usr/bin/cpio"),
+    ("zstd", "/usr/bin/zstd"),
+    ("util-linux", "/sbin/blkzone"),
+    ("dmsetup", "/sbin/dmsetup"),
+    ("nbdkit", "/usr/bin/nbdkit"),
+    ("blktrace", "/usr/sbin/blktrace"),
+    ("python3-venv", "/usr/share/doc/python3-venv"),
+];
+
+/// What it takes to boot.
+#[derive(Debug)]
+pub struct Tools {
+    /// virtme-ng's program.
+    pub vng: PathBuf,
+    /// The kernel's image.
+    pub image: PathBuf,
+}
+
+impl Tools {
+    /// What is there.
+    ///
+    /// # Errors
+    /// What is missing, and how to install it.
+    pub fn find() -> Result<Tools, String> {
+        let missing: Vec<&str> = PACKAGES
+            .iter()
+            .filter(|(_, sign)| !Path::new(sign).exists())
+            .map(|(package, _)| *package)
+            .collect();
+        let how = "`cargo x guest --install` installs it (`cargo x ci --install` too)";
+        if !missing.is_empty() {
+            return Err(format!("missing {}: {how}", missing.join(", ")));
+        }
+        let vng = venv().join("bin/vng");
+        if !vng.exists() {
+            return Err(format!("{}: missing: {how}", vng.display()));
+        }
+        let image = image().ok_or_else(|| format!("no kernel in {}: {how}", kernel_dir().display()))?;
+        Ok(Tools { vng, image })
+    }
+}
+
+/// Installs what is missing.
+///
+/// # Errors
+/// The step that failed.
+pub fn install() -> Result<(), String> {
+    install::packages(PACKAGES);
+    if !venv().join("bin/vng").exists() {
+        println!("install: {VIRTME} into {}", venv().display());
+        let mut create = Command::new("python3");
+        create.args(["-m", "venv"]).arg(venv());
+        stage::command(create)?;
+        let mut pip = Command::new(venv().join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check", VIRTME]);
+        stage::command(pip)?;
+    }
+    if image().is_none() {
+        unpack()?;
+    }
+    Tools::find().map(drop)
+}
+
+/// Downloads the kernel's package and unpacks it.
+fn unpack() -> Result<(), String> {
+    let dir = kernel_dir();
+    let incomplete = dir.with_extension("incomplete");
+    let _ = fs::remove_dir_all(&incomplete);
+    fs::create_dir_all(&incomplete).map_err(|error| format!("{}: {error}", incomplete.display()))?;
+    let depends = repo::output_of(repo::command("apt-cache", &["depends", SERIES]))?;
+    let package = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
+    let package = package.ok_or_else(|| format!("apt-cache names no kernel for {SERIES}"))?;
+    println!("install: {package} into {} (downloads 110 MB)", dir.display());
+    let in_place = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(&incomplete);
+        repo::output_of(command)
+    };
+    in_place("apt-get", &["-qq", "download", package])?;
+    let file = fs::read_dir(&incomplete).map_err(|error| error.to_string())?.flatten().next();
+    let file = file.ok_or_else(|| format!("apt-get downloaded no {package}"))?.path();
+    in_place("dpkg", &["-x", &file.to_string_lossy(), "."])?;
+    let _ = fs::remove_file(&file);
+    let version = package.trim_start_matches("linux-image-");
+    in_place("/sbin/depmod", &["-b", &incomplete.to_string_lossy(), version])?;
+    let _ = fs::remove_dir_all(&dir);
+    fs::rename(&incomplete, &dir).map_err(|error| format!("{}: {error}", dir.display()))
+}
+
+/// The image of the kernel in the cache.
+fn image() -> Option<PathBuf> {
+    let files = fs::read_dir(kernel_dir().join("boot")).ok()?.flatten().map(|entry| entry.path());
+    files
+        .into_iter()
+        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-")))
+}
+
+fn kernel_dir() -> PathBuf {
+    cache().join("kernel")
+}
+
+fn venv() -> PathBuf {
+    cache().join("venv")
+}
+
+/// Shared by all clones of the repository.
+fn cache() -> PathBuf {
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
+    std::env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from).join("fiord/guest")
+}

@@ -1,0 +1,335 @@
+//! The emulated machine: its devices, the scripts it runs, how its power is cut, and what comes back.
+//!
+//! Invariant: the exit status is the command's own, read from a file that the guest writes when the command has ended; a
+//! guest that stops before that is an error.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::console::Console;
+use super::kernel::Tools;
+use super::power_cut::{self, DiskServer};
+use crate::repo;
+
+/// The guest's devices.
+const SETUP: &str = include_str!("setup.sh");
+
+/// QEMU 7.2 emulates `cmpxchg16b` wrongly if an interrupt comes between (the kernel panics with a double fault), and
+/// protection keys and five levels of page tables only cost time.
+const PROCESSOR: &str = "max,cx16=off,la57=off,pku=off";
+
+/// The critical warning of the worn disk: bit 2, its reliability is degraded.
+const WORN_CRITICAL_WARNING: u8 = 1 << 2;
+
+/// The file by which a script asks for the power to be cut.
+const CUT: &str = "cut";
+
+/// How long the emulator may take to end.
+const END_MAX: Duration = Duration::from_secs(5);
+
+/// How often the guest's output is looked at.
+const POLL: Duration = Duration::from_millis(100);
+
+const IMAGE_BYTES: u64 = 64 << 20;
+
+/// The NVMe disks, by serial number.
+const DISKS: [&str; 3] = ["plain", "zoned", "worn"];
+
+/// What boots, and what runs in it.
+#[derive(Debug)]
+pub struct Machine<'a> {
+    /// What it takes to boot.
+    pub tools: &'a Tools,
+    /// The binary to test.
+    pub fiord: &'a Path,
+    /// When the machine is taken for hung.
+    pub limit: Duration,
+}
+
+/// The directory that the guest shares with this machine, removed when it ends.
+struct Session {
+    dir: PathBuf,
+    /// Whether the disks of a power cut are there.
+    had_power_cut: bool,
+}
+
+impl Session {
+    fn new(fiord: &Path, command: &str, had_power_cut: bool) -> Result<Session, String> {
+        let dir = repo::target_dir().join(format!("guest-{}", std::process::id()));
+        let session = Session { dir, had_power_cut };
+        session.fill(fiord, command).map_err(|error| format!("{}: {error}", session.dir.display()))?;
+        Ok(session)
+    }
+
+    fn fill(&self, fiord: &Path, command: &str) -> io::Result<()> {
+        let _ = fs::remove_dir_all(&self.dir);
+        fs::create_dir_all(self.path("bin"))?;
+        std::os::unix::fs::symlink(fiord, self.path("bin/fiord"))?;
+        for disk in self.disks() {
+            File::create(self.image(disk))?.set_len(IMAGE_BYTES)?;
+        }
+        for output in ["stdout", "stderr"] {
+            File::create(self.path(output))?;
+        }
+        fs::write(self.path("command"), command)?;
+        fs::write(self.path("run"), self.script(fiord, "command"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// The serial numbers of the NVMe disks.
+    fn disks(&self) -> impl Iterator<Item = &'static str> {
+        let of_power_cut = power_cut::DISKS.iter().map(|disk| disk.serial);
+        DISKS.into_iter().chain(of_power_cut.filter(|_| self.had_power_cut))
+    }
+
+    /// The contents of a disk.
+    fn image(&self, disk: &str) -> PathBuf {
+        self.path(&format!("{disk}.img"))
+    }
+
+    /// The commands that make the disks.
+    fn setup(&self) -> String {
+        let disks: Vec<&str> = self.disks().collect();
+        format!("NVME_DISKS='{}'\n{SETUP}", disks.join(" "))
+    }
+
+    /// The script that runs in the guest; the command is in the file of this name.
+    fn script(&self, fiord: &Path, command: &str) -> String {
+        let dir = self.dir.display();
+        let mut script = format!("exec </dev/null >>{dir}/stdout 2>>{dir}/stderr\n{}", self.setup());
+        let passed = |name: &OsString| {
+            let name = name.to_string_lossy();
+            name.starts_with("FIORD_") || name == "RUST_BACKTRACE"
+        };
+        for (name, value) in std::env::vars_os().filter(|(name, _)| passed(name)) {
+            let value = if name == fiord_testing::RECORD { self.path("skips").into() } else { value };
+            let _ = writeln!(script, "export {}='{}'", name.display(), value.display());
+        }
+        let _ = write!(
+            script,
+            "export FIORD='{}' FIORD_SHARED={dir} FIORD_IN_GUEST=1 PATH={dir}/bin:$PATH\ncd '{}'\n\
+             sh {dir}/{command}\nstatus=$?\necho $status >{dir}/status\n",
+            fiord.display(),
+            repo::root().display()
+        );
+        script
+    }
+
+    /// The command that boots the machine. The disks of a power cut are served by these, or else are their images.
+    fn vng(&self, tools: &Tools, servers: &[DiskServer]) -> Command {
+        let raw = |disk: &str| format!("{},format=raw", self.image(disk).display());
+        let mut devices = format!(
+            "-cpu {PROCESSOR} \
+             -drive file={},id=d-plain,if=none -device nvme,serial=plain,drive=d-plain \
+             -drive file={},id=d-zoned,if=none -device nvme,serial=zoned,id=zoned \
+             -device nvme-ns,drive=d-zoned,bus=zoned,zoned=true,zoned.zone_size=8M,zoned.zone_capacity=6M,\
+             zoned.max_open=4,zoned.max_active=4 \
+             -drive file={},id=d-worn,if=none -device nvme,serial=worn,drive=d-worn,\
+             smart_critical_warning={WORN_CRITICAL_WARNING}",
+            raw("plain"),
+            raw("zoned"),
+            raw("worn"),
+        );
+        for disk in power_cut::DISKS.iter().map(|disk| disk.serial).filter(|_| self.had_power_cut) {
+            let server = servers.iter().find(|server| server.serial == disk);
+            let file = server.map_or_else(|| raw(disk), |server| format!("{},format=raw", server.address()));
+            let _ = write!(
+                devices,
+                " -drive file={file},id=d-{disk},if=none -device nvme,serial={disk},drive=d-{disk}"
+            );
+        }
+        let mut vng = Command::new(&tools.vng);
+        vng.arg("--run").arg(&tools.image);
+        vng.args(["--disable-kvm", "--cpus", "2", "--memory", "1G", "--user", "root"]);
+        vng.arg(format!("--rwdir={}", self.dir.display())).arg(format!("--qemu-opts={devices}"));
+        vng.current_dir(repo::root());
+        vng
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Boots with a shell on this terminal.
+pub fn interactive(tools: &Tools, fiord: &Path) -> Result<(), String> {
+    let session = Session::new(fiord, "true", false)?;
+    println!(
+        "In the guest, `. {}` makes the disks and puts fiord on the PATH.",
+        session.path("disks").display()
+    );
+    let setup = session.setup();
+    let disks =
+        format!("{setup}export FIORD='{}' PATH={}/bin:$PATH\n", fiord.display(), session.dir.display());
+    fs::write(session.path("disks"), disks).map_err(|error| error.to_string())?;
+    let status =
+        session.vng(tools, &[]).status().map_err(|error| format!("{}: {error}", tools.vng.display()))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("the guest ended with {status}")),
+    }
+}
+
+impl Machine<'_> {
+    /// Boots, runs a command with its output passed on, and returns its exit status. With `load`, the machine is booted
+    /// with that command before, and loses its power when the command asks for it.
+    pub fn command(&self, command: &str, load: Option<&str>) -> Result<i32, String> {
+        let session = Session::new(self.fiord, command, load.is_some())?;
+        let console = Console::create()?;
+        if let Some(load) = load {
+            self.cut_power(&session, load, &console).map_err(|why| console.named(&why))?;
+        }
+        let mut child = self.boot(&session, "run", &[], &console)?;
+        let ended = pass_on(&mut child, &session, self.limit);
+        let status = fs::read_to_string(session.path("status")).ok();
+        pass_skips(&session)
+            .map_err(|error| format!("cannot pass on the guest's record of skips: {error}"))?;
+        match (status.and_then(|text| text.trim().parse().ok()), ended) {
+            (Some(status), Ok(End::ItsOwn)) => Ok(status),
+            (_, Err(why)) => Err(console.named(&why)),
+            (_, Ok(_)) => Err(console.named("the guest stopped before the command had ended")),
+        }
+    }
+
+    /// Boots with this script of the session.
+    fn boot(
+        &self,
+        session: &Session,
+        script: &str,
+        servers: &[DiskServer],
+        console: &Console,
+    ) -> Result<Child, String> {
+        let mut vng = session.vng(self.tools, servers);
+        vng.args(["--verbose", "--", "sh"]).arg(session.path(script));
+        // A group of its own, so that the emulator can be ended with it.
+        vng.stdin(Stdio::null()).process_group(0);
+        console.receive(&mut vng)?;
+        vng.spawn().map_err(|error| format!("{}: {error}", self.tools.vng.display()))
+    }
+
+    /// Boots with a load, and cuts the power when it asks for that: emulator and disks end at once, so that the disks'
+    /// caches are lost.
+    fn cut_power(&self, session: &Session, load: &str, console: &Console) -> Result<(), String> {
+        let written = fs::write(session.path("load"), load)
+            .and_then(|()| fs::write(session.path("run-load"), session.script(self.fiord, "load")));
+        written.map_err(|error| format!("{}: {error}", session.dir.display()))?;
+        let servers = power_cut::DISKS
+            .iter()
+            .map(|disk| DiskServer::start(disk, &session.dir, &session.image(disk.serial), console))
+            .collect::<Result<Vec<DiskServer>, String>>()?;
+        let mut child = self.boot(session, "run-load", &servers, console)?;
+        let ended = pass_on(&mut child, session, self.limit);
+        kill_group(&mut child);
+        servers.into_iter().for_each(DiskServer::cut_power);
+        let _ = fs::remove_file(session.path("status"));
+        match ended? {
+            End::PowerCut => Ok(()),
+            End::ItsOwn => Err("the guest ended before its power was cut".to_string()),
+        }
+    }
+}
+
+/// How a guest ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// Its script was done, or it stopped.
+    ItsOwn,
+    /// The script asked for its power to be cut, and it still runs.
+    PowerCut,
+}
+
+/// Copies the guest's output to this program's until the guest has ended or its power is to be cut.
+fn pass_on(child: &mut Child, session: &Session, limit: Duration) -> Result<End, String> {
+    let start = Instant::now();
+    let (mut stdout, mut stderr) = (Tail::new(session.path("stdout")), Tail::new(session.path("stderr")));
+    loop {
+        let ended = child.try_wait().map_err(|error| error.to_string())?.is_some();
+        let copied = stdout.copy(&mut io::stdout()).and_then(|()| stderr.copy(&mut io::stderr()));
+        copied.map_err(|error| format!("cannot pass on the guest's output: {error}"))?;
+        if ended {
+            return Ok(End::ItsOwn);
+        }
+        // A load that was cut has left the file there.
+        if session.path(CUT).exists() && fs::remove_file(session.path(CUT)).is_ok() {
+            return Ok(End::PowerCut);
+        }
+        if start.elapsed() > limit {
+            end(child);
+            return Err(format!("the guest was ended after {} s", limit.as_secs()));
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Ends virtme-ng, and with it the emulator, which it started.
+fn end(child: &mut Child) {
+    let mut stop = Command::new("kill");
+    stop.args(["-TERM", "--", &format!("-{}", child.id())]);
+    let _ = stop.status();
+    let start = Instant::now();
+    while start.elapsed() < END_MAX {
+        if matches!(child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        std::thread::sleep(POLL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Kills virtme-ng and the emulator at once, and waits until nothing of them runs.
+fn kill_group(child: &mut Child) {
+    let group = format!("-{}", child.id());
+    let signal = |signal: &str| {
+        let mut kill = Command::new("kill");
+        kill.args([signal, "--", &group]).stderr(Stdio::null());
+        kill.status().is_ok_and(|status| status.success())
+    };
+    signal("-KILL");
+    let _ = child.wait();
+    let start = Instant::now();
+    while signal("-0") && start.elapsed() < END_MAX {
+        std::thread::sleep(POLL);
+    }
+}
+
+/// A file that grows.
+struct Tail {
+    file: io::Result<File>,
+}
+
+impl Tail {
+    fn new(path: PathBuf) -> Tail {
+        Tail { file: File::open(path) }
+    }
+
+    fn copy(&mut self, to: &mut impl Write) -> io::Result<()> {
+        let mut text = Vec::new();
+        if let Ok(file) = &mut self.file {
+            file.read_to_end(&mut text)?;
+        }
+        to.write_all(&text)?;
+        to.flush()
+    }
+}
+
+/// Adds the tests that the guest skipped to the record of this machine.
+fn pass_skips(session: &Session) -> io::Result<()> {
+    let (Some(record), Ok(skips)) =
+        (std::env::var_os(fiord_testing::RECORD), fs::read(session.path("skips")))
+    else {
+        return Ok(());
+    };
+    OpenOptions::new().append(true).create(true).open(record)?.write_all(&skips)
+}
