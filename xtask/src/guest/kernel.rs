@@ -2,6 +2,7 @@
 //!
 //! Invariant: everything is outside the repository, in the user's cache, and a kernel is used only when complete.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -58,6 +59,16 @@ impl Tools {
         }
         let image = image().ok_or_else(|| format!("no kernel in {}: {how}", kernel_dir().display()))?;
         Ok(Tools { vng, image })
+    }
+
+    /// Where programs are looked for: beside virtme-ng's first.
+    pub fn path(&self) -> OsString {
+        let mut path = OsString::from(self.vng.parent().unwrap_or(Path::new("/")));
+        if let Some(rest) = std::env::var_os("PATH") {
+            path.push(":");
+            path.push(rest);
+        }
+        path
     }
 }
 

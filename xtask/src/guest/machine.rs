@@ -148,6 +148,8 @@ impl Session {
             );
         }
         let mut vng = Command::new(&tools.vng);
+        // It starts its other programs by name.
+        vng.env("PATH", tools.path());
         vng.arg("--run").arg(&tools.image);
         vng.args(["--disable-kvm", "--cpus", "2", "--memory", "1G", "--user", "root"]);
         vng.arg(format!("--rwdir={}", self.dir.display())).arg(format!("--qemu-opts={devices}"));
