@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn the_command_has_the_kernels_size() {
         assert_eq!(size_of::<AdminCommand>(), 72);
-        assert_eq!(NVME_IOCTL_ADMIN_CMD & 0xffff_ffff, 0xc048_4e41);
+        assert_eq!(NVME_IOCTL_ADMIN_CMD as u32, 0xc048_4e41);
     }
 
     #[test]

@@ -98,9 +98,10 @@ pub fn is_short() -> bool {
 /// Makes all threads allocate from one arena if address space is limited (`ulimit -v`): an arena for each thread would
 /// reserve 64 MiB.
 pub fn spare_address_space() {
-    const ARENAS_MAX: libc::c_int = -8;
+    // musl has one arena for all threads.
+    #[cfg(target_env = "gnu")]
     if address_space_limit_bytes().is_some() {
-        #[cfg(target_env = "gnu")]
+        const ARENAS_MAX: libc::c_int = -8;
         // SAFETY: no memory is passed.
         unsafe {
             libc::mallopt(ARENAS_MAX, 1);

@@ -21,6 +21,12 @@ pub struct Thread {
     handle: libc::pthread_t,
 }
 
+// SAFETY: the handle names a thread, and any thread may join or detach it. Only musl's is a pointer, which nothing here
+// follows.
+unsafe impl Send for Thread {}
+// SAFETY: as above; a shared reference gives no access to the handle.
+unsafe impl Sync for Thread {}
+
 /// Starts a thread with a stack of `stack_bytes` that runs `body`. The kernel keeps 15 bytes of `name`. A panic ends
 /// only this thread.
 ///

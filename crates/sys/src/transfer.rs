@@ -138,9 +138,8 @@ pub unsafe fn preadv2(
     offset_bytes: u64,
     flags: RwFlags,
 ) -> io::Result<usize> {
-    let (at, count) = (offset_bytes as libc::off64_t, vectors.len() as libc::c_int);
     // SAFETY: the caller vouches for the vectors; the slice gives their true number.
-    check_len(unsafe { libc::preadv64v2(fd, vectors.as_ptr(), count, at, flags.0) })
+    unsafe { transfer2(libc::SYS_preadv2, fd, vectors, offset_bytes, flags) }
 }
 
 /// `pwritev2` at `offset_bytes`; the bytes written.
@@ -155,9 +154,28 @@ pub unsafe fn pwritev2(
     offset_bytes: u64,
     flags: RwFlags,
 ) -> io::Result<usize> {
-    let (at, count) = (offset_bytes as libc::off64_t, vectors.len() as libc::c_int);
     // SAFETY: the caller vouches for the vectors; the slice gives their true number.
-    check_len(unsafe { libc::pwritev64v2(fd, vectors.as_ptr(), count, at, flags.0) })
+    unsafe { transfer2(libc::SYS_pwritev2, fd, vectors, offset_bytes, flags) }
+}
+
+/// `preadv2` or `pwritev2` without the C library, since musl has neither.
+///
+/// # Safety
+///
+/// As for the call with this number.
+#[inline]
+unsafe fn transfer2(
+    call: libc::c_long,
+    fd: RawFd,
+    vectors: &[libc::iovec],
+    offset_bytes: u64,
+    flags: RwFlags,
+) -> io::Result<usize> {
+    // The kernel takes the offset in two halves; where the lower one holds all of it, it ignores the upper.
+    let (low, high) = (offset_bytes as libc::c_long, (offset_bytes >> 32) as libc::c_long);
+    // SAFETY: the caller vouches for the vectors; the slice gives their true number.
+    let answer = unsafe { libc::syscall(call, fd, vectors.as_ptr(), vectors.len(), low, high, flags.0) };
+    check_len(answer as libc::ssize_t)
 }
 
 #[cfg(test)]
