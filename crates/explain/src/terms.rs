@@ -106,6 +106,8 @@ terms! {
         "The options as they were typed: those of all jobs, and those of this job.";
     "report", ["fio-"], ["fio version", "timestamp", "timestamp_ms", "time", "hostname", "port"],
         "The program that made the report, when, and, of a server's report, on which host.";
+    "fiord", [], ["fiord", "version"],
+        "The version of fiord that made the report, in an object that fio does not have.";
     "findings", ["findings:"], ["findings", "code", "severity", "subject", "option", "sentence", "remedy", "figures"],
         "Reasons found by fiord why a figure may not mean what its reader thinks. `fiord explain CODE` explains one.";
 }

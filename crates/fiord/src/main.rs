@@ -35,6 +35,7 @@ fn main() -> ExitCode {
     let _ = fiord_sys::signal::ignore_broken_pipes();
     match commands::asked_for(&arguments) {
         Some(subcommand) => (subcommand.run)(&arguments[2..]),
+        None if arguments.len() <= 1 && !fio::is_called_by(&arguments) => commands::without_arguments(),
         None => fio::run(&arguments, &commands::ALL),
     }
 }

@@ -16,6 +16,8 @@ pub(crate) struct Subcommand {
     pub takes: &'static str,
     /// What it does, in a few words.
     pub summary: &'static str,
+    /// Whether it measures or shows measurements; the first page has the others by name alone.
+    pub is_main: bool,
 }
 
 /// A list of subcommands.
@@ -34,10 +36,18 @@ impl Subcommands {
 
     /// All of them, one per line.
     pub(crate) fn overview(&self) -> String {
-        let line = |subcommand: &Subcommand| {
-            let Subcommand { name, takes, summary, .. } = subcommand;
-            format!("  fiord {:<22} {summary}\n", format!("{name} {takes}"))
-        };
         self.0.iter().map(line).collect()
     }
+
+    /// The main ones, one per line, and the names of the others.
+    pub(crate) fn main_ones(&self) -> (String, String) {
+        let lines = self.0.iter().filter(|subcommand| subcommand.is_main).map(line).collect();
+        let others = self.0.iter().filter(|subcommand| !subcommand.is_main);
+        (lines, others.map(|subcommand| subcommand.name).collect::<Vec<_>>().join(", "))
+    }
+}
+
+fn line(subcommand: &Subcommand) -> String {
+    let Subcommand { name, takes, summary, .. } = subcommand;
+    format!("  fiord {:<22} {summary}\n", format!("{name} {takes}"))
 }

@@ -166,7 +166,8 @@ fn called_as_fio_it_is_fio() {
         assert_eq!(finish(start(command)).assert_success().stdout, "fio-3.42\n");
         let mut command = fiord(dir.path(), "");
         command.args(arguments);
-        assert_eq!(finish(start(command)).assert_success().stdout.lines().next(), Some("fio-3.42"));
+        let both = concat!("fio-3.42\nfiord ", env!("CARGO_PKG_VERSION"), "\n");
+        assert_eq!(finish(start(command)).assert_success().stdout, both);
     }
     // It has no subcommands under that name: this is a job file that does not exist.
     let mut command = Command::new(dir.join("fio"));
@@ -282,12 +283,12 @@ fn help_lists_and_explains_the_subcommands() {
     let dir = Dir::new();
     let list = dir.run("help").assert_success().stdout.clone();
     assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
-    let names: Vec<&str> =
-        list.lines().filter_map(|line| line.strip_prefix("  fiord ")?.split(' ').next()).collect();
-    assert!(names.contains(&"quick") && names.contains(&"help"), "{list}");
     let in_all = dir.run("--help").stdout;
+    let names: Vec<&str> =
+        in_all.lines().filter_map(|line| line.strip_prefix("  fiord ")?.split(' ').next()).collect();
+    assert!(names.contains(&"quick") && names.contains(&"help"), "{in_all}");
     for name in names {
-        assert!(in_all.contains(&format!("  fiord {name} ")), "{name} is not in --help");
+        assert!(list.contains(&format!(" {name}")), "{name} is not in {list}");
         let page = dir.run(&format!("help {name}"));
         assert!(page.assert_success().stdout.contains(&format!("Usage: fiord {name}")), "{page:?}");
         assert_eq!(page.stdout, dir.run(&format!("{name} --help")).stdout, "{name}");
@@ -305,6 +306,57 @@ fn help_lists_and_explains_the_subcommands() {
     let mut command = Command::new(dir.join("fio"));
     command.arg("help").current_dir(dir.path());
     finish(start(command)).assert_status(1).assert_prints(&["job file"]);
+}
+
+/// As with fio, a command line without anything is an error; scripts see it on standard error.
+#[test]
+fn the_first_page_fits_a_terminal() {
+    let dir = Dir::new();
+    let alone = dir.run("");
+    alone.assert_status(1);
+    assert_eq!(alone.stdout, dir.run("help").assert_success().stdout);
+    assert!(alone.stdout.lines().count() <= 23, "with the prompt it fills 24 lines: {}", alone.stdout);
+    for part in ["fiord quick", "Examples:", "fiord --help", "--cmdhelp=OPTION"] {
+        assert!(alone.stdout.contains(part), "{part} is not in {}", alone.stdout);
+    }
+    assert!(alone.stderr.starts_with("fiord: no arguments: ") && alone.stderr.lines().count() == 1);
+    symlink(env!("CARGO_BIN_EXE_fiord"), dir.join("fio")).unwrap();
+    let mut command = Command::new(dir.join("fio"));
+    command.current_dir(dir.path());
+    let fio = finish(start(command));
+    assert_eq!(fio.assert_status(1).assert_prints(&["no jobs"]).stdout, "");
+}
+
+#[test]
+fn every_subcommand_has_examples_that_it_accepts() {
+    let dir = Dir::new();
+    let list = dir.run("--help").stdout;
+    for name in list.lines().filter_map(|line| line.strip_prefix("  fiord ")?.split(' ').next()) {
+        let page = dir.run(&format!("{name} --help"));
+        let (_, examples) =
+            page.stdout.split_once("\nExamples:\n").unwrap_or_else(|| panic!("{name}: {page:?}"));
+        assert!(examples.lines().all(|line| line.chars().count() <= 80), "{examples}");
+        let mut accepted = 0;
+        for example in examples.lines().filter_map(|line| line.trim().strip_prefix("fiord ")) {
+            // Words after two spaces explain it, a pipe leads elsewhere.
+            let line = example.split("  ").next().and_then(|line| line.split(" | ").next()).unwrap();
+            if line.contains('\'') {
+                continue;
+            }
+            // What is wrong before --help is reported instead.
+            dir.run(&format!("{line} --help")).assert_success();
+            accepted += 1;
+        }
+        assert!(accepted > 0, "{name}: {examples}");
+    }
+}
+
+#[test]
+fn the_document_of_a_run_names_its_fiord_in_an_object() {
+    let dir = Dir::new();
+    let run = dir.run(&format!("--output-format=json {JOB}")).assert_success().json();
+    assert_eq!(run["fiord"]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(run["fio version"], "fio-3.42");
 }
 
 #[test]

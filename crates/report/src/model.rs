@@ -14,6 +14,8 @@ use crate::repeats::RepeatedFigure;
 pub struct RunReport {
     /// The name of the program in reports, such as `fio-3.42`.
     pub version: String,
+    /// The version of fiord that made the run; `None` in a recorded report from before it was kept.
+    pub fiord_version: Option<String>,
     /// When this report was made, in milliseconds since the epoch.
     pub timestamp_ms: u64,
     /// Local time minus UTC at that time, in seconds: reports print local time.

@@ -20,7 +20,7 @@ use crate::error::Cause;
 use crate::finding_codec;
 
 /// The version written. Earlier ones can be read.
-const VERSION: u32 = 14;
+const VERSION: u32 = 15;
 
 /// The report as bytes, which start with their version and end with their [`codec::checksum`]: SQLite does not notice
 /// when a disk returns other bytes, and figures that were never measured must not be shown.
@@ -58,6 +58,7 @@ impl Codec for RunReport {
     fn encode(&self, out: &mut Encoder) {
         let RunReport {
             version,
+            fiord_version,
             timestamp_ms,
             utc_offset_s,
             global_options,
@@ -80,6 +81,7 @@ impl Codec for RunReport {
         devices.encode(out);
         repeats.encode(out);
         steadiness.encode(out);
+        fiord_version.encode(out);
     }
 
     fn decode(from: &mut Decoder<'_>) -> Result<Self, Damaged> {
@@ -95,6 +97,7 @@ impl Codec for RunReport {
             devices: if from.version() >= 3 { Codec::decode(from)? } else { Vec::new() },
             repeats: if from.version() >= 12 { Codec::decode(from)? } else { Vec::new() },
             steadiness: if from.version() >= 14 { Codec::decode(from)? } else { None },
+            fiord_version: if from.version() >= 15 { Codec::decode(from)? } else { None },
         })
     }
 }

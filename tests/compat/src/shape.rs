@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::verdict::Verdict;
 use crate::versions::{
-    ADDED_JOB_OBJECTS, ADDED_KEYS, ADDED_LISTS, ADDED_OBJECT, FOLLOWED, LACKS_ADDED_KEYS, Version,
+    ADDED_JOB_OBJECTS, ADDED_KEYS, ADDED_LISTS, ADDED_OBJECTS, FOLLOWED, LACKS_ADDED_KEYS, Version,
 };
 
 /// Objects whose keys are data: options, and the bins of a histogram.
@@ -17,8 +17,8 @@ pub fn compare(fio: &Value, fiord: &Value, oracle: Version) -> Verdict {
     let mut fiord = fiord.clone();
     if let Value::Object(document) = &mut fiord {
         let is_added = |key: &str, value: &Value| {
-            let is_own =
-                ADDED_LISTS.contains(&key) && value.is_array() || key == ADDED_OBJECT && value.is_object();
+            let is_own = ADDED_LISTS.contains(&key) && value.is_array()
+                || ADDED_OBJECTS.contains(&key) && value.is_object();
             is_own && fio.get(key).is_none()
         };
         document.retain(|key, value| !is_added(key, value));

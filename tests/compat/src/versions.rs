@@ -97,8 +97,8 @@ pub const ADDED_KEYS: &[AddedKey] = &[
 /// Lists that fiord adds to a JSON document if they are not empty, compared with any version of fio.
 pub const ADDED_LISTS: [&str; 2] = ["devices", "findings"];
 
-/// The object that fiord adds to the document of a run that is long enough to have a steady part.
-pub const ADDED_OBJECT: &str = "steady_part";
+/// The objects that fiord adds to a JSON document: of a run that is long enough to have a steady part, and of every run.
+pub const ADDED_OBJECTS: [&str; 2] = ["steady_part", "fiord"];
 
 /// What the names of logs that fiord adds for jobs with a rate contain: those of response latencies.
 pub const ADDED_LOGS: [&str; 2] = ["_resp.", "_resp_hist."];

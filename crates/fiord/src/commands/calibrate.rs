@@ -19,7 +19,7 @@ use crate::run::calibration::{self, Calibration};
 /// and kept until the machine, the kernel, the governor or fiord changes. The
 /// finding tool-overhead compares it with the latencies of a run.
 #[derive(clap::Parser)]
-#[command(name = "fiord calibrate", verbatim_doc_comment)]
+#[command(name = "fiord calibrate", verbatim_doc_comment, after_help = EXAMPLES)]
 struct Options {
     /// Measure again, also if a calibration is kept
     #[arg(long)]
@@ -28,6 +28,12 @@ struct Options {
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  fiord calibrate
+  fiord calibrate --again --json
+";
 
 /// Prints the calibration.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {

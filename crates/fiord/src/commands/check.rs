@@ -23,7 +23,7 @@ const LIST: &str = "list";
 /// busy disk or machine, a target in memory, rounds on both sides of a limit).
 /// docs/profiles.md describes what each profile imitates and who set its limits.
 #[derive(clap::Parser)]
-#[command(name = "fiord check", verbatim_doc_comment)]
+#[command(name = "fiord check", verbatim_doc_comment, after_help = EXAMPLES)]
 struct Options {
     /// Workload to test for
     #[arg(default_value = LIST, value_parser = names())]
@@ -47,6 +47,13 @@ struct Options {
     #[command(flatten)]
     study: study::Options,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  fiord check                     the profiles
+  fiord check etcd /var/lib/etcd
+  fiord check --strict oltp /mnt  for scripts: status 5 without headroom
+";
 
 fn names() -> Vec<&'static str> {
     PROFILES.iter().map(|profile| profile.name).chain([LIST]).collect()

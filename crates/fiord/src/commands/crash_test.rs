@@ -41,11 +41,17 @@ const LINES_MAX: usize = 50;
 /// before the cut is there. The journal has to survive the cut: put it on another
 /// disk, or on another machine (`--journal - | ssh HOST 'cat > FILE'`).
 #[derive(clap::Parser)]
-#[command(name = "fiord crash-test", verbatim_doc_comment)]
+#[command(name = "fiord crash-test", verbatim_doc_comment, after_help = EXAMPLES)]
 struct Options {
     #[command(subcommand)]
     phase: Phase,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  fiord crash-test run /mnt/new --journal - | ssh HOST 'cat > journal'
+  fiord crash-test check /mnt/new --journal journal
+";
 
 #[derive(clap::Subcommand)]
 enum Phase {

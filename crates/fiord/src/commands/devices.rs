@@ -21,13 +21,19 @@ use crate::layout::width;
 /// matter for a benchmark. Reads /sys and the mount table; opens no device and
 /// needs no privilege. docs/devices.md explains each column.
 #[derive(clap::Parser)]
-#[command(name = "fiord devices", verbatim_doc_comment)]
+#[command(name = "fiord devices", verbatim_doc_comment, after_help = EXAMPLES)]
 struct Options {
     /// File, directory or device: show what it is stored on, down to the disks
     target: Option<PathBuf>,
     #[command(flatten)]
     forms: Forms,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  fiord devices                   all disks
+  fiord devices /var/lib/etcd     what this directory is stored on
+";
 
 /// Prints the devices.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {

@@ -43,12 +43,18 @@ const OPERATION_COLUMNS: [Column; 2] = [Column::new("name", "OPERATION"), Column
 /// io_uring features the kernel has, and what fiord itself costs per I/O. Takes
 /// less than a tenth of a second and touches no file or device.
 #[derive(clap::Parser)]
-#[command(name = "fiord engines", verbatim_doc_comment)]
+#[command(name = "fiord engines", verbatim_doc_comment, after_help = EXAMPLES)]
 struct Options {
     /// Print JSON (described in docs/json.md)
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  fiord engines
+  fiord engines --json
+";
 
 /// Prints the engines.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {

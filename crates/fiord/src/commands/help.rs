@@ -6,23 +6,31 @@ use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 use fiord_options::{Lookup, table};
+use fiord_sys::tty;
 
-use crate::arguments;
+use crate::output::{self, say};
 use crate::subcommand::Subcommands;
+use crate::{arguments, status};
 
 /// Lists fiord's own subcommands, or explains one of them
 #[derive(clap::Parser)]
-#[command(name = "fiord help")]
+#[command(name = "fiord help", after_help = EXAMPLES)]
 struct Options {
     /// Subcommand to explain
     #[arg(value_name = "SUBCOMMAND")]
     name: Option<String>,
 }
 
-/// Prints the list, or the subcommand's own page.
+const EXAMPLES: &str = "\
+Examples:
+  fiord help
+  fiord help quick
+";
+
+/// Prints the first page, or the subcommand's own page.
 pub(crate) fn run(arguments: &[OsString], subcommands: &Subcommands) -> ExitCode {
     arguments::run(arguments, |options: Options| {
-        let Some(name) = options.name else { return arguments::print(list(subcommands)) };
+        let Some(name) = options.name else { return arguments::print(page(subcommands)) };
         match subcommands.named(OsStr::new(&name)) {
             Some(known) => Ok((known.run)(&[OsString::from("--help")])),
             None => Err(unknown(&name, subcommands).into()),
@@ -30,14 +38,37 @@ pub(crate) fn run(arguments: &[OsString], subcommands: &Subcommands) -> ExitCode
     })
 }
 
-/// The subcommands, and where to find the rest.
-fn list(subcommands: &Subcommands) -> String {
-    let overview = subcommands.overview();
+/// The first page: the subcommands, examples, and where fio's options are.
+fn page(subcommands: &Subcommands) -> String {
+    let (lines, others) = subcommands.main_ones();
     format!(
-        "fiord measures storage. Its own commands:\n\n{overview}\n`fiord help SUBCOMMAND` explains one of them. Any \
-         other argument is a job file\nor an option of fio's: `fiord --help` lists those, `fiord --cmdhelp=OPTION`\n\
-         explains one.\n"
+        "fiord measures storage on Linux. Its own subcommands:\n{lines}Others: {others}. `fiord help SUBCOMMAND` explains \
+         one.\n\n{FIRST_STEPS}"
     )
+}
+
+/// The end of the first page.
+const FIRST_STEPS: &str = "\
+Examples:
+  fiord quick                        profile the disk under this directory
+  fiord check etcd /var/lib/etcd     is this disk fast enough for etcd?
+  fiord --name=a --rw=randread --size=1g --runtime=10s      a job, as with fio
+
+Everything else is as with fio: job files, and options, which `fiord --help`
+lists and `fiord --cmdhelp=OPTION` explains.
+";
+
+/// Prints the first page. As with fio, nothing to do is an error, which a terminal sees by the page.
+pub(crate) fn without_arguments(subcommands: &Subcommands) -> ExitCode {
+    let printed = output::print(page(subcommands).as_bytes());
+    let why = printed.err().or_else(|| {
+        let asks = "no arguments: name a subcommand, a job file, or the options of a job";
+        (!tty::stderr_is_terminal()).then(|| asks.to_string())
+    });
+    if let Some(why) = why {
+        say(&format!("fiord: {why}\n"));
+    }
+    ExitCode::from(status::FAILED)
 }
 
 fn unknown(name: &str, subcommands: &Subcommands) -> String {

@@ -25,13 +25,20 @@ use crate::status;
 
 /// Lists recorded runs, newest first. Every run is recorded unless --no-history is given; fiord show prints one again
 #[derive(Parser)]
-#[command(name = "fiord history", args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(name = "fiord history", args_conflicts_with_subcommands = true, disable_help_subcommand = true, after_help = EXAMPLES)]
 struct Options {
     #[command(subcommand)]
     action: Option<HistoryCommand>,
     #[command(flatten)]
     list: List,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  fiord history --limit=5
+  fiord history --target=/mnt
+  fiord history rm 3 4
+";
 
 #[derive(Args)]
 struct List {

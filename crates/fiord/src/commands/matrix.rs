@@ -16,7 +16,7 @@ use crate::{arguments, study};
 /// Measures each combination of block size and access pattern: IOPS, throughput
 /// and the 99th percentile of latency.
 #[derive(clap::Parser)]
-#[command(name = "fiord matrix", verbatim_doc_comment)]
+#[command(name = "fiord matrix", verbatim_doc_comment, after_help = EXAMPLES)]
 struct Options {
     /// Directory to test in, or a file or device to read from
     #[arg(default_value = ".")]
@@ -41,6 +41,13 @@ struct Options {
     #[command(flatten)]
     study: SizedStudy,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  fiord matrix /mnt
+  fiord matrix --bs=4k,16k --rw=randread,randwrite --depth=1 /mnt
+  fiord matrix --csv --rw=randread /dev/nvme0n1
+";
 
 fn block(text: &str) -> Result<BlockSize, String> {
     match parse::size(text)? {

@@ -38,10 +38,10 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of("history", history::run, "", "earlier runs"),
     of("show", show::run, "ID", "an earlier run again, in any format"),
     of("explain", explain::run, "[ID|FILE|CODE]", "a report of fiord or fio in plain words"),
-    of("engines", engines::run, "", "the engines that work here, and fiord's own cost"),
-    of("calibrate", calibrate::run, "", "what fiord itself costs per I/O here"),
-    of("version", version::run, "", "the version of fiord"),
-    of("help", help, "[SUBCOMMAND]", "this list, or the help of a subcommand"),
+    other("engines", engines::run, "", "the engines that work here, and fiord's own cost"),
+    other("calibrate", calibrate::run, "", "what fiord itself costs per I/O here"),
+    other("version", version::run, "", "the version of fiord"),
+    other("help", help, "[SUBCOMMAND]", "this list, or the help of a subcommand"),
 ]);
 
 const fn of(
@@ -50,7 +50,22 @@ const fn of(
     takes: &'static str,
     summary: &'static str,
 ) -> Subcommand {
-    Subcommand { name, run, takes, summary }
+    Subcommand { name, run, takes, summary, is_main: true }
+}
+
+/// One that neither measures storage nor shows measurements.
+const fn other(
+    name: &'static str,
+    run: fn(&[OsString]) -> ExitCode,
+    takes: &'static str,
+    summary: &'static str,
+) -> Subcommand {
+    Subcommand { is_main: false, ..of(name, run, takes, summary) }
+}
+
+/// The program called by its own name without an argument.
+pub(crate) fn without_arguments() -> ExitCode {
+    help::without_arguments(&ALL)
 }
 
 /// `help` is the only command that needs the list.

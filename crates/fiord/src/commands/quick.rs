@@ -16,7 +16,7 @@ use crate::{arguments, study};
 /// Profiles a disk in half a minute: sequential and random reads and writes,
 /// and synced appends.
 #[derive(clap::Parser)]
-#[command(name = "fiord quick", verbatim_doc_comment)]
+#[command(name = "fiord quick", verbatim_doc_comment, after_help = EXAMPLES)]
 struct Options {
     /// Directory to test in, or a file or device to read from
     #[arg(default_value = ".")]
@@ -27,6 +27,13 @@ struct Options {
     #[command(flatten)]
     study: SizedStudy,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  fiord quick                     the disk under this directory
+  fiord quick --time=2m /mnt/data
+  fiord quick --json /dev/nvme0n1  only reads, from the device
+";
 
 /// Runs the study.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {

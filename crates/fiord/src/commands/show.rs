@@ -18,7 +18,7 @@ use crate::{arguments, status};
 
 /// Prints a recorded run again, in any format. For a study, prints what the study printed and lists its runs
 #[derive(Parser)]
-#[command(name = "fiord show")]
+#[command(name = "fiord show", after_help = EXAMPLES)]
 struct Options {
     /// The run: its number, last, or last~2 for the second before the last
     #[arg(value_name = "ID")]
@@ -33,6 +33,13 @@ struct Options {
     #[arg(long, conflicts_with = "output_format")]
     json: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  fiord show last
+  fiord show last~1               the run before it
+  fiord show 12 --output-format=json+
+";
 
 fn formats(text: &str) -> Result<OutputFormats, String> {
     OutputFormats::parse(text, &mut Reading::default())

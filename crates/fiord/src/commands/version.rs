@@ -6,25 +6,30 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::arguments;
-use crate::run::version::FIO_VERSION;
+use crate::run::version::{FIO_VERSION, FIORD_VERSION};
 
 /// Prints the version of fiord, and of the fio it is compatible with
 #[derive(clap::Parser)]
-#[command(name = "fiord version")]
+#[command(name = "fiord version", after_help = EXAMPLES)]
 struct Options {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  fiord version
+  fiord version --json
+";
+
 /// Prints the version.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    let version = env!("CARGO_PKG_VERSION");
     arguments::run(arguments, |options: Options| {
         arguments::print(if options.json {
-            format!("{{\n  \"fiord\" : \"{version}\",\n  \"compatible with\" : \"{FIO_VERSION}\"\n}}\n")
+            format!("{{\n  \"fiord\" : \"{FIORD_VERSION}\",\n  \"compatible with\" : \"{FIO_VERSION}\"\n}}\n")
         } else {
-            format!("fiord {version}\ncompatible with {FIO_VERSION}\n")
+            format!("fiord {FIORD_VERSION}\ncompatible with {FIO_VERSION}\n")
         })
     })
 }

@@ -7,7 +7,7 @@ use fiord_options::program::ProgramOptions;
 use fiord_options::reference;
 use fiord_report::path::text;
 
-use crate::run::version::FIO_VERSION;
+use crate::run::version::{FIO_VERSION, FIORD_VERSION};
 use crate::subcommand::Subcommands;
 
 /// The page requested, or what is wrong with the request; `None` if a run is requested. Without subcommands, as when
@@ -17,7 +17,9 @@ pub(super) fn asked_for(
     own: Option<&Subcommands>,
 ) -> Option<Result<String, String>> {
     if options.version.0 {
-        return Some(Ok(format!("{FIO_VERSION}\n")));
+        // Scripts parse the first line, under either name.
+        let own = own.map_or_else(String::new, |_| format!("fiord {FIORD_VERSION}\n"));
+        return Some(Ok(format!("{FIO_VERSION}\n{own}")));
     }
     if options.help.0 {
         let fios = format!("{FIO_VERSION}\n{}", reference::help());

@@ -14,7 +14,7 @@ use fiord_sys::errno::Errno;
 use fiord_worker::{EndReason, Moment, Remark, WorkerReport};
 
 use super::meters::Meters;
-use super::version::FIO_VERSION;
+use super::version::{FIO_VERSION, FIORD_VERSION};
 
 /// The second of a run from which on fio estimates the time left.
 const ESTIMATED_FROM_S: u64 = 3;
@@ -58,6 +58,7 @@ pub(crate) fn report(
     let reported = frame.plan.jobs.iter().zip(workers).filter(|(job, _)| job.measure.reported);
     RunReport {
         version: FIO_VERSION.to_string(),
+        fiord_version: Some(FIORD_VERSION.to_string()),
         timestamp_ms: clock::realtime_ms(),
         utc_offset_s: clock::utc_offset_s(),
         global_options: frame.global_options.clone(),

@@ -16,6 +16,7 @@ use fiord_sys::clock;
 use fiord_worker::{Failure, TargetOpener};
 
 use super::assemble::headings;
+use super::version::FIORD_VERSION;
 use crate::output::say;
 
 /// Number of job names in a title, which must fit into a list.
@@ -63,7 +64,7 @@ impl Keeper {
             command: self.command.clone(),
             targets: Vec::new(),
             host: self.host.clone(),
-            fiord_version: env!("CARGO_PKG_VERSION").to_string(),
+            fiord_version: FIORD_VERSION.to_string(),
             started_ms: self.started_ms,
             utc_offset_s: clock::utc_offset_s(),
             elapsed_ms: 0,

@@ -1,6 +1,9 @@
-//! The version of fio that this program is compatible with.
+//! The version of this program, and the version of fio that it is compatible with.
 //!
-//! Invariant: `--version`, headings and reports all print this one.
+//! Invariant: `--version`, headings, reports and the history all print these.
+
+/// The version of fiord.
+pub(crate) const FIORD_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The version of fio whose options and outputs are followed, as `--version` prints it.
 pub(crate) const FIO_VERSION: &str = "fio-3.42";

@@ -68,6 +68,10 @@ pub fn json(run: &RunReport, detail: Detail) -> String {
         if let Some(steadiness) = &run.steadiness {
             json.object("steady_part", |json| steady::write_part(json, steadiness));
         }
+        // In an object, because readers of fio's document take a scalar here for a figure.
+        if let Some(version) = &run.fiord_version {
+            json.object("fiord", |json| json.string("version", version));
+        }
     })
 }
 
