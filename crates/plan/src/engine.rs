@@ -35,6 +35,20 @@ pub struct EngineDescriptor {
 }
 
 impl EngineDescriptor {
+    /// Of an engine that executes one operation at a time on the job's open files, and has no settings of its own.
+    pub const fn synchronous(name: EngineName, summary: &'static str) -> EngineDescriptor {
+        EngineDescriptor {
+            name,
+            summary,
+            queueing: Queueing::Synchronous,
+            files: FileUse::Opened,
+            settings: |_| EngineSettings::new(()),
+            priorities: None,
+            atomic_writes: false,
+            explain: |_, _| None,
+        }
+    }
+
     /// Whether it can keep several I/Os in flight.
     pub fn can_queue(&self) -> bool {
         match self.queueing {

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, FileUse, Queueing};
+use fiord_plan::{EngineDescriptor, EngineName};
 use fiord_sys::transfer;
 
 use crate::read_write::{Calls, Part};
@@ -16,16 +16,8 @@ pub struct Psync;
 impl Calls for Psync {
     type Settings = ();
 
-    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        name: EngineName::Psync,
-        summary: "pread and pwrite",
-        queueing: Queueing::Synchronous,
-        files: FileUse::Opened,
-        settings: |_| EngineSettings::new(()),
-        priorities: None,
-        atomic_writes: false,
-        explain: |_, _| None,
-    };
+    const DESCRIPTOR: &'static EngineDescriptor =
+        &EngineDescriptor::synchronous(EngineName::Psync, "pread and pwrite");
 
     fn new((): &(), _files: usize) -> Psync {
         Psync

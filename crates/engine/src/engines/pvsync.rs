@@ -4,7 +4,7 @@
 
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, FileUse, Queueing};
+use fiord_plan::{EngineDescriptor, EngineName};
 use fiord_sys::transfer;
 
 use crate::read_write::{Calls, Part};
@@ -16,16 +16,8 @@ pub struct Pvsync;
 impl Calls for Pvsync {
     type Settings = ();
 
-    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        name: EngineName::Pvsync,
-        summary: "preadv and pwritev",
-        queueing: Queueing::Synchronous,
-        files: FileUse::Opened,
-        settings: |_| EngineSettings::new(()),
-        priorities: None,
-        atomic_writes: false,
-        explain: |_, _| None,
-    };
+    const DESCRIPTOR: &'static EngineDescriptor =
+        &EngineDescriptor::synchronous(EngineName::Pvsync, "preadv and pwritev");
 
     fn new((): &(), _files: usize) -> Pvsync {
         Pvsync

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, FileIndex, FileUse, Queueing};
+use fiord_plan::{EngineDescriptor, EngineName, FileIndex};
 use fiord_sys::errno::Errno;
 use fiord_sys::transfer;
 
@@ -48,16 +48,8 @@ impl Calls for Sync {
 
     const MOVES_FILE_POSITION: bool = true;
 
-    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        name: EngineName::Sync,
-        summary: "lseek, read and write",
-        queueing: Queueing::Synchronous,
-        files: FileUse::Opened,
-        settings: |_| EngineSettings::new(()),
-        priorities: None,
-        atomic_writes: false,
-        explain: |_, _| None,
-    };
+    const DESCRIPTOR: &'static EngineDescriptor =
+        &EngineDescriptor::synchronous(EngineName::Sync, "lseek, read and write");
 
     fn new((): &(), files: usize) -> Sync {
         Sync { positions: vec![UNKNOWN; files].into_boxed_slice() }

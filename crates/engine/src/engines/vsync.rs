@@ -5,7 +5,7 @@
 
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, FileUse, Queueing};
+use fiord_plan::{EngineDescriptor, EngineName};
 use fiord_sys::transfer;
 
 use crate::engines::sync::seek;
@@ -20,16 +20,8 @@ impl Calls for Vsync {
 
     const MOVES_FILE_POSITION: bool = true;
 
-    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        name: EngineName::Vsync,
-        summary: "lseek, readv and writev",
-        queueing: Queueing::Synchronous,
-        files: FileUse::Opened,
-        settings: |_| EngineSettings::new(()),
-        priorities: None,
-        atomic_writes: false,
-        explain: |_, _| None,
-    };
+    const DESCRIPTOR: &'static EngineDescriptor =
+        &EngineDescriptor::synchronous(EngineName::Vsync, "lseek, readv and writev");
 
     fn new((): &(), _files: usize) -> Vsync {
         Vsync
