@@ -7,7 +7,7 @@ mod window;
 
 use std::num::NonZeroU64;
 
-pub use window::{HistogramWindow, HistogramWindows, WindowEntry, WindowFigure, Windows};
+pub use window::{FigureWindows, HistogramWindow, HistogramWindows, WindowEntry, WindowFigure};
 
 /// What is logged; a log whose window is `None` was not requested. Lengths are at least 1 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,12 +122,12 @@ pub struct JobLogs {
     /// Whether the zero was set; what is recorded before is not kept.
     has_begun: bool,
     ios: Option<Vec<LoggedIo>>,
-    bandwidth: Option<Windows>,
-    iops: Option<Windows>,
-    submission: Option<Windows>,
-    completion: Option<Windows>,
-    total: Option<Windows>,
-    response: Option<Windows>,
+    bandwidth: Option<FigureWindows>,
+    iops: Option<FigureWindows>,
+    submission: Option<FigureWindows>,
+    completion: Option<FigureWindows>,
+    total: Option<FigureWindows>,
+    response: Option<FigureWindows>,
     histograms: Option<HistogramWindows>,
     response_histograms: Option<HistogramWindows>,
     settings: LogSettings,
@@ -141,7 +141,7 @@ pub struct JobLogs {
 impl JobLogs {
     /// Empty logs, with space for the first block.
     pub fn new(settings: LogSettings) -> JobLogs {
-        let windows = |length_ms: Option<u64>, measured| length_ms.map(|ms| Windows::new(ms, measured));
+        let windows = |length_ms: Option<u64>, measured| length_ms.map(|ms| FigureWindows::new(ms, measured));
         let latency = || windows(settings.latency_window_ms, WindowFigure::Value);
         let mut logs = JobLogs {
             ios: settings.every_io.then(|| Vec::with_capacity(settings.block_ios)),
@@ -176,7 +176,7 @@ impl JobLogs {
 
     /// Whether entries are to be taken before the next I/O, which ends at `end_ns` on the worker's clock.
     pub fn is_full_at(&self, end_ns: u64) -> bool {
-        let is_full = |windows: &Windows| windows.closed().len() >= BLOCK_WINDOWS;
+        let is_full = |windows: &FigureWindows| windows.closed().len() >= BLOCK_WINDOWS;
         let histograms = self.histograms().map(|histograms| histograms.closed().len()).max().unwrap_or(0);
         let some_closed = histograms > 0 || self.figures().any(|windows| !windows.closed().is_empty());
         let since_ns = end_ns.saturating_sub(self.zero_ns).saturating_sub(self.taken_at_ns);
@@ -228,16 +228,16 @@ impl JobLogs {
             ios.clear();
         }
         self.histograms_mut().for_each(HistogramWindows::discard_closed);
-        self.figures_mut().for_each(Windows::discard_closed);
+        self.figures_mut().for_each(FigureWindows::discard_closed);
     }
 
     /// The windows of all figures that are recorded.
-    fn figures(&self) -> impl Iterator<Item = &Windows> {
+    fn figures(&self) -> impl Iterator<Item = &FigureWindows> {
         let latencies = [&self.submission, &self.completion, &self.total, &self.response];
         [&self.bandwidth, &self.iops].into_iter().chain(latencies).flatten()
     }
 
-    fn figures_mut(&mut self) -> impl Iterator<Item = &mut Windows> {
+    fn figures_mut(&mut self) -> impl Iterator<Item = &mut FigureWindows> {
         let JobLogs { bandwidth, iops, submission, completion, total, response, .. } = self;
         [bandwidth, iops, submission, completion, total, response].into_iter().flatten()
     }
@@ -255,7 +255,7 @@ impl JobLogs {
     /// those of completion latencies, if at all.
     fn first_end_ns(&self) -> u64 {
         let figures = [&self.bandwidth, &self.iops, &self.completion, &self.total, &self.response];
-        let ends_ns = figures.into_iter().flatten().map(Windows::open_until_ns);
+        let ends_ns = figures.into_iter().flatten().map(FigureWindows::open_until_ns);
         let histograms_ns = self.histograms().map(HistogramWindows::open_until_ns);
         ends_ns.chain(histograms_ns).min().unwrap_or(u64::MAX)
     }
@@ -265,7 +265,7 @@ impl JobLogs {
         io.end_ns = io.end_ns.saturating_sub(self.zero_ns);
         io.submission_ns = submission_ns.unwrap_or(0);
         self.has_submission |= submission_ns.is_some();
-        let record = |windows: &mut Option<Windows>, value: u64| {
+        let record = |windows: &mut Option<FigureWindows>, value: u64| {
             if let Some(windows) = windows {
                 windows.record(io.direction, io.end_ns, value);
             }

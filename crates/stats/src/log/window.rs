@@ -31,6 +31,7 @@ pub struct WindowEntry {
     pub maximum: u64,
 }
 
+/// Sums of one direction in the open window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     count: u64,
@@ -38,9 +39,9 @@ struct Sums {
     maximum: u64,
 }
 
-/// The open window.
+/// The time of the open window.
 #[derive(Clone, Copy, Debug)]
-struct Span {
+pub struct Span {
     length_ns: u64,
     start_ns: u64,
 }
@@ -60,37 +61,31 @@ impl Span {
     }
 }
 
+/// What is accumulated in the open window, for each direction.
+pub trait Accumulator {
+    /// What a closed window has for each direction with I/O.
+    type Entry;
+
+    /// Whether the entries of a window are exact however short it is, so that the last one is always kept.
+    const IS_EXACT_WHEN_SHORT: bool;
+
+    /// Appends the entries of the window, which ended at `end_ns`, and begins the next one.
+    fn close(&mut self, span: &Span, end_ns: u64, entries: &mut Vec<Self::Entry>);
+}
+
 /// Windows of one log.
 #[derive(Clone, Debug)]
-pub struct Windows {
-    measured: WindowFigure,
+pub struct Windows<A: Accumulator> {
     span: Span,
-    open: [Sums; 3],
-    closed: Vec<WindowEntry>,
+    open: A,
+    closed: Vec<A::Entry>,
     /// Whether closed windows were taken.
     has_taken: bool,
 }
 
-impl Windows {
-    /// Windows of `length_ms`.
-    pub fn new(length_ms: u64, measured: WindowFigure) -> Windows {
-        Windows {
-            measured,
-            span: Span::new(length_ms),
-            open: Default::default(),
-            closed: Vec::with_capacity(64),
-            has_taken: false,
-        }
-    }
-
-    /// Adds a value at `at_ns` since the log's zero.
-    #[inline]
-    pub fn record(&mut self, direction: u8, at_ns: u64, value: u64) {
-        self.advance(at_ns);
-        let sums = &mut self.open[usize::from(direction)];
-        sums.count += 1;
-        sums.sum += u128::from(value);
-        sums.maximum = sums.maximum.max(value);
+impl<A: Accumulator> Windows<A> {
+    fn of(length_ms: u64, open: A) -> Windows<A> {
+        Windows { span: Span::new(length_ms), open, closed: Vec::with_capacity(64), has_taken: false }
     }
 
     /// Closes the open window if it ends before `at_ns` since the log's zero, or then.
@@ -102,12 +97,13 @@ impl Windows {
         }
     }
 
-    /// Ends at `end_ns` since the log's zero. A window cut short is kept if at least half of it has passed, or if there
-    /// is no other: a rate over less means little.
+    /// Ends at `end_ns` since the log's zero. A window cut short is kept if its entries are exact, if at least half of it
+    /// has passed, or if there is no other: a rate over less means little.
     pub fn finish(&mut self, end_ns: u64) {
         let end_ns = end_ns.min(self.span.end_ns());
         let passed_ns = end_ns.saturating_sub(self.span.start_ns);
-        if passed_ns >= self.span.length_ns / 2 || self.closed.is_empty() && !self.has_taken {
+        let is_only = self.closed.is_empty() && !self.has_taken;
+        if A::IS_EXACT_WHEN_SHORT || passed_ns >= self.span.length_ns / 2 || is_only {
             self.close(end_ns);
         }
     }
@@ -118,7 +114,7 @@ impl Windows {
     }
 
     /// The closed windows that were not taken yet.
-    pub fn closed(&self) -> &[WindowEntry] {
+    pub fn closed(&self) -> &[A::Entry] {
         &self.closed
     }
 
@@ -128,16 +124,53 @@ impl Windows {
     }
 
     /// Moves the closed windows into `taken`, which is empty, and takes over its space.
-    pub(super) fn take_closed(&mut self, taken: &mut Vec<WindowEntry>) {
+    pub(super) fn take_closed(&mut self, taken: &mut Vec<A::Entry>) {
         self.has_taken |= !self.closed.is_empty();
         std::mem::swap(&mut self.closed, taken);
     }
 
     #[cold]
     fn close(&mut self, end_ns: u64) {
-        let length_ns = u128::from(end_ns.saturating_sub(self.span.start_ns).max(1));
+        self.open.close(&self.span, end_ns, &mut self.closed);
+    }
+}
+
+/// One figure of the I/Os of a window.
+#[derive(Clone, Debug)]
+pub struct FigureSums {
+    measured: WindowFigure,
+    directions: [Sums; 3],
+}
+
+/// Windows of one figure.
+pub type FigureWindows = Windows<FigureSums>;
+
+impl FigureWindows {
+    /// Windows of `length_ms`.
+    pub fn new(length_ms: u64, measured: WindowFigure) -> FigureWindows {
+        Windows::of(length_ms, FigureSums { measured, directions: Default::default() })
+    }
+
+    /// Adds a value at `at_ns` since the log's zero.
+    #[inline]
+    pub fn record(&mut self, direction: u8, at_ns: u64, value: u64) {
+        self.advance(at_ns);
+        let sums = &mut self.open.directions[usize::from(direction)];
+        sums.count += 1;
+        sums.sum += u128::from(value);
+        sums.maximum = sums.maximum.max(value);
+    }
+}
+
+impl Accumulator for FigureSums {
+    type Entry = WindowEntry;
+
+    const IS_EXACT_WHEN_SHORT: bool = false;
+
+    fn close(&mut self, span: &Span, end_ns: u64, entries: &mut Vec<WindowEntry>) {
+        let length_ns = u128::from(end_ns.saturating_sub(span.start_ns).max(1));
         let per_second = |sum: u128| (sum * 1_000_000_000 / length_ns) as u64;
-        for (direction, sums) in self.open.iter_mut().enumerate() {
+        for (direction, sums) in self.directions.iter_mut().enumerate() {
             let Sums { count, sum, maximum } = std::mem::take(sums);
             if count == 0 {
                 continue;
@@ -147,12 +180,8 @@ impl Windows {
                 WindowFigure::PerSecond => (per_second(sum), per_second(sum)),
                 WindowFigure::KibPerSecond => (per_second(sum) / 1024, per_second(sum) / 1024),
             };
-            self.closed.push(WindowEntry {
-                end_ms: rounded_ms(end_ns),
-                direction: direction as u8,
-                average,
-                maximum,
-            });
+            let end_ms = rounded_ms(end_ns);
+            entries.push(WindowEntry { end_ms, direction: direction as u8, average, maximum });
         }
     }
 }
@@ -170,80 +199,46 @@ pub struct HistogramWindow {
     pub counts: Vec<(u16, u64)>,
 }
 
-/// Histograms of windows.
+/// Latencies of a window, and the length of the last I/O.
 #[derive(Clone, Debug)]
-pub struct HistogramWindows {
-    span: Span,
-    open: [(Histogram, u64); 3],
-    closed: Vec<HistogramWindow>,
-}
+pub struct WindowHistograms([(Histogram, u64); 3]);
+
+/// Histograms of windows.
+pub type HistogramWindows = Windows<WindowHistograms>;
 
 impl HistogramWindows {
     /// Windows of `length_ms`.
     pub fn new(length_ms: u64) -> HistogramWindows {
-        let open = [0; 3].map(|_| (Histogram::allocated(), 0));
-        HistogramWindows { span: Span::new(length_ms), open, closed: Vec::with_capacity(64) }
+        Windows::of(length_ms, WindowHistograms([0; 3].map(|_| (Histogram::allocated(), 0))))
     }
 
     /// Counts a latency at `at_ns` since the log's zero.
     #[inline]
     pub fn record(&mut self, direction: u8, at_ns: u64, latency_ns: u64, length_bytes: u64) {
         self.advance(at_ns);
-        let (histogram, length) = &mut self.open[usize::from(direction)];
+        let (histogram, length) = &mut self.open.0[usize::from(direction)];
         histogram.record(latency_ns);
         *length = length_bytes;
     }
+}
 
-    /// Closes the open window if it ends before `at_ns` since the log's zero, or then.
-    #[inline]
-    pub fn advance(&mut self, at_ns: u64) {
-        if at_ns >= self.span.end_ns() {
-            self.close(self.span.end_ns());
-            self.span.move_to(at_ns);
-        }
-    }
+impl Accumulator for WindowHistograms {
+    type Entry = HistogramWindow;
 
-    /// Ends at `end_ns` since the log's zero. Counts of a short window are still exact, so the last one is kept.
-    pub fn finish(&mut self, end_ns: u64) {
-        self.close(end_ns.min(self.span.end_ns()));
-    }
-
-    /// When the open window ends, since the log's zero.
-    pub fn open_until_ns(&self) -> u64 {
-        self.span.end_ns()
-    }
-
-    /// The closed windows that were not taken yet.
-    pub fn closed(&self) -> &[HistogramWindow] {
-        &self.closed
-    }
-
-    /// Discards the closed windows.
-    pub(super) fn discard_closed(&mut self) {
-        self.closed.clear();
-    }
-
-    /// Moves the closed windows into `taken`, which is empty, and takes over its space.
-    pub(super) fn take_closed(&mut self, taken: &mut Vec<HistogramWindow>) {
-        std::mem::swap(&mut self.closed, taken);
-    }
+    const IS_EXACT_WHEN_SHORT: bool = true;
 
     /// Allocates once per window, to store only the few bins in use.
-    #[cold]
-    fn close(&mut self, end_ns: u64) {
-        for (direction, (histogram, length_bytes)) in self.open.iter_mut().enumerate() {
+    fn close(&mut self, _span: &Span, end_ns: u64, entries: &mut Vec<HistogramWindow>) {
+        for (direction, (histogram, length_bytes)) in self.0.iter_mut().enumerate() {
             let used = histogram.bins().iter().enumerate().filter(|(_, count)| **count > 0);
             let counts: Vec<(u16, u64)> = used.map(|(bin, count)| (bin as u16, *count)).collect();
             if counts.is_empty() {
                 continue;
             }
             histogram.clear();
-            self.closed.push(HistogramWindow {
-                end_ms: rounded_ms(end_ns),
-                direction: direction as u8,
-                length_bytes: *length_bytes,
-                counts,
-            });
+            let end_ms = rounded_ms(end_ns);
+            let (direction, length_bytes) = (direction as u8, *length_bytes);
+            entries.push(HistogramWindow { end_ms, direction, length_bytes, counts });
         }
     }
 }
@@ -265,13 +260,13 @@ mod tests {
     }
 
     /// (end, direction, average, maximum) of each window.
-    fn figures(windows: &Windows) -> Vec<(u64, u8, u64, u64)> {
+    fn figures(windows: &FigureWindows) -> Vec<(u64, u8, u64, u64)> {
         windows.closed().iter().map(|w| (w.end_ms, w.direction, w.average, w.maximum)).collect()
     }
 
     #[test]
     fn values_have_their_mean_and_maximum_by_window_and_direction() {
-        let mut windows = Windows::new(100, WindowFigure::Value);
+        let mut windows = FigureWindows::new(100, WindowFigure::Value);
         for (direction, at_ms, value) in [(1, 0, 10), (0, 50, 30), (1, 99, 20), (1, 100, 7), (0, 350, 9)] {
             windows.record(direction, at_ms * MS, value);
         }
@@ -285,8 +280,8 @@ mod tests {
 
     #[test]
     fn rates_are_those_of_their_window() {
-        let mut bandwidth = Windows::new(500, WindowFigure::KibPerSecond);
-        let mut iops = Windows::new(500, WindowFigure::PerSecond);
+        let mut bandwidth = FigureWindows::new(500, WindowFigure::KibPerSecond);
+        let mut iops = FigureWindows::new(500, WindowFigure::PerSecond);
         for number in 0..302 {
             let at_ns = number * 1000 * MS / 302;
             bandwidth.record(0, at_ns, 4096);
@@ -301,7 +296,7 @@ mod tests {
     #[test]
     fn a_last_window_is_kept_from_half_its_length() {
         let ends = |ends_ms: u64| {
-            let mut windows = Windows::new(100, WindowFigure::PerSecond);
+            let mut windows = FigureWindows::new(100, WindowFigure::PerSecond);
             [0, 150, 201].iter().for_each(|at_ms| windows.record(0, at_ms * MS, 1));
             windows.finish(ends_ms * MS);
             figures(&windows).last().map(|figures| (figures.0, figures.2))
@@ -309,7 +304,7 @@ mod tests {
         assert_eq!(ends(249), Some((200, 10)), "dropped");
         assert_eq!(ends(250), Some((250, 20)), "over the time that has passed");
         assert_eq!(ends(900), Some((300, 10)), "long over");
-        let mut only = Windows::new(100, WindowFigure::Value);
+        let mut only = FigureWindows::new(100, WindowFigure::Value);
         only.record(0, 1, 3);
         only.finish(MS);
         assert_eq!(figures(&only), [(1, 0, 3, 3)], "the only window is kept");
