@@ -14,6 +14,7 @@ use crate::repeats;
 use crate::rounds::{Repeat, Rounds};
 use crate::steady;
 use crate::step::{Step, StepResult};
+use crate::step_runs;
 use crate::study::{Study, StudyResult};
 use crate::study_target::StudyTarget;
 use crate::trust;
@@ -201,7 +202,7 @@ impl Study for Check {
         };
         let figures: Vec<RepeatedFigure> = rows.iter().map(Row::repeated).collect();
         let result = repeats::beside(result, &figures, &[], Reported::Median, width);
-        steady::beside(result, &repeats::typical(results), |step| self.steps[step].name.clone(), width)
+        steady::beside(result, &step_runs::typical(results), |step| self.steps[step].name.clone(), width)
     }
 }
 
@@ -237,7 +238,7 @@ fn text(table: &Table, rows: &[Row], width: usize) -> String {
 /// Why no verdict can be given although all rounds were run: the figures of one are void, or the rounds lie on both sides
 /// of a limit.
 fn undecided(rows: &[Row], results: &[StepResult]) -> Option<String> {
-    let void = results.iter().find_map(trust::void).map(trust::because);
+    let void = results.iter().find_map(StepResult::void_finding).map(trust::because);
     void.or_else(|| rows.iter().find_map(Row::noise_across_limit))
 }
 

@@ -18,6 +18,7 @@ mod repeats;
 pub mod rounds;
 mod steady;
 pub mod step;
+mod step_runs;
 pub mod study;
 pub mod study_target;
 pub mod svg;

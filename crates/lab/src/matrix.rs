@@ -13,6 +13,7 @@ use crate::repeats;
 use crate::rounds::{Repeat, Rounds};
 use crate::steady;
 use crate::step::{Step, StepResult};
+use crate::step_runs;
 use crate::study::{Study, StudyResult};
 use crate::study_target::StudyTarget;
 use crate::trust;
@@ -154,15 +155,11 @@ impl Study for Matrix {
         self.rounds
     }
 
-    fn is_decided(&self, results: &[StepResult]) -> bool {
-        repeats::are_enough(results)
-    }
-
     fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
-        let typical = repeats::typical(results);
+        let name = |step: usize| self.steps[step].name.clone();
+        let typical = step_runs::typical(results);
         let measured: Vec<MeasuredRow<'_>> = typical.iter().filter_map(|run| self.measured(run)).collect();
         let table = self.table(&measured);
-        let name = |step: usize| self.steps[step].name.clone();
         let figures = repeats::figures(results, &REPEATED, |run| {
             (name(run.step), self.table(self.measured(run).as_slice()))
         });

@@ -15,6 +15,7 @@ use crate::repeats;
 use crate::rounds::{Repeat, Rounds};
 use crate::steady;
 use crate::step::{Step, StepResult};
+use crate::step_runs;
 use crate::study::{Study, StudyResult};
 use crate::study_target::StudyTarget;
 use crate::trust;
@@ -181,12 +182,8 @@ impl Study for Quick {
         self.rounds
     }
 
-    fn is_decided(&self, results: &[StepResult]) -> bool {
-        repeats::are_enough(results)
-    }
-
     fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
-        let typical = repeats::typical(results);
+        let typical = step_runs::typical(results);
         let measured: Vec<MeasuredRow> = typical.iter().filter_map(|run| self.measured(run)).collect();
         let table = table(&measured);
         let figures = repeats::figures(results, &REPEATED, |run| {
@@ -331,7 +328,7 @@ impl Quick {
             return None;
         }
         let (step, _) = self.rows.iter().find(|(_, row)| row.kind == Kind::Synced)?;
-        let steps = repeats::by_step(results);
+        let steps = step_runs::by_step(results);
         let runs = steps.iter().find(|runs| runs.runs.first().is_some_and(|run| run.step == *step))?;
         let of = |figure: fn(&Figures) -> f64| {
             runs.summary(|run| self.measured(run).map(|(_, figures)| figure(&figures)))

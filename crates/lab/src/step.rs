@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fiord_options::Section;
-use fiord_report::RunReport;
+use fiord_report::{Finding, RunReport, Severity};
 
 /// One run of a study.
 #[derive(Clone, Debug)]
@@ -49,4 +49,11 @@ pub struct StepResult {
     pub step: usize,
     /// The report of its run.
     pub report: RunReport,
+}
+
+impl StepResult {
+    /// The finding that voids the figures of this run, if one does.
+    pub(crate) fn void_finding(&self) -> Option<&Finding> {
+        self.report.findings.iter().find(|finding| finding.severity() == Severity::Void)
+    }
 }

@@ -10,6 +10,7 @@ use fiord_report::table::{Cell, Table};
 
 use crate::rounds::Rounds;
 use crate::step::{Step, StepResult};
+use crate::step_runs;
 use crate::verdict::Verdict;
 
 /// What a study found.
@@ -70,8 +71,8 @@ pub trait Study {
     }
 
     /// Whether another round would not change what can be said. It is asked once the fewest rounds are over.
-    fn is_decided(&self, _results: &[StepResult]) -> bool {
-        true
+    fn is_decided(&self, results: &[StepResult]) -> bool {
+        step_runs::are_enough(results)
     }
 
     /// The run that follows from the results so far, once those known before are over; `None` ends the study.

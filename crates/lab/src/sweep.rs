@@ -16,10 +16,11 @@ use fiord_stats::job::DIRECTIONS;
 
 use crate::chart::{self, Chart};
 use crate::figures::{self, Figures, mib, utilisation_percent};
-use crate::repeats::{self, StepRuns};
+use crate::repeats;
 use crate::rounds::Rounds;
 use crate::steady;
 use crate::step::{Step, StepResult};
+use crate::step_runs::{self, StepRuns};
 use crate::study::{Study, StudyResult};
 use crate::svg;
 use crate::trust;
@@ -112,7 +113,7 @@ impl Sweep {
 
     /// For each point its typical run.
     fn measured(&self, results: &[StepResult]) -> Vec<SweepRun> {
-        repeats::by_step(results).iter().filter_map(|step| self.of_step(step)).collect()
+        step_runs::by_step(results).iter().filter_map(|step| self.of_step(step)).collect()
     }
 
     fn of_step(&self, step: &StepRuns<'_>) -> Option<SweepRun> {
@@ -136,7 +137,7 @@ impl Sweep {
             total: Figures::of_all(&run.report)?,
             error_bytes_per_s: figures::bandwidth_error_bytes_per_s(&run.report),
             util_percent: utilisation_percent(&run.report),
-            void: trust::void(run).map(trust::because),
+            void: run.void_finding().map(trust::because),
             ignores_depth: run.report.findings.iter().any(|one| one.code == Code::SyncEngineDepth),
         })
     }
@@ -315,10 +316,6 @@ impl Study for Sweep {
         self.rounds
     }
 
-    fn is_decided(&self, results: &[StepResult]) -> bool {
-        repeats::are_enough(results)
-    }
-
     fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
         let measured = self.measured(results);
         // Nothing is concluded from a run whose figures are void.
@@ -357,7 +354,7 @@ impl Study for Sweep {
             ..StudyResult::default()
         };
         let result = repeats::beside(result, &figures, &REPEATED_SHOWN, Reported::Median, width);
-        steady::beside(result, &repeats::typical(results), name, width)
+        steady::beside(result, &step_runs::typical(results), name, width)
     }
 }
 

@@ -2,20 +2,15 @@
 //!
 //! Invariant: nothing is concluded from a run whose figures are void.
 
-use fiord_report::{Finding, Severity};
+use fiord_report::Finding;
 
 use crate::step::StepResult;
 use crate::study::StudyResult;
 use crate::verdict::Verdict;
 
-/// The finding that voids the figures of a run, if one does.
-pub(crate) fn void(run: &StepResult) -> Option<&Finding> {
-    run.report.findings.iter().find(|finding| finding.severity() == Severity::Void)
-}
-
 /// The result, or, if the figures of any run are void, that nothing can be concluded, and why.
 pub(crate) fn concluded(result: StudyResult, results: &[StepResult]) -> StudyResult {
-    match results.iter().find_map(void) {
+    match results.iter().find_map(StepResult::void_finding) {
         // A study that measured nothing, or not all of it, concludes nothing anyway.
         Some(finding) if !result.conclusion.is_empty() => StudyResult {
             conclusion: cannot_tell(&because(finding)),
