@@ -107,85 +107,41 @@ codec!(RunSteadiness { run_ms, slope_share, excursion_share, part });
 codec!(SteadyPart { from_ms, ios_per_s, bytes_per_s });
 codec!(Idleness { system_percent, cpus, unit });
 codec!(UnitWork { mean_us, stddev_us });
-codec!(JobReport {
-    name,
-    description,
-    group_id,
-    member_count,
-    pid,
-    error,
-    error_text,
-    start_ms,
-    elapsed_s,
-    eta_s,
-    options,
-    stats,
-    show,
-    continue_on_error,
-    latency_target
-} since 2 {
-    unstarted
-} since 5 {
-    steady
-});
+codec! {
+    JobReport {
+        name, description, group_id, member_count, pid, error, error_text, start_ms, elapsed_s, eta_s,
+        options, stats, show, continue_on_error, latency_target
+    }
+    since 2 { unstarted }
+    since 5 { steady }
+}
 codec!(SteadyState { rule, attained, criterion, max_deviation, slope, window, samples });
 codec!(SteadyRule { measure, is_slope, is_percent, limit, duration_s });
 codec!(SteadySample { iops, bytes_per_s, latency_ns });
 codec!(LatencyTarget { target_ns, window_us, percentile, depth });
-codec!(sparse Show {
-    slat,
-    clat,
-    lat,
-    slat_percentiles,
-    clat_percentiles,
-    lat_percentiles,
-    percentile_list,
-    significant_figures,
-    kb_base,
-    unit_base,
-    unified,
-    group_reporting
-});
+codec! {
+    sparse Show {
+        slat, clat, lat, slat_percentiles, clat_percentiles, lat_percentiles, percentile_list,
+        significant_figures, kb_base, unit_base, unified, group_reporting
+    }
+}
 codec!(DeviceUse { device, holds_files, below, start, end, elapsed_ns } since 11 { samples });
 codec!(CounterSample { elapsed_ns, counters });
 codec!(Device { name, kind, transport, model, backing_file, size_bytes, read_only, numa_node, queue });
-codec!(RequestQueue {
-    logical_block_bytes,
-    physical_block_bytes,
-    minimum_io_bytes,
-    optimal_io_bytes,
-    max_request_bytes,
-    dma_alignment_bytes,
-    discard_granularity_bytes,
-    discard_max_bytes,
-    rotational,
-    requests,
-    hardware_queues,
-    device_depth,
-    read_ahead_bytes,
-    scheduler,
-    schedulers,
-    write_back_cache,
-    forced_unit_access,
-    zoned,
-    polls
-});
-codec!(DiskCounters {
-    read_ios,
-    read_merges,
-    read_sectors,
-    read_ms,
-    write_ios,
-    write_merges,
-    write_sectors,
-    write_ms,
-    in_flight,
-    busy_ms,
-    in_queue_ms,
-    discard_ios,
-    discard_sectors,
-    flush_ios
-});
+codec! {
+    RequestQueue {
+        logical_block_bytes, physical_block_bytes, minimum_io_bytes, optimal_io_bytes, max_request_bytes,
+        dma_alignment_bytes, discard_granularity_bytes, discard_max_bytes, rotational, requests,
+        hardware_queues, device_depth, read_ahead_bytes, scheduler, schedulers, write_back_cache,
+        forced_unit_access, zoned, polls
+    }
+}
+codec! {
+    DiskCounters {
+        read_ios, read_merges, read_sectors, read_ms, write_ios, write_merges, write_sectors, write_ms,
+        in_flight, busy_ms, in_queue_ms, discard_ios, discard_sectors, flush_ios
+    }
+}
 
 /// Up to version 2 there were nine counters, in another order, which included the busy share.
 impl Codec for DiskUse {
@@ -220,43 +176,23 @@ fn nine_counters(from: &mut Decoder<'_>) -> Result<DiskCounters, Damaged> {
     })
 }
 
-codec!(JobStats {
-    directions,
-    sync,
-    distribution,
-    depth,
-    submit,
-    complete,
-    usage,
-    errors_total,
-    first_error
-} since 7 {
-    zone_resets
-} since 10 {
-    blocks
-} since 13 {
-    replay_lateness
-});
+codec! {
+    JobStats {
+        directions, sync, distribution, depth, submit, complete, usage, errors_total, first_error
+    }
+    since 7 { zone_resets }
+    since 10 { blocks }
+    since 13 { replay_lateness }
+}
 codec!(BlockLifetimes { trims, states });
-codec!(sparse DirectionStats {
-    ios,
-    bytes,
-    short_ios,
-    dropped_ios,
-    runtime_ms,
-    submission,
-    completion,
-    total,
-    bandwidth,
-    iops
-} since 6 {
-    response
-} since 8 {
-    open_arrivals
-} since 9 {
-    priority,
-    priorities
-});
+codec! {
+    sparse DirectionStats {
+        ios, bytes, short_ios, dropped_ios, runtime_ms, submission, completion, total, bandwidth, iops
+    }
+    since 6 { response }
+    since 8 { open_arrivals }
+    since 9 { priority, priorities }
+}
 codec!(OpenArrivals { dropped, waiting });
 codec!(sparse PriorityLatency { priority, latency });
 codec!(sparse SyncStats { ios, latency });

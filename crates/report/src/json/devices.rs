@@ -24,61 +24,55 @@ pub(super) fn write(json: &mut Writer, used: &DeviceUse) {
     }
 }
 
+/// Writes every field of a structure under its own name, with the function beside it; a field that is left out does not
+/// compile.
+macro_rules! fields {
+    ($json:ident, $value:expr, $type:ident { $($name:ident: $write:ident),+ $(,)? }) => {
+        let $type { $($name),+ } = $value;
+        $($write($json, stringify!($name), $name);)+
+    };
+}
+
 fn describe(json: &mut Writer, device: &Device) {
     let Device { name, kind, transport, model, backing_file, size_bytes, read_only, numa_node, queue } =
         device;
     json.string("name", name);
     json.string("type", kind);
-    text(json, "transport", transport.as_deref());
-    text(json, "model", model.as_deref());
-    text(json, "backing_file", backing_file.as_ref().map(path::text).as_deref());
+    text(json, "transport", transport);
+    text(json, "model", model);
+    text(json, "backing_file", &backing_file.as_ref().map(path::text));
     json.integer("size_bytes", size_bytes);
     json.boolean("read_only", *read_only);
-    number(json, "numa_node", numa_node.map(u64::from));
+    number(json, "numa_node", &numa_node.map(u64::from));
     json.object("queue", |json| describe_queue(json, queue));
 }
 
 fn describe_queue(json: &mut Writer, queue: &RequestQueue) {
-    let RequestQueue {
-        logical_block_bytes,
-        physical_block_bytes,
-        minimum_io_bytes,
-        optimal_io_bytes,
-        max_request_bytes,
-        dma_alignment_bytes,
-        discard_granularity_bytes,
-        discard_max_bytes,
-        rotational,
-        requests,
-        hardware_queues,
-        device_depth,
-        read_ahead_bytes,
-        scheduler,
-        schedulers,
-        write_back_cache,
-        forced_unit_access,
-        zoned,
-        polls,
-    } = queue;
-    json.integer("logical_block_bytes", logical_block_bytes);
-    json.integer("physical_block_bytes", physical_block_bytes);
-    json.integer("minimum_io_bytes", minimum_io_bytes);
-    json.integer("optimal_io_bytes", optimal_io_bytes);
-    json.integer("max_request_bytes", max_request_bytes);
-    number(json, "dma_alignment_bytes", *dma_alignment_bytes);
-    json.integer("discard_granularity_bytes", discard_granularity_bytes);
-    json.integer("discard_max_bytes", discard_max_bytes);
-    json.boolean("rotational", *rotational);
-    json.integer("requests", requests);
-    json.integer("hardware_queues", hardware_queues);
-    number(json, "device_depth", *device_depth);
-    json.integer("read_ahead_bytes", read_ahead_bytes);
-    text(json, "scheduler", scheduler.as_deref());
-    json.strings("schedulers", schedulers);
-    json.boolean("write_back_cache", *write_back_cache);
-    json.boolean("forced_unit_access", *forced_unit_access);
-    json.string("zoned", zoned);
-    json.boolean("polls", *polls);
+    fields!(
+        json,
+        queue,
+        RequestQueue {
+            logical_block_bytes: integer,
+            physical_block_bytes: integer,
+            minimum_io_bytes: integer,
+            optimal_io_bytes: integer,
+            max_request_bytes: integer,
+            dma_alignment_bytes: number,
+            discard_granularity_bytes: integer,
+            discard_max_bytes: integer,
+            rotational: boolean,
+            requests: integer,
+            hardware_queues: integer,
+            device_depth: number,
+            read_ahead_bytes: integer,
+            scheduler: text,
+            schedulers: strings,
+            write_back_cache: boolean,
+            forced_unit_access: boolean,
+            zoned: string,
+            polls: boolean,
+        }
+    );
 }
 
 fn counters(json: &mut Writer, counters: &DiskCounters) {
@@ -97,14 +91,30 @@ fn sample(json: &mut Writer, sample: &CounterSample) {
     json.integer("busy_ms", counters.busy_ms);
 }
 
-fn text(json: &mut Writer, key: &str, text: Option<&str>) {
+fn integer(json: &mut Writer, key: &str, number: &u64) {
+    json.integer(key, number);
+}
+
+fn boolean(json: &mut Writer, key: &str, value: &bool) {
+    json.boolean(key, *value);
+}
+
+fn string(json: &mut Writer, key: &str, text: &str) {
+    json.string(key, text);
+}
+
+fn strings(json: &mut Writer, key: &str, texts: &[String]) {
+    json.strings(key, texts);
+}
+
+fn text(json: &mut Writer, key: &str, text: &Option<impl AsRef<str>>) {
     match text {
-        Some(text) => json.string(key, text),
+        Some(text) => json.string(key, text.as_ref()),
         None => json.null(key),
     }
 }
 
-fn number(json: &mut Writer, key: &str, number: Option<u64>) {
+fn number(json: &mut Writer, key: &str, number: &Option<u64>) {
     match number {
         Some(number) => json.integer(key, number),
         None => json.null(key),
