@@ -191,16 +191,16 @@ impl Region {
         self.start.as_ptr()
     }
 
-    /// Its length in bytes, as requested.
-    #[inline]
-    pub fn len_bytes(&self) -> usize {
-        self.len_bytes
-    }
-
     /// Keeps its pages in memory (`mlock`) until it is dropped.
     pub fn lock(&self) -> io::Result<()> {
         // SAFETY: the range is this region's.
         Ok(unsafe { rustix::mm::mlock(self.start.as_ptr().cast(), self.len_bytes) }?)
+    }
+
+    /// Its length in bytes, as requested.
+    #[inline]
+    pub fn len_bytes(&self) -> usize {
+        self.len_bytes
     }
 }
 

@@ -58,6 +58,18 @@ pub unsafe fn write(fd: RawFd, buffer: *const u8, len_bytes: usize) -> io::Resul
     check_len(unsafe { libc::write(fd, buffer.cast(), len_bytes) })
 }
 
+/// An offset as the kernel takes it.
+#[inline]
+fn at(bytes: u64) -> libc::off64_t {
+    bytes as libc::off64_t
+}
+
+/// The number of vectors as the kernel takes it.
+#[inline]
+fn count(vectors: &[libc::iovec]) -> libc::c_int {
+    vectors.len() as libc::c_int
+}
+
 /// `pread` at `offset_bytes`; the bytes read.
 ///
 /// # Safety
@@ -66,7 +78,7 @@ pub unsafe fn write(fd: RawFd, buffer: *const u8, len_bytes: usize) -> io::Resul
 #[inline]
 pub unsafe fn pread(fd: RawFd, buffer: *mut u8, len_bytes: usize, offset_bytes: u64) -> io::Result<usize> {
     // SAFETY: the caller vouches for the buffer; a bad descriptor is an error, not undefined behaviour.
-    check_len(unsafe { libc::pread64(fd, buffer.cast(), len_bytes, offset_bytes as libc::off64_t) })
+    check_len(unsafe { libc::pread64(fd, buffer.cast(), len_bytes, at(offset_bytes)) })
 }
 
 /// `pwrite` at `offset_bytes`; the bytes written.
@@ -77,7 +89,7 @@ pub unsafe fn pread(fd: RawFd, buffer: *mut u8, len_bytes: usize, offset_bytes: 
 #[inline]
 pub unsafe fn pwrite(fd: RawFd, buffer: *const u8, len_bytes: usize, offset_bytes: u64) -> io::Result<usize> {
     // SAFETY: the caller vouches for the buffer; a bad descriptor is an error, not undefined behaviour.
-    check_len(unsafe { libc::pwrite64(fd, buffer.cast(), len_bytes, offset_bytes as libc::off64_t) })
+    check_len(unsafe { libc::pwrite64(fd, buffer.cast(), len_bytes, at(offset_bytes)) })
 }
 
 /// `readv` at the file's own position; the bytes read.
@@ -88,7 +100,7 @@ pub unsafe fn pwrite(fd: RawFd, buffer: *const u8, len_bytes: usize, offset_byte
 #[inline]
 pub unsafe fn readv(fd: RawFd, vectors: &[libc::iovec]) -> io::Result<usize> {
     // SAFETY: the caller vouches for the vectors; the slice gives their true number.
-    check_len(unsafe { libc::readv(fd, vectors.as_ptr(), vectors.len() as libc::c_int) })
+    check_len(unsafe { libc::readv(fd, vectors.as_ptr(), count(vectors)) })
 }
 
 /// `writev` at the file's own position; the bytes written.
@@ -99,7 +111,7 @@ pub unsafe fn readv(fd: RawFd, vectors: &[libc::iovec]) -> io::Result<usize> {
 #[inline]
 pub unsafe fn writev(fd: RawFd, vectors: &[libc::iovec]) -> io::Result<usize> {
     // SAFETY: the caller vouches for the vectors; the slice gives their true number.
-    check_len(unsafe { libc::writev(fd, vectors.as_ptr(), vectors.len() as libc::c_int) })
+    check_len(unsafe { libc::writev(fd, vectors.as_ptr(), count(vectors)) })
 }
 
 /// `preadv` at `offset_bytes`; the bytes read.
@@ -109,9 +121,8 @@ pub unsafe fn writev(fd: RawFd, vectors: &[libc::iovec]) -> io::Result<usize> {
 /// See the module: every vector is valid for writes of its length.
 #[inline]
 pub unsafe fn preadv(fd: RawFd, vectors: &[libc::iovec], offset_bytes: u64) -> io::Result<usize> {
-    let offset = offset_bytes as libc::off64_t;
     // SAFETY: the caller vouches for the vectors; the slice gives their true number.
-    check_len(unsafe { libc::preadv64(fd, vectors.as_ptr(), vectors.len() as libc::c_int, offset) })
+    check_len(unsafe { libc::preadv64(fd, vectors.as_ptr(), count(vectors), at(offset_bytes)) })
 }
 
 /// `pwritev` at `offset_bytes`; the bytes written.
@@ -121,9 +132,8 @@ pub unsafe fn preadv(fd: RawFd, vectors: &[libc::iovec], offset_bytes: u64) -> i
 /// See the module: every vector is valid for reads of its length.
 #[inline]
 pub unsafe fn pwritev(fd: RawFd, vectors: &[libc::iovec], offset_bytes: u64) -> io::Result<usize> {
-    let offset = offset_bytes as libc::off64_t;
     // SAFETY: the caller vouches for the vectors; the slice gives their true number.
-    check_len(unsafe { libc::pwritev64(fd, vectors.as_ptr(), vectors.len() as libc::c_int, offset) })
+    check_len(unsafe { libc::pwritev64(fd, vectors.as_ptr(), count(vectors), at(offset_bytes)) })
 }
 
 /// `preadv2` at `offset_bytes`; the bytes read.
