@@ -3,6 +3,7 @@
 //! Invariant: a rule only reads the repository; findings name file and line.
 
 mod circles;
+mod copies;
 pub mod dependencies;
 pub mod doors;
 mod engines;
@@ -32,6 +33,7 @@ pub fn check() -> Result<Vec<String>, String> {
     let mut findings = Vec::new();
     let files = repo::files()?;
     let tree = paths::Tree::new(&files);
+    let mut sources = Vec::new();
     for path in files {
         let Some(text) = repo::read(&path) else { continue };
         findings.extend(rules::machine_paths(&path, &text));
@@ -40,8 +42,10 @@ pub fn check() -> Result<Vec<String>, String> {
         if path.ends_with(".rs") {
             findings.extend(rules::rust_file(&path, &text)?);
             findings.extend(rules::error_texts(&path, &text));
+            sources.push((path, text));
         }
     }
+    findings.extend(copies::check(&sources)?);
     findings.extend(readers::check()?);
     let metadata = dependencies::metadata()?;
     findings.extend(circles::check(&metadata)?);
