@@ -9,8 +9,8 @@ mod common;
 use std::path::Path;
 
 use common::study::{assert_documented, fio_takes, is_empty};
-use common::{Dir, finish, fiord, signal, start, until};
-use fiord_testing::need;
+use common::{Dir, Mount, direct_works_in, finish, fiord, signal, start, until};
+use fiord_testing::{need, skip};
 use serde_json::Value;
 
 /// Every run for a tenth of a second, on a small file.
@@ -147,6 +147,50 @@ fn several_targets_are_compared_in_one_table() {
     let ran = dir.run(line);
     assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80), "{ran:?}");
     assert!(ran.stdout.contains("CAPACITY") && ran.stdout.contains("2 targets"), "{ran:?}");
+}
+
+/// What voids the figures of one target says nothing about the other; what a disk of both says, does.
+#[test]
+fn a_target_in_memory_is_left_out_and_the_other_has_its_capacity() {
+    let dir = Dir::new();
+    let tmpfs = need!(Mount::tmpfs(&dir, "size=100m"));
+    need!(direct_works_in(dir.path()));
+    std::fs::create_dir(dir.join("disk")).unwrap();
+    let line = format!("capacity --trust=on --p50=30s --depth=4 disk {}", tmpfs.path.display());
+    let ran = dir.run(&format!("{line} {SHORT} --json"));
+    ran.assert_status(6);
+    let document = ran.json();
+    let [disk, memory] = [0, 1].map(|index| document["targets"][index].clone());
+    assert_eq!(
+        (&memory["withheld"], &memory["capacity_iops"]),
+        (&"in-memory".into(), &Value::Null),
+        "{document}"
+    );
+    assert_eq!(document["carries_most"], Value::Null);
+    let conclusion = document["conclusion"].as_str().unwrap();
+    let withheld = format!("CANNOT TELL what {} carries, because ", tmpfs.path.display());
+    assert!(conclusion.contains(&withheld), "{conclusion}");
+    // Others' work on this disk may void its figures too.
+    if disk["withheld"].is_null() {
+        assert!(disk["capacity_iops"].as_u64() > Some(0), "{document}");
+        assert!(conclusion.contains("/disk sustains "), "{conclusion}");
+    }
+}
+
+#[test]
+fn two_directories_on_one_disk_are_said_to_be() {
+    let dir = Dir::new();
+    for name in ["one", "two"] {
+        std::fs::create_dir(dir.join(name)).unwrap();
+    }
+    let document = dir.run(&format!("capacity --p50=30s --depth=4 one two {SHORT} --json")).json();
+    let disks = &document["targets"][0]["disks"];
+    if disks.as_array().unwrap().is_empty() {
+        skip!("no disk below this directory has counters");
+    }
+    assert_eq!(disks, &document["targets"][1]["disks"]);
+    let conclusion = document["conclusion"].as_str().unwrap();
+    assert!(conclusion.contains("/one and ") && conclusion.contains("are on the same disk"), "{conclusion}");
 }
 
 /// What was measured until a signal is printed, and no conclusion is drawn from it.

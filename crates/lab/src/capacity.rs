@@ -129,11 +129,13 @@ impl Capacity {
             subject: self.subject(number),
             unpaced: &run.report,
             search: Search::from(Figures::of_all(&run.report).map_or(0.0, |figures| figures.iops)),
+            void: trust::void(run),
         };
         let mut all: Vec<Found<'r>> = first.iter().enumerate().map(of).collect();
         for run in others {
             let Some((number, rate)) = next_of(&all) else { break };
             all[number].search.trials.push(self.settings.bound.judge(rate, &run.report));
+            all[number].void = all[number].void.or_else(|| trust::void(run));
         }
         all
     }
@@ -174,6 +176,7 @@ impl Capacity {
             axis: "I/Os per second that arrive".to_string(),
             lines,
             latency_title: Some(format!("Response {}, ms", self.percentile_name())),
+            mark_name: "capacity",
         })
     }
 
@@ -265,7 +268,7 @@ impl Study for Capacity {
         let several = self.count() > 1;
         let chart = self.chart(&all);
         let drawn = chart.as_ref().map(|chart| format!("\n{}", chart::terminal(chart, width, false)));
-        let shown = if several { &summary } else { &table };
+        let shown = if several { comparison::shown(&summary, &all) } else { table.clone() };
         let plot = self.settings.plot.iter().zip(&chart);
         let mut facts = self.facts(&all, is_over);
         facts.push(("carries_most", Cell::text(most.map(|number| all[number].name.clone()))));
@@ -275,7 +278,7 @@ impl Study for Capacity {
             facts,
             verdict,
             files: plot.map(|(path, chart)| (path.clone(), svg::draw(chart))).collect(),
-            shown: several.then(|| summary.clone()),
+            shown: several.then_some(shown),
             tables: vec![("targets", summary)],
             table,
             ..StudyResult::default()
@@ -283,7 +286,9 @@ impl Study for Capacity {
         let repeated: Vec<_> = all.iter().flat_map(Found::repeated).collect();
         let result = repeats::beside(result, &repeated, &["response_ns"], Reported::All, width);
         let name = |step: usize| self.steps().get(step).map_or(String::new(), |step| step.name.clone());
-        trust::concluded(steady::beside(result, results, name, width), results)
+        let result = steady::beside(result, results, name, width);
+        // Of several targets, each has a conclusion of its own.
+        if several { result } else { trust::concluded(result, results) }
     }
 }
 

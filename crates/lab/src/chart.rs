@@ -22,6 +22,8 @@ pub struct Chart {
     pub lines: Vec<Line>,
     /// The title of the panel of latencies, if they are not means.
     pub latency_title: Option<String>,
+    /// What the marked point of a line is: a knee, a capacity.
+    pub mark_name: &'static str,
 }
 
 /// One curve.
@@ -31,7 +33,7 @@ pub struct Line {
     pub name: String,
     /// Its points, from left to right.
     pub points: Vec<Point>,
-    /// Index of its knee.
+    /// Index of the point that is marked: its knee, or its capacity.
     pub knee: Option<usize>,
 }
 
@@ -196,7 +198,7 @@ fn legend(chart: &Chart, width: usize, colour: bool) -> String {
         entries.push((format!("{} {}", MARKS[number % MARKS.len()], line.name), Some(number)));
     }
     if chart.lines.iter().any(|line| line.knee.is_some()) {
-        entries.push((format!("{KNEE_MARK} knee"), None));
+        entries.push((format!("{KNEE_MARK} {}", chart.mark_name), None));
     }
     let (mut text, mut filled) = (String::new(), 0);
     for (entry, line) in entries {
@@ -234,7 +236,12 @@ mod tests {
                 (threads, (14.0 * threads).min(112.0), 0.5 * (threads / 8.0).max(1.0))
             })
             .collect();
-        Chart { axis: "Threads".to_string(), lines: vec![line("", &figures, Some(3))], latency_title: None }
+        Chart {
+            axis: "Threads".to_string(),
+            lines: vec![line("", &figures, Some(3))],
+            latency_title: None,
+            mark_name: "knee",
+        }
     }
 
     #[test]
@@ -288,6 +295,7 @@ mod tests {
                     axis: "x".to_string(),
                     lines: vec![line("a", &figures, Some(0))],
                     latency_title: None,
+                    mark_name: "knee",
                 },
                 80,
                 true,

@@ -154,7 +154,8 @@ impl<'a> Panel<'a> {
         let (anchor, beside) = if x > WIDTH / 2.0 { (Anchor::End, -10.0) } else { (Anchor::Start, 10.0) };
         // Labels of several lines do not overlap.
         let base = self.bottom() - 8.0 - 15.0 * number as f64;
-        let label = Element::text((x + beside, base), anchor, &format!("knee {}", point.label));
+        let label =
+            Element::text((x + beside, base), anchor, &format!("{} {}", self.chart.mark_name, point.label));
         svg.add(label.class("knee"));
     }
 }
@@ -194,7 +195,12 @@ mod tests {
             points: (0..8).map(point).collect(),
             knee: Some(3),
         };
-        Chart { axis: "Threads".to_string(), lines: names.iter().map(line).collect(), latency_title: None }
+        Chart {
+            axis: "Threads".to_string(),
+            lines: names.iter().map(line).collect(),
+            latency_title: None,
+            mark_name: "knee",
+        }
     }
 
     #[test]
@@ -219,7 +225,12 @@ mod tests {
         let point = |x: f64, mib_per_s, latency_ms| Point { x, label: x.to_string(), mib_per_s, latency_ms };
         let points = vec![point(1.0, 10.0, 4.0), point(2.0, 20.0, 1.0), point(4.0, 40.0, 2.0)];
         let line = Line { name: "a".to_string(), points, knee: Some(1) };
-        let svg = draw(&Chart { axis: "Threads".to_string(), lines: vec![line], latency_title: None });
+        let svg = draw(&Chart {
+            axis: "Threads".to_string(),
+            lines: vec![line],
+            latency_title: None,
+            mark_name: "knee",
+        });
         // From 1 to 4 over 700 units; 0 to 40 MiB/s, and 0 to 4 ms, over 230 each.
         assert_eq!(attributes(&svg, "circle", "cx"), ["76", "309.3", "776", "76", "309.3", "776"]);
         assert_eq!(attributes(&svg, "circle", "cy"), ["208.5", "151", "36", "350", "522.5", "465"]);

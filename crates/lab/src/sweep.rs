@@ -328,6 +328,7 @@ impl Study for Sweep {
             axis: self.keys[axis].axis_title(),
             lines: curves.iter().map(Curve::line).collect(),
             latency_title: None,
+            mark_name: "knee",
         });
         let text = |colour| self.page(&measured, &curves, &style, chart.as_ref(), width, colour);
         let plot = self.pictures.plot.iter().zip(&chart);

@@ -81,7 +81,8 @@ struct Options {
 /// Shown below the list of options.
 const HELP: &str = "\
 A job keeps its mix, block sizes, engine and depth; its run time is replaced.
-Several targets are measured in turn, never together.
+Several targets are measured in turn, never together. If a finding voids the
+figures of one, nothing is concluded about that one alone.
 
 The exit status is 0 if a rate was found, 4 if not even a low rate stays within
 the bound, and 6 if the figures are inconclusive (a busy disk or machine, a

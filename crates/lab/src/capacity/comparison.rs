@@ -3,9 +3,13 @@
 //! Invariant: one carries more than another only if all of its runs met the bound at a rate at which none of the other's
 //! did; otherwise the runs do not say.
 
+use std::collections::BTreeMap;
+
+use fiord_report::Finding;
 use fiord_report::table::{Cell, Column, Table};
 
 use super::found::Found;
+use crate::trust;
 use crate::verdict::Verdict;
 
 /// What the comparison says, for people.
@@ -28,6 +32,8 @@ pub(super) fn table(all: &[Found<'_>], is_over: bool) -> Table {
         Column::new("unpaced_iops", "NO RATE"),
         Column::new("limit", "LIMIT"),
         Column::new("runs", "RUNS"),
+        Column::new("withheld", "WITHHELD"),
+        Column::new("disks", "DISKS"),
     ]);
     for found in all {
         let [capacity, min, max] = match is_over {
@@ -35,7 +41,8 @@ pub(super) fn table(all: &[Found<'_>], is_over: bool) -> Table {
             false => [Cell::None, Cell::None, Cell::None],
         };
         let met = found.search.medians().into_iter().find(|(rate, _)| Some(*rate) == found.search.met());
-        let response_ns = met.filter(|_| is_over).and_then(|(_, trial)| trial.response_ns);
+        let is_told = is_over && found.void.is_none();
+        let response_ns = met.filter(|_| is_told).and_then(|(_, trial)| trial.response_ns);
         table.rows.push(vec![
             Cell::text(found.target.clone()),
             capacity,
@@ -43,15 +50,75 @@ pub(super) fn table(all: &[Found<'_>], is_over: bool) -> Table {
             max,
             response_ns.map_or(Cell::None, Cell::Latency),
             Cell::Count(found.fastest()),
-            Cell::text(found.limit().filter(|_| is_over)),
+            Cell::text(found.limit().filter(|_| is_told)),
             Cell::Count(found.search.trials.len() as u64),
+            Cell::text(found.void.map(|finding| finding.code.name())),
+            Cell::List(found.disks().into_iter().map(str::to_string).collect()),
         ]);
     }
     table
 }
 
-/// Compares targets whose searches are over.
+/// The columns of the table that fit on a terminal, and matter.
+pub(super) fn shown(table: &Table, all: &[Found<'_>]) -> Table {
+    let is_any_withheld = all.iter().any(|found| found.void.is_some());
+    let is_shown = |key: &&str| *key != "disks" && (*key != "withheld" || is_any_withheld);
+    let keys: Vec<&str> = table.columns.iter().map(|column| column.key).filter(is_shown).collect();
+    table.select(&keys)
+}
+
+/// Compares targets whose searches are over. Of one whose figures are void nothing is said but why.
 pub(super) fn of(all: &[Found<'_>], percentile: &str, limit: &str) -> Comparison {
+    let sound: Vec<&Found<'_>> = all.iter().filter(|found| found.void.is_none()).collect();
+    let withheld = all.iter().filter_map(|found| Some(withheld(found, found.void?)));
+    let mut sentences: Vec<String> = withheld.collect();
+    let is_whole = sentences.is_empty();
+    let (mut most, mut verdict) = (None, Some(Verdict::Undecided));
+    match sound.as_slice() {
+        [] => {}
+        [only] => sentences.push(only.sentence(percentile, limit)),
+        several => {
+            let compared = compared(several, percentile, limit);
+            if is_whole {
+                (most, verdict) = (compared.most, compared.verdict);
+            }
+            let of = if is_whole { "" } else { "Of the other targets: " };
+            sentences.push(format!("{of}{}", compared.sentence));
+        }
+    }
+    sentences.extend(same_disks(all));
+    Comparison { sentence: sentences.join(" "), most, verdict }
+}
+
+fn withheld(found: &Found<'_>, void: &Finding) -> String {
+    format!("{} what {} carries, because {}.", Verdict::Undecided.word(), found.name, trust::because(void))
+}
+
+/// Targets that are on the same disks, of which a comparison is not one of disks.
+fn same_disks(all: &[Found<'_>]) -> Vec<String> {
+    let mut sharing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for found in all {
+        for disk in found.disks() {
+            sharing.entry(disk).or_default().push(&found.name);
+        }
+    }
+    let mut disks_of: BTreeMap<Vec<&str>, Vec<&str>> = BTreeMap::new();
+    for (disk, names) in sharing.into_iter().filter(|(_, names)| names.len() > 1) {
+        disks_of.entry(names).or_default().push(disk);
+    }
+    let sentence = |(names, disks): (Vec<&str>, Vec<&str>)| {
+        let plural = if disks.len() == 1 { "" } else { "s" };
+        format!(
+            "{} are on the same disk{plural} ({}): a difference between them is not one between disks.",
+            names.join(" and "),
+            disks.join(", ")
+        )
+    };
+    disks_of.into_iter().map(sentence).collect()
+}
+
+/// Compares targets whose figures are sound.
+fn compared(all: &[&Found<'_>], percentile: &str, limit: &str) -> Comparison {
     let mut ranked: Vec<usize> = (0..all.len()).filter(|index| all[*index].search.met().is_some()).collect();
     ranked.sort_by_key(|index| std::cmp::Reverse(all[*index].search.met()));
     let none = |index: &usize| !ranked.contains(index);
@@ -78,7 +145,7 @@ pub(super) fn of(all: &[Found<'_>], percentile: &str, limit: &str) -> Comparison
     if !close.is_empty() {
         let ranges: Vec<String> = std::iter::once(best).chain(close).map(|index| range(*index)).collect();
         let sentence = format!(
-            "{}, which carries more, because their repeated runs overlap: {}.{failed}",
+            "{} which carries more, because their repeated runs overlap: {}.{failed}",
             Verdict::Undecided.word(),
             ranges.join(", ")
         );
@@ -98,7 +165,7 @@ pub(super) fn of(all: &[Found<'_>], percentile: &str, limit: &str) -> Comparison
 
 #[cfg(test)]
 mod tests {
-    use fiord_report::RunReport;
+    use fiord_report::{Code, RunReport, Subject};
 
     use super::*;
     use crate::capacity::search::{Search, Trial};
@@ -114,7 +181,78 @@ mod tests {
             report,
         };
         search.trials = runs.iter().map(trial).collect();
-        Found { target: None, name: name.to_string(), subject: name.to_string(), unpaced: report, search }
+        let (name, subject) = (name.to_string(), name.to_string());
+        Found { target: None, name, subject, unpaced: report, search, void: None }
+    }
+
+    /// A report of a run on files whose devices have these names and names below them.
+    fn on_devices(devices: &[(&str, &[&str])]) -> RunReport {
+        let mut report =
+            RunReport { devices: vec![Default::default(); devices.len()], ..RunReport::default() };
+        for (used, (name, below)) in report.devices.iter_mut().zip(devices) {
+            used.device.name = (*name).to_string();
+            used.below = below.iter().map(|name| (*name).to_string()).collect();
+        }
+        report
+    }
+
+    #[test]
+    fn of_a_target_whose_figures_are_void_nothing_is_said_but_why() {
+        let report = RunReport::default();
+        let subject = Subject::Device("sda".to_string());
+        let shared = Finding::new(Code::DiskShared, subject, "other programs transferred 2GiB", "");
+        let mut all = [
+            found("/a", &report, &[(900, true), (950, false)]),
+            found("/b", &report, &[(500, true), (600, false)]),
+            found("/c", &report, &[(400, true), (450, false)]),
+        ];
+        all[0].void = Some(&shared);
+        let why = "because other programs transferred 2GiB (disk-shared, device sda).";
+        let compared = of(&all, "p99", "10ms");
+        assert_eq!(
+            compared.sentence,
+            format!(
+                "CANNOT TELL what /a carries, {why} Of the other targets: /b carries most: its repeated runs do not \
+                 overlap with those of the others (/b 500 to 600, /c 400 to 450)."
+            )
+        );
+        assert_eq!((compared.most, compared.verdict), (None, Some(Verdict::Undecided)));
+        let of_two = of(&all[..2], "p99", "10ms");
+        assert!(
+            of_two.sentence.starts_with(&format!("CANNOT TELL what /a carries, {why} /b sustains 500 ")),
+            "{}",
+            of_two.sentence
+        );
+        assert_eq!(of_two.verdict, Some(Verdict::Undecided));
+        assert_eq!(of(&all[..1], "p99", "10ms").sentence, format!("CANNOT TELL what /a carries, {why}"));
+        let of_each = table(&all, true);
+        let told = of_each.select(&["capacity_iops", "capacity_iops_min", "response_ns", "withheld"]).rows;
+        assert_eq!(told[0], [Cell::None, Cell::None, Cell::None, Cell::Text("disk-shared".to_string())]);
+        assert_eq!(told[1], [Cell::Count(500), Cell::Count(500), Cell::Latency(5), Cell::None]);
+        assert_eq!((all[0].line().knee, all[0].limit()), (None, None));
+    }
+
+    #[test]
+    fn targets_on_the_same_disk_are_named() {
+        let runs: Runs<'_> = &[(400, true), (500, false)];
+        let of_disk = |report: &RunReport, other: &RunReport| {
+            let all = [found("/a", report, runs), found("/b", other, runs)];
+            of(&all, "p99", "10ms")
+                .sentence
+                .split_once(": /a 400 to 500, /b 400 to 500.")
+                .unwrap()
+                .1
+                .to_string()
+        };
+        let (one, two) = (on_devices(&[("sda1", &["sda"]), ("sda", &[])]), on_devices(&[("sda", &[])]));
+        assert_eq!(
+            of_disk(&one, &two),
+            " /a and /b are on the same disk (sda): a difference between them is not one between disks."
+        );
+        let raid: &[(&str, &[&str])] = &[("md0", &["sdb", "sdc"]), ("sdb", &[]), ("sdc", &[])];
+        assert!(of_disk(&on_devices(raid), &on_devices(raid)).contains("on the same disks (sdb, sdc): "));
+        assert_eq!(of_disk(&one, &on_devices(raid)), "");
+        assert_eq!(of_disk(&RunReport::default(), &RunReport::default()), "", "nothing is known of them");
     }
 
     /// The runs of a target: their rates, and whether they met the bound.
@@ -148,7 +286,7 @@ mod tests {
         assert_eq!((most, verdict), (None, Some(Verdict::Undecided)));
         assert_eq!(
             sentence,
-            "CANNOT TELL, which carries more, because their repeated runs overlap: /a 400 to 500, /b 420 to 450."
+            "CANNOT TELL which carries more, because their repeated runs overlap: /a 400 to 500, /b 420 to 450."
         );
         // One without an upper end may carry any rate.
         assert_eq!(compared(&[&[(900, true), (950, false)], &[(400, true)]]).1, Some(Verdict::Undecided));

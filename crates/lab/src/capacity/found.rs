@@ -2,8 +2,10 @@
 //!
 //! Invariant: nothing is said of a search that is not over, except what was measured.
 
+use std::collections::BTreeSet;
+
 use fiord_report::table::Cell;
-use fiord_report::{RepeatedFigure, RunReport};
+use fiord_report::{Finding, RepeatedFigure, RunReport};
 
 use super::search::{Search, Trial};
 use super::trial::{self, HOST};
@@ -22,9 +24,17 @@ pub(super) struct Found<'r> {
     /// The run without a rate.
     pub unpaced: &'r RunReport,
     pub search: Search<'r>,
+    /// The finding that voids the figures of one of its runs, if one does: nothing is concluded about it.
+    pub void: Option<&'r Finding>,
 }
 
 impl<'r> Found<'r> {
+    /// The disks below its files: those of its devices that have no other below them.
+    pub(super) fn disks(&self) -> BTreeSet<&'r str> {
+        let disks = self.unpaced.devices.iter().filter(|of| of.below.is_empty());
+        disks.map(|of| of.device.name.as_str()).collect()
+    }
+
     /// I/Os per second without a rate.
     pub(super) fn fastest(&self) -> u64 {
         Figures::of_all(self.unpaced).map_or(0.0, |figures| figures.iops).round() as u64
@@ -65,19 +75,27 @@ impl<'r> Found<'r> {
         };
         let medians = self.search.medians();
         let mut drawn = medians.iter().filter(|(_, trial)| trial.response_ns.is_some());
-        let knee = drawn.position(|(rate, _)| Some(*rate) == self.search.met());
+        let met = self.search.met().filter(|_| self.void.is_none());
+        let knee = drawn.position(|(rate, _)| Some(*rate) == met);
         Line { name: self.name.clone(), points: medians.into_iter().filter_map(point).collect(), knee }
     }
 
-    /// What limited the lowest rate that failed.
+    /// What limited the lowest rate that failed; not said if its figures are void.
     pub(super) fn limit(&self) -> Option<&'static str> {
+        if self.void.is_some() {
+            return None;
+        }
         let (_, failed) = self.search.interval();
         let trials = self.search.trials.iter().filter(|trial| Some(trial.rate) == failed && !trial.meets);
         trials.filter_map(|trial| trial::exhausted(trial.report)).min()
     }
 
-    /// Its capacity, the rate up to which every run met the bound, and the lowest from which none did.
+    /// Its capacity, the rate up to which every run met the bound, and the lowest from which none did; nothing if its
+    /// figures are void.
     pub(super) fn rates(&self) -> [Cell; 3] {
+        if self.void.is_some() {
+            return [Cell::None, Cell::None, Cell::None];
+        }
         let met = self.search.met();
         let (sure, failed) = self.search.interval();
         [Cell::count(met), Cell::count(met.map(|_| sure)), Cell::count(failed)]

@@ -80,6 +80,7 @@ fn the_highest_rate_within_the_bound_is_the_capacity() {
     assert!(result.text.contains("Response p99, ms"), "{}", result.text);
     assert!(result.text.lines().all(|line| line.chars().count() <= 80), "{}", result.text);
     assert!(result.files[0].1.starts_with("<svg"), "{}", result.files[0].1);
+    assert!(result.files[0].1.contains(">capacity 5000<"), "{}", result.files[0].1);
     // Unfinished, it concludes nothing.
     let begun = study.result(&results[..3], 80);
     assert_eq!((begun.conclusion.as_str(), begun.table.rows.len()), ("", 2));
@@ -183,7 +184,12 @@ fn targets_are_measured_in_turn_and_compared() {
     assert_eq!(result.table.columns[0].key, "target");
     assert!(result.text.lines().all(|line| line.chars().count() <= 80), "{}", result.text);
     for name in ["/data", "/other"] {
-        assert!(result.text.contains(name) && result.files[0].1.contains(name), "{}", result.text);
+        // In the picture, a line of the legend.
+        assert!(
+            result.text.contains(name) && result.files[0].1.contains(&format!(">{name}<")),
+            "{}",
+            result.text
+        );
     }
     // Interrupted, it has what was measured and says nothing of it.
     let begun = study.result(&results[..5], 80);
