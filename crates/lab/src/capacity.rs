@@ -129,13 +129,13 @@ impl Capacity {
             subject: self.subject(number),
             unpaced: &run.report,
             search: Search::from(Figures::of_all(&run.report).map_or(0.0, |figures| figures.iops)),
-            void: trust::void(run),
+            void: run.void_finding(),
         };
         let mut all: Vec<Found<'r>> = first.iter().enumerate().map(of).collect();
         for run in others {
             let Some((number, rate)) = next_of(&all) else { break };
             all[number].search.trials.push(self.settings.bound.judge(rate, &run.report));
-            all[number].void = all[number].void.or_else(|| trust::void(run));
+            all[number].void = all[number].void.or_else(|| run.void_finding());
         }
         all
     }
