@@ -24,6 +24,14 @@ pub trait Clock: Copy {
     fn sleep_ns(&self, ns: u64) {
         sleep_until_ns(monotonic_ns() + ns);
     }
+
+    /// Polls for this long. A test's clock is advanced instead.
+    fn poll_ns(&self, ns: u64) {
+        let until_ns = self.now_ns() + ns;
+        while self.now_ns() < until_ns {
+            std::hint::spin_loop();
+        }
+    }
 }
 
 /// The operating system's monotonic clock.
@@ -77,6 +85,10 @@ impl Clock for NoClock {
     #[inline]
     fn now_ns(&self) -> u64 {
         0
+    }
+
+    fn poll_ns(&self, ns: u64) {
+        OsClock.poll_ns(ns);
     }
 }
 

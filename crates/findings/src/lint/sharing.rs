@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use fiord_options::job;
-use fiord_plan::{Direction, Job, Pattern, Plan};
+use fiord_plan::{Direction, FileUse, Job, Pattern, Plan};
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding};
 
@@ -13,6 +13,15 @@ use crate::subject;
 
 /// Of the clones of `job`, which begin and end together.
 pub(super) fn of(plan: &Plan, job: &Job) -> Option<Finding> {
+    let touches_files = job.engine.descriptor.files != FileUse::Untouched;
+    if touches_files && job.verification.as_ref().is_some_and(|verification| !verification.checks) {
+        let sentence =
+            "other jobs change parts of the blocks that it verifies: what it reads back is not compared";
+        let remedy =
+            "offset_increment gives each its own range; of blocks of one size, whole ones are compared";
+        let finding = Finding::new(Code::ConcurrentWriters, subject::job(job), sentence, remedy);
+        return Some(finding.of_option(job::Verification::verify));
+    }
     let clones = plan.jobs.iter().filter(|other| other.section == job.section);
     let same = clones.filter(|other| ranges(other).eq(ranges(job)) && job.schedule == other.schedule);
     let count = same.count() as u64;
@@ -62,6 +71,8 @@ mod tests {
         assert_eq!(with(&[("rw", "read")]), Some(Code::OverlappingSequential));
         assert_eq!(with(&[("rw", "write")]), Some(Code::ConcurrentWriters));
         assert_eq!(with(&[("rw", "randwrite")]), Some(Code::ConcurrentWriters));
+        let not_compared = [("rw", "write"), ("verify", "md5"), ("bsrange", "4k-8k")];
+        assert_eq!(with(&not_compared), Some(Code::ConcurrentWriters));
         assert_eq!(with(&[("rw", "randread")]), None, "in another order each");
         assert_eq!(with(&[("rw", "read"), ("offset_increment", "64k")]), None);
         assert_eq!(found(&[("numjobs", "3"), ("rw", "read")]), None, "a file each");

@@ -25,6 +25,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod verification;
+mod writers;
 mod zoned;
 mod zones;
 
@@ -214,7 +215,7 @@ pub fn build(
     }
     let Builder { mut jobs, diagnostics, .. } = builder;
     buffers::share_working_sets(&mut jobs);
-    verification::expect_other_writers(&mut jobs);
+    writers::expect_other_writers(&mut jobs);
     match diagnostics.stops_all_since(0) {
         true => Err(Refusal {
             unsafe_target: diagnostics.unsafe_target,

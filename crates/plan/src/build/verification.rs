@@ -1,9 +1,7 @@
 //! Verification: what blocks look like, and when they are read back.
 //!
-//! Invariant: a plan verifies only what it can: every piece holds its header, and a block that other workers may write
-//! is compared less strictly.
+//! Invariant: a plan verifies only what it can: every piece holds its header. `writers.rs` has blocks that several workers write.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -19,7 +17,7 @@ use super::{buffers, process};
 use crate::access::{Access, Direction};
 use crate::engine::{EngineDescriptor, FileUse};
 use crate::facts::{Facts, RunSettings};
-use crate::job::{Fill, Job};
+use crate::job::Fill;
 use crate::verification::{Backlog, Trims, Verification};
 
 /// Most threads that check the blocks of one worker.
@@ -266,32 +264,4 @@ fn trims(section: &ResolvedSection<'_>) -> Option<Trims> {
     let batch = options.trim_backlog_batch.filter(|batch| *batch > 0).map_or(every, u64::from);
     let reads_zeroes = options.trim_verify_zero;
     (percent > 0).then_some(Trims { percent, every, batch: batch.max(1), reads_zeroes })
-}
-
-/// If several workers write the same blocks, it is not known whose write was the last.
-pub(crate) fn expect_other_writers(jobs: &mut [Job]) {
-    if jobs.iter().all(|job| job.verification.is_none()) {
-        return;
-    }
-    let mut writers: BTreeMap<PathBuf, Vec<(u32, u64, u64)>> = BTreeMap::new();
-    for job in jobs.iter().filter(|job| job.access.pattern.modifies()) {
-        for file in &job.files.list {
-            let end_bytes = file.offset_bytes.saturating_add(file.length_bytes);
-            writers.entry(file.path.clone()).or_default().push((job.number, file.offset_bytes, end_bytes));
-        }
-    }
-    for job in jobs {
-        let Some(verification) = &mut job.verification else { continue };
-        let is_shared = job.files.list.iter().any(|file| {
-            let (start_bytes, end_bytes) =
-                (file.offset_bytes, file.offset_bytes.saturating_add(file.length_bytes));
-            let overlaps = |other: &(u32, u64, u64)| {
-                other.0 != job.number && other.1 < end_bytes && other.2 > start_bytes
-            };
-            writers.get(&file.path).is_some_and(|writers| writers.iter().any(overlaps))
-        });
-        if is_shared {
-            (verification.checks_seed, verification.checks_number) = (false, false);
-        }
-    }
 }

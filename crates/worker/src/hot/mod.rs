@@ -17,4 +17,5 @@ pub(crate) mod recorder;
 pub(crate) mod stamps;
 pub(crate) mod sync;
 mod tally;
+pub(crate) mod wake;
 pub(crate) mod work;

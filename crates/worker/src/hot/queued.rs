@@ -17,9 +17,13 @@ use super::end::End;
 use super::errors::{ErrorDecision, ErrorHandler};
 use super::queue::{Flight, SlotQueue};
 use super::stamps::Stamps;
-use super::work::{Refilled, Work};
+use super::wake::WaitStep;
+use super::work::{Refilled, Work, limiter_ns};
 use crate::alloc_guard::{allow_alloc, no_alloc};
 use crate::failure::Failure;
+
+/// Interval between two looks for completions while the clock is polled.
+const LOOK_NS: u64 = 1_000;
 
 /// Runs `work` on `engine` until it ends, and drains the queue.
 pub(crate) fn run<'arena, E: QueuedEngine<'arena>, C: Clock>(
@@ -91,16 +95,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
                     self.queue.see_all();
                     self.reap(Wait::Block, u32::MAX)?
                 }
-                Filled::Held(ns) => {
-                    let sleep_ns = self.work.sleep_ns(ns, now_ns);
-                    self.queue.see_all();
-                    if self.queue.in_flight > 0 {
-                        self.reap(Wait::For(sleep_ns), u32::MAX)?
-                    } else {
-                        self.clock.sleep_ns(sleep_ns);
-                        self.clock.now_ns()
-                    }
-                }
+                Filled::Held(ns) => self.wait(ns)?,
             };
         }
     }
@@ -206,6 +201,30 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
             stats.depth.record_many(self.queue.depth_shown(), u64::from(begun));
         }
         Ok(issue_ns)
+    }
+
+    /// Waits for at most `ns`, and reaps what completes meanwhile; returns the time.
+    fn wait(&mut self, ns: u64) -> Result<u64, End> {
+        self.queue.see_all();
+        let step = self.work.wait_step(ns, self.clock);
+        if self.queue.in_flight == 0 {
+            self.work.take_step(step, self.clock);
+            return Ok(self.clock.now_ns());
+        }
+        match step {
+            WaitStep::Sleep(ns) => {
+                let (before, began_ns) = (self.queue.in_flight, limiter_ns(self.clock));
+                let now_ns = self.reap(Wait::For(ns), u32::MAX)?;
+                if self.queue.in_flight == before {
+                    self.work.slept(ns, began_ns, self.clock);
+                }
+                Ok(now_ns)
+            }
+            WaitStep::Poll(ns) => {
+                self.clock.poll_ns(ns.min(LOOK_NS));
+                self.reap(Wait::Poll, u32::MAX)
+            }
+        }
     }
 
     /// Submits an incomplete batch.

@@ -23,6 +23,7 @@ use super::errors::{ErrorDecision, ErrorHandler, FoundBy, errno_of};
 use super::rate_limiter::RateLimiter;
 use super::recorder::Recorder;
 use super::stamps::Stamps;
+use super::wake::{WaitStep, WakeAhead};
 use crate::alloc_guard::allow_alloc;
 use crate::failure::Failure;
 use crate::files::table::{Change, FileTable};
@@ -113,6 +114,8 @@ pub(crate) struct Work<'a> {
     pub ops: Batch,
     pub filler: Filler,
     pub limiter: Option<RateLimiter>,
+    /// How waits for a given time are spent, in a job that has them.
+    wake: Option<WakeAhead>,
     /// The job's part in a flow.
     flow: Option<Arc<FlowMember>>,
     /// Draws the priorities of I/Os, if they differ.
@@ -157,6 +160,7 @@ pub(crate) struct Parts<'a> {
     pub source: Source,
     pub filler: Filler,
     pub limiter: Option<RateLimiter>,
+    pub wake: Option<WakeAhead>,
     pub priorities: Option<PriorityDraw>,
     pub recorder: Recorder<'a>,
     pub errors: ErrorHandler<'a>,
@@ -201,6 +205,7 @@ impl<'a> Work<'a> {
             source: parts.source,
             filler: parts.filler,
             limiter: parts.limiter,
+            wake: parts.wake,
             flow: None,
             priorities: parts.priorities,
             recorder: parts.recorder,
@@ -425,8 +430,37 @@ impl<'a> Work<'a> {
     }
 
     /// How long a worker that has to wait for `ns` may sleep without missing a deadline or request.
-    pub(crate) fn sleep_ns(&self, ns: u64, now_ns: u64) -> u64 {
+    fn sleep_ns(&self, ns: u64, now_ns: u64) -> u64 {
         ns.min(SLEEP_NS_MAX).min(self.deadline_ns.saturating_sub(now_ns))
+    }
+
+    /// What a worker that has to wait for `ns` does next.
+    pub(crate) fn wait_step<C: Clock>(&mut self, ns: u64, clock: C) -> WaitStep {
+        let step = self.wake.as_mut().map(|wake| wake.step(ns, limiter_ns(clock)));
+        let now_ns = clock.now_ns();
+        match step.unwrap_or(WaitStep::Sleep(ns)) {
+            WaitStep::Sleep(ns) => WaitStep::Sleep(self.sleep_ns(ns, now_ns)),
+            WaitStep::Poll(ns) => WaitStep::Poll(self.sleep_ns(ns, now_ns)),
+        }
+    }
+
+    /// Waits with nothing in flight.
+    pub(crate) fn take_step<C: Clock>(&mut self, step: WaitStep, clock: C) {
+        match step {
+            WaitStep::Sleep(ns) => {
+                let began_ns = limiter_ns(clock);
+                clock.sleep_ns(ns);
+                self.slept(ns, began_ns, clock);
+            }
+            WaitStep::Poll(ns) => clock.poll_ns(ns),
+        }
+    }
+
+    /// Learns how late a sleep of `ns` that began then has ended.
+    pub(crate) fn slept<C: Clock>(&mut self, ns: u64, began_ns: u64, clock: C) {
+        if let Some(wake) = &mut self.wake {
+            wake.woke(limiter_ns(clock).saturating_sub(began_ns + ns));
+        }
     }
 
     /// Whether an operation may have to wait, or its buffer has to be filled.
@@ -450,14 +484,14 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Sleeps for `ns`, or less if `handle_due` is due before.
+    /// Waits for `ns`, or less if `handle_due` is due before or the rest of the wait is to be polled.
     ///
     /// # Errors
     /// The end of the loop, if that comes first.
     pub(crate) fn sleep<C: Clock>(&mut self, ns: u64, clock: C) -> Result<(), End> {
-        let now_ns = clock.now_ns();
         if ns > 0 {
-            clock.sleep_ns(self.sleep_ns(ns, now_ns));
+            let step = self.wait_step(ns, clock);
+            self.take_step(step, clock);
         }
         let now_ns = clock.now_ns();
         if self.is_due(now_ns) { self.handle_due(now_ns) } else { Ok(()) }
@@ -745,6 +779,6 @@ fn source_failure(why: String) -> End {
 
 /// The time used by the limiter: the loop's clock, or the monotonic clock if the loop has none.
 #[inline]
-fn limiter_ns<C: Clock>(clock: C) -> u64 {
+pub(super) fn limiter_ns<C: Clock>(clock: C) -> u64 {
     if C::RUNNING { clock.now_ns() } else { clock::monotonic_ns() }
 }

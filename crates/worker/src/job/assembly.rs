@@ -28,6 +28,7 @@ use crate::hot::depth_search::DepthSearch;
 use crate::hot::errors::ErrorHandler;
 use crate::hot::rate_limiter::RateLimiter;
 use crate::hot::recorder::Recorder;
+use crate::hot::wake::WakeAhead;
 use crate::hot::work::{Parts, Work};
 use crate::live::Live;
 
@@ -140,6 +141,7 @@ pub(crate) fn assemble_from<'a, 'arena, E: Engine<'arena>>(
         filler,
         limiter: RateLimiter::new(&job.pace, job.access.seed)
             .map(|limiter| limiter.with_arrivals_of(|direction| job.issues(direction))),
+        wake: WakeAhead::of(job),
         priorities: PriorityDraw::new(&job.io_priorities, seed),
         recorder: Recorder::new(job, live),
         errors: ErrorHandler::new(job),

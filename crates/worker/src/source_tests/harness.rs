@@ -56,19 +56,27 @@ pub struct Ran {
     pub passed_over: Vec<String>,
 }
 
-/// A clock that advances only when the engine or a sleeping loop advances it.
+/// A clock that advances only when the engine or a waiting loop advances it.
 #[derive(Clone, Copy)]
-struct Moved<'a>(&'a FakeClock);
+struct Moved<'a> {
+    clock: &'a FakeClock,
+    /// How late sleeps end.
+    late_ns: u64,
+}
 
 impl Clock for Moved<'_> {
     const RUNNING: bool = true;
 
     fn now_ns(&self) -> u64 {
-        self.0.now_ns()
+        self.clock.now_ns()
     }
 
     fn sleep_ns(&self, ns: u64) {
-        self.0.advance(ns);
+        self.clock.advance(ns + self.late_ns);
+    }
+
+    fn poll_ns(&self, ns: u64) {
+        self.clock.advance(ns);
     }
 }
 
@@ -135,6 +143,17 @@ pub fn run_scripted(
     source: Box<dyn OperationSource>,
     script: Script,
 ) -> (Ran, Vec<Seen>) {
+    run_scripted_late(which, job, source, script, 0)
+}
+
+/// The same, where each sleep ends so much late.
+pub fn run_scripted_late(
+    which: Loop,
+    job: &Job,
+    source: Box<dyn OperationSource>,
+    script: Script,
+    late_ns: u64,
+) -> (Ran, Vec<Seen>) {
     let clock = FakeClock::default();
     let mut job = job.clone();
     job.depth = queue(if which == Loop::Sync { 1 } else { 4 });
@@ -142,8 +161,8 @@ pub fn run_scripted(
         let engine = Scripted::new(script, clock.clone(), arena);
         let journal = engine.journal();
         let ran = match which {
-            Loop::Sync => run_sync(engine, Moved(&clock), &job, source),
-            Loop::Queued => run_queued(engine, Moved(&clock), &job, source),
+            Loop::Sync => run_sync(engine, Moved { clock: &clock, late_ns }, &job, source),
+            Loop::Queued => run_queued(engine, Moved { clock: &clock, late_ns }, &job, source),
         };
         (ran, journal.seen())
     })
@@ -153,7 +172,8 @@ pub fn run_scripted(
 pub fn run_blocking(job: &Job, source: Box<dyn OperationSource>, script: Script) -> Ran {
     let clock = FakeClock::default();
     with_arena(job, |arena| {
-        run_queued(Scripted::new(script, clock.clone(), arena).blocking(), Moved(&clock), job, source)
+        let engine = Scripted::new(script, clock.clone(), arena).blocking();
+        run_queued(engine, Moved { clock: &clock, late_ns: 0 }, job, source)
     })
 }
 

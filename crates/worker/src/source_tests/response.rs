@@ -7,7 +7,7 @@ use fiord_plan::{Action, FileIndex, Job, Op, Pace, Purpose, Think};
 use fiord_stats::{DirectionStats, Latency, OpenArrivals};
 use fiord_workload::{OperationSource, Supply};
 
-use super::harness::{LOOPS, Loop, run_scripted, whole};
+use super::harness::{LOOPS, Loop, run_scripted, run_scripted_late, whole};
 use crate::hot::end::End;
 use crate::test_jobs::{BLOCK_BYTES, null_job};
 
@@ -103,6 +103,26 @@ fn an_io_that_is_on_time_has_its_total_latency_as_response() {
         let [reads, ..] = measured(which, &paced_job(), Purpose::Measured, 100, whole(10_000));
         assert_eq!(reads.response.running, reads.total.running, "{which:?}");
         assert_eq!(reads.response.percentiles(&[1.0, 99.9]), [10_000, 10_000], "{which:?}");
+    }
+}
+
+#[test]
+fn how_late_the_system_wakes_the_worker_is_not_in_the_response_latency() {
+    // Alone in the queue, and with the one before still in flight when the next is due.
+    for (which, took_ns) in [(Loop::Sync, 10_000), (Loop::Queued, 10_000), (Loop::Queued, 1_500_000)] {
+        for late_ns in [0, 45_000, 100_000] {
+            let job = paced_job();
+            let source =
+                Alternating { actions: vec![Action::Read], purpose: Purpose::Measured, made: 0, count: 500 };
+            let (ran, seen) = run_scripted_late(which, &job, Box::new(source), whole(took_ns), late_ns);
+            assert!(matches!(ran.end, End::Complete));
+            let late = seen.iter().enumerate().filter(|(number, seen)| seen.at_ns != *number as u64 * MS);
+            let late = late.count();
+            // Until it has learned how late, and where it tries whether less will do.
+            assert!(late < 50, "{which:?}, woken {late_ns} ns late: {late} of 500 are late");
+            let response = ran.stats.directions[0].response.percentiles(&[90.0])[0];
+            assert!(response.abs_diff(took_ns) <= took_ns / 64 + 1_000, "{which:?} {late_ns}: {response}");
+        }
     }
 }
 

@@ -702,8 +702,9 @@ impl OperationSource for VerifySource {
         }
     }
 
+    /// Rates do not choose the directions: a later run that only verifies could not know which blocks were written.
     fn is_mixed(&self) -> bool {
-        self.own.source().is_mixed() && self.held.is_empty()
+        false
     }
 
     fn read_back_ns(&self) -> u64 {
