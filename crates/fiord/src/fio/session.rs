@@ -13,7 +13,7 @@ use fiord_host::{Machine, Prober};
 use fiord_options::cli::{self, Parsed};
 use fiord_options::environment::Environment;
 use fiord_options::program::ProgramOptions;
-use fiord_options::value::IdleProf;
+use fiord_options::value::{IdleProf, MetricsDestination, Reading, Value};
 use fiord_options::{Given, Place, Problem, ProblemKind, ProblemLevel, resolve_program, showcmd};
 use fiord_plan::facts::RunSettings;
 use fiord_plan::{ChangeKind, Plan, Refusal, Trigger, path_change};
@@ -28,6 +28,7 @@ use super::{clocktest, crctest, debug, help, inflate, memcpytest, settings};
 use crate::output::{self, Output, say};
 use crate::run::drive::{Run, RunOutcome, drive};
 use crate::run::keep::Keeper;
+use crate::run::metrics::MetricsExporter;
 use crate::run::{environment, facts, idle, traces};
 use crate::status;
 use crate::subcommand::Subcommands;
@@ -62,6 +63,15 @@ pub(crate) fn run(arguments: &[OsString], subcommands: &'static Subcommands) -> 
 pub(crate) fn is_called_by(arguments: &[OsString]) -> bool {
     let name = arguments.first().and_then(|path| Path::new(path).file_name());
     name.is_some_and(|name| name == "fio")
+}
+
+/// Where a run is shown.
+struct Shows<'a> {
+    options: &'a LiveLineOptions,
+    output: &'a mut Output,
+    log: Option<&'a mut BandwidthLog>,
+    metrics: Option<&'a mut MetricsExporter>,
+    debug: Option<&'a DebugLog>,
 }
 
 /// Everything on the command line.
@@ -276,11 +286,26 @@ impl Session {
                 )));
             }
         };
-        let ran = self.run_repeatedly(Arc::clone(plan), &shown, &mut output, log.as_mut(), debug.as_ref());
-        let (plan, outcome) = match ran {
+        let mut metrics = match self.metrics_exporter() {
+            Ok(metrics) => metrics,
+            Err(message) => return finished(Err(message)),
+        };
+        let shows = Shows {
+            options: &shown,
+            output: &mut output,
+            log: log.as_mut(),
+            metrics: metrics.as_mut(),
+            debug: debug.as_ref(),
+        };
+        let (plan, mut outcome) = match self.run_repeatedly(Arc::clone(plan), shows) {
             Ok(ran) => ran,
             Err(refusal) => return refused(&refusal),
         };
+        let unsent = metrics.map_or_else(Vec::new, MetricsExporter::finish);
+        if !unsent.is_empty() && outcome.status == status::SUCCESS {
+            outcome.status = status::FAILED;
+        }
+        outcome.errors.extend(unsent);
         let status = self.conclude(&outcome, log.and_then(BandwidthLog::failure).as_deref(), output);
         if let Some(keeper) = self.keeper.take() {
             keeper.keep(&plan, &outcome.report, status);
@@ -293,11 +318,9 @@ impl Session {
     fn run_repeatedly(
         &mut self,
         mut plan: Arc<Plan>,
-        shown: &LiveLineOptions,
-        output: &mut Output,
-        mut log: Option<&mut BandwidthLog>,
-        debug: Option<&DebugLog>,
+        shows: Shows<'_>,
     ) -> Result<(Arc<Plan>, RunOutcome), Refusal> {
+        let Shows { options: shown, output, mut log, mut metrics, debug } = shows;
         let times = self.options.repeat;
         let mut repeats = Vec::new();
         let mut status = status::SUCCESS;
@@ -311,6 +334,7 @@ impl Session {
                 idle: self.options.idle_prof,
                 trust: self.options.trust,
                 debug: debug.cloned(),
+                metrics: metrics.as_deref_mut(),
                 keeps: self.keeper.is_some(),
                 repeats: (times > 1).then(|| std::mem::take(&mut repeats)),
             };
@@ -360,6 +384,20 @@ impl Session {
         let output = self.open_output()?;
         let log = self.options.bandwidth_log.0.then(|| BandwidthLog::create(plan)).transpose()?;
         Ok((output, log))
+    }
+
+    /// Exports metrics to every destination of `--metrics`.
+    fn metrics_exporter(&self) -> Result<Option<MetricsExporter>, String> {
+        let values = self.given.all(ProgramOptions::metrics).filter_map(|setting| setting.value.as_ref());
+        let mut destinations = Vec::new();
+        for value in values {
+            let parsed = MetricsDestination::parse_bytes(value, &mut Reading::default());
+            destinations.push(parsed.map_err(|why| format!("fiord: --metrics={}: {why}\n", shown(value)))?);
+        }
+        if destinations.is_empty() {
+            return Ok(None);
+        }
+        MetricsExporter::start(destinations, &self.machine.hostname).map(Some)
     }
 
     /// Where the report goes, as the user typed it.

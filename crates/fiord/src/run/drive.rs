@@ -4,7 +4,7 @@
 //! failures, a signal) is in its `RunOutcome`. A presenter shows the run and decides nothing.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fiord_options::Problem;
 use fiord_options::value::{IdleProf, Trust};
@@ -17,6 +17,7 @@ use fiord_worker::{DebugLog, LogSink, Moment, Observer, View, Watcher, WorkerRep
 use super::assemble::{self, Frame};
 use super::logs::LogWriters;
 use super::meters::Meters;
+use super::metrics::{EXPORT_EVERY, MetricsExporter};
 use super::repeats;
 use super::trust::{self, Witness};
 use crate::status;
@@ -34,6 +35,8 @@ pub(crate) struct Run<'a> {
     pub trust: Trust,
     /// The lines of `--debug`, if any are printed.
     pub debug: Option<DebugLog>,
+    /// Exports the figures as metrics, if wanted.
+    pub metrics: Option<&'a mut MetricsExporter>,
     /// The figures of the runs before it, if it is one of several.
     pub repeats: Option<Vec<RepeatedFigure>>,
     /// Whether something may be kept in the state directory for later runs.
@@ -67,7 +70,7 @@ pub(crate) trait Presenter: Observer {
 
 /// Carries a plan out, to its end or to that of a signal.
 pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
-    let Run { plan, global_options, warnings, idle, trust, debug, repeats, keeps } = run;
+    let Run { plan, global_options, warnings, idle, trust, debug, metrics, repeats, keeps } = run;
     // Without its handlers a run still runs; a signal then ends it unreported.
     let _ = signal::record_stop_requests();
     presenter.begin();
@@ -76,11 +79,12 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
     let frame = Frame { plan, global_options };
     let witness = (trust != Trust::Off).then(|| Witness::before(plan, keeps));
     let logs = LogWriters::start(plan, debug.as_ref());
+    let metrics = metrics.map(|exporter| Metrics { exporter, last_shown: Instant::now() });
     let mut watched =
-        Watched { frame: &frame, meters: Meters::prepare(idle), witness, logs, presenter, debug };
+        Watched { frame: &frame, meters: Meters::prepare(idle), witness, logs, presenter, metrics, debug };
     let mut result = fiord_worker::run(plan, fiord_worker::ENGINES, &mut watched);
     watched.print_devices();
-    let moment = Moment { elapsed_ms: result.elapsed_ms, left_s: Some(0.0) };
+    let moment = Moment { elapsed_ms: result.elapsed_ms, left_s: Some(0.0), is_requested: false };
     let problems = warnings.iter().chain(plan.unplannable());
     // Before the statistics move into the report.
     let devices = watched.meters.devices();
@@ -96,6 +100,9 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
     let steadiness = watched.witness.as_ref().and_then(|witness| witness.steadiness(plan));
     let report = RunReport { findings, repeats, steadiness, ..report };
     watched.presenter.ended(&report, &result.workers);
+    if let Some(metrics) = &mut watched.metrics {
+        metrics.exporter.publish(&report);
+    }
     let mut errors = assemble::failures(plan, &result.workers);
     let unwritten = watched.logs.finish();
     let failed_jobs = assemble::failed_count(&result.workers);
@@ -119,7 +126,27 @@ struct Watched<'a> {
     witness: Option<Witness>,
     logs: LogWriters,
     presenter: &'a mut dyn Presenter,
+    metrics: Option<Metrics<'a>>,
     debug: Option<DebugLog>,
+}
+
+/// Exports snapshots more often than they are shown.
+struct Metrics<'a> {
+    exporter: &'a mut MetricsExporter,
+    /// When a snapshot was last shown, or the run began.
+    last_shown: Instant,
+}
+
+impl Metrics<'_> {
+    /// Whether a snapshot is to be shown, too.
+    fn is_shown(&mut self, moment: Moment, every: Option<Duration>) -> bool {
+        // One that comes a little early is not put off by a whole period.
+        let is_due = every.is_some_and(|every| self.last_shown.elapsed() + EXPORT_EVERY / 2 >= every);
+        if is_due {
+            self.last_shown = Instant::now();
+        }
+        is_due || moment.is_requested
+    }
 }
 
 impl Watched<'_> {
@@ -176,8 +203,21 @@ impl Watcher for Watched<'_> {
         }
     }
 
+    fn snapshot_every(&mut self) -> Option<Duration> {
+        let shown = self.presenter.snapshot_every();
+        let exported = self.metrics.as_ref().map(|_| EXPORT_EVERY);
+        shown.into_iter().chain(exported).min()
+    }
+
     fn snapshot(&mut self, mut reports: Vec<WorkerReport>, moment: Moment) {
         let report = assemble::report(self.frame, &self.meters, &mut reports, moment);
-        self.presenter.snapshot(&report);
+        let every = self.presenter.snapshot_every();
+        let is_shown = self.metrics.as_mut().is_none_or(|metrics| metrics.is_shown(moment, every));
+        if is_shown {
+            self.presenter.snapshot(&report);
+        }
+        if let Some(metrics) = &mut self.metrics {
+            metrics.exporter.publish(&report);
+        }
     }
 }

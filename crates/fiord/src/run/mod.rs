@@ -12,6 +12,7 @@ pub(crate) mod idle;
 pub(crate) mod keep;
 mod logs;
 mod meters;
+pub(crate) mod metrics;
 mod repeats;
 pub(crate) mod self_cost;
 pub(crate) mod status_line;

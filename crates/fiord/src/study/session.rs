@@ -249,6 +249,7 @@ fn run_steps(
             trust,
             debug: None,
             repeats: None,
+            metrics: None,
             keeps: keeper.is_some(),
         };
         let outcome = drive(of_step, &mut progress);

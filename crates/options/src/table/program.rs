@@ -60,6 +60,12 @@ options! {
         ///
         /// A finding is a reason why a figure may not mean what its reader thinks (docs/findings.md).
         trust: Trust = "on";
+        /// Export the figures of the run as metrics. May be repeated. Not an option of fio.
+        ///
+        /// `prometheus:9464` answers Prometheus on a port of 127.0.0.1 while the run lasts (`IP:PORT` for another
+        /// address), `otlp:http://HOST:4318/v1/metrics` sends them to an OpenTelemetry collector, `file:PATH` writes them at
+        /// the end for node_exporter's textfile collector (docs/metrics.md).
+        metrics: MetricsDestination;
         /// When the progress line is shown.
         eta: EtaWhen = "auto";
         /// Time between two updates of the progress line; at least 250 ms.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -207,6 +207,23 @@ impl TargetOpener {
             open.set_len(0).map_err(failed)?;
         }
         Ok(open)
+    }
+
+    /// Writes an output file of fiord's own as a whole: who reads it sees the former contents or all of the new ones.
+    ///
+    /// # Errors
+    /// Those of `create`. The path is then as before.
+    pub fn replace(&self, path: &Path, contents: &[u8]) -> Result<(), Failure> {
+        self.may_write(path)?;
+        let mut name = path.as_os_str().to_os_string();
+        name.push(".incomplete");
+        let incomplete = PathBuf::from(name);
+        let mut open = self.create(&incomplete, false)?;
+        let written = open.write_all(contents).and_then(|()| open.sync_all());
+        written.and_then(|()| std::fs::rename(&incomplete, path)).map_err(|error| {
+            let _ = std::fs::remove_file(&incomplete);
+            Failure::file("write", path, &error)
+        })
     }
 
     /// Checks whether a test of fiord's own may overwrite a path: a new file, or a block device.

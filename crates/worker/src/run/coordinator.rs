@@ -107,7 +107,7 @@ impl<'w> Coordinator<'w> {
         Coordinator {
             next_look_ns: after(watcher.observer().look_every()),
             next_sample_ns: after(watcher.sample_every()),
-            next_snapshot_ns: after(watcher.observer().snapshot_every()),
+            next_snapshot_ns: after(watcher.snapshot_every()),
             samplers: vec![Sampler::default(); count],
             watchdog: Watchdog::new(count),
             groups,
@@ -479,12 +479,13 @@ impl<'w> Coordinator<'w> {
     /// Passes the watcher a snapshot of all workers, when one is due or SIGUSR1 requested it.
     fn publish_snapshots(&mut self, now_ns: u64) {
         let is_due = now_ns >= self.next_snapshot_ns;
-        if signal::take_status_request() || is_due {
+        let is_requested = signal::take_status_request();
+        if is_requested || is_due {
             let reports = self.snapshot();
             let left_s = progress::look(&self.shared).left_s();
-            self.watcher.snapshot(reports, Moment { elapsed_ms: self.elapsed_ms(), left_s });
+            self.watcher.snapshot(reports, Moment { elapsed_ms: self.elapsed_ms(), left_s, is_requested });
         }
-        if is_due && let Some(period) = self.watcher.observer().snapshot_every() {
+        if is_due && let Some(period) = self.watcher.snapshot_every() {
             self.next_snapshot_ns = now_ns + period.as_nanos() as u64;
         }
     }

@@ -18,6 +18,8 @@ pub struct Moment {
     pub elapsed_ms: u64,
     /// Seconds until the last worker is done; `None` while unknown.
     pub left_s: Option<f64>,
+    /// Whether SIGUSR1 requested it.
+    pub is_requested: bool,
 }
 
 /// Shows a run while it lasts. Methods that are not implemented ignore their event.
@@ -40,7 +42,7 @@ pub trait Observer {
     fn look(&mut self, view: &View<'_>) {
         let _ = view;
     }
-    /// Interval between snapshots; `None`: only when SIGUSR1 requests one.
+    /// Interval between snapshots that are shown; `None`: only when SIGUSR1 requests one.
     fn snapshot_every(&self) -> Option<Duration> {
         None
     }
@@ -84,6 +86,11 @@ pub trait Watcher {
     /// The current state of the run, for what is measured over time.
     fn sample(&mut self, view: &View<'_>) {
         let _ = view;
+    }
+    /// Interval between snapshots; `None`: only when SIGUSR1 requests one. The observer's, unless something else needs
+    /// them as well.
+    fn snapshot_every(&mut self) -> Option<Duration> {
+        self.observer().snapshot_every()
     }
     /// The statistics of all workers so far, at this moment of the run.
     fn snapshot(&mut self, reports: Vec<WorkerReport>, moment: Moment);

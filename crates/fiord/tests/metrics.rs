@@ -1,0 +1,137 @@
+//! Metrics of real runs, as their readers get them.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+mod common;
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use common::{Dir, fiord, start, until};
+use serde_json::Value;
+
+const JOB: &str =
+    "--name=a --ioengine=null --size=1g --rw=randrw --rate_iops=400 --time_based --numjobs=2 --no-history";
+
+/// The sum of the values of a metric whose lines contain these labels.
+fn sum(text: &str, metric: &str, labels: &str) -> f64 {
+    let of_metric = |line: &&str| line.starts_with(&format!("{metric}{{")) && line.contains(labels);
+    let values = text.lines().filter(of_metric).map(|line| line.rsplit(' ').next().unwrap());
+    values.map(|value| value.parse::<f64>().unwrap()).sum()
+}
+
+#[test]
+fn the_file_has_the_figures_of_the_report() {
+    let dir = Dir::new();
+    let ran = dir.run(&format!("{JOB} --runtime=1 --metrics=file:run.prom --output-format=json"));
+    let report = ran.assert_success().json();
+    let text = dir.text("run.prom");
+    let jobs = report["jobs"].as_array().unwrap();
+    for direction in ["read", "write"] {
+        let of_jobs = |key: &str| jobs.iter().map(|job| job[direction][key].as_f64().unwrap()).sum::<f64>();
+        let labels = format!("direction=\"{direction}\"");
+        assert_eq!(sum(&text, "fiord_ios_total", &labels), of_jobs("total_ios"));
+        assert_eq!(sum(&text, "fiord_transferred_bytes_total", &labels), of_jobs("io_bytes"));
+        let completions = format!("{labels},kind=\"completion\"");
+        assert_eq!(sum(&text, "fiord_latency_seconds_count", &completions), of_jobs("total_ios"));
+        let everything = format!("{labels},kind=\"completion\",le=\"+Inf\"");
+        assert_eq!(sum(&text, "fiord_latency_seconds_bucket", &everything), of_jobs("total_ios"));
+    }
+    assert!(text.contains("job_number=\"1\"") && text.contains("job_number=\"2\""), "{text}");
+    assert!(!dir.join("run.prom.incomplete").exists());
+}
+
+/// The answer to a request at this port; empty if nobody listens yet.
+fn get(port: u16, path: &str, accept: &str) -> Vec<u8> {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return Vec::new() };
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    answer
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).unwrap().port()
+}
+
+#[test]
+fn prometheus_is_answered_while_the_run_lasts() {
+    let dir = Dir::new();
+    let port = free_port();
+    let _running = start(fiord(dir.path(), &format!("{JOB} --runtime=300 --metrics=prometheus:{port}")));
+    let count = || {
+        let answer = String::from_utf8(get(port, "/metrics", "*/*")).unwrap();
+        assert!(answer.is_empty() || answer.contains("Content-Type: text/plain; version=0.0.4"), "{answer}");
+        sum(&answer, "fiord_ios_total", "direction=\"read\"")
+    };
+    until("I/Os are counted", || count() > 0.0);
+    let first = count();
+    until("the figures change", || count() > first);
+    let protobuf = get(port, "/metrics", "application/vnd.google.protobuf;encoding=delimited");
+    assert!(String::from_utf8_lossy(&protobuf).contains("io.prometheus.client.MetricFamily"), "its type");
+    assert!(String::from_utf8_lossy(&get(port, "/else", "*/*")).starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn a_collector_gets_the_last_figures() {
+    let dir = Dir::new();
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = collector.local_addr().unwrap().port();
+    let received = thread::spawn(move || {
+        let (mut stream, _) = collector.accept().unwrap();
+        let mut request = Vec::new();
+        let mut chunk = [0; 4096];
+        let body = loop {
+            let length = stream.read(&mut chunk).unwrap();
+            assert!(length > 0, "the request ends early");
+            request.extend_from_slice(&chunk[..length]);
+            let text = String::from_utf8_lossy(&request).into_owned();
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let head = head.to_ascii_lowercase();
+            let length = head.split("content-length: ").nth(1).unwrap().lines().next().unwrap();
+            if body.len() as u64 >= length.trim().parse::<u64>().unwrap() {
+                assert!(head.starts_with("post /v1/metrics"), "{head}");
+                break body.to_string();
+            }
+        };
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").unwrap();
+        body
+    });
+    let url = format!("otlp:http://127.0.0.1:{port}/v1/metrics");
+    let ran = dir.run(&format!("{JOB} --runtime=1 --metrics={url} --output-format=json"));
+    let report = ran.assert_success().json();
+    let request: Value = serde_json::from_str(&received.join().unwrap()).unwrap();
+    let metrics = request["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
+    let named = |name: &str| metrics.iter().find(|metric| metric["name"] == name).unwrap();
+    let points = named("fiord_latency_seconds")["exponentialHistogram"]["dataPoints"].as_array().unwrap();
+    let completions = points.iter().filter(|point| point["attributes"].to_string().contains("completion"));
+    let counted: u64 =
+        completions.map(|point| point["count"].as_str().unwrap().parse::<u64>().unwrap()).sum();
+    let jobs = report["jobs"].as_array().unwrap().iter();
+    let of_job = |job: &Value| {
+        job["read"]["total_ios"].as_u64().unwrap() + job["write"]["total_ios"].as_u64().unwrap()
+    };
+    assert_eq!(counted, jobs.map(of_job).sum::<u64>());
+}
+
+#[test]
+fn what_cannot_be_exported_is_reported() {
+    let dir = Dir::new();
+    let run = |destination: &str| dir.run(&format!("{JOB} --runtime=1 --metrics={destination}"));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let refused = run(&format!("prometheus:{address}"));
+    refused.assert_status(1).assert_prints(&["Address already in use (EADDRINUSE)"]);
+    assert_eq!(refused.stdout, "", "nothing is run");
+    run("statsd:1").assert_status(1).assert_prints(&["prometheus:ADDRESS"]);
+    // Here the run has been carried out, and its report is printed.
+    drop(taken);
+    let unsent = run(&format!("otlp:http://{address}/v1/metrics"));
+    unsent.assert_status(1).assert_prints(&["the last figures were not sent", "Run status group 0"]);
+    let unwritten = run("file:missing/run.prom");
+    unwritten.assert_status(1).assert_prints(&["No such file or directory (ENOENT)", "Run status group 0"]);
+}

@@ -1,0 +1,218 @@
+//! Which figures of a report are metrics, and how they are called.
+//!
+//! Invariant: counters are those of the run so far, so that rates can be taken over any part of it; labels tell jobs
+//! apart even if their names are equal.
+
+use fiord_device::DiskCounters;
+use fiord_report::{JobReport, RunReport};
+use fiord_stats::job::DIRECTIONS;
+use fiord_stats::{DirectionStats, Latency};
+
+use crate::family::{Family, Kind, Labels, LatencyHistogram, Sample, Value};
+
+/// Bytes of a sector in the kernel's counters.
+const SECTOR_BYTES: u64 = 512;
+
+/// All metrics of a report, of a run in progress or one that ended. Families without a sample are left out.
+pub fn families(report: &RunReport) -> Vec<Family> {
+    let of = [of_run(report), of_directions(report), of_jobs(report), of_devices(report)];
+    of.into_iter().flatten().filter(|family| !family.samples.is_empty()).collect()
+}
+
+fn of_run(report: &RunReport) -> Vec<Family> {
+    let info = sample(vec![("version", report.version.clone())], 1.0);
+    let findings = report.findings.iter();
+    let finding = |code: &'static str, severity: &'static str, count: usize| {
+        sample(vec![("code", code.to_string()), ("severity", severity.to_string())], count as f64)
+    };
+    let mut counts: Vec<(&'static str, &'static str, usize)> = Vec::new();
+    for found in findings {
+        let (code, severity) = (found.code.name(), found.code.severity().name());
+        match counts.iter_mut().find(|(counted, _, _)| *counted == code) {
+            Some((_, _, count)) => *count += 1,
+            None => counts.push((code, severity, 1)),
+        }
+    }
+    vec![
+        gauge("fiord_run_info", "The program that measures; the value is always 1.", vec![info]),
+        gauge(
+            "fiord_findings",
+            "Reasons why figures of the run may not mean what their reader thinks, by code.",
+            counts.into_iter().map(|(code, severity, count)| finding(code, severity, count)).collect(),
+        ),
+    ]
+}
+
+fn of_directions(report: &RunReport) -> Vec<Family> {
+    let each = |value: &dyn Fn(&DirectionStats) -> f64| {
+        directions(report).map(|(labels, stats)| sample(labels, value(stats))).collect()
+    };
+    let mut latencies = Vec::new();
+    for (labels, stats) in directions(report) {
+        let kinds = [
+            ("submission", &stats.submission),
+            ("completion", &stats.completion),
+            ("total", &stats.total),
+            ("response", &stats.response),
+        ];
+        latencies.extend(kinds.into_iter().filter_map(|(kind, latency)| {
+            let mut labels = labels.clone();
+            labels.push(("kind", kind.to_string()));
+            histogram(labels, latency)
+        }));
+    }
+    vec![
+        counter("fiord_ios_total", "I/Os completed.", each(&|stats| stats.ios as f64)),
+        counter("fiord_transferred_bytes_total", "Bytes transferred.", each(&|stats| stats.bytes as f64)),
+        counter(
+            "fiord_short_ios_total",
+            "I/Os that transferred less than requested.",
+            each(&|stats| stats.short_ios as f64),
+        ),
+        Family {
+            name: "fiord_latency_seconds",
+            help: "Latency of I/Os: submission (slat), completion (clat), total (lat), or response, which begins at \
+                   the start that the rate intended.",
+            kind: Kind::Histogram,
+            samples: latencies,
+        },
+    ]
+}
+
+fn of_jobs(report: &RunReport) -> Vec<Family> {
+    let each = |value: &dyn Fn(&JobReport) -> f64| {
+        jobs(report).map(|(labels, job)| sample(labels, value(job))).collect()
+    };
+    let modes = |names: [&'static str; 2], name: &'static str, value: &dyn Fn(&JobReport) -> [f64; 2]| {
+        let mut samples = Vec::new();
+        for (labels, job) in jobs(report) {
+            for (mode, value) in names.into_iter().zip(value(job)) {
+                samples.push(sample([labels.clone(), vec![(name, mode.to_string())]].concat(), value));
+            }
+        }
+        samples
+    };
+    let cpu =
+        |job: &JobReport| [job.stats.usage.user_us as f64 / 1e6, job.stats.usage.system_us as f64 / 1e6];
+    let faults = |job: &JobReport| [job.stats.usage.major_faults as f64, job.stats.usage.minor_faults as f64];
+    let synced = jobs(report).filter(|(_, job)| job.stats.sync.ios > 0);
+    let syncs = synced.clone().map(|(labels, job)| sample(labels, job.stats.sync.ios as f64)).collect();
+    let sync_latencies =
+        synced.filter_map(|(labels, job)| histogram(labels, &job.stats.sync.latency)).collect();
+    vec![
+        counter("fiord_syncs_total", "fsync, fdatasync and sync_file_range calls.", syncs),
+        Family {
+            name: "fiord_sync_latency_seconds",
+            help: "Latency of syncing calls.",
+            kind: Kind::Histogram,
+            samples: sync_latencies,
+        },
+        counter(
+            "fiord_io_errors_total",
+            "I/Os that failed and did not end the job.",
+            each(&|job| job.stats.errors_total as f64),
+        ),
+        gauge(
+            "fiord_job_errno",
+            "The error that ended the job; 0 if none did.",
+            each(&|job| f64::from(job.error)),
+        ),
+        counter(
+            "fiord_cpu_seconds_total",
+            "CPU time of the job's threads.",
+            modes(["user", "system"], "mode", &cpu),
+        ),
+        counter(
+            "fiord_context_switches_total",
+            "Context switches, voluntary and not.",
+            each(&|job| job.stats.usage.context_switches as f64),
+        ),
+        counter(
+            "fiord_page_faults_total",
+            "Page faults: major ones needed I/O.",
+            modes(["major", "minor"], "type", &faults),
+        ),
+    ]
+}
+
+fn of_devices(report: &RunReport) -> Vec<Family> {
+    let per_device = |value: &dyn Fn(&DiskCounters) -> f64| {
+        let devices = report.devices.iter();
+        devices.map(|used| sample(device(&used.device.name), value(&used.done()))).collect()
+    };
+    let per_direction = |values: &dyn Fn(&DiskCounters) -> [u64; 3]| {
+        let mut samples = Vec::new();
+        for used in &report.devices {
+            for (name, value) in DIRECTIONS.into_iter().zip(values(&used.done())) {
+                let labels = [device(&used.device.name), vec![("direction", name.to_string())]].concat();
+                samples.push(sample(labels, value as f64));
+            }
+        }
+        samples
+    };
+    let bytes = |sectors: u64| sectors * SECTOR_BYTES;
+    vec![
+        counter(
+            "fiord_device_ios_total",
+            "Requests that the device completed since the run began, those of other programs included.",
+            per_direction(&|done| [done.read_ios, done.write_ios, done.discard_ios]),
+        ),
+        counter(
+            "fiord_device_transferred_bytes_total",
+            "Bytes that the device transferred since the run began, those of other programs included.",
+            per_direction(&|done| {
+                [bytes(done.read_sectors), bytes(done.write_sectors), bytes(done.discard_sectors)]
+            }),
+        ),
+        counter(
+            "fiord_device_busy_seconds_total",
+            "Time during which the device had I/O in flight since the run began.",
+            per_device(&|done| done.busy_ms as f64 / 1e3),
+        ),
+        counter(
+            "fiord_device_flushes_total",
+            "Flushes that the device completed since the run began.",
+            per_device(&|done| done.flush_ios as f64),
+        ),
+    ]
+}
+
+fn device(name: &str) -> Labels {
+    vec![("device", name.to_string())]
+}
+
+/// The jobs of a report, with labels that tell them apart. `job` alone is a label that Prometheus sets itself.
+fn jobs(report: &RunReport) -> impl Iterator<Item = (Labels, &JobReport)> + Clone {
+    report.jobs.iter().enumerate().map(|(number, job)| {
+        let labels = vec![("job_name", job.name.clone()), ("job_number", (number + 1).to_string())];
+        (labels, job)
+    })
+}
+
+/// Directions in which something was done.
+fn directions(report: &RunReport) -> impl Iterator<Item = (Labels, &DirectionStats)> {
+    jobs(report).flat_map(|(labels, job)| {
+        let named = DIRECTIONS.into_iter().zip(&job.stats.directions).filter(|(_, stats)| stats.ios > 0);
+        named.map(move |(name, stats)| {
+            ([labels.clone(), vec![("direction", name.to_string())]].concat(), stats)
+        })
+    })
+}
+
+fn sample(labels: Labels, value: f64) -> Sample {
+    Sample { labels, value: Value::Number(value) }
+}
+
+/// The sample of a latency; `None` if it has no histogram, or nothing was counted.
+fn histogram(labels: Labels, latency: &Latency) -> Option<Sample> {
+    let counted = LatencyHistogram::of(latency);
+    (counted.count > 0).then_some(Sample { labels, value: Value::Latencies(counted) })
+}
+
+fn counter(name: &'static str, help: &'static str, samples: Vec<Sample>) -> Family {
+    Family { name, help, kind: Kind::Counter, samples }
+}
+
+fn gauge(name: &'static str, help: &'static str, samples: Vec<Sample>) -> Family {
+    Family { name, help, kind: Kind::Gauge, samples }
+}

@@ -1,0 +1,17 @@
+//! The figures of a run as metrics, for monitoring systems.
+//!
+//! Invariant: every format renders the same [`families`]; a metric is declared in one place, with its name, its help
+//! and its kind.
+
+mod families;
+mod family;
+mod latency;
+mod otlp;
+mod prometheus;
+mod protobuf;
+
+pub use families::families;
+pub use family::{Family, Kind, Labels, LatencyHistogram, Sample, Value};
+pub use otlp::json as otlp_json;
+pub use prometheus::text as prometheus_text;
+pub use protobuf::encode as prometheus_protobuf;
