@@ -68,6 +68,9 @@ pub struct Pace {
     pub think: Option<Think>,
     /// Share of a flow.
     pub flow: Option<Flow>,
+    /// Wake before an I/O is due, and poll the clock for the rest: there is a processor for each job of the run, so that
+    /// none waits while another polls.
+    pub wakes_early: bool,
 }
 
 impl Pace {

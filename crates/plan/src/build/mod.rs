@@ -216,6 +216,7 @@ pub fn build(
     let Builder { mut jobs, diagnostics, .. } = builder;
     buffers::share_working_sets(&mut jobs);
     writers::expect_other_writers(&mut jobs);
+    pace::wake_early(&mut jobs, facts);
     match diagnostics.stops_all_since(0) {
         true => Err(Refusal {
             unsafe_target: diagnostics.unsafe_target,

@@ -8,6 +8,8 @@ use fiord_options::{Problem, ProblemKind};
 
 use super::section::ResolvedSection;
 use crate::access::{Access, Direction, PerDirection};
+use crate::facts::Facts;
+use crate::job::Job;
 use crate::pace::{Flow, LatencyTarget, Pace, Think};
 
 /// The limits of one worker.
@@ -40,6 +42,18 @@ pub(crate) fn pace(section: &ResolvedSection<'_>, access: &Access) -> Pace {
         ignore_think_time: options.pace.rate_ignore_thinktime,
         think: think(section),
         flow: flow(section),
+        wakes_early: false,
+    }
+}
+
+/// Lets jobs that issue I/Os at given times wake early, if no more jobs are planned than there are processors.
+pub(crate) fn wake_early(jobs: &mut [Job], facts: &Facts) {
+    if jobs.len() > facts.cpus_online.len() {
+        return;
+    }
+    for job in jobs {
+        let is_timed_replay = job.replay.as_ref().is_some_and(|replay| !replay.trace.transform.no_stall);
+        job.pace.wakes_early = is_timed_replay || job.pace.has_rates();
     }
 }
 

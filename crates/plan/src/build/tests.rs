@@ -771,3 +771,12 @@ fn a_steady_state_is_that_of_a_whole_reporting_group() {
     let (plan, _) = attempt(&format!("{line} --new_group --ss_dur=0"), &facts).unwrap();
     assert_eq!(plan.jobs[1].steady, None);
 }
+
+#[test]
+fn jobs_wake_early_if_there_is_a_processor_for_each() {
+    let waking = |line: &str| jobs(line).iter().map(|job| job.pace.wakes_early).collect::<Vec<_>>();
+    let job = "--name=a --ioengine=null --size=1m";
+    assert_eq!(waking(&format!("{job} --rate_iops=10 --numjobs=2")), [true; 2]);
+    assert_eq!(waking(&format!("{job} --rate=1m --numjobs=3")), [false; 3]);
+    assert_eq!(waking(job), [false]);
+}

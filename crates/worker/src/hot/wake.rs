@@ -45,15 +45,13 @@ pub(crate) struct WakeAhead {
 }
 
 impl WakeAhead {
-    /// For a job that issues I/Os at given times; `None` for others. A replay polls wherever the wait is longer than
-    /// what is polled, since being on time is its purpose.
+    /// For a job that is to wake early; `None` for others. A replay polls wherever the wait is longer than what is
+    /// polled, since being on time is its purpose.
     pub(crate) fn of(job: &Job) -> Option<WakeAhead> {
-        let is_timed_replay = job.replay.as_ref().is_some_and(|replay| !replay.trace.transform.no_stall);
-        let wait_margins = match () {
-            () if is_timed_replay => 1,
-            () if job.pace.has_rates() => RATE_WAIT_MARGINS,
-            () => return None,
-        };
+        if !job.pace.wakes_early {
+            return None;
+        }
+        let wait_margins = if job.replay.is_some() { 1 } else { RATE_WAIT_MARGINS };
         Some(WakeAhead { margin_ns: MARGIN_NS_FIRST, wait_margins, polled_until_ns: 0, polled_ns: 0 })
     }
 
@@ -121,10 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn jobs_without_times_sleep_as_long_as_they_wait() {
+    fn jobs_that_are_not_to_wake_early_sleep_as_long_as_they_wait() {
         let mut job = crate::test_jobs::null_job("plain");
-        assert!(WakeAhead::of(&job).is_none());
         job.pace.ios_per_s[0] = Some(1000);
+        assert!(WakeAhead::of(&job).is_none());
+        job.pace.wakes_early = true;
         assert_eq!(WakeAhead::of(&job).unwrap().wait_margins, RATE_WAIT_MARGINS);
     }
 

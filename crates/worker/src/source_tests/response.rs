@@ -49,7 +49,7 @@ impl OperationSource for Alternating {
 /// A job of 1000 reads per second.
 fn paced_job() -> Job {
     let mut job = null_job("response");
-    job.pace = Pace { ios_per_s: [Some(1000), None, None], ..Pace::default() };
+    job.pace = Pace { ios_per_s: [Some(1000), None, None], wakes_early: true, ..Pace::default() };
     job
 }
 

@@ -310,6 +310,7 @@ impl Coverage {
                 ignore_think_time,
                 think,
                 flow,
+                wakes_early,
             },
             &base.pace,
             &job.pace
