@@ -382,6 +382,10 @@ fn limits(options: &mut Options) {
 fn pace(options: &mut Options) {
     options.add("bytes_per_s", |job| job.pace.bytes_per_s = [Some(500 << 20), Some(200 << 20), None]);
     options.add("ios_per_s", |job| job.pace.ios_per_s = [Some(50_000), None, None]);
+    options.add("wakes_early", |job| {
+        time_based(job, 50_000_000);
+        (job.pace.ios_per_s, job.pace.wakes_early) = ([Some(1000), None, None], true);
+    });
     options.add("poisson", |job| {
         (job.pace.ios_per_s, job.pace.poisson) = ([Some(50_000); 3], true);
     });
