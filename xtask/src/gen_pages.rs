@@ -14,7 +14,6 @@ fn pages() -> Result<Vec<(&'static str, String)>, String> {
     let mut pages = vec![
         ("docs/options.md", reference::options_markdown()),
         ("docs/engines.md", reference::engines_markdown(fiord_engine::registry::NAMES)),
-        ("docs/fiord.1", reference::man_page()),
         ("docs/findings.md", findings_page()),
     ];
     pages.extend(performance::pages()?);
@@ -66,6 +65,11 @@ runs of 20 s and of 3 s with `--trust=on` and `--trust=off`, by `getrusage`, of 
 
 /// Writes every page whose text differs.
 pub fn run() -> Result<(), String> {
+    // fiord has the list of its subcommands, and its own test that this page is up to date.
+    put(
+        "docs/fiord.1",
+        &repo::output_of(repo::cargo(&["run", "--quiet", "-p", "fiord", "--", "help", "--man"]))?,
+    )?;
     for (path, text) in pages()? {
         put(path, &text)?;
     }

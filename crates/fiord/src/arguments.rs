@@ -3,10 +3,11 @@
 //! Invariant: help goes to standard output and exits with 0; every error goes to standard error after the name of its
 //! subcommand, `fiord show: …`, and ends it with a status. No subcommand has code of its own for either.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Command, Parser};
 use fiord_store::StoreError;
 use fiord_worker::Failure;
 
@@ -75,12 +76,39 @@ impl From<StoreError> for CommandError {
     }
 }
 
+thread_local! {
+    /// What `run` leaves here instead of running the subcommand, while `declaration` asks for it.
+    static DECLARED: RefCell<Asked> = const { RefCell::new(Asked::No) };
+}
+
+/// Whether a declaration is asked for, and the answer.
+enum Asked {
+    No,
+    Yes,
+    Answered(Command),
+}
+
+/// The options, help and examples that a subcommand declares. Every subcommand reads its options by `run`, so that the
+/// list of subcommands need not name their types; `None` is one that does not.
+pub(crate) fn declaration(subcommand: fn(&[OsString]) -> ExitCode) -> Option<Command> {
+    DECLARED.replace(Asked::Yes);
+    let _ = subcommand(&[]);
+    match DECLARED.replace(Asked::No) {
+        Asked::Answered(command) => Some(command),
+        Asked::No | Asked::Yes => None,
+    }
+}
+
 /// Runs a subcommand on the arguments that follow its name. `body` returns the exit status, or what is wrong and what to
 /// do about it.
 pub(crate) fn run<O: Parser>(
     arguments: &[OsString],
     body: impl FnOnce(O) -> Result<ExitCode, CommandError>,
 ) -> ExitCode {
+    if DECLARED.with_borrow(|asked| matches!(asked, Asked::Yes)) {
+        DECLARED.replace(Asked::Answered(O::command()));
+        return ExitCode::SUCCESS;
+    }
     let name = O::command().get_name().to_string();
     // Pages of nested subcommands name the whole command line up to them.
     // A missing subcommand is an error like a missing argument, instead of the help page on standard error.

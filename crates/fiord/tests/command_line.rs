@@ -316,6 +316,7 @@ fn the_first_page_fits_a_terminal() {
     alone.assert_status(1);
     assert_eq!(alone.stdout, dir.run("help").assert_success().stdout);
     assert!(alone.stdout.lines().count() <= 23, "with the prompt it fills 24 lines: {}", alone.stdout);
+    assert!(alone.stdout.lines().all(|line| line.chars().count() <= 80), "{}", alone.stdout);
     for part in ["fiord quick", "Examples:", "fiord --help", "--cmdhelp=OPTION"] {
         assert!(alone.stdout.contains(part), "{part} is not in {}", alone.stdout);
     }
@@ -338,8 +339,8 @@ fn every_subcommand_has_examples_that_it_accepts() {
         assert!(examples.lines().all(|line| line.chars().count() <= 80), "{examples}");
         let mut accepted = 0;
         for example in examples.lines().filter_map(|line| line.trim().strip_prefix("fiord ")) {
-            // Words after two spaces explain it, a pipe leads elsewhere.
-            let line = example.split("  ").next().and_then(|line| line.split(" | ").next()).unwrap();
+            // Words after two spaces explain it, a pipe or a file is elsewhere.
+            let line = example.split("  ").next().and_then(|line| line.split(['|', '>']).next()).unwrap();
             if line.contains('\'') {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The table of options as pages: `--help`, `--cmdhelp`, `--enghelp`, the reference page and the man page.
+//! The table of options as pages: `--help`, `--cmdhelp`, `--enghelp`, the reference page and the lists of the man page.
 //!
 //! Invariant: pure functions of the table; the same table gives the same bytes.
 
@@ -108,17 +108,9 @@ pub fn engines_markdown(engines: &[EngineName]) -> String {
     page
 }
 
-/// The man page `fiord.1`, as roff.
-pub fn man_page() -> String {
-    let mut page = String::from(
-        ".\\\" Written by `cargo x gen` from the table in crates/options. Do not edit.\n\
-         .TH FIORD 1\n.SH NAME\nfiord \\- flexible I/O tester\n.SH SYNOPSIS\n.B fiord\n\
-         [\\fIoptions\\fR] [\\fIjob options\\fR] [\\fIjob file\\fR ...]\n.SH DESCRIPTION\n\
-         fiord runs the I/O that job files or the command line describe, and reports what it measured. It accepts the \
-         job files and options of fio and prints reports in the same formats.\n.SH SUBCOMMANDS\nThis page describes its use as \
-         fio. It also has subcommands, such as \\fBfiord quick\\fR, a profile of a disk: \\fBfiord help\\fR lists \
-         them, and \\fBfiord help\\fR \\fISUBCOMMAND\\fR explains one.\n.SH OPTIONS\n",
-    );
+/// The sections of the man page `fiord.1` that list options, as roff.
+pub fn man_sections() -> String {
+    let mut page = String::from(".SH OPTIONS\n");
     roff_of(&mut page, program_specs());
     page.push_str(".SH VALUES\n");
     for (kind, spelling) in VALUES {
@@ -128,15 +120,6 @@ pub fn man_page() -> String {
     roff_of(&mut page, job_specs());
     page.push_str(".SH OPTIONS OF ENGINES\n");
     roff_of(&mut page, engine_specs());
-    page.push_str(
-        ".SH EXIT STATUS\n0 if every job succeeded, 1 if an option was wrong, a job failed, or a permission was missing \
-         (called as fio: the number of failed jobs, 255 at most), 2 if it was refused because data would be destroyed, \
-         3 if a finding voids the figures and \\fB\\-\\-trust=strict\\fR is given, 4 if the verdict of \\fBfiord check\\fR \
-         is FAIL or \\fBfiord capacity\\fR finds no rate within its bound, 5 if the verdict is MARGINAL and \
-         \\fB\\-\\-strict\\fR is given, 6 if a study is inconclusive, 7 if \\fBfiord crash\\-test check\\fR finds that \
-         synced data was lost, ",
-    );
-    page.push_str("128 plus the number of the signal if one ended the run.\n.SH SEE ALSO\n.BR fio (1)\n");
     page
 }
 
@@ -338,7 +321,7 @@ fn roff_of(page: &mut String, specs: impl Iterator<Item = &'static Spec>) {
 }
 
 /// Keeps characters of plain text from being taken for roff; code spans become bold.
-fn roff(text: &str) -> String {
+pub fn roff(text: &str) -> String {
     let mut bold = false;
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -385,7 +368,7 @@ mod tests {
 
     #[test]
     fn the_manual_page_lists_the_words_of_options_that_have_some_but_for_the_engines() {
-        let page = man_page();
+        let page = man_sections();
         let entry = |name: &str| {
             let start = page.find(&format!(".TP\n\\fB{name}\\fR")).unwrap();
             let length = page[start + 4..].find(".TP\n").unwrap();
@@ -433,7 +416,7 @@ mod tests {
 
     #[test]
     fn pages_name_every_option() {
-        let (markdown, roff_page, help) = (options_markdown(), man_page(), help());
+        let (markdown, roff_page, help) = (options_markdown(), man_sections(), help());
         for spec in job_specs().chain(program_specs()).chain(engine_specs()) {
             let name = format!("{}{}", dashes(spec), spec.name);
             assert!(markdown.contains(&format!("`{name}`")), "{name}");
@@ -471,7 +454,7 @@ mod tests {
 
     #[test]
     fn roff_lines_do_not_start_with_a_request_by_accident() {
-        for line in man_page().lines().filter(|line| line.starts_with('.')) {
+        for line in man_sections().lines().filter(|line| line.starts_with('.')) {
             let request = line[1..].split(' ').next().unwrap_or_default();
             assert!(["\\\"", "TH", "SH", "SS", "TP", "B", "BR"].contains(&request), "{line}");
         }

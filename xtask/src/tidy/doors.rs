@@ -89,6 +89,7 @@ pub const DOORS: &[Door] = &[
         "fiord",
         &[
             "clap",
+            "clap_complete",
             "flate2",
             "fiord-checksum",
             "fiord-options",

@@ -10,7 +10,7 @@ use fiord_sys::tty;
 
 use crate::output::{self, say};
 use crate::subcommand::Subcommands;
-use crate::{arguments, status};
+use crate::{arguments, manual, status};
 
 /// Lists fiord's own subcommands, or explains one of them
 #[derive(clap::Parser)]
@@ -19,19 +19,27 @@ struct Options {
     /// Subcommand to explain
     #[arg(value_name = "SUBCOMMAND")]
     name: Option<String>,
+    /// Print the manual page in full; for example to `man -l -`
+    #[arg(long)]
+    man: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   fiord help
   fiord help quick
+  fiord help --man quick | man -l -
 ";
 
 /// Prints the first page, or the subcommand's own page.
 pub(crate) fn run(arguments: &[OsString], subcommands: &Subcommands) -> ExitCode {
     arguments::run(arguments, |options: Options| {
-        let Some(name) = options.name else { return arguments::print(page(subcommands)) };
+        let Some(name) = options.name else {
+            let page = if options.man { manual::of_fiord(subcommands) } else { page(subcommands) };
+            return arguments::print(page);
+        };
         match subcommands.named(OsStr::new(&name)) {
+            Some(known) if options.man => arguments::print(manual::of(known)),
             Some(known) => Ok((known.run)(&[OsString::from("--help")])),
             None => Err(unknown(&name, subcommands).into()),
         }
@@ -42,8 +50,8 @@ pub(crate) fn run(arguments: &[OsString], subcommands: &Subcommands) -> ExitCode
 fn page(subcommands: &Subcommands) -> String {
     let (lines, others) = subcommands.main_ones();
     format!(
-        "fiord measures storage on Linux. Its own subcommands:\n{lines}Others: {others}. `fiord help SUBCOMMAND` explains \
-         one.\n\n{FIRST_STEPS}"
+        "fiord measures storage on Linux. Its own subcommands:\n{lines}Others: {others}.\n`fiord help SUBCOMMAND` \
+         explains one.\n\n{FIRST_STEPS}"
     )
 }
 

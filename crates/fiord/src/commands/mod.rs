@@ -12,6 +12,7 @@ use crate::subcommand::{Subcommand, Subcommands};
 mod calibrate;
 mod capacity;
 mod check;
+mod completions;
 mod crash_test;
 mod devices;
 mod engines;
@@ -40,6 +41,7 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of("explain", explain::run, "[ID|FILE|CODE]", "a report of fiord or fio in plain words"),
     other("engines", engines::run, "", "the engines that work here, and fiord's own cost"),
     other("calibrate", calibrate::run, "", "what fiord itself costs per I/O here"),
+    other("completions", completions, "SHELL", "completion of command lines in a shell"),
     other("version", version::run, "", "the version of fiord"),
     other("help", help, "[SUBCOMMAND]", "this list, or the help of a subcommand"),
 ]);
@@ -68,9 +70,13 @@ pub(crate) fn without_arguments() -> ExitCode {
     help::without_arguments(&ALL)
 }
 
-/// `help` is the only command that needs the list.
+/// `help` and `completions` are the only commands that need the list.
 fn help(arguments: &[OsString]) -> ExitCode {
     help::run(arguments, &ALL)
+}
+
+fn completions(arguments: &[OsString]) -> ExitCode {
+    completions::run(arguments, &ALL)
 }
 
 /// The subcommand requested; `None` if the program is used as fio. That is always so when it is called by fio's name,

@@ -17,6 +17,9 @@ use fiord_worker::TargetOpener;
 use super::self_cost;
 
 /// The first and the last line of the file.
+/// The name of the file beside the history.
+pub(crate) const FILE: &str = "calibration";
+
 const FIRST: &str = "fiord calibration 1";
 const LAST: &str = "end";
 
@@ -109,7 +112,7 @@ pub(crate) struct Calibration {
 pub(crate) fn get(keeps: bool, again: bool) -> Result<Calibration, String> {
     let machine = super::environment::machine()?;
     let key = Key::of(&machine);
-    let file = fiord_store::state_path(|name| std::env::var_os(name), "calibration");
+    let file = fiord_store::state_path(|name| std::env::var_os(name), FILE);
     let kept =
         file.as_deref().filter(|_| !again).and_then(|file| key.figures(&std::fs::read_to_string(file).ok()?));
     if let Some(cost) = kept {

@@ -23,7 +23,7 @@ use fiord_sys::errno::error_text;
 use fiord_sys::{file, procfs};
 
 /// The prefix of the names of scratch directories.
-const PREFIX: &str = "fiord-";
+pub(crate) const PREFIX: &str = "fiord-";
 
 /// The file name of the mark.
 const MARK: &str = "owner";
