@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::stage::{self, StageResult, Stages};
-use crate::{compat, fmt, fuzz, guest, install, instructions, mutants, repo, stage_times, tidy, unused};
+use crate::{
+    compat, dist, fmt, fuzz, guest, install, instructions, mutants, repo, stage_times, tidy, unused,
+};
 
 const FUZZ_SECONDS_PER_TARGET: u32 = 4;
 
@@ -46,6 +48,7 @@ const STAGES: &[Stage] = &[
         Ok(binary) => guest::stage(&binary),
         Err(why) => StageResult::Skipped(format!("no binary to run: {why}")),
     }),
+    ("dist", |_| dist::stage()),
     ("address-sanitizer", |_| address_sanitizer()),
     ("seeds", |_| fuzz::tests()),
     ("fuzz", |_| fuzz::smoke(FUZZ_SECONDS_PER_TARGET)),

@@ -5,6 +5,7 @@
 
 use std::process::{Command, Stdio};
 
+use crate::dist::binary;
 use crate::{guest, repo, stage};
 
 /// A Debian package, and a program whose presence shows that it is installed.
@@ -20,6 +21,10 @@ const PACKAGES: &[(&str, &str)] = &[
     ("valgrind", "/usr/bin/valgrind"),
     ("zstd", "/usr/bin/zstd"),
     ("g++", "/usr/bin/c++"),
+    ("musl-tools", "/usr/bin/musl-gcc"),
+    ("mmdebstrap", "/usr/bin/mmdebstrap"),
+    ("buildah", "/usr/bin/buildah"),
+    ("mandoc", "/usr/bin/mandoc"),
     ("python3", "/usr/bin/python3"),
     ("python3-venv", "/usr/share/doc/python3-venv"),
 ];
@@ -27,12 +32,20 @@ const PACKAGES: &[(&str, &str)] = &[
 /// Python packages that readers of fio's files import, installed into a virtual environment.
 const PYTHON_PACKAGES: &[&str] = &["fio-plot==1.1.21", "six", "numpy", "pandas"];
 
+/// Subcommands of cargo: for mutation tests, and to package.
+const CARGO_SUBCOMMANDS: &[(&str, &str)] = &[
+    ("mutants", "cargo-mutants@27.1.0"),
+    ("deb", "cargo-deb@3.8.0"),
+    ("generate-rpm", "cargo-generate-rpm@0.21.1"),
+];
+
 /// Installs packages (as root, or through sudo) and the readers' virtual environment.
 pub fn run() -> Result<(), String> {
     packages(PACKAGES);
     readers();
     nightly();
-    cargo_mutants();
+    static_target();
+    cargo_subcommands();
     if let Err(why) = guest::install() {
         println!("install: {why}; the cases in the guest will be skipped");
     }
@@ -62,15 +75,23 @@ fn nightly() {
     }
 }
 
-/// Built from source: two minutes on two processors.
-fn cargo_mutants() {
-    if quiet(Command::new("cargo-mutants").args(["mutants", "--version"])) {
-        return;
+/// The target that `cargo x dist` builds for.
+fn static_target() {
+    if !quiet(Command::new("rustup").args(["target", "add", binary::TARGET])) {
+        println!("install: rustup cannot install {}; cargo x dist will be skipped", binary::TARGET);
     }
-    println!("install: cargo-mutants");
-    let version = "cargo-mutants@27.1.0";
-    if let Err(why) = stage::command(repo::cargo(&["install", "--quiet", "--locked", version])) {
-        println!("install: {why}; mutation tests will be skipped");
+}
+
+/// Builds cargo's own subcommands from source: a minute or two for each on two processors.
+fn cargo_subcommands() {
+    for (name, package) in CARGO_SUBCOMMANDS {
+        if quiet(&mut repo::cargo(&[name, "--version"])) {
+            continue;
+        }
+        println!("install: {package}");
+        if let Err(why) = stage::command(repo::cargo(&["install", "--quiet", "--locked", package])) {
+            println!("install: {why}; what needs cargo {name} will be skipped");
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 mod bench;
 mod ci;
 mod compat;
+mod dist;
 mod fmt;
 mod fuzz;
 mod gen_pages;
@@ -34,6 +35,7 @@ const HELP: &str = "cargo x CHORE
   fuzz [TARGET] [SECS]    run the fuzz targets, each for SECS seconds (5)
   guest ['COMMAND']       boot an emulated machine with NVMe, zoned and SCSI disks and run COMMAND, or a shell, in it
                           (--install, --release; --help says more)
+  dist [ARTEFACT…]        the static binary, and the archive, packages and container image made of it (--help says more)
   tidy                    dependencies between crates, lengths, headers
   unused                  items that nothing but tests uses, in any crate
   bench [--quick] [ROW]   fiord against fio, pair by pair; writes the raw results to bench/runs/ (FIO=, FIORD= and
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         "fmt" => fmt::run(),
         "gen" => gen_pages::run(),
         "compat" => compat::run(rest),
+        "dist" => dist::run(rest),
         "fuzz" => fuzz::run(rest),
         "guest" => guest::run(rest),
         "tidy" => tidy::run(),

@@ -1,0 +1,218 @@
+//! How each artefact is made from the tree.
+//!
+//! Invariant: an artefact replaces the one of the same version; a program that is missing is an error that says how to
+//! install it.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::binary::{PROFILE, TARGET};
+use super::tree::{Tree, said};
+use crate::{repo, stage};
+
+/// Something to make.
+pub struct Artefact {
+    pub name: &'static str,
+    /// A command that succeeds if the program it needs is installed.
+    probe: &'static [&'static str],
+    /// How to install that program.
+    install: &'static str,
+    pub make: fn(&Tree) -> Result<PathBuf, String>,
+}
+
+pub static ALL: [Artefact; 4] = [
+    Artefact { name: "archive", probe: &["tar", "--version"], install: "apt-get install tar", make: archive },
+    DEB,
+    Artefact {
+        name: "rpm",
+        probe: &["cargo", "generate-rpm", "--version"],
+        install: "cargo install cargo-generate-rpm",
+        make: rpm,
+    },
+    Artefact {
+        name: "image",
+        probe: &["buildah", "--version"],
+        install: "apt-get install buildah",
+        make: image,
+    },
+];
+
+pub const DEB: Artefact = Artefact {
+    name: "deb",
+    probe: &["cargo", "deb", "--version"],
+    install: "cargo install cargo-deb",
+    make: deb,
+};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+impl Artefact {
+    /// Why it cannot be made here.
+    pub fn is_possible(&self) -> Result<(), String> {
+        let mut probe = Command::new(self.probe[0]);
+        probe.args(&self.probe[1..]).stdout(Stdio::null()).stderr(Stdio::null());
+        match probe.status() {
+            Ok(status) if status.success() => Ok(()),
+            _ => Err(format!("needs {}; install it: {}", self.probe.join(" "), self.install)),
+        }
+    }
+}
+
+/// Something made.
+pub struct Made {
+    name: &'static str,
+    pub path: PathBuf,
+    bytes: u64,
+    took: Duration,
+}
+
+impl Made {
+    pub fn of(name: &'static str, path: PathBuf, took: Duration) -> Result<Made, String> {
+        let bytes = fs::metadata(&path).map_err(|error| said(&path, &error))?.len();
+        Ok(Made { name, path, bytes, took })
+    }
+}
+
+impl fmt::Display for Made {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let mib = self.bytes as f64 / f64::from(1 << 20);
+        write!(out, "{:<8} {mib:>6.2} MiB {:>7.1} s  {file}", self.name, self.took.as_secs_f64())
+    }
+}
+
+/// Where artefacts are put.
+fn directory() -> Result<PathBuf, String> {
+    let directory = repo::target_dir().join("packages");
+    fs::create_dir_all(&directory).map_err(|error| said(&directory, &error))?;
+    Ok(directory)
+}
+
+/// Runs a command of which only errors are of interest.
+fn quietly(command: Command) -> Result<(), String> {
+    repo::output_of(command).map(drop)
+}
+
+fn archive(tree: &Tree) -> Result<PathBuf, String> {
+    let name = format!("fiord-{VERSION}-x86_64-linux");
+    let path = directory()?.join(format!("{name}.tar.gz"));
+    let root = repo::root();
+    let mut command = Command::new("tar");
+    // The same bytes for the same files, whoever packs them.
+    command
+        .args([
+            "--sort=name",
+            "--owner=0",
+            "--group=0",
+            "--numeric-owner",
+            "--mtime=@0",
+            "--exclude=*.1.gz",
+            "-czf",
+        ])
+        .arg(&path)
+        .args([&format!("--transform=s,^,{name}/,"), "-C"])
+        .arg(tree.binary.parent().unwrap_or(&root))
+        .args(["fiord", "-C"])
+        .arg(&tree.directory)
+        .args(["man", "completions", "-C"])
+        .arg(&root)
+        .args(["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"]);
+    quietly(command)?;
+    Ok(path)
+}
+
+fn deb(_: &Tree) -> Result<PathBuf, String> {
+    DEB.is_possible()?;
+    let path = directory()?.join(format!("fiord_{VERSION}_amd64.deb"));
+    let args = [
+        "deb",
+        "--quiet",
+        "-p",
+        "fiord",
+        "--no-build",
+        "--no-strip",
+        "--target",
+        TARGET,
+        "--profile",
+        PROFILE,
+    ];
+    let mut command = repo::cargo(&args);
+    command.arg("--output").arg(&path);
+    quietly(command)?;
+    Ok(path)
+}
+
+fn rpm(_: &Tree) -> Result<PathBuf, String> {
+    ALL[2].is_possible()?;
+    let path = directory()?.join(format!("fiord-{VERSION}-1.x86_64.rpm"));
+    let args = ["generate-rpm", "-p", "crates/fiord", "--target", TARGET, "--profile", PROFILE];
+    let mut command = repo::cargo(&args);
+    // The binary is static, so there is nothing that it requires.
+    command.args(["--auto-req", "disabled", "--output"]).arg(&path);
+    quietly(command)?;
+    Ok(path)
+}
+
+/// An image with the binary and its licences alone, made by buildah without a daemon, mounts or registries.
+fn image(tree: &Tree) -> Result<PathBuf, String> {
+    ALL[3].is_possible()?;
+    let path = directory()?.join(format!("fiord-{VERSION}-x86_64-image.tar"));
+    let state = repo::target_dir().join("buildah");
+    let buildah = |args: &[&str]| {
+        let mut command = Command::new("buildah");
+        command.args(["--storage-driver", "vfs", "--root"]).arg(state.join("root")).arg("--runroot");
+        command.arg(state.join("run")).args(args).current_dir(repo::root()).stderr(Stdio::inherit());
+        command
+    };
+    let container = repo::output_of(buildah(&["from", "scratch"]))?;
+    let container = container.trim();
+    let made = image_in(container, tree, &path, &buildah);
+    let removed = quietly(buildah(&["rm", container]));
+    made.and(removed).map(|()| path)
+}
+
+fn image_in(
+    container: &str,
+    tree: &Tree,
+    path: &Path,
+    buildah: &dyn Fn(&[&str]) -> Command,
+) -> Result<(), String> {
+    let binary = tree.binary.to_string_lossy();
+    quietly(buildah(&["copy", "--quiet", container, &binary, "/usr/bin/fiord"]))?;
+    let licences = ["LICENSE-APACHE", "LICENSE-MIT"];
+    quietly(buildah(&[&["copy", "--quiet", container][..], &licences, &["/usr/share/doc/fiord/"]].concat()))?;
+    let labels = [
+        "org.opencontainers.image.title=fiord",
+        "org.opencontainers.image.licenses=MIT OR Apache-2.0",
+        &format!("org.opencontainers.image.version={VERSION}"),
+    ];
+    let mut config =
+        vec!["config", "--entrypoint", "[\"/usr/bin/fiord\"]", "--cmd", "help", "--workingdir", "/data"];
+    config.extend(["--env", "PATH=/usr/bin", "--env", "XDG_STATE_HOME=/data/.fiord"]);
+    config.extend(labels.iter().flat_map(|label| ["--label", label]));
+    config.push(container);
+    quietly(buildah(&config))?;
+    if path.exists() {
+        fs::remove_file(path).map_err(|error| said(path, &error))?;
+    }
+    let destination = format!("oci-archive:{}:fiord:{VERSION}", path.display());
+    quietly(buildah(&["commit", "--quiet", container, &destination]))
+}
+
+/// `SHA256SUMS` of these files, as `sha256sum --check` reads it.
+pub fn write_sums(paths: &[PathBuf]) -> Result<(), String> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let directory = directory()?;
+    let mut command = Command::new("sha256sum");
+    command.current_dir(&directory).args(paths.iter().filter_map(|path| path.file_name()));
+    let path = directory.join("SHA256SUMS");
+    fs::write(&path, repo::output_of(command)?).map_err(|error| said(&path, &error))?;
+    let mut check = Command::new("sha256sum");
+    check.current_dir(&directory).args(["--check", "--quiet", "SHA256SUMS"]);
+    stage::command(check)
+}

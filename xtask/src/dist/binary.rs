@@ -1,0 +1,39 @@
+//! The static binary that all artefacts have.
+//!
+//! Invariant: it needs no library of the system that it runs on.
+
+use std::path::{Path, PathBuf};
+
+use crate::{repo, stage};
+
+/// What it is built for.
+pub const TARGET: &str = "x86_64-unknown-linux-musl";
+
+/// The profile of Cargo.toml that it is built with.
+pub const PROFILE: &str = "dist";
+
+/// Why it cannot be built here.
+pub fn is_possible() -> Result<(), String> {
+    let libraries = ["--print", "target-libdir", "--target", TARGET];
+    let libraries = repo::output_of(repo::command("rustc", &libraries))?;
+    if !Path::new(libraries.trim()).exists() {
+        return Err(format!("needs Rust's libraries for {TARGET}: rustup target add {TARGET}"));
+    }
+    repo::output_of(repo::command("musl-gcc", &["--version"]))
+        .map(drop)
+        .map_err(|_| "needs musl-gcc, for SQLite: apt-get install musl-tools".to_string())
+}
+
+/// Builds it; quickly means that it is optimised less.
+pub fn build(is_quick: bool) -> Result<PathBuf, String> {
+    is_possible()?;
+    let args = ["build", "--quiet", "--profile", PROFILE, "--target", TARGET, "-p", "fiord"];
+    let mut cargo = repo::cargo(&args);
+    if is_quick {
+        let quick = [("LTO", "off"), ("CODEGEN_UNITS", "16"), ("OPT_LEVEL", "1")];
+        cargo.envs(quick.map(|(setting, value)| (format!("CARGO_PROFILE_DIST_{setting}"), value)));
+    }
+    stage::command(cargo)?;
+    // The packagers find files here by paths that begin with `target/release/`.
+    Ok(repo::target_dir().join(TARGET).join(PROFILE).join("fiord"))
+}
