@@ -3,6 +3,7 @@
 //! Invariant: every run whose rates are of a part is named; runs that are steady throughout, or too short to judge, are
 //! not.
 
+use fiord_report::RunReport;
 use fiord_report::table::{Cell, Column, Table, wrapped};
 use fiord_stats::RunSteadiness;
 
@@ -33,8 +34,8 @@ pub(crate) fn beside(
         });
         let line = match row {
             Some((from_s, _)) => format!(
-                "{name}: steady from {from_s:.1} s to {run_s:.1} s of {run_s:.1}; IOPS and MiB/s are of this part, \
-                 latencies of the whole run."
+                "{name}: steady from {from_s:.1} s to {run_s:.1} s of {run_s:.1}; {}.",
+                which_figures(&run.report)
             ),
             None => format!(
                 "{name}: not steady at the end of its {run_s:.1} s; its figures are of the whole run."
@@ -54,6 +55,16 @@ pub(crate) fn beside(
     tables.push(("steady_parts", if table.rows.is_empty() { Table::default() } else { table }));
     let with = |page: String| if text.is_empty() { page } else { format!("{page}\n{text}") };
     StudyResult { text: with(result.text), coloured: result.coloured.map(with), tables, ..result }
+}
+
+/// Which figures are of the steady part, and which of the whole run: the progress of a run is that of all its jobs.
+fn which_figures(report: &RunReport) -> &'static str {
+    let has_one_kind = report.jobs.windows(2).all(|pair| pair[0].name == pair[1].name);
+    if has_one_kind {
+        "IOPS and MiB/s are of this part, latencies of the whole run"
+    } else {
+        "IOPS and MiB/s of all jobs together are of this part, those of single jobs and all latencies of the whole run"
+    }
 }
 
 #[cfg(test)]
@@ -104,6 +115,14 @@ mod tests {
         let (key, table) = &result.tables[0];
         assert_eq!((*key, table.rows.len()), ("steady_parts", 2));
         assert_eq!(table.rows[1][1], Cell::None);
+        let mut of_two = run(0, Some((12_000, 64.0)));
+        of_two.report.jobs.push(fiord_report::JobReport { name: "other".to_string(), ..Default::default() });
+        let result = beside(StudyResult::default(), &[of_two], |_| String::new(), 200);
+        assert!(
+            result
+                .text
+                .contains("; IOPS and MiB/s of all jobs together are of this part, those of single jobs")
+        );
         let unjudged = StepResult { step: 3, report: report(None, None) };
         let result = beside(StudyResult::default(), &[unjudged], |_| String::new(), 80);
         assert_eq!((result.text.as_str(), result.tables[0].1.rows.len()), ("", 0));
