@@ -5,8 +5,10 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::Duration;
 
-use fiord_guest::{DeviceMapper, NullBlk, ScsiDebug, fiord, nvme};
+use fiord_guest::{DeviceMapper, NullBlk, ScsiDebug, fiord, nvme, start};
 use serde_json::Value;
 
 use crate::guest;
@@ -92,6 +94,58 @@ fn writers_beyond_the_dirty_limit_are_slowed_down_and_direct_ones_are_not() {
     let args = ["--name=w", &target, "--rw=write", "--bs=64k", "--time_based", "--runtime=2500ms"];
     assert!(has(&[&args[..], &["--direct=0"]].concat(), "writers-slowed"));
     assert!(!has(&[&args[..], &["--direct=1"]].concat(), "writers-slowed"));
+}
+
+/// Programs that keep all processors busy until they are dropped.
+struct BusyLoops(Vec<Child>);
+
+impl BusyLoops {
+    /// Two for each processor, each allowed to run on that one alone, at normal priority.
+    fn start() -> BusyLoops {
+        let cpus = std::thread::available_parallelism().expect("the kernel knows").get();
+        let on = |cpu: usize| {
+            let loops = Command::new("taskset")
+                .args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"])
+                .spawn();
+            loops.expect("taskset runs")
+        };
+        BusyLoops((0..2 * cpus).map(|number| on(number / 2)).collect())
+    }
+}
+
+impl Drop for BusyLoops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Programs take the processors for a quarter of a run, which begins before and lasts longer; without them it is alone.
+#[test]
+fn processors_that_others_keep_busy_during_a_part_of_a_run_are_foreign() {
+    guest!();
+    let args =
+        ["--name=c", "--ioengine=null", "--rate_iops=10", "--size=1g", "--time_based", "--runtime=24s"];
+    let code = |name: &'static str| move |finding: &&Value| finding["code"] == name;
+    let running = start(&args).unwrap();
+    // The job's thread exists.
+    while running.threads() < 2 {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    let busy = BusyLoops::start();
+    std::thread::sleep(Duration::from_secs(6));
+    drop(busy);
+    let report = running.wait().unwrap().report().unwrap();
+    let beside = report["findings"].as_array().cloned().unwrap_or_default();
+    let foreign = beside.iter().find(code("foreign-cpu")).unwrap_or_else(|| panic!("{beside:?}"));
+    let contended_s = figure(foreign, "contended_s").expect("for how long");
+    assert!((2.0..16.0).contains(&contended_s), "{foreign}");
+    assert!(!beside.iter().any(|finding| finding["code"] == "cpu-contended"), "{beside:?}");
+    let alone = findings(&[&args[..5], &["--runtime=6s"]].concat());
+    assert!(alone.iter().find(code("foreign-cpu")).is_none(), "{alone:?}");
 }
 
 /// The codes about a disk's health.

@@ -68,6 +68,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// How many threads it has; one before its jobs begin.
+    pub fn threads(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/task", self.child.id())).map_or(0, Iterator::count)
+    }
+
     /// Sends SIGINT, and waits for the report.
     ///
     /// # Errors
