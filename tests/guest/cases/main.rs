@@ -6,6 +6,7 @@ mod atomic;
 mod crash;
 mod faults;
 mod findings;
+mod groups;
 mod health;
 mod nvme;
 mod traces;
