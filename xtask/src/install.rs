@@ -20,6 +20,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("strace", "/usr/bin/strace"),
     ("valgrind", "/usr/bin/valgrind"),
     ("zstd", "/usr/bin/zstd"),
+    ("tmux", "/usr/bin/tmux"),
     ("g++", "/usr/bin/c++"),
     ("musl-tools", "/usr/bin/musl-gcc"),
     ("mmdebstrap", "/usr/bin/mmdebstrap"),

@@ -66,8 +66,12 @@ pub(crate) fn folded(text: &str, width: usize, indent: usize) -> String {
 
 /// Whether to use colours: on a terminal, unless the user disabled them (no-color.org).
 pub(crate) fn is_coloured() -> bool {
-    tty::stdout_is_terminal()
-        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    tty::stdout_is_terminal() && may_use_colours()
+}
+
+/// Whether a terminal may be coloured.
+pub(crate) fn may_use_colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_none_or(|name| name != "dumb")
 }
 

@@ -10,6 +10,7 @@ mod crash;
 mod device_table;
 mod fio;
 mod layout;
+mod live;
 mod manual;
 mod output;
 mod run;

@@ -110,6 +110,15 @@ impl Histogram {
         }
     }
 
+    /// What was counted since `earlier`, an earlier copy of this histogram.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut since = self.clone();
+        if let (Some(bins), Some(earlier)) = (&mut since.bins, &earlier.bins) {
+            bins.iter_mut().zip(earlier.iter()).for_each(|(now, then)| *now = now.saturating_sub(*then));
+        }
+        since
+    }
+
     /// The percentiles at `percents` (0..=100, ascending), in nanoseconds.
     ///
     /// A value is its bin's middle, clamped to the recorded `min_ns` and `max_ns`; all are zero if nothing was counted.
@@ -205,6 +214,18 @@ mod tests {
         assert_eq!(histogram, Histogram::allocated());
         histogram.record(7);
         assert_eq!(histogram.count(), 1);
+    }
+
+    #[test]
+    fn the_difference_of_two_copies_is_what_was_counted_between() {
+        let mut histogram = Histogram::allocated();
+        histogram.record(7);
+        let earlier = histogram.clone();
+        histogram.record(7);
+        histogram.record(900);
+        assert_eq!(histogram.since(&earlier).occupied().collect::<Vec<_>>(), [(7, 1), (902, 1)]);
+        assert_eq!(histogram.since(&Histogram::default()), histogram);
+        assert_eq!(Histogram::default().since(&earlier), Histogram::default());
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! of the process as it is.
 
 use crate::errno::{check, check_long};
+use crate::tty;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
@@ -164,6 +165,7 @@ pub fn name(signal: i32) -> &'static str {
 extern "C" fn on_stop(signal: libc::c_int) {
     let first = REQUEST.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed).is_ok();
     if !first && signal == libc::SIGINT && REPEATS.fetch_add(1, Ordering::Relaxed) > 0 {
+        tty::restore();
         // SAFETY: async-signal-safe, and does not return.
         unsafe { libc::_exit(128 + signal) };
     }

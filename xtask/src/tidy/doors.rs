@@ -81,6 +81,11 @@ pub const DOORS: &[Door] = &[
         "how jobs are run, stdout",
     ),
     door(
+        "fiord-live",
+        &["fiord-report", "fiord-stats", "ratatui-core"],
+        "terminals, clocks, how figures are read",
+    ),
+    door(
         "fiord-store",
         &["fiord-device", "fiord-errno", "fiord-report", "fiord-stats", "rusqlite"],
         "how jobs are run, stdout",
@@ -100,6 +105,7 @@ pub const DOORS: &[Door] = &[
             "fiord-import",
             "fiord-lab",
             "fiord-metrics",
+            "fiord-live",
             "fiord-engine",
             "fiord-worker",
             "fiord-stats",
@@ -108,6 +114,7 @@ pub const DOORS: &[Door] = &[
             "fiord-store",
             "tiny_http",
             "ureq",
+            "ratatui-core",
         ],
         "",
     ),

@@ -19,6 +19,7 @@ use fiord_sys::{signal, tty};
 use fiord_worker::{Observer, State, View, WorkerReport, WorkerView};
 
 use super::bandwidth::BandwidthLog;
+use crate::live::{KEYS_EVERY, Live, LiveMode};
 use crate::output::{Output, remark, say};
 use crate::run::assemble::{self, headings};
 use crate::run::drive::Presenter;
@@ -36,6 +37,7 @@ pub(crate) struct LiveLineOptions {
     pub eta_interval: Duration,
     pub eta_newline: Option<Duration>,
     pub status_interval: Option<Duration>,
+    pub live: LiveMode,
 }
 
 /// Where the live line goes.
@@ -83,6 +85,11 @@ pub(super) struct RunPresenter<'a> {
     stream: Output,
     line: StatusLine,
     last_newline: Instant,
+    /// When the line is due.
+    next_line: Instant,
+    live: Live,
+    /// What goes to standard output once the view is closed.
+    held: String,
     last: Option<(u64, [u64; 3], [u64; 3])>,
     layout: Layout,
     round: Round,
@@ -130,6 +137,9 @@ impl<'a> RunPresenter<'a> {
             stream: Output::stdout(),
             line: StatusLine::default(),
             last_newline: now,
+            next_line: now,
+            live: Live::new(shown.live),
+            held: String::new(),
             last: None,
             layout,
             round,
@@ -144,11 +154,30 @@ impl<'a> RunPresenter<'a> {
 
     /// Erases the live line, so that other text can follow.
     fn clear(&mut self) {
+        if self.live.is_shown() {
+            return;
+        }
         match self.screen {
             Screen::Terminal => self.line.clear(),
             Screen::Stream if self.line.take() => self.stream.write("\n"),
             Screen::Stream | Screen::Nowhere => {}
         }
+    }
+
+    /// Writes a part of the report; while the view is shown, which it would disturb, it waits.
+    fn write(&mut self, text: &str) {
+        if self.live.is_shown() && self.output.is_stdout() {
+            self.held += text;
+        } else {
+            self.output.write(text);
+        }
+    }
+
+    /// Closes the view for good, before what the user has to see.
+    fn close_view(&mut self) {
+        self.live.close();
+        let held = std::mem::take(&mut self.held);
+        self.output.write(&held);
     }
 
     fn draw(&mut self, text: &str) {
@@ -196,11 +225,30 @@ impl Observer for RunPresenter<'_> {
         self.draw(&format!("Laying out: {done} of {total} MiB [{:.1}%][eta {left_s:.0}s]", share * 100.0));
     }
 
+    fn started(&mut self) {
+        self.clear();
+        self.live.started();
+    }
+
     fn look_every(&self) -> Option<Duration> {
-        (self.screen != Screen::Nowhere).then_some(self.shown.eta_interval)
+        let interval = (self.screen != Screen::Nowhere).then_some(self.shown.eta_interval);
+        let keys = self.live.is_wanted().then_some(KEYS_EVERY);
+        interval.into_iter().chain(keys).min()
     }
 
     fn look(&mut self, view: &View<'_>) {
+        let plan = self.plan;
+        if self.live.look(view, || title(plan)) {
+            return;
+        }
+        let held = std::mem::take(&mut self.held);
+        self.output.write(&held);
+        // Keys are looked at more often than the line is drawn.
+        let now = Instant::now();
+        if self.screen == Screen::Nowhere || self.live.is_wanted() && now < self.next_line {
+            return;
+        }
+        self.next_line = now + self.shown.eta_interval.saturating_sub(KEYS_EVERY / 2);
         let live = summary(view, &mut self.last);
         self.draw(&live::line(&live));
     }
@@ -210,6 +258,7 @@ impl Observer for RunPresenter<'_> {
     }
 
     fn stop_requested(&mut self, signal: i32) {
+        self.close_view();
         self.clear();
         if allows_messages(&self.shown.formats) {
             self.output.write(&start::terminating(signal));
@@ -218,7 +267,7 @@ impl Observer for RunPresenter<'_> {
 
     fn waiting_for(&mut self, jobs: &[&Job]) {
         self.clear();
-        remark(&waiting(jobs));
+        self.live.remark(&waiting(jobs));
     }
 
     fn bandwidth_every(&self) -> Option<Duration> {
@@ -244,12 +293,17 @@ impl Presenter for RunPresenter<'_> {
         }
     }
 
+    fn live(&mut self) -> Option<&mut Live> {
+        Some(&mut self.live)
+    }
+
     fn snapshot(&mut self, report: &RunReport) {
         self.clear();
-        self.output.write(&render(report, &self.shown.formats, self.shown.terse));
+        self.write(&render(report, &self.shown.formats, self.shown.terse));
     }
 
     fn ended(&mut self, report: &RunReport, workers: &[WorkerReport]) {
+        self.close_view();
         self.clear();
         let goes_on = signal::stop_requested().is_none() && assemble::failed_count(workers) == 0;
         if !self.round.is_last && goes_on {
@@ -271,6 +325,15 @@ impl Presenter for RunPresenter<'_> {
 /// Prints warnings about options if standard error is a terminal.
 pub(super) fn remark_all(problems: &[Problem]) {
     problems.iter().for_each(|problem| remark(&format!("{problem}\n")));
+}
+
+/// What runs, for the live view: `randread`, or `first and 3 more`.
+fn title(plan: &Plan) -> String {
+    let first = plan.jobs.first().map_or_else(String::new, |job| shown(&job.name));
+    match plan.jobs.len() {
+        0 | 1 => format!("fiord {first}"),
+        count => format!("fiord {first} and {} more", count - 1),
+    }
 }
 
 /// The message when jobs do not stop.

@@ -13,7 +13,7 @@ use fiord_host::{Machine, Prober};
 use fiord_options::cli::{self, Parsed};
 use fiord_options::environment::Environment;
 use fiord_options::program::ProgramOptions;
-use fiord_options::value::{IdleProf, MetricsDestination, Reading, Value};
+use fiord_options::value::{EtaWhen, IdleProf, MetricsDestination, Reading, Value};
 use fiord_options::{Given, Place, Problem, ProblemKind, ProblemLevel, resolve_program, showcmd};
 use fiord_plan::facts::RunSettings;
 use fiord_plan::{ChangeKind, Plan, Refusal, Trigger, path_change};
@@ -25,6 +25,7 @@ use fiord_worker::DebugLog;
 use super::bandwidth::{BandwidthLog, NAMES as BANDWIDTH_LOGS};
 use super::presenter::{LiveLineOptions, Round, RunPresenter, remark_all};
 use super::{clocktest, crctest, debug, help, inflate, memcpytest, settings};
+use crate::live::LiveMode;
 use crate::output::{self, Output, say};
 use crate::run::drive::{Run, RunOutcome, drive};
 use crate::run::keep::Keeper;
@@ -270,7 +271,13 @@ impl Session {
     }
 
     fn carry_out(mut self, plan: &Arc<Plan>) -> ExitCode {
-        let shown = settings::shown(&self.options, &self.given);
+        // The keyboard of a caller of fio is left alone, unless the view is asked for.
+        let has_line = self.own.is_some() && self.options.eta != EtaWhen::Never;
+        let live = match LiveMode::of(self.options.live.0, has_line) {
+            Ok(live) => live,
+            Err(why) => return finished(Err(format!("fiord: {why}\n"))),
+        };
+        let shown = settings::shown(&self.options, &self.given, live);
         let opened = traces::merge_planned(plan).and_then(|()| self.open(plan));
         let (mut output, mut log) = match opened {
             Ok(opened) => opened,

@@ -11,9 +11,10 @@ use fiord_options::value::{OutputFormat, OutputFormats, Seconds};
 use fiord_report::{Format, TerseVersion};
 
 use super::presenter::LiveLineOptions;
+use crate::live::LiveMode;
 
 /// How the run is shown; `given` has the options in the order they were typed.
-pub(crate) fn shown(options: &ProgramOptions, given: &Given) -> LiveLineOptions {
+pub(crate) fn shown(options: &ProgramOptions, given: &Given, live: LiveMode) -> LiveLineOptions {
     LiveLineOptions {
         formats: formats(options, given),
         terse: TerseVersion::from_number(options.terse_version).unwrap_or(TerseVersion::V3),
@@ -21,6 +22,7 @@ pub(crate) fn shown(options: &ProgramOptions, given: &Given) -> LiveLineOptions 
         eta_interval: duration(&options.eta_interval),
         eta_newline: options.eta_newline.as_ref().map(duration),
         status_interval: options.status_interval.as_ref().map(duration),
+        live,
     }
 }
 
@@ -79,7 +81,7 @@ mod tests {
         let parsed = cli::read(&words, &environment).unwrap();
         let (options, given, problems) = resolve_program(&parsed.program);
         assert_eq!(problems, [], "{line}");
-        shown(&options, &given).formats
+        shown(&options, &given, LiveMode::Never).formats
     }
 
     /// Each line was given to fio 3.33, and these are the formats it wrote.

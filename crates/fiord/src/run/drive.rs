@@ -20,6 +20,7 @@ use super::meters::Meters;
 use super::metrics::{EXPORT_EVERY, MetricsExporter};
 use super::repeats;
 use super::trust::{self, Witness};
+use crate::live::{self, Live};
 use crate::status;
 
 /// A run to be carried out.
@@ -64,6 +65,10 @@ pub(crate) trait Presenter: Observer {
     fn snapshot(&mut self, report: &RunReport) {
         let _ = report;
     }
+    /// The live view, if it may be shown.
+    fn live(&mut self) -> Option<&mut Live> {
+        None
+    }
     /// The run is over. The rest of the log files is written after this.
     fn ended(&mut self, report: &RunReport, workers: &[WorkerReport]);
 }
@@ -80,8 +85,16 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
     let witness = (trust != Trust::Off).then(|| Witness::before(plan, keeps));
     let logs = LogWriters::start(plan, debug.as_ref());
     let metrics = metrics.map(|exporter| Metrics { exporter, last_shown: Instant::now() });
-    let mut watched =
-        Watched { frame: &frame, meters: Meters::prepare(idle), witness, logs, presenter, metrics, debug };
+    let mut watched = Watched {
+        frame: &frame,
+        meters: Meters::prepare(idle),
+        witness,
+        logs,
+        presenter,
+        metrics,
+        debug,
+        warnings,
+    };
     let mut result = fiord_worker::run(plan, fiord_worker::ENGINES, &mut watched);
     watched.print_devices();
     let moment = Moment { elapsed_ms: result.elapsed_ms, left_s: Some(0.0), is_requested: false };
@@ -128,6 +141,7 @@ struct Watched<'a> {
     presenter: &'a mut dyn Presenter,
     metrics: Option<Metrics<'a>>,
     debug: Option<DebugLog>,
+    warnings: &'a [Problem],
 }
 
 /// Exports snapshots more often than they are shown.
@@ -207,6 +221,25 @@ impl Watcher for Watched<'_> {
         let shown = self.presenter.snapshot_every();
         let exported = self.metrics.as_ref().map(|_| EXPORT_EVERY);
         shown.into_iter().chain(exported).min()
+    }
+
+    fn statistics_every(&mut self) -> Option<Duration> {
+        self.presenter.live().filter(|live| live.is_shown()).map(|_| live::EVERY)
+    }
+
+    fn statistics(&mut self, reports: &[WorkerReport]) {
+        let Some(live) = self.presenter.live() else { return };
+        live.statistics(reports);
+        if let Some(witness) = &self.witness
+            && live.wants_findings()
+        {
+            live.found(witness.findings_so_far(
+                self.frame.plan,
+                reports,
+                &self.meters.devices(),
+                self.warnings,
+            ));
+        }
     }
 
     fn snapshot(&mut self, mut reports: Vec<WorkerReport>, moment: Moment) {

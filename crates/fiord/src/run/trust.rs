@@ -115,6 +115,32 @@ impl Witness {
         steadiness(plan, self.progress.all())
     }
 
+    /// The findings of a run that goes on: those that need neither its end, nor the health of devices, nor a calibration
+    /// of fiord's own cost, which must not be measured meanwhile.
+    pub(super) fn findings_so_far(
+        &self,
+        plan: &Plan,
+        workers: &[WorkerReport],
+        devices: &[DeviceUse],
+        problems: &[Problem],
+    ) -> Vec<Finding> {
+        let host: Vec<HostReading> = self.start.iter().chain(self.host.all()).cloned().collect();
+        let steadiness = self.steadiness(plan);
+        let jobs: Vec<JobEvidence<'_>> = workers.iter().map(job).collect();
+        let measured = Measurements {
+            jobs: &jobs,
+            devices,
+            is_hidden: self.is_hidden(),
+            host: &host,
+            samples: self.progress.all(),
+            steadiness: steadiness.as_ref(),
+            health: (&[], &[]),
+            own_cost: None,
+        };
+        let problems = problems.iter().map(assemble::of_problem);
+        merge(lint(plan, &self.known).into_iter().chain(evidence(plan, &measured)).chain(problems))
+    }
+
     /// All findings of the run that is over; `problems` are the warnings about its options.
     pub(super) fn findings<'p>(
         &mut self,

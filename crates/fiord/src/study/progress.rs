@@ -7,10 +7,15 @@ use std::time::Duration;
 use fiord_lab::Step;
 use fiord_plan::Job;
 use fiord_report::RunReport;
+use fiord_report::columns::{cut, left_aligned};
+use fiord_report::table::Cell;
+use fiord_stats::job::DIRECTIONS;
+use fiord_stats::{DirectionStats, Latency};
 use fiord_sys::{signal, tty};
 use fiord_worker::{Observer, State, View, WorkerReport};
 
 use crate::layout::duration;
+use crate::live::{KEYS_EVERY, Live, LiveMode};
 use crate::run::drive::Presenter;
 use crate::run::status_line::StatusLine;
 
@@ -28,6 +33,7 @@ pub(super) struct Progress {
     is_search: bool,
     step: usize,
     on_terminal: bool,
+    live: Live,
     line: StatusLine,
     laid_out_bytes: u64,
     to_lay_out_bytes: u64,
@@ -35,7 +41,7 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Over these steps and, in a search, those that follow from their results; all take `time` at most.
-    pub(super) fn new(steps: &[Step], time: Duration) -> Progress {
+    pub(super) fn new(steps: &[Step], time: Duration, live: LiveMode) -> Progress {
         let known: Duration = steps.iter().map(|step| step.time).sum();
         Progress {
             steps: steps.to_vec(),
@@ -44,6 +50,7 @@ impl Progress {
             is_search: false,
             step: 0,
             on_terminal: tty::stderr_is_terminal(),
+            live: Live::new(live),
             line: StatusLine::default(),
             laid_out_bytes: 0,
             to_lay_out_bytes: 0,
@@ -60,14 +67,24 @@ impl Progress {
         self.draw(&self.left(None));
     }
 
-    /// Erases the line.
+    /// Erases the line, and closes the view.
     pub(super) fn clear(&mut self) {
+        self.live.close();
         self.line.clear();
+    }
+
+    /// Shows the row of a step that was measured, on a terminal: the table follows when all are.
+    pub(super) fn measured(&mut self, report: &RunReport) {
+        if !self.live.is_shown() {
+            self.line.clear();
+        }
+        let row = row(&self.title(), report);
+        self.live.remark(&row);
     }
 
     /// Shows the step with this suffix.
     fn draw(&mut self, doing: &str) {
-        if self.on_terminal {
+        if self.on_terminal && !self.live.is_shown() {
             self.line.draw(&format!("{}{doing}", self.title()));
         }
     }
@@ -112,13 +129,26 @@ impl Observer for Progress {
 
     fn started(&mut self) {
         self.draw(&self.left(None));
+        if self.steps[self.step].prepares {
+            return;
+        }
+        self.line.clear();
+        self.live.started();
     }
 
     fn look_every(&self) -> Option<Duration> {
-        self.on_terminal.then_some(EVERY)
+        self.on_terminal.then_some(EVERY.min(KEYS_EVERY))
+    }
+
+    fn stop_requested(&mut self, _signal: i32) {
+        self.clear();
     }
 
     fn look(&mut self, view: &View<'_>) {
+        let title = self.title();
+        if self.live.look(view, || title) {
+            return;
+        }
         if signal::stop_requested().is_some() {
             return self.draw(": stopping; a third Ctrl-C leaves the test files behind");
         }
@@ -129,9 +159,40 @@ impl Observer for Progress {
 }
 
 impl Presenter for Progress {
-    fn ended(&mut self, _report: &RunReport, _workers: &[WorkerReport]) {
-        self.clear();
+    fn live(&mut self) -> Option<&mut Live> {
+        Some(&mut self.live)
     }
+
+    fn ended(&mut self, _report: &RunReport, _workers: &[WorkerReport]) {
+        self.line.clear();
+    }
+}
+
+/// `[2/7] random read 4k     84173 IOPS   328.8 MiB/s  p99 383us`: each direction that did I/O.
+fn row(title: &str, report: &RunReport) -> String {
+    let has_ios = |direction: usize| report.jobs.iter().any(|job| job.stats.directions[direction].ios > 0);
+    let is_alone = (0..DIRECTIONS.len()).filter(|direction| has_ios(*direction)).count() == 1;
+    let mut text = String::new();
+    for (direction, name) in DIRECTIONS.iter().enumerate() {
+        let of_jobs = || report.jobs.iter().map(|job| &job.stats.directions[direction]);
+        let per_s = |of: fn(&DirectionStats) -> u64| -> f64 {
+            of_jobs().map(|stats| of(stats) as f64 * 1e3 / stats.runtime_ms.max(1) as f64).sum()
+        };
+        if !has_ios(direction) {
+            continue;
+        }
+        let mut latency = Latency::default();
+        of_jobs().for_each(|stats| latency.merge(&stats.completion));
+        let p99 = match latency.histogram.count() {
+            0 => "-".to_string(),
+            _ => Cell::Latency(latency.percentiles(&[99.0])[0]).shown(),
+        };
+        let label = if is_alone { title.to_string() } else { format!("{title}: {name}") };
+        let (iops, mib) = (per_s(|stats| stats.ios), per_s(|stats| stats.bytes) / f64::from(1 << 20));
+        text +=
+            &format!("{} {iops:>8.0} IOPS {mib:>8.1} MiB/s  p99 {p99}\n", left_aligned(cut(&label, 36), 36));
+    }
+    text
 }
 
 /// The progress of jobs of a given size: `: 512 of 1024 MiB`.

@@ -25,6 +25,7 @@ use super::step_plan::{StepError, StepPlan, step_name};
 use super::{dry_run, page, target};
 use crate::arguments::{self, CommandError, Form, Forms};
 use crate::layout::{WIDTH, is_coloured, width};
+use crate::live::LiveMode;
 use crate::output::{Output, remark, say};
 use crate::run::drive::{Run, drive};
 use crate::run::environment;
@@ -51,6 +52,9 @@ pub(crate) struct Options {
     /// Do not record the study in the history
     #[arg(long)]
     pub no_history: bool,
+    /// Show the runs on the whole terminal (docs/live.md)
+    #[arg(long)]
+    pub live: bool,
 }
 
 fn trust(text: &str) -> Result<Trust, String> {
@@ -94,6 +98,7 @@ pub(crate) fn carry_out(
     if options.dry_run {
         return arguments::print(dry_run::job_files(study, &machine)?);
     }
+    let live = LiveMode::of(options.live, true)?;
     let form = options.forms.chosen();
     let mut output = Output::stdout();
     let mut planned = PlannedSteps::all(study, typed, &machine);
@@ -112,7 +117,7 @@ pub(crate) fn carry_out(
     let heading = page::opening(study, targets, &planned.modes, WIDTH);
     let begin = || StudyKeeper::begin(study.name(), &study.purpose(), path, &heading, &machine.hostname);
     let mut keeper = if options.no_history { None } else { begin() };
-    let (ran, end) = run_steps(study, options.trust, &machine, &mut planned, &mut keeper);
+    let (ran, end) = run_steps(study, options.trust, live, &machine, &mut planned, &mut keeper);
     let result = study.result(&ran, width());
     let findings = planned.messages.findings();
     output.write(&match form {
@@ -205,6 +210,7 @@ fn step_of(study: &dyn Study, number: usize, ran: &[StepResult]) -> Option<Step>
 fn run_steps(
     study: &dyn Study,
     trust: Trust,
+    live: LiveMode,
     machine: &Machine,
     planned: &mut PlannedSteps,
     keeper: &mut Option<StudyKeeper>,
@@ -216,7 +222,7 @@ fn run_steps(
     if let Some(keeper) = keeper {
         keeper.works_on(&planned.files);
     }
-    let mut progress = Progress::new(study.steps(), study.time());
+    let mut progress = Progress::new(study.steps(), study.time(), live);
     let of_user = study.is_of_users_options();
     let mut number = 0;
     while let Some(step) = step_of(study, number, &ran) {
@@ -262,6 +268,7 @@ fn run_steps(
         // Errors that were ignored.
         outcome.errors.iter().for_each(|line| say(line));
         if !step.prepares {
+            progress.measured(&outcome.report);
             planned.messages.run(&step.name, &outcome.report.findings);
             keep_run(keeper, &step.name, &run.plan, &outcome.report);
             ran.push(StepResult { step: step.repeats.unwrap_or(number), report: outcome.report });

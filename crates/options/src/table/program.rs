@@ -66,6 +66,10 @@ options! {
         /// address), `otlp:http://HOST:4318/v1/metrics` sends them to an OpenTelemetry collector, `file:PATH` writes them at
         /// the end for node_exporter's textfile collector (docs/metrics.md).
         metrics: MetricsDestination;
+        /// Show throughput, latency, jobs, devices and findings on the whole terminal. Not an option of fio.
+        ///
+        /// `q` returns to the progress line, where `l` shows the view again (docs/live.md).
+        live: Switch = 0;
         /// When the progress line is shown.
         eta: EtaWhen = "auto";
         /// Time between two updates of the progress line; at least 250 ms.

@@ -46,6 +46,10 @@ const TICK: Duration = Duration::from_millis(50);
 /// Minimum time between two rounds of samples.
 const SAMPLE_INTERVAL_MIN: Duration = Duration::from_millis(1);
 
+/// How long workers have to publish their statistics, and the interval between two questions whether the watcher wants
+/// any.
+const STATISTICS_WAIT: Duration = Duration::from_millis(100);
+
 /// How long a snapshot waits for running workers to publish their statistics.
 const SNAPSHOT_WAIT: Duration = Duration::from_millis(200);
 
@@ -67,6 +71,9 @@ struct Coordinator<'w> {
     next_look_ns: u64,
     next_sample_ns: u64,
     next_snapshot_ns: u64,
+    next_statistics_ns: u64,
+    /// Whether the workers were requested to publish their statistics for the watcher.
+    has_requested_statistics: bool,
 }
 
 /// Runs `plan` to its end on these engines. A worker that hangs in the kernel is abandoned; the state it may still
@@ -108,6 +115,8 @@ impl<'w> Coordinator<'w> {
             next_look_ns: after(watcher.observer().look_every()),
             next_sample_ns: after(watcher.sample_every()),
             next_snapshot_ns: after(watcher.snapshot_every()),
+            next_statistics_ns: 0,
+            has_requested_statistics: false,
             samplers: vec![Sampler::default(); count],
             watchdog: Watchdog::new(count),
             groups,
@@ -355,7 +364,6 @@ impl<'w> Coordinator<'w> {
     /// Requests all workers to stop when the trigger of the run fires: not before one of them does I/O, because a worker
     /// that has not begun has no state to save.
     fn check_trigger(&mut self, stage: &Range<usize>, now_ns: u64) {
-        let is_running = |live: &Live| matches!(live.state(), State::Running | State::Ramping);
         if !self.shared.live[stage.clone()].iter().any(is_running) {
             return;
         }
@@ -474,6 +482,37 @@ impl<'w> Coordinator<'w> {
             self.next_sample_ns = now_ns + period.as_nanos() as u64;
         }
         self.publish_snapshots(now_ns);
+        self.publish_statistics(now_ns);
+    }
+
+    /// Passes the watcher the statistics it wants, without waiting for workers: they are requested in one call and read
+    /// in a later one.
+    fn publish_statistics(&mut self, now_ns: u64) {
+        if now_ns < self.next_statistics_ns {
+            return;
+        }
+        let wait_ns = STATISTICS_WAIT.as_nanos() as u64;
+        self.next_statistics_ns = now_ns + wait_ns;
+        let Some(period) = self.watcher.statistics_every() else {
+            self.has_requested_statistics = false;
+            return;
+        };
+        if std::mem::replace(&mut self.has_requested_statistics, false) {
+            let reports = self.reports_so_far();
+            self.watcher.statistics(&reports);
+            self.next_statistics_ns = now_ns + (period.as_nanos() as u64).saturating_sub(wait_ns);
+        } else {
+            self.request_statistics();
+            self.has_requested_statistics = true;
+        }
+    }
+
+    /// Requests all running workers to publish their statistics; returns their numbers.
+    fn request_statistics(&self) -> Vec<usize> {
+        let live = &self.shared.live;
+        let requested: Vec<usize> = (0..live.len()).filter(|number| is_running(&live[*number])).collect();
+        requested.iter().for_each(|number| live[*number].request(request::SNAPSHOT));
+        requested
     }
 
     /// Passes the watcher a snapshot of all workers, when one is due or SIGUSR1 requested it.
@@ -493,15 +532,18 @@ impl<'w> Coordinator<'w> {
     /// The statistics of all workers so far.
     fn snapshot(&self) -> Vec<WorkerReport> {
         let live = &self.shared.live;
-        let running = |number: &usize| matches!(live[*number].state(), State::Running | State::Ramping);
-        let requested: Vec<usize> = (0..live.len()).filter(running).collect();
-        requested.iter().for_each(|number| live[*number].request(request::SNAPSHOT));
+        let requested = self.request_statistics();
         let deadline_ns = clock::monotonic_ns() + SNAPSHOT_WAIT.as_nanos() as u64;
-        while requested.iter().any(|number| live[*number].has_requests() && running(number))
+        while requested.iter().any(|number| live[*number].has_requests() && is_running(&live[*number]))
             && clock::monotonic_ns() < deadline_ns
         {
             clock::sleep_until_ns(clock::monotonic_ns() + 200_000);
         }
+        self.reports_so_far()
+    }
+
+    /// Reports of all jobs, of those that run with the statistics they published last.
+    fn reports_so_far(&self) -> Vec<WorkerReport> {
         let of = |job: &Job| match self.shared.report_of(job.number as usize) {
             Some(report) => self.with_samples(report),
             None => self.so_far(job),
@@ -588,6 +630,10 @@ impl<'w> Coordinator<'w> {
         }
         RunResult { workers, signal: self.signal, trigger_warning: self.trigger_warning, elapsed_ms }
     }
+}
+
+fn is_running(live: &Live) -> bool {
+    matches!(live.state(), State::Running | State::Ramping)
 }
 
 /// The body of a worker's thread.

@@ -92,6 +92,15 @@ pub trait Watcher {
     fn snapshot_every(&mut self) -> Option<Duration> {
         self.observer().snapshot_every()
     }
+    /// Interval between calls of `statistics` from now on; `None`: not now.
+    fn statistics_every(&mut self) -> Option<Duration> {
+        None
+    }
+    /// The statistics of all workers as they published them last, which is within the interval unless an I/O takes
+    /// longer.
+    fn statistics(&mut self, reports: &[WorkerReport]) {
+        let _ = reports;
+    }
     /// The statistics of all workers so far, at this moment of the run.
     fn snapshot(&mut self, reports: Vec<WorkerReport>, moment: Moment);
 }

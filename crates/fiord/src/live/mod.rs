@@ -1,0 +1,238 @@
+//! The live view (`--live`): reads what a run and the machine count, and shows it on the whole terminal.
+//!
+//! Invariant: only looks. Figures come from the counters of the workers, from the statistics they publish on request and
+//! from the kernel; a run is the same with the view and without. The terminal is restored whatever ends the view.
+
+mod figures;
+mod screen;
+
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+use fiord_live::Model;
+use fiord_report::Finding;
+use fiord_sys::tty;
+use fiord_worker::{View, WorkerReport};
+
+use self::figures::Figures;
+use self::screen::Screen;
+use crate::layout::may_use_colours;
+use crate::output::remark;
+
+/// Interval between two frames, and between two readings of what they show.
+pub(crate) const EVERY: Duration = Duration::from_secs(1);
+
+/// How often keys and the size of the terminal are looked at.
+pub(crate) const KEYS_EVERY: Duration = Duration::from_millis(250);
+
+/// Findings are made for every fifth frame.
+const FRAMES_PER_FINDINGS: u32 = 5;
+
+/// Whether and when the view is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LiveMode {
+    /// Never; the keyboard is left alone.
+    Never,
+    /// When `l` is typed.
+    ByKey,
+    /// From the beginning.
+    Always,
+}
+
+impl LiveMode {
+    /// What can be done on this terminal. `asked`: by `--live`; `has_line`: there is a progress line on it.
+    ///
+    /// # Errors
+    /// The view was asked for, and there is no terminal for it: why, and what to do.
+    pub(crate) fn of(asked: bool, has_line: bool) -> Result<LiveMode, String> {
+        let missing = match (tty::stderr_is_terminal(), tty::has_keyboard()) {
+            (false, _) => "standard error is not a terminal",
+            (_, false) => "standard input is not a terminal, or fiord runs in its background",
+            _ if asked => return Ok(LiveMode::Always),
+            _ => return Ok(if has_line { LiveMode::ByKey } else { LiveMode::Never }),
+        };
+        match asked {
+            true => Err(format!(
+                "--live: {missing}; leave --live out: the report is the same, and over ssh `ssh -t` provides a terminal"
+            )),
+            false => Ok(LiveMode::Never),
+        }
+    }
+}
+
+/// The view, and the keys that show and hide it.
+pub(crate) struct Live {
+    mode: LiveMode,
+    screen: Option<Screen>,
+    figures: Figures,
+    findings: Vec<Finding>,
+    drawn: Option<Instant>,
+    frames: u32,
+    /// The frame for which findings are made next.
+    next_findings: u32,
+    /// Text that waits until the view is closed.
+    held: String,
+}
+
+impl Live {
+    pub(crate) fn new(mode: LiveMode) -> Live {
+        Live {
+            mode,
+            screen: None,
+            figures: Figures::default(),
+            findings: Vec::new(),
+            drawn: None,
+            frames: 0,
+            next_findings: 0,
+            held: String::new(),
+        }
+    }
+
+    /// The first jobs of a run are about to start: keys are read from now on.
+    pub(crate) fn started(&mut self) {
+        self.findings.clear();
+        (self.frames, self.next_findings) = (0, 0);
+        if self.mode == LiveMode::Never || tty::open_keyboard().is_err() {
+            return;
+        }
+        self.drawn = None;
+        if self.mode == LiveMode::Always && !self.is_shown() {
+            self.open();
+        }
+        self.figures.begin(true);
+    }
+
+    /// Whether keys have to be looked at.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.mode != LiveMode::Never
+    }
+
+    /// Whether the view is on the screen.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.screen.is_some() && tty::has_screen()
+    }
+
+    /// Whether findings are to be made now.
+    pub(crate) fn wants_findings(&mut self) -> bool {
+        let is_due = self.is_shown() && self.frames >= self.next_findings;
+        if is_due {
+            self.next_findings = self.frames + FRAMES_PER_FINDINGS;
+        }
+        is_due
+    }
+
+    /// Acts on keys and draws a frame if one is due. Returns whether the view is shown.
+    pub(crate) fn look(&mut self, view: &View<'_>, title: impl FnOnce() -> String) -> bool {
+        for key in if self.is_wanted() { tty::typed() } else { Vec::new() } {
+            match key {
+                b'l' if !self.is_shown() => self.open(),
+                b'q' | b'l' if self.is_shown() => self.hide(),
+                _ => {}
+            }
+        }
+        if !self.is_shown() {
+            return false;
+        }
+        let is_due = self.drawn.is_none_or(|drawn| drawn.elapsed() + KEYS_EVERY / 2 >= EVERY);
+        let is_resized = self.screen.as_ref().is_some_and(Screen::is_resized);
+        if is_due {
+            self.figures.read(view);
+            self.drawn = Some(Instant::now());
+            self.frames += 1;
+        }
+        if is_due || is_resized {
+            let model = Model {
+                title: title(),
+                progress: progress(view),
+                findings: self.findings.iter().map(shown).collect(),
+                is_coloured: may_use_colours(),
+                ..self.figures.model()
+            };
+            if let Some(screen) = &mut self.screen {
+                screen.draw(&model);
+            }
+        }
+        true
+    }
+
+    /// The statistics of all workers, about once a second.
+    pub(crate) fn statistics(&mut self, reports: &[WorkerReport]) {
+        self.figures.statistics(reports);
+    }
+
+    /// The findings so far.
+    pub(crate) fn found(&mut self, findings: Vec<Finding>) {
+        self.findings = findings;
+    }
+
+    /// Prints to a terminal; while the view is shown, the text waits until it is closed.
+    pub(crate) fn remark(&mut self, text: &str) {
+        match self.is_shown() {
+            true => self.held += text,
+            false => remark(text),
+        }
+    }
+
+    /// Hides the view; the run goes on with its progress line.
+    pub(crate) fn hide(&mut self) {
+        if self.screen.take().is_some() {
+            tty::close_screen();
+        }
+        // A run that follows begins with the progress line, too.
+        if self.mode == LiveMode::Always {
+            self.mode = LiveMode::ByKey;
+        }
+        remark(&std::mem::take(&mut self.held));
+    }
+
+    /// Hides the view until the next run begins, and leaves the keyboard as it was found.
+    pub(crate) fn close(&mut self) {
+        let mode = self.mode;
+        self.hide();
+        self.mode = mode;
+        tty::restore();
+    }
+
+    fn open(&mut self) {
+        restore_before_panics();
+        self.figures.begin(false);
+        (self.drawn, self.frames, self.next_findings) = (None, 0, 0);
+        self.screen = Some(Screen::open());
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The message of a panic belongs on the screen that stays.
+fn restore_before_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let print = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            tty::restore();
+            print(panic);
+        }));
+    });
+}
+
+fn shown(finding: &Finding) -> (fiord_report::Severity, String) {
+    (
+        finding.severity(),
+        format!("{} {}: {}", finding.severity().name(), finding.code.name(), finding.sentence),
+    )
+}
+
+/// `12 s, 18 s left`.
+fn progress(view: &View<'_>) -> String {
+    let words =
+        |seconds: f64| Duration::try_from_secs_f64(seconds).map_or(String::new(), crate::layout::duration);
+    let elapsed = words(view.elapsed_ns as f64 / 1e9);
+    match view.left_s() {
+        Some(left_s) => format!("{elapsed}, {} left", words(left_s)),
+        None => elapsed,
+    }
+}

@@ -1,0 +1,193 @@
+//! The live view on a terminal of tmux, which shows what a user sees.
+//!
+//! Invariant: however the view ends, the terminal is as it was found.
+
+mod common;
+
+use std::process::Command;
+
+use common::{Dir, helper, until};
+use fiord_testing::need;
+
+const FIORD: &str = env!("CARGO_BIN_EXE_fiord");
+
+/// Runs until the file `stop` exists.
+const JOB: &str = "--no-history --trigger-file=stop --name=job --ioengine=null --rw=randread --bs=4k --size=1g --time_based \
+                   --runtime=300 --rate_iops=2000";
+
+/// A shell on a terminal of its own, in a directory.
+struct Terminal<'d> {
+    dir: &'d Dir,
+}
+
+impl Terminal<'_> {
+    fn open(dir: &Dir) -> Terminal<'_> {
+        let terminal = Terminal { dir };
+        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "sh"]);
+        terminal.line("stty -a > found; PS1='$ '; clear");
+        until("the shell is there", || dir.join("found").exists());
+        terminal
+    }
+
+    fn tmux(&self, words: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        command.arg("-S").arg(self.dir.join("tmux")).args(words).current_dir(self.dir.path());
+        let ran = command.env_remove("TMUX").env("LC_ALL", "C.UTF-8").output().unwrap();
+        assert!(ran.status.success(), "tmux {words:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    }
+
+    fn keys(&self, keys: &str) {
+        self.tmux(&["send-keys", keys]);
+    }
+
+    fn line(&self, line: &str) {
+        self.tmux(&["send-keys", line, "Enter"]);
+    }
+
+    fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    /// The screen with what has scrolled out of it.
+    fn all(&self) -> String {
+        self.tmux(&["capture-pane", "-p", "-S", "-200"])
+    }
+
+    fn until_shows(&self, part: &str) -> String {
+        let mut screen = String::new();
+        until(&format!("the screen shows {part:?}"), || {
+            screen = self.screen();
+            screen.contains(part)
+        });
+        screen
+    }
+
+    /// Runs fiord, and prints its exit status when it ends.
+    fn fiord(&self, line: &str) {
+        self.line(&format!("{FIORD} {line}; echo exit=$?"));
+    }
+
+    /// Asserts that keys are shown and lines are edited as before.
+    fn assert_restored(&self) {
+        let _ = std::fs::remove_file(self.dir.join("now"));
+        self.line("stty -a > now.part; mv now.part now");
+        until("the shell answers", || self.dir.join("now").exists());
+        assert_eq!(self.dir.text("now"), self.dir.text("found"));
+        self.until_shows("mv now.part now");
+        let cursor = self.tmux(&["display-message", "-p", "#{cursor_flag}#{alternate_on}#{wrap_flag}"]);
+        assert_eq!(cursor.trim(), "101", "the cursor is visible, the screen the scrolled one, lines wrap");
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("tmux").arg("-S").arg(self.dir.join("tmux")).arg("kill-server").output();
+    }
+}
+
+#[test]
+fn q_returns_to_the_progress_line_and_l_to_the_view() {
+    need!(helper("tmux", &["-V"]));
+    let dir = Dir::new();
+    let terminal = Terminal::open(&dir);
+    terminal.fiord(&format!("--live {JOB}"));
+    terminal.until_shows("LATENCY, 1 s PER COLUMN");
+    // The job is paced, so that its row and that of its direction are known.
+    let screen = terminal.until_shows("CPU x");
+    for part in ["fiord job", "LAST 1 s", "P99.9", "JOB", "running", "q or l: back"] {
+        assert!(screen.contains(part), "{part} is not in\n{screen}");
+    }
+    terminal.until_shows("\nread ");
+    terminal.keys("q");
+    terminal.until_shows("Jobs: 1 (f=");
+    terminal.keys("l");
+    terminal.until_shows("LATENCY, 1 s PER COLUMN");
+    dir.write("stop", "");
+    terminal.until_shows("exit=0");
+    let all = terminal.all();
+    assert!(all.contains("Run status group 0") && !all.contains("LATENCY"), "{all}");
+    terminal.assert_restored();
+}
+
+#[test]
+fn ctrl_c_reports_as_without_the_view() {
+    need!(helper("tmux", &["-V"]));
+    let dir = Dir::new();
+    let terminal = Terminal::open(&dir);
+    terminal.fiord(&format!("--live {JOB}"));
+    terminal.until_shows("CPU x");
+    terminal.keys("C-c");
+    terminal.until_shows("exit=130");
+    let all = terminal.all();
+    assert!(all.contains("Run status group 0"), "{all}");
+    terminal.assert_restored();
+}
+
+#[test]
+fn the_terminal_is_restored_after_signals() {
+    need!(helper("tmux", &["-V"]));
+    for (signal, status) in [("TERM", 143), ("ABRT", 134), ("QUIT", 131)] {
+        let dir = Dir::new();
+        let terminal = Terminal::open(&dir);
+        terminal
+            .line(&format!("ulimit -c 0; (sh -c 'echo $$ > pid; exec {FIORD} --live {JOB}'; echo exit=$?)"));
+        terminal.until_shows("CPU x");
+        common::signal(dir.text("pid").trim().parse().unwrap(), signal);
+        terminal.until_shows(&format!("exit={status}"));
+        terminal.assert_restored();
+    }
+}
+
+#[test]
+fn the_view_follows_the_size_of_the_terminal() {
+    need!(helper("tmux", &["-V"]));
+    let dir = Dir::new();
+    let terminal = Terminal::open(&dir);
+    terminal.fiord(&format!("--live {JOB}"));
+    terminal.until_shows("CPU x");
+    for (columns, rows) in [(120_usize, 40_usize), (60, 12), (80, 24)] {
+        let size = [columns.to_string(), rows.to_string()];
+        terminal.tmux(&["resize-window", "-x", &size[0], "-y", &size[1]]);
+        until("the keys are in the last line, and as wide as it", || {
+            let screen = terminal.screen();
+            let lines: Vec<&str> = screen.lines().collect();
+            let at_the_end = lines.len() == rows && lines[rows - 1].starts_with("q or l: back");
+            at_the_end && lines[0].starts_with(" fiord job") && lines[0].trim_end().len() + 1 == columns
+        });
+    }
+    terminal.keys("C-c");
+    terminal.until_shows("exit=130");
+    terminal.assert_restored();
+}
+
+#[test]
+fn a_study_goes_through_its_runs_in_the_view_and_shows_each_row() {
+    need!(helper("tmux", &["-V"]));
+    let dir = Dir::new();
+    let terminal = Terminal::open(&dir);
+    terminal.fiord("sweep --live --no-history --repeat=1 --ioengine=null --rw=read --size=1g --time_based --runtime=4 --rate_iops=2000 --over bs=4k,8k");
+    terminal.until_shows("[1/2] bs=4k");
+    terminal.until_shows("[2/2] bs=8k");
+    // 0, or 6 if other programs keep the machine too busy for the figures to stand.
+    until("the study has ended", || ["exit=0", "exit=6"].iter().any(|end| terminal.screen().contains(end)));
+    let all = terminal.all();
+    for row in ["[1/2] bs=4k  ", "[2/2] bs=8k  "] {
+        assert!(all.contains(row), "{row} is not in\n{all}");
+    }
+    assert!(all.contains(" IOPS "), "{all}");
+    terminal.assert_restored();
+}
+
+#[test]
+fn without_a_terminal_the_view_is_refused() {
+    let dir = Dir::new();
+    for line in ["--live --name=job --ioengine=null --rw=read --size=4k", "quick --live --size=16m"] {
+        let ran = dir.run(line);
+        assert_eq!(
+            ran.assert_status(1).assert_prints(&["--live", "not a terminal", "leave --live out"]).stdout,
+            ""
+        );
+    }
+    assert_eq!(dir.contents(), []);
+}

@@ -1,0 +1,11 @@
+//! The live view of a run: a model value in, a frame of characters out.
+//!
+//! Invariant: pure. No clock, no file, no terminal: `fiord` reads counters into a [`Model`] and writes the frame out.
+
+mod draw;
+mod heat;
+mod model;
+
+pub use draw::draw;
+pub use heat::{HeatMap, Second};
+pub use model::{Cpu, DeviceRow, DirectionRow, JobRow, Model};
