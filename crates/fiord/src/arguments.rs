@@ -11,6 +11,7 @@ use clap::{Command, Parser};
 use fiord_store::StoreError;
 use fiord_worker::Failure;
 
+use crate::layout;
 use crate::output::{self, say};
 use crate::status;
 
@@ -117,7 +118,7 @@ pub(crate) fn run<O: Parser>(
     let ended = match matches.and_then(|matches| O::from_arg_matches(&matches)) {
         Ok(options) => body(options),
         Err(wrong) if wrong.use_stderr() => Err(wrong_usage(&wrong)),
-        Err(help) => print(help.render().to_string()),
+        Err(help) => print(layout::fitted(&help.render().to_string())),
     };
     ended.unwrap_or_else(|CommandError { why, status }| {
         say(&format!("{name}: {why}\n"));

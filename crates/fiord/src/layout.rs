@@ -64,6 +64,25 @@ pub(crate) fn folded(text: &str, width: usize, indent: usize) -> String {
     lines + "\n"
 }
 
+/// A page of help with its long lines wrapped at [`WIDTH`]: below the description in a list of options, else below the
+/// first word.
+pub(crate) fn fitted(page: &str) -> String {
+    let mut text = String::with_capacity(page.len());
+    for line in page.lines() {
+        if columns::width(line) <= WIDTH {
+            text.push_str(line);
+            text.push('\n');
+            continue;
+        }
+        let words = line.trim_start_matches(' ');
+        let margin = line.len() - words.len();
+        let description = words.find("  ").map(|end| &words[end..]);
+        let indent = description.map_or(margin, |rest| line.len() - rest.trim_start_matches(' ').len());
+        text += &folded(line, WIDTH, indent);
+    }
+    text
+}
+
 /// Whether to use colours: on a terminal, unless the user disabled them (no-color.org).
 pub(crate) fn is_coloured() -> bool {
     tty::stdout_is_terminal() && may_use_colours()
@@ -102,6 +121,23 @@ mod tests {
         assert_eq!(folded("one two three", 8, 0), "one two\nthree\n");
         assert_eq!(folded("Name  one two three", 13, 6), "Name  one two\n      three\n");
         assert_eq!(folded("unbreakable", 4, 0), "unbreakable\n");
+    }
+
+    #[test]
+    fn long_lines_of_help_are_wrapped_below_their_description() {
+        let words = |count: usize| vec!["word"; count].join(" ");
+        let page =
+            format!("Usage: a b\n\n  --long=...  {}\n  --short  {}\n{}\n", words(15), words(2), words(17));
+        let expected = format!(
+            "Usage: a b\n\n  --long=...  {}\n              {}\n  --short  {}\n{}\n{}\n",
+            words(13),
+            words(2),
+            words(2),
+            words(16),
+            words(1)
+        );
+        assert_eq!(fitted(&page), expected);
+        assert!(expected.lines().all(|line| columns::width(line) <= WIDTH), "{expected}");
     }
 
     #[test]

@@ -308,6 +308,34 @@ fn help_lists_and_explains_the_subcommands() {
     finish(start(command)).assert_status(1).assert_prints(&["job file"]);
 }
 
+#[test]
+fn every_page_of_help_fits_80_columns() {
+    let dir = Dir::new();
+    let all = dir.run("--help").assert_success().stdout.clone();
+    let mut pages = vec![("--help".to_string(), all.clone())];
+    let names = all.lines().filter_map(|line| line.strip_prefix("  fiord ")?.split(' ').next());
+    let mut rest: Vec<String> = names.map(String::from).collect();
+    while let Some(name) = rest.pop() {
+        let page = dir.run(&format!("{name} --help")).assert_success().stdout.clone();
+        // Subcommands of a subcommand.
+        let below = page.split_once("\nCommands:\n").map_or("", |(_, commands)| commands);
+        let below =
+            below.lines().take_while(|line| !line.is_empty()).filter(|line| line.get(2..3) != Some(" "));
+        rest.extend(
+            below
+                .filter_map(|line| line.split_whitespace().next())
+                .filter(|word| *word != "help")
+                .map(|word| format!("{name} {word}")),
+        );
+        pages.push((name, page));
+    }
+    assert!(pages.iter().any(|(name, _)| name == "crash-test run"), "pages of nested subcommands are found");
+    for (name, page) in pages {
+        let wide: Vec<&str> = page.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{name}: {wide:#?}");
+    }
+}
+
 /// As with fio, a command line without anything is an error; scripts see it on standard error.
 #[test]
 fn the_first_page_fits_a_terminal() {

@@ -133,7 +133,7 @@ fn words(spec: &Spec) -> String {
         [] => String::new(),
         choices => {
             let words: Vec<&str> = choices.iter().map(|choice| choice.word).collect();
-            format!(" ({})", words.join(","))
+            format!(" ({})", words.join(", "))
         }
     }
 }

@@ -40,7 +40,7 @@ use crate::{arguments, study};
 struct Options {
     /// A job file (less than 8 MiB), and directories to test in, or files or
     /// devices to read from
-    #[arg(value_name = "JOB|TARGET", verbatim_doc_comment)]
+    #[arg(value_name = "JOB|TARGET")]
     places: Vec<PathBuf>,
     /// Longest median of the response latency
     #[arg(long, value_name = "TIME", value_parser = latency)]
@@ -56,14 +56,14 @@ struct Options {
     bound: Option<Bound>,
     /// Access pattern, without a job: randread (the default), randwrite, read
     /// or write
-    #[arg(long, verbatim_doc_comment)]
+    #[arg(long)]
     rw: Option<String>,
     /// Block size, without a job [default: 4k]
     #[arg(long, value_parser = parse::size)]
     bs: Option<u64>,
     /// Maximum number of I/Os in flight, without a job; others wait
     /// [default: 64]
-    #[arg(long, value_name = "N", verbatim_doc_comment, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     depth: Option<u32>,
     /// Let I/Os arrive at even intervals instead of at random
     #[arg(long)]

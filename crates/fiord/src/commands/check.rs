@@ -36,7 +36,7 @@ struct Options {
     time: Option<Duration>,
     /// Size of the profile's large files; together at most an eighth of the
     /// free space
-    #[arg(long, default_value = "1G", value_parser = parse::size, verbatim_doc_comment)]
+    #[arg(long, default_value = "1G", value_parser = parse::size)]
     size: u64,
     /// Exit with status 5 for MARGINAL: require headroom below the limits
     #[arg(long)]

@@ -33,17 +33,11 @@ use crate::run::environment;
 struct Options {
     /// A recorded run (its number, last, or last~2), a file with
     /// a report (- for standard input), or a finding's code
-    #[arg(default_value = "last", value_name = "ID|FILE|CODE", verbatim_doc_comment)]
+    #[arg(default_value = "last", value_name = "ID|FILE|CODE")]
     what: OsString,
     /// Explain one line of a report, as pasted, a JSON key, or
     /// a terse field by its number (38, or "v5 38" for version 5)
-    #[arg(
-        long,
-        value_name = "TEXT",
-        conflicts_with = "what",
-        allow_hyphen_values = true,
-        verbatim_doc_comment
-    )]
+    #[arg(long, value_name = "TEXT", conflicts_with = "what", allow_hyphen_values = true)]
     line: Option<String>,
     /// Print JSON (described in docs/json.md)
     #[arg(long)]

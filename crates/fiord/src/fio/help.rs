@@ -7,6 +7,7 @@ use fiord_options::program::ProgramOptions;
 use fiord_options::reference;
 use fiord_report::path::text;
 
+use crate::layout;
 use crate::run::version::{FIO_VERSION, FIORD_VERSION};
 use crate::subcommand::Subcommands;
 
@@ -22,7 +23,7 @@ pub(super) fn asked_for(
         return Some(Ok(format!("{FIO_VERSION}\n{own}")));
     }
     if options.help.0 {
-        let fios = format!("{FIO_VERSION}\n{}", reference::help());
+        let fios = format!("{FIO_VERSION}\n{}", layout::fitted(&reference::help()));
         return Some(Ok(own.map_or_else(String::new, introduction) + &fios));
     }
     if let Some(question) = &options.cmdhelp {

@@ -43,11 +43,11 @@ pub(crate) struct Options {
     pub dry_run: bool,
     /// Whether to print findings: off, on, or strict
     /// (exit status 3 if one voids the figures)
-    #[arg(long, default_value = "on", value_parser = trust, verbatim_doc_comment)]
+    #[arg(long, default_value = "on", value_parser = trust)]
     pub trust: Trust,
     /// Run everything N times; auto: as often as the noise
     /// needs within the time (docs/repeats.md)
-    #[arg(long, default_value = "auto", value_name = "N", value_parser = repeat, verbatim_doc_comment)]
+    #[arg(long, default_value = "auto", value_name = "N", value_parser = repeat)]
     pub repeat: Repeat,
     /// Do not record the study in the history
     #[arg(long)]
