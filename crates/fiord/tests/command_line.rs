@@ -144,6 +144,7 @@ fn parse_only_touches_nothing() {
     assert!(dir.contents() == before, "something was made");
 }
 
+// divergence: several wrong lines
 #[test]
 fn all_errors_are_reported_together_and_nothing_is_run() {
     let dir = Dir::new();
@@ -199,6 +200,7 @@ fn a_page_is_printed_beside_an_option_that_is_not_built_in() {
     dir.run("--server").assert_status(1).assert_prints(&["server: known to fio, not built into fiord yet"]);
 }
 
+// divergence: `--help`, `--version`
 /// What stands before a page on the command line is read and checked, what stands after it is not; as in fio.
 #[test]
 fn a_page_is_printed_if_nothing_before_it_is_wrong() {
@@ -215,6 +217,7 @@ fn a_page_is_printed_if_nothing_before_it_is_wrong() {
     assert_eq!(ran.assert_status(1).assert_prints(&["engine ./x.so not loadable"]).stdout, "");
 }
 
+// divergence: `--section=b` without such a section
 #[test]
 fn an_unknown_section_is_named_when_it_leaves_no_jobs() {
     let dir = Dir::new();

@@ -81,6 +81,7 @@ fn blkio(text: &str) -> Vec<&str> {
     text.lines().filter(|line| line.contains("blkio:")).map(|line| line.rsplit(':').next().unwrap()).collect()
 }
 
+// divergence: `cgroup=a/b`
 #[test]
 fn a_worker_is_in_its_group_while_it_runs_and_the_group_goes_with_the_run() {
     need!(root());

@@ -126,6 +126,7 @@ fn the_lines_of_a_run_go_where_the_report_goes() {
     assert!(dir.text("out").contains(";j;"));
 }
 
+// divergence: `--debug`
 /// Each of these channels prints a line that begins like this.
 #[test]
 fn every_channel_that_has_something_to_print_prints_it() {

@@ -61,6 +61,7 @@ fn other_jobs_run_and_the_report_has_the_error() {
     ]);
 }
 
+// divergence: the exit status of a run with failed jobs
 #[test]
 fn the_status_is_the_number_of_failed_jobs_under_the_name_fio() {
     let dir = Dir::new();
@@ -75,6 +76,7 @@ fn the_status_is_the_number_of_failed_jobs_under_the_name_fio() {
     as_fio(&dir, "--name=good --ioengine=null --size=4k").assert_status(0);
 }
 
+// divergence: `fio: pid=
 /// In the normal text and with terse, where readers of fio's text search for it; not into `--output`, not before JSON.
 #[test]
 fn a_failed_job_gets_a_line_in_fios_words() {
@@ -105,6 +107,7 @@ fn a_full_file_system_is_reported_in_fios_words() {
     assert!(line.contains(".0.0:1048576, func=write, "), "the file and the offset: {line}");
 }
 
+// divergence: contradictory options (`rate`
 #[test]
 fn wrong_options_stop_all_jobs() {
     let dir = Dir::new();

@@ -157,6 +157,7 @@ fn ignored_errors_are_counted() {
     assert_eq!(job["read"]["io_bytes"], 512 << 10, "{job}");
 }
 
+// divergence: an end of file, or a device that cannot be read
 #[test]
 fn a_mapped_device_that_cannot_be_read_does_not_kill_the_program() {
     let dir = Dir::new();
@@ -321,6 +322,7 @@ fn a_file_system_mounted_read_only() {
     assert_eq!(fs::read(mount.path.join("f")).unwrap(), [9; 64 << 10]);
 }
 
+// divergence: writing to a mounted device
 #[test]
 fn a_mounted_device_is_refused_and_untouched() {
     let dir = Dir::new();

@@ -160,6 +160,7 @@ fn a_frozen_file_system_affects_only_the_report_of_its_own_job() {
     }
 }
 
+// divergence: a job that does not stop
 /// The only test here that takes a whole grace period: half a minute of waiting.
 #[test]
 fn a_job_that_hangs_past_its_runtime_is_abandoned_and_the_next_ones_run() {
@@ -212,6 +213,7 @@ fn files_that_are_laid_out_on_a_frozen_file_system_are_reported_missing() {
     assert!(ran.stderr.contains("laying out its files"), "{}", ran.stderr);
 }
 
+// divergence: `exec_postrun` after a signal
 #[test]
 fn a_postrun_command_that_hangs_is_ended_with_its_children() {
     let dir = Dir::new();

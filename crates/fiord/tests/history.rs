@@ -95,6 +95,7 @@ fn show_prints_what_the_run_printed() {
     assert_eq!(json.assert_success().stdout, home.run("show 1 --output-format=json").stdout);
 }
 
+// divergence: the run itself
 #[test]
 fn every_run_is_listed() {
     let home = Home::new();

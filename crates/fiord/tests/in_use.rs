@@ -293,6 +293,7 @@ fn skip(of: &Use, why: &str) {
     skipped(format_args!("{}: {why}", of.name));
 }
 
+// divergence: laying out or removing (`unlink`)
 #[test]
 fn every_change_to_a_target_in_use_is_refused_under_each_of_its_names() {
     need!(root());
@@ -327,6 +328,7 @@ fn every_change_to_a_target_in_use_is_refused_under_each_of_its_names() {
     }
 }
 
+// divergence: a device mounted, or a file replaced
 #[test]
 fn a_target_taken_into_use_after_the_check_is_refused_when_opened() {
     need!(root());
@@ -397,6 +399,7 @@ fn a_target_that_changed_its_kind_is_not_opened() {
     }
 }
 
+// divergence: two runs that write to one device
 #[test]
 fn a_device_is_claimed_only_while_it_is_written_to() {
     let mut fixture = need!(Fixture::new(&USES[0]));
@@ -423,6 +426,7 @@ fn a_device_is_claimed_only_while_it_is_written_to() {
     assert!(exclusive().is_ok());
 }
 
+// divergence: `exec_prerun` of a clone
 #[test]
 fn clones_stages_and_commands_around_a_job_share_a_device() {
     let fixture = need!(Fixture::new(&USES[0]));
@@ -468,6 +472,7 @@ fn reading_is_allowed_and_so_is_writing_with_allow_mounted_write() {
     assert!(fixture.bytes() != before);
 }
 
+// divergence: `filetype` that contradicts
 #[test]
 fn filetype_never_overrides_the_actual_type() {
     let mut fixture = need!(Fixture::new(&USES[0]));
@@ -488,6 +493,7 @@ fn filetype_never_overrides_the_actual_type() {
     assert!(!fixture.dir.join("new").exists());
 }
 
+// divergence: a path in or below `/dev`
 #[test]
 fn no_file_is_created_below_dev() {
     let dir = Dir::new();
@@ -538,6 +544,7 @@ fn no_file_is_created_below_dev() {
     }
 }
 
+// divergence: `iomem=mmap:`, logs, `--output`
 #[test]
 fn outputs_to_devices_are_refused_even_if_unused() {
     let fixture = need!(Fixture::new(&USES[0]));

@@ -32,6 +32,7 @@ fn has_waited(pid: u32, thread: &str, times: u64) -> bool {
     })
 }
 
+// divergence: logs of every I/O
 #[test]
 fn a_job_faster_than_its_log_waits_in_bounded_memory_and_the_report_says_so() {
     let dir = Dir::new();
@@ -90,6 +91,7 @@ fn jobs_that_share_a_log_stand_in_it_one_after_another() {
     assert_eq!(fs::read_to_string(dir.path().join("l_iops.log")).unwrap().lines().count(), 6 * 16_384);
 }
 
+// divergence: a log that cannot be written
 #[test]
 fn a_log_that_cannot_be_written_loses_neither_the_others_nor_the_report() {
     let dir = Dir::new();
@@ -116,6 +118,7 @@ fn compressed_logs_hold_the_lines_of_plain_ones_for_each_of_the_jobs_that_share_
     assert!(compressed < ran.stdout.len() as u64 / 2, "{compressed} bytes");
 }
 
+// divergence: `log_compression`
 #[test]
 fn logs_kept_in_memory_are_the_same_in_the_end() {
     let dir = Dir::new();
@@ -166,6 +169,7 @@ fn mean_and_maximum(lines: &[Vec<u64>]) -> (u64, u64) {
     (values().sum::<u64>() / lines.len() as u64, values().max().unwrap())
 }
 
+// divergence: latency of a job with a rate
 #[test]
 fn response_latencies_are_logged_as_they_are_reported_with_every_engine() {
     let dir = Dir::new();
@@ -214,4 +218,33 @@ fn logs_of_responses_take_the_options_of_the_other_logs() {
     let histograms = columns(&dir.text("h_resp_hist.1.log"));
     let counted: u64 = histograms.iter().flat_map(|columns| &columns[3..]).sum();
     assert_eq!(Some(counted), responses(&ran.json()));
+}
+
+// divergence: `--bandwidth-log`
+#[test]
+fn the_total_bandwidth_is_logged() {
+    let dir = Dir::new();
+    let line = format!(
+        "--ioengine=null --size=1g --bs=4k --time_based --name=a --rw=rw --runtime=300ms --numjobs=2 --bwavgtime=100 --bandwidth-log"
+    );
+    dir.run(&line).assert_success();
+    for (name, direction) in [("read", "0"), ("write", "1")] {
+        let text = dir.text(&format!("agg-{name}_bw.log"));
+        assert!(text.lines().count() >= 2, "{text}");
+        for line in text.lines() {
+            let columns: Vec<&str> = line.split(", ").collect();
+            assert_eq!(
+                (columns.len(), columns[2], columns[3], columns[4]),
+                (5, direction, "0", "0"),
+                "{line}"
+            );
+        }
+        let value = |line: &str| line.split(", ").nth(1).unwrap().parse::<u64>().unwrap();
+        assert!(text.lines().any(|line| value(line) > 0), "{text}");
+    }
+    assert_eq!(dir.text("agg-trim_bw.log"), "");
+    fs::create_dir(dir.join("away")).unwrap();
+    fs::create_dir(dir.join("away/agg-read_bw.log")).unwrap();
+    let ran = common::run(&dir.join("away"), &line);
+    ran.assert_status(1).assert_prints(&["agg-read_bw.log"]);
 }

@@ -84,6 +84,7 @@ fn a_full_quota_ends_fill_device_like_a_full_file_system() {
     }
 }
 
+// divergence: the end of a pass, if others follow
 #[test]
 fn a_pass_starts_with_an_empty_page_cache() {
     let dir = Dir::new();
@@ -105,6 +106,7 @@ fn a_pass_starts_with_an_empty_page_cache() {
     assert_eq!(need!(drops("--loops=3 --pre_read=1")), 0);
 }
 
+// divergence: `fsync_on_close` and `end_fsync` with `loops`
 #[test]
 fn each_loop_ends_with_its_syncs() {
     for engine in ["psync", "libaio"] {
@@ -286,6 +288,7 @@ fn a_full_file_system_is_ignored_only_on_request() {
     assert_eq!(job(&ran)["total_err"], 16);
 }
 
+// divergence: an end of file with `continue_on_error`
 #[test]
 fn an_end_of_file_is_an_error_like_others() {
     for engine in ["psync", "libaio", "io_uring"] {

@@ -27,6 +27,7 @@ fn ios(job: &Value, direction: &str) -> u64 {
     job[direction]["total_ios"].as_u64().unwrap()
 }
 
+// divergence: a rate for one direction of a mix
 #[test]
 fn a_limited_direction_does_not_delay_the_other_one() {
     let document = json(&format!("{NULL} --name=a --rw=randrw --rate=,1m --runtime=300ms"));
@@ -40,6 +41,7 @@ fn a_limited_direction_does_not_delay_the_other_one() {
     assert!(writes * 3 > reads, "{reads} reads, {writes} writes: the mix decides instead of the rates");
 }
 
+// divergence: `thinktime_blocks` with a deep queue
 #[test]
 fn think_time_comes_after_the_given_number_of_ios_at_any_depth() {
     for (options, per_pause) in [
@@ -57,6 +59,7 @@ fn think_time_comes_after_the_given_number_of_ios_at_any_depth() {
     }
 }
 
+// divergence: `rate_min`, `rate_iops_min`
 #[test]
 fn a_job_below_its_minimum_rate_fails_after_fios_grace_period() {
     let line = format!(
@@ -130,6 +133,7 @@ fn threads_of(job: &str) -> (Vec<(String, String)>, String) {
     (values("threads", "Name:").into_iter().zip(cpus).collect(), own)
 }
 
+// divergence: `gtod_cpu` in one job
 #[test]
 fn a_thread_on_gtod_cpu_keeps_the_time_and_no_job_runs_there() {
     let allowed = fiord_sys::thread::affinity().unwrap();
@@ -156,6 +160,7 @@ fn a_thread_on_gtod_cpu_keeps_the_time_and_no_job_runs_there() {
         .assert_prints(&["this machine has no CPU 8191"]);
 }
 
+// divergence: `log_compression_cpus`
 #[test]
 fn logs_are_written_on_the_cpus_of_log_compression_cpus() {
     let last = *fiord_sys::thread::affinity().unwrap().last().unwrap();
@@ -204,6 +209,7 @@ fn empty_reaps_and_submissions_are_not_counted() {
     assert_eq!(share(synced, "iodepth_submit", "0"), 0.0);
 }
 
+// divergence: `exec_prerun`, `exec_postrun` that fail
 #[test]
 fn prerun_and_postrun_commands_log_their_output_and_stop_nothing() {
     let dir = Dir::new();
@@ -220,6 +226,7 @@ fn prerun_and_postrun_commands_log_their_output_and_stop_nothing() {
     );
 }
 
+// divergence: warnings
 #[test]
 fn findings_follow_fios_text_and_have_a_list_in_json() {
     let dir = Dir::new();
@@ -244,6 +251,7 @@ fn findings_follow_fios_text_and_have_a_list_in_json() {
     assert!(document.get("findings").is_none(), "{document}");
 }
 
+// divergence: `--warnings-fatal`
 #[test]
 fn fatal_warnings_are_those_of_fio() {
     let dir = Dir::new();
@@ -264,6 +272,7 @@ fn fatal_warnings_are_those_of_fio() {
     }
 }
 
+// divergence: without `--max-jobs`
 #[test]
 fn jobs_are_limited_only_if_max_jobs_is_given() {
     let line = "--name=a --ioengine=null --size=4k --rw=read --group_reporting --output-format=json";
@@ -275,6 +284,7 @@ fn jobs_are_limited_only_if_max_jobs_is_given() {
     assert_eq!(ios(&jobs(&document)[0], "read"), 4100);
 }
 
+// divergence: `--idle-prof`
 #[test]
 fn the_processors_idleness_follows_the_report() {
     let dir = Dir::new();
@@ -298,32 +308,6 @@ fn the_processors_idleness_follows_the_report() {
 }
 
 #[test]
-fn the_total_bandwidth_is_logged() {
-    let dir = Dir::new();
-    let line = format!("{NULL} --name=a --rw=rw --runtime=300ms --numjobs=2 --bwavgtime=100 --bandwidth-log");
-    dir.run(&line).assert_success();
-    for (name, direction) in [("read", "0"), ("write", "1")] {
-        let text = dir.text(&format!("agg-{name}_bw.log"));
-        assert!(text.lines().count() >= 2, "{text}");
-        for line in text.lines() {
-            let columns: Vec<&str> = line.split(", ").collect();
-            assert_eq!(
-                (columns.len(), columns[2], columns[3], columns[4]),
-                (5, direction, "0", "0"),
-                "{line}"
-            );
-        }
-        let value = |line: &str| line.split(", ").nth(1).unwrap().parse::<u64>().unwrap();
-        assert!(text.lines().any(|line| value(line) > 0), "{text}");
-    }
-    assert_eq!(dir.text("agg-trim_bw.log"), "");
-    std::fs::create_dir(dir.join("away")).unwrap();
-    std::fs::create_dir(dir.join("away/agg-read_bw.log")).unwrap();
-    let ran = common::run(&dir.join("away"), &line);
-    ran.assert_status(1).assert_prints(&["agg-read_bw.log"]);
-}
-
-#[test]
 fn a_scheduler_is_set_on_the_disk_under_the_job() {
     let dir = Dir::new();
     let device = need!(common::LoopDevice::new(&dir, 1 << 20));
@@ -344,6 +328,7 @@ fn a_scheduler_is_set_on_the_disk_under_the_job() {
     memory.run("--name=a --filename=f --rw=read --size=64k --ioscheduler=no-such-one").assert_success();
 }
 
+// divergence: bandwidth samples under `disable_bw_measurement`
 #[test]
 fn bandwidth_is_sampled_at_its_interval_unless_disabled() {
     let run = |options: &str| {
@@ -477,6 +462,7 @@ fn each_job_file_waits_for_the_one_before() {
     assert_eq!(jobs(&document)[1]["groupid"], 1);
 }
 
+// divergence: reads of 0 bytes from a character device
 #[test]
 fn reading_dev_null_gives_nothing_on_queued_engines_and_an_end_of_file_on_others() {
     for (engine, reads, error) in [("libaio", 16, 0), ("io_uring", 16, 0), ("psync", 0, 5)] {
@@ -550,6 +536,7 @@ fn a_ramp_is_excluded_from_the_figures() {
     assert_eq!(document["findings"][0]["code"], "ended-in-ramp", "{document}");
 }
 
+// divergence: a job that ends within its ramp
 /// A run that ends within its ramp has a warning, for each kind of ramp and of end, in each format that has warnings;
 /// clones of one job have it once.
 #[test]
@@ -594,6 +581,7 @@ fn a_job_that_only_lays_out_files_reports_no_depth() {
     assert_eq!(has(&jobs(&document)[0]), [true; 5], "one of the group ran: {document}");
 }
 
+// divergence: `--eta=always`
 /// As in fio: no progress where a program reads the report.
 #[test]
 fn the_live_line_stays_out_of_documents_and_files() {
@@ -616,6 +604,7 @@ fn the_live_line_stays_out_of_documents_and_files() {
     }
 }
 
+// divergence: `eta` in JSON
 #[test]
 fn the_time_left_counts_down_in_status_documents() {
     let dir = Dir::new();
@@ -632,6 +621,7 @@ fn the_time_left_counts_down_in_status_documents() {
     assert_eq!(jobs(&short)[0]["eta"], i32::MAX, "fio has no estimate so soon");
 }
 
+// divergence: `job options` under `group_reporting`
 #[test]
 fn a_section_without_options_echoes_none() {
     let dir = Dir::new();

@@ -353,6 +353,7 @@ fn the_command_line_that_showcmd_prints_has_the_bytes_of_the_job_file() {
     assert_eq!(printed(env!("CARGO_BIN_EXE_fiord")), printed("fio"));
 }
 
+// divergence: bytes that are not UTF-8
 #[test]
 fn bytes_that_are_not_a_value_are_refused_with_their_place() {
     let dir = Dir::new();

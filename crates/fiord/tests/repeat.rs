@@ -34,6 +34,7 @@ fn assert_repeated(document: &Value, times: usize) {
     }
 }
 
+// divergence: `--repeat=N`
 #[test]
 fn jobs_are_run_again_and_reported_once_with_the_spread_of_all_runs() {
     let dir = Dir::new();

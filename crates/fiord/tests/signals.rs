@@ -127,6 +127,7 @@ fn an_engine_without_files_stops_as_well() {
     assert_eq!(ran.json()["jobs"][0]["jobname"], "a");
 }
 
+// divergence: SIGHUP, SIGALRM
 /// Closed terminals, limits, timers: each would end the process by default, and fio then loses its report.
 #[test]
 fn every_signal_that_ends_a_process_ends_a_run_with_its_report() {
@@ -153,6 +154,7 @@ fn a_hang_up_that_is_ignored_stays_so() {
     finish(running).assert_status(143);
 }
 
+// divergence: SIGUSR1
 #[test]
 fn a_status_is_printed_on_request_and_the_run_continues() {
     let dir = Dir::new();
@@ -168,6 +170,7 @@ fn a_status_is_printed_on_request_and_the_run_continues() {
     }
 }
 
+// divergence: SIGXFSZ
 #[test]
 fn a_file_that_grows_beyond_its_limit_fails_only_its_job() {
     let dir = Dir::new();
@@ -184,6 +187,7 @@ fn a_file_that_grows_beyond_its_limit_fails_only_its_job() {
     assert_eq!(figures(1), (Some(0), &serde_json::json!(256 << 10)), "{document}");
 }
 
+// divergence: SIGINT, SIGTERM
 /// fio prints the line whatever the format, also where its JSON then cannot be read.
 #[test]
 fn the_end_by_a_signal_is_reported_except_to_programs() {

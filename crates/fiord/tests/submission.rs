@@ -22,6 +22,7 @@ fn share(options: &str, table: &str, bucket: &str) -> f64 {
     document["jobs"][0][table][bucket].as_f64().unwrap()
 }
 
+// divergence: `iodepth_batch` without
 /// As in fio, and as described in the help, docs/divergences.md and ARCHITECTURE.md. The whole queue completes before
 /// it is refilled, so that only the option decides how many I/Os a call submits.
 #[test]
@@ -67,6 +68,7 @@ fn overlapping_ios_are_not_in_flight_together_if_serialized() {
     }
 }
 
+// divergence: `io_submit_mode=offload`
 #[test]
 fn an_offloaded_job_reports_one_io_per_thread_and_waits_in_the_total_latency() {
     let line = "--size=256k --rw=randrw --iodepth=8 --io_submit_mode=offload";

@@ -73,6 +73,7 @@ fn a_trace_may_come_from_standard_input() {
     assert_eq!(counts(&both), [[2, 1], [2, 1]]);
 }
 
+// divergence: a trace from a pipe
 #[test]
 fn a_trace_may_come_from_a_pipe_or_a_socket_and_leaves_nothing_behind() {
     let dir = with_target();
@@ -165,6 +166,7 @@ fn with_traces() -> Dir {
     dir
 }
 
+// divergence: `merge_blktrace_file`
 #[test]
 fn traces_are_merged_in_the_order_of_their_scaled_and_repeated_times() {
     let dir = with_traces();
@@ -191,6 +193,7 @@ fn what_was_merged_is_replayed() {
     assert_eq!(counts(&finish(start(command))), [[5, 0]]);
 }
 
+// divergence: lists of `merge_blktrace_scalars`
 #[test]
 fn what_cannot_be_merged_is_refused_and_nothing_is_written() {
     let dir = with_traces();

@@ -96,6 +96,7 @@ fn damage_before_the_point_of_interruption_is_found() {
     assert!(ran.all_output().contains("offset 36864"), "{ran:?}");
 }
 
+// divergence: `verify_policy=fsynced`
 #[test]
 fn with_a_policy_of_syncs_only_synced_writes_count() {
     let dir = Dir::new();
@@ -132,6 +133,7 @@ fn a_state_is_saved_where_it_is_wanted_and_one_that_is_missing_or_damaged_fails_
     assert!(ran.stdout.contains("verify_state_save") && ran.stdout.contains("absent/local-v-0"), "{ran:?}");
 }
 
+// divergence: `verify_dump`
 #[test]
 fn blocks_that_do_not_match_are_dumped_as_read_and_as_written() {
     let forms: &[(&str, usize)] = &[
@@ -161,6 +163,7 @@ fn blocks_that_do_not_match_are_dumped_as_read_and_as_written() {
     }
 }
 
+// divergence: `--trigger`
 #[test]
 fn a_trigger_saves_the_state_runs_its_command_and_ends_the_run() {
     for trigger in ["--trigger-file=fire", "--trigger-timeout=200ms"] {

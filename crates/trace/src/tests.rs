@@ -58,6 +58,7 @@ fn the_pauses_of_version_2_add_up_and_short_ones_are_ignored() {
     assert_eq!(entries, expected);
 }
 
+// divergence: a malformed line
 #[test]
 fn errors_state_their_line() {
     let cases: [(&str, u64, &str); 9] = [

@@ -83,6 +83,7 @@ fn reads(worker: &WorkerReport) -> u64 {
     worker.stats.directions[0].ios
 }
 
+// divergence: `norandommap`, different block sizes
 #[test]
 fn an_honest_disk_is_never_blamed() {
     let jobs = jobs_wanted();

@@ -175,6 +175,7 @@ impl Drive {
     }
 }
 
+// divergence: `sprandom`
 #[test]
 fn random_overwrites_cost_what_they_cost_in_the_steady_state_from_the_first() {
     let (blocks, over) = (30_000_u64, 0.15);

@@ -394,6 +394,7 @@ fn a_zone_that_was_trimmed_is_written_to_its_capacity_by_trimwrite() {
     }
 }
 
+// divergence: trims of emulated zones
 #[test]
 fn what_is_in_an_emulated_zone_is_discarded_and_the_zone_is_empty_then() {
     let table = emulated();

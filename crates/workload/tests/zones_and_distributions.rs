@@ -205,6 +205,7 @@ fn pareto_is_that_of_fio() {
     assert!(chi_squared < 36.0, "{chi_squared}: {ours:?}");
 }
 
+// divergence: `random_distribution=zipf`
 #[test]
 fn zipf_differs_from_that_of_fio_by_its_approximation_alone() {
     // --random_distribution=zipf:1.2:0. fio approximates ranks from the third on (Gray and others, 1994): the third gets

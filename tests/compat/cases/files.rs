@@ -73,10 +73,12 @@ const JOBS: &[(&str, &str)] = &[
 
 /// Job files with `name` in sections, and logs.
 const NAMED: &[(&str, &str)] = &[
+    // divergence: `[a]` with `name=b`
     ("clones", "[a]\nname=b\nnumjobs=2\n"),
     ("grouped", "[a]\nname=b\nnumjobs=3\ngroup_reporting\n[c]\nname=d\n"),
     ("format", "[a]\nname=b\nnumjobs=2\nfilename_format=$jobname-$jobnum\n"),
     ("commands", "[a]\nname=b\nnumjobs=2\nexec_prerun=true\n"),
+    // divergence: `name=` in `[global]`
     ("in-globals", "[global]\nname=g\n[a]\nnumjobs=2\n[b]\n"),
     ("twice", "[a]\nname=b\nname=c\nnumjobs=2\n"),
     ("awaited", "[a]\nname=b\nnumjobs=2\n[c]\nwait_for=b\n"),

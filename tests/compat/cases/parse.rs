@@ -66,15 +66,19 @@ const COMMAND_LINES: &[(&str, &str)] = &[
     ("iodepth-zero", "--name=a --rw=read --size=1m --iodepth=0"),
     ("no-name", "--rw=read --size=1m"),
     ("engine-option-of-another", "--name=a --ioengine=null --rw=read --size=1m --sqthread_poll"),
+    // divergence: `runtime=,3`
     (
         "first-value-left-out",
         "--name=a --rw=read --size=1m --runtime=,3 --numjobs=,2 --direct=,1 --thread=,0",
     ),
     ("first-value-left-out-second-wrong", "--name=a --rw=read --size=1m --direct=,2"),
     ("only-a-comma", "--name=a --rw=read --size=1m --numjobs=,"),
+    // divergence: `runtime=30*1`
     ("duration-and-more", "--name=a --rw=read --size=1m --runtime=30*1 --ramp_time=2/s --startdelay=1-2-3"),
+    // divergence: `filesize=16-8k/8M-512M`
     ("range-of-three-ends", "--name=a --rw=read --filesize=16-8k/8M-512M"),
     ("range-of-three-blocks", "--name=a --rw=read --size=1m --bsrange=1k-2k-4k"),
+    // divergence: `threads=1` and other options of profiles
     ("options-of-profiles", "--name=a --rw=read --size=1m --threads=2 --load=3 --prep --block=8k --dir=d"),
     ("options-of-profiles-wrong", "--name=a --rw=read --size=1m --threads=x"),
     ("prioclass-list", "--name=a --rw=read --size=1m --prioclass=1-1"),
@@ -103,8 +107,10 @@ const JOB_FILES: &[(&str, &str)] = &[
     ("empty-section", "[global]\nrw=read\nsize=1m\n[a]\n[b]\n"),
     ("empty-file", ""),
     ("comments", "; one\n# two\n[a] \n  # three\nrw=read\n;x=y\nsize=1m\n"),
+    // divergence: `;` or `#` after an option
     ("comment-after-value", "[a]\nrw=read ; why not\nsize=1m # or so\n"),
     ("bare-keys", "[a]\nrw=read\nsize=1m\nthread\ngroup_reporting\nstonewall\nnorandommap\n"),
+    // divergence: `rw= read`
     ("spaces-around-equals", "[a]\nrw = read\nsize = 1m\n  bs =4k\n"),
     ("tabs", "[a]\n\trw=read\n\tsize\t=\t1m\n"),
     ("crlf", "[global]\r\nsize=1m\r\n[a]\r\nrw=read\r\nbs=4k\r\n"),
@@ -132,6 +138,7 @@ const JOB_FILES: &[(&str, &str)] = &[
     ("bad-value", "[a]\nrw=read\nsize=1m\nbs=four\n"),
     ("bad-value-in-second-job", "[a]\nrw=read\nsize=1m\n[b]\nrw=up\nsize=1m\n"),
     ("no-section", "rw=read\nsize=1m\n"),
+    // divergence: `[a]x`, `[abc`
     ("open-bracket", "[a\nrw=read\nsize=1m\n"),
     ("missing-value", "[a]\nrw=\nsize=1m\n"),
     ("wait_for", "[a]\nrw=read\nsize=1m\n[b]\nwait_for=a\nrw=read\nsize=1m\n"),
@@ -147,6 +154,7 @@ const STRICTER: &[(&str, &str, &str)] = &[
     ("bssplit-over-100", "--name=a --rw=read --bssplit=4k/60:8k/60 --size=1m", "120"),
     ("numjobs-negative", "--name=a --rw=read --size=1m --numjobs=-1", "numjobs"),
     ("eta-unknown", "--eta=sometimes --name=a --rw=read --size=1m", "sometimes"),
+    // divergence: `include` of a missing file
     ("include-missing", "job.fio", "gone.fio"),
 ];
 

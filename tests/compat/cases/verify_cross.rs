@@ -25,6 +25,7 @@ const METHODS: &[(&str, &[&str])] = &[
     ("crc7", &["verify=crc7"]),
     ("sha1", &["verify=sha1"]),
     ("sha256", &["verify=sha256"]),
+    // divergence: `verify=sha512` in 3.33
     ("sha512", &["verify=sha512"]),
     ("sha3-224", &["verify=sha3-224"]),
     ("sha3-256", &["verify=sha3-256"]),
@@ -224,6 +225,7 @@ fn changed_interval(pair: &Pair) -> Verdict {
 /// Every case of this group.
 pub fn cases() -> Vec<Case> {
     let writing = "--name=v --filename=f --size=64k --bs=4k --ioengine=psync --rw=write --verify=md5 --verify_interval=512";
+    // divergence: `verify_interval` below the block size
     let interval = case("verify/changed-interval", writing)
         .own("--verify_header_format=3.33")
         .check(success)

@@ -5,6 +5,7 @@
 mod circles;
 mod copies;
 pub mod dependencies;
+mod divergences;
 pub mod doors;
 mod engines;
 mod names;
@@ -46,6 +47,7 @@ pub fn check() -> Result<Vec<String>, String> {
         }
     }
     findings.extend(copies::check(&sources)?);
+    findings.extend(divergences::check(&repo::read(divergences::PAGE).unwrap_or_default(), &sources));
     findings.extend(readers::check()?);
     let metadata = dependencies::metadata()?;
     findings.extend(circles::check(&metadata)?);

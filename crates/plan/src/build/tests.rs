@@ -265,6 +265,7 @@ fn empty_files_are_passed_over_but_not_all_of_them() {
     assert!(messages("--name=a --filename=x:absent", &files).contains("does not exist"));
 }
 
+// divergence: `fill_device` without a size
 #[test]
 fn filling_without_a_size_is_for_sequential_writes_to_files() {
     for line in ["--rw=read", "--rw=randwrite", "--rw=rw", "--rw=write --ioengine=mmap"] {
@@ -280,6 +281,7 @@ fn filling_without_a_size_is_for_sequential_writes_to_files() {
     assert_eq!((files.list[0].length_bytes, files.fill_device), (MIB, false));
 }
 
+// divergence: every file smaller than a block
 #[test]
 fn files_too_small_for_a_block_are_passed_over_but_not_all_of_them() {
     let small = ("g", PathFacts::regular(KIB));
@@ -357,6 +359,7 @@ fn everything_a_job_does_to_a_path_in_use_is_refused_but_reading() {
     assert_eq!(on("f", MIB, "--rw=write --allow_mounted_write=1"), Ok(()));
 }
 
+// divergence: `atomic=1` on a target
 #[test]
 fn atomic_writes_are_checked_against_the_device() {
     let disk = |atomic_bytes| ("/dev/sda", PathFacts { atomic_bytes, ..PathFacts::block(MIB, 512) });
@@ -380,6 +383,7 @@ fn atomic_writes_are_checked_against_the_device() {
     assert_eq!(jobs_on(absent, &[]).len(), 1, "its file system has not been asked");
 }
 
+// divergence: direct I/O that is not aligned
 #[test]
 fn direct_io_is_checked_against_the_device() {
     let disk = |bytes| ("/dev/sda", PathFacts::block(MIB, bytes));
@@ -596,6 +600,7 @@ fn the_null_engine_needs_no_files_but_a_size() {
     assert!(messages("--name=a --ioengine=null", &[]).contains("specify size="));
 }
 
+// divergence: a later pass of `loops` or `io_size`
 #[test]
 fn passes_repeat_their_order_as_in_fio_but_not_for_a_run_time() {
     let repeats = |options: &str| {
@@ -619,6 +624,7 @@ fn time_limits_are_in_nanoseconds_and_time_based_needs_one() {
     assert_eq!(warnings.len(), 1);
 }
 
+// divergence: `rate_iops` with blocks of several sizes
 #[test]
 fn rate_iops_counts_the_smallest_of_several_sizes_unless_arrivals_are_random() {
     let pace = |options: &str| jobs(&format!("--name=a --size=1m --rate_iops=100 {options}")).remove(0).pace;
@@ -640,6 +646,7 @@ fn think_time_by_io_time_counts_ios_only_if_requested() {
     assert_eq!((both.every_ios, both.io_time_us), (9, 2_000_000));
 }
 
+// divergence: a job whose targets do not suit it
 /// fio runs the others and gives the job its error; each of these was tried with it.
 #[test]
 fn targets_that_do_not_suit_a_job_are_its_own_error() {
@@ -694,6 +701,7 @@ fn what_a_job_that_cannot_run_would_have_laid_out_is_not_there_for_others() {
     assert!(plan.jobs[1].unplannable.is_some(), "nobody makes it");
 }
 
+// divergence: a target in use, or a path below `/dev`
 #[test]
 fn an_option_error_or_an_unsafe_target_stops_the_whole_run() {
     let disk = PathFacts { in_use: vec!["mounted on /home".to_string()], ..PathFacts::block(MIB, 512) };
