@@ -4,7 +4,7 @@
 //! figures.
 
 use fiord_device::{DeviceUse, DiskUse};
-use fiord_stats::{DirectionStats, JobStats, RunSteadiness, SteadyState};
+use fiord_stats::{DirectionStats, JobStats, RunSteadiness, SteadyState, Timeline};
 
 use crate::finding::Finding;
 use crate::repeats::RepeatedFigure;
@@ -37,6 +37,8 @@ pub struct RunReport {
     pub repeats: Vec<RepeatedFigure>,
     /// How steady it was, and its steady part; `None` if that was not judged.
     pub steadiness: Option<RunSteadiness>,
+    /// What it did over time; `None` if that was not recorded. Only pages show it (`fiord report`).
+    pub timeline: Option<Timeline>,
 }
 
 /// How idle the processors were during the run.

@@ -17,6 +17,7 @@ pub mod repeats;
 pub mod series;
 pub mod steady;
 pub mod steady_part;
+pub mod timeline;
 
 pub use block_lifetimes::{BlockLifetimes, BlockState};
 pub use depth::{BatchMap, DepthMap};
@@ -32,3 +33,7 @@ pub use repeats::{Difference, Summary};
 pub use series::{SampleFigures, Samples};
 pub use steady::{Steadiness, SteadyMeasure, SteadyRule, SteadySample, SteadyState, SteadyWindow};
 pub use steady_part::{ProgressSample, RunSteadiness, SteadyPart};
+pub use timeline::{
+    CoarseHistogram, DetailedProgress, DirectionProgress, MachineWindow, ProcessorShares, Timeline,
+    TimelineRecorder, TimelineWindow,
+};

@@ -9,9 +9,10 @@ use fiord_report::{Idleness, JobReport, LatencyTarget, RepeatedFigure, Show, Uni
 use fiord_stats::histogram::BINS;
 use fiord_stats::series::Sums;
 use fiord_stats::{
-    BatchMap, BlockLifetimes, DepthMap, DirectionStats, Histogram, JobStats, Latency, LatencyDistribution,
-    Moments, OpenArrivals, PriorityLatency, RunSteadiness, Samples, SteadyMeasure, SteadyPart, SteadyRule,
-    SteadySample, SteadyState, SyncStats, Usage,
+    BatchMap, BlockLifetimes, CoarseHistogram, DepthMap, DetailedProgress, DirectionProgress, DirectionStats,
+    Histogram, JobStats, Latency, LatencyDistribution, MachineWindow, Moments, OpenArrivals, PriorityLatency,
+    ProcessorShares, RunSteadiness, Samples, SteadyMeasure, SteadyPart, SteadyRule, SteadySample,
+    SteadyState, SyncStats, Timeline, TimelineWindow, Usage,
 };
 
 use crate::codec;
@@ -20,7 +21,7 @@ use crate::error::Cause;
 use crate::finding_codec;
 
 /// The version written. Earlier ones can be read.
-const VERSION: u32 = 15;
+const VERSION: u32 = 16;
 
 /// The report as bytes, which start with their version and end with their [`codec::checksum`]: SQLite does not notice
 /// when a disk returns other bytes, and figures that were never measured must not be shown.
@@ -69,6 +70,7 @@ impl Codec for RunReport {
             findings,
             repeats,
             steadiness,
+            timeline,
         } = self;
         version.encode(out);
         timestamp_ms.encode(out);
@@ -82,6 +84,7 @@ impl Codec for RunReport {
         repeats.encode(out);
         steadiness.encode(out);
         fiord_version.encode(out);
+        timeline.encode(out);
     }
 
     fn decode(from: &mut Decoder<'_>) -> Result<Self, Damaged> {
@@ -98,6 +101,7 @@ impl Codec for RunReport {
             repeats: if from.version() >= 12 { Codec::decode(from)? } else { Vec::new() },
             steadiness: if from.version() >= 14 { Codec::decode(from)? } else { None },
             fiord_version: if from.version() >= 15 { Codec::decode(from)? } else { None },
+            timeline: if from.version() >= 16 { Codec::decode(from)? } else { None },
         })
     }
 }
@@ -105,6 +109,12 @@ impl Codec for RunReport {
 codec!(RepeatedFigure { subject, figure, title, runs, left_out });
 codec!(RunSteadiness { run_ms, slope_share, excursion_share, part });
 codec!(SteadyPart { from_ms, ios_per_s, bytes_per_s });
+codec!(Timeline { windows });
+codec!(TimelineWindow { end_ms, done, machine });
+codec!(DetailedProgress { directions });
+codec!(sparse DirectionProgress { ios, bytes, latency_ns, latencies });
+codec!(sparse MachineWindow { processors, temperature_celsius });
+codec!(sparse ProcessorShares { user, system, io_wait, steal });
 codec!(Idleness { system_percent, cpus, unit });
 codec!(UnitWork { mean_us, stddev_us });
 codec! {
@@ -228,6 +238,18 @@ impl Codec for Histogram {
         let mut bins = vec![0; BINS];
         from.sparse(&mut bins)?;
         Histogram::from_bins(bins).ok_or(Damaged)
+    }
+}
+
+impl Codec for CoarseHistogram {
+    fn encode(&self, out: &mut Encoder) {
+        out.sparse(&self.counts);
+    }
+
+    fn decode(from: &mut Decoder<'_>) -> Result<Self, Damaged> {
+        let mut histogram = CoarseHistogram::default();
+        from.sparse(&mut histogram.counts)?;
+        Ok(histogram)
     }
 }
 

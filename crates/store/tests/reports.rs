@@ -11,7 +11,9 @@ use fiord_report::table::Cell;
 use fiord_report::{
     Code, Finding, Format, RepeatedFigure, RunReport, Subject, TerseVersion, Unified, render,
 };
-use fiord_stats::{Histogram, RunSteadiness, SteadyMeasure, SteadyPart};
+use fiord_stats::{
+    Histogram, ProcessorShares, RunSteadiness, SteadyMeasure, SteadyPart, Timeline, TimelineWindow,
+};
 use fiord_store::{Cause, codec, decode, encode};
 use proptest::prelude::*;
 
@@ -54,6 +56,25 @@ fn the_figures_of_repeated_runs_are_read_back() {
         left_out: 1,
     };
     assert_comes_back(&RunReport { repeats: vec![iops], ..RunReport::default() });
+}
+
+/// Half a minute of it takes a few kilobytes.
+#[test]
+fn what_a_run_did_over_time_is_read_back() {
+    let window = |second: u64| {
+        let mut window = TimelineWindow { end_ms: second * 1000, ..TimelineWindow::default() };
+        let write = &mut window.done.directions[1];
+        (write.ios, write.bytes, write.latency_ns) = (second, second << 12, second * 1_000_000);
+        (20..40).for_each(|bin| write.latencies.counts[bin] = second * bin as u64);
+        window.machine.processors = Some(ProcessorShares { user: 250, ..ProcessorShares::default() });
+        window.machine.temperature_celsius = (second > 3).then_some(-4);
+        window
+    };
+    let timeline = |seconds| Some(Timeline { windows: (0..seconds).map(window).collect() });
+    let report = RunReport { timeline: timeline(30), ..fixture::run() };
+    assert_comes_back(&report);
+    let added = encode(&report).len() - encode(&RunReport { timeline: None, ..report }).len();
+    assert!(added < 4096, "{added}");
 }
 
 #[test]
@@ -226,7 +247,7 @@ fn lifetimes_of_blocks_come_back() {
 fn a_later_version_is_refused_by_its_number() {
     let mut bytes = encode(&fixture::run());
     bytes[0] = 99;
-    assert!(matches!(decode(&bytes), Err(Cause::NewerReport { found: 99, known: 15 })));
+    assert!(matches!(decode(&bytes), Err(Cause::NewerReport { found: 99, known: 16 })));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use fiord_plan::{Direction, PerDirection};
+use fiord_stats::{DetailedProgress, JobStats};
 
 /// A worker's lifecycle state, as shown by the letters of fio's live line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,8 @@ pub(crate) mod request {
     pub const SNAPSHOT: u32 = 2;
     /// The ramp is over.
     pub const MEASURE: u32 = 4;
+    /// Publish what was done so far, with coarse latencies.
+    pub const PROGRESS: u32 = 8;
 }
 
 /// Counters at one moment.
@@ -91,6 +94,15 @@ struct Shown {
     /// Completed operations that are not measured (a verification's reads), so that a worker that does nothing else is
     /// seen to make progress.
     unmeasured: AtomicU64,
+}
+
+/// What a worker publishes of its statistics while it runs.
+#[derive(Default)]
+pub(crate) struct Published {
+    /// A copy as of the last request for one.
+    pub stats: JobStats,
+    /// What was done as of the last request for that, or of the end; `None` before the first.
+    pub progress: Option<Box<DetailedProgress>>,
 }
 
 /// What other threads see of one worker.

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fiord_plan::{ExitWhat, Job, Plan};
-use fiord_stats::JobStats;
 use fiord_sys::clock;
 use fiord_sys::futex::EventCount;
 
@@ -19,7 +18,7 @@ use crate::files::locks::Locks;
 use crate::files::target_opener::TargetOpener;
 use crate::files::zones::ZoneTables;
 use crate::flow::FlowMember;
-use crate::live::{Live, StopReason};
+use crate::live::{Live, Published, StopReason};
 use crate::log_sink::LogSink;
 use crate::report::WorkerReport;
 use crate::timekeepers::Timekeepers;
@@ -66,7 +65,8 @@ pub(crate) struct RunState {
     /// Workers that start together: ranges of job numbers, cut at the stonewalls.
     pub stages: Vec<std::ops::Range<usize>>,
     pub live: Vec<Live>,
-    pub snapshots: Vec<Mutex<JobStats>>,
+    /// What the workers have published of their statistics, on request.
+    pub published: Vec<Mutex<Published>>,
     /// Receivers of the jobs' logs, each taken once by its worker.
     pub log_sinks: Vec<Mutex<Option<Box<dyn LogSink>>>>,
     /// The lines of `--debug`, if any are printed.
@@ -126,7 +126,7 @@ impl RunState {
             flows: FlowMember::all(&plan),
             plan,
             live: (0..count).map(|_| Live::default()).collect(),
-            snapshots: (0..count).map(|_| Mutex::default()).collect(),
+            published: (0..count).map(|_| Mutex::default()).collect(),
             log_sinks: Vec::new(),
             debug: None,
             started_ns: clock::monotonic_ns(),

@@ -160,9 +160,9 @@ fn run_once<'arena>(
     mut engine: NullEngine<'arena>,
     body: impl Fn(Timer<'_>, &mut NullEngine<'arena>, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
 ) -> Result<(u64, u64), Failure> {
-    let (live, snapshot, opener) = (Live::default(), Mutex::default(), TargetOpener::default());
+    let (live, published, opener) = (Live::default(), Mutex::default(), TargetOpener::default());
     let (zones, locks) = (ZoneTables::default(), Locks::default());
-    let (mut work, slots) = assemble(job, &live, &snapshot, &opener, &zones, &locks, None, &mut engine)?;
+    let (mut work, slots) = assemble(job, &live, &published, &opener, &zones, &locks, None, &mut engine)?;
     if let Some(logs) = &job.logs {
         work.recorder.log_to(logs, Box::new(Discarded));
     }

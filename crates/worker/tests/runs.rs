@@ -15,8 +15,11 @@ use fiord_engine::engines::{
 };
 use fiord_plan::job::Fill;
 use fiord_plan::{BlockSizes, ClockSource, Depth, Direction, EngineName, Job, LogKind, Plan};
-use fiord_worker::{Counters, EndReason, State, View, WorkerView};
+use fiord_stats::{DetailedProgress, DirectionProgress};
+use fiord_worker::{Counters, EndReason, Moment, Observer, State, View, Watcher, WorkerReport, WorkerView};
 use fiord_workload::Stream;
+use std::sync::Arc;
+use std::time::Duration;
 
 const BLOCKS: u64 = SIZE_BYTES / BLOCK_BYTES;
 
@@ -334,5 +337,53 @@ fn buffers_filled_in_the_loop_hold_the_requested_contents() {
             };
             assert!(bytes.chunks(512).all(is_right), "{fill:?}");
         }
+    }
+}
+
+/// Follows what a run has done so far.
+#[derive(Default)]
+struct ProgressFollower {
+    own: CallCounter,
+    seen: Vec<(u64, DetailedProgress)>,
+}
+
+impl Watcher for ProgressFollower {
+    fn observer(&mut self) -> &mut dyn Observer {
+        &mut self.own
+    }
+
+    fn progress_every(&self) -> Option<Duration> {
+        Some(Duration::from_millis(10))
+    }
+
+    fn progressed(&mut self, elapsed_ns: u64, progress: &DetailedProgress) {
+        self.seen.push((elapsed_ns, *progress));
+    }
+
+    fn snapshot(&mut self, _reports: Vec<WorkerReport>, _moment: Moment) {}
+}
+
+/// On both loops: the counts only grow, each I/O that was counted has a latency, and no more are seen than there were.
+#[test]
+fn what_is_done_so_far_is_published_with_its_latencies() {
+    for depth in [1, 8] {
+        let timed = |name| {
+            let mut job = null_job(name);
+            job.depth = queue(depth);
+            job.limits.time_based = true;
+            job.limits.runtime_ns = Some(300_000_000);
+            job
+        };
+        let mut follower = ProgressFollower::default();
+        let plan = Arc::new(Plan { jobs: vec![timed("a"), timed("b")], trigger: None });
+        let result = fiord_worker::run(&plan, fiord_worker::ENGINES, &mut follower);
+        let read = |(_, progress): &(u64, DetailedProgress)| progress.directions[0];
+        let seen: Vec<DirectionProgress> = follower.seen.iter().map(read).collect();
+        assert!(seen.iter().any(|read| read.ios > 0), "{} calls", seen.len());
+        assert!(seen.windows(2).all(|pair| pair[0].ios <= pair[1].ios));
+        assert!(seen.iter().all(|read| read.latencies.total() == read.ios), "depth {depth}");
+        assert!(follower.seen.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        let total: u64 = result.workers.iter().map(|worker| worker.stats.directions[0].ios).sum();
+        assert!(seen.last().unwrap().ios <= total);
     }
 }

@@ -69,6 +69,7 @@ pub(crate) fn report(
         findings: Vec::new(),
         repeats: Vec::new(),
         steadiness: None,
+        timeline: None,
     }
 }
 

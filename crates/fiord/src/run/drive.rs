@@ -11,6 +11,7 @@ use fiord_options::value::{IdleProf, Trust};
 use fiord_plan::{DebugChannel, Job, Plan};
 use fiord_report::finding::any_void;
 use fiord_report::{RepeatedFigure, RunReport};
+use fiord_stats::DetailedProgress;
 use fiord_sys::{process, signal};
 use fiord_worker::{DebugLog, LogSink, Moment, Observer, View, Watcher, WorkerReport};
 
@@ -19,6 +20,7 @@ use super::logs::LogWriters;
 use super::meters::Meters;
 use super::metrics::{EXPORT_EVERY, MetricsExporter};
 use super::repeats;
+use super::timeline::{self, RunTimeline};
 use super::trust::{self, Witness};
 use crate::live::{self, Live};
 use crate::status;
@@ -89,6 +91,7 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
         frame: &frame,
         meters: Meters::prepare(idle),
         witness,
+        timeline: RunTimeline::default(),
         logs,
         presenter,
         metrics,
@@ -105,13 +108,14 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
         .witness
         .as_mut()
         .map_or_else(Vec::new, |witness| witness.findings(plan, &result.workers, &devices, problems));
+    let timeline = std::mem::take(&mut watched.timeline).finish(&result.workers);
     let report = assemble::report(&frame, &watched.meters, &mut result.workers, moment);
     let repeats = repeats.map_or_else(Vec::new, |mut figures| {
         repeats::add_run(&mut figures, &report);
         figures
     });
     let steadiness = watched.witness.as_ref().and_then(|witness| witness.steadiness(plan));
-    let report = RunReport { findings, repeats, steadiness, ..report };
+    let report = RunReport { findings, repeats, steadiness, timeline, ..report };
     watched.presenter.ended(&report, &result.workers);
     if let Some(metrics) = &mut watched.metrics {
         metrics.exporter.publish(&report);
@@ -137,6 +141,7 @@ struct Watched<'a> {
     meters: Meters,
     /// The facts that findings are based on, if findings are wanted.
     witness: Option<Witness>,
+    timeline: RunTimeline,
     logs: LogWriters,
     presenter: &'a mut dyn Presenter,
     metrics: Option<Metrics<'a>>,
@@ -240,6 +245,15 @@ impl Watcher for Watched<'_> {
                 self.warnings,
             ));
         }
+    }
+
+    fn progress_every(&self) -> Option<Duration> {
+        self.witness.as_ref().map(|_| timeline::EVERY)
+    }
+
+    fn progressed(&mut self, elapsed_ns: u64, progress: &DetailedProgress) {
+        let host = self.witness.as_ref().and_then(Witness::machine);
+        self.timeline.take(elapsed_ns, progress, host);
     }
 
     fn snapshot(&mut self, mut reports: Vec<WorkerReport>, moment: Moment) {

@@ -16,6 +16,7 @@ pub(crate) mod metrics;
 mod repeats;
 pub(crate) mod self_cost;
 pub(crate) mod status_line;
+mod timeline;
 pub(crate) mod traces;
 mod trust;
 pub(crate) mod version;

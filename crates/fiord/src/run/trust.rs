@@ -110,6 +110,11 @@ impl Witness {
         is_due
     }
 
+    /// The latest reading of the machine's counters.
+    pub(super) fn machine(&self) -> Option<&HostReading> {
+        self.host.all().last()
+    }
+
     /// How steady the run was, if that can be judged.
     pub(super) fn steadiness(&self, plan: &Plan) -> Option<RunSteadiness> {
         steadiness(plan, self.progress.all())

@@ -9,7 +9,7 @@ use fiord_engine::contract::{Engine, Outcome, Slot};
 use fiord_plan::job::Limits;
 use fiord_plan::shown::shown;
 use fiord_plan::{EngineDescriptor, Op};
-use fiord_stats::JobStats;
+use fiord_stats::{DetailedProgress, JobStats};
 use fiord_sys::clock::{self, Clock};
 use fiord_sys::errno::Errno;
 use fiord_sys::signal;
@@ -28,7 +28,7 @@ use crate::alloc_guard::allow_alloc;
 use crate::failure::Failure;
 use crate::files::table::{Change, FileTable};
 use crate::flow::FlowMember;
-use crate::live::{Live, State, StopReason, request};
+use crate::live::{Live, Published, State, StopReason, request};
 
 /// Operations generated at once.
 const BATCH: usize = 64;
@@ -127,7 +127,7 @@ pub(crate) struct Work<'a> {
     search: Option<Box<DepthSearch>>,
     pub live: &'a Live,
     pub limits: &'a Limits,
-    pub snapshot: &'a Mutex<JobStats>,
+    pub published: &'a Mutex<Published>,
     engine: &'static EngineDescriptor,
     refills: Refills,
     /// By slot: whether its buffer has contents.
@@ -168,7 +168,7 @@ pub(crate) struct Parts<'a> {
     pub search: Option<Box<DepthSearch>>,
     pub live: &'a Live,
     pub limits: &'a Limits,
-    pub snapshot: &'a Mutex<JobStats>,
+    pub published: &'a Mutex<Published>,
     pub engine: &'static EngineDescriptor,
     /// Whether operations that overlap must not be in flight together.
     pub serializes: bool,
@@ -214,7 +214,7 @@ impl<'a> Work<'a> {
             search: parts.search,
             live: parts.live,
             limits: parts.limits,
-            snapshot: parts.snapshot,
+            published: parts.published,
             engine: parts.engine,
         }
     }
@@ -303,16 +303,9 @@ impl<'a> Work<'a> {
         if requests & request::STOP != 0 {
             return Err(End::StopRequested);
         }
-        if requests & request::SNAPSHOT != 0
-            && let Ok(mut copy) = self.snapshot.lock()
-        {
-            // A snapshot copies all statistics, only on request.
-            allow_alloc(|| {
-                *copy = match self.phase {
-                    Phase::Ramp => JobStats::default(),
-                    Phase::Measured => self.recorder.publish(self.engine),
-                }
-            });
+        if requests & (request::SNAPSHOT | request::PROGRESS) != 0 {
+            // Copies statistics, only on request.
+            allow_alloc(|| self.publish(requests));
         }
         let over = now_ns >= self.deadline_ns;
         match self.phase {
@@ -323,6 +316,23 @@ impl<'a> Work<'a> {
             }
             Phase::Measured if over => Err(End::TimeUp),
             Phase::Ramp | Phase::Measured => self.judge_depth(now_ns),
+        }
+    }
+
+    /// Publishes what is requested of the statistics; of a ramp, nothing.
+    fn publish(&mut self, requests: u32) {
+        let Ok(mut published) = self.published.lock() else { return };
+        let is_ramp = matches!(self.phase, Phase::Ramp);
+        if requests & request::SNAPSHOT != 0 {
+            published.stats = if is_ramp { JobStats::default() } else { self.recorder.publish(self.engine) };
+        }
+        if requests & request::PROGRESS != 0 {
+            let progress = published.progress.get_or_insert_default();
+            **progress = if is_ramp {
+                DetailedProgress::default()
+            } else {
+                DetailedProgress::of(&self.recorder.stats)
+            };
         }
     }
 

@@ -7,7 +7,6 @@ use std::sync::Mutex;
 use fiord_engine::contract::{Engine, Slot};
 use fiord_plan::job::Fill;
 use fiord_plan::{Direction, Job};
-use fiord_stats::JobStats;
 use fiord_workload::{
     Filler, PriorityDraw, Source, SprandomSource, Stream, VerifySource, WorkloadError, ZonedSource,
 };
@@ -30,7 +29,7 @@ use crate::hot::rate_limiter::RateLimiter;
 use crate::hot::recorder::Recorder;
 use crate::hot::wake::WakeAhead;
 use crate::hot::work::{Parts, Work};
-use crate::live::Live;
+use crate::live::{Live, Published};
 
 /// Bytes of buffers that are touched before the start: for small I/Os a page fault would show in the latency. Larger
 /// buffers are touched when they are first used.
@@ -47,7 +46,7 @@ const TOUCHED_AHEAD_BYTES: u64 = 1 << 20;
 pub(crate) fn assemble<'a, 'arena, E: Engine<'arena>>(
     job: &'a Job,
     live: &'a Live,
-    snapshot: &'a Mutex<JobStats>,
+    published: &'a Mutex<Published>,
     opener: &'a TargetOpener,
     zones: &ZoneTables,
     locks: &Locks,
@@ -55,7 +54,7 @@ pub(crate) fn assemble<'a, 'arena, E: Engine<'arena>>(
     engine: &mut E,
 ) -> Result<(Box<Work<'a>>, Vec<Slot<'arena>>), Failure> {
     let source = DebugSource::around(source(job, opener, zones, locks, debug)?, job, debug);
-    Ok(assemble_from(source, job, live, snapshot, opener, engine))
+    Ok(assemble_from(source, job, live, published, opener, engine))
 }
 
 /// What the job's operations come from.
@@ -116,7 +115,7 @@ pub(crate) fn assemble_from<'a, 'arena, E: Engine<'arena>>(
     source: Source,
     job: &'a Job,
     live: &'a Live,
-    snapshot: &'a Mutex<JobStats>,
+    published: &'a Mutex<Published>,
     opener: &'a TargetOpener,
     engine: &mut E,
 ) -> (Box<Work<'a>>, Vec<Slot<'arena>>) {
@@ -149,7 +148,7 @@ pub(crate) fn assemble_from<'a, 'arena, E: Engine<'arena>>(
         search: job.latency_target.map(|target| Box::new(DepthSearch::new(target, job.depth.max))),
         live,
         limits: &job.limits,
-        snapshot,
+        published,
         engine: job.engine.descriptor,
         serializes: job.submission.serialize_overlap,
         writes,

@@ -11,7 +11,7 @@ use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::{EngineDefinition, JobOutline, SetupError, Visitor, offload};
 use fiord_plan::job::Memory;
 use fiord_plan::{DebugChannel, Direction, Hook, Job, Verification};
-use fiord_stats::{JobStats, RampEnd, Random};
+use fiord_stats::{DetailedProgress, JobStats, RampEnd, Random};
 use fiord_sys::clock;
 use fiord_sys::errno::Errno;
 use fiord_sys::map::{HugePages, Sharing};
@@ -289,10 +289,11 @@ impl<'a> Worker<'a> {
         &self,
         engine: &mut E,
     ) -> Result<(Box<Work<'a>>, Vec<Slot<'arena>>), Failure> {
-        let snapshot = &self.shared.snapshots[self.job.number as usize];
+        let published = &self.shared.published[self.job.number as usize];
         let RunState { opener, zones, locks, .. } = self.shared;
         let debug = self.debug.as_ref();
-        let (mut work, slots) = assemble(self.job, self.live, snapshot, opener, zones, locks, debug, engine)?;
+        let (mut work, slots) =
+            assemble(self.job, self.live, published, opener, zones, locks, debug, engine)?;
         work.files.debug.clone_from(&self.debug);
         if let Some(blocks) = BlockTracker::of(self.job)? {
             work.track_blocks(blocks);
@@ -372,6 +373,9 @@ impl<'a> Worker<'a> {
         self.live.set_ended_ns(ended_ns);
         self.live.set_state(State::Finishing);
         self.stats = work.recorder.conclude(self.job.engine.descriptor, &engine.end_threads());
+        if let Ok(mut published) = self.shared.published[self.job.number as usize].lock() {
+            published.progress = Some(Box::new(DetailedProgress::of(&self.stats)));
+        }
         self.stats.zone_resets = work.source.zone_resets();
         self.stats.replay_lateness = work.source.lateness().cloned();
         self.passed_over = work.errors.into_lines();

@@ -21,6 +21,7 @@ use super::aggregate_sampler::{AggregateSampler, RateSample};
 use super::group::Group;
 use super::layout_thread::{self, LayoutEvent};
 use super::progress;
+use super::progress_watch::{Collected, ProgressWatch};
 use super::rules;
 use super::sampler::Sampler;
 use super::trigger::TriggerWatch;
@@ -74,6 +75,7 @@ struct Coordinator<'w> {
     next_statistics_ns: u64,
     /// Whether the workers were requested to publish their statistics for the watcher.
     has_requested_statistics: bool,
+    progress: ProgressWatch,
 }
 
 /// Runs `plan` to its end on these engines. A worker that hangs in the kernel is abandoned; the state it may still
@@ -117,6 +119,10 @@ impl<'w> Coordinator<'w> {
             next_snapshot_ns: after(watcher.snapshot_every()),
             next_statistics_ns: 0,
             has_requested_statistics: false,
+            progress: ProgressWatch::new(
+                watcher.progress_every().map(|period| period.as_nanos() as u64),
+                shared.started_ns,
+            ),
             samplers: vec![Sampler::default(); count],
             watchdog: Watchdog::new(count),
             groups,
@@ -420,6 +426,7 @@ impl<'w> Coordinator<'w> {
         let rules_ns = self.groups.iter().map(Group::due_ns).min().unwrap_or(u64::MAX);
         let watcher_ns =
             self.next_look_ns.min(self.next_sample_ns).min(self.next_snapshot_ns).min(aggregate_ns);
+        let watcher_ns = watcher_ns.min(self.progress.due_ns(now_ns));
         tick_ns.min(next_sample_ns.max(now_ns)).min(deadline_ns).min(watcher_ns).min(rules_ns)
     }
 
@@ -480,6 +487,9 @@ impl<'w> Coordinator<'w> {
         {
             self.watcher.sample(&progress::look(&self.shared));
             self.next_sample_ns = now_ns + period.as_nanos() as u64;
+        }
+        if let Some(Collected { elapsed_ns, progress }) = self.progress.look(&self.shared, now_ns) {
+            self.watcher.progressed(elapsed_ns, &progress);
         }
         self.publish_snapshots(now_ns);
         self.publish_statistics(now_ns);
@@ -562,7 +572,8 @@ impl<'w> Coordinator<'w> {
 
     fn so_far(&self, job: &Job) -> WorkerReport {
         let number = job.number as usize;
-        let stats = self.shared.snapshots[number].lock().map(|stats| stats.clone()).unwrap_or_default();
+        let stats =
+            self.shared.published[number].lock().map(|published| published.stats.clone()).unwrap_or_default();
         self.timed_so_far(job, stats)
     }
 

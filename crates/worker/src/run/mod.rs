@@ -10,6 +10,7 @@ mod group_tests;
 mod layout_thread;
 mod minimum_rates;
 pub(crate) mod progress;
+mod progress_watch;
 mod rules;
 mod sampler;
 mod steady_state;

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use fiord_plan::{Job, PerDirection};
+use fiord_stats::DetailedProgress;
 
 use super::progress::View;
 use crate::debug::DebugLog;
@@ -100,6 +101,14 @@ pub trait Watcher {
     /// longer.
     fn statistics(&mut self, reports: &[WorkerReport]) {
         let _ = reports;
+    }
+    /// Interval between calls of `progressed`; `None`: never called.
+    fn progress_every(&self) -> Option<Duration> {
+        None
+    }
+    /// What all workers together had done `elapsed_ns` after the first were released.
+    fn progressed(&mut self, elapsed_ns: u64, progress: &DetailedProgress) {
+        let _ = (elapsed_ns, progress);
     }
     /// The statistics of all workers so far, at this moment of the run.
     fn snapshot(&mut self, reports: Vec<WorkerReport>, moment: Moment);

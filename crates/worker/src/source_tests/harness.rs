@@ -119,8 +119,8 @@ fn run<'arena, E: Engine<'arena>>(
     engine: &mut E,
     body: impl FnOnce(&mut E, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
 ) -> Ran {
-    let (live, snapshot, opener) = (Live::default(), Mutex::default(), TargetOpener::default());
-    let (mut work, slots) = assemble_from(Source::Other(source), job, &live, &snapshot, &opener, engine);
+    let (live, published, opener) = (Live::default(), Mutex::default(), TargetOpener::default());
+    let (mut work, slots) = assemble_from(Source::Other(source), job, &live, &published, &opener, engine);
     if let Some(blocks) = BlockTracker::of(job).unwrap() {
         work.track_blocks(blocks);
     }
