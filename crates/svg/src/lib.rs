@@ -49,6 +49,19 @@ impl Document {
         Document { text }
     }
 
+    /// An empty picture of this size for a page of HTML, which has the style sheet. `id` is unique in the page; `title` and
+    /// `description` are the texts for screen readers.
+    pub fn inline((width, height): (f64, f64), id: &str, title: &str, description: &str) -> Document {
+        let (width, height, id) = (number(width), number(height), escaped(id));
+        let text = format!(
+            "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\n\
+             <title id=\"{id}-t\">{}</title>\n<desc id=\"{id}-d\">{}</desc>\n",
+            escaped(title),
+            escaped(description)
+        );
+        Document { text }
+    }
+
     /// Adds an element on top of those before it.
     pub fn add(&mut self, element: Element) {
         let Element { tag, attributes, content } = element;

@@ -1,0 +1,89 @@
+//! The machine and the chain of devices below the files.
+//!
+//! Invariant: each device is listed once, from those that hold files down to the disks.
+
+use fiord_device::DeviceUse;
+use fiord_import::DiskFigures;
+
+use crate::RunView;
+use crate::figures::{self, Figure};
+
+/// A device as the page lists it.
+pub(crate) struct DeviceRow {
+    pub name: String,
+    pub below: String,
+    pub what: String,
+    pub queue: String,
+    pub read: Figure,
+    pub written: Figure,
+    pub busy: Figure,
+}
+
+/// The devices of a run: as fiord knows them, or else as its report counts disks.
+pub(crate) fn devices(run: &RunView) -> Vec<DeviceRow> {
+    if run.devices.is_empty() {
+        return run.report.disks.iter().map(counted).collect();
+    }
+    run.devices.iter().map(known).collect()
+}
+
+fn known(used: &DeviceUse) -> DeviceRow {
+    let device = &used.device;
+    let queue = &device.queue;
+    let mut what = vec![device.kind.clone()];
+    what.extend(device.transport.clone());
+    what.extend(device.model.clone().map(|model| model.trim().to_string()).filter(|model| !model.is_empty()));
+    if device.size_bytes > 0 {
+        what.push(figures::size(device.size_bytes as f64));
+    }
+    if queue.rotational {
+        what.push("rotational".to_string());
+    }
+    let mut settings = Vec::new();
+    if let Some(scheduler) = &queue.scheduler {
+        settings.push(format!("scheduler {scheduler}"));
+    }
+    settings.push(format!("blocks of {}", figures::size(f64::from(queue.logical_block_bytes as u32))));
+    if queue.write_back_cache {
+        settings.push("volatile write cache".to_string());
+    }
+    let since = |now: u64, then: u64| now.saturating_sub(then);
+    let (start, end) = (&used.start, &used.end);
+    let busy_ms = since(end.busy_ms, start.busy_ms) as f64;
+    let busy = (used.elapsed_ns > 0).then(|| (100.0 * busy_ms / (used.elapsed_ns as f64 / 1e6)).min(100.0));
+    DeviceRow {
+        name: device.name.clone(),
+        below: used.below.join(", "),
+        what: what.join(", "),
+        queue: settings.join(", "),
+        read: Figure::bytes(Some(since(end.read_sectors, start.read_sectors) * 512)),
+        written: Figure::bytes(Some(since(end.write_sectors, start.write_sectors) * 512)),
+        busy: Figure::percent(busy),
+    }
+}
+
+fn counted(disk: &DiskFigures) -> DeviceRow {
+    let bytes = |sectors: Option<u64>| Figure::bytes(sectors.map(|sectors| sectors * 512));
+    DeviceRow {
+        name: disk.name.clone(),
+        below: String::new(),
+        what: if disk.is_stacked { "made of other devices".to_string() } else { "disk".to_string() },
+        queue: String::new(),
+        read: bytes(disk.sectors[0]),
+        written: bytes(disk.sectors[1]),
+        busy: Figure::percent(disk.util_percent),
+    }
+}
+
+/// The devices in one line, from files to disks: `vda1 → vda`.
+pub(crate) fn chain(run: &RunView) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let mut add = |name| {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    };
+    run.devices.iter().filter(|used| used.holds_files).for_each(|used| add(used.device.name.as_str()));
+    run.devices.iter().flat_map(|used| &used.below).for_each(|name| add(name));
+    names.join(" → ")
+}

@@ -1,0 +1,243 @@
+//! The page: its template filled with the values of the runs.
+//!
+//! Invariant: the template escapes every text; only the pictures, the style sheet and the script, which are made here, are
+//! inserted as they are. The page's policy allows exactly that style sheet and that script, and no request.
+
+use fiord_checksum::Checksum;
+use minijinja::{Environment, Value, context};
+
+use crate::RunView;
+use crate::chart::{Chart, LINES_MAX, NARROW, WIDE};
+use crate::environment;
+use crate::figures::{self, Figure};
+use crate::heat::{HeatMap, SHADES};
+use crate::panels;
+use crate::percentiles::{self, PercentileChart};
+use crate::summary;
+
+const TEMPLATE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The page of these runs.
+pub(crate) fn render(runs: &[RunView]) -> Result<String, String> {
+    let mut environment = Environment::new();
+    // Names that end in .html are escaped.
+    environment.add_template("page.html", TEMPLATE).map_err(|why| why.to_string())?;
+    let template = environment.get_template("page.html").map_err(|why| why.to_string())?;
+    let curves = percentiles::curves(runs);
+    let percentiles = percentiles::chart(&curves);
+    let heat: Vec<Value> =
+        runs.iter().enumerate().filter_map(|(number, run)| heat_map(runs, number, run)).collect();
+    let charts = panels::all(runs);
+    let stalls: Vec<Value> = runs.iter().enumerate().map(|(number, run)| stalls(runs, number, run)).collect();
+    let values = context! {
+        title => title(runs),
+        policy => policy(),
+        style => Value::from_safe_string(STYLE.to_string()),
+        script => Value::from_safe_string(SCRIPT.to_string()),
+        compares => runs.len() > 1,
+        runs => runs.iter().enumerate().map(|(number, run)| run_value(runs, number, run)).collect::<Vec<_>>(),
+        columns => summary::COLUMNS.map(|(_, title)| title).to_vec(),
+        rows => summary::rows(runs).iter().map(row).collect::<Vec<_>>(),
+        percentiles => percentiles.as_ref().map(percentile_value),
+        curves_left_out => curves.len().saturating_sub(LINES_MAX),
+        heat => heat,
+        charts => charts.iter().map(chart_value).collect::<Vec<_>>(),
+        stalls => stalls.into_iter().filter(|text| !text.is_none()).collect::<Vec<_>>(),
+        is_averaged => runs.iter().any(|run| run.over_time.as_ref().is_some_and(|over| over.is_averaged)),
+    };
+    template.render(values).map_err(|why| why.to_string())
+}
+
+fn title(runs: &[RunView]) -> String {
+    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    names.join(" and ")
+}
+
+/// What the page may load: nothing but its own style sheet and script.
+fn policy() -> String {
+    let hash = |text: &str| format!("'sha256-{}'", base64(Checksum::Sha256.of(text.as_bytes()).as_bytes()));
+    format!(
+        "default-src 'none'; style-src {}; script-src {}; base-uri 'none'; form-action 'none'",
+        hash(STYLE),
+        hash(SCRIPT)
+    )
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let word = group
+            .iter()
+            .enumerate()
+            .fold(0u32, |word, (index, byte)| word | u32::from(*byte) << (16 - 8 * index));
+        for digit in 0..4 {
+            let is_padding = digit > group.len();
+            let index = (word >> (18 - 6 * digit) & 63) as usize;
+            text.push(if is_padding { '=' } else { char::from(DIGITS[index]) });
+        }
+    }
+    text
+}
+
+fn figure(figure: &Figure) -> Value {
+    context! { text => figure.text, exact => figure.exact }
+}
+
+fn row(row: &summary::Row) -> Value {
+    let named = summary::COLUMNS.iter().zip(&row.figures);
+    let figures: Vec<Value> = named
+        .map(|((key, _), figure)| context! { key => key, text => figure.text, exact => figure.exact })
+        .collect();
+    context! { run => row.run, job => row.job, direction => row.direction, figures => figures }
+}
+
+fn run_value(runs: &[RunView], number: usize, run: &RunView) -> Value {
+    let (mood, verdict) = summary::verdict(run);
+    let findings: Vec<Value> = run
+        .findings
+        .iter()
+        .map(|finding| {
+            context! {
+                code => finding.code, severity => finding.severity, subject => finding.subject,
+                sentence => finding.sentence, remedy => finding.remedy,
+            }
+        })
+        .collect();
+    let jobs: Vec<Value> = summary::jobs(run)
+        .iter()
+        .map(|(name, rows)| {
+            let rows: Vec<Value> = rows
+                .iter()
+                .map(|(label, value)| context! { label => label, figure => figure(value) })
+                .collect();
+            context! { name => name, rows => rows }
+        })
+        .collect();
+    context! {
+        letter => if runs.len() > 1 { summary::letter(number).to_string() } else { String::new() },
+        name => run.name,
+        sentences => summary::sentences(run),
+        mood => mood,
+        verdict => verdict,
+        findings => findings,
+        jobs => jobs,
+        facts => run.facts.iter().map(|(name, text)| context! { name => name, text => text }).collect::<Vec<_>>(),
+        chain => environment::chain(run),
+        devices => environment::devices(run).iter().map(device).collect::<Vec<_>>(),
+        job_file => summary::job_file(run),
+        command => run.command,
+        has_over_time => run.over_time.is_some(),
+    }
+}
+
+fn device(row: &environment::DeviceRow) -> Value {
+    context! {
+        name => row.name, below => row.below, what => row.what, queue => row.queue,
+        read => figure(&row.read), written => figure(&row.written), busy => figure(&row.busy),
+    }
+}
+
+/// The pictures of a chart for both widths, with the ends of their areas.
+fn pictures(wide: String, narrow: String) -> Vec<Value> {
+    let picture = |class: &str, svg: String, frame| {
+        let (left, right) = Chart::area(frame);
+        let area = format!("{left:.4} {right:.4}");
+        context! { class => class, svg => Value::from_safe_string(svg), area => area }
+    };
+    vec![picture("wide", wide, &WIDE), picture("narrow", narrow, &NARROW)]
+}
+
+fn legend(chart: &Chart) -> Vec<Value> {
+    let entry = |(name, number): (String, usize)| {
+        let dashes = if number >= crate::chart::COLOURS { " dashed" } else { "" };
+        context! { name => name, number => number, class => format!("s{}{dashes}", number % crate::chart::COLOURS) }
+    };
+    chart.legend().into_iter().map(entry).collect()
+}
+
+fn table_rows(rows: &[(String, String, Vec<String>)]) -> Vec<Value> {
+    rows.iter().map(|(x, at, cells)| context! { x => x, at => at, cells => cells }).collect()
+}
+
+fn chart_value(chart: &Chart) -> Value {
+    let names: Vec<String> = chart.legend().into_iter().map(|(name, _)| name).collect();
+    context! {
+        id => chart.id,
+        title => chart.title,
+        description => chart.description,
+        pictures => pictures(chart.draw(&WIDE), chart.draw(&NARROW)),
+        legend => legend(chart),
+        x_title => chart.x_title,
+        names => names,
+        rows => table_rows(&chart.rows()),
+        has_stalls => !chart.bands.is_empty(),
+    }
+}
+
+fn percentile_value(percentiles: &PercentileChart) -> Value {
+    let PercentileChart { chart, rows } = percentiles;
+    let names: Vec<String> = chart.legend().into_iter().map(|(name, _)| name).collect();
+    let rows: Vec<Value> = rows
+        .iter()
+        .map(|(x, at, cells)| context! { x => x, at => at, cells => cells.iter().map(figure).collect::<Vec<_>>() })
+        .collect();
+    context! {
+        title => chart.title,
+        description => chart.description,
+        pictures => pictures(chart.draw(&WIDE), chart.draw(&NARROW)),
+        legend => legend(chart),
+        names => names,
+        rows => rows,
+    }
+}
+
+fn heat_map(runs: &[RunView], number: usize, run: &RunView) -> Option<Value> {
+    let prefix = summary::prefix(runs, number);
+    let title = format!("{prefix}Latency over time");
+    let map = HeatMap::new(format!("heat{number}"), title, run.over_time.as_ref()?)?;
+    Some(context! {
+        id => map.id,
+        title => map.title,
+        description => map.description(),
+        pictures => pictures(map.draw(&WIDE), map.draw(&NARROW)),
+        shades => (0..SHADES).collect::<Vec<_>>(),
+        rows => table_rows(&map.rows()),
+    })
+}
+
+/// Where a run stalled, in words.
+fn stalls(runs: &[RunView], number: usize, run: &RunView) -> Value {
+    let stalls = run.over_time.as_ref().map_or_else(Vec::new, |over| over.stalls());
+    if stalls.is_empty() {
+        return Value::from(());
+    }
+    let shown: Vec<String> = stalls
+        .iter()
+        .take(8)
+        .map(|(from, to)| format!("{} to {}", figures::seconds(*from), figures::seconds(*to)))
+        .collect();
+    let more = stalls.len().saturating_sub(shown.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Value::from(format!(
+        "{}Stalls, with less than a tenth of the usual rate: {}{more}.",
+        summary::prefix(runs, number),
+        shown.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_rfc_4648() {
+        for (plain, coded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! A run over time: of fiord's own timeline, or of the logs that fio and fiord write.
+//!
+//! Invariant: windows follow each other without a gap, and there are at most [`WINDOWS_MAX`].
+
+use fiord_device::DeviceUse;
+use fiord_stats::{CoarseHistogram, Histogram, Timeline, TimelineWindow};
+
+/// The most windows that a page shows: more cannot be told apart.
+pub(crate) const WINDOWS_MAX: usize = 300;
+
+/// A window with less than this share of the median rate is a stall.
+const STALL_SHARE: f64 = 0.1;
+
+/// One window of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Window {
+    /// Its beginning, in seconds since the run began.
+    pub from_s: f64,
+    /// Its end.
+    pub to_s: f64,
+    /// I/Os per second: reads, writes, trims; `None` if the logs do not say.
+    pub ios_per_s: Option<[f64; 3]>,
+    /// Bytes per second: reads, writes, trims; `None` if the logs do not say.
+    pub bytes_per_s: Option<[f64; 3]>,
+    /// The mean latency of all I/Os, in nanoseconds.
+    pub mean_ns: Option<f64>,
+    /// I/Os in flight on average, from their latencies.
+    pub depth: Option<f64>,
+    /// The latencies of all directions.
+    pub latencies: CoarseHistogram,
+    /// Share of the processors in percent: programs, kernel, waiting for I/O, other guests of the host.
+    pub processors: Option<[f64; 4]>,
+    /// The highest temperature of the machine, in degrees Celsius.
+    pub temperature_celsius: Option<f64>,
+    /// It did far fewer I/Os than the others.
+    pub is_stalled: bool,
+}
+
+/// A run over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OverTime {
+    /// Its windows.
+    pub windows: Vec<Window>,
+    /// Whether the latencies of logs are means of intervals instead of single I/Os.
+    pub is_averaged: bool,
+}
+
+/// A line of a log.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LoggedValue {
+    /// KiB/s of a bandwidth log.
+    Bandwidth(u64),
+    /// I/Os per second.
+    Iops(u64),
+    /// Nanoseconds.
+    Latency(u64),
+}
+
+impl OverTime {
+    /// A stored timeline.
+    pub fn of(timeline: &Timeline) -> OverTime {
+        let per = timeline.windows.len().div_ceil(WINDOWS_MAX).max(1);
+        let mut from_ms = 0;
+        let mut windows = Vec::new();
+        for group in timeline.windows.chunks(per) {
+            let to_ms = group.last().map_or(from_ms, |last| last.end_ms);
+            windows.push(window(from_ms, to_ms, group));
+            from_ms = to_ms;
+        }
+        let mut over_time = OverTime { windows, is_averaged: false };
+        over_time.mark_stalls();
+        over_time
+    }
+
+    /// The lines of logs: (milliseconds, direction, value), of each job separately.
+    pub fn of_logs(jobs: &[Vec<(u64, usize, LoggedValue)>]) -> Option<OverTime> {
+        let end_ms = jobs.iter().flatten().map(|(at_ms, ..)| *at_ms).max()?.max(1);
+        let length_ms = (end_ms.div_ceil(WINDOWS_MAX as u64)).max(1000).div_ceil(500) * 500;
+        let count = end_ms.div_ceil(length_ms) as usize;
+        let mut sums = vec![LogSums::default(); count];
+        let (mut entries, mut latencies) = (0_u64, 0_u64);
+        for job in jobs {
+            let mut of_job = vec![LogSums::default(); count];
+            for (at_ms, direction, value) in job {
+                let index = ((at_ms.saturating_sub(1)) / length_ms) as usize;
+                of_job[index.min(count - 1)].add(*direction, *value);
+                entries += 1;
+                latencies += u64::from(matches!(value, LoggedValue::Latency(_)));
+            }
+            sums.iter_mut().zip(&of_job).for_each(|(all, one)| all.merge(one));
+        }
+        let windows = sums
+            .iter()
+            .enumerate()
+            .map(|(index, sums)| sums.window(index as u64 * length_ms, length_ms, end_ms));
+        let mut over_time = OverTime {
+            windows: windows.collect(),
+            // Logs with an interval have few lines.
+            is_averaged: latencies > 0 && entries < (end_ms / 100).max(8) * jobs.len() as u64,
+        };
+        over_time.mark_stalls();
+        Some(over_time)
+    }
+
+    /// When it ends, in seconds.
+    pub(crate) fn end_s(&self) -> f64 {
+        self.windows.last().map_or(0.0, |last| last.to_s)
+    }
+
+    /// Marks windows that did far fewer I/Os than the median.
+    fn mark_stalls(&mut self) {
+        let rate = |window: &Window| {
+            let rates = window.ios_per_s.or(window.bytes_per_s);
+            rates.map(|rates| rates.iter().sum::<f64>())
+        };
+        let mut rates: Vec<f64> = self.windows.iter().filter_map(rate).collect();
+        if rates.len() < 4 {
+            return;
+        }
+        rates.sort_by(f64::total_cmp);
+        let median = rates[rates.len() / 2];
+        for window in &mut self.windows {
+            window.is_stalled = rate(window).is_some_and(|rate| rate < median * STALL_SHARE);
+        }
+    }
+
+    /// The stalls: (beginning, end) in seconds.
+    pub(crate) fn stalls(&self) -> Vec<(f64, f64)> {
+        let mut stalls: Vec<(f64, f64)> = Vec::new();
+        for window in self.windows.iter().filter(|window| window.is_stalled) {
+            match stalls.last_mut() {
+                Some(last) if (last.1 - window.from_s).abs() < 1e-9 => last.1 = window.to_s,
+                _ => stalls.push((window.from_s, window.to_s)),
+            }
+        }
+        stalls
+    }
+}
+
+/// The windows of a timeline as one.
+fn window(from_ms: u64, to_ms: u64, group: &[TimelineWindow]) -> Window {
+    let seconds = (to_ms - from_ms).max(1) as f64 / 1000.0;
+    let mut window = Window {
+        from_s: from_ms as f64 / 1000.0,
+        to_s: to_ms as f64 / 1000.0,
+        ios_per_s: Some([0.0; 3]),
+        bytes_per_s: Some([0.0; 3]),
+        ..Window::default()
+    };
+    let (mut all_ios, mut latency_ns) = (0, 0);
+    for part in group {
+        for (index, direction) in part.done.directions.iter().enumerate() {
+            window.ios_per_s.iter_mut().for_each(|rates| rates[index] += direction.ios as f64 / seconds);
+            window.bytes_per_s.iter_mut().for_each(|rates| rates[index] += direction.bytes as f64 / seconds);
+            window.latencies.merge(&direction.latencies);
+            all_ios += direction.ios;
+            latency_ns += direction.latency_ns;
+        }
+    }
+    if latency_ns > 0 && all_ios > 0 {
+        window.mean_ns = Some(latency_ns as f64 / all_ios as f64);
+        window.depth = Some(latency_ns as f64 / (seconds * 1e9));
+    }
+    let shares: Vec<[f64; 4]> = group
+        .iter()
+        .filter_map(|part| part.machine.processors)
+        .map(|shares| {
+            [shares.user, shares.system, shares.io_wait, shares.steal].map(|share| f64::from(share) / 10.0)
+        })
+        .collect();
+    if !shares.is_empty() {
+        let mean = |index: usize| shares.iter().map(|each| each[index]).sum::<f64>() / shares.len() as f64;
+        window.processors = Some([mean(0), mean(1), mean(2), mean(3)]);
+    }
+    window.temperature_celsius =
+        group.iter().filter_map(|part| part.machine.temperature_celsius).max().map(f64::from);
+    window
+}
+
+/// What the lines of a window add up to, of one job or of all.
+#[derive(Clone, Debug, Default)]
+struct LogSums {
+    /// By direction: sum and number of lines; of all jobs: the sum of their means.
+    kib: [(f64, f64); 3],
+    ios: [(f64, f64); 3],
+    latency: (f64, f64),
+    latencies: CoarseHistogram,
+}
+
+impl LogSums {
+    fn add(&mut self, direction: usize, value: LoggedValue) {
+        let add = |sum: &mut (f64, f64), value: u64| *sum = (sum.0 + value as f64, sum.1 + 1.0);
+        match value {
+            LoggedValue::Bandwidth(kib) => add(&mut self.kib[direction], kib),
+            LoggedValue::Iops(ios) => add(&mut self.ios[direction], ios),
+            LoggedValue::Latency(ns) => {
+                add(&mut self.latency, ns);
+                let mut one = Histogram::allocated();
+                one.record(ns);
+                self.latencies.add(&one);
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &LogSums) {
+        let mean = |all: &mut (f64, f64), one: &(f64, f64)| {
+            if one.1 > 0.0 {
+                *all = (all.0 + one.0 / one.1, 1.0);
+            }
+        };
+        self.kib.iter_mut().zip(&other.kib).for_each(|(all, one)| mean(all, one));
+        self.ios.iter_mut().zip(&other.ios).for_each(|(all, one)| mean(all, one));
+        self.latency = (self.latency.0 + other.latency.0, self.latency.1 + other.latency.1);
+        self.latencies.merge(&other.latencies);
+    }
+
+    fn window(&self, from_ms: u64, length_ms: u64, end_ms: u64) -> Window {
+        let rates = |sums: &[(f64, f64); 3], unit: f64| {
+            let any = sums.iter().any(|(_, lines)| *lines > 0.0);
+            any.then(|| sums.map(|(sum, _)| sum * unit))
+        };
+        Window {
+            from_s: from_ms as f64 / 1000.0,
+            to_s: (from_ms + length_ms).min(end_ms) as f64 / 1000.0,
+            ios_per_s: rates(&self.ios, 1.0),
+            bytes_per_s: rates(&self.kib, 1024.0),
+            mean_ns: (self.latency.1 > 0.0).then(|| self.latency.0 / self.latency.1),
+            latencies: self.latencies,
+            ..Window::default()
+        }
+    }
+}
+
+/// The share of the time that a device had a request, in percent, and requests in flight: (end in seconds, busy, depth).
+pub(crate) fn device_samples(used: &DeviceUse) -> Vec<(f64, f64, f64)> {
+    let per = used.samples.len().div_ceil(WINDOWS_MAX).max(1);
+    let mut before = (0, used.start);
+    let mut points = Vec::new();
+    for sample in used.samples.iter().skip(per - 1).step_by(per) {
+        let elapsed_ms = sample.elapsed_ns.saturating_sub(before.0) as f64 / 1e6;
+        if elapsed_ms <= 0.0 {
+            continue;
+        }
+        let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_ms;
+        let busy = 100.0 * share(sample.counters.busy_ms, before.1.busy_ms);
+        let depth = share(sample.counters.in_queue_ms, before.1.in_queue_ms);
+        points.push((sample.elapsed_ns as f64 / 1e9, busy.min(100.0), depth));
+        before = (sample.elapsed_ns, sample.counters);
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_with_few_ios_are_stalls() {
+        let mut timeline = Timeline::default();
+        for second in 1..=10_u64 {
+            let mut window = TimelineWindow { end_ms: second * 1000, ..TimelineWindow::default() };
+            window.done.directions[0].ios = if (4..=5).contains(&second) { 3 } else { 100 };
+            timeline.windows.push(window);
+        }
+        let over_time = OverTime::of(&timeline);
+        assert_eq!(over_time.stalls(), [(3.0, 5.0)]);
+        assert_eq!(over_time.windows[0].ios_per_s, Some([100.0, 0.0, 0.0]));
+        assert!((over_time.end_s() - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn long_timelines_are_joined_and_rates_stay() {
+        let window = |second: u64| {
+            let mut window = TimelineWindow { end_ms: second * 1000, ..TimelineWindow::default() };
+            window.done.directions[1].bytes = 4096;
+            window
+        };
+        let over_time = OverTime::of(&Timeline { windows: (1..=1000).map(window).collect() });
+        assert!(over_time.windows.len() <= WINDOWS_MAX);
+        assert!(over_time.windows.iter().all(|window| window.bytes_per_s == Some([0.0, 4096.0, 0.0])));
+    }
+
+    #[test]
+    fn logs_of_several_jobs_are_added_up() {
+        let job = |kib| {
+            let line = move |second: u64| (second * 1000, 0, LoggedValue::Bandwidth(kib));
+            (1..=5).map(line).chain([(2000, 0, LoggedValue::Latency(5_000))]).collect::<Vec<_>>()
+        };
+        let over_time = OverTime::of_logs(&[job(100), job(50)]).unwrap();
+        assert_eq!(over_time.windows.len(), 5);
+        assert!(over_time.windows.iter().all(|window| window.bytes_per_s == Some([153_600.0, 0.0, 0.0])));
+        assert_eq!(over_time.windows[1].latencies.total(), 2);
+        assert_eq!(OverTime::of_logs(&[Vec::new()]), None);
+    }
+}

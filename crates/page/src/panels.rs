@@ -1,0 +1,213 @@
+//! The charts over time: throughput, latency, depth, processors, devices, temperature.
+//!
+//! Invariant: all have the same axis of time; a chart without figures is left out.
+
+use fiord_import::DirectionName;
+
+use crate::RunView;
+use crate::axis::Axis;
+use crate::chart::{Chart, Line};
+use crate::figures;
+use crate::over_time::{Window, device_samples};
+use crate::summary::prefix;
+
+/// Devices with a line of their own.
+const DEVICES_MAX: usize = 4;
+
+type Points = Vec<(f64, Option<f64>)>;
+
+/// All charts over time of these runs.
+pub(crate) fn all(runs: &[RunView]) -> Vec<Chart> {
+    let end_s = runs.iter().filter_map(|run| run.over_time.as_ref()).map(|over| over.end_s());
+    let end_s = end_s.chain(runs.iter().flat_map(device_end)).fold(0.0, f64::max);
+    let panels = [
+        panel(
+            "bandwidth",
+            "Throughput",
+            "Bytes per second in each direction.",
+            figures_of_rate(runs, |w| w.bytes_per_s),
+        ),
+        panel(
+            "iops",
+            "I/Os per second",
+            "I/Os completed per second in each direction.",
+            figures_of_rate(runs, |w| w.ios_per_s),
+        ),
+        panel(
+            "latency",
+            "Latency",
+            "Latency of the I/Os that completed in each part of the run, on a logarithmic scale.",
+            latency(runs),
+        ),
+        panel(
+            "depth",
+            "I/Os in flight",
+            "How many I/Os of the jobs, and requests of the devices, were in progress on average.",
+            depth(runs),
+        ),
+        panel(
+            "processors",
+            "Processors",
+            "How the processors that the run may use were used, by any program.",
+            processors(runs),
+        ),
+        panel(
+            "devices",
+            "Busy devices",
+            "The share of the time in which a device had at least one request.",
+            busy(runs),
+        ),
+        panel(
+            "temperature",
+            "Temperature",
+            "The highest temperature of the machine's zones.",
+            temperature(runs),
+        ),
+    ];
+    let stalls: Vec<(f64, f64)> =
+        runs.iter().filter_map(|run| run.over_time.as_ref()).flat_map(|over| over.stalls()).collect();
+    let charts = panels.into_iter().map(|panel| panel.chart(end_s, &stalls, runs.len() == 1));
+    charts.filter(|chart| !chart.is_empty()).collect()
+}
+
+fn device_end(run: &RunView) -> Option<f64> {
+    run.devices
+        .iter()
+        .filter_map(|used| used.samples.last())
+        .map(|sample| sample.elapsed_ns as f64 / 1e9)
+        .reduce(f64::max)
+}
+
+/// A chart to be.
+struct Panel {
+    id: &'static str,
+    title: &'static str,
+    description: &'static str,
+    lines: Vec<Line>,
+}
+
+fn panel(id: &'static str, title: &'static str, description: &'static str, lines: Vec<Line>) -> Panel {
+    Panel { id, title, description, lines }
+}
+
+impl Panel {
+    fn chart(self, end_s: f64, stalls: &[(f64, f64)], marks_stalls: bool) -> Chart {
+        let Panel { id, title, description, lines } = self;
+        let figures: Vec<f64> = lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).collect();
+        let (base, y_text): (f64, fn(f64) -> String) = match id {
+            "bandwidth" => (1024.0, |bytes| format!("{}/s", figures::size(bytes))),
+            "latency" => (1000.0, figures::time),
+            "processors" | "devices" => (1000.0, |percent| format!("{percent:.0}\u{a0}%")),
+            "temperature" => (1000.0, |celsius| format!("{celsius:.0}\u{a0}°C")),
+            _ => (1000.0, figures::count),
+        };
+        let y = match id {
+            "latency" => Axis::decades(figures.iter().copied()),
+            "processors" | "devices" => Axis::linear(0.0, 100.0),
+            _ => Axis::from_zero(figures.iter().copied(), base),
+        };
+        Chart {
+            id: id.to_string(),
+            title: title.to_string(),
+            description: description.to_string(),
+            x_title: "Time since the start",
+            x: Axis::linear(0.0, end_s),
+            y,
+            y_base: base,
+            x_text: figures::seconds,
+            y_text,
+            x_ticks: None,
+            lines,
+            bands: if marks_stalls { stalls.to_vec() } else { Vec::new() },
+        }
+    }
+}
+
+/// A figure of each window of a run.
+fn points(run: &RunView, figure: impl Fn(&Window) -> Option<f64>) -> Points {
+    let windows = run.over_time.iter().flat_map(|over| &over.windows);
+    windows.map(|window| (f64::midpoint(window.from_s, window.to_s), figure(window))).collect()
+}
+
+/// Lines that have any figure.
+fn with_figures(lines: impl IntoIterator<Item = (String, Points)>) -> Vec<Line> {
+    let lines = lines.into_iter().map(|(name, points)| Line { name, points });
+    lines.filter(|line| line.points.iter().any(|(_, y)| y.is_some_and(|y| y.is_finite()))).collect()
+}
+
+fn figures_of_rate(runs: &[RunView], rates: fn(&Window) -> Option<[f64; 3]>) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (number, run) in runs.iter().enumerate() {
+        for (index, direction) in DirectionName::ALL.iter().take(3).enumerate() {
+            let points = points(run, |window| Some(rates(window)?[index]));
+            if points.iter().any(|(_, rate)| rate.is_some_and(|rate| rate > 0.0)) {
+                lines.push((format!("{}{}", prefix(runs, number), direction.name()), points));
+            }
+        }
+    }
+    with_figures(lines)
+}
+
+fn latency(runs: &[RunView]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (number, run) in runs.iter().enumerate() {
+        let prefix = prefix(runs, number);
+        lines.push((format!("{prefix}mean"), points(run, |window| window.mean_ns)));
+        let percentiles: &[(f64, &str)] = if runs.len() > 1 {
+            &[(99.0, "99 %")]
+        } else {
+            &[(50.0, "median"), (99.0, "99 %"), (99.9, "99.9 %"), (100.0, "longest")]
+        };
+        for (percent, name) in percentiles {
+            let of = |window: &Window| Some(window.latencies.percentile_ns(*percent)? as f64);
+            lines.push((format!("{prefix}{name}"), points(run, of)));
+        }
+    }
+    with_figures(lines)
+}
+
+fn depth(runs: &[RunView]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (number, run) in runs.iter().enumerate() {
+        let prefix = prefix(runs, number);
+        lines.push((format!("{prefix}jobs"), points(run, |window| window.depth)));
+        for used in run.devices.iter().take(DEVICES_MAX) {
+            let points = device_samples(used).into_iter().map(|(at_s, _, depth)| (at_s, Some(depth)));
+            lines.push((format!("{prefix}{}", used.device.name), points.collect()));
+        }
+    }
+    with_figures(lines)
+}
+
+fn processors(runs: &[RunView]) -> Vec<Line> {
+    let names = ["programs", "kernel", "waiting for I/O", "stolen by the host"];
+    let mut lines = Vec::new();
+    for (number, run) in runs.iter().enumerate() {
+        for (index, name) in names.iter().enumerate() {
+            let points = points(run, |window| Some(window.processors?[index]));
+            // What is always zero is left out.
+            if points.iter().any(|(_, share)| share.is_some_and(|share| share >= 0.5)) {
+                lines.push((format!("{}{name}", prefix(runs, number)), points));
+            }
+        }
+    }
+    with_figures(lines)
+}
+
+fn busy(runs: &[RunView]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (number, run) in runs.iter().enumerate() {
+        for used in run.devices.iter().take(DEVICES_MAX) {
+            let points = device_samples(used).into_iter().map(|(at_s, busy, _)| (at_s, Some(busy)));
+            lines.push((format!("{}{}", prefix(runs, number), used.device.name), points.collect()));
+        }
+    }
+    with_figures(lines)
+}
+
+fn temperature(runs: &[RunView]) -> Vec<Line> {
+    let of = |(number, run): (usize, &RunView)| {
+        (format!("{}machine", prefix(runs, number)), points(run, |window| window.temperature_celsius))
+    };
+    with_figures(runs.iter().enumerate().map(of))
+}

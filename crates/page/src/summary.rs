@@ -1,0 +1,183 @@
+//! The conclusion in a sentence, and the tables of figures.
+//!
+//! Invariant: every figure is the report's own; nothing is computed but rates from counts and times, as reports do.
+
+use fiord_import::{CpuFigures, DirectionFigures, JobFigures, LatencyFigures, ReportFormat};
+
+use crate::RunView;
+use crate::figures::{self, Figure};
+use crate::percentiles::measured;
+
+/// The columns of the summary.
+pub(crate) const COLUMNS: [(&str, &str); 9] = [
+    ("iops", "IOPS"),
+    ("bandwidth", "Throughput"),
+    ("mean", "Mean"),
+    ("p50", "50 %"),
+    ("p99", "99 %"),
+    ("p999", "99.9 %"),
+    ("max", "Longest"),
+    ("ios", "I/Os"),
+    ("bytes", "Moved"),
+];
+
+/// One row: a job and direction.
+pub(crate) struct Row {
+    pub run: String,
+    pub job: String,
+    pub direction: &'static str,
+    pub figures: Vec<Figure>,
+}
+
+/// What comes before names of a run: nothing if there is only one.
+pub(crate) fn prefix(runs: &[RunView], number: usize) -> String {
+    if runs.len() < 2 { String::new() } else { format!("{} ", letter(number)) }
+}
+
+/// The letter of a run.
+pub(crate) fn letter(number: usize) -> char {
+    char::from(b'A' + number.min(25) as u8)
+}
+
+fn percentile(latency: Option<&LatencyFigures>, percent: f64) -> Figure {
+    Figure::time(latency.and_then(|latency| latency.percentile_ns(percent)).map(|ns| ns as f64))
+}
+
+/// The rows of all runs.
+pub(crate) fn rows(runs: &[RunView]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (number, run) in runs.iter().enumerate() {
+        for job in &run.report.jobs {
+            for direction in job.directions.iter().filter(|direction| direction.is_active()) {
+                let run = if runs.len() > 1 { letter(number).to_string() } else { String::new() };
+                rows.push(Row {
+                    run,
+                    job: job.name.clone(),
+                    direction: direction.name.name(),
+                    figures: figures_of(direction),
+                });
+            }
+        }
+    }
+    rows
+}
+
+fn figures_of(direction: &DirectionFigures) -> Vec<Figure> {
+    let latency = measured(direction).map(|(_, latency)| latency);
+    vec![
+        Figure::rate(direction.iops),
+        Figure::bandwidth(direction.bandwidth),
+        Figure::time(latency.and_then(|latency| latency.mean_ns)),
+        percentile(latency, 50.0),
+        percentile(latency, 99.0),
+        percentile(latency, 99.9),
+        Figure::time(latency.and_then(|latency| latency.max_ns).map(|ns| ns as f64)),
+        Figure::count(direction.ios),
+        Figure::bytes(direction.bytes),
+    ]
+}
+
+/// The conclusion: a sentence for each job and direction.
+pub(crate) fn sentences(run: &RunView) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for job in run.report.jobs.iter().take(6) {
+        if job.error.unwrap_or(0) != 0 {
+            let text = job.error_text.as_deref().filter(|text| !text.is_empty()).unwrap_or("an error");
+            sentences.push(format!("{} ended with an error: {text}.", job.name));
+        }
+        let active = job.directions.iter().filter(|direction| direction.is_active());
+        sentences.extend(active.filter_map(|direction| sentence(run, job, direction)));
+    }
+    if sentences.is_empty() {
+        sentences.push("No job did any I/O.".to_string());
+    }
+    sentences
+}
+
+fn sentence(run: &RunView, job: &JobFigures, direction: &DirectionFigures) -> Option<String> {
+    let what = match direction.name.name() {
+        "mixed" => "I/Os".to_string(),
+        name => format!("{name}s"),
+    };
+    let who = if run.report.jobs.len() > 1 { format!("{}: ", job.name) } else { String::new() };
+    let rate = figures::count(direction.ios_per_s()?);
+    let bandwidth =
+        direction.bandwidth.map_or_else(String::new, |bytes| format!(" ({}/s)", figures::size(bytes as f64)));
+    let latency = measured(direction).map(|(_, latency)| latency);
+    let at = |percent| {
+        latency.and_then(|latency| latency.percentile_ns(percent)).map(|ns| figures::time(ns as f64))
+    };
+    let took = match (at(50.0), at(99.0)) {
+        (Some(median), Some(most)) => format!("; half took at most {median}, 99 in 100 at most {most}"),
+        _ => String::new(),
+    };
+    Some(format!("{who}{rate} {what} per second{bandwidth}{took}."))
+}
+
+/// What the findings mean for the figures.
+pub(crate) fn verdict(run: &RunView) -> (&'static str, String) {
+    let count = |severity: &str| run.findings.iter().filter(|finding| finding.severity == severity).count();
+    let plural = |count: usize| if count == 1 { "finding" } else { "findings" };
+    match (count("void"), count("caution")) {
+        (0, 0) if run.report.format == ReportFormat::Normal && run.findings.is_empty() => {
+            ("good", "The figures give no reason to doubt them.".to_string())
+        }
+        (0, 0) => {
+            ("good", "The figures give no reason to doubt them; they do not show everything.".to_string())
+        }
+        (0, cautions) => {
+            ("caution", format!("{cautions} {} to read before quoting a figure.", plural(cautions)))
+        }
+        (voids, _) => {
+            ("void", format!("{voids} {}: the figures do not measure what the job specifies.", plural(voids)))
+        }
+    }
+}
+
+/// Facts about each job: (name, [(label, figure)]).
+pub(crate) fn jobs(run: &RunView) -> Vec<(String, Vec<(&'static str, Figure)>)> {
+    let of = |job: &JobFigures| {
+        let CpuFigures { user_percent, system_percent, context_switches, major_faults, .. } = job.cpu;
+        let syncs = job.sync.lat.as_ref().filter(|latency| latency.is_measured());
+        let rows = [
+            ("jobs reported as this one", Figure::count(job.member_count.map(u64::from))),
+            (
+                "error",
+                Figure::count(job.error.filter(|error| *error != 0).map(|error| error.unsigned_abs().into())),
+            ),
+            ("run time", Figure::time(job.elapsed_s.map(|elapsed_s| elapsed_s as f64 * 1e9))),
+            ("processor time in programs", Figure::percent(user_percent)),
+            ("processor time in the kernel", Figure::percent(system_percent)),
+            ("context switches", Figure::count(context_switches)),
+            ("page faults with I/O", Figure::count(major_faults)),
+            ("syncs", Figure::count(job.sync.ios.filter(|ios| *ios > 0))),
+            ("mean of a sync", Figure::time(syncs.and_then(|latency| latency.mean_ns))),
+            (
+                "99 % of syncs within",
+                syncs.map_or_else(Figure::none, |latency| percentile(Some(latency), 99.0)),
+            ),
+        ];
+        (job.name.clone(), rows.into_iter().filter(|(_, figure)| !figure.exact.is_empty()).collect())
+    };
+    run.report.jobs.iter().map(of).collect()
+}
+
+/// The options of a report as a job file.
+pub(crate) fn job_file(run: &RunView) -> String {
+    let report = &run.report;
+    let lines = |options: &[(String, String)]| {
+        let line = |(name, value): &(String, String)| match value.as_str() {
+            "" => format!("{name}\n"),
+            value => format!("{name}={value}\n"),
+        };
+        options.iter().filter(|(name, _)| name != "name").map(line).collect::<String>()
+    };
+    let mut text = String::new();
+    if !report.global_options.is_empty() {
+        text += &format!("[global]\n{}\n", lines(&report.global_options));
+    }
+    for job in report.jobs.iter().filter(|job| !job.options.is_empty() || !report.global_options.is_empty()) {
+        text += &format!("[{}]\n{}\n", job.name, lines(&job.options));
+    }
+    text.trim_end().to_string()
+}

@@ -1,0 +1,217 @@
+//! Whole pages: of an invented run with everything, of hostile names, of an hour.
+//!
+//! Invariant: a page is compared with the report that it was made from, not with what it was before.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+use fiord_device::{CounterSample, Device, DeviceUse};
+use fiord_explain::NotedFinding;
+use fiord_import::{DirectionFigures, DirectionName, JobFigures, LatencyFigures, Percentile, Report};
+use fiord_page::{OverTime, RunView, render};
+use fiord_stats::{MachineWindow, ProcessorShares, Timeline, TimelineWindow};
+
+const HOSTILE: &str = "<script>alert(1)</script>\"'&<img src=x onerror=y>";
+
+fn latency(base_ns: u64) -> LatencyFigures {
+    let percentile = |(index, percent): (usize, &f64)| Percentile { percent: *percent, ns: base_ns << index };
+    LatencyFigures {
+        min_ns: Some(base_ns / 2),
+        max_ns: Some(base_ns << 7),
+        mean_ns: Some(base_ns as f64 * 1.5),
+        count: Some(100_000),
+        percentiles: [1.0, 50.0, 90.0, 99.0, 99.9, 99.99].iter().enumerate().map(percentile).collect(),
+        bins: vec![(base_ns, 50_000), (base_ns * 2, 49_000), (base_ns * 64, 1_000)],
+        ..LatencyFigures::default()
+    }
+}
+
+fn direction(name: DirectionName, ios: u64) -> DirectionFigures {
+    DirectionFigures {
+        name,
+        ios: Some(ios),
+        bytes: Some(ios * 4096),
+        iops: Some(ios as f64 / 10.0),
+        bandwidth: Some(ios * 4096 / 10),
+        runtime_ms: Some(10_000),
+        clat: Some(latency(50_000 + ios)),
+        ..DirectionFigures::default()
+    }
+}
+
+fn job(name: &str) -> JobFigures {
+    JobFigures {
+        name: name.to_string(),
+        directions: vec![direction(DirectionName::Read, 70_001), direction(DirectionName::Write, 30_003)],
+        options: vec![
+            ("rw".to_string(), "randrw".to_string()),
+            ("filename".to_string(), HOSTILE.to_string()),
+        ],
+        ..JobFigures::default()
+    }
+}
+
+/// A timeline with these many seconds, every latency bin in use, and a stall.
+fn timeline(seconds: u64) -> Timeline {
+    let window = |second: u64| {
+        let mut window = TimelineWindow { end_ms: second * 1000, ..TimelineWindow::default() };
+        let is_stalled = (6..=7).contains(&second);
+        for direction in &mut window.done.directions {
+            direction.ios = if is_stalled { 3 } else { 5_000 + second * 37 % 1_000 };
+            direction.bytes = direction.ios * 4096;
+            direction.latency_ns = direction.ios * 90_000;
+            for bin in 40..80 {
+                direction.latencies.counts[bin] = (second * bin as u64 * 7919) % 1_000;
+            }
+        }
+        let processors = ProcessorShares { user: 100, system: 250, io_wait: 100, steal: 10 };
+        window.machine = MachineWindow { processors: Some(processors), temperature_celsius: Some(40) };
+        window
+    };
+    Timeline { windows: (1..=seconds).map(window).collect() }
+}
+
+fn device(name: &str, below: &[&str], seconds: u64) -> DeviceUse {
+    let sample = |second: u64| {
+        let mut sample = CounterSample { elapsed_ns: second * 1_000_000_000, ..CounterSample::default() };
+        sample.counters.busy_ms = second * 900;
+        sample.counters.in_queue_ms = second * 4_000;
+        sample
+    };
+    DeviceUse {
+        device: Device { name: name.to_string(), kind: "disk".to_string(), ..Device::default() },
+        holds_files: !below.is_empty(),
+        below: below.iter().map(ToString::to_string).collect(),
+        elapsed_ns: seconds * 1_000_000_000,
+        samples: (1..=seconds).map(sample).collect(),
+        ..DeviceUse::default()
+    }
+}
+
+fn run(name: &str, job_names: &[&str], seconds: u64) -> RunView {
+    let finding = NotedFinding {
+        code: "write-back-cache".to_string(),
+        severity: "caution".to_string(),
+        subject: HOSTILE.to_string(),
+        sentence: "The disk has a volatile cache".to_string(),
+        remedy: "Sync".to_string(),
+    };
+    RunView {
+        name: name.to_string(),
+        report: Report { jobs: job_names.iter().map(|name| job(name)).collect(), ..Report::default() },
+        findings: vec![finding],
+        over_time: Some(OverTime::of(&timeline(seconds))),
+        devices: vec![device("vda1", &["vda"], seconds), device("vda", &[], seconds)],
+        facts: vec![("Machine".to_string(), "host".to_string())],
+        command: Some(format!("fiord {HOSTILE}")),
+    }
+}
+
+/// The contents of all elements of this kind with this attribute: (attribute's value, text).
+fn data(page: &str, key: &str) -> Vec<f64> {
+    let mark = format!("data-key=\"{key}\" value=\"");
+    page.split(&mark).skip(1).map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
+}
+
+#[test]
+fn figures_are_those_of_the_report() {
+    let view = run("run 1", &["a", "b"], 20);
+    let page = render(std::slice::from_ref(&view)).unwrap();
+    let directions: Vec<&DirectionFigures> =
+        view.report.jobs.iter().flat_map(|job| &job.directions).collect();
+    let latency = |direction: &DirectionFigures| direction.clat.clone().unwrap();
+    type Figure = fn(&DirectionFigures, &LatencyFigures) -> f64;
+    let figures: [(&str, Figure); 9] = [
+        ("iops", |direction, _| direction.iops.unwrap()),
+        ("bandwidth", |direction, _| direction.bandwidth.unwrap() as f64),
+        ("mean", |_, latency| latency.mean_ns.unwrap()),
+        ("p50", |_, latency| latency.percentile_ns(50.0).unwrap() as f64),
+        ("p99", |_, latency| latency.percentile_ns(99.0).unwrap() as f64),
+        ("p999", |_, latency| latency.percentile_ns(99.9).unwrap() as f64),
+        ("max", |_, latency| latency.max_ns.unwrap() as f64),
+        ("ios", |direction, _| direction.ios.unwrap() as f64),
+        ("bytes", |direction, _| direction.bytes.unwrap() as f64),
+    ];
+    for (key, figure) in figures {
+        let expected: Vec<f64> =
+            directions.iter().map(|direction| figure(direction, &latency(direction))).collect();
+        assert_eq!(data(&page, key), expected, "{key}");
+    }
+    // Every listed percentile of every job and direction.
+    let table = page.split("id=\"percentile-table\"").nth(1).unwrap().split("</table>").next().unwrap();
+    let values: Vec<f64> = table
+        .split("<data value=\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap().parse().unwrap())
+        .collect();
+    let percents = latency(directions[0]).percentiles.len();
+    let expected = (0..percents)
+        .flat_map(|index| directions.iter().map(move |each| latency(each).percentiles[index].ns as f64));
+    assert_eq!(values, expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn names_cannot_add_elements() {
+    let page = render(&[run(HOSTILE, &[HOSTILE, "b"], 20)]).unwrap();
+    assert!(page.contains("&lt;script&gt;alert(1)"), "the name is shown");
+    assert_eq!(page.matches("<script").count(), 1);
+    assert_eq!(page.matches("<img").count(), 0);
+    assert!(!page.contains("<script>alert"));
+}
+
+/// Neither a request nor a way to make one; an SVG within HTML needs no namespace.
+#[test]
+fn nothing_outside_the_page_is_referred_to() {
+    let page = render(&[run("a", &["a"], 20), run("b", &["b"], 20)]).unwrap();
+    for outside in ["http://", "https://", " src=\"", "url(", "@import", "<link", "<base", "xlink", "fetch("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let references = page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    assert!(references.clone().count() >= 6);
+    for reference in references {
+        let id = reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference}"));
+        assert!(page.contains(&format!("id=\"{id}\"")), "{id}");
+    }
+    assert!(page.contains("default-src &#x27;none&#x27;") || page.contains("default-src 'none'"), "a policy");
+}
+
+#[test]
+fn an_hour_of_a_run_stays_below_a_megabyte() {
+    let jobs: Vec<String> = (0..16).map(|number| format!("job{number}")).collect();
+    let jobs: Vec<&str> = jobs.iter().map(String::as_str).collect();
+    let one = render(&[run("hour", &jobs, 3600)]).unwrap();
+    assert!(one.len() < 1_000_000, "{} bytes", one.len());
+    let two = render(&[run("a", &jobs, 3600), run("b", &jobs, 3600)]).unwrap();
+    assert!(two.len() < 1_500_000, "{} bytes", two.len());
+}
+
+#[test]
+fn the_same_run_gives_the_same_page() {
+    let view = || [run("run 1", &["a", "b"], 60)];
+    assert_eq!(render(&view()).unwrap(), render(&view()).unwrap());
+}
+
+#[test]
+fn parts_without_figures_are_left_out() {
+    let full = render(&[run("a", &["a"], 20)]).unwrap();
+    for part in ["Stalls, with less than", "heat0-w", "id=\"chart-devices\"", "class=\"stall\"", "vda1 → vda"]
+    {
+        assert!(full.contains(part), "{part}");
+    }
+    let bare = RunView { report: Report { jobs: vec![job("a")], ..Report::default() }, ..RunView::default() };
+    let page = render(&[bare]).unwrap();
+    assert!(!page.contains("id=\"over-time\"") && !page.contains("<h3>Latency over time"));
+    let empty = render(&[RunView::default()]).unwrap();
+    assert!(empty.contains("No job did any I"));
+}
+
+/// Identifiers are unique, as labels of pictures need.
+#[test]
+fn identifiers_are_unique() {
+    let page = render(&[run("a", &["a"], 20), run("b", &["b"], 20)]).unwrap();
+    let mut ids: Vec<&str> =
+        page.split(" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+}
