@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::stage::{self, StageResult, Stages};
 use crate::{
-    compat, dist, fmt, fuzz, guest, install, instructions, mutants, repo, stage_times, tidy, unused,
+    browser, compat, dist, fmt, fuzz, guest, install, instructions, mutants, repo, stage_times, tidy, unused,
 };
 
 const FUZZ_SECONDS_PER_TARGET: u32 = 4;
@@ -49,6 +49,10 @@ const STAGES: &[Stage] = &[
         Err(why) => StageResult::Skipped(format!("no binary to run: {why}")),
     }),
     ("dist", |_| dist::stage()),
+    ("browser", |build| match build.binary() {
+        Ok(binary) => browser::stage(&binary),
+        Err(why) => StageResult::Skipped(format!("no binary to make pages with: {why}")),
+    }),
     ("address-sanitizer", |_| address_sanitizer()),
     ("seeds", |_| fuzz::tests()),
     ("fuzz", |_| fuzz::smoke(FUZZ_SECONDS_PER_TARGET)),

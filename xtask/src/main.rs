@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore prints to the terminal")]
 
 mod bench;
+mod browser;
 mod ci;
 mod compat;
 mod dist;
@@ -36,6 +37,7 @@ const HELP: &str = "cargo x CHORE
   guest ['COMMAND']       boot an emulated machine with NVMe, zoned and SCSI disks and run COMMAND, or a shell, in it
                           (--install, --release; --help says more)
   dist [ARTEFACT…]        the static binary, and the archive, packages and container image made of it (--help says more)
+  browser [BINARY]        pages of runs in headless Chromium: axe-core, errors, screenshots in target/browser
   tidy                    dependencies between crates, lengths, headers
   unused                  items that nothing but tests uses, in any crate
   bench [--quick] [ROW]   fiord against fio, pair by pair; writes the raw results to bench/runs/ (FIO=, FIORD= and
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(rest),
         "guest" => guest::run(rest),
         "tidy" => tidy::run(),
+        "browser" => browser::run(rest),
         "unused" => unused::run(),
         "bench" => bench::run(rest),
         bench::one::CHORE => bench::one::run(rest),

@@ -3,6 +3,7 @@
 //! Invariant: pure, and no input makes it panic. A figure that a format does not carry is absent, never guessed.
 
 mod json;
+pub mod log;
 pub mod model;
 mod normal;
 mod number;

@@ -20,8 +20,9 @@ pub(crate) struct Frame {
     pub suffix: &'static str,
 }
 
-/// For pages of ordinary width, and for a phone's.
-pub(crate) const WIDE: Frame = Frame { width: 720.0, height: 250.0, left: 74.0, x_labels: 8, suffix: "w" };
+/// For the whole width of a page, for half of it, and for a phone's.
+pub(crate) const BIG: Frame = Frame { width: 900.0, height: 290.0, left: 74.0, x_labels: 10, suffix: "w" };
+pub(crate) const WIDE: Frame = Frame { width: 560.0, height: 220.0, left: 74.0, x_labels: 6, suffix: "w" };
 pub(crate) const NARROW: Frame = Frame { width: 330.0, height: 210.0, left: 62.0, x_labels: 4, suffix: "n" };
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;

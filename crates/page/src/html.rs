@@ -7,7 +7,7 @@ use fiord_checksum::Checksum;
 use minijinja::{Environment, Value, context};
 
 use crate::RunView;
-use crate::chart::{Chart, LINES_MAX, NARROW, WIDE};
+use crate::chart::{BIG, Chart, Frame, LINES_MAX, NARROW, WIDE};
 use crate::environment;
 use crate::figures::{self, Figure};
 use crate::heat::{HeatMap, SHADES};
@@ -141,13 +141,13 @@ fn device(row: &environment::DeviceRow) -> Value {
 }
 
 /// The pictures of a chart for both widths, with the ends of their areas.
-fn pictures(wide: String, narrow: String) -> Vec<Value> {
-    let picture = |class: &str, svg: String, frame| {
+fn pictures(wide: &Frame, draw: impl Fn(&Frame) -> String) -> Vec<Value> {
+    let picture = |class: &str, frame: &Frame| {
         let (left, right) = Chart::area(frame);
         let area = format!("{left:.4} {right:.4}");
-        context! { class => class, svg => Value::from_safe_string(svg), area => area }
+        context! { class => class, svg => Value::from_safe_string(draw(frame)), area => area }
     };
-    vec![picture("wide", wide, &WIDE), picture("narrow", narrow, &NARROW)]
+    vec![picture("wide", wide), picture("narrow", &NARROW)]
 }
 
 fn legend(chart: &Chart) -> Vec<Value> {
@@ -168,7 +168,7 @@ fn chart_value(chart: &Chart) -> Value {
         id => chart.id,
         title => chart.title,
         description => chart.description,
-        pictures => pictures(chart.draw(&WIDE), chart.draw(&NARROW)),
+        pictures => pictures(&WIDE, |frame| chart.draw(frame)),
         legend => legend(chart),
         x_title => chart.x_title,
         names => names,
@@ -187,7 +187,7 @@ fn percentile_value(percentiles: &PercentileChart) -> Value {
     context! {
         title => chart.title,
         description => chart.description,
-        pictures => pictures(chart.draw(&WIDE), chart.draw(&NARROW)),
+        pictures => pictures(&BIG, |frame| chart.draw(frame)),
         legend => legend(chart),
         names => names,
         rows => rows,
@@ -202,7 +202,7 @@ fn heat_map(runs: &[RunView], number: usize, run: &RunView) -> Option<Value> {
         id => map.id,
         title => map.title,
         description => map.description(),
-        pictures => pictures(map.draw(&WIDE), map.draw(&NARROW)),
+        pictures => pictures(&BIG, |frame| map.draw(frame)),
         shades => (0..SHADES).collect::<Vec<_>>(),
         rows => table_rows(&map.rows()),
     })

@@ -162,7 +162,8 @@ fn names_cannot_add_elements() {
 #[test]
 fn nothing_outside_the_page_is_referred_to() {
     let page = render(&[run("a", &["a"], 20), run("b", &["b"], 20)]).unwrap();
-    for outside in ["http://", "https://", " src=\"", "url(", "@import", "<link", "<base", "xlink", "fetch("] {
+    for outside in ["http://", "https://", " src=\"", "url(", "@import", "<link", "<base", "xlink", "fetch("]
+    {
         assert!(!page.contains(outside), "{outside}");
     }
     let references = page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap());

@@ -367,15 +367,15 @@ impl Watcher for ProgressFollower {
 #[test]
 fn what_is_done_so_far_is_published_with_its_latencies() {
     for depth in [1, 8] {
-        let timed = |name| {
-            let mut job = null_job(name);
+        let timed = |name, number| {
+            let mut job = Job { number, ..null_job(name) };
             job.depth = queue(depth);
             job.limits.time_based = true;
             job.limits.runtime_ns = Some(300_000_000);
             job
         };
         let mut follower = ProgressFollower::default();
-        let plan = Arc::new(Plan { jobs: vec![timed("a"), timed("b")], trigger: None });
+        let plan = Arc::new(Plan { jobs: vec![timed("a", 0), timed("b", 1)], trigger: None });
         let result = fiord_worker::run(&plan, fiord_worker::ENGINES, &mut follower);
         let read = |(_, progress): &(u64, DetailedProgress)| progress.directions[0];
         let seen: Vec<DirectionProgress> = follower.seen.iter().map(read).collect();

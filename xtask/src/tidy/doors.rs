@@ -76,6 +76,19 @@ pub const DOORS: &[Door] = &[
     ),
     door("fiord-explain", &["fiord-import", "fiord-report"], "files, how findings are made, stdout"),
     door(
+        "fiord-page",
+        &[
+            "fiord-checksum",
+            "fiord-device",
+            "fiord-explain",
+            "fiord-import",
+            "fiord-stats",
+            "fiord-svg",
+            "minijinja",
+        ],
+        "files, how runs are made, stdout",
+    ),
+    door(
         "fiord-lab",
         &["fiord-options", "fiord-report", "fiord-stats", "fiord-svg"],
         "how jobs are run, stdout",
@@ -106,6 +119,7 @@ pub const DOORS: &[Door] = &[
             "fiord-lab",
             "fiord-metrics",
             "fiord-live",
+            "fiord-page",
             "fiord-engine",
             "fiord-worker",
             "fiord-stats",

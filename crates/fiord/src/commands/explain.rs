@@ -16,7 +16,7 @@ use fiord_options::value::{Reading, Value};
 use fiord_plan::EngineName;
 use fiord_report::path::shown;
 use fiord_report::{Code, Format, RunReport, TerseVersion, render};
-use fiord_store::RunSelector;
+use fiord_store::{History, RunSelector, Stored};
 use fiord_sys::errno::error_text;
 
 use super::history;
@@ -99,6 +99,11 @@ fn what(name: &OsStr) -> Result<Explained, CommandError> {
 
 /// A file's report, with the findings in it or else those that its figures allow.
 fn file(path: &Path) -> Result<fiord_explain::Explanation, String> {
+    read_file(path).map(|(report, findings)| explain(&report, findings))
+}
+
+/// A file's report, and the findings in it or else those that its figures allow.
+pub(super) fn read_file(path: &Path) -> Result<(Report, Vec<NotedFinding>), String> {
     let place = if path == Path::new("-") { "standard input".to_string() } else { shown(path) };
     let bytes = environment::read_file(path.as_os_str())
         .map_err(|error| format!("{place}: {}", error_text(&error)))?;
@@ -112,7 +117,7 @@ fn file(path: &Path) -> Result<fiord_explain::Explanation, String> {
     } else {
         report.findings.iter().map(NotedFinding::from).collect()
     };
-    Ok(explain(&report, findings))
+    Ok((report, findings))
 }
 
 /// The report with the most information.
@@ -126,21 +131,27 @@ fn recorded(which: RunSelector) -> Result<fiord_explain::Explanation, CommandErr
     let (history, stored) = history::load(which)?;
     match &stored.printed {
         Some((_, report)) => Ok(of_run(report)?),
-        None => {
-            let runs = history::runs_of(&stored, &history)?;
-            let ids: Vec<String> = runs.iter().rev().map(|run| run.id.to_string()).collect();
-            Err(format!(
-                "run {} is a study: `fiord show {}` prints it, and `fiord explain` explains one of its runs ({})",
-                stored.entry.id,
-                stored.entry.id,
-                ids.join(", ")
-            )
-            .into())
-        }
+        None => Err(is_study(&stored, &history)?.into()),
     }
 }
 
 fn of_run(run: &RunReport) -> Result<fiord_explain::Explanation, String> {
-    let report = read(&render(run, &[Format::Json], TerseVersion::V3))?;
-    Ok(explain(&report, run.findings.iter().map(NotedFinding::from).collect()))
+    read_run(run).map(|(report, findings)| explain(&report, findings))
+}
+
+/// Why a study has no report of its own, and what to name instead.
+pub(super) fn is_study(study: &Stored, history: &History) -> Result<String, CommandError> {
+    let runs = history::runs_of(study, history)?;
+    let ids: Vec<String> = runs.iter().rev().map(|run| run.id.to_string()).collect();
+    let id = study.entry.id;
+    Ok(format!(
+        "run {id} is a study: `fiord show {id}` prints it; name one of its runs instead ({})",
+        ids.join(", ")
+    ))
+}
+
+/// A run as its JSON says, with the histograms, and its findings.
+pub(super) fn read_run(run: &RunReport) -> Result<(Report, Vec<NotedFinding>), String> {
+    let report = read(&render(run, &[Format::JsonPlus], TerseVersion::V3))?;
+    Ok((report, run.findings.iter().map(NotedFinding::from).collect()))
 }

@@ -22,6 +22,7 @@ mod history;
 mod matrix;
 mod parse;
 mod quick;
+mod report;
 mod show;
 mod space;
 mod sweep;
@@ -38,6 +39,7 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of("crash-test", crash_test::run, "run|check", "whether synced writes survive a power cut"),
     of("history", history::run, "", "earlier runs"),
     of("show", show::run, "ID", "an earlier run again, in any format"),
+    of("report", report::run, "[ID|FILE]...", "a run, or two side by side, as a web page"),
     of("explain", explain::run, "[ID|FILE|CODE]", "a report of fiord or fio in plain words"),
     other("engines", engines::run, "", "the engines that work here, and fiord's own cost"),
     other("calibrate", calibrate::run, "", "what fiord itself costs per I/O here"),

@@ -209,21 +209,32 @@ impl TargetOpener {
         Ok(open)
     }
 
-    /// Writes an output file of fiord's own as a whole: who reads it sees the former contents or all of the new ones.
+    /// Replaces a regular file of fiord's own, or creates it: whoever reads the path sees the old contents or the new ones,
+    /// never a part.
     ///
     /// # Errors
-    /// Those of `create`. The path is then as before.
+    /// The kernel's, or those of `may_write`; or the path is neither a regular file nor free.
     pub fn replace(&self, path: &Path, contents: &[u8]) -> Result<(), Failure> {
         self.may_write(path)?;
-        let mut name = path.as_os_str().to_os_string();
-        name.push(".incomplete");
-        let incomplete = PathBuf::from(name);
-        let mut open = self.create(&incomplete, false)?;
-        let written = open.write_all(contents).and_then(|()| open.sync_all());
-        written.and_then(|()| std::fs::rename(&incomplete, path)).map_err(|error| {
-            let _ = std::fs::remove_file(&incomplete);
-            Failure::file("write", path, &error)
-        })
+        // The file that a link leads to is replaced, not the link.
+        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        if stat::stat(&target).is_ok_and(|found| found.kind != InodeKind::Regular) {
+            let explanation = "it is not a regular file; name another";
+            return Err(Failure { path: Some(path.to_path_buf()), ..Failure::other("write", explanation) });
+        }
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let beside = target.with_file_name(format!(".{name}.{}", std::process::id()));
+        let failed = |error: io::Error| Failure::file("write", path, &error);
+        let opened =
+            self.create(&beside, false).map_err(|why| Failure { path: Some(path.to_path_buf()), ..why });
+        let written = opened.and_then(|mut file| {
+            let written = file.write_all(contents).and_then(|()| file.sync_all());
+            written.and_then(|()| std::fs::rename(&beside, &target)).map_err(failed)
+        });
+        if written.is_err() {
+            let _ = std::fs::remove_file(&beside);
+        }
+        written
     }
 
     /// Checks whether a test of fiord's own may overwrite a path: a new file, or a block device.

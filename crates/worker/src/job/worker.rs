@@ -373,9 +373,6 @@ impl<'a> Worker<'a> {
         self.live.set_ended_ns(ended_ns);
         self.live.set_state(State::Finishing);
         self.stats = work.recorder.conclude(self.job.engine.descriptor, &engine.end_threads());
-        if let Ok(mut published) = self.shared.published[self.job.number as usize].lock() {
-            published.progress = Some(Box::new(DetailedProgress::of(&self.stats)));
-        }
         self.stats.zone_resets = work.source.zone_resets();
         self.stats.replay_lateness = work.source.lateness().cloned();
         self.passed_over = work.errors.into_lines();
@@ -421,8 +418,12 @@ impl<'a> Worker<'a> {
         delay_ns == 0 || self.shared.wait_until_ns(self.live, clock::monotonic_ns() + delay_ns)
     }
 
-    /// Records the run time from the end of the ramp; for a job that ended within its ramp, of the whole job.
+    /// Publishes what was done, and records the run time from the end of the ramp; for a job that ended within its ramp, of
+    /// the whole job.
     fn account(&mut self, began_ns: u64, ended_ns: u64, read_back_ns: u64) {
+        if let Ok(mut published) = self.shared.published[self.job.number as usize].lock() {
+            published.progress = Some(Box::new(DetailedProgress::of(&self.stats)));
+        }
         let limits = &self.job.limits;
         let done: u64 = self.stats.directions.iter().map(|direction| direction.ios).sum();
         let (since_ns, ramp) = match self.live.measured_since_ns() {

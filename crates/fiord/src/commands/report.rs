@@ -1,0 +1,224 @@
+//! `fiord report`: a run as one page of HTML, or two side by side.
+//!
+//! Invariant: the page is written as a whole or not at all, and never to a device; runs and logs are only read.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use fiord_import::Report;
+use fiord_import::log::{self, LogKind, LogLine, LogName};
+use fiord_page::{LoggedValue, OverTime, RunView, render};
+use fiord_report::json::Writer;
+use fiord_report::path::shown;
+use fiord_report::time;
+use fiord_store::{RunSelector, Stored};
+use fiord_sys::errno::error_text;
+use fiord_worker::TargetOpener;
+
+use super::{explain, history};
+use crate::arguments::CommandError;
+use crate::layout::duration;
+use crate::run::environment;
+use crate::{arguments, output, status};
+
+/// Makes one page of HTML of a run, or of two side by side: conclusion and findings, percentiles, a heat map of latency
+/// and charts over time, the devices, the job file, and how to repeat it. The page needs no other file and no network.
+/// Reads recorded runs, and the reports of fio and fiord with the logs of `write_bw_log`, `write_lat_log` and
+/// `write_iops_log`. docs/report-page.md explains how to read it.
+#[derive(Parser)]
+#[command(name = "fiord report", after_help = EXAMPLES)]
+struct Options {
+    /// Recorded runs (a number, last, or last~2), files with a report (- for standard input), and log files of the one
+    /// run; logs that a report names are found beside it
+    #[arg(value_name = "ID|FILE", default_value = "last")]
+    what: Vec<OsString>,
+    /// The page to write (- for standard output); one that exists is replaced
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+    /// Print JSON about the page that was written (described in docs/json.md)
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fiord report -o page.html                    the newest recorded run
+  fiord report last~1 last -o page.html        two runs side by side
+  fiord report result.json                     a report of fio or fiord
+  fiord report result.json run_bw.1.log run_clat.1.log
+  fiord report 12 -o - > page.html
+";
+
+/// The most runs of a page.
+const RUNS_MAX: usize = 2;
+
+/// Writes the page.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    arguments::run(arguments, |options: Options| {
+        let runs = runs(&options.what)?;
+        let page = render(&runs)?;
+        if options.output == Path::new("-") {
+            return match options.json {
+                true => Err("--json and --output=- both need standard output".to_string().into()),
+                false => arguments::print(page),
+            };
+        }
+        TargetOpener::default().replace(&options.output, page.as_bytes())?;
+        let place = shown(&options.output);
+        if options.json {
+            return arguments::print(Writer::document(|json| {
+                json.string("output", &place);
+                json.integer("bytes", page.len());
+                json.strings("runs", &runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>());
+            }));
+        }
+        output::remark(&format!("fiord report: {place} written, {} KiB\n", page.len().div_ceil(1024)));
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The runs named, with their logs.
+fn runs(names: &[OsString]) -> Result<Vec<RunView>, CommandError> {
+    let (logs, reports): (Vec<&OsString>, Vec<&OsString>) =
+        names.iter().partition(|name| log_name(name).is_some());
+    match reports.len() {
+        0 => {
+            return Err("these are logs only; name the report of their run as well, as JSON"
+                .to_string()
+                .into());
+        }
+        1 => {}
+        _ if !logs.is_empty() => {
+            return Err("logs belong to one run; name one report with them".to_string().into());
+        }
+        2..=RUNS_MAX => {}
+        more => return Err(format!("a page shows one run or two, not {more}").into()),
+    }
+    let logs: Vec<PathBuf> = logs.into_iter().map(PathBuf::from).collect();
+    reports.into_iter().map(|name| view(name, &logs)).collect()
+}
+
+fn log_name(name: &OsStr) -> Option<LogName> {
+    log::name(&Path::new(name).file_name()?.to_string_lossy())
+}
+
+/// A file takes precedence over a run of its name.
+fn view(name: &OsStr, logs: &[PathBuf]) -> Result<RunView, CommandError> {
+    let path = Path::new(name);
+    if name == "-" || path.exists() {
+        return file(path, logs);
+    }
+    let text = name.to_string_lossy();
+    match text.parse::<RunSelector>() {
+        Ok(which) => recorded(which, logs),
+        Err(_) => Err(format!("{}: no such file, nor a run in fiord history", shown(path)).into()),
+    }
+}
+
+fn recorded(which: RunSelector, logs: &[PathBuf]) -> Result<RunView, CommandError> {
+    let (history, stored) = history::load(which)?;
+    let Some((_, run)) = &stored.printed else { return Err(explain::is_study(&stored, &history)?.into()) };
+    let (report, findings) = explain::read_run(run)?;
+    let over_time = match logs {
+        [] => run.timeline.as_ref().map(OverTime::of),
+        logs => of_logs(logs)?,
+    };
+    Ok(RunView {
+        name: format!("Run {}: {}", stored.entry.id, stored.entry.facts.title),
+        report,
+        findings,
+        over_time,
+        devices: run.devices.clone(),
+        facts: facts(&stored),
+        command: Some(stored.entry.facts.command.clone()),
+    })
+}
+
+fn facts(stored: &Stored) -> Vec<(String, String)> {
+    let facts = &stored.entry.facts;
+    let lines = [
+        ("Machine", facts.host.clone()),
+        ("Started", time::date(facts.started_ms, facts.utc_offset_s)),
+        ("Took", duration(Duration::from_millis(facts.elapsed_ms))),
+        ("Program", format!("fiord {}", facts.fiord_version)),
+        ("Ended", status::words(facts.exit_status).to_string()),
+        ("Targets", facts.targets.join(", ")),
+    ];
+    lines
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(name, text)| (name.to_string(), text))
+        .collect()
+}
+
+fn file(path: &Path, logs: &[PathBuf]) -> Result<RunView, CommandError> {
+    let (report, findings) = explain::read_file(path)?;
+    let found = if logs.is_empty() { logs_beside(path, &report) } else { logs.to_vec() };
+    let name = path.file_name().map_or_else(|| "standard input".into(), |name| name.to_string_lossy());
+    let facts = [("Program", report.version.clone()), ("Report of", report.date.clone())];
+    let facts = facts.into_iter().filter_map(|(name, text)| Some((name.to_string(), text?)));
+    Ok(RunView {
+        name: if path == Path::new("-") { "Standard input".to_string() } else { name.into_owned() },
+        facts: facts.collect(),
+        over_time: of_logs(&found)?,
+        report,
+        findings,
+        ..RunView::default()
+    })
+}
+
+/// The logs that a report's options name, if they are in its directory.
+fn logs_beside(path: &Path, report: &Report) -> Vec<PathBuf> {
+    if path == Path::new("-") {
+        return Vec::new();
+    }
+    let of_jobs =
+        report.jobs.iter().flat_map(|job| job.options.iter().map(move |option| (job.name.as_str(), option)));
+    let options = report.global_options.iter().map(|option| ("", option)).chain(of_jobs);
+    let is_log = |name: &str| ["write_bw_log", "write_lat_log", "write_iops_log"].contains(&name);
+    let prefixes = options.filter(|(_, (name, _))| is_log(name)).flat_map(|(job, (_, value))| {
+        let named = Path::new(value).file_name().map(|name| name.to_string_lossy().into_owned());
+        // Without a value the job's name is used.
+        named.into_iter().chain(value.is_empty().then(|| job.to_string()))
+    });
+    let prefixes: Vec<String> = prefixes.collect();
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_named =
+        |path: &PathBuf| log_name(path.as_os_str()).is_some_and(|log| prefixes.contains(&log.prefix));
+    let mut found: Vec<PathBuf> = entries.filter(is_named).collect();
+    found.sort();
+    found
+}
+
+/// What logs say of a run over time; `None` without any. Of latencies, those of completions count if there are any.
+fn of_logs(paths: &[PathBuf]) -> Result<Option<OverTime>, CommandError> {
+    let named = || paths.iter().filter_map(|path| Some((path, log_name(path.as_os_str())?)));
+    let has_completion = named().any(|(_, name)| name.kind == LogKind::Completion);
+    let mut jobs: Vec<((String, u32), Vec<(u64, usize, LoggedValue)>)> = Vec::new();
+    for (path, name) in named() {
+        let value: fn(u64) -> LoggedValue = match name.kind {
+            LogKind::Bandwidth => LoggedValue::Bandwidth,
+            LogKind::Iops => LoggedValue::Iops,
+            LogKind::Completion => LoggedValue::Latency,
+            LogKind::Total if !has_completion => LoggedValue::Latency,
+            LogKind::Total | LogKind::Submission => continue,
+        };
+        let lines = lines(path)?.into_iter().map(|line| (line.at_ms, line.direction, value(line.value)));
+        let key = (name.prefix, name.job);
+        match jobs.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, all)) => all.extend(lines),
+            None => jobs.push((key, lines.collect())),
+        }
+    }
+    Ok(OverTime::of_logs(&jobs.into_iter().map(|(_, lines)| lines).collect::<Vec<_>>()))
+}
+
+fn lines(path: &Path) -> Result<Vec<LogLine>, String> {
+    let bytes = environment::read_file(path.as_os_str())
+        .map_err(|error| format!("{}: {}", shown(path), error_text(&error)))?;
+    log::read(&String::from_utf8_lossy(&bytes)).map_err(|why| format!("{}:{why}", shown(path)))
+}

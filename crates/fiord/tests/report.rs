@@ -1,0 +1,113 @@
+//! `fiord report`: pages of recorded runs and of reports in files, with their logs.
+//!
+//! Invariant: figures are compared with the JSON of the same run.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+mod common;
+
+use std::process::Command;
+
+use common::study::assert_documented;
+use common::{Dir, Ran, finish, fiord, start};
+use serde_json::Value;
+
+/// Long enough for two windows of the timeline.
+const JOB: &str = "--name=<b>mix --filename=data --rw=randrw --bs=4k --size=256k --ioengine=psync --rate_iops=200 \
+                   --runtime=3 --time_based";
+
+fn with_history(dir: &Dir, line: &str) -> Ran {
+    let mut command: Command = fiord(dir.path(), line);
+    command.env("XDG_STATE_HOME", dir.join("state"));
+    finish(start(command))
+}
+
+/// The exact values of a column of the summary.
+fn column(page: &str, key: &str) -> Vec<f64> {
+    let mark = format!("data-key=\"{key}\" value=\"");
+    page.split(&mark).skip(1).map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
+}
+
+/// Compares the summary with a report's JSON.
+#[track_caller]
+fn assert_agrees(page: &str, json: &Value) {
+    type Figure = fn(&Value) -> &Value;
+    let figures: [(&str, Figure); 7] = [
+        ("iops", |direction| &direction["iops"]),
+        ("bandwidth", |direction| &direction["bw_bytes"]),
+        ("mean", |direction| &direction["clat_ns"]["mean"]),
+        ("p99", |direction| &direction["clat_ns"]["percentile"]["99.000000"]),
+        ("max", |direction| &direction["clat_ns"]["max"]),
+        ("ios", |direction| &direction["total_ios"]),
+        ("bytes", |direction| &direction["io_bytes"]),
+    ];
+    let job = &json["jobs"][0];
+    for (key, figure) in figures {
+        let expected = [&job["read"], &job["write"]].map(|direction| figure(direction).as_f64().unwrap());
+        assert_eq!(column(page, key), expected, "{key}");
+    }
+}
+
+#[test]
+fn a_recorded_run_becomes_a_page_with_its_figures() {
+    let dir = Dir::new();
+    with_history(&dir, JOB).assert_success();
+    let json = with_history(&dir, "show last --json").assert_success().json();
+    let written = with_history(&dir, "report -o page.html --json").assert_success().json();
+    assert_documented(&written, &["report"]);
+    let page = dir.text("page.html");
+    assert_eq!(written["bytes"], page.len());
+    assert_agrees(&page, &json);
+    assert!(page.contains("&lt;b&gt;mix") && !page.contains("<b>"));
+    for part in ["id=\"over-time\"", "id=\"heat0-w-t\"", "chart-bandwidth", "fiord &#x27;--name="] {
+        assert!(page.contains(part), "{part}");
+    }
+    let printed = with_history(&dir, "report last -o -");
+    assert_eq!(printed.assert_success().stdout, page);
+    with_history(&dir, JOB).assert_success();
+    with_history(&dir, "report 1 last -o two.html").assert_success();
+    let two = dir.text("two.html");
+    assert_eq!(column(&two, "ios").len(), 4);
+    assert!(two.contains("A: Run 1") && two.contains("B: Run 2"));
+}
+
+#[test]
+fn a_report_in_a_file_has_the_logs_beside_it() {
+    let dir = Dir::new();
+    let logs =
+        "--write_bw_log=out --write_lat_log=out --write_iops_log=out --log_avg_msec=500 --per_job_logs=1";
+    let line = format!("--no-history {JOB} {logs} --output-format=json+ --output=result.json");
+    dir.run(&line).assert_success();
+    dir.run("report result.json -o page.html").assert_success();
+    let page = dir.text("page.html");
+    assert_agrees(&page, &serde_json::from_slice(&dir.read("result.json")).unwrap());
+    for part in ["chart-bandwidth", "chart-iops", "chart-latency", "means of intervals"] {
+        assert!(page.contains(part), "{part}");
+    }
+    // Named alone: only what that log says.
+    dir.run("report result.json out_bw.1.log -o page.html").assert_success();
+    let page = dir.text("page.html");
+    assert!(page.contains("chart-bandwidth") && !page.contains("chart-iops"));
+}
+
+#[test]
+fn what_cannot_be_a_page_is_said_and_nothing_is_written() {
+    let dir = Dir::new();
+    dir.run(&format!("--no-history {JOB} --runtime=1 --output-format=json --output=result.json"))
+        .assert_success();
+    dir.write("bad_bw.1.log", "1, 2, 0, 0\n{}\n");
+    let refused = [
+        ("report bad_bw.1.log", "logs only"),
+        ("report result.json bad_bw.1.log", "bad_bw.1.log:2:1"),
+        ("report result.json result.json result.json", "not 3"),
+        ("report nothing.json", "no such file"),
+        ("report result.json -o . ", "not a regular file"),
+        ("report result.json -o missing/page.html", "ENOENT"),
+        ("report result.json --json -o -", "standard output"),
+    ];
+    let before = dir.contents();
+    for (line, why) in refused {
+        dir.run(line).assert_status(1).assert_prints(&[why]);
+    }
+    assert_eq!(dir.contents(), before);
+}
