@@ -78,13 +78,12 @@ impl OverTime {
         let length_ms = (end_ms.div_ceil(WINDOWS_MAX as u64)).max(1000).div_ceil(500) * 500;
         let count = end_ms.div_ceil(length_ms) as usize;
         let mut sums = vec![LogSums::default(); count];
-        let (mut entries, mut latencies) = (0_u64, 0_u64);
+        let mut latencies = 0_u64;
         for job in jobs {
             let mut of_job = vec![LogSums::default(); count];
             for (at_ms, direction, value) in job {
                 let index = ((at_ms.saturating_sub(1)) / length_ms) as usize;
                 of_job[index.min(count - 1)].add(*direction, *value);
-                entries += 1;
                 latencies += u64::from(matches!(value, LoggedValue::Latency(_)));
             }
             sums.iter_mut().zip(&of_job).for_each(|(all, one)| all.merge(one));
@@ -95,8 +94,8 @@ impl OverTime {
             .map(|(index, sums)| sums.window(index as u64 * length_ms, length_ms, end_ms));
         let mut over_time = OverTime {
             windows: windows.collect(),
-            // Logs with an interval have few lines.
-            is_averaged: latencies > 0 && entries < (end_ms / 100).max(8) * jobs.len() as u64,
+            // Logs with an interval have few lines of latencies.
+            is_averaged: (1..(end_ms / 100).max(8) * jobs.len() as u64).contains(&latencies),
         };
         over_time.mark_stalls();
         Some(over_time)

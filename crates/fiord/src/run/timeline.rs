@@ -20,6 +20,8 @@ pub(super) struct RunTimeline {
     released_ns: Option<u64>,
     /// What the processors had done at the last reading.
     before: Option<HostReading>,
+    /// Their shares until then.
+    shares: Option<ProcessorShares>,
 }
 
 impl RunTimeline {
@@ -32,12 +34,13 @@ impl RunTimeline {
 
     /// The processors since the reading before, or at the same shares as then if there is no newer one.
     fn machine(&mut self, now: &HostReading) -> MachineWindow {
-        let shares = self.before.as_ref().and_then(|before| shares(before, now));
         if self.before.as_ref().is_none_or(|before| before.taken_ns < now.taken_ns) {
+            let shares = self.before.as_ref().and_then(|before| shares(before, now));
+            self.shares = shares.or(self.shares);
             self.before = Some(now.clone());
         }
         MachineWindow {
-            processors: shares,
+            processors: self.shares,
             temperature_celsius: now.temperature_celsius.and_then(|celsius| celsius.try_into().ok()),
         }
     }
