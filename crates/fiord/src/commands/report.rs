@@ -52,6 +52,9 @@ Examples:
   fiord report 12 -o - > page.html
 ";
 
+/// The lines of one job's logs: milliseconds, direction, value.
+type JobLog = Vec<(u64, usize, LoggedValue)>;
+
 /// The most runs of a page.
 const RUNS_MAX: usize = 2;
 
@@ -198,7 +201,7 @@ fn logs_beside(path: &Path, report: &Report) -> Vec<PathBuf> {
 fn of_logs(paths: &[PathBuf]) -> Result<Option<OverTime>, CommandError> {
     let named = || paths.iter().filter_map(|path| Some((path, log_name(path.as_os_str())?)));
     let has_completion = named().any(|(_, name)| name.kind == LogKind::Completion);
-    let mut jobs: Vec<((String, u32), Vec<(u64, usize, LoggedValue)>)> = Vec::new();
+    let mut jobs: Vec<((String, u32), JobLog)> = Vec::new();
     for (path, name) in named() {
         let value: fn(u64) -> LoggedValue = match name.kind {
             LogKind::Bandwidth => LoggedValue::Bandwidth,
