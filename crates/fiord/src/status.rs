@@ -2,6 +2,7 @@
 //!
 //! Invariant: every status fiord exits with is named here, and each has one meaning.
 
+use fiord_compare::Decision;
 use fiord_lab::Verdict;
 
 /// Success.
@@ -22,14 +23,18 @@ const VERDICT_FAIL: u8 = 4;
 /// `fiord check --strict` found a figure within its limit but without headroom: MARGINAL.
 const VERDICT_MARGINAL: u8 = 5;
 
-/// A study is inconclusive: a finding voids its figures, or they lie on both sides of a limit.
+/// A study is inconclusive: a finding voids its figures, or they lie on both sides of a limit; or no condition of
+/// `fiord compare --fail-if` holds, but one cannot be decided.
 const VERDICT_UNDECIDED: u8 = 6;
 
 /// `fiord crash-test check` found that synced data was lost.
 pub(crate) const LOST: u8 = 7;
 
+/// A condition of `fiord compare --fail-if` holds.
+pub(crate) const CONDITION_HOLDS: u8 = 8;
+
 /// What each of them means, as manual pages and README.md say it.
-pub(crate) const MEANINGS: [(&str, &str); 9] = [
+pub(crate) const MEANINGS: [(&str, &str); 10] = [
     ("0", "success"),
     (
         "1",
@@ -39,8 +44,13 @@ pub(crate) const MEANINGS: [(&str, &str); 9] = [
     ("3", "with `--trust=strict`: according to a finding, the figures do not measure what the job specifies"),
     ("4", "`fiord check`: FAIL; `fiord capacity`: no rate stays within its bound"),
     ("5", "`fiord check --strict`: MARGINAL"),
-    ("6", "a study is inconclusive: a finding voids its figures, or they lie on both sides of a limit"),
+    (
+        "6",
+        "a study is inconclusive: a finding voids its figures, or they lie on both sides of a limit; `fiord compare --fail-if`: \
+         no condition holds, but one cannot be decided",
+    ),
     ("7", "`fiord crash-test check`: synced data was lost"),
+    ("8", "`fiord compare --fail-if`: a condition holds"),
     ("128 + N", "ended by signal N"),
 ];
 
@@ -59,6 +69,15 @@ pub(crate) fn of_verdict(verdict: Verdict) -> u8 {
         Verdict::Marginal => VERDICT_MARGINAL,
         Verdict::Fail => VERDICT_FAIL,
         Verdict::Undecided => VERDICT_UNDECIDED,
+    }
+}
+
+/// The status for the worst of the conditions of a comparison; `None`: there is none.
+pub(crate) fn of_decision(decision: Option<Decision>) -> u8 {
+    match decision {
+        None | Some(Decision::Clear) => SUCCESS,
+        Some(Decision::Undecided) => VERDICT_UNDECIDED,
+        Some(Decision::Holds) => CONDITION_HOLDS,
     }
 }
 
@@ -85,8 +104,11 @@ mod tests {
     fn each_status_means_one_thing() {
         let verdicts = [Verdict::Pass, Verdict::Marginal, Verdict::Fail, Verdict::Undecided].map(of_verdict);
         assert_eq!(verdicts, [0, 5, 4, 6]);
-        let all = [SUCCESS, FAILED, REFUSED, VOID, 4, 5, 6, LOST, of_signal(2), of_signal(15)];
-        assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7, 130, 143]);
+        let decisions = [None, Some(Decision::Clear), Some(Decision::Undecided), Some(Decision::Holds)];
+        assert_eq!(decisions.map(of_decision), [0, 0, 6, 8]);
+        let all =
+            [SUCCESS, FAILED, REFUSED, VOID, 4, 5, 6, LOST, CONDITION_HOLDS, of_signal(2), of_signal(15)];
+        assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7, 8, 130, 143]);
         let words: Vec<String> = all.into_iter().map(|status| words(Some(status))).collect();
         let expected = [
             "ok",
@@ -97,6 +119,7 @@ mod tests {
             "MARGINAL",
             "CANNOT TELL",
             "status 7",
+            "status 8",
             "signal 2",
             "signal 15",
         ];
@@ -110,7 +133,7 @@ mod tests {
             assert!(readme.contains(&format!("| {status} | {meaning} |\n")), "{status} in README.md");
         }
         let documented: Vec<&str> = MEANINGS.iter().map(|(status, _)| *status).collect();
-        let all: Vec<String> = (SUCCESS..=LOST).map(|status| status.to_string()).collect();
+        let all: Vec<String> = (SUCCESS..=CONDITION_HOLDS).map(|status| status.to_string()).collect();
         assert_eq!(documented[..documented.len() - 1], all);
     }
 }

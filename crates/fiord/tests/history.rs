@@ -279,6 +279,8 @@ fn a_study_is_shown_by_its_conclusion_and_its_runs() {
         utc_offset_s: 0,
         elapsed_ms: 0,
         exit_status: None,
+        tag: None,
+        kernel: None,
     };
     let keep = |history: &mut History, facts: RunFacts| {
         history

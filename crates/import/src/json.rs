@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::model::{
     CpuFigures, DirectionFigures, DirectionName, DiskFigures, ErrorFigures, JobFigures, LatencyBucket,
-    LatencyFigures, LatencyTargetFigures, NeverIssued, Percentile, Report, ReportFormat, ReportedFinding,
-    SampleMoments, SteadyFigures, SyncFigures,
+    LatencyFigures, LatencyTargetFigures, NeverIssued, Percentile, RepeatedFigures, Report, ReportFormat,
+    ReportedFinding, SampleMoments, SteadyFigures, SyncFigures, WindowFigures,
 };
 use crate::place::{ReadError, place_of};
 use fields::{Fields, WrongType};
@@ -65,6 +65,17 @@ fn report(root: &Fields<'_>) -> Result<Report, WrongType> {
     for fields in root.list("findings")?.unwrap_or_default() {
         report.findings.push(finding(&fields)?);
     }
+    if let Some(fields) = root.object("windows")? {
+        report.windows = windows(&fields)?;
+    }
+    for fields in root.list("repeats")?.unwrap_or_default() {
+        report.repeats.push(RepeatedFigures {
+            of: fields.text("of")?.unwrap_or_default(),
+            figure: fields.text("figure")?.unwrap_or_default(),
+            runs: fields.floats("runs")?,
+            left_out: fields.number("left_out")?.unwrap_or(0),
+        });
+    }
     let has_bins = |latency: &Option<LatencyFigures>| latency.as_ref().is_some_and(|of| !of.bins.is_empty());
     let is_plus = report.jobs.iter().any(|job| {
         let of = |direction: &DirectionFigures| has_bins(&direction.clat) || has_bins(&direction.lat);
@@ -72,6 +83,18 @@ fn report(root: &Fields<'_>) -> Result<Report, WrongType> {
     });
     report.format = if is_plus { ReportFormat::JsonPlus } else { ReportFormat::Json };
     Ok(report)
+}
+
+/// The directions that were active.
+fn windows(fields: &Fields<'_>) -> Result<Vec<WindowFigures>, WrongType> {
+    let window_s = fields.float("window_s")?.unwrap_or(0.0);
+    let mut windows = Vec::new();
+    for name in DirectionName::ALL {
+        let Some(fields) = fields.object(name.name())? else { continue };
+        let (iops, bandwidth) = (fields.floats("iops")?, fields.floats("bw_bytes")?);
+        windows.push(WindowFigures { name, window_s, iops, bandwidth });
+    }
+    Ok(windows)
 }
 
 /// Options as text; in reports of servers they are a list of objects.

@@ -12,7 +12,8 @@ pub mod terse;
 
 pub use model::{
     CpuFigures, DirectionFigures, DirectionName, DiskFigures, Heading, JobFigures, LatencyFigures,
-    NeverIssued, Percentile, Report, ReportFormat, ReportedFinding, SampleMoments,
+    NeverIssued, Percentile, RepeatedFigures, Report, ReportFormat, ReportedFinding, SampleMoments,
+    WindowFigures,
 };
 pub use place::ReadError;
 

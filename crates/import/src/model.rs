@@ -42,6 +42,36 @@ pub struct Report {
     pub findings: Vec<ReportedFinding>,
     /// Messages of the program before the report: errors, warnings.
     pub messages: Vec<Message>,
+    /// What all jobs together did over time, by direction. Only fiord's JSON has it.
+    pub windows: Vec<WindowFigures>,
+    /// The figures of repeated runs, of which the report shows the last. Only fiord's JSON has them.
+    pub repeats: Vec<RepeatedFigures>,
+}
+
+/// What all jobs together did in one direction, in windows of equal length that follow each other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WindowFigures {
+    /// The direction.
+    pub name: DirectionName,
+    /// The length of a window, in seconds.
+    pub window_s: f64,
+    /// I/Os per second in each.
+    pub iops: Vec<f64>,
+    /// Bytes per second in each.
+    pub bandwidth: Vec<f64>,
+}
+
+/// One figure of one job in one direction in repeated runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RepeatedFigures {
+    /// The job and the direction: `a, read`.
+    pub of: String,
+    /// The figure, unit last: `iops`, `p99_ns`.
+    pub figure: String,
+    /// Its value in each run.
+    pub runs: Vec<f64>,
+    /// How many of the first runs are not counted, because throughput was not steady before.
+    pub left_out: usize,
 }
 
 /// The heading of a job section: `name: (g=0): rw=randread, …`.

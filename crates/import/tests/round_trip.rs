@@ -11,8 +11,13 @@ mod fixture;
 mod fuzz_target;
 
 use common::assert_agrees;
-use fiord_import::{DirectionName, LatencyFigures, Report, ReportFormat, best, read};
-use fiord_report::{Code, Finding, Format as Rendered, RunReport, Subject, TerseVersion, Unified, render};
+use fiord_import::{
+    DirectionName, LatencyFigures, RepeatedFigures, Report, ReportFormat, WindowFigures, best, read,
+};
+use fiord_report::{
+    Code, Finding, Format as Rendered, RepeatedFigure, RunReport, Subject, TerseVersion, Unified, render,
+};
+use fiord_stats::Window;
 use proptest::prelude::*;
 
 fn only(text: &str) -> Report {
@@ -156,6 +161,22 @@ fn response_latencies_come_back_to_the_direction_they_are_of() {
     let bins = &plus.jobs[1].directions[0].response.as_ref().unwrap().bins;
     let known = &run.jobs[1].stats.directions[0].response.running;
     assert_eq!(bins.iter().map(|(_, count)| count).sum::<u64>(), known.count);
+}
+
+#[test]
+fn windows_and_repeated_figures_come_back() {
+    let mut run = fixture::run();
+    let window = |ios: u64| Window { length_ns: 500_000_000, ios: [ios, 0, 0], bytes: [ios * 4096, 0, 0] };
+    run.windows = vec![window(10), window(0), window(20)];
+    let (subject, figure, title) = ("a, read".to_string(), "p99_ns".to_string(), "P99".to_string());
+    run.repeats = vec![RepeatedFigure { subject, figure, title, runs: vec![5.0, 7.5], left_out: 1 }];
+    let report = exact(&run);
+    let (iops, bandwidth) = (vec![20.0, 0.0, 40.0], vec![81_920.0, 0.0, 163_840.0]);
+    let of_reads = WindowFigures { name: DirectionName::Read, window_s: 0.5, iops, bandwidth };
+    assert_eq!(report.windows, [of_reads]);
+    let (of, figure) = ("a, read".to_string(), "p99_ns".to_string());
+    assert_eq!(report.repeats, [RepeatedFigures { of, figure, runs: vec![5.0, 7.5], left_out: 1 }]);
+    assert!(fiord_import::read("{\"jobs\": [], \"windows\": {\"read\": {\"iops\": [\"x\"]}}}").is_err());
 }
 
 #[test]

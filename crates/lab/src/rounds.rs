@@ -78,7 +78,18 @@ impl Rounds {
             return None;
         }
         let step = steps[number].clone();
-        Some(Step { name: format!("{}, round {}", step.name, round + 1), repeats: Some(number), ..step })
+        Some(Step { name: format!("{}{ROUND}{}", step.name, round + 1), repeats: Some(number), ..step })
+    }
+}
+
+/// Precedes the number of a round in the name of a run.
+const ROUND: &str = ", round ";
+
+/// The name of a step, from that of a run of it in any round.
+pub fn without_round(name: &str) -> &str {
+    match name.rsplit_once(ROUND) {
+        Some((step, round)) if round.parse::<u32>().is_ok() => step,
+        _ => name,
     }
 }
 
@@ -113,6 +124,8 @@ mod tests {
         let results: Vec<StepResult> = [1, 2, 1, 2, 1, 2, 1, 2].map(|step| ran(step, 10)).to_vec();
         assert_eq!(of_round(&results[..2], true), Some((Some(1), "read, round 2".to_string())));
         assert_eq!(of_round(&results[..3], true), Some((Some(2), "read, round 2".to_string())));
+        assert_eq!(without_round("read, round 2"), "read");
+        assert_eq!(without_round("read, round robin"), "read, round robin");
         assert_eq!(of_round(&results[..4], true), None);
         assert_eq!(of_round(&results[..4], false), Some((Some(1), "read, round 3".to_string())));
         assert_eq!(

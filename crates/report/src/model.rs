@@ -4,7 +4,7 @@
 //! figures.
 
 use fiord_device::{DeviceUse, DiskUse};
-use fiord_stats::{DirectionStats, JobStats, RunSteadiness, SteadyState, Timeline};
+use fiord_stats::{DirectionStats, JobStats, RunSteadiness, SteadyState, Timeline, Window};
 
 use crate::finding::Finding;
 use crate::repeats::RepeatedFigure;
@@ -39,6 +39,8 @@ pub struct RunReport {
     pub steadiness: Option<RunSteadiness>,
     /// What it did over time; `None` if that was not recorded. Only pages show it (`fiord report`).
     pub timeline: Option<Timeline>,
+    /// What all jobs together did over time, while all of them were running; empty if that was not observed.
+    pub windows: Vec<Window>,
 }
 
 /// How idle the processors were during the run.

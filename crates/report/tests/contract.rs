@@ -9,7 +9,7 @@ mod fixture;
 use std::collections::BTreeSet;
 
 use fiord_report::{Format, JobReport, RunReport, TerseVersion, Unified, merge_groups, render};
-use fiord_stats::{DirectionStats, RunSteadiness, SteadyPart};
+use fiord_stats::{DirectionStats, RunSteadiness, SteadyPart, Window};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -65,6 +65,19 @@ fn the_steady_part_of_a_run_is_beside_the_figures_of_fio() {
     assert!(steady.get("write").is_none());
     run.steadiness = Some(RunSteadiness { run_ms: 60_000, slope_share, excursion_share, part: None });
     assert!(document(&run)["steady_part"]["from_s"].is_null());
+}
+
+#[test]
+fn what_the_jobs_did_over_time_is_beside_the_figures_of_fio() {
+    let mut run = fixture::run();
+    let before = document(&run);
+    let window = |ios: u64| Window { length_ns: 500_000_000, ios: [ios, 0, 0], bytes: [ios * 4096, 0, 0] };
+    run.windows = vec![window(10), window(0), window(20)];
+    let mut after = document(&run);
+    let windows = after.as_object_mut().unwrap().remove("windows").unwrap();
+    assert_eq!(after, before);
+    let read = serde_json::json!({ "iops": [20, 0, 40], "bw_bytes": [81_920, 0, 163_840] });
+    assert_eq!(windows, serde_json::json!({ "window_s": 0.5, "read": read }));
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub mod series;
 pub mod steady;
 pub mod steady_part;
 pub mod timeline;
+pub mod student;
+pub mod windows;
 
 pub use block_lifetimes::{BlockLifetimes, BlockState};
 pub use depth::{BatchMap, DepthMap};
@@ -37,3 +39,4 @@ pub use timeline::{
     CoarseHistogram, DetailedProgress, DirectionProgress, MachineWindow, ProcessorShares, Timeline,
     TimelineRecorder, TimelineWindow,
 };
+pub use windows::{MeanError, Window};

@@ -145,6 +145,16 @@ impl History {
         found.optional().map_err(|error| self.error(error))
     }
 
+    /// The number of the newest run with this tag; `None` if there is none.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn tagged(&self, tag: &str) -> Result<Option<i64>, StoreError> {
+        let newest = "SELECT id FROM run WHERE tag = ?1 ORDER BY id DESC LIMIT 1";
+        let found = self.connection.query_row(newest, [tag], |row| row.get(0));
+        found.optional().map_err(|error| self.error(error))
+    }
+
     /// The selected run; `None` if there is no such run.
     ///
     /// # Errors
@@ -306,8 +316,8 @@ fn insert(
     let facts = &draft.facts;
     transaction.execute(
         "INSERT INTO run (parent, kind, title, command, host, fiord_version, started_ms, utc_offset_s, elapsed_ms,
-            exit_status, ios_per_s, bytes_per_s, latency_p99_ns, latency_of, heading)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+            exit_status, ios_per_s, bytes_per_s, latency_p99_ns, latency_of, heading, tag, kernel)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         params![
             facts.parent,
             facts.kind.name(),
@@ -324,6 +334,8 @@ fn insert(
             headline.latency_p99_ns.map(|p99_ns| p99_ns as i64),
             headline.latency_of,
             draft.heading,
+            facts.tag,
+            facts.kernel,
         ],
     )?;
     let id = transaction.last_insert_rowid();
@@ -361,7 +373,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, parent, kind, title, command, host, fiord_version, started_ms, utc_offset_s, elapsed_ms,
-                exit_status, ios_per_s, bytes_per_s, latency_p99_ns, latency_of,
+                exit_status, ios_per_s, bytes_per_s, latency_p99_ns, latency_of, tag, kernel,
                 (SELECT group_concat(path, char(0)) FROM target WHERE run = run.id) AS targets FROM run ",
             $rest
         )
@@ -395,6 +407,8 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
         utc_offset_s: row.get("utc_offset_s")?,
         elapsed_ms: row.get::<_, i64>("elapsed_ms")? as u64,
         exit_status: row.get("exit_status")?,
+        tag: row.get("tag")?,
+        kernel: row.get("kernel")?,
     };
     Ok(HistoryEntry { id: row.get("id")?, facts, headline })
 }

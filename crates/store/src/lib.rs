@@ -19,5 +19,7 @@ pub use error::{Cause, StoreError};
 pub use headline::Headline;
 pub use history::History;
 pub use location::{default_path, state_path};
-pub use record::{Conclusion, Draft, Filter, HistoryEntry, Printed, RunFacts, RunKind, RunSelector, Stored};
+pub use record::{
+    Conclusion, Draft, Filter, HistoryEntry, Printed, RunFacts, RunKind, RunSelector, Stored, check_tag,
+};
 pub use report_codec::{decode, encode};

@@ -73,6 +73,10 @@ pub struct RunFacts {
     pub elapsed_ms: u64,
     /// How it ended; `None` until then, and for a study that was killed.
     pub exit_status: Option<u8>,
+    /// The name that its user gave it (`--tag`).
+    pub tag: Option<String>,
+    /// The release of the kernel; earlier versions did not record it.
+    pub kernel: Option<String>,
 }
 
 /// A run to record.
@@ -167,6 +171,25 @@ impl FromStr for RunSelector {
     }
 }
 
+/// Checks a name that a run is to be found by.
+///
+/// # Errors
+/// Why it cannot be one, and what to write instead.
+pub fn check_tag(tag: &str) -> Result<(), String> {
+    let wrong = |why: &str| Err(format!("{tag:?} {why}; write a name such as before, or build-7"));
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.+@".contains(c);
+    match tag {
+        "" => wrong("is empty"),
+        _ if tag.parse::<RunSelector>().is_ok() || tag.parse::<i64>().is_ok() => {
+            wrong("is how runs are counted")
+        }
+        _ if tag.starts_with(['-', '.']) || !tag.chars().all(is_plain) => {
+            wrong("has other characters than letters, digits and -_.+@, or begins with one of -.")
+        }
+        _ => Ok(()),
+    }
+}
+
 impl fmt::Display for RunSelector {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -185,6 +208,16 @@ mod tests {
     fn kinds_of_a_newer_fiord_keep_their_name() {
         for kind in RunKind::KNOWN.into_iter().chain([RunKind::Other("replay".to_owned())]) {
             assert_eq!(RunKind::from_name(kind.name().to_owned()), kind);
+        }
+    }
+
+    #[test]
+    fn a_tag_cannot_be_taken_for_a_number_or_a_file() {
+        for tag in ["before", "build-7", "v1.2", "Größe"] {
+            assert_eq!(check_tag(tag), Ok(()), "{tag}");
+        }
+        for tag in ["", "7", "0", "last", "last~2", "a/b", "-x", ".x", "a b", "a,b", "a\n"] {
+            assert!(check_tag(tag).is_err(), "{tag:?}");
         }
     }
 

@@ -12,7 +12,7 @@ use fiord_stats::{
     BatchMap, BlockLifetimes, CoarseHistogram, DepthMap, DetailedProgress, DirectionProgress, DirectionStats,
     Histogram, JobStats, Latency, LatencyDistribution, MachineWindow, Moments, OpenArrivals, PriorityLatency,
     ProcessorShares, RunSteadiness, Samples, SteadyMeasure, SteadyPart, SteadyRule, SteadySample,
-    SteadyState, SyncStats, Timeline, TimelineWindow, Usage,
+    SteadyState, SyncStats, Timeline, TimelineWindow, Usage, Window,
 };
 
 use crate::codec;
@@ -21,7 +21,7 @@ use crate::error::Cause;
 use crate::finding_codec;
 
 /// The version written. Earlier ones can be read.
-const VERSION: u32 = 16;
+const VERSION: u32 = 17;
 
 /// The report as bytes, which start with their version and end with their [`codec::checksum`]: SQLite does not notice
 /// when a disk returns other bytes, and figures that were never measured must not be shown.
@@ -71,6 +71,7 @@ impl Codec for RunReport {
             repeats,
             steadiness,
             timeline,
+            windows,
         } = self;
         version.encode(out);
         timestamp_ms.encode(out);
@@ -85,6 +86,7 @@ impl Codec for RunReport {
         steadiness.encode(out);
         fiord_version.encode(out);
         timeline.encode(out);
+        windows.encode(out);
     }
 
     fn decode(from: &mut Decoder<'_>) -> Result<Self, Damaged> {
@@ -102,6 +104,7 @@ impl Codec for RunReport {
             steadiness: if from.version() >= 14 { Codec::decode(from)? } else { None },
             fiord_version: if from.version() >= 15 { Codec::decode(from)? } else { None },
             timeline: if from.version() >= 16 { Codec::decode(from)? } else { None },
+            windows: if from.version() >= 17 { Codec::decode(from)? } else { Vec::new() },
         })
     }
 }
@@ -115,6 +118,7 @@ codec!(DetailedProgress { directions });
 codec!(sparse DirectionProgress { ios, bytes, latency_ns, latencies });
 codec!(sparse MachineWindow { processors, temperature_celsius });
 codec!(sparse ProcessorShares { user, system, io_wait, steal });
+codec!(Window { length_ns, ios, bytes });
 codec!(Idleness { system_percent, cpus, unit });
 codec!(UnitWork { mean_us, stddev_us });
 codec! {

@@ -50,6 +50,10 @@ const STEPS: &[&str] = &[
     ALTER TABLE run ADD COLUMN heading TEXT;
     ALTER TABLE run ADD COLUMN latency_of TEXT;
 ",
+    "
+    ALTER TABLE run ADD COLUMN tag TEXT;
+    ALTER TABLE run ADD COLUMN kernel TEXT;
+",
 ];
 
 /// Migrates the tables to the current schema.
@@ -123,6 +127,20 @@ mod tests {
             Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?, row.get(2)?))
         });
         assert_eq!(row, Ok((None, None, 77)));
+    }
+
+    #[test]
+    fn runs_of_the_second_schema_have_no_tag_and_no_kernel() {
+        let mut connection = memory();
+        migrate_by(&mut connection, &STEPS[..2]).unwrap();
+        let kept = "INSERT INTO run (kind, title, command, host, fiord_version, started_ms, utc_offset_s, elapsed_ms)
+            VALUES ('fio', 'old', 'fiord', 'vole', '0', 1, 0, 2)";
+        connection.execute_batch(kept).unwrap();
+        migrate(&mut connection).unwrap();
+        let row = connection.query_row("SELECT tag, kernel, title FROM run", [], |row| {
+            Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?, row.get(2)?))
+        });
+        assert_eq!(row, Ok((None, None, "old".to_owned())));
     }
 
     #[test]

@@ -65,6 +65,8 @@ fn facts(title: &str) -> RunFacts {
         utc_offset_s: -3_600,
         elapsed_ms: 250,
         exit_status: Some(0),
+        tag: None,
+        kernel: Some("6.12.1-amd64".to_owned()),
     }
 }
 

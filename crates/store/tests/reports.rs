@@ -12,7 +12,7 @@ use fiord_report::{
     Code, Finding, Format, RepeatedFigure, RunReport, Subject, TerseVersion, Unified, render,
 };
 use fiord_stats::{
-    Histogram, ProcessorShares, RunSteadiness, SteadyMeasure, SteadyPart, Timeline, TimelineWindow,
+    Histogram, ProcessorShares, RunSteadiness, SteadyMeasure, SteadyPart, Timeline, TimelineWindow, Window,
 };
 use fiord_store::{Cause, codec, decode, encode};
 use proptest::prelude::*;
@@ -75,6 +75,13 @@ fn what_a_run_did_over_time_is_read_back() {
     assert_comes_back(&report);
     let added = encode(&report).len() - encode(&RunReport { timeline: None, ..report }).len();
     assert!(added < 4096, "{added}");
+}
+
+#[test]
+fn windows_come_back() {
+    let window =
+        |ios: u64| Window { length_ns: 250_000_000 + ios, ios: [ios, 0, 1], bytes: [ios << 40, 0, u64::MAX] };
+    assert_comes_back(&RunReport { windows: (0..20).map(window).collect(), ..fixture::run() });
 }
 
 #[test]

@@ -97,8 +97,9 @@ pub const ADDED_KEYS: &[AddedKey] = &[
 /// Lists that fiord adds to a JSON document if they are not empty, compared with any version of fio.
 pub const ADDED_LISTS: [&str; 2] = ["devices", "findings"];
 
-/// The objects that fiord adds to a JSON document: of a run that is long enough to have a steady part, and of every run.
-pub const ADDED_OBJECTS: [&str; 2] = ["steady_part", "fiord"];
+/// The objects that fiord adds to a JSON document: of a run that is long enough to have a steady part, of every run, and of
+/// one that was observed over time.
+pub const ADDED_OBJECTS: [&str; 3] = ["steady_part", "fiord", "windows"];
 
 /// What the names of logs that fiord adds for jobs with a rate contain: those of response latencies.
 pub const ADDED_LOGS: [&str; 2] = ["_resp.", "_resp_hist."];

@@ -74,6 +74,11 @@ pub const DOORS: &[Door] = &[
         &["fiord-device", "fiord-report", "fiord-stats", "prost", "serde_json"],
         "how jobs are run, who reads metrics",
     ),
+    door(
+        "fiord-compare",
+        &["fiord-import", "fiord-report", "fiord-stats"],
+        "how results are obtained and stored, stdout",
+    ),
     door("fiord-explain", &["fiord-import", "fiord-report"], "files, how findings are made, stdout"),
     door(
         "fiord-page",
@@ -90,7 +95,7 @@ pub const DOORS: &[Door] = &[
     ),
     door(
         "fiord-lab",
-        &["fiord-options", "fiord-report", "fiord-stats", "fiord-svg"],
+        &["fiord-compare", "fiord-options", "fiord-report", "fiord-stats", "fiord-svg"],
         "how jobs are run, stdout",
     ),
     door(
@@ -112,6 +117,7 @@ pub const DOORS: &[Door] = &[
             "fiord-checksum",
             "fiord-options",
             "fiord-plan",
+            "fiord-compare",
             "fiord-explain",
             "fiord-findings",
             "fiord-host",

@@ -146,11 +146,8 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
     let size_bytes = if job.is_some() { size_bytes.max(target::SIZE_MIN_BYTES) } else { size_bytes };
     let mut targets: Vec<StudyTarget> = Vec::new();
     let mut scratch = Vec::new();
-    for place in places {
-        let (target, files) = target::at(place, "capacity", size_bytes, options.study.options.dry_run)?;
-        if targets.iter().any(|known| known.path == target.path) {
-            return Err(format!("{}: named twice; name each target once", shown(place)));
-        }
+    let found = target::all(&places, "capacity", size_bytes, options.study.options.dry_run)?;
+    for (place, (target, files)) in places.iter().zip(found) {
         if target.writable && job.is_some() && target.size_bytes < (size_bytes >> 20 << 20) {
             return Err(format!(
                 "{}: the job's size does not fit into an eighth of the free space; a smaller size, or another directory",

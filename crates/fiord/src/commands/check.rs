@@ -28,9 +28,10 @@ struct Options {
     /// Workload to test for
     #[arg(default_value = LIST, value_parser = names())]
     profile: String,
-    /// Directory to test; files are created below it and removed
-    #[arg(default_value = ".")]
-    directory: PathBuf,
+    /// Directories to test; files are created below them and removed. Several
+    /// are measured in turn and compared
+    #[arg(value_name = "DIRECTORY", default_value = ".", verbatim_doc_comment)]
+    directories: Vec<PathBuf>,
     /// Total time of all runs [default: the profile's own]
     #[arg(long, value_parser = parse::positive_duration)]
     time: Option<Duration>,
@@ -68,10 +69,16 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         if options.show_job {
             return arguments::print(profile.job_file);
         }
-        study::at(&options.directory, "check", profile.space_bytes(options.size), &options.study, |target| {
-            let check = Check::new(profile, target, options.time, options.study.repeat);
-            check.map(|check| check.strict(options.strict))
-        })
+        study::at_all(
+            &options.directories,
+            "check",
+            profile.space_bytes(options.size),
+            &options.study,
+            |target| {
+                let check = Check::new(profile, target, options.time, options.study.repeat);
+                check.map(|check| check.strict(options.strict))
+            },
+        )
     })
 }
 

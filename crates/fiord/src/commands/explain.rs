@@ -15,14 +15,13 @@ use fiord_options::suggest;
 use fiord_options::value::{Reading, Value};
 use fiord_plan::EngineName;
 use fiord_report::path::shown;
-use fiord_report::{Code, Format, RunReport, TerseVersion, render};
+use fiord_report::{Code, RunReport};
 use fiord_store::{History, RunSelector, Stored};
-use fiord_sys::errno::error_text;
 
 use super::history;
 use crate::arguments::{self, CommandError};
 use crate::layout::width;
-use crate::run::environment;
+use crate::results;
 
 /// Explains a report in plain words, with the figures of the run: what each part
 /// means here, the findings that the figures allow, and what to look at next.
@@ -104,10 +103,7 @@ fn file(path: &Path) -> Result<fiord_explain::Explanation, String> {
 
 /// A file's report, and the findings in it or else those that its figures allow.
 pub(super) fn read_file(path: &Path) -> Result<(Report, Vec<NotedFinding>), String> {
-    let place = if path == Path::new("-") { "standard input".to_string() } else { shown(path) };
-    let bytes = environment::read_file(path.as_os_str())
-        .map_err(|error| format!("{place}: {}", error_text(&error)))?;
-    let report = read(&String::from_utf8_lossy(&bytes)).map_err(|why| format!("{place}:{why}"))?;
+    let report = results::report_in(path)?;
     let findings: Vec<NotedFinding> = if report.findings.is_empty() {
         let can_queue = |name: &str| {
             let engine = EngineName::parse(name, &mut Reading::default()).ok()?;
@@ -118,12 +114,6 @@ pub(super) fn read_file(path: &Path) -> Result<(Report, Vec<NotedFinding>), Stri
         report.findings.iter().map(NotedFinding::from).collect()
     };
     Ok((report, findings))
-}
-
-/// The report with the most information.
-fn read(text: &str) -> Result<Report, String> {
-    let reports = fiord_import::read(text).map_err(|why| why.to_string())?;
-    fiord_import::best(reports).ok_or_else(|| "1:1: there is no report in this file".to_string())
 }
 
 /// A recorded run, with the findings recorded with it.
@@ -152,6 +142,5 @@ pub(super) fn is_study(study: &Stored, history: &History) -> Result<String, Comm
 
 /// A run as its JSON says, with the histograms, and its findings.
 pub(super) fn read_run(run: &RunReport) -> Result<(Report, Vec<NotedFinding>), String> {
-    let report = read(&render(run, &[Format::JsonPlus], TerseVersion::V3))?;
-    Ok((report, run.findings.iter().map(NotedFinding::from).collect()))
+    Ok((results::report_of(run)?, run.findings.iter().map(NotedFinding::from).collect()))
 }

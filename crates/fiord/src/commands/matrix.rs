@@ -18,9 +18,10 @@ use crate::{arguments, study};
 #[derive(clap::Parser)]
 #[command(name = "fiord matrix", verbatim_doc_comment, after_help = EXAMPLES)]
 struct Options {
-    /// Directory to test in, or a file or device to read from
-    #[arg(default_value = ".")]
-    target: PathBuf,
+    /// Directories to test in, or files or devices to read from; several are
+    /// measured in turn and compared
+    #[arg(value_name = "TARGET", default_value = ".", verbatim_doc_comment)]
+    targets: Vec<PathBuf>,
     /// Block sizes
     #[arg(long, default_value = "4k,64k,1M", value_delimiter = ',', value_name = "LIST", value_parser = block)]
     bs: Vec<BlockSize>,
@@ -59,7 +60,7 @@ fn block(text: &str) -> Result<BlockSize, String> {
 /// Runs the study.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     arguments::run(arguments, |options: Options| {
-        study::at(&options.target, "matrix", options.study.size, &options.study.options, |target| {
+        study::at_all(&options.targets, "matrix", options.study.size, &options.study.options, |target| {
             let repeat = options.study.options.repeat;
             Matrix::new(target.clone(), &options.bs, &options.rw, options.depth, options.time, repeat)
         })

@@ -12,6 +12,7 @@ use crate::subcommand::{Subcommand, Subcommands};
 mod calibrate;
 mod capacity;
 mod check;
+mod compare;
 mod completions;
 mod crash_test;
 mod devices;
@@ -37,6 +38,7 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of("capacity", capacity::run, "--p99=TIME", "the highest rate with a bounded latency"),
     of("sweep", sweep::run, "... --over K=V", "a job at several option values, and the knee"),
     of("crash-test", crash_test::run, "run|check", "whether synced writes survive a power cut"),
+    of("compare", compare::run, "A B", "what changed between runs, studies or reports"),
     of("history", history::run, "", "earlier runs"),
     of("show", show::run, "ID", "an earlier run again, in any format"),
     of("report", report::run, "[ID|FILE]...", "a run, or two side by side, as a web page"),

@@ -18,9 +18,10 @@ use crate::{arguments, study};
 #[derive(clap::Parser)]
 #[command(name = "fiord quick", verbatim_doc_comment, after_help = EXAMPLES)]
 struct Options {
-    /// Directory to test in, or a file or device to read from
-    #[arg(default_value = ".")]
-    target: PathBuf,
+    /// Directories to test in, or files or devices to read from; several are
+    /// measured in turn and compared
+    #[arg(value_name = "TARGET", default_value = ".", verbatim_doc_comment)]
+    targets: Vec<PathBuf>,
     /// Total time of all runs
     #[arg(long, default_value = "28s", value_parser = parse::positive_duration)]
     time: Duration,
@@ -38,7 +39,7 @@ Examples:
 /// Runs the study.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     arguments::run(arguments, |options: Options| {
-        study::at(&options.target, "quick", options.study.size, &options.study.options, |target| {
+        study::at_all(&options.targets, "quick", options.study.size, &options.study.options, |target| {
             Ok(Quick::new(target.clone(), options.time, options.study.options.repeat))
         })
     })

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &[OsString], subcommands: &'static Subcommands) -> 
         Ok(mut session) => {
             session.own = own;
             let kept = own.is_some() && !session.options.no_history.0;
-            session.keeper = kept.then(|| Keeper::new(arguments, &session.machine.hostname));
+            session.keeper = kept.then(|| Keeper::new(arguments, &session.machine, session.tag().as_deref()));
             session.go()
         }
         Err(problems) => {
@@ -177,6 +177,7 @@ impl Session {
             problems.extend(fiord_plan::forbidden_by_readonly(&self.parsed.sections));
         }
         problems.extend(self.trigger_that_never_fires());
+        problems.extend(self.unusable_tag());
         self.warnings.append(&mut problems);
         if help::asked_for(&self.options, self.own).is_some() {
             // A page may explain options that are not built in.
@@ -236,6 +237,27 @@ impl Session {
         let remedy = "give --trigger-file or --trigger-timeout as well";
         let place = setting.value_place.clone();
         Some(Problem::warning(ProblemKind::NoEffect, place, ProgramOptions::trigger, message, remedy))
+    }
+
+    /// The name for the run in the history.
+    fn tag(&self) -> Option<String> {
+        self.options.tag.as_ref().map(|tag| tag.0.to_string_lossy().into_owned())
+    }
+
+    /// A name that cannot be one, or that is given where nothing is recorded.
+    fn unusable_tag(&self) -> Option<Problem> {
+        let setting = self.given.get(ProgramOptions::tag)?;
+        let place = setting.value_place.clone();
+        let (kind, message) = match (self.own, fiord_store::check_tag(&self.tag()?)) {
+            (None, _) => (ProblemKind::Misplaced, "runs under the name fio are not recorded".to_string()),
+            (Some(_), _) if self.options.no_history.0 => {
+                (ProblemKind::Conflict, "--no-history keeps the run out of the history".to_string())
+            }
+            (Some(_), Err(why)) => (ProblemKind::InvalidValue, why),
+            (Some(_), Ok(())) => return None,
+        };
+        let remedy = "leave it out, or run fiord by its own name, with a name of letters and digits";
+        Some(Problem::error(kind, place, Some(ProgramOptions::tag), message, remedy))
     }
 
     /// Merges traces; the devices they are of need not exist here.

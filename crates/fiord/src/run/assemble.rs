@@ -70,6 +70,7 @@ pub(crate) fn report(
         repeats: Vec::new(),
         steadiness: None,
         timeline: None,
+        windows: Vec::new(),
     }
 }
 

@@ -115,7 +115,8 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
         figures
     });
     let steadiness = watched.witness.as_ref().and_then(|witness| witness.steadiness(plan));
-    let report = RunReport { findings, repeats, steadiness, timeline, ..report };
+    let windows = watched.witness.as_ref().map_or_else(Vec::new, Witness::windows);
+    let report = RunReport { findings, repeats, steadiness, timeline, windows, ..report };
     watched.presenter.ended(&report, &result.workers);
     if let Some(metrics) = &mut watched.metrics {
         metrics.exporter.publish(&report);

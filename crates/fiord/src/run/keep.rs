@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use fiord_host::Machine;
 use fiord_plan::{FileKind, Plan};
 use fiord_report::RunReport;
 use fiord_report::path::{shown, text};
@@ -28,16 +29,20 @@ const FILES_MAX: usize = 16;
 pub(crate) struct Keeper {
     command: String,
     host: String,
+    kernel: String,
+    tag: Option<String>,
     started_ms: u64,
 }
 
 impl Keeper {
     /// For a run that starts now, with these arguments.
-    pub(crate) fn new<A: AsRef<OsStr>>(arguments: &[A], host: &str) -> Keeper {
+    pub(crate) fn new<A: AsRef<OsStr>>(arguments: &[A], machine: &Machine, tag: Option<&str>) -> Keeper {
         let words = std::iter::once(OsStr::new("fiord")).chain(arguments.iter().map(AsRef::as_ref));
         Keeper {
             command: words.map(quoted).collect::<Vec<_>>().join(" "),
-            host: host.to_string(),
+            host: machine.hostname.clone(),
+            kernel: machine.kernel_release.clone(),
+            tag: tag.map(str::to_string),
             started_ms: clock::realtime_ms(),
         }
     }
@@ -69,6 +74,8 @@ impl Keeper {
             utc_offset_s: clock::utc_offset_s(),
             elapsed_ms: 0,
             exit_status: None,
+            tag: self.tag.clone(),
+            kernel: Some(self.kernel.clone()),
         }
     }
 }
@@ -90,10 +97,11 @@ impl StudyKeeper {
         purpose: &str,
         target: Option<&Path>,
         heading: &str,
-        host: &str,
+        machine: &Machine,
+        tag: Option<&str>,
     ) -> Option<StudyKeeper> {
         let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-        let keeper = Keeper::new(&arguments, host);
+        let keeper = Keeper::new(&arguments, machine, tag);
         let facts = RunFacts {
             title: format!("{kind}: {purpose}"),
             targets: target.map(self::target).into_iter().collect(),
@@ -140,6 +148,8 @@ impl StudyKeeper {
             started_ms,
             elapsed_ms: report.timestamp_ms.saturating_sub(started_ms),
             exit_status: Some(0),
+            // The name is that of the study.
+            tag: None,
             ..self.keeper.facts(RunKind::Fio)
         };
         keep_run(&mut self.history, facts, plan, report)

@@ -18,7 +18,7 @@ use fiord_host::{
 use fiord_options::Problem;
 use fiord_plan::{FileKind, Plan};
 use fiord_report::Finding;
-use fiord_stats::{ProgressSample, RunSteadiness};
+use fiord_stats::{ProgressSample, RunSteadiness, Window};
 use fiord_worker::{EndReason, State, View, WorkerReport};
 
 use super::{assemble, calibration};
@@ -144,6 +144,11 @@ impl Witness {
         };
         let problems = problems.iter().map(assemble::of_problem);
         merge(lint(plan, &self.known).into_iter().chain(evidence(plan, &measured)).chain(problems))
+    }
+
+    /// What the jobs did over time.
+    pub(super) fn windows(&self) -> Vec<Window> {
+        Window::between(self.progress.all())
     }
 
     /// All findings of the run that is over; `problems` are the warnings about its options.

@@ -15,4 +15,4 @@ mod session;
 mod step_plan;
 pub(crate) mod target;
 
-pub(crate) use session::{Options, at, carry_out};
+pub(crate) use session::{Options, at_all, carry_out};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use fiord_host::Machine;
-use fiord_lab::{Repeat, Step, StepResult, Study, StudyTarget};
+use fiord_lab::{Repeat, Several, Step, StepResult, Study, StudyTarget};
 use fiord_options::Problem;
 use fiord_options::value::Trust;
 use fiord_plan::Plan;
@@ -55,6 +55,13 @@ pub(crate) struct Options {
     /// Show the runs on the whole terminal (docs/live.md)
     #[arg(long)]
     pub live: bool,
+    /// A name for the study in the history
+    #[arg(long, value_name = "NAME", value_parser = tag, conflicts_with = "no_history")]
+    pub tag: Option<String>,
+}
+
+fn tag(text: &str) -> Result<String, String> {
+    fiord_store::check_tag(text).map(|()| text.to_string())
 }
 
 fn trust(text: &str) -> Result<Trust, String> {
@@ -86,6 +93,31 @@ pub(crate) fn at<S: Study>(
     carry_out(&study, &[&target], &[], options)
 }
 
+/// Runs a study at each of `paths`, step by step in turn if there are several, and compares these.
+pub(crate) fn at_all<S: Study + 'static>(
+    paths: &[PathBuf],
+    name: &str,
+    size_bytes: u64,
+    options: &Options,
+    make: impl Fn(&StudyTarget) -> Result<S, String>,
+) -> Result<ExitCode, CommandError> {
+    if let [only] = paths {
+        return at(only, name, size_bytes, options, make);
+    }
+    // The scratch files live until everything has been printed.
+    let places: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let mut targets = target::all(&places, name, size_bytes, options.dry_run)?;
+    let mut studies: Vec<(String, Box<dyn Study>)> = Vec::new();
+    for (target, scratch) in &mut targets {
+        let study = make(target)?;
+        scratch.as_mut().map_or(Ok(()), |scratch| scratch.record_files_of(study.steps()))?;
+        studies.push((target.shown(), Box::new(study)));
+    }
+    let several = Several::new(studies)?;
+    let targets: Vec<&StudyTarget> = targets.iter().map(|(target, _)| target).collect();
+    carry_out(&several, &targets, &[], options)
+}
+
 /// Runs all steps of `study` and prints the result. There are no `targets` if the jobs name their files themselves;
 /// `typed` has the warnings about options as typed.
 pub(crate) fn carry_out(
@@ -115,7 +147,9 @@ pub(crate) fn carry_out(
         _ => None,
     };
     let heading = page::opening(study, targets, &planned.modes, WIDTH);
-    let begin = || StudyKeeper::begin(study.name(), &study.purpose(), path, &heading, &machine.hostname);
+    let begin = || {
+        StudyKeeper::begin(study.name(), &study.purpose(), path, &heading, &machine, options.tag.as_deref())
+    };
     let mut keeper = if options.no_history { None } else { begin() };
     let (ran, end) = run_steps(study, options.trust, live, &machine, &mut planned, &mut keeper);
     let result = study.result(&ran, width());

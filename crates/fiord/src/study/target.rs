@@ -88,6 +88,27 @@ pub(crate) fn at(
     }
 }
 
+/// The same of several places, each of which is named once.
+///
+/// # Errors
+/// Why one cannot be used, and what to do.
+pub(crate) fn all(
+    paths: &[&Path],
+    study: &str,
+    size_bytes: u64,
+    dry_run: bool,
+) -> Result<Vec<(StudyTarget, Option<ScratchFiles>)>, String> {
+    let mut targets: Vec<(StudyTarget, Option<ScratchFiles>)> = Vec::new();
+    for path in paths {
+        let found = at(path, study, size_bytes, dry_run)?;
+        if targets.iter().any(|(known, _)| known.path == found.0.path) {
+            return Err(format!("{}: named twice; name each target once", shown(path)));
+        }
+        targets.push(found);
+    }
+    Ok(targets)
+}
+
 fn probe(path: &Path) -> Result<TargetFacts, String> {
     Prober::default().probe(path).map_err(|error| format!("{}: {}", shown(path), error_text(&error)))
 }

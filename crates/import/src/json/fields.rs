@@ -123,6 +123,14 @@ impl<'v> Fields<'v> {
         members.map(figure).collect()
     }
 
+    /// A list of numbers; empty if there is none.
+    pub fn floats(&self, key: &str) -> Result<Vec<f64>, WrongType> {
+        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
+        let wrong = || self.wrong_member(key, "a list of numbers");
+        let items = value.as_array().ok_or_else(wrong)?;
+        items.iter().map(|item| item.as_f64().ok_or_else(wrong)).collect()
+    }
+
     /// All members as text.
     pub fn texts(&self) -> Vec<(String, String)> {
         let members = self.members.into_iter().flatten();

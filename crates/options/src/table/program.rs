@@ -56,6 +56,10 @@ options! {
         ///
         /// A run under the name `fio` is never recorded.
         no_history as "no-history": Switch = 0;
+        /// A name for this run in the history, by which `fiord compare` finds it. Not an option of fio.
+        ///
+        /// Of several runs of one name, the newest is found.
+        tag: Text;
         /// Whether findings are printed after the report. Not an option of fio.
         ///
         /// A finding is a reason why a figure may not mean what its reader thinks (docs/findings.md).

@@ -6,6 +6,7 @@
 mod devices;
 pub mod findings;
 mod steady;
+mod windows;
 mod writer;
 
 use fiord_device::{DiskCounters, DiskUse};
@@ -67,6 +68,9 @@ pub fn json(run: &RunReport, detail: Detail) -> String {
         }
         if let Some(steadiness) = &run.steadiness {
             json.object("steady_part", |json| steady::write_part(json, steadiness));
+        }
+        if !run.windows.is_empty() {
+            json.object("windows", |json| windows::write(json, &run.windows));
         }
         // In an object, because readers of fio's document take a scalar here for a figure.
         if let Some(version) = &run.fiord_version {

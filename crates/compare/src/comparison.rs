@@ -1,0 +1,224 @@
+//! The comparison: each figure of each row, with its change from the first result to each of the others.
+//!
+//! Invariant: the changes of one row together are wrongly called a difference in at most a twentieth of all cases.
+
+use fiord_stats::student;
+
+use crate::aspect::{self, Aspect};
+use crate::condition::{Condition, Outcome};
+use crate::estimate::{Estimate, estimate, welch};
+use crate::figure::{Figure, Measure, Subject};
+use crate::side::{Row, Side};
+
+/// The share of rows in which a difference may be called that is none.
+const WRONG_SHARE: f64 = 0.05;
+
+/// The percentiles that are compared.
+const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
+
+/// What the user wants.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Aspects in which the results may differ.
+    pub across: Vec<Aspect>,
+    /// What must not be the case.
+    pub conditions: Vec<Condition>,
+}
+
+/// Results side by side.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison {
+    /// The name of each and what it is; the first is the one that the others are compared with.
+    pub sides: Vec<(String, String)>,
+    /// What was measured in all of them, or in some.
+    pub rows: Vec<ComparedRow>,
+    /// What became of the conditions.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// One thing that was measured.
+#[derive(Clone, Debug)]
+pub struct ComparedRow {
+    /// Its name on the first side that has it.
+    pub name: String,
+    /// Its figures.
+    pub figures: Vec<ComparedFigure>,
+    /// For each side but the first, why it cannot be compared with that one; empty if it can.
+    pub obstacles: Vec<Vec<String>>,
+}
+
+/// A figure of all sides.
+#[derive(Clone, Debug)]
+pub struct ComparedFigure {
+    /// The figure.
+    pub figure: Figure,
+    /// Its value on each side that has it.
+    pub estimates: Vec<Option<Estimate>>,
+    /// For each side but the first, the change from that one.
+    pub changes: Vec<Option<Change>>,
+}
+
+/// A change of a figure, in percent of its first value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// The change.
+    pub percent: f64,
+    /// The interval in which it is with 95 % confidence, that of all figures of the row together.
+    pub interval: Option<(f64, f64)>,
+    /// What it means.
+    pub verdict: Verdict,
+}
+
+impl Change {
+    /// Half of the interval.
+    pub fn half_width(&self) -> Option<f64> {
+        self.interval.map(|(low, high)| (high - low) / 2.0)
+    }
+}
+
+/// What a change means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// More of what is good, or less of what is bad, beyond noise.
+    Better,
+    /// The contrary, beyond noise.
+    Worse,
+    /// Noise explains it.
+    Same,
+    /// How much noise there is is not known.
+    Unknown,
+    /// The two measured different things.
+    NotComparable,
+}
+
+impl Verdict {
+    /// In a word or two.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Same => "same",
+            Verdict::Unknown => "unknown",
+            Verdict::NotComparable => "not comparable",
+        }
+    }
+}
+
+/// Compares the first of these results with each of the others.
+pub fn compare(sides: &[Side], settings: &Settings) -> Comparison {
+    let of_sides: Vec<Vec<Row<'_>>> = sides.iter().map(Side::rows).collect();
+    let rows = paired(&of_sides);
+    let rows: Vec<ComparedRow> =
+        rows.iter().map(|(name, rows)| compared(name, rows, sides, settings)).collect();
+    let mut comparison = Comparison {
+        sides: sides.iter().map(|side| (side.name.clone(), side.described.clone())).collect(),
+        rows,
+        outcomes: Vec::new(),
+    };
+    comparison.outcomes =
+        settings.conditions.iter().map(|condition| condition.outcome(&comparison)).collect();
+    comparison
+}
+
+/// A row of each side that has it, under one name.
+type Paired<'r, 's> = (String, Vec<Option<&'r Row<'s>>>);
+
+/// Rows are paired by name; if two sides have no name in common and as many rows, in their order.
+fn paired<'r, 's>(sides: &'r [Vec<Row<'s>>]) -> Vec<Paired<'r, 's>> {
+    let Some(first) = sides.first() else { return Vec::new() };
+    let mut paired: Vec<Paired<'r, 's>> =
+        first.iter().map(|row| (row.name.clone(), vec![Some(row)])).collect();
+    for (index, side) in sides.iter().enumerate().skip(1) {
+        let is_common = side.iter().any(|row| first.iter().any(|known| known.name == row.name));
+        let by_place = !is_common && side.len() == first.len();
+        for (place, row) in side.iter().enumerate() {
+            let known = match by_place {
+                true => Some(place),
+                false => paired.iter().position(|(name, _)| *name == row.name),
+            };
+            let at = known.unwrap_or_else(|| {
+                paired.push((row.name.clone(), Vec::new()));
+                paired.len() - 1
+            });
+            paired[at].1.resize(index, None);
+            paired[at].1.push(Some(row));
+        }
+        paired.iter_mut().for_each(|(_, rows)| rows.resize(index + 1, None));
+    }
+    paired
+}
+
+fn compared(name: &str, rows: &[Option<&Row<'_>>], sides: &[Side], settings: &Settings) -> ComparedRow {
+    let first = rows.first().copied().flatten();
+    let obstacle = |(index, row): (usize, &Option<&Row<'_>>)| match (first, row) {
+        (Some(first), Some(row)) => {
+            aspect::differences((&sides[0], first), (&sides[index], row), &settings.across)
+        }
+        (None, _) => vec![format!("{} has no such row", sides[0].name)],
+        (_, None) => vec![format!("{} has no such row", sides[index].name)],
+    };
+    let obstacles: Vec<Vec<String>> = rows.iter().enumerate().skip(1).map(obstacle).collect();
+    let wanted = settings.conditions.iter().filter_map(Condition::percentile);
+    let mut percentiles: Vec<f64> = PERCENTILES.into_iter().chain(wanted).collect();
+    percentiles.sort_by(f64::total_cmp);
+    percentiles.dedup();
+    let measures = [Measure::Iops, Measure::Bandwidth, Measure::Mean].into_iter();
+    let measures: Vec<Measure> = measures.chain(percentiles.into_iter().map(Measure::Percentile)).collect();
+    let figures = Subject::all()
+        .flat_map(|subject| measures.iter().map(move |measure| Figure { subject, measure: *measure }));
+    let mut figures: Vec<ComparedFigure> = figures
+        .map(|figure| ComparedFigure {
+            figure,
+            estimates: rows.iter().map(|row| row.and_then(|row| estimate(row, figure))).collect(),
+            changes: Vec::new(),
+        })
+        .filter(|figure| figure.estimates.iter().any(Option::is_some))
+        .collect();
+    for (index, obstacles) in obstacles.iter().enumerate() {
+        let outside = WRONG_SHARE / count(&figures, index + 1) as f64;
+        for figure in &mut figures {
+            let change = change(figure, index + 1, outside, !obstacles.is_empty());
+            figure.changes.push(change);
+        }
+    }
+    ComparedRow { name: name.to_string(), figures, obstacles }
+}
+
+/// How many figures are judged at the same time. I/Os and bytes per second are one as far as chance goes.
+fn count(figures: &[ComparedFigure], side: usize) -> usize {
+    let is_judged = |figure: &&ComparedFigure| {
+        let error = |side: usize| figure.estimates[side].and_then(|estimate| estimate.error);
+        error(0).is_some() && error(side).is_some()
+    };
+    let judged: Vec<&ComparedFigure> = figures.iter().filter(is_judged).collect();
+    let has_rate = |figure: &ComparedFigure| {
+        judged.iter().any(|other| {
+            other.figure.measure == Measure::Iops && other.figure.subject == figure.figure.subject
+        })
+    };
+    let own = judged.iter().filter(|figure| figure.figure.measure != Measure::Bandwidth || !has_rate(figure));
+    own.count().max(1)
+}
+
+fn change(figure: &ComparedFigure, side: usize, outside: f64, is_obstructed: bool) -> Option<Change> {
+    let (from, to) = (figure.estimates[0]?, figure.estimates[side]?);
+    if from.value <= 0.0 || to.value <= 0.0 {
+        return None;
+    }
+    let ratio = to.value / from.value;
+    let interval = from.error.zip(to.error).map(|(one, other)| {
+        let parts = [(one.share.powi(2), one.degrees), (other.share.powi(2), other.degrees)];
+        let error = (parts[0].0 + parts[1].0).sqrt();
+        // The error of a ratio, on the scale on which it is symmetrical.
+        let reach = (student::two_sided(outside, welch(&parts)) * error).exp();
+        (100.0 * (ratio / reach - 1.0), 100.0 * (ratio * reach - 1.0))
+    });
+    let verdict = match interval {
+        _ if is_obstructed => Verdict::NotComparable,
+        None => Verdict::Unknown,
+        Some((low, high)) if low <= 0.0 && high >= 0.0 => Verdict::Same,
+        Some((low, _)) if (low > 0.0) == figure.figure.is_more_better() => Verdict::Better,
+        Some(_) => Verdict::Worse,
+    };
+    Some(Change { percent: 100.0 * (ratio - 1.0), interval, verdict })
+}

@@ -1,0 +1,133 @@
+//! The figures that are compared, by their names: `read.iops`, `write.p99.9`.
+//!
+//! Invariant: a figure has one name, in tables, JSON and conditions alike.
+
+use std::fmt;
+use std::str::FromStr;
+
+use fiord_import::DirectionName;
+use fiord_report::table::{Cell, shown_bytes};
+
+/// What a figure is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// Reads, writes, trims, or all of them as one.
+    Direction(DirectionName),
+    /// Sync calls.
+    Sync,
+}
+
+impl Subject {
+    /// Every subject, in the order of reports.
+    pub fn all() -> impl Iterator<Item = Subject> {
+        DirectionName::ALL.into_iter().map(Subject::Direction).chain([Subject::Sync])
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Subject::Direction(direction) => direction.name(),
+            Subject::Sync => "sync",
+        }
+    }
+}
+
+/// What is measured of it.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub enum Measure {
+    /// I/Os per second.
+    Iops,
+    /// Bytes per second.
+    Bandwidth,
+    /// Mean latency, in nanoseconds.
+    Mean,
+    /// A percentile of latency, in nanoseconds.
+    Percentile(f64),
+}
+
+/// One figure.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Figure {
+    /// What it is of.
+    pub subject: Subject,
+    /// What is measured of it.
+    pub measure: Measure,
+}
+
+impl Figure {
+    /// Whether more of it is better.
+    pub fn is_more_better(self) -> bool {
+        matches!(self.measure, Measure::Iops | Measure::Bandwidth)
+    }
+
+    /// Whether it is a latency.
+    pub fn is_latency(self) -> bool {
+        !self.is_more_better()
+    }
+
+    /// A value of it.
+    pub fn cell(self, value: f64) -> Cell {
+        match self.measure {
+            Measure::Iops if value < 100.0 => Cell::Number(value, 1),
+            Measure::Iops => Cell::Number(value, 0),
+            Measure::Bandwidth => Cell::Formatted(format!("{}/s", shown_bytes(value.round() as u64)), value),
+            Measure::Mean | Measure::Percentile(_) => Cell::Latency(value.max(0.0).round() as u64),
+        }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let subject = self.subject.name();
+        match self.measure {
+            Measure::Iops => write!(out, "{subject}.iops"),
+            Measure::Bandwidth => write!(out, "{subject}.bw"),
+            Measure::Mean => write!(out, "{subject}.mean"),
+            Measure::Percentile(percent) => write!(out, "{subject}.p{percent}"),
+        }
+    }
+}
+
+impl FromStr for Figure {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Figure, String> {
+        let wrong = || {
+            let subjects: Vec<&str> = Subject::all().map(Subject::name).collect();
+            format!(
+                "{text:?} is not a figure: write one of {}, a dot, and iops, bw, mean or a percentile, such as read.p99.9",
+                subjects.join(", ")
+            )
+        };
+        let (subject, measure) = text.split_once('.').ok_or_else(wrong)?;
+        let subject = Subject::all().find(|known| known.name() == subject).ok_or_else(wrong)?;
+        let measure = match measure {
+            "iops" => Measure::Iops,
+            "bw" => Measure::Bandwidth,
+            "mean" => Measure::Mean,
+            percentile => {
+                let percent = percentile.strip_prefix('p').and_then(|percent| percent.parse().ok());
+                Measure::Percentile(
+                    percent.filter(|percent| *percent > 0.0 && *percent < 100.0).ok_or_else(wrong)?,
+                )
+            }
+        };
+        Ok(Figure { subject, measure })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_shown() {
+        for name in ["read.iops", "write.bw", "trim.mean", "mixed.p50", "sync.p99.9", "read.p99.99"] {
+            assert_eq!(name.parse::<Figure>().unwrap().to_string(), name);
+        }
+        for wrong in
+            ["", "read", "read.", "reads.iops", "read.p", "read.p0", "read.p100", "read.pNaN", "iops"]
+        {
+            assert!(wrong.parse::<Figure>().is_err(), "{wrong}");
+        }
+    }
+}

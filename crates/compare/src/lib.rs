@@ -1,0 +1,19 @@
+//! Results side by side: the change of each figure, how sure it is, and what follows from it in a sentence.
+//!
+//! Invariant: pure. Nothing is called different that noise explains, and nothing is called anything without a measure of
+//! that noise; results of different workloads are shown beside each other and not judged.
+
+pub mod aspect;
+pub mod comparison;
+pub mod condition;
+mod estimate;
+pub mod figure;
+pub mod page;
+mod sentence;
+pub mod side;
+
+pub use aspect::Aspect;
+pub use comparison::{Comparison, Settings, compare};
+pub use condition::{Condition, Decision};
+pub use figure::Figure;
+pub use side::{NamedRun, Side};

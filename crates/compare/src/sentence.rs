@@ -1,0 +1,153 @@
+//! What a comparison says, in a sentence for each result but the first.
+//!
+//! Invariant: a sentence names figures only with their change and its uncertainty, and says why there is no judgement if
+//! there is none.
+
+use crate::comparison::{Change, ComparedFigure, ComparedRow, Comparison, Verdict};
+
+/// Rows or figures that are named; of more, the first.
+const NAMED_MAX: usize = 3;
+
+/// What a row says of one side.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RowVerdict {
+    Faster,
+    Slower,
+    /// Some figures are better, others worse.
+    Mixed,
+    Same,
+    Unknown,
+    NotComparable,
+}
+
+/// A sentence for each side but the first.
+pub(crate) fn sentences(comparison: &Comparison) -> Vec<String> {
+    (1..comparison.sides.len()).map(|side| sentence(comparison, side)).collect()
+}
+
+fn sentence(comparison: &Comparison, side: usize) -> String {
+    let (first, name) = (&comparison.sides[0].0, &comparison.sides[side].0);
+    let has_both = |row: &&ComparedRow| {
+        row.figures.iter().any(|figure| figure.estimates[0].is_some() && figure.estimates[side].is_some())
+    };
+    let rows: Vec<&ComparedRow> = comparison.rows.iter().filter(has_both).collect();
+    match rows.as_slice() {
+        [] => format!("{name} is not comparable with {first}: they have no row in common."),
+        [only] if comparison.rows.len() == 1 => of_one(only, side, (first, name)),
+        rows => of_several(rows, comparison.rows.len() - rows.len(), side, (first, name)),
+    }
+}
+
+/// The only row, with its figures.
+fn of_one(row: &ComparedRow, side: usize, (first, name): (&str, &str)) -> String {
+    let figures = |verdict: Verdict| listed(row, side, verdict);
+    match verdict(row, side) {
+        RowVerdict::Faster => {
+            format!("{name} is faster than {first}: {}.", figures(Verdict::Better))
+        }
+        RowVerdict::Slower => {
+            format!("{name} is slower than {first}: {}.", figures(Verdict::Worse))
+        }
+        RowVerdict::Mixed => format!(
+            "{name} is better than {first} in {}, and worse in {}.",
+            figures(Verdict::Better),
+            figures(Verdict::Worse)
+        ),
+        RowVerdict::Same => {
+            let largest =
+                largest(row, side).map_or_else(String::new, |figure| format!("; the largest is {figure}"));
+            format!("{name} is the same as {first} within noise, which explains every change{largest}.")
+        }
+        RowVerdict::Unknown => format!(
+            "Whether {name} differs from {first} cannot be told: a result without repeated runs, windows or samples \
+             does not show how much is noise."
+        ),
+        RowVerdict::NotComparable => format!(
+            "{name} is not comparable with {first}, because {}.",
+            row.obstacles[side - 1].join(", and ")
+        ),
+    }
+}
+
+/// How many of several rows say what.
+fn of_several(rows: &[&ComparedRow], missing: usize, side: usize, (first, name): (&str, &str)) -> String {
+    let with = |wanted: RowVerdict| -> Vec<&ComparedRow> {
+        rows.iter().copied().filter(|row| verdict(row, side) == wanted).collect()
+    };
+    let names = |rows: &[&ComparedRow]| {
+        let named: Vec<&str> = rows.iter().take(NAMED_MAX).map(|row| row.name.as_str()).collect();
+        let more = rows.len().saturating_sub(NAMED_MAX);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        format!("{}{more}", named.join("; "))
+    };
+    let parts = [
+        (RowVerdict::Faster, "faster"),
+        (RowVerdict::Slower, "slower"),
+        (RowVerdict::Mixed, "better in some figures and worse in others"),
+        (RowVerdict::Same, "the same within noise"),
+        (RowVerdict::Unknown, "not to be judged, for lack of repeated runs, windows or samples,"),
+    ];
+    let mut said: Vec<String> = Vec::new();
+    for (wanted, words) in parts {
+        let rows = with(wanted);
+        match rows.len() {
+            0 => {}
+            count if wanted == RowVerdict::Same => said.push(format!("{words} in {count}")),
+            count => said.push(format!("{words} in {count} ({})", names(&rows))),
+        }
+    }
+    let obstructed = with(RowVerdict::NotComparable);
+    if let Some(row) = obstructed.first() {
+        let why = row.obstacles[side - 1].join(", and ");
+        said.push(format!("not comparable in {}, because {why}", obstructed.len()));
+    }
+    let missing = match missing {
+        0 => String::new(),
+        count => format!(" {count} of the rows are in one of them alone."),
+    };
+    format!("Of {} rows, {name} is {}, compared with {first}.{missing}", rows.len(), joined(&said))
+}
+
+fn joined(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [only] => only.clone(),
+        [others @ .., last] => format!("{}, and {last}", others.join(", ")),
+    }
+}
+
+fn changes(row: &ComparedRow, side: usize) -> impl Iterator<Item = (&ComparedFigure, Change)> {
+    row.figures.iter().filter_map(move |figure| Some((figure, figure.changes[side - 1]?)))
+}
+
+fn verdict(row: &ComparedRow, side: usize) -> RowVerdict {
+    let has = |wanted: Verdict| changes(row, side).any(|(_, change)| change.verdict == wanted);
+    match (has(Verdict::Better), has(Verdict::Worse)) {
+        _ if !row.obstacles[side - 1].is_empty() => RowVerdict::NotComparable,
+        (true, true) => RowVerdict::Mixed,
+        (true, false) => RowVerdict::Faster,
+        (false, true) => RowVerdict::Slower,
+        _ if has(Verdict::Same) => RowVerdict::Same,
+        _ => RowVerdict::Unknown,
+    }
+}
+
+/// The figures of a verdict with their changes.
+fn listed(row: &ComparedRow, side: usize, wanted: Verdict) -> String {
+    let all: Vec<String> =
+        changes(row, side).filter(|(_, change)| change.verdict == wanted).map(described).collect();
+    let more = all.len().saturating_sub(NAMED_MAX);
+    let named = all[..all.len() - more].join(", ");
+    if more > 0 { format!("{named}, and {more} more figures") } else { named }
+}
+
+/// The largest change that noise explains.
+fn largest(row: &ComparedRow, side: usize) -> Option<String> {
+    let of_noise = changes(row, side).filter(|(_, change)| change.verdict == Verdict::Same);
+    of_noise.max_by(|(_, one), (_, other)| one.percent.abs().total_cmp(&other.percent.abs())).map(described)
+}
+
+fn described((figure, change): (&ComparedFigure, Change)) -> String {
+    let half = change.half_width().map_or_else(String::new, |half| format!(" (±{half:.1} %)"));
+    format!("{} {:+.1} %{half}", figure.figure, change.percent)
+}

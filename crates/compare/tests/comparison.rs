@@ -1,0 +1,320 @@
+//! Comparisons of synthetic results whose true difference is known.
+//!
+//! Invariant: noise is generated, so that how often it is called a difference can be counted.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+use fiord_compare::comparison::Verdict;
+use fiord_compare::{Aspect, Comparison, Decision, NamedRun, Settings, Side, compare};
+use fiord_import::{
+    DirectionFigures, DirectionName, JobFigures, LatencyFigures, Report, ReportFormat, ReportedFinding,
+    WindowFigures,
+};
+use fiord_stats::Random;
+
+/// A normal value around 0 with a deviation of 1, as the sum of twelve uniform ones.
+fn noise(random: &mut Random) -> f64 {
+    (0..12).map(|_| random.below(1 << 30) as f64 / f64::from(1 << 30)).sum::<f64>() - 6.0
+}
+
+/// How noisy a synthetic disk is: the share by which windows vary, how much of it lasts to the next, and the share by
+/// which whole runs vary.
+#[derive(Clone, Copy)]
+struct Noise {
+    windows: f64,
+    kept: f64,
+    runs: f64,
+}
+
+const QUIET: Noise = Noise { windows: 0.03, kept: 0.5, runs: 0.01 };
+const NOISY: Noise = Noise { windows: 0.10, kept: 0.6, runs: 0.015 };
+
+const DEPTH: f64 = 8.0;
+
+/// A run of ten seconds of random reads at this rate.
+fn run(random: &mut Random, iops: f64, with: Noise) -> Report {
+    let of_run = iops * (1.0 + with.runs * noise(random));
+    let mut off = 0.0;
+    let mut bins: std::collections::BTreeMap<u64, u64> = std::collections::BTreeMap::new();
+    let mut rates = Vec::new();
+    for _ in 0..40 {
+        off = with.kept * off + (1.0 - with.kept * with.kept).sqrt() * with.windows * noise(random);
+        let rate = (of_run * (1.0 + off)).max(1.0);
+        rates.push(rate);
+        // Latencies around depth / rate, with a tail.
+        for _ in 0..60 {
+            let mean_ns = DEPTH / rate * 1e9;
+            let tail = if random.below(60) == 0 { 4.0 } else { 1.0 };
+            let ns = (mean_ns * tail * (1.0 + 0.1 * noise(random)).max(0.1)) as u64;
+            *bins.entry(ns >> 12 << 12).or_insert(0) += (rate / 240.0) as u64;
+        }
+    }
+    let ios: u64 = bins.values().sum();
+    let mean_ns = bins.iter().map(|(ns, count)| *ns as f64 * *count as f64).sum::<f64>() / ios as f64;
+    let mean_rate = rates.iter().sum::<f64>() / 40.0;
+    let clat = LatencyFigures {
+        min_ns: bins.keys().next().copied(),
+        max_ns: bins.keys().next_back().copied(),
+        mean_ns: Some(mean_ns),
+        stddev_ns: Some(mean_ns / 2.0),
+        count: Some(ios),
+        bins: bins.into_iter().collect(),
+        ..LatencyFigures::default()
+    };
+    let total = (mean_rate * 10.0) as u64;
+    let read = DirectionFigures {
+        name: DirectionName::Read,
+        bytes: Some(total * 4096),
+        ios: Some(total),
+        runtime_ms: Some(10_000),
+        clat: Some(clat),
+        ..DirectionFigures::default()
+    };
+    let options =
+        [("rw", "randread"), ("bs", "4k"), ("iodepth", "8"), ("ioengine", "io_uring"), ("direct", "1")];
+    let windows = WindowFigures {
+        name: DirectionName::Read,
+        window_s: 0.25,
+        bandwidth: rates.iter().map(|rate| rate * 4096.0).collect(),
+        iops: rates,
+    };
+    Report {
+        format: ReportFormat::JsonPlus,
+        jobs: vec![JobFigures {
+            name: "job".to_string(),
+            directions: vec![read],
+            options: options.map(|(name, value)| (name.to_string(), value.to_string())).to_vec(),
+            ..JobFigures::default()
+        }],
+        windows: vec![windows],
+        ..Report::default()
+    }
+}
+
+fn side(name: &str, reports: Vec<Report>) -> Side {
+    let runs = reports.into_iter().map(|report| NamedRun { name: String::new(), report }).collect();
+    Side { name: name.to_string(), runs, ..Side::default() }
+}
+
+fn pair(one: Vec<Report>, other: Vec<Report>) -> Comparison {
+    compare(&[side("before", one), side("after", other)], &Settings::default())
+}
+
+/// Whether any figure, and whether the rate, is called different.
+fn called(comparison: &Comparison) -> (bool, bool) {
+    let is_called = |verdict| matches!(verdict, Verdict::Better | Verdict::Worse);
+    let verdict = |name: &str| {
+        let row = &comparison.rows[0];
+        let found = row.figures.iter().find(|figure| figure.figure.to_string() == name).unwrap();
+        found.changes[0].unwrap().verdict
+    };
+    let all = comparison.rows[0].figures.iter().flat_map(|figure| &figure.changes);
+    (all.flatten().any(|change| is_called(change.verdict)), verdict("read.iops") == Verdict::Worse)
+}
+
+/// How many of this many pairs are called different, and in how many the rate is called worse.
+fn count(pairs: usize, runs: usize, with: Noise, slowed: f64) -> (usize, usize) {
+    let mut random = Random::new(1000 * runs as u64 + pairs as u64);
+    let mut counts = (0, 0);
+    for _ in 0..pairs {
+        let mut of = |iops: f64| (0..runs).map(|_| run(&mut random, iops, with)).collect();
+        let (one, other) = (of(20_000.0), of(20_000.0 * slowed));
+        let (any, worse) = called(&pair(one, other));
+        counts.0 += usize::from(any);
+        counts.1 += usize::from(worse);
+    }
+    counts
+}
+
+#[test]
+fn ten_pairs_of_the_same_are_called_the_same_and_ten_with_a_tenth_less_are_called_worse() {
+    for (runs, with) in [(1, QUIET), (3, QUIET), (5, NOISY)] {
+        let (any, _) = count(10, runs, with, 1.0);
+        assert!(any <= 1, "{runs} runs of the same: {any} of 10 called different");
+        let (_, worse) = count(10, runs, with, 0.9);
+        assert!(worse >= 9, "{runs} runs with a tenth less: {worse} of 10 called worse");
+    }
+}
+
+#[test]
+fn the_same_is_called_different_in_a_twentieth_of_all_pairs_at_most() {
+    for (runs, with) in [(1, QUIET), (1, NOISY), (2, NOISY), (3, NOISY), (6, QUIET)] {
+        let (any, _) = count(200, runs, with, 1.0);
+        // Three standard errors of 200 pairs are 4.6 %.
+        assert!(any <= 19, "{runs} runs: {any} of 200");
+    }
+}
+
+#[test]
+fn a_report_without_windows_has_changes_and_no_judgement() {
+    let mut random = Random::new(5);
+    let mut plain = |iops: f64| {
+        let mut report = run(&mut random, iops, QUIET);
+        report.windows.clear();
+        vec![report]
+    };
+    let comparison = pair(plain(20_000.0), plain(10_000.0));
+    let row = &comparison.rows[0];
+    let verdicts: Vec<Verdict> =
+        row.figures.iter().flat_map(|figure| &figure.changes).flatten().map(|one| one.verdict).collect();
+    assert!(
+        verdicts.len() >= 5 && verdicts.iter().all(|verdict| *verdict == Verdict::Unknown),
+        "{verdicts:?}"
+    );
+    let sentence = &comparison.sentences()[0];
+    assert!(sentence.starts_with("Whether after differs from before cannot be told"), "{sentence}");
+    let text = comparison.text(80).replace('\n', " ");
+    assert!(text.contains("no change is called a difference"), "{text}");
+}
+
+#[test]
+fn results_of_different_workloads_are_not_judged() {
+    let report = || run(&mut Random::new(7), 20_000.0, QUIET);
+    let option = |name: &'static str, value: &'static str| {
+        move |side: &mut Side| {
+            let options = &mut side.runs[0].report.jobs[0].options;
+            options.retain(|(known, _)| known != name);
+            options.push((name.to_string(), value.to_string()));
+        }
+    };
+    type Changed = Box<dyn Fn(&mut Side)>;
+    let cases: [(Aspect, &str, Changed); 9] = [
+        (Aspect::Pattern, "the pattern differs (randread, read)", Box::new(option("rw", "read"))),
+        (Aspect::Depth, "the depth differs (8, 16)", Box::new(option("iodepth", "16"))),
+        (Aspect::Engine, "the engine differs (io_uring, libaio)", Box::new(option("ioengine", "libaio"))),
+        (Aspect::Direct, "the access differs (direct, through the cache)", Box::new(option("direct", "0"))),
+        (Aspect::Jobs, "the number of jobs differs (1, 4)", Box::new(option("numjobs", "4"))),
+        (
+            Aspect::BlockSize,
+            "the block size differs (4KiB, 8KiB)",
+            Box::new(|side| {
+                let read = &mut side.runs[0].report.jobs[0].directions[0];
+                read.bytes = read.bytes.map(|bytes| bytes * 2);
+            }),
+        ),
+        (
+            Aspect::Host,
+            "the host differs (vole, mole)",
+            Box::new(|side| side.host = Some("mole".to_string())),
+        ),
+        (
+            Aspect::Kernel,
+            "the kernel differs (6.1, 6.12)",
+            Box::new(|side| side.kernel = Some("6.12".into())),
+        ),
+        (
+            Aspect::Findings,
+            "the figures of after are void (in-memory)",
+            Box::new(|side| {
+                side.runs[0].report.findings.push(ReportedFinding {
+                    code: "in-memory".to_string(),
+                    severity: "void".to_string(),
+                    ..ReportedFinding::default()
+                });
+            }),
+        ),
+    ];
+    for (aspect, why, change) in cases {
+        let before = Side {
+            host: Some("vole".to_string()),
+            kernel: Some("6.1".to_string()),
+            ..side("before", vec![report()])
+        };
+        let mut after = Side { name: "after".to_string(), ..before.clone() };
+        change(&mut after);
+        let sides = [before, after];
+        let comparison = compare(&sides, &Settings::default());
+        let sentence = format!("after is not comparable with before, because {why}.");
+        assert_eq!(comparison.sentences(), [sentence]);
+        let across = compare(&sides, &Settings { across: vec![aspect], ..Settings::default() });
+        assert!(!across.sentences()[0].contains("not comparable"), "{:?}", across.sentences());
+        assert_eq!(Aspect::from_name(aspect.name()), Some(aspect));
+    }
+    let same = pair(vec![report()], vec![report()]);
+    assert!(same.sentences()[0].starts_with("after is the same as before within noise"));
+}
+
+fn with_conditions(conditions: &[&str], slowed: f64) -> Comparison {
+    let mut random = Random::new(11);
+    let sides = [20_000.0, 20_000.0 * slowed].map(|iops| {
+        side(if iops > 19_999.0 { "before" } else { "after" }, vec![run(&mut random, iops, QUIET)])
+    });
+    let conditions = conditions.iter().map(|text| text.parse().unwrap()).collect();
+    compare(&sides, &Settings { conditions, ..Settings::default() })
+}
+
+#[test]
+fn conditions_hold_only_beyond_noise() {
+    let conditions = [
+        "read.iops < -10%",
+        "read.iops < -40%",
+        "read.p50 > +10%",
+        "read.p99.5 > 1ms",
+        "read.iops < 100",
+        "write.iops < 5",
+        "other: read.iops < 5",
+    ];
+    let slow = with_conditions(&conditions, 0.7);
+    let decisions: Vec<Decision> = slow.outcomes.iter().map(|outcome| outcome.decision).collect();
+    use Decision::{Clear, Holds, Undecided};
+    assert_eq!(decisions, [Holds, Clear, Holds, Holds, Clear, Undecided, Undecided], "{:#?}", slow.outcomes);
+    assert_eq!(slow.decision(), Some(Holds));
+    let same = with_conditions(&["read.iops < -0.01%", "read.iops > +0.01%"], 0.9999);
+    let mut decisions: Vec<Decision> = same.outcomes.iter().map(|outcome| outcome.decision).collect();
+    decisions.sort();
+    assert_eq!(decisions, [Clear, Undecided], "{:#?}", same.outcomes);
+}
+
+#[test]
+fn every_form_has_the_sentence_and_fits() {
+    let comparison = with_conditions(&["read.iops < -10%", "job: read.p50 < 1ns"], 0.7);
+    let text = comparison.text(80);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.starts_with("A  before\nB  after\n\nFIGURE"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&comparison.json()).unwrap();
+    assert_eq!(json["rows"][0]["figure"], "read.iops");
+    assert_eq!(json["rows"][0]["verdict"], "worse");
+    assert_eq!(json["rows"][0]["from_error"], "40 windows of a run");
+    assert_eq!(json["conditions"][0]["decision"], "holds");
+    assert!(json["sentences"][0].as_str().unwrap().starts_with("after is slower than before: read.iops"));
+    let markdown = comparison.markdown();
+    assert!(markdown.contains("| FIGURE | A | B | CHANGE | ± | VERDICT |\n"), "{markdown}");
+    let junit = comparison.junit();
+    assert!(junit.contains("tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"0\""), "{junit}");
+    assert!(junit.contains("name=\"read.iops &lt; -10%\"><failure message="), "{junit}");
+}
+
+#[test]
+fn rows_are_paired_by_name_or_else_by_place_and_others_are_named() {
+    let study = |name: &str, rows: &[(&str, f64)]| {
+        let mut random = Random::new(3);
+        let runs = rows.iter().flat_map(|(row, iops)| {
+            (0..3)
+                .map(|_| NamedRun { name: (*row).to_string(), report: run(&mut random, *iops, QUIET) })
+                .collect::<Vec<_>>()
+        });
+        Side { name: name.to_string(), runs: runs.collect(), ..Side::default() }
+    };
+    let rows = [("read 4k", 20_000.0), ("read 8k", 10_000.0), ("read 16k", 5000.0), ("read 1M", 100.0)];
+    let slower = [("read 4k", 20_000.0), ("read 8k", 5_000.0), ("read 16k", 9000.0), ("read 2M", 50.0)];
+    let comparison =
+        compare(&[study("/a", &rows), study("/b", &slower), study("/c", &rows)], &Settings::default());
+    let sentences = comparison.sentences();
+    assert_eq!(
+        sentences,
+        [
+            "Of 3 rows, /b is faster in 1 (read 16k), slower in 1 (read 8k), and the same within noise in 1, compared \
+             with /a. 2 of the rows are in one of them alone.",
+            "Of 4 rows, /c is the same within noise in 4, compared with /a. 1 of the rows are in one of them alone.",
+        ]
+    );
+    assert!(comparison.text(80).lines().all(|line| line.chars().count() <= 80), "{}", comparison.text(80));
+    let renamed = |name: &str| {
+        let mut side = study(name, &[("", 20_000.0)]);
+        side.runs.iter_mut().for_each(|run| run.report.jobs[0].name = name.to_string());
+        side
+    };
+    let comparison = compare(&[renamed("x"), renamed("y")], &Settings::default());
+    assert_eq!(comparison.rows.len(), 1);
+    assert!(comparison.sentences()[0].starts_with("y is the same as x"), "{:?}", comparison.sentences());
+}

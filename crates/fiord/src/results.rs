@@ -1,0 +1,126 @@
+//! The results that can be compared: runs and studies of the history, and files with reports.
+//!
+//! Invariant: reads files and the history, and changes neither. A recorded run is read back from its own JSON+, so that
+//! it is compared in the same way as the file that it would have printed.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use fiord_compare::{NamedRun, Side};
+use fiord_import::Report;
+use fiord_lab::rounds::without_round;
+use fiord_report::path::shown;
+use fiord_report::{Format, RunReport, TerseVersion, render, time};
+use fiord_store::{Filter, History, HistoryEntry, RunSelector};
+use fiord_sys::errno::error_text;
+
+use crate::arguments::CommandError;
+use crate::run::{environment, keep};
+
+/// The best report of a file; `-` is standard input.
+///
+/// # Errors
+/// It cannot be read, or has no report, with the place.
+pub(crate) fn report_in(path: &Path) -> Result<Report, String> {
+    let place = if path == Path::new("-") { "standard input".to_string() } else { shown(path) };
+    let bytes = environment::read_file(path.as_os_str())
+        .map_err(|error| format!("{place}: {}", error_text(&error)))?;
+    best(&String::from_utf8_lossy(&bytes)).map_err(|why| format!("{place}:{why}"))
+}
+
+/// The report with the most information.
+fn best(text: &str) -> Result<Report, String> {
+    let reports = fiord_import::read(text).map_err(|why| why.to_string())?;
+    fiord_import::best(reports).ok_or_else(|| "1:1: there is no report in this file".to_string())
+}
+
+/// A run as its JSON is read, with the histograms.
+///
+/// # Errors
+/// fiord cannot read its own report.
+pub(crate) fn report_of(run: &RunReport) -> Result<Report, String> {
+    best(&render(run, &[Format::JsonPlus], TerseVersion::V3))
+}
+
+/// What a user named: a file, a run or a study; or several of them, separated by commas, which are repetitions of each
+/// other.
+///
+/// # Errors
+/// There is no such thing, or it cannot be read.
+pub(crate) fn side(name: &OsStr) -> Result<Side, CommandError> {
+    let is_list = name.as_bytes().contains(&b',') && !Path::new(name).exists();
+    if !is_list {
+        return one(name);
+    }
+    let mut parts = name.as_bytes().split(|byte| *byte == b',');
+    let mut all = one(OsStr::from_bytes(parts.next().unwrap_or_default()))?;
+    let mut count = 1;
+    for part in parts {
+        let Side { host, kernel, runs, .. } = one(OsStr::from_bytes(part))?;
+        all.host = all.host.filter(|known| host.as_ref().is_none_or(|host| host == known));
+        all.kernel = all.kernel.filter(|known| kernel.as_ref().is_none_or(|kernel| kernel == known));
+        all.runs.extend(runs);
+        count += 1;
+    }
+    Ok(Side { name: shown(name), described: format!("{count} results as one"), ..all })
+}
+
+/// A file takes precedence over a run of its name, as for `fiord explain`.
+fn one(name: &OsStr) -> Result<Side, CommandError> {
+    let path = PathBuf::from(std::ffi::OsString::from_vec(name.as_bytes().to_vec()));
+    if name == "-" || path.exists() {
+        let report = report_in(&path)?;
+        let version = report.version.clone().unwrap_or_else(|| "unknown version".to_string());
+        let date = report.date.as_ref().map_or_else(String::new, |date| format!(" of {date}"));
+        return Ok(Side {
+            name: if name == "-" { "standard input".to_string() } else { shown(&path) },
+            described: format!("report{date}, {version}"),
+            runs: vec![NamedRun { name: String::new(), report }],
+            ..Side::default()
+        });
+    }
+    recorded(&name.to_string_lossy())
+}
+
+/// A run or study of the history, by its number, its place from the newest, or its tag.
+fn recorded(name: &str) -> Result<Side, CommandError> {
+    let unknown = || {
+        format!(
+            "{name:?}: no such file, nor a run in the history, by number (12), place (last, last~1) or tag; `fiord \
+             history` lists all runs"
+        )
+    };
+    let history = History::open_existing(&keep::place()?)?.ok_or_else(unknown)?;
+    let which = match history.tagged(name)? {
+        Some(id) => RunSelector::Id(id),
+        None => name.parse().map_err(|_| unknown())?,
+    };
+    let stored = history.load(which)?.ok_or_else(unknown)?;
+    let HistoryEntry { id, facts, .. } = &stored.entry;
+    let date = time::date(facts.started_ms, facts.utc_offset_s);
+    let described = format!("run {id} of {date}, {}", facts.title);
+    let side = Side {
+        name: name.to_string(),
+        described,
+        host: Some(facts.host.clone()),
+        kernel: facts.kernel.clone(),
+        runs: Vec::new(),
+    };
+    if let Some((_, report)) = &stored.printed {
+        return Ok(Side { runs: vec![NamedRun::of_run("", report)?], ..side });
+    }
+    let mut entries = history.list(&Filter { parent: Some(*id), ..Filter::default() })?;
+    // The oldest first, as they were run.
+    entries.reverse();
+    let mut runs = Vec::new();
+    for entry in entries {
+        let run = history.load(RunSelector::Id(entry.id))?;
+        let Some((_, report)) = run.and_then(|run| run.printed) else { continue };
+        runs.push(NamedRun::of_run(without_round(&entry.facts.title), &report)?);
+    }
+    match runs.is_empty() {
+        true => Err(format!("{name}: the study has no run that was measured").into()),
+        false => Ok(Side { runs, ..side }),
+    }
+}

@@ -1,0 +1,250 @@
+//! A study of several targets: that of one target for each of them, step by step in turn, and what differs between them.
+//!
+//! Invariant: a step is run on every target before the next step is run on any, so that a machine that changes meanwhile
+//! affects all targets alike.
+
+use std::time::Duration;
+
+use fiord_compare::{Comparison, NamedRun, Settings, Side, compare};
+use fiord_report::table::{Cell, Column, Table};
+
+use crate::rounds::{Rounds, without_round};
+use crate::step::{Step, StepResult};
+use crate::study::{Study, StudyResult};
+use crate::verdict::Verdict;
+
+/// The study.
+pub struct Several {
+    /// The name of each target, and its study.
+    studies: Vec<(String, Box<dyn Study>)>,
+    steps: Vec<Step>,
+}
+
+impl Several {
+    /// Of these targets.
+    ///
+    /// # Errors
+    /// Their studies differ, so that they cannot be compared step by step.
+    pub fn new(studies: Vec<(String, Box<dyn Study>)>) -> Result<Several, String> {
+        let lengths = |study: &dyn Study| (study.steps().len(), study.rounds().max);
+        let mut lengths = studies.iter().map(|(name, study)| (name, lengths(study.as_ref())));
+        let first = lengths.next().ok_or("name a target")?;
+        if let Some((name, _)) = lengths.find(|(_, length)| *length != first.1) {
+            return Err(format!(
+                "{} and {name} allow different runs; name directories only, or files and devices only",
+                first.0
+            ));
+        }
+        let count = studies.first().map_or(0, |(_, study)| study.steps().len());
+        let step = |(name, study): &(String, Box<dyn Study>), number: usize| {
+            let step = study.steps()[number].clone();
+            Step { name: format!("{name}: {}", step.name), ..step }
+        };
+        let steps = (0..count).flat_map(|number| studies.iter().map(move |one| step(one, number))).collect();
+        Ok(Several { studies, steps })
+    }
+
+    /// The results of one target, with the numbers that steps have in its own study.
+    fn of_target(&self, target: usize, results: &[StepResult]) -> Vec<StepResult> {
+        let count = self.studies.len();
+        let own = results.iter().filter(|run| run.step % count == target);
+        own.map(|run| StepResult { step: run.step / count, report: run.report.clone() }).collect()
+    }
+
+    fn compared(&self, results: &[StepResult]) -> Comparison {
+        let side = |(target, (name, study)): (usize, &(String, Box<dyn Study>))| {
+            let runs = self.of_target(target, results).into_iter().filter_map(|run| {
+                let step = study.steps().get(run.step)?;
+                NamedRun::of_run(without_round(&step.name), &run.report).ok()
+            });
+            Side { name: name.clone(), runs: runs.collect(), ..Side::default() }
+        };
+        let sides: Vec<Side> = self.studies.iter().enumerate().map(side).collect();
+        compare(&sides, &Settings::default())
+    }
+}
+
+impl Study for Several {
+    fn name(&self) -> &'static str {
+        self.studies.first().map_or("", |(_, study)| study.name())
+    }
+
+    fn purpose(&self) -> String {
+        let names: Vec<&str> = self.studies.iter().map(|(name, _)| name.as_str()).collect();
+        let (first, others) = names.split_first().unwrap_or((&"", &[]));
+        let purpose = self.studies.first().map_or_else(|| (*first).to_string(), |(_, study)| study.purpose());
+        format!("{purpose}; the same on {}, in turn", others.join(" and "))
+    }
+
+    fn heading(&self) -> Vec<(&'static str, String)> {
+        self.studies.first().map_or_else(Vec::new, |(_, study)| study.heading())
+    }
+
+    fn is_of_users_options(&self) -> bool {
+        self.studies.iter().any(|(_, study)| study.is_of_users_options())
+    }
+
+    fn accepts(&self, verdict: Verdict) -> bool {
+        self.studies.iter().all(|(_, study)| study.accepts(verdict))
+    }
+
+    fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    fn rounds(&self) -> Rounds {
+        self.studies.first().map_or(Rounds::ONE, |(_, study)| study.rounds())
+    }
+
+    fn is_decided(&self, results: &[StepResult]) -> bool {
+        let decided = |target: usize| self.studies[target].1.is_decided(&self.of_target(target, results));
+        (0..self.studies.len()).all(decided)
+    }
+
+    fn time(&self) -> Duration {
+        self.studies.iter().map(|(_, study)| study.time()).sum()
+    }
+
+    fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
+        let of = |target: usize| self.studies[target].1.result(&self.of_target(target, results), width);
+        let own: Vec<StudyResult> = (0..self.studies.len()).map(of).collect();
+        if own.iter().all(|result| result.table.rows.is_empty()) {
+            return StudyResult::default();
+        }
+        let comparison = self.compared(results);
+        let names: Vec<&str> = self.studies.iter().map(|(name, _)| name.as_str()).collect();
+        let mut targets = Table::new([
+            Column::new("target", "TARGET"),
+            Column::new("conclusion", "CONCLUSION"),
+            Column::new("verdict", "VERDICT"),
+        ]);
+        let row = |(name, result): (&&str, &StudyResult)| {
+            vec![
+                Cell::Text((*name).to_string()),
+                Cell::text(Some(result.conclusion.clone()).filter(|text| !text.is_empty())),
+                Cell::text(result.verdict.map(Verdict::word)),
+            ]
+        };
+        targets.rows = names.iter().zip(&own).map(row).collect();
+        let verdicts: Vec<Verdict> = own.iter().filter_map(|result| result.verdict).collect();
+        let mut tables: Vec<(&'static str, Table)> =
+            vec![("targets", targets.clone()), ("comparison", comparison.full())];
+        let keys: Vec<&'static str> =
+            own.first().into_iter().flat_map(|result| &result.tables).map(|(key, _)| *key).collect();
+        for key in keys {
+            let of_key = |result: &StudyResult| {
+                result.tables.iter().find(|(known, _)| *known == key).map(|(_, table)| table.clone())
+            };
+            let all: Vec<Table> = own.iter().map(|result| of_key(result).unwrap_or_default()).collect();
+            tables.push((key, joined(&names, &all)));
+        }
+        let rows: Vec<Table> = own.iter().map(|result| result.table.clone()).collect();
+        let said = targets.select(&["target", "conclusion"]).text(width);
+        StudyResult {
+            table: joined(&names, &rows),
+            shown: Some(comparison.shown()),
+            text: format!("{said}\n{}\n{}", comparison.legend(width), comparison.table(width)),
+            conclusion: comparison.sentences().join(" "),
+            verdict: verdicts.into_iter().max(),
+            facts: own.into_iter().next().map_or_else(Vec::new, |first| {
+                first.facts.into_iter().filter(|(key, _)| *key != "verdict").collect()
+            }),
+            tables,
+            ..StudyResult::default()
+        }
+    }
+}
+
+/// The rows of the tables of all targets, with a column for the target.
+fn joined(names: &[&str], tables: &[Table]) -> Table {
+    let Some(first) = tables.iter().find(|table| !table.columns.is_empty()) else { return Table::default() };
+    let target = Column::new("target", "TARGET");
+    let mut all = Table::new([target].into_iter().chain(first.columns.iter().copied()));
+    for (name, table) in names.iter().zip(tables) {
+        let row = |row: &Vec<Cell>| {
+            [Cell::Text((*name).to_string())].into_iter().chain(row.iter().cloned()).collect()
+        };
+        all.rows.extend(table.rows.iter().map(row));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::{BlockSize, Matrix};
+    use crate::rounds::Repeat;
+    use crate::study_target::StudyTarget;
+    use crate::testing::{direction, report, target};
+
+    fn study(path: &str, writable: bool) -> (String, Box<dyn Study>) {
+        let target = StudyTarget { path: path.into(), writable, ..target() };
+        let blocks =
+            [("4k", 4096), ("64k", 65_536)].map(|(text, bytes)| BlockSize { text: text.to_string(), bytes });
+        let patterns = ["randread".to_string(), "randwrite".to_string()];
+        let time = Duration::from_secs(8);
+        let matrix = Matrix::new(target, &blocks, &patterns, 4, time, Repeat::Times(3)).unwrap();
+        (path.to_string(), Box::new(matrix))
+    }
+
+    /// Runs the study on disks that do this many I/Os per second.
+    fn ran(several: &Several, rates: &[u64]) -> Vec<StepResult> {
+        let mut results = Vec::new();
+        let count = several.studies.len();
+        let mut measure = |number: usize, results: &mut Vec<StepResult>| {
+            let round = results.len() as u64 % 3;
+            let ios = rates[number % count] + round;
+            results.push(StepResult { step: number, report: report(Some(direction(ios, 4096, 5000)), None) });
+        };
+        for (number, step) in several.steps().iter().enumerate().filter(|(_, step)| !step.prepares) {
+            assert!(step.name.starts_with(several.studies[number % count].0.as_str()), "{}", step.name);
+            measure(number, &mut results);
+        }
+        while let Some(step) = several.next(&results) {
+            measure(step.repeats.unwrap(), &mut results);
+        }
+        results
+    }
+
+    #[test]
+    fn targets_are_measured_in_turn_and_compared() {
+        let several = Several::new(vec![study("/a", true), study("/b", true)]).unwrap();
+        let names: Vec<&str> = several.steps().iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(
+            names[..6],
+            [
+                "/a: filling the test file",
+                "/b: filling the test file",
+                "/a: 4k randread",
+                "/b: 4k randread",
+                "/a: 4k randwrite",
+                "/b: 4k randwrite"
+            ]
+        );
+        let results = ran(&several, &[1000, 2000]);
+        assert_eq!(results.len(), 3 * 8);
+        let steps: Vec<usize> = results.iter().map(|run| run.step).collect();
+        assert_eq!(steps[8..16], steps[..8], "rounds follow each other");
+        let result = several.result(&results, 80);
+        assert!(result.text.lines().all(|line| line.chars().count() <= 80), "{}", result.text);
+        assert!(
+            result.conclusion.starts_with(
+                "Of 4 rows, /b is faster in 4 (4k randread; 4k randwrite; 64k randread; and 1 more)"
+            ),
+            "{}",
+            result.conclusion
+        );
+        assert_eq!(result.table.columns[0].key, "target");
+        assert_eq!(result.table.rows.len(), 8);
+        let keys: Vec<&str> = result.tables.iter().map(|(key, _)| *key).collect();
+        assert_eq!(keys[..2], ["targets", "comparison"]);
+        assert_eq!(several.result(&[], 80), StudyResult::default());
+        assert_eq!(several.time(), study("/a", true).1.time() * 2);
+    }
+
+    #[test]
+    fn targets_that_allow_different_runs_are_refused() {
+        let why = Several::new(vec![study("/a", true), study("/dev/b", false)]).err().unwrap();
+        assert!(why.starts_with("/a and /dev/b allow different runs"), "{why}");
+    }
+}
