@@ -59,11 +59,6 @@ impl Figure {
         matches!(self.measure, Measure::Iops | Measure::Bandwidth)
     }
 
-    /// Whether it is a latency.
-    pub fn is_latency(self) -> bool {
-        !self.is_more_better()
-    }
-
     /// A value of it.
     pub fn cell(self, value: f64) -> Cell {
         match self.measure {

@@ -191,7 +191,7 @@ mod tests {
     fn ran(several: &Several, rates: &[u64]) -> Vec<StepResult> {
         let mut results = Vec::new();
         let count = several.studies.len();
-        let mut measure = |number: usize, results: &mut Vec<StepResult>| {
+        let measure = |number: usize, results: &mut Vec<StepResult>| {
             let round = results.len() as u64 % 3;
             let ios = rates[number % count] + round;
             results.push(StepResult { step: number, report: report(Some(direction(ios, 4096, 5000)), None) });
