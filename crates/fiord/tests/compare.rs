@@ -40,7 +40,7 @@ impl Home {
     }
 
     fn write(&self, name: &str, text: &str) {
-        self.dir.write(name, text.as_bytes().to_vec());
+        self.dir.write(name, text.as_bytes());
     }
 }
 
