@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fiord_findings::{
-    Ended, JobEvidence, Known, KnownTarget, Measurements, detailed_logs, evidence, lint, log_directory,
-    may_have_overhead, merge, steadiness,
+    Ended, JobEvidence, Known, KnownTarget, Measurements, OwnCost, detailed_logs, evidence, lint,
+    log_directory, may_have_overhead, merge, steadiness,
 };
 use fiord_host::{
     DeviceUse, Health, HostMeter, HostReading, Limits, Prober, Samples, StorageStack, System, health,
@@ -130,20 +130,10 @@ impl Witness {
         problems: &[Problem],
     ) -> Vec<Finding> {
         let host: Vec<HostReading> = self.start.iter().chain(self.host.all()).cloned().collect();
-        let steadiness = self.steadiness(plan);
         let jobs: Vec<JobEvidence<'_>> = workers.iter().map(job).collect();
-        let measured = Measurements {
-            jobs: &jobs,
-            devices,
-            is_hidden: self.is_hidden(),
-            host: &host,
-            samples: self.progress.all(),
-            steadiness: steadiness.as_ref(),
-            health: (&[], &[]),
-            own_cost: None,
-        };
+        let judged = self.judged(plan, &jobs, devices, &host, (&[], &[]), None);
         let problems = problems.iter().map(assemble::of_problem);
-        merge(lint(plan, &self.known).into_iter().chain(evidence(plan, &measured)).chain(problems))
+        merge(judged.chain(problems))
     }
 
     /// What the jobs did over time.
@@ -163,25 +153,38 @@ impl Witness {
         let host = self.start.iter().chain(self.host.all()).chain(end.as_ref());
         let host: Vec<HostReading> = host.cloned().collect();
         let health = self.health_now();
-        let steadiness = self.steadiness(plan);
         let jobs: Vec<JobEvidence<'_>> = workers.iter().map(job).collect();
         let is_needed = may_have_overhead(plan, &jobs);
         // A cost that cannot be measured is not known, which is no failure of the run.
         let calibration = is_needed.then(|| calibration::get(self.keeps, false).ok()).flatten();
+        let own_cost = calibration.as_ref().map(|calibration| &calibration.cost);
+        let judged = self.judged(plan, &jobs, devices, &host, (&self.health, &health), own_cost);
+        let problems = problems.map(assemble::of_problem);
+        merge(judged.chain(problems).chain(assemble::remarks(plan, workers)))
+    }
+
+    /// The findings from what was known before the run, and from what has been measured.
+    fn judged(
+        &self,
+        plan: &Plan,
+        jobs: &[JobEvidence<'_>],
+        devices: &[DeviceUse],
+        host: &[HostReading],
+        health: (&[Health], &[Health]),
+        own_cost: Option<&OwnCost>,
+    ) -> impl Iterator<Item = Finding> + use<> {
+        let steadiness = self.steadiness(plan);
         let measured = Measurements {
-            jobs: &jobs,
+            jobs,
             devices,
             is_hidden: self.is_hidden(),
-            host: &host,
+            host,
             samples: self.progress.all(),
             steadiness: steadiness.as_ref(),
-            health: (&self.health, &health),
-            own_cost: calibration.as_ref().map(|calibration| &calibration.cost),
+            health,
+            own_cost,
         };
-        let lint = lint(plan, &self.known);
-        let evidence = evidence(plan, &measured);
-        let problems = problems.map(assemble::of_problem);
-        merge(lint.into_iter().chain(evidence).chain(problems).chain(assemble::remarks(plan, workers)))
+        lint(plan, &self.known).into_iter().chain(evidence(plan, &measured))
     }
 }
 
