@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use fiord_report::repeats::Reported;
 use fiord_report::table::{Cell, Column, Table};
+use fiord_report::{Code, Finding};
 
 use crate::chart::{self, Chart};
 use crate::figures::Figures;
 use crate::repeats;
 use crate::steady;
 use crate::step::{Step, StepResult};
-use crate::study::{Study, StudyResult};
+use crate::study::{Study, StudyResult, accounted_for};
 use crate::study_target::StudyTarget;
 use crate::verdict::Verdict;
 use crate::{svg, trust};
@@ -223,6 +224,15 @@ impl Study for Capacity {
 
     fn is_of_users_options(&self) -> bool {
         matches!(self.load, Load::Job(_))
+    }
+
+    fn percentile_max(&self) -> f64 {
+        self.settings.bound.percentile
+    }
+
+    /// Response latencies and lost arrivals are what it measures, and its rates go beyond what the target sustains.
+    fn accounts_for(&self, finding: &Finding) -> bool {
+        matches!(finding.code, Code::OmittedWaits | Code::ArrivalsLost) || accounted_for(self, finding)
     }
 
     fn steps(&self) -> &[Step] {

@@ -182,7 +182,9 @@ impl Study for Check {
         let why = complete.then(|| undecided(&rows, results)).flatten();
         let worst = rows.iter().filter_map(Row::verdict).max();
         let verdict = if why.is_some() { Some(Verdict::Undecided) } else { worst.filter(|_| complete) };
-        let shown = limit::shown(&rows);
+        let is_void = results.iter().any(|run| run.void_finding().is_some());
+        let told = |table: Table| if is_void { table.without("verdict") } else { table };
+        let shown = told(limit::shown(&rows));
         let result = StudyResult {
             text: text(&shown, &rows, width),
             conclusion: match why {
@@ -195,7 +197,7 @@ impl Study for Check {
             ],
             verdict,
             latency_p99_ns: self.profile.headline.and_then(|name| limit::worst_ns(&rows, name)),
-            table: limit::table(&rows),
+            table: told(limit::table(&rows)),
             tables: vec![("details", limit::details(&rows))],
             shown: Some(shown),
             ..StudyResult::default()

@@ -147,6 +147,10 @@ impl Study for Matrix {
         }
     }
 
+    fn percentile_max(&self) -> f64 {
+        99.0
+    }
+
     fn steps(&self) -> &[Step] {
         &self.steps
     }

@@ -174,6 +174,10 @@ impl Study for Quick {
         }
     }
 
+    fn percentile_max(&self) -> f64 {
+        99.9
+    }
+
     fn steps(&self) -> &[Step] {
         &self.steps
     }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fiord_report::table::{Cell, Table};
+use fiord_report::{Code, Finding};
 
 use crate::rounds::Rounds;
 use crate::step::{Step, StepResult};
@@ -57,6 +58,17 @@ pub trait Study {
         false
     }
 
+    /// The highest percentile that it shows.
+    fn percentile_max(&self) -> f64 {
+        100.0
+    }
+
+    /// Whether a finding about one of its runs says what the study shows in other ways, or is about what the study has
+    /// chosen and does not show: the user could do nothing about it.
+    fn accounts_for(&self, finding: &Finding) -> bool {
+        accounted_for(self, finding)
+    }
+
     /// Whether a verdict is acceptable to the user. If it is not, the exit status reports it.
     fn accepts(&self, verdict: Verdict) -> bool {
         matches!(verdict, Verdict::Pass | Verdict::Marginal)
@@ -92,5 +104,18 @@ pub trait Study {
     fn time(&self) -> Duration {
         let rounds = u32::try_from(self.rounds().max).unwrap_or(u32::MAX);
         self.steps().iter().map(|step| step.time).sum::<Duration>().saturating_mul(rounds)
+    }
+}
+
+/// What holds of every study: see [`Study::accounts_for`].
+pub(crate) fn accounted_for(study: &(impl Study + ?Sized), finding: &Finding) -> bool {
+    match finding.code {
+        Code::StopsEarly | Code::StoppedBySize => !study.is_of_users_options(),
+        Code::FewSamples => finding.figures.iter().any(|figure| {
+            let is_above =
+                matches!(figure.value, Cell::Number(percentile, _) if percentile > study.percentile_max());
+            figure.name == "percentile" && is_above
+        }),
+        _ => false,
     }
 }

@@ -308,6 +308,10 @@ impl Study for Sweep {
         true
     }
 
+    fn percentile_max(&self) -> f64 {
+        99.0
+    }
+
     fn steps(&self) -> &[Step] {
         &self.steps
     }

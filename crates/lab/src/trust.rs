@@ -21,9 +21,14 @@ pub(crate) fn concluded(result: StudyResult, results: &[StepResult]) -> StudyRes
     }
 }
 
-/// A reason in the middle of a sentence.
+/// A reason in the middle of a sentence, which names what it is about.
 pub(crate) fn because(finding: &Finding) -> String {
-    format!("{} ({}, {})", finding.sentence.replace('\n', "; "), finding.code.name(), finding.subject)
+    let (sentence, code, subject) =
+        (finding.sentence.replace('\n', "; "), finding.code.name(), &finding.subject);
+    match sentence.strip_prefix("it ") {
+        Some(rest) => format!("{subject} {rest} ({code})"),
+        None => format!("{sentence} ({code}, {subject})"),
+    }
 }
 
 /// The conclusion of a study that cannot draw one.
@@ -56,6 +61,8 @@ mod tests {
             "CANNOT TELL, because other programs transferred 2GiB (disk-shared, device sda)."
         );
         assert_eq!(result.verdict, Some(Verdict::Undecided));
+        let memory = Finding::new(Code::InMemory, Subject::Target("/x".into()), "it is in memory", "");
+        assert_eq!(because(&memory), "/x is in memory (in-memory)");
         let nothing = StudyResult::default();
         assert_eq!(concluded(nothing.clone(), &[ran(vec![shared])]), nothing);
     }

@@ -16,8 +16,9 @@ pub(super) fn stops_early(job: &Job) -> Option<Finding> {
     let size_bytes = limits.loop_bytes.saturating_mul(limits.loops);
     let is_too_slow = bytes_per_s_max(job).is_some_and(|rate| rate as f64 * runtime_s < size_bytes as f64);
     (!limits.time_based && size_bytes > 0 && !is_too_slow).then(|| {
+        let decimals = usize::from(runtime_s.fract() > 0.0);
         let sentence = format!(
-            "it ends when it has transferred {}, even if that is before its runtime of {runtime_s:.0} s",
+            "it ends when it has transferred {}, even if that is before its runtime of {runtime_s:.decimals$} s",
             shown_bytes(size_bytes)
         );
         Finding::new(Code::StopsEarly, subject::job(job), sentence, "time_based=1 runs for the full time")
@@ -48,6 +49,7 @@ mod tests {
     fn a_run_time_that_the_size_may_cut_short_is_found() {
         let sentence = "it ends when it has transferred 16MiB, even if that is before its runtime of 60 s";
         assert_eq!(found(&[("runtime", "60"), ("loops", "2")]).as_deref(), Some(sentence));
+        assert!(found(&[("runtime", "500ms")]).unwrap().ends_with("its runtime of 0.5 s"));
         assert_eq!(found(&[("runtime", "60"), ("time_based", "1")]), None);
         assert_eq!(found(&[]), None);
     }

@@ -3,6 +3,8 @@
 //! Invariant: none is repeated or lost. Warnings about options are printed to a terminal at once, so that the study can
 //! be stopped; all findings are in its report.
 
+use std::path::Path;
+
 use fiord_findings::merge;
 use fiord_options::Problem;
 use fiord_report::{Finding, Subject};
@@ -38,11 +40,13 @@ impl Messages {
     }
 
     /// Adds the findings of a run, except warnings about its options as typed, which were added when it was planned.
-    pub(super) fn run(&mut self, name: &str, findings: &[Finding]) {
+    pub(super) fn run<'f>(&mut self, name: &str, findings: impl IntoIterator<Item = &'f Finding>) {
         let typed =
             |finding: &&Finding| finding.code.is_about_text() && matches!(finding.subject, Subject::Place(_));
-        for finding in findings.iter().filter(|finding| !typed(finding)) {
+        for finding in findings.into_iter().filter(|finding| !typed(finding)) {
             match self.known(finding) {
+                // Two files of one run.
+                Some(known) if self.all[known].1.last().is_some_and(|last| last == name) => {}
                 Some(known) => self.all[known].1.push(name.to_string()),
                 None => self.all.push((finding.clone(), vec![name.to_string()])),
             }
@@ -64,14 +68,16 @@ impl Messages {
     }
 
     /// The index of a finding of the same kind: about the same option with the same words, wherever it was typed, or
-    /// about the same target, device or machine. Findings about jobs and runs, whose names differ, are represented by
+    /// about the same target or one beside it, device or machine. Findings about jobs and runs, whose names differ, are represented by
     /// the first.
     fn known(&self, finding: &Finding) -> Option<usize> {
         use Subject::{Device, Job, Machine, Place, Run, Target};
         let same = |known: &Finding| {
             let subjects = match (&known.subject, &finding.subject) {
                 (Job(_) | Run | Place(_), Job(_) | Run | Place(_)) | (Machine, Machine) => true,
-                (Target(one), Target(other)) => one == other,
+                (Target(one), Target(other)) => {
+                    one == other || (known.sentence == finding.sentence && is_beside(one, other))
+                }
                 (Device(one), Device(other)) => one == other,
                 _ => false,
             };
@@ -80,6 +86,11 @@ impl Messages {
         };
         self.all.iter().position(|(known, _)| same(known))
     }
+}
+
+/// Whether files are in the same directory, as the scratch files of a study are.
+fn is_beside(one: &Path, other: &Path) -> bool {
+    one.parent().is_some_and(|parent| Some(parent) == other.parent())
 }
 
 fn more_runs(count: usize) -> String {
@@ -109,12 +120,16 @@ mod tests {
         let finding =
             |sentence: &str| Finding::new(Code::FewSamples, Subject::Job("a".to_string()), sentence, "");
         let void = Finding::new(Code::InMemory, Subject::Target("/x".into()), "memory", "");
+        let beside = Finding { subject: Subject::Target("/y".into()), ..void.clone() };
         let mut messages = Messages::default();
         messages.target(std::slice::from_ref(&void));
         messages.run("bs=4k", &[finding("8 of 10")]);
-        messages.run("bs=8k", &[void.clone(), finding("8 of 11")]);
+        messages.run("bs=8k", &[void.clone(), beside.clone(), finding("8 of 11")]);
         let sentences: Vec<String> =
             messages.findings().into_iter().map(|finding| finding.sentence).collect();
         assert_eq!(sentences, ["memory (bs=8k)", "8 of 10 (bs=4k, and 1 more run)"]);
+        // What is elsewhere may be on another disk.
+        messages.run("bs=8k", &[Finding { subject: Subject::Target("/z/y".into()), ..void }]);
+        assert_eq!(messages.findings().len(), 3);
     }
 }

@@ -303,7 +303,8 @@ fn run_steps(
         outcome.errors.iter().for_each(|line| say(line));
         if !step.prepares {
             progress.measured(&outcome.report);
-            planned.messages.run(&step.name, &outcome.report.findings);
+            let findings = outcome.report.findings.iter().filter(|finding| !study.accounts_for(finding));
+            planned.messages.run(&step.name, findings);
             keep_run(keeper, &step.name, &run.plan, &outcome.report);
             ran.push(StepResult { step: step.repeats.unwrap_or(number), report: outcome.report });
         }

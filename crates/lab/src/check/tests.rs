@@ -121,6 +121,9 @@ fn a_void_round_decides_nothing() {
         results[4].report.findings = vec![finding(Code::DiskShared)];
         let result = check.result(&results, 80);
         assert_eq!((verdict(&result), result.verdict), ("CANNOT TELL", Some(Verdict::Undecided)));
+        let verdicts = result.table.select(&["verdict"]).rows.concat();
+        assert!(verdicts.iter().all(|cell| *cell == Cell::None), "{verdicts:?}");
+        assert!(result.text.lines().all(|line| !line.ends_with(without)), "{}", result.text);
         assert_eq!(
             result.conclusion,
             "CANNOT TELL, because other programs transferred 2GiB (disk-shared, device sda)."
