@@ -5,8 +5,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::comparison::{ComparedFigure, Comparison, Verdict};
+use crate::compared::{ComparedFigure, Comparison, Verdict};
 use crate::figure::{Figure, Measure};
+use crate::outcome::{Decision, Outcome};
 
 /// A condition:
 ///
@@ -31,39 +32,6 @@ enum Limit {
     Change(f64),
     /// A value, in the unit of the figure.
     Value(f64),
-}
-
-/// What became of a condition.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// The condition as typed.
-    pub condition: String,
-    /// Whether it holds.
-    pub decision: Decision,
-    /// Why, with the figures.
-    pub why: String,
-}
-
-/// Whether a condition holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Decision {
-    /// It does not.
-    Clear,
-    /// It would, but noise explains that, or the results do not allow a decision.
-    Undecided,
-    /// It holds.
-    Holds,
-}
-
-impl Decision {
-    /// In a word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Decision::Clear => "ok",
-            Decision::Undecided => "undecided",
-            Decision::Holds => "holds",
-        }
-    }
 }
 
 impl FromStr for Condition {

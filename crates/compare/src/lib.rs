@@ -4,16 +4,20 @@
 //! that noise; results of different workloads are shown beside each other and not judged.
 
 pub mod aspect;
+pub mod compared;
 pub mod comparison;
 pub mod condition;
 mod estimate;
 pub mod figure;
+pub mod outcome;
 pub mod page;
 mod sentence;
 pub mod side;
 
 pub use aspect::Aspect;
-pub use comparison::{Comparison, Settings, compare};
-pub use condition::{Condition, Decision};
+pub use compared::Comparison;
+pub use comparison::{Settings, compare};
+pub use condition::Condition;
 pub use figure::Figure;
+pub use outcome::Decision;
 pub use side::{NamedRun, Side};

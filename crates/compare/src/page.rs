@@ -7,9 +7,11 @@ use std::fmt::Write;
 use fiord_report::json::Writer;
 use fiord_report::table::{Cell, Column, Table, wrapped};
 
-use crate::comparison::{Change, ComparedFigure, Comparison, Verdict};
-use crate::condition::Decision;
+use fiord_svg::escaped;
+
+use crate::compared::{Change, ComparedFigure, Comparison, Verdict};
 use crate::figure::Measure;
+use crate::outcome::Decision;
 use crate::sentence::sentences;
 
 /// Titles of the columns of sides.
@@ -356,20 +358,4 @@ fn percent(change: Change, is_marked: bool) -> Cell {
         Verdict::Unknown | Verdict::NotComparable => "? ",
     };
     Cell::Formatted(format!("{mark}{:+.1} %", change.percent), change.percent)
-}
-
-/// Text in XML; characters that XML does not allow become blanks.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }

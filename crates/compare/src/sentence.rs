@@ -3,7 +3,7 @@
 //! Invariant: a sentence names figures only with their change and its uncertainty, and says why there is no judgement if
 //! there is none.
 
-use crate::comparison::{Change, ComparedFigure, ComparedRow, Comparison, Verdict};
+use crate::compared::{Change, ComparedFigure, ComparedRow, Comparison, Verdict};
 
 /// Rows or figures that are named; of more, the first.
 const NAMED_MAX: usize = 3;

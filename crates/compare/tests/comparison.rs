@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
-use fiord_compare::comparison::Verdict;
+use fiord_compare::compared::Verdict;
 use fiord_compare::{Aspect, Comparison, Decision, NamedRun, Settings, Side, compare};
 use fiord_import::{
     DirectionFigures, DirectionName, JobFigures, LatencyFigures, Report, ReportFormat, ReportedFinding,

@@ -86,7 +86,7 @@ thread_local! {
 enum Asked {
     No,
     Yes,
-    Answered(Command),
+    Answered(Box<Command>),
 }
 
 /// The options, help and examples that a subcommand declares. Every subcommand reads its options by `run`, so that the
@@ -95,7 +95,7 @@ pub(crate) fn declaration(subcommand: fn(&[OsString]) -> ExitCode) -> Option<Com
     DECLARED.replace(Asked::Yes);
     let _ = subcommand(&[]);
     match DECLARED.replace(Asked::No) {
-        Asked::Answered(command) => Some(command),
+        Asked::Answered(command) => Some(*command),
         Asked::No | Asked::Yes => None,
     }
 }
@@ -107,7 +107,7 @@ pub(crate) fn run<O: Parser>(
     body: impl FnOnce(O) -> Result<ExitCode, CommandError>,
 ) -> ExitCode {
     if DECLARED.with_borrow(|asked| matches!(asked, Asked::Yes)) {
-        DECLARED.replace(Asked::Answered(O::command()));
+        DECLARED.replace(Asked::Answered(Box::new(O::command())));
         return ExitCode::SUCCESS;
     }
     let name = O::command().get_name().to_string();

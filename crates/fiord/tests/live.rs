@@ -2,6 +2,8 @@
 //!
 //! Invariant: however the view ends, the terminal is as it was found.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
+
 mod common;
 
 use std::process::Command;

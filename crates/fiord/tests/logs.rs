@@ -224,10 +224,9 @@ fn logs_of_responses_take_the_options_of_the_other_logs() {
 #[test]
 fn the_total_bandwidth_is_logged() {
     let dir = Dir::new();
-    let line = format!(
-        "--ioengine=null --size=1g --bs=4k --time_based --name=a --rw=rw --runtime=300ms --numjobs=2 --bwavgtime=100 --bandwidth-log"
-    );
-    dir.run(&line).assert_success();
+    let line = "--ioengine=null --size=1g --bs=4k --time_based --name=a --rw=rw --runtime=300ms --numjobs=2 \
+                --bwavgtime=100 --bandwidth-log";
+    dir.run(line).assert_success();
     for (name, direction) in [("read", "0"), ("write", "1")] {
         let text = dir.text(&format!("agg-{name}_bw.log"));
         assert!(text.lines().count() >= 2, "{text}");
@@ -245,6 +244,6 @@ fn the_total_bandwidth_is_logged() {
     assert_eq!(dir.text("agg-trim_bw.log"), "");
     fs::create_dir(dir.join("away")).unwrap();
     fs::create_dir(dir.join("away/agg-read_bw.log")).unwrap();
-    let ran = common::run(&dir.join("away"), &line);
+    let ran = common::run(&dir.join("away"), line);
     ran.assert_status(1).assert_prints(&["agg-read_bw.log"]);
 }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: each subcommand of `fiord help --man` has a page, with every option of its `--help` and all sections.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
+
 mod common;
 
 use std::io::Write;

@@ -2,6 +2,8 @@
 //!
 //! Invariant: figures of the model are where a user looks for them, and nothing leaves the screen.
 
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
 use fiord_live::{Cpu, DeviceRow, DirectionRow, HeatMap, JobRow, Model, draw};
 use fiord_report::Severity;
 use fiord_stats::Histogram;

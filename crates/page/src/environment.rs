@@ -5,8 +5,8 @@
 use fiord_device::DeviceUse;
 use fiord_import::DiskFigures;
 
-use crate::RunView;
 use crate::figures::{self, Figure};
+use crate::run_view::RunView;
 
 /// A device as the page lists it.
 pub(crate) struct DeviceRow {

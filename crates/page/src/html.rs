@@ -6,13 +6,13 @@
 use fiord_checksum::Checksum;
 use minijinja::{Environment, Value, context};
 
-use crate::RunView;
 use crate::chart::{BIG, Chart, Frame, LINES_MAX, NARROW, WIDE};
 use crate::environment;
 use crate::figures::{self, Figure};
 use crate::heat::{HeatMap, SHADES};
 use crate::panels;
 use crate::percentiles::{self, PercentileChart};
+use crate::run_view::{RunView, letter, prefix};
 use crate::summary;
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -117,7 +117,7 @@ fn run_value(runs: &[RunView], number: usize, run: &RunView) -> Value {
         })
         .collect();
     context! {
-        letter => if runs.len() > 1 { summary::letter(number).to_string() } else { String::new() },
+        letter => if runs.len() > 1 { letter(number).to_string() } else { String::new() },
         name => run.name,
         sentences => summary::sentences(run),
         mood => mood,
@@ -195,8 +195,7 @@ fn percentile_value(percentiles: &PercentileChart) -> Value {
 }
 
 fn heat_map(runs: &[RunView], number: usize, run: &RunView) -> Option<Value> {
-    let prefix = summary::prefix(runs, number);
-    let title = format!("{prefix}Latency over time");
+    let title = format!("{}Latency over time", prefix(runs, number));
     let map = HeatMap::new(format!("heat{number}"), title, run.over_time.as_ref()?)?;
     Some(context! {
         id => map.id,
@@ -223,7 +222,7 @@ fn stalls(runs: &[RunView], number: usize, run: &RunView) -> Value {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     Value::from(format!(
         "{}Stalls, with less than a tenth of the usual rate: {}{more}.",
-        summary::prefix(runs, number),
+        prefix(runs, number),
         shown.join(", ")
     ))
 }

@@ -12,32 +12,11 @@ mod html;
 mod over_time;
 mod panels;
 mod percentiles;
+mod run_view;
 mod summary;
 
-use fiord_device::DeviceUse;
-use fiord_explain::NotedFinding;
-use fiord_import::Report;
-
 pub use over_time::{LoggedValue, OverTime, Window};
-
-/// What a page shows of one run.
-#[derive(Clone, Debug, Default)]
-pub struct RunView {
-    /// What it is called: `run 12`, or a file's name.
-    pub name: String,
-    /// The report, as its JSON says.
-    pub report: Report,
-    /// Its findings, the worst first.
-    pub findings: Vec<NotedFinding>,
-    /// What it did over time, if that is known.
-    pub over_time: Option<OverTime>,
-    /// The devices below its files; empty if they are not known.
-    pub devices: Vec<DeviceUse>,
-    /// Facts about where and when it ran: (name, text).
-    pub facts: Vec<(String, String)>,
-    /// The command that ran it, if it is known.
-    pub command: Option<String>,
-}
+pub use run_view::RunView;
 
 /// The page of these runs: of one, or of two that are compared.
 ///

@@ -4,12 +4,11 @@
 
 use fiord_import::DirectionName;
 
-use crate::RunView;
 use crate::axis::Axis;
 use crate::chart::{Chart, Line};
 use crate::figures;
 use crate::over_time::{Window, device_samples};
-use crate::summary::prefix;
+use crate::run_view::{RunView, prefix};
 
 /// Devices with a line of their own.
 const DEVICES_MAX: usize = 4;

@@ -4,10 +4,10 @@
 
 use fiord_import::{DirectionFigures, LatencyFigures};
 
-use crate::RunView;
 use crate::axis::Axis;
 use crate::chart::{Chart, LINES_MAX, Line};
 use crate::figures::{self, Figure};
+use crate::run_view::{RunView, prefix};
 
 /// Percentiles that are labelled.
 const TICKS: [f64; 7] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
@@ -56,8 +56,7 @@ pub(crate) fn curves(runs: &[RunView]) -> Vec<Curve<'_>> {
                 }
                 let job_name =
                     if run.report.jobs.len() > 1 { format!("{} ", job.name) } else { String::new() };
-                let name =
-                    format!("{}{job_name}{}", crate::summary::prefix(runs, number), direction.name.name());
+                let name = format!("{}{job_name}{}", prefix(runs, number), direction.name.name());
                 curves.push(Curve { name, latency });
             }
         }

@@ -4,9 +4,9 @@
 
 use fiord_import::{CpuFigures, DirectionFigures, JobFigures, LatencyFigures, ReportFormat};
 
-use crate::RunView;
 use crate::figures::{self, Figure};
 use crate::percentiles::measured;
+use crate::run_view::{RunView, letter};
 
 /// The columns of the summary.
 pub(crate) const COLUMNS: [(&str, &str); 9] = [
@@ -27,16 +27,6 @@ pub(crate) struct Row {
     pub job: String,
     pub direction: &'static str,
     pub figures: Vec<Figure>,
-}
-
-/// What comes before names of a run: nothing if there is only one.
-pub(crate) fn prefix(runs: &[RunView], number: usize) -> String {
-    if runs.len() < 2 { String::new() } else { format!("{} ", letter(number)) }
-}
-
-/// The letter of a run.
-pub(crate) fn letter(number: usize) -> char {
-    char::from(b'A' + number.min(25) as u8)
 }
 
 fn percentile(latency: Option<&LatencyFigures>, percent: f64) -> Figure {

@@ -17,8 +17,8 @@ pub mod repeats;
 pub mod series;
 pub mod steady;
 pub mod steady_part;
-pub mod timeline;
 pub mod student;
+pub mod timeline;
 pub mod windows;
 
 pub use block_lifetimes::{BlockLifetimes, BlockState};

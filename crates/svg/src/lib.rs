@@ -200,8 +200,8 @@ fn number(value: f64) -> String {
     value.to_string()
 }
 
-/// Text escaped for elements and attributes; characters that XML cannot represent become blanks.
-fn escaped(text: &str) -> String {
+/// Text escaped for elements and attributes of XML; characters that XML cannot represent become blanks.
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -76,7 +76,7 @@ pub const DOORS: &[Door] = &[
     ),
     door(
         "fiord-compare",
-        &["fiord-import", "fiord-report", "fiord-stats"],
+        &["fiord-import", "fiord-report", "fiord-stats", "fiord-svg"],
         "how results are obtained and stored, stdout",
     ),
     door("fiord-explain", &["fiord-import", "fiord-report"], "files, how findings are made, stdout"),
