@@ -28,8 +28,8 @@ struct Options {
     /// Workload to test for
     #[arg(default_value = LIST, value_parser = names())]
     profile: String,
-    /// Directories to test; files are created below them and removed. Several
-    /// are measured in turn and compared
+    /// Directories to test; files are created below them and
+    /// removed. Several are measured in turn and compared
     #[arg(value_name = "DIRECTORY", default_value = ".", verbatim_doc_comment)]
     directories: Vec<PathBuf>,
     /// Total time of all runs [default: the profile's own]

@@ -18,8 +18,8 @@ use crate::{arguments, study};
 #[derive(clap::Parser)]
 #[command(name = "fiord matrix", verbatim_doc_comment, after_help = EXAMPLES)]
 struct Options {
-    /// Directories to test in, or files or devices to read from; several are
-    /// measured in turn and compared
+    /// Directories to test in, or files or devices to read
+    /// from; several are measured in turn and compared
     #[arg(value_name = "TARGET", default_value = ".", verbatim_doc_comment)]
     targets: Vec<PathBuf>,
     /// Block sizes
