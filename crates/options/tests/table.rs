@@ -40,8 +40,17 @@ fn every_option_of_fio_is_declared() {
 }
 
 /// fiord's own.
-const OWN: [&str; 8] =
-    ["metrics", "no-history", "rate_arrivals", "repeat", "strict", "tag", "trust", "verify_header_format"];
+const OWN: [&str; 9] = [
+    "live",
+    "metrics",
+    "no-history",
+    "rate_arrivals",
+    "repeat",
+    "strict",
+    "tag",
+    "trust",
+    "verify_header_format",
+];
 
 #[test]
 fn every_name_and_alias_that_is_declared_is_fios() {
