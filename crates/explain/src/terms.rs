@@ -88,7 +88,7 @@ terms! {
         "Whether the job became steady by the rule of the steadystate option, and the value of its criterion when it ended.";
     "steady part", [], ["steady_part", "run_s", "slope_percent", "excursion_percent", "from_s", "to_s"],
         "The longest part at the end of the run that is steady by SNIA's rules: over five equal rounds a slope of at most 10 % of the mean, and an excursion of at most 20 %. All other figures are of the whole run.";
-    "windows", [], ["windows", "window_s"],
+    "windows", [], ["windows", "window_s", "read_ios_per_s", "read_bytes_per_s", "write_ios_per_s", "write_bytes_per_s", "trim_ios_per_s", "trim_bytes_per_s"],
         "What all jobs together did over time, while all of them were running: I/Os and bytes per second in windows of equal length. fiord compare takes from them how far a rate may be off.";
     "run status group", ["run status group", "read: bw", "write: bw", "trim: bw", "mixed: bw"], [],
         "The sums of a reporting group: bandwidth of all jobs, then of the slowest and of the fastest job, bytes of all, shortest and longest run time. Jobs before and after a stonewall are in different groups.";

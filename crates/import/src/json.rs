@@ -90,9 +90,11 @@ fn windows(fields: &Fields<'_>) -> Result<Vec<WindowFigures>, WrongType> {
     let window_s = fields.float("window_s")?.unwrap_or(0.0);
     let mut windows = Vec::new();
     for name in DirectionName::ALL {
-        let Some(fields) = fields.object(name.name())? else { continue };
-        let (iops, bandwidth) = (fields.floats("iops")?, fields.floats("bw_bytes")?);
-        windows.push(WindowFigures { name, window_s, iops, bandwidth });
+        let iops = fields.floats(&format!("{}_ios_per_s", name.name()))?;
+        let bandwidth = fields.floats(&format!("{}_bytes_per_s", name.name()))?;
+        if !iops.is_empty() {
+            windows.push(WindowFigures { name, window_s, iops, bandwidth });
+        }
     }
     Ok(windows)
 }

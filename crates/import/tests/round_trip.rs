@@ -176,7 +176,7 @@ fn windows_and_repeated_figures_come_back() {
     assert_eq!(report.windows, [of_reads]);
     let (of, figure) = ("a, read".to_string(), "p99_ns".to_string());
     assert_eq!(report.repeats, [RepeatedFigures { of, figure, runs: vec![5.0, 7.5], left_out: 1 }]);
-    assert!(fiord_import::read("{\"jobs\": [], \"windows\": {\"read\": {\"iops\": [\"x\"]}}}").is_err());
+    assert!(fiord_import::read("{\"jobs\": [], \"windows\": {\"read_ios_per_s\": [\"x\"]}}").is_err());
 }
 
 #[test]

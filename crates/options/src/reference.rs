@@ -133,7 +133,9 @@ fn words(spec: &Spec) -> String {
         [] => String::new(),
         choices => {
             let words: Vec<&str> = choices.iter().map(|choice| choice.word).collect();
-            format!(" ({})", words.join(", "))
+            // Programs look for `terse,json,json+,normal`; lists that need a line of their own can be wrapped.
+            let close = words.join(",");
+            if close.len() <= 40 { format!(" ({close})") } else { format!(" ({})", words.join(", ")) }
         }
     }
 }

@@ -76,8 +76,9 @@ fn what_the_jobs_did_over_time_is_beside_the_figures_of_fio() {
     let mut after = document(&run);
     let windows = after.as_object_mut().unwrap().remove("windows").unwrap();
     assert_eq!(after, before);
-    let read = serde_json::json!({ "iops": [20, 0, 40], "bw_bytes": [81_920, 0, 163_840] });
-    assert_eq!(windows, serde_json::json!({ "window_s": 0.5, "read": read }));
+    let (ios, bytes) = ([20, 0, 40], [81_920, 0, 163_840]);
+    let expected = serde_json::json!({ "window_s": 0.5, "read_ios_per_s": ios, "read_bytes_per_s": bytes });
+    assert_eq!(windows, expected);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What all jobs together did over time: the object `windows` of a run.
 //!
-//! Invariant: a direction in which nothing was done in any window is absent; the others have a value for each window.
+//! Invariant: no key is one of fio's, which scripts look for by the line. A direction in which nothing was done in any window is absent; the others have a value for each window.
 
 use fiord_stats::Window;
 use fiord_stats::job::DIRECTIONS;
@@ -17,9 +17,9 @@ pub(super) fn write(json: &mut Writer, windows: &[Window]) {
         }
         let per_s =
             |count: u64, window: &Window| (count as f64 * 1e9 / window.length_ns.max(1) as f64).round();
-        json.object(name, |json| {
-            json.numbers("iops", windows.iter().map(|window| per_s(window.ios[direction], window)));
-            json.numbers("bw_bytes", windows.iter().map(|window| per_s(window.bytes[direction], window)));
-        });
+        let ios = windows.iter().map(|window| per_s(window.ios[direction], window));
+        let bytes = windows.iter().map(|window| per_s(window.bytes[direction], window));
+        json.numbers(&format!("{name}_ios_per_s"), ios);
+        json.numbers(&format!("{name}_bytes_per_s"), bytes);
     }
 }
