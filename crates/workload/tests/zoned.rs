@@ -338,6 +338,27 @@ fn a_job_that_ends_with_writes_it_never_issued_does_not_block_others() {
     assert_eq!(other.fill(&mut ops, 8, 0), Supply::Ready);
 }
 
+/// One that has ended leaves its last zone open.
+#[test]
+fn a_sequential_job_goes_on_in_the_zone_that_another_left_open() {
+    let (model, table) = device(Some(1));
+    let write = |op: &Op| model.lock().unwrap().write(op);
+    let job = |bytes: u64| {
+        job(Pattern::Only(fiord_plan::Direction::Write), false, 16 * KIB).with(|case| {
+            case.files.list[0].offset_bytes = CONVENTIONAL * ZONE;
+            case.files.list[0].length_bytes = 4 * ZONE;
+            case.limits.loop_bytes = bytes;
+            case.limits.pass_bytes = bytes;
+        })
+    };
+    let bytes = |ops: &[Op]| ops.iter().map(|op| op.length_bytes).sum::<u64>();
+    let ended = job(CAPACITY + 32 * KIB);
+    assert_eq!(bytes(&run(&mut [source(&ended, &settings(), &table)], 1, 1, write)[0]), CAPACITY + 32 * KIB);
+    let other = job(3 * CAPACITY);
+    assert_eq!(bytes(&run(&mut [source(&other, &settings(), &table)], 2, 1, write)[0]), 3 * CAPACITY);
+    assert_eq!(model.lock().unwrap().open_seen, 1);
+}
+
 /// A table over a model of which these zones are written.
 fn written_device(written: &[u64]) -> (Arc<Mutex<Model>>, Table) {
     let is_written = |zone: u64| written.contains(&zone);

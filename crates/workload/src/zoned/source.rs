@@ -294,9 +294,25 @@ impl ZonedSource {
                     self.write(file, zone, offset_bytes)
                 }
                 Ok(ClaimOutcome::Full) => continue,
-                Ok(ClaimOutcome::Busy | ClaimOutcome::TooManyOpen) => Step::Wait,
+                Ok(ClaimOutcome::Busy) => Step::Wait,
+                Ok(ClaimOutcome::TooManyOpen) => self.write_to_open(file),
                 Err(errno) => Step::Failed(file, errno),
             };
+        }
+    }
+
+    /// A write to a zone that is open, as in fio, because no other may be opened: a job that has ended leaves its zones
+    /// open.
+    fn write_to_open(&mut self, file: usize) -> Step {
+        let Some(zone) = self.open_zone(file) else { return Step::Wait };
+        let written = match self.is_full(file, zone) {
+            true => self.close_if_full(file, zone).map(|()| ClaimOutcome::Busy),
+            false => self.claim(file, zone),
+        };
+        match written {
+            Ok(ClaimOutcome::At(offset_bytes)) => self.write(file, zone, offset_bytes),
+            Ok(ClaimOutcome::Full | ClaimOutcome::Busy | ClaimOutcome::TooManyOpen) => Step::Wait,
+            Err(errno) => Step::Failed(file, errno),
         }
     }
 
