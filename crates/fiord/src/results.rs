@@ -83,6 +83,19 @@ fn one(name: &OsStr) -> Result<Side, CommandError> {
     recorded(&name.to_string_lossy())
 }
 
+/// The run that a name stands for: the newest with this tag, or else by its number or its place from the newest; `None` if
+/// it is none of these.
+///
+/// # Errors
+/// The history cannot be read.
+pub(crate) fn named(name: &str) -> Result<Option<RunSelector>, CommandError> {
+    let tagged = match History::open_existing(&keep::place()?)? {
+        Some(history) => history.tagged(name)?,
+        None => None,
+    };
+    Ok(tagged.map(RunSelector::Id).or_else(|| name.parse().ok()))
+}
+
 /// A run or study of the history, by its number, its place from the newest, or its tag.
 fn recorded(name: &str) -> Result<Side, CommandError> {
     let unknown = || {
@@ -91,11 +104,8 @@ fn recorded(name: &str) -> Result<Side, CommandError> {
              history` lists all runs"
         )
     };
+    let which = named(name)?.ok_or_else(unknown)?;
     let history = History::open_existing(&keep::place()?)?.ok_or_else(unknown)?;
-    let which = match history.tagged(name)? {
-        Some(id) => RunSelector::Id(id),
-        None => name.parse().map_err(|_| unknown())?,
-    };
     let stored = history.load(which)?.ok_or_else(unknown)?;
     let HistoryEntry { id, facts, .. } = &stored.entry;
     let date = time::date(facts.started_ms, facts.utc_offset_s);

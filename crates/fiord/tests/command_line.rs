@@ -398,7 +398,7 @@ fn an_error_of_a_subcommand_begins_with_its_name() {
     for (line, error) in [
         ("help nonsense", "fiord help: no subcommand is called \"nonsense\""),
         ("show 99", "fiord show: there is no run 99"),
-        ("show some", "fiord show: invalid value 'some'"),
+        ("show some", "fiord show: \"some\" names no run"),
         ("history rm 99", "fiord history: no run has been recorded yet"),
         (
             "history --limit=x",

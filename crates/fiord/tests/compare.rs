@@ -54,7 +54,7 @@ fn report(iops: u32, p99_us: u32, has_windows: bool, options: &str) -> String {
         };
         let _ = write!(
             windows,
-            ", \"windows\": {{\"window_s\": 0.25, \"read\": {{\"iops\": [{}], \"bw_bytes\": [{}]}}}}",
+            ", \"windows\": {{\"window_s\": 0.25, \"read_ios_per_s\": [{}], \"read_bytes_per_s\": [{}]}}",
             list(1.0),
             list(4096.0)
         );
@@ -254,7 +254,7 @@ fn several_targets_are_measured_in_turn_and_compared() {
     assert!(rows[5]["target"].as_str().unwrap().ends_with("/c"), "{}", rows[5]);
     assert_eq!(document["targets"].as_array().unwrap().len(), 3);
     assert_eq!(document["comparison"][0]["figure"], "read.iops");
-    home.run("show disks").assert_status(1);
+    home.run("show disks").assert_success().assert_prints(&["Of 2 rows,"]);
     home.run("show last").assert_success().assert_prints(&["Of 2 rows,"]);
     let dry = home.run(&format!("{line} --dry-run"));
     dry.assert_success().assert_prints(&["/a: 4k randread", "/c: 4k randwrite"]);

@@ -1,6 +1,6 @@
 //! The figures of a run as metrics, for monitoring systems.
 //!
-//! Invariant: every format renders the same [`families`]; a metric is declared in one place, with its name, its help
+//! Invariant: every format renders the same [`families()`]; a metric is declared in one place, with its name, its help
 //! and its kind.
 
 mod families;

@@ -30,7 +30,7 @@ use crate::results;
 #[derive(Parser)]
 #[command(name = "fiord explain", verbatim_doc_comment, after_help = EXAMPLES)]
 struct Options {
-    /// A recorded run (its number, last, or last~2), a file with
+    /// A recorded run (its number, last, last~2 or tag), a file with
     /// a report (- for standard input), or a finding's code
     #[arg(default_value = "last", value_name = "ID|FILE|CODE")]
     what: OsString,
@@ -84,7 +84,7 @@ fn what(name: &OsStr) -> Result<Explained, CommandError> {
     if let Some(code) = Code::from_name(&text) {
         return Ok(Explained::One(fiord_explain::code(code)));
     }
-    if let Ok(which) = text.parse() {
+    if let Some(which) = results::named(&text)? {
         return recorded(which).map(Explained::Report);
     }
     let nearest = suggest::nearest(&text, Code::ALL.iter().map(|code| code.name()));

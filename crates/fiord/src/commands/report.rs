@@ -22,7 +22,7 @@ use super::{explain, history};
 use crate::arguments::CommandError;
 use crate::layout::duration;
 use crate::run::environment;
-use crate::{arguments, output, status};
+use crate::{arguments, output, results, status};
 
 /// Makes one page of HTML of a run, or of two side by side: conclusion and findings, percentiles, a heat map of latency
 /// and charts over time, the devices, the job file, and how to repeat it. The page needs no other file and no network.
@@ -31,7 +31,7 @@ use crate::{arguments, output, status};
 #[derive(Parser)]
 #[command(name = "fiord report", after_help = EXAMPLES)]
 struct Options {
-    /// Recorded runs (a number, last, or last~2), files with a report (- for standard input), and log files of the one
+    /// Recorded runs (a number, last, last~2 or a tag), files with a report (- for standard input), and log files of the one
     /// run; logs that a report names are found beside it
     #[arg(value_name = "ID|FILE", default_value = "last")]
     what: Vec<OsString>,
@@ -115,9 +115,9 @@ fn view(name: &OsStr, logs: &[PathBuf]) -> Result<RunView, CommandError> {
         return file(path, logs);
     }
     let text = name.to_string_lossy();
-    match text.parse::<RunSelector>() {
-        Ok(which) => recorded(which, logs),
-        Err(_) => Err(format!("{}: no such file, nor a run in fiord history", shown(path)).into()),
+    match results::named(&text)? {
+        Some(which) => recorded(which, logs),
+        None => Err(format!("{}: no such file, nor a run in fiord history", shown(path)).into()),
     }
 }
 

@@ -9,20 +9,21 @@ use std::time::Duration;
 use clap::Parser;
 use fiord_options::value::{OutputFormats, Reading, Value};
 use fiord_report::{Format, TerseVersion, render, time, wants_headings};
-use fiord_store::{HistoryEntry, RunSelector, Stored};
+use fiord_store::{HistoryEntry, Stored};
 
 use super::history;
 use crate::fio::settings;
 use crate::layout::{duration, labelled, width};
-use crate::{arguments, status};
+use crate::{arguments, results, status};
 
 /// Prints a recorded run again, in any format. For a study, prints what the study printed and lists its runs
 #[derive(Parser)]
 #[command(name = "fiord show", after_help = EXAMPLES)]
 struct Options {
-    /// The run: its number, last, or last~2 for the second before the last
+    /// The run: its number, last, last~2 for the second before the
+    /// last, or the name it was given with --tag
     #[arg(value_name = "ID")]
-    which: RunSelector,
+    which: String,
     /// Formats to print: normal, terse, json, json+, or several separated by commas
     #[arg(long, value_name = "FORMATS", default_value = "normal", value_parser = formats)]
     output_format: OutputFormats,
@@ -48,7 +49,10 @@ fn formats(text: &str) -> Result<OutputFormats, String> {
 /// Prints the run.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     arguments::run(arguments, |options: Options| {
-        let (history, stored) = history::load(options.which)?;
+        let unknown =
+            || format!("{:?} names no run; use its number, last, last~2, or its tag", options.which);
+        let which = results::named(&options.which)?.ok_or_else(unknown)?;
+        let (history, stored) = history::load(which)?;
         let formats =
             if options.json { vec![Format::Json] } else { settings::formats_of(&options.output_format) };
         if let Some((headings, report)) = stored.printed {
