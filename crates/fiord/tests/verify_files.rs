@@ -65,6 +65,15 @@ fn several_passes_of_blocks_of_different_lengths_are_verified_later() {
     }
 }
 
+/// Directions that a rate would choose depend on the time; a later run could not know which blocks were written.
+#[test]
+fn a_mix_with_rates_is_verified_later() {
+    let dir = Dir::new();
+    let line = "--name=v --filename=f --ioengine=psync --size=1m --bs=4k --rw=randrw --rate_iops=20000,500 --verify=crc32c";
+    dir.run(&format!("{line} --do_verify=0")).assert_success();
+    dir.run(&format!("{line} --verify_only")).assert_success();
+}
+
 /// Also blocks of which two share a sector: with random lengths, or with a few bytes between them.
 #[test]
 fn every_block_that_is_written_once_is_read_back() {
