@@ -6,31 +6,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use fiord_guest::fiord;
+use fiord_guest::{ScsiDebug, fiord};
 
 use crate::guest;
 
 /// Where the guest has the hierarchy of version 2.
 const ROOT: &str = "/sys/fs/cgroup";
-const SCHEDULER: &str = "/sys/block/sda/queue/scheduler";
-
-/// The scheduler of the SCSI disk, as it was before.
-struct Scheduler(String);
-
-impl Scheduler {
-    fn set(name: &str) -> Scheduler {
-        let listed = fs::read_to_string(SCHEDULER).expect("the disk has schedulers");
-        let before = listed.split(['[', ']']).nth(1).expect("one is in brackets").to_string();
-        fs::write(SCHEDULER, name).expect("the scheduler is there");
-        Scheduler(before)
-    }
-}
-
-impl Drop for Scheduler {
-    fn drop(&mut self) {
-        let _ = fs::write(SCHEDULER, &self.0);
-    }
-}
 
 /// Removes a group that was to stay.
 struct Group(&'static str);
@@ -52,9 +33,13 @@ impl Drop for Group {
 fn a_job_has_its_weight_in_version_2_of_control_groups() {
     guest!();
     assert!(Command::new("modprobe").arg("bfq").status().unwrap().success());
-    let _scheduler = Scheduler::set("bfq");
+    let disk = ScsiDebug::new(&["dev_size_mb=16"]).expect("a disk");
+    let path = disk.path();
+    let name = path.rsplit('/').next().expect("a name");
+    fs::write(format!("/sys/block/{name}/queue/scheduler"), "bfq").expect("the disk has the scheduler");
     let group = Group("fiord-weight");
-    let options = ["--name=a", "--filename=/dev/sda", "--direct=1", "--rw=read", "--bs=64k", "--size=1m"];
+    let filename = format!("--filename={path}");
+    let options = ["--name=a", &filename, "--direct=1", "--rw=read", "--bs=64k", "--size=1m"];
     let weight = ["--cgroup=fiord-weight", "--cgroup_weight=321", "--cgroup_nodelete=1"];
     let ran = fiord(&[&options[..], &weight].concat()).expect("fiord runs");
     assert_eq!(ran.code, Some(0), "{ran:?}");
