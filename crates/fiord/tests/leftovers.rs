@@ -9,6 +9,8 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use common::study::is_empty;
 use common::{Dir, Running, finish, signal, start, until};
@@ -56,6 +58,18 @@ fn until_it_works(dir: &Path) -> PathBuf {
     found.unwrap()
 }
 
+/// Waits until nothing of a killed study is in flight: the kernel closes its files, and ends its I/O, a little after the
+/// process has ended.
+fn until_released(dir: &Dir) {
+    until("the study's files are closed", || {
+        let before = dir.contents();
+        thread::park_timeout(Duration::from_millis(50));
+        let is_free = |path: &Path| fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok());
+        let mut marks = before.iter().map(|(path, _)| path).filter(|path| path.ends_with("owner"));
+        marks.all(|mark| is_free(mark)) && dir.contents() == before
+    });
+}
+
 #[test]
 fn files_left_by_a_killed_study_are_removed_by_the_next() {
     for line in LONG {
@@ -70,6 +84,7 @@ fn files_left_by_a_killed_study_are_removed_by_the_next() {
                 let _ = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).output().unwrap();
             }
             finish(running);
+            until_released(&dir);
             // A signal may end it after the directory and before its mark, which lies beside it then.
             let was_left = !is_empty(dir.path());
             assert!(was_left || !["KILL", "QUIT"].contains(&signals[0]), "{line} {signals:?}");
@@ -123,6 +138,7 @@ fn removed_files_are_reported() {
     until_it_works(dir.path());
     signal(running.0.id(), "KILL");
     finish(running);
+    until_released(&dir);
     for dry in ["quick --dry-run", "sweep --size=8M --dry-run --over bs=4k,8k"] {
         let before = dir.contents();
         dir.run(dry).assert_success();
