@@ -364,8 +364,8 @@ mod tests {
     #[test]
     fn the_help_names_the_words_of_values() {
         let page = help();
-        assert!(page.contains(" (terse, json, json+, normal)\n"), "fio's words, in its order: {page}");
-        assert!(page.contains(" (always, never, auto)\n"), "{page}");
+        assert!(page.contains(" (terse,json,json+,normal)\n"), "fio's words, in its order: {page}");
+        assert!(page.contains(" (always,never,auto)\n"), "{page}");
     }
 
     #[test]
