@@ -52,9 +52,9 @@ impl Basis {
 fn allowance(measure: Measure) -> f64 {
     match measure {
         Measure::Iops | Measure::Bandwidth | Measure::Mean => 0.015,
-        Measure::Percentile(percent) if percent <= 75.0 => 0.015,
-        Measure::Percentile(percent) if percent <= 99.0 => 0.04,
-        Measure::Percentile(_) => 0.08,
+        Measure::Percentile(percent) if percent <= 75.0 => 0.03,
+        Measure::Percentile(percent) if percent <= 99.0 => 0.08,
+        Measure::Percentile(_) => 0.12,
     }
 }
 
