@@ -18,9 +18,10 @@ mod withheld;
 
 use std::fs;
 
+use common::control_group::{ControlGroup, ReadLimit};
 use common::{Dir, LoopDevice, Mount, Ran, direct_works_in};
 use fiord_testing::need;
-use made::{Group, run_as};
+use made::run_as;
 use serde_json::Value;
 
 /// The codes of the findings of a document, and their severities.
@@ -91,8 +92,8 @@ fn a_limit_on_io_is_found_on_its_device_alone() {
     let backing = tmpfs.path.join("backing");
     fs::File::create(&backing).unwrap().set_len(32 << 20).unwrap();
     let device = need!(LoopDevice::over(&backing));
-    let group = need!(Group::new("blkio", "limit"));
-    need!(group.limit_reads(&device, 100 << 20));
+    let group = need!(ControlGroup::for_io("limit"));
+    need!(group.limit_reads(&need!(device.number()), ReadLimit::BytesPerSecond(100 << 20)));
     let in_group = |line: &str| run_as(&dir, |command| group.inside(command), line);
     let line = format!("--name=a --filename={} --rw=read --bs=64k --size=1m --direct=1", device.path);
     let limited = in_group(&line);

@@ -10,9 +10,9 @@ mod common;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
+use common::control_group::{ControlGroup, ReadLimit};
 use common::study::{as_ordinary_user, assert_documented, assert_fits, fio_takes, masked, public};
 use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, run, signal, start, until};
 use fiord_testing::need;
@@ -331,59 +331,19 @@ fn an_interrupted_sweep_prints_the_rows_it_has() {
     assert_eq!(ran.stdout.lines().count(), 2, "{ran:?}");
 }
 
-/// A control group with a limit on bytes per second read from a device.
-struct Limit {
-    group: PathBuf,
-}
-
-impl Limit {
-    fn reads(device: &LoopDevice, bytes_per_s: u64) -> Result<Limit, String> {
-        let number =
-            fs::read_to_string(format!("/sys/block/{}/dev", device.path.trim_start_matches("/dev/")))
-                .map_err(|error| error.to_string())?;
-        let number = number.trim();
-        let name = format!("fiord-sweep-{}", std::process::id());
-        let (group, file, limit) = match Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
-            true => ("/sys/fs/cgroup", "io.max", format!("{number} rbps={bytes_per_s}")),
-            false => {
-                ("/sys/fs/cgroup/blkio", "blkio.throttle.read_bps_device", format!("{number} {bytes_per_s}"))
-            }
-        };
-        let group = Path::new(group).join(name);
-        fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
-        let made = Limit { group };
-        let file = made.group.join(file);
-        fs::write(&file, limit).map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok(made)
-    }
-
-    /// The binary as a member of the group.
-    fn run(&self, directory: &Path, line: &str) -> common::Ran {
-        let join = format!("echo $$ > {}/cgroup.procs && exec \"$0\" {line}", self.group.display());
-        let mut command = Command::new("sh");
-        command.args(["-c", &join, env!("CARGO_BIN_EXE_fiord")]).current_dir(directory);
-        finish(start(command))
-    }
-}
-
-impl Drop for Limit {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.group);
-    }
-}
-
 #[test]
 fn the_knee_is_where_the_device_is_limited() {
     let dir = Dir::new();
     let device = need!(LoopDevice::new(&dir, 64 << 20));
     // Each job reads 1 MiB per second, and the device allows 6 in total: eight jobs are the first to reach the limit.
-    let limit = need!(Limit::reads(&device, 6 << 20));
+    let group = need!(ControlGroup::for_io("sweep"));
+    need!(group.limit_reads(&need!(device.number()), ReadLimit::BytesPerSecond(6 << 20)));
     let line = format!(
         "sweep --trust=off --json --filename={} --rw=randread --bs=64k --direct=1 --rate=1m --runtime=2 --ramp_time=500ms \
          --over numjobs=2..16",
         device.path
     );
-    let ran = limit.run(dir.path(), &line);
+    let ran = finish(start(group.inside(&fiord(dir.path(), &line))));
     ran.assert_success();
     let document = ran.json();
     assert_eq!(document["knees"][0]["knee"], 8, "{document:#}");

@@ -19,6 +19,7 @@ use serde_json::Value;
 /// Longer than any run here takes; a longer run has hung.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+pub mod control_group;
 pub mod stalling;
 pub mod study;
 
@@ -275,6 +276,13 @@ impl LoopDevice {
         let backing = directory.join("backing");
         File::create(&backing).and_then(|file| file.set_len(bytes)).map_err(|error| error.to_string())?;
         LoopDevice::over(&backing)
+    }
+
+    /// `MAJOR:MINOR`.
+    pub fn number(&self) -> Result<String, String> {
+        let path = format!("/sys/block/{}/dev", self.path.trim_start_matches("/dev/"));
+        let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        Ok(text.trim().to_string())
     }
 }
 

@@ -3,13 +3,13 @@
 //! Invariant: what is made is gone when its value is dropped.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::common::{Dir, LoopDevice, Mount, Running, finish, fiord, helper, root, start};
+use crate::common::{Dir, LoopDevice, Mount, Running, finish, fiord, root, start};
 
 /// The one processor that pinned runs and their neighbours share: the last of those this process may use.
 pub fn shared_cpu() -> Result<String, String> {
@@ -139,48 +139,5 @@ impl Drop for Zram {
     fn drop(&mut self) {
         let _ = fs::write(format!("/sys/block/zram{}/reset", self.number), "1");
         let _ = fs::write("/sys/class/zram-control/hot_remove", &self.number);
-    }
-}
-
-/// A control group of version 1, or of version 2 where that is mounted beside it, removed on drop.
-pub struct Group {
-    path: PathBuf,
-}
-
-impl Group {
-    /// Below the root of this controller.
-    pub fn new(controller: &str, name: &str) -> Result<Group, String> {
-        root()?;
-        let path =
-            PathBuf::from(format!("/sys/fs/cgroup/{controller}/fiord-test-{}-{name}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Group { path })
-    }
-
-    pub fn set(&self, file: &str, value: &str) -> Result<(), String> {
-        fs::write(self.path.join(file), value).map_err(|error| format!("{file}: {error}"))
-    }
-
-    /// Limits direct reads of a device.
-    pub fn limit_reads(&self, device: &LoopDevice, bytes_per_s: u64) -> Result<(), String> {
-        let number = helper("lsblk", &["-dno", "MAJ:MIN", &device.path])?;
-        self.set("blkio.throttle.read_bps_device", &format!("{} {bytes_per_s}", number.trim()))
-    }
-
-    /// A command in this group.
-    pub fn inside(&self, command: &Command) -> Command {
-        let join = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.path.display());
-        let mut inside = Command::new("sh");
-        inside.args(["-c", &join, "sh"]).arg(command.get_program()).args(command.get_args());
-        if let Some(dir) = command.get_current_dir() {
-            inside.current_dir(dir);
-        }
-        inside
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.path);
     }
 }

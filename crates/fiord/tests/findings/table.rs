@@ -12,10 +12,11 @@ use fiord_report::Code;
 use fiord_testing::skip;
 use serde_json::Value;
 
+use crate::common::control_group::{ControlGroup, ReadLimit};
 use crate::common::stalling::{Stall, Stalling};
 use crate::common::{Dir, LoopDevice, Mount, direct_works_in, finish, fiord, helper, start};
 use crate::made::{
-    Group, Zram, busy_during, hidden_overlay, hogs, overlay, pinned, private_device, processor_turn, run_as,
+    Zram, busy_during, hidden_overlay, hogs, overlay, pinned, private_device, processor_turn, run_as,
     shared_cpu, writer,
 };
 use crate::{counted, has, run};
@@ -335,7 +336,7 @@ fn cpu_bound_runs(dir: &Dir) -> Result<Pair, String> {
 /// Its own control group reads little; a writer outside waits for a device all the time. Where the devices are seen,
 /// they show whether that is the same one.
 fn io_pressure_runs(dir: &Dir) -> Result<Pair, String> {
-    let group = Group::new("unified", "io-pressure")?;
+    let group = ControlGroup::new("unified", "io-pressure")?;
     let (_tmpfs, device) = private_device(dir)?;
     let _hidden = hidden_overlay(dir)?;
     let _seen = overlay(dir, &dir.join("of-seen"), "seen", "")?;
@@ -382,7 +383,7 @@ fn cpu_contended_runs(dir: &Dir) -> Result<Pair, String> {
 
 /// Busy at all times: a second of work takes ten.
 fn cpu_throttled_runs(dir: &Dir) -> Result<Pair, String> {
-    let group = Group::new("cpu", "throttled")?;
+    let group = ControlGroup::new("cpu", "throttled")?;
     group.set("cpu.cfs_quota_us", "20000")?;
     let line = "--name=a --ioengine=null --rw=read --size=1g --time_based --runtime=1s";
     Ok(Pair { raises: run_as(dir, |command| group.inside(command), line), spares: run(dir, line) })
@@ -391,7 +392,7 @@ fn cpu_throttled_runs(dir: &Dir) -> Result<Pair, String> {
 /// The page cache of a device that is larger than the control group may hold.
 fn memory_pressure_runs(dir: &Dir) -> Result<Pair, String> {
     let (_tmpfs, device) = private_device(dir)?;
-    let group = Group::new("memory", "pressure")?;
+    let group = ControlGroup::new("memory", "pressure")?;
     group.set("memory.limit_in_bytes", "40M")?;
     let line = format!(
         "--name=a --numjobs=4 --filename={} --rw=randwrite --bs=64k --size=200m --ioengine=psync --time_based \
@@ -434,12 +435,12 @@ fn not_steady_runs(dir: &Dir) -> Result<Pair, String> {
     let limited = |name: &str| {
         let place = Dir::under(dir.path())?;
         let (tmpfs, device) = private_device(&place)?;
-        let group = Group::new("blkio", name)?;
-        group.limit_reads(&device, 4 << 20)?;
+        let group = ControlGroup::for_io(name)?;
+        group.limit_reads(&device.number()?, ReadLimit::BytesPerSecond(4 << 20))?;
         Ok::<_, String>((tmpfs, device, group))
     };
     let ((_one, falls, falling), (_other, stays, steady)) = (limited("falling")?, limited("steady")?);
-    let begin = |device: &LoopDevice, group: &Group| {
+    let begin = |device: &LoopDevice, group: &ControlGroup| {
         let line = format!(
             "--no-history --output-format=json --name=a --filename={} --rw=randread --bs=16k --direct=1 --time_based \
              --runtime=12s",
@@ -449,7 +450,7 @@ fn not_steady_runs(dir: &Dir) -> Result<Pair, String> {
     };
     let (changed, unchanged) = (begin(&falls, &falling), begin(&stays, &steady));
     thread::sleep(Duration::from_secs(6));
-    falling.limit_reads(&falls, 400 << 10)?;
+    falling.limit_reads(&falls.number()?, ReadLimit::BytesPerSecond(400 << 10))?;
     let raises = finish(changed).assert_success().json();
     let spares = finish(unchanged).assert_success().json();
     if has(&spares, "not-steady") && has(&spares, "stalled") {
