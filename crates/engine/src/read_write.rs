@@ -12,6 +12,7 @@ use fiord_plan::{Action, EngineDescriptor, FileIndex, Op};
 use crate::attached_files::AttachedFiles;
 use crate::contract::{Arena, ArenaAccess, Engine, Outcome, Slot, SyncEngine};
 use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::setup_error::SetupError;
 use crate::sync_and_trim;
 
 /// The part of memory and of a file that one call transfers.
@@ -49,7 +50,10 @@ pub trait Calls: fmt::Debug + Sized + 'static {
     const DESCRIPTOR: &'static EngineDescriptor;
 
     /// The state for these settings and this many files.
-    fn new(settings: &Self::Settings, files: usize) -> Self;
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    fn new(settings: &Self::Settings, files: usize) -> Result<Self, SetupError>;
 
     /// A file was opened.
     fn opened(&mut self, _file: FileIndex, _fd: BorrowedFd<'_>) {}
@@ -71,6 +75,11 @@ pub trait Calls: fmt::Debug + Sized + 'static {
     /// # Safety
     /// What `Part` says of its memory holds.
     unsafe fn write(&mut self, part: Part) -> io::Result<usize>;
+
+    /// Ends any other operation.
+    fn sync_or_trim(&mut self, fd: RawFd, op: &Op) -> Outcome {
+        sync_and_trim::execute(fd, op)
+    }
 }
 
 /// An engine of the `read`/`write` family.
@@ -83,8 +92,16 @@ pub struct ReadWriteEngine<'arena, C> {
 
 impl<'arena, C: Calls> ReadWriteEngine<'arena, C> {
     /// An engine with these settings over these buffers for this many files.
-    pub fn new(settings: &C::Settings, arena: Arena<'arena>, files: usize) -> ReadWriteEngine<'arena, C> {
-        ReadWriteEngine { calls: C::new(settings, files), files: AttachedFiles::new(files), arena }
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn new(
+        settings: &C::Settings,
+        arena: Arena<'arena>,
+        files: usize,
+    ) -> Result<ReadWriteEngine<'arena, C>, SetupError> {
+        let calls = C::new(settings, files)?;
+        Ok(ReadWriteEngine { calls, files: AttachedFiles::new(files), arena })
     }
 }
 
@@ -101,7 +118,7 @@ impl<C: Calls> EngineDefinition for C {
         arena: Arena<'arena>,
         visitor: V,
     ) -> V::Output {
-        visitor.synchronous(Ok(ReadWriteEngine::<C>::new(settings, arena, job.files)))
+        visitor.synchronous(ReadWriteEngine::<C>::new(settings, arena, job.files))
     }
 }
 
@@ -138,7 +155,7 @@ impl<'arena, C: Calls> SyncEngine<'arena> for ReadWriteEngine<'arena, C> {
             // SAFETY: as above.
             Action::Write => unsafe { self.calls.write(part(&self.arena)) }.into(),
             Action::Trim | Action::ResetZone | Action::Sync | Action::DataSync | Action::RangeSync(_) => {
-                sync_and_trim::execute(fd, &op)
+                self.calls.sync_or_trim(fd, &op)
             }
         }
     }

@@ -104,7 +104,7 @@ mod tests {
             assert_eq!(NAMES.iter().filter(|other| *other == name).count(), 1, "{name}");
         }
         assert!(ENGINES.find(EngineName::IoUring).is_some_and(EngineDescriptor::can_queue));
-        assert!(ENGINES.find(EngineName::Posixaio).is_none());
+        assert!(ENGINES.find(EngineName::Guasi).is_none());
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub(crate) enum SetupStep {
     RegisterFiles,
     /// `io_setup`.
     AioSetup,
+    /// `pipe2`.
+    Pipe,
     /// The start of a thread that executes operations.
     Thread,
 }
@@ -65,6 +67,7 @@ impl SetupStep {
             SetupStep::RegisterBuffers => "io_uring_register(IORING_REGISTER_BUFFERS)",
             SetupStep::RegisterFiles => "io_uring_register(IORING_REGISTER_FILES)",
             SetupStep::AioSetup => "io_setup",
+            SetupStep::Pipe => "pipe2",
             SetupStep::Thread => "pthread_create",
         }
     }
@@ -101,6 +104,9 @@ impl SetupStep {
                 "a sandbox (seccomp, as in containers) forbids it",
                 "allow io_setup there, or use ioengine=psync with several jobs",
             ),
+            (SetupStep::Pipe, libc::EMFILE | libc::ENFILE) => {
+                ("too many files are open", "raise the limit (ulimit -n), or use fewer jobs")
+            }
             (SetupStep::Thread, libc::EAGAIN) => (
                 "the limit on threads is reached",
                 "raise it (ulimit -u, pids.max), use a smaller iodepth or leave io_submit_mode out",
@@ -144,12 +150,13 @@ fn explain_ring_setup(step: SetupStep, errno: i32) -> (&'static str, &'static st
 mod tests {
     use super::*;
 
-    const STEPS: [SetupStep; 5] = [
+    const STEPS: [SetupStep; 6] = [
         SetupStep::RingSetup,
         SetupStep::RingSetupThread,
         SetupStep::RegisterBuffers,
         SetupStep::RegisterFiles,
         SetupStep::AioSetup,
+        SetupStep::Pipe,
     ];
 
     fn refused(step: SetupStep, errno: i32) -> SetupError {

@@ -7,6 +7,7 @@ use std::os::fd::RawFd;
 
 use fiord_plan::{Action, Op};
 use fiord_sys::errno::Errno;
+use fiord_sys::resize::{Allocation, fallocate};
 
 use crate::contract::Outcome;
 
@@ -83,11 +84,8 @@ fn after_write_back_if_busy(trim: fn(RawFd, &Op) -> Outcome, fd: RawFd, op: &Op)
 /// Makes a range of a regular file a hole; its length stays. Writes zeroes to a range of a block device, but only by a
 /// command of the device: the kernel writes no data in its place.
 fn punch(fd: RawFd, op: &Op) -> Outcome {
-    let (offset, length) = (op.offset_bytes as libc::off64_t, op.length_bytes as libc::off64_t);
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    // SAFETY: the call takes no memory; a bad descriptor is an error.
-    let answer = unsafe { libc::fallocate64(fd, mode, offset, length) };
-    if answer == 0 { Outcome::Done(op.length_bytes) } else { last_error() }
+    let done = fallocate(fd, Allocation::PunchHole, op.offset_bytes, op.length_bytes);
+    done.map(|()| op.length_bytes as usize).into()
 }
 
 fn last_error() -> Outcome {

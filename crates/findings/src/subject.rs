@@ -10,9 +10,9 @@ pub(crate) fn job(job: &Job) -> Subject {
     Subject::Job(path::text(&job.name))
 }
 
-/// Whether its I/O goes to a file or device.
+/// Whether it moves data to or from a file or device.
 pub(crate) fn does_io(job: &Job) -> bool {
-    job.unplannable.is_none() && job.engine.descriptor.touches_files() && !job.files.create_only
+    job.unplannable.is_none() && job.engine.descriptor.transfers_data() && !job.files.create_only
 }
 
 /// Whether it is slowed down on purpose, by a rate or think time.

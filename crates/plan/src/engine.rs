@@ -69,7 +69,7 @@ impl EngineDescriptor {
     pub fn touches_files(&self) -> bool {
         match self.files {
             FileUse::Untouched => false,
-            FileUse::Opened | FileUse::Mapped => true,
+            FileUse::Opened | FileUse::Mapped | FileUse::Resized => true,
         }
     }
 
@@ -77,7 +77,23 @@ impl EngineDescriptor {
     pub fn maps_files(&self) -> bool {
         match self.files {
             FileUse::Mapped => true,
-            FileUse::Untouched | FileUse::Opened => false,
+            FileUse::Untouched | FileUse::Opened | FileUse::Resized => false,
+        }
+    }
+
+    /// Whether it changes the space or size of files, in any direction.
+    pub fn resizes_files(&self) -> bool {
+        match self.files {
+            FileUse::Resized => true,
+            FileUse::Untouched | FileUse::Opened | FileUse::Mapped => false,
+        }
+    }
+
+    /// Whether it moves data between them and memory, which can be verified afterwards.
+    pub fn transfers_data(&self) -> bool {
+        match self.files {
+            FileUse::Opened | FileUse::Mapped => true,
+            FileUse::Untouched | FileUse::Resized => false,
         }
     }
 }
@@ -114,6 +130,8 @@ pub enum FileUse {
     Opened,
     /// Copies to and from a mapping.
     Mapped,
+    /// Calls on their descriptors that allocate space or set their sizes; no data.
+    Resized,
 }
 
 /// The engines of this program.

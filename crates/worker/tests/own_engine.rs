@@ -1,9 +1,9 @@
 //! An engine defined by a test, from the text of an option to the report of a run on it.
 //!
-//! Invariant: what a new engine needs is one file (`own_engine/splice.rs`) and one line in the list of engines.
+//! Invariant: what a new engine needs is one file (`own_engine/guasi.rs`) and one line in the list of engines.
 
 mod own_engine {
-    pub mod splice;
+    pub mod guasi;
 }
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use fiord_options::environment::{Environment, KeywordValues};
 use fiord_plan::{Action, EngineDescriptor, Engines, Facts, PathFacts, Plan, RunSettings};
 use fiord_sys::errno::Errno;
 use fiord_worker::{EndReason, Moment, Observer, RunResult, RunnableEngine, Watcher, WorkerReport};
-use own_engine::splice::Splice;
+use own_engine::guasi::Guasi;
 
 /// The test's list of engines, with the line for the new one.
 macro_rules! engines {
@@ -26,7 +26,7 @@ macro_rules! engines {
 }
 engines! {
     Null,
-    Splice,
+    Guasi,
 }
 
 struct Unobserved;
@@ -68,7 +68,7 @@ fn run(line: &str, engines: &[RunnableEngine]) -> RunResult {
 #[test]
 fn an_engine_of_one_file_and_one_line_runs_a_job() {
     for depth in ["1", "8"] {
-        let line = format!("--name=a --ioengine=splice --rw=write --bs=4k --size=1m --iodepth={depth}");
+        let line = format!("--name=a --ioengine=guasi --rw=write --bs=4k --size=1m --iodepth={depth}");
         let result = run(&line, RUNNABLE);
         let worker = &result.workers[0];
         assert_eq!(worker.failure, None);
@@ -82,17 +82,17 @@ fn an_engine_of_one_file_and_one_line_runs_a_job() {
 
 #[test]
 fn an_error_is_explained_by_its_descriptor() {
-    let plan = planned("--name=a --ioengine=splice --size=1m", Engines(DESCRIPTORS)).unwrap();
-    let errno = Errno(own_engine::splice::EXPLAINED);
+    let plan = planned("--name=a --ioengine=guasi --size=1m", Engines(DESCRIPTORS)).unwrap();
+    let errno = Errno(own_engine::guasi::EXPLAINED);
     let hint = |action| fiord_engine::error_hint(&plan.jobs[0].engine, action, errno);
     assert_eq!((hint(Action::Read), hint(Action::Sync)), (Some("as the test has it"), None));
 }
 
 #[test]
 fn a_program_without_it_refuses_it_by_name() {
-    let refusal = planned("--name=a --ioengine=splice --size=1m", Engines(&[Null::DESCRIPTOR])).unwrap_err();
-    assert!(refusal.contains("splice"), "{refusal}");
-    let result = run("--name=a --ioengine=splice --size=1m", &[RunnableEngine::of::<Null>()]);
+    let refusal = planned("--name=a --ioengine=guasi --size=1m", Engines(&[Null::DESCRIPTOR])).unwrap_err();
+    assert!(refusal.contains("guasi"), "{refusal}");
+    let result = run("--name=a --ioengine=guasi --size=1m", &[RunnableEngine::of::<Null>()]);
     let failure = result.workers[0].failure.as_ref().map(ToString::to_string).unwrap_or_default();
-    assert!(failure.contains("splice"), "{failure}");
+    assert!(failure.contains("guasi"), "{failure}");
 }

@@ -5,8 +5,9 @@
 use fiord_compat::compare::{bytes_within, counts, equal, figure, files, mix, refused, success, verdict};
 use fiord_compat::{Case, Pair, case};
 
-const ENGINES: &[&str] =
-    &["null", "sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring"];
+const ENGINES: &[&str] = &[
+    "null", "sync", "psync", "vsync", "pvsync", "pvsync2", "splice", "mmap", "posixaio", "libaio", "io_uring",
+];
 
 /// Private options and depths.
 const PRIVATE: &[(&str, &str)] = &[
@@ -38,6 +39,16 @@ const PRIVATE: &[(&str, &str)] = &[
     ("pvsync2-nowait", "--ioengine=pvsync2 --nowait=0 --rw=randread"),
     ("psync-depth-is-one", "--ioengine=psync --iodepth=16 --rw=randread"),
     ("mmap-loops", "--ioengine=mmap --loops=2 --rw=read"),
+    // More than a pipe holds.
+    ("splice-large-blocks", "--ioengine=splice --bs=256k --rw=read"),
+    ("splice-large-blocks-written", "--ioengine=splice --bs=256k --rw=randwrite"),
+    ("posixaio-depth-32", "--ioengine=posixaio --iodepth=32 --rw=randread"),
+    ("falloc-read", "--ioengine=falloc --rw=read"),
+    ("falloc-write", "--ioengine=falloc --rw=write"),
+    ("falloc-randwrite", "--ioengine=falloc --rw=randwrite"),
+    ("falloc-randtrim", "--ioengine=falloc --rw=randtrim"),
+    ("ftruncate-write", "--ioengine=ftruncate --rw=write"),
+    ("ftruncate-randwrite", "--ioengine=ftruncate --rw=randwrite"),
 ];
 
 /// Every case of this group.
@@ -64,13 +75,13 @@ pub fn cases() -> Vec<Case> {
     }
     cases.extend(PRIVATE.iter().map(|(name, args)| job(name.to_string(), args.to_string()).check(counts)));
     // fio counts the syncs of asynchronous engines several times, with varying results.
-    let synced = job(
-        "io_uring-fdatasync".to_string(),
-        "--ioengine=io_uring --iodepth=8 --fdatasync=8 --rw=randwrite".to_string(),
-    );
-    cases.push(synced.check(bytes_within(0)).check(|pair: &Pair| {
-        equal("syncs", 31, figure(pair.fiord.jobs()?.first().ok_or("no job")?, "sync", "total_ios"))
-    }));
+    for engine in ["io_uring", "posixaio"] {
+        let args = format!("--ioengine={engine} --iodepth=8 --fdatasync=8 --rw=randwrite");
+        let synced = job(format!("{engine}-fdatasync"), args);
+        cases.push(synced.check(bytes_within(0)).check(|pair: &Pair| {
+            equal("syncs", 31, figure(pair.fiord.jobs()?.first().ok_or("no job")?, "sync", "total_ios"))
+        }));
+    }
     let deep = job("vsync-depth".to_string(), "--ioengine=vsync --iodepth=8 --rw=write".to_string());
     cases.push(deep.check(|pair: &Pair| {
         // fio loses up to a vector at the end, here.

@@ -38,9 +38,13 @@ engines! {
     mod vsync: Vsync;
     mod pvsync: Pvsync;
     mod pvsync2: Pvsync2;
+    mod splice: Splice;
     mod mmap: Mmap;
+    mod posixaio: Posixaio;
     mod libaio: Libaio;
     mod io_uring: IoUring;
+    mod falloc: Falloc;
+    mod ftruncate: Ftruncate;
     mod null: Null;
 }
 

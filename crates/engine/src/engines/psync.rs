@@ -8,6 +8,7 @@ use fiord_plan::{EngineDescriptor, EngineName};
 use fiord_sys::transfer;
 
 use crate::read_write::{Calls, Part};
+use crate::setup_error::SetupError;
 
 /// The engine.
 #[derive(Debug)]
@@ -19,8 +20,8 @@ impl Calls for Psync {
     const DESCRIPTOR: &'static EngineDescriptor =
         &EngineDescriptor::synchronous(EngineName::Psync, "pread and pwrite");
 
-    fn new((): &(), _files: usize) -> Psync {
-        Psync
+    fn new((): &(), _files: usize) -> Result<Psync, SetupError> {
+        Ok(Psync)
     }
 
     #[inline]

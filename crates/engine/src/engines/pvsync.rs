@@ -8,6 +8,7 @@ use fiord_plan::{EngineDescriptor, EngineName};
 use fiord_sys::transfer;
 
 use crate::read_write::{Calls, Part};
+use crate::setup_error::SetupError;
 
 /// The engine.
 #[derive(Debug)]
@@ -19,8 +20,8 @@ impl Calls for Pvsync {
     const DESCRIPTOR: &'static EngineDescriptor =
         &EngineDescriptor::synchronous(EngineName::Pvsync, "preadv and pwritev");
 
-    fn new((): &(), _files: usize) -> Pvsync {
-        Pvsync
+    fn new((): &(), _files: usize) -> Result<Pvsync, SetupError> {
+        Ok(Pvsync)
     }
 
     #[inline]

@@ -11,6 +11,7 @@ use fiord_sys::transfer::{self, RwFlags};
 
 use crate::error_hint::TransferFlags;
 use crate::read_write::{Calls, Part};
+use crate::setup_error::SetupError;
 
 /// Its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,9 +84,9 @@ impl Calls for Pvsync2 {
         explain: |settings, errno| settings.get::<Settings>()?.explain(errno),
     };
 
-    fn new(settings: &Settings, _files: usize) -> Pvsync2 {
+    fn new(settings: &Settings, _files: usize) -> Result<Pvsync2, SetupError> {
         let write_flags = if settings.atomic { RwFlags::ATOMIC } else { RwFlags::NONE };
-        Pvsync2 { flags: flags(settings), write_flags, hipri: Share::new(settings.hipri_percent) }
+        Ok(Pvsync2 { flags: flags(settings), write_flags, hipri: Share::new(settings.hipri_percent) })
     }
 
     #[inline]
@@ -147,7 +148,7 @@ mod tests {
     #[test]
     fn settings_become_flags() {
         let settings = Settings { hipri_percent: 100, uncached: true, nowait: true, atomic: true };
-        let mut calls = Pvsync2::new(&settings, 1);
+        let mut calls = Pvsync2::new(&settings, 1).unwrap();
         let expected = libc::RWF_DONTCACHE | libc::RWF_NOWAIT | libc::RWF_HIPRI;
         assert_eq!(calls.next_flags(), RwFlags(expected));
         assert_eq!(calls.write_flags, RwFlags(libc::RWF_ATOMIC), "which reads do not take");

@@ -12,6 +12,7 @@ use fiord_sys::errno::Errno;
 use fiord_sys::transfer;
 
 use crate::read_write::{Calls, Part};
+use crate::setup_error::SetupError;
 
 /// The engine.
 #[derive(Debug)]
@@ -51,8 +52,8 @@ impl Calls for Sync {
     const DESCRIPTOR: &'static EngineDescriptor =
         &EngineDescriptor::synchronous(EngineName::Sync, "lseek, read and write");
 
-    fn new((): &(), files: usize) -> Sync {
-        Sync { positions: vec![UNKNOWN; files].into_boxed_slice() }
+    fn new((): &(), files: usize) -> Result<Sync, SetupError> {
+        Ok(Sync { positions: vec![UNKNOWN; files].into_boxed_slice() })
     }
 
     fn opened(&mut self, file: FileIndex, fd: BorrowedFd<'_>) {

@@ -10,6 +10,7 @@ use fiord_sys::transfer;
 
 use crate::engines::sync::seek;
 use crate::read_write::{Calls, Part};
+use crate::setup_error::SetupError;
 
 /// The engine.
 #[derive(Debug)]
@@ -23,8 +24,8 @@ impl Calls for Vsync {
     const DESCRIPTOR: &'static EngineDescriptor =
         &EngineDescriptor::synchronous(EngineName::Vsync, "lseek, readv and writev");
 
-    fn new((): &(), _files: usize) -> Vsync {
-        Vsync
+    fn new((): &(), _files: usize) -> Result<Vsync, SetupError> {
+        Ok(Vsync)
     }
 
     #[inline]

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use fiord_options::job;
-use fiord_plan::{Direction, FileUse, Job, Pattern, Plan};
+use fiord_plan::{Direction, Job, Pattern, Plan};
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding};
 
@@ -13,8 +13,8 @@ use crate::subject;
 
 /// Of the clones of `job`, which begin and end together.
 pub(super) fn of(plan: &Plan, job: &Job) -> Option<Finding> {
-    let touches_files = job.engine.descriptor.files != FileUse::Untouched;
-    if touches_files && job.verification.as_ref().is_some_and(|verification| !verification.checks) {
+    let transfers_data = job.engine.descriptor.transfers_data();
+    if transfers_data && job.verification.as_ref().is_some_and(|verification| !verification.checks) {
         let sentence =
             "other jobs change parts of the blocks that it verifies: what it reads back is not compared";
         let remedy =

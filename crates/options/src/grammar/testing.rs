@@ -14,7 +14,7 @@ use crate::section::Setting;
 use crate::shown;
 use crate::value::EngineName;
 
-/// Engines that are built in, for tests; `splice` is not.
+/// Engines that are built in, for tests; `net` is not.
 pub(crate) const ENGINES: [EngineName; 6] = [
     EngineName::Psync,
     EngineName::Pvsync2,

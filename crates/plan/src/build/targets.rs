@@ -154,9 +154,9 @@ impl PlannedWorker<'_> {
         }
     }
 
-    /// Whether it writes to or trims its files.
+    /// Whether it writes to or trims its files, or changes them in place of reads.
     pub(super) fn modifies(&self) -> bool {
-        self.issues(Direction::Write) || self.issues(Direction::Trim)
+        self.issues(Direction::Write) || self.issues(Direction::Trim) || self.engine.resizes_files()
     }
 
     /// The worker's files. `laid_out` is what earlier workers will have made of each path, and is added to.

@@ -15,7 +15,7 @@ use super::section::ResolvedSection;
 use super::stream;
 use super::{buffers, process};
 use crate::access::{Access, Direction};
-use crate::engine::{EngineDescriptor, FileUse};
+use crate::engine::EngineDescriptor;
 use crate::facts::{Facts, RunSettings};
 use crate::job::Fill;
 use crate::verification::{Backlog, Trims, Verification};
@@ -60,7 +60,7 @@ pub(crate) fn verification(
         threads: threads(section, problems),
         thread_cpus: cpus,
         format,
-        checks: engine.files != FileUse::Untouched,
+        checks: engine.transfers_data(),
         reads_back: options.do_verify,
         only: options.verify_only.0,
         checks_seed: options.verify_header_seed,

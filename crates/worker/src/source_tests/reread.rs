@@ -123,7 +123,7 @@ fn reread(which: Loop, job: &Job, source: Reread, with_faults: bool) -> Option<R
     let source = Box::new(source);
     with_arena(job, |arena| match which {
         Loop::Sync => {
-            let engine = ReadWriteEngine::<Psync>::new(&(), arena, 1);
+            let engine = ReadWriteEngine::<Psync>::new(&(), arena, 1).unwrap();
             Some(match with_faults {
                 true => run_sync(Faulty::new(engine, 1), OsClock, job, source),
                 false => run_sync(engine, OsClock, job, source),

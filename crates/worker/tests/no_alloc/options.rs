@@ -471,15 +471,15 @@ fn verification(options: &mut Options) {
             options.add(format!("verification: {method:?} {header:?} {backlog:?}"), move |job| {
                 let mut verification = verified::verification(method);
                 (verification.format.header, verification.backlog) = (header, backlog);
-                // As the planner has it: an engine without files returns other data than was written.
-                verification.checks = job.engine.descriptor.touches_files();
+                // As the planner has it: an engine that transfers nothing returns other data than was written.
+                verification.checks = job.engine.descriptor.transfers_data();
                 job.verification = Some(verification);
                 (job.access.pattern, job.limits.loops) = (Pattern::Only(Direction::Write), 2);
             });
         }
     }
     options.add("verification of a mix that overwrites", |job| {
-        let checks = job.engine.descriptor.touches_files();
+        let checks = job.engine.descriptor.transfers_data();
         job.verification = Some(fiord_plan::Verification { checks, ..verified::verification(Method::Meta) });
         (job.access.full_coverage, job.limits.loops) = (false, 3);
     });
@@ -492,14 +492,14 @@ fn verification(options: &mut Options) {
     });
     options.add("verification with trims", |job| {
         let verification = verified::verification(Method::Meta);
-        let checks = job.engine.descriptor.touches_files();
+        let checks = job.engine.descriptor.transfers_data();
         let trims = Some(Trims { percent: 50, every: 7, batch: 2, reads_zeroes: true });
         job.verification = Some(fiord_plan::Verification { checks, trims, ..verification });
         (job.access.pattern, job.limits.loops) = (Pattern::Only(Direction::Write), 2);
     });
     options.add("verification by threads", |job| {
         let verification = verified::verification(Method::Meta);
-        let checks = job.engine.descriptor.touches_files();
+        let checks = job.engine.descriptor.transfers_data();
         job.verification = Some(fiord_plan::Verification { checks, threads: 2, ..verification });
         job.access.pattern = Pattern::Only(Direction::Write);
     });

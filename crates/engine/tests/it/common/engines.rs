@@ -22,7 +22,7 @@ pub struct Variant {
     pub run: Box<dyn Fn(Test<'_>) -> Tested>,
 }
 
-/// Sees every engine of the registry that touches files, and each of its variants.
+/// Sees every engine of the registry that transfers data, and each of its variants.
 pub fn variants() -> Vec<Variant> {
     macro_rules! plain {
         ($($engine:ty,)+) => { [$(plain::<$engine>()),+] };
@@ -61,7 +61,7 @@ pub fn variants() -> Vec<Variant> {
 
 fn plain<D: EngineDefinition>() -> Option<Variant> {
     let settings = D::Settings::default();
-    D::DESCRIPTOR.touches_files().then(|| variant::<D>("plain", settings, JobOutline::plain(FILES)))
+    D::DESCRIPTOR.transfers_data().then(|| variant::<D>("plain", settings, JobOutline::plain(FILES)))
 }
 
 /// The engine on a pool of threads.
@@ -71,7 +71,7 @@ fn offloaded<D: EngineDefinition>() -> Option<Variant> {
         with_arena(|arena| offload::<D, _>(&settings, &job, arena, Tester { test }))
     };
     let name = format!("{} (offloaded)", D::DESCRIPTOR.name);
-    D::DESCRIPTOR.touches_files().then(|| Variant { name, run: Box::new(run) })
+    D::DESCRIPTOR.transfers_data().then(|| Variant { name, run: Box::new(run) })
 }
 
 fn variant<D: EngineDefinition>(what: &str, settings: D::Settings, job: JobOutline) -> Variant {

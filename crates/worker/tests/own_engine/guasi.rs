@@ -1,4 +1,4 @@
-//! A test engine named splice, which fio has and fiord lacks.
+//! A test engine named guasi, which fio has and fiord will not have: its library is gone.
 //!
 //! Invariant: no file is touched; every operation succeeds in full.
 
@@ -15,13 +15,13 @@ pub const EXPLAINED: i32 = 5;
 
 /// The engine.
 #[derive(Debug)]
-pub struct Splice;
+pub struct Guasi;
 
-impl EngineDefinition for Splice {
+impl EngineDefinition for Guasi {
     type Settings = ();
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        name: EngineName::Splice,
+        name: EngineName::Guasi,
         summary: "an engine of a test",
         queueing: Queueing::Synchronous,
         files: FileUse::Untouched,
@@ -37,16 +37,16 @@ impl EngineDefinition for Splice {
         arena: Arena<'arena>,
         visitor: V,
     ) -> V::Output {
-        visitor.synchronous(Ok(SpliceEngine { arena }))
+        visitor.synchronous(Ok(GuasiEngine { arena }))
     }
 }
 
 /// The engine, set up.
-struct SpliceEngine<'arena> {
+struct GuasiEngine<'arena> {
     arena: Arena<'arena>,
 }
 
-impl<'arena> Engine<'arena> for SpliceEngine<'arena> {
+impl<'arena> Engine<'arena> for GuasiEngine<'arena> {
     fn attach(&mut self, _file: FileIndex, _fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
         Ok(())
     }
@@ -58,7 +58,7 @@ impl<'arena> Engine<'arena> for SpliceEngine<'arena> {
     }
 }
 
-impl<'arena> SyncEngine<'arena> for SpliceEngine<'arena> {
+impl<'arena> SyncEngine<'arena> for GuasiEngine<'arena> {
     fn execute(&mut self, op: Op, _slot: &mut Slot<'arena>) -> Outcome {
         match op.action {
             Action::Read | Action::Write | Action::Trim | Action::ResetZone => Outcome::Done(op.length_bytes),

@@ -1,0 +1,61 @@
+//! ftruncate: each write sets the file's size to its offset, as a file system does it; no data.
+//!
+//! Invariant: no buffer is touched. A read or trim fails with `EINVAL`, as in fio.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use fiord_plan::{Action, EngineDescriptor, EngineName, FileUse, Op};
+use fiord_sys::errno::Errno;
+use fiord_sys::resize;
+
+use crate::contract::Outcome;
+use crate::read_write::{Calls, Part};
+use crate::setup_error::SetupError;
+use crate::sync_and_trim;
+
+/// The engine.
+#[derive(Debug)]
+pub struct Ftruncate;
+
+impl Calls for Ftruncate {
+    type Settings = ();
+
+    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        files: FileUse::Resized,
+        explain: |_, errno| {
+            (errno == libc::EINVAL)
+                .then_some("the engine ftruncate has writes only; use rw=write or rw=randwrite")
+        },
+        ..EngineDescriptor::synchronous(
+            EngineName::Ftruncate,
+            "ftruncate to the offset of each write",
+        )
+    };
+
+    fn new((): &(), _files: usize) -> Result<Ftruncate, SetupError> {
+        Ok(Ftruncate)
+    }
+
+    #[inline]
+    unsafe fn read(&mut self, _part: Part) -> io::Result<usize> {
+        Err(Errno(libc::EINVAL).into())
+    }
+
+    #[inline]
+    unsafe fn write(&mut self, part: Part) -> io::Result<usize> {
+        resize::ftruncate(part.fd, part.offset_bytes).map(|()| part.length_bytes)
+    }
+
+    fn sync_or_trim(&mut self, fd: RawFd, op: &Op) -> Outcome {
+        match op.action {
+            Action::Trim => Outcome::Failed(Errno(libc::EINVAL)),
+            Action::Read
+            | Action::Write
+            | Action::ResetZone
+            | Action::Sync
+            | Action::DataSync
+            | Action::RangeSync(_) => sync_and_trim::execute(fd, op),
+        }
+    }
+}
