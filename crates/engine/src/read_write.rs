@@ -76,8 +76,8 @@ pub trait Calls: fmt::Debug + Sized + 'static {
     /// What `Part` says of its memory holds.
     unsafe fn write(&mut self, part: Part) -> io::Result<usize>;
 
-    /// Ends any other operation.
-    fn sync_or_trim(&mut self, fd: RawFd, op: &Op) -> Outcome {
+    /// Trims.
+    fn trim(&mut self, fd: RawFd, op: &Op) -> Outcome {
         sync_and_trim::execute(fd, op)
     }
 }
@@ -154,8 +154,9 @@ impl<'arena, C: Calls> SyncEngine<'arena> for ReadWriteEngine<'arena, C> {
             Action::Read => unsafe { self.calls.read(part(&self.arena)) }.into(),
             // SAFETY: as above.
             Action::Write => unsafe { self.calls.write(part(&self.arena)) }.into(),
-            Action::Trim | Action::ResetZone | Action::Sync | Action::DataSync | Action::RangeSync(_) => {
-                self.calls.sync_or_trim(fd, &op)
+            Action::Trim => self.calls.trim(fd, &op),
+            Action::ResetZone | Action::Sync | Action::DataSync | Action::RangeSync(_) => {
+                sync_and_trim::execute(fd, &op)
             }
         }
     }

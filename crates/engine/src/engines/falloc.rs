@@ -5,13 +5,12 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use fiord_plan::{Action, EngineDescriptor, EngineName, FileUse, Op};
+use fiord_plan::{EngineDescriptor, EngineName, FileUse, Op};
 use fiord_sys::resize::{Allocation, fallocate};
 
 use crate::contract::Outcome;
 use crate::read_write::{Calls, Part};
 use crate::setup_error::SetupError;
-use crate::sync_and_trim;
 
 /// The engine.
 #[derive(Debug)]
@@ -22,10 +21,7 @@ impl Calls for Falloc {
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
         files: FileUse::Resized,
-        ..EngineDescriptor::synchronous(
-            EngineName::Falloc,
-            "fallocate of each range, without data",
-        )
+        ..EngineDescriptor::synchronous(EngineName::Falloc, "fallocate of each range, without data")
     };
 
     fn new((): &(), _files: usize) -> Result<Falloc, SetupError> {
@@ -42,19 +38,9 @@ impl Calls for Falloc {
         allocated(&part, Allocation::Extend)
     }
 
-    fn sync_or_trim(&mut self, fd: RawFd, op: &Op) -> Outcome {
-        match op.action {
-            Action::Trim => {
-                let done = fallocate(fd, Allocation::PunchHole, op.offset_bytes, op.length_bytes);
-                done.map(|()| op.length_bytes as usize).into()
-            }
-            Action::Read
-            | Action::Write
-            | Action::ResetZone
-            | Action::Sync
-            | Action::DataSync
-            | Action::RangeSync(_) => sync_and_trim::execute(fd, op),
-        }
+    fn trim(&mut self, fd: RawFd, op: &Op) -> Outcome {
+        let done = fallocate(fd, Allocation::PunchHole, op.offset_bytes, op.length_bytes);
+        done.map(|()| op.length_bytes as usize).into()
     }
 }
 
@@ -67,6 +53,7 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
 
+    use fiord_plan::Action;
     use fiord_sys::errno::Errno;
 
     use super::*;
@@ -94,11 +81,8 @@ mod tests {
             assert_eq!(calls.write(part(fd, 4096)).unwrap(), 4096);
             assert_eq!(state(), (8192, 8192));
         }
-        assert_eq!(calls.sync_or_trim(fd, &Op::new(Action::Trim, 0, 0, 4096)), Outcome::Done(4096));
+        assert_eq!(calls.trim(fd, &Op::new(Action::Trim, 0, 0, 4096)), Outcome::Done(4096));
         assert_eq!(state(), (8192, 4096));
-        assert_eq!(
-            calls.sync_or_trim(-1, &Op::new(Action::Trim, 0, 0, 4096)),
-            Outcome::Failed(Errno(libc::EBADF))
-        );
+        assert_eq!(calls.trim(-1, &Op::new(Action::Trim, 0, 0, 4096)), Outcome::Failed(Errno(libc::EBADF)));
     }
 }

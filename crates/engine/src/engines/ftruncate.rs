@@ -5,14 +5,13 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use fiord_plan::{Action, EngineDescriptor, EngineName, FileUse, Op};
+use fiord_plan::{EngineDescriptor, EngineName, FileUse, Op};
 use fiord_sys::errno::Errno;
 use fiord_sys::resize;
 
 use crate::contract::Outcome;
 use crate::read_write::{Calls, Part};
 use crate::setup_error::SetupError;
-use crate::sync_and_trim;
 
 /// The engine.
 #[derive(Debug)]
@@ -27,10 +26,7 @@ impl Calls for Ftruncate {
             (errno == libc::EINVAL)
                 .then_some("the engine ftruncate has writes only; use rw=write or rw=randwrite")
         },
-        ..EngineDescriptor::synchronous(
-            EngineName::Ftruncate,
-            "ftruncate to the offset of each write",
-        )
+        ..EngineDescriptor::synchronous(EngineName::Ftruncate, "ftruncate to the offset of each write")
     };
 
     fn new((): &(), _files: usize) -> Result<Ftruncate, SetupError> {
@@ -47,15 +43,7 @@ impl Calls for Ftruncate {
         resize::ftruncate(part.fd, part.offset_bytes).map(|()| part.length_bytes)
     }
 
-    fn sync_or_trim(&mut self, fd: RawFd, op: &Op) -> Outcome {
-        match op.action {
-            Action::Trim => Outcome::Failed(Errno(libc::EINVAL)),
-            Action::Read
-            | Action::Write
-            | Action::ResetZone
-            | Action::Sync
-            | Action::DataSync
-            | Action::RangeSync(_) => sync_and_trim::execute(fd, op),
-        }
+    fn trim(&mut self, _fd: RawFd, _op: &Op) -> Outcome {
+        Outcome::Failed(Errno(libc::EINVAL))
     }
 }
