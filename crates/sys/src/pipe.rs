@@ -7,16 +7,16 @@
 //! `buffer` must be valid for its length, for writes by the function that fills it and for reads by the one that takes
 //! from it. Memory that was given to the pipe is in use until it was taken out of the pipe again.
 
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::io::{self, PipeReader, PipeWriter, Read};
+use std::os::fd::{AsRawFd, RawFd};
 
 use crate::errno::check_len;
 
 /// Both ends of a pipe.
 #[derive(Debug)]
 pub struct Pipe {
-    reader: OwnedFd,
-    writer: OwnedFd,
+    reader: PipeReader,
+    writer: PipeWriter,
     capacity_bytes: usize,
 }
 
@@ -26,8 +26,10 @@ impl Pipe {
     /// # Errors
     /// The kernel's, if there are too many files.
     pub fn new() -> io::Result<Pipe> {
-        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        let capacity_bytes = rustix::pipe::fcntl_getpipe_size(writer.as_fd())?;
+        let (reader, writer) = io::pipe()?;
+        // SAFETY: no memory is passed.
+        let capacity_bytes =
+            check_len(unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_GETPIPE_SZ) } as isize)?;
         Ok(Pipe { reader, writer, capacity_bytes })
     }
 
@@ -71,7 +73,7 @@ impl Pipe {
     #[inline]
     pub unsafe fn fill_from_memory(&self, buffer: *const u8, len_bytes: usize) -> io::Result<usize> {
         // SAFETY: the caller vouches for the buffer.
-        unsafe { vmsplice(&self.writer, buffer.cast_mut(), len_bytes) }
+        unsafe { vmsplice(self.writer.as_raw_fd(), buffer.cast_mut(), len_bytes) }
     }
 
     /// Copies bytes out of the pipe to memory; how many.
@@ -84,7 +86,7 @@ impl Pipe {
     #[inline]
     pub unsafe fn drain_to_memory(&self, buffer: *mut u8, len_bytes: usize) -> io::Result<usize> {
         // SAFETY: the caller vouches for the buffer.
-        unsafe { vmsplice(&self.reader, buffer, len_bytes) }
+        unsafe { vmsplice(self.reader.as_raw_fd(), buffer, len_bytes) }
     }
 
     /// Drops bytes that the pipe holds.
@@ -93,9 +95,9 @@ impl Pipe {
         let mut dropped = [0; 4096];
         while len_bytes > 0 {
             let wanted = len_bytes.min(dropped.len());
-            match rustix::io::read(&self.reader, &mut dropped[..wanted]) {
+            match (&self.reader).read(&mut dropped[..wanted]) {
                 Ok(read) if read > 0 => len_bytes -= read,
-                Err(rustix::io::Errno::INTR) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Neither happens while both ends are open and there are bytes.
                 Ok(_) | Err(_) => return,
             }
@@ -108,10 +110,10 @@ impl Pipe {
 /// # Safety
 /// See the module: `buffer` is valid for `len_bytes`, for writes if this end is read from.
 #[inline]
-unsafe fn vmsplice(end: &OwnedFd, buffer: *mut u8, len_bytes: usize) -> io::Result<usize> {
+unsafe fn vmsplice(end: RawFd, buffer: *mut u8, len_bytes: usize) -> io::Result<usize> {
     let vector = libc::iovec { iov_base: buffer.cast(), iov_len: len_bytes };
     // SAFETY: the vector lives during the call, and the caller vouches for its memory.
-    check_len(unsafe { libc::vmsplice(end.as_raw_fd(), &raw const vector, 1, 0) })
+    check_len(unsafe { libc::vmsplice(end, &raw const vector, 1, 0) })
 }
 
 #[cfg(test)]
