@@ -13,6 +13,7 @@ mod layout;
 mod live;
 mod manual;
 mod output;
+mod profile;
 mod results;
 mod run;
 mod status;

@@ -127,6 +127,7 @@ impl HostMeter {
             cpu: used.fold(CpuTicks::default(), |sum, one| CpuTicks {
                 user: sum.user + one.user,
                 system: sum.system + one.system,
+                interrupt: sum.interrupt + one.interrupt,
                 idle: sum.idle + one.idle,
                 io_wait: sum.io_wait + one.io_wait,
                 steal: sum.steal + one.steal,

@@ -12,6 +12,7 @@ pub mod check;
 pub mod figures;
 pub mod knee;
 pub mod matrix;
+pub mod profile;
 pub mod quick;
 pub mod ranges;
 mod repeats;

@@ -74,18 +74,7 @@ impl Sweep {
         pictures: Pictures,
         time: &dyn Fn(&[Section]) -> Duration,
     ) -> Result<Sweep, String> {
-        let runs = keys.iter().try_fold(1usize, |runs, key| runs.checked_mul(key.values.len()));
-        if runs.is_none_or(|runs| runs > RUNS_MAX) {
-            return Err(format!("more than {RUNS_MAX} runs; sweep over fewer values"));
-        }
-        let mut points = vec![Vec::new()];
-        for key in &keys {
-            let longer = |point: &Vec<usize>| {
-                let point = point.clone();
-                (0..key.values.len()).map(move |value| [point.as_slice(), &[value]].concat())
-            };
-            points = points.iter().flat_map(longer).collect();
-        }
+        let points = points(&keys)?;
         let steps = points.iter().map(|point| step(&keys, &job, point, time)).collect();
         Ok(Sweep { keys, job, pictures, heading: Vec::new(), points, steps, rounds: Rounds::ONE })
     }
@@ -274,7 +263,30 @@ fn figure_cells(done: &Done, run: &SweepRun) -> [Cell; 11] {
     ]
 }
 
-fn step(keys: &[Key], job: &SweptJob, point: &[usize], time: &dyn Fn(&[Section]) -> Duration) -> Step {
+/// The cross product of the keys' values, the last key's changing fastest: for each point, which value of each key it has.
+pub(crate) fn points(keys: &[Key]) -> Result<Vec<Vec<usize>>, String> {
+    let runs = keys.iter().try_fold(1usize, |runs, key| runs.checked_mul(key.values.len()));
+    if runs.is_none_or(|runs| runs > RUNS_MAX) {
+        return Err(format!("more than {RUNS_MAX} runs; sweep over fewer values"));
+    }
+    let mut points = vec![Vec::new()];
+    for key in keys {
+        let longer = |point: &Vec<usize>| {
+            let point = point.clone();
+            (0..key.values.len()).map(move |value| [point.as_slice(), &[value]].concat())
+        };
+        points = points.iter().flat_map(longer).collect();
+    }
+    Ok(points)
+}
+
+/// The run of a point: the job with these values of the keys.
+pub(crate) fn step(
+    keys: &[Key],
+    job: &SweptJob,
+    point: &[usize],
+    time: &dyn Fn(&[Section]) -> Duration,
+) -> Step {
     let swept = || keys.iter().zip(point).map(|(key, value)| (key, &key.values[*value]));
     let names: Vec<String> = swept().map(|(key, value)| format!("{}={}", key.name(), value.text)).collect();
     let mut sections = job.sections.clone();

@@ -205,6 +205,8 @@ pub struct CpuTicks {
     pub user: u64,
     /// Kernel, including interrupts.
     pub system: u64,
+    /// Interrupts, hard and soft, which `system` includes.
+    pub interrupt: u64,
     /// Idle.
     pub idle: u64,
     /// Idle with I/O outstanding.
@@ -234,7 +236,43 @@ fn parse_each_cpu_ticks(text: &str) -> Vec<(u32, CpuTicks)> {
 fn ticks(figures: &str) -> CpuTicks {
     let numbers: Vec<u64> = figures.split_whitespace().map_while(|word| word.parse().ok()).collect();
     let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
-    CpuTicks { user: at(0) + at(1), system: at(2) + at(5) + at(6), idle: at(3), io_wait: at(4), steal: at(7) }
+    let interrupt = at(5) + at(6);
+    CpuTicks {
+        user: at(0) + at(1),
+        system: at(2) + interrupt,
+        interrupt,
+        idle: at(3),
+        io_wait: at(4),
+        steal: at(7),
+    }
+}
+
+/// What the machine has done since boot, from `/proc/stat`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachineActivity {
+    /// Each processor's time: its number, and its ticks.
+    pub processors: Vec<(u32, CpuTicks)>,
+    /// Context switches of all processors.
+    pub context_switches: u64,
+    /// Interrupts of all processors.
+    pub interrupts: u64,
+}
+
+/// `/proc/stat` as a whole, to be read repeatedly; `None` if it cannot be opened.
+pub fn machine_activity() -> Option<CounterFile<MachineActivity>> {
+    CounterFile::open("/proc/stat", |text| Some(parse_machine_activity(text)))
+}
+
+fn parse_machine_activity(text: &str) -> MachineActivity {
+    let first = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|figures| figures.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    };
+    MachineActivity {
+        processors: parse_each_cpu_ticks(text),
+        context_switches: first("ctxt"),
+        interrupts: first("intr"),
+    }
 }
 
 /// What this process and its threads, those that have ended included, have had moved, from `/proc/self/io`, in bytes.
@@ -361,10 +399,22 @@ mod tests {
     fn each_processor_has_a_line_of_its_own() {
         let each =
             parse_each_cpu_ticks("cpu  10 1 20 300 4 5 6 7\ncpu0 1 2 3 4 5 6 7 8\ncpu3 0 0 0 9\nintr 1 2\n");
-        let first = CpuTicks { user: 3, system: 16, idle: 4, io_wait: 5, steal: 8 };
+        let first = CpuTicks { user: 3, system: 16, interrupt: 13, idle: 4, io_wait: 5, steal: 8 };
         assert_eq!(each, [(0, first), (3, CpuTicks { idle: 9, ..CpuTicks::default() })]);
         assert!(!each_cpu_ticks().unwrap().is_empty());
         assert!(!cpu_ticks_file().unwrap().read().unwrap().is_empty());
+    }
+
+    #[test]
+    fn context_switches_and_interrupts_are_those_of_all_processors() {
+        let text = "cpu  1 2 3\ncpu0 1 2 3 4\nintr 474 0 5\nctxt 836\nsoftirq 9 9\n";
+        let activity = parse_machine_activity(text);
+        assert_eq!(
+            (activity.context_switches, activity.interrupts, activity.processors.len()),
+            (836, 474, 1)
+        );
+        assert_eq!(parse_machine_activity("ctxt\nintr x\n"), MachineActivity::default());
+        assert!(machine_activity().unwrap().read().unwrap().context_switches > 0);
     }
 
     #[test]

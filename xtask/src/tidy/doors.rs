@@ -31,6 +31,7 @@ pub const DOORS: &[Door] = &[
         "everything else",
     ),
     door("fiord-svg", &[], "what is drawn"),
+    door("fiord-profile", &[], "how counters are read, jobs, stdout"),
     door("fiord-trace", &["fiord-errno"], "who records and replays"),
     door("fiord-import", &["serde_json"], "who made a report, and who reads it"),
     door("fiord-device", &[], "how values are obtained"),
@@ -95,7 +96,7 @@ pub const DOORS: &[Door] = &[
     ),
     door(
         "fiord-lab",
-        &["fiord-compare", "fiord-options", "fiord-report", "fiord-stats", "fiord-svg"],
+        &["fiord-compare", "fiord-options", "fiord-profile", "fiord-report", "fiord-stats", "fiord-svg"],
         "how jobs are run, stdout",
     ),
     door(
@@ -117,6 +118,7 @@ pub const DOORS: &[Door] = &[
             "fiord-checksum",
             "fiord-options",
             "fiord-plan",
+            "fiord-profile",
             "fiord-compare",
             "fiord-explain",
             "fiord-findings",

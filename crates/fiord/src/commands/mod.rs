@@ -22,6 +22,7 @@ mod help;
 mod history;
 mod matrix;
 mod parse;
+mod profile;
 mod quick;
 mod report;
 mod show;
@@ -37,6 +38,7 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of("matrix", matrix::run, "[TARGET]", "block sizes by access patterns, as one table"),
     of("capacity", capacity::run, "--p99=TIME", "the highest rate with a bounded latency"),
     of("sweep", sweep::run, "... --over K=V", "a job at several option values, and the knee"),
+    of("profile", profile::run, "JOB [-- vary K=V]", "where the time of a job goes, in variants"),
     of("crash-test", crash_test::run, "run|check", "whether synced writes survive a power cut"),
     of("compare", compare::run, "A B", "what changed between runs, studies or reports"),
     of("history", history::run, "", "earlier runs"),

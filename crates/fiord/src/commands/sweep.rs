@@ -3,29 +3,24 @@
 //! Invariant: settings the user typed are never overridden; every value goes through its option's own parser before
 //! anything runs; only files the job names are written to, or a scratch file if it names none.
 
-mod completed_job;
-mod over;
-mod typed_job;
-
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::CommandFactory;
-use fiord_engine::registry;
 use fiord_lab::sweep::{Pictures, Sweep};
 use fiord_lab::{Repeat, Rounds, Study, StudyTarget};
-use fiord_options::{Problem, Section, resolve_job};
+use fiord_options::Problem;
 use fiord_report::path::shown;
 use fiord_worker::{Failure, TargetOpener};
 
-use self::completed_job::CompletedJob;
-use self::typed_job::TypedJob;
 use super::parse;
 use crate::run::environment;
+use crate::study::completed_job::{self, CompletedJob};
+use crate::study::over;
 use crate::study::scratch::ScratchFiles;
+use crate::study::typed_job::{self, TypedJob};
 use crate::{arguments, layout, study};
 
 /// Runs a job at several values of its options and finds where throughput stops
@@ -75,7 +70,7 @@ const RUN_MIN: Duration = Duration::from_secs(1);
 
 /// Runs the study.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    let (own, of_fio) = split(arguments);
+    let (own, of_fio) = typed_job::split(&Options::command(), arguments);
     arguments::run(&own, |options: Options| {
         // The scratch files live until everything has been printed.
         let prepared = prepare(&options, &of_fio)?;
@@ -93,38 +88,10 @@ struct Prepared {
     warnings: Vec<Problem>,
 }
 
-/// Separates the sweep's own options, each with its value, from fio's. Both take one dash or two, as in fio.
-fn split(arguments: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
-    let command = Options::command();
-    let mut own = Vec::new();
-    let mut of_fio = Vec::new();
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        let bytes = argument.as_bytes();
-        let body = bytes.strip_prefix(b"--").or_else(|| bytes.strip_prefix(b"-")).unwrap_or_default();
-        let equals = body.iter().position(|byte| *byte == b'=');
-        let name = &body[..equals.unwrap_or(body.len())];
-        if [&b"help"[..], b"h"].contains(&name) {
-            own.push(OsString::from("--help"));
-            continue;
-        }
-        let is_own = |long: &str| long.as_bytes() == name;
-        let Some(known) = command.get_arguments().find(|known| known.get_long().is_some_and(is_own)) else {
-            of_fio.push(argument.clone());
-            continue;
-        };
-        own.push(OsStr::from_bytes(&[b"--", body].concat()).to_os_string());
-        if equals.is_none() && known.get_action().takes_values() {
-            own.extend(arguments.next().cloned());
-        }
-    }
-    (own, of_fio)
-}
-
 fn prepare(options: &Options, of_fio: &[OsString]) -> Result<Prepared, String> {
     let machine = environment::machine()?;
-    let typed = TypedJob::read(of_fio, &machine)?;
-    let keys = over::keys(&options.over, &typed)?;
+    let typed = TypedJob::read("sweep", of_fio, &machine)?;
+    let keys = over::keys("--over", &options.over, &typed)?;
     typed.engines_have_their_options(&keys)?;
     let plot = options.plot.as_deref().map(writable).transpose()?;
     let runs = keys.iter().map(|key| key.values.len() as u32).fold(1, u32::saturating_mul);
@@ -140,7 +107,7 @@ fn prepare(options: &Options, of_fio: &[OsString]) -> Result<Prepared, String> {
     let completed = CompletedJob::new(&typed, &keys, each, own_target);
     let (heading, job) = (completed.heading(), completed.job());
     let pictures = Pictures { colour: layout::is_coloured(), plot };
-    let sweep = Sweep::new(keys, job, pictures, &time)?.headed(heading).repeated(rounds);
+    let sweep = Sweep::new(keys, job, pictures, &typed_job::time)?.headed(heading).repeated(rounds);
     let sweep = match own_target {
         Some(own_target) => sweep.prepared_by(own_target.fill()),
         None => sweep,
@@ -158,18 +125,4 @@ fn writable(path: &Path) -> Result<PathBuf, String> {
     let refused = |failure: Failure| format!("--plot {}: {}", shown(path), failure.reason());
     TargetOpener::default().may_write(path).map_err(refused)?;
     Ok(path.to_path_buf())
-}
-
-/// How long sections run, stage after stage, jobs of a stage in parallel. Zero if no times are set.
-fn time(sections: &[Section]) -> Duration {
-    let mut stages_us = vec![0];
-    for section in sections {
-        let (job, _, _) = resolve_job(section, registry::NAMES);
-        if job.process.stonewall.0 {
-            stages_us.push(0);
-        }
-        let last = stages_us.len() - 1;
-        stages_us[last] = stages_us[last].max(job.time.runtime.us + job.time.ramp_time.us);
-    }
-    Duration::from_micros(stages_us.iter().sum())
 }

@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn processors_are_shares_of_all_ticks() {
-        let cpu = CpuTicks { user: 50, system: 25, idle: 100, io_wait: 20, steal: 5 };
+        let cpu = CpuTicks { user: 50, system: 25, interrupt: 5, idle: 100, io_wait: 20, steal: 5 };
         let now = HostReading {
             taken_ns: 2_000_000_000,
             cpu,

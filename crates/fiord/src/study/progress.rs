@@ -14,6 +14,7 @@ use fiord_stats::{DirectionStats, Latency};
 use fiord_sys::{signal, tty};
 use fiord_worker::{Observer, State, View, WorkerReport};
 
+use super::sampler::RunSampler;
 use crate::layout::duration;
 use crate::live::{KEYS_EVERY, Live, LiveMode};
 use crate::run::drive::Presenter;
@@ -23,7 +24,7 @@ use crate::run::status_line::StatusLine;
 const EVERY: Duration = Duration::from_millis(250);
 
 /// Progress over all steps.
-pub(super) struct Progress {
+pub(super) struct Progress<'s> {
     steps: Vec<Step>,
     /// How long all steps take, those that follow from results included, at most.
     time: Duration,
@@ -34,14 +35,21 @@ pub(super) struct Progress {
     step: usize,
     on_terminal: bool,
     live: Live,
+    /// Observes the runs that are measured, if the study needs more than their reports.
+    sampler: Option<&'s dyn RunSampler>,
     line: StatusLine,
     laid_out_bytes: u64,
     to_lay_out_bytes: u64,
 }
 
-impl Progress {
+impl<'s> Progress<'s> {
     /// Over these steps and, in a search, those that follow from their results; all take `time` at most.
-    pub(super) fn new(steps: &[Step], time: Duration, live: LiveMode) -> Progress {
+    pub(super) fn new(
+        steps: &[Step],
+        time: Duration,
+        live: LiveMode,
+        sampler: Option<&'s dyn RunSampler>,
+    ) -> Progress<'s> {
         let known: Duration = steps.iter().map(|step| step.time).sum();
         Progress {
             steps: steps.to_vec(),
@@ -51,6 +59,7 @@ impl Progress {
             step: 0,
             on_terminal: tty::stderr_is_terminal(),
             live: Live::new(live),
+            sampler,
             line: StatusLine::default(),
             laid_out_bytes: 0,
             to_lay_out_bytes: 0,
@@ -116,7 +125,7 @@ impl Progress {
     }
 }
 
-impl Observer for Progress {
+impl Observer for Progress<'_> {
     fn laying_out(&mut self, _job: &Job, _files: usize, bytes: u64) {
         (self.laid_out_bytes, self.to_lay_out_bytes) = (0, bytes);
     }
@@ -132,12 +141,17 @@ impl Observer for Progress {
         if self.steps[self.step].prepares {
             return;
         }
+        if let Some(sampler) = self.sampler {
+            sampler.started();
+        }
         self.line.clear();
         self.live.started();
     }
 
     fn look_every(&self) -> Option<Duration> {
-        self.on_terminal.then_some(EVERY.min(KEYS_EVERY))
+        let shown = self.on_terminal.then_some(EVERY.min(KEYS_EVERY));
+        let sampled = self.sampler.filter(|_| !self.steps[self.step].prepares).map(RunSampler::look_every);
+        shown.into_iter().chain(sampled).min()
     }
 
     fn stop_requested(&mut self, _signal: i32) {
@@ -145,6 +159,9 @@ impl Observer for Progress {
     }
 
     fn look(&mut self, view: &View<'_>) {
+        if let Some(sampler) = self.sampler.filter(|_| !self.steps[self.step].prepares) {
+            sampler.look(view);
+        }
         let title = self.title();
         if self.live.look(view, || title) {
             return;
@@ -158,12 +175,15 @@ impl Observer for Progress {
     }
 }
 
-impl Presenter for Progress {
+impl Presenter for Progress<'_> {
     fn live(&mut self) -> Option<&mut Live> {
         Some(&mut self.live)
     }
 
-    fn ended(&mut self, _report: &RunReport, _workers: &[WorkerReport]) {
+    fn ended(&mut self, report: &RunReport, workers: &[WorkerReport]) {
+        if let Some(sampler) = self.sampler.filter(|_| !self.steps[self.step].prepares) {
+            sampler.ended(report, workers);
+        }
         self.line.clear();
     }
 }

@@ -21,6 +21,7 @@ use fiord_worker::TargetOpener;
 
 use super::planned::PlannedSteps;
 use super::progress::Progress;
+use super::sampler::RunSampler;
 use super::step_plan::{StepError, StepPlan, step_name};
 use super::{dry_run, page, target};
 use crate::arguments::{self, CommandError, Form, Forms};
@@ -126,6 +127,17 @@ pub(crate) fn carry_out(
     typed: &[Problem],
     options: &Options,
 ) -> Result<ExitCode, CommandError> {
+    carry_out_sampled(study, targets, typed, options, None)
+}
+
+/// The same for a study that needs more of its runs than their reports.
+pub(crate) fn carry_out_sampled(
+    study: &dyn Study,
+    targets: &[&StudyTarget],
+    typed: &[Problem],
+    options: &Options,
+    sampler: Option<&dyn RunSampler>,
+) -> Result<ExitCode, CommandError> {
     let machine = environment::machine()?;
     if options.dry_run {
         return arguments::print(dry_run::job_files(study, &machine)?);
@@ -151,7 +163,7 @@ pub(crate) fn carry_out(
         StudyKeeper::begin(study.name(), &study.purpose(), path, &heading, &machine, options.tag.as_deref())
     };
     let mut keeper = if options.no_history { None } else { begin() };
-    let (ran, end) = run_steps(study, options.trust, live, &machine, &mut planned, &mut keeper);
+    let (ran, end) = run_steps(study, options.trust, (live, sampler), &machine, &mut planned, &mut keeper);
     let result = study.result(&ran, width());
     let findings = planned.messages.findings();
     output.write(&match form {
@@ -244,7 +256,7 @@ fn step_of(study: &dyn Study, number: usize, ran: &[StepResult]) -> Option<Step>
 fn run_steps(
     study: &dyn Study,
     trust: Trust,
-    live: LiveMode,
+    (live, sampler): (LiveMode, Option<&dyn RunSampler>),
     machine: &Machine,
     planned: &mut PlannedSteps,
     keeper: &mut Option<StudyKeeper>,
@@ -256,7 +268,7 @@ fn run_steps(
     if let Some(keeper) = keeper {
         keeper.works_on(&planned.files);
     }
-    let mut progress = Progress::new(study.steps(), study.time(), live);
+    let mut progress = Progress::new(study.steps(), study.time(), live, sampler);
     let of_user = study.is_of_users_options();
     let mut number = 0;
     while let Some(step) = step_of(study, number, &ran) {
@@ -292,6 +304,9 @@ fn run_steps(
             metrics: None,
             keeps: keeper.is_some(),
         };
+        if let Some(sampler) = sampler.filter(|_| !step.prepares) {
+            sampler.prepare(&run.plan);
+        }
         let outcome = drive(of_step, &mut progress);
         if let Some(signal) = outcome.signal {
             return (ran, End::Signal(signal));
@@ -302,6 +317,9 @@ fn run_steps(
         // Errors that were ignored.
         outcome.errors.iter().for_each(|line| say(line));
         if !step.prepares {
+            if let Some(sampler) = sampler {
+                sampler.measured();
+            }
             progress.measured(&outcome.report);
             let findings = outcome.report.findings.iter().filter(|finding| !study.accounts_for(finding));
             planned.messages.run(&step.name, findings);

@@ -79,8 +79,9 @@ pub fn fiord(directory: &Path, line: &str) -> Command {
 /// findings unless the test says so: they would decide its exit status.
 pub fn words(line: &str) -> Vec<&str> {
     let mut words: Vec<&str> = line.split_whitespace().collect();
-    let is_study =
-        words.first().is_some_and(|first| ["quick", "matrix", "sweep", "check", "capacity"].contains(first));
+    let is_study = words
+        .first()
+        .is_some_and(|first| ["quick", "matrix", "sweep", "check", "capacity", "profile"].contains(first));
     if is_study && !line.contains("--trust") {
         words.insert(1, "--trust=off");
     }

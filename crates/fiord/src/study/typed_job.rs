@@ -1,11 +1,13 @@
-//! The job that a sweep starts from, as typed.
+//! The job that a study starts from, as typed: a sweep, or a profile.
 //!
-//! Invariant: it is read as fio reads it, and an option that a sweep cannot honour is refused.
+//! Invariant: it is read as fio reads it, and an option that the study cannot honour is refused.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
+use clap::Command;
 use fiord_engine::registry;
 use fiord_host::Machine;
 use fiord_lab::sweep::Key;
@@ -17,33 +19,37 @@ use fiord_options::value::{Bytes, EngineName, NamedEngine, Reading, Value};
 use fiord_options::{Place, Problem, Scope, Section, Setting, Spec, job, lookup, resolve_job};
 use fiord_sys::signal;
 
+use super::job_file::{self, FILES, joined};
+use super::scratch::ScratchFiles;
+use super::target;
 use crate::run::environment;
-use crate::study::job_file::{self, FILES, joined};
-use crate::study::scratch::ScratchFiles;
-use crate::study::target;
 
 /// Size of the scratch file, at most.
 const SIZE_BYTES: u64 = 1 << 30;
 
-/// The name of a job without one.
-const NAME: &str = "sweep";
-
 /// The engine that a value of `ioengine` names.
-pub(super) fn named_engine(value: &str) -> Option<EngineName> {
+pub(crate) fn named_engine(value: &str) -> Option<EngineName> {
     NamedEngine::of(value).known()
 }
 
 /// The job as typed.
-pub(super) struct TypedJob {
-    pub(super) sections: Vec<Section>,
+pub(crate) struct TypedJob {
+    pub(crate) sections: Vec<Section>,
     /// The values of the reserved keywords.
     keywords: KeywordValues,
+    /// The subcommand, and the name of a job without one.
+    name: &'static str,
     /// Warnings about how it was typed.
-    pub(super) warnings: Vec<Problem>,
+    pub(crate) warnings: Vec<Problem>,
 }
 
 impl TypedJob {
-    pub(super) fn read(of_fio: &[OsString], machine: &Machine) -> Result<TypedJob, String> {
+    /// Reads the arguments of `fiord NAME`.
+    pub(crate) fn read(
+        name: &'static str,
+        of_fio: &[OsString],
+        machine: &Machine,
+    ) -> Result<TypedJob, String> {
         let environment = Environment {
             files: &environment::read_file,
             variables: &environment::variable,
@@ -53,16 +59,16 @@ impl TypedJob {
         let mut parsed = cli::read(of_fio, &environment).map_err(|problems| joined(&problems))?;
         if parsed.sections.is_empty() && parsed.files.is_empty() {
             let named: Vec<OsString> =
-                of_fio.iter().cloned().chain([format!("--name={NAME}").into()]).collect();
+                of_fio.iter().cloned().chain([format!("--name={name}").into()]).collect();
             parsed = cli::read(&named, &environment).map_err(|problems| joined(&problems))?;
         }
-        fit_to_sweep(&parsed)?;
+        fit_to_study(name, &parsed)?;
         let (sections, warnings) = job_file::checked(parsed)?;
-        Ok(TypedJob { sections, keywords: environment.keywords, warnings })
+        Ok(TypedJob { sections, keywords: environment.keywords, name, warnings })
     }
 
     /// The values of a list with their keywords replaced, as the command line replaces them.
-    pub(super) fn expanded(&self, spec: &'static Spec, list: &OsStr) -> Result<OsString, String> {
+    pub(crate) fn expanded(&self, spec: &'static Spec, list: &OsStr) -> Result<OsString, String> {
         let place = Place::derived();
         let expanded = list.as_bytes().split(|byte| *byte == b',').map(|value| {
             let value = Some(OsStr::from_bytes(value).to_os_string());
@@ -74,7 +80,7 @@ impl TypedJob {
 
     /// Checks that a value is parsed to its last character and as a single value: otherwise a row would be labelled
     /// with a value that was used only in part.
-    pub(super) fn reads_whole(
+    pub(crate) fn reads_whole(
         &self,
         spec: &'static Spec,
         value: &ranges::SweptValue,
@@ -91,7 +97,7 @@ impl TypedJob {
                 to.trim()
             ));
         }
-        let mut section = Section::new(NAME);
+        let mut section = Section::new(self.name);
         let decides =
             |setting: &&Setting| setting.spec.is_one_of(&[job::General::kb_base, job::Queue::ioengine]);
         section.own.extend(self.settings().filter(decides).cloned());
@@ -103,8 +109,8 @@ impl TypedJob {
         }
     }
 
-    /// Checks that no option of one engine is set if the sweep includes another engine.
-    pub(super) fn engines_have_their_options(&self, keys: &[Key]) -> Result<(), String> {
+    /// Checks that no option of one engine is set if the study includes another engine.
+    pub(crate) fn engines_have_their_options(&self, keys: &[Key]) -> Result<(), String> {
         let swept = keys.iter().filter(|key| key.spec == job::Queue::ioengine).flat_map(|key| &key.values);
         for engine in swept {
             for setting in self.settings() {
@@ -113,7 +119,7 @@ impl TypedJob {
                 {
                     let (name, engines) = (setting.spec.name, EngineName::join(engines, " and "));
                     return Err(format!(
-                        "{name} is an option of {engines}, not of {}; remove it, or leave that engine out of the sweep",
+                        "{name} is an option of {engines}, not of {}; remove it, or leave that engine out",
                         engine.text
                     ));
                 }
@@ -122,31 +128,31 @@ impl TypedJob {
         Ok(())
     }
 
-    pub(super) fn settings(&self) -> impl Iterator<Item = &Setting> {
+    pub(crate) fn settings(&self) -> impl Iterator<Item = &Setting> {
         self.sections.iter().flat_map(Section::settings)
     }
 
     /// The last value a job option is set to.
-    pub(super) fn value(&self, option: &Spec) -> Option<&str> {
+    pub(crate) fn value(&self, option: &Spec) -> Option<&str> {
         self.settings().filter(|setting| setting.spec == option).last()?.text()
     }
 
-    pub(super) fn engines(&self) -> Vec<EngineName> {
+    pub(crate) fn engines(&self) -> Vec<EngineName> {
         let engines = self.settings().filter(|setting| setting.spec == job::Queue::ioengine);
         engines.filter_map(Setting::text).filter_map(named_engine).chain([EngineName::default()]).collect()
     }
 
-    pub(super) fn is_given(&self, option: &Spec, keys: &[Key]) -> bool {
+    pub(crate) fn is_given(&self, option: &Spec, keys: &[Key]) -> bool {
         self.settings().any(|setting| setting.spec == option) || keys.iter().any(|key| key.spec == option)
     }
 
     /// A scratch file in the current directory, if the job names no file.
-    pub(super) fn own_target(
+    pub(crate) fn own_target(
         &self,
         keys: &[Key],
         dry_run: bool,
     ) -> Result<Option<(StudyTarget, ScratchFiles)>, String> {
-        // Without handlers a sweep still runs, but a signal ends it without printing its rows.
+        // Without handlers a study still runs, but a signal ends it without printing its rows.
         let _ = signal::record_stop_requests();
         if FILES.iter().any(|option| self.is_given(option, keys)) {
             return Ok(None);
@@ -154,22 +160,63 @@ impl TypedJob {
         let size =
             self.value(job::Amount::size).and_then(|text| Bytes::parse(text, &mut Reading::default()).ok());
         let size_bytes = size.map_or(SIZE_BYTES, |size| size.0);
-        let (target, scratch) = target::at(Path::new("."), NAME, size_bytes, dry_run)?;
+        let (target, scratch) = target::at(Path::new("."), self.name, size_bytes, dry_run)?;
         Ok(scratch.map(|scratch| (target, scratch)))
     }
 }
 
-/// Refuses options that a sweep cannot honour: it has its own output, and starts from one job file.
-fn fit_to_sweep(parsed: &Parsed) -> Result<(), String> {
+/// Refuses options that a study cannot honour: it has its own output, and starts from one job file.
+fn fit_to_study(study: &str, parsed: &Parsed) -> Result<(), String> {
     if let Some(setting) = parsed.program.iter().find(|setting| setting.spec != ProgramOptions::section) {
         let name = &setting.spelling;
-        return Err(format!("--{name} applies to a run, not to a sweep; remove it (fiord sweep --help)"));
+        return Err(format!("--{name} applies to a run, not to a {study}; remove it (fiord {study} --help)"));
     }
     if parsed.files.len() > 1 {
-        return Err("a sweep starts from one job file; name only one".to_string());
+        return Err(format!("a {study} starts from one job file; name only one"));
     }
     if parsed.sections.is_empty() {
         return Err("the job file has no section; add [job] and its options".to_string());
     }
     Ok(())
+}
+
+/// Separates the study's own options, each with its value, from fio's. Both take one dash or two, as in fio.
+pub(crate) fn split(command: &Command, arguments: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
+    let mut own = Vec::new();
+    let mut of_fio = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let bytes = argument.as_bytes();
+        let body = bytes.strip_prefix(b"--").or_else(|| bytes.strip_prefix(b"-")).unwrap_or_default();
+        let equals = body.iter().position(|byte| *byte == b'=');
+        let name = &body[..equals.unwrap_or(body.len())];
+        if [&b"help"[..], b"h"].contains(&name) {
+            own.push(OsString::from("--help"));
+            continue;
+        }
+        let is_own = |long: &str| long.as_bytes() == name;
+        let Some(known) = command.get_arguments().find(|known| known.get_long().is_some_and(is_own)) else {
+            of_fio.push(argument.clone());
+            continue;
+        };
+        own.push(OsStr::from_bytes(&[b"--", body].concat()).to_os_string());
+        if equals.is_none() && known.get_action().takes_values() {
+            own.extend(arguments.next().cloned());
+        }
+    }
+    (own, of_fio)
+}
+
+/// How long sections run, stage after stage, jobs of a stage in parallel. Zero if no times are set.
+pub(crate) fn time(sections: &[Section]) -> Duration {
+    let mut stages_us = vec![0];
+    for section in sections {
+        let (job, _, _) = resolve_job(section, registry::NAMES);
+        if job.process.stonewall.0 {
+            stages_us.push(0);
+        }
+        let last = stages_us.len() - 1;
+        stages_us[last] = stages_us[last].max(job.time.runtime.us + job.time.ramp_time.us);
+    }
+    Duration::from_micros(stages_us.iter().sum())
 }

@@ -1,4 +1,4 @@
-//! `--over`: the options that are swept, and their values.
+//! The options that a study varies, and their values, as `--over` of a sweep and `vary` of a profile take them.
 //!
 //! Invariant: every value went through its option's own parser, and counts as a whole.
 
@@ -13,21 +13,21 @@ use fiord_report::path::{self, shown};
 
 use super::typed_job::TypedJob;
 
-/// The keys of `--over`, with every value checked by its option's parser.
-pub(super) fn keys(over: &[OsString], typed: &TypedJob) -> Result<Vec<Key>, String> {
+/// The keys of these arguments, with every value checked by its option's parser; errors call each `called`: `--over`.
+pub(crate) fn keys(called: &str, over: &[OsString], typed: &TypedJob) -> Result<Vec<Key>, String> {
     let mut keys: Vec<Key> = Vec::new();
     for argument in over {
         let (bytes, text) = (argument.as_bytes(), path::text(argument));
         let Some(equals) = bytes.iter().position(|byte| *byte == b'=') else {
-            return Err(format!("--over {text}: give an option and its values: --over bs=4k,64k"));
+            return Err(format!("{called} {text}: give an option and its values: {called} bs=4k,64k"));
         };
         let (name, list) =
             (shown(OsStr::from_bytes(&bytes[..equals])), OsStr::from_bytes(&bytes[equals + 1..]));
-        let key =
-            key(name.trim_start_matches('-'), list, typed).map_err(|why| format!("--over {text}: {why}"))?;
+        let key = key(name.trim_start_matches('-'), list, typed)
+            .map_err(|why| format!("{called} {text}: {why}"))?;
         if keys.iter().any(|known| known.spec == key.spec) {
             return Err(format!(
-                "--over {text}: {} is already swept; give all its values in one --over",
+                "{called} {text}: {} is already varied; give all its values at once",
                 key.name()
             ));
         }
@@ -40,7 +40,7 @@ fn key(name: &str, list: &OsStr, typed: &TypedJob) -> Result<Key, String> {
     let engines = typed.engines();
     let spec = match table::find_job_option(name, false, &engines) {
         Lookup::Found(spec) if spec == job::General::name => {
-            return Err("name cannot be swept".to_string());
+            return Err("name cannot be varied".to_string());
         }
         Lookup::Found(spec) => spec,
         Lookup::Ambiguous(_) => return Err(format!("no option of a job is called {name:?}")),

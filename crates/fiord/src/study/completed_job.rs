@@ -1,4 +1,4 @@
-//! The job of a sweep with what the sweep adds to it: when it ends, where it runs, how it is reported.
+//! The job of a study with what the study adds to it: when it ends, where it runs, how it is reported.
 //!
 //! Invariant: settings the user typed are never overridden.
 
@@ -11,9 +11,9 @@ use fiord_lab::sweep::{Key, SweptJob};
 use fiord_options::{Section, Setting, Spec, job};
 use fiord_report::path::shown;
 
+use super::job_file::FILES;
+use super::target;
 use super::typed_job::TypedJob;
-use crate::study::job_file::FILES;
-use crate::study::target;
 
 /// Options, beside `runtime`, that say when a job ends.
 const ENDS: [&Spec; 5] = [
@@ -25,7 +25,7 @@ const ENDS: [&Spec; 5] = [
 ];
 
 /// A job as typed, and the settings added to it.
-pub(super) struct CompletedJob<'a> {
+pub(crate) struct CompletedJob<'a> {
     typed: &'a TypedJob,
     keys: &'a [Key],
     /// The scratch file, if the job names no file.
@@ -36,7 +36,7 @@ pub(super) struct CompletedJob<'a> {
 impl<'a> CompletedJob<'a> {
     /// Completes a job whose points each run for `each` unless the job says when it ends, on a scratch file if it names
     /// no file.
-    pub(super) fn new(
+    pub(crate) fn new(
         typed: &'a TypedJob,
         keys: &'a [Key],
         each: Duration,
@@ -70,7 +70,7 @@ impl<'a> CompletedJob<'a> {
     }
 
     /// The heading printed before the first run.
-    pub(super) fn heading(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn heading(&self) -> Vec<(&'static str, String)> {
         let CompletedJob { typed, keys, own_target, added } = self;
         let mut heading = Vec::new();
         let names_target = |setting: &&Setting| setting.spec.is_one_of(&FILES);
@@ -110,7 +110,7 @@ impl<'a> CompletedJob<'a> {
     }
 
     /// The job without the swept options, as settings that are not parsed again.
-    pub(super) fn job(&self) -> SweptJob {
+    pub(crate) fn job(&self) -> SweptJob {
         let CompletedJob { typed, keys, own_target, added } = self;
         let mut sections = typed.sections.clone();
         for section in &mut sections {
@@ -128,7 +128,7 @@ impl<'a> CompletedJob<'a> {
 }
 
 /// Whether the job says when it ends, by time or otherwise.
-pub(super) fn says_when_it_ends(typed: &TypedJob, keys: &[Key]) -> bool {
+pub(crate) fn says_when_it_ends(typed: &TypedJob, keys: &[Key]) -> bool {
     ENDS.iter().chain(&[job::Time::runtime]).any(|option| typed.is_given(option, keys))
 }
 

@@ -1,0 +1,111 @@
+//! `fiord profile` on a file below the temporary directory: figures that belong together, forms of output, errors.
+//!
+//! Invariant: no test depends on how fast this machine is, or on what may be observed here.
+
+#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+mod common;
+
+use common::study::{assert_documented, assert_fits, is_empty};
+use common::{Dir, direct_works_in};
+use fiord_testing::need;
+use serde_json::Value;
+
+/// The rows of one variant.
+fn rows<'d>(document: &'d Value, table: &str, run: &str) -> Vec<&'d Value> {
+    document[table].as_array().unwrap().iter().filter(|row| row["run"] == run).collect()
+}
+
+#[test]
+fn buffered_and_direct_writes_are_shown_side_by_side() {
+    let dir = Dir::new();
+    need!(direct_works_in(dir.path()));
+    let line = "profile --rw=write --bs=4k --size=8m --time=4 --repeat=2 --json -- vary direct=0,1";
+    let document = dir.run(line).json();
+    assert_documented(&document, &["Studies", "profile"]);
+    let processors = std::thread::available_parallelism().unwrap().get() as f64;
+    for run in ["direct=0", "direct=1"] {
+        let (all, parts): (Vec<&Value>, Vec<&Value>) =
+            rows(&document, "rows", run).into_iter().partition(|row| row["part"] == "all");
+        let sum = |key: &str| parts.iter().map(|row| row[key].as_f64().unwrap()).sum::<f64>();
+        assert!((sum("share_percent") - 100.0).abs() < 0.1, "{parts:?}");
+        assert!((sum("total_ms") - all[0]["total_ms"].as_f64().unwrap()).abs() < 0.1, "{parts:?}");
+        let variant = rows(&document, "variants", run)[0];
+        let ios = variant["ios"].as_f64().unwrap();
+        let per_io_ns = all[0]["ns_per_io"].as_f64().unwrap();
+        let total_ns = all[0]["total_ms"].as_f64().unwrap() * 1e6;
+        assert!((per_io_ns * ios / total_ns - 1.0).abs() < 0.01, "{all:?} {variant}");
+        // One job cannot use more than one processor.
+        let of = |part: &str| {
+            parts.iter().find(|row| row["part"] == part).map_or(0.0, |row| row["total_ms"].as_f64().unwrap())
+        };
+        assert!(of("fiord") + of("system_call") + of("file_system") <= total_ns / 1e6 + 0.1);
+        assert!(of("fiord") > 0.0, "{parts:?}");
+        let keys = [
+            "user_percent",
+            "system_percent",
+            "io_wait_percent",
+            "interrupt_percent",
+            "steal_percent",
+            "idle_percent",
+        ];
+        for second in rows(&document, "seconds", run) {
+            let shares: f64 = keys.iter().map(|key| second[*key].as_f64().unwrap()).sum();
+            assert!((shares - 100.0).abs() < 0.1 || shares == 0.0, "{second}");
+            assert!(second["length_s"].as_f64().unwrap() > 0.0 && processors >= 1.0);
+        }
+        // The windows have the I/Os of the run that is shown.
+        let seconds = rows(&document, "seconds", run);
+        let number = |row: &Value, key: &str| row[key].as_f64().unwrap();
+        let ios: f64 = seconds.iter().map(|row| number(row, "iops") * number(row, "length_s")).sum();
+        assert!(ios > 0.0 && ios <= variant["ios"].as_f64().unwrap() * 1.01, "{ios} of {variant}");
+    }
+    let (buffered, direct) =
+        (rows(&document, "variants", "direct=0")[0], rows(&document, "variants", "direct=1")[0]);
+    assert!(buffered["mib_per_s"].as_f64() > direct["mib_per_s"].as_f64(), "{buffered} {direct}");
+    assert!(document["conclusion"].as_str().unwrap().contains("direct=1: a thread spends "), "{document}");
+    assert!(is_empty(dir.path()), "the scratch file is removed");
+}
+
+#[test]
+fn a_job_file_is_profiled_in_text_that_fits_a_terminal() {
+    let dir = Dir::new();
+    dir.write("job.fio", "[read]\nrw=randread\nbs=4k\nsize=8m\nruntime=1\ntime_based\nfilename=f\n[null]\nioengine=null\nsize=1g\nrate_iops=1000\nruntime=1\ntime_based\n");
+    let ran = dir.run("profile job.fio");
+    assert_fits(&ran);
+    ran.assert_prints(&[
+        "fiord profile: where the time of a job goes",
+        "Processors and I/O over time:",
+        "Where the time of the jobs' threads goes, for each I/O:",
+        "WHERE",
+        "waiting: other",
+        "a thread spends ",
+    ]);
+    let ran = dir.run("profile --size=8M --rw=randread --time=1 --repeat=1 --over bs=4k,8k,16k --markdown");
+    ran.assert_success();
+    assert!(ran.stdout.starts_with("| WHERE | A % | B % | C % | FROM |\n"), "{}", ran.stdout);
+    let ran = dir.run("profile --size=8M --dry-run -- vary bs=4k,8k iodepth=1,2");
+    ran.assert_success();
+    assert_eq!(ran.stdout.matches("# run ").count(), 5, "a fill and four variants: {}", ran.stdout);
+    assert_fits(&dir.run("profile --help"));
+}
+
+#[test]
+fn errors_are_reported_before_anything_runs() {
+    let dir = Dir::new();
+    for (line, parts) in [
+        ("profile -- vary", vec!["-- vary direct=0,1"]),
+        ("profile --rw=read -- direct=0,1", vec!["-- vary direct=0,1"]),
+        ("profile -- vary dircet=0,1", vec!["vary dircet=0,1", "did you mean \"direct\"?"]),
+        ("profile -- vary bs=4k,x", vec!["vary bs=4k,x", "\"x\" is not a number"]),
+        ("profile -- vary bs", vec!["vary bs: give an option and its values: vary bs=4k,64k"]),
+        ("profile --over bs=4k -- vary direct=0,1", vec!["write all keys after -- vary"]),
+        ("profile -- vary iodepth=1..64", vec!["7 variants; at most 6"]),
+        ("profile --minimal", vec!["--minimal applies to a run, not to a profile"]),
+    ] {
+        let ran = dir.run(line);
+        ran.assert_status(1).assert_prints(&parts);
+        assert!(!ran.stdout.contains("IOPS"), "{line}: {ran:?}");
+    }
+    assert!(is_empty(dir.path()));
+}

@@ -1,0 +1,150 @@
+//! Profiles on synthetic reports and observations.
+//!
+//! Invariant: figures in sentences are those of the tables.
+
+use fiord_options::job;
+use fiord_profile::{DiskTotals, ProcessorTicks, Reading};
+use fiord_report::{Finding, RunReport, Subject};
+use fiord_stats::Usage;
+
+use super::*;
+use crate::ranges;
+use crate::sweep::Counted;
+use crate::testing::{direction, report};
+
+fn profile(direct: &str) -> Profile {
+    let values = ranges::values(std::ffi::OsStr::new(direct), None).unwrap();
+    let key = Key { spec: job::Access::direct, counted: Counted::Other, values };
+    let job = SweptJob { sections: vec![Section::new("profile")] };
+    Profile::new(vec![key], &job, Rounds { min: 2, max: 2 }, &|_| Duration::from_secs(1)).unwrap()
+}
+
+/// A run of one thread for a second: that many writes, and its CPU times in milliseconds.
+fn ran(step: usize, ios: u64, user_ms: u64, system_ms: u64) -> StepResult {
+    let mut report = report(None, Some(direction(ios, 4096, 1000)));
+    report.jobs[0].stats.usage = Usage {
+        user_us: user_ms * 1000,
+        system_us: system_ms * 1000,
+        context_switches: 2 * ios,
+        elapsed_ms: 1000,
+        ..Usage::default()
+    };
+    StepResult { step, report }
+}
+
+/// What was observed of a run whose disks took so long, and wrote so much.
+fn seen(requests_ms: u64, write_bytes: u64) -> Observation {
+    let end = Reading {
+        at_ns: 1_000_000_000,
+        ticks: ProcessorTicks { user: 10, system: 80, idle: 110, ..ProcessorTicks::default() },
+        ios: 1000,
+        disks: Some(DiskTotals { write_bytes, busy_ms: requests_ms, requests_ms, ..DiskTotals::default() }),
+        ..Reading::default()
+    };
+    let start = Reading { disks: Some(DiskTotals::default()), ..Reading::default() };
+    Observation { readings: vec![start, end], processor_wait_ns: Some(50_000_000), ..Observation::default() }
+}
+
+/// Two rounds of buffered and direct writes.
+fn measured() -> (Profile, Vec<StepResult>) {
+    let profile = profile("0,1");
+    let results =
+        [ran(0, 100_000, 50, 900), ran(1, 1000, 10, 40), ran(0, 100_000, 50, 900), ran(1, 1000, 10, 40)];
+    for result in &results {
+        profile.observe(if result.step == 0 { seen(5000, 0) } else { seen(850, 4_096_000) });
+    }
+    (profile, results.to_vec())
+}
+
+#[test]
+fn each_variant_says_where_its_time_goes_and_how_it_differs() {
+    let (profile, results) = measured();
+    let result = profile.result(&results, 80);
+    let expected = "direct=0: a thread spends 10us on an I/O: 90 % in the kernel's code (system calls, page cache, file \
+                    system). direct=1: a thread spends 1ms on an I/O: 85 % waiting for the block layer's queue and the \
+                    device. direct=1 takes 100.0 times as long as direct=0; the largest difference is time waiting for \
+                    the block layer's queue and the device, +850us. direct=0: of 781MiB written, 0 % had reached the \
+                    disk at the end; its speed is that of the page cache.";
+    assert!(result.conclusion.starts_with(expected), "{}", result.conclusion);
+    assert!(result.conclusion.ends_with(" It rests on 2 runs of each, too few to know their spread."));
+    assert_eq!(result.verdict, None);
+}
+
+#[test]
+fn parts_of_every_variant_add_up_and_text_fits() {
+    let (profile, results) = measured();
+    for count in 1..=results.len() {
+        let result = profile.result(&results[..count], 80);
+        let percent = |run: &str, key: &str| {
+            let of = |row: &&Vec<Cell>| row[0] == Cell::Text(run.to_string());
+            let rows = result.table.rows.iter().filter(of);
+            let rows = rows.filter(|row| (row[1] == Cell::Text("all".to_string())) == (key == "all"));
+            rows.filter_map(|row| row[4].figure()).sum::<f64>()
+        };
+        for run in ["direct=0", "direct=1"].iter().take(count) {
+            assert!((percent(run, "parts") - percent(run, "all")).abs() < 0.01, "{run}");
+        }
+        assert!(result.text.lines().all(|line| line.chars().count() <= 80), "{}", result.text);
+    }
+    let text = profile.result(&results, 80).text;
+    assert!(text.contains("A  direct=0  100000") && text.contains("waiting: processor"), "{text}");
+    assert!(text.contains("x 100"), "{text}");
+    assert!(profile.result(&[], 80).conclusion.is_empty());
+}
+
+#[test]
+fn nothing_is_concluded_from_void_figures_but_the_cache_is_what_is_shown() {
+    let (profile, mut results) = measured();
+    let of = |code, sentence: &str| Finding::new(code, Subject::Run, sentence, "");
+    let with = |results: &mut Vec<StepResult>, finding: Finding| {
+        results
+            .iter_mut()
+            .for_each(|run| run.report = RunReport { findings: vec![finding.clone()], ..run.report.clone() });
+    };
+    with(&mut results, of(Code::NotYetWritten, "data is not on the disk"));
+    assert!(profile.result(&results, 80).conclusion.starts_with("direct=0: a thread"));
+    let mut results = measured().1;
+    results[1].report.findings = vec![of(Code::CpuContended, "processors were busy")];
+    let result = profile.result(&results, 80);
+    assert!(
+        result.conclusion.starts_with("CANNOT TELL, because processors were busy"),
+        "{}",
+        result.conclusion
+    );
+    assert_eq!(result.verdict, Some(Verdict::Undecided));
+}
+
+#[test]
+fn what_was_not_observed_is_named_once() {
+    let profile = profile("0,1");
+    let lacking = vec!["requests: no permission".to_string()];
+    for _ in 0..2 {
+        profile.observe(Observation { lacking: lacking.clone(), ..seen(850, 0) });
+    }
+    let result = profile.result(&[ran(0, 10, 1, 1), ran(1, 10, 1, 1)], 80);
+    assert_eq!(result.text.matches("Not observed: requests: no permission.").count(), 1);
+    assert_eq!(result.facts, [("lacking", Cell::List(lacking))]);
+}
+
+#[test]
+fn variants_that_cannot_be_shown_side_by_side_are_refused() {
+    let values = ranges::values(std::ffi::OsStr::new("1,2,3,4,5,6,7"), None).unwrap();
+    let key = Key { spec: job::Queue::iodepth, counted: Counted::Other, values };
+    let job = SweptJob { sections: vec![Section::new("profile")] };
+    let refused = Profile::new(vec![key], &job, Rounds::ONE, &|_| Duration::ZERO).err().unwrap();
+    assert!(refused.starts_with("7 variants; at most 6"), "{refused}");
+    let alone = Profile::new(Vec::new(), &job, Rounds::ONE, &|_| Duration::from_secs(2)).unwrap();
+    assert_eq!(
+        (alone.steps()[0].name.as_str(), alone.purpose().as_str()),
+        ("the job", "where the time of a job goes")
+    );
+}
+
+#[test]
+fn changes_are_percentages_or_factors() {
+    let shown = |from, to| tables::change(from, to);
+    assert_eq!(shown(100.0, 150.0).as_deref(), Some("+50 %"));
+    assert_eq!(shown(100.0, 25.0).as_deref(), Some("-75 %"));
+    assert_eq!(shown(100.0, 3520.0).as_deref(), Some("x 35"));
+    assert_eq!(shown(0.0, 20.0), None);
+}
