@@ -27,10 +27,8 @@ mod sentence;
 mod tables;
 mod variant;
 
+pub use variant::VARIANTS_MAX;
 use variant::Variant;
-
-/// Most variants that are shown side by side.
-pub const VARIANTS_MAX: usize = 6;
 
 /// The study.
 pub struct Profile {

@@ -32,12 +32,12 @@ use crate::{arguments, study};
     after_help = HELP
 )]
 struct Options {
-    /// Job option to vary, and its values, as after `-- vary`
-    #[arg(long, value_name = "KEY=LIST")]
-    over: Vec<OsString>,
     /// Total time of all runs, if the job sets none
     #[arg(long, value_parser = parse::positive_duration)]
     time: Option<Duration>,
+    /// Job option to vary, and its values, as after `-- vary`
+    #[arg(long, value_name = "KEY=LIST")]
+    over: Vec<OsString>,
     #[command(flatten)]
     study: study::Options,
 }

@@ -5,12 +5,12 @@
 use fiord_profile::{Part, Second, Source, TimeSplit};
 use fiord_report::table::{Cell, Column, Table};
 
-use super::variant::Variant;
+use super::variant::{VARIANTS_MAX, Variant};
 use crate::figures::mib;
 
 /// The letters of the variants, and the titles of their shares.
-const LETTERS: [&str; super::VARIANTS_MAX] = ["A", "B", "C", "D", "E", "F"];
-const SHARES: [&str; super::VARIANTS_MAX] = ["A %", "B %", "C %", "D %", "E %", "F %"];
+const LETTERS: [&str; VARIANTS_MAX] = ["A", "B", "C", "D", "E", "F"];
+const SHARES: [&str; VARIANTS_MAX] = ["A %", "B %", "C %", "D %", "E %", "F %"];
 
 /// Where time goes, in words, if it is known from this source.
 pub(super) fn title(part: Part, source: Source) -> &'static str {

@@ -9,6 +9,9 @@ use fiord_stats::{DirectionStats, Usage};
 use crate::figures::{Figures, READ, WRITE};
 use crate::step::StepResult;
 
+/// Most variants that are shown side by side.
+pub const VARIANTS_MAX: usize = 6;
+
 /// Most windows of a run that are shown.
 const WINDOWS_MAX: usize = 10;
 
