@@ -154,7 +154,7 @@ macro_rules! on_every_engine {
     )+ };
 }
 
-on_every_engine!(null sync psync vsync pvsync pvsync2 mmap libaio io_uring);
+on_every_engine!(null sync psync vsync pvsync pvsync2 splice mmap posixaio libaio io_uring);
 
 #[test]
 fn engines_are_listed_in_a_table_that_fits_a_terminal() {

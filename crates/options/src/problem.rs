@@ -46,6 +46,8 @@ pub enum ProblemKind {
     ValueCut,
     /// fio supports it, and fiord does not yet.
     NotBuilt,
+    /// fio supports it, on some system or with some library, and fiord never will.
+    Unsupported,
     /// The option has no effect, here or at all.
     NoEffect,
     /// Two options contradict each other.

@@ -102,7 +102,11 @@ pub fn engines_markdown(engines: &[EngineName]) -> String {
             .filter(|spec| belongs_to(spec, *engine))
             .map(|spec| format!("`{}`", spec.name))
             .collect();
-        let built = if engines.contains(engine) { "yes" } else { "not yet" };
+        let built = match engine.refusal() {
+            _ if engines.contains(engine) => "yes".to_string(),
+            Some(refusal) => format!("no: {}; {}", refusal.reason, refusal.instead),
+            None => "not yet".to_string(),
+        };
         let _ = writeln!(page, "| `{}` | {} | {built} | {} |", engine.word(), engine.help(), own.join(" "));
     }
     page

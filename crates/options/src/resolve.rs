@@ -50,17 +50,23 @@ pub fn resolve_job(section: &Section, engines: &[EngineName]) -> (JobOptions, Gi
     let engine = job.queue.ioengine;
     problems.extend(section.own.iter().filter_map(|setting| foreign(setting, engine)));
     if let Some(setting) = given.get(Queue::ioengine).filter(|_| !engines.contains(&engine)) {
-        let message = format!("engine {engine} not loadable: known to fio, not built into fiord yet");
-        let remedy = format!("allowed: {}", EngineName::join(engines, ", "));
-        problems.push(Problem::error(
-            ProblemKind::NotBuilt,
-            setting.value_place.clone(),
-            Queue::ioengine,
-            message,
-            remedy,
-        ));
+        let (kind, reason, remedy) = missing(engine, engines);
+        let message = format!("engine {engine} not loadable: {reason}");
+        problems.push(Problem::error(kind, setting.value_place.clone(), Queue::ioengine, message, remedy));
     }
     (job, given, problems)
+}
+
+/// Why an engine is not among those built in, and what to do.
+fn missing(engine: EngineName, engines: &[EngineName]) -> (ProblemKind, &'static str, String) {
+    match engine.refusal() {
+        Some(refusal) => (ProblemKind::Unsupported, refusal.reason, refusal.instead.to_string()),
+        None => (
+            ProblemKind::NotBuilt,
+            "known to fio, not built into fiord yet",
+            format!("allowed: {}", EngineName::join(engines, ", ")),
+        ),
+    }
 }
 
 /// A private option of another engine than the job's. Inherited ones are ignored, as the global section may have
@@ -254,6 +260,18 @@ j.fio:5:1: error: fdp: acts with an engine only: only io_uring_cmd, which is not
 j.fio:6:10: error: ioengine: engine rbd not loadable: known to fio, not built into fiord yet
   allowed: psync, pvsync2, mmap, libaio, io_uring, null";
         assert_eq!(problems, expected);
+    }
+
+    #[test]
+    fn an_engine_that_fiord_will_not_have_is_refused_with_the_reason_and_the_nearest_one() {
+        let (_, problems) = last_section("[j]\nioengine=windowsaio\n");
+        assert_eq!(
+            problems,
+            "j.fio:2:10: error: ioengine: engine windowsaio not loadable: it is an interface of Windows\n  \
+             use ioengine=libaio or io_uring, with direct=1"
+        );
+        let (_, problems) = last_section("[j]\nioengine=external:/opt/engine.so\n");
+        assert!(problems.contains("structures inside fio"), "{problems}");
     }
 
     #[test]

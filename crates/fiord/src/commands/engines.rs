@@ -9,8 +9,9 @@ use std::process::ExitCode;
 
 use fiord_engine::registry::{self, Probed};
 use fiord_engine::{RingFeature, RingSupport, SetupError};
+use fiord_plan::EngineName;
 use fiord_report::json::Writer;
-use fiord_report::table::{Cell, Column, Table};
+use fiord_report::table::{Cell, Column, Table, wrapped};
 use fiord_sys::errno::Errno;
 use fiord_sys::procfs;
 use fiord_sys::uring::{FlagSupport, SetupFlag};
@@ -36,6 +37,9 @@ const RING_COLUMNS: [Column; 5] = [
     Column::new("since", "LINUX"),
     Column::new("serves", "SERVES"),
 ];
+
+const MISSING_COLUMNS: [Column; 3] =
+    [Column::new("name", "NOT IN FIORD"), Column::new("reason", "WHY"), Column::new("instead", "INSTEAD")];
 
 const OPERATION_COLUMNS: [Column; 2] = [Column::new("name", "OPERATION"), Column::new("known", "KNOWN")];
 
@@ -70,6 +74,8 @@ struct Found {
     io_uring_disabled: Option<u8>,
     cost: SelfCost,
     engines: Table,
+    /// The engines of fio that are not built in.
+    missing: Table,
     /// Empty without io_uring.
     ring: Table,
     /// Empty without io_uring.
@@ -93,6 +99,7 @@ impl Found {
                 columns: ENGINE_COLUMNS.to_vec(),
                 rows: probed.iter().map(engine_row).collect(),
             },
+            missing: Table { columns: MISSING_COLUMNS.to_vec(), rows: missing_rows() },
             ring: Table {
                 columns: RING_COLUMNS.to_vec(),
                 rows: support.as_ref().map(ring_rows).unwrap_or_default(),
@@ -127,6 +134,7 @@ impl Found {
             let _ = write!(text, "\n{}", self.ring.select(used).text(WIDTH));
             let _ = write!(text, "\n{}", operation_lines(&self.operations));
         }
+        let _ = write!(text, "\n{}", missing_lines(&self.missing));
         let _ = write!(text, "\n{}", cost_lines(&self.cost));
         text
     }
@@ -151,6 +159,7 @@ impl Found {
                 json.float("clock_read_ns", self.cost.clock_read_ns);
             });
             self.engines.write_json(json, "engines");
+            self.missing.write_json(json, "missing_engines");
             self.ring.write_json(json, "io_uring");
             self.operations.write_json(json, "io_uring_operations");
         })
@@ -167,6 +176,32 @@ fn engine_row(probed: &Probed) -> Vec<Cell> {
         Cell::text(works.as_ref().err().map(SetupError::to_string)),
         Cell::Flag(engine.atomic_writes),
     ]
+}
+
+/// Each engine of fio that is not built in; without a reason, if that may change.
+fn missing_rows() -> Vec<Vec<Cell>> {
+    let missing = EngineName::ALL.iter().filter(|name| registry::ENGINES.find(**name).is_none());
+    let row = |name: &EngineName| {
+        let refusal = name.refusal();
+        vec![
+            Cell::Text(name.to_string()),
+            Cell::text(refusal.map(|refusal| refusal.reason)),
+            Cell::text(refusal.map(|refusal| refusal.instead)),
+        ]
+    };
+    missing.map(row).collect()
+}
+
+/// The engines that fiord will not have, and those that it does not have yet.
+fn missing_lines(missing: &Table) -> String {
+    let names = |is_refused: bool| {
+        let of = missing.rows.iter().filter(|row| (row[1] != Cell::None) == is_refused);
+        of.map(|row| row[0].shown()).collect::<Vec<_>>().join(" ")
+    };
+    let line = |title: &str, is_refused: bool| {
+        wrapped(&format!("{title}: {}", names(is_refused)), WIDTH).join("\n") + "\n"
+    };
+    line("not built in yet", false) + &line("not planned (docs/engines.md says why, and what to use)", true)
 }
 
 fn ring_rows(support: &RingSupport) -> Vec<Vec<Cell>> {
@@ -225,7 +260,7 @@ mod tests {
     use super::*;
 
     fn found(support: Option<&RingSupport>, works: Result<(), SetupError>) -> Found {
-        let engine = registry::ENGINES.find(fiord_plan::EngineName::IoUring).unwrap();
+        let engine = registry::ENGINES.find(EngineName::IoUring).unwrap();
         Found {
             kernel: "5.15.0-91-generic".to_string(),
             io_uring_disabled: None,
@@ -240,6 +275,7 @@ mod tests {
                 columns: ENGINE_COLUMNS.to_vec(),
                 rows: vec![engine_row(&Probed { engine, works })],
             },
+            missing: Table { columns: MISSING_COLUMNS.to_vec(), rows: missing_rows() },
             ring: Table { columns: RING_COLUMNS.to_vec(), rows: support.map(ring_rows).unwrap_or_default() },
             operations: Table {
                 columns: OPERATION_COLUMNS.to_vec(),

@@ -108,7 +108,58 @@ engines! {
     Guasi = "guasi", "Asynchronous system calls through GUASI.";
 }
 
+/// Why fiord will not have an engine, and what measures the nearest thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason, as the end of a sentence.
+    pub reason: &'static str,
+    /// What to use, as a sentence's second half.
+    pub instead: &'static str,
+}
+
 impl EngineName {
+    /// Why fiord will never have it; `None` if it has it, or may.
+    pub const fn refusal(self) -> Option<Refusal> {
+        let (reason, instead) = match self {
+            EngineName::Windowsaio => {
+                ("it is an interface of Windows", "use ioengine=libaio or io_uring, with direct=1")
+            }
+            EngineName::Solarisaio => ("it is an interface of Solaris", "use ioengine=posixaio"),
+            EngineName::Guasi => ("its library is no longer maintained", "use ioengine=posixaio or io_uring"),
+            EngineName::External => (
+                "such files are made for structures inside fio, which fiord does not have",
+                "use the engine nearest to it; `fiord engines` lists them",
+            ),
+            EngineName::CppNull => ("it is an example for authors of fio's engines", "use ioengine=null"),
+            EngineName::Libhdfs => (
+                "it runs Hadoop's client in a Java machine inside the program, which would be measured too",
+                "mount HDFS (its NFS gateway or hadoop-fuse-dfs) and use ioengine=psync there",
+            ),
+            EngineName::Libcufile => (
+                "it moves data to the memory of an NVIDIA GPU, which fiord does not",
+                "use ioengine=libaio or io_uring with direct=1 for the storage alone",
+            ),
+            EngineName::Xnvme => (
+                "its library is a layer above interfaces that fiord uses itself",
+                "use ioengine=io_uring on the namespace",
+            ),
+            EngineName::ImePsync | EngineName::ImePsyncv | EngineName::ImeAio => (
+                "it needs the client library of DDN's IME, which is not public",
+                "use ioengine=psync or libaio on IME's mount",
+            ),
+            EngineName::Dfs => (
+                "it needs the client libraries of DAOS",
+                "mount the container with dfuse and use ioengine=psync or io_uring there",
+            ),
+            EngineName::Pmemblk => (
+                "its library was withdrawn by its authors (PMDK 2.0)",
+                "use ioengine=mmap on a file system mounted with dax",
+            ),
+            _ => return None,
+        };
+        Some(Refusal { reason, instead })
+    }
+
     /// Their names, with this between them.
     pub fn join(engines: &[EngineName], separator: &str) -> String {
         let words: Vec<&str> = engines.iter().map(|engine| engine.word()).collect();

@@ -38,7 +38,7 @@ pub use contract::{Choice, KbBase, Note, Reading, Takes, Value};
 pub use cpus::{CpuSet, NumaNodes, NumaPolicy};
 pub use debug::{DebugChannel, DebugSetting, DebugSettings};
 pub use direction::PerDirection;
-pub use engine_name::{EngineName, NamedEngine};
+pub use engine_name::{EngineName, NamedEngine, Refusal};
 pub use errors::IgnoreErrors;
 pub use file_service::FileService;
 pub use floats::FloatList;
