@@ -50,12 +50,20 @@ fn a_later_run_verifies_what_an_interrupted_one_wrote_and_nothing_more() {
 /// A later pass puts blocks of other lengths over those of an earlier one; only what is there at the end is verified.
 #[test]
 fn several_passes_of_blocks_of_different_lengths_are_verified_later() {
-    for rw in ["write", "randwrite", "randrw --norandommap"] {
+    for rw in [
+        "write",
+        "randwrite",
+        "randrw --norandommap",
+        "write --bs_unaligned=1 --bsrange=4k-9k",
+        "write --bs=4k --trim_percentage=30",
+        "randrw --bs=4k --trim_percentage=30",
+    ] {
         let dir = Dir::new();
         let line = format!(
             "--output-format=json --name=v --filename=f --size=256k --bssplit=4k/50:8k --loops=3 --verify=crc32c --rw={rw}"
         );
-        dir.run(&format!("{line} --do_verify=0")).assert_success();
+        let writing = if rw.contains("trim") { "" } else { "--do_verify=0" };
+        dir.run(&format!("{line} {writing}")).assert_success();
         let only = format!("{line} --verify_only=1");
         dir.run(&only).assert_success();
         let mut bytes = dir.read("f");
@@ -204,4 +212,82 @@ fn a_trigger_without_a_cause_is_a_warning_and_a_remote_one_is_refused() {
     let ran = dir.run(&format!("{job} --trigger-remote=true --trigger-timeout=1"));
     ran.assert_status(1);
     assert!(ran.stderr.contains("by a server for its client"), "{ran:?}");
+}
+
+/// A job that only reads cannot know which of two overlapping blocks was written last; the job that wrote can.
+// divergence: `rw=read` or `rw=randread` with `verify`, where blocks may overlap
+#[test]
+fn reads_that_may_cover_parts_of_blocks_are_not_compared() {
+    for (kind, options) in [
+        ("rand@", "--bs=8k --blockalign=4k"),
+        ("rand@", "--bsrange=4k-16k --bs_unaligned --norandommap"),
+        ("rand@", "--bsrange=4k-16k --bs_unaligned --loops=3"),
+        ("rand@", "--bssplit=4k/50:12k/50 --verify=pattern_hdr --verify_pattern=0x112233 --norandommap"),
+        ("rand@", "--bssplit=4k/50:12k --blockalign=2k --random_distribution=zipf:1.1"),
+        ("@:-10k", "--bs=8k"),
+        ("@", "--bsrange=4k-8k --bs_unaligned --loops=2"),
+    ] {
+        let dir = Dir::new();
+        let line = |mode: &str| {
+            let rw = kind.replace('@', mode);
+            format!("--name=v --filename=f --size=256k --verify=crc32c --rw={rw} {options}")
+        };
+        dir.run(&format!("{} --do_verify=0", line("write"))).assert_status(0);
+        let ran = dir.run(&line("read"));
+        ran.assert_status(0).assert_prints(&["may overlap", "verify_only=1"]);
+        let only = format!("{} --verify_only=1", line("write"));
+        dir.run(&only).assert_status(0);
+        let mut bytes = dir.read("f");
+        bytes.iter_mut().for_each(|byte| *byte ^= 1);
+        dir.write("f", bytes);
+        dir.run(&only).assert_status(1);
+    }
+}
+
+/// What can be compared is, without a warning.
+#[test]
+fn reads_of_whole_blocks_are_compared() {
+    for (kind, options) in [
+        ("rand@", "--bs=8k --blockalign=8k"),
+        ("rand@", "--bs=8k --blockalign=4k --verify_interval=4k"),
+        ("rand@", "--bs=8k --norandommap"),
+        ("rand@", "--bsrange=4k-16k --norandommap"),
+        ("rand@", "--bsrange=4k-16k --bs_unaligned"),
+        ("rand@", "--bssplit=4k/50:8k --loops=3"),
+        ("@", "--bssplit=4k/50:8k --loops=2"),
+        ("@:1000", "--bs=4k"),
+        ("@", "--bs=8k --blockalign=4k"),
+    ] {
+        let dir = Dir::new();
+        let line = |mode: &str| {
+            let rw = kind.replace('@', mode);
+            format!("--name=v --filename=f --size=256k --verify=crc32c --rw={rw} {options}")
+        };
+        dir.run(&format!("{} --do_verify=0", line("write"))).assert_status(0);
+        let ran = dir.run(&line("read"));
+        let warned = ran.all_output().contains("may overlap");
+        ran.assert_status(0);
+        assert!(!warned, "{kind} {options}");
+        let mut bytes = dir.read("f");
+        bytes.iter_mut().for_each(|byte| *byte ^= 1);
+        dir.write("f", bytes);
+        dir.run(&line("read")).assert_status(1);
+    }
+}
+
+/// Each job draws the sizes of its blocks for itself: those with a header for each part are compared all the same.
+#[test]
+fn blocks_whose_sizes_another_job_drew_are_compared_if_each_part_has_a_header() {
+    for (options, is_found) in [("", true), ("--bs_unaligned", false)] {
+        let dir = Dir::new();
+        let common = format!("--filename=f --size=256k --verify=crc32c --bsrange=4k-16k {options}");
+        let line = format!("{common} --rw=write --name=r --stonewall {common} --rw=read");
+        dir.run(&format!("--name=w {line}")).assert_status(0);
+        let mut bytes = dir.read("f");
+        bytes.iter_mut().for_each(|byte| *byte ^= 1);
+        dir.write("f", bytes);
+        let line =
+            format!("--name=w --filename=f --size=4k --rw=write --name=r --stonewall {common} --rw=read");
+        dir.run(&line).assert_status(i32::from(is_found));
+    }
 }

@@ -101,14 +101,6 @@ impl BlockSizes {
         }
     }
 
-    /// Whether each length that can occur is a multiple of this, if lengths are aligned.
-    pub(crate) fn lengths_are_multiples_of(&self, bytes: u64) -> bool {
-        match self {
-            BlockSizes::Fixed(length) | BlockSizes::Range { min: length, .. } => length % bytes == 0,
-            BlockSizes::Split(shares) => shares.iter().all(|(length, _)| length % bytes == 0),
-        }
-    }
-
     /// The longest length that can occur.
     pub fn max(&self) -> u64 {
         match self {

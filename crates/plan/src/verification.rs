@@ -14,6 +14,8 @@ pub struct Verification {
     pub format: BlockFormat,
     /// Whether what is read is compared: an engine that touches no file has nothing to compare.
     pub checks: bool,
+    /// Whether what a job that only reads has read is compared: only if each read covers blocks as they were written.
+    pub compares_reads: bool,
     /// Whether what was written is read back at the end of each pass (`do_verify`).
     pub reads_back: bool,
     /// Whether nothing is written, and what an earlier run of this job wrote is read back (`verify_only`).

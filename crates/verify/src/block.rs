@@ -534,12 +534,15 @@ fn is_one_bit_off(piece: &[u8]) -> bool {
     let mut header = [0; HEADER_BYTES_MAX];
     let Some(bytes) = piece.get(..HEADER_BYTES_MAX) else { return false };
     header.copy_from_slice(bytes);
-    (0..HEADER_BYTES_MAX * 8).any(|bit| {
-        header[bit / 8] ^= 1 << (bit % 8);
-        let is_right = matches!(Header::parse(&header), Ok((_, _, None)));
-        header[bit / 8] ^= 1 << (bit % 8);
-        is_right
-    })
+    let is_right = |header: &[u8]| matches!(Header::parse(header), Ok((_, _, None)));
+    // A bit that the header's checksum does not cover explains nothing.
+    !is_right(&header)
+        && (0..HEADER_BYTES_MAX * 8).any(|bit| {
+            header[bit / 8] ^= 1 << (bit % 8);
+            let becomes_right = is_right(&header);
+            header[bit / 8] ^= 1 << (bit % 8);
+            becomes_right
+        })
 }
 
 fn is_zeroes(bytes: &[u8]) -> bool {

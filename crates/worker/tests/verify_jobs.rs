@@ -9,17 +9,21 @@ mod common;
 mod verified;
 
 use std::fs;
+use std::ops::Range;
 
 use common::{SIZE_BYTES, TempFile, file_job, run};
 use fiord_engine::EngineDefinition;
 use fiord_engine::engines::{Libaio, Mmap, Psync};
-use fiord_plan::{Backlog, BlockSizes, Depth, Direction, Job, Pattern, PlannedEngine, Trims, ZonedAccess};
+use fiord_plan::{
+    Backlog, BlockSizes, Depth, Direction, Job, Pattern, PlannedEngine, RandomDistribution, Trims,
+    ZonedAccess,
+};
 use fiord_stats::Random;
 use fiord_verify::{Checksum, HeaderFormat, Method};
 use fiord_worker::WorkerReport;
 
-/// Jobs that are drawn; `FIORD_VERIFY_JOBS` draws others or more.
-const JOBS: u64 = 100;
+/// Jobs that are drawn. `FIORD_VERIFY_JOBS=FROM..TO` draws others or more.
+const JOBS: Range<u64> = 0..100;
 
 const EILSEQ: i32 = 84;
 
@@ -27,8 +31,11 @@ fn engines() -> [PlannedEngine; 3] {
     [Psync::planned(()), Libaio::planned(Default::default()), Mmap::planned(Default::default())]
 }
 
-fn jobs_wanted() -> u64 {
-    std::env::var("FIORD_VERIFY_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(JOBS)
+/// The seeds of the jobs that are drawn.
+fn seeds() -> Range<u64> {
+    let Ok(wanted) = std::env::var("FIORD_VERIFY_JOBS") else { return JOBS };
+    let (from, to) = wanted.split_once("..").expect("FIORD_VERIFY_JOBS is FROM..TO");
+    from.parse().expect("a number")..to.parse().expect("a number")
 }
 
 /// One of these.
@@ -76,7 +83,30 @@ fn drawn(random: &mut Random, file: &TempFile) -> Job {
     };
     verification.trims = one(random, &[None, None, Some(trims)]);
     job.verification = Some(verification);
+    // Places where blocks may overlap.
+    match job.access.random {
+        false => job.access.stride_bytes = one(random, &[0, 0, 2048, -12_288]),
+        true => job.access.percent_random = [one(random, &[100, 100, 50]); 3],
+    }
+    if let Some(align_bytes) = one(random, &[None, None, Some(2048), Some(4096)]) {
+        (job.access.align_bytes, job.access.full_coverage) = ([align_bytes; 3], false);
+    }
+    if random.below(8) == 0 {
+        let zipf = || RandomDistribution::Zipf { theta: 1.1, centre: None };
+        job.access.distribution = [0; 3].map(|_: u8| zipf());
+    }
     job
+}
+
+/// A job that reads what such a job wrote, as the planner has it.
+fn reading(writer: &Job) -> Job {
+    let mut reader = writer.clone();
+    reader.access.pattern = Pattern::Only(Direction::Read);
+    (reader.files.writable, reader.files.may_create) = (false, false);
+    reader.files.list[0].lay_out_bytes = None;
+    let compares_reads = reader.reads_whole_blocks();
+    reader.verification.as_mut().unwrap().compares_reads = compares_reads;
+    reader
 }
 
 fn reads(worker: &WorkerReport) -> u64 {
@@ -86,31 +116,39 @@ fn reads(worker: &WorkerReport) -> u64 {
 // divergence: `norandommap`, different block sizes
 #[test]
 fn an_honest_disk_is_never_blamed() {
-    let jobs = jobs_wanted();
-    let mut read = 0;
-    for seed in 0..jobs {
+    let seeds = seeds();
+    let jobs = seeds.end - seeds.start;
+    let (mut read, mut compared) = (0, 0);
+    for seed in seeds {
         let file = TempFile::new("honest");
         let job = drawn(&mut Random::new(seed), &file);
         let expects_reads = job.verification.as_ref().is_some_and(|verification| {
             verification.reads_back && verification.trims.is_none_or(|trims| trims.reads_zeroes)
         });
-        let mut later = job.clone();
+        let later = job.clone();
         let result = run(vec![job]);
         let worker = &result.workers[0];
         assert_eq!(worker.failure, None, "seed {seed}: {later:?}");
         assert_eq!(worker.stats.errors_total, 0, "seed {seed}: {later:?}");
         assert!(!expects_reads || reads(worker) > 0, "seed {seed}: {later:?}");
         read += reads(worker);
-        // What a single pass wrote is verified again by a run that only reads.
-        if later.limits.loops == 1 && later.access.full_coverage && later.access.pattern != Pattern::Mixed {
-            later.verification.as_mut().unwrap().only = true;
-            let result = run(vec![later.clone()]);
-            assert_eq!(result.workers[0].failure, None, "seed {seed}: {later:?}");
-            assert_eq!(result.workers[0].stats.directions[1].ios, 0, "seed {seed}: it writes nothing");
+        // What it wrote is verified again by two that only read: one that follows the writes, and one that reads each place.
+        let mut only = later.clone();
+        only.verification.as_mut().unwrap().only = true;
+        let result = run(vec![only]);
+        assert_eq!(result.workers[0].failure, None, "seed {seed}, verify_only: {later:?}");
+        assert_eq!(result.workers[0].stats.directions[1].ios, 0, "seed {seed}: it writes nothing");
+        if later.access.pattern != Pattern::Mixed {
+            let reader = reading(&later);
+            let result = run(vec![reader.clone()]);
+            assert_eq!(result.workers[0].failure, None, "seed {seed}: {reader:?}");
+            compared +=
+                u64::from(reader.verification.is_some_and(|verification| verification.compares_reads));
         }
         let _ = fs::remove_file(&file.0);
     }
     assert!(read > jobs * 10, "{read} blocks were read back");
+    assert!(compared > jobs / 10, "{compared} jobs compared what another had written");
 }
 
 /// Any job in zones that are emulated on the file.
@@ -130,14 +168,19 @@ fn drawn_in_zones(random: &mut Random, file: &TempFile) -> Job {
         writes_remainder: random.below(2) == 0,
     });
     job.verification.as_mut().unwrap().trims = None;
+    // Zones are written in their order, without gaps.
+    (job.access.stride_bytes, job.access.percent_random) = (0, [100; 3]);
+    job.access.align_bytes = job.access.block_sizes.each_ref().map(BlockSizes::min);
+    job.access.distribution = [const { RandomDistribution::Uniform }; 3];
     job
 }
 
 #[test]
 fn an_honest_disk_is_not_blamed_for_zones_that_are_reset() {
-    let jobs = jobs_wanted() / 4;
+    let seeds = seeds().start / 4..seeds().end / 4;
+    let jobs = seeds.end - seeds.start;
     let (mut read, mut resets) = (0, 0);
-    for seed in 0..jobs {
+    for seed in seeds {
         let file = TempFile::new("zones");
         let mut random = Random::new(seed);
         let mut all = vec![drawn_in_zones(&mut random, &file)];

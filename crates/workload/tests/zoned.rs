@@ -464,3 +464,116 @@ fn queued_random_writes_transfer_the_whole_pass_and_trimwrite_ends_with_a_write(
     let actions: Vec<Action> = done[0].iter().map(|op| op.action).collect();
     assert_eq!(actions, [Action::ResetZone, Action::Write, Action::ResetZone, Action::Write]);
 }
+
+/// A device with zones that are open when the run begins, where no more than these may be.
+fn opened_device(open: &[u64]) -> (Arc<Mutex<Model>>, Table) {
+    let written = |zone: u64| if open.contains(&zone) { 16 * KIB } else { 0 };
+    let layouts = (0..ZONES).map(|zone| ZoneLayout {
+        written_bytes: written(zone),
+        is_open: open.contains(&zone),
+        ..layout(zone)
+    });
+    let table = ZoneTable::new(layouts.collect(), Some(open.len() as u32), true);
+    let model = Arc::new(Mutex::new(Model::new()));
+    model.lock().unwrap().written = (0..ZONES).map(written).collect();
+    (model.clone(), Table { zones: Arc::new(table), model: Some(model) })
+}
+
+/// A job on so many zones from this one on.
+fn job_on(pattern: Pattern, random: bool, first: u64, count: u64) -> Case {
+    let block_bytes = if pattern == Pattern::TrimThenWrite { ZONE } else { 16 * KIB };
+    job(pattern, random, block_bytes).with(|case| {
+        case.files.list[0].offset_bytes = first * ZONE;
+        case.files.list[0].length_bytes = count * ZONE;
+        (case.limits.loop_bytes, case.limits.pass_bytes) = (count * ZONE, count * ZONE);
+    })
+}
+
+/// Runs jobs in turn, one operation in flight at a time, until none of them makes any more. Returns why each has failed.
+fn failures(mut sources: Vec<ZonedSource>, model: &Arc<Mutex<Model>>, seed: u64) -> Vec<Option<String>> {
+    let mut random = Random::new(seed);
+    let mut running: Vec<usize> = (0..sources.len()).collect();
+    let mut failures = vec![None; sources.len()];
+    let mut steps = 0;
+    while !running.is_empty() {
+        steps += 1;
+        assert!(steps < 100_000, "jobs {running:?} wait for ever");
+        let at = random.below(running.len() as u64) as usize;
+        let index = running[at];
+        let mut ops = Vec::new();
+        match sources[index].fill(&mut ops, 1, 0) {
+            Supply::Ended => {
+                running.swap_remove(at);
+            }
+            Supply::Failed => {
+                running.swap_remove(at);
+                failures[index] = Some(sources[index].failure());
+            }
+            Supply::Ready | Supply::AfterCompletion | Supply::NotBefore(_) => {}
+        }
+        for op in ops {
+            match op.action {
+                Action::Write => model.lock().unwrap().write(&op),
+                Action::ResetZone => Device(model.clone()).reset(op.offset_bytes, op.length_bytes).unwrap(),
+                _ => {}
+            }
+            sources[index].completed(&op, &[]).unwrap();
+        }
+    }
+    failures
+}
+
+const WRITE: Pattern = Pattern::Only(fiord_plan::Direction::Write);
+
+// divergence: `zonemode=zbd` where all zones that may be open are outside the job's range
+#[test]
+fn a_job_fails_if_all_zones_that_may_be_open_are_where_nobody_writes() {
+    for (pattern, random) in
+        [(WRITE, false), (WRITE, true), (Pattern::Mixed, true), (Pattern::TrimThenWrite, false)]
+    {
+        let (model, table) = opened_device(&[8, 9]);
+        let cases = [job_on(pattern, random, 2, 3), job_on(pattern, random, 5, 2)];
+        for jobs in [&cases[..1], &cases[..]] {
+            let sources = jobs.iter().map(|case| source(case, &settings(), &table)).collect();
+            for failure in failures(sources, &model, 7) {
+                let failure = failure.expect("it cannot write");
+                let wanted = format!("at offset {}", 8 * ZONE);
+                assert!(failure.contains(&wanted) && failure.contains("max_open_zones"), "{failure}");
+            }
+        }
+        assert_eq!(model.lock().unwrap().open_seen, 0, "{pattern:?}: nothing was written");
+    }
+}
+
+#[test]
+fn a_job_waits_for_zones_that_another_closes() {
+    for pattern in [WRITE, Pattern::TrimThenWrite] {
+        for seed in 0..20 {
+            let (model, table) = opened_device(&[8, 9]);
+            let cases = [job_on(pattern, false, 2, 3), job_on(WRITE, false, 8, 2)];
+            let sources = cases.iter().map(|case| source(case, &settings(), &table)).collect();
+            assert_eq!(failures(sources, &model, seed), [None, None], "{pattern:?}");
+        }
+    }
+}
+
+proptest! {
+    /// Whatever jobs do where zones are open already: each ends, with an error if it cannot write.
+    #[test]
+    fn no_job_waits_for_ever(
+        open in prop::collection::btree_set(CONVENTIONAL..ZONES, 1..4),
+        jobs in prop::collection::vec((0..4usize, any::<bool>(), CONVENTIONAL..ZONES - 2, 1..3u64), 1..4),
+        seed in any::<u64>(),
+    ) {
+        let (model, table) = opened_device(&open.into_iter().collect::<Vec<_>>());
+        let patterns = [WRITE, Pattern::Mixed, Pattern::TrimThenWrite, Pattern::Only(fiord_plan::Direction::Trim)];
+        let cases: Vec<Case> =
+            jobs.into_iter().map(|(which, random, first, count)| {
+                let pattern = patterns[which];
+                let case = job_on(pattern, random && which < 2, first, count);
+                case.with(|case| case.access.seed = seed)
+            }).collect();
+        let sources = cases.iter().map(|case| source(case, &settings(), &table)).collect();
+        failures(sources, &model, seed);
+    }
+}

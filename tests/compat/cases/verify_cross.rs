@@ -100,6 +100,39 @@ fn crossing() -> impl Iterator<Item = Case> {
     })
 }
 
+/// Sizes of blocks that are drawn or differ between directions, and intervals that do not divide them: a header covers what
+/// divides all blocks.
+const MIXED_SIZES: &[(&str, &str)] = &[
+    ("range", "bsrange=4k-16k"),
+    ("range-20k", "bsrange=8k-20k"),
+    ("range-3k", "bsrange=3k-7k"),
+    ("range-and-interval", "bsrange=8k-20k\nverify_interval=8k"),
+    ("split", "bssplit=8k/50:16k/50"),
+    ("split-and-interval", "bssplit=8k/50:16k/50\nverify_interval=6k"),
+    ("split-12k", "bssplit=8k/50:12k/50"),
+    ("directions", "bs=8k,4k"),
+    ("interval-3000", "bs=16k\nverify_interval=3000"),
+    ("interval-5k", "bs=12k\nverify_interval=5k"),
+    ("interval-and-unaligned", "bs=8k\nbs_unaligned=1\nverify_interval=4k"),
+];
+
+fn of_mixed_sizes() -> impl Iterator<Item = Case> {
+    MIXED_SIZES.iter().flat_map(|(name, lines)| {
+        ["crc32c", "sha512"].map(|method| {
+            // Lengths that are no multiples of the shortest leave a rest at the end, which is not read.
+            let text = |rw: &str, size: &str| {
+                format!("[v]\nfilename=f\nsize={size}\nioengine=psync\nrw={rw}\nverify={method}\n{lines}\n")
+            };
+            case(format!("verify/sizes-{name}-{method}"), "write.fio")
+                .own("--verify_header_format=3.33")
+                .text("write.fio", text("write", "240k"))
+                .text("read.fio", text("read", "120k"))
+                .check(success)
+                .check(crossed)
+        })
+    })
+}
+
 /// fio 3.33 refuses the name `pattern_hdr`; with the pattern alone it verifies what fiord wrote under that name.
 fn pattern_hdr_by_name() -> Case {
     const COMMON: &str = "--name=v --filename=f --size=64k --bs=4k --ioengine=psync";
@@ -230,5 +263,5 @@ pub fn cases() -> Vec<Case> {
         .own("--verify_header_format=3.33")
         .check(success)
         .check(changed_interval);
-    crossing().chain(damaged()).chain([pattern_hdr_by_name(), interval]).collect()
+    crossing().chain(of_mixed_sizes()).chain(damaged()).chain([pattern_hdr_by_name(), interval]).collect()
 }

@@ -411,6 +411,7 @@ impl Builder<'_> {
     /// Adds a job to the plan; one that cannot run has no files.
     fn admit(&mut self, section: &ResolvedSection<'_>, mut job: Job) {
         self.refuse(section, &job);
+        self.diagnostics.problems.extend(verification::compare_whole_blocks(section, &mut job));
         if job.unplannable.is_some() {
             job.files.list.clear();
         }

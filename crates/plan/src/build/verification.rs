@@ -11,13 +11,14 @@ use fiord_options::value::{self, Verify, VerifyHeaderFormat, VerifyPolicy};
 use fiord_options::{Problem, ProblemKind, job};
 use fiord_verify::{BlockFormat, BlockPattern, Checksum, Contents, HeaderFormat, Method};
 
+use super::blocks::granularity_bytes;
 use super::section::ResolvedSection;
 use super::stream;
 use super::{buffers, process};
-use crate::access::{Access, Direction};
+use crate::access::{Access, Direction, Pattern};
 use crate::engine::EngineDescriptor;
 use crate::facts::{Facts, RunSettings};
-use crate::job::Fill;
+use crate::job::{Fill, Job};
 use crate::verification::{Backlog, Trims, Verification};
 
 /// Most threads that check the blocks of one worker.
@@ -48,9 +49,10 @@ pub(crate) fn verification(
             VerifyHeaderFormat::V3_42 => HeaderFormat::V3_42,
         },
         header_at_bytes: options.verify_offset.map_or(0, |bytes| bytes.0 as usize),
-        piece_bytes: options.verify_interval.map_or(0, |bytes| bytes.0 as usize),
+        piece_bytes: 0,
         contents,
     };
+    let format = BlockFormat { piece_bytes: piece_bytes(section, access, &format, problems), ..format };
     problems.extend(holds_headers(section, access, &format));
     problems.extend(reads_back_at_all(section, access));
     problems.extend(writes_alone(section, access));
@@ -61,6 +63,7 @@ pub(crate) fn verification(
         thread_cpus: cpus,
         format,
         checks: engine.transfers_data(),
+        compares_reads: true,
         reads_back: options.do_verify,
         only: options.verify_only.0,
         checks_seed: options.verify_header_seed,
@@ -173,10 +176,10 @@ fn holds_headers(section: &ResolvedSection<'_>, access: &Access, format: &BlockF
     let piece_bytes = if format.piece_bytes == 0 { block_bytes } else { format.piece_bytes.min(block_bytes) };
     let name = format.method.name();
     if header_bytes > piece_bytes {
-        let option = if format.piece_bytes == piece_bytes {
-            job::Verification::verify_interval
-        } else {
-            job::Blocks::bs
+        let interval = section.options.verify.verify_interval;
+        let option = match interval.is_some_and(|bytes| bytes.0 == piece_bytes as u64) {
+            true => job::Verification::verify_interval,
+            false => job::Blocks::bs,
         };
         let message = format!(
             "the header of verify={name} has {header_bytes} bytes and does not fit into {piece_bytes}"
@@ -199,11 +202,54 @@ fn holds_headers(section: &ResolvedSection<'_>, access: &Access, format: &BlockF
         };
         return Some(section.error(ProblemKind::Conflict, job::Verification::verify_offset, message, remedy));
     }
-    let rest = block_bytes % piece_bytes;
-    (rest > 0 && format.method.has_header()).then(|| {
-        let message = format!("{piece_bytes} bytes do not divide a block of {block_bytes}: its last {rest} bytes are not verified");
-        section.warning(ProblemKind::Adjusted, job::Verification::verify_interval, message, "use an interval that divides the block size")
-    })
+    None
+}
+
+/// Bytes that one header covers; 0: those of each block. As in fio, it is what divides all blocks that are written if their
+/// sizes differ, or if the interval given does not divide them.
+fn piece_bytes(
+    section: &ResolvedSection<'_>,
+    access: &Access,
+    format: &BlockFormat,
+    problems: &mut Vec<Problem>,
+) -> usize {
+    let sizes = &access.block_sizes[Direction::Write.index()];
+    let unit_bytes = granularity_bytes(sizes, access.unaligned_sizes);
+    let given_bytes = section.options.verify.verify_interval.map(|bytes| bytes.0).filter(|bytes| *bytes > 0);
+    let wanted_bytes = given_bytes.unwrap_or(u64::MAX).min(sizes.min());
+    let piece_bytes = match wanted_bytes {
+        _ if access.unaligned_sizes => 0,
+        wanted if unit_bytes.is_multiple_of(wanted) => wanted,
+        _ if unit_bytes < format.header_bytes(format.header) as u64 => 0,
+        _ => unit_bytes,
+    };
+    if given_bytes.is_some() && piece_bytes != wanted_bytes && format.method.has_header() {
+        let covered = match piece_bytes {
+            0 => "a whole block, of any length".to_string(),
+            bytes => format!("{bytes} bytes"),
+        };
+        let message = format!("{wanted_bytes} bytes do not divide all blocks: each header covers {covered}");
+        let remedy = "use an interval that divides the block sizes, without bs_unaligned";
+        problems.push(section.warning(
+            ProblemKind::Adjusted,
+            job::Verification::verify_interval,
+            message,
+            remedy,
+        ));
+    }
+    piece_bytes as usize
+}
+
+/// What a job has read is not compared where its blocks may lie over each other: nobody knows which was written last.
+pub(crate) fn compare_whole_blocks(section: &ResolvedSection<'_>, job: &mut Job) -> Option<Problem> {
+    if job.access.pattern != Pattern::Only(Direction::Read) || job.reads_whole_blocks() {
+        return None;
+    }
+    job.verification.as_mut()?.compares_reads = false;
+    let message = "blocks of this job may overlap, so that what it reads may be parts of several writes: nothing is compared";
+    let remedy =
+        "use verify_only=1 with the options of the job that wrote, which finds the last write of each block";
+    Some(section.warning(ProblemKind::NoEffect, job::Verification::verify, message, remedy))
 }
 
 /// fio warns as well: only the end of a pass is followed by reading back.

@@ -22,6 +22,7 @@ pub fn verification(method: Method) -> Verification {
     Verification {
         format: BlockFormat { method, header, header_at_bytes: 0, piece_bytes: 0, contents },
         checks: true,
+        compares_reads: true,
         reads_back: true,
         only: false,
         checks_seed: true,

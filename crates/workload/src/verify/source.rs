@@ -92,8 +92,11 @@ pub struct VerifySource {
     earlier: Option<Earlier>,
     /// Whether that job had issued nothing more.
     is_at_its_end: bool,
-    /// Whether the passes of a job that only verifies may have written blocks of other lengths to the same places.
+    /// Whether the passes of a job that only verifies may have written blocks of other lengths to the same places, or have
+    /// trimmed others.
     passes_differ: bool,
+    /// Whether the number of passes depends on the run time.
+    is_time_based: bool,
 }
 
 /// Which of the job's own reads are checked.
@@ -138,7 +141,7 @@ impl VerifySource {
         let reads_back = writes && (verification.reads_back || verification.only) && !job.limits.time_based;
         let logs = writes && (reads_back || verification.backlog.is_some());
         let reads_are_checked = match access.pattern {
-            Pattern::Only(Direction::Read) => ReadCheck::All,
+            Pattern::Only(Direction::Read) if verification.compares_reads => ReadCheck::All,
             Pattern::Mixed if has_one_size(job) => ReadCheck::Written,
             Pattern::Mixed | Pattern::Only(_) | Pattern::TrimThenWrite => ReadCheck::None,
         };
@@ -158,6 +161,7 @@ impl VerifySource {
         Ok(VerifySource {
             phase: Phase::Working,
             passes_differ: passes_differ(job, ledger.as_ref()),
+            is_time_based: job.limits.time_based,
             ledger,
             own,
             wait: None,
@@ -550,7 +554,9 @@ impl VerifySource {
         }
         let number = op.sequence.saturating_sub(1);
         match &self.ledger {
-            Some(_) if self.verification.only && self.is_to_be_trimmed(number) => Trimmed::Perhaps,
+            Some(_) if self.verification.only && (self.is_time_based || self.is_to_be_trimmed(number)) => {
+                Trimmed::Perhaps
+            }
             Some(ledger)
                 if op.purpose == Purpose::VerifyRead && ledger.is_trimmed(&LoggedWrite::of(op, number)) =>
             {
@@ -730,14 +736,15 @@ fn operation(piece: &LoggedWrite, todo: Todo) -> Op {
     Op { purpose, sequence: piece.number + 1, ..op }
 }
 
-/// Whether a pass may write blocks of other lengths to the places of an earlier one. A job that ends by its run time alone
-/// has no last pass.
+/// Whether a pass may write blocks of other lengths to the places of an earlier one, or trim others. A job that ends by its
+/// run time alone has no last pass.
 fn passes_differ(job: &Job, ledger: Option<&Ledger>) -> bool {
+    let trims = job.verification.as_ref().is_some_and(|verification| verification.trims.is_some());
     let repeats = |ledger: &Ledger| match job.access.block_sizes[Direction::Write.index()] {
         BlockSizes::Fixed(bytes) => ledger.replaces_whole_blocks_of(bytes),
         BlockSizes::Range { .. } | BlockSizes::Split(_) => false,
     };
-    !job.limits.time_based && !ledger.is_some_and(repeats)
+    !job.limits.time_based && (trims || !ledger.is_some_and(repeats))
 }
 
 /// Whether all reads and writes of a job have one length, so that a read covers a written block in full.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the zones that the job uses lie within its range as a whole.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use fiord_plan::FilePlan;
@@ -18,6 +19,7 @@ pub struct ZonedTarget {
 
 /// A target, as far as the job uses it.
 pub(super) struct ZonedFile {
+    pub(super) path: PathBuf,
     pub(super) table: Arc<ZoneTable>,
     pub(super) device: Option<Box<dyn ZoneDevice>>,
     pub(super) first: usize,
@@ -38,6 +40,8 @@ pub(super) struct ZonedFile {
     pub(super) mine: Vec<usize>,
     /// How often each zone was reset when the job began, or last began to write to it.
     pub(super) resets_noted: Vec<u64>,
+    /// Since which change of the table the job waits until a zone is closed, if it does.
+    pub(super) waits_since: Option<u64>,
 }
 
 impl ZonedFile {
@@ -46,6 +50,7 @@ impl ZonedFile {
         let ZonedTarget { table, device } = target;
         let end_bytes = plan.offset_bytes.saturating_add(plan.length_bytes);
         let mut file = ZonedFile {
+            path: plan.path.clone(),
             first: table.first_from(plan.offset_bytes),
             end: table.zone_of(end_bytes),
             resets_noted: table.resets_of_all(),
@@ -58,6 +63,7 @@ impl ZonedFile {
             trim_zone: 0,
             waiting_zone: None,
             mine: Vec::with_capacity(open_max),
+            waits_since: None,
         };
         file.restart();
         file

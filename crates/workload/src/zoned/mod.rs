@@ -4,10 +4,11 @@
 
 mod file;
 mod source;
+mod step;
 mod table;
 
 pub use file::ZonedTarget;
-pub(crate) use source::Batch;
 pub use source::ZonedSource;
+pub(crate) use step::Batch;
 pub(crate) use table::divisor;
 pub use table::{ZoneDevice, ZoneLayout, ZoneTable};

@@ -3,12 +3,12 @@
 //! Invariant: writes go to the write pointer of their zone and never beyond its capacity; reads stay below the write
 //! pointer unless the job may go beyond it.
 
-use fiord_errno::Errno;
 use fiord_plan::job::Limits;
 use fiord_plan::{Access, Action, Direction, FileIndex, Files, Op, Pattern, ZonedAccess};
 use fiord_stats::random::Random;
 
 use super::file::{ZonedFile, ZonedTarget};
+use super::step::{Batch, Reset, Step, Stop};
 use super::table::{ClaimOutcome, ZoneLayout, divisor};
 use crate::barrier::BarrierCounter;
 use crate::direction::Directions;
@@ -62,41 +62,9 @@ pub struct ZonedSource {
     asks_before_resets: bool,
     /// That was asked, so that the next reset is made.
     may_reset: bool,
-    failure: Option<(usize, i32)>,
-}
-
-/// What came of wanting an operation.
-enum Step {
-    Made(Op),
-    /// Other jobs use the zones that it needs.
-    Wait,
-    /// The file has no (more) operation of this kind.
-    Done,
-    /// A zone is to be reset, before which what is in it may be read back.
-    BeforeReset,
-    Failed(usize, i32),
-}
-
-/// What came of taking operations from a pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Batch {
-    /// At least one was made.
-    Made,
-    /// None is left in this pass.
-    Over,
-    /// None for now.
-    Wait(Supply),
-    /// None before what the job has written is read back: a zone is to be reset. The next call resets it.
-    BeforeReset,
-}
-
-/// What came of wanting to reset a zone.
-enum Reset {
-    Done,
-    /// Something is in flight there.
-    Busy,
-    /// What is in it may be read back first.
-    Asked,
+    failure: Option<Stop>,
+    /// Whether it counts among the jobs that change its zones.
+    is_joined: bool,
 }
 
 impl ZonedSource {
@@ -141,7 +109,24 @@ impl ZonedSource {
             asks_before_resets: false,
             may_reset: false,
             failure: None,
-        })
+            is_joined: false,
+        }
+        .joined(access.pattern.modifies()))
+    }
+
+    /// Counts among the jobs that change its zones, if it does that.
+    fn joined(mut self, changes_zones: bool) -> ZonedSource {
+        self.is_joined = changes_zones;
+        let joined = self.files.iter().filter(|_| changes_zones);
+        joined.for_each(|file| file.table.join());
+        self
+    }
+
+    /// Makes no operations any more.
+    fn leave(&mut self) {
+        if std::mem::take(&mut self.is_joined) {
+            self.files.iter().for_each(|file| file.table.leave());
+        }
     }
 
     /// Appends at most `room` operations of this pass.
@@ -159,13 +144,16 @@ impl ZonedSource {
                     }
                     continue;
                 }
-                Some(Step::Failed(file, errno)) => {
-                    self.failure = Some((file, errno));
-                    return Batch::Wait(Supply::Failed);
+                Some(Step::Failed(file, errno)) => return self.stop(Stop::Errno(file, errno)),
+                Some(Step::NoZone(file)) if self.in_flight == 0 => {
+                    let one = &mut self.files[file];
+                    if one.table.waits_in_vain(&mut one.waits_since) {
+                        return self.stop(Stop::NoZone(file));
+                    }
                 }
                 Some(Step::BeforeReset) => end = Some(Batch::BeforeReset),
                 None => end = Some(Batch::Over),
-                Some(Step::Wait | Step::Done) => {}
+                Some(Step::Wait | Step::NoZone(_) | Step::Done) => {}
             }
             break;
         }
@@ -181,6 +169,12 @@ impl ZonedSource {
         }
     }
 
+    fn stop(&mut self, why: Stop) -> Batch {
+        self.failure = Some(why);
+        self.leave();
+        Batch::Wait(Supply::Failed)
+    }
+
     /// Begins the next pass, when `fill_pass` has ended one; `false`: that was the last.
     pub(crate) fn begin_next_pass(&mut self) -> bool {
         let begins = !self.passes.has_ended() && self.passes.begin_next();
@@ -189,6 +183,8 @@ impl ZonedSource {
             self.placer.restart();
             self.writes_above = 0;
             self.files.iter_mut().for_each(ZonedFile::restart);
+        } else {
+            self.leave();
         }
         begins
     }
@@ -199,7 +195,7 @@ impl ZonedSource {
         }
         if let Some((file, zone)) = self.owed {
             let step = self.write_all_of(file, zone);
-            if !matches!(step, Step::Wait) {
+            if !matches!(step, Step::Wait | Step::NoZone(_)) {
                 self.owed = None;
             }
             if let Step::Made(op) = &step {
@@ -235,7 +231,7 @@ impl ZonedSource {
                 self.service.retire(true);
                 self.next()
             }
-            waits @ (Step::Wait | Step::BeforeReset) => {
+            waits @ (Step::Wait | Step::NoZone(_) | Step::BeforeReset) => {
                 self.request = Some(direction);
                 Some(waits)
             }
@@ -304,7 +300,7 @@ impl ZonedSource {
     /// A write to a zone that is open, as in fio, because no other may be opened: a job that has ended leaves its zones
     /// open.
     fn write_to_open(&mut self, file: usize) -> Step {
-        let Some(zone) = self.open_zone(file) else { return Step::Wait };
+        let Some(zone) = self.open_zone(file) else { return self.wait(file) };
         let written = match self.is_full(file, zone) {
             true => self.close_if_full(file, zone).map(|()| ClaimOutcome::Busy),
             false => self.claim(file, zone),
@@ -340,7 +336,7 @@ impl ZonedSource {
             return Step::Done;
         };
         let step = self.write_to_any(file, drawn);
-        if matches!(step, Step::Wait | Step::BeforeReset) {
+        if matches!(step, Step::Wait | Step::NoZone(_) | Step::BeforeReset) {
             self.files[file].waiting_zone = Some(drawn);
         }
         step
@@ -383,7 +379,13 @@ impl ZonedSource {
                 Err(errno) => return Step::Failed(file, errno),
             };
         }
-        Step::Wait
+        self.wait(file)
+    }
+
+    /// A write that waits for other jobs.
+    fn wait(&self, file: usize) -> Step {
+        let one = &self.files[file];
+        if one.table.has_no_slot_for(&one.zones()) { Step::NoZone(file) } else { Step::Wait }
     }
 
     /// The zone to write to instead of this one, if the job may not open another zone.
@@ -577,7 +579,8 @@ impl ZonedSource {
                 }
             }
             ClaimOutcome::Full => Step::Done,
-            ClaimOutcome::Busy | ClaimOutcome::TooManyOpen => Step::Wait,
+            ClaimOutcome::Busy => Step::Wait,
+            ClaimOutcome::TooManyOpen => Step::NoZone(file),
         }
     }
 
@@ -698,6 +701,7 @@ impl ZonedSource {
 impl Drop for ZonedSource {
     /// Other jobs must not wait for writes that were never issued.
     fn drop(&mut self) {
+        self.leave();
         for (file, zone) in self.claims.drain(..) {
             let one = &self.files[file as usize];
             one.table.fail(zone, true, one.device.as_deref());
@@ -750,9 +754,7 @@ impl OperationSource for ZonedSource {
     }
 
     fn failure(&self) -> String {
-        self.failure.map_or_else(String::new, |(file, errno)| {
-            format!("a zone of file {file} of the job cannot be reset or finished: {}", Errno(errno))
-        })
+        self.failure.as_ref().map_or_else(String::new, |stop| stop.explain(&self.files))
     }
 
     fn is_mixed(&self) -> bool {

@@ -15,6 +15,9 @@ const WRITTEN: u64 = OPEN - 1;
 /// An empty slot for an open zone.
 const FREE: u64 = u64::MAX;
 
+/// Bits of `Waiters` that count them.
+const COUNT_BITS: u32 = 24;
+
 /// Operations on the zones of a device. Emulated zones need none.
 pub trait ZoneDevice: Send + Sync {
     /// Resets a zone.
@@ -70,9 +73,41 @@ pub struct ZoneTable {
     zones: Box<[Zone]>,
     /// Numbers of open zones, as many as may be open; empty without a limit.
     slots: Box<[AtomicU64]>,
+    waiters: Waiters,
     /// Bytes written to sequential zones.
     data_bytes: AtomicU64,
     is_device: bool,
+}
+
+/// The jobs that write to zones or reset them, and of these the number that wait until a zone is closed.
+#[derive(Default)]
+struct Waiters {
+    jobs: AtomicU64,
+    /// How many wait, in the low bits. The others count the changes of `jobs` and of the set of open zones: nobody counts
+    /// as waiting who has not tried since the last.
+    waiting: AtomicU64,
+}
+
+impl Waiters {
+    /// Something has changed or is about to: each job tries again before it counts as waiting.
+    fn wake(&self) {
+        let next = |seen: u64| Some(((seen >> COUNT_BITS) + 1) << COUNT_BITS);
+        let _ = self.waiting.fetch_update(AcqRel, Acquire, next);
+    }
+
+    /// A job has found no zone to open; `noted` is its own, and says since which change it waits. `true`: all others wait
+    /// as well, since before it tried, so that no zone will ever be closed.
+    fn wait(&self, noted: &mut Option<u64>) -> bool {
+        let seen = self.waiting.load(Acquire);
+        let change = seen >> COUNT_BITS;
+        if *noted == Some(change) {
+            return seen & ((1 << COUNT_BITS) - 1) >= self.jobs.load(Acquire);
+        }
+        if self.waiting.compare_exchange(seen, seen + 1, AcqRel, Acquire).is_ok() {
+            *noted = Some(change);
+        }
+        false
+    }
 }
 
 /// The result of claiming a write to a zone.
@@ -108,7 +143,36 @@ impl ZoneTable {
             }
         };
         let zones = layout.into_iter().enumerate().map(zone).collect();
-        ZoneTable { zones, slots, data_bytes: AtomicU64::new(data_bytes), is_device }
+        let data_bytes = AtomicU64::new(data_bytes);
+        ZoneTable { zones, slots, waiters: Waiters::default(), data_bytes, is_device }
+    }
+
+    /// A job begins that writes to zones or resets them.
+    pub(crate) fn join(&self) {
+        self.waiters.jobs.fetch_add(1, AcqRel);
+    }
+
+    /// Such a job has ended.
+    pub(crate) fn leave(&self) {
+        self.waiters.jobs.fetch_sub(1, AcqRel);
+        self.waiters.wake();
+    }
+
+    /// Of a job with nothing in flight that has found no zone to open; `noted` is the job's own, at first `None`. `true`:
+    /// it would wait for ever.
+    pub(crate) fn waits_in_vain(&self, noted: &mut Option<u64>) -> bool {
+        self.waiters.wait(noted)
+    }
+
+    /// Whether as many zones are open as may be, none of them among these.
+    pub(crate) fn has_no_slot_for(&self, zones: &std::ops::Range<usize>) -> bool {
+        let is_elsewhere = |zone: u64| zone != FREE && !zones.contains(&(zone as usize));
+        !self.slots.is_empty() && self.slots.iter().all(|slot| is_elsewhere(slot.load(Acquire)))
+    }
+
+    /// Most zones that may be open; 0 without a limit.
+    pub(crate) fn open_max(&self) -> usize {
+        self.slots.len()
     }
 
     /// A zone as it was when the run began.
@@ -306,14 +370,19 @@ impl ZoneTable {
     }
 
     fn take_slot(&self, zone: usize) -> bool {
-        let take = |slot: &AtomicU64| slot.compare_exchange(FREE, zone as u64, AcqRel, Relaxed).is_ok();
-        self.slots.is_empty() || self.slots.iter().any(take)
+        let is_free = |slot: &&AtomicU64| slot.load(Acquire) == FREE;
+        let take = |slot: &AtomicU64| {
+            // Before the slot is taken: who finds it taken must not count as waiting since before.
+            self.waiters.wake();
+            slot.compare_exchange(FREE, zone as u64, AcqRel, Relaxed).is_ok()
+        };
+        self.slots.is_empty() || self.slots.iter().filter(is_free).any(take)
     }
 
     fn free_slot(&self, zone: usize) {
         for slot in &self.slots {
             if slot.compare_exchange(zone as u64, FREE, AcqRel, Relaxed).is_ok() {
-                return;
+                return self.waiters.wake();
             }
         }
     }

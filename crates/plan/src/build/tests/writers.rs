@@ -30,6 +30,9 @@ fn whole_blocks_of_several_jobs_are_compared_but_for_their_numbers() {
         "--bs=64k",
         "--bs=64k --verify_interval=4k",
         "--bsrange=4k-16k --verify_interval=4k",
+        "--bsrange=4k-16k",
+        "--bsrange=8k-20k --verify_interval=8k",
+        "--bssplit=4k/50:6k/50 --verify_interval=4k",
         "--bssplit=8k/50:16k/50 --verify_interval=4k --blockalign=8k",
         "--zonemode=strided --zonesize=64k --zoneskip=64k",
     ] {
@@ -46,9 +49,9 @@ fn whole_blocks_of_several_jobs_are_compared_but_for_their_numbers() {
 #[test]
 fn nothing_is_compared_where_another_job_may_change_parts_of_a_block() {
     for other in [
-        "--bsrange=4k-16k",
-        "--bssplit=4k/50:16k/50",
-        "--bssplit=4k/50:6k/50 --verify_interval=4k",
+        "--bsrange=4k-16k --bs_unaligned=1",
+        "--bssplit=4k/50:16k/50 --blockalign=2k",
+        "--bssplit=1000/50:1001/50",
         "--bsrange=4k-16k --bs_unaligned=1 --verify_interval=512",
         "--bs=8k --blockalign=4k",
         "--bs=8k --rw=write:4k",
@@ -78,4 +81,38 @@ fn what_others_write_at_another_time_is_not_in_the_way() {
     assert!(is_uncompared(&format!("--name=a {plain} {job}")), "it writes without headers, meanwhile");
     assert_eq!(compared(&format!("--name=a {} {job}", plain.replace("=f", "=g"))), [EXACTLY]);
     assert_eq!(compared(&format!("--name=a {plain} --rw=read {job}")), [EXACTLY]);
+}
+
+/// The bytes that a header of the job's covers.
+fn piece_bytes(line: &str) -> usize {
+    let common = "--name=a --ioengine=psync --filename=f --size=1m --verify=crc32c --rw=write";
+    let jobs = jobs(&format!("{common} {line}"));
+    jobs[0].verification.as_ref().map_or(0, |verification| verification.format.piece_bytes)
+}
+
+/// As fio 3.33 writes them.
+#[test]
+fn a_header_covers_what_divides_all_blocks() {
+    for (line, bytes) in [
+        ("--bs=4k", 4096),
+        ("--bs=4k --verify_interval=512", 512),
+        ("--bs=8k --verify_interval=16k", 8192),
+        ("--bs=12k --verify_interval=5k", 12_288),
+        ("--bs=16k --verify_interval=3000", 16_384),
+        ("--bsrange=4k-16k", 4096),
+        ("--bsrange=8k-20k", 4096),
+        ("--bsrange=3k-7k", 1024),
+        ("--bsrange=8k-20k --verify_interval=8k", 4096),
+        ("--bssplit=8k/50:12k/50 --verify_interval=6k", 4096),
+        ("--bssplit=8k/50:16k/50 --verify_interval=4k", 4096),
+        ("--bssplit=8k/50:16k/50 --verify_interval=16k", 8192),
+        ("--bs=8k,4k", 4096),
+        ("--bs=4k,8k", 8192),
+        ("--bsrange=4k-16k --bs_unaligned=1 --verify_interval=512", 0),
+        ("--bs=8k --bs_unaligned=1 --verify_interval=4k", 0),
+        // Where fio rounds 1001 down to 1000.
+        ("--bssplit=1000/50:1001/50", 0),
+    ] {
+        assert_eq!(piece_bytes(line), bytes, "{line}");
+    }
 }
