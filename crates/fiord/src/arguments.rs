@@ -3,17 +3,17 @@
 //! Invariant: help goes to standard output and exits with 0; every error goes to standard error after the name of its
 //! subcommand, `fiord show: …`, and ends it with a status. No subcommand has code of its own for either.
 
-use std::cell::RefCell;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Command, Parser};
+use clap::Parser;
 use fiord_store::StoreError;
 use fiord_worker::Failure;
 
 use crate::layout;
 use crate::output::{self, say};
 use crate::status;
+use crate::subcommand::Subcommands;
 
 /// The format of a subcommand's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,51 +77,45 @@ impl From<StoreError> for CommandError {
     }
 }
 
-thread_local! {
-    /// What `run` leaves here instead of running the subcommand, while `declaration` asks for it.
-    static DECLARED: RefCell<Asked> = const { RefCell::new(Asked::No) };
-}
-
-/// Whether a declaration is asked for, and the answer.
-enum Asked {
-    No,
-    Yes,
-    Answered(Box<Command>),
-}
-
-/// The options, help and examples that a subcommand declares. Every subcommand reads its options by `run`, so that the
-/// list of subcommands need not name their types; `None` is one that does not.
-pub(crate) fn declaration(subcommand: fn(&[OsString]) -> ExitCode) -> Option<Command> {
-    DECLARED.replace(Asked::Yes);
-    let _ = subcommand(&[]);
-    match DECLARED.replace(Asked::No) {
-        Asked::Answered(command) => Some(*command),
-        Asked::No | Asked::Yes => None,
+/// The options of a subcommand. They are read, completed and explained by the same declaration.
+pub(crate) trait Invocation: Parser {
+    /// Reads the options from the arguments that follow the subcommand's name.
+    ///
+    /// # Errors
+    /// The page of `--help`, or what is wrong with the arguments.
+    fn read(arguments: &[OsString]) -> Result<Self, clap::Error> {
+        parsed(arguments)
     }
+
+    /// Does what they ask for; returns the exit status. `subcommands` is the list that contains this one.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do about it.
+    fn run(self, subcommands: &Subcommands) -> Result<ExitCode, CommandError>;
 }
 
-/// Runs a subcommand on the arguments that follow its name. `body` returns the exit status, or what is wrong and what to
-/// do about it.
-pub(crate) fn run<O: Parser>(
-    arguments: &[OsString],
-    body: impl FnOnce(O) -> Result<ExitCode, CommandError>,
-) -> ExitCode {
-    if DECLARED.with_borrow(|asked| matches!(asked, Asked::Yes)) {
-        DECLARED.replace(Asked::Answered(Box::new(O::command())));
-        return ExitCode::SUCCESS;
-    }
-    let name = O::command().get_name().to_string();
+/// The options of this type in these arguments.
+///
+/// # Errors
+/// The page of `--help`, or what is wrong with the arguments.
+pub(crate) fn parsed<O: Parser>(arguments: &[OsString]) -> Result<O, clap::Error> {
+    let command = O::command();
     // Pages of nested subcommands name the whole command line up to them.
+    let name = command.get_name().to_string();
     // A missing subcommand is an error like a missing argument, instead of the help page on standard error.
-    let command = O::command().no_binary_name(true).bin_name(&name).arg_required_else_help(false);
-    let matches = command.try_get_matches_from(arguments);
-    let ended = match matches.and_then(|matches| O::from_arg_matches(&matches)) {
-        Ok(options) => body(options),
+    let command = command.no_binary_name(true).bin_name(name).arg_required_else_help(false);
+    O::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+/// Runs a subcommand on the arguments that follow its name.
+pub(crate) fn run<I: Invocation>(arguments: &[OsString], subcommands: &Subcommands) -> ExitCode {
+    let ended = match I::read(arguments) {
+        Ok(invocation) => invocation.run(subcommands),
         Err(wrong) if wrong.use_stderr() => Err(wrong_usage(&wrong)),
         Err(help) => print(layout::fitted(&help.render().to_string())),
     };
     ended.unwrap_or_else(|CommandError { why, status }| {
-        say(&format!("{name}: {why}\n"));
+        say(&format!("{}: {why}\n", I::command().get_name()));
         ExitCode::from(status)
     })
 }

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, Command};
 use fiord_options::reference::{self, roff};
 
-use crate::arguments;
 use crate::run::calibration;
 use crate::run::version::FIO_VERSION;
 use crate::status;
@@ -54,7 +53,7 @@ pub(crate) fn of_fiord(subcommands: &Subcommands) -> String {
 
 /// The page of one subcommand.
 pub(crate) fn of(subcommand: &Subcommand) -> String {
-    let mut command = arguments::declaration(subcommand.run).unwrap_or_default();
+    let mut command = (subcommand.declaration)();
     command.build();
     let mut page = head(&page_name(subcommand.name), subcommand.summary);
     page.push_str(".SH SYNOPSIS\n");

@@ -5,13 +5,16 @@
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
+use clap::Command;
 use fiord_options::suggest;
 
 /// One of fiord's own subcommands.
 pub(crate) struct Subcommand {
     pub name: &'static str,
-    /// Runs it on the arguments that follow its name.
-    pub run: fn(&[OsString]) -> ExitCode,
+    /// Its options, help and examples: what completions and manual pages are made of.
+    pub declaration: fn() -> Command,
+    /// Runs it on the arguments that follow its name. The list is the one that contains it.
+    pub run: fn(&[OsString], &Subcommands) -> ExitCode,
     /// Its arguments, as shown in the overview.
     pub takes: &'static str,
     /// What it does, in a few words.

@@ -2,7 +2,6 @@
 //!
 //! Invariant: shows the calibration that the finding `tool-overhead` rests on; touches no file but that of the calibration.
 
-use std::ffi::OsString;
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -10,9 +9,10 @@ use fiord_report::json::Writer;
 use fiord_report::path::shown;
 use fiord_report::table::{Cell, Column, Table};
 
-use crate::arguments;
+use crate::arguments::{self, CommandError, Invocation};
 use crate::layout::{WIDTH, folded};
 use crate::run::calibration::{self, Calibration};
+use crate::subcommand::Subcommands;
 
 /// Prints what fiord itself costs per I/O on this machine, by what it is spent
 /// on. It is measured when it is first needed, on the engine that does nothing,
@@ -20,7 +20,7 @@ use crate::run::calibration::{self, Calibration};
 /// finding tool-overhead compares it with the latencies of a run.
 #[derive(clap::Parser)]
 #[command(name = "fiord calibrate", verbatim_doc_comment, after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     /// Measure again, also if a calibration is kept
     #[arg(long)]
     again: bool,
@@ -35,13 +35,12 @@ Examples:
   fiord calibrate --again --json
 ";
 
-/// Prints the calibration.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
-        let calibration = calibration::get(true, options.again)
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        let calibration = calibration::get(true, self.again)
             .map_err(|why| format!("fiord's own cost cannot be measured: {why}"))?;
-        arguments::print(if options.json { json(&calibration) } else { text(&calibration) })
-    })
+        arguments::print(if self.json { json(&calibration) } else { text(&calibration) })
+    }
 }
 
 /// What each figure is the cost of, by its name.

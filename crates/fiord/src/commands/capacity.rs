@@ -3,7 +3,6 @@
 //! Invariant: writes only to scratch files, and to the files that a job of the user's names; a file or device given as a
 //! target is only read.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,11 +16,13 @@ use fiord_report::path::shown;
 
 use super::parse;
 use super::space::SizedStudy;
+use crate::arguments::{CommandError, Invocation};
 use crate::run::environment;
+use crate::study;
 use crate::study::job_file::JobFile;
 use crate::study::scratch::ScratchFiles;
 use crate::study::target;
-use crate::{arguments, study};
+use crate::subcommand::Subcommands;
 
 /// Finds the highest rate at which a percentile of the response latency stays
 /// within a bound: of one pattern, or of a job as for fio, on one target or on
@@ -37,7 +38,7 @@ use crate::{arguments, study};
     after_help = HELP
 )]
 #[command(group(clap::ArgGroup::new("limit").required(true).args(["p50", "p99", "p999", "bound"])))]
-struct Options {
+pub(super) struct Options {
     /// A job file (less than 8 MiB), and directories to test in, or files or
     /// devices to read from
     #[arg(value_name = "JOB|TARGET")]
@@ -119,14 +120,13 @@ fn bound(text: &str) -> Result<Bound, String> {
     Ok(Bound { percentile, limit: latency(limit)? })
 }
 
-/// Runs the study.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         // The scratch files live until everything has been printed.
-        let Prepared { study, targets, scratch: _scratch, warnings } = prepare(&options)?;
+        let Prepared { study, targets, scratch: _scratch, warnings } = prepare(&self)?;
         let targets: Vec<&StudyTarget> = targets.iter().collect();
-        study::carry_out(&study, &targets, &warnings, &options.study.options)
-    })
+        study::carry_out(&study, &targets, &warnings, &self.study.options)
+    }
 }
 
 /// A study that is ready to run.

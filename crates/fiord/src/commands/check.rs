@@ -2,7 +2,6 @@
 //!
 //! Invariant: the profiles are those of `fiord_lab::check`; here is only their command line.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,7 +10,8 @@ use fiord_lab::check::{Check, PROFILES};
 use fiord_report::table::{self, Cell, Column, Table};
 
 use super::parse;
-use crate::arguments::{self, Form};
+use crate::arguments::{self, CommandError, Form, Invocation};
+use crate::subcommand::Subcommands;
 use crate::{layout, study};
 
 /// The word that requests the list of profiles.
@@ -24,7 +24,7 @@ const LIST: &str = "list";
 /// docs/profiles.md describes what each profile imitates and who set its limits.
 #[derive(clap::Parser)]
 #[command(name = "fiord check", verbatim_doc_comment, after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     /// Workload to test for
     #[arg(default_value = LIST, value_parser = names())]
     profile: String,
@@ -60,26 +60,19 @@ fn names() -> Vec<&'static str> {
     PROFILES.iter().map(|profile| profile.name).chain([LIST]).collect()
 }
 
-/// Runs the study, or lists the profiles.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
-        let Some(profile) = PROFILES.iter().find(|profile| profile.name == options.profile) else {
-            return arguments::print(list(&options.study));
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        let Some(profile) = PROFILES.iter().find(|profile| profile.name == self.profile) else {
+            return arguments::print(list(&self.study));
         };
-        if options.show_job {
+        if self.show_job {
             return arguments::print(profile.job_file);
         }
-        study::at_all(
-            &options.directories,
-            "check",
-            profile.space_bytes(options.size),
-            &options.study,
-            |target| {
-                let check = Check::new(profile, target, options.time, options.study.repeat);
-                check.map(|check| check.strict(options.strict))
-            },
-        )
-    })
+        study::at_all(&self.directories, "check", profile.space_bytes(self.size), &self.study, |target| {
+            let check = Check::new(profile, target, self.time, self.study.repeat);
+            check.map(|check| check.strict(self.strict))
+        })
+    }
 }
 
 fn list(options: &study::Options) -> String {

@@ -10,8 +10,9 @@ use fiord_compare::aspect::names;
 use fiord_compare::page::SIDES_MAX;
 use fiord_compare::{Aspect, Condition, Settings, compare};
 
-use crate::arguments::{self, Form, Forms};
+use crate::arguments::{CommandError, Form, Forms, Invocation};
 use crate::layout::width;
+use crate::subcommand::Subcommands;
 use crate::{output, results, status};
 
 /// Compares results with the first of them: the change of each figure, how sure it
@@ -22,7 +23,7 @@ use crate::{output, results, status};
 /// best. docs/compare.md says how noise is estimated.
 #[derive(Parser)]
 #[command(name = "fiord compare", verbatim_doc_comment, after_help = HELP)]
-struct Options {
+pub(super) struct Options {
     /// The results, the first of which the others are compared with
     #[arg(value_name = "RESULT", required_unless_present = "baseline")]
     results: Vec<OsString>,
@@ -64,11 +65,10 @@ fn aspect(text: &str) -> Result<Aspect, String> {
     Aspect::from_name(text).ok_or_else(|| format!("{text:?} is not one of {}", names().shown()))
 }
 
-/// Compares.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
-        let mut named = options.results;
-        if let Some(baseline) = options.baseline {
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        let mut named = self.results;
+        if let Some(baseline) = self.baseline {
             if named.is_empty() {
                 named.push("last".into());
             }
@@ -85,10 +85,10 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         for name in &named {
             sides.push(results::side(name)?);
         }
-        let settings = Settings { across: options.across, conditions: options.fail_if };
+        let settings = Settings { across: self.across, conditions: self.fail_if };
         let comparison = compare(&sides, &settings);
-        let page = match options.forms.chosen() {
-            _ if options.junit => comparison.junit(),
+        let page = match self.forms.chosen() {
+            _ if self.junit => comparison.junit(),
             Form::Json => comparison.json(),
             Form::Csv => comparison.full().csv(),
             Form::Markdown => comparison.markdown(),
@@ -96,5 +96,5 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         };
         output::print(page.as_bytes())?;
         Ok(ExitCode::from(status::of_decision(comparison.decision())))
-    })
+    }
 }

@@ -2,7 +2,6 @@
 //!
 //! Invariant: pure functions of what is declared elsewhere: the subcommands and their options, and the table of options.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::builder::PossibleValue;
@@ -11,13 +10,13 @@ use clap_complete::{Shell, generate};
 use fiord_options::table::{self, Spec};
 use fiord_options::value::Takes;
 
-use crate::arguments;
+use crate::arguments::{self, CommandError, Invocation};
 use crate::subcommand::Subcommands;
 
 /// Prints a script that completes subcommands, options and their values in a shell
 #[derive(clap::Parser)]
 #[command(name = "fiord completions", after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     /// Shell to complete in
     #[arg(value_name = "SHELL")]
     shell: Name,
@@ -38,10 +37,9 @@ enum Name {
     Zsh,
 }
 
-/// Prints the script.
-pub(crate) fn run(arguments: &[OsString], subcommands: &Subcommands) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
-        let shell = match options.shell {
+impl Invocation for Options {
+    fn run(self, subcommands: &Subcommands) -> Result<ExitCode, CommandError> {
+        let shell = match self.shell {
             Name::Bash => Shell::Bash,
             Name::Elvish => Shell::Elvish,
             Name::Fish => Shell::Fish,
@@ -50,16 +48,14 @@ pub(crate) fn run(arguments: &[OsString], subcommands: &Subcommands) -> ExitCode
         let mut script = Vec::new();
         generate(shell, &mut whole(subcommands), "fiord", &mut script);
         arguments::print(script)
-    })
+    }
 }
 
 /// Everything that may follow `fiord`: subcommands, or the options of fio and job files.
 fn whole(subcommands: &Subcommands) -> Command {
     let job_files = Arg::new("job files").num_args(0..).value_hint(ValueHint::FilePath);
     let fio = table::program_specs().chain(table::job_specs()).map(option);
-    let own = subcommands.0.iter().map(|known| {
-        arguments::declaration(known.run).unwrap_or_default().name(known.name).about(known.summary)
-    });
+    let own = subcommands.0.iter().map(|known| (known.declaration)().name(known.name).about(known.summary));
     Command::new("fiord")
         .disable_help_flag(true)
         .disable_version_flag(true)

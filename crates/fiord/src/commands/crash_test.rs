@@ -3,7 +3,6 @@
 //! Invariant: writes only to its own file, or to a device named with `--overwrite` that is not in use. The journal is
 //! on disk before the writes that it announces.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -21,10 +20,11 @@ use fiord_sys::{clock, signal};
 use fiord_worker::TargetOpener;
 
 use super::parse;
-use crate::arguments::{self, CommandError};
+use crate::arguments::{self, CommandError, Invocation};
 use crate::crash::block::{self, Loss};
 use crate::crash::journal::{Journal, Writes};
 use crate::output::{Output, remark};
+use crate::subcommand::Subcommands;
 use crate::{layout, status};
 
 /// The file that is written in a directory.
@@ -42,7 +42,7 @@ const LINES_MAX: usize = 50;
 /// disk, or on another machine (`--journal - | ssh HOST 'cat > FILE'`).
 #[derive(clap::Parser)]
 #[command(name = "fiord crash-test", verbatim_doc_comment, after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     #[command(subcommand)]
     phase: Phase,
 }
@@ -100,12 +100,13 @@ struct CheckOptions {
     json: bool,
 }
 
-/// Runs one of the phases.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| match &options.phase {
-        Phase::Run(options) => write_all(options),
-        Phase::Check(options) => check(options),
-    })
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        match &self.phase {
+            Phase::Run(options) => write_all(options),
+            Phase::Check(options) => check(options),
+        }
+    }
 }
 
 /// The file or device that is written.

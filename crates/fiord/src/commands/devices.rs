@@ -4,7 +4,6 @@
 //! no device is opened and no privilege is needed.
 
 use fiord_sys::errno::error_text;
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,16 +12,17 @@ use fiord_host::{FileSystemFacts, Layer, LayerKind, StorageStack, System, Target
 use fiord_report::path;
 use fiord_report::table::{self, Cell, Column, Table};
 
-use crate::arguments::{self, Form, Forms};
+use crate::arguments::{self, CommandError, Form, Forms, Invocation};
 use crate::device_table::{self, DEVICE, device_table};
 use crate::layout::width;
+use crate::subcommand::Subcommands;
 
 /// Shows the disks of this machine, or those below a target, with the facts that
 /// matter for a benchmark. Reads /sys and the mount table; opens no device and
 /// needs no privilege. docs/devices.md explains each column.
 #[derive(clap::Parser)]
 #[command(name = "fiord devices", verbatim_doc_comment, after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     /// File, directory or device: show what it is stored on, down to the disks
     target: Option<PathBuf>,
     #[command(flatten)]
@@ -35,21 +35,20 @@ Examples:
   fiord devices /var/lib/etcd     what this directory is stored on
 ";
 
-/// Prints the devices.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         let system = System::read();
-        let found = match &options.target {
+        let found = match &self.target {
             Some(target) => Found::below(target, &system)?,
             None => Found::all(&system)?,
         };
-        arguments::print(match options.forms.chosen() {
+        arguments::print(match self.forms.chosen() {
             Form::Json => found.json(),
             Form::Csv => found.devices.csv(),
             Form::Markdown => found.sections(&Style::Markdown),
             Form::Text => found.sections(&Style::Text(width())),
         })
-    })
+    }
 }
 
 /// The tables to show.

@@ -3,7 +3,6 @@
 //!
 //! Invariant: everything shown has just been probed in this process; text and JSON come from the same tables.
 
-use std::ffi::OsString;
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -17,9 +16,10 @@ use fiord_sys::procfs;
 use fiord_sys::uring::{FlagSupport, SetupFlag};
 use fiord_worker::SelfCost;
 
-use crate::arguments;
+use crate::arguments::{self, CommandError, Invocation};
 use crate::layout::WIDTH;
 use crate::run::{environment, self_cost};
+use crate::subcommand::Subcommands;
 
 const ENGINE_COLUMNS: [Column; 6] = [
     Column::new("name", "NAME"),
@@ -48,7 +48,7 @@ const OPERATION_COLUMNS: [Column; 2] = [Column::new("name", "OPERATION"), Column
 /// less than a tenth of a second and touches no file or device.
 #[derive(clap::Parser)]
 #[command(name = "fiord engines", verbatim_doc_comment, after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     /// Print JSON (described in docs/json.md)
     #[arg(long)]
     json: bool,
@@ -60,12 +60,11 @@ Examples:
   fiord engines --json
 ";
 
-/// Prints the engines.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         let found = Found::here()?;
-        arguments::print(if options.json { found.json() } else { found.text() })
-    })
+        arguments::print(if self.json { found.json() } else { found.text() })
+    }
 }
 
 /// What is shown.

@@ -19,9 +19,10 @@ use fiord_report::{Code, RunReport};
 use fiord_store::{History, RunSelector, Stored};
 
 use super::history;
-use crate::arguments::{self, CommandError};
+use crate::arguments::{self, CommandError, Invocation};
 use crate::layout::width;
 use crate::results;
+use crate::subcommand::Subcommands;
 
 /// Explains a report in plain words, with the figures of the run: what each part
 /// means here, the findings that the figures allow, and what to look at next.
@@ -29,7 +30,7 @@ use crate::results;
 /// docs/explain.md has an example.
 #[derive(Parser)]
 #[command(name = "fiord explain", verbatim_doc_comment, after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     /// A recorded run (its number, last, last~2 or tag), a file with
     /// a report (- for standard input), or a finding's code
     #[arg(default_value = "last", value_name = "ID|FILE|CODE")]
@@ -53,20 +54,19 @@ Examples:
   fiord explain depth-not-reached              a finding
 ";
 
-/// Explains a report, a line or a finding.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
-        let explained = match &options.line {
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        let explained = match &self.line {
             Some(line) => lookup::line(line).map(Explained::One).map_err(CommandError::from),
-            None => what(&options.what),
+            None => what(&self.what),
         };
-        arguments::print(match (explained?, options.json) {
+        arguments::print(match (explained?, self.json) {
             (Explained::One(meaning), true) => meaning.json(),
             (Explained::One(meaning), false) => meaning.text(width()),
             (Explained::Report(explanation), true) => explanation.json(),
             (Explained::Report(explanation), false) => explanation.text(width()),
         })
-    })
+    }
 }
 
 enum Explained {

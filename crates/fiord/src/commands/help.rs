@@ -8,14 +8,15 @@ use std::process::ExitCode;
 use fiord_options::{Lookup, table};
 use fiord_sys::tty;
 
+use crate::arguments::{self, CommandError, Invocation};
 use crate::output::{self, say};
 use crate::subcommand::Subcommands;
-use crate::{arguments, manual, status};
+use crate::{manual, status};
 
 /// Lists fiord's own subcommands, or explains one of them
 #[derive(clap::Parser)]
 #[command(name = "fiord help", after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     /// Subcommand to explain
     #[arg(value_name = "SUBCOMMAND")]
     name: Option<String>,
@@ -31,19 +32,18 @@ Examples:
   fiord help --man quick | man -l -
 ";
 
-/// Prints the first page, or the subcommand's own page.
-pub(crate) fn run(arguments: &[OsString], subcommands: &Subcommands) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
-        let Some(name) = options.name else {
-            let page = if options.man { manual::of_fiord(subcommands) } else { page(subcommands) };
+impl Invocation for Options {
+    fn run(self, subcommands: &Subcommands) -> Result<ExitCode, CommandError> {
+        let Some(name) = self.name else {
+            let page = if self.man { manual::of_fiord(subcommands) } else { page(subcommands) };
             return arguments::print(page);
         };
         match subcommands.named(OsStr::new(&name)) {
-            Some(known) if options.man => arguments::print(manual::of(known)),
-            Some(known) => Ok((known.run)(&[OsString::from("--help")])),
+            Some(known) if self.man => arguments::print(manual::of(known)),
+            Some(known) => Ok((known.run)(&[OsString::from("--help")], subcommands)),
             None => Err(unknown(&name, subcommands).into()),
         }
-    })
+    }
 }
 
 /// The first page: the subcommands, examples, and where fio's options are.

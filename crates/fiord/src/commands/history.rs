@@ -4,7 +4,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,16 +16,17 @@ use fiord_store::{Filter, History, HistoryEntry, RunSelector, StoreError, Stored
 use fiord_sys::clock;
 
 use super::parse;
-use crate::arguments::{self, CommandError, Form, Forms};
+use crate::arguments::{self, CommandError, Form, Forms, Invocation};
 use crate::layout::width;
 use crate::output::remark;
 use crate::run::keep;
 use crate::status;
+use crate::subcommand::Subcommands;
 
 /// Lists recorded runs, newest first. Every run is recorded unless --no-history is given; fiord show prints one again
 #[derive(Parser)]
 #[command(name = "fiord history", args_conflicts_with_subcommands = true, disable_help_subcommand = true, after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     #[command(subcommand)]
     action: Option<HistoryCommand>,
     #[command(flatten)]
@@ -75,19 +75,18 @@ struct Rm {
     json: bool,
 }
 
-/// Lists or deletes.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         let path = keep::place()?;
         let history = History::open_existing(&path)?;
         if history.is_none() {
             remark(&format!("fiord history: no run has been recorded yet in {}\n", shown(&path)));
         }
-        arguments::print(match options.action {
-            None => list(history.as_ref(), &options.list)?,
+        arguments::print(match self.action {
+            None => list(history.as_ref(), &self.list)?,
             Some(HistoryCommand::Rm(rm)) => forget(history, &rm)?,
         })
-    })
+    }
 }
 
 fn list(history: Option<&History>, options: &List) -> Result<String, StoreError> {

@@ -2,7 +2,6 @@
 //!
 //! Invariant: writes only to scratch files; a file or device given as the target is only read.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,13 +10,15 @@ use fiord_lab::matrix::{BlockSize, Matrix};
 
 use super::parse;
 use super::space::SizedStudy;
-use crate::{arguments, study};
+use crate::arguments::{CommandError, Invocation};
+use crate::study;
+use crate::subcommand::Subcommands;
 
 /// Measures each combination of block size and access pattern: IOPS, throughput
 /// and the 99th percentile of latency.
 #[derive(clap::Parser)]
 #[command(name = "fiord matrix", verbatim_doc_comment, after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     /// Directories to test in, or files or devices to read
     /// from; several are measured in turn and compared
     #[arg(value_name = "TARGET", default_value = ".", verbatim_doc_comment)]
@@ -57,12 +58,11 @@ fn block(text: &str) -> Result<BlockSize, String> {
     }
 }
 
-/// Runs the study.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
-        study::at_all(&options.targets, "matrix", options.study.size, &options.study.options, |target| {
-            let repeat = options.study.options.repeat;
-            Matrix::new(target.clone(), &options.bs, &options.rw, options.depth, options.time, repeat)
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        study::at_all(&self.targets, "matrix", self.study.size, &self.study.options, |target| {
+            let repeat = self.study.options.repeat;
+            Matrix::new(target.clone(), &self.bs, &self.rw, self.depth, self.time, repeat)
         })
-    })
+    }
 }

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::arguments::{self, Invocation};
 use crate::subcommand::{Subcommand, Subcommands};
 
 mod calibrate;
@@ -32,57 +33,38 @@ mod version;
 
 /// In the order in which a new user needs them.
 pub(crate) static ALL: Subcommands = Subcommands(&[
-    of("quick", quick::run, "[TARGET]", "a profile of a disk in half a minute"),
-    of("devices", devices::run, "[TARGET]", "the disks, and what they mean for a benchmark"),
-    of("check", check::run, "PROFILE [DIR]", "whether a disk is fit for etcd, rocksdb or oltp"),
-    of("matrix", matrix::run, "[TARGET]", "block sizes by access patterns, as one table"),
-    of("capacity", capacity::run, "--p99=TIME", "the highest rate with a bounded latency"),
-    of("sweep", sweep::run, "... --over K=V", "a job at several option values, and the knee"),
-    of("profile", profile::run, "JOB [-- vary K=V]", "where the time of a job goes, in variants"),
-    of("crash-test", crash_test::run, "run|check", "whether synced writes survive a power cut"),
-    of("compare", compare::run, "A B", "what changed between runs, studies or reports"),
-    of("history", history::run, "", "earlier runs"),
-    of("show", show::run, "ID", "an earlier run again, in any format"),
-    of("report", report::run, "[ID|FILE]...", "a run, or two side by side, as a web page"),
-    of("explain", explain::run, "[ID|FILE|CODE]", "a report of fiord or fio in plain words"),
-    other("engines", engines::run, "", "the engines that work here, and fiord's own cost"),
-    other("calibrate", calibrate::run, "", "what fiord itself costs per I/O here"),
-    other("completions", completions, "SHELL", "completion of command lines in a shell"),
-    other("version", version::run, "", "the version of fiord"),
-    other("help", help, "[SUBCOMMAND]", "this list, or the help of a subcommand"),
+    of::<quick::Options>("quick", "[TARGET]", "a profile of a disk in half a minute"),
+    of::<devices::Options>("devices", "[TARGET]", "the disks, and what they mean for a benchmark"),
+    of::<check::Options>("check", "PROFILE [DIR]", "whether a disk is fit for etcd, rocksdb or oltp"),
+    of::<matrix::Options>("matrix", "[TARGET]", "block sizes by access patterns, as one table"),
+    of::<capacity::Options>("capacity", "--p99=TIME", "the highest rate with a bounded latency"),
+    of::<sweep::Options>("sweep", "... --over K=V", "a job at several option values, and the knee"),
+    of::<profile::Options>("profile", "JOB [-- vary K=V]", "where the time of a job goes, in variants"),
+    of::<crash_test::Options>("crash-test", "run|check", "whether synced writes survive a power cut"),
+    of::<compare::Options>("compare", "A B", "what changed between runs, studies or reports"),
+    of::<history::Options>("history", "", "earlier runs"),
+    of::<show::Options>("show", "ID", "an earlier run again, in any format"),
+    of::<report::Options>("report", "[ID|FILE]...", "a run, or two side by side, as a web page"),
+    of::<explain::Options>("explain", "[ID|FILE|CODE]", "a report of fiord or fio in plain words"),
+    other::<engines::Options>("engines", "", "the engines that work here, and fiord's own cost"),
+    other::<calibrate::Options>("calibrate", "", "what fiord itself costs per I/O here"),
+    other::<completions::Options>("completions", "SHELL", "completion of command lines in a shell"),
+    other::<version::Options>("version", "", "the version of fiord"),
+    other::<help::Options>("help", "[SUBCOMMAND]", "this list, or the help of a subcommand"),
 ]);
 
-const fn of(
-    name: &'static str,
-    run: fn(&[OsString]) -> ExitCode,
-    takes: &'static str,
-    summary: &'static str,
-) -> Subcommand {
-    Subcommand { name, run, takes, summary, is_main: true }
+const fn of<I: Invocation>(name: &'static str, takes: &'static str, summary: &'static str) -> Subcommand {
+    Subcommand { name, declaration: I::command, run: arguments::run::<I>, takes, summary, is_main: true }
 }
 
 /// One that neither measures storage nor shows measurements.
-const fn other(
-    name: &'static str,
-    run: fn(&[OsString]) -> ExitCode,
-    takes: &'static str,
-    summary: &'static str,
-) -> Subcommand {
-    Subcommand { is_main: false, ..of(name, run, takes, summary) }
+const fn other<I: Invocation>(name: &'static str, takes: &'static str, summary: &'static str) -> Subcommand {
+    Subcommand { is_main: false, ..of::<I>(name, takes, summary) }
 }
 
 /// The program called by its own name without an argument.
 pub(crate) fn without_arguments() -> ExitCode {
     help::without_arguments(&ALL)
-}
-
-/// `help` and `completions` are the only commands that need the list.
-fn help(arguments: &[OsString]) -> ExitCode {
-    help::run(arguments, &ALL)
-}
-
-fn completions(arguments: &[OsString]) -> ExitCode {
-    completions::run(arguments, &ALL)
 }
 
 /// The subcommand requested; `None` if the program is used as fio. That is always so when it is called by fio's name,

@@ -13,13 +13,15 @@ use fiord_lab::{Repeat, Rounds, Study, StudyTarget};
 use fiord_options::Problem;
 
 use super::parse;
+use crate::arguments::{self, CommandError, Invocation};
 use crate::profile::Profiler;
 use crate::run::environment;
+use crate::study;
 use crate::study::completed_job::{self, CompletedJob};
 use crate::study::over;
 use crate::study::scratch::ScratchFiles;
 use crate::study::typed_job::{self, TypedJob};
-use crate::{arguments, study};
+use crate::subcommand::Subcommands;
 
 /// Runs a job and shows where its time goes: processors beside I/O over time, and
 /// the time of an I/O in fiord, in the kernel, in queues and at the device; of
@@ -31,7 +33,7 @@ use crate::{arguments, study};
     override_usage = "fiord profile [FIO OPTIONS | JOB FILE] [OPTIONS] [-- vary KEY=LIST...]",
     after_help = HELP
 )]
-struct Options {
+pub(super) struct Options {
     /// Total time of all runs, if the job sets none
     #[arg(long, value_parser = parse::positive_duration)]
     time: Option<Duration>,
@@ -40,6 +42,12 @@ struct Options {
     over: Vec<OsString>,
     #[command(flatten)]
     study: study::Options,
+    /// Options of fio, and a job file
+    #[arg(skip)]
+    of_fio: Vec<OsString>,
+    /// What follows the options, from `--` on
+    #[arg(skip)]
+    varied: Vec<OsString>,
 }
 
 /// Shown below the list of options.
@@ -70,24 +78,27 @@ const TIMES_OF_ITS_OWN: usize = 2;
 /// What follows `--`.
 const VARY: &str = "vary";
 
-/// Runs the study.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
-    let (arguments, varied) = arguments.split_at(end);
-    let (own, of_fio) = typed_job::split(&Options::command(), arguments);
-    arguments::run(&own, |options: Options| {
+impl Invocation for Options {
+    fn read(arguments: &[OsString]) -> Result<Options, clap::Error> {
+        let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
+        let (arguments, varied) = arguments.split_at(end);
+        let (own, of_fio) = typed_job::split(&Options::command(), arguments);
+        Ok(Options { of_fio, varied: varied.to_vec(), ..arguments::parsed(&own)? })
+    }
+
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         // The scratch files live until everything has been printed.
-        let prepared = prepare(&options, &of_fio, varied)?;
+        let prepared = prepare(&self)?;
         let own_target = prepared.scratch.as_ref().map(|(own_target, _)| own_target);
         let profiler = Profiler::new(&prepared.profile);
         study::carry_out_sampled(
             &prepared.profile,
             own_target.as_slice(),
             &prepared.warnings,
-            &options.study,
+            &self.study,
             Some(&profiler),
         )
-    })
+    }
 }
 
 /// A profile that is ready to run.
@@ -99,11 +110,10 @@ struct Prepared {
     warnings: Vec<Problem>,
 }
 
-/// `varied` is what follows the options, from `--` on.
-fn prepare(options: &Options, of_fio: &[OsString], varied: &[OsString]) -> Result<Prepared, String> {
+fn prepare(options: &Options) -> Result<Prepared, String> {
     let machine = environment::machine()?;
-    let typed = TypedJob::read("profile", of_fio, &machine)?;
-    let keys = match lists(varied)? {
+    let typed = TypedJob::read("profile", &options.of_fio, &machine)?;
+    let keys = match lists(&options.varied)? {
         [] => over::keys("--over", &options.over, &typed)?,
         _ if !options.over.is_empty() => {
             return Err("write all keys after -- vary, or all with --over".to_string());

@@ -2,7 +2,6 @@
 //!
 //! Invariant: writes only to scratch files; a file or device given as the target is only read.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,13 +10,15 @@ use fiord_lab::quick::Quick;
 
 use super::parse;
 use super::space::SizedStudy;
-use crate::{arguments, study};
+use crate::arguments::{CommandError, Invocation};
+use crate::study;
+use crate::subcommand::Subcommands;
 
 /// Profiles a disk in half a minute: sequential and random reads and writes,
 /// and synced appends.
 #[derive(clap::Parser)]
 #[command(name = "fiord quick", verbatim_doc_comment, after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     /// Directories to test in, or files or devices to read
     /// from; several are measured in turn and compared
     #[arg(value_name = "TARGET", default_value = ".", verbatim_doc_comment)]
@@ -36,11 +37,10 @@ Examples:
   fiord quick --json /dev/nvme0n1  only reads, from the device
 ";
 
-/// Runs the study.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
-        study::at_all(&options.targets, "quick", options.study.size, &options.study.options, |target| {
-            Ok(Quick::new(target.clone(), options.time, options.study.options.repeat))
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        study::at_all(&self.targets, "quick", self.study.size, &self.study.options, |target| {
+            Ok(Quick::new(target.clone(), self.time, self.study.options.repeat))
         })
-    })
+    }
 }

@@ -19,10 +19,11 @@ use fiord_sys::errno::error_text;
 use fiord_worker::TargetOpener;
 
 use super::{explain, history};
-use crate::arguments::CommandError;
+use crate::arguments::{self, CommandError, Invocation};
 use crate::layout::duration;
 use crate::run::environment;
-use crate::{arguments, output, results, status};
+use crate::subcommand::Subcommands;
+use crate::{output, results, status};
 
 /// Makes one page of HTML of a run, or of two side by side: conclusion and findings, percentiles, a heat map of latency
 /// and charts over time, the devices, the job file, and how to repeat it. The page needs no other file and no network.
@@ -30,7 +31,7 @@ use crate::{arguments, output, results, status};
 /// `write_iops_log`. docs/report-page.md explains how to read it.
 #[derive(Parser)]
 #[command(name = "fiord report", after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     /// Recorded runs (a number, last, last~2 or a tag), files with a report (- for standard input), and log files of the one
     /// run; logs that a report names are found beside it
     #[arg(value_name = "ID|FILE", default_value = "last")]
@@ -58,20 +59,19 @@ type JobLog = Vec<(u64, usize, LoggedValue)>;
 /// The most runs of a page.
 const RUNS_MAX: usize = 2;
 
-/// Writes the page.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
-        let runs = runs(&options.what)?;
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        let runs = runs(&self.what)?;
         let page = render(&runs)?;
-        if options.output == Path::new("-") {
-            return match options.json {
+        if self.output == Path::new("-") {
+            return match self.json {
                 true => Err("--json and --output=- both need standard output".to_string().into()),
                 false => arguments::print(page),
             };
         }
-        TargetOpener::default().replace(&options.output, page.as_bytes())?;
-        let place = shown(&options.output);
-        if options.json {
+        TargetOpener::default().replace(&self.output, page.as_bytes())?;
+        let place = shown(&self.output);
+        if self.json {
             return arguments::print(Writer::document(|json| {
                 json.string("output", &place);
                 json.integer("bytes", page.len());
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         }
         output::remark(&format!("fiord report: {place} written, {} KiB\n", page.len().div_ceil(1024)));
         Ok(ExitCode::SUCCESS)
-    })
+    }
 }
 
 /// The runs named, with their logs.

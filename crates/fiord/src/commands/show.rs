@@ -2,7 +2,6 @@
 //!
 //! Invariant: the output is what the run would have printed in that format, byte for byte.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,14 +11,16 @@ use fiord_report::{Format, TerseVersion, render, time, wants_headings};
 use fiord_store::{HistoryEntry, Stored};
 
 use super::history;
+use crate::arguments::{self, CommandError, Invocation};
 use crate::fio::settings;
 use crate::layout::{duration, labelled, width};
-use crate::{arguments, results, status};
+use crate::subcommand::Subcommands;
+use crate::{results, status};
 
 /// Prints a recorded run again, in any format. For a study, prints what the study printed and lists its runs
 #[derive(Parser)]
 #[command(name = "fiord show", after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     /// The run: its number, last, last~2 for the second before the
     /// last, or the name it was given with --tag
     #[arg(value_name = "ID")]
@@ -46,22 +47,19 @@ fn formats(text: &str) -> Result<OutputFormats, String> {
     OutputFormats::parse(text, &mut Reading::default())
 }
 
-/// Prints the run.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
-        let unknown =
-            || format!("{:?} names no run; use its number, last, last~2, or its tag", options.which);
-        let which = results::named(&options.which)?.ok_or_else(unknown)?;
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        let unknown = || format!("{:?} names no run; use its number, last, last~2, or its tag", self.which);
+        let which = results::named(&self.which)?.ok_or_else(unknown)?;
         let (history, stored) = history::load(which)?;
-        let formats =
-            if options.json { vec![Format::Json] } else { settings::formats_of(&options.output_format) };
+        let formats = if self.json { vec![Format::Json] } else { settings::formats_of(&self.output_format) };
         if let Some((headings, report)) = stored.printed {
-            let terse = TerseVersion::from_number(options.terse_version).unwrap_or_default();
+            let terse = TerseVersion::from_number(self.terse_version).unwrap_or_default();
             let headings = if wants_headings(&formats) { headings } else { String::new() };
             return arguments::print(headings + &render(&report, &formats, terse));
         }
         arguments::print(study(&stored, &history::runs_of(&stored, &history)?, &formats)?)
-    })
+    }
 }
 
 /// A study as it was printed, below a heading with the time and the command of the run; in text also its runs. A study

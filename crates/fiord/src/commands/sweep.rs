@@ -16,12 +16,14 @@ use fiord_report::path::shown;
 use fiord_worker::{Failure, TargetOpener};
 
 use super::parse;
+use crate::arguments::{self, CommandError, Invocation};
 use crate::run::environment;
 use crate::study::completed_job::{self, CompletedJob};
 use crate::study::over;
 use crate::study::scratch::ScratchFiles;
 use crate::study::typed_job::{self, TypedJob};
-use crate::{arguments, layout, study};
+use crate::subcommand::Subcommands;
+use crate::{layout, study};
 
 /// Runs a job at several values of its options and finds where throughput stops
 /// growing.
@@ -32,7 +34,7 @@ use crate::{arguments, layout, study};
     override_usage = "fiord sweep [FIO OPTIONS | JOB FILE] --over KEY=LIST [OPTIONS]",
     after_help = HELP
 )]
-struct Options {
+pub(super) struct Options {
     /// Job option to vary, and its values
     #[arg(long, required = true, value_name = "KEY=LIST")]
     over: Vec<OsString>,
@@ -44,6 +46,9 @@ struct Options {
     time: Option<Duration>,
     #[command(flatten)]
     study: study::Options,
+    /// Options of fio, and a job file
+    #[arg(skip)]
+    of_fio: Vec<OsString>,
 }
 
 /// Shown below the list of options.
@@ -68,15 +73,18 @@ const RUN: Duration = Duration::from_secs(10);
 const ALL: Duration = Duration::from_secs(120);
 const RUN_MIN: Duration = Duration::from_secs(1);
 
-/// Runs the study.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    let (own, of_fio) = typed_job::split(&Options::command(), arguments);
-    arguments::run(&own, |options: Options| {
+impl Invocation for Options {
+    fn read(arguments: &[OsString]) -> Result<Options, clap::Error> {
+        let (own, of_fio) = typed_job::split(&Options::command(), arguments);
+        Ok(Options { of_fio, ..arguments::parsed(&own)? })
+    }
+
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         // The scratch files live until everything has been printed.
-        let prepared = prepare(&options, &of_fio)?;
+        let prepared = prepare(&self)?;
         let own_target = prepared.scratch.as_ref().map(|(own_target, _)| own_target);
-        study::carry_out(&prepared.sweep, own_target.as_slice(), &prepared.warnings, &options.study)
-    })
+        study::carry_out(&prepared.sweep, own_target.as_slice(), &prepared.warnings, &self.study)
+    }
 }
 
 /// A sweep that is ready to run.
@@ -88,9 +96,9 @@ struct Prepared {
     warnings: Vec<Problem>,
 }
 
-fn prepare(options: &Options, of_fio: &[OsString]) -> Result<Prepared, String> {
+fn prepare(options: &Options) -> Result<Prepared, String> {
     let machine = environment::machine()?;
-    let typed = TypedJob::read("sweep", of_fio, &machine)?;
+    let typed = TypedJob::read("sweep", &options.of_fio, &machine)?;
     let keys = over::keys("--over", &options.over, &typed)?;
     typed.engines_have_their_options(&keys)?;
     let plot = options.plot.as_deref().map(writable).transpose()?;

@@ -2,16 +2,16 @@
 //!
 //! Invariant: one fact per line; `--json` gives the same facts.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::arguments;
+use crate::arguments::{self, CommandError, Invocation};
 use crate::run::version::{FIO_VERSION, FIORD_VERSION};
+use crate::subcommand::Subcommands;
 
 /// Prints the version of fiord, and of the fio it is compatible with
 #[derive(clap::Parser)]
 #[command(name = "fiord version", after_help = EXAMPLES)]
-struct Options {
+pub(super) struct Options {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -23,13 +23,12 @@ Examples:
   fiord version --json
 ";
 
-/// Prints the version.
-pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    arguments::run(arguments, |options: Options| {
-        arguments::print(if options.json {
+impl Invocation for Options {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        arguments::print(if self.json {
             format!("{{\n  \"fiord\" : \"{FIORD_VERSION}\",\n  \"compatible with\" : \"{FIO_VERSION}\"\n}}\n")
         } else {
             format!("fiord {FIORD_VERSION}\ncompatible with {FIO_VERSION}\n")
         })
-    })
+    }
 }
