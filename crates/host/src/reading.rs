@@ -124,14 +124,7 @@ impl HostMeter {
         HostReading {
             taken_ns: clock::monotonic_ns(),
             cpus: used.clone().count() as u64,
-            cpu: used.fold(CpuTicks::default(), |sum, one| CpuTicks {
-                user: sum.user + one.user,
-                system: sum.system + one.system,
-                interrupt: sum.interrupt + one.interrupt,
-                idle: sum.idle + one.idle,
-                io_wait: sum.io_wait + one.io_wait,
-                steal: sum.steal + one.steal,
-            }),
+            cpu: used.sum(),
             own_cpu_ns: clock::process_cpu_ns(),
             pressure: self.pressure.read(),
             group_pressure: self.group_pressure.read(),

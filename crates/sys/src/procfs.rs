@@ -8,6 +8,7 @@ use crate::stat::DeviceNumber;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::iter::Sum;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -213,6 +214,43 @@ pub struct CpuTicks {
     pub io_wait: u64,
     /// Stolen: used by the hypervisor for other guests.
     pub steal: u64,
+}
+
+impl CpuTicks {
+    /// Those counted after `earlier`.
+    pub fn since(&self, earlier: &CpuTicks) -> CpuTicks {
+        CpuTicks {
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+            interrupt: self.interrupt.saturating_sub(earlier.interrupt),
+            idle: self.idle.saturating_sub(earlier.idle),
+            io_wait: self.io_wait.saturating_sub(earlier.io_wait),
+            steal: self.steal.saturating_sub(earlier.steal),
+        }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> u64 {
+        self.user + self.system + self.steal + self.unused()
+    }
+
+    /// Those in which nothing ran, whether I/O was outstanding or not.
+    pub fn unused(&self) -> u64 {
+        self.idle + self.io_wait
+    }
+}
+
+impl<'a> Sum<&'a CpuTicks> for CpuTicks {
+    fn sum<I: Iterator<Item = &'a CpuTicks>>(all: I) -> CpuTicks {
+        all.fold(CpuTicks::default(), |sum, one| CpuTicks {
+            user: sum.user + one.user,
+            system: sum.system + one.system,
+            interrupt: sum.interrupt + one.interrupt,
+            idle: sum.idle + one.idle,
+            io_wait: sum.io_wait + one.io_wait,
+            steal: sum.steal + one.steal,
+        })
+    }
 }
 
 /// Reads each processor's time from `/proc/stat`: its number, and its ticks.

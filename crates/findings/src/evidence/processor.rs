@@ -2,7 +2,7 @@
 //!
 //! Invariant: shares are of the processors that this process may use, over the time between two readings.
 
-use fiord_host::{CpuTicks, HostReading};
+use fiord_host::HostReading;
 use fiord_plan::{Job, Plan};
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding, Subject};
@@ -50,21 +50,18 @@ struct Shares {
 impl Shares {
     /// `None` if the kernel counted no time.
     fn between(start: &HostReading, end: &HostReading) -> Option<Shares> {
-        let since = |of: fn(&CpuTicks) -> u64| of(&end.cpu).saturating_sub(of(&start.cpu)) as f64;
+        let ticks = end.cpu.since(&start.cpu);
+        let share = |part: u64| percent(part as f64, ticks.all() as f64);
         let elapsed_ns = end.taken_ns.saturating_sub(start.taken_ns) as f64;
-        let idle = since(|ticks| ticks.idle) + since(|ticks| ticks.io_wait);
-        let steal = since(|ticks| ticks.steal);
-        let busy = since(|ticks| ticks.user) + since(|ticks| ticks.system);
-        let all = idle + steal + busy;
         let own_ns = end.own_cpu_ns.saturating_sub(start.own_cpu_ns) as f64;
         let own = percent(own_ns, elapsed_ns * end.cpus.max(1) as f64);
         let waited_us = end.pressure.cpu_us.zip(start.pressure.cpu_us);
         let waited_us = waited_us.map(|(end, start)| end.saturating_sub(start) as f64);
-        (all > 0.0).then(|| Shares {
-            idle: percent(idle, all),
-            stolen: percent(steal, all),
+        (ticks.all() > 0).then(|| Shares {
+            idle: share(ticks.unused()),
+            stolen: share(ticks.steal),
             own,
-            others: (percent(busy, all) - own).max(0.0),
+            others: (share(ticks.user + ticks.system) - own).max(0.0),
             waited: waited_us.map(|waited_us| percent(waited_us * 1e3, elapsed_ns).min(100.0)),
         })
     }
@@ -201,7 +198,7 @@ fn spins(job: &Job) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use fiord_host::{HostTotals, Pressure};
+    use fiord_host::{CpuTicks, HostTotals, Pressure};
     use fiord_stats::{JobStats, Usage};
 
     use crate::evidence::testing::{job, nothing};

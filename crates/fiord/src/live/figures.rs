@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use fiord_host::{CpuTicks, DeviceUse, DiskWatch, HostMeter, HostReading};
+use fiord_host::{DeviceUse, DiskWatch, HostMeter, HostReading};
 use fiord_live::{Cpu, DeviceRow, DirectionRow, JobRow, Model};
 use fiord_plan::FileKind;
 use fiord_stats::job::DIRECTIONS;
@@ -185,22 +185,21 @@ fn device(now: &DeviceUse, then: &DeviceUse) -> DeviceRow {
 
 /// Shares of the time between two readings; `None` if no tick has passed.
 fn processors(now: &HostReading, then: &HostReading) -> Option<Cpu> {
-    let part = |of: fn(&CpuTicks) -> u64| of(&now.cpu).saturating_sub(of(&then.cpu)) as f64;
-    let parts = [
-        part(|ticks| ticks.user),
-        part(|ticks| ticks.system),
-        part(|ticks| ticks.io_wait),
-        part(|ticks| ticks.steal),
-        part(|ticks| ticks.idle),
-    ];
-    let all: f64 = parts.iter().sum();
+    let ticks = now.cpu.since(&then.cpu);
     let elapsed_ns = now.taken_ns.saturating_sub(then.taken_ns);
-    if all == 0.0 || elapsed_ns == 0 {
+    if ticks.all() == 0 || elapsed_ns == 0 {
         return None;
     }
-    let [user, system, io_wait, steal, idle] = parts.map(|ticks| ticks * 100.0 / all);
-    let own = now.own_cpu_ns.saturating_sub(then.own_cpu_ns) as f64 * 100.0 / elapsed_ns as f64;
-    Some(Cpu { count: now.cpus, user, system, io_wait, steal, idle, own })
+    let percent = |part: u64| part as f64 * 100.0 / ticks.all() as f64;
+    Some(Cpu {
+        count: now.cpus,
+        user: percent(ticks.user),
+        system: percent(ticks.system),
+        io_wait: percent(ticks.io_wait),
+        steal: percent(ticks.steal),
+        idle: percent(ticks.idle),
+        own: now.own_cpu_ns.saturating_sub(then.own_cpu_ns) as f64 * 100.0 / elapsed_ns as f64,
+    })
 }
 
 fn word(state: State) -> &'static str {
@@ -220,6 +219,8 @@ fn word(state: State) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use fiord_host::CpuTicks;
+
     use super::*;
 
     #[test]

@@ -49,10 +49,12 @@ impl IdleWatch {
 fn idle_shares(start: &[(u32, CpuTicks)], now: &[(u32, CpuTicks)]) -> Vec<(u32, f64)> {
     let share = |(cpu, now): &(u32, CpuTicks)| {
         let (_, then) = start.iter().find(|(number, _)| number == cpu)?;
-        let since = |of: fn(&CpuTicks) -> u64| of(now).saturating_sub(of(then)) as f64;
-        let idle = since(|ticks| ticks.idle) + since(|ticks| ticks.io_wait);
-        let busy = since(|ticks| ticks.user) + since(|ticks| ticks.system) + since(|ticks| ticks.steal);
-        Some((*cpu, if idle + busy > 0.0 { 100.0 * idle / (idle + busy) } else { 100.0 }))
+        let ticks = now.since(then);
+        let percent = match ticks.all() {
+            0 => 100.0,
+            all => 100.0 * ticks.unused() as f64 / all as f64,
+        };
+        Some((*cpu, percent))
     };
     now.iter().filter_map(share).collect()
 }
