@@ -2,11 +2,10 @@
 //!
 //! Invariant: a buffer holds the longest block of any direction the job has, and is aligned at least to a page.
 
-use fiord_options::job;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fiord_options::job::JobOptions;
+use fiord_options::job::{self, JobOptions};
 use fiord_options::shown::shown;
 use fiord_options::value::{DedupeMode, MemoryKind, PatternPart};
 use fiord_options::{Problem, ProblemKind};

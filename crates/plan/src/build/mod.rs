@@ -5,6 +5,7 @@
 
 mod blocks;
 mod buffers;
+mod diagnostics;
 mod logs;
 mod measure;
 mod names;
@@ -29,24 +30,23 @@ mod writers;
 mod zoned;
 mod zones;
 
-use fiord_options::job;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use fiord_options::resolve_job;
 use fiord_options::shown::shown;
-use fiord_options::{Problem, ProblemKind, Section, Spec};
+use fiord_options::{Problem, ProblemKind, Section, Spec, job, resolve_job};
 
+use self::diagnostics::Diagnostics;
+use self::replay::Replayed;
+use self::schedule::Grouping;
+use self::section::ResolvedSection;
+use self::targets::PlannedWorker;
 use crate::engine::Engines;
 use crate::facts::{Facts, Needs, RunSettings};
 use crate::job::{Buffers, Job, Measure, Plan};
 use crate::path_change::{self, Hook};
 use crate::replay::TraceNeed;
-use replay::Replayed;
-use schedule::Grouping;
-use section::ResolvedSection;
-use targets::{Diagnostics, PlannedWorker};
 
 /// Maximum number of clones whose files `needs` lists: no run has more, and a typing error should not cost gigabytes.
 const CLONES_ASKED_MAX: u32 = 65_536;

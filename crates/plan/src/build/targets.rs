@@ -2,17 +2,17 @@
 //!
 //! Invariant: a target that passes here can be opened and used as planned, as far as the facts show.
 
-use fiord_options::job;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fiord_errno::Errno;
-use fiord_options::job::JobOptions;
+use fiord_options::job::{self, JobOptions};
 use fiord_options::shown::shown;
 use fiord_options::value::{self, FileType, Size};
 use fiord_options::{Problem, ProblemKind, ProblemLevel};
 
 use super::blocks::granularity_bytes;
+use super::diagnostics::Diagnostics;
 use super::names::{Naming, without_comment};
 use super::replay::Replayed;
 use super::section::ResolvedSection;
@@ -29,19 +29,6 @@ use crate::seed;
 const STANDARD_STREAM: &str = "-";
 /// Salt of the random sequence of file sizes, so that it differs from all others.
 const SIZE_SALT: u64 = 0x512e;
-
-/// The problems found while a plan is built, and which jobs they stop.
-#[derive(Debug, Default)]
-pub(crate) struct Diagnostics {
-    /// In the order found.
-    pub problems: Vec<Problem>,
-    /// Indices of those that stop only the current worker, each with its errno.
-    of_worker: Vec<(usize, Errno)>,
-    /// Indices of those that stopped only an earlier worker.
-    of_workers: BTreeSet<usize>,
-    /// One of them is a path in use, whose contents would be destroyed.
-    pub unsafe_target: bool,
-}
 
 /// One worker whose files are to be planned.
 pub(crate) struct PlannedWorker<'a> {
@@ -73,45 +60,6 @@ pub(crate) struct Targets {
     pub memory_align_bytes: u64,
     /// Why the worker cannot run; the files are then those that it could use.
     pub unplannable: Option<Unplannable>,
-}
-
-impl Diagnostics {
-    /// What was resolved, or `None` with its problem kept.
-    pub fn keep<T>(&mut self, resolved: Result<T, Problem>) -> Option<T> {
-        resolved.map_err(|problem| self.problems.push(problem)).ok()
-    }
-
-    /// Adds a problem that stops only the current worker.
-    fn add_of_worker(&mut self, problem: Problem, errno: Errno) {
-        self.of_worker.push((self.problems.len(), errno));
-        self.problems.push(problem);
-    }
-
-    /// The problems that stop only the current worker.
-    fn take_unplannable(&mut self) -> Option<Unplannable> {
-        let found = std::mem::take(&mut self.of_worker);
-        let errno = found.first()?.1;
-        let problems = found.iter().map(|(index, _)| self.problems[*index].clone()).collect();
-        self.of_workers.extend(found.into_iter().map(|(index, _)| index));
-        Some(Unplannable { errno, problems })
-    }
-
-    /// Whether one of the problems after the first `before` stops the whole run.
-    pub fn stops_all_since(&self, before: usize) -> bool {
-        let of_one = |index: usize| {
-            self.of_workers.contains(&index)
-                || self.of_worker.iter().any(|(of_worker, _)| *of_worker == index)
-        };
-        let found = self.problems.iter().enumerate().skip(before);
-        found.into_iter().any(|(index, problem)| problem.level == ProblemLevel::Error && !of_one(index))
-    }
-
-    /// The warnings of a run that nothing stops.
-    pub fn into_warnings(self) -> Vec<Problem> {
-        let Diagnostics { problems, of_workers, .. } = self;
-        let of_run = problems.into_iter().enumerate().filter(|(index, _)| !of_workers.contains(index));
-        of_run.map(|(_, problem)| problem).collect()
-    }
 }
 
 /// How a job names its files.
@@ -190,15 +138,12 @@ impl PlannedWorker<'_> {
             list.push(file);
         }
         if diagnostics.stops_all_since(before) {
-            diagnostics.of_worker.clear();
+            diagnostics.drop_worker();
             return None;
         }
-        if list.is_empty() && diagnostics.of_worker.is_empty() {
+        if list.is_empty() && !diagnostics.stops_worker() {
             // Files too small for a block are skipped, but not if that leaves none.
-            for (index, passed_over) in diagnostics.problems.iter_mut().enumerate().skip(before) {
-                passed_over.level = ProblemLevel::Error;
-                diagnostics.of_worker.push((index, Errno::EINVAL));
-            }
+            diagnostics.stop_worker_since(before, Errno::EINVAL);
         }
         let unplannable = diagnostics.take_unplannable();
         if unplannable.is_some() {
