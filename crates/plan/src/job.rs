@@ -81,6 +81,13 @@ pub struct Limits {
     pub ramp_bytes: u64,
 }
 
+impl Limits {
+    /// Whether a part at the beginning is not counted.
+    pub fn has_ramp(&self) -> bool {
+        self.ramp_ns > 0 || self.ramp_bytes > 0
+    }
+}
+
 /// When a worker starts and whom its end concerns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {

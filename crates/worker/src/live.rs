@@ -49,9 +49,14 @@ const STATES: [State; 10] = [
 ];
 
 impl State {
-    /// Whether the worker still has its thread.
+    /// Whether the worker has ended.
     pub fn is_over(self) -> bool {
         matches!(self, State::Ended | State::Failed)
+    }
+
+    /// Whether the worker is in its loop, in which it does I/O and answers requests.
+    pub fn does_io(self) -> bool {
+        matches!(self, State::Ramping | State::Running)
     }
 }
 

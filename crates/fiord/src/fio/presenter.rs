@@ -367,8 +367,7 @@ fn summary(view: &View<'_>, last: &mut Option<(u64, [u64; 3], [u64; 3])>) -> Liv
         left_s: view.left_s().map_or(0, |seconds| seconds.ceil() as u64),
     };
     *last = Some((view.elapsed_ns, bytes, ios));
-    let running =
-        view.workers.iter().filter(|worker| matches!(worker.state, State::Running | State::Ramping));
+    let running = view.workers.iter().filter(|worker| worker.state.does_io());
     LiveLine {
         running: running.clone().count() as u32,
         open_files: running.map(|worker| worker.files_open).sum(),

@@ -241,7 +241,7 @@ impl<'a> Work<'a> {
         if let Some(flow) = &self.flow {
             flow.join();
         }
-        if self.limits.ramp_ns == 0 && self.limits.ramp_bytes == 0 {
+        if !self.limits.has_ramp() {
             self.measure(now_ns);
             return;
         }

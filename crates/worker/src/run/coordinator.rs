@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fiord_plan::job::ControlGroup;
 use fiord_plan::{ClockSource, DebugChannel, Job, Plan, shown};
-use fiord_stats::JobStats;
+use fiord_stats::{DetailedProgress, JobStats};
 use fiord_sys::clock::{self, TscClock};
 use fiord_sys::reserve;
 use fiord_sys::signal;
@@ -20,8 +20,8 @@ use fiord_sys::thread;
 use super::aggregate_sampler::{AggregateSampler, RateSample};
 use super::group::Group;
 use super::layout_thread::{self, LayoutEvent};
+use super::periodic_request::PeriodicRequest;
 use super::progress;
-use super::progress_watch::{Collected, ProgressWatch};
 use super::rules;
 use super::sampler::Sampler;
 use super::trigger::TriggerWatch;
@@ -47,10 +47,6 @@ const TICK: Duration = Duration::from_millis(50);
 /// Minimum time between two rounds of samples.
 const SAMPLE_INTERVAL_MIN: Duration = Duration::from_millis(1);
 
-/// How long workers have to publish their statistics, and the interval between two questions whether the watcher wants
-/// any.
-const STATISTICS_WAIT: Duration = Duration::from_millis(100);
-
 /// How long a snapshot waits for running workers to publish their statistics.
 const SNAPSHOT_WAIT: Duration = Duration::from_millis(200);
 
@@ -72,10 +68,9 @@ struct Coordinator<'w> {
     next_look_ns: u64,
     next_sample_ns: u64,
     next_snapshot_ns: u64,
-    next_statistics_ns: u64,
-    /// Whether the workers were requested to publish their statistics for the watcher.
-    has_requested_statistics: bool,
-    progress: ProgressWatch,
+    /// For the statistics and the progress that the watcher wants.
+    statistics: PeriodicRequest,
+    progress: PeriodicRequest,
 }
 
 /// Runs `plan` to its end on these engines. A worker that hangs in the kernel is abandoned; the state it may still
@@ -117,12 +112,8 @@ impl<'w> Coordinator<'w> {
             next_look_ns: after(watcher.observer().look_every()),
             next_sample_ns: after(watcher.sample_every()),
             next_snapshot_ns: after(watcher.snapshot_every()),
-            next_statistics_ns: 0,
-            has_requested_statistics: false,
-            progress: ProgressWatch::new(
-                watcher.progress_every().map(|period| period.as_nanos() as u64),
-                shared.started_ns,
-            ),
+            statistics: PeriodicRequest::new(request::SNAPSHOT, u64::MAX),
+            progress: PeriodicRequest::new(request::PROGRESS, after(watcher.progress_every())),
             samplers: vec![Sampler::default(); count],
             watchdog: Watchdog::new(count),
             groups,
@@ -370,7 +361,7 @@ impl<'w> Coordinator<'w> {
     /// Requests all workers to stop when the trigger of the run fires: not before one of them does I/O, because a worker
     /// that has not begun has no state to save.
     fn check_trigger(&mut self, stage: &Range<usize>, now_ns: u64) {
-        if !self.shared.live[stage.clone()].iter().any(is_running) {
+        if !self.shared.live[stage.clone()].iter().any(|live| live.state().does_io()) {
             return;
         }
         let elapsed_ns = now_ns.saturating_sub(self.shared.started_ns);
@@ -426,7 +417,7 @@ impl<'w> Coordinator<'w> {
         let rules_ns = self.groups.iter().map(Group::due_ns).min().unwrap_or(u64::MAX);
         let watcher_ns =
             self.next_look_ns.min(self.next_sample_ns).min(self.next_snapshot_ns).min(aggregate_ns);
-        let watcher_ns = watcher_ns.min(self.progress.due_ns(now_ns));
+        let watcher_ns = watcher_ns.min(self.statistics.due_ns(now_ns)).min(self.progress.due_ns(now_ns));
         tick_ns.min(next_sample_ns.max(now_ns)).min(deadline_ns).min(watcher_ns).min(rules_ns)
     }
 
@@ -446,7 +437,7 @@ impl<'w> Coordinator<'w> {
                 continue;
             }
             let sampler = &mut self.samplers[number];
-            if matches!(live.state(), State::Running | State::Ramping) {
+            if live.state().does_io() {
                 sampler.look(job, live, now_ns);
             }
             due_ns = due_ns.min(sampler.due_ns(job, now_ns));
@@ -488,41 +479,25 @@ impl<'w> Coordinator<'w> {
             self.watcher.sample(&progress::look(&self.shared));
             self.next_sample_ns = now_ns + period.as_nanos() as u64;
         }
-        if let Some(Collected { elapsed_ns, progress }) = self.progress.look(&self.shared, now_ns) {
-            self.watcher.progressed(elapsed_ns, &progress);
+        let progress_every = self.watcher.progress_every();
+        if let Some(made_ns) = self.progress.look(&self.shared, progress_every, now_ns) {
+            self.watcher.progressed(self.shared.released_for_ns(made_ns), &self.published_progress());
         }
-        self.publish_snapshots(now_ns);
-        self.publish_statistics(now_ns);
-    }
-
-    /// Passes the watcher the statistics it wants, without waiting for workers: they are requested in one call and read
-    /// in a later one.
-    fn publish_statistics(&mut self, now_ns: u64) {
-        if now_ns < self.next_statistics_ns {
-            return;
-        }
-        let wait_ns = STATISTICS_WAIT.as_nanos() as u64;
-        self.next_statistics_ns = now_ns + wait_ns;
-        let Some(period) = self.watcher.statistics_every() else {
-            self.has_requested_statistics = false;
-            return;
-        };
-        if std::mem::replace(&mut self.has_requested_statistics, false) {
+        let statistics_every = self.watcher.statistics_every();
+        if self.statistics.look(&self.shared, statistics_every, now_ns).is_some() {
             let reports = self.reports_so_far();
             self.watcher.statistics(&reports);
-            self.next_statistics_ns = now_ns + (period.as_nanos() as u64).saturating_sub(wait_ns);
-        } else {
-            self.request_statistics();
-            self.has_requested_statistics = true;
         }
+        self.publish_snapshots(now_ns);
     }
 
-    /// Requests all running workers to publish their statistics; returns their numbers.
-    fn request_statistics(&self) -> Vec<usize> {
-        let live = &self.shared.live;
-        let requested: Vec<usize> = (0..live.len()).filter(|number| is_running(&live[*number])).collect();
-        requested.iter().for_each(|number| live[*number].request(request::SNAPSHOT));
-        requested
+    /// What all workers together had done when they published it last.
+    fn published_progress(&self) -> DetailedProgress {
+        let mut all = DetailedProgress::default();
+        for published in self.shared.published.iter().filter_map(|published| published.lock().ok()) {
+            published.progress.iter().for_each(|theirs| all.merge(theirs));
+        }
+        all
     }
 
     /// Passes the watcher a snapshot of all workers, when one is due or SIGUSR1 requested it.
@@ -541,10 +516,10 @@ impl<'w> Coordinator<'w> {
 
     /// The statistics of all workers so far.
     fn snapshot(&self) -> Vec<WorkerReport> {
-        let live = &self.shared.live;
-        let requested = self.request_statistics();
+        let requested: Vec<&Live> = self.shared.live.iter().filter(|live| live.state().does_io()).collect();
+        requested.iter().for_each(|live| live.request(request::SNAPSHOT));
         let deadline_ns = clock::monotonic_ns() + SNAPSHOT_WAIT.as_nanos() as u64;
-        while requested.iter().any(|number| live[*number].has_requests() && is_running(&live[*number]))
+        while requested.iter().any(|live| live.has_requests() && live.state().does_io())
             && clock::monotonic_ns() < deadline_ns
         {
             clock::sleep_until_ns(clock::monotonic_ns() + 200_000);
@@ -581,8 +556,7 @@ impl<'w> Coordinator<'w> {
     /// counts of a ramp are excluded.
     fn counted_so_far(&self, job: &Job) -> WorkerReport {
         let known = self.so_far(job);
-        let has_ramped = job.limits.ramp_ns > 0 || job.limits.ramp_bytes > 0;
-        if has_ramped || known.stats.directions.iter().any(|direction| direction.ios > 0) {
+        if job.limits.has_ramp() || known.stats.directions.iter().any(|direction| direction.ios > 0) {
             return known;
         }
         let counters = self.shared.live[job.number as usize].counters();
@@ -641,10 +615,6 @@ impl<'w> Coordinator<'w> {
         }
         RunResult { workers, signal: self.signal, trigger_warning: self.trigger_warning, elapsed_ms }
     }
-}
-
-fn is_running(live: &Live) -> bool {
-    matches!(live.state(), State::Running | State::Ramping)
 }
 
 /// The body of a worker's thread.

@@ -23,6 +23,13 @@ pub(super) struct JobTick<'a> {
     pub counters: Counters,
 }
 
+impl JobTick<'_> {
+    /// Whether its I/Os are measured now.
+    pub(super) fn is_measured(&self) -> bool {
+        self.state.does_io() && self.measured_since_ns > 0
+    }
+}
+
 /// The state of a group at a tick, from which a rule forms windows, per job or for the whole group.
 #[derive(Clone)]
 pub(super) struct Tick<'a> {

@@ -6,7 +6,7 @@ use fiord_plan::Job;
 
 use super::group::{GroupRule, JobTick, Stop, Tick};
 use super::window::{Window, WindowStart};
-use crate::live::{State, StopReason};
+use crate::live::StopReason;
 
 /// How long a job runs before its minimum rates apply, as in fio.
 const GRACE_NS: u64 = 2_000_000_000;
@@ -54,8 +54,7 @@ impl GroupRule for MinimumRates {
 /// The minimum rates one job missed in the window that just ended, if one did, and when to check it again.
 fn look_at(one: &JobTick<'_>, window_start: &mut Option<WindowStart>, now_ns: u64) -> (Option<String>, u64) {
     let cycle_ms = one.job.pace.cycle_ms.max(1);
-    let is_measured = matches!(one.state, State::Running | State::Ramping) && one.measured_since_ns > 0;
-    if !is_measured {
+    if !one.is_measured() {
         // Measurement may begin at any time; its first window then starts at most a tenth of a cycle late.
         return (None, now_ns + cycle_ms * 100_000);
     }

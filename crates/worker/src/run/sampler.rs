@@ -2,10 +2,10 @@
 //!
 //! Invariant: only reads live counters and writes requests, on the coordinator's thread.
 
-use fiord_plan::{Job, PerDirection};
+use fiord_plan::{ClockSource, Direction, Job, PerDirection};
 use fiord_stats::Samples;
 
-use super::window::WindowStart;
+use super::window::{WindowStart, counts_before_measuring};
 use crate::live::{Counters, Live, State, StopReason, request};
 
 /// How full the last interval of a worker must be to count, in percent.
@@ -37,22 +37,19 @@ impl Sampler {
             return;
         }
         if since_ns != self.measured_since_ns {
-            // Counts made during the ramp, or at another depth, are not part of the samples.
-            let ramped = job.limits.ramp_ns > 0 || job.limits.ramp_bytes > 0 || job.latency_target.is_some();
-            let window_start = if ramped {
-                WindowStart { at_ns: now_ns, counters }
-            } else {
-                WindowStart { at_ns: since_ns, counters: Counters::default() }
+            let window_start = match counts_before_measuring(job) {
+                true => WindowStart { at_ns: now_ns, counters },
+                false => WindowStart { at_ns: since_ns, counters: Counters::default() },
             };
             (self.bandwidth_start, self.iops_start) = (window_start, window_start);
             self.measured_since_ns = since_ns;
         }
-        if job.measure.clock == fiord_plan::ClockSource::None
+        if job.measure.clock == ClockSource::None
             && job.limits.runtime_ns.is_some_and(|limit_ns| now_ns.saturating_sub(since_ns) >= limit_ns)
         {
             live.request_stop(StopReason::Time);
         }
-        self.sample(job, &counters, now_ns);
+        self.take(job, &counters, now_ns, 100);
     }
 
     /// Takes the last samples of a worker that has ended, of intervals that were nearly full.
@@ -63,57 +60,46 @@ impl Sampler {
         }
     }
 
-    fn sample(&mut self, job: &Job, counters: &Counters, now_ns: u64) {
-        self.take(job, counters, now_ns, 100);
-    }
-
     /// Takes samples of intervals that are full to `percent`.
     fn take(&mut self, job: &Job, counters: &Counters, now_ns: u64, percent: u64) {
         if !job.measure.bandwidth {
             return;
         }
-        let used = |direction: usize| job.issues(fiord_plan::Direction::ALL[direction]);
+        let used =
+            || Direction::ALL.into_iter().filter(|direction| job.issues(*direction)).map(Direction::index);
         let part = |interval_ms: u64| (interval_ms * percent / 100).max(1);
         let measure = &job.measure;
         if let Some(window) =
             self.bandwidth_start.advance(now_ns, counters, part(measure.bandwidth_interval_ms))
         {
-            for direction in (0..3).filter(|direction| used(*direction)) {
-                self.bandwidth[direction].record(window.kib_per_s()[direction]);
-            }
+            used().for_each(|direction| self.bandwidth[direction].record(window.kib_per_s()[direction]));
         }
         if let Some(window) = self.iops_start.advance(now_ns, counters, part(measure.iops_interval_ms)) {
-            for direction in (0..3).filter(|direction| used(*direction)) {
-                self.iops[direction].record((window.ios[direction] as f64 / window.seconds) as u64);
-            }
+            let per_s = |direction: usize| (window.ios[direction] as f64 / window.seconds) as u64;
+            used().for_each(|direction| self.iops[direction].record(per_s(direction)));
         }
     }
 
     /// When this job is to be sampled next.
     pub(crate) fn due_ns(&self, job: &Job, now_ns: u64) -> u64 {
-        let after = |window_start: &WindowStart, interval_ms: u64| {
+        let measure = &job.measure;
+        let (bandwidth_ms, iops_ms) = (measure.bandwidth_interval_ms, measure.iops_interval_ms);
+        if self.measured_since_ns == 0 {
+            // Ramp and measurement may begin at any time; they are then seen at most a tenth of an interval late.
+            return now_ns + bandwidth_ms.min(iops_ms) * 100_000;
+        }
+        if !measure.bandwidth {
+            return u64::MAX;
+        }
+        let end_ns = |window_start: &WindowStart, interval_ms: u64| {
             window_start.at_ns.max(self.measured_since_ns) + interval_ms * 1_000_000
         };
-        let measure = &job.measure;
-        let intervals = [
-            (measure.bandwidth, &self.bandwidth_start, measure.bandwidth_interval_ms),
-            (measure.bandwidth, &self.iops_start, measure.iops_interval_ms),
-        ];
-        if self.measured_since_ns == 0 {
-            // Measurement may begin at any time; its first sample is then at most a tenth of an interval late.
-            let shortest_ms = intervals.iter().filter(|(wanted, ..)| *wanted).map(|(_, _, ms)| *ms).min();
-            return now_ns + shortest_ms.unwrap_or(u64::from(u32::MAX)) * 100_000;
-        }
-        let wanted = intervals.iter().filter(|(wanted, ..)| *wanted);
-        wanted
-            .map(|(_, window_start, interval_ms)| after(window_start, *interval_ms))
-            .min()
-            .unwrap_or(u64::MAX)
+        end_ns(&self.bandwidth_start, bandwidth_ms).min(end_ns(&self.iops_start, iops_ms))
     }
 
     /// The next time at which a worker without a clock needs a request.
     pub(crate) fn deadline_ns(&self, job: &Job, live: &Live) -> Option<u64> {
-        if job.measure.clock != fiord_plan::ClockSource::None || live.state().is_over() {
+        if job.measure.clock != ClockSource::None || live.state().is_over() {
             return None;
         }
         match live.measured_since_ns() {
@@ -126,7 +112,7 @@ impl Sampler {
 
 /// Ends a ramp that the worker cannot time itself: it has no clock, or its ramp also has a size.
 fn end_ramp(job: &Job, live: &Live, counters: &Counters, seen_ns: &mut u64, now_ns: u64) {
-    let timed_by_worker = job.measure.clock != fiord_plan::ClockSource::None && job.limits.ramp_bytes == 0;
+    let timed_by_worker = job.measure.clock != ClockSource::None && job.limits.ramp_bytes == 0;
     if timed_by_worker || live.state() != State::Ramping {
         return;
     }

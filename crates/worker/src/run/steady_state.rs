@@ -6,9 +6,9 @@ use fiord_plan::{DebugChannel, Job, Steady, SteadyLimit};
 use fiord_stats::{SteadyRule, SteadySample, SteadyWindow};
 
 use super::group::{GroupRule, JobTick, Stop, Tick};
-use super::window::{Window, WindowStart};
+use super::window::{Window, WindowStart, counts_before_measuring};
 use crate::debug::DebugLog;
-use crate::live::{State, StopReason};
+use crate::live::StopReason;
 use crate::report::WorkerReport;
 
 /// The rule for jobs that are reported as one.
@@ -33,8 +33,7 @@ impl SteadyStateRule {
     /// Begins the first measurement, once a job is measured and the ramp of the steady state is over. Returns when to
     /// look again.
     fn begin(&mut self, tick: &Tick<'_>) -> u64 {
-        let is_measured = |state| matches!(state, State::Running | State::Ramping);
-        let measured = tick.jobs.iter().filter(|job| is_measured(job.state) && job.measured_since_ns > 0);
+        let measured = tick.jobs.iter().filter(|job| job.is_measured());
         let Some(since_ns) = measured.map(|job| job.measured_since_ns).min() else {
             // It may begin at any time; the first measurement then starts at most a tenth late.
             return tick.now_ns + self.steady.interval_ns / 10;
@@ -43,9 +42,8 @@ impl SteadyStateRule {
         if tick.now_ns < begins_ns {
             return begins_ns;
         }
-        let counts_before =
-            |job: &Job| job.limits.ramp_ns > 0 || job.limits.ramp_bytes > 0 || job.latency_target.is_some();
-        let has_counts = self.steady.ramp_ns > 0 || tick.jobs.iter().any(|job| counts_before(job.job));
+        let has_counts =
+            self.steady.ramp_ns > 0 || tick.jobs.iter().any(|job| counts_before_measuring(job.job));
         let window_start = match has_counts {
             true => WindowStart { at_ns: tick.now_ns, counters: tick.counters() },
             // Every job began with empty counters, some time before this tick.

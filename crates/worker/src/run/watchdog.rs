@@ -153,7 +153,7 @@ impl Watchdog {
 
 /// Whether a job still runs although its run time is over.
 fn is_past_run_time(job: &Job, state: State, measured_since_ns: u64, now_ns: u64) -> bool {
-    let runs = matches!(state, State::Running | State::Ramping) && measured_since_ns > 0;
+    let runs = state.does_io() && measured_since_ns > 0;
     runs && job.limits.runtime_ns.is_some_and(|limit_ns| now_ns > measured_since_ns.saturating_add(limit_ns))
 }
 

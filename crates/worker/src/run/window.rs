@@ -2,7 +2,7 @@
 //!
 //! Invariant: windows follow each other without a gap: the end of one is the start of the next.
 
-use fiord_plan::PerDirection;
+use fiord_plan::{Job, PerDirection};
 
 use crate::live::Counters;
 
@@ -32,6 +32,12 @@ impl WindowStart {
         *self = WindowStart { at_ns: now_ns, counters: *counters };
         Some(window)
     }
+}
+
+/// Whether the counters of a job may not be zero when its measurement begins: they include the ramp, and what was done at
+/// another depth.
+pub(super) fn counts_before_measuring(job: &Job) -> bool {
+    job.limits.has_ramp() || job.latency_target.is_some()
 }
 
 /// The difference between the counters at two moments.
