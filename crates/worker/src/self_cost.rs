@@ -21,7 +21,7 @@ use crate::files::target_opener::TargetOpener;
 use crate::files::zones::ZoneTables;
 use crate::hot::end::End;
 use crate::hot::work::Work;
-use crate::job::assembly::assemble;
+use crate::job::assembly::{Common, Shown, assemble};
 use crate::job::timer::Timer;
 use crate::live::Live;
 use crate::log_sink::LogSink;
@@ -162,7 +162,9 @@ fn run_once<'arena>(
 ) -> Result<(u64, u64), Failure> {
     let (live, published, opener) = (Live::default(), Mutex::default(), TargetOpener::default());
     let (zones, locks) = (ZoneTables::default(), Locks::default());
-    let (mut work, slots) = assemble(job, &live, &published, &opener, &zones, &locks, None, &mut engine)?;
+    let shown = Shown { live: &live, published: &published };
+    let common = Common { opener: &opener, zones: &zones, locks: &locks };
+    let (mut work, slots) = assemble(job, shown, common, None, &mut engine)?;
     if let Some(logs) = &job.logs {
         work.recorder.log_to(logs, Box::new(Discarded));
     }

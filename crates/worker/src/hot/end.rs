@@ -36,4 +36,13 @@ impl End {
         // A worker fails once.
         allow_alloc(|| why().into())
     }
+
+    /// This end, after which something else was done that may have failed. The first failure is the one reported.
+    pub(crate) fn followed_by<E: Into<End>>(self, result: Result<(), E>) -> End {
+        match (self, result) {
+            (End::Failed(failure), _) => End::Failed(failure),
+            (_, Err(end)) => end.into(),
+            (end, Ok(())) => end,
+        }
+    }
 }

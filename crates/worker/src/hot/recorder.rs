@@ -59,8 +59,7 @@ impl<'a> Recorder<'a> {
             reads_back || job.issues(direction)
         };
         // As in fio, total latencies if those have percentiles.
-        let has_histogram = if total { measure.total_percentiles } else { completion };
-        let priorities = PriorityTables::new(job, is_used, total, has_histogram);
+        let priorities = PriorityTables::new(job, is_used, total, completion || total);
         let priorities = priorities.filter(|_| measure.completion || total);
         for used in Direction::ALL.into_iter().filter(|direction| is_used(*direction)) {
             let direction = &mut stats.directions[used.index()];

@@ -35,36 +35,39 @@ use crate::live::{Live, Published};
 /// buffers are touched when they are first used.
 const TOUCHED_AHEAD_BYTES: u64 = 1 << 20;
 
+/// Where a loop shows what it does.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    pub live: &'a Live,
+    pub published: &'a Mutex<Published>,
+}
+
+/// What a job has in common with the other jobs of its run.
+#[derive(Clone, Copy)]
+pub(crate) struct Common<'a> {
+    pub opener: &'a TargetOpener,
+    pub zones: &'a ZoneTables,
+    pub locks: &'a Locks,
+}
+
 /// The state of a job's loop, and its buffers, the first of which are filled.
 ///
 /// Boxed, because the stack for several copies of it would stay allocated in each of thousands of threads.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "what the run shares, of which a measurement of itself has nothing"
-)]
 #[inline(never)]
 pub(crate) fn assemble<'a, 'arena, E: Engine<'arena>>(
     job: &'a Job,
-    live: &'a Live,
-    published: &'a Mutex<Published>,
-    opener: &'a TargetOpener,
-    zones: &ZoneTables,
-    locks: &Locks,
+    shown: Shown<'a>,
+    common: Common<'a>,
     debug: Option<&DebugLog>,
     engine: &mut E,
 ) -> Result<(Box<Work<'a>>, Vec<Slot<'arena>>), Failure> {
-    let source = DebugSource::around(source(job, opener, zones, locks, debug)?, job, debug);
-    Ok(assemble_from(source, job, live, published, opener, engine))
+    let source = DebugSource::around(source(job, common, debug)?, job, debug);
+    Ok(assemble_from(source, job, shown, common.opener, engine))
 }
 
 /// What the job's operations come from.
-fn source(
-    job: &Job,
-    opener: &TargetOpener,
-    zones: &ZoneTables,
-    locks: &Locks,
-    debug: Option<&DebugLog>,
-) -> Result<Source, Failure> {
+fn source(job: &Job, common: Common<'_>, debug: Option<&DebugLog>) -> Result<Source, Failure> {
+    let Common { opener, zones, locks } = common;
     let unplanned = |why: WorkloadError| Failure::other("plan the operations", why.to_string());
     let source = match (&job.replay, &job.verification) {
         (Some(replay), _) => Source::Other(Box::new(ReplaySource::new(job, replay, debug)?)),
@@ -79,14 +82,19 @@ fn source(
                 _ => Source::Other(Box::new(ThreadedVerifySource::new(source, job, verification)?)),
             }
         }
-        (None, None) => match &job.access.zoned {
-            Some(zoned) => {
+        (None, None) => match (&job.access.zoned, &job.access.sprandom) {
+            (Some(zoned), _) => {
                 let targets = zones.of_job(job, zoned, opener, debug)?;
                 let source = ZonedSource::new(&job.access, &job.files, &job.limits, zoned, targets);
                 Source::Other(Box::new(source.map_err(unplanned)?))
             }
-            None if job.access.sprandom.is_some() => sprandom(job)?,
-            None => Source::Generator(Stream::new(&job.access, &job.files, &job.limits).map_err(unplanned)?),
+            (None, Some(plan)) => {
+                let source = SprandomSource::new(&job.access, plan, &job.files, &job.limits);
+                Source::Other(Box::new(source.map_err(unplanned)?))
+            }
+            (None, None) => {
+                Source::Generator(Stream::new(&job.access, &job.files, &job.limits).map_err(unplanned)?)
+            }
         },
     };
     let source = match locks.of_job(job) {
@@ -99,26 +107,16 @@ fn source(
     }
 }
 
-/// The preconditioning of a flash drive.
-fn sprandom(job: &Job) -> Result<Source, Failure> {
-    let Some(plan) = &job.access.sprandom else {
-        return Err(Failure::other("plan the operations", "fiord has a bug: the job has no sprandom"));
-    };
-    let source = SprandomSource::new(&job.access, plan, &job.files, &job.limits);
-    let source = source.map_err(|why| Failure::other("plan the operations", why.to_string()))?;
-    Ok(Source::Other(Box::new(source)))
-}
-
 /// The same for operations that come from this source.
 #[inline(never)]
 pub(crate) fn assemble_from<'a, 'arena, E: Engine<'arena>>(
     source: Source,
     job: &'a Job,
-    live: &'a Live,
-    published: &'a Mutex<Published>,
+    shown: Shown<'a>,
     opener: &'a TargetOpener,
     engine: &mut E,
 ) -> (Box<Work<'a>>, Vec<Slot<'arena>>) {
+    let Shown { live, published } = shown;
     let (buffers, seed) = (&job.buffers, job.access.seed);
     let mut filler = match &job.verification {
         // Verified blocks are filled by their source.

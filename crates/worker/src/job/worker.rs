@@ -19,7 +19,7 @@ use fiord_sys::memory::{self, MemorySource, Region};
 use fiord_sys::{reserve, thread};
 use fiord_workload::OperationSource;
 
-use super::assembly::assemble;
+use super::assembly::{Common, Shown, assemble};
 use super::timer::Timer;
 use super::{command, privileges, verify_files};
 use crate::debug::DebugLog;
@@ -289,11 +289,10 @@ impl<'a> Worker<'a> {
         &self,
         engine: &mut E,
     ) -> Result<(Box<Work<'a>>, Vec<Slot<'arena>>), Failure> {
-        let published = &self.shared.published[self.job.number as usize];
-        let RunState { opener, zones, locks, .. } = self.shared;
-        let debug = self.debug.as_ref();
-        let (mut work, slots) =
-            assemble(self.job, self.live, published, opener, zones, locks, debug, engine)?;
+        let RunState { published, opener, zones, locks, .. } = self.shared;
+        let shown = Shown { live: self.live, published: &published[self.job.number as usize] };
+        let common = Common { opener, zones, locks };
+        let (mut work, slots) = assemble(self.job, shown, common, self.debug.as_ref(), engine)?;
         work.files.debug.clone_from(&self.debug);
         if let Some(blocks) = BlockTracker::of(self.job)? {
             work.track_blocks(blocks);
@@ -313,7 +312,6 @@ impl<'a> Worker<'a> {
             Ok(engine) => engine,
             Err(refused) => return self.not_set_up(&refused).into(),
         };
-        let opener = &self.shared.opener;
         let timer = match Timer::of(self.job.measure.clock, &self.shared.timekeepers) {
             Ok(timer) => timer,
             Err(failure) => return failure.into(),
@@ -327,8 +325,7 @@ impl<'a> Worker<'a> {
         {
             work.recorder.log_to(logs, sink);
         }
-        let flow = self.shared.flow_of(self.job.number as usize);
-        if let Some(flow) = flow {
+        if let Some(flow) = self.shared.flow_of(self.job.number as usize) {
             work.join_flow(Arc::clone(flow));
         }
         if is_memory_short() {
@@ -346,28 +343,34 @@ impl<'a> Worker<'a> {
         self.print_clock(&timer);
         let began_ns = clock::monotonic_ns();
         let end = body(&mut engine, &mut work, slots, timer);
+        self.finish(&mut engine, work, end, began_ns)
+    }
+
+    /// Ends the I/O of a loop that began at `began_ns`: syncs and closes the files, and takes what was measured.
+    #[inline(never)]
+    fn finish<'arena, E: Engine<'arena>>(
+        &mut self,
+        engine: &mut E,
+        mut work: Box<Work<'a>>,
+        end: End,
+        began_ns: u64,
+    ) -> End {
         work.recorder.flush();
-        if let Some(flow) = flow {
+        if let Some(flow) = self.shared.flow_of(self.job.number as usize) {
             flow.leave();
         }
         work.count_unserved(&end);
         self.print_state("RUNNING", "FINISHING");
         let looped_ns = clock::monotonic_ns().saturating_sub(began_ns);
         let message = work.source.finish(looped_ns);
-        let end = match work.refuse_late() {
-            Err(failed) if !matches!(end, End::Failed(_)) => failed,
-            Ok(()) | Err(_) => end,
-        };
-        let state_message = verify_files::save_state(self.job, &work.source, opener);
+        let end = end.followed_by(work.refuse_late());
+        let state_message = verify_files::save_state(self.job, &work.source, &self.shared.opener);
         self.warnings
             .extend(state_message.map(|message| Remark { option: Verification::SAVE_OPTION, message }));
         let option = self.job.trace_option();
         self.warnings.extend(message.map(|message| Remark { option, message }));
         let end = self.sync_files(&work.files, end);
-        let end = match work.files.close_all(&mut engine) {
-            Err(failure) if !matches!(end, End::Failed(_)) => failure.into(),
-            _ => end,
-        };
+        let end = end.followed_by(work.files.close_all(engine));
         let read_back_ns = work.source.read_back_ns();
         let ended_ns = clock::monotonic_ns();
         self.live.set_ended_ns(ended_ns);
@@ -424,14 +427,11 @@ impl<'a> Worker<'a> {
         if let Ok(mut published) = self.shared.published[self.job.number as usize].lock() {
             published.progress = Some(Box::new(DetailedProgress::of(&self.stats)));
         }
-        let limits = &self.job.limits;
         let done: u64 = self.stats.directions.iter().map(|direction| direction.ios).sum();
         let (since_ns, ramp) = match self.live.measured_since_ns() {
             0 => (began_ns, RampEnd::Unfinished),
             // The job and its ramp ended at the same time.
-            since_ns if done == 0 && (limits.ramp_ns > 0 || limits.ramp_bytes > 0) => {
-                (since_ns, RampEnd::NothingAfter)
-            }
+            since_ns if done == 0 && self.job.limits.has_ramp() => (since_ns, RampEnd::NothingAfter),
             since_ns => (since_ns, RampEnd::Over),
         };
         self.ramp = ramp;
@@ -460,10 +460,7 @@ impl<'a> Worker<'a> {
             return end;
         }
         self.live.set_state(State::Syncing);
-        match files.sync_at_end() {
-            Err(failure) => failure.into(),
-            Ok(()) => end,
-        }
+        end.followed_by(files.sync_at_end())
     }
 
     /// Cleans up after the I/O, when the files are closed.
@@ -471,16 +468,9 @@ impl<'a> Worker<'a> {
         if let Some(path) = &self.buffer_file {
             self.shared.opener.remove_buffer_file(path);
         }
-        let end = match (self.job.files.unlink, end) {
-            (true, end @ End::Failed(_)) => {
-                // The first failure is the one reported.
-                let _ = FileTable::new(self.job, &self.shared.opener).remove();
-                end
-            }
-            (true, end) => {
-                FileTable::new(self.job, &self.shared.opener).remove().map_or_else(End::from, |()| end)
-            }
-            (false, end) => end,
+        let end = match self.job.files.unlink {
+            true => end.followed_by(FileTable::new(self.job, &self.shared.opener).remove()),
+            false => end,
         };
         if let Some(command) = &self.job.process.exec_postrun {
             self.exec(Hook::Postrun, command);

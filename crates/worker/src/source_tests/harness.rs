@@ -20,7 +20,7 @@ use crate::hot::block_tracker::BlockTracker;
 use crate::hot::end::End;
 use crate::hot::work::Work;
 use crate::hot::{queued, sync};
-use crate::job::assembly::assemble_from;
+use crate::job::assembly::{Shown, assemble_from};
 use crate::live::{Counters, Live};
 
 thread_local! {
@@ -120,7 +120,13 @@ fn run<'arena, E: Engine<'arena>>(
     body: impl FnOnce(&mut E, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
 ) -> Ran {
     let (live, published, opener) = (Live::default(), Mutex::default(), TargetOpener::default());
-    let (mut work, slots) = assemble_from(Source::Other(source), job, &live, &published, &opener, engine);
+    let (mut work, slots) = assemble_from(
+        Source::Other(source),
+        job,
+        Shown { live: &live, published: &published },
+        &opener,
+        engine,
+    );
     if let Some(blocks) = BlockTracker::of(job).unwrap() {
         work.track_blocks(blocks);
     }
