@@ -19,9 +19,9 @@ use super::assemble::{self, Frame};
 use super::logs::LogWriters;
 use super::meters::Meters;
 use super::metrics::{EXPORT_EVERY, MetricsExporter};
+use super::recording::{PROGRESS_EVERY, SAMPLE_EVERY};
 use super::repeats;
-use super::timeline::{self, RunTimeline};
-use super::trust::{self, Witness};
+use super::trust::Witness;
 use crate::live::{self, Live};
 use crate::status;
 
@@ -91,7 +91,6 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
         frame: &frame,
         meters: Meters::prepare(idle),
         witness,
-        timeline: RunTimeline::default(),
         logs,
         presenter,
         metrics,
@@ -108,14 +107,14 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
         .witness
         .as_mut()
         .map_or_else(Vec::new, |witness| witness.findings(plan, &result.workers, &devices, problems));
-    let timeline = std::mem::take(&mut watched.timeline).finish(&result.workers);
+    let recorded = watched.witness.as_mut().map(|witness| witness.recording.finish(&result.workers));
+    let (timeline, windows) = recorded.unwrap_or_default();
     let report = assemble::report(&frame, &watched.meters, &mut result.workers, moment);
     let repeats = repeats.map_or_else(Vec::new, |mut figures| {
         repeats::add_run(&mut figures, &report);
         figures
     });
     let steadiness = watched.witness.as_ref().and_then(|witness| witness.steadiness(plan));
-    let windows = watched.witness.as_ref().map_or_else(Vec::new, Witness::windows);
     let report = RunReport { findings, repeats, steadiness, timeline, windows, ..report };
     watched.presenter.ended(&report, &result.workers);
     if let Some(metrics) = &mut watched.metrics {
@@ -142,7 +141,6 @@ struct Watched<'a> {
     meters: Meters,
     /// The facts that findings are based on, if findings are wanted.
     witness: Option<Witness>,
-    timeline: RunTimeline,
     logs: LogWriters,
     presenter: &'a mut dyn Presenter,
     metrics: Option<Metrics<'a>>,
@@ -212,12 +210,12 @@ impl Watcher for Watched<'_> {
     }
 
     fn sample_every(&self) -> Option<Duration> {
-        self.witness.as_ref().map(|_| trust::EVERY)
+        self.witness.as_ref().map(|_| SAMPLE_EVERY)
     }
 
     fn sample(&mut self, view: &View<'_>) {
         if let Some(witness) = &mut self.witness
-            && witness.look(view)
+            && witness.recording.sample(view)
         {
             self.meters.sample();
         }
@@ -249,12 +247,13 @@ impl Watcher for Watched<'_> {
     }
 
     fn progress_every(&self) -> Option<Duration> {
-        self.witness.as_ref().map(|_| timeline::EVERY)
+        self.witness.as_ref().map(|_| PROGRESS_EVERY)
     }
 
     fn progressed(&mut self, elapsed_ns: u64, progress: &DetailedProgress) {
-        let host = self.witness.as_ref().and_then(Witness::machine);
-        self.timeline.take(elapsed_ns, progress, host);
+        if let Some(witness) = &mut self.witness {
+            witness.recording.progressed(elapsed_ns, progress);
+        }
     }
 
     fn snapshot(&mut self, mut reports: Vec<WorkerReport>, moment: Moment) {

@@ -1,31 +1,25 @@
 //! Gathers the facts that findings are based on, before and during a run, and calls for the findings.
 //!
-//! Invariant: with `--trust=off` nothing is read; during a run the kernel's counters are read no more often than once a
-//! second, and those of the jobs four times.
+//! Invariant: with `--trust=off` nothing is read, and nothing recorded.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use fiord_findings::{
     Ended, JobEvidence, Known, KnownTarget, Measurements, OwnCost, detailed_logs, evidence, lint,
     log_directory, may_have_overhead, merge, steadiness,
 };
 use fiord_host::{
-    DeviceUse, Health, HostMeter, HostReading, Limits, Prober, Samples, StorageStack, System, health,
-    memory_available_bytes,
+    DeviceUse, Health, HostReading, Limits, Prober, StorageStack, System, health, memory_available_bytes,
 };
 use fiord_options::Problem;
 use fiord_plan::{FileKind, Plan};
 use fiord_report::Finding;
-use fiord_stats::{ProgressSample, RunSteadiness, Window};
-use fiord_worker::{EndReason, State, View, WorkerReport};
+use fiord_stats::RunSteadiness;
+use fiord_worker::{EndReason, WorkerReport};
 
+use super::recording::Recording;
 use super::{assemble, calibration};
-
-/// Interval between two samples of a run, and how many of them there are for each reading of the kernel's counters.
-pub(super) const EVERY: Duration = Duration::from_millis(250);
-const SAMPLES_PER_READING: u32 = 4;
 
 /// Number of files that are examined before a run; if there are more, these represent the others.
 const FILES_MAX: usize = 16;
@@ -34,12 +28,9 @@ const FILES_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Witness {
     known: Known,
-    meter: Option<HostMeter>,
-    start: Option<HostReading>,
-    host: Samples<HostReading>,
-    progress: Samples<ProgressSample>,
-    /// Samples since the last reading of the kernel's counters.
-    since_reading: u32,
+    /// What the run has done so far.
+    pub recording: Recording,
+    /// The devices before the run.
     health: Vec<Health>,
     /// Whether a calibration is kept for later runs.
     keeps: bool,
@@ -68,9 +59,7 @@ impl Witness {
     /// The first workers are about to start.
     pub(super) fn start(&mut self) {
         self.health = self.health_now();
-        let mut meter = HostMeter::open();
-        self.start = Some(meter.read_all());
-        self.meter = Some(meter);
+        self.recording.start();
     }
 
     /// Of the devices below the files.
@@ -86,38 +75,9 @@ impl Witness {
         self.known.targets.iter().any(|target| target.stack.as_ref().is_some_and(StorageStack::is_hidden))
     }
 
-    /// Takes a sample of the jobs if all of them are running, and one of the machine if that is due. Returns whether the
-    /// kernel's counters are due to be read.
-    pub(super) fn look(&mut self, view: &View<'_>) -> bool {
-        self.since_reading += 1;
-        let is_due = self.since_reading >= SAMPLES_PER_READING;
-        if is_due {
-            self.since_reading = 0;
-            let Witness { meter, host, .. } = self;
-            host.take(|| Some(meter.as_mut()?.read()));
-        }
-        if !view.workers.iter().all(|worker| worker.state == State::Running) {
-            return is_due;
-        }
-        let mut sample = ProgressSample { at_ns: view.elapsed_ns, ..ProgressSample::default() };
-        for worker in &view.workers {
-            for direction in 0..sample.ios.len() {
-                sample.ios[direction] += worker.counters.ios[direction];
-                sample.bytes[direction] += worker.counters.bytes[direction];
-            }
-        }
-        self.progress.take(|| Some(sample));
-        is_due
-    }
-
-    /// The latest reading of the machine's counters.
-    pub(super) fn machine(&self) -> Option<&HostReading> {
-        self.host.all().last()
-    }
-
     /// How steady the run was, if that can be judged.
     pub(super) fn steadiness(&self, plan: &Plan) -> Option<RunSteadiness> {
-        steadiness(plan, self.progress.all())
+        steadiness(plan, self.recording.samples())
     }
 
     /// The findings of a run that goes on: those that need neither its end, nor the health of devices, nor a calibration
@@ -129,16 +89,11 @@ impl Witness {
         devices: &[DeviceUse],
         problems: &[Problem],
     ) -> Vec<Finding> {
-        let host: Vec<HostReading> = self.start.iter().chain(self.host.all()).cloned().collect();
+        let host = self.recording.readings();
         let jobs: Vec<JobEvidence<'_>> = workers.iter().map(job).collect();
         let judged = self.judged(plan, &jobs, devices, &host, (&[], &[]), None);
         let problems = problems.iter().map(assemble::of_problem);
         merge(judged.chain(problems))
-    }
-
-    /// What the jobs did over time.
-    pub(super) fn windows(&self) -> Vec<Window> {
-        Window::between(self.progress.all())
     }
 
     /// All findings of the run that is over; `problems` are the warnings about its options.
@@ -149,9 +104,8 @@ impl Witness {
         devices: &[DeviceUse],
         problems: impl Iterator<Item = &'p Problem>,
     ) -> Vec<Finding> {
-        let end = self.meter.as_mut().map(HostMeter::read_all);
-        let host = self.start.iter().chain(self.host.all()).chain(end.as_ref());
-        let host: Vec<HostReading> = host.cloned().collect();
+        let mut host = self.recording.readings();
+        host.extend(self.recording.last_reading());
         let health = self.health_now();
         let jobs: Vec<JobEvidence<'_>> = workers.iter().map(job).collect();
         let is_needed = may_have_overhead(plan, &jobs);
@@ -179,7 +133,7 @@ impl Witness {
             devices,
             is_hidden: self.is_hidden(),
             host,
-            samples: self.progress.all(),
+            samples: self.recording.samples(),
             steadiness: steadiness.as_ref(),
             health,
             own_cost,
