@@ -2,9 +2,9 @@
 //!
 //! Invariant: complete; the worker reads no option.
 
-use fiord_options::{Spec, job};
 use std::path::PathBuf;
 
+use fiord_options::{Spec, job};
 use fiord_verify::BlockFormat;
 
 /// Verification of one worker's blocks (`verify` and its kin).

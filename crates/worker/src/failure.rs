@@ -31,15 +31,15 @@ impl Failure {
     /// A failed I/O.
     pub fn io(op: &Op, path: &Path, errno: Errno) -> Failure {
         let is_transfer = op.action.direction().is_some();
-        let explanation = match errno.name() {
-            "ENOSPC" => "the file system or device is full",
-            "EINVAL" if is_transfer => {
+        let explanation = match errno {
+            Errno::ENOSPC => "the file system or device is full",
+            Errno::EINVAL if is_transfer => {
                 "the kernel refuses the request: alignment, length or kind is wrong for this target"
             }
-            "EINVAL" => "this target cannot be synchronised",
-            "EIO" => "the device reports an error: see the kernel's log",
-            "ENODEV" | "ENXIO" => "the device is gone",
-            "EOPNOTSUPP" => "this target cannot do that",
+            Errno::EINVAL => "this target cannot be synchronised",
+            Errno::EIO => "the device reports an error: see the kernel's log",
+            Errno::ENODEV | Errno::ENXIO => "the device is gone",
+            Errno::EOPNOTSUPP => "this target cannot do that",
             _ => "",
         };
         Failure {

@@ -8,6 +8,9 @@ mod common;
 #[path = "runs/logs.rs"]
 mod logs;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use common::{BLOCK_BYTES, CallCounter, SIZE_BYTES, TempFile, file_job, null_job, run};
 use fiord_engine::EngineDefinition;
 use fiord_engine::engines::{
@@ -18,8 +21,6 @@ use fiord_plan::{BlockSizes, ClockSource, Depth, Direction, EngineName, Job, Log
 use fiord_stats::{DetailedProgress, DirectionProgress};
 use fiord_worker::{Counters, EndReason, Moment, Observer, State, View, Watcher, WorkerReport, WorkerView};
 use fiord_workload::Stream;
-use std::sync::Arc;
-use std::time::Duration;
 
 const BLOCKS: u64 = SIZE_BYTES / BLOCK_BYTES;
 

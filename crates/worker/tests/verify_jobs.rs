@@ -19,13 +19,14 @@ use fiord_plan::{
     ZonedAccess,
 };
 use fiord_stats::Random;
+use fiord_sys::errno::Errno;
 use fiord_verify::{Checksum, HeaderFormat, Method};
 use fiord_worker::WorkerReport;
 
 /// Jobs that are drawn. `FIORD_VERIFY_JOBS=FROM..TO` draws others or more.
 const JOBS: Range<u64> = 0..100;
 
-const EILSEQ: i32 = 84;
+const EILSEQ: i32 = Errno::EILSEQ.0;
 
 fn engines() -> [PlannedEngine; 3] {
     [Psync::planned(()), Libaio::planned(Default::default()), Mmap::planned(Default::default())]

@@ -50,7 +50,7 @@ pub(crate) fn lay_out(
         })?;
         make(job, &open, bytes, &mut filler, progress).map_err(|(operation, error)| {
             let mut failure = Failure::file(&format!("lay out ({operation})"), &plan.path, &error);
-            if error.raw_os_error() == Some(28) {
+            if Errno::of(&error) == Some(Errno::ENOSPC) {
                 failure.explanation = format!("the file system has no room for {bytes} bytes");
             }
             failure
@@ -118,7 +118,7 @@ fn reserve(how: Fallocate, open: &File, bytes: u64) -> Result<(), Failed> {
     };
     match allocated {
         // Not every file system can preallocate; the data is written anyway.
-        Err(error) if error.raw_os_error() == Some(28) => Err(("fallocate", error)),
+        Err(error) if Errno::of(&error) == Some(Errno::ENOSPC) => Err(("fallocate", error)),
         _ => Ok(()),
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use fiord_engine::contract::Engine;
 use fiord_plan::files::Advice;
 use fiord_plan::{DebugChannel, FileIndex, FileKind, FilePlan, Files, Job, SyncMode};
+use fiord_sys::errno::Errno;
 use fiord_sys::file::{self, Durability, OpenHow};
 use fiord_workload::{OperationSource, Source};
 
@@ -234,9 +235,9 @@ impl<'a> FileTable<'a> {
     }
 
     fn not_opened(&self, failure: Failure) -> Failure {
-        let explanation = match failure.errno.map(|errno| errno.name()) {
-            Some("EINVAL") if self.plan.direct => "it does not support direct I/O (direct=1)",
-            Some("ENOENT") if self.plan.unlink_each_loop && self.round > 1 => {
+        let explanation = match failure.errno {
+            Some(Errno::EINVAL) if self.plan.direct => "it does not support direct I/O (direct=1)",
+            Some(Errno::ENOENT) if self.plan.unlink_each_loop && self.round > 1 => {
                 "unlink_each_loop removed it, and a job that only reads makes no new one"
             }
             _ => return failure,

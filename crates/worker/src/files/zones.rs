@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fiord_plan::shown::shown;
 use fiord_plan::{DebugChannel, FileKind, FilePlan, Job, Plan, ZonedAccess};
+use fiord_sys::errno::Errno;
 use fiord_sys::file::OpenHow;
 use fiord_sys::stat;
 use fiord_sys::zones::{self, Zone, ZoneCondition};
@@ -19,9 +20,6 @@ use fiord_workload::{ZoneDevice, ZoneLayout, ZoneTable, ZonedTarget};
 use super::target_opener::TargetOpener;
 use crate::debug::DebugLog;
 use crate::failure::Failure;
-
-/// errno of an error without one.
-const EIO: i32 = 5;
 
 /// The zones of each target. The default touches no target: all zones are emulated.
 #[derive(Debug, Default)]
@@ -188,7 +186,7 @@ impl ZoneDevice for Device {
 }
 
 fn errno(error: io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(EIO)
+    Errno::of(&error).unwrap_or(Errno::EIO).0
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a command that fails never fails its job; the failure is reported to the user.
 
-use fiord_sys::errno::error_text;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -11,6 +10,7 @@ use std::process::ExitStatus;
 
 use fiord_plan::shown::shown;
 use fiord_sys::clock;
+use fiord_sys::errno::error_text;
 use fiord_sys::process::Shell;
 
 use crate::files::target_opener::TargetOpener;

@@ -3,7 +3,6 @@
 //! Invariant: every operation that was issued is in the iolog, in order, with the time of its issue. Memory is bounded:
 //! where the disk of the iolog cannot keep up, the job waits for it, and reports how long.
 
-use fiord_sys::errno::error_text;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use fiord_plan::shown::shown;
 use fiord_plan::{Action, FileIndex, Job, Op};
+use fiord_sys::errno::error_text;
 use fiord_sys::spawn::Thread;
 use fiord_sys::{clock, spawn};
 use fiord_trace::{EntryKind, IologEvent, IologWriter};

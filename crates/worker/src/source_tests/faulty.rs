@@ -11,7 +11,7 @@ use fiord_engine::contract::{
 use fiord_plan::{FileIndex, Op};
 use fiord_sys::errno::Errno;
 
-pub const EIO: Errno = Errno(5);
+pub const EIO: Errno = Errno::EIO;
 
 /// Cuts every third operation of more than a sector short, and fails every seventh.
 pub struct Faulty<E> {

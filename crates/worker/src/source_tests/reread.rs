@@ -11,6 +11,7 @@ use fiord_engine::engines::{
 use fiord_engine::{EngineDefinition, ReadWriteEngine};
 use fiord_plan::{Action, Direction, FileIndex, Job, Op, Purpose};
 use fiord_sys::clock::OsClock;
+use fiord_sys::errno::Errno;
 use fiord_workload::{OperationSource, Supply};
 
 use super::faulty::{EIO, Faulty};
@@ -21,7 +22,7 @@ use crate::test_jobs::{BLOCK_BYTES, TempFile, file_job};
 /// Blocks written.
 const BLOCKS: u64 = 200;
 
-const EILSEQ: i32 = 84;
+const EILSEQ: i32 = Errno::EILSEQ.0;
 
 /// Writes blocks in a stride, and re-reads each.
 struct Reread {

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use fiord_plan::{Action, DebugChannel, Direction, FileIndex, FileLock, Op};
 use fiord_stats::Latency;
+use fiord_sys::errno::Errno;
 use fiord_verify::{Corruption, CorruptionKind, Fault, Method, VerifyState};
 use fiord_workload::{OperationSource, Rejected, Source, Supply};
 
@@ -17,7 +18,7 @@ use crate::job::locked::LockedSource;
 use crate::job::record::RecordedSource;
 use crate::test_jobs::{BLOCK_BYTES, TempFile, null_job};
 
-const EILSEQ: i32 = 84;
+const EILSEQ: i32 = Errno::EILSEQ.0;
 
 /// The calls that reached the wrapped source.
 type Calls = Arc<Mutex<Vec<&'static str>>>;

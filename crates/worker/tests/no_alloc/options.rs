@@ -16,6 +16,7 @@ use fiord_plan::{
     PriorityShare, RandomDistribution, Replay, Sequencer, Sprandom, Steady, SteadyCriterion, SteadyLimit,
     SteadyMeasure, StridedZones, SyncMode, Think, TraceNeed, Trims, ZoneSize, ZonedAccess,
 };
+use fiord_sys::errno::Errno;
 use fiord_sys::thread;
 use fiord_verify::{HeaderFormat, Method};
 
@@ -506,23 +507,13 @@ fn verification(options: &mut Options) {
     options.add("passed_over_in_verification", |job| {
         job.verification = Some(verified::verification(Method::Meta));
         (job.access.pattern, job.files.writable) = (Pattern::Only(Direction::Read), false);
-        job.errors.passed_over_in_verification = vec![libc_errno::EILSEQ];
+        job.errors.passed_over_in_verification = vec![Errno::EILSEQ.0];
     });
 }
 
 /// The kernel's errors for a trim of a regular file, and for an unaligned transfer.
 const REFUSED: [i32; 5] =
-    [libc_errno::ENOTTY, libc_errno::EOPNOTSUPP, libc_errno::EINVAL, libc_errno::EIO, libc_errno::EBADF];
-
-/// The kernel's numbers.
-mod libc_errno {
-    pub const EIO: i32 = 5;
-    pub const EBADF: i32 = 9;
-    pub const EINVAL: i32 = 22;
-    pub const EILSEQ: i32 = 84;
-    pub const ENOTTY: i32 = 25;
-    pub const EOPNOTSUPP: i32 = 95;
-}
+    [Errno::ENOTTY.0, Errno::EOPNOTSUPP.0, Errno::EINVAL.0, Errno::EIO.0, Errno::EBADF.0];
 
 fn measured(options: &mut Options) {
     let clocks = every!(ClockSource:

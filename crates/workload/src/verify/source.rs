@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use fiord_errno::Errno;
 use fiord_plan::{Access, Action, BlockSizes, Direction, FileIndex, Job, Op, Pattern, Purpose, Verification};
 use fiord_stats::random::Random;
 use fiord_verify::{CheckBuffer, Contents, Corruption, Expected, Stamp, Trimmed, VerifyState};
@@ -22,9 +23,6 @@ use crate::zoned::{Batch, ZonedSource, ZonedTarget};
 
 /// Operations taken from the stream at once.
 const BATCH: usize = 64;
-
-/// errno of a corrupted block.
-const EILSEQ: i32 = 84;
 
 /// The sequence of an operation that is not verified.
 const UNVERIFIED: u64 = 0;
@@ -611,7 +609,7 @@ impl VerifySource {
     /// Stores the corruption of the block of `op`, to be explained later. Returns the errno that `op` fails with.
     pub fn reject(&mut self, op: &Op, corruption: Corruption) -> i32 {
         self.found = Some((*op, corruption));
-        EILSEQ
+        Errno::EILSEQ.0
     }
 }
 
