@@ -81,6 +81,7 @@ fn blkio(text: &str) -> Vec<&str> {
     text.lines().filter(|line| line.contains("blkio:")).map(|line| line.rsplit(':').next().unwrap()).collect()
 }
 
+// divergence: `cgroup` of a job that has ended
 // divergence: `cgroup=a/b`
 #[test]
 fn a_worker_is_in_its_group_while_it_runs_and_the_group_goes_with_the_run() {
@@ -134,6 +135,7 @@ fn a_group_that_cannot_be_made_is_an_error_of_its_job_alone() {
     ran.assert_status(1).assert_prints(&["find the control group ../escape", "EINVAL", "READ: bw="]);
 }
 
+// divergence: `cgroup` without version 1
 #[test]
 fn version_2_takes_the_whole_process_and_gives_it_back() {
     let two = need!(VersionTwo::new());
@@ -158,6 +160,7 @@ fn version_2_takes_the_whole_process_and_gives_it_back() {
     assert!(!two.has(&group));
 }
 
+// divergence: `cgroup_weight`
 /// Without the controller `io`, which version 1 may hold, there are no weights.
 #[test]
 fn a_weight_of_version_2_is_set_or_said_to_be_missing() {

@@ -126,6 +126,7 @@ fn output_of(running: &mut Running) -> String {
     text
 }
 
+// divergence: a second and third SIGINT
 /// The second signal ends the wait, so that the test does not take the whole grace period of the first.
 #[test]
 fn a_frozen_file_system_affects_only_the_report_of_its_own_job() {

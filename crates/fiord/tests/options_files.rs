@@ -479,6 +479,20 @@ fn script(dir: &Dir, options: &str) -> Result<Vec<String>, String> {
     Ok(calls[own..].iter().enumerate().filter(opened_once).filter_map(|(_, call)| shown(call)).collect())
 }
 
+// divergence: `trim_backlog_batch`
+#[test]
+fn blocks_are_trimmed_in_batches() {
+    let dir = Dir::new();
+    let line = "--name=a --filename=f --size=256k --bs=4k --ioengine=psync --rw=write --fallocate=none \
+                --verify=crc32c --trim_percentage=100 --trim_backlog=16 --trim_backlog_batch=4";
+    let (ran, calls) = need!(traced(&dir, "pwrite64,fallocate", line));
+    ran.assert_status(0);
+    let order: String =
+        calls.iter().map(|call| if call.starts_with("pwrite64") { 'w' } else { 't' }).collect();
+    let first = ("w".repeat(16) + "tttt").repeat(4);
+    assert_eq!(order, first + &"t".repeat(48), "at most 4 after 16 writes, the others at the end");
+}
+
 #[test]
 fn the_calls_are_those_of_fio() {
     let dir = Dir::new();

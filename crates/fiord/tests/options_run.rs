@@ -307,6 +307,7 @@ fn the_processors_idleness_follows_the_report() {
     assert!(ran.assert_success().stdout.starts_with("CPU idleness:\n  unit work: mean="), "{ran:?}");
 }
 
+// divergence: `ioscheduler` after the run
 #[test]
 fn a_scheduler_is_set_on_the_disk_under_the_job() {
     let dir = Dir::new();
@@ -536,6 +537,7 @@ fn a_ramp_is_excluded_from_the_figures() {
     assert_eq!(document["findings"][0]["code"], "ended-in-ramp", "{document}");
 }
 
+// divergence: a job that ends together with its ramp
 // divergence: a job that ends within its ramp
 /// A run that ends within its ramp has a warning, for each kind of ramp and of end, in each format that has warnings;
 /// clones of one job have it once.

@@ -7,6 +7,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 use common::{Dir, Ran, finish, fiord, signal, start, until, until_moved};
@@ -152,6 +153,21 @@ fn a_hang_up_that_is_ignored_stays_so() {
     until_moved(&running, 4 << 20);
     signal(running.0.id(), "TERM");
     finish(running).assert_status(143);
+}
+
+// divergence: SIGQUIT
+#[test]
+fn a_quit_ends_the_process_without_a_report() {
+    let dir = Dir::new();
+    let mut command = std::process::Command::new("sh");
+    // A test may have been started where the signal is ignored; its core dump is not wanted.
+    let line = format!("ulimit -c 0; exec env --default-signal=QUIT \"$0\" --output=out {JOB}");
+    command.args(["-c", &line, env!("CARGO_BIN_EXE_fiord")]).current_dir(dir.path());
+    let mut running = start(command);
+    until_moved(&running, 1 << 20);
+    signal(running.0.id(), "QUIT");
+    assert_eq!(running.0.wait().unwrap().signal(), Some(3));
+    assert_eq!(dir.text("out").matches("(groupid=").count(), 0, "{}", dir.text("out"));
 }
 
 // divergence: SIGUSR1

@@ -6,8 +6,11 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::Dir;
-use fiord_testing::{skip, skipped};
+use common::stalling::{Stall, Stalling};
+use fiord_testing::{need, skip, skipped};
 use serde_json::Value;
 
 /// The report of a run in a directory of its own.
@@ -49,6 +52,17 @@ fn a_call_submits_as_many_ios_as_iodepth_batch_says() {
     }
 }
 
+// divergence: `IO depths` of a batch
+#[test]
+fn the_depth_of_a_batch_is_that_of_the_queue_with_it() {
+    let options =
+        "--size=1m --ioengine=libaio --iodepth=32 --iodepth_batch_complete_min=32 --iodepth_batch=8";
+    // Four batches fill the queue: 8, 16, 24 and 32 are in flight.
+    for (bucket, percent) in [("8", 25.0), ("16", 50.0), ("32", 25.0)] {
+        assert_eq!(share(options, "iodepth_level", bucket), percent, "{bucket}");
+    }
+}
+
 #[test]
 fn overlapping_ios_are_not_in_flight_together_if_serialized() {
     let line = "--size=4k --io_size=256k --norandommap --ioengine=io_uring --iodepth=8";
@@ -65,6 +79,22 @@ fn overlapping_ios_are_not_in_flight_together_if_serialized() {
             0.0,
             "{mode}: four blocks, so at most four in flight"
         );
+    }
+}
+
+// divergence: `serialize_overlap` with `io_submit_mode=offload`
+/// The first read takes two seconds in the file system, which answers the other job's read of the same block after it.
+#[test]
+fn overlapping_ios_of_two_offloaded_jobs_are_in_flight_together() {
+    let dir = Dir::new();
+    let stall = Stall { bytes: 4096, at_read: 0, lasts: Duration::from_secs(2) };
+    let _mount = need!(Stalling::mount(&dir, stall));
+    let line = "--output-format=json --filename=stalling/data --rw=read --bs=4k --direct=1 --ioengine=psync \
+                --io_submit_mode=offload --serialize_overlap=1 --name=a --name=b";
+    let document = dir.run(line).assert_success().json();
+    for job in [0, 1] {
+        let read = &document["jobs"][job]["read"];
+        assert!(read["clat_ns"]["max"].as_u64() > Some(1_000_000_000), "from the issue on: {read}");
     }
 }
 

@@ -6,7 +6,9 @@
 
 mod common;
 
-use common::{Dir, finish, fiord, signal, start, until_moved};
+use std::os::unix::fs::FileExt;
+
+use common::{Dir, finish, fiord, signal, start, until, until_moved};
 
 const JOB: &str = "--name=v --filename=f --size=1g --bs=4k --verify=crc32c --output-format=json";
 
@@ -73,6 +75,7 @@ fn several_passes_of_blocks_of_different_lengths_are_verified_later() {
     }
 }
 
+// divergence: `rw=randrw` with rates for reads and writes
 /// Directions that a rate would choose depend on the time; a later run could not know which blocks were written.
 #[test]
 fn a_mix_with_rates_is_verified_later() {
@@ -80,6 +83,23 @@ fn a_mix_with_rates_is_verified_later() {
     let line = "--name=v --filename=f --ioengine=psync --size=1m --bs=4k --rw=randrw --rate_iops=20000,500 --verify=crc32c";
     dir.run(&format!("{line} --do_verify=0")).assert_success();
     dir.run(&format!("{line} --verify_only")).assert_success();
+}
+
+// divergence: reads of `rw=randrw`
+/// Nothing is read back but by the job's own reads, and the file is damaged while it runs.
+#[test]
+fn own_reads_of_a_mix_are_verified() {
+    let dir = Dir::new();
+    let line = "--name=v --filename=f --ioengine=psync --size=1m --bs=4k --rw=randrw --verify=crc32c --do_verify=0 \
+                --time_based --runtime=50";
+    let mut running = start(fiord(dir.path(), line));
+    until_moved(&running, 8 << 20);
+    let file = std::fs::File::options().write(true).open(dir.join("f")).unwrap();
+    until("the damage is found", || {
+        file.write_all_at(&[0; 1 << 20], 0).unwrap();
+        running.0.try_wait().unwrap().is_some()
+    });
+    finish(running).assert_status(1).assert_prints(&["verify: bad magic header 0, wanted acca"]);
 }
 
 /// Also blocks of which two share a sector: with random lengths, or with a few bytes between them.

@@ -88,7 +88,7 @@ pub(crate) fn shown<'a>(job: &'a JobReport, groups: &[GroupReport]) -> Vec<Shown
     let mixed =
         |bandwidth| Shown { name: "mixed", stats: Cow::Owned(job.stats.mixed()), group_bandwidth: bandwidth };
     if job.show.unified == Unified::Mixed {
-        return vec![mixed(group.directions[0].bandwidth)];
+        return vec![mixed(group.mixed.bandwidth)];
     }
     let mut all: Vec<Shown> = fiord_stats::job::DIRECTIONS
         .iter()
@@ -193,5 +193,22 @@ pub(crate) fn error_name(errno: i32) -> &'static str {
     match errno {
         0 => "Success",
         _ => Errno(errno).describe(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // divergence: processor time above the run time
+    #[test]
+    fn a_job_has_at_most_all_of_a_processor() {
+        let percents = |user_us, system_us| {
+            let mut stats = JobStats::default();
+            (stats.usage.elapsed_ms, stats.usage.user_us, stats.usage.system_us) = (10, user_us, system_us);
+            cpu_percents(&stats)
+        };
+        assert_eq!(percents(2000, 1000), (20.0, 10.0));
+        assert_eq!(percents(15_000, 5000), (75.0, 25.0));
     }
 }

@@ -281,6 +281,7 @@ mod tests {
         assert_eq!(lines, "2, 250, 0, 4096, 8192, 0, 2999799\n7, 100000, 1, 4096, 8192, 0, 6900000\n");
     }
 
+    // divergence: bandwidth in a compressed log
     #[test]
     fn a_compressed_log_has_the_lines_of_its_text_but_for_the_unit_of_bandwidth() {
         let settings = LogSettings {

@@ -279,13 +279,11 @@ pub struct RateGroup {
 pub struct GroupReport {
     /// Its number.
     pub group_id: u32,
-    /// Read, write, trim; under `unified_rw_reporting=mixed` all is in the first.
+    /// Read, write, trim, of jobs without `unified_rw_reporting=mixed`.
     pub directions: [RateGroup; 3],
-    /// All directions together, for jobs with `unified_rw_reporting=both`. The extremes are those of single directions,
+    /// All directions together, of jobs with `unified_rw_reporting=mixed` or `both`. The extremes are those of single directions,
     /// as in fio.
     pub mixed: RateGroup,
-    /// The first job's `unified_rw_reporting`.
-    pub unified: Unified,
     /// 1024 or 1000.
     pub kb_base: u32,
     /// 8 or 1.
@@ -334,7 +332,6 @@ impl RunReport {
                 None => {
                     groups.push(GroupReport {
                         group_id: job.group_id,
-                        unified: job.show.unified,
                         kb_base: job.show.kb_base,
                         unit_base: job.show.unit_base,
                         significant_figures: job.show.significant_figures,
@@ -353,7 +350,7 @@ impl RunReport {
 impl GroupReport {
     fn add(&mut self, job: &JobReport) {
         if job.show.unified == Unified::Mixed {
-            self.directions[0].add(&job.stats.mixed());
+            self.mixed.add(&job.stats.mixed());
             return;
         }
         self.directions.iter_mut().zip(&job.stats.directions).for_each(|(group, job)| group.add(job));

@@ -435,9 +435,8 @@ fn duration(ns: u64) -> String {
 fn group(out: &mut String, group: &GroupReport) {
     line!(out, "\nRun status group {} (all jobs):", group.group_id);
     let units = Units::new(group.significant_figures, group.kb_base, group.unit_base);
-    let first = if group.unified == Unified::Mixed { "MIXED" } else { "READ" };
     let [read, write, trim] = &group.directions;
-    for (name, rates) in [(first, read), ("WRITE", write), ("TRIM", trim), ("MIXED", &group.mixed)] {
+    for (name, rates) in [("READ", read), ("WRITE", write), ("TRIM", trim), ("MIXED", &group.mixed)] {
         if rates.is_active() {
             rate_line(out, name, rates, &units);
         }

@@ -157,3 +157,23 @@ fn disk(out: &mut String, disk: &DiskUse) {
     fields!(out, done.read_ms, done.write_ms, done.in_queue_ms);
     let _ = write!(out, ";{:.2}%", disk.util_percent);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // divergence: latency shares below 1 us
+    #[test]
+    fn shares_below_a_microsecond_are_one_percentage() {
+        let mut stats = JobStats::default();
+        // Of three I/Os, each in a bucket of its own: 33.33 % thrice are not 100 %.
+        let mut counts = *stats.distribution.counts();
+        counts[..3].fill(1);
+        stats.distribution = fiord_stats::LatencyDistribution::from_counts(counts);
+        stats.directions[0].ios = 3;
+        let mut line = String::new();
+        shares(&mut line, &stats);
+        let percents: Vec<&str> = line.split(';').collect();
+        assert_eq!(percents[13..15], ["100.00%", "0.00%"], "{line}");
+    }
+}

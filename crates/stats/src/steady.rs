@@ -260,6 +260,7 @@ mod tests {
         assert_eq!(window.state().criterion, 5.0);
     }
 
+    // divergence: a job that does no I/O, with `steadystate`
     #[test]
     fn a_limit_of_zero_is_never_met_and_an_idle_job_is_not_steady() {
         for (limit, rate) in [(0.0, 100), (-1.0, 100), (5.0, 0)] {

@@ -222,6 +222,7 @@ mod tests {
         std::process::exit(77)
     }
 
+    // divergence: a second and third SIGINT
     #[test]
     fn the_first_request_is_recorded_and_a_third_interrupt_ends_it() {
         if let Ok(role) = std::env::var(ROLE) {

@@ -43,6 +43,7 @@ fn unseen(format: &BlockFormat, block: &[u8]) -> Vec<usize> {
         .collect()
 }
 
+// divergence: `sha512`
 #[test]
 fn checksums_of_fio_3_42() {
     let blocks = blocks!("3.42": "md5", "crc64", "crc32", "crc32c", "crc16", "crc7", "sha1", "sha256", "sha512",

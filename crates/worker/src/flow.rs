@@ -150,6 +150,20 @@ mod tests {
         assert_eq!(flow[0].wait_ns(), None, "one that ended does not count any more");
     }
 
+    // divergence: `flow`: how far ahead
+    #[test]
+    fn a_job_may_be_ahead_by_a_part_of_its_share() {
+        let flow = members(&[1, 1]);
+        (0..1280).for_each(|_| flow.iter().for_each(FlowMember::issued));
+        let mut ahead = 0;
+        while flow[0].wait_ns().is_none() {
+            flow[0].issued();
+            ahead += 1;
+        }
+        // Its share grows by half of what it issues.
+        assert_eq!(ahead, 1 + 2 * 1280 / AHEAD);
+    }
+
     #[test]
     fn a_job_alone_in_its_flow_is_never_held() {
         assert_eq!(issue(&members(&[5]), 10, 10), [100]);

@@ -281,6 +281,7 @@ fn holes(file: &TempFile) -> u64 {
     fs::read(&file.0).unwrap().chunks(4096).filter(|block| block.iter().all(|byte| *byte == 0)).count() as u64
 }
 
+// divergence: `trim_percentage` in a run that verifies
 #[test]
 fn trimmed_blocks_are_counted_and_read_back_as_zeroes_or_not_at_all() {
     for engine in engines() {

@@ -192,6 +192,7 @@ proptest! {
         prop_assert_eq!(visits.len() as u64, lengths.iter().map(|length| length / block_bytes).sum::<u64>());
     }
 
+    // divergence: `random_generator=lfsr`
     #[test]
     fn each_pass_of_a_generator_without_repeats_takes_each_block_once_even_without_a_map(
         blocks in 1..600_u64, pattern in pattern(), seed in any::<u64>(),
@@ -230,6 +231,7 @@ proptest! {
         prop_assert_eq!(visits.len() as u64, lengths.iter().map(|length| length / unit_bytes).sum::<u64>());
     }
 
+    // divergence: a later pass under `time_based`
     #[test]
     fn each_pass_covers_everything_and_repeats_its_order_only_on_request(
         blocks in 100..1000_u64,

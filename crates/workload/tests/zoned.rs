@@ -172,6 +172,7 @@ fn run(sources: &mut [ZonedSource], depth: usize, seed: u64, mut complete: impl 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
+    // divergence: `zonemode=zbd` with queued writes to one zone
     /// Whatever two jobs do to a device at once: each write is at the write pointer of its zone and within its capacity, and
     /// no more zones are open than may be.
     #[test]
@@ -284,6 +285,7 @@ fn zones_are_left_out_between_those_that_are_written() {
     assert_eq!(zones, [0, 2, 4, 6, 8, 10, 0, 2], "what was left out is made up for");
 }
 
+// divergence: `zonemode=zbd` on a zoned device, where
 #[test]
 fn the_rest_of_a_zone_is_written_if_requested_and_finished_otherwise() {
     for writes_remainder in [false, true] {

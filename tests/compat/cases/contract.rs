@@ -203,6 +203,7 @@ pub fn cases() -> Vec<Case> {
         case("contract/C16-scraped-lines", JOB).check(success).check(scraped_lines),
         case("contract/C17-own-version", "--version").check(own_name_shows_own_version),
         case("contract/C17-fio-version", "--version").check(own_name_is_fio_too),
+        // divergence: high percentiles
         json("percentiles-below-maximum", JOB).check(percentiles_stay_below_the_maximum),
         json("document-of-a-failed-run", "--name=a --ioengine=psync --rw=read --filename=f --size=64k --bs=4k --ioengine=psync --max_latency=1ns")
             .bytes("f", 65_536)

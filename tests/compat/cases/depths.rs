@@ -33,6 +33,7 @@ pub fn cases() -> Vec<Case> {
         case(format!("depths/{name}"), args).check(success)
     };
     let mut cases = Vec::new();
+    // divergence: no `iodepth_batch_complete_max`
     for (place, engine) in PLACES {
         for depth in [1, 4, 16, 32, 64, 128] {
             let case = job(format!("{place}/{depth}"), format!("{engine} --iodepth={depth}"));

@@ -101,6 +101,7 @@ pub fn cases() -> Vec<Case> {
     cases.extend(RUNS.iter().map(|(name, args)| {
         job(name, json, args).check(success).check(json_shape).check(the_same_depth).check(ends_as_early)
     }));
+    // divergence: `latency_target` with `latency_percentile=100`
     // With every I/O below the target, the first that is not ends the job.
     for engine in ["libaio", "io_uring", "psync"] {
         let args = format!("--ioengine={engine} --direct=1 --latency_target=1us");

@@ -79,6 +79,7 @@ pub fn cases() -> Vec<Case> {
         let case = case(format!("limits/{name}"), args).bytes("given", 1 << 20).bytes("odd", 10_000);
         case.check(success).check(counts).check(files)
     });
+    // divergence: a job with `stats=0`
     let unreported = case(
         "limits/stats-off",
         "--output-format=json --ioengine=null --size=64k --name=a --name=b --stats=0",

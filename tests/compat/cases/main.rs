@@ -7,6 +7,7 @@ mod contents;
 mod contract;
 mod corpus;
 mod depths;
+mod divergences;
 mod echo;
 mod engines;
 mod errors;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         flows::cases,
         engines::cases,
         depths::cases,
+        divergences::cases,
         reports::cases,
         steady::cases,
         traces::cases,

@@ -65,6 +65,7 @@ pub fn cases() -> Vec<Case> {
         let args = format!("--name=a --ioengine=null --bs=4k --size=1m --rw={mode}");
         cases.push(case(format!("modes/issued/{mode}"), args).check(success).check(issued));
     }
+    // divergence: shares of a random mix
     for mode in MIXES {
         cases.push(null(mode, &format!("--rw={mode}")).check(mix));
         cases.push(file(mode, &format!("--rw={mode}")).check(mix).check(files));

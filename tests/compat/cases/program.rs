@@ -90,6 +90,7 @@ pub fn cases() -> Vec<Case> {
         program("cmdhelp-bare", "--cmdhelp").check(exit).check(says_something),
         program("cmdhelp-one", "--cmdhelp=iodepth").check(exit).check(says_something),
         program("cmdhelp-alias", "--cmdhelp=readwrite").check(exit).check(says_something),
+        // divergence: `--cmdhelp` of an unknown option
         program("cmdhelp-unknown", "--cmdhelp=frobnicate").check(exit),
         program("enghelp", "--enghelp").check(exit).check(names_fios_engines),
         program("enghelp-engine", "--enghelp=io_uring").check(exit).check(says_something),

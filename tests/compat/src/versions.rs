@@ -51,6 +51,9 @@ impl Relaxation {
     }
 }
 
+/// It is the version that docs/divergences.md describes.
+pub const ON_THE_PAGE: Relaxation = Relaxation::seen_in(&[V3_33]);
+
 /// It times syncs other than fsync but does not count them, and counts them as short transfers instead.
 pub const MISCOUNTS_SYNCS: Relaxation = Relaxation::seen_in(&[V3_33]);
 

@@ -41,6 +41,7 @@ fn trimmed_blocks_of_a_memory_disk_read_as_zeroes() {
     assert_eq!(read.code, Some(0), "{read:?}");
 }
 
+// divergence: trims on a block device that takes no discards
 #[test]
 fn a_disk_that_only_writes_zeroes_is_trimmed_with_them() {
     guest!();

@@ -110,6 +110,7 @@ mod tests {
         of(&plan, &samples, steadiness.as_ref()).into_iter().map(|finding| finding.sentence).collect()
     }
 
+    // divergence: throughput that changes during a run
     #[test]
     fn throughput_that_falls_or_varies_is_found() {
         let falling: Vec<u64> = (0..10).map(|second| 1000 - 40 * second).collect();

@@ -685,6 +685,7 @@ mod tests {
         );
     }
 
+    // divergence: single letters
     #[test]
     fn letters_are_options_too() {
         for args in [["-o", "7", "-m"].as_slice(), &["-o7", "-m"], &["-mo7"]] {
@@ -694,6 +695,8 @@ mod tests {
             assert_eq!(program, ["minimal", "output=7"], "{args:?}");
         }
         assert_eq!(jobs(&["-name=a", "-rw", "read"]), ["a [] name=a rw=read"]);
+        let known = ('A'..='z').filter(|letter| of_letter(*letter as u8).is_some());
+        assert_eq!(known.collect::<String>(), "CEFILOPSTVbcdfhimorv");
     }
 
     #[test]

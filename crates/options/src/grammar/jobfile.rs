@@ -640,6 +640,7 @@ j.fio:5:3: error: bs: needs a value";
         assert_eq!(sections(&["d/j.fio"], &files), ["j [] bs=2k"]);
     }
 
+    // divergence: a file that includes itself
     #[test]
     fn includes_that_cannot_be_read_are_errors() {
         let message = shown("[a]\ninclude nope.inc\n");

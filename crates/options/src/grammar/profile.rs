@@ -294,13 +294,14 @@ fn act_load(typed: &Typed<'_>, device: &OsString) -> Result<Vec<Section>, Proble
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{read_with, sections, texts};
+    use super::super::testing::{KEYWORDS, read_with, sections, texts};
 
     /// The jobs of a command line, each as `name [inherited] own`; or what is wrong with it.
     fn jobs(line: &str) -> Vec<String> {
         sections(&line.split(' ').collect::<Vec<&str>>(), &[])
     }
 
+    // divergence: `--profile=tiobench`, the size by default
     #[test]
     fn tiobench_is_four_jobs_on_four_files() {
         let all = "buffered=0 size=1048576 bs=8192 loops=3 directory=d numjobs=4 runtime=600 group_reporting thread \
@@ -313,11 +314,13 @@ mod tests {
             format!("randread [{all}] name=randread stonewall rw=randread"),
         ];
         assert_eq!(found, expected);
-        assert!(jobs("--profile=tiobench")[0].contains(" bs=4096 loops=1 directory=./ numjobs=1 "));
+        let default = format!(" size={} bs=4096 loops=1 directory=./ numjobs=1 ", KEYWORDS.memory_mib * 4096);
+        assert!(jobs("--profile=tiobench")[0].contains(&default));
         // What else is typed stays, unless the profile sets it as well.
         assert!(jobs("--iodepth=4 --profile=tiobench")[3].starts_with("randread [iodepth=4 buffered=0"));
     }
 
+    // divergence: `--profile=act`, `device-names`
     #[test]
     fn act_reads_and_writes_each_device_at_its_rates() {
         let all = "direct=1 ioengine=sync random_generator=lfsr group_reporting=1 thread runtime=100000000us time_based=1";
@@ -336,6 +339,8 @@ mod tests {
         let default = jobs("--profile=act --device-names=/dev/a");
         assert!(default[0].ends_with(" runtime=86400000000us time_based=1] name=act-read-/dev/a filename=/dev/a rw=randread numjobs=8 rate_iops=250 bs=1536"));
         assert!(default[1].ends_with(" rw=randwrite rate_iops=12 bs=131072"));
+        // Which are two files to the job.
+        assert!(jobs("--profile=act --device-names=a:b")[0].contains(" filename=a:b "));
     }
 
     #[test]

@@ -281,6 +281,7 @@ fn amounts_may_be_percentages_and_zones() {
     }
 }
 
+// divergence: `filesize=64k-1k-2k`
 #[test]
 fn ranges_are_put_in_order() {
     let sizes = |low_bytes, high_bytes| Ok(SizeRange { low_bytes, high_bytes });
@@ -291,6 +292,7 @@ fn ranges_are_put_in_order() {
     // The first and the last of several.
     assert_eq!(parsed("1k-2k-64k"), sizes(1024, 65_536));
     assert_eq!(parsed("1k-64k-2k"), sizes(1024, 2048));
+    assert_eq!(parsed("64k-1k-2k"), sizes(2048, 65_536));
     assert_eq!(parsed("16-8k/8M-512M"), sizes(16, 512 << 20));
     assert_eq!(parsed("1k-2k,32k-64k"), sizes(1024, 65_536));
     let blocks = |low_bytes, high_bytes| Ok(BlockRange { low_bytes, high_bytes });

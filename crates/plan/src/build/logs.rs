@@ -203,6 +203,7 @@ mod tests {
         assert_eq!(names(histograms), "[h_clat_hist.3.log] [h_resp_hist.3.log]");
     }
 
+    // divergence: windows of bandwidth and I/Os per second
     #[test]
     fn windows_of_rates_are_as_given_unless_their_samples_are_given_shorter() {
         // The bw and iops windows; that of latencies is always as given. Line counts of fio 3.33 agree but for the

@@ -520,6 +520,14 @@ fn lfsr_covers_blocks_of_one_length_whatever_the_map() {
     assert_eq!(covers("--random_generator=lfsr --ba=8k"), (false, false));
 }
 
+// divergence: `random_generator=tausworthe`
+#[test]
+fn both_tausworthe_generators_are_the_same() {
+    let line = "--name=a --ioengine=null --rw=randread --size=64t --random_generator=";
+    let access = |generator: &str| jobs(&format!("{line}{generator}"))[0].access.clone();
+    assert!(access("tausworthe") == access("tausworthe64") && access("tausworthe") != access("lfsr"));
+}
+
 #[test]
 fn a_blockalign_draws_without_a_map() {
     let job = &jobs("--name=a --size=64k --rw=randread --ba=8k")[0];
@@ -600,6 +608,7 @@ fn the_null_engine_needs_no_files_but_a_size() {
     assert!(messages("--name=a --ioengine=null", &[]).contains("specify size="));
 }
 
+// divergence: a later pass under `time_based`
 // divergence: a later pass of `loops` or `io_size`
 #[test]
 fn passes_repeat_their_order_as_in_fio_but_not_for_a_run_time() {

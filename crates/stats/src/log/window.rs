@@ -278,6 +278,7 @@ mod tests {
         );
     }
 
+    // divergence: windows of bandwidth and I/Os per second
     #[test]
     fn rates_are_those_of_their_window() {
         let mut bandwidth = FigureWindows::new(500, WindowFigure::KibPerSecond);
@@ -293,6 +294,7 @@ mod tests {
         assert_eq!(figures(&iops), [(500, 0, 302, 302), (1000, 0, 302, 302)]);
     }
 
+    // divergence: the last window of a run
     #[test]
     fn a_last_window_is_kept_from_half_its_length() {
         let ends = |ends_ms: u64| {

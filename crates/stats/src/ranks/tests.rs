@@ -97,6 +97,7 @@ fn normal_below(x: f64) -> f64 {
     (0..steps).map(|step| density(-9.0 + (f64::from(step) + 0.5) * width) * width).sum()
 }
 
+// divergence: `random_distribution=normal:10`
 #[test]
 fn normal_is_a_normal_distribution_within_its_range() {
     for (count, percent, centre) in

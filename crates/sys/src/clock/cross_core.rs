@@ -101,6 +101,7 @@ mod tests {
         }
     }
 
+    // divergence: `--cpuclock-test`
     #[test]
     fn a_clock_that_runs_backwards_is_detected() {
         let counter = AtomicU32::new(0);

@@ -126,6 +126,7 @@ mod tests {
         Op::new(action, 0, block * 4096, blocks * 4096)
     }
 
+    // divergence: `block_error_percentiles`, states
     #[test]
     fn a_block_keeps_its_first_failure_and_the_trims_before_it() {
         let mut tracker = tracker();

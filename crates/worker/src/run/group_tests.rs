@@ -209,6 +209,7 @@ fn jobs_reported_as_one_end_when_their_sum_is_steady_and_all_report_it() {
     }
 }
 
+// divergence: when measurements for a steady state begin
 #[test]
 fn measurements_begin_after_the_ramp_of_the_job_and_that_of_the_steady_state() {
     let mut plan = steady_plan(1, fiord_plan::Steady { ramp_ns: 2 * SECOND_NS, duration_s: 1, ..STEADY });

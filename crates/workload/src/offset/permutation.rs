@@ -307,6 +307,7 @@ mod tests {
         }
     }
 
+    // divergence: random order
     #[test]
     fn every_block_occurs_once() {
         let around_powers = (7..18).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]);

@@ -103,6 +103,7 @@ fn what_a_target_cannot_do_is_refused_before_the_run() {
     assert_eq!(odd, "job r: 1000 is not a power of two");
 }
 
+// divergence: the targets of a trace
 #[test]
 fn a_target_in_use_and_a_run_that_may_not_write_refuse_a_trace_that_writes() {
     let used = PathFacts { in_use: vec!["mounted".to_string()], ..PathFacts::block(8 * MIB, 512) };

@@ -23,6 +23,7 @@ fn is_uncompared(line: &str) -> bool {
     compared.iter().all(|(checks, _)| !checks)
 }
 
+// divergence: several jobs that write the same range
 #[test]
 fn whole_blocks_of_several_jobs_are_compared_but_for_their_numbers() {
     for same in [
