@@ -86,7 +86,7 @@ terms! {
         "How many trims the blocks lasted that were written or trimmed (block_error_percentiles): 10.00th=98 means that 10 % of them had 98 successful trims or fewer, up to the first I/O to them that failed or the end of the job. states: the blocks by what happened to them last.";
     "steadystate", ["steadystate"], ["steadystate", "ss", "duration", "attained", "criterion", "max_deviation", "slope", "data", "lat_mean"],
         "Whether the job became steady by the rule of the steadystate option, and the value of its criterion when it ended.";
-    "steady part", [], ["steady_part", "run_s", "slope_percent", "excursion_percent", "from_s", "to_s"],
+    "steady part", [], ["steady_part", "run_s", "slope_percent", "excursion_percent", "from_s", "to_s", "latencies_from_s"],
         "The longest part at the end of the run that is steady by SNIA's rules: over five equal rounds a slope of at most 10 % of the mean, and an excursion of at most 20 %. All other figures are of the whole run.";
     "windows", [], ["windows", "window_s", "read_ios_per_s", "read_bytes_per_s", "write_ios_per_s", "write_bytes_per_s", "trim_ios_per_s", "trim_bytes_per_s"],
         "What all jobs together did over time, while all of them were running: I/Os and bytes per second in windows of equal length. fiord compare takes from them how far a rate may be off.";

@@ -69,6 +69,8 @@ fn every_line_and_every_key_of_a_report_has_a_meaning() {
     let part = Some(fiord_stats::SteadyPart { from_ms: 1000, ios_per_s: [1.0; 3], bytes_per_s: [4096.0; 3] });
     let (slope_share, excursion_share) = (-0.5, 0.5);
     run.steadiness = Some(fiord_stats::RunSteadiness { run_ms: 9000, slope_share, excursion_share, part });
+    let latencies = fiord_stats::RunLatencies::of(run.jobs.iter().map(|job| &job.stats));
+    run.part_latencies = Some(fiord_stats::PartLatencies { from_ms: 1250, latencies });
     run.windows = vec![fiord_stats::Window { length_ns: 250_000_000, ios: [1; 3], bytes: [4096; 3] }];
     let text = render(&run, &[Format::Normal], TerseVersion::V3);
     for line in text.lines().filter(|line| !line.trim().is_empty()) {

@@ -6,8 +6,12 @@
 
 mod common;
 
+use std::time::Duration;
+
+use common::stalling::Stalling;
 use common::study::assert_documented;
 use common::{Dir, Ran, finish, fiord, start};
+use fiord_testing::need;
 use serde_json::Value;
 
 const JOB: &str = "--name=a --ioengine=null --rw=randrw --size=4m";
@@ -85,4 +89,53 @@ fn a_study_is_repeated_in_rounds() {
     assert_eq!(runs, 1);
     assert_eq!(run(&dir, "show last --json").stdout, ran.stdout);
     run(&dir, "quick --repeat=often").assert_status(1).assert_prints(&["write auto, or a number"]);
+}
+
+/// How long reads take in the first seconds of a run, and afterwards.
+const SLOW: Duration = Duration::from_millis(80);
+const FAST: Duration = Duration::from_millis(5);
+
+/// A file whose reads are slow for three seconds: about one in forty of a run of eleven.
+fn slow_at_first(dir: &Dir) -> Result<Stalling, String> {
+    let wait = |since_first: Duration| if since_first < Duration::from_secs(3) { SLOW } else { FAST };
+    Stalling::waiting(dir, 1 << 20, wait)
+}
+
+/// Throughput that settled within the run; the machine may be too busy for that.
+fn settled(part: &Value) -> Result<(f64, f64), String> {
+    let from_s = part["from_s"].as_f64().filter(|from_s| *from_s > 2.0);
+    let from_s = from_s.ok_or_else(|| format!("the machine is too busy for a steady part: {part}"))?;
+    let latencies_from_s = part["latencies_from_s"].as_f64();
+    Ok((from_s, latencies_from_s.ok_or_else(|| format!("jobs were not asked in time: {part}"))?))
+}
+
+/// Of the same run: the report has the percentiles of all I/Os, the steady part those without the slow first seconds.
+#[test]
+fn latencies_of_the_steady_part_are_without_those_before_it() {
+    const READS: &str =
+        "--filename=stalling/data --rw=randread --norandommap --bs=4k --size=1m --ioengine=psync --direct=1";
+    let (of_jobs, of_study) = (Dir::new(), Dir::new());
+    let _mounts = (need!(slow_at_first(&of_jobs)), need!(slow_at_first(&of_study)));
+    let line = format!("--no-history --output-format=json --name=a {READS} --time_based --runtime=11s");
+    let jobs = start(fiord(of_jobs.path(), &line));
+    let line = format!("sweep --no-history --trust=on --json {READS} --over bs=4k --repeat=1 --time 11s");
+    let study = start(fiord(of_study.path(), &line));
+    // On a busy machine the study concludes nothing, and has its figures all the same.
+    let (jobs, study) = (finish(jobs).assert_success().json(), finish(study).json());
+
+    let slow_ns = SLOW.as_nanos() as f64;
+    let part = &jobs["steady_part"];
+    let (from_s, latencies_from_s) = need!(settled(part));
+    assert!((from_s..from_s + 2.5).contains(&latencies_from_s), "{part}");
+    let (whole, steady) = (&jobs["jobs"][0]["read"]["clat_ns"], &part["read"]["clat_ns"]);
+    let p99 = |latency: &Value| latency["percentile"]["99.000000"].as_f64().unwrap();
+    assert!(p99(whole) >= 0.98 * slow_ns, "{whole}");
+    assert!(p99(steady) < 0.98 * slow_ns, "{steady}");
+    assert!(steady["N"].as_u64().unwrap() < whole["N"].as_u64().unwrap());
+    assert!(steady["mean"].as_f64().unwrap() < whole["mean"].as_f64().unwrap());
+
+    let part = &study["steady_parts"][0];
+    let (_, latencies_from_s) = need!(settled(part));
+    assert!(study["rows"][0]["p99_ns"].as_f64().unwrap() < 0.98 * slow_ns, "{study}");
+    assert!(latencies_from_s > 2.0, "{part}");
 }

@@ -3,25 +3,25 @@
 //! Invariant: samples are evenly spaced. When there are too many, every second one is dropped, and from then on half as
 //! many are taken.
 
-/// The most samples.
+/// The most samples, unless it is given.
 const SAMPLES_MAX: usize = 4096;
 
-/// Samples that are asked for at regular intervals.
+/// Samples that are asked for at regular intervals: fewer than `MAX`.
 #[derive(Clone, Debug)]
-pub struct Samples<T> {
+pub struct Samples<T, const MAX: usize = SAMPLES_MAX> {
     all: Vec<T>,
     /// How often a sample was asked for, and of how many requests one is taken.
     asked: u64,
     one_in: u64,
 }
 
-impl<T> Default for Samples<T> {
-    fn default() -> Samples<T> {
+impl<T, const MAX: usize> Default for Samples<T, MAX> {
+    fn default() -> Samples<T, MAX> {
         Samples { all: Vec::new(), asked: 0, one_in: 1 }
     }
 }
 
-impl<T> Samples<T> {
+impl<T, const MAX: usize> Samples<T, MAX> {
     /// Takes a sample, if it is time for one and there is one.
     pub fn take(&mut self, sample: impl FnOnce() -> Option<T>) {
         self.asked += 1;
@@ -29,7 +29,7 @@ impl<T> Samples<T> {
             return;
         }
         self.all.extend(sample());
-        if self.all.len() >= SAMPLES_MAX {
+        if self.all.len() >= MAX {
             self.one_in *= 2;
             let mut index = 0;
             self.all.retain(|_| {
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn samples_of_a_long_run_become_fewer_and_stay_evenly_spaced() {
-        let mut samples = Samples::default();
+        let mut samples: Samples<usize> = Samples::default();
         (1..=SAMPLES_MAX + 2).for_each(|at| samples.take(|| Some(at)));
         let all = samples.all();
         assert_eq!(all.len(), SAMPLES_MAX / 2 + 1, "half of the first, and one of the last two");
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_sample_that_cannot_be_had_is_left_out() {
-        let mut samples = Samples::default();
+        let mut samples: Samples<u32, 4> = Samples::default();
         samples.take(|| Some(1));
         samples.take(|| None);
         samples.take(|| Some(3));

@@ -1,14 +1,14 @@
 //! The figures of one direction of a run, as tables show them.
 //!
 //! Invariant: rates are all I/Os of a direction over the longest run time of its jobs, as in fio's group lines; those of
-//! a whole run are over the sum of its groups' times, as in the history. Of a run that became steady, rates are those of
-//! its steady part, and everything else is of the whole run.
+//! a whole run are over the sum of its groups' times, as in the history. Of a run that became steady, figures are those of
+//! its steady part; where its latencies are not known, latencies are of the whole run.
 
 use std::collections::BTreeMap;
 
 use fiord_report::table::Cell;
 use fiord_report::{JobReport, RunReport};
-use fiord_stats::{DirectionStats, Latency, RunSteadiness};
+use fiord_stats::{DirectionStats, Latency, RunLatencies, RunSteadiness};
 
 /// Reads, writes or trims of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -58,7 +58,8 @@ impl Figures {
         report.jobs.iter().for_each(|job| all.merge(&job.stats.directions[direction]));
         let part = report.steadiness.as_ref().and_then(RunSteadiness::proper_part);
         let rates = part.map(|part| (part.ios_per_s[direction], part.bytes_per_s[direction]));
-        (all.ios > 0).then(|| Figures::of_direction(&all).at(rates))
+        let latency = part_latencies(report).map(|latencies| &latencies.directions[direction]);
+        (all.ios > 0).then(|| Figures::of_direction(&all).at(rates).with_latency(latency))
     }
 
     /// Of the jobs of this name alone, over the whole run: what the jobs did together is known of its steady part.
@@ -83,12 +84,24 @@ impl Figures {
         all.runtime_ms = longest_ms.values().sum();
         let part = report.steadiness.as_ref().and_then(RunSteadiness::proper_part);
         let rates = part.map(|part| (part.ios_per_s.iter().sum(), part.bytes_per_s.iter().sum()));
-        (all.ios > 0).then(|| Figures::of_direction(&all).at(rates))
+        let latency = part_latencies(report).map(|RunLatencies { directions, .. }| {
+            let mut all = Latency::default();
+            directions.iter().for_each(|latency| all.merge(latency));
+            all
+        });
+        (all.ios > 0).then(|| Figures::of_direction(&all).at(rates).with_latency(latency.as_ref()))
     }
 
     /// With these rates of I/Os and bytes, if there are any.
     fn at(self, rates: Option<(f64, f64)>) -> Figures {
         rates.map_or(self, |(iops, bytes_per_s)| Figures { iops, bytes_per_s, ..self })
+    }
+
+    /// With the figures of this latency, if it has any.
+    fn with_latency(self, latency: Option<&Latency>) -> Figures {
+        let Figures { iops, bytes_per_s, .. } = self;
+        let known = latency.filter(|latency| latency.running.count > 0);
+        known.map_or(self, |latency| Figures { iops, bytes_per_s, ..Figures::of_latency(latency) })
     }
 
     fn of_direction(stats: &DirectionStats) -> Figures {
@@ -105,7 +118,8 @@ impl Figures {
     pub fn of_syncs(report: &RunReport) -> Option<Figures> {
         let mut all = Latency::default();
         report.jobs.iter().for_each(|job| all.merge(&job.stats.sync.latency));
-        (all.running.count > 0).then(|| Figures::of_latency(&all))
+        let part = part_latencies(report).map(|latencies| &latencies.sync);
+        (all.running.count > 0).then(|| Figures::of_latency(&all).with_latency(part))
     }
 
     fn of_latency(latency: &Latency) -> Figures {
@@ -120,6 +134,12 @@ impl Figures {
             ..Figures::default()
         }
     }
+}
+
+/// The latencies of the steady part of a run, if that is not the whole run and they are known.
+fn part_latencies(report: &RunReport) -> Option<&RunLatencies> {
+    report.steadiness.as_ref().and_then(RunSteadiness::proper_part)?;
+    report.part_latencies.as_ref().map(|part| &part.latencies)
 }
 
 /// Bytes in MiB.

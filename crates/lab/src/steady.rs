@@ -1,6 +1,6 @@
-//! Which part of each run of a study its rates are of, where that is not the whole run.
+//! Which part of each run of a study its figures are of, where that is not the whole run.
 //!
-//! Invariant: every run whose rates are of a part is named; runs that are steady throughout, or too short to judge, are
+//! Invariant: every run whose figures are of a part is named; runs that are steady throughout, or too short to judge, are
 //! not.
 
 use fiord_report::RunReport;
@@ -18,8 +18,9 @@ pub(crate) fn beside(
     name: impl Fn(usize) -> String,
     width: usize,
 ) -> StudyResult {
-    let mut table =
-        Table::new(["of", "from_s", "to_s", "run_s", "mib_per_s"].map(|key| Column::new(key, "")));
+    let mut table = Table::new(
+        ["of", "from_s", "to_s", "run_s", "mib_per_s", "latencies_from_s"].map(|key| Column::new(key, "")),
+    );
     let mut text = String::new();
     for run in runs {
         let Some(steadiness) = &run.report.steadiness else { continue };
@@ -49,6 +50,7 @@ pub(crate) fn beside(
             number(row.map(|_| run_s)),
             Cell::Number(run_s, 1),
             number(row.map(|(_, mib_per_s)| mib_per_s)),
+            number(row.and(latencies_from_s(&run.report))),
         ]);
     }
     let mut tables = result.tables;
@@ -57,23 +59,34 @@ pub(crate) fn beside(
     StudyResult { text: with(result.text), coloured: result.coloured.map(with), tables, ..result }
 }
 
+/// Where the latencies of the steady part begin, in seconds; `None` if they are not known.
+fn latencies_from_s(report: &RunReport) -> Option<f64> {
+    report.part_latencies.as_ref().map(|part| part.from_ms as f64 / 1000.0)
+}
+
 /// Which figures are of the steady part, and which of the whole run: the progress of a run is that of all its jobs.
-fn which_figures(report: &RunReport) -> &'static str {
+fn which_figures(report: &RunReport) -> String {
     let has_one_kind = report.jobs.windows(2).all(|pair| pair[0].name == pair[1].name);
-    if has_one_kind {
-        "IOPS and MiB/s are of this part, latencies of the whole run"
-    } else {
-        "IOPS and MiB/s of all jobs together are of this part, those of single jobs and all latencies of the whole run"
+    let of_whom = if has_one_kind { "" } else { " of all jobs together" };
+    let others = if has_one_kind { "" } else { ", figures of single jobs of the whole run" };
+    match latencies_from_s(report) {
+        Some(from_s) => {
+            format!("IOPS and MiB/s{of_whom} are of this part, latencies of it from {from_s:.1} s on{others}")
+        }
+        None => format!(
+            "IOPS and MiB/s{of_whom} are of this part, latencies of the whole run, because those of this part are not \
+             known{others}"
+        ),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use fiord_stats::SteadyPart;
+    use fiord_stats::{PartLatencies, RunLatencies, SteadyPart};
 
     use super::*;
     use crate::figures::{Figures, READ, WRITE};
-    use crate::testing::{direction, report};
+    use crate::testing::{direction, report, synced};
 
     /// A run of 100 reads of 4 KiB per second, judged so.
     fn run(step: usize, part: Option<(u64, f64)>) -> StepResult {
@@ -89,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_of_the_steady_part_and_latencies_of_the_whole_run() {
+    fn figures_are_of_the_steady_part_and_latencies_of_the_whole_run_where_they_are_not_known() {
         let of = |part| Figures::of(&run(0, part).report, READ).unwrap();
         let (settled, whole) = (of(Some((12_000, 64.0))), of(None));
         assert_eq!((settled.iops, settled.bytes_per_s), (64.0, 64.0 * 4096.0));
@@ -99,30 +112,61 @@ mod tests {
         assert_eq!((all.iops, Figures::of(&run(0, None).report, WRITE)), (64.0, None));
     }
 
+    /// Latencies of the part, ten times those of the whole run.
+    fn with_latencies(mut run: StepResult) -> StepResult {
+        let mut latencies = RunLatencies::default();
+        latencies.directions[READ] = direction(50, 4096, 10_000).completion;
+        latencies.sync = direction(20, 4096, 30_000).completion;
+        run.report.part_latencies = Some(PartLatencies { from_ms: 12_900, latencies });
+        run.report = synced(run.report, 40, 3000);
+        run
+    }
+
+    #[test]
+    fn latencies_are_of_the_steady_part_where_they_are_known() {
+        let settled = with_latencies(run(0, Some((12_000, 64.0)))).report;
+        let expected = |latency_ns, ios| Figures {
+            mean_ns: latency_ns,
+            p50_ns: latency_ns,
+            p99_ns: latency_ns,
+            p999_ns: latency_ns,
+            max_ns: latency_ns,
+            ios,
+            ..Figures::default()
+        };
+        let rates = Figures { iops: 64.0, bytes_per_s: 64.0 * 4096.0, ..expected(10_000, 50) };
+        assert_eq!(Figures::of(&settled, READ), Some(rates));
+        assert_eq!(Figures::of_all(&settled), Some(rates));
+        assert_eq!(Figures::of_syncs(&settled), Some(expected(30_000, 20)));
+        let whole = with_latencies(run(0, Some((0, 64.0)))).report;
+        assert_eq!(Figures::of(&whole, READ).map(|figures| (figures.p99_ns, figures.ios)), Some((1000, 100)));
+        assert_eq!(Figures::of_syncs(&whole), Some(expected(3000, 40)));
+    }
+
     #[test]
     fn parts_are_named_in_text_and_in_the_table() {
-        let runs = [run(0, Some((12_000, 64.0))), run(1, Some((0, 100.0))), run(2, None)];
+        let known = with_latencies(run(3, Some((12_000, 64.0))));
+        let runs = [run(0, Some((12_000, 64.0))), run(1, Some((0, 100.0))), run(2, None), known];
         let result = StudyResult { text: "page\n".to_string(), ..StudyResult::default() };
         let result = beside(result, &runs, |step| format!("row {step}"), 200);
         let lines: Vec<&str> = result.text.lines().collect();
         assert_eq!(
             lines[2..],
             [
-                "row 0: steady from 12.0 s to 60.0 s of 60.0; IOPS and MiB/s are of this part, latencies of the whole run.",
-                "row 2: not steady at the end of its 60.0 s; its figures are of the whole run."
+                "row 0: steady from 12.0 s to 60.0 s of 60.0; IOPS and MiB/s are of this part, latencies of the whole run, because those of this part are not known.",
+                "row 2: not steady at the end of its 60.0 s; its figures are of the whole run.",
+                "row 3: steady from 12.0 s to 60.0 s of 60.0; IOPS and MiB/s are of this part, latencies of it from 12.9 s on."
             ]
         );
         let (key, table) = &result.tables[0];
-        assert_eq!((*key, table.rows.len()), ("steady_parts", 2));
+        assert_eq!((*key, table.rows.len()), ("steady_parts", 3));
         assert_eq!(table.rows[1][1], Cell::None);
+        let from_s = table.rows.iter().map(|row| row[5].clone());
+        assert_eq!(from_s.collect::<Vec<_>>(), [Cell::None, Cell::None, Cell::Number(12.9, 1)]);
         let mut of_two = run(0, Some((12_000, 64.0)));
         of_two.report.jobs.push(fiord_report::JobReport { name: "other".to_string(), ..Default::default() });
-        let result = beside(StudyResult::default(), &[of_two], |_| String::new(), 200);
-        assert!(
-            result
-                .text
-                .contains("; IOPS and MiB/s of all jobs together are of this part, those of single jobs")
-        );
+        let result = beside(StudyResult::default(), &[of_two], |_| String::new(), 400);
+        assert!(result.text.ends_with("are not known, figures of single jobs of the whole run.\n"));
         let unjudged = StepResult { step: 3, report: report(None, None) };
         let result = beside(StudyResult::default(), &[unjudged], |_| String::new(), 80);
         assert_eq!((result.text.as_str(), result.tables[0].1.rows.len()), ("", 0));

@@ -139,14 +139,15 @@ codes! {
     ClosedLoopRate = "closed-loop-rate", Note,
         see "`max` of `clat` is much longer than the time between two I/Os of the rate.",
         fix "Read the response latency, after the report.";
-    /// The job has a `runtime` without `time_based`, and a size that it may reach before: then it ends there.
+    /// The job has a `runtime` without `time_based`: it ends as soon as it has transferred its `size`, which may be before.
     StopsEarly = "stops-early", Note,
         see "`runtime` and `size` of the job; `run=` of the report is less than `runtime` if it did.",
         fix "`time_based=1`.";
-    /// The name of the job suggests another access pattern than its `rw`.
+    /// The name of the job suggests another access pattern, block size, queue depth or kind of I/O than its `rw`, `bs`,
+    /// `iodepth` and `direct`.
     NameContradicts = "name-contradicts", Caution,
-        see "Compare the names of the sections with their `rw`.",
-        fix "Correct `rw`, or rename the job.";
+        see "Compare the names of the sections with their `rw`, `bs`, `iodepth` and `direct`.",
+        fix "Correct the option, or rename the job.";
     /// Several jobs read the same blocks in the same order, so that all but the first are served by a cache.
     OverlappingSequential = "overlapping-sequential", Caution,
         see "The sum of the jobs' bytes is several times what `iostat` shows for the device.",
@@ -179,8 +180,8 @@ codes! {
         fix "Mount it without that option, or name a directory elsewhere.";
     /// The host limits what the job could do: a control group limits I/O to the device, or processor time to less than
     /// the jobs could use; the device's queue holds fewer direct I/Os than the jobs keep in flight, or its scheduler is
-    /// bfq; processors may not run as fast as they can, or were slowed down during the run. Limits that fail a job (locked memory, io_uring forbidden) are
-    /// its error, and no finding.
+    /// bfq; processors may not run as fast as they can, or were slowed down during the run. A limit that makes a job fail
+    /// (locked memory, io_uring forbidden) is reported as the job's error, and not as a finding.
     HostLimits = "host-limits", Caution,
         see "`io.max` and `cpu.max` in the control group (`/proc/self/cgroup`), or `blkio.throttle.*` and \
              `cpu.cfs_quota_us` in version 1; `nr_requests` and `scheduler` in `/sys/block/DISK/queue`; `cpupower \
@@ -229,12 +230,12 @@ codes! {
     CpuBound = "cpu-bound", Caution,
         see "`top -H`: the threads of the jobs are at 100 %.",
         fix "More jobs, larger blocks, or an engine with a lower cost per I/O.";
-    /// Other programs kept all processors busy during a part of the run. Meanwhile workers had to wait for a processor as
-    /// well as for the device: the highest latencies may be from then.
+    /// Other programs kept all processors busy during a part of the run. Meanwhile workers waited for a processor as
+    /// well as for the device, which may explain the highest latencies.
     ForeignCpu = "foreign-cpu", Caution,
         see "`vmstat 1` beside the run; `/proc/pressure/cpu`.",
         fix "Stop the other programs, and repeat the run.";
-    /// Other programs kept all processors busy. Workers had to wait for a processor as well as for the device.
+    /// Other programs kept all processors busy. Workers waited for a processor as well as for the device.
     CpuContended = "cpu-contended", Void,
         see "`vmstat 1`: no idle time, and more running threads than processors; `/proc/pressure/cpu`.",
         fix "Stop the other programs, and repeat the run.";
@@ -267,11 +268,11 @@ codes! {
         see "`nvme smart-log DISK`: `Thermal Management T1 Trans Count` grows, or bit 1 of `critical_warning`; `sg_logs -a \
              DISK`: the current temperature is above the reference temperature.",
         fix "Cool the disk, and repeat the run.";
-    /// A disk had errors of its medium during the run that it could not correct.
+    /// A disk reported uncorrectable errors of its medium during the run.
     MediaErrors = "media-errors", Caution,
         see "`nvme smart-log DISK`: `media_errors` grows; `smartctl -a DISK`: attribute 187 or 197 of an ATA disk, the \
              uncorrected errors of a SCSI disk; the kernel's log.",
-        fix "Replace the disk before its figures are used.";
+        fix "Replace the disk, and repeat the run.";
     /// A disk warns that it has failed or is about to fail, or has used all of its rated life.
     DeviceWorn = "device-worn", Caution,
         see "`nvme smart-log DISK`: `critical_warning` and `percentage_used`; `smartctl -H DISK` of an ATA or SCSI disk.",
@@ -292,13 +293,13 @@ codes! {
     /// run, a slope of more than 10 % of the mean, or an excursion of more than 20 %. If it settled, the part from then to
     /// the end is named with its throughput.
     NotSteady = "not-steady", Caution,
-        see "`write_bw_log`, drawn over time; `steady_part` in JSON.",
+        see "`write_bw_log`, drawn over time; `steady_part` in JSON, with the rates and latencies of that part.",
         fix "`ramp_time` until throughput is steady, and a longer run.";
     /// For a second or more no I/O completed.
     Stalled = "stalled", Caution,
         see "`write_iops_log`, or the largest latency.",
         fix "Look in the kernel's log at that time; flushes, garbage collection and resets do this.";
-    /// Jobs that are reported as one did not run at the same time: their sum never happened.
+    /// Jobs that are reported as one did not run at the same time: the sum of their rates was not reached at any time.
     NoOverlap = "no-overlap", Caution,
         see "`job_start` and `elapsed` of the jobs without `group_reporting`.",
         fix "`time_based=1` with the same `runtime` for all, or report them separately.";
@@ -308,16 +309,16 @@ codes! {
         see "The section `Response latency` after the report, against `clat percentiles`.",
         fix "Quote the response latency, or use a deeper queue, so that an I/O does not wait for others.";
     /// I/Os of an open loop (`rate_arrivals=open`) arrived and were never issued: the queue was full, or the job ended.
-    /// No latency includes them; with them, it would be longer.
+    /// No latency includes them; with them, latencies would be longer.
     ArrivalsLost = "arrivals-lost", Caution,
         see "`never issued` in the section `Response latency` after the report.",
         fix "A lower rate, or a deeper queue.";
-    /// fiord's own work is at least 5 % of the mean latency of an I/O, or of the time that the job's thread has for one:
+    /// fiord's own work is at least 5 % of the mean latency of an I/O, or of the time per I/O of the job's thread:
     /// the figures are partly those of the tool. Its cost is calibrated on this machine (`fiord calibrate`).
     ToolOverhead = "tool-overhead", Caution,
         see "Run the same job with `ioengine=null`: its I/Os per second are those of the tool alone.",
         fix "Larger blocks, cheaper verification, averaged logs; compare such figures only with those of the same tool.";
-    /// I/Os failed and were ignored: the figures are those of the others.
+    /// I/Os failed and were ignored: the figures are those of the other I/Os.
     ErrorContinued = "error-continued", Caution,
         see "`total_err` of the report, and the kernel's log.",
         fix "Find out why they failed before using the figures.";
@@ -341,11 +342,12 @@ pub enum Subject {
 }
 
 impl fmt::Display for Subject {
-    /// `/dev/sda`, `job a`.
+    /// `/dev/sda`, `job a`, `job "4k randread"`: a name of several words would otherwise be read as part of the sentence.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Subject::Run => out.write_str("this run"),
             Subject::Target(target) => out.write_str(&path::shown(target)),
+            Subject::Job(name) if name.contains(' ') => write!(out, "job \"{}\"", path::shown(name)),
             Subject::Job(name) => write!(out, "job {}", path::shown(name)),
             Subject::Place(place) => out.write_str(place),
             Subject::Device(name) => write!(out, "device {name}"),
@@ -490,5 +492,6 @@ mod tests {
     fn a_subject_does_not_steer_a_terminal() {
         assert_eq!(Subject::Target("/a\x1b[2J".into()).to_string(), "/a\\u{1b}[2J");
         assert_eq!(Subject::Job("a".into()).to_string(), "job a");
+        assert_eq!(Subject::Job("without a rate".into()).to_string(), "job \"without a rate\"");
     }
 }

@@ -4,7 +4,7 @@
 //! figures.
 
 use fiord_device::{DeviceUse, DiskUse};
-use fiord_stats::{DirectionStats, JobStats, RunSteadiness, SteadyState, Timeline, Window};
+use fiord_stats::{DirectionStats, JobStats, PartLatencies, RunSteadiness, SteadyState, Timeline, Window};
 
 use crate::finding::Finding;
 use crate::repeats::RepeatedFigure;
@@ -37,6 +37,8 @@ pub struct RunReport {
     pub repeats: Vec<RepeatedFigure>,
     /// How steady it was, and its steady part; `None` if that was not judged.
     pub steadiness: Option<RunSteadiness>,
+    /// The latencies of the steady part; `None` if that is the whole run, or no copy of the histograms was made in it.
+    pub part_latencies: Option<PartLatencies>,
     /// What it did over time; `None` if that was not recorded. Only pages show it (`fiord report`).
     pub timeline: Option<Timeline>,
     /// What all jobs together did over time, while all of them were running; empty if that was not observed.

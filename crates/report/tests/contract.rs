@@ -9,7 +9,7 @@ mod fixture;
 use std::collections::BTreeSet;
 
 use fiord_report::{Format, JobReport, RunReport, TerseVersion, Unified, merge_groups, render};
-use fiord_stats::{DirectionStats, RunSteadiness, SteadyPart, Window};
+use fiord_stats::{DirectionStats, Latency, PartLatencies, RunLatencies, RunSteadiness, SteadyPart, Window};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -62,7 +62,21 @@ fn the_steady_part_of_a_run_is_beside_the_figures_of_fio() {
         assert_eq!(figure(&steady[key]), figure(value), "{key}");
     }
     assert_eq!(steady["read"]["bw_bytes"], 4096);
-    assert!(steady.get("write").is_none());
+    assert!(steady.get("write").is_none() && steady.get("latencies_from_s").is_none());
+    let mut latencies = RunLatencies::default();
+    latencies.directions[0] = Latency::with_histogram();
+    for latency_ns in [100, 120, 127] {
+        latencies.directions[0].record(latency_ns);
+    }
+    run.part_latencies = Some(PartLatencies { from_ms: 12_900, latencies });
+    let steady = &document(&run)["steady_part"];
+    assert_eq!((&steady["latencies_from_s"], &steady["sync"]), (&Value::from(12.9), &Value::Null));
+    let expected = serde_json::json!({ "50.000000": 120, "99.000000": 127, "99.900000": 127 });
+    assert_eq!(steady["read"]["clat_ns"]["percentile"], expected);
+    assert_eq!(
+        (&steady["read"]["clat_ns"]["min"], &steady["read"]["clat_ns"]["N"]),
+        (&100.into(), &3.into())
+    );
     run.steadiness = Some(RunSteadiness { run_ms: 60_000, slope_share, excursion_share, part: None });
     assert!(document(&run)["steady_part"]["from_s"].is_null());
 }

@@ -110,6 +110,31 @@ impl Histogram {
         }
     }
 
+    /// Becomes a copy of `other`, in the memory that it has.
+    pub fn copy_from(&mut self, other: &Self) {
+        match (&mut self.bins, &other.bins) {
+            (Some(ours), Some(theirs)) => ours.copy_from_slice(&theirs[..]),
+            (ours, theirs) => ours.clone_from(theirs),
+        }
+    }
+
+    /// Whether each bin counts at least what that of `earlier` does.
+    pub fn covers(&self, earlier: &Self) -> bool {
+        match (&self.bins, &earlier.bins) {
+            (Some(ours), Some(theirs)) => ours.iter().zip(theirs.iter()).all(|(now, then)| now >= then),
+            _ => earlier.count() == 0,
+        }
+    }
+
+    /// The least and the greatest value that the bins which counted something stand for; `None` if none did.
+    pub fn range(&self) -> Option<(u64, u64)> {
+        let is_occupied = |count: &u64| *count > 0;
+        let first = self.bins().iter().position(is_occupied)?;
+        let last = self.bins().iter().rposition(is_occupied)?;
+        let greatest = if last + 1 < BINS { bin_floor(last + 1) - 1 } else { u64::MAX };
+        Some((bin_floor(first), greatest))
+    }
+
     /// What was counted since `earlier`, an earlier copy of this histogram.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut since = self.clone();
@@ -226,6 +251,23 @@ mod tests {
         assert_eq!(histogram.since(&earlier).occupied().collect::<Vec<_>>(), [(7, 1), (900, 1)]);
         assert_eq!(histogram.since(&Histogram::default()), histogram);
         assert_eq!(Histogram::default().since(&earlier), Histogram::default());
+    }
+
+    #[test]
+    fn a_histogram_covers_its_earlier_copies_and_ranges_over_its_bins() {
+        let mut histogram = Histogram::allocated();
+        assert_eq!(histogram.range(), None);
+        histogram.record(7);
+        histogram.record(900);
+        assert_eq!(histogram.range(), Some((7, 903)));
+        let mut copy = Histogram::default();
+        copy.copy_from(&histogram);
+        histogram.record(u64::MAX);
+        assert!(histogram.covers(&copy) && !copy.covers(&histogram));
+        assert!(copy.covers(&Histogram::default()) && !Histogram::default().covers(&copy));
+        assert_eq!(histogram.range(), Some((7, u64::MAX)));
+        copy.copy_from(&histogram);
+        assert_eq!(copy, histogram);
     }
 
     #[test]

@@ -57,6 +57,30 @@ impl Latency {
         self.histogram.merge(histogram);
     }
 
+    /// Becomes a copy of `other`, in the memory that it has.
+    pub fn copy_from(&mut self, other: &Self) {
+        let Latency { running, histogram } = other;
+        self.running = *running;
+        self.histogram.copy_from(histogram);
+    }
+
+    /// What was counted since `earlier`, an earlier copy; `None` if that counts more. The extremes are those of the bins.
+    pub fn since(&self, earlier: &Self) -> Option<Latency> {
+        let (now, then) = (&self.running, &earlier.running);
+        let histogram =
+            self.histogram.covers(&earlier.histogram).then(|| self.histogram.since(&earlier.histogram))?;
+        let count = now.count.checked_sub(then.count)?;
+        // Without a histogram the part's own extremes are not known, and those of the whole are bounds.
+        let (min, max) = match (count, histogram.range()) {
+            (0, _) => return Some(Latency { running: Moments::default(), histogram }),
+            (_, Some((min, max))) => (min.max(now.min), max.min(now.max)),
+            (_, None) => (now.min, now.max),
+        };
+        let sum = now.sum.checked_sub(then.sum)?;
+        let sum_squares = now.sum_squares.wrapping_sub(then.sum_squares);
+        Some(Latency { running: Moments { count, sum, sum_squares, min, max }, histogram })
+    }
+
     /// Percentiles in nanoseconds, never outside the recorded extremes; see [`Histogram::percentiles`].
     pub fn percentiles(&self, percents: &[f64]) -> Vec<u64> {
         self.histogram.percentiles(percents, self.running.min(), self.running.max)

@@ -10,9 +10,9 @@ use fiord_stats::histogram::BINS;
 use fiord_stats::series::Sums;
 use fiord_stats::{
     BatchMap, BlockLifetimes, CoarseHistogram, DepthMap, DetailedProgress, DirectionProgress, DirectionStats,
-    Histogram, JobStats, Latency, LatencyDistribution, MachineWindow, Moments, OpenArrivals, PriorityLatency,
-    ProcessorShares, RunSteadiness, Samples, SteadyMeasure, SteadyPart, SteadyRule, SteadySample,
-    SteadyState, SyncStats, Timeline, TimelineWindow, Usage, Window,
+    Histogram, JobStats, Latency, LatencyDistribution, MachineWindow, Moments, OpenArrivals, PartLatencies,
+    PriorityLatency, ProcessorShares, RunLatencies, RunSteadiness, Samples, SteadyMeasure, SteadyPart,
+    SteadyRule, SteadySample, SteadyState, SyncStats, Timeline, TimelineWindow, Usage, Window,
 };
 
 use crate::codec;
@@ -21,7 +21,7 @@ use crate::error::Cause;
 use crate::finding_codec;
 
 /// The version written. Earlier ones can be read.
-const VERSION: u32 = 17;
+const VERSION: u32 = 18;
 
 /// The report as bytes, which start with their version and end with their [`codec::checksum`]: SQLite does not notice
 /// when a disk returns other bytes, and figures that were never measured must not be shown.
@@ -72,6 +72,7 @@ impl Codec for RunReport {
             steadiness,
             timeline,
             windows,
+            part_latencies,
         } = self;
         version.encode(out);
         timestamp_ms.encode(out);
@@ -87,6 +88,7 @@ impl Codec for RunReport {
         fiord_version.encode(out);
         timeline.encode(out);
         windows.encode(out);
+        part_latencies.encode(out);
     }
 
     fn decode(from: &mut Decoder<'_>) -> Result<Self, Damaged> {
@@ -105,6 +107,7 @@ impl Codec for RunReport {
             fiord_version: if from.version() >= 15 { Codec::decode(from)? } else { None },
             timeline: if from.version() >= 16 { Codec::decode(from)? } else { None },
             windows: if from.version() >= 17 { Codec::decode(from)? } else { Vec::new() },
+            part_latencies: if from.version() >= 18 { Codec::decode(from)? } else { None },
         })
     }
 }
@@ -112,6 +115,8 @@ impl Codec for RunReport {
 codec!(RepeatedFigure { subject, figure, title, runs, left_out });
 codec!(RunSteadiness { run_ms, slope_share, excursion_share, part });
 codec!(SteadyPart { from_ms, ios_per_s, bytes_per_s });
+codec!(PartLatencies { from_ms, latencies });
+codec!(RunLatencies { directions, sync });
 codec!(Timeline { windows });
 codec!(TimelineWindow { end_ms, done, machine });
 codec!(DetailedProgress { directions });

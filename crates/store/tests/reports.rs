@@ -12,7 +12,8 @@ use fiord_report::{
     Code, Finding, Format, RepeatedFigure, RunReport, Subject, TerseVersion, Unified, render,
 };
 use fiord_stats::{
-    Histogram, ProcessorShares, RunSteadiness, SteadyMeasure, SteadyPart, Timeline, TimelineWindow, Window,
+    Histogram, PartLatencies, ProcessorShares, RunLatencies, RunSteadiness, SteadyMeasure, SteadyPart,
+    Timeline, TimelineWindow, Window,
 };
 use fiord_store::{Cause, codec, decode, encode};
 use proptest::prelude::*;
@@ -199,6 +200,9 @@ fn steady_parts_come_back() {
         let (slope_share, excursion_share) = (-0.25, 0.5);
         let steadiness = Some(RunSteadiness { run_ms: 60_000, slope_share, excursion_share, part });
         assert_comes_back(&RunReport { steadiness, ..fixture::run() });
+        let latencies = RunLatencies::of(fixture::run().jobs.iter().map(|job| &job.stats));
+        let part_latencies = Some(PartLatencies { from_ms: 12_900, latencies });
+        assert_comes_back(&RunReport { steadiness, part_latencies, ..fixture::run() });
     }
 }
 

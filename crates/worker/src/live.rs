@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use fiord_plan::{Direction, PerDirection};
-use fiord_stats::{DetailedProgress, JobStats};
+use fiord_stats::{DetailedProgress, JobStats, RunLatencies};
 
 /// A worker's lifecycle state, as shown by the letters of fio's live line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +70,8 @@ pub(crate) mod request {
     pub const MEASURE: u32 = 4;
     /// Publish what was done so far, with coarse latencies.
     pub const PROGRESS: u32 = 8;
+    /// Publish the latencies so far at full resolution.
+    pub const LATENCIES: u32 = 16;
 }
 
 /// Counters at one moment.
@@ -108,6 +110,10 @@ pub(crate) struct Published {
     pub stats: JobStats,
     /// What was done as of the last request for that, or of the end; `None` before the first.
     pub progress: Option<Box<DetailedProgress>>,
+    /// Its latencies as of the last request for them; `None` before the first.
+    pub latencies: Option<Box<RunLatencies>>,
+    /// When `latencies` were published, on the monotonic clock.
+    pub latencies_ns: u64,
 }
 
 /// What other threads see of one worker.

@@ -18,7 +18,7 @@ use fiord_engine::engines::{
 };
 use fiord_plan::job::Fill;
 use fiord_plan::{BlockSizes, ClockSource, Depth, Direction, EngineName, Job, LogKind, Plan};
-use fiord_stats::{DetailedProgress, DirectionProgress};
+use fiord_stats::{DetailedProgress, DirectionProgress, RunLatencies};
 use fiord_worker::{Counters, EndReason, Moment, Observer, State, View, Watcher, WorkerReport, WorkerView};
 use fiord_workload::Stream;
 
@@ -346,6 +346,7 @@ fn buffers_filled_in_the_loop_hold_the_requested_contents() {
 struct ProgressFollower {
     own: CallCounter,
     seen: Vec<(u64, DetailedProgress)>,
+    latencies: Vec<RunLatencies>,
 }
 
 impl Watcher for ProgressFollower {
@@ -357,8 +358,9 @@ impl Watcher for ProgressFollower {
         Some(Duration::from_millis(10))
     }
 
-    fn progressed(&mut self, elapsed_ns: u64, progress: &DetailedProgress) {
+    fn progressed(&mut self, elapsed_ns: u64, progress: &DetailedProgress, latencies: Option<RunLatencies>) {
         self.seen.push((elapsed_ns, *progress));
+        self.latencies.extend(latencies);
     }
 
     fn snapshot(&mut self, _reports: Vec<WorkerReport>, _moment: Moment) {}
@@ -386,5 +388,13 @@ fn what_is_done_so_far_is_published_with_its_latencies() {
         assert!(follower.seen.windows(2).all(|pair| pair[0].0 < pair[1].0));
         let total: u64 = result.workers.iter().map(|worker| worker.stats.directions[0].ios).sum();
         assert!(seen.last().unwrap().ios <= total);
+        // At full resolution only where all jobs had answered: each copy counts all that the one before does.
+        let all = RunLatencies::of(result.workers.iter().map(|worker| &*worker.stats));
+        assert!(!follower.latencies.is_empty(), "{} calls", seen.len());
+        assert!(follower.latencies.windows(2).all(|pair| pair[1].since(&pair[0]).is_some()), "depth {depth}");
+        let part = all.since(&follower.latencies[0]).unwrap();
+        let reads = |latencies: &RunLatencies| latencies.directions[0].running.count;
+        assert_eq!(reads(&part) + reads(&follower.latencies[0]), total);
+        assert_eq!(part.directions[0].histogram.count(), reads(&part));
     }
 }

@@ -69,6 +69,7 @@ pub(crate) fn report(
         findings: Vec::new(),
         repeats: Vec::new(),
         steadiness: None,
+        part_latencies: None,
         timeline: None,
         windows: Vec::new(),
     }

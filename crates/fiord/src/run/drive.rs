@@ -11,7 +11,7 @@ use fiord_options::value::{IdleProf, Trust};
 use fiord_plan::{DebugChannel, Job, Plan};
 use fiord_report::finding::any_void;
 use fiord_report::{RepeatedFigure, RunReport};
-use fiord_stats::DetailedProgress;
+use fiord_stats::{DetailedProgress, RunLatencies};
 use fiord_sys::{process, signal};
 use fiord_worker::{DebugLog, LogSink, Moment, Observer, View, Watcher, WorkerReport};
 
@@ -109,13 +109,15 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
         .map_or_else(Vec::new, |witness| witness.findings(plan, &result.workers, &devices, problems));
     let recorded = watched.witness.as_mut().map(|witness| witness.recording.finish(&result.workers));
     let (timeline, windows) = recorded.unwrap_or_default();
+    let part_latencies =
+        watched.witness.as_ref().and_then(|witness| witness.part_latencies(plan, &result.workers));
     let report = assemble::report(&frame, &watched.meters, &mut result.workers, moment);
     let repeats = repeats.map_or_else(Vec::new, |mut figures| {
         repeats::add_run(&mut figures, &report);
         figures
     });
     let steadiness = watched.witness.as_ref().and_then(|witness| witness.steadiness(plan));
-    let report = RunReport { findings, repeats, steadiness, timeline, windows, ..report };
+    let report = RunReport { findings, repeats, steadiness, part_latencies, timeline, windows, ..report };
     watched.presenter.ended(&report, &result.workers);
     if let Some(metrics) = &mut watched.metrics {
         metrics.exporter.publish(&report);
@@ -250,9 +252,9 @@ impl Watcher for Watched<'_> {
         self.witness.as_ref().map(|_| PROGRESS_EVERY)
     }
 
-    fn progressed(&mut self, elapsed_ns: u64, progress: &DetailedProgress) {
+    fn progressed(&mut self, elapsed_ns: u64, progress: &DetailedProgress, latencies: Option<RunLatencies>) {
         if let Some(witness) = &mut self.witness {
-            witness.recording.progressed(elapsed_ns, progress);
+            witness.recording.progressed(elapsed_ns, progress, latencies);
         }
     }
 

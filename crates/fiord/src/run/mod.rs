@@ -10,6 +10,7 @@ pub(crate) mod environment;
 pub(crate) mod facts;
 pub(crate) mod idle;
 pub(crate) mod keep;
+mod latency_marks;
 mod logs;
 mod meters;
 pub(crate) mod metrics;

@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use fiord_host::{HostMeter, HostReading, Samples};
 use fiord_stats::{
-    DetailedProgress, MachineWindow, ProcessorShares, ProgressSample, Timeline, TimelineRecorder, Window,
+    DetailedProgress, MachineWindow, PartLatencies, ProcessorShares, ProgressSample, RunLatencies,
+    SteadyPart, Timeline, TimelineRecorder, Window,
 };
 use fiord_sys::clock;
-use fiord_worker::{State, View, WorkerReport};
+use fiord_worker::{State, View, WorkerReport, WorkerView};
+
+use super::latency_marks::LatencyMarks;
 
 /// Interval between two samples, and how many of them there are for each reading of the kernel's counters.
 pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(250);
@@ -24,6 +27,10 @@ pub(super) const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Recording {
     /// What the jobs had done together, while all of them were running.
     samples: Samples<ProgressSample>,
+    /// How often some jobs were running and others were not any more, since all of them were.
+    looks_after_all: u32,
+    /// The latencies at full resolution, at moments at which all of them were running.
+    latencies: LatencyMarks,
     /// Samples since the last reading of the kernel's counters.
     since_reading: u32,
     meter: Option<HostMeter>,
@@ -56,7 +63,10 @@ impl Recording {
             let Recording { meter, readings, .. } = self;
             readings.take(|| Some(meter.as_mut()?.read()));
         }
-        if !view.workers.iter().all(|worker| worker.state == State::Running) {
+        let is_running = |worker: &WorkerView<'_>| worker.state == State::Running;
+        if !view.workers.iter().all(is_running) {
+            let goes_on = !self.samples.all().is_empty() && view.workers.iter().any(is_running);
+            self.looks_after_all += u32::from(goes_on);
             return is_due;
         }
         let mut sample = ProgressSample { at_ns: view.elapsed_ns, ..ProgressSample::default() };
@@ -70,8 +80,15 @@ impl Recording {
         is_due
     }
 
-    /// Ends a window of the timeline: all jobs together had done this at that time.
-    pub(super) fn progressed(&mut self, elapsed_ns: u64, so_far: &DetailedProgress) {
+    /// Ends a window of the timeline: all jobs together had done this at that time, with these latencies if they are
+    /// known.
+    pub(super) fn progressed(
+        &mut self,
+        elapsed_ns: u64,
+        so_far: &DetailedProgress,
+        latencies: Option<RunLatencies>,
+    ) {
+        self.latencies.take(elapsed_ns, latencies);
         self.released_ns.get_or_insert_with(|| clock::monotonic_ns().saturating_sub(elapsed_ns));
         let machine = self.machine();
         self.timeline.take(elapsed_ns / 1_000_000, so_far, machine);
@@ -94,6 +111,20 @@ impl Recording {
     /// What the jobs had done together, at moments at which all of them were running.
     pub(super) fn samples(&self) -> &[ProgressSample] {
         self.samples.all()
+    }
+
+    /// The latencies of a part up to the end of the run that is over, if they are known.
+    pub(super) fn part_latencies(
+        &self,
+        part: &SteadyPart,
+        workers: &[WorkerReport],
+    ) -> Option<PartLatencies> {
+        // Jobs that end between two looks end together.
+        let has_ended_together = self.looks_after_all <= 1;
+        let at_end =
+            has_ended_together.then(|| RunLatencies::of(workers.iter().map(|worker| &*worker.stats)));
+        let span = (self.samples().first()?, self.samples().last()?);
+        self.latencies.of_part(part, span, at_end.as_ref())
     }
 
     /// The machine from before the first I/O until now.

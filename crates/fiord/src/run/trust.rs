@@ -15,7 +15,7 @@ use fiord_host::{
 use fiord_options::Problem;
 use fiord_plan::{FileKind, Plan};
 use fiord_report::Finding;
-use fiord_stats::RunSteadiness;
+use fiord_stats::{PartLatencies, RunSteadiness};
 use fiord_worker::{EndReason, WorkerReport};
 
 use super::recording::Recording;
@@ -78,6 +78,12 @@ impl Witness {
     /// How steady the run was, if that can be judged.
     pub(super) fn steadiness(&self, plan: &Plan) -> Option<RunSteadiness> {
         steadiness(plan, self.recording.samples())
+    }
+
+    /// The latencies of the steady part, if that is not the whole run, and if they are known.
+    pub(super) fn part_latencies(&self, plan: &Plan, workers: &[WorkerReport]) -> Option<PartLatencies> {
+        let steadiness = self.steadiness(plan)?;
+        self.recording.part_latencies(steadiness.proper_part()?, workers)
     }
 
     /// The findings of a run that goes on: those that need neither its end, nor the health of devices, nor a calibration

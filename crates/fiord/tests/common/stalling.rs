@@ -1,13 +1,13 @@
-//! A file system with one file that stands still once: the test is its server (FUSE).
+//! A file system with one file whose reads take as long as the test says, or that stands still once: the test is its
+//! server (FUSE).
 //!
-//! Invariant: the stall lasts at least as long as given, in the one read that begins it; the server is one thread, so that
-//! everything else waits as well.
+//! Invariant: a read takes at least as long as given; the server is one thread, so that everything else waits as well.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Dir, Mount, root};
 
@@ -45,7 +45,7 @@ pub struct Stalling {
     _mount: Mount,
 }
 
-/// What the server does.
+/// A file system that stands still once.
 #[derive(Clone, Copy)]
 pub struct Stall {
     /// Size of the file.
@@ -59,6 +59,20 @@ pub struct Stall {
 impl Stalling {
     /// Mounts it in a directory. Needs root and the kernel's FUSE.
     pub fn mount(directory: &Dir, stall: Stall) -> Result<Stalling, String> {
+        let mut reads = 0;
+        let wait = move |_| {
+            reads += 1;
+            if reads == stall.at_read + 1 { stall.lasts } else { Duration::ZERO }
+        };
+        Stalling::waiting(directory, stall.bytes, wait)
+    }
+
+    /// Mounts one whose reads take as long as `wait` says, which is given the time since the first read.
+    pub fn waiting(
+        directory: &Dir,
+        bytes: u64,
+        wait: impl FnMut(Duration) -> Duration + Send + 'static,
+    ) -> Result<Stalling, String> {
         root()?;
         let said = |what: &str, error: std::io::Error| format!("{what}: {error}");
         let device = OpenOptions::new().read(true).write(true).open("/dev/fuse");
@@ -74,25 +88,22 @@ impl Stalling {
         if !output.status.success() {
             return Err(format!("mount: {}", String::from_utf8_lossy(&output.stderr).trim()));
         }
-        thread::spawn(move || serve(device, stall));
+        thread::spawn(move || serve(device, bytes, wait));
         Ok(Stalling { _mount: Mount { path } })
     }
 }
 
 /// Answers requests until the file system is unmounted.
-fn serve(mut device: File, stall: Stall) {
-    let mut bytes = vec![0; REQUEST_BYTES_MAX];
-    let mut reads = 0;
-    while let Ok(length) = device.read(&mut bytes) {
-        let (header, body) = bytes[..length].split_at(HEADER_BYTES);
+fn serve(mut device: File, bytes: u64, mut wait: impl FnMut(Duration) -> Duration) {
+    let mut asked = vec![0; REQUEST_BYTES_MAX];
+    let mut begun = None;
+    while let Ok(length) = device.read(&mut asked) {
+        let (header, body) = asked[..length].split_at(HEADER_BYTES);
         let (opcode, node) = (number(header, 4, 4) as u32, number(header, 16, 8));
         if opcode == request::READ {
-            if reads == stall.at_read {
-                thread::sleep(stall.lasts);
-            }
-            reads += 1;
+            thread::sleep(wait(begun.get_or_insert_with(Instant::now).elapsed()));
         }
-        let Some(answer) = answer(opcode, node, body, stall.bytes) else { continue };
+        let Some(answer) = answer(opcode, node, body, bytes) else { continue };
         let (error, data) = answer.map_or_else(|errno| (-errno, Vec::new()), |data| (0, data));
         let mut reply = ((16 + data.len()) as u32).to_le_bytes().to_vec();
         reply.extend(error.to_le_bytes());

@@ -5,27 +5,21 @@
 
 mod devices;
 pub mod findings;
+mod latency;
 mod steady;
 mod windows;
 mod writer;
 
 use fiord_device::{DiskCounters, DiskUse};
 use fiord_stats::latency_distribution::{MS_BOUNDS, NS_BOUNDS, US_BOUNDS};
-use fiord_stats::{BatchMap, BlockLifetimes, BlockState, DepthMap, JobStats, Latency, OpenArrivals};
+use fiord_stats::{BatchMap, BlockLifetimes, BlockState, DepthMap, JobStats, OpenArrivals};
 
 use crate::figures::{self, Shown};
 use crate::model::{GroupReport, Idleness, JobReport, LatencyTarget, RunReport, Unified};
 use crate::repeats;
+pub use latency::Detail;
+use latency::latency;
 pub use writer::Writer;
-
-/// Whether the document contains the counts by latency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    /// JSON: percentiles only.
-    Percentiles,
-    /// JSON+: every occupied bin of the histograms too.
-    Bins,
-}
 
 /// One document, from its `{` in column 0 to a line feed after its `}`.
 pub fn json(run: &RunReport, detail: Detail) -> String {
@@ -67,7 +61,8 @@ pub fn json(run: &RunReport, detail: Detail) -> String {
             repeats::table(&run.repeats).write_json(json, "repeats");
         }
         if let Some(steadiness) = &run.steadiness {
-            json.object("steady_part", |json| steady::write_part(json, steadiness));
+            let latencies = run.part_latencies.as_ref();
+            json.object("steady_part", |json| steady::write_part(json, steadiness, latencies, detail));
         }
         if !run.windows.is_empty() {
             json.object("windows", |json| windows::write(json, &run.windows));
@@ -224,32 +219,6 @@ fn priorities(json: &mut Writer, job: &JobReport, shown: &Shown, percentiles: &[
                 json.integer("prio", level);
                 json.integer("priohint", hint);
                 latency(json, key, &each.latency, percentiles, detail);
-            });
-        }
-    });
-}
-
-fn latency(json: &mut Writer, key: &str, latency: &Latency, percentiles: &[f64], detail: Detail) {
-    json.object(key, |json| {
-        let running = &latency.running;
-        json.integer("min", running.min());
-        json.integer("max", running.max);
-        json.float("mean", running.mean());
-        json.float("stddev", running.stddev());
-        json.integer("N", running.count);
-        if percentiles.is_empty() || latency.histogram.count() == 0 {
-            return;
-        }
-        json.object("percentile", |json| {
-            for (percent, value_ns) in percentiles.iter().zip(latency.percentiles(percentiles)) {
-                json.integer(&format!("{percent:.6}"), value_ns);
-            }
-        });
-        if detail == Detail::Bins {
-            json.object("bins", |json| {
-                for (value_ns, count) in latency.histogram.occupied() {
-                    json.integer(&value_ns.to_string(), count);
-                }
             });
         }
     });

@@ -4,9 +4,13 @@
 
 use fiord_options::value::steady_word;
 use fiord_stats::job::DIRECTIONS;
-use fiord_stats::{RunSteadiness, SteadyMeasure, SteadySample, SteadyState};
+use fiord_stats::{PartLatencies, RunSteadiness, SteadyMeasure, SteadySample, SteadyState};
 
-use super::Writer;
+use super::latency::{Detail, latency};
+use super::writer::Writer;
+
+/// The percentiles of a part, those of studies.
+const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
 /// Writes the members of the object.
 pub(super) fn write(json: &mut Writer, steady: &SteadyState) {
@@ -33,8 +37,14 @@ pub(super) fn write(json: &mut Writer, steady: &SteadyState) {
     });
 }
 
-/// Writes the members of the object of a run: the limits of SNIA's specification and the longest steady part at its end.
-pub(super) fn write_part(json: &mut Writer, steadiness: &RunSteadiness) {
+/// Writes the members of the object of a run: the limits of SNIA's specification and the longest steady part at its end,
+/// with its latencies if they are known.
+pub(super) fn write_part(
+    json: &mut Writer,
+    steadiness: &RunSteadiness,
+    latencies: Option<&PartLatencies>,
+    detail: Detail,
+) {
     let RunSteadiness { run_ms, slope_share, excursion_share, part } = steadiness;
     let seconds = |ms: &u64| *ms as f64 / 1000.0;
     json.number("run_s", seconds(run_ms));
@@ -46,12 +56,22 @@ pub(super) fn write_part(json: &mut Writer, steadiness: &RunSteadiness) {
     };
     json.number("from_s", seconds(&part.from_ms));
     json.number("to_s", seconds(run_ms));
-    let rates = DIRECTIONS.iter().zip(part.ios_per_s).zip(part.bytes_per_s);
-    for ((name, ios_per_s), bytes_per_s) in rates.filter(|((_, ios_per_s), _)| *ios_per_s > 0.0) {
+    if let Some(latencies) = latencies {
+        json.number("latencies_from_s", seconds(&latencies.from_ms));
+    }
+    for (index, name) in DIRECTIONS.iter().enumerate().filter(|(index, _)| part.ios_per_s[*index] > 0.0) {
         json.object(name, |json| {
-            json.float("iops", ios_per_s);
-            json.integer("bw_bytes", bytes_per_s.round() as u64);
+            json.float("iops", part.ios_per_s[index]);
+            json.integer("bw_bytes", part.bytes_per_s[index].round() as u64);
+            if let Some(PartLatencies { latencies, .. }) = latencies {
+                latency(json, "clat_ns", &latencies.directions[index], &PERCENTILES, detail);
+            }
         });
+    }
+    if let Some(PartLatencies { latencies, .. }) = latencies
+        && latencies.sync.running.count > 0
+    {
+        json.object("sync", |json| latency(json, "lat_ns", &latencies.sync, &PERCENTILES, detail));
     }
 }
 

@@ -9,7 +9,7 @@ use fiord_engine::contract::{Engine, Outcome, Slot};
 use fiord_plan::job::Limits;
 use fiord_plan::shown::shown;
 use fiord_plan::{EngineDescriptor, Op};
-use fiord_stats::{DetailedProgress, JobStats};
+use fiord_stats::{DetailedProgress, JobStats, RunLatencies};
 use fiord_sys::clock::{self, Clock};
 use fiord_sys::errno::Errno;
 use fiord_sys::signal;
@@ -303,7 +303,7 @@ impl<'a> Work<'a> {
         if requests & request::STOP != 0 {
             return Err(End::StopRequested);
         }
-        if requests & (request::SNAPSHOT | request::PROGRESS) != 0 {
+        if requests & (request::SNAPSHOT | request::PROGRESS | request::LATENCIES) != 0 {
             // Copies statistics, only on request.
             allow_alloc(|| self.publish(requests));
         }
@@ -333,6 +333,15 @@ impl<'a> Work<'a> {
             } else {
                 DetailedProgress::of(&self.recorder.stats)
             };
+        }
+        if requests & request::LATENCIES != 0 {
+            let latencies = published.latencies.get_or_insert_default();
+            if is_ramp {
+                **latencies = RunLatencies::default();
+            } else {
+                latencies.copy(&self.recorder.stats);
+            }
+            published.latencies_ns = clock::monotonic_ns();
         }
     }
 

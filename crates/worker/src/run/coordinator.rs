@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fiord_plan::job::ControlGroup;
 use fiord_plan::{ClockSource, DebugChannel, Job, Plan, shown};
-use fiord_stats::{DetailedProgress, JobStats};
+use fiord_stats::{DetailedProgress, JobStats, RunLatencies};
 use fiord_sys::clock::{self, TscClock};
 use fiord_sys::reserve;
 use fiord_sys::signal;
@@ -36,6 +36,9 @@ use crate::run_state::RunState;
 
 /// Stack of a worker's thread: touched only as far as it is used.
 const STACK_BYTES: usize = 256 * 1024;
+
+/// The most jobs that are asked for their latencies at full resolution, of which each keeps a copy of up to 60 KB.
+const COPIES_MAX: usize = 256;
 
 /// Above this number of workers per CPU each worker checks for signals itself: with thousands of runnable threads it
 /// may take seconds until the coordinator is scheduled.
@@ -97,6 +100,11 @@ pub(super) fn run_under(
     coordinator.finish()
 }
 
+/// The request for the progress of this many workers.
+fn progress_of(count: usize) -> u32 {
+    if count <= COPIES_MAX { request::PROGRESS | request::LATENCIES } else { request::PROGRESS }
+}
+
 impl<'w> Coordinator<'w> {
     fn new(
         shared: RunState,
@@ -113,7 +121,7 @@ impl<'w> Coordinator<'w> {
             next_sample_ns: after(watcher.sample_every()),
             next_snapshot_ns: after(watcher.snapshot_every()),
             statistics: PeriodicRequest::new(request::SNAPSHOT, u64::MAX),
-            progress: PeriodicRequest::new(request::PROGRESS, after(watcher.progress_every())),
+            progress: PeriodicRequest::new(progress_of(count), after(watcher.progress_every())),
             samplers: vec![Sampler::default(); count],
             watchdog: Watchdog::new(count),
             groups,
@@ -481,7 +489,8 @@ impl<'w> Coordinator<'w> {
         }
         let progress_every = self.watcher.progress_every();
         if let Some(made_ns) = self.progress.look(&self.shared, progress_every, now_ns) {
-            self.watcher.progressed(self.shared.released_for_ns(made_ns), &self.published_progress());
+            let (progress, latencies) = (self.published_progress(), self.published_latencies(made_ns));
+            self.watcher.progressed(self.shared.released_for_ns(made_ns), &progress, latencies);
         }
         let statistics_every = self.watcher.statistics_every();
         if self.statistics.look(&self.shared, statistics_every, now_ns).is_some() {
@@ -498,6 +507,18 @@ impl<'w> Coordinator<'w> {
             published.progress.iter().for_each(|theirs| all.merge(theirs));
         }
         all
+    }
+
+    /// The latencies of all workers together, if all of them are running and have published them since `made_ns`.
+    fn published_latencies(&self, made_ns: u64) -> Option<RunLatencies> {
+        let RunState { live, published, .. } = &*self.shared;
+        let mut all = RunLatencies::default();
+        for (live, published) in live.iter().zip(published) {
+            let published = published.lock().ok()?;
+            let is_of_now = live.state() == State::Running && published.latencies_ns >= made_ns;
+            all.merge(published.latencies.as_ref().filter(|_| is_of_now)?);
+        }
+        Some(all)
     }
 
     /// Passes the watcher a snapshot of all workers, when one is due or SIGUSR1 requested it.

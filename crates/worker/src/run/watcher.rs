@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use fiord_plan::{Job, PerDirection};
-use fiord_stats::DetailedProgress;
+use fiord_stats::{DetailedProgress, RunLatencies};
 
 use super::progress::View;
 use crate::debug::DebugLog;
@@ -106,9 +106,10 @@ pub trait Watcher {
     fn progress_every(&self) -> Option<Duration> {
         None
     }
-    /// What all workers together had done `elapsed_ns` after the first were released.
-    fn progressed(&mut self, elapsed_ns: u64, progress: &DetailedProgress) {
-        let _ = (elapsed_ns, progress);
+    /// What all workers together had done `elapsed_ns` after the first were released, and their latencies at full
+    /// resolution, if all of them were running and answered in time and there are not too many.
+    fn progressed(&mut self, elapsed_ns: u64, progress: &DetailedProgress, latencies: Option<RunLatencies>) {
+        let _ = (elapsed_ns, progress, latencies);
     }
     /// The statistics of all workers so far, at this moment of the run.
     fn snapshot(&mut self, reports: Vec<WorkerReport>, moment: Moment);
