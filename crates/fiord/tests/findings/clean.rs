@@ -1,4 +1,4 @@
-//! Runs of common jobs on an idle machine: nothing is said against them, and little at all.
+//! Runs on an idle machine: common jobs have hardly any findings, and a study has the same verdict each time.
 //!
 //! Invariant: a machine that is not idle, before or during the runs, is a skip; and so is every run of all tests, because
 //! others run at the same time.
@@ -64,12 +64,18 @@ fn idle() -> Result<(), String> {
     Ok(())
 }
 
-/// `FIORD_IDLE=1 cargo test -p fiord --test findings clean` on a machine with nothing else to do.
+/// Whether this test alone is run. Both tests of this file are, one after the other, on a machine with nothing else to do:
+/// `FIORD_IDLE=1 cargo test -p fiord --test findings clean -- --test-threads=1`
+fn alone() -> Result<(), String> {
+    match std::env::var_os("FIORD_IDLE") {
+        Some(_) => Ok(()),
+        None => Err("other tests run at the same time; FIORD_IDLE=1 says that none do".to_string()),
+    }
+}
+
 #[test]
 fn common_jobs_on_an_idle_machine_are_clean() {
-    if std::env::var_os("FIORD_IDLE").is_none() {
-        skip!("other tests run at the same time; FIORD_IDLE=1 says that none do");
-    }
+    need!(alone());
     let dir = Dir::new();
     need!(direct_works_in(dir.path()));
     for job in JOBS {
@@ -86,4 +92,78 @@ fn common_jobs_on_an_idle_machine_are_clean() {
         }
         assert!(is_clean, "{job}: {}", document["findings"]);
     }
+}
+
+/// How often the study is run.
+const STUDIES: usize = 10;
+
+/// What one study concluded.
+#[derive(Clone, Debug)]
+struct Concluded {
+    verdict: String,
+    conclusion: String,
+}
+
+impl Concluded {
+    /// The rank of the verdict; `None` if it is withheld.
+    fn rank(&self) -> Option<usize> {
+        ["PASS", "MARGINAL", "FAIL"].iter().position(|known| *known == self.verdict)
+    }
+
+    /// Whether it says itself that another check may have the other verdict: that is said of PASS and MARGINAL alone.
+    fn says_so(&self) -> bool {
+        self.conclusion.contains("Another check may see more or less headroom")
+    }
+}
+
+/// Two studies of the same disk with different verdicts, neither of which said that the noise hides the limit.
+fn flip(studies: &[Concluded]) -> Option<(Concluded, Concluded)> {
+    let decided = || studies.iter().filter_map(|study| Some((study.rank()?, study)));
+    let pairs = decided().flat_map(|one| decided().map(move |other| (one, other)));
+    let is_flip = |((rank, one), (other_rank, other)): &((usize, &Concluded), (usize, &Concluded))| {
+        let is_said = *other_rank < 2 && (one.says_so() || other.says_so());
+        rank < other_rank && !is_said
+    };
+    pairs.filter(is_flip).map(|((_, one), (_, other))| (one.clone(), other.clone())).next()
+}
+
+#[test]
+fn a_flip_of_verdicts_that_nobody_announced_is_recognised() {
+    let study = |verdict: &str, says_so: bool| Concluded {
+        verdict: verdict.to_string(),
+        conclusion: if says_so { "Another check may see more or less headroom: …" } else { "" }.to_string(),
+    };
+    let is_flip = |studies: &[Concluded]| flip(studies).is_some();
+    let (pass, fail) = (study("PASS", false), study("FAIL", false));
+    let (marginal, unsure) = (study("MARGINAL", false), study("MARGINAL", true));
+    let withheld = study("CANNOT TELL", false);
+    assert!(!is_flip(&[pass.clone(), withheld.clone(), pass.clone()]));
+    assert!(!is_flip(&[pass.clone(), unsure.clone()]) && is_flip(&[marginal.clone(), pass.clone()]));
+    assert!(is_flip(&[fail.clone(), withheld, pass]) && is_flip(&[unsure, fail.clone()]));
+    assert!(!is_flip(&[fail.clone(), fail]) && !is_flip(&[marginal]));
+}
+
+#[test]
+fn the_same_study_ten_times_in_a_row_never_changes_its_verdict_unannounced() {
+    need!(alone());
+    let dir = Dir::new();
+    need!(direct_works_in(dir.path()));
+    need!(idle());
+    let mut studies = Vec::new();
+    for _ in 0..STUDIES {
+        let ran = dir.run("check etcd --trust=on --no-history --json --time 9s .");
+        let document = ran.json();
+        let text = |key: &str| document[key].as_str().unwrap_or_default().to_string();
+        let concluded = Concluded { verdict: text("verdict"), conclusion: text("conclusion") };
+        let status = match concluded.rank() {
+            Some(0 | 1) => 0,
+            Some(_) => 4,
+            None => 6,
+        };
+        assert_eq!(concluded.rank().is_none(), concluded.verdict == "CANNOT TELL", "{document}");
+        ran.assert_status(status);
+        studies.push(concluded);
+    }
+    let flip = flip(&studies);
+    assert!(flip.is_none(), "{flip:#?}\nof {studies:#?}");
 }
