@@ -83,7 +83,7 @@ impl Capacity {
         let writable = || capacity.targets.iter().filter(|target| target.writable);
         let fills: Vec<Step> = writable().map(|target| capacity.named(target.fill(), target)).collect();
         let first = |number| {
-            let name = capacity.step_name(number, "as fast as possible");
+            let name = capacity.step_name(number, "without a rate");
             capacity.load.unpaced(&name, capacity.targets.get(number), each)
         };
         capacity.steps = fills.into_iter().chain((0..capacity.count()).map(first)).collect();
@@ -242,7 +242,7 @@ impl Study for Capacity {
     fn next(&self, results: &[StepResult]) -> Option<Step> {
         let all = self.found(results);
         let (number, rate) = next_of(&all)?;
-        let name = self.step_name(number, &format!("{rate} I/Os per second"));
+        let name = self.step_name(number, &format!("{rate} IOPS"));
         let (target, unpaced) = (self.targets.get(number), all[number].unpaced);
         Some(self.load.at(rate, (&name, self.settings.even), target, self.each, unpaced))
     }

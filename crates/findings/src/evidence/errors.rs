@@ -21,7 +21,7 @@ pub(crate) fn ignored(subject: Subject, count: u64) -> Option<Finding> {
     (count > 0).then(|| {
         let (noun, were) = if count == 1 { ("I/O", "was") } else { ("I/Os", "were") };
         let sentence =
-            format!("{count} {noun} failed and {were} ignored: the figures are those of the others");
+            format!("{count} {noun} failed and {were} ignored: the figures are those of the other I/Os");
         let remedy = "find out why they failed before using the figures";
         let finding = Finding::new(Code::ErrorContinued, subject, sentence, remedy);
         finding.of_option(job::Measure::continue_on_error).based_on([("errors", Cell::Count(count))])

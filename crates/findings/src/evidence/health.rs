@@ -63,16 +63,17 @@ fn hot(device: &str, start: &HealthLog, end: &HealthLog) -> Option<Finding> {
         0 => format!("it reports that it is too hot{at}"),
         _ => format!("it slowed down {slowdowns} times during the run because it was too hot{at}"),
     };
-    let finding = Finding::new(Code::DeviceOverheated, disk(device), sentence, "cool it, and repeat the run");
+    let finding =
+        Finding::new(Code::DeviceOverheated, disk(device), sentence, "cool the disk, and repeat the run");
     Some(with_temperature(finding.based_on([("slowdowns", Cell::Count(slowdowns))]), end.temperature_celsius))
 }
 
 fn errors(device: &str, start: &HealthLog, end: &HealthLog) -> Option<Finding> {
     let errors = grown(start.media_errors, end.media_errors);
     (errors > 0).then(|| {
-        let sentence = format!("it had {errors} media errors during the run that it could not correct");
+        let sentence = format!("it reported {errors} uncorrectable media errors during the run");
         let finding =
-            Finding::new(Code::MediaErrors, disk(device), sentence, "replace it before its figures are used");
+            Finding::new(Code::MediaErrors, disk(device), sentence, "replace the disk, and repeat the run");
         finding.based_on([("media_errors", Cell::Count(errors))])
     })
 }

@@ -101,10 +101,10 @@ fn apart_in(jobs: &[(&Job, &JobEvidence<'_>)]) -> Option<Finding> {
     (jobs.len() > 1 && all_ms > 200 && share < TOGETHER_MIN).then(|| {
         let (job, _) = jobs[0];
         let sentence = format!(
-            "the {} jobs reported together ran at the same time for {share:.0} % of the time: their sum never happened",
+            "the {} jobs reported together ran at the same time for {share:.0} % of the time: their sum was not reached at any time",
             jobs.len()
         );
-        let remedy = "time_based=1 with the same runtime for all, or a report of each";
+        let remedy = "time_based=1 with the same runtime for all, or no group_reporting";
         let finding = Finding::new(Code::NoOverlap, subject::job(job), sentence, remedy).of_option(job::Measure::group_reporting);
         finding.based_on([("together_percent", Cell::Number(share, 1))])
     })

@@ -48,7 +48,7 @@ fn stalled(samples: &[ProgressSample]) -> Option<Finding> {
     }
     let (lasted_ns, at_ns) = longest?;
     let (lasted_s, at_s) = (lasted_ns as f64 / 1e9, at_ns as f64 / 1e9);
-    let sentence = format!("no I/O completed for {lasted_s:.1} s, from {at_s:.0} s after its beginning");
+    let sentence = format!("no I/O completed for {lasted_s:.1} s, beginning {at_s:.0} s after its start");
     let remedy = "look in the kernel's log at that time";
     let finding = Finding::new(Code::Stalled, Subject::Run, sentence, remedy);
     Some(finding.based_on([("stalled_s", Cell::Number(lasted_s, 1)), ("at_s", Cell::Number(at_s, 1))]))
@@ -62,9 +62,9 @@ fn unsteady(steadiness: &RunSteadiness) -> Option<Finding> {
     let (change_percent, excursion_percent) = (100.0 * slope_share, 100.0 * excursion_share);
     let how = if slope_share.abs() > SLOPE_SHARE_MAX {
         let way = if slope_share < 0.0 { "fell" } else { "rose" };
-        format!("throughput {way} by {:.0} % over the run", change_percent.abs())
+        format!("throughput {way} over the run, by {:.0} % of its mean", change_percent.abs())
     } else {
-        format!("throughput varied by {excursion_percent:.0} % between parts of the run")
+        format!("throughput varied between parts of the run, by {excursion_percent:.0} % of its mean")
     };
     let seconds = |ms: u64| ms as f64 / 1000.0;
     let mut figures = vec![
@@ -83,7 +83,7 @@ fn unsteady(steadiness: &RunSteadiness) -> Option<Finding> {
         }
         None => format!("{how}, and it was not steady at the end of the run either"),
     };
-    let remedy = "ramp_time until it is steady, and a longer run";
+    let remedy = "leave out the part before with ramp_time, or run longer";
     let finding =
         Finding::new(Code::NotSteady, Subject::Run, sentence, remedy).of_option(job::Time::ramp_time);
     Some(finding.based_on(figures))
@@ -117,14 +117,15 @@ mod tests {
         let found_falling = found(&[], &falling);
         assert_eq!(
             found_falling,
-            ["throughput fell by 39 % over the run, and it was not steady at the end of the run either"]
+            [
+                "throughput fell over the run, by 39 % of its mean, and it was not steady at the end of the run either"
+            ]
         );
         let bump = [1000, 1000, 1000, 1000, 1300, 1300, 1000, 1000, 1000, 1000];
-        let sentence = "throughput varied by 28 % between parts of the run, and it was not steady at the end of the run either";
+        let sentence = "throughput varied between parts of the run, by 28 % of its mean, and it was not steady at the end of the run either";
         assert_eq!(found(&[], &bump), [sentence]);
         let settling: Vec<u64> = [4000; 5].into_iter().chain([1000; 15]).collect();
-        let sentence =
-            "throughput fell by 154 % over the run; it was steady from 5.0 s to 20.0 s of 20.0, at 3.9 MiB/s";
+        let sentence = "throughput fell over the run, by 154 % of its mean; it was steady from 5.0 s to 20.0 s of 20.0, at 3.9 MiB/s";
         assert_eq!(found(&[], &settling), [sentence]);
         let steady = [1000, 1020, 990, 1010, 1000, 980, 1005, 1015, 995, 1000];
         assert_eq!(found(&[], &steady), [""; 0]);
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_second_without_any_io_is_found() {
-        let sentence = "no I/O completed for 2.0 s, from 2 s after its beginning";
+        let sentence = "no I/O completed for 2.0 s, beginning 2 s after its start";
         assert_eq!(found(&[], &[10, 10, 0, 0, 10]), [sentence]);
         assert_eq!(found(&[], &[10, 10, 1, 10]), [""; 0]);
         assert_eq!(found(&[("thinktime", "2s")], &[10, 0, 10]), [""; 0]);

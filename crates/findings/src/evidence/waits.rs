@@ -110,7 +110,7 @@ pub(crate) fn lost(
         of.direction,
         of.ios
     );
-    let remedy = "a lower rate, or a deeper queue: the device or the depth does not sustain this one";
+    let remedy = "a lower rate, or a deeper queue: the device, or the depth, does not sustain this rate";
     let finding = Finding::new(Code::ArrivalsLost, subject, sentence, remedy);
     Some(finding.of_option(job::Pace::rate_arrivals).based_on([
         ("dropped", Cell::Count(of.dropped)),

@@ -7,7 +7,7 @@ use fiord_host::LayerKind;
 use fiord_options::job;
 use fiord_plan::{Direction, Job};
 use fiord_report::table::{Cell, shown_bytes};
-use fiord_report::{Code, Finding, Subject, path};
+use fiord_report::{Code, Finding, Subject};
 
 use super::known::{Known, KnownTarget};
 use crate::subject;
@@ -46,9 +46,9 @@ pub(super) fn too_small(job: &Job, known: &Known) -> Option<Finding> {
     let device = known.devices_of(job).find(|facts| facts.caches_in_memory)?;
     (size_bytes < room_bytes).then(|| {
         let sentence = format!(
-            "all {} that job {} uses fit into its cache: it goes through the page cache, which has room for {}",
+            "all {} that {} uses fit into its cache: it goes through the page cache, which has room for {}",
             shown_bytes(size_bytes),
-            path::text(&job.name),
+            subject::job(job),
             shown_bytes(room_bytes)
         );
         let remedy = "losetup --direct-io=on, or a size well above the machine's memory";

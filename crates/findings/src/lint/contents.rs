@@ -26,8 +26,8 @@ pub(super) fn misaligned(job: &Job, known: &Known) -> Option<Finding> {
     };
     let (physical, offset_bytes) = job.files.list.iter().find_map(off)?;
     let sentence = format!(
-        "writes of {block_bytes} bytes from offset {offset_bytes} do not fill the device's blocks of {physical}: it \
-         reads each, and writes it back"
+        "writes of {block_bytes} bytes from offset {offset_bytes} do not fill the device's physical blocks of {physical} \
+         bytes: it reads each block, changes a part, and writes it back"
     );
     let remedy = "use multiples of the physical block for bs and offset";
     let finding =
@@ -61,7 +61,7 @@ pub(super) fn compressible(job: &Job, known: &Known) -> Option<Finding> {
         Code::Compressible,
         subject::job(job),
         sentence,
-        "refill_buffers=1, and no other contents",
+        "refill_buffers=1, without options that make the contents repeat",
     );
     Some(finding.of_option(option))
 }

@@ -47,8 +47,9 @@ pub(super) fn ignored(job: &Job, known: &Known) -> Option<Finding> {
         LayerKind::FileSystem(facts) => Some((ignoring(facts)?, facts.type_name.clone())),
         _ => None,
     })?;
-    let sentence =
-        format!("its flushes do nothing for safety: the {kind} below is mounted with the option {option}");
+    let sentence = format!(
+        "its flushes do not make writes durable: the {kind} below is mounted with the option {option}"
+    );
     let remedy = "mount it without that option, or name a directory elsewhere";
     Some(Finding::new(Code::SyncIgnored, subject::job(job), sentence, remedy))
 }

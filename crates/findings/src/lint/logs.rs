@@ -15,8 +15,10 @@ pub(super) fn on_target(job: &Job, known: &Known) -> Option<Finding> {
     let is_measured = |name: &str| stacks().any(|stack| names(stack).any(|measured| measured == name));
     detailed_logs(job).find_map(|(option, log)| {
         let device = names(known.below_log(log)?).find(|name| is_measured(name))?;
-        let sentence =
-            format!("{} gets a line for each I/O and is on this device, which is measured", shown(log));
+        let sentence = format!(
+            "{} has a line for each I/O and is written to this device, which is measured",
+            shown(log)
+        );
         let remedy = "write it to another disk, or average it (log_avg_msec=1000)";
         let subject = Subject::Device(device.to_string());
         Some(Finding::new(Code::LogsOnTarget, subject, sentence, remedy).of_option(option))

@@ -17,8 +17,7 @@ pub(super) fn of(plan: &Plan, job: &Job) -> Option<Finding> {
     if transfers_data && job.verification.as_ref().is_some_and(|verification| !verification.checks) {
         let sentence =
             "other jobs change parts of the blocks that it verifies: what it reads back is not compared";
-        let remedy =
-            "offset_increment gives each its own range; of blocks of one size, whole ones are compared";
+        let remedy = "give each job its own range (offset_increment), or use a single block size";
         let finding = Finding::new(Code::ConcurrentWriters, subject::job(job), sentence, remedy);
         return Some(finding.of_option(job::Verification::verify));
     }
@@ -33,12 +32,12 @@ pub(super) fn of(plan: &Plan, job: &Job) -> Option<Finding> {
     } else if reads_in_order {
         let sentence =
             format!("{count} jobs read the same blocks in the same order: a cache serves all but the first");
-        let remedy = "offset_increment gives each its own range";
+        let remedy = "offset_increment gives each job its own range";
         let finding = Finding::new(Code::OverlappingSequential, subject::job(job), sentence, remedy);
         Some(finding.of_option(job::General::numjobs).based_on(figures))
     } else if writes {
         let sentence = format!("{count} jobs write the same range, in an undefined order");
-        let remedy = "offset_increment gives each its own range";
+        let remedy = "offset_increment gives each job its own range";
         let finding = Finding::new(Code::ConcurrentWriters, subject::job(job), sentence, remedy);
         Some(finding.of_option(job::General::numjobs).based_on(figures))
     } else {

@@ -51,8 +51,8 @@ impl<'r> Found<'r> {
     pub(super) fn repeated(&self) -> Vec<RepeatedFigure> {
         let of = |rate: u64| RepeatedFigure {
             subject: match self.name.is_empty() {
-                true => format!("{rate} I/Os per second"),
-                false => format!("{}: {rate} I/Os per second", self.name),
+                true => format!("{rate} IOPS"),
+                false => format!("{}: {rate} IOPS", self.name),
             },
             figure: "response_ns".to_string(),
             title: "RESPONSE".to_string(),

@@ -154,8 +154,8 @@ fn targets_are_measured_in_turn_and_compared() {
         [
             "/data: filling the test file",
             "/other: filling the test file",
-            "/data: as fast as possible",
-            "/other: as fast as possible"
+            "/data: without a rate",
+            "/other: without a rate"
         ]
     );
     // The second responds within the bound up to 2500 I/Os per second, the first up to 5000.
