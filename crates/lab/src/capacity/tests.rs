@@ -54,7 +54,7 @@ fn the_first_run_has_no_rate_and_the_others_have_open_arrivals() {
     let study = study("randread").unwrap();
     assert_eq!(study.steps().len(), 2, "the file is filled first");
     let first = settings(&study.steps()[1]);
-    assert!(first.contains("rw=randread bs=4096 iodepth=32") && !first.contains("rate"), "{first}");
+    assert!(first.contains("rw=randread bs=4096 iodepth=32") && !first.contains(" rate"), "{first}");
     assert!(study.next(&[]).is_none());
     let first = StepResult { step: 1, report: report(Some(direction(10_000, 4096, 500_000)), None) };
     let next = settings(&study.next(&[first]).unwrap());
