@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Re
 
 use fiord_plan::{Direction, PerDirection};
 use fiord_stats::{DetailedProgress, JobStats, RunLatencies};
+use fiord_sys::clock;
 
 /// A worker's lifecycle state, as shown by the letters of fio's live line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +115,17 @@ pub(crate) struct Published {
     pub latencies: Option<Box<RunLatencies>>,
     /// When `latencies` were published, on the monotonic clock.
     pub latencies_ns: u64,
+}
+
+impl Published {
+    /// Publishes the latencies so far; of a ramp, none.
+    pub(crate) fn set_latencies(&mut self, stats: Option<&JobStats>) {
+        match stats {
+            Some(stats) => self.latencies.get_or_insert_default().copy(stats),
+            None => self.latencies = Some(Box::default()),
+        }
+        self.latencies_ns = clock::monotonic_ns();
+    }
 }
 
 /// What other threads see of one worker.

@@ -9,7 +9,7 @@ use fiord_engine::contract::{Engine, Outcome, Slot};
 use fiord_plan::job::Limits;
 use fiord_plan::shown::shown;
 use fiord_plan::{EngineDescriptor, Op};
-use fiord_stats::{DetailedProgress, JobStats, RunLatencies};
+use fiord_stats::{DetailedProgress, JobStats};
 use fiord_sys::clock::{self, Clock};
 use fiord_sys::errno::Errno;
 use fiord_sys::signal;
@@ -335,13 +335,7 @@ impl<'a> Work<'a> {
             };
         }
         if requests & request::LATENCIES != 0 {
-            let latencies = published.latencies.get_or_insert_default();
-            if is_ramp {
-                **latencies = RunLatencies::default();
-            } else {
-                latencies.copy(&self.recorder.stats);
-            }
-            published.latencies_ns = clock::monotonic_ns();
+            published.set_latencies((!is_ramp).then_some(&*self.recorder.stats));
         }
     }
 
