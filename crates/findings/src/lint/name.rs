@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     fn found(name: &'static str, rw: &str) -> bool {
-        sentence(name, &[("rw", rw), ("bs", "4k"), ("iodepth", "32")]).is_some()
+        contradicts(&plan(&[(name, &[("rw", rw)])]).jobs[0]).is_some()
     }
 
     fn sentence(name: &'static str, options: &[(&'static str, &str)]) -> Option<String> {
