@@ -33,6 +33,8 @@ pub struct CounterSample {
     pub elapsed_ns: u64,
     /// As they were then.
     pub counters: DiskCounters,
+    /// Its temperature then, in degrees Celsius, if reading it does not disturb the I/O.
+    pub temperature_celsius: Option<i32>,
 }
 
 impl DeviceUse {

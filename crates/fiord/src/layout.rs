@@ -90,8 +90,12 @@ pub(crate) fn is_coloured() -> bool {
 
 /// Whether a terminal may be coloured.
 pub(crate) fn may_use_colours() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-        && std::env::var_os("TERM").is_none_or(|name| name != "dumb")
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !is_dumb()
+}
+
+/// Whether the terminal only writes lines, one after the other.
+pub(crate) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|name| name == "dumb")
 }
 
 /// The text with its bars in colour.

@@ -27,7 +27,7 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     ("XDG_STATE_HOME", "Directory of the files that fiord keeps between runs; by default `~/.local/state`."),
     ("HOME", "The home directory, for the default of `XDG_STATE_HOME`."),
     ("NO_COLOR", "If it is set and not empty, nothing is printed in colour."),
-    ("TERM", "If it is `dumb`, nothing is printed in colour."),
+    ("TERM", "If it is `dumb`, nothing is printed in colour, and `--live` is refused."),
 ];
 
 /// fiord(1).

@@ -182,6 +182,18 @@ fn a_study_goes_through_its_runs_in_the_view_and_shows_each_row() {
 }
 
 #[test]
+fn a_terminal_that_only_writes_lines_has_no_view() {
+    need!(helper("tmux", &["-V"]));
+    let dir = Dir::new();
+    let terminal = Terminal::open(&dir);
+    terminal.line("export TERM=dumb");
+    terminal.fiord(&format!("--live {JOB}"));
+    let screen = terminal.until_shows("exit=1");
+    assert!(screen.contains("only writes lines (TERM=dumb)"), "{screen}");
+    terminal.assert_restored();
+}
+
+#[test]
 fn without_a_terminal_the_view_is_refused() {
     let dir = Dir::new();
     for line in ["--live --name=job --ioengine=null --rw=read --size=4k", "quick --live --size=16m"] {

@@ -159,7 +159,11 @@ impl WatchedDevice {
         let WatchedDevice { device, start, samples, .. } = self;
         samples.take(|| {
             let now = CounterReading::of(device).ok()?;
-            Some(CounterSample { elapsed_ns: now.elapsed_ns(start), counters: now.counters })
+            Some(CounterSample {
+                elapsed_ns: now.elapsed_ns(start),
+                counters: now.counters,
+                temperature_celsius: device.temperature_celsius(),
+            })
         });
     }
 

@@ -15,7 +15,7 @@ mod percentiles;
 mod run_view;
 mod summary;
 
-pub use over_time::{LoggedValue, OverTime, Window};
+pub use over_time::{JobOverTime, LoggedJob, LoggedValue, OverTime, Window};
 pub use run_view::RunView;
 
 /// The page of these runs: of one, or of two that are compared.

@@ -6,7 +6,7 @@ use fiord_device::DeviceUse;
 use fiord_stats::{CoarseHistogram, Histogram, Timeline, TimelineWindow};
 
 /// The most windows that a page shows: more cannot be told apart.
-pub(crate) const WINDOWS_MAX: usize = 300;
+pub(crate) const WINDOWS_MAX: usize = 240;
 
 /// A window with less than this share of the median rate is a stall.
 const STALL_SHARE: f64 = 0.1;
@@ -28,6 +28,8 @@ pub struct Window {
     pub depth: Option<f64>,
     /// The latencies of all directions.
     pub latencies: CoarseHistogram,
+    /// Those of reads, writes and trims.
+    pub by_direction: [CoarseHistogram; 3],
     /// Share of the processors in percent: programs, kernel, waiting for I/O, other guests of the host.
     pub processors: Option<[f64; 4]>,
     /// The highest temperature of the machine, in degrees Celsius.
@@ -36,13 +38,50 @@ pub struct Window {
     pub is_stalled: bool,
 }
 
+/// What one job did in each window of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobOverTime {
+    /// The job.
+    pub name: String,
+    /// Bytes per second in all directions.
+    pub bytes_per_s: Vec<Option<f64>>,
+    /// I/Os per second in all directions.
+    pub ios_per_s: Vec<Option<f64>>,
+    /// The mean latency in nanoseconds.
+    pub mean_ns: Vec<Option<f64>>,
+}
+
+impl JobOverTime {
+    fn of(name: &str, windows: impl Iterator<Item = Window>) -> JobOverTime {
+        let mut job = JobOverTime { name: name.to_string(), ..JobOverTime::default() };
+        let sum = |rates: Option<[f64; 3]>| rates.map(|rates| rates.iter().sum());
+        for window in windows {
+            job.bytes_per_s.push(sum(window.bytes_per_s));
+            job.ios_per_s.push(sum(window.ios_per_s));
+            job.mean_ns.push(window.mean_ns);
+        }
+        job
+    }
+}
+
 /// A run over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OverTime {
     /// Its windows.
     pub windows: Vec<Window>,
+    /// Its jobs in the same windows, if they are known one by one.
+    pub jobs: Vec<JobOverTime>,
     /// Whether the latencies of logs are means of intervals instead of single I/Os.
     pub is_averaged: bool,
+}
+
+/// The logs of one job: each line's milliseconds, direction and value.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoggedJob {
+    /// The job.
+    pub name: String,
+    /// The lines.
+    pub lines: Vec<(u64, usize, LoggedValue)>,
 }
 
 /// A line of a log.
@@ -67,33 +106,40 @@ impl OverTime {
             windows.push(window(from_ms, to_ms, group));
             from_ms = to_ms;
         }
-        let mut over_time = OverTime { windows, is_averaged: false };
+        let mut over_time = OverTime { windows, ..OverTime::default() };
         over_time.mark_stalls();
         over_time
     }
 
-    /// The lines of logs: (milliseconds, direction, value), of each job separately.
-    pub fn of_logs(jobs: &[Vec<(u64, usize, LoggedValue)>]) -> Option<OverTime> {
-        let end_ms = jobs.iter().flatten().map(|(at_ms, ..)| *at_ms).max()?.max(1);
+    /// The logs of each job.
+    pub fn of_logs(jobs: &[LoggedJob]) -> Option<OverTime> {
+        let lines = || jobs.iter().flat_map(|job| &job.lines);
+        let end_ms = lines().map(|(at_ms, ..)| *at_ms).max()?.max(1);
         let length_ms = (end_ms.div_ceil(WINDOWS_MAX as u64)).max(1000).div_ceil(500) * 500;
         let count = end_ms.div_ceil(length_ms) as usize;
         let mut sums = vec![LogSums::default(); count];
-        let mut latencies = 0_u64;
+        let windows = |sums: &[LogSums]| -> Vec<Window> {
+            let numbered = (0..).zip(sums);
+            numbered.map(|(index, sums)| sums.window(index * length_ms, length_ms, end_ms)).collect()
+        };
+        let mut of_jobs = Vec::new();
         for job in jobs {
             let mut of_job = vec![LogSums::default(); count];
-            for (at_ms, direction, value) in job {
+            for (at_ms, direction, value) in &job.lines {
                 let index = ((at_ms.saturating_sub(1)) / length_ms) as usize;
                 of_job[index.min(count - 1)].add(*direction, *value);
-                latencies += u64::from(matches!(value, LoggedValue::Latency(_)));
             }
             sums.iter_mut().zip(&of_job).for_each(|(all, one)| all.merge(one));
+            // Rates are means of the lines in a window.
+            let mut alone = vec![LogSums::default(); count];
+            alone.iter_mut().zip(&of_job).for_each(|(alone, one)| alone.merge(one));
+            of_jobs.push(JobOverTime::of(&job.name, windows(&alone).into_iter()));
         }
-        let windows = sums
-            .iter()
-            .enumerate()
-            .map(|(index, sums)| sums.window(index as u64 * length_ms, length_ms, end_ms));
+        let latencies =
+            lines().filter(|(_, _, value)| matches!(value, LoggedValue::Latency(_))).count() as u64;
         let mut over_time = OverTime {
-            windows: windows.collect(),
+            windows: windows(&sums),
+            jobs: of_jobs,
             // Logs with an interval have few lines of latencies.
             is_averaged: (1..(end_ms / 100).max(8) * jobs.len() as u64).contains(&latencies),
         };
@@ -152,6 +198,7 @@ fn window(from_ms: u64, to_ms: u64, group: &[TimelineWindow]) -> Window {
             window.ios_per_s.iter_mut().for_each(|rates| rates[index] += direction.ios as f64 / seconds);
             window.bytes_per_s.iter_mut().for_each(|rates| rates[index] += direction.bytes as f64 / seconds);
             window.latencies.merge(&direction.latencies);
+            window.by_direction[index].merge(&direction.latencies);
             all_ios += direction.ios;
             latency_ns += direction.latency_ns;
         }
@@ -183,7 +230,7 @@ struct LogSums {
     kib: [(f64, f64); 3],
     ios: [(f64, f64); 3],
     latency: (f64, f64),
-    latencies: CoarseHistogram,
+    latencies: [CoarseHistogram; 3],
 }
 
 impl LogSums {
@@ -196,7 +243,7 @@ impl LogSums {
                 add(&mut self.latency, ns);
                 let mut one = Histogram::allocated();
                 one.record(ns);
-                self.latencies.add(&one);
+                self.latencies[direction].add(&one);
             }
         }
     }
@@ -210,7 +257,7 @@ impl LogSums {
         self.kib.iter_mut().zip(&other.kib).for_each(|(all, one)| mean(all, one));
         self.ios.iter_mut().zip(&other.ios).for_each(|(all, one)| mean(all, one));
         self.latency = (self.latency.0 + other.latency.0, self.latency.1 + other.latency.1);
-        self.latencies.merge(&other.latencies);
+        self.latencies.iter_mut().zip(&other.latencies).for_each(|(all, one)| all.merge(one));
     }
 
     fn window(&self, from_ms: u64, length_ms: u64, end_ms: u64) -> Window {
@@ -218,13 +265,16 @@ impl LogSums {
             let any = sums.iter().any(|(_, lines)| *lines > 0.0);
             any.then(|| sums.map(|(sum, _)| sum * unit))
         };
+        let mut latencies = CoarseHistogram::default();
+        self.latencies.iter().for_each(|one| latencies.merge(one));
         Window {
             from_s: from_ms as f64 / 1000.0,
             to_s: (from_ms + length_ms).min(end_ms) as f64 / 1000.0,
             ios_per_s: rates(&self.ios, 1.0),
             bytes_per_s: rates(&self.kib, 1024.0),
             mean_ns: (self.latency.1 > 0.0).then(|| self.latency.0 / self.latency.1),
-            latencies: self.latencies,
+            latencies,
+            by_direction: self.latencies,
             ..Window::default()
         }
     }
@@ -247,6 +297,15 @@ pub(crate) fn device_samples(used: &DeviceUse) -> Vec<(f64, f64, f64)> {
         before = (sample.elapsed_ns, sample.counters);
     }
     points
+}
+
+/// The temperature of a device: (seconds, degrees Celsius).
+pub(crate) fn device_temperatures(used: &DeviceUse) -> Vec<(f64, Option<f64>)> {
+    let per = used.samples.len().div_ceil(WINDOWS_MAX).max(1);
+    let samples = used.samples.iter().skip(per - 1).step_by(per);
+    samples
+        .map(|sample| (sample.elapsed_ns as f64 / 1e9, sample.temperature_celsius.map(f64::from)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -283,12 +342,17 @@ mod tests {
     fn logs_of_several_jobs_are_added_up() {
         let job = |kib| {
             let line = move |second: u64| (second * 1000, 0, LoggedValue::Bandwidth(kib));
-            (1..=5).map(line).chain([(2000, 0, LoggedValue::Latency(5_000))]).collect::<Vec<_>>()
+            let lines = (1..=5).map(line).chain([(2000, 1, LoggedValue::Latency(kib))]).collect();
+            LoggedJob { name: format!("job of {kib}"), lines }
         };
         let over_time = OverTime::of_logs(&[job(100), job(50)]).unwrap();
         assert_eq!(over_time.windows.len(), 5);
         assert!(over_time.windows.iter().all(|window| window.bytes_per_s == Some([153_600.0, 0.0, 0.0])));
         assert_eq!(over_time.windows[1].latencies.total(), 2);
-        assert_eq!(OverTime::of_logs(&[Vec::new()]), None);
+        assert_eq!(over_time.windows[1].by_direction.map(|latencies| latencies.total()), [0, 2, 0]);
+        let [one, other] = &over_time.jobs[..] else { panic!("{:?}", over_time.jobs) };
+        assert_eq!((one.name.as_str(), &one.bytes_per_s[..]), ("job of 100", &[Some(102_400.0); 5][..]));
+        assert_eq!((other.mean_ns[1], other.mean_ns[2], other.ios_per_s[0]), (Some(50.0), None, None));
+        assert_eq!(OverTime::of_logs(&[LoggedJob::default()]), None);
     }
 }

@@ -7,7 +7,7 @@ use fiord_import::DirectionName;
 use crate::axis::Axis;
 use crate::chart::{Chart, Line};
 use crate::figures;
-use crate::over_time::{Window, device_samples};
+use crate::over_time::{JobOverTime, Window, device_samples, device_temperatures};
 use crate::run_view::{RunView, prefix};
 
 /// Devices with a line of their own.
@@ -19,53 +19,10 @@ type Points = Vec<(f64, Option<f64>)>;
 pub(crate) fn all(runs: &[RunView]) -> Vec<Chart> {
     let end_s = runs.iter().filter_map(|run| run.over_time.as_ref()).map(|over| over.end_s());
     let end_s = end_s.chain(runs.iter().flat_map(device_end)).fold(0.0, f64::max);
-    let panels = [
-        panel(
-            "bandwidth",
-            "Throughput",
-            "Bytes per second in each direction.",
-            figures_of_rate(runs, |w| w.bytes_per_s),
-        ),
-        panel(
-            "iops",
-            "I/Os per second",
-            "I/Os completed per second in each direction.",
-            figures_of_rate(runs, |w| w.ios_per_s),
-        ),
-        panel(
-            "latency",
-            "Latency",
-            "Latency of the I/Os that completed in each part of the run, on a logarithmic scale.",
-            latency(runs),
-        ),
-        panel(
-            "depth",
-            "I/Os in flight",
-            "How many I/Os of the jobs, and requests of the devices, were in progress on average.",
-            depth(runs),
-        ),
-        panel(
-            "processors",
-            "Processors",
-            "How the processors that the run may use were used, by any program.",
-            processors(runs),
-        ),
-        panel(
-            "devices",
-            "Busy devices",
-            "The share of the time in which a device had at least one request.",
-            busy(runs),
-        ),
-        panel(
-            "temperature",
-            "Temperature",
-            "The highest temperature of the machine's zones.",
-            temperature(runs),
-        ),
-    ];
+    let panels = [of_directions(runs), of_jobs(runs), of_machine(runs)].into_iter().flatten();
     let stalls: Vec<(f64, f64)> =
         runs.iter().filter_map(|run| run.over_time.as_ref()).flat_map(|over| over.stalls()).collect();
-    let charts = panels.into_iter().map(|panel| panel.chart(end_s, &stalls, runs.len() == 1));
+    let charts = panels.map(|panel| panel.chart(end_s, &stalls, runs.len() == 1));
     charts.filter(|chart| !chart.is_empty()).collect()
 }
 
@@ -77,33 +34,145 @@ fn device_end(run: &RunView) -> Option<f64> {
         .reduce(f64::max)
 }
 
+/// What the figures of a chart are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Bytes,
+    Count,
+    Time,
+    Percent,
+    Celsius,
+}
+
 /// A chart to be.
 struct Panel {
     id: &'static str,
     title: &'static str,
+    unit: Unit,
     description: &'static str,
     lines: Vec<Line>,
 }
 
-fn panel(id: &'static str, title: &'static str, description: &'static str, lines: Vec<Line>) -> Panel {
-    Panel { id, title, description, lines }
+fn panel(
+    id: &'static str,
+    title: &'static str,
+    unit: Unit,
+    description: &'static str,
+    lines: Vec<Line>,
+) -> Panel {
+    Panel { id, title, unit, description, lines }
+}
+
+fn of_directions(runs: &[RunView]) -> Vec<Panel> {
+    vec![
+        panel(
+            "bandwidth",
+            "Throughput",
+            Unit::Bytes,
+            "Bytes per second in each direction.",
+            figures_of_rate(runs, |w| w.bytes_per_s),
+        ),
+        panel(
+            "iops",
+            "I/Os per second",
+            Unit::Count,
+            "I/Os completed per second in each direction.",
+            figures_of_rate(runs, |w| w.ios_per_s),
+        ),
+        panel(
+            "latency",
+            "Latency",
+            Unit::Time,
+            "Latency of the I/Os that completed in each part of the run, on a logarithmic scale.",
+            latency(runs),
+        ),
+        panel(
+            "latency-directions",
+            "Latency by direction",
+            Unit::Time,
+            "Latency of reads, writes and trims one by one, on a logarithmic scale.",
+            latency_by_direction(runs),
+        ),
+    ]
+}
+
+fn of_jobs(runs: &[RunView]) -> Vec<Panel> {
+    let bandwidths = jobs(runs, |job| &job.bytes_per_s);
+    // Lines of the same form, for which a page has no room.
+    let rates = if bandwidths.is_empty() { jobs(runs, |job| &job.ios_per_s) } else { Vec::new() };
+    vec![
+        panel(
+            "bandwidth-jobs",
+            "Throughput of each job",
+            Unit::Bytes,
+            "Bytes per second of each job in all directions.",
+            bandwidths,
+        ),
+        panel(
+            "iops-jobs",
+            "I/Os per second of each job",
+            Unit::Count,
+            "I/Os completed per second by each job in all directions.",
+            rates,
+        ),
+        panel(
+            "latency-jobs",
+            "Mean latency of each job",
+            Unit::Time,
+            "Mean latency of each job's I/Os, on a logarithmic scale.",
+            jobs(runs, |job| &job.mean_ns),
+        ),
+    ]
+}
+
+fn of_machine(runs: &[RunView]) -> Vec<Panel> {
+    vec![
+        panel(
+            "depth",
+            "I/Os in flight",
+            Unit::Count,
+            "How many I/Os of the jobs, and requests of the devices, were in progress on average.",
+            depth(runs),
+        ),
+        panel(
+            "processors",
+            "Processors",
+            Unit::Percent,
+            "How the processors that the run may use were used, by any program.",
+            processors(runs),
+        ),
+        panel(
+            "devices",
+            "Busy devices",
+            Unit::Percent,
+            "The share of the time in which a device had at least one request.",
+            busy(runs),
+        ),
+        panel(
+            "temperature",
+            "Temperature",
+            Unit::Celsius,
+            "The highest temperature of the machine's zones, and those of the devices that show it.",
+            temperature(runs),
+        ),
+    ]
 }
 
 impl Panel {
     fn chart(self, end_s: f64, stalls: &[(f64, f64)], marks_stalls: bool) -> Chart {
-        let Panel { id, title, description, lines } = self;
+        let Panel { id, title, unit, description, lines } = self;
         let figures: Vec<f64> = lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y).collect();
-        let (base, y_text): (f64, fn(f64) -> String) = match id {
-            "bandwidth" => (1024.0, |bytes| format!("{}/s", figures::size(bytes))),
-            "latency" => (1000.0, figures::time),
-            "processors" | "devices" => (1000.0, |percent| format!("{percent:.0}\u{a0}%")),
-            "temperature" => (1000.0, |celsius| format!("{celsius:.0}\u{a0}°C")),
-            _ => (1000.0, figures::count),
+        let (base, y_text): (f64, fn(f64) -> String) = match unit {
+            Unit::Bytes => (1024.0, |bytes| format!("{}/s", figures::size(bytes))),
+            Unit::Time => (1000.0, figures::time),
+            Unit::Percent => (1000.0, |percent| format!("{percent:.0}\u{a0}%")),
+            Unit::Celsius => (1000.0, |celsius| format!("{celsius:.0}\u{a0}°C")),
+            Unit::Count => (1000.0, figures::count),
         };
-        let y = match id {
-            "latency" => Axis::decades(figures.iter().copied()),
-            "processors" | "devices" => Axis::linear(0.0, 100.0),
-            _ => Axis::from_zero(figures.iter().copied(), base),
+        let y = match unit {
+            Unit::Time => Axis::decades(figures.iter().copied()),
+            Unit::Percent => Axis::linear(0.0, 100.0),
+            Unit::Bytes | Unit::Celsius | Unit::Count => Axis::from_zero(figures.iter().copied(), base),
         };
         Chart {
             id: id.to_string(),
@@ -165,6 +234,44 @@ fn latency(runs: &[RunView]) -> Vec<Line> {
     with_figures(lines)
 }
 
+/// Of runs with more than one direction.
+fn latency_by_direction(runs: &[RunView]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (number, run) in runs.iter().enumerate() {
+        let has = |direction: usize| {
+            let windows = run.over_time.iter().flat_map(|over| &over.windows);
+            windows.map(|window| window.by_direction[direction].total()).sum::<u64>() > 0
+        };
+        let directions: Vec<usize> = (0..3).filter(|direction| has(*direction)).collect();
+        if directions.len() < 2 {
+            continue;
+        }
+        for direction in directions {
+            let name = format!("{}{}", prefix(runs, number), DirectionName::ALL[direction].name());
+            for (percent, shown) in [(50.0, "median"), (99.0, "99 %")] {
+                let of =
+                    |window: &Window| Some(window.by_direction[direction].percentile_ns(percent)? as f64);
+                lines.push((format!("{name} {shown}"), points(run, of)));
+            }
+        }
+    }
+    with_figures(lines)
+}
+
+/// Of runs whose jobs are known one by one, if there are several.
+fn jobs(runs: &[RunView], figures: fn(&JobOverTime) -> &[Option<f64>]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (number, run) in runs.iter().enumerate() {
+        let Some(over_time) = run.over_time.as_ref().filter(|over| over.jobs.len() > 1) else { continue };
+        for job in &over_time.jobs {
+            let middles = over_time.windows.iter().map(|window| f64::midpoint(window.from_s, window.to_s));
+            let points = middles.zip(figures(job).iter().copied()).collect();
+            lines.push((format!("{}{}", prefix(runs, number), job.name), points));
+        }
+    }
+    with_figures(lines)
+}
+
 fn depth(runs: &[RunView]) -> Vec<Line> {
     let mut lines = Vec::new();
     for (number, run) in runs.iter().enumerate() {
@@ -205,8 +312,13 @@ fn busy(runs: &[RunView]) -> Vec<Line> {
 }
 
 fn temperature(runs: &[RunView]) -> Vec<Line> {
-    let of = |(number, run): (usize, &RunView)| {
-        (format!("{}machine", prefix(runs, number)), points(run, |window| window.temperature_celsius))
-    };
-    with_figures(runs.iter().enumerate().map(of))
+    let mut lines = Vec::new();
+    for (number, run) in runs.iter().enumerate() {
+        let prefix = prefix(runs, number);
+        lines.push((format!("{prefix}machine"), points(run, |window| window.temperature_celsius)));
+        for used in run.devices.iter().take(DEVICES_MAX) {
+            lines.push((format!("{prefix}{}", used.device.name), device_temperatures(used)));
+        }
+    }
+    with_figures(lines)
 }

@@ -7,7 +7,7 @@
 use fiord_device::{CounterSample, Device, DeviceUse};
 use fiord_explain::NotedFinding;
 use fiord_import::{DirectionFigures, DirectionName, JobFigures, LatencyFigures, Percentile, Report};
-use fiord_page::{OverTime, RunView, render};
+use fiord_page::{LoggedJob, LoggedValue, OverTime, RunView, render};
 use fiord_stats::{MachineWindow, ProcessorShares, Timeline, TimelineWindow};
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&<img src=x onerror=y>";
@@ -73,6 +73,7 @@ fn timeline(seconds: u64) -> Timeline {
 fn device(name: &str, below: &[&str], seconds: u64) -> DeviceUse {
     let sample = |second: u64| {
         let mut sample = CounterSample { elapsed_ns: second * 1_000_000_000, ..CounterSample::default() };
+        sample.temperature_celsius = below.is_empty().then_some(30 + second as i32 % 10);
         sample.counters.busy_ms = second * 900;
         sample.counters.in_queue_ms = second * 4_000;
         sample
@@ -175,12 +176,33 @@ fn nothing_outside_the_page_is_referred_to() {
     assert!(page.contains("default-src &#x27;none&#x27;") || page.contains("default-src 'none'"), "a policy");
 }
 
+/// The logs of jobs that read and write, a line each per second and direction.
+fn logged(jobs: &[&str], seconds: u64) -> OverTime {
+    let lines = |number: u64| {
+        (1..=seconds).flat_map(move |second| {
+            let value = 10_000 + (second * 7919 * (number + 1)) % 5_000;
+            let values = [LoggedValue::Bandwidth(value), LoggedValue::Latency(value * 11)];
+            values
+                .into_iter()
+                .flat_map(move |value| [0, 1].map(|direction| (second * 1000, direction, value)))
+        })
+    };
+    let numbered = (0..).zip(jobs);
+    let jobs =
+        numbered.map(|(number, name)| LoggedJob { name: name.to_string(), lines: lines(number).collect() });
+    OverTime::of_logs(&jobs.collect::<Vec<_>>()).unwrap()
+}
+
 #[test]
 fn an_hour_of_a_run_stays_below_a_megabyte() {
     let jobs: Vec<String> = (0..16).map(|number| format!("job{number}")).collect();
     let jobs: Vec<&str> = jobs.iter().map(String::as_str).collect();
     let one = render(&[run("hour", &jobs, 3600)]).unwrap();
     assert!(one.len() < 1_000_000, "{} bytes", one.len());
+    let logs = RunView { over_time: Some(logged(&jobs, 3600)), ..run("hour", &jobs, 3600) };
+    let one = render(&[logs]).unwrap();
+    assert!(one.contains("id=\"chart-bandwidth-jobs\"") && one.contains("id=\"chart-latency-jobs\""));
+    assert!(one.len() < 1_000_000, "{} bytes with logs", one.len());
     let two = render(&[run("a", &jobs, 3600), run("b", &jobs, 3600)]).unwrap();
     assert!(two.len() < 2_000_000, "{} bytes", two.len());
 }
@@ -194,8 +216,15 @@ fn the_same_run_gives_the_same_page() {
 #[test]
 fn parts_without_figures_are_left_out() {
     let full = render(&[run("a", &["a"], 20)]).unwrap();
-    for part in ["Stalls, with less than", "heat0-w", "id=\"chart-devices\"", "class=\"stall\"", "vda1 → vda"]
-    {
+    for part in [
+        "chart-latency-directions",
+        "39\u{a0}°C",
+        "Stalls, with less than",
+        "heat0-w",
+        "id=\"chart-devices\"",
+        "class=\"stall\"",
+        "vda1 → vda",
+    ] {
         assert!(full.contains(part), "{part}");
     }
     let bare = RunView { report: Report { jobs: vec![job("a")], ..Report::default() }, ..RunView::default() };

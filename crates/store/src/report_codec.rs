@@ -145,7 +145,7 @@ codec! {
     }
 }
 codec!(DeviceUse { device, holds_files, below, start, end, elapsed_ns } since 11 { samples });
-codec!(CounterSample { elapsed_ns, counters });
+codec!(CounterSample { elapsed_ns, counters } since 18 { temperature_celsius });
 codec!(Device { name, kind, transport, model, backing_file, size_bytes, read_only, numa_node, queue });
 codec! {
     RequestQueue {

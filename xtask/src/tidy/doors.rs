@@ -75,6 +75,7 @@ pub const DOORS: &[Door] = &[
         &["fiord-device", "fiord-report", "fiord-stats", "prost", "serde_json"],
         "how jobs are run, who reads metrics",
     ),
+    door("fiord-export", &["fiord-report", "fiord-stats"], "files, the history, stdout"),
     door(
         "fiord-compare",
         &["fiord-import", "fiord-report", "fiord-stats", "fiord-svg"],
@@ -121,6 +122,7 @@ pub const DOORS: &[Door] = &[
             "fiord-profile",
             "fiord-compare",
             "fiord-explain",
+            "fiord-export",
             "fiord-findings",
             "fiord-host",
             "fiord-import",

@@ -1,6 +1,6 @@
 //! `fiord history`: lists recorded runs, and deletes them.
 //!
-//! Invariant: text and Markdown show one brief table, CSV and JSON one full table.
+//! Invariant: text and Markdown show one brief table, CSV, JSON and exports one full table.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +23,11 @@ use crate::run::keep;
 use crate::status;
 use crate::subcommand::Subcommands;
 
+mod columns;
+mod export;
+
+use export::Export;
+
 /// Lists recorded runs, newest first. Every run is recorded unless --no-history is given; fiord show prints one again
 #[derive(Parser)]
 #[command(name = "fiord history", args_conflicts_with_subcommands = true, disable_help_subcommand = true, after_help = EXAMPLES)]
@@ -37,20 +42,26 @@ const EXAMPLES: &str = "\
 Examples:
   fiord history --limit=5
   fiord history --target=/mnt
+  fiord history --export=parquet -o runs.parquet
   fiord history rm 3 4
 ";
 
 #[derive(Args)]
 struct List {
-    /// List at most this many runs
-    #[arg(long, value_name = "COUNT", default_value = "50", value_parser = count)]
-    limit: u32,
+    /// List at most this many runs [default: 50; with --export, all]
+    #[arg(long, value_name = "COUNT", value_parser = count)]
+    limit: Option<u32>,
     /// List runs on this file or device, or below this directory
     #[arg(long, value_name = "PATH")]
     target: Option<PathBuf>,
     #[command(flatten)]
     forms: Forms,
+    #[command(flatten)]
+    export: Export,
 }
+
+/// How many runs are listed by default.
+const LISTED: u32 = 50;
 
 #[derive(Subcommand)]
 enum HistoryCommand {
@@ -82,21 +93,22 @@ impl Invocation for Options {
         if history.is_none() {
             remark(&format!("fiord history: no run has been recorded yet in {}\n", shown(&path)));
         }
-        arguments::print(match self.action {
-            None => list(history.as_ref(), &self.list)?,
-            Some(HistoryCommand::Rm(rm)) => forget(history, &rm)?,
-        })
+        match (self.action, self.list.export.export) {
+            (None, Some(format)) => {
+                let entries = listed(history.as_ref(), &self.list, self.list.limit)?;
+                self.list.export.write(format, history.as_ref(), entries)
+            }
+            (None, None) => arguments::print(list(history.as_ref(), &self.list)?),
+            (Some(HistoryCommand::Rm(rm)), _) => arguments::print(forget(history, &rm)?),
+        }
     }
 }
 
 fn list(history: Option<&History>, options: &List) -> Result<String, StoreError> {
-    let entries = match history {
-        Some(history) => listed(history, options)?,
-        None => Vec::new(),
-    };
+    let entries = listed(history, options, options.limit.or(Some(LISTED)))?;
     Ok(match options.forms.chosen() {
         Form::Json => json(&entries),
-        Form::Csv => full(&entries).csv(),
+        Form::Csv => columns::table(&entries).csv(),
         Form::Markdown => brief(&entries).markdown(),
         Form::Text => text(&entries),
     })
@@ -104,8 +116,12 @@ fn list(history: Option<&History>, options: &List) -> Result<String, StoreError>
 
 /// The runs requested. A target is looked up by its real path, and by the path as given, which older versions
 /// recorded.
-fn listed(history: &History, options: &List) -> Result<Vec<HistoryEntry>, StoreError> {
-    let limit = Some(options.limit);
+fn listed(
+    history: Option<&History>,
+    options: &List,
+    limit: Option<u32>,
+) -> Result<Vec<HistoryEntry>, StoreError> {
+    let Some(history) = history else { return Ok(Vec::new()) };
     let Some(path) = &options.target else {
         return history.list(&Filter { limit, ..Filter::default() });
     };
@@ -117,7 +133,7 @@ fn listed(history: &History, options: &List) -> Result<Vec<HistoryEntry>, StoreE
         let filter = Filter { target: Some(name), limit, ..Filter::default() };
         found.extend(history.list(&filter)?.into_iter().map(|entry| (Reverse(entry.id), entry)));
     }
-    Ok(found.into_values().take(options.limit as usize).collect())
+    Ok(found.into_values().take(limit.map_or(usize::MAX, |limit| limit as usize)).collect())
 }
 
 fn forget(history: Option<History>, options: &Rm) -> Result<String, CommandError> {
@@ -193,7 +209,7 @@ pub(crate) fn text(entries: &[HistoryEntry]) -> String {
 
 /// Runs as a JSON document.
 pub(crate) fn json(entries: &[HistoryEntry]) -> String {
-    table::json(&[("runs", &full(entries))])
+    table::json(&[("runs", &columns::table(entries))])
 }
 
 /// The columns that distinguish runs, for 80 columns of text.
@@ -221,55 +237,6 @@ fn brief(entries: &[HistoryEntry]) -> Table {
             headline.bytes_per_s.map_or(Cell::None, |bytes_per_s| Cell::Bytes(bytes_per_s as u64)),
             headline.latency_p99_ns.map_or(Cell::None, Cell::Latency),
             Cell::Text(status::words(facts.exit_status)),
-        ]);
-    }
-    table
-}
-
-/// Everything recorded about runs but their reports.
-fn full(entries: &[HistoryEntry]) -> Table {
-    let keys = [
-        "id",
-        "study",
-        "kind",
-        "title",
-        "command",
-        "targets",
-        "host",
-        "fiord_version",
-        "started",
-        "started_ms",
-        "elapsed_ms",
-        "exit_status",
-        "tag",
-        "kernel",
-        "ios_per_s",
-        "bytes_per_s",
-        "latency_p99_ns",
-        "latency_of",
-    ];
-    let mut table = Table::new(keys.into_iter().map(|key| Column::new(key, key)));
-    for entry in entries {
-        let HistoryEntry { id, facts, headline } = entry;
-        table.rows.push(vec![
-            Cell::Count(id.unsigned_abs()),
-            Cell::count(facts.parent.map(i64::unsigned_abs)),
-            Cell::Text(facts.kind.name().to_string()),
-            Cell::Text(facts.title.clone()),
-            Cell::Text(facts.command.clone()),
-            Cell::List(facts.targets.clone()),
-            Cell::Text(facts.host.clone()),
-            Cell::Text(facts.fiord_version.clone()),
-            Cell::Text(time::iso(facts.started_ms, facts.utc_offset_s)),
-            Cell::Count(facts.started_ms),
-            Cell::Count(facts.elapsed_ms),
-            Cell::count(facts.exit_status.map(u64::from)),
-            Cell::text(facts.tag.clone()),
-            Cell::text(facts.kernel.clone()),
-            headline.ios_per_s.map_or(Cell::None, |ios_per_s| Cell::Number(ios_per_s, 0)),
-            headline.bytes_per_s.map_or(Cell::None, |bytes_per_s| Cell::Number(bytes_per_s, 0)),
-            headline.latency_p99_ns.map_or(Cell::None, Cell::Latency),
-            Cell::text(headline.latency_of.as_deref()),
         ]);
     }
     table

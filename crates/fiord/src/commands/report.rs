@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use fiord_import::Report;
 use fiord_import::log::{self, LogKind, LogLine, LogName};
-use fiord_page::{LoggedValue, OverTime, RunView, render};
+use fiord_import::{JobFigures, Report};
+use fiord_page::{LoggedJob, LoggedValue, OverTime, RunView, render};
 use fiord_report::json::Writer;
 use fiord_report::path::shown;
 use fiord_report::time;
@@ -52,9 +52,6 @@ Examples:
   fiord report result.json run_bw.1.log run_clat.1.log
   fiord report 12 -o - > page.html
 ";
-
-/// The lines of one job's logs: milliseconds, direction, value.
-type JobLog = Vec<(u64, usize, LoggedValue)>;
 
 /// The most runs of a page.
 const RUNS_MAX: usize = 2;
@@ -127,7 +124,7 @@ fn recorded(which: RunSelector, logs: &[PathBuf]) -> Result<RunView, CommandErro
     let (report, findings) = explain::read_run(run)?;
     let over_time = match logs {
         [] => run.timeline.as_ref().map(OverTime::of),
-        logs => of_logs(logs)?,
+        logs => of_logs(logs, &report)?,
     };
     Ok(RunView {
         name: format!("Run {}: {}", stored.entry.id, stored.entry.facts.title),
@@ -166,7 +163,7 @@ fn file(path: &Path, logs: &[PathBuf]) -> Result<RunView, CommandError> {
     Ok(RunView {
         name: if path == Path::new("-") { "Standard input".to_string() } else { name.into_owned() },
         facts: facts.collect(),
-        over_time: of_logs(&found)?,
+        over_time: of_logs(&found, &report)?,
         report,
         findings,
         ..RunView::default()
@@ -198,10 +195,15 @@ fn logs_beside(path: &Path, report: &Report) -> Vec<PathBuf> {
 }
 
 /// What logs say of a run over time; `None` without any. Of latencies, those of completions count if there are any.
-fn of_logs(paths: &[PathBuf]) -> Result<Option<OverTime>, CommandError> {
+fn of_logs(paths: &[PathBuf], report: &Report) -> Result<Option<OverTime>, CommandError> {
     let named = || paths.iter().filter_map(|path| Some((path, log_name(path.as_os_str())?)));
+    // With group_reporting a report has fewer jobs than there are logs.
+    let names: &[JobFigures] = match named().map(|(_, name)| name.job as usize).max() {
+        Some(last) if last == report.jobs.len() => &report.jobs,
+        _ => &[],
+    };
     let has_completion = named().any(|(_, name)| name.kind == LogKind::Completion);
-    let mut jobs: Vec<((String, u32), JobLog)> = Vec::new();
+    let mut jobs: Vec<((String, u32), LoggedJob)> = Vec::new();
     for (path, name) in named() {
         let value: fn(u64) -> LoggedValue = match name.kind {
             LogKind::Bandwidth => LoggedValue::Bandwidth,
@@ -213,11 +215,25 @@ fn of_logs(paths: &[PathBuf]) -> Result<Option<OverTime>, CommandError> {
         let lines = lines(path)?.into_iter().map(|line| (line.at_ms, line.direction, value(line.value)));
         let key = (name.prefix, name.job);
         match jobs.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, all)) => all.extend(lines),
-            None => jobs.push((key, lines.collect())),
+            Some((_, job)) => job.lines.extend(lines),
+            None => {
+                let name = job_name(&key.0, key.1, names);
+                jobs.push((key, LoggedJob { name, lines: lines.collect() }));
+            }
         }
     }
-    Ok(OverTime::of_logs(&jobs.into_iter().map(|(_, lines)| lines).collect::<Vec<_>>()))
+    Ok(OverTime::of_logs(&jobs.into_iter().map(|(_, job)| job).collect::<Vec<_>>()))
+}
+
+/// What the logs of a job are called: by the name of the job of this number if no other has it, else by the number.
+fn job_name(prefix: &str, number: u32, jobs: &[JobFigures]) -> String {
+    let named = (number as usize).checked_sub(1).and_then(|index| jobs.get(index));
+    let is_unique = |name: &str| jobs.iter().filter(|job| job.name == name).count() == 1;
+    match named {
+        Some(job) if is_unique(&job.name) => job.name.clone(),
+        _ if number > 0 => format!("{prefix} {number}"),
+        _ => prefix.to_string(),
+    }
 }
 
 fn lines(path: &Path) -> Result<Vec<LogLine>, String> {

@@ -16,7 +16,7 @@ use fiord_worker::{View, WorkerReport};
 
 use self::figures::Figures;
 use self::screen::Screen;
-use crate::layout::may_use_colours;
+use crate::layout::{is_dumb, may_use_colours};
 use crate::output::remark;
 
 /// Interval between two frames, and between two readings of what they show.
@@ -48,6 +48,7 @@ impl LiveMode {
         let missing = match (tty::stderr_is_terminal(), tty::has_keyboard()) {
             (false, _) => "standard error is not a terminal",
             (_, false) => "standard input is not a terminal, or fiord runs in its background",
+            _ if is_dumb() => "the terminal only writes lines (TERM=dumb)",
             _ if asked => return Ok(LiveMode::Always),
             _ => return Ok(if has_line { LiveMode::ByKey } else { LiveMode::Never }),
         };
@@ -234,5 +235,34 @@ fn progress(view: &View<'_>) -> String {
     match view.left_s() {
         Some(left_s) => format!("{elapsed}, {} left", words(left_s)),
         None => elapsed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Set in the process that panics while the view is shown.
+    const PANICS: &str = "FIORD_TEST_PANICS";
+
+    #[test]
+    fn the_message_of_a_panic_is_on_the_screen_that_stays() {
+        if std::env::var_os(PANICS).is_some() {
+            let mut live = Live::new(LiveMode::Always);
+            live.open();
+            panic!("on purpose");
+        }
+        let name = "live::tests::the_message_of_a_panic_is_on_the_screen_that_stays";
+        let line = format!("'{}' --exact {name} --nocapture", std::env::current_exe().unwrap().display());
+        // script(1) gives it a terminal.
+        let mut script = Command::new("script");
+        let ran = script.args(["-q", "-e", "-c", &line, "/dev/null"]).env(PANICS, "1").output().unwrap();
+        let text = String::from_utf8_lossy(&ran.stdout);
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part:?} is not in {text:?}"));
+        assert!(!ran.status.success());
+        assert!(at("\u{1b}[?1049h") < at("\u{1b}[?1049l"), "{text:?}");
+        assert!(at("\u{1b}[?1049l") < at("on purpose"), "{text:?}");
     }
 }

@@ -81,7 +81,7 @@ fn counters(json: &mut Writer, counters: &DiskCounters) {
 
 /// Only the counters that are looked at over time: a long run has many samples.
 fn sample(json: &mut Writer, sample: &CounterSample) {
-    let CounterSample { elapsed_ns, counters } = sample;
+    let CounterSample { elapsed_ns, counters, temperature_celsius } = sample;
     json.integer("elapsed_ns", elapsed_ns);
     json.integer("read_ios", counters.read_ios);
     json.integer("read_sectors", counters.read_sectors);
@@ -89,6 +89,9 @@ fn sample(json: &mut Writer, sample: &CounterSample) {
     json.integer("write_sectors", counters.write_sectors);
     json.integer("in_flight", counters.in_flight);
     json.integer("busy_ms", counters.busy_ms);
+    if let Some(celsius) = temperature_celsius {
+        json.integer("temperature_celsius", celsius);
+    }
 }
 
 fn integer(json: &mut Writer, key: &str, number: &u64) {

@@ -128,6 +128,23 @@ impl BlockDevice {
         parse_counters(&text).ok_or_else(|| bad("stat", &text))
     }
 
+    /// The temperature of an NVMe disk, in degrees Celsius, if the kernel shows its sensor (Linux 5.5, `CONFIG_NVME_HWMON`).
+    /// The kernel asks the disk by its administrative queue, at most once a second. Other disks are not asked: one behind
+    /// ATA empties its queue of I/O for the question.
+    pub fn temperature_celsius(&self) -> Option<i32> {
+        if !self.name.starts_with("nvme") {
+            return None;
+        }
+        // The sensor belongs to the controller, or in earlier kernels to its PCI device.
+        let places = ["device", "device/hwmon", "device/device/hwmon"];
+        let sensors = places.iter().flat_map(|place| {
+            let names = self.names_in(place).into_iter().filter(|name| name.starts_with("hwmon"));
+            names.map(move |name| format!("{place}/{name}/temp1_input"))
+        });
+        let thousandths: i64 = sensors.into_iter().find_map(|file| self.number_in(&file))?;
+        (thousandths / 1000).try_into().ok()
+    }
+
     /// The queue of the disk.
     pub fn queue(&self) -> RequestQueue {
         let disk = self.disk();
@@ -280,6 +297,24 @@ mod tests {
         assert_eq!((queue.hardware_queues, queue.device_depth, queue.requests), (2, Some(32), 0));
         assert_eq!(queue.read_ahead_bytes, 128 << 10);
         assert_eq!((queue.scheduler.as_deref(), queue.zoned.as_str()), (Some("none"), ""));
+    }
+
+    #[test]
+    fn only_nvme_disks_are_asked_for_their_temperature() {
+        let machine = MadeUpSysfs::new();
+        machine.disk("nvme0n1", "259:0").disk("nvme1n1", "259:1").disk("nvme2n1", "259:2").disk("sda", "8:0");
+        for (file, text) in [
+            ("nvme0n1/device/hwmon3/temp1_input", "41850\n"),
+            ("nvme1n1/device/device/hwmon/hwmon0/temp1_input", "-1500\n"),
+            ("sda/device/hwmon/hwmon1/temp1_input", "30000\n"),
+        ] {
+            machine.write(&format!("devices/{file}"), text);
+        }
+        let of = |name: &str| Sysfs::at(&machine.root).block_device(name).unwrap().temperature_celsius();
+        assert_eq!(
+            [of("nvme0n1"), of("nvme1n1"), of("nvme2n1"), of("sda")],
+            [Some(41), Some(-1), None, None]
+        );
     }
 
     #[test]

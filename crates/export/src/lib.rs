@@ -1,0 +1,15 @@
+//! Tables of runs as files that databases read: Parquet, and InfluxDB's line protocol.
+//!
+//! Invariant: the kind of a column is declared and never guessed from its cells, so that files of different days have the same
+//! columns with the same types.
+
+mod directions;
+mod line;
+mod parquet;
+mod thrift;
+mod typed;
+
+pub use directions::{direction_cells, direction_columns};
+pub use line::line_protocol;
+pub use parquet::parquet;
+pub use typed::{Kind, TypedTable};
