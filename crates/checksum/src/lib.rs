@@ -10,37 +10,67 @@ pub use fio_sha::{FIO_SHA256_BYTES, FIO_SHA512_BYTES, fio_333_sha512, fio_sha256
 use crc::{Algorithm, CRC_7_MMC, CRC_16_ARC, CRC_64_REDIS, Crc, Table};
 use sha2::Digest as _;
 
-/// A kind of checksum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Checksum {
+/// Declares the checksums, each with its name and the length of its digest in bytes.
+macro_rules! checksums {
+    ($($(#[$doc:meta])+ $checksum:ident = $name:literal, $digest_bytes:literal;)+) => {
+        /// A kind of checksum.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Checksum {
+            $($(#[$doc])+ $checksum,)+
+        }
+
+        impl Checksum {
+            /// Every checksum, in fio's order.
+            pub const ALL: [Checksum; COUNT] = [$(Checksum::$checksum),+];
+
+            /// The name, as `verify` and `--crctest` take it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Checksum::$checksum => $name,)+
+                }
+            }
+
+            /// Length of the digest in bytes.
+            pub const fn digest_bytes(self) -> usize {
+                match self {
+                    $(Checksum::$checksum => $digest_bytes,)+
+                }
+            }
+        }
+
+        const COUNT: usize = [$(Checksum::$checksum),+].len();
+    };
+}
+
+checksums! {
     /// MD5.
-    Md5,
+    Md5 = "md5", 16;
     /// CRC-64 with the polynomial that Redis uses.
-    Crc64,
+    Crc64 = "crc64", 8;
     /// CRC-32 with the bit order of POSIX `cksum`, without the length and the final inversion.
-    Crc32,
+    Crc32 = "crc32", 4;
     /// CRC-32C (Castagnoli) without the final inversion; the processor's instruction where there is one.
-    Crc32c,
+    Crc32c = "crc32c", 4;
     /// CRC-16/ARC.
-    Crc16,
+    Crc16 = "crc16", 2;
     /// CRC-7 of MMC cards.
-    Crc7,
+    Crc7 = "crc7", 1;
     /// SHA-1, its five words in little-endian order.
-    Sha1,
+    Sha1 = "sha1", 20;
     /// SHA-256. fio writes something else: [`fio_sha256`].
-    Sha256,
+    Sha256 = "sha256", 32;
     /// SHA-512. fio writes more or something else: [`fio_sha512`], [`fio_333_sha512`].
-    Sha512,
+    Sha512 = "sha512", 64;
     /// XXH32 with seed 1.
-    Xxhash,
+    Xxhash = "xxhash", 4;
     /// SHA3-224.
-    Sha3_224,
+    Sha3_224 = "sha3-224", 28;
     /// SHA3-256.
-    Sha3_256,
+    Sha3_256 = "sha3-256", 32;
     /// SHA3-384.
-    Sha3_384,
+    Sha3_384 = "sha3-384", 48;
     /// SHA3-512.
-    Sha3_512,
+    Sha3_512 = "sha3-512", 64;
 }
 
 /// Length of the longest digest, in bytes.
@@ -65,34 +95,6 @@ static CRC7: Crc<u8, Table<16>> = Crc::<u8, Table<16>>::new(&CRC_7_MMC);
 const XXHASH_SEED: u32 = 1;
 
 impl Checksum {
-    /// Every checksum, in fio's order.
-    pub const ALL: [Checksum; 14] = [
-        Checksum::Md5,
-        Checksum::Crc64,
-        Checksum::Crc32,
-        Checksum::Crc32c,
-        Checksum::Crc16,
-        Checksum::Crc7,
-        Checksum::Sha1,
-        Checksum::Sha256,
-        Checksum::Sha512,
-        Checksum::Xxhash,
-        Checksum::Sha3_224,
-        Checksum::Sha3_256,
-        Checksum::Sha3_384,
-        Checksum::Sha3_512,
-    ];
-
-    /// The name, as `verify` and `--crctest` take it.
-    pub const fn name(self) -> &'static str {
-        self.facts().0
-    }
-
-    /// Length of the digest in bytes.
-    pub const fn digest_bytes(self) -> usize {
-        self.facts().1
-    }
-
     /// The checksum with this name. `crc32c-intel` is another name of `crc32c`.
     pub fn named(name: &str) -> Option<Checksum> {
         let name = if name == "crc32c-intel" { "crc32c" } else { name };
@@ -120,25 +122,6 @@ impl Checksum {
             Checksum::Sha3_256 => Digest::new(&sha3::Sha3_256::digest(data)),
             Checksum::Sha3_384 => Digest::new(&sha3::Sha3_384::digest(data)),
             Checksum::Sha3_512 => Digest::new(&sha3::Sha3_512::digest(data)),
-        }
-    }
-
-    const fn facts(self) -> (&'static str, usize) {
-        match self {
-            Checksum::Md5 => ("md5", 16),
-            Checksum::Crc64 => ("crc64", 8),
-            Checksum::Crc32 => ("crc32", 4),
-            Checksum::Crc32c => ("crc32c", 4),
-            Checksum::Crc16 => ("crc16", 2),
-            Checksum::Crc7 => ("crc7", 1),
-            Checksum::Sha1 => ("sha1", 20),
-            Checksum::Sha256 => ("sha256", 32),
-            Checksum::Sha512 => ("sha512", 64),
-            Checksum::Xxhash => ("xxhash", 4),
-            Checksum::Sha3_224 => ("sha3-224", 28),
-            Checksum::Sha3_256 => ("sha3-256", 32),
-            Checksum::Sha3_384 => ("sha3-384", 48),
-            Checksum::Sha3_512 => ("sha3-512", 64),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: figures come from what fio 3.33 did with the same words, unless a comment says otherwise.
 
 mod replay;
+mod verification;
 mod writers;
 
 use std::ffi::{OsStr, OsString};
