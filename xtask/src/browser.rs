@@ -76,6 +76,8 @@ fn check(binary: &Path) -> Result<(), String> {
             "--time_based",
         ])?;
     }
+    let study = "profile --no-history --trust=off --rw=randread --bs=4k --size=16m --time=6 --repeat=1 -o profile.html -- vary direct=0,1";
+    fiord(&study.split(' ').collect::<Vec<_>>())?;
     let mut node = Command::new("node");
     node.arg(repo::root().join(SCRIPT)).arg(&place).arg(CHROMIUM).arg(place.join("screenshots"));
     for (name, runs) in pages {
@@ -83,5 +85,6 @@ fn check(binary: &Path) -> Result<(), String> {
         fiord(&[&["report", "-o", page.as_str()][..], runs].concat())?;
         node.arg(place.join(page));
     }
+    node.arg(place.join("profile.html"));
     stage::command(node)
 }

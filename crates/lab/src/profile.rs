@@ -23,10 +23,13 @@ use crate::sweep::{self, Key, SweptJob};
 use crate::trust;
 use crate::verdict::Verdict;
 
+mod picture;
+mod sections;
 mod sentence;
 mod tables;
 mod variant;
 
+pub use sections::{Section as PageSection, Shares};
 pub use variant::VARIANTS_MAX;
 use variant::Variant;
 
@@ -87,6 +90,11 @@ impl Profile {
     /// Keeps what was observed of the run that was measured last. Called once for each of them.
     pub fn observe(&self, observation: Observation) {
         self.observed.borrow_mut().push(observation);
+    }
+
+    /// The parts of its page.
+    pub fn sections(&self, results: &[StepResult]) -> Vec<PageSection> {
+        sections::of(&self.variants(results), &self.lacking())
     }
 
     fn step_name(&self, step: usize) -> String {
@@ -187,7 +195,12 @@ impl Study for Profile {
             table: tables::parts(&variants),
             shown: Some(tables::side_by_side(&variants)),
             text,
-            tables: vec![("variants", tables::variants(&variants)), ("seconds", tables::seconds(&variants))],
+            tables: vec![
+                ("variants", tables::variants(&variants)),
+                ("seconds", tables::seconds(&variants)),
+                ("requests", tables::requests(&variants)),
+                ("stacks", tables::stacks(&variants)),
+            ],
             conclusion,
             facts: vec![("lacking", Cell::List(lacking))],
             verdict,

@@ -16,8 +16,8 @@ use crate::run_view::{RunView, letter, prefix};
 use crate::summary;
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+pub(crate) const STYLE: &str = include_str!("page.css");
+pub(crate) const SCRIPT: &str = include_str!("page.js");
 
 /// The page of these runs.
 pub(crate) fn render(runs: &[RunView]) -> Result<String, String> {
@@ -56,7 +56,7 @@ fn title(runs: &[RunView]) -> String {
 }
 
 /// What the page may load: nothing but its own style sheet and script.
-fn policy() -> String {
+pub(crate) fn policy() -> String {
     let hash = |text: &str| format!("'sha256-{}'", base64(Checksum::Sha256.of(text.as_bytes()).as_bytes()));
     format!(
         "default-src 'none'; style-src {}; script-src {}; base-uri 'none'; form-action 'none'",
@@ -162,7 +162,7 @@ fn table_rows(rows: &[(String, String, Vec<String>)]) -> Vec<Value> {
     rows.iter().map(|(x, at, cells)| context! { x => x, at => at, cells => cells }).collect()
 }
 
-fn chart_value(chart: &Chart) -> Value {
+pub(crate) fn chart_value(chart: &Chart) -> Value {
     let names: Vec<String> = chart.legend().into_iter().map(|(name, _)| name).collect();
     context! {
         id => chart.id,

@@ -13,6 +13,7 @@ mod over_time;
 mod panels;
 mod percentiles;
 mod run_view;
+pub mod study_page;
 mod summary;
 
 pub use over_time::{JobOverTime, LoggedJob, LoggedValue, OverTime, Window};

@@ -1,15 +1,20 @@
-//! Where the time of I/O goes, from the kernel's counters: processors per second, and the time of the jobs' threads by
-//! part.
+//! Where the time of I/O goes, from the kernel's counters, tracepoints and samples: processors per second, requests, the time
+//! of the jobs' threads by part, flame graphs.
 //!
 //! Invariant: pure. Readings and recorded text in, values out; the parts of a time always add up to the whole.
 
 pub mod delay;
+pub mod flame;
 pub mod second;
 pub mod split;
+pub mod stacks;
+pub mod trace;
 
 pub use delay::{DelayReading, ThreadDelays};
 pub use second::{DiskTotals, ProcessorTicks, Reading, Second};
 pub use split::{InFlight, Part, Source, SplitInput, TimeSplit};
+pub use stacks::Stacks;
+pub use trace::RequestTimes;
 
 /// What was observed of one run beside its report.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +23,10 @@ pub struct Observation {
     pub readings: Vec<Reading>,
     /// For how long the jobs' threads waited for a processor, in nanoseconds; `None` if that is not known.
     pub processor_wait_ns: Option<u64>,
+    /// The requests to the disks; `None` if they were not traced.
+    pub requests: Option<RequestTimes>,
+    /// Samples of the jobs' threads; `None` if there are none.
+    pub stacks: Option<Stacks>,
     /// What could not be observed, and what to do: a sentence each, without a full stop.
     pub lacking: Vec<String>,
 }

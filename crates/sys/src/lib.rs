@@ -40,6 +40,7 @@ pub mod stat;
 pub mod sysfs;
 pub mod thread;
 pub mod thread_activity;
+pub mod tracefs;
 pub mod transfer;
 pub mod tty;
 pub mod uring;

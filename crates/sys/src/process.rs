@@ -44,6 +44,14 @@ impl Shell {
     }
 }
 
+/// Interrupts a child as Ctrl-C does.
+///
+/// # Errors
+/// It has ended.
+pub fn interrupt(child: &Child) -> io::Result<()> {
+    Ok(rustix::process::kill_process(Pid::from_child(child), Signal::INT)?)
+}
+
 /// Resources used by a process that has ended, including the children it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChildUsage {

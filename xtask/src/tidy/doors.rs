@@ -31,7 +31,7 @@ pub const DOORS: &[Door] = &[
         "everything else",
     ),
     door("fiord-svg", &[], "what is drawn"),
-    door("fiord-profile", &[], "how counters are read, jobs, stdout"),
+    door("fiord-profile", &["fiord-svg"], "how counters are read, jobs, stdout"),
     door("fiord-trace", &["fiord-errno"], "who records and replays"),
     door("fiord-import", &["serde_json"], "who made a report, and who reads it"),
     door("fiord-device", &[], "how values are obtained"),

@@ -4,6 +4,7 @@
 //! meanwhile affects all alike; only files the job names are written to, or a scratch file if it names none.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use fiord_lab::profile::Profile;
 use fiord_lab::{Repeat, Rounds, Study, StudyTarget};
 use fiord_options::Problem;
 
-use super::parse;
+use super::{parse, sweep};
 use crate::arguments::{self, CommandError, Invocation};
 use crate::profile::Profiler;
 use crate::run::environment;
@@ -37,6 +38,9 @@ pub(super) struct Options {
     /// Total time of all runs, if the job sets none
     #[arg(long, value_parser = parse::positive_duration)]
     time: Option<Duration>,
+    /// Write everything to this file as one page of HTML
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Job option to vary, and its values, as after `-- vary`
     #[arg(long, value_name = "KEY=LIST")]
     over: Vec<OsString>,
@@ -63,7 +67,7 @@ removed afterwards. docs/profile.md explains the figures.
 
 Examples:
   fiord profile job.fio
-  fiord profile job.fio -- vary direct=0,1
+  fiord profile job.fio -o page.html -- vary direct=0,1
   fiord profile -rw=write -bs=4k -size=1G -- vary direct=0,1
   fiord profile job.fio -- vary ioengine=libaio,io_uring iodepth=1,32";
 
@@ -90,7 +94,7 @@ impl Invocation for Options {
         // The scratch files live until everything has been printed.
         let prepared = prepare(&self)?;
         let own_target = prepared.scratch.as_ref().map(|(own_target, _)| own_target);
-        let profiler = Profiler::new(&prepared.profile);
+        let profiler = Profiler::new(&prepared.profile, prepared.page.as_deref());
         study::carry_out_sampled(
             &prepared.profile,
             own_target.as_slice(),
@@ -104,6 +108,8 @@ impl Invocation for Options {
 /// A profile that is ready to run.
 struct Prepared {
     profile: Profile,
+    /// Where its page is written, if one is wanted.
+    page: Option<PathBuf>,
     /// The target and scratch files, if the job names no file.
     scratch: Option<(StudyTarget, ScratchFiles)>,
     /// Warnings about the job as typed.
@@ -112,6 +118,7 @@ struct Prepared {
 
 fn prepare(options: &Options) -> Result<Prepared, String> {
     let machine = environment::machine()?;
+    let page = options.output.as_deref().map(|path| sweep::writable("--output", path)).transpose()?;
     let typed = TypedJob::read("profile", &options.of_fio, &machine)?;
     let keys = match lists(&options.varied)? {
         [] => over::keys("--over", &options.over, &typed)?,
@@ -134,7 +141,7 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
         None => profile,
     };
     scratch.as_mut().map_or(Ok(()), |(_, scratch)| scratch.record_files_of(profile.steps()))?;
-    Ok(Prepared { profile, scratch, warnings: typed.warnings })
+    Ok(Prepared { profile, page, scratch, warnings: typed.warnings })
 }
 
 /// The lists after `-- vary`; none if there is no `--`.

@@ -101,7 +101,7 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
     let typed = TypedJob::read("sweep", &options.of_fio, &machine)?;
     let keys = over::keys("--over", &options.over, &typed)?;
     typed.engines_have_their_options(&keys)?;
-    let plot = options.plot.as_deref().map(writable).transpose()?;
+    let plot = options.plot.as_deref().map(|path| writable("--plot", path)).transpose()?;
     let runs = keys.iter().map(|key| key.values.len() as u32).fold(1, u32::saturating_mul);
     let each = options.time.map_or_else(|| (ALL / runs).clamp(RUN_MIN, RUN), |all| all / runs);
     let rounds = match options.study.repeat {
@@ -125,12 +125,12 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
 }
 
 /// Checks that a file can be created at this path.
-fn writable(path: &Path) -> Result<PathBuf, String> {
+pub(super) fn writable(option: &str, path: &Path) -> Result<PathBuf, String> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() || !directory.is_dir() {
-        return Err(format!("--plot {}: not a file in an existing directory", shown(path)));
+        return Err(format!("{option} {}: not a file in an existing directory", shown(path)));
     }
-    let refused = |failure: Failure| format!("--plot {}: {}", shown(path), failure.reason());
+    let refused = |failure: Failure| format!("{option} {}: {}", shown(path), failure.reason());
     TargetOpener::default().may_write(path).map_err(refused)?;
     Ok(path.to_path_buf())
 }

@@ -173,7 +173,8 @@ pub(crate) fn carry_out_sampled(
         Form::Text => page::closing(&result, &findings, width(), is_coloured()),
     });
     let written = output.finish().map_err(|error| format!("standard output: {}", error_text(&error)));
-    let written = written.and_then(|()| write_files(&result.files));
+    let made = sampler.map_or(Ok(Vec::new()), |sampler| sampler.files(&ran, &result, &findings));
+    let written = written.and_then(|()| write_files(&[result.files.clone(), made?].concat()));
     if let Err(why) = &written {
         say(&format!("fiord {}: {why}\n", study.name()));
     }

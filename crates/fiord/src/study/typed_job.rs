@@ -194,12 +194,16 @@ pub(crate) fn split(command: &Command, arguments: &[OsString]) -> (Vec<OsString>
             own.push(OsString::from("--help"));
             continue;
         }
-        let is_own = |long: &str| long.as_bytes() == name;
-        let Some(known) = command.get_arguments().find(|known| known.get_long().is_some_and(is_own)) else {
+        let is_own = |known: &&clap::Arg| {
+            let short = known.get_short().is_some_and(|short| name == [short as u8]);
+            known.get_long().is_some_and(|long| long.as_bytes() == name) || short
+        };
+        let Some(known) = command.get_arguments().find(is_own) else {
             of_fio.push(argument.clone());
             continue;
         };
-        own.push(OsStr::from_bytes(&[b"--", body].concat()).to_os_string());
+        let long = known.get_long().unwrap_or_default().as_bytes();
+        own.push(OsStr::from_bytes(&[b"--", long, &body[name.len()..]].concat()).to_os_string());
         if equals.is_none() && known.get_action().takes_values() {
             own.extend(arguments.next().cloned());
         }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: text fits 80 columns for as many variants as a profile may have.
 
-use fiord_profile::{Part, Second, Source, TimeSplit};
+use fiord_profile::{Part, RequestTimes, Second, Source, TimeSplit};
 use fiord_report::table::{Cell, Column, Table};
 
 use super::variant::{VARIANTS_MAX, Variant};
@@ -40,12 +40,63 @@ pub(super) fn text(variants: &[Variant], width: usize) -> String {
         text += &over_time(variant).text(width);
     }
     text += "\nWhere the time of the jobs' threads goes, for each I/O:\n";
-    text + &side_by_side(variants).text(width)
+    text += &side_by_side(variants).text(width);
+    let requests = requests(variants);
+    if !requests.rows.is_empty() {
+        text += "\nRequests at the disks, in the queue and at the device (tracepoints):\n";
+        text += &requests.select(&SHOWN_OF_REQUESTS).text(width);
+    }
+    text
+}
+
+/// The columns of the requests in text.
+const SHOWN_OF_REQUESTS: [&str; 7] =
+    ["run", "requests", "queue_mean_ns", "queue_p99_ns", "device_mean_ns", "device_p50_ns", "device_p99_ns"];
+
+/// The requests of the typical run of each variant, if they were traced.
+pub(super) fn requests(variants: &[Variant]) -> Table {
+    let mut table = Table::new([
+        Column::new("run", "RUN"),
+        Column::new("requests", "REQUESTS"),
+        Column::new("queue_mean_ns", "QUEUE"),
+        Column::new("queue_p50_ns", "p50"),
+        Column::new("queue_p99_ns", "p99"),
+        Column::new("device_mean_ns", "DEVICE"),
+        Column::new("device_p50_ns", "p50"),
+        Column::new("device_p99_ns", "p99"),
+        Column::new("window_ms", "OF(ms)"),
+    ]);
+    for variant in variants {
+        let Some(requests) = &variant.requests else { continue };
+        let RequestTimes { queue_ns, device_ns, window_ns, .. } = requests;
+        let times = |times: &[u64]| {
+            let percentile = |percent| RequestTimes::percentile_ns(times, percent);
+            let all = [RequestTimes::mean_ns(times), percentile(50.0), percentile(99.0)];
+            all.map(|ns| if times.is_empty() { Cell::None } else { Cell::Latency(ns) })
+        };
+        let named = [Cell::Text(variant.name.clone()), Cell::Count(queue_ns.len() as u64)];
+        let cells = named.into_iter().chain(times(queue_ns)).chain(times(device_ns));
+        table.rows.push(cells.chain([Cell::Number(*window_ns as f64 / 1e6, 3)]).collect());
+    }
+    table
+}
+
+/// The stacks of each variant, in the form that flame graphs are made of; a row for each.
+pub(super) fn stacks(variants: &[Variant]) -> Table {
+    let columns = [Column::new("run", ""), Column::new("stack", ""), Column::new("samples", "")];
+    let mut table = Table::new(columns);
+    for variant in variants {
+        let rows = variant.stacks.counts.iter().map(|(stack, count)| {
+            vec![Cell::Text(variant.name.clone()), Cell::Text(stack.join(";")), Cell::Count(*count)]
+        });
+        table.rows.extend(rows);
+    }
+    table
 }
 
 /// The variants below each other, for readers.
-fn compared(variants: &[Variant]) -> Table {
-    let letter = (variants.len() > 1).then_some(Column::new("letter", ""));
+pub(super) fn compared(variants: &[Variant]) -> Table {
+    let letter = (variants.len() > 1).then_some(Column::new("letter", "ID"));
     let columns = [
         Column::new("run", "RUN"),
         Column::new("iops", "IOPS"),
@@ -80,7 +131,7 @@ fn disk_mib_per_s(second: Option<&Second>) -> Cell {
 }
 
 /// The windows of a run, for readers: as dstat prints them.
-fn over_time(variant: &Variant) -> Table {
+pub(super) fn over_time(variant: &Variant) -> Table {
     let columns =
         ["S", "IOPS", "MiB/s", "usr", "sys", "wai", "irq", "stl", "idl", "csw/s", "read", "writ", "busy"];
     let mut table = Table::new(columns.map(|title| Column::new("", title)));

@@ -3,7 +3,7 @@
 //! Invariant: figures in sentences are those of the tables.
 
 use fiord_options::job;
-use fiord_profile::{DiskTotals, ProcessorTicks, Reading};
+use fiord_profile::{DiskTotals, ProcessorTicks, Reading, RequestTimes, Stacks};
 use fiord_report::{Finding, RunReport, Subject};
 use fiord_stats::Usage;
 
@@ -147,4 +147,53 @@ fn changes_are_percentages_or_factors() {
     assert_eq!(shown(100.0, 25.0).as_deref(), Some("-75 %"));
     assert_eq!(shown(100.0, 3520.0).as_deref(), Some("x 35"));
     assert_eq!(shown(0.0, 20.0), None);
+}
+
+/// What was observed with tracepoints and samples: half of the time requests were in the queue, for a third at the device.
+fn traced() -> Observation {
+    let requests = RequestTimes {
+        queue_ns: vec![1000, 3000],
+        device_ns: vec![10_000, 20_000],
+        queue_mean: 0.5,
+        device_mean: 0.3,
+        window_ns: 1_000_000_000,
+    };
+    let mut stacks = Stacks::default();
+    for (function, count) in [("copy_page_from_iter", 60), ("blk_mq_submit_bio", 20), ("fdget", 20)] {
+        let stack = ["entry_SYSCALL_64", "vfs_write", function].map(str::to_string);
+        stacks.counts.insert(stack.to_vec(), count);
+    }
+    Observation { requests: Some(requests), stacks: Some(stacks), ..seen(850, 0) }
+}
+
+#[test]
+fn tracepoints_and_samples_divide_what_counters_do_not() {
+    let profile = profile("0,1");
+    profile.observe(traced());
+    profile.observe(traced());
+    let results = [ran(0, 1000, 50, 100), ran(1, 1000, 50, 100)];
+    let result = profile.result(&results, 80);
+    let part = |key: &str| {
+        let row = result.table.rows.iter().find(|row| row[1] == Cell::Text(key.to_string())).unwrap();
+        (row[4].figure().unwrap(), row[6].shown())
+    };
+    let of = |ms: f64, source: &str| (ms, source.to_string());
+    assert_eq!(part("system_call"), of(20.0, "perf"));
+    assert_eq!((part("file_system"), part("block_code")), (of(60.0, "perf"), of(20.0, "perf")));
+    assert_eq!((part("queue"), part("device")), (of(500.0, "tracepoints"), of(300.0, "tracepoints")));
+    assert_eq!(part("other"), of(0.0, "the rest"));
+    assert!(
+        result.text.contains("REQUESTS  QUEUE") && result.text.lines().all(|line| line.chars().count() <= 80)
+    );
+    assert!(
+        result.conclusion.contains("50 % waiting in the queue of the block layer"),
+        "{}",
+        result.conclusion
+    );
+    let sections = profile.sections(&results);
+    let ids: Vec<&str> = sections.iter().map(|section| section.id).collect();
+    assert_eq!(ids, ["time", "over-time", "requests", "flames"]);
+    assert_eq!(sections[3].pictures.len(), 3, "one for each, and the difference");
+    assert!(sections[0].pictures[0].0.contains("waiting: device: 30.0 %"));
+    assert!(profile.sections(&[]).is_empty());
 }

@@ -2,7 +2,8 @@
 //!
 //! Invariant: times are sums over its runs; rates and seconds are those of its typical run.
 
-use fiord_profile::{InFlight, Observation, Second, SplitInput, TimeSplit};
+use fiord_profile::split::KernelShares;
+use fiord_profile::{InFlight, Observation, RequestTimes, Second, SplitInput, Stacks, TimeSplit};
 use fiord_report::RunReport;
 use fiord_stats::{DirectionStats, Usage};
 
@@ -34,6 +35,10 @@ pub(super) struct Variant {
     /// What the jobs read and wrote in all its runs, and what the disks did meanwhile; `None` without disks.
     pub read: Moved,
     pub written: Moved,
+    /// The requests of its typical run, if they were traced.
+    pub requests: Option<RequestTimes>,
+    /// Samples of all its runs; none if stacks were not sampled.
+    pub stacks: Stacks,
 }
 
 /// Bytes of the jobs, and of the disks.
@@ -60,10 +65,16 @@ impl Variant {
             context_switches: 0,
             read: Moved::default(),
             written: Moved::default(),
+            requests: observed.requests.clone(),
+            stacks: Stacks::default(),
         };
+        let sampled = runs.iter().filter_map(|(_, observed)| observed.stacks.as_ref());
+        variant.stacks = sampled.fold(Stacks::default(), |all, stacks| all.plus(stacks));
+        let kernel = variant.stacks.kernel_shares();
         for (run, observed) in runs {
             let usage = usage(&run.report);
-            variant.split = variant.split.plus(&TimeSplit::of(&split_input(&run.report, &usage, observed)));
+            variant.split =
+                variant.split.plus(&TimeSplit::of(&split_input(&run.report, &usage, kernel, observed)));
             variant.context_switches += usage.context_switches;
             let directions = || run.report.jobs.iter().flat_map(|job| &job.stats.directions);
             variant.ios += directions().map(|direction| direction.ios).sum::<u64>();
@@ -104,16 +115,28 @@ fn bytes(report: &RunReport, direction: usize) -> u64 {
     report.jobs.iter().map(|job| of(&job.stats.directions[direction])).sum()
 }
 
-fn split_input(report: &RunReport, usage: &Usage, observed: &Observation) -> SplitInput {
+fn split_input(
+    report: &RunReport,
+    usage: &Usage,
+    kernel: Option<KernelShares>,
+    observed: &Observation,
+) -> SplitInput {
     let threads: u64 = report.jobs.iter().map(|job| u64::from(job.member_count)).sum();
     let disks = observed.readings.last().and_then(|reading| reading.disks);
     SplitInput {
         total_ns: usage.elapsed_ms.saturating_mul(1_000_000),
         user_ns: usage.user_us.saturating_mul(1000),
         system_ns: usage.system_us.saturating_mul(1000),
-        kernel: None,
+        kernel,
         processor_wait_ns: observed.processor_wait_ns,
-        in_flight: disks
-            .map_or(InFlight::NoDisk, |disks| InFlight::counted(disks.requests_ms, disks.busy_ms, threads)),
+        in_flight: match (disks, &observed.requests) {
+            (None, _) => InFlight::NoDisk,
+            (Some(disks), None) => InFlight::counted(disks.requests_ms, disks.busy_ms, threads),
+            (Some(_), Some(requests)) => {
+                // What all threads waited for on average, over the time of one.
+                let ns = |mean: f64| (mean * usage.elapsed_ms as f64 * 1e6 / threads.max(1) as f64) as u64;
+                InFlight::Traced { queue_ns: ns(requests.queue_mean), device_ns: ns(requests.device_mean) }
+            }
+        },
     }
 }

@@ -1,0 +1,197 @@
+//! A study as one page of HTML: its conclusion and findings, pictures and tables, how to repeat it.
+//!
+//! Invariant: the template escapes every text; only pictures, style sheet and script are inserted as they are. Each figure of a
+//! table has its exact value in a `data` element.
+
+use minijinja::{Environment, Value, context};
+
+use crate::axis::Axis;
+use crate::chart::{Chart, Line};
+use crate::figures;
+use crate::html::{SCRIPT, STYLE, chart_value, policy};
+
+const TEMPLATE: &str = include_str!("study.html");
+
+/// A study to be shown.
+#[derive(Clone, Debug, Default)]
+pub struct StudyPage {
+    /// The subcommand: `profile`.
+    pub study: String,
+    /// What was done.
+    pub title: String,
+    /// What it concluded; empty if nothing.
+    pub conclusion: String,
+    /// What a reader has to know, the worst first.
+    pub findings: Vec<StudyFinding>,
+    /// Lines of its heading: name and text.
+    pub facts: Vec<(String, String)>,
+    /// Its parts, in order.
+    pub parts: Vec<StudyPart>,
+    /// How to repeat it: a name for each text.
+    pub repeat: Vec<(String, String)>,
+}
+
+/// A finding.
+#[derive(Clone, Debug, Default)]
+pub struct StudyFinding {
+    /// Its code.
+    pub code: String,
+    /// `note`, `caution` or `void`.
+    pub severity: String,
+    /// What it is about.
+    pub subject: String,
+    /// What it says.
+    pub sentence: String,
+    /// What to do; empty if nothing can be done.
+    pub remedy: String,
+}
+
+/// A part of the page.
+#[derive(Clone, Debug, Default)]
+pub struct StudyPart {
+    /// Unique in the page, of letters, digits and hyphens.
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// What it shows, in sentences.
+    pub note: String,
+    /// Pictures in SVG, without a style sheet of their own, and the least width at which their texts can be read.
+    pub pictures: Vec<(String, Scroll)>,
+    /// Charts over time.
+    pub charts: Vec<StudyChart>,
+    /// Tables.
+    pub tables: Vec<StudyTable>,
+}
+
+/// How a picture behaves on a narrow screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scroll {
+    /// It becomes smaller.
+    Fits,
+    /// It keeps its width and can be scrolled.
+    Scrolls,
+}
+
+/// Shares over time, as lines.
+#[derive(Clone, Debug, Default)]
+pub struct StudyChart {
+    /// Unique in the page.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// What it shows, in a sentence.
+    pub description: String,
+    /// Lines: a name, and its points: seconds and percent.
+    pub lines: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default)]
+pub struct StudyTable {
+    /// Its caption.
+    pub caption: String,
+    /// The titles of its columns.
+    pub columns: Vec<String>,
+    /// Its rows: what is shown, and the exact figure if it is one.
+    pub rows: Vec<Vec<(String, Option<f64>)>>,
+}
+
+/// The page of a study.
+///
+/// # Errors
+/// The template cannot be rendered, which is a fault of this program.
+pub fn render_study(page: &StudyPage) -> Result<String, String> {
+    let mut environment = Environment::new();
+    // Names that end in .html are escaped.
+    environment.add_template("study.html", TEMPLATE).map_err(|why| why.to_string())?;
+    let template = environment.get_template("study.html").map_err(|why| why.to_string())?;
+    let mood = page.findings.iter().map(|finding| finding.severity.as_str()).find(|one| *one != "note");
+    let pairs = |pairs: &[(String, String)]| -> Vec<Value> {
+        pairs.iter().map(|(name, text)| context! { name => name, text => text }).collect()
+    };
+    let findings: Vec<Value> = page.findings.iter().map(finding).collect();
+    let values = context! {
+        title => page.title,
+        study => page.study,
+        policy => policy(),
+        style => Value::from_safe_string(STYLE.to_string()),
+        script => Value::from_safe_string(SCRIPT.to_string()),
+        mood => mood.unwrap_or_default(),
+        conclusion => page.conclusion,
+        findings => findings,
+        facts => pairs(&page.facts),
+        parts => page.parts.iter().map(part).collect::<Vec<_>>(),
+        repeat => pairs(&page.repeat),
+    };
+    template.render(values).map_err(|why| why.to_string())
+}
+
+fn finding(finding: &StudyFinding) -> Value {
+    let StudyFinding { code, severity, subject, sentence, remedy } = finding;
+    context! { code => code, severity => severity, subject => subject, sentence => sentence, remedy => remedy }
+}
+
+fn part(part: &StudyPart) -> Value {
+    let pictures: Vec<Value> = part
+        .pictures
+        .iter()
+        .map(|(svg, scroll)| {
+            context! { svg => Value::from_safe_string(svg.clone()), scrolls => *scroll == Scroll::Scrolls }
+        })
+        .collect();
+    context! {
+        id => part.id,
+        title => part.title,
+        note => part.note,
+        pictures => pictures,
+        charts => part.charts.iter().map(|chart| chart_value(&shares(chart))).collect::<Vec<_>>(),
+        tables => part.tables.iter().map(table).collect::<Vec<_>>(),
+    }
+}
+
+/// A chart of shares from 0 to 100 %.
+fn shares(chart: &StudyChart) -> Chart {
+    let line = |(name, points): &(String, Vec<(f64, f64)>)| Line {
+        name: name.clone(),
+        points: points.iter().map(|(at, share)| (*at, Some(*share))).collect(),
+    };
+    let end = chart.lines.iter().flat_map(|(_, points)| points).map(|(at, _)| *at).fold(0.0, f64::max);
+    Chart {
+        id: chart.id.clone(),
+        title: chart.title.clone(),
+        description: chart.description.clone(),
+        x_title: "Time since the start",
+        x: Axis::linear(0.0, end),
+        y: Axis::linear(0.0, 100.0),
+        y_base: 1000.0,
+        x_text: figures::seconds,
+        y_text: |percent| format!("{percent:.0}\u{a0}%"),
+        x_ticks: None,
+        lines: chart.lines.iter().map(line).collect(),
+        bands: Vec::new(),
+    }
+}
+
+fn table(table: &StudyTable) -> Value {
+    let is_number =
+        |column: usize| table.rows.iter().any(|row| row.get(column).is_some_and(|cell| cell.1.is_some()));
+    let columns: Vec<Value> = table
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(column, title)| context! { title => title, is_number => is_number(column) })
+        .collect();
+    let rows: Vec<Vec<Value>> = table
+        .rows
+        .iter()
+        .map(|row| {
+            let cells = row.iter().enumerate();
+            let cell = |(column, (text, exact)): (usize, &(String, Option<f64>))| {
+                let exact = exact.map(|figure| figure.to_string());
+                context! { text => text, exact => exact, is_number => is_number(column) }
+            };
+            cells.map(cell).collect()
+        })
+        .collect();
+    context! { caption => table.caption, columns => columns, rows => rows }
+}

@@ -1,0 +1,146 @@
+//! The kernel's tracepoints, through an instance of tracefs of its own.
+//!
+//! Invariant: the buffers and events of others are not touched, nothing is mounted where others see it, and the instance is
+//! removed on drop; one that a killed process has left is removed by the next.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+/// Where it is mounted, if it is.
+const MOUNTED: &str = "/sys/kernel/tracing";
+
+/// Instances are called by this, and the process id.
+const PREFIX: &str = "fiord-";
+
+/// The file that could not be used, and why.
+pub type TraceError = (PathBuf, io::Error);
+
+/// An instance of tracefs. It records once `start` is called.
+#[derive(Debug)]
+pub struct TraceInstance {
+    directory: PathBuf,
+    /// The file system, if it is mounted for this process alone.
+    _mount: Option<OwnedFd>,
+}
+
+impl TraceInstance {
+    /// Makes an instance with this much room for each processor.
+    ///
+    /// # Errors
+    /// The file that cannot be read or written, and why: without tracefs in the kernel, or without permission.
+    pub fn create(buffer_bytes: u64) -> Result<TraceInstance, TraceError> {
+        let (root, mount) = root()?;
+        let instances = root.join("instances");
+        remove_left(&instances);
+        let directory = instances.join(format!("{PREFIX}{}", std::process::id()));
+        at(&directory, fs::create_dir(&directory))?;
+        let instance = TraceInstance { directory, _mount: mount };
+        instance.write("tracing_on", "0")?;
+        instance.write("trace_clock", "mono")?;
+        instance.write("buffer_size_kb", &(buffer_bytes / 1024).to_string())?;
+        Ok(instance)
+    }
+
+    /// Records events of this name, `block_rq_issue` of `block`, that this filter accepts.
+    ///
+    /// # Errors
+    /// The file that cannot be written, and why: a kernel without this event.
+    pub fn enable(&self, system: &str, event: &str, filter: &str) -> Result<(), TraceError> {
+        self.write(&format!("events/{system}/{event}/filter"), filter)?;
+        self.write(&format!("events/{system}/{event}/enable"), "1")
+    }
+
+    /// Starts recording. The oldest events are overwritten if there is no more room.
+    ///
+    /// # Errors
+    /// The file that cannot be written, and why.
+    pub fn start(&self) -> Result<(), TraceError> {
+        self.write("tracing_on", "1")
+    }
+
+    /// Stops recording, and returns what was recorded as text.
+    ///
+    /// # Errors
+    /// The file that cannot be read or written, and why.
+    pub fn finish(self) -> Result<String, TraceError> {
+        self.write("tracing_on", "0")?;
+        let path = self.directory.join("trace");
+        let text = at(&path, fs::read(&path))?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), TraceError> {
+        let path = self.directory.join(name);
+        at(&path, fs::write(&path, text))
+    }
+}
+
+impl Drop for TraceInstance {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next.
+        let _ = self.write("tracing_on", "0");
+        let _ = self.write("events/enable", "0");
+        let _ = fs::remove_dir(&self.directory);
+    }
+}
+
+fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, TraceError> {
+    result.map_err(|error| (path.to_path_buf(), error))
+}
+
+/// The file system, mounted for this process alone if it is not mounted.
+fn root() -> Result<(PathBuf, Option<OwnedFd>), TraceError> {
+    let mounted = PathBuf::from(MOUNTED);
+    if mounted.join("instances").is_dir() {
+        return Ok((mounted, None));
+    }
+    let mount = || -> io::Result<OwnedFd> {
+        let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(&context)?;
+        Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?)
+    };
+    let mount = at(&mounted, mount())?;
+    Ok((PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())), Some(mount)))
+}
+
+/// Removes instances of processes that have ended.
+fn remove_left(instances: &Path) {
+    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            drop(TraceInstance { directory: entry.path(), _mount: None });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn an_instance_records_and_leaves_nothing_behind() {
+        let instance = match TraceInstance::create(256 << 10) {
+            Ok(instance) => instance,
+            Err((path, error)) => fiord_testing::skip!("{}: {error}", path.display()),
+        };
+        let directory = instance.directory.clone();
+        let dead = directory.with_file_name(format!("{PREFIX}4194999"));
+        fs::create_dir(&dead).unwrap();
+        remove_left(directory.parent().unwrap());
+        assert!(!dead.exists() && directory.exists());
+        instance.enable("sched", "sched_process_exec", "0").unwrap();
+        instance.start().unwrap();
+        assert!(Command::new("true").status().unwrap().success());
+        let (path, error) = instance.enable("sched", "no_such_event", "0").unwrap_err();
+        assert!(path.ends_with("events/sched/no_such_event/filter"), "{}: {error}", path.display());
+        let text = instance.finish().unwrap();
+        assert!(text.contains("sched_process_exec: filename="), "{text}");
+        assert!(!directory.exists());
+    }
+}
