@@ -12,6 +12,8 @@ use crate::stacks::Stacks;
 /// Width of a picture, and the height of a box.
 const WIDTH: f64 = 1200.0;
 const BOX: f64 = 17.0;
+/// Above the boxes, for the title.
+const TITLE: f64 = 24.0;
 /// A box that is narrower is left out, together with those on top of it.
 const WIDTH_MIN: f64 = 0.5;
 /// Width of a letter, about.
@@ -75,8 +77,9 @@ pub fn difference(id: &str, title: &str, before: &Stacks, after: &Stacks) -> Str
 }
 
 fn draw(id: &str, title: &str, description: &str, root: &Frame, all_before: Option<u64>) -> String {
-    let height = root.height() as f64 * BOX + 2.0;
+    let height = root.height() as f64 * BOX + TITLE;
     let mut svg = Document::inline((WIDTH, height), id, title, description);
+    svg.add(Element::text((0.0, 15.0), Anchor::Start, title).class("flame-title"));
     let scale = Scale { all: root.count, all_before, height };
     frame(&mut svg, "all", root, (0.0, 0), &scale);
     svg.finish()
