@@ -50,8 +50,8 @@ impl Invocation for Options {
 fn page(subcommands: &Subcommands) -> String {
     let (lines, others) = subcommands.main_ones();
     format!(
-        "fiord measures storage on Linux. Its own subcommands:\n{lines}Others: {others}.\n`fiord help SUBCOMMAND` \
-         explains one.\n\n{FIRST_STEPS}"
+        "fiord measures storage on Linux. `fiord help SUBCOMMAND` explains one of these:\n{lines}Others: {others}.\n\n\
+         {FIRST_STEPS}"
     )
 }
 

@@ -39,7 +39,7 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of::<matrix::Options>("matrix", "[TARGET]", "block sizes by access patterns, as one table"),
     of::<capacity::Options>("capacity", "--p99=TIME", "the highest rate with a bounded latency"),
     of::<sweep::Options>("sweep", "... --over K=V", "a job at several option values, and the knee"),
-    of::<profile::Options>("profile", "JOB [-- vary K=V]", "where the time of a job goes, in variants"),
+    of::<profile::Options>("profile", "JOB", "where the time of a job goes, in variants"),
     of::<crash_test::Options>("crash-test", "run|check", "whether synced writes survive a power cut"),
     of::<compare::Options>("compare", "A B", "what changed between runs, studies or reports"),
     of::<history::Options>("history", "", "earlier runs"),

@@ -86,7 +86,8 @@ impl Invocation for Options {
     fn read(arguments: &[OsString]) -> Result<Options, clap::Error> {
         let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
         let (arguments, varied) = arguments.split_at(end);
-        let (own, of_fio) = typed_job::split(&Options::command(), arguments);
+        let (mut own, of_fio) = typed_job::split(&Options::command(), arguments);
+        own.extend(varied.iter().filter(|word| *word == "--help" || *word == "-h").cloned());
         Ok(Options { of_fio, varied: varied.to_vec(), ..arguments::parsed(&own)? })
     }
 
