@@ -87,7 +87,7 @@ fn parts_of_every_variant_add_up_and_text_fits() {
         assert!(result.text.lines().all(|line| line.chars().count() <= 80), "{}", result.text);
     }
     let text = profile.result(&results, 80).text;
-    assert!(text.contains("A  direct=0  100000") && text.contains("waiting: processor"), "{text}");
+    assert!(text.contains("direct=0  100000") && text.contains("waiting: processor"), "{text}");
     assert!(text.contains("x 100"), "{text}");
     assert!(profile.result(&[], 80).conclusion.is_empty());
 }
