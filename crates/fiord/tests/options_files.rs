@@ -304,6 +304,30 @@ fn an_end_of_file_is_an_error_like_others() {
     }
 }
 
+// divergence: `create_on_open` or `unlink_each_loop` with `mmap`
+#[test]
+fn files_that_are_created_on_opening_can_be_mapped() {
+    for options in ["--create_on_open=1", "--create_on_open=1 --nrfiles=2", "--unlink_each_loop=1 --loops=2"]
+    {
+        for rw in ["write", "randwrite", "randrw"] {
+            let dir = Dir::new();
+            let line =
+                "--name=j --size=256k --bs=4k --ioengine=mmap --verify=crc32c --filename_format=f.$filenum";
+            dir.run(&format!("{line} --rw={rw} {options}")).assert_success();
+            let bytes = dir.read("f.0").len();
+            let wanted = if options.contains("nrfiles") { 128 << 10 } else { 256 << 10 };
+            assert_eq!(bytes, wanted, "{rw} {options}");
+        }
+    }
+}
+
+#[test]
+fn a_job_that_only_reads_does_not_create_its_file_on_opening() {
+    let dir = Dir::new();
+    let ran = dir.run("--name=j --filename=f --size=64k --bs=4k --rw=read --create_on_open=1");
+    ran.assert_status(1).assert_prints(&["open f", "create_on_open=1", "ENOENT"]);
+}
+
 #[test]
 fn an_io_that_takes_too_long_times_out() {
     let dir = Dir::new();

@@ -48,6 +48,8 @@ pub(crate) struct FileTable<'a> {
     /// The open files, in no particular order.
     opened: Vec<FileIndex>,
     random: bool,
+    /// Whether files that are created when they are opened are mapped.
+    maps_new: bool,
     /// Whether anything is done to the files at the end of a loop.
     ends_loops: bool,
     /// Passes begun at the last change of files.
@@ -81,6 +83,11 @@ impl<'a> FileTable<'a> {
             open: plan.list.iter().map(|_| None).collect(),
             opened: Vec::with_capacity(plan.list.len().min(plan.open_at_once as usize)),
             random: job.access.random,
+            maps_new: job.engine.descriptor.maps_files()
+                && (plan.create_on_open || plan.unlink_each_loop)
+                && plan.may_create
+                && plan.writable
+                && !plan.fill_device,
             ends_loops,
             passes: 1,
             generation: None,
@@ -172,12 +179,23 @@ impl<'a> FileTable<'a> {
         let failed = |operation: &str, error: io::Error| Failure::file(operation, &plan.path, &error);
         let opened = self.opener.open(plan, &how(plan, self.plan), !self.plan.allow_in_use);
         let opened = opened.map_err(|failure| self.not_opened(failure))?;
+        self.extend_new(plan, &opened).map_err(|error| failed("extend", error))?;
         self.prepare(plan, &opened).map_err(|(operation, error)| failed(operation, error))?;
         let end_bytes = plan.offset_bytes + plan.length_bytes;
         engine.attach(index, opened.as_fd(), end_bytes).map_err(|error| failed("attach", error))?;
         self.print("open", plan);
         self.open[index as usize] = Some(opened);
         self.opened.push(index);
+        Ok(())
+    }
+
+    /// A file that was created just now has no pages that could be mapped: it gets its planned length.
+    fn extend_new(&self, plan: &FilePlan, open: &File) -> io::Result<()> {
+        let end_bytes = plan.offset_bytes.saturating_add(plan.length_bytes);
+        let is_short = || open.metadata().map(|found| found.len() < end_bytes);
+        if self.maps_new && plan.kind == FileKind::Regular && is_short()? {
+            open.set_len(end_bytes)?;
+        }
         Ok(())
     }
 
@@ -239,6 +257,9 @@ impl<'a> FileTable<'a> {
             Some(Errno::EINVAL) if self.plan.direct => "it does not support direct I/O (direct=1)",
             Some(Errno::ENOENT) if self.plan.unlink_each_loop && self.round > 1 => {
                 "unlink_each_loop removed it, and a job that only reads makes no new one"
+            }
+            Some(Errno::ENOENT) if self.plan.create_on_open => {
+                "create_on_open=1 leaves the file to a job that writes, and this one only reads"
             }
             _ => return failure,
         };

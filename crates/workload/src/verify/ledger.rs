@@ -270,6 +270,14 @@ impl Ledger {
         self.set(op, UNKNOWN);
     }
 
+    /// The files were removed, with nothing in flight.
+    pub(super) fn forget_all(&mut self) {
+        self.cells.fill(UNKNOWN);
+        self.fronts.fill(Front::default());
+        self.log.clear();
+        self.to_trim.clear();
+    }
+
     /// Writes to be read back, now or after they are trimmed; among them some that were overwritten since.
     pub(super) fn logged(&self) -> u64 {
         (self.log.len() + self.to_trim.len()) as u64

@@ -95,6 +95,8 @@ pub struct VerifySource {
     passes_differ: bool,
     /// Whether the number of passes depends on the run time.
     is_time_based: bool,
+    /// Whether the files are removed after each pass (`unlink_each_loop`).
+    removes_files: bool,
 }
 
 /// Which of the job's own reads are checked.
@@ -160,6 +162,7 @@ impl VerifySource {
             phase: Phase::Working,
             passes_differ: passes_differ(job, ledger.as_ref()),
             is_time_based: job.limits.time_based,
+            removes_files: files.unlink_each_loop && !job.limits.time_based,
             ledger,
             own,
             wait: None,
@@ -431,6 +434,9 @@ impl VerifySource {
     fn end_pass(&mut self) {
         self.phase =
             if !self.is_at_its_end && self.own.begin_next_pass() { Phase::Working } else { Phase::Ended };
+        if let Some(ledger) = self.ledger.as_mut().filter(|_| self.removes_files) {
+            ledger.forget_all();
+        }
     }
 
     /// One step of `fill`; `None`: the phase has changed.
