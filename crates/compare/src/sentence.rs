@@ -59,7 +59,7 @@ fn of_one(row: &ComparedRow, side: usize, (first, name): (&str, &str)) -> String
             format!("{name} is the same as {first} within noise, which explains every change{largest}.")
         }
         RowVerdict::Unknown => format!(
-            "Whether {name} differs from {first} cannot be told: a result without repeated runs, windows or samples \
+            "Whether {name} differs from {first} is unknown: a result without repeated runs, windows or samples \
              does not show how much is noise."
         ),
         RowVerdict::NotComparable => format!(

@@ -162,7 +162,7 @@ fn a_report_without_windows_has_changes_and_no_judgement() {
         "{verdicts:?}"
     );
     let sentence = &comparison.sentences()[0];
-    assert!(sentence.starts_with("Whether after differs from before cannot be told"), "{sentence}");
+    assert!(sentence.starts_with("Whether after differs from before is unknown"), "{sentence}");
     let text = comparison.text(80).replace('\n', " ");
     assert!(text.contains("no change is called a difference"), "{text}");
 }

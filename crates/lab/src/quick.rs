@@ -308,7 +308,7 @@ impl Quick {
         if let Some((row, syncs)) = syncs(measured).filter(|_| !self.target.in_memory) {
             let suits = match self.across_a_limit(results) {
                 Some(across) => {
-                    format!("whether that is fast enough for etcd cannot be told, because {across}")
+                    format!("whether that is fast enough for etcd is uncertain, because {across}")
                 }
                 None => suits(syncs).to_string(),
             };
@@ -523,7 +523,7 @@ mod tests {
         let across = rated([8, 12, 9, 11, 9]);
         assert_eq!(across.verdict, Some(Verdict::Undecided));
         assert!(
-            across.conclusion.contains("cannot be told, because the mean p99 is ")
+            across.conclusion.contains("is uncertain, because the mean p99 is ")
                 && across.conclusion.contains(", across the limit of 10ms"),
             "{}",
             across.conclusion

@@ -147,7 +147,7 @@ fn of_curve(axis: &Key, curve: &Curve, style: &Style) -> String {
     if let Some((from, to)) = curve.hidden_knee() {
         let to = to.map_or("beyond the range".to_string(), |to| subject(axis, to));
         return format!(
-            "where throughput stops rising cannot be told, because the runs vary too much: it is somewhere from {} to \
+            "where throughput stops rising is uncertain, because the runs vary too much: it is somewhere from {} to \
              {to}; the peak is {}",
             subject(axis, from),
             shown(style, peak.bytes_per_s) + &spread(style, peak)

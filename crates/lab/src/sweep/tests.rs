@@ -133,7 +133,7 @@ fn no_knee_is_named_that_the_intervals_of_the_rounds_do_not_carry() {
     let hidden = repeated([300, 460, 390, 340, 430]);
     assert!(
         hidden.conclusion.starts_with(
-            "Where throughput stops rising cannot be told, because the runs vary too much: it is somewhere from 4 \
+            "Where throughput stops rising is uncertain, because the runs vary too much: it is somewhere from 4 \
              threads to beyond the range; the peak is 1.56 MiB/s"
         ),
         "{}",
