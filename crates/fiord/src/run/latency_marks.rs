@@ -57,12 +57,12 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// Ten reads of 10 ms in each of the first five seconds, and of 1 ms in each later one.
+    /// Ten reads of 10 ms in each of the first five seconds, and of 1 ms, the middle of a bin, in each later one.
     fn after(seconds: u64) -> RunLatencies {
         let mut stats = JobStats::default();
         stats.directions[0].completion = Latency::with_histogram();
         for second in 0..seconds {
-            let latency_ns = if second < 5 { 10_000_000 } else { 1_000_000 };
+            let latency_ns = if second < 5 { 10_000_000 } else { 1_003_520 };
             for _ in 0..10 {
                 stats.directions[0].completion.record(latency_ns);
             }
@@ -92,12 +92,12 @@ mod tests {
         let span = (&sample(2), &sample(22));
         let found = |marks: &LatencyMarks, end: Option<&RunLatencies>| marks.of_part(&part, span, end);
         let all = marks(0..20);
-        assert_eq!(found(&all, Some(&after(20))).as_ref().map(reads), Some((5000, 150, 1_000_000)));
+        assert_eq!(found(&all, Some(&after(20))).as_ref().map(reads), Some((5000, 150, 1_003_520)));
         // Jobs that went on alone are not part of it.
-        assert_eq!(found(&all, None).as_ref().map(reads), Some((5000, 140, 1_000_000)));
+        assert_eq!(found(&all, None).as_ref().map(reads), Some((5000, 140, 1_003_520)));
         // Without a copy where the part begins, it is the next one that counts; without any, nothing is known.
         let few = marks([0, 4, 9].into_iter());
-        assert_eq!(found(&few, Some(&after(20))).as_ref().map(reads), Some((9000, 110, 1_000_000)));
+        assert_eq!(found(&few, Some(&after(20))).as_ref().map(reads), Some((9000, 110, 1_003_520)));
         assert_eq!(found(&few, None), None, "one copy has no end");
         assert_eq!(found(&marks(0..4), Some(&after(20))), None);
         assert_eq!(found(&LatencyMarks::default(), Some(&after(20))), None);
