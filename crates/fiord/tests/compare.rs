@@ -282,9 +282,9 @@ FIGURE              A          B    CHANGE       ±  VERDICT
 read.iops       20000      16000   -20.0 %   4.5 %  worse
 read.bw     78.1MiB/s  62.5MiB/s   -20.0 %   4.5 %  worse
 read.mean       400us      500us   +25.0 %   7.1 %  worse
-read.p50        400us      500us   +25.0 %   7.2 %  worse
-read.p99        900us      1.8ms  +100.0 %  30.2 %  worse
-read.p99.9      903us      1.8ms   +99.7 %  61.0 %  worse
+read.p50        400us      500us   +25.0 %  14.2 %  worse
+read.p99        900us      1.8ms  +100.0 %  61.1 %  worse
+read.p99.9      903us      1.8ms   +99.7 %  93.2 %  worse
 ± is half of the 95 % interval of a change, of all figures of a row together.
 Noise is estimated from 40 windows of a run.
 
