@@ -117,7 +117,7 @@ impl Request {
 /// `EINTR` after a signal, `EAGAIN` after the time.
 pub unsafe fn wait(requests: &[*const Request], timeout: Option<Duration>) -> io::Result<()> {
     let time = timeout.map(|time| libc::timespec {
-        tv_sec: time.as_secs() as libc::time_t,
+        tv_sec: time.as_secs() as i64,
         tv_nsec: time.subsec_nanos() as libc::c_long,
     });
     let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
