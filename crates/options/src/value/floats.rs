@@ -49,12 +49,17 @@ impl Value for FloatList {
     }
 }
 
+/// A decimal number, if it is one and not too large.
+pub(super) fn finite(text: &str) -> Option<f64> {
+    text.parse::<f64>().ok().filter(|number| number.is_finite())
+}
+
 /// A number at the start of a part; what follows it is ignored.
 fn number(part: &str, whole: &str, reading: &mut Reading) -> Result<f64, String> {
     let part = part.trim();
     let length = part.find(|letter: char| !letter.is_ascii_digit() && !matches!(letter, '.' | '-' | '+'));
     let (digits, rest) = part.split_at(length.unwrap_or(part.len()));
-    let number: f64 = digits.parse().map_err(|_| format!("{part:?} in {whole:?} is not a number"))?;
+    let number = finite(digits).ok_or_else(|| format!("{part:?} in {whole:?} is not a number"))?;
     if !rest.is_empty() {
         reading.note(format!("{part:?} is read as {number}: {rest:?} is ignored"));
     }

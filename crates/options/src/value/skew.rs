@@ -2,6 +2,8 @@
 //!
 //! Invariant: the parameters are within what the distribution is defined for.
 
+use super::floats::finite;
+
 /// A skewed distribution of places in a file, or of the files of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Skew {
@@ -89,8 +91,7 @@ fn skew(whole: &str, text: &str, given: bool, default: f64) -> Result<(f64, Opti
         return Ok((default, None));
     }
     let number = |text: &str| -> Result<f64, String> {
-        let parsed: Result<f64, _> = text.trim().parse();
-        parsed.map_err(|_| format!("{text:?} in {whole:?} is not a number"))
+        finite(text.trim()).ok_or_else(|| format!("{text:?} in {whole:?} is not a number"))
     };
     let Some((parameter, center)) = text.split_once(':') else {
         return Ok((number(text)?, None));

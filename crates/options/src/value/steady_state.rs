@@ -4,6 +4,7 @@
 
 use super::choice::unknown_word;
 use super::contract::{Choice, Reading, Value};
+use super::floats::finite;
 use super::kind::ValueKind;
 use super::number::integer;
 use super::time::Micros;
@@ -103,8 +104,7 @@ fn decimal(text: &str, reading: &mut Reading) -> Result<f64, String> {
         .chars()
         .take_while(|letter| letter.is_ascii_digit() || matches!(letter, '.' | '-' | '+' | 'e' | 'E'))
         .collect();
-    let number = digits.parse::<f64>().ok().filter(|number| number.is_finite());
-    let number = number.ok_or_else(|| format!("{trimmed:?} is not a number"))?;
+    let number = finite(&digits).ok_or_else(|| format!("{trimmed:?} is not a number"))?;
     let rest = &trimmed[digits.len()..];
     if !matches!(rest, "" | "%") {
         reading.note(format!("{trimmed:?} is read as {number}{}", if rest.contains('%') { "%" } else { "" }));

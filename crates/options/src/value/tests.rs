@@ -357,8 +357,18 @@ fn file_services_check_their_parameters() {
         parsed("gauss:5"),
         Ok(FileService::Skewed(Skew::Normal { deviation_percent: 5.0, center: None }))
     );
-    let wrong =
-        ["zipf:", "zipf:x", "zipf:1", "zipf:1.1:8", "pareto:1", "pareto:0", "gauss:-1", "gauss:101", "x"];
+    let wrong = [
+        "zipf:",
+        "zipf:x",
+        "zipf:1",
+        "zipf:inf",
+        "zipf:1.1:8",
+        "pareto:1",
+        "pareto:0",
+        "gauss:-1",
+        "gauss:101",
+        "x",
+    ];
     for text in wrong {
         assert!(parsed::<FileService>(text).is_err(), "{text:?}");
     }
@@ -374,6 +384,9 @@ fn lists_of_fractions() {
     let mut reading = Reading { range: Some(0..=100), ..Reading::default() };
     assert!(FloatList::parse("101", &mut reading).is_err());
     assert!(parsed::<FloatList>("a").is_err());
+    let too_large = "4".repeat(400);
+    assert!(parsed::<FloatList>(&too_large).is_err());
+    assert_eq!(parsed(&format!("1:{too_large}")), Ok(FloatList(vec![1.0])));
 }
 
 #[test]

@@ -462,6 +462,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn nothing_is_read_back_from_files_that_were_removed() {
+        let mut ledger = shared();
+        let op = write(0, 1000);
+        ledger.begin_write(&op, 7);
+        ledger.wrote(&op, 7, Some(Todo::ReadBack));
+        let piece = LoggedWrite::of(&op, 7);
+        assert!(ledger.is_last(&piece) && ledger.logged() == 1);
+        ledger.forget_all();
+        assert!(!ledger.is_last(&piece) && ledger.logged() == 0 && ledger.is_free(&op));
+    }
+
     proptest! {
         /// Against the last write of each byte: a block is read back if all of its bytes are its own, and no other is.
         #[test]
