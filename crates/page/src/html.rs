@@ -19,10 +19,16 @@ const TEMPLATE: &str = include_str!("page.html");
 pub(crate) const STYLE: &str = include_str!("page.css");
 pub(crate) const SCRIPT: &str = include_str!("page.js");
 
+/// Where templates are rendered, with the parts that pages share. Names that end in .html are escaped.
+pub(crate) fn environment() -> Result<Environment<'static>, String> {
+    let mut environment = Environment::new();
+    environment.add_template("chart.html", include_str!("chart.html")).map_err(|why| why.to_string())?;
+    Ok(environment)
+}
+
 /// The page of these runs.
 pub(crate) fn render(runs: &[RunView]) -> Result<String, String> {
-    let mut environment = Environment::new();
-    // Names that end in .html are escaped.
+    let mut environment = environment()?;
     environment.add_template("page.html", TEMPLATE).map_err(|why| why.to_string())?;
     let template = environment.get_template("page.html").map_err(|why| why.to_string())?;
     let curves = percentiles::curves(runs);

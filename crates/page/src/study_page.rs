@@ -3,12 +3,12 @@
 //! Invariant: the template escapes every text; only pictures, style sheet and script are inserted as they are. Each figure of a
 //! table has its exact value in a `data` element.
 
-use minijinja::{Environment, Value, context};
+use minijinja::{Value, context};
 
 use crate::axis::Axis;
 use crate::chart::{Chart, Line};
 use crate::figures;
-use crate::html::{SCRIPT, STYLE, chart_value, policy};
+use crate::html::{SCRIPT, STYLE, chart_value, environment, policy};
 
 const TEMPLATE: &str = include_str!("study.html");
 
@@ -101,8 +101,7 @@ pub struct StudyTable {
 /// # Errors
 /// The template cannot be rendered, which is a fault of this program.
 pub fn render_study(page: &StudyPage) -> Result<String, String> {
-    let mut environment = Environment::new();
-    // Names that end in .html are escaped.
+    let mut environment = environment()?;
     environment.add_template("study.html", TEMPLATE).map_err(|why| why.to_string())?;
     let template = environment.get_template("study.html").map_err(|why| why.to_string())?;
     let mood = page.findings.iter().map(|finding| finding.severity.as_str()).find(|one| *one != "note");
