@@ -10,6 +10,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 
 use fiord_plan::{Action, FileIndex, Op};
 use fiord_sys::errno::Errno;
@@ -276,6 +277,17 @@ pub enum Wait {
     For(u64),
 }
 
+/// A target that an engine opens itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedTarget<'a> {
+    /// The job's name of it.
+    pub name: &'a Path,
+    /// Bytes that the job may use, from the target's start.
+    pub length_bytes: u64,
+    /// Whether the job writes to it or trims it.
+    pub writable: bool,
+}
+
 /// The common part of both kinds of engine: files and buffers.
 pub trait Engine<'arena> {
     /// A file was opened: the engine may register or map it, and uses it by number from here on. `length_bytes` counts
@@ -286,7 +298,16 @@ pub trait Engine<'arena> {
     /// The kernel's, from registering or mapping.
     fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>, length_bytes: u64) -> io::Result<()>;
 
-    /// A file is about to be closed. None of its operations is in flight.
+    /// A target of an engine that opens its targets itself (`FileUse::Named`), in place of `attach`: it is opened here,
+    /// and used by number from here on. It stays open until `detach`.
+    ///
+    /// # Errors
+    /// Why it cannot be opened: an errno, or a sentence that says what to do.
+    fn open(&mut self, _file: FileIndex, _target: &NamedTarget<'_>) -> io::Result<()> {
+        Err(Errno(libc::EOPNOTSUPP).into())
+    }
+
+    /// A file is about to be closed, or a target to be closed by the engine. None of its operations is in flight.
     fn detach(&mut self, file: FileIndex);
 
     /// The buffers.

@@ -5,6 +5,7 @@
 #![allow(unsafe_code, reason = "buffers are lent to the kernel; each block says why it is sound")]
 #![deny(clippy::wildcard_enum_match_arm, reason = "each engine must handle new actions and outcomes")]
 
+pub mod boxed;
 pub mod contract;
 pub mod definition;
 #[macro_use]
@@ -25,7 +26,10 @@ mod priorities;
 mod sigbus;
 mod sync_and_trim;
 
-pub use contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, SyncEngine, Wait};
+pub use boxed::{BoxedQueued, BoxedSync};
+pub use contract::{
+    Arena, ArenaAccess, Completion, Engine, NamedTarget, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
+};
 pub use definition::{EngineDefinition, JobOutline, Visitor};
 pub use error_hint::error_hint;
 pub use offload::offload;

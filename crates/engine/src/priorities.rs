@@ -5,13 +5,26 @@
 use fiord_options::job::JobOptions;
 use fiord_options::value::{PerDirection as Given, PriorityEntry};
 use fiord_plan::priority::{BEST_EFFORT, packed};
-use fiord_plan::{Op, PriorityRequest, PriorityRequests};
+use fiord_plan::{EngineDescriptor, EngineName, Op, PriorityRequest, PriorityRequests, Queueing};
 
 /// The kernel's number of the real-time class.
 const REAL_TIME: u8 = 1;
 
+/// Of an engine whose requests carry priorities and can be atomic writes.
+pub(crate) const fn descriptor(
+    name: EngineName,
+    summary: &'static str,
+    queueing: Queueing,
+) -> EngineDescriptor {
+    EngineDescriptor {
+        priorities: Some(requested),
+        atomic_writes: true,
+        ..EngineDescriptor::of(name, summary, queueing)
+    }
+}
+
 /// Which I/Os the options give a priority: reads, and writes.
-pub(crate) fn requested(options: &JobOptions) -> PriorityRequests {
+fn requested(options: &JobOptions) -> PriorityRequests {
     [of_direction(options, 0), of_direction(options, 1), Vec::new()]
 }
 

@@ -5,8 +5,10 @@
 
 use std::any::Any;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
+use fiord_errno::Errno;
 use fiord_options::job::JobOptions;
 use fiord_options::value::EngineName;
 
@@ -23,6 +25,8 @@ pub struct EngineDescriptor {
     pub queueing: Queueing,
     /// What it does with the job's files.
     pub files: FileUse,
+    /// Asks a target for its size and block, where `stat` does not tell them: that of a volume or a character device.
+    pub geometry: Option<AskGeometry>,
     /// Its own settings, from the job's options.
     pub settings: fn(&JobOptions) -> EngineSettings,
     /// Which I/Os get a priority of their own, from the job's options, if it passes priorities on with its requests.
@@ -37,11 +41,17 @@ pub struct EngineDescriptor {
 impl EngineDescriptor {
     /// Of an engine that executes one operation at a time on the job's open files, and has no settings of its own.
     pub const fn synchronous(name: EngineName, summary: &'static str) -> EngineDescriptor {
+        EngineDescriptor::of(name, summary, Queueing::Synchronous)
+    }
+
+    /// Of an engine on the job's open files without settings of its own.
+    pub const fn of(name: EngineName, summary: &'static str, queueing: Queueing) -> EngineDescriptor {
         EngineDescriptor {
             name,
             summary,
-            queueing: Queueing::Synchronous,
+            queueing,
             files: FileUse::Opened,
+            geometry: None,
             settings: |_| EngineSettings::new(()),
             priorities: None,
             atomic_writes: false,
@@ -65,11 +75,19 @@ impl EngineDescriptor {
         }
     }
 
-    /// Whether it opens the job's files.
+    /// Whether it is given descriptors of the job's files, which are paths of this machine.
     pub fn touches_files(&self) -> bool {
         match self.files {
-            FileUse::Untouched => false,
+            FileUse::Untouched | FileUse::Named => false,
             FileUse::Opened | FileUse::Mapped | FileUse::Resized => true,
+        }
+    }
+
+    /// Whether it opens its targets itself, by their names.
+    pub fn names_targets(&self) -> bool {
+        match self.files {
+            FileUse::Named => true,
+            FileUse::Untouched | FileUse::Opened | FileUse::Mapped | FileUse::Resized => false,
         }
     }
 
@@ -77,7 +95,7 @@ impl EngineDescriptor {
     pub fn maps_files(&self) -> bool {
         match self.files {
             FileUse::Mapped => true,
-            FileUse::Untouched | FileUse::Opened | FileUse::Resized => false,
+            FileUse::Untouched | FileUse::Opened | FileUse::Resized | FileUse::Named => false,
         }
     }
 
@@ -85,14 +103,14 @@ impl EngineDescriptor {
     pub fn resizes_files(&self) -> bool {
         match self.files {
             FileUse::Resized => true,
-            FileUse::Untouched | FileUse::Opened | FileUse::Mapped => false,
+            FileUse::Untouched | FileUse::Opened | FileUse::Mapped | FileUse::Named => false,
         }
     }
 
     /// Whether it moves data between them and memory, which can be verified afterwards.
     pub fn transfers_data(&self) -> bool {
         match self.files {
-            FileUse::Opened | FileUse::Mapped => true,
+            FileUse::Opened | FileUse::Mapped | FileUse::Named => true,
             FileUse::Untouched | FileUse::Resized => false,
         }
     }
@@ -132,6 +150,30 @@ pub enum FileUse {
     Mapped,
     /// Calls on their descriptors that allocate space or set their sizes; no data.
     Resized,
+    /// I/O on targets that the engine opens by their names, which are no paths of this machine: volumes, objects,
+    /// addresses.
+    Named,
+}
+
+/// Asks a target for its geometry.
+pub type AskGeometry = fn(&EngineSettings, &Path) -> Result<Geometry, NoGeometry>;
+
+/// What an engine finds of a target when it asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Its size; `None` if it has none of its own, and that of the job applies.
+    pub size_bytes: Option<u64>,
+    /// The unit of its offsets and lengths.
+    pub block_bytes: u64,
+}
+
+/// Why a target could not be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoGeometry {
+    /// The error.
+    pub errno: Errno,
+    /// What failed and what to do, as it follows the target's name and a colon.
+    pub reason: String,
 }
 
 /// The engines of this program.

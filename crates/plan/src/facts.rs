@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::engine::Engines;
+use crate::engine::{Engines, Geometry, NoGeometry, PlannedEngine};
 use crate::files::FileKind;
 use crate::replay::{TraceFacts, TraceNeed};
 use crate::trigger::Trigger;
@@ -69,8 +69,17 @@ impl PathFacts {
     }
 }
 
+/// A target that only its engine can be asked about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GeometryNeed {
+    /// The engine, which has a `geometry`, with the job's settings.
+    pub engine: PlannedEngine,
+    /// The target.
+    pub target: PathBuf,
+}
+
 /// The machine, and the program that runs on it, as far as a plan depends on them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
     /// Every path of `Needs::paths`.
     pub paths: BTreeMap<PathBuf, PathFacts>,
@@ -81,6 +90,8 @@ pub struct Facts {
     pub contents: BTreeMap<PathBuf, Vec<u8>>,
     /// Each trace of `Needs::traces`, or why it cannot be replayed.
     pub traces: BTreeMap<TraceNeed, Result<TraceFacts, String>>,
+    /// The answer to each of `Needs::geometries`.
+    pub geometries: Vec<(GeometryNeed, Result<Geometry, NoGeometry>)>,
     /// CPUs that are on line, sorted.
     pub cpus_online: Vec<u32>,
     /// CPUs this process may run on, sorted.
@@ -103,6 +114,7 @@ impl Default for Facts {
             listings: BTreeMap::new(),
             contents: BTreeMap::new(),
             traces: BTreeMap::new(),
+            geometries: Vec::new(),
             cpus_online: vec![0],
             cpus_allowed: vec![0],
             numa_nodes: BTreeMap::from([(0, vec![0])]),
@@ -118,10 +130,16 @@ impl Facts {
     pub fn path(&self, path: &Path) -> PathFacts {
         self.paths.get(path).cloned().unwrap_or_else(PathFacts::absent)
     }
+
+    /// What the engine found of a target, if it was asked.
+    pub fn geometry(&self, engine: &PlannedEngine, target: &Path) -> Option<&Result<Geometry, NoGeometry>> {
+        let asked = |need: &GeometryNeed| need.engine == *engine && need.target == target;
+        self.geometries.iter().find(|(need, _)| asked(need)).map(|(_, answer)| answer)
+    }
 }
 
-/// What must be looked up on the host before a plan can be built. Each list is sorted and without repeats.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// What must be looked up on the host before a plan can be built. Each list is without repeats.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Needs {
     /// Targets and directories: `Facts::paths`.
     pub paths: Vec<PathBuf>,
@@ -133,6 +151,8 @@ pub struct Needs {
     /// Traces that are replayed: `Facts::traces`. The files they name are targets too: ask about them, and about the
     /// directories above them, as about `paths`.
     pub traces: Vec<TraceNeed>,
+    /// Targets that only their engines can be asked about: `Facts::geometries`.
+    pub geometries: Vec<GeometryNeed>,
 }
 
 /// Settings of the run that decide about a plan.

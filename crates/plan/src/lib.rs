@@ -33,8 +33,11 @@ pub use access::{
 pub use build::{Refusal, build, forbidden_by_readonly, merges, needs, with_ancestors};
 pub use fiord_options::value::{DebugChannel, EngineName};
 
-pub use engine::{Depth, EngineDescriptor, EngineSettings, Engines, FileUse, PlannedEngine, Queueing};
-pub use facts::{Facts, Needs, PathFacts, RunSettings};
+pub use engine::{
+    AskGeometry, Depth, EngineDescriptor, EngineSettings, Engines, FileUse, Geometry, NoGeometry,
+    PlannedEngine, Queueing,
+};
+pub use facts::{Facts, GeometryNeed, Needs, PathFacts, RunSettings};
 pub use files::{FileKind, FileLock, FilePlan, Files, SyncMode};
 pub use job::{ClockSource, ExitWhat, Job, Plan, Unplannable};
 pub use logs::{LogFile, LogKind, Logs, WindowValue};

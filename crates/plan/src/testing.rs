@@ -14,6 +14,7 @@ const fn engine(name: EngineName, queueing: Queueing, files: FileUse) -> EngineD
         summary: "for tests",
         queueing,
         files,
+        geometry: None,
         settings: |_| EngineSettings::new(()),
         priorities: None,
         atomic_writes: matches!(name, EngineName::Libaio),
@@ -27,6 +28,7 @@ pub(crate) const ENGINES: Engines = Engines(&[
     &engine(EngineName::Mmap, Queueing::Synchronous, FileUse::Mapped),
     &engine(EngineName::Libaio, Queueing::QueuedIfDirect, FileUse::Opened),
     &engine(EngineName::Null, Queueing::ByDepth, FileUse::Untouched),
+    &engine(EngineName::Nbd, Queueing::Queued, FileUse::Named),
 ]);
 
 impl PathFacts {

@@ -1,21 +1,27 @@
-//! An engine defined by a test, from the text of an option to the report of a run on it.
+//! Engines defined by a test, from the text of an option to the report of a run on them.
 //!
 //! Invariant: what a new engine needs is one file (`own_engine/guasi.rs`) and one line in the list of engines.
 
 mod own_engine {
     pub mod guasi;
+    pub mod volume;
 }
 
+use std::path::Path;
 use std::sync::Arc;
 
 use fiord_engine::EngineDefinition;
 use fiord_engine::engines::Null;
 use fiord_options::cli;
 use fiord_options::environment::{Environment, KeywordValues};
-use fiord_plan::{Action, EngineDescriptor, Engines, Facts, PathFacts, Plan, RunSettings};
+use fiord_plan::{
+    Action, EngineDescriptor, Engines, Facts, Geometry, GeometryNeed, NoGeometry, PathFacts, Plan,
+    RunSettings,
+};
 use fiord_sys::errno::Errno;
 use fiord_worker::{EndReason, Moment, Observer, RunResult, RunnableEngine, Watcher, WorkerReport};
 use own_engine::guasi::Guasi;
+use own_engine::volume::{VOLUME_BYTES, Volume, with_volume};
 
 /// The test's list of engines, with the line for the new one.
 macro_rules! engines {
@@ -27,6 +33,7 @@ macro_rules! engines {
 engines! {
     Null,
     Guasi,
+    Volume,
 }
 
 struct Unobserved;
@@ -53,11 +60,20 @@ fn planned(line: &str, engines: Engines) -> Result<Plan, String> {
     let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
     let sections = cli::read(&words, &environment).expect("the words make a job").sections;
     let mut facts = Facts { engines, ..Facts::default() };
-    for path in fiord_plan::needs(&sections, engines, &RunSettings::default()).paths {
+    let needs = fiord_plan::needs(&sections, engines, &RunSettings::default());
+    facts.geometries = needs.geometries.into_iter().map(answered).collect();
+    for path in needs.paths {
         facts.paths.insert(path, PathFacts { exists: true, is_directory: true, ..PathFacts::absent() });
     }
     let plan = fiord_plan::build(&sections, &[], &facts, &RunSettings::default());
     plan.map(|(plan, _)| plan).map_err(|refusal| refusal.problems[0].message())
+}
+
+/// The engine's answer.
+fn answered(need: GeometryNeed) -> (GeometryNeed, Result<Geometry, NoGeometry>) {
+    let ask = need.engine.descriptor.geometry.expect("only engines that can be asked");
+    let answer = ask(&need.engine.settings, &need.target);
+    (need, answer)
 }
 
 fn run(line: &str, engines: &[RunnableEngine]) -> RunResult {
@@ -95,4 +111,41 @@ fn a_program_without_it_refuses_it_by_name() {
     let result = run("--name=a --ioengine=guasi --size=1m", &[RunnableEngine::of::<Null>()]);
     let failure = result.workers[0].failure.as_ref().map(ToString::to_string).unwrap_or_default();
     assert!(failure.contains("guasi"), "{failure}");
+}
+
+#[test]
+fn an_engine_that_opens_its_targets_transfers_and_verifies_data() {
+    for (depth, volume) in [("1", "first"), ("8", "second")] {
+        let line = format!(
+            "--name=a --ioengine=libhdfs --filename={volume} --rw=randwrite --bs=4k --iodepth={depth} --verify=crc32c --verify_state_save=0"
+        );
+        let result = run(&line, RUNNABLE);
+        let worker = &result.workers[0];
+        assert_eq!(worker.failure, None);
+        let [reads, writes, _] = &worker.stats.directions;
+        // The whole volume, whose size the engine has told.
+        assert_eq!((writes.bytes, reads.bytes), (VOLUME_BYTES, VOLUME_BYTES));
+        assert!(with_volume(Path::new(volume), |bytes| bytes.chunks(4096).all(|block| block[0] != 0)));
+    }
+}
+
+#[test]
+fn a_target_that_its_engine_cannot_reach_is_named_with_the_reason() {
+    let plan = planned("--name=a --ioengine=libhdfs --filename=absent", Engines(DESCRIPTORS)).unwrap();
+    let unplannable = plan.jobs[0].unplannable.as_ref().expect("it cannot run").to_string();
+    assert!(unplannable.contains("absent: no such volume"), "{unplannable}");
+    let result = run("--name=a --ioengine=libhdfs --filename=closed --rw=read", RUNNABLE);
+    let failure = result.workers[0].failure.as_ref().map(ToString::to_string).unwrap_or_default();
+    assert!(failure.contains("closed") && failure.contains("open it"), "{failure}");
+}
+
+#[test]
+fn a_size_or_block_that_does_not_fit_its_target_is_found_before_the_run() {
+    let plan = |words: &str| {
+        let line = format!("--name=a --ioengine=libhdfs --filename=third --rw=read {words}");
+        planned(&line, Engines(DESCRIPTORS)).unwrap()
+    };
+    assert_eq!(plan("--bs=4k --size=8m").jobs[0].files.list[0].length_bytes, VOLUME_BYTES);
+    let unplannable = plan("--bs=1000").jobs[0].unplannable.as_ref().map(ToString::to_string);
+    assert!(unplannable.is_some_and(|text| text.contains("blocks of 1000 bytes are not aligned")));
 }

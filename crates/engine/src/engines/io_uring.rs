@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use fiord_options::job::JobOptions;
-use fiord_plan::{Action, EngineDescriptor, EngineName, EngineSettings, FileIndex, FileUse, Op, Queueing};
+use fiord_plan::{Action, EngineDescriptor, EngineName, EngineSettings, FileIndex, Op, Queueing};
 use fiord_sys::transfer::RwFlags;
 use fiord_sys::uring::{Ring, RingOptions, SubmissionPolling};
 use io_uring::squeue::{Entry, Flags};
@@ -144,14 +144,13 @@ impl EngineDefinition for IoUring {
     type Settings = Settings;
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        name: EngineName::IoUring,
-        summary: "queues shared with the kernel (Linux 5.1)",
-        queueing: Queueing::Queued,
-        files: FileUse::Opened,
         settings: |options| EngineSettings::new(Settings::of(options)),
-        priorities: Some(priorities::requested),
-        atomic_writes: true,
         explain: |settings, errno| settings.get::<Settings>()?.explain(errno),
+        ..priorities::descriptor(
+            EngineName::IoUring,
+            "queues shared with the kernel (Linux 5.1)",
+            Queueing::Queued,
+        )
     };
 
     fn set_up<'arena, V: Visitor<'arena>>(

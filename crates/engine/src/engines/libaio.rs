@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use fiord_options::job::JobOptions;
-use fiord_plan::{Action, EngineDescriptor, EngineName, EngineSettings, FileIndex, FileUse, Op, Queueing};
+use fiord_plan::{Action, EngineDescriptor, EngineName, EngineSettings, FileIndex, Op, Queueing};
 use fiord_sys::aio::{AioContext, Command, IoEvent, Iocb};
 use fiord_sys::errno::Errno;
 use fiord_sys::transfer::RwFlags;
@@ -58,14 +58,13 @@ impl EngineDefinition for Libaio {
     type Settings = Settings;
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        name: EngineName::Libaio,
-        summary: "Linux native asynchronous I/O (io_submit)",
-        queueing: Queueing::QueuedIfDirect,
-        files: FileUse::Opened,
         settings: |options| EngineSettings::new(Settings::of(options)),
-        priorities: Some(priorities::requested),
-        atomic_writes: true,
         explain: |settings, errno| settings.get::<Settings>()?.explain(errno),
+        ..priorities::descriptor(
+            EngineName::Libaio,
+            "Linux native asynchronous I/O (io_submit)",
+            Queueing::QueuedIfDirect,
+        )
     };
 
     fn set_up<'arena, V: Visitor<'arena>>(

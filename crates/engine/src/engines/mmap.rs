@@ -74,14 +74,14 @@ impl EngineDefinition for Mmap {
     type Settings = Settings;
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        name: EngineName::Mmap,
-        summary: "copies to and from a mapping of the file",
-        queueing: Queueing::Synchronous,
         files: FileUse::Mapped,
         settings: |options| EngineSettings::new(Settings::of(options)),
-        priorities: None,
-        atomic_writes: false,
         explain: |_, errno| explain(errno),
+        ..EngineDescriptor::of(
+            EngineName::Mmap,
+            "copies to and from a mapping of the file",
+            Queueing::Synchronous,
+        )
     };
 
     fn set_up<'arena, V: Visitor<'arena>>(

@@ -27,6 +27,7 @@ impl EngineDefinition for Null {
         summary: "nothing at all: measures the program itself",
         queueing: Queueing::ByDepth,
         files: FileUse::Untouched,
+        geometry: None,
         settings: |_| EngineSettings::new(()),
         priorities: None,
         atomic_writes: false,

@@ -24,13 +24,11 @@ pub struct Posixaio;
 impl EngineDefinition for Posixaio {
     type Settings = ();
 
-    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        queueing: Queueing::Queued,
-        ..EngineDescriptor::synchronous(
-            EngineName::Posixaio,
-            "POSIX asynchronous I/O: threads of the C library",
-        )
-    };
+    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor::of(
+        EngineName::Posixaio,
+        "POSIX asynchronous I/O: threads of the C library",
+        Queueing::Queued,
+    );
 
     fn set_up<'arena, V: Visitor<'arena>>(
         (): &(),

@@ -6,7 +6,7 @@
 use std::io;
 
 use fiord_options::job::JobOptions;
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, FileUse, Queueing};
+use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, Queueing};
 use fiord_sys::transfer::{self, RwFlags};
 
 use crate::error_hint::TransferFlags;
@@ -74,14 +74,10 @@ impl Calls for Pvsync2 {
     type Settings = Settings;
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        name: EngineName::Pvsync2,
-        summary: "preadv2 and pwritev2",
-        queueing: Queueing::Synchronous,
-        files: FileUse::Opened,
         settings: |options| EngineSettings::new(Settings::of(options)),
-        priorities: None,
         atomic_writes: true,
         explain: |settings, errno| settings.get::<Settings>()?.explain(errno),
+        ..EngineDescriptor::of(EngineName::Pvsync2, "preadv2 and pwritev2", Queueing::Synchronous)
     };
 
     fn new(settings: &Settings, _files: usize) -> Result<Pvsync2, SetupError> {

@@ -9,7 +9,7 @@ use fiord_engine::registry;
 use fiord_host::{DirectSupport, Machine, Prober, TargetFacts, TargetKind};
 use fiord_options::suggest;
 use fiord_plan::FileKind;
-use fiord_plan::facts::{Facts, Needs, PathFacts};
+use fiord_plan::facts::{Facts, GeometryNeed, Needs, PathFacts};
 use fiord_plan::with_ancestors;
 use fiord_sys::sysfs::Sysfs;
 
@@ -32,11 +32,16 @@ pub(crate) fn gather(needs: &Needs, machine: &Machine) -> Facts {
         (path.clone(), prober.probe(path).map_or_else(|_| PathFacts::absent(), |facts| path_facts(&facts)))
     };
     let paths = needs.paths.iter().chain(found).chain(&traced).map(probe).collect();
+    let ask = |need: &GeometryNeed| {
+        let geometry = need.engine.descriptor.geometry?;
+        Some((need.clone(), geometry(&need.engine.settings, &need.target)))
+    };
     let read = |path: &PathBuf| std::fs::read(path).ok().map(|bytes| (path.clone(), bytes));
     Facts {
         paths,
         contents: needs.contents.iter().filter_map(read).collect(),
         traces,
+        geometries: needs.geometries.iter().filter_map(ask).collect(),
         listings,
         cpus_online: machine.cpus_online.clone(),
         cpus_allowed: machine.cpus_allowed.clone(),

@@ -42,8 +42,8 @@ use self::replay::Replayed;
 use self::schedule::Grouping;
 use self::section::ResolvedSection;
 use self::targets::PlannedWorker;
-use crate::engine::Engines;
-use crate::facts::{Facts, Needs, RunSettings};
+use crate::engine::{Engines, PlannedEngine};
+use crate::facts::{Facts, GeometryNeed, Needs, RunSettings};
 use crate::job::{Buffers, Job, Measure, Plan};
 use crate::path_change::{self, Hook};
 use crate::replay::TraceNeed;
@@ -78,6 +78,7 @@ pub fn needs(sections: &[Section], engines: Engines, run: &RunSettings) -> Needs
     let mut directories = BTreeSet::new();
     let mut contents = BTreeSet::new();
     let mut traces = BTreeSet::new();
+    let mut geometries = Vec::new();
     let mut workers = 0;
     for parsed in sections {
         let (options, given, _) = resolve_job(parsed, &engines.names());
@@ -97,12 +98,16 @@ pub fn needs(sections: &[Section], engines: Engines, run: &RunSettings) -> Needs
             directories.insert(PathBuf::from(&directory.0));
             continue;
         }
-        // An engine that opens no file needs no facts about files.
-        if section.engine().is_some_and(|engine| !engine.touches_files()) {
-            continue;
-        }
+        let engine = queue::engine(&section);
         for clone in 0..clones {
-            paths.extend(naming.files(clone).into_iter().flat_map(with_ancestors));
+            let files = naming.files(clone);
+            if let Some(engine) = &engine {
+                add_geometries(&mut geometries, engine, &files);
+            }
+            // An engine that opens no file needs no facts about paths.
+            if engine.as_ref().is_none_or(|engine| engine.descriptor.touches_files()) {
+                paths.extend(files.into_iter().flat_map(with_ancestors));
+            }
             if naming.is_shared() {
                 break;
             }
@@ -113,6 +118,20 @@ pub fn needs(sections: &[Section], engines: Engines, run: &RunSettings) -> Needs
         directories: directories.into_iter().collect(),
         contents: contents.into_iter().collect(),
         traces: traces.into_iter().collect(),
+        geometries,
+    }
+}
+
+/// Adds those of the targets that only their engine can be asked about.
+fn add_geometries(geometries: &mut Vec<GeometryNeed>, engine: &PlannedEngine, targets: &[PathBuf]) {
+    if engine.descriptor.geometry.is_none() {
+        return;
+    }
+    for target in targets {
+        let need = GeometryNeed { engine: engine.clone(), target: target.clone() };
+        if !geometries.contains(&need) {
+            geometries.push(need);
+        }
     }
 }
 
@@ -343,7 +362,7 @@ impl Builder<'_> {
         let Some(replay) = self.diagnostics.keep(replay) else { return };
         let worker = PlannedWorker {
             section,
-            engine: engine.descriptor,
+            engine: &engine,
             access: &access,
             replay: replay.as_ref(),
             clone,

@@ -2,8 +2,9 @@
 //!
 //! Invariant: a synchronous engine has a depth of one, regardless of the options.
 
-use fiord_options::job::JobOptions;
+use fiord_options::job::{self, JobOptions};
 use fiord_options::value::IoSubmitMode;
+use fiord_options::{Problem, ProblemKind};
 
 use super::section::ResolvedSection;
 use crate::engine::{Depth, PlannedEngine};
@@ -21,6 +22,16 @@ pub(crate) fn submission(options: &JobOptions) -> Submission {
         serialize_overlap: options.queue.serialize_overlap,
         offload: options.queue.io_submit_mode == IoSubmitMode::Offload,
     }
+}
+
+/// A rule: threads of a pool are handed descriptors, which an engine that opens its targets itself has none of.
+pub(super) fn offload_needs_descriptors(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let engine = section.engine().filter(|engine| engine.names_targets())?;
+    submission(section.options).offload.then(|| {
+        let message =
+            format!("the engine {} opens its targets itself, which a pool cannot share", engine.name);
+        section.error(ProblemKind::Conflict, job::Queue::io_submit_mode, message, "leave out io_submit_mode=")
+    })
 }
 
 /// The options of the queue as given; `None` where one was not.

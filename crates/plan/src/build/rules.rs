@@ -11,7 +11,7 @@ use super::blocks::block_sizes;
 use super::section::ResolvedSection;
 use super::stream::pattern;
 use super::targets::is_direct;
-use super::{buffers, pace, priority, sprandom, steady, target_limits, zoned, zones};
+use super::{buffers, pace, priority, queue, sprandom, steady, target_limits, zoned, zones};
 use crate::engine::EngineDescriptor;
 
 /// A rule.
@@ -64,6 +64,7 @@ const RULES: &[Rule] = &[
     buffers::working_set_has_one_file,
     buffers::dedupe_options_need_duplicates,
     priority::percentage_excludes_bssplit,
+    queue::offload_needs_descriptors,
 ];
 
 /// What every rule says of a section.
@@ -765,6 +766,13 @@ mod tests {
             Warning,
             ProblemKind::NoEffect,
             "--dedupe_percentage=5 --dedupe_mode=working_set --dedupe_global=1",
+        ),
+        (
+            queue::offload_needs_descriptors,
+            "--ioengine=nbd --io_submit_mode=offload",
+            Error,
+            ProblemKind::Conflict,
+            "--ioengine=psync --io_submit_mode=offload",
         ),
         (
             priority::percentage_excludes_bssplit,

@@ -18,7 +18,7 @@ use super::replay::Replayed;
 use super::section::ResolvedSection;
 use super::size::{self, Extent, Misfit, Present, Wanted};
 use crate::access::{Access, Direction, Pattern};
-use crate::engine::EngineDescriptor;
+use crate::engine::{Geometry, NoGeometry, PlannedEngine};
 use crate::facts::{Facts, PathFacts};
 use crate::files::{Advice, Fallocate, FileKind, FileLock, FilePlan, Files, SyncMode};
 use crate::job::Unplannable;
@@ -35,7 +35,7 @@ pub(crate) struct PlannedWorker<'a> {
     /// Its section.
     pub section: &'a ResolvedSection<'a>,
     /// Its engine.
-    pub engine: &'a EngineDescriptor,
+    pub engine: &'a PlannedEngine,
     /// Its stream.
     pub access: &'a Access,
     /// The trace it replays.
@@ -104,7 +104,9 @@ impl PlannedWorker<'_> {
 
     /// Whether it writes to or trims its files, or changes them in place of reads.
     pub(super) fn modifies(&self) -> bool {
-        self.issues(Direction::Write) || self.issues(Direction::Trim) || self.engine.resizes_files()
+        self.issues(Direction::Write)
+            || self.issues(Direction::Trim)
+            || self.engine.descriptor.resizes_files()
     }
 
     /// The worker's files. `laid_out` is what earlier workers will have made of each path, and is added to.
@@ -123,7 +125,7 @@ impl PlannedWorker<'_> {
         let mut memory_align_bytes = 1;
         let mut laid_before: Vec<(PathBuf, u64)> = Vec::new();
         for (index, path) in paths.into_iter().enumerate() {
-            let known = self.facts.path(&path);
+            let Some(known) = self.known(&path, diagnostics) else { continue };
             if is_direct(self.section) {
                 memory_align_bytes = memory_align_bytes.max(known.direct_memory_align_bytes);
             }
@@ -174,7 +176,7 @@ impl PlannedWorker<'_> {
                 (true, false) => format!("{directory} is not a directory"),
                 (true, true) => continue,
             };
-            if self.engine.touches_files() {
+            if self.engine.descriptor.touches_files() {
                 diagnostics.problems.push(self.section.error(
                     ProblemKind::Target,
                     job::Files::directory,
@@ -207,6 +209,35 @@ impl PlannedWorker<'_> {
         paths
     }
 
+    /// What is known of a target: of the path, and what the engine finds. `None` if the engine cannot be told, with the
+    /// reason among the diagnostics.
+    fn known(&self, path: &Path, diagnostics: &mut Diagnostics) -> Option<PathFacts> {
+        let of_path = || match self.engine.descriptor.touches_files() {
+            true => self.facts.path(path),
+            false => PathFacts::absent(),
+        };
+        match self.facts.geometry(self.engine, path) {
+            None => Some(of_path()),
+            Some(Ok(Geometry { size_bytes, block_bytes })) => Some(PathFacts {
+                size_bytes: size_bytes.unwrap_or(0),
+                logical_block_bytes: *block_bytes,
+                direct_align_bytes: *block_bytes,
+                ..of_path()
+            }),
+            Some(Err(NoGeometry { errno, reason })) => {
+                let message = format!("{}: {reason}", shown(path));
+                let problem = self.section.error(ProblemKind::Target, job::Queue::ioengine, message, "");
+                diagnostics.add_of_worker(problem.of_path(path), *errno);
+                None
+            }
+        }
+    }
+
+    /// Whether the engine has told size and block of this target.
+    fn has_geometry(&self, path: &Path) -> bool {
+        self.facts.geometry(self.engine, path).is_some()
+    }
+
     /// Whether the job runs until its files can grow no more, which a size of its own prevents.
     fn until_full(&self) -> bool {
         let options = self.section.options;
@@ -219,7 +250,7 @@ impl PlannedWorker<'_> {
     /// Why the job cannot fill a file system; `None` if it can.
     fn cannot_fill(&self) -> Option<Problem> {
         let sequential_writes = self.access.pattern == Pattern::Only(Direction::Write) && !self.access.random;
-        let (message, remedy) = if self.engine.maps_files() {
+        let (message, remedy) = if self.engine.descriptor.maps_files() {
             ("a memory mapping cannot extend a file", "use another ioengine=")
         } else if sequential_writes {
             return None;
@@ -285,11 +316,12 @@ impl PlannedWorker<'_> {
             diagnostics.add_of_worker(problem, Errno::EINVAL);
             return None;
         }
-        let bytes = match kind {
-            FileKind::None => 0,
-            _ => known.size_bytes.max(laid_out.get(&path).copied().unwrap_or(0)),
+        let present = match kind {
+            // A target whose size its engine knows has that size, like a device.
+            _ if self.has_geometry(&path) => Present { kind: FileKind::Block, bytes: known.size_bytes },
+            FileKind::None => Present { kind, bytes: 0 },
+            _ => Present { kind, bytes: known.size_bytes.max(laid_out.get(&path).copied().unwrap_or(0)) },
         };
-        let present = Present { kind, bytes };
         let extent = match self.replay {
             Some(replay) => {
                 replay.extent(index, present).map_err(|end_bytes| self.beyond_end(&path, present, end_bytes))
@@ -308,7 +340,7 @@ impl PlannedWorker<'_> {
                 return None;
             }
         };
-        if is_direct(self.section) && kind != FileKind::None {
+        if self.has_geometry(&path) || (is_direct(self.section) && kind != FileKind::None) {
             let misaligned = match self.replay {
                 Some(replay) => self.misaligned_trace(&path, known, replay.align_bytes(index)),
                 None => self.misaligned(&path, known, extent),
@@ -343,7 +375,7 @@ impl PlannedWorker<'_> {
 
     /// The kind of the target: that of the existing file, or of the file to be created. `filetype` must agree with it.
     fn kind(&self, path: &Path, known: &PathFacts, diagnostics: &mut Diagnostics) -> Option<FileKind> {
-        if !self.engine.touches_files() {
+        if !self.engine.descriptor.touches_files() {
             return Some(FileKind::None);
         }
         let (word, expected) = match self.section.options.files.filetype {
@@ -484,23 +516,29 @@ impl PlannedWorker<'_> {
         )
     }
 
-    /// Offsets and lengths of a trace that direct I/O would refuse.
+    /// Offsets and lengths of a trace that direct I/O, or any I/O in blocks, would refuse.
     fn misaligned_trace(&self, path: &Path, known: &PathFacts, align_bytes: u64) -> Vec<Problem> {
         let unit = known.direct_align_bytes.max(1);
         if align_bytes.is_multiple_of(unit) {
             return Vec::new();
         }
         let message = format!("offsets or lengths of the trace are not multiples of {unit} bytes");
-        let remedy = format!("direct I/O on {} requires that: leave out direct=1", shown(path));
+        let remedy = match self.has_geometry(path) {
+            true => format!("{} is addressed in such blocks", shown(path)),
+            false => format!("direct I/O on {} requires that: leave out direct=1", shown(path)),
+        };
         vec![self.section.error(ProblemKind::Misaligned, job::Replay::read_iolog, message, remedy)]
     }
 
-    /// Blocks and offsets that direct I/O would refuse, found before the run.
+    /// Blocks and offsets that direct I/O, or any I/O in blocks, would refuse, found before the run.
     fn misaligned(&self, path: &Path, known: &PathFacts, extent: Extent) -> Vec<Problem> {
         let unit = known.direct_align_bytes.max(1);
         let shown = shown(path);
         let mut problems = Vec::new();
-        let remedy = format!("direct I/O on it requires multiples of {unit} bytes");
+        let remedy = match self.has_geometry(path) {
+            true => format!("it is addressed in blocks of {unit} bytes"),
+            false => format!("direct I/O on it requires multiples of {unit} bytes"),
+        };
         for direction in self.sized_directions() {
             let sizes = &self.access.block_sizes[direction.index()];
             let bytes = granularity_bytes(sizes, self.access.unaligned_sizes);
@@ -570,7 +608,7 @@ impl PlannedWorker<'_> {
             lay_out_contents: self.issues(Direction::Read)
                 || self.issues(Direction::Trim)
                 || options.files.overwrite
-                || self.engine.maps_files(),
+                || self.engine.descriptor.maps_files(),
             create_directories: self.missing_directories(&list),
             create_on_open: options.files.create_on_open,
             create_serially: options.files.create_serialize,

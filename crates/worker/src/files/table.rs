@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use fiord_engine::contract::Engine;
+use fiord_engine::contract::{Engine, NamedTarget};
 use fiord_plan::files::Advice;
 use fiord_plan::{DebugChannel, FileIndex, FileKind, FilePlan, Files, Job, SyncMode};
 use fiord_sys::errno::Errno;
@@ -38,16 +38,36 @@ impl Change {
     }
 }
 
+/// A target that is open.
+enum Opened {
+    /// A file, which the engine has a descriptor of.
+    File(File),
+    /// One that the engine opened itself.
+    ByEngine,
+}
+
+impl Opened {
+    /// The file, if it is one.
+    fn file(&self) -> Option<&File> {
+        match self {
+            Opened::File(file) => Some(file),
+            Opened::ByEngine => None,
+        }
+    }
+}
+
 /// The files of one worker, opened as they are needed.
 pub(crate) struct FileTable<'a> {
     plan: &'a Files,
     opener: &'a TargetOpener,
     /// The lines of `--debug` of this job, if they are printed.
     pub(crate) debug: Option<DebugLog>,
-    open: Vec<Option<File>>,
+    open: Vec<Option<Opened>>,
     /// The open files, in no particular order.
     opened: Vec<FileIndex>,
     random: bool,
+    /// Whether the engine opens the targets itself.
+    named: bool,
     /// Whether files that are created when they are opened are mapped.
     maps_new: bool,
     /// Whether anything is done to the files at the end of a loop.
@@ -83,6 +103,7 @@ impl<'a> FileTable<'a> {
             open: plan.list.iter().map(|_| None).collect(),
             opened: Vec::with_capacity(plan.list.len().min(plan.open_at_once as usize)),
             random: job.access.random,
+            named: job.engine.descriptor.names_targets(),
             maps_new: job.engine.descriptor.maps_files()
                 && (plan.create_on_open || plan.unlink_each_loop)
                 && plan.may_create
@@ -173,10 +194,15 @@ impl<'a> FileTable<'a> {
     /// Opens a file and attaches it to the engine.
     fn open<'arena, E: Engine<'arena>>(&mut self, index: FileIndex, engine: &mut E) -> Result<(), Failure> {
         let plan = &self.plan.list[index as usize];
+        let failed = |operation: &str, error: io::Error| Failure::file(operation, &plan.path, &error);
+        if self.named {
+            engine.open(index, &named(plan, self.plan)).map_err(|error| failed("open", error))?;
+            self.add_open(index, Opened::ByEngine);
+            return Ok(());
+        }
         if plan.kind == FileKind::None {
             return Ok(());
         }
-        let failed = |operation: &str, error: io::Error| Failure::file(operation, &plan.path, &error);
         let opened = self.opener.open(plan, &how(plan, self.plan), !self.plan.allow_in_use);
         let opened = opened.map_err(|failure| self.not_opened(failure))?;
         self.extend_new(plan, &opened).map_err(|error| failed("extend", error))?;
@@ -184,9 +210,14 @@ impl<'a> FileTable<'a> {
         let end_bytes = plan.offset_bytes + plan.length_bytes;
         engine.attach(index, opened.as_fd(), end_bytes).map_err(|error| failed("attach", error))?;
         self.print("open", plan);
+        self.add_open(index, Opened::File(opened));
+        Ok(())
+    }
+
+    /// From now on this target is open.
+    fn add_open(&mut self, index: FileIndex, opened: Opened) {
         self.open[index as usize] = Some(opened);
         self.opened.push(index);
-        Ok(())
     }
 
     /// A file that was created just now has no pages that could be mapped: it gets its planned length.
@@ -212,8 +243,8 @@ impl<'a> FileTable<'a> {
         self.print("close", &self.plan.list[index as usize]);
         self.opened.retain(|opened| *opened != index);
         engine.detach(index);
-        if self.plan.fsync_on_close {
-            file::fsync(&open).map_err(|error| Failure::file("fsync", self.path(index), &error))?;
+        if let Some(open) = open.file().filter(|_| self.plan.fsync_on_close) {
+            file::fsync(open).map_err(|error| Failure::file("fsync", self.path(index), &error))?;
         }
         Ok(())
     }
@@ -273,7 +304,7 @@ impl<'a> FileTable<'a> {
     /// Drops the page cache of the open files.
     fn invalidate(&self) {
         for index in &self.opened {
-            if let Some(open) = &self.open[*index as usize] {
+            if let Some(Opened::File(open)) = &self.open[*index as usize] {
                 invalidate(&self.plan.list[*index as usize], open);
             }
         }
@@ -285,7 +316,7 @@ impl<'a> FileTable<'a> {
             if plan.kind == FileKind::None {
                 continue;
             }
-            let result = match open {
+            let result = match open.as_ref().and_then(Opened::file) {
                 Some(open) => work(open),
                 None => work(&self.open_plainly(plan)?),
             };
@@ -337,6 +368,12 @@ fn invalidate(plan: &FilePlan, open: &File) {
         // A failure is ignored, as in fio.
         let _ = fiord_sys::pagecache::drop_cached(open, plan.offset_bytes, plan.length_bytes);
     }
+}
+
+/// What an engine that opens its targets itself needs to know of this one.
+fn named<'a>(plan: &'a FilePlan, files: &Files) -> NamedTarget<'a> {
+    let length_bytes = plan.offset_bytes + plan.length_bytes;
+    NamedTarget { name: &plan.path, length_bytes, writable: files.writable }
 }
 
 /// Flags of the job's own opening.

@@ -25,6 +25,7 @@ impl EngineDefinition for Guasi {
         summary: "an engine of a test",
         queueing: Queueing::Synchronous,
         files: FileUse::Untouched,
+        geometry: None,
         settings: |_| EngineSettings::new(()),
         priorities: None,
         atomic_writes: false,

@@ -59,9 +59,14 @@ pub fn variants() -> Vec<Variant> {
     variants
 }
 
+/// Whether it moves data between files of this machine and memory.
+fn transfers_files<D: EngineDefinition>() -> bool {
+    D::DESCRIPTOR.transfers_data() && D::DESCRIPTOR.touches_files()
+}
+
 fn plain<D: EngineDefinition>() -> Option<Variant> {
     let settings = D::Settings::default();
-    D::DESCRIPTOR.transfers_data().then(|| variant::<D>("plain", settings, JobOutline::plain(FILES)))
+    transfers_files::<D>().then(|| variant::<D>("plain", settings, JobOutline::plain(FILES)))
 }
 
 /// The engine on a pool of threads.
@@ -71,7 +76,7 @@ fn offloaded<D: EngineDefinition>() -> Option<Variant> {
         with_arena(|arena| offload::<D, _>(&settings, &job, arena, Tester { test }))
     };
     let name = format!("{} (offloaded)", D::DESCRIPTOR.name);
-    D::DESCRIPTOR.transfers_data().then(|| Variant { name, run: Box::new(run) })
+    transfers_files::<D>().then(|| Variant { name, run: Box::new(run) })
 }
 
 fn variant<D: EngineDefinition>(what: &str, settings: D::Settings, job: JobOutline) -> Variant {

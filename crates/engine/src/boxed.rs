@@ -1,0 +1,157 @@
+//! Engines behind virtual calls: one loop is compiled for all of them, where each would have one of its own.
+//!
+//! Invariant: the same calls arrive in the same order as without the box.
+//!
+//! For engines whose I/Os take microseconds: a virtual call takes a nanosecond or two, and a loop of its own adds some
+//! tens of kilobytes to the program.
+
+use std::fmt;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use fiord_plan::{FileIndex, Op};
+use fiord_sys::thread::Usage;
+
+use crate::contract::{
+    ArenaAccess, Completion, Engine, NamedTarget, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
+};
+
+/// A synchronous engine.
+pub struct BoxedSync<'arena>(Box<dyn SyncEngine<'arena> + 'arena>);
+
+impl<'arena> BoxedSync<'arena> {
+    /// This engine.
+    pub fn new(engine: impl SyncEngine<'arena> + 'arena) -> BoxedSync<'arena> {
+        BoxedSync(Box::new(engine))
+    }
+}
+
+impl fmt::Debug for BoxedSync<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoxedSync").finish_non_exhaustive()
+    }
+}
+
+impl<'arena> SyncEngine<'arena> for BoxedSync<'arena> {
+    fn execute(&mut self, op: Op, slot: &mut Slot<'arena>) -> Outcome {
+        self.0.execute(op, slot)
+    }
+}
+
+/// A queued engine whose operations end after `submit`, and which does not offload them.
+pub struct BoxedQueued<'arena>(Box<dyn Queued<'arena> + 'arena>);
+
+impl<'arena> BoxedQueued<'arena> {
+    /// This engine.
+    pub fn new<E: QueuedEngine<'arena> + 'arena>(engine: E) -> BoxedQueued<'arena> {
+        const { assert!(!E::ENDS_AT_ONCE && !E::OFFLOADS, "the loop of boxed engines knows neither") };
+        BoxedQueued(Box::new(engine))
+    }
+}
+
+impl fmt::Debug for BoxedQueued<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoxedQueued").finish_non_exhaustive()
+    }
+}
+
+/// `QueuedEngine` without its constants, which a trait object cannot have.
+trait Queued<'arena>: Engine<'arena> {
+    fn execute_unqueued(&mut self, op: &Op) -> Option<Outcome>;
+    fn queue(&mut self, op: Op, slot: Slot<'arena>) -> Result<(), Slot<'arena>>;
+    fn submit(&mut self) -> io::Result<u32>;
+    fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion<'arena>>) -> io::Result<()>;
+    fn submit_and_reap(
+        &mut self,
+        min: u32,
+        max: u32,
+        wait: Wait,
+        done: &mut Vec<Completion<'arena>>,
+    ) -> io::Result<u32>;
+}
+
+impl<'arena, E: QueuedEngine<'arena>> Queued<'arena> for E {
+    fn execute_unqueued(&mut self, op: &Op) -> Option<Outcome> {
+        QueuedEngine::execute_unqueued(self, op)
+    }
+
+    fn queue(&mut self, op: Op, slot: Slot<'arena>) -> Result<(), Slot<'arena>> {
+        QueuedEngine::queue(self, op, slot)
+    }
+
+    fn submit(&mut self) -> io::Result<u32> {
+        QueuedEngine::submit(self)
+    }
+
+    fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion<'arena>>) -> io::Result<()> {
+        QueuedEngine::reap(self, min, max, wait, done)
+    }
+
+    fn submit_and_reap(
+        &mut self,
+        min: u32,
+        max: u32,
+        wait: Wait,
+        done: &mut Vec<Completion<'arena>>,
+    ) -> io::Result<u32> {
+        QueuedEngine::submit_and_reap(self, min, max, wait, done)
+    }
+}
+
+impl<'arena> QueuedEngine<'arena> for BoxedQueued<'arena> {
+    fn execute_unqueued(&mut self, op: &Op) -> Option<Outcome> {
+        self.0.execute_unqueued(op)
+    }
+
+    fn queue(&mut self, op: Op, slot: Slot<'arena>) -> Result<(), Slot<'arena>> {
+        self.0.queue(op, slot)
+    }
+
+    fn submit(&mut self) -> io::Result<u32> {
+        self.0.submit()
+    }
+
+    fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion<'arena>>) -> io::Result<()> {
+        self.0.reap(min, max, wait, done)
+    }
+
+    fn submit_and_reap(
+        &mut self,
+        min: u32,
+        max: u32,
+        wait: Wait,
+        done: &mut Vec<Completion<'arena>>,
+    ) -> io::Result<u32> {
+        self.0.submit_and_reap(min, max, wait, done)
+    }
+}
+
+/// Hands the calls of `Engine` on to what is in the box.
+macro_rules! engine_in_box {
+    ($boxed:ident) => {
+        impl<'arena> Engine<'arena> for $boxed<'arena> {
+            fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>, length_bytes: u64) -> io::Result<()> {
+                self.0.attach(file, fd, length_bytes)
+            }
+
+            fn open(&mut self, file: FileIndex, target: &NamedTarget<'_>) -> io::Result<()> {
+                self.0.open(file, target)
+            }
+
+            fn detach(&mut self, file: FileIndex) {
+                self.0.detach(file);
+            }
+
+            fn arena(&mut self) -> ArenaAccess<'_, 'arena> {
+                self.0.arena()
+            }
+
+            fn end_threads(&mut self) -> Usage {
+                self.0.end_threads()
+            }
+        }
+    };
+}
+
+engine_in_box!(BoxedSync);
+engine_in_box!(BoxedQueued);
