@@ -2,6 +2,7 @@
 //!
 //! Invariant: a generated page is never edited by hand; `cargo x gen` gives the same bytes for the same table.
 
+use fiord_engine::registry;
 use fiord_options::reference;
 use fiord_report::Code;
 
@@ -13,12 +14,33 @@ use crate::tidy::doors;
 fn pages() -> Result<Vec<(&'static str, String)>, String> {
     let mut pages = vec![
         ("docs/options.md", reference::options_markdown()),
-        ("docs/engines.md", reference::engines_markdown(fiord_engine::registry::NAMES)),
+        ("docs/engines.md", engines_page()),
         ("docs/findings.md", findings_page()),
     ];
     pages.extend(performance::pages()?);
     Ok(pages)
 }
+
+/// Every engine of fio, and an example of each that is built in.
+fn engines_page() -> String {
+    let mut page = reference::engines_markdown(registry::NAMES);
+    page += EXAMPLES_HEAD;
+    for (engine, example) in registry::examples() {
+        page += &format!("\n### {}\n\n{}\n\n```sh\n{}\n```\n", engine, example.text, example.commands);
+        let needs: Vec<&str> = example.needs.iter().map(|need| need.what).collect();
+        if !needs.is_empty() {
+            page += &format!("\nNeeds {}.\n", needs.join(", "));
+        }
+    }
+    page
+}
+
+const EXAMPLES_HEAD: &str = "
+## Examples
+
+Shell commands for an empty directory; files are made by fiord. `crates/fiord/tests/engine_examples.rs` runs each example
+where what it needs is there.
+";
 
 /// Every code of a finding: severity and meaning, how to see it, and what to do.
 fn findings_page() -> String {

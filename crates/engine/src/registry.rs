@@ -2,7 +2,7 @@
 //!
 //! Invariant: every list derives from the one in `engines/mod.rs`, and has its order.
 
-use fiord_plan::{EngineDescriptor, EngineName, Engines};
+use fiord_plan::{EngineDescriptor, EngineName, Engines, Example};
 use fiord_sys::memory::{MemoryError, MemorySource, Region};
 
 use crate::contract::{Arena, QueuedEngine, SyncEngine};
@@ -26,6 +26,11 @@ pub const ENGINES: Engines = Engines(for_each_engine!(descriptors));
 
 /// Their names.
 pub const NAMES: &[EngineName] = for_each_engine!(names);
+
+/// The examples of all, for their page.
+pub fn examples() -> impl Iterator<Item = (EngineName, Example)> {
+    ENGINES.0.iter().filter_map(|engine| Some((engine.name, engine.example?)))
+}
 
 /// Sets an engine up over these buffers, and drops it.
 type Probe = fn(Arena<'_>) -> Result<(), SetupError>;

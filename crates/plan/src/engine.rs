@@ -12,6 +12,7 @@ use fiord_errno::Errno;
 use fiord_options::job::JobOptions;
 use fiord_options::value::EngineName;
 
+use crate::example::Example;
 use crate::priority::PriorityRequests;
 
 /// The description of an engine: the one constant in its file, from which everything else about it is derived.
@@ -36,6 +37,8 @@ pub struct EngineDescriptor {
     /// The likely cause of an errno that a read or write ended with, and what to do, where its settings tell more than
     /// the number does.
     pub explain: fn(&EngineSettings, errno: i32) -> Option<&'static str>,
+    /// How to use it; every engine of the registry has one.
+    pub example: Option<Example>,
 }
 
 impl EngineDescriptor {
@@ -56,6 +59,7 @@ impl EngineDescriptor {
             priorities: None,
             atomic_writes: false,
             explain: |_, _| None,
+            example: None,
         }
     }
 

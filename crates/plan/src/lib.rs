@@ -6,6 +6,7 @@
 pub mod access;
 mod build;
 pub mod engine;
+pub mod example;
 pub mod facts;
 pub mod files;
 pub mod job;
@@ -37,6 +38,7 @@ pub use engine::{
     AskGeometry, Depth, EngineDescriptor, EngineSettings, Engines, FileUse, Geometry, NoGeometry,
     PlannedEngine, Queueing,
 };
+pub use example::{Example, Need};
 pub use facts::{Facts, GeometryNeed, Needs, PathFacts, RunSettings};
 pub use files::{FileKind, FileLock, FilePlan, Files, SyncMode};
 pub use job::{ClockSource, ExitWhat, Job, Plan, Unplannable};

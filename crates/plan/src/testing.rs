@@ -19,6 +19,7 @@ const fn engine(name: EngineName, queueing: Queueing, files: FileUse) -> EngineD
         priorities: None,
         atomic_writes: matches!(name, EngineName::Libaio),
         explain: |_, _| None,
+        example: None,
     }
 }
 

@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use fiord_plan::{EngineDescriptor, EngineName, FileUse, Op};
+use fiord_plan::{EngineDescriptor, EngineName, Example, FileUse, Op};
 use fiord_sys::resize::{Allocation, fallocate};
 
 use crate::contract::Outcome;
@@ -21,6 +21,10 @@ impl Calls for Falloc {
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
         files: FileUse::Resized,
+        example: Some(Example::plain(
+            "Space allocated for a file, 1 MiB at a time.",
+            "fiord --name=example --ioengine=falloc --rw=write --bs=1m --size=256m",
+        )),
         ..EngineDescriptor::synchronous(EngineName::Falloc, "fallocate of each range, without data")
     };
 

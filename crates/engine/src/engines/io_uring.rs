@@ -10,7 +10,9 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use fiord_options::job::JobOptions;
-use fiord_plan::{Action, EngineDescriptor, EngineName, EngineSettings, FileIndex, Op, Queueing};
+use fiord_plan::{
+    Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, Need, Op, Queueing,
+};
 use fiord_sys::transfer::RwFlags;
 use fiord_sys::uring::{Ring, RingOptions, SubmissionPolling};
 use io_uring::squeue::{Entry, Flags};
@@ -146,6 +148,12 @@ impl EngineDefinition for IoUring {
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
         settings: |options| EngineSettings::new(Settings::of(options)),
         explain: |settings, errno| settings.get::<Settings>()?.explain(errno),
+        example: Some(Example {
+            text: "Random reads that bypass the page cache, 32 at a time, with registered files and buffers.",
+            commands: "fiord --name=example --ioengine=io_uring --iodepth=32 --direct=1 --registerfiles \
+                 --fixedbufs --rw=randread --size=16m",
+            needs: &[Need::DIRECT],
+        }),
         ..priorities::descriptor(
             EngineName::IoUring,
             "queues shared with the kernel (Linux 5.1)",

@@ -8,7 +8,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use fiord_options::job::JobOptions;
 use fiord_plan::files::Advice;
-use fiord_plan::{Action, EngineDescriptor, EngineName, EngineSettings, FileIndex, FileUse, Op, Queueing};
+use fiord_plan::{
+    Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, FileUse, Op, Queueing,
+};
 use fiord_sys::errno::Errno;
 use fiord_sys::map::{MapAdvice, Mapping, Protection, Sharing, page_bytes};
 
@@ -77,6 +79,10 @@ impl EngineDefinition for Mmap {
         files: FileUse::Mapped,
         settings: |options| EngineSettings::new(Settings::of(options)),
         explain: |_, errno| explain(errno),
+        example: Some(Example::plain(
+            "Random writes to a mapped file, which is synced at the end.",
+            "fiord --name=example --ioengine=mmap --rw=randwrite --bs=4k --size=16m --end_fsync=1",
+        )),
         ..EngineDescriptor::of(
             EngineName::Mmap,
             "copies to and from a mapping of the file",

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, FileIndex, FileUse, Op, Queueing};
+use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, FileUse, Op, Queueing};
 
 use crate::contract::{
     Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
@@ -32,6 +32,10 @@ impl EngineDefinition for Null {
         priorities: None,
         atomic_writes: false,
         explain: |_, _| None,
+        example: Some(Example::plain(
+            "What fiord itself costs for each I/O.",
+            "fiord --name=example --ioengine=null --rw=randread --bs=4k --size=1g",
+        )),
     };
 
     fn set_up<'arena, V: Visitor<'arena>>(

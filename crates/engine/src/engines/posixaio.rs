@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use fiord_plan::{Action, EngineDescriptor, EngineName, FileIndex, Op, Queueing};
+use fiord_plan::{Action, EngineDescriptor, EngineName, Example, FileIndex, Op, Queueing};
 use fiord_sys::errno::Errno;
 use fiord_sys::posix_aio::{self, Command, Request, Transfer};
 
@@ -24,11 +24,18 @@ pub struct Posixaio;
 impl EngineDefinition for Posixaio {
     type Settings = ();
 
-    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor::of(
-        EngineName::Posixaio,
-        "POSIX asynchronous I/O: threads of the C library",
-        Queueing::Queued,
-    );
+    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        example: Some(Example::plain(
+            "Random reads, four at a time, by threads of the C library.",
+            "fiord --name=example --ioengine=posixaio --iodepth=4 --rw=randread --bs=4k \
+             --size=16m",
+        )),
+        ..EngineDescriptor::of(
+            EngineName::Posixaio,
+            "POSIX asynchronous I/O: threads of the C library",
+            Queueing::Queued,
+        )
+    };
 
     fn set_up<'arena, V: Visitor<'arena>>(
         (): &(),

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName};
+use fiord_plan::{EngineDescriptor, EngineName, Example};
 use fiord_sys::transfer;
 
 use crate::read_write::{Calls, Part};
@@ -17,8 +17,14 @@ pub struct Psync;
 impl Calls for Psync {
     type Settings = ();
 
-    const DESCRIPTOR: &'static EngineDescriptor =
-        &EngineDescriptor::synchronous(EngineName::Psync, "pread and pwrite");
+    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        example: Some(Example::plain(
+            "Random reads and writes of a file through the page cache, one at a time, for a second.",
+            "fiord --name=example --ioengine=psync --rw=randrw --bs=4k --size=16m --runtime=1s \
+             --time_based",
+        )),
+        ..EngineDescriptor::synchronous(EngineName::Psync, "pread and pwrite")
+    };
 
     fn new((): &(), _files: usize) -> Result<Psync, SetupError> {
         Ok(Psync)

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName};
+use fiord_plan::{EngineDescriptor, EngineName, Example};
 use fiord_sys::transfer;
 
 use crate::read_write::{Calls, Part};
@@ -17,8 +17,13 @@ pub struct Pvsync;
 impl Calls for Pvsync {
     type Settings = ();
 
-    const DESCRIPTOR: &'static EngineDescriptor =
-        &EngineDescriptor::synchronous(EngineName::Pvsync, "preadv and pwritev");
+    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        example: Some(Example::plain(
+            "A file read in order, one block at a time.",
+            "fiord --name=example --ioengine=pvsync --rw=read --bs=64k --size=16m",
+        )),
+        ..EngineDescriptor::synchronous(EngineName::Pvsync, "preadv and pwritev")
+    };
 
     fn new((): &(), _files: usize) -> Result<Pvsync, SetupError> {
         Ok(Pvsync)

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName};
+use fiord_plan::{EngineDescriptor, EngineName, Example};
 use fiord_sys::pipe::Pipe;
 
 use crate::read_write::{Calls, Part};
@@ -84,8 +84,13 @@ fn whole(part: &Part, mut piece: impl FnMut(usize) -> io::Result<usize>) -> io::
 impl Calls for Splice {
     type Settings = ();
 
-    const DESCRIPTOR: &'static EngineDescriptor =
-        &EngineDescriptor::synchronous(EngineName::Splice, "splice and vmsplice, through a pipe");
+    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        example: Some(Example::plain(
+            "A file read into a pipe and from there into memory.",
+            "fiord --name=example --ioengine=splice --rw=read --bs=64k --size=16m",
+        )),
+        ..EngineDescriptor::synchronous(EngineName::Splice, "splice and vmsplice, through a pipe")
+    };
 
     fn new((): &(), _files: usize) -> Result<Splice, SetupError> {
         let pipe = Pipe::new().map_err(|error| SetupError::new(SetupStep::Pipe, &error))?;

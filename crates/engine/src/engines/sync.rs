@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use fiord_plan::{EngineDescriptor, EngineName, FileIndex};
+use fiord_plan::{EngineDescriptor, EngineName, Example, FileIndex};
 use fiord_sys::errno::Errno;
 use fiord_sys::transfer;
 
@@ -49,8 +49,13 @@ impl Calls for Sync {
 
     const MOVES_FILE_POSITION: bool = true;
 
-    const DESCRIPTOR: &'static EngineDescriptor =
-        &EngineDescriptor::synchronous(EngineName::Sync, "lseek, read and write");
+    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        example: Some(Example::plain(
+            "Random reads of a file, one at a time.",
+            "fiord --name=example --ioengine=sync --rw=randread --bs=4k --size=16m",
+        )),
+        ..EngineDescriptor::synchronous(EngineName::Sync, "lseek, read and write")
+    };
 
     fn new((): &(), files: usize) -> Result<Sync, SetupError> {
         Ok(Sync { positions: vec![UNKNOWN; files].into_boxed_slice() })

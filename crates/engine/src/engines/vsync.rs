@@ -5,7 +5,7 @@
 
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName};
+use fiord_plan::{EngineDescriptor, EngineName, Example};
 use fiord_sys::transfer;
 
 use crate::engines::sync::seek;
@@ -21,8 +21,13 @@ impl Calls for Vsync {
 
     const MOVES_FILE_POSITION: bool = true;
 
-    const DESCRIPTOR: &'static EngineDescriptor =
-        &EngineDescriptor::synchronous(EngineName::Vsync, "lseek, readv and writev");
+    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        example: Some(Example::plain(
+            "A file written in order, one block at a time.",
+            "fiord --name=example --ioengine=vsync --rw=write --bs=64k --size=16m",
+        )),
+        ..EngineDescriptor::synchronous(EngineName::Vsync, "lseek, readv and writev")
+    };
 
     fn new((): &(), _files: usize) -> Result<Vsync, SetupError> {
         Ok(Vsync)

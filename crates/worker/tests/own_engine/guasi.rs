@@ -30,6 +30,7 @@ impl EngineDefinition for Guasi {
         priorities: None,
         atomic_writes: false,
         explain: |_, errno| (errno == EXPLAINED).then_some("as the test has it"),
+        example: None,
     };
 
     fn set_up<'arena, V: Visitor<'arena>>(

@@ -53,6 +53,7 @@ impl EngineDefinition for Volume {
         priorities: None,
         atomic_writes: false,
         explain: |_, _| None,
+        example: None,
     };
 
     fn set_up<'arena, V: Visitor<'arena>>(
