@@ -191,6 +191,20 @@ pub(crate) fn memory(options: &JobOptions) -> Memory {
     }
 }
 
+/// A huge page is a power of two larger than a page.
+pub(crate) fn huge_pages_are_larger_than_pages(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let bytes = section.options.buffers.hugepage_size.0;
+    (!bytes.is_power_of_two() || bytes < 4096).then(|| {
+        let message = format!("{bytes} bytes are not the size of a huge page");
+        section.error(
+            ProblemKind::InvalidValue,
+            job::Buffers::hugepage_size,
+            message,
+            "a power of two, usually 2m or 1g",
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

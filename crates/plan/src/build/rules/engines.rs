@@ -1,0 +1,59 @@
+//! Rules about what an engine can do: keep I/Os in flight, pass by the page cache.
+//!
+//! Invariant: an engine is asked through its descriptor, and not known by its name.
+
+use fiord_options::value::EngineName;
+use fiord_options::{Problem, ProblemKind, job};
+
+use crate::build::section::ResolvedSection;
+use crate::build::targets::is_direct;
+use crate::engine::EngineDescriptor;
+
+pub(super) fn batch_complete_range_is_ordered(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let options = section.options;
+    let most = options.queue.iodepth_batch_complete_max.filter(|most| *most > 0)?;
+    (options.queue.iodepth_batch_complete_min > most).then(|| {
+        let least = options.queue.iodepth_batch_complete_min;
+        let message =
+            format!("at most {most} completions are taken at once and {least} waited for; {least} are taken");
+        section.warning(ProblemKind::Adjusted, job::Queue::iodepth_batch_complete_max, message, "")
+    })
+}
+
+/// The write-up of many a benchmark has this trap in it: `iodepth=32` without an engine.
+pub(super) fn queue_depth_needs_a_queue(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let engine = section.engine()?;
+    (section.options.queue.iodepth > 1 && !engine.can_queue()).then(|| {
+        let message = format!("the engine {} is synchronous: the queue depth stays at 1", engine.name);
+        // The newest first.
+        let queued = section.engines.0.iter().rev().filter(|engine| engine.queueing.is_queued());
+        let queued: Vec<EngineName> = queued.map(|engine| engine.name).collect();
+        let remedy = format!("ioengine={} keeps several I/Os in flight", EngineName::join(&queued, " or "));
+        section.warning(ProblemKind::NoEffect, job::Queue::iodepth, message, remedy)
+    })
+}
+
+pub(super) fn mapping_is_never_direct(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let maps = section.engine().is_some_and(EngineDescriptor::maps_files);
+    (is_direct(section) && maps).then(|| {
+        section.warning(
+            ProblemKind::NoEffect,
+            job::Access::direct,
+            "a mapping goes through the page cache; direct= has no effect on it",
+            "",
+        )
+    })
+}
+
+pub(super) fn unaligned_blocks_are_not_direct(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let direct = is_direct(section);
+    let touches_files = section.engine().is_none_or(EngineDescriptor::touches_files);
+    (direct && section.options.blocks.bs_unaligned.0 && touches_files).then(|| {
+        section.error(
+            ProblemKind::Conflict,
+            job::Blocks::bs_unaligned,
+            "direct I/O needs block sizes that are multiples of the device's block",
+            "",
+        )
+    })
+}
