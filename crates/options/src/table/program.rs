@@ -112,16 +112,16 @@ options! {
 
     "Several hosts" {
         /// Wait for jobs from clients.
-        #[pending("by decision, jobs run on this host only: start fiord on each host, for example by ssh")]
+        #[pending("jobs run on this host only; start fiord on each, for example by ssh, and `fiord compare` the results")]
         server: OptionalText;
         /// Run the server in the background, and write its process number to this file.
-        #[pending("by decision, jobs run on this host only: start fiord on each host, for example by ssh")]
+        #[pending("jobs run on this host only; start fiord on each, for example by ssh, and `fiord compare` the results")]
         daemonize: Text;
         /// Run the jobs on this host, or on the hosts this file lists.
-        #[pending("by decision, jobs run on this host only: start fiord on each host, for example by ssh")]
+        #[pending("jobs run on this host only; start fiord on each, for example by ssh, and `fiord compare` the results")]
         client: Text;
         /// Have the server run a job file of its own.
-        #[pending("by decision, jobs run on this host only: start fiord on each host, for example by ssh")]
+        #[pending("jobs run on this host only; start fiord on each, for example by ssh, and `fiord compare` the results")]
         remote_config as "remote-config": Text;
     }
 
@@ -137,7 +137,7 @@ options! {
         /// It needs `--trigger-file` or `--trigger-timeout`. Nothing is synced before it; its output goes to standard error.
         trigger: Text;
         /// Command to run as the trigger on the server.
-        #[pending("by decision, jobs run on this host only, and this is run by a server for its client: see --trigger")]
+        #[pending("jobs run on this host only, and this is run by a server for its client: see --trigger")]
         trigger_remote as "trigger-remote": Text;
     }
 }
