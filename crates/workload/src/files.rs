@@ -150,6 +150,15 @@ impl Service {
         }
     }
 
+    /// Goes on to the next open file, because the current one has no operation now; `false`: as many have been `tried` as
+    /// are open.
+    pub(crate) fn pass_over(&mut self, tried: usize) -> bool {
+        if !self.open.is_empty() {
+            self.open.rotate_left(1);
+        }
+        tried < self.open.len()
+    }
+
     /// Ends the current file.
     pub(crate) fn retire(&mut self, may_open: bool) -> Retired {
         if matches!(self.choice, FileChoice::Zipf(..) | FileChoice::Pareto(..) | FileChoice::Normal(_)) {

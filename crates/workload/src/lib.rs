@@ -26,4 +26,4 @@ pub use source::{OperationSource, Rejected, Source, Supply};
 pub use sprandom::SprandomSource;
 pub use stream::Stream;
 pub use verify::VerifySource;
-pub use zoned::{ZoneDevice, ZoneLayout, ZoneTable, ZonedSource, ZonedTarget};
+pub use zoned::{ZoneDevice, ZoneLayout, ZoneTable, ZoneWaiters, ZonedSource, ZonedTarget};

@@ -4,6 +4,7 @@
 //! notified of single I/Os, so that an ordinary job pays for the choice with one match per batch. A source that wraps
 //! another passes on whatever it does not implement itself.
 
+use fiord_errno::Errno;
 use fiord_plan::{Direction, FileIndex, Op};
 use fiord_stats::Latency;
 use fiord_verify::{Corruption, VerifyState};
@@ -33,7 +34,7 @@ pub struct Rejected {
     /// What it read.
     pub buffer: Vec<u8>,
     /// The errno it fails with.
-    pub errno: i32,
+    pub errno: Errno,
 }
 
 /// A source other than the access pattern: a verification that reads back what was written, a trace that is replayed.
@@ -76,7 +77,7 @@ pub trait OperationSource: Send {
     ///
     /// # Errors An errno, if the result of `op` is wrong (it did not read what was written). The operation then fails
     /// with it, and the job's error policy decides what follows.
-    fn completed(&mut self, op: &Op, buffer: &[u8]) -> Result<(), i32> {
+    fn completed(&mut self, op: &Op, buffer: &[u8]) -> Result<(), Errno> {
         self.inner_mut().map_or(Ok(()), |inner| inner.completed(op, buffer))
     }
 
@@ -87,7 +88,7 @@ pub trait OperationSource: Send {
     }
 
     /// `op` has failed with this errno. Not called if `completed` rejected it.
-    fn failed(&mut self, op: &Op, errno: i32) {
+    fn failed(&mut self, op: &Op, errno: Errno) {
         if let Some(inner) = self.inner_mut() {
             inner.failed(op, errno);
         }

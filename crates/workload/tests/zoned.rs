@@ -9,9 +9,12 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use common::{Case, case};
-use fiord_plan::{Action, BlockSizes, Op, Pattern, ZonedAccess};
+use fiord_errno::Errno;
+use fiord_plan::{Action, BlockSizes, FileService, Op, Pattern, ZonedAccess};
 use fiord_stats::random::Random;
-use fiord_workload::{OperationSource, Supply, ZoneDevice, ZoneLayout, ZoneTable, ZonedSource, ZonedTarget};
+use fiord_workload::{
+    OperationSource, Supply, ZoneDevice, ZoneLayout, ZoneTable, ZoneWaiters, ZonedSource, ZonedTarget,
+};
 use proptest::prelude::*;
 
 const KIB: u64 = 1 << 10;
@@ -55,7 +58,7 @@ impl Model {
 struct Device(Arc<Mutex<Model>>);
 
 impl ZoneDevice for Device {
-    fn reset(&self, start_bytes: u64, length_bytes: u64) -> Result<(), i32> {
+    fn reset(&self, start_bytes: u64, length_bytes: u64) -> Result<(), Errno> {
         assert_eq!((start_bytes % ZONE, length_bytes), (0, ZONE));
         let mut model = self.0.lock().unwrap();
         model.written[(start_bytes / ZONE) as usize] = 0;
@@ -64,13 +67,13 @@ impl ZoneDevice for Device {
         Ok(())
     }
 
-    fn finish(&self, start_bytes: u64, length_bytes: u64) -> Result<(), i32> {
+    fn finish(&self, start_bytes: u64, length_bytes: u64) -> Result<(), Errno> {
         assert_eq!(length_bytes, ZONE);
         self.0.lock().unwrap().finished[(start_bytes / ZONE) as usize] = true;
         Ok(())
     }
 
-    fn written_bytes(&self, start_bytes: u64) -> Result<u64, i32> {
+    fn written_bytes(&self, start_bytes: u64) -> Result<u64, Errno> {
         Ok(self.0.lock().unwrap().written[(start_bytes / ZONE) as usize])
     }
 }
@@ -318,7 +321,7 @@ fn a_failed_write_releases_the_zone_and_recovery_reads_the_devices_write_pointer
         assert_eq!(source.fill(&mut ops, 8, 0), Supply::AfterCompletion, "one write of a zone at a time");
         // The device has taken a part of it.
         model.lock().unwrap().written[CONVENTIONAL as usize] = 16 * KIB;
-        source.failed(&ops[0], 5);
+        source.failed(&ops[0], Errno::EIO);
         assert_eq!(source.fill(&mut ops, 8, 0), Supply::Ready);
         let within = ops[1].offset_bytes - CONVENTIONAL * ZONE;
         assert_eq!(within, if recovers { 16 * KIB } else { 0 });
@@ -467,59 +470,81 @@ fn queued_random_writes_transfer_the_whole_pass_and_trimwrite_ends_with_a_write(
     assert_eq!(actions, [Action::ResetZone, Action::Write, Action::ResetZone, Action::Write]);
 }
 
-/// A device with zones that are open when the run begins, where no more than these may be.
-fn opened_device(open: &[u64]) -> (Arc<Mutex<Model>>, Table) {
-    let written = |zone: u64| if open.contains(&zone) { 16 * KIB } else { 0 };
-    let layouts = (0..ZONES).map(|zone| ZoneLayout {
-        written_bytes: written(zone),
-        is_open: open.contains(&zone),
-        ..layout(zone)
-    });
-    let table = ZoneTable::new(layouts.collect(), Some(open.len() as u32), true);
-    let model = Arc::new(Mutex::new(Model::new()));
-    model.lock().unwrap().written = (0..ZONES).map(written).collect();
-    (model.clone(), Table { zones: Arc::new(table), model: Some(model) })
-}
-
-/// A job on so many zones from this one on.
-fn job_on(pattern: Pattern, random: bool, first: u64, count: u64) -> Case {
-    let block_bytes = if pattern == Pattern::TrimThenWrite { ZONE } else { 16 * KIB };
-    job(pattern, random, block_bytes).with(|case| {
-        case.files.list[0].offset_bytes = first * ZONE;
-        case.files.list[0].length_bytes = count * ZONE;
-        (case.limits.loop_bytes, case.limits.pass_bytes) = (count * ZONE, count * ZONE);
+/// Devices with zones that are open when the run begins, where no more than `open_max` may be, and jobs in common.
+fn opened_devices<const COUNT: usize>(open: [&[u64]; COUNT], open_max: u32) -> [Table; COUNT] {
+    let waiters = ZoneWaiters::default();
+    open.map(|open| {
+        let written = |zone: u64| if open.contains(&zone) { 16 * KIB } else { 0 };
+        let layouts = (0..ZONES).map(|zone| ZoneLayout {
+            written_bytes: written(zone),
+            is_open: open.contains(&zone),
+            ..layout(zone)
+        });
+        let table = ZoneTable::new(layouts.collect(), Some(open_max), true).sharing(waiters.clone());
+        let model = Arc::new(Mutex::new(Model::new()));
+        model.lock().unwrap().written = (0..ZONES).map(written).collect();
+        Table { zones: Arc::new(table), model: Some(model) }
     })
 }
 
+/// The zones of a job in each of its files: the first, and how many.
+type Ranges<'a> = &'a [(u64, u64)];
+
+fn job_on(pattern: Pattern, random: bool, ranges: Ranges) -> Case {
+    let block_bytes = if pattern == Pattern::TrimThenWrite { ZONE } else { 16 * KIB };
+    let lengths: Vec<u64> = ranges.iter().map(|(_, count)| count * ZONE).collect();
+    case(pattern, random, &lengths).block(block_bytes).with(|case| {
+        for (file, (first, _)) in case.files.list.iter_mut().zip(ranges) {
+            file.offset_bytes = first * ZONE;
+        }
+    })
+}
+
+/// The operations of a job, and the devices that its files are.
+struct RunningJob {
+    source: ZonedSource,
+    models: Vec<Arc<Mutex<Model>>>,
+}
+
+impl RunningJob {
+    fn new(case: &Case, tables: &[&Table]) -> RunningJob {
+        let targets = tables.iter().map(|table| table.target()).collect();
+        let source = ZonedSource::new(&case.access, &case.files, &case.limits, &settings(), targets).unwrap();
+        RunningJob { source, models: tables.iter().filter_map(|table| table.model.clone()).collect() }
+    }
+}
+
 /// Runs jobs in turn, one operation in flight at a time, until none of them makes any more. Returns why each has failed.
-fn failures(mut sources: Vec<ZonedSource>, model: &Arc<Mutex<Model>>, seed: u64) -> Vec<Option<String>> {
+fn failures(mut jobs: Vec<RunningJob>, seed: u64) -> Vec<Option<String>> {
     let mut random = Random::new(seed);
-    let mut running: Vec<usize> = (0..sources.len()).collect();
-    let mut failures = vec![None; sources.len()];
+    let mut running: Vec<usize> = (0..jobs.len()).collect();
+    let mut failures = vec![None; jobs.len()];
     let mut steps = 0;
     while !running.is_empty() {
         steps += 1;
         assert!(steps < 100_000, "jobs {running:?} wait for ever");
         let at = random.below(running.len() as u64) as usize;
         let index = running[at];
+        let RunningJob { source, models } = &mut jobs[index];
         let mut ops = Vec::new();
-        match sources[index].fill(&mut ops, 1, 0) {
+        match source.fill(&mut ops, 1, 0) {
             Supply::Ended => {
                 running.swap_remove(at);
             }
             Supply::Failed => {
                 running.swap_remove(at);
-                failures[index] = Some(sources[index].failure());
+                failures[index] = Some(source.failure());
             }
             Supply::Ready | Supply::AfterCompletion | Supply::NotBefore(_) => {}
         }
         for op in ops {
+            let model = &models[op.file as usize];
             match op.action {
                 Action::Write => model.lock().unwrap().write(&op),
                 Action::ResetZone => Device(model.clone()).reset(op.offset_bytes, op.length_bytes).unwrap(),
                 _ => {}
             }
-            sources[index].completed(&op, &[]).unwrap();
+            source.completed(&op, &[]).unwrap();
         }
     }
     failures
@@ -533,16 +558,17 @@ fn a_job_fails_if_all_zones_that_may_be_open_are_where_nobody_writes() {
     for (pattern, random) in
         [(WRITE, false), (WRITE, true), (Pattern::Mixed, true), (Pattern::TrimThenWrite, false)]
     {
-        let (model, table) = opened_device(&[8, 9]);
-        let cases = [job_on(pattern, random, 2, 3), job_on(pattern, random, 5, 2)];
+        let [table] = opened_devices([&[8, 9]], 2);
+        let cases = [job_on(pattern, random, &[(2, 3)]), job_on(pattern, random, &[(5, 2)])];
         for jobs in [&cases[..1], &cases[..]] {
-            let sources = jobs.iter().map(|case| source(case, &settings(), &table)).collect();
-            for failure in failures(sources, &model, 7) {
+            let jobs = jobs.iter().map(|case| RunningJob::new(case, &[&table])).collect();
+            for failure in failures(jobs, 7) {
                 let failure = failure.expect("it cannot write");
                 let wanted = format!("at offset {}", 8 * ZONE);
                 assert!(failure.contains(&wanted) && failure.contains("max_open_zones"), "{failure}");
             }
         }
+        let model = table.model.unwrap();
         assert_eq!(model.lock().unwrap().open_seen, 0, "{pattern:?}: nothing was written");
     }
 }
@@ -551,31 +577,73 @@ fn a_job_fails_if_all_zones_that_may_be_open_are_where_nobody_writes() {
 fn a_job_waits_for_zones_that_another_closes() {
     for pattern in [WRITE, Pattern::TrimThenWrite] {
         for seed in 0..20 {
-            let (model, table) = opened_device(&[8, 9]);
-            let cases = [job_on(pattern, false, 2, 3), job_on(WRITE, false, 8, 2)];
-            let sources = cases.iter().map(|case| source(case, &settings(), &table)).collect();
-            assert_eq!(failures(sources, &model, seed), [None, None], "{pattern:?}");
+            let [table] = opened_devices([&[8, 9]], 2);
+            let cases = [job_on(pattern, false, &[(2, 3)]), job_on(WRITE, false, &[(8, 2)])];
+            let jobs = cases.iter().map(|case| RunningJob::new(case, &[&table])).collect();
+            assert_eq!(failures(jobs, seed), [None, None], "{pattern:?}");
         }
     }
 }
 
+/// Each has a zone open that the other would have to close, in the file where the other would go on: it goes on where it
+/// can itself.
+#[test]
+fn jobs_that_hold_zones_of_two_files_do_not_wait_for_each_other() {
+    for random in [false, true] {
+        for seed in 0..20 {
+            let [one, other] = opened_devices([&[], &[]], 1);
+            let cases = [job_on(WRITE, random, &[(2, 3), (5, 3)]), job_on(WRITE, random, &[(2, 3), (5, 3)])];
+            let jobs = vec![
+                RunningJob::new(&cases[0], &[&one, &other]),
+                RunningJob::new(&cases[1], &[&other, &one]),
+            ];
+            assert_eq!(failures(jobs, seed), [None, None], "random: {random}, seed {seed}");
+            for model in [one.model.unwrap(), other.model.unwrap()] {
+                let model = model.lock().unwrap();
+                let written = model.written.iter().filter(|written| **written > 0).count();
+                assert!(model.open_seen == 1 && (random || written == 6), "{model:?}");
+            }
+        }
+    }
+}
+
+/// Neither file has a zone left, and the jobs begin with different files.
+#[test]
+fn jobs_fail_that_wait_at_different_files() {
+    let [one, other] = opened_devices([&[10], &[11]], 1);
+    let case = job_on(WRITE, false, &[(2, 3), (2, 3)]);
+    let jobs = vec![RunningJob::new(&case, &[&one, &other]), RunningJob::new(&case, &[&other, &one])];
+    for failure in failures(jobs, 3) {
+        assert!(failure.as_ref().is_some_and(|failure| failure.contains("max_open_zones")), "{failure:?}");
+    }
+}
+
 proptest! {
-    /// Whatever jobs do where zones are open already: each ends, with an error if it cannot write.
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    /// Whatever jobs do to two devices where zones are open already: each ends, with an error if it cannot write.
     #[test]
     fn no_job_waits_for_ever(
-        open in prop::collection::btree_set(CONVENTIONAL..ZONES, 1..4),
-        jobs in prop::collection::vec((0..4usize, any::<bool>(), CONVENTIONAL..ZONES - 2, 1..3u64), 1..4),
+        open_max in 1..4u32,
+        open in prop::array::uniform2(prop::collection::btree_set(CONVENTIONAL..ZONES, 0..4)),
+        jobs in prop::collection::vec(
+            (0..4usize, any::<bool>(), 0..4usize, 0..3usize, CONVENTIONAL..ZONES - 2, 1..3u64),
+            1..4,
+        ),
         seed in any::<u64>(),
     ) {
-        let (model, table) = opened_device(&open.into_iter().collect::<Vec<_>>());
+        let open = open.map(|zones| zones.into_iter().take(open_max as usize).collect::<Vec<_>>());
+        let [one, other] = opened_devices([&open[0], &open[1]], open_max);
         let patterns = [WRITE, Pattern::Mixed, Pattern::TrimThenWrite, Pattern::Only(fiord_plan::Direction::Trim)];
-        let cases: Vec<Case> =
-            jobs.into_iter().map(|(which, random, first, count)| {
-                let pattern = patterns[which];
-                let case = job_on(pattern, random && which < 2, first, count);
-                case.with(|case| case.access.seed = seed)
-            }).collect();
-        let sources = cases.iter().map(|case| source(case, &settings(), &table)).collect();
-        failures(sources, &model, seed);
+        let orders = [FileService::RoundRobin { every: 1 }, FileService::Random { every: 2 }, FileService::Sequential];
+        let job = |(which, random, files, order, first, count): (usize, bool, usize, usize, u64, u64)| {
+            let all = [vec![&one], vec![&other], vec![&one, &other], vec![&other, &one]];
+            let tables: &[&Table] = &all[files];
+            let ranges = vec![(first, count); tables.len()];
+            let case = job_on(patterns[which], random && which < 2, &ranges);
+            let case = case.with(|case| (case.access.seed, case.access.service) = (seed, orders[order]));
+            RunningJob::new(&case, tables)
+        };
+        failures(jobs.into_iter().map(job).collect(), seed);
     }
 }

@@ -15,7 +15,7 @@ use fiord_sys::errno::Errno;
 use fiord_sys::file::OpenHow;
 use fiord_sys::stat;
 use fiord_sys::zones::{self, Zone, ZoneCondition};
-use fiord_workload::{ZoneDevice, ZoneLayout, ZoneTable, ZonedTarget};
+use fiord_workload::{ZoneDevice, ZoneLayout, ZoneTable, ZoneWaiters, ZonedTarget};
 
 use super::target_opener::TargetOpener;
 use crate::debug::DebugLog;
@@ -24,20 +24,36 @@ use crate::failure::Failure;
 /// The zones of each target. The default touches no target: all zones are emulated.
 #[derive(Debug, Default)]
 pub(crate) struct ZoneTables {
-    /// For each zoned target, the end of the range that the plan's jobs use, in bytes.
-    uses: BTreeMap<PathBuf, u64>,
+    /// How the plan's jobs use each zoned target.
+    uses: BTreeMap<PathBuf, TargetUse>,
     tables: Mutex<BTreeMap<PathBuf, Arc<ZoneTable>>>,
+}
+
+/// How the jobs of a plan use a zoned target.
+#[derive(Debug)]
+struct TargetUse {
+    /// The end of the range that they use.
+    end_bytes: u64,
+    /// The jobs of this target and of all that it has jobs in common with.
+    waiters: ZoneWaiters,
 }
 
 impl ZoneTables {
     /// For a run of this plan.
     pub(crate) fn of(plan: &Plan) -> ZoneTables {
-        let mut uses: BTreeMap<PathBuf, u64> = BTreeMap::new();
+        let mut uses: BTreeMap<PathBuf, TargetUse> = BTreeMap::new();
         for job in plan.jobs.iter().filter(|job| job.access.zoned.is_some()) {
+            let (waiters, mut joined) = (ZoneWaiters::default(), Vec::new());
             for file in &job.files.list {
-                let end_bytes = uses.entry(file.path.clone()).or_default();
-                *end_bytes = (*end_bytes).max(file.offset_bytes.saturating_add(file.length_bytes));
+                let unused = || TargetUse { end_bytes: 0, waiters: waiters.clone() };
+                let target = uses.entry(file.path.clone()).or_insert_with(unused);
+                target.end_bytes = target.end_bytes.max(file.offset_bytes.saturating_add(file.length_bytes));
+                if target.waiters != waiters && !joined.contains(&target.waiters) {
+                    joined.push(target.waiters.clone());
+                }
             }
+            let is_joined = |target: &&mut TargetUse| joined.contains(&target.waiters);
+            uses.values_mut().filter(is_joined).for_each(|target| target.waiters = waiters.clone());
         }
         ZoneTables { uses, tables: Mutex::default() }
     }
@@ -51,6 +67,7 @@ impl ZoneTables {
         debug: Option<&DebugLog>,
     ) -> Result<Vec<ZonedTarget>, Failure> {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let own_waiters = ZoneWaiters::default();
         let target = |plan: &FilePlan| {
             let used = self.uses.get(&plan.path);
             // Each worker has a descriptor of its own, because workers do not share their tables of descriptors.
@@ -59,10 +76,12 @@ impl ZoneTables {
                 return Ok(ZonedTarget { table: table.clone(), device: device.map(boxed) });
             }
             let own_end_bytes = plan.offset_bytes.saturating_add(plan.length_bytes);
-            let table = Arc::new(match &device {
+            let table = match &device {
                 Some(device) => read(plan, zoned, device)?,
-                None => emulated(zoned, used.copied().unwrap_or(own_end_bytes)),
-            });
+                None => emulated(zoned, used.map_or(own_end_bytes, |used| used.end_bytes)),
+            };
+            let waiters = used.map_or(&own_waiters, |used| &used.waiters);
+            let table = Arc::new(table.sharing(waiters.clone()));
             tables.insert(plan.path.clone(), table.clone());
             Ok(ZonedTarget { table, device: device.map(boxed) })
         };
@@ -169,24 +188,24 @@ impl Device {
 }
 
 impl ZoneDevice for Device {
-    fn reset(&self, start_bytes: u64, length_bytes: u64) -> Result<(), i32> {
+    fn reset(&self, start_bytes: u64, length_bytes: u64) -> Result<(), Errno> {
         self.print("reset zone", start_bytes, length_bytes);
         zones::reset(&self.file, start_bytes, length_bytes).map_err(errno)
     }
 
-    fn finish(&self, start_bytes: u64, length_bytes: u64) -> Result<(), i32> {
+    fn finish(&self, start_bytes: u64, length_bytes: u64) -> Result<(), Errno> {
         self.print("finish zone", start_bytes, length_bytes);
         zones::finish(&self.file, start_bytes, length_bytes).map_err(errno)
     }
 
-    fn written_bytes(&self, start_bytes: u64) -> Result<u64, i32> {
+    fn written_bytes(&self, start_bytes: u64) -> Result<u64, Errno> {
         let zones = zones::report(&self.file, start_bytes, 1).map_err(errno)?;
         Ok(zones.first().map_or(0, |zone| layout(zone).written_bytes))
     }
 }
 
-fn errno(error: io::Error) -> i32 {
-    Errno::of(&error).unwrap_or(Errno::EIO).0
+fn errno(error: io::Error) -> Errno {
+    Errno::of(&error).unwrap_or(Errno::EIO)
 }
 
 #[cfg(test)]
@@ -194,7 +213,41 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::test_jobs::TempFile;
+    use crate::test_jobs::{TempFile, null_job};
+
+    /// A job that waits for a zone of one target may be what another waits for at the next.
+    #[test]
+    fn jobs_wait_together_at_targets_that_they_share() {
+        let job = |paths: &[&str]| {
+            let mut job = null_job("zoned");
+            let file = job.files.list.remove(0);
+            job.files.list =
+                paths.iter().map(|path| FilePlan { path: path.into(), ..file.clone() }).collect();
+            job.access.zoned = Some(zoned());
+            job
+        };
+        let jobs = vec![job(&["a", "b"]), job(&["c"]), job(&["d", "e"]), job(&["b", "c"]), job(&["e"])];
+        let tables = ZoneTables::of(&Plan { jobs, trigger: None });
+        let waiters = |path: &str| &tables.uses[Path::new(path)].waiters;
+        assert!(waiters("a") == waiters("b") && waiters("b") == waiters("c"));
+        assert!(waiters("d") == waiters("e") && waiters("c") != waiters("d"));
+    }
+
+    fn zoned() -> ZonedAccess {
+        ZonedAccess {
+            zone_bytes: 65_536,
+            capacity_bytes: 0,
+            skip_zones: 0,
+            open_max: None,
+            job_open_max: None,
+            ignores_device_limit: false,
+            reads_beyond_pointer: false,
+            reset_threshold: 0.0,
+            reset_every: None,
+            recovers: false,
+            writes_remainder: false,
+        }
+    }
 
     /// What is done to zones is printed before the device is asked, here a file, which has no zones.
     #[test]

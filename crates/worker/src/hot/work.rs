@@ -692,7 +692,7 @@ impl<'a> Work<'a> {
         if let Err(errno) = source.completed(&whole, buffer) {
             // The transfer itself was done, and counts.
             self.record::<C>(op, stamps);
-            self.refuse(&whole, buffer, Errno(errno))?;
+            self.refuse(&whole, buffer, errno)?;
             return Ok(false);
         }
         let is_measured = op.purpose.rules().is_measured;
@@ -754,7 +754,7 @@ impl<'a> Work<'a> {
         while let Some(Rejected { op, buffer, errno }) =
             self.source.observer().and_then(|source| source.next_rejected())
         {
-            self.refuse(&op, &buffer, Errno(errno))?;
+            self.refuse(&op, &buffer, errno)?;
             // Of corrupted blocks the memory is freed at once.
             allow_alloc(|| drop(buffer));
         }
@@ -773,7 +773,7 @@ impl<'a> Work<'a> {
                 blocks.failed(&rest.whole());
             }
             if let Some(source) = self.source.observer() {
-                source.failed(&rest.whole(), errno_of(rest, outcome).0);
+                source.failed(&rest.whole(), errno_of(rest, outcome));
             }
         }
         verdict

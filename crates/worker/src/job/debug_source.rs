@@ -4,6 +4,7 @@
 
 use fiord_plan::shown::shown;
 use fiord_plan::{Action, DebugChannel, FileIndex, Job, Op, Purpose};
+use fiord_sys::errno::Errno;
 use fiord_sys::thread;
 use fiord_workload::{OperationSource, Source, Supply};
 
@@ -98,7 +99,7 @@ impl OperationSource for DebugSource {
         self.source.issued(op, at_ns);
     }
 
-    fn completed(&mut self, op: &Op, buffer: &[u8]) -> Result<(), i32> {
+    fn completed(&mut self, op: &Op, buffer: &[u8]) -> Result<(), Errno> {
         self.print("complete", op);
         if self.is_offloaded {
             let line = format_args!("io_u {:#x} ret 0 by {}", op.sequence, thread::id());
@@ -111,8 +112,8 @@ impl OperationSource for DebugSource {
         self.source.completed(op, buffer)
     }
 
-    fn failed(&mut self, op: &Op, errno: i32) {
-        allow_alloc(|| self.print(&format!("error {errno}"), op));
+    fn failed(&mut self, op: &Op, errno: Errno) {
+        allow_alloc(|| self.print(&format!("error {}", errno.0), op));
         self.source.failed(op, errno);
     }
 

@@ -4,6 +4,7 @@
 //! lock holds others only for operations that are in flight, which end without it.
 
 use fiord_plan::{Direction, FileIndex, FileLock, Op};
+use fiord_sys::errno::Errno;
 use fiord_workload::{OperationSource, Source, Supply};
 
 use crate::files::locks::{Hold, JobLocks};
@@ -97,12 +98,12 @@ impl OperationSource for LockedSource {
         Supply::Ready
     }
 
-    fn completed(&mut self, op: &Op, buffer: &[u8]) -> Result<(), i32> {
+    fn completed(&mut self, op: &Op, buffer: &[u8]) -> Result<(), Errno> {
         self.unlock(op);
         self.source.completed(op, buffer)
     }
 
-    fn failed(&mut self, op: &Op, errno: i32) {
+    fn failed(&mut self, op: &Op, errno: Errno) {
         self.unlock(op);
         self.source.failed(op, errno);
     }
@@ -200,7 +201,7 @@ mod tests {
                 if !in_flight.is_empty() && random.below(2) == 0 {
                     let (job, op) = in_flight.swap_remove(random.below(in_flight.len() as u64) as usize);
                     match random.below(4) {
-                        0 => sources[job].failed(&op, 5),
+                        0 => sources[job].failed(&op, Errno::EIO),
                         _ => sources[job].completed(&op, &[]).expect("it accepts everything"),
                     }
                     done += 1;

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fiord_plan::{FileIndex, Job, Op, Verification};
+use fiord_sys::errno::Errno;
 use fiord_sys::spawn::Thread;
 use fiord_sys::{spawn, thread};
 use fiord_verify::{BlockFormat, CheckBuffer, Corruption, Expected};
@@ -158,7 +159,7 @@ impl OperationSource for ThreadedVerifySource {
         supply
     }
 
-    fn completed(&mut self, op: &Op, buffer: &[u8]) -> Result<(), i32> {
+    fn completed(&mut self, op: &Op, buffer: &[u8]) -> Result<(), Errno> {
         let Some(expected) = self.source.settle(op)? else { return Ok(()) };
         let is_handed_over = allow_alloc(|| {
             self.collect(false);

@@ -82,7 +82,7 @@ impl OperationSource for Reread {
         buffer.iter_mut().zip(header).for_each(|(there, header)| *there = header);
     }
 
-    fn completed(&mut self, op: &Op, buffer: &[u8]) -> Result<(), i32> {
+    fn completed(&mut self, op: &Op, buffer: &[u8]) -> Result<(), Errno> {
         self.in_flight -= 1;
         assert_eq!((buffer.len() as u64, op.buffer_offset_bytes), (BLOCK_BYTES, 0), "not the whole block");
         let sequence = op.sequence + u64::from(self.mistaken == Some(op.sequence));
@@ -91,11 +91,11 @@ impl OperationSource for Reread {
             return Ok(());
         }
         let is_right = |(index, there): (usize, &u8)| *there == byte(sequence, op.offset_bytes, index);
-        if buffer.iter().enumerate().all(is_right) { Ok(()) } else { Err(EILSEQ) }
+        if buffer.iter().enumerate().all(is_right) { Ok(()) } else { Err(Errno::EILSEQ) }
     }
 
-    fn failed(&mut self, _op: &Op, errno: i32) {
-        assert_eq!(errno, EIO.0);
+    fn failed(&mut self, _op: &Op, errno: Errno) {
+        assert_eq!(errno, EIO);
         self.in_flight -= 1;
     }
 

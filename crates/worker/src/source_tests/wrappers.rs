@@ -18,7 +18,7 @@ use crate::job::locked::LockedSource;
 use crate::job::record::RecordedSource;
 use crate::test_jobs::{BLOCK_BYTES, TempFile, null_job};
 
-const EILSEQ: i32 = Errno::EILSEQ.0;
+const EILSEQ: Errno = Errno::EILSEQ;
 
 /// The calls that reached the wrapped source.
 type Calls = Arc<Mutex<Vec<&'static str>>>;
@@ -60,7 +60,7 @@ impl OperationSource for AnswersAll {
         self.note("issued");
     }
 
-    fn completed(&mut self, _op: &Op, _buffer: &[u8]) -> Result<(), i32> {
+    fn completed(&mut self, _op: &Op, _buffer: &[u8]) -> Result<(), Errno> {
         Err(EILSEQ)
     }
 
@@ -68,7 +68,7 @@ impl OperationSource for AnswersAll {
         Some(Rejected { op: op(), buffer: Vec::new(), errno: EILSEQ })
     }
 
-    fn failed(&mut self, _op: &Op, _errno: i32) {
+    fn failed(&mut self, _op: &Op, _errno: Errno) {
         self.note("failed");
     }
 

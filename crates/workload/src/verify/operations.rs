@@ -2,6 +2,7 @@
 //!
 //! Invariant: every operation that was handed out is settled once, because those in zones hold their zone until then.
 
+use fiord_errno::Errno;
 use fiord_plan::{Files, Op};
 
 use crate::source::OperationSource;
@@ -48,7 +49,7 @@ impl Operations {
     ///
     /// # Errors
     /// The errno of what had to be done about its zone.
-    pub(super) fn completed(&mut self, op: &Op) -> Result<(), i32> {
+    pub(super) fn completed(&mut self, op: &Op) -> Result<(), Errno> {
         match self {
             Operations::Plain(_) => Ok(()),
             Operations::Zoned(source) => source.completed(op, &[]),
@@ -56,7 +57,7 @@ impl Operations {
     }
 
     /// An operation of the job has failed.
-    pub(super) fn failed(&mut self, op: &Op, errno: i32) {
+    pub(super) fn failed(&mut self, op: &Op, errno: Errno) {
         match self {
             Operations::Plain(_) => {}
             Operations::Zoned(source) => source.failed(op, errno),

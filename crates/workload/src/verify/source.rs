@@ -574,7 +574,7 @@ impl VerifySource {
     ///
     /// # Errors
     /// The errno of what had to be done about its zone.
-    pub fn settle(&mut self, op: &Op) -> Result<Option<Expected>, i32> {
+    pub fn settle(&mut self, op: &Op) -> Result<Option<Expected>, Errno> {
         self.in_flight -= 1;
         if let Some(progress) = &mut self.progress {
             progress.ended(op, false);
@@ -605,7 +605,7 @@ impl VerifySource {
     ///
     /// # Errors
     /// The errno of an operation whose block is not as expected.
-    pub fn check(&mut self, op: &Op, buffer: &[u8], expected: &Expected) -> Result<(), i32> {
+    pub fn check(&mut self, op: &Op, buffer: &[u8], expected: &Expected) -> Result<(), Errno> {
         match self.verification.format.check(buffer, expected, &mut self.scratch) {
             Ok(()) => Ok(()),
             Err(corruption) => Err(self.reject(op, corruption)),
@@ -613,9 +613,9 @@ impl VerifySource {
     }
 
     /// Stores the corruption of the block of `op`, to be explained later. Returns the errno that `op` fails with.
-    pub fn reject(&mut self, op: &Op, corruption: Corruption) -> i32 {
+    pub fn reject(&mut self, op: &Op, corruption: Corruption) -> Errno {
         self.found = Some((*op, corruption));
-        Errno::EILSEQ.0
+        Errno::EILSEQ
     }
 }
 
@@ -659,14 +659,14 @@ impl OperationSource for VerifySource {
         }
     }
 
-    fn completed(&mut self, op: &Op, buffer: &[u8]) -> Result<(), i32> {
+    fn completed(&mut self, op: &Op, buffer: &[u8]) -> Result<(), Errno> {
         match self.settle(op)? {
             Some(expected) => self.check(op, buffer, &expected),
             None => Ok(()),
         }
     }
 
-    fn failed(&mut self, op: &Op, errno: i32) {
+    fn failed(&mut self, op: &Op, errno: Errno) {
         self.in_flight -= 1;
         match op.purpose {
             Purpose::VerifyRead | Purpose::VerifyTrim => {}

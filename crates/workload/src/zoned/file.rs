@@ -40,8 +40,6 @@ pub(super) struct ZonedFile {
     pub(super) mine: Vec<usize>,
     /// How often each zone was reset when the job began, or last began to write to it.
     pub(super) resets_noted: Vec<u64>,
-    /// Since which change of the table the job waits until a zone is closed, if it does.
-    pub(super) waits_since: Option<u64>,
 }
 
 impl ZonedFile {
@@ -63,7 +61,6 @@ impl ZonedFile {
             trim_zone: 0,
             waiting_zone: None,
             mine: Vec::with_capacity(open_max),
-            waits_since: None,
         };
         file.restart();
         file

@@ -6,9 +6,11 @@ mod file;
 mod source;
 mod step;
 mod table;
+mod waiters;
 
 pub use file::ZonedTarget;
 pub use source::ZonedSource;
 pub(crate) use step::Batch;
 pub(crate) use table::divisor;
 pub use table::{ZoneDevice, ZoneLayout, ZoneTable};
+pub use waiters::ZoneWaiters;

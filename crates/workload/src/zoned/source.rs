@@ -3,6 +3,7 @@
 //! Invariant: writes go to the write pointer of their zone and never beyond its capacity; reads stay below the write
 //! pointer unless the job may go beyond it.
 
+use fiord_errno::Errno;
 use fiord_plan::job::Limits;
 use fiord_plan::{Access, Action, Direction, FileIndex, Files, Op, Pattern, ZonedAccess};
 use fiord_stats::random::Random;
@@ -10,6 +11,7 @@ use fiord_stats::random::Random;
 use super::file::{ZonedFile, ZonedTarget};
 use super::step::{Batch, Reset, Step, Stop};
 use super::table::{ClaimOutcome, ZoneLayout, divisor};
+use super::waiters::Waiter;
 use crate::barrier::BarrierCounter;
 use crate::direction::Directions;
 use crate::error::WorkloadError;
@@ -63,8 +65,8 @@ pub struct ZonedSource {
     /// That was asked, so that the next reset is made.
     may_reset: bool,
     failure: Option<Stop>,
-    /// Whether it counts among the jobs that change its zones.
-    is_joined: bool,
+    /// The job among those that change zones of the same targets.
+    waiter: Waiter,
 }
 
 impl ZonedSource {
@@ -79,9 +81,10 @@ impl ZonedSource {
         zoned: &ZonedAccess,
         targets: Vec<ZonedTarget>,
     ) -> Result<ZonedSource, WorkloadError> {
-        if files.list.is_empty() {
+        let Some(first) = targets.first().filter(|_| !files.list.is_empty()) else {
             return Err(WorkloadError::NoFiles);
-        }
+        };
+        let waiter = Waiter::new(first.table.waiters().clone(), access.pattern.modifies());
         let sizes = Sizes::new(access);
         let open_max = zoned.job_open_max.unwrap_or(0) as usize;
         let file = |(plan, target)| ZonedFile::new(plan, target, open_max);
@@ -109,30 +112,15 @@ impl ZonedSource {
             asks_before_resets: false,
             may_reset: false,
             failure: None,
-            is_joined: false,
-        }
-        .joined(access.pattern.modifies()))
-    }
-
-    /// Counts among the jobs that change its zones, if it does that.
-    fn joined(mut self, changes_zones: bool) -> ZonedSource {
-        self.is_joined = changes_zones;
-        let joined = self.files.iter().filter(|_| changes_zones);
-        joined.for_each(|file| file.table.join());
-        self
-    }
-
-    /// Makes no operations any more.
-    fn leave(&mut self) {
-        if std::mem::take(&mut self.is_joined) {
-            self.files.iter().for_each(|file| file.table.leave());
-        }
+            waiter,
+        })
     }
 
     /// Appends at most `room` operations of this pass.
     pub(crate) fn fill_pass(&mut self, ops: &mut Vec<Op>, room: usize, now_ns: u64) -> Batch {
         let before = ops.len();
-        let mut end = None;
+        let changes = self.waiter.changes();
+        let (mut end, mut tried) = (None, 0);
         while ops.len() - before < room {
             match self.next() {
                 Some(Step::Made(op)) => {
@@ -146,8 +134,12 @@ impl ZonedSource {
                 }
                 Some(Step::Failed(file, errno)) => return self.stop(Stop::Errno(file, errno)),
                 Some(Step::NoZone(file)) if self.in_flight == 0 => {
-                    let one = &mut self.files[file];
-                    if one.table.waits_in_vain(&mut one.waits_since) {
+                    tried += 1;
+                    // Another job may need a zone of another file to go on, and close one here.
+                    if self.owed.is_none() && self.service.pass_over(tried) {
+                        continue;
+                    }
+                    if self.waiter.waits_in_vain(changes) {
                         return self.stop(Stop::NoZone(file));
                     }
                 }
@@ -171,7 +163,7 @@ impl ZonedSource {
 
     fn stop(&mut self, why: Stop) -> Batch {
         self.failure = Some(why);
-        self.leave();
+        self.waiter.leave();
         Batch::Wait(Supply::Failed)
     }
 
@@ -184,7 +176,7 @@ impl ZonedSource {
             self.writes_above = 0;
             self.files.iter_mut().for_each(ZonedFile::restart);
         } else {
-            self.leave();
+            self.waiter.leave();
         }
         begins
     }
@@ -432,7 +424,7 @@ impl ZonedSource {
         one.table.data_bytes() as f64 >= self.zoned.reset_threshold * range_bytes as f64
     }
 
-    fn reset(&mut self, file: usize, zone: usize) -> Result<Reset, i32> {
+    fn reset(&mut self, file: usize, zone: usize) -> Result<Reset, Errno> {
         let one = &self.files[file];
         if self.asks_before_resets
             && !std::mem::take(&mut self.may_reset)
@@ -479,7 +471,7 @@ impl ZonedSource {
     }
 
     /// Takes the right to write the next block of a zone.
-    fn claim(&mut self, file: usize, zone: usize) -> Result<ClaimOutcome, i32> {
+    fn claim(&mut self, file: usize, zone: usize) -> Result<ClaimOutcome, Errno> {
         let one = &self.files[file];
         let room_bytes = one.table.layout(zone).capacity_bytes.saturating_sub(one.table.written_bytes(zone));
         let shortest_bytes = self.sizes.min(Direction::Write, self.is_random);
@@ -501,7 +493,7 @@ impl ZonedSource {
         Ok(claim)
     }
 
-    fn close_if_full(&self, file: usize, zone: usize) -> Result<(), i32> {
+    fn close_if_full(&self, file: usize, zone: usize) -> Result<(), Errno> {
         let shortest_bytes = match self.zoned.writes_remainder {
             true => 1,
             false => self.sizes.min(Direction::Write, self.is_random),
@@ -701,7 +693,7 @@ impl ZonedSource {
 impl Drop for ZonedSource {
     /// Other jobs must not wait for writes that were never issued.
     fn drop(&mut self) {
-        self.leave();
+        self.waiter.leave();
         for (file, zone) in self.claims.drain(..) {
             let one = &self.files[file as usize];
             one.table.fail(zone, true, one.device.as_deref());
@@ -730,7 +722,7 @@ impl OperationSource for ZonedSource {
         }
     }
 
-    fn completed(&mut self, op: &Op, _buffer: &[u8]) -> Result<(), i32> {
+    fn completed(&mut self, op: &Op, _buffer: &[u8]) -> Result<(), Errno> {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Some((index, zone)) = self.claim_of(op) else { return Ok(()) };
         self.claims.swap_remove(index);
@@ -744,7 +736,7 @@ impl OperationSource for ZonedSource {
         self.close_if_full(op.file as usize, zone)
     }
 
-    fn failed(&mut self, op: &Op, _errno: i32) {
+    fn failed(&mut self, op: &Op, _errno: Errno) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let recovers = self.zoned.recovers;
         let Some((index, zone)) = self.claim_of(op) else { return };

@@ -12,7 +12,7 @@ use crate::source::Supply;
 /// Why there are no more operations.
 pub(super) enum Stop {
     /// A zone of this file cannot be reset or finished.
-    Errno(usize, i32),
+    Errno(usize, Errno),
     /// No zone of this file may be opened, and no other job will close any.
     NoZone(usize),
 }
@@ -28,7 +28,7 @@ pub(super) enum Step {
     Done,
     /// A zone is to be reset, before which what is in it may be read back.
     BeforeReset,
-    Failed(usize, i32),
+    Failed(usize, Errno),
 }
 
 /// What came of taking operations from a pass.
@@ -59,15 +59,15 @@ impl Stop {
         match *self {
             Stop::Errno(file, errno) => {
                 let path = shown(&files[file].path);
-                format!("a zone of {path} cannot be reset or finished: {}", Errno(errno))
+                format!("a zone of {path} cannot be reset or finished: {errno}")
             }
             Stop::NoZone(file) => {
                 let one = &files[file];
                 let open_bytes = one.table.nth_open(0).map_or(0, |zone| one.table.layout(zone).start_bytes);
                 format!(
                     "no zone of {} may be opened: all that may be open at once ({}) are open already, such as the one at \
-                     offset {open_bytes}, where this job does not write, and no job that runs will close them; raise \
-                     max_open_zones, or reset or finish these zones before the run",
+                     offset {open_bytes}, where this job does not write, and no job that runs will close them (none writes \
+                     there, or all wait); raise max_open_zones, or reset or finish these zones before the run",
                     shown(&one.path),
                     one.table.open_max(),
                 )

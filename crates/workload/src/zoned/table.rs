@@ -6,6 +6,10 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use fiord_errno::Errno;
+
+use super::waiters::ZoneWaiters;
+
 /// A write or a reset of the zone is in flight.
 const BUSY: u64 = 1 << 63;
 /// The zone counts as open.
@@ -15,28 +19,25 @@ const WRITTEN: u64 = OPEN - 1;
 /// An empty slot for an open zone.
 const FREE: u64 = u64::MAX;
 
-/// Bits of `Waiters` that count them.
-const COUNT_BITS: u32 = 24;
-
 /// Operations on the zones of a device. Emulated zones need none.
 pub trait ZoneDevice: Send + Sync {
     /// Resets a zone.
     ///
     /// # Errors
     /// The errno of the call.
-    fn reset(&self, start_bytes: u64, length_bytes: u64) -> Result<(), i32>;
+    fn reset(&self, start_bytes: u64, length_bytes: u64) -> Result<(), Errno>;
 
     /// Makes a zone full, so that it does not count as open any longer.
     ///
     /// # Errors
     /// The errno of the call.
-    fn finish(&self, start_bytes: u64, length_bytes: u64) -> Result<(), i32>;
+    fn finish(&self, start_bytes: u64, length_bytes: u64) -> Result<(), Errno>;
 
     /// Bytes written to the zone that begins there.
     ///
     /// # Errors
     /// The errno of the call.
-    fn written_bytes(&self, start_bytes: u64) -> Result<u64, i32>;
+    fn written_bytes(&self, start_bytes: u64) -> Result<u64, Errno>;
 }
 
 /// The device as one worker has it open, because workers do not share descriptors; `None` where zones are emulated.
@@ -73,41 +74,10 @@ pub struct ZoneTable {
     zones: Box<[Zone]>,
     /// Numbers of open zones, as many as may be open; empty without a limit.
     slots: Box<[AtomicU64]>,
-    waiters: Waiters,
+    waiters: ZoneWaiters,
     /// Bytes written to sequential zones.
     data_bytes: AtomicU64,
     is_device: bool,
-}
-
-/// The jobs that write to zones or reset them, and of these the number that wait until a zone is closed.
-#[derive(Default)]
-struct Waiters {
-    jobs: AtomicU64,
-    /// How many wait, in the low bits. The others count the changes of `jobs` and of the set of open zones: nobody counts
-    /// as waiting who has not tried since the last.
-    waiting: AtomicU64,
-}
-
-impl Waiters {
-    /// Something has changed or is about to: each job tries again before it counts as waiting.
-    fn wake(&self) {
-        let next = |seen: u64| Some(((seen >> COUNT_BITS) + 1) << COUNT_BITS);
-        let _ = self.waiting.fetch_update(AcqRel, Acquire, next);
-    }
-
-    /// A job has found no zone to open; `noted` is its own, and says since which change it waits. `true`: all others wait
-    /// as well, since before it tried, so that no zone will ever be closed.
-    fn wait(&self, noted: &mut Option<u64>) -> bool {
-        let seen = self.waiting.load(Acquire);
-        let change = seen >> COUNT_BITS;
-        if *noted == Some(change) {
-            return seen & ((1 << COUNT_BITS) - 1) >= self.jobs.load(Acquire);
-        }
-        if self.waiting.compare_exchange(seen, seen + 1, AcqRel, Acquire).is_ok() {
-            *noted = Some(change);
-        }
-        false
-    }
 }
 
 /// The result of claiming a write to a zone.
@@ -144,24 +114,18 @@ impl ZoneTable {
         };
         let zones = layout.into_iter().enumerate().map(zone).collect();
         let data_bytes = AtomicU64::new(data_bytes);
-        ZoneTable { zones, slots, waiters: Waiters::default(), data_bytes, is_device }
+        ZoneTable { zones, slots, waiters: ZoneWaiters::default(), data_bytes, is_device }
     }
 
-    /// A job begins that writes to zones or resets them.
-    pub(crate) fn join(&self) {
-        self.waiters.jobs.fetch_add(1, AcqRel);
+    /// The same zones, whose jobs wait together with those of other targets.
+    #[must_use]
+    pub fn sharing(self, waiters: ZoneWaiters) -> ZoneTable {
+        ZoneTable { waiters, ..self }
     }
 
-    /// Such a job has ended.
-    pub(crate) fn leave(&self) {
-        self.waiters.jobs.fetch_sub(1, AcqRel);
-        self.waiters.wake();
-    }
-
-    /// Of a job with nothing in flight that has found no zone to open; `noted` is the job's own, at first `None`. `true`:
-    /// it would wait for ever.
-    pub(crate) fn waits_in_vain(&self, noted: &mut Option<u64>) -> bool {
-        self.waiters.wait(noted)
+    /// The jobs that change its zones.
+    pub(crate) fn waiters(&self) -> &ZoneWaiters {
+        &self.waiters
     }
 
     /// Whether as many zones are open as may be, none of them among these.
@@ -284,7 +248,7 @@ impl ZoneTable {
         zone: usize,
         shortest_bytes: u64,
         device: OpenDevice<'_>,
-    ) -> Result<(), i32> {
+    ) -> Result<(), Errno> {
         let one = &self.zones[zone];
         let seen = one.state.load(Acquire);
         let left = one.layout.capacity_bytes.saturating_sub(seen & WRITTEN);
@@ -306,7 +270,7 @@ impl ZoneTable {
     ///
     /// # Errors
     /// The device's errno.
-    pub(crate) fn reset(&self, zone: usize, device: OpenDevice<'_>) -> Result<bool, i32> {
+    pub(crate) fn reset(&self, zone: usize, device: OpenDevice<'_>) -> Result<bool, Errno> {
         if !self.begin_reset(zone) {
             return Ok(false);
         }

@@ -1,0 +1,129 @@
+//! The operations of verified jobs on a made-up disk: what is written, what is read back, and in which pass.
+//!
+//! Invariant: the disk returns what was written last, or zeroes, unless a test changes that.
+
+#![allow(clippy::unwrap_used, reason = "tests panic with a message when something is wrong")]
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use fiord_errno::Errno;
+use fiord_options::table::find_job_option;
+use fiord_options::{Lookup, Section, Spec};
+use fiord_plan::facts::{Facts, RunSettings};
+use fiord_plan::{Action, Job, Op, Purpose};
+use fiord_workload::{OperationSource, Supply, VerifySource};
+
+/// Of each block that the jobs have.
+const BLOCK_BYTES: u64 = 4096;
+/// In the file of each job.
+const BLOCKS: u64 = 16;
+
+/// A job that writes and verifies, with these options.
+fn job(options: &[(&'static str, &str)]) -> Job {
+    let common =
+        [("filename", "disk"), ("ioengine", "psync"), ("bs", "4k"), ("size", "64k"), ("verify", "crc32c")];
+    let specs = common.iter().chain(options).map(|(name, value)| (spec(name), *value));
+    let facts = Facts { engines: fiord_engine::registry::ENGINES, ..Facts::default() };
+    let sections = [Section::new("a").with(specs)];
+    let (plan, _) = fiord_plan::build(&sections, &[], &facts, &RunSettings::default()).unwrap();
+    plan.jobs.into_iter().next().unwrap()
+}
+
+fn spec(name: &str) -> &'static Spec {
+    match find_job_option(name, false, &[]) {
+        Lookup::Found(spec) => spec,
+        other => unreachable!("{name}: {other:?}"),
+    }
+}
+
+/// What a job has done: each operation with the pass that it was part of, and how it ended.
+type Done = Vec<(u64, Op, Result<(), Errno>)>;
+
+/// Blocks by their offsets.
+type Disk = BTreeMap<u64, Vec<u8>>;
+
+/// Runs a job to its end, one operation after another; `between` may change the disk when a pass has begun.
+fn run(job: &Job, between: impl Fn(&mut Disk) + Send + 'static) -> Done {
+    let verification = job.verification.as_ref().expect("it verifies");
+    let mut source = VerifySource::new(job, verification, None, None).unwrap();
+    let (send, receive) = mpsc::channel();
+    // A source that goes round in circles is a failure, too.
+    thread::spawn(move || {
+        let (mut disk, mut pass) = (Disk::new(), 1);
+        let (mut ops, mut done) = (Vec::new(), Vec::new());
+        loop {
+            let supply = source.fill(&mut ops, 5, 0);
+            if source.passes_begun() != pass {
+                pass = source.passes_begun();
+                between(&mut disk);
+            }
+            match supply {
+                Supply::Ready => {}
+                Supply::Ended => break,
+                other => unreachable!("{other:?} with nothing in flight"),
+            }
+            done.extend(ops.drain(..).map(|op| (pass, op, execute(&mut source, &mut disk, &op))));
+        }
+        send.send(done)
+    });
+    receive.recv_timeout(Duration::from_secs(120)).expect("the source ends")
+}
+
+fn execute(source: &mut VerifySource, disk: &mut Disk, op: &Op) -> Result<(), Errno> {
+    let mut buffer = vec![0; op.length_bytes as usize];
+    match op.action {
+        Action::Write => {
+            source.prepare(op, &mut buffer);
+            disk.insert(op.offset_bytes, buffer.clone());
+        }
+        Action::Read => {
+            let stored = disk.get(&op.offset_bytes);
+            stored.into_iter().for_each(|stored| buffer.clone_from(stored));
+        }
+        other => unreachable!("{other:?}"),
+    }
+    source.completed(op, &buffer)
+}
+
+/// The pass and the purpose of each operation that wrote or read back.
+fn passes(done: &Done) -> Vec<(u64, Purpose)> {
+    done.iter().map(|(pass, op, _)| (*pass, op.purpose)).collect()
+}
+
+fn faults(done: &Done) -> usize {
+    done.iter().filter(|(_, _, result)| *result == Err(Errno::EILSEQ)).count()
+}
+
+#[test]
+fn each_pass_is_read_back_before_the_next_begins() {
+    let done = run(&job(&[("rw", "write"), ("loops", "3")]), |_| {});
+    let blocks = |pass, purpose| vec![(pass, purpose); BLOCKS as usize];
+    let wanted: Vec<(u64, Purpose)> = (1..=3)
+        .flat_map(|pass| [blocks(pass, Purpose::Measured), blocks(pass, Purpose::VerifyRead)].concat())
+        .collect();
+    assert_eq!(passes(&done), wanted);
+    assert_eq!(faults(&done), 0);
+}
+
+#[test]
+fn a_job_that_reads_nothing_back_ends_with_its_passes() {
+    let done = run(&job(&[("rw", "write"), ("loops", "2"), ("do_verify", "0")]), |_| {});
+    let wanted = [(1, Purpose::Measured), (2, Purpose::Measured)].map(|one| vec![one; BLOCKS as usize]);
+    assert_eq!(passes(&done), wanted.concat());
+}
+
+/// Reads of a mix are checked against what this job wrote, in whatever pass; files that are removed after each hold
+/// nothing of earlier ones.
+#[test]
+fn only_files_that_stay_are_expected_to_hold_what_earlier_passes_wrote() {
+    let mix = [("rw", "randrw"), ("loops", "4"), ("do_verify", "0")];
+    let removed = [&mix[..], &[("unlink_each_loop", "1")]].concat();
+    assert_eq!(faults(&run(&job(&removed), Disk::clear)), 0, "removed files are empty");
+    assert!(faults(&run(&job(&mix), Disk::clear)) > 0, "files that stay have lost their blocks");
+    let done = run(&job(&mix), |_| {});
+    assert_eq!((faults(&done), done.len() as u64), (0, 4 * BLOCKS));
+    assert!(done.iter().all(|(_, op, _)| op.length_bytes == BLOCK_BYTES));
+}
