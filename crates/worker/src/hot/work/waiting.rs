@@ -1,0 +1,146 @@
+//! When an operation may be issued: rates, due times and flows, and how a worker waits for them.
+//!
+//! Invariant: a wait ends at the next deadline or request at the latest.
+
+use fiord_plan::Op;
+use fiord_sys::clock::{self, Clock};
+
+use super::Work;
+use crate::flow::FlowMember;
+use crate::hot::end::End;
+use crate::hot::wake::WaitStep;
+
+/// Longest sleep between two checks for requests, in nanoseconds.
+const SLEEP_NS_MAX: u64 = 50_000_000;
+
+impl Work<'_> {
+    /// How long a worker that has to wait for `ns` may sleep without missing a deadline or request.
+    fn sleep_ns(&self, ns: u64, now_ns: u64) -> u64 {
+        ns.min(SLEEP_NS_MAX).min(self.deadline_ns.saturating_sub(now_ns))
+    }
+
+    /// What a worker that has to wait for `ns` does next.
+    pub(crate) fn wait_step<C: Clock>(&mut self, ns: u64, clock: C) -> WaitStep {
+        let step = self.wake.as_mut().map(|wake| wake.step(ns, limiter_ns(clock)));
+        let now_ns = clock.now_ns();
+        match step.unwrap_or(WaitStep::Sleep(ns)) {
+            WaitStep::Sleep(ns) => WaitStep::Sleep(self.sleep_ns(ns, now_ns)),
+            WaitStep::Poll(ns) => WaitStep::Poll(self.sleep_ns(ns, now_ns)),
+        }
+    }
+
+    /// Waits with nothing in flight.
+    pub(crate) fn take_step<C: Clock>(&mut self, step: WaitStep, clock: C) {
+        match step {
+            WaitStep::Sleep(ns) => {
+                let began_ns = limiter_ns(clock);
+                clock.sleep_ns(ns);
+                self.slept(ns, began_ns, clock);
+            }
+            WaitStep::Poll(ns) => clock.poll_ns(ns),
+        }
+    }
+
+    /// Learns how late a sleep of `ns` that began then has ended.
+    pub(crate) fn slept<C: Clock>(&mut self, ns: u64, began_ns: u64, clock: C) {
+        if let Some(wake) = &mut self.wake {
+            wake.woke(limiter_ns(clock).saturating_sub(began_ns + ns));
+        }
+    }
+
+    /// Whether an operation may have to wait, or its buffer has to be filled.
+    #[inline]
+    pub(crate) fn needs_preparing(&self, op: &Op) -> bool {
+        self.may_prepare && (self.prepares_each || op.action.sends_buffer())
+    }
+
+    /// Sleeps until `op` may be issued.
+    ///
+    /// # Errors
+    /// The end of the loop, if that comes first.
+    pub(crate) fn wait_for_turn<C: Clock>(&mut self, op: &Op, clock: C) -> Result<(), End> {
+        while let Some(ns) = self.wait_ns(op, clock) {
+            self.sleep(ns, clock)?;
+        }
+        if self.observed {
+            self.turn_intended_ns = self.intended_ns(op);
+            self.note_issue(op, clock);
+        }
+        Ok(())
+    }
+
+    /// Waits for `ns`, or less if `handle_due` is due before or the rest of the wait is to be polled.
+    ///
+    /// # Errors
+    /// The end of the loop, if that comes first.
+    pub(crate) fn sleep<C: Clock>(&mut self, ns: u64, clock: C) -> Result<(), End> {
+        if ns > 0 {
+            let step = self.wait_step(ns, clock);
+            self.take_step(step, clock);
+        }
+        let now_ns = clock.now_ns();
+        if self.is_due(now_ns) { self.handle_due(now_ns) } else { Ok(()) }
+    }
+
+    /// How long to wait before checking again whether `op` may be issued; `None` if it may.
+    pub(crate) fn wait_ns<C: Clock>(&self, op: &Op, clock: C) -> Option<u64> {
+        if !self.observed {
+            return None;
+        }
+        let now_ns = limiter_ns(clock);
+        let due_in_ns = (self.began_ns + op.due_ns).saturating_sub(now_ns);
+        let limiter = self.limiter.as_ref().filter(|_| op.purpose.rules().is_paced);
+        let pause = limiter.and_then(|limiter| limiter.pause(op, now_ns));
+        let paced_ns = pause.map(|pause| if pause.spin_ns > 0 { 0 } else { pause.ns });
+        let wait_ns = paced_ns.max((due_in_ns > 0).then_some(due_in_ns));
+        wait_ns.or_else(|| self.flow_of(op)?.wait_ns())
+    }
+
+    /// The flow that `op` counts in, if any: that of all I/Os of the job.
+    fn flow_of(&self, op: &Op) -> Option<&FlowMember> {
+        let counts = op.purpose.rules().is_measured && op.action.direction().is_some();
+        self.flow.as_deref().filter(|_| counts)
+    }
+
+    /// Notes in `op`, which may be issued now, when its rate intended it to start.
+    #[inline]
+    pub(crate) fn note_intended_start(&self, op: &mut Op) {
+        if let Some(due_ns) = self.intended_ns(op) {
+            op.due_ns = due_ns;
+        }
+    }
+
+    /// When the rate of `op`, which may be issued now, intended it to start.
+    fn intended_ns(&self, op: &Op) -> Option<u64> {
+        self.limiter.as_ref().filter(|_| op.purpose.rules().is_paced)?.intended_ns(op)
+    }
+
+    /// Notifies the observers that `op` is issued. Returns whether it counts as an I/O of the job.
+    #[inline(never)]
+    pub(crate) fn note_issue<C: Clock>(&mut self, op: &Op, clock: C) -> bool {
+        let rules = op.purpose.rules();
+        if let Some(limiter) = self.limiter.as_mut().filter(|_| rules.is_paced) {
+            limiter.issued(op, limiter_ns(clock));
+        }
+        if let Some(flow) = self.flow_of(op) {
+            flow.issued();
+        }
+        let at_ns = limiter_ns(clock).saturating_sub(self.began_ns);
+        if let Some(source) = self.source.observer() {
+            source.issued(op, at_ns);
+        }
+        rules.is_measured
+    }
+
+    /// Whether `note_issue` has an observer to notify.
+    #[inline]
+    pub(crate) fn is_observed(&self) -> bool {
+        self.observed
+    }
+}
+
+/// The time used by the limiter: the loop's clock, or the monotonic clock if the loop has none.
+#[inline]
+pub(in crate::hot) fn limiter_ns<C: Clock>(clock: C) -> u64 {
+    if C::RUNNING { clock.now_ns() } else { clock::monotonic_ns() }
+}
