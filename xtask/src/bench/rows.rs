@@ -263,6 +263,7 @@ fn not_slower() -> Vec<Row> {
         verify("verify, crc32c", "--verify=crc32c").claims(&[(Metric::Time, Target::AtMost(0.67))]),
         verify("verify, sha256", "--verify=sha256"),
         verify("verify, 2 threads", "--verify=sha256 --verify_async=2"),
+        verify("verify, backlog", "--verify=crc32c --verify_backlog=256"),
         null("buffers refilled", "--rw=randwrite --refill_buffers", NOT_SLOWER),
         null("rate, never reached", "--rw=randread --rate_iops=100000000", NOT_SLOWER),
         null(
@@ -282,17 +283,32 @@ fn not_slower() -> Vec<Row> {
 /// What changes each I/O: where it goes, how long it is, what it writes, and when it is issued.
 fn workloads() -> Vec<Row> {
     let null = |case, more| timed(case, Location::Directory, &[NULL, more], NOT_SLOWER);
+    let cached =
+        |case, more| timed(case, Location::Directory, &[CACHED, "--ioengine=psync", more], NOT_SLOWER);
     vec![
         null("random, zipf", "--rw=randread --random_distribution=zipf:1.2"),
         null("random, pareto", "--rw=randread --random_distribution=pareto:0.2"),
         null("random, normal", "--rw=randread --random_distribution=normal:20"),
+        null("random, zoned", "--rw=randread --random_distribution=zoned:60/10:30/20:10/70"),
+        null("random, tausworthe64", "--rw=randread --random_generator=tausworthe64"),
+        null("random, lfsr", "--rw=randread --random_generator=lfsr"),
         null("mixed, sizes drawn", "--rw=randrw --bssplit=4k/50:64k/50"),
         null("trims", "--rw=randtrim"),
+        null("trims, then writes", "--rw=randtrimwrite"),
         null("buffers, duplicates", "--rw=write --dedupe_percentage=50"),
         null("buffers, compressible", "--rw=write --refill_buffers --buffer_compress_percentage=50"),
         null("flow, two jobs", "--rw=randread --numjobs=2 --flow_id=1 --flow=1"),
+        null(
+            "latency target",
+            "--rw=randread --iodepth=32 --latency_target=1s --latency_window=100ms --latency_run=1",
+        ),
+        null("overlaps serialized", "--rw=randwrite --iodepth=32 --serialize_overlap=1"),
+        null("submission offloaded", "--rw=randread --iodepth=8 --io_submit_mode=offload"),
+        null("clock of one processor", "--rw=randread --gtod_cpu=1"),
+        cached("file lock", "--lockfile=exclusive"),
         null("zones, strided", "--rw=randread --zonemode=strided --zonesize=1m --zoneskip=1m"),
         null("zones, zbd", "--rw=randwrite --zonemode=zbd --zonesize=64m"),
+        counted("iolog recorded", &format!("{NULL} --rw=randread --write_iolog=recorded"), 262_144, 0.7),
         counted(
             "replay of an iolog",
             "--ioengine=null --read_iolog=iolog --replay_no_stall=1",
