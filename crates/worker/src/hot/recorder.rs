@@ -118,16 +118,15 @@ impl<'a> Recorder<'a> {
     /// Records an I/O that completed in full; `op` may be its rest.
     #[inline(always)]
     pub(crate) fn timed(&mut self, op: &Op, stamps: Stamps) {
-        // Calls out of line take them from the stack: each gets its own copy, so that other I/Os store none.
-        let Stamps { start_ns, issue_ns, end_ns } = stamps;
-        let copied = || Stamps { start_ns, issue_ns, end_ns };
         let Some(direction) = op.action.direction() else { return self.synced(stamps.completion_ns()) };
         if let Some(per_io) = &mut self.per_io {
-            per_io.record(op, direction, copied(), self.queued);
+            // A call out of line takes them from the stack: it gets a copy, so that other I/Os store none.
+            let Stamps { start_ns, issue_ns, end_ns } = stamps;
+            per_io.record(op, direction, Stamps { start_ns, issue_ns, end_ns }, self.queued);
         }
         let tally = &mut self.tallies[direction.index()];
-        if !tally.note(op.whole_bytes(), stamps, self.queued) {
-            self.record_long(direction, op.whole_bytes(), copied());
+        if !tally.note(op.whole_bytes(), stamps) {
+            self.record_long(direction, op.whole_bytes(), (stamps.submission_ns(), stamps.completion_ns()));
         } else if tally.is_full() {
             self.flush_tally(direction);
         }
@@ -212,18 +211,19 @@ impl<'a> Recorder<'a> {
 
     /// Records an I/O that is too long for a tally.
     #[cold]
-    fn record_long(&mut self, direction: Direction, bytes: u64, stamps: Stamps) {
+    fn record_long(&mut self, direction: Direction, bytes: u64, (submission_ns, completion_ns): (u64, u64)) {
+        let total_ns = submission_ns + completion_ns;
         let stats = &mut self.stats.directions[direction.index()];
-        let bin = stats.completion.record(stamps.completion_ns());
-        self.stats.distribution.record(stamps.completion_ns(), bin);
+        let bin = stats.completion.record(completion_ns);
+        self.stats.distribution.record(completion_ns, bin);
         if self.queued && self.submission {
-            stats.submission.record(stamps.submission_ns());
+            stats.submission.record(submission_ns);
         }
         if self.queued && self.total {
-            stats.total.record(stamps.total_ns());
+            stats.total.record(total_ns);
         }
         if self.shows_latency {
-            self.live.add_latency(stamps.total_ns());
+            self.live.add_latency(total_ns);
         }
         self.count(direction, 1, bytes);
     }

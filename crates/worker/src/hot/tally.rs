@@ -22,7 +22,7 @@ pub(crate) struct Tally {
 pub(crate) struct Noted<'a> {
     /// Total bytes.
     pub bytes: u64,
-    /// From generated to issued; meaningless unless noted as `queued`.
+    /// From generated to issued.
     pub submission_ns: &'a [u32],
     /// From issued to completed.
     pub completion_ns: &'a [u32],
@@ -35,18 +35,17 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Notes an I/O, with its submission latency if it was `queued`; `false`: not noted, because it took longer than the
-    /// four seconds that a tally can represent.
+    /// Notes an I/O; `false`: not noted, because it took longer than the four seconds that a tally can represent.
+    ///
+    /// Both latencies, whether or not the engine queues: a store costs less than asking.
     #[inline]
-    pub(crate) fn note(&mut self, length_bytes: u64, stamps: Stamps, queued: bool) -> bool {
+    pub(crate) fn note(&mut self, length_bytes: u64, stamps: Stamps) -> bool {
         let index = self.count % ROOM;
         if stamps.total_ns() > u64::from(u32::MAX) {
             return false;
         }
         self.completion_ns[index] = stamps.completion_ns() as u32;
-        if queued {
-            self.submission_ns[index] = stamps.submission_ns() as u32;
-        }
+        self.submission_ns[index] = stamps.submission_ns() as u32;
         self.bytes += length_bytes;
         self.count += 1;
         true
