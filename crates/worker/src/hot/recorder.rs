@@ -353,3 +353,32 @@ fn reset(latency: &mut Latency) {
     latency.running = Default::default();
     latency.histogram.clear();
 }
+
+#[cfg(test)]
+mod tests {
+    use fiord_plan::Action;
+    use fiord_stats::Moments;
+
+    use super::*;
+    use crate::test_jobs::null_job;
+
+    const S: u64 = 1_000_000_000;
+
+    /// Longer than a tally can represent: each of its latencies is recorded all the same, beside those of other I/Os.
+    #[test]
+    fn latencies_of_minutes_are_recorded_in_full() {
+        let live = Live::default();
+        let mut recorder = Recorder::new(&null_job("long"), &live);
+        recorder.expect_queue(false);
+        let op = Op::new(Action::Read, 0, 0, 4096);
+        recorder.timed(&op, Stamps { start_ns: 0, issue_ns: S, end_ns: 3 * S });
+        recorder.timed(&op, Stamps { start_ns: 3 * S, issue_ns: 10 * S, end_ns: 130 * S });
+        recorder.flush();
+        let reads = &recorder.stats.directions[Direction::Read.index()];
+        let spread = |running: &Moments| (running.count, running.min() / S, running.max / S);
+        assert_eq!(spread(&reads.submission.running), (2, 1, 7));
+        assert_eq!(spread(&reads.completion.running), (2, 2, 120));
+        assert_eq!(spread(&reads.total.running), (2, 3, 127));
+        assert_eq!((reads.ios, reads.bytes), (2, 8192));
+    }
+}
