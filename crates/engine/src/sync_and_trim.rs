@@ -9,6 +9,7 @@ use fiord_plan::{Action, Op};
 use fiord_sys::errno::Errno;
 use fiord_sys::resize::{Allocation, fallocate};
 
+use crate::attached_files::AttachedFiles;
 use crate::contract::Outcome;
 
 /// `_IO(0x12, 119)` of linux/fs.h.
@@ -37,6 +38,25 @@ pub(crate) fn execute(fd: RawFd, op: &Op) -> Outcome {
         }
     };
     if answer == 0 { Outcome::Done(0) } else { last_error() }
+}
+
+/// The outcome of an operation that is neither a read nor a write, in a queued engine that executes these between its
+/// submissions; `None` for the others.
+#[inline]
+pub(crate) fn execute_unqueued(files: &AttachedFiles, op: &Op) -> Option<Outcome> {
+    (!op.action.transfers()).then(|| execute(files.get(op.file), op))
+}
+
+/// Whether an operation that such an engine queues reads, and does not write.
+#[inline]
+pub(crate) fn is_read(op: &Op) -> bool {
+    match op.action {
+        Action::Read => true,
+        Action::Write => false,
+        Action::Trim | Action::ResetZone | Action::Sync | Action::DataSync | Action::RangeSync(_) => {
+            unreachable!("not queued: `execute_unqueued`")
+        }
+    }
 }
 
 /// Discards a range of a block device, or punches a hole into a regular file. Only a block device has the ioctl, so

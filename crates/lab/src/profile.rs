@@ -140,12 +140,7 @@ impl Study for Profile {
         if self.keys.is_empty() {
             return format!("where the time of a job goes{}", self.rounds.shown());
         }
-        let list = |key: &Key| {
-            let texts: Vec<&str> = key.values.iter().map(|value| value.text.as_str()).collect();
-            format!("{}={}", key.name(), texts.join(","))
-        };
-        let lists: Vec<String> = self.keys.iter().map(list).collect();
-        format!("where the time goes with {}{}", lists.join(" x "), self.rounds.shown())
+        format!("where the time goes with {}{}", Key::list(&self.keys), self.rounds.shown())
     }
 
     fn heading(&self) -> Vec<(&'static str, String)> {

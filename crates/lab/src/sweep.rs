@@ -303,13 +303,8 @@ impl Study for Sweep {
     }
 
     fn purpose(&self) -> String {
-        let list = |key: &Key| {
-            let texts: Vec<&str> = key.values.iter().map(|value| value.text.as_str()).collect();
-            format!("{}={}", key.name(), texts.join(","))
-        };
-        let lists: Vec<String> = self.keys.iter().map(list).collect();
         let runs = if self.points.len() == 1 { "run" } else { "runs" };
-        format!("{} {runs} over {}{}", self.points.len(), lists.join(" x "), self.rounds.shown())
+        format!("{} {runs} over {}{}", self.points.len(), Key::list(&self.keys), self.rounds.shown())
     }
 
     fn heading(&self) -> Vec<(&'static str, String)> {

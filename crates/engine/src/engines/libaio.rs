@@ -8,9 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use fiord_options::job::JobOptions;
-use fiord_plan::{
-    Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, Need, Op, Queueing,
-};
+use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, Need, Op, Queueing};
 use fiord_sys::aio::{AioContext, Command, IoEvent, Iocb};
 use fiord_sys::errno::Errno;
 use fiord_sys::transfer::RwFlags;
@@ -225,18 +223,12 @@ impl<'arena> QueuedEngine<'arena> for LibaioEngine<'arena> {
     /// As in fio, synchronisations are blocking calls between submissions.
     #[inline]
     fn execute_unqueued(&mut self, op: &Op) -> Option<Outcome> {
-        (!op.action.transfers()).then(|| sync_and_trim::execute(self.files.get(op.file), op))
+        sync_and_trim::execute_unqueued(&self.files, op)
     }
 
     #[inline]
     fn queue(&mut self, op: Op, slot: Slot<'arena>) -> Result<(), Slot<'arena>> {
-        let reading = match op.action {
-            Action::Read => true,
-            Action::Write => false,
-            Action::Trim | Action::ResetZone | Action::Sync | Action::DataSync | Action::RangeSync(_) => {
-                unreachable!("not queued: `execute_unqueued`")
-            }
-        };
+        let reading = sync_and_trim::is_read(&op);
         let index = slot.into_index();
         self.prepare(&op, index, reading);
         self.queued.push(&raw mut self.requests[index as usize]);

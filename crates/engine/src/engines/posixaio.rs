@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use fiord_plan::{Action, EngineDescriptor, EngineName, Example, FileIndex, Op, Queueing};
+use fiord_plan::{EngineDescriptor, EngineName, Example, FileIndex, Op, Queueing};
 use fiord_sys::errno::Errno;
 use fiord_sys::posix_aio::{self, Command, Request, Transfer};
 
@@ -147,18 +147,12 @@ impl<'arena> Engine<'arena> for PosixaioEngine<'arena> {
 impl<'arena> QueuedEngine<'arena> for PosixaioEngine<'arena> {
     #[inline]
     fn execute_unqueued(&mut self, op: &Op) -> Option<Outcome> {
-        (!op.action.transfers()).then(|| sync_and_trim::execute(self.files.get(op.file), op))
+        sync_and_trim::execute_unqueued(&self.files, op)
     }
 
     #[inline]
     fn queue(&mut self, op: Op, slot: Slot<'arena>) -> Result<(), Slot<'arena>> {
-        let command = match op.action {
-            Action::Read => Command::Read,
-            Action::Write => Command::Write,
-            Action::Trim | Action::ResetZone | Action::Sync | Action::DataSync | Action::RangeSync(_) => {
-                unreachable!("not queued: `execute_unqueued`")
-            }
-        };
+        let command = if sync_and_trim::is_read(&op) { Command::Read } else { Command::Write };
         let index = slot.into_index();
         self.requests[index as usize].set(Transfer {
             fd: self.files.get(op.file),

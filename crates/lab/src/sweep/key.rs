@@ -33,6 +33,15 @@ impl Key {
         self.spec.name
     }
 
+    /// Keys with their values, as typed: `bs=4k,64k x iodepth=1,32`.
+    pub(crate) fn list(keys: &[Key]) -> String {
+        let one = |key: &Key| {
+            let texts: Vec<&str> = key.values.iter().map(|value| value.text.as_str()).collect();
+            format!("{}={}", key.name(), texts.join(","))
+        };
+        keys.iter().map(one).collect::<Vec<String>>().join(" x ")
+    }
+
     /// The option's title in tables and charts.
     pub(super) fn title(&self) -> &'static str {
         const TITLES: [(&Spec, &str); 4] = [
