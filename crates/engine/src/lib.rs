@@ -21,12 +21,16 @@ pub mod setup_error;
 
 mod adaptive_poll;
 mod attached_files;
+mod ceph;
+mod gluster;
+mod library_engine;
 mod local_completions;
 mod priorities;
 mod sigbus;
 mod sync_and_trim;
 
 pub use boxed::{BoxedQueued, BoxedSync};
+pub use ceph::ClusterSettings;
 pub use contract::{
     Arena, ArenaAccess, Completion, Engine, NamedTarget, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
 };

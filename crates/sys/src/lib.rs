@@ -23,6 +23,7 @@ pub mod errno;
 pub mod file;
 pub mod futex;
 pub mod io_group;
+pub mod library;
 pub mod map;
 pub mod memory;
 pub mod nvme;

@@ -43,6 +43,10 @@ engines! {
     mod posixaio: Posixaio;
     mod libaio: Libaio;
     mod io_uring: IoUring;
+    mod rados: Rados;
+    mod rbd: Rbd;
+    mod gfapi: Gfapi;
+    mod gfapi_async: GfapiAsync;
     mod falloc: Falloc;
     mod ftruncate: Ftruncate;
     mod null: Null;

@@ -8,10 +8,12 @@
 //! docs/hot-loop.md follows an I/O through it.
 
 use std::convert::Infallible;
+use std::io;
 
 use fiord_engine::contract::{Completion, Outcome, QueuedEngine, Slot, Wait};
 use fiord_plan::{Depth, Op};
 use fiord_sys::clock::Clock;
+use fiord_sys::errno::Errno;
 
 use super::end::End;
 use super::errors::{ErrorDecision, ErrorHandler};
@@ -269,7 +271,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         let taken = if self.work.is_observed() { self.queue.measured_done(&done) } else { done.len() as u32 };
         self.count_taken(taken);
         // Completions reaped together with the one that ends the worker count too.
-        let mut completed = reaped.map_err(|error| End::failed(|| Failure::system("reap", &error)));
+        let mut completed = reaped.map_err(|error| self.not_reaped(&error));
         for completion in done.drain(..) {
             if let Err(end) = self.complete(completion, end_ns) {
                 // Only one of several ends is kept; dropping the other frees its text.
@@ -278,6 +280,15 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         }
         self.queue.done = done;
         completed.map(|()| end_ns)
+    }
+
+    /// Ends the loop: an engine that gives up what is in flight after a request to stop has not failed.
+    #[cold]
+    fn not_reaped(&self, error: &io::Error) -> End {
+        match Errno::of(error) {
+            Some(Errno::EINTR) if self.work.live.is_stop_requested() => End::StopRequested,
+            _ => End::failed(|| Failure::system("reap", error)),
+        }
     }
 
     /// Counts a call that reaped `taken` completions as fio does: not at all if it found none, and as one call for each

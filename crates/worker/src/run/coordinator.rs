@@ -37,6 +37,9 @@ use crate::run_state::RunState;
 /// Stack of a worker's thread: touched only as far as it is used.
 const STACK_BYTES: usize = 256 * 1024;
 
+/// The same for an engine that opens its targets itself: the calls of libraries are as deep as in any program.
+const STACK_BYTES_NAMED: usize = 4 << 20;
+
 /// The most jobs that are asked for their latencies at full resolution, of which each keeps a copy of up to 60 KB.
 const COPIES_MAX: usize = 256;
 
@@ -305,7 +308,9 @@ impl<'w> Coordinator<'w> {
             self.print(DebugChannel::Process, format_args!("will pthread_create"));
             let shared = Arc::clone(&self.shared);
             let name = shown::text(job.process.comm.as_ref().unwrap_or(&job.name));
-            match spawn(&name, STACK_BYTES, move || work(&shared, number, run_on)) {
+            let named = job.engine.descriptor.names_targets();
+            let stack_bytes = if named { STACK_BYTES_NAMED } else { STACK_BYTES };
+            match spawn(&name, stack_bytes, move || work(&shared, number, run_on)) {
                 Ok(thread) => threads.push((number, thread)),
                 Err(error) => self.fail(job, not_spawned(&error)),
             }

@@ -5,6 +5,7 @@
 
 mod io_uring;
 mod kernel;
+mod library;
 mod network;
 mod other;
 mod storage;
@@ -14,9 +15,10 @@ use super::spec::Spec;
 
 pub use io_uring::IoUring;
 pub use kernel::{IoPriorities, Libaio, Mmap, Pvsync2};
+pub use library::{Ceph, Gluster, Rados, Rbd};
 
 /// The options of all engines, one entry per set.
-pub fn sets() -> [&'static [&'static [&'static Spec]]; 24] {
+pub fn sets() -> [&'static [&'static [&'static Spec]]; 25] {
     [
         IoUring::TABLES,
         Libaio::TABLES,
@@ -31,10 +33,11 @@ pub fn sets() -> [&'static [&'static [&'static Spec]]; 24] {
         other::E4defrag::TABLES,
         other::Mtd::TABLES,
         other::Sg::TABLES,
-        storage::Ceph::TABLES,
-        storage::Rbd::TABLES,
+        Ceph::TABLES,
+        Rados::TABLES,
+        Rbd::TABLES,
         storage::Dfs::TABLES,
-        storage::Gluster::TABLES,
+        Gluster::TABLES,
         storage::Hdfs::TABLES,
         storage::Http::TABLES,
         storage::Cufile::TABLES,

@@ -7,40 +7,6 @@ use crate::table::spec::Scope;
 use crate::value::*;
 
 options! {
-    /// Options of `rados` and `rbd`.
-    pub struct Ceph, scope Scope::Engine(&[EngineName::Rados, EngineName::Rbd]), unbuilt;
-
-    "Engines rados and rbd" {
-        /// Name of the cluster.
-        clustername: Text;
-        /// Name of the block device.
-        rbdname: Text;
-        /// Name of the pool.
-        pool: Text;
-        /// Name of the client.
-        clientname: Text;
-        /// Configuration file of the cluster.
-        conf: Text;
-        /// Poll for completions instead of sleeping.
-        busy_poll: bool = 0, in 0..=1;
-        /// Create the objects at the start.
-        touch_objects: bool = 1, in 0..=1;
-    }
-}
-
-options! {
-    /// Options of `rbd` alone.
-    pub struct Rbd, scope Scope::Engine(&[EngineName::Rbd]), unbuilt;
-
-    "Engine rbd" {
-        /// Format of the image's encryption.
-        rbd_encryption_format: Text;
-        /// Passphrase of the image's encryption.
-        rbd_encryption_passphrase: Text;
-    }
-}
-
-options! {
     /// Options of `dfs`.
     pub struct Dfs, scope Scope::Engine(&[EngineName::Dfs]), unbuilt;
 
@@ -55,20 +21,6 @@ options! {
         object_class: Text;
         /// Replicas of the pool's service.
         svcl: Text;
-    }
-}
-
-options! {
-    /// Options of `gfapi` and `gfapi_async`.
-    pub struct Gluster, scope Scope::Engine(&[EngineName::Gfapi, EngineName::GfapiAsync]), unbuilt;
-
-    "Engines gfapi and gfapi_async" {
-        /// Name of the volume.
-        volume: Text;
-        /// Host of the brick to connect to.
-        brick: Text;
-        /// Share one connection between workers.
-        single_instance as "single-instance": bool = 0, in 0..=1;
     }
 }
 

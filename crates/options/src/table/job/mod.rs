@@ -18,7 +18,7 @@ mod steady;
 mod time;
 mod verify;
 
-use super::engine::{IoPriorities, IoUring, Libaio, Mmap, Pvsync2};
+use super::engine::{Ceph, Gluster, IoPriorities, IoUring, Libaio, Mmap, Pvsync2, Rados, Rbd};
 use super::set::option_sets;
 
 pub use access::Access;
@@ -78,5 +78,9 @@ option_sets! {
         io_priorities: IoPriorities,
         pvsync2: Pvsync2,
         mmap: Mmap,
+        ceph: Ceph,
+        rados: Rados,
+        rbd: Rbd,
+        gluster: Gluster,
     }
 }
