@@ -45,15 +45,53 @@ pub struct Change {
     /// The change.
     pub percent: f64,
     /// The interval in which it is with 95 % confidence, that of all figures of the row together.
-    pub interval: Option<(f64, f64)>,
+    pub interval: Option<Interval>,
     /// What it means.
     pub verdict: Verdict,
 }
 
 impl Change {
-    /// Half of the interval.
-    pub fn half_width(&self) -> Option<f64> {
-        self.interval.map(|(low, high)| (high - low) / 2.0)
+    /// The change and its interval in words: `-20.0 % (-24.3 to -15.4 %)`.
+    pub fn shown(&self) -> String {
+        let interval = self.interval.map(|interval| (interval.low(), interval.high()));
+        let interval =
+            interval.map_or_else(String::new, |(low, high)| format!(" ({low:+.1} to {high:+.1} %)"));
+        format!("{:+.1} %{interval}", self.percent)
+    }
+}
+
+/// An interval of changes in tenths of a percent, as it is shown. Verdicts rest on it and not on more digits, so that
+/// none contradicts what is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    low_tenths: i64,
+    high_tenths: i64,
+}
+
+impl Interval {
+    /// The smallest that has both ends, in percent.
+    pub fn around(low_percent: f64, high_percent: f64) -> Interval {
+        let (low, high) = ((low_percent * 10.0).floor(), (high_percent * 10.0).ceil());
+        Interval { low_tenths: low as i64, high_tenths: high as i64 }
+    }
+
+    /// Its lower end in percent.
+    pub fn low(self) -> f64 {
+        self.low_tenths as f64 / 10.0
+    }
+
+    /// Its upper end in percent.
+    pub fn high(self) -> f64 {
+        self.high_tenths as f64 / 10.0
+    }
+
+    /// What a change in this interval means.
+    pub fn verdict(self, is_more_better: bool) -> Verdict {
+        match (self.low_tenths > 0, self.high_tenths < 0) {
+            (false, false) => Verdict::Same,
+            (is_more, _) if is_more == is_more_better => Verdict::Better,
+            _ => Verdict::Worse,
+        }
     }
 }
 

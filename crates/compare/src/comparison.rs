@@ -5,7 +5,7 @@
 use fiord_stats::student;
 
 use crate::aspect::{self, Aspect};
-use crate::compared::{Change, ComparedFigure, ComparedRow, Comparison, Verdict};
+use crate::compared::{Change, ComparedFigure, ComparedRow, Comparison, Interval, Verdict};
 use crate::condition::Condition;
 use crate::estimate::{estimate, welch};
 use crate::figure::{Figure, Measure, Subject};
@@ -133,14 +133,12 @@ fn change(figure: &ComparedFigure, side: usize, outside: f64, is_obstructed: boo
         let error = (parts[0].0 + parts[1].0).sqrt();
         // The error of a ratio, on the scale on which it is symmetrical.
         let reach = (student::two_sided(outside, welch(&parts)) * error).exp();
-        (100.0 * (ratio / reach - 1.0), 100.0 * (ratio * reach - 1.0))
+        Interval::around(100.0 * (ratio / reach - 1.0), 100.0 * (ratio * reach - 1.0))
     });
     let verdict = match interval {
         _ if is_obstructed => Verdict::NotComparable,
         None => Verdict::Unknown,
-        Some((low, high)) if low <= 0.0 && high >= 0.0 => Verdict::Same,
-        Some((low, _)) if (low > 0.0) == figure.figure.is_more_better() => Verdict::Better,
-        Some(_) => Verdict::Worse,
+        Some(interval) => interval.verdict(figure.figure.is_more_better()),
     };
     Some(Change { percent: 100.0 * (ratio - 1.0), interval, verdict })
 }

@@ -140,11 +140,7 @@ impl Condition {
                 let Some(change) = figure.changes[side - 1] else {
                     return (Decision::Undecided, format!("{} has nothing to be compared with", self.figure));
                 };
-                let why = format!("{} changed by {:+.1} %", self.figure, change.percent);
-                let why = match change.half_width() {
-                    Some(half) => format!("{why} (±{half:.1} %)"),
-                    None => why,
-                };
+                let why = format!("{} changed by {}", self.figure, change.shown());
                 match change.verdict {
                     Verdict::NotComparable => {
                         (Decision::Undecided, format!("{why}, but the two are not comparable"))

@@ -9,7 +9,7 @@ use fiord_report::table::{Cell, Column, Table, wrapped};
 
 use fiord_svg::escaped;
 
-use crate::compared::{Change, ComparedFigure, Comparison, Verdict};
+use crate::compared::{Change, ComparedFigure, Comparison, Interval, Verdict};
 use crate::figure::Measure;
 use crate::outcome::Decision;
 use crate::sentence::sentences;
@@ -25,6 +25,9 @@ pub const SIDES_MAX: usize = LETTERS.len();
 
 /// Up to this many results, each has a column of its own.
 const COLUMNS_MAX: usize = 3;
+
+/// Title of the column of intervals.
+const INTERVAL: &str = "INTERVAL, %";
 
 /// With more rows than this, the text has the main figures only.
 const ROWS_IN_FULL: usize = 3;
@@ -190,7 +193,7 @@ impl Comparison {
                 for side in 1..self.sides.len() {
                     let (from, to) = (figure.estimates[0], figure.estimates[side]);
                     let change = figure.changes[side - 1];
-                    let (low, high) = change.and_then(|change| change.interval).unzip();
+                    let interval = change.and_then(|change| change.interval);
                     table.rows.push(vec![
                         Cell::Text(row.name.clone()),
                         Cell::Text(figure.figure.to_string()),
@@ -199,8 +202,8 @@ impl Comparison {
                         number(from.map(|one| one.value)),
                         number(to.map(|one| one.value)),
                         number(change.map(|change| change.percent)),
-                        number(low),
-                        number(high),
+                        number(interval.map(Interval::low)),
+                        number(interval.map(Interval::high)),
                         Cell::text(change.map(|change| change.verdict.word())),
                         Cell::text(from.map(|one| one.basis.words())),
                         Cell::text(to.map(|one| one.basis.words())),
@@ -219,10 +222,10 @@ impl Comparison {
         let has = |wanted: Verdict| verdicts().any(|change| change.verdict == wanted);
         let several = self.sides.len() > 2;
         let mut note = Vec::new();
-        let has_half = self.sides.len() != COLUMNS_MAX;
-        if has_half && (has(Verdict::Better) || has(Verdict::Worse) || has(Verdict::Same)) {
+        let has_intervals = self.sides.len() != COLUMNS_MAX;
+        if has_intervals && (has(Verdict::Better) || has(Verdict::Worse) || has(Verdict::Same)) {
             note.push(
-                "± is half of the 95 % interval of a change, of all figures of a row together.".to_string(),
+                "INTERVAL is the 95 % interval of the change, of all figures of a row together.".to_string(),
             );
         }
         let several = several && self.sides.len() <= COLUMNS_MAX;
@@ -295,7 +298,7 @@ impl Comparison {
                 ("side", ""),
                 ("value", "VALUE"),
                 ("change", "CHANGE"),
-                ("half", "±"),
+                ("interval", INTERVAL),
                 ("verdict", "VERDICT"),
             ];
             columns.extend(more.map(|(key, title)| Column::new(key, title)));
@@ -306,7 +309,7 @@ impl Comparison {
             columns.extend([Column::new("value", letter), Column::new("change", "CHANGE")]);
         }
         if self.sides.len() == 2 {
-            columns.extend([Column::new("half", "±"), Column::new("verdict", "VERDICT")]);
+            columns.extend([Column::new("interval", INTERVAL), Column::new("verdict", "VERDICT")]);
         }
         columns
     }
@@ -319,7 +322,7 @@ impl Comparison {
             cells.push(change.map_or(Cell::None, |change| percent(change, self.sides.len() > 2)));
         }
         if let [change] = figure.changes.as_slice() {
-            cells.push(half(*change));
+            cells.push(interval(*change));
             cells.push(Cell::text(change.map(|change| change.verdict.word())));
         }
         cells
@@ -335,7 +338,7 @@ fn long(figure: &ComparedFigure, side: usize) -> Vec<Cell> {
         Cell::Text(LETTERS[side].to_string()),
         value(figure, side),
         change.map_or(Cell::None, |change| percent(change, false)),
-        half(change),
+        interval(change),
         Cell::text(change.map(|change| change.verdict.word())),
     ]
 }
@@ -344,9 +347,12 @@ fn value(figure: &ComparedFigure, side: usize) -> Cell {
     figure.estimates[side].map_or(Cell::None, |estimate| figure.figure.cell(estimate.value))
 }
 
-fn half(change: Option<Change>) -> Cell {
-    let half = change.and_then(|change| change.half_width());
-    half.map_or(Cell::None, |half| Cell::Formatted(format!("{half:.1} %"), half))
+fn interval(change: Option<Change>) -> Cell {
+    let interval = change.and_then(|change| change.interval);
+    interval.map_or(Cell::None, |interval| {
+        let (low, high) = (interval.low(), interval.high());
+        Cell::Formatted(format!("{low:+.1}..{high:+.1}"), high - low)
+    })
 }
 
 /// A change; marked if it is not called a difference, where no column says so.

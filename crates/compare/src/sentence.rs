@@ -148,6 +148,5 @@ fn largest(row: &ComparedRow, side: usize) -> Option<String> {
 }
 
 fn described((figure, change): (&ComparedFigure, Change)) -> String {
-    let half = change.half_width().map_or_else(String::new, |half| format!(" (±{half:.1} %)"));
-    format!("{} {:+.1} %{half}", figure.figure, change.percent)
+    format!("{} {}", figure.figure, change.shown())
 }

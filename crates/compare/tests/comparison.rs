@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
-use fiord_compare::compared::Verdict;
+use fiord_compare::compared::{Interval, Verdict};
 use fiord_compare::{Aspect, Comparison, Decision, NamedRun, Settings, Side, compare};
 use fiord_import::{
     DirectionFigures, DirectionName, JobFigures, LatencyFigures, Report, ReportFormat, ReportedFinding,
@@ -145,6 +145,74 @@ fn the_same_is_called_different_in_a_twentieth_of_all_pairs_at_most() {
     }
 }
 
+/// The ends of an interval.
+type Ends = (f64, f64);
+
+/// The interval and the word of each line of the table of two results, and the intervals of the sentence.
+fn printed(comparison: &Comparison) -> (Vec<(Ends, String)>, Vec<Ends>) {
+    let ends = |text: &str, between: &str| {
+        let (low, high) = text.split_once(between).unwrap();
+        (low.parse::<f64>().unwrap(), high.parse::<f64>().unwrap())
+    };
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        (ends(cells[cells.len() - 2], ".."), cells[cells.len() - 1].to_string())
+    };
+    let table = comparison.table(80);
+    let sentence = &comparison.sentences()[0];
+    let named = sentence.split(" (").skip(1).map(|rest| ends(rest.split_once(" %)").unwrap().0, " to "));
+    (table.lines().filter(|line| line.contains("..")).map(row).collect(), named.collect())
+}
+
+#[test]
+fn no_word_contradicts_the_interval_beside_it() {
+    let mut random = Random::new(2026);
+    let (mut near, mut words) = (0, [0, 0, 0]);
+    for pair_number in 0..400 {
+        let with = if pair_number % 2 == 0 { QUIET } else { NOISY };
+        let runs = [1, 3][pair_number / 2 % 2];
+        let slowed = 0.85 + random.below(300) as f64 / 1000.0;
+        let mut of = |iops: f64| (0..runs).map(|_| run(&mut random, iops, with)).collect();
+        let comparison = pair(of(20_000.0), of(20_000.0 * slowed));
+        let (rows, named) = printed(&comparison);
+        assert!(rows.len() >= 5 && !named.is_empty(), "{}", comparison.text(80));
+        for (line, ((low, high), word)) in rows.iter().enumerate() {
+            let is_rate = line < 2;
+            let expected = match (*low > 0.0, *high < 0.0) {
+                (false, false) => "same",
+                (is_more, _) if is_more == is_rate => "better",
+                _ => "worse",
+            };
+            assert_eq!(word, expected, "{}", comparison.text(80));
+            words[["same", "better", "worse"].iter().position(|known| known == word).unwrap()] += 1;
+            near += usize::from(low.abs().min(high.abs()) < 0.5);
+        }
+        let is_in_table = |named: &Ends| rows.iter().any(|(ends, _)| ends == named);
+        assert!(named.iter().all(is_in_table), "{}", comparison.text(80));
+        // A change lies in the interval that is shown.
+        for change in comparison.rows[0].figures.iter().flat_map(|figure| &figure.changes).flatten() {
+            let interval = change.interval.unwrap();
+            let shown: f64 = format!("{:.1}", change.percent).parse().unwrap();
+            assert!((interval.low()..=interval.high()).contains(&shown), "{change:?}");
+        }
+    }
+    assert!(near > 20 && words.iter().all(|count| *count > 50), "{near} near zero, {words:?}");
+}
+
+proptest::proptest! {
+    /// Ends that are rounded towards zero would be shown as zero and judged as more.
+    #[test]
+    fn an_interval_is_judged_as_it_is_shown(low in -0.3..0.3, width in 0.0..0.3) {
+        let interval = Interval::around(low, low + width);
+        let [shown_low, shown_high] = [interval.low(), interval.high()]
+            .map(|end| format!("{end:+.1}").parse::<f64>().unwrap());
+        assert!(shown_low <= low && low + width <= shown_high);
+        let is_same = interval.verdict(true) == Verdict::Same;
+        assert_eq!(is_same, shown_low <= 0.0 && shown_high >= 0.0);
+        assert_ne!(interval.verdict(false), if is_same { Verdict::Better } else { interval.verdict(true) });
+    }
+}
+
 #[test]
 fn a_report_without_windows_has_changes_and_no_judgement() {
     let mut random = Random::new(5);
@@ -278,7 +346,7 @@ fn every_form_has_the_sentence_and_fits() {
     assert_eq!(json["conditions"][0]["decision"], "holds");
     assert!(json["sentences"][0].as_str().unwrap().starts_with("after is slower than before: read.iops"));
     let markdown = comparison.markdown();
-    assert!(markdown.contains("| FIGURE | A | B | CHANGE | ± | VERDICT |\n"), "{markdown}");
+    assert!(markdown.contains("| FIGURE | A | B | CHANGE | INTERVAL, % | VERDICT |\n"), "{markdown}");
     let junit = comparison.junit();
     assert!(junit.contains("tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"0\""), "{junit}");
     assert!(junit.contains("name=\"read.iops &lt; -10%\"><failure message="), "{junit}");

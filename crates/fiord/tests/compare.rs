@@ -278,16 +278,17 @@ const TWO: &str = "\
 A  fast.json: report, fio-3.42
 B  slow.json: report, fio-3.42
 
-FIGURE              A          B    CHANGE       ±  VERDICT
-read.iops       20000      16000   -20.0 %   4.5 %  worse
-read.bw     78.1MiB/s  62.5MiB/s   -20.0 %   4.5 %  worse
-read.mean       400us      500us   +25.0 %   7.1 %  worse
-read.p50        400us      500us   +25.0 %  14.2 %  worse
-read.p99        900us      1.8ms  +100.0 %  61.1 %  worse
-read.p99.9      903us      1.8ms   +99.7 %  93.2 %  worse
-± is half of the 95 % interval of a change, of all figures of a row together.
+FIGURE              A          B    CHANGE    INTERVAL, %  VERDICT
+read.iops       20000      16000   -20.0 %   -24.5..-15.3  worse
+read.bw     78.1MiB/s  62.5MiB/s   -20.0 %   -24.5..-15.3  worse
+read.mean       400us      500us   +25.0 %   +18.1..+32.3  worse
+read.p50        400us      500us   +25.0 %   +11.6..+40.0  worse
+read.p99        900us      1.8ms  +100.0 %  +48.0..+170.3  worse
+read.p99.9      903us      1.8ms   +99.7 %  +27.1..+213.7  worse
+INTERVAL is the 95 % interval of the change, of all figures of a row together.
 Noise is estimated from 40 windows of a run.
 
-slow.json is slower than fast.json: read.iops -20.0 % (±4.5 %), read.bw -20.0 %
-(±4.5 %), read.mean +25.0 % (±7.1 %), and 3 more figures.
+slow.json is slower than fast.json: read.iops -20.0 % (-24.5 to -15.3 %),
+read.bw -20.0 % (-24.5 to -15.3 %), read.mean +25.0 % (+18.1 to +32.3 %), and 3
+more figures.
 ";
