@@ -17,11 +17,12 @@ mod table;
 mod withheld;
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 use common::control_group::{ControlGroup, ReadLimit};
-use common::{Dir, LoopDevice, Mount, Ran, direct_works_in};
+use common::{Dir, LoopDevice, Mount, Ran, direct_works_in, helper};
 use fiord_testing::need;
-use made::run_as;
+use made::{private_device, run_as};
 use serde_json::Value;
 
 /// The codes of the findings of a document, and their severities.
@@ -60,6 +61,33 @@ fn memory_below_a_target_is_found_in_runs_and_studies_and_a_disk_is_not_memory()
         strict.assert_status(3);
     }
     assert_eq!(dir.run(&format!("check etcd --time 600ms --json {here}")).json()["verdict"], "PASS");
+}
+
+/// Beside the holes of `findings/table.rs`: blocks that `fallocate` gave to the file and nobody wrote. Neither a file that was
+/// written in them has the finding, nor one of which the writes have not reached the disk yet.
+#[test]
+fn blocks_that_were_allocated_and_never_written_are_found() {
+    let dir = Dir::new();
+    let (_tmpfs, device) = need!(private_device(&dir));
+    let ext4 = need!(Mount::ext4(&dir, &device));
+    let allocated = |name: &str| helper("fallocate", &["-l", "1m", &ext4.path.join(name).to_string_lossy()]);
+    need!(["bare", "written", "cached"].map(allocated).into_iter().collect::<Result<Vec<_>, _>>());
+    let write = |name: &str| {
+        let file = fs::File::options().write(true).open(ext4.path.join(name)).unwrap();
+        file.write_all_at(&vec![7; 1 << 20], 0).unwrap();
+        file
+    };
+    write("written").sync_all().unwrap();
+    let read = |name: &str| {
+        let document = run(&dir, &format!("--name=a --rw=read --size=1m --bs=64k --filename=ext4/{name}"));
+        let found = document["findings"].as_array().unwrap().iter().find(|one| one["code"] == "unwritten");
+        let figures = found.map(|finding| finding["figures"].as_array().unwrap().clone());
+        figures.map(|all| all.iter().find(|one| one["name"] == "unwritten_bytes").unwrap()["value"].as_u64())
+    };
+    write("cached");
+    assert_eq!(read("cached"), None);
+    assert_eq!(read("bare"), Some(Some(1 << 20)));
+    assert_eq!(read("written"), None);
 }
 
 #[test]

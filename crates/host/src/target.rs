@@ -5,6 +5,7 @@
 
 use fiord_device::RequestQueue;
 use fiord_sys::blkdev;
+use fiord_sys::extents;
 use fiord_sys::file::{self, OpenHow};
 use fiord_sys::stat::{self, DeviceNumber, DirectSupport, InodeKind, Stat};
 use fiord_sys::sysfs::{BlockDevice, Sysfs};
@@ -64,6 +65,9 @@ pub struct TargetFacts {
     pub size_bytes: Option<u64>,
     /// Bytes allocated for a regular file; less than its size if it is sparse.
     pub allocated_bytes: Option<u64>,
+    /// Bytes of these below its size that were never written, so that reading them does not reach the device; `None` if
+    /// the file system does not say, or if there is data that has not reached the device yet.
+    pub unwritten_bytes: Option<u64>,
     /// The number of a device; of a file, the number of the device that holds it.
     pub device: Option<DeviceNumber>,
     /// The file system of a regular file or directory, or of the nearest existing directory above a missing path.
@@ -99,6 +103,7 @@ impl TargetFacts {
             kind: TargetKind::Absent,
             size_bytes: None,
             allocated_bytes: None,
+            unwritten_bytes: None,
             device: None,
             file_system: None,
             missing_directory: None,
@@ -184,6 +189,7 @@ impl Prober {
             TargetKind::Regular => {
                 facts.size_bytes = Some(found.size_bytes);
                 facts.allocated_bytes = Some(found.allocated_bytes);
+                facts.unwritten_bytes = unwritten_bytes(path, found.size_bytes);
                 self.on_file_system(&mut facts, path, found.device);
                 facts.direct = direct_support(path);
                 facts.claims = self.users().on(path, found);
@@ -233,6 +239,15 @@ impl Prober {
     fn users(&self) -> &Users {
         self.users.get_or_init(Users::read)
     }
+}
+
+/// What was allocated for a file and never written. Extents to which pages are yet to be written count as unwritten until
+/// they are, so that nothing is known while there are such pages.
+fn unwritten_bytes(path: &Path, size_bytes: u64) -> Option<u64> {
+    let file = file::open(path, &OpenHow { nonblocking: true, ..OpenHow::READ }).ok()?;
+    let unwritten = extents::unwritten_bytes(&file, size_bytes).ok()??;
+    let is_known = unwritten == 0 || extents::has_unflushed_pages(&file).is_ok_and(|unflushed| !unflushed);
+    is_known.then_some(unwritten)
 }
 
 fn block_device(facts: &mut TargetFacts, number: DeviceNumber) {

@@ -20,6 +20,7 @@ pub mod cgroup;
 pub mod clock;
 pub mod counter_file;
 pub mod errno;
+pub mod extents;
 pub mod file;
 pub mod futex;
 pub mod io_group;

@@ -53,21 +53,31 @@ pub(super) fn reads_what_is_there(job: &Job, facts: &TargetFacts) -> bool {
     job.access.pattern.includes(Direction::Read) && files.any(|file| !laid_out(&file))
 }
 
-/// Whether parts of a regular file were never written.
+/// Whether parts of a regular file were never written: it has no blocks there, or blocks that were only allocated.
 pub(super) fn unwritten(facts: &TargetFacts) -> Option<Finding> {
     let (size_bytes, allocated_bytes) = (facts.size_bytes?, facts.allocated_bytes?);
-    (allocated_bytes < size_bytes).then(|| {
-        let sentence = format!(
-            "only {} of {} are allocated on the disk: reading holes does not reach it",
-            shown_bytes(allocated_bytes),
-            shown_bytes(size_bytes)
-        );
-        let remedy = "write all of the file before it is read";
-        Finding::new(Code::Unwritten, target(facts), sentence, remedy).based_on([
-            ("allocated_bytes", Cell::Bytes(allocated_bytes)),
-            ("size_bytes", Cell::Bytes(size_bytes)),
-        ])
-    })
+    let unwritten_bytes = facts.unwritten_bytes.unwrap_or_default();
+    let [size, allocated, unwritten] = [size_bytes, allocated_bytes, unwritten_bytes].map(shown_bytes);
+    let sentence = match (allocated_bytes < size_bytes, unwritten_bytes > 0) {
+        (false, false) => return None,
+        (true, false) => {
+            format!("only {allocated} of {size} are allocated on the disk: reading holes does not reach it")
+        }
+        (true, true) => format!(
+            "only {allocated} of {size} are allocated on the disk, {unwritten} of them without having been written: \
+             reading the rest does not reach it"
+        ),
+        (false, true) => format!(
+            "{unwritten} of {size} are allocated on the disk and were never written: reading them does not reach it"
+        ),
+    };
+    let remedy = "write all of the file before it is read";
+    let figures = [
+        ("allocated_bytes", Cell::Bytes(allocated_bytes)),
+        ("unwritten_bytes", facts.unwritten_bytes.map_or(Cell::None, Cell::Bytes)),
+        ("size_bytes", Cell::Bytes(size_bytes)),
+    ];
+    Some(Finding::new(Code::Unwritten, target(facts), sentence, remedy).based_on(figures))
 }
 
 fn target(facts: &TargetFacts) -> Subject {
@@ -158,6 +168,15 @@ mod tests {
         );
         assert_eq!(found.figures[0].value, Cell::Bytes((1 << 20) - 4096));
         assert_eq!(unwritten(&file()), None);
+        let allocated = |unwritten_bytes| TargetFacts { unwritten_bytes, ..file() };
+        let found = unwritten(&allocated(Some(4096))).unwrap();
+        assert!(found.sentence.starts_with("4KiB of 1MiB are allocated on the disk and were never written"));
+        assert_eq!(found.figures[1].value, Cell::Bytes(4096));
+        assert_eq!(unwritten(&allocated(Some(0))), None);
+        let found = unwritten(&TargetFacts { allocated_bytes: Some(8192), ..allocated(Some(4096)) }).unwrap();
+        assert!(
+            found.sentence.starts_with("only 8KiB of 1MiB are allocated on the disk, 4KiB of them without")
+        );
         // Space preallocated beyond the end, and a device, of which it is unknown what was written.
         for (size_bytes, allocated_bytes) in [(Some(1), Some(4096)), (Some(4096), None), (None, Some(0))] {
             assert_eq!(unwritten(&TargetFacts { size_bytes, allocated_bytes, ..file() }), None);
