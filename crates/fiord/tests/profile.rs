@@ -7,7 +7,7 @@
 mod common;
 
 use common::study::{as_ordinary_user, assert_documented, assert_fits, is_empty, public};
-use common::{Dir, LoopDevice, direct_works_in, finish, fiord, start};
+use common::{Dir, LoopDevice, Mount, direct_works_in, finish, fiord, signal, start, until};
 use fiord_testing::need;
 use serde_json::Value;
 
@@ -146,6 +146,29 @@ fn requests_on_a_device_of_its_own_are_the_ios_of_the_job() {
         |part: &str| rows(&document, "rows", "the job").into_iter().find(|row| row["part"] == part).cloned();
     assert_eq!(source("device").unwrap()["source"], "tracepoints");
     assert!(source("queue").is_some());
+}
+
+/// Nothing is left in the kernel after a Ctrl-C: all mounts of tracefs show the same instances.
+#[test]
+fn an_interrupt_removes_the_instance_of_the_tracepoints() {
+    let dir = Dir::new();
+    let device = need!(LoopDevice::new(&dir, 16 << 20));
+    let tracefs = need!(Mount::new(&dir, "tracefs", &["-t", "tracefs", "tracefs"]));
+    if !tracefs.path.join("events/block/block_rq_issue").is_dir() {
+        fiord_testing::skip!("the kernel has no tracepoints of the block layer");
+    }
+    let line = format!(
+        "profile --rw=randread --bs=4k --filename={} --direct=1 --time_based --runtime=60 --repeat=1",
+        device.path
+    );
+    let running = start(fiord(dir.path(), &line));
+    let instance = tracefs.path.join(format!("instances/fiord-{}", running.0.id()));
+    let is_recording =
+        || std::fs::read_to_string(instance.join("tracing_on")).is_ok_and(|on| on.trim() == "1");
+    until("the requests are traced", is_recording);
+    signal(running.0.id(), "INT");
+    finish(running).assert_status(130);
+    assert!(!instance.exists(), "{}", instance.display());
 }
 
 #[test]

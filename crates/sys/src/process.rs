@@ -2,7 +2,7 @@
 //!
 //! Invariant: a command goes to `/bin/sh` exactly as it was typed.
 
-use crate::errno::check;
+use crate::errno::{check, check_long};
 use crate::thread::micros;
 use rustix::process::{Pid, Resource, Signal, getrlimit, setrlimit};
 use std::ffi::OsStr;
@@ -50,6 +50,20 @@ impl Shell {
 /// It has ended.
 pub fn interrupt(child: &Child) -> io::Result<()> {
     Ok(rustix::process::kill_process(Pid::from_child(child), Signal::INT)?)
+}
+
+/// Runs a command in the class of ordinary programs, whatever the class of the caller. In a real-time class, one that polls
+/// without a pause would keep its processor from everything that it waits for.
+pub fn in_ordinary_class(command: &mut Command) -> &mut Command {
+    let leave = || {
+        let priority: libc::c_int = 0;
+        // SAFETY: the kernel reads one `sched_param`, which is an int. Libraries other than glibc do not make this call.
+        let answer =
+            unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER, &raw const priority) };
+        check_long(answer).map(drop)
+    };
+    // SAFETY: the closure makes one system call, and neither allocates nor takes a lock.
+    unsafe { command.pre_exec(leave) }
 }
 
 /// Resources used by a process that has ended, including the children it waited for.
@@ -114,6 +128,30 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert_eq!(status.code(), Some(3));
         assert_eq!(text, "out\nerr\n");
+    }
+
+    /// Of a thread in a real-time class, as under `chrt -f 1`; it ends with the test.
+    #[test]
+    fn a_command_is_ordinary_whatever_class_started_it() {
+        let class = |command: &mut Command| {
+            let ran = command.args(["-o", "cls=", "-p"]).output().unwrap();
+            String::from_utf8_lossy(&ran.stdout).trim().to_string()
+        };
+        let ps = || {
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", "exec ps \"$@\" $$", "sh"]);
+            shell
+        };
+        let found = std::thread::spawn(move || {
+            let thread = crate::thread::id().to_string();
+            let set = Command::new("chrt").args(["--fifo", "--pid", "1", &thread]).output();
+            set.is_ok_and(|set| set.status.success())
+                .then(|| (class(&mut ps()), class(in_ordinary_class(&mut ps()))))
+        });
+        match found.join().unwrap() {
+            Some(classes) => assert_eq!(classes, ("FF".to_string(), "TS".to_string())),
+            None => fiord_testing::skip!("this user may not change the class of a thread"),
+        }
     }
 
     #[test]

@@ -47,7 +47,9 @@ impl StackSampler {
         command.arg(std::process::id().to_string());
         // A signal of the terminal ends the run first.
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut perf = command.spawn().map_err(|error| not_started(&error))?;
+        // It polls without a pause once the jobs' threads have ended.
+        let mut perf =
+            process::in_ordinary_class(&mut command).spawn().map_err(|error| not_started(&error))?;
         let recorded = drain(perf.stdout.take()).map_err(|error| not_started(&error))?;
         let said = drain(perf.stderr.take()).map_err(|error| not_started(&error))?;
         Ok(StackSampler { perf, recorded, said })
@@ -83,12 +85,10 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> io::Result<JoinHandle<Vec<
 
 /// The samples as text.
 fn script(recorded: Vec<u8>) -> io::Result<String> {
-    let mut perf = Command::new("perf")
-        .args(["script", "-i", "-", "-F", "comm,tid,time,event,ip,sym"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
+    let mut command = Command::new("perf");
+    command.args(["script", "-i", "-", "-F", "comm,tid,time,event,ip,sym"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut perf = process::in_ordinary_class(&mut command).spawn()?;
     let input = perf.stdin.take();
     let writer = thread::Builder::new().name("fiord-perf".to_string()).spawn(move || {
         // One that reads no further has printed what it can.
