@@ -6,6 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use fiord_sys::errno::error_text;
+
 use crate::stage::{self, StageResult};
 use crate::{compat, repo};
 
@@ -21,7 +23,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
             stage::command(repo::cargo(&["build", "--release", "-p", "fiord"]))?;
             compat::release_binary()
         }
-        [binary] => PathBuf::from(binary),
+        // fiord runs in another directory.
+        [binary] => {
+            std::path::absolute(binary).map_err(|error| format!("{binary}: {}", error_text(&error)))?
+        }
         _ => return Err("usage: cargo x browser [BINARY]".to_string()),
     };
     needed()?;

@@ -59,6 +59,13 @@ mod tests {
     }
 
     #[test]
+    fn the_most_samples_are_those_that_the_documentation_names() {
+        let page = include_str!("../../../docs/json.md");
+        let row = page.lines().find(|line| line.contains("`devices[].samples[].elapsed_ns`")).unwrap();
+        assert!(row.contains(&format!("(fewer than {SAMPLES_MAX} samples)")), "{row}");
+    }
+
+    #[test]
     fn a_sample_that_cannot_be_had_is_left_out() {
         let mut samples: Samples<u32, 4> = Samples::default();
         samples.take(|| Some(1));

@@ -64,7 +64,7 @@ pub(super) fn requests(variants: &[Variant]) -> Table {
         Column::new("device_mean_ns", "DEVICE"),
         Column::new("device_p50_ns", "p50"),
         Column::new("device_p99_ns", "p99"),
-        Column::new("window_ms", "OF(ms)"),
+        Column::new("window_ms", "TRACED(ms)"),
     ]);
     for variant in variants {
         let Some(requests) = &variant.requests else { continue };
