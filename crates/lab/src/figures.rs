@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use fiord_report::table::Cell;
 use fiord_report::{JobReport, RunReport};
-use fiord_stats::{DirectionStats, Latency, RunLatencies, RunSteadiness};
+use fiord_stats::{DirectionStats, JobPart, Latency, RunLatencies, RunSteadiness};
 
 /// Reads, writes or trims of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -62,12 +62,16 @@ impl Figures {
         (all.ios > 0).then(|| Figures::of_direction(&all).at(rates).with_latency(latency))
     }
 
-    /// Of the jobs of this name alone, over the whole run: what the jobs did together is known of its steady part.
+    /// Of the jobs of this name alone.
     pub fn of_job(report: &RunReport, name: &str, direction: usize) -> Option<Figures> {
         let mut all = DirectionStats::default();
         let jobs = report.jobs.iter().filter(|job| job.name == name);
         jobs.for_each(|job| all.merge(&job.stats.directions[direction]));
-        (all.ios > 0).then(|| Figures::of_direction(&all))
+        let part = job_parts(report).iter().find(|part| part.name == name);
+        let rates = part.map(|part| (part.ios_per_s[direction], part.bytes_per_s[direction]));
+        let latency = part.and_then(|part| part.latencies.as_ref());
+        let latency = latency.map(|latencies| &latencies.directions[direction]);
+        (all.ios > 0).then(|| Figures::of_direction(&all).at(rates).with_latency(latency))
     }
 
     /// Of all directions of all jobs. Groups of jobs ran one after the other, so their times add up.
@@ -140,6 +144,17 @@ impl Figures {
 fn part_latencies(report: &RunReport) -> Option<&RunLatencies> {
     report.steadiness.as_ref().and_then(RunSteadiness::proper_part)?;
     report.part_latencies.as_ref().map(|part| &part.latencies)
+}
+
+/// What the jobs of each name did in the steady part, if that is not the whole run and known of them one by one. Jobs that
+/// are reported as one with those of another name have only figures of the whole run.
+pub(crate) fn job_parts(report: &RunReport) -> &[JobPart] {
+    let is_reported = |part: &JobPart| report.jobs.iter().any(|job| job.name == part.name);
+    let has_part = report.steadiness.as_ref().and_then(RunSteadiness::proper_part).is_some();
+    match has_part && report.job_parts.iter().all(is_reported) {
+        true => &report.job_parts,
+        false => &[],
+    }
 }
 
 /// Bytes in MiB.

@@ -7,7 +7,7 @@ use fiord_report::RunReport;
 use fiord_report::table::{Cell, Column, Table, wrapped};
 use fiord_stats::RunSteadiness;
 
-use crate::figures::mib;
+use crate::figures::{job_parts, mib};
 use crate::step::StepResult;
 use crate::study::StudyResult;
 
@@ -64,11 +64,13 @@ fn latencies_from_s(report: &RunReport) -> Option<f64> {
     report.part_latencies.as_ref().map(|part| part.from_ms as f64 / 1000.0)
 }
 
-/// Which figures are of the steady part, and which of the whole run: the progress of a run is that of all its jobs.
+/// Which figures are of the steady part, and which of the whole run: those of single jobs, if only what all did together
+/// is known of the part.
 fn which_figures(report: &RunReport) -> String {
     let has_one_kind = report.jobs.windows(2).all(|pair| pair[0].name == pair[1].name);
-    let of_whom = if has_one_kind { "" } else { " of all jobs together" };
-    let others = if has_one_kind { "" } else { ", figures of single jobs of the whole run" };
+    let is_known_of_all = has_one_kind || !job_parts(report).is_empty();
+    let of_whom = if is_known_of_all { "" } else { " of all jobs together" };
+    let others = if is_known_of_all { "" } else { ", figures of single jobs of the whole run" };
     match latencies_from_s(report) {
         Some(from_s) => {
             format!("IOPS and MiB/s{of_whom} are of this part, latencies of it from {from_s:.1} s on{others}")
@@ -82,7 +84,7 @@ fn which_figures(report: &RunReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fiord_stats::{PartLatencies, RunLatencies, SteadyPart};
+    use fiord_stats::{JobPart, PartLatencies, RunLatencies, SteadyPart};
 
     use super::*;
     use crate::figures::{Figures, READ, WRITE};
@@ -141,6 +143,42 @@ mod tests {
         let whole = with_latencies(run(0, Some((0, 64.0)))).report;
         assert_eq!(Figures::of(&whole, READ).map(|figures| (figures.p99_ns, figures.ios)), Some((1000, 100)));
         assert_eq!(Figures::of_syncs(&whole), Some(expected(3000, 40)));
+    }
+
+    /// A run of two jobs of which the second does a quarter of all reads in the steady part, with latencies of its own.
+    #[test]
+    fn figures_of_single_jobs_are_of_the_steady_part_as_those_of_all_are() {
+        let mut two = with_latencies(run(0, Some((12_000, 64.0)))).report;
+        let mut other = two.jobs[0].clone();
+        two.jobs[0].name = "one".to_string();
+        other.name = "other".to_string();
+        two.jobs.push(other);
+        let part = |name: &str, ios_per_s: f64, latencies| JobPart {
+            name: name.to_string(),
+            ios_per_s: [ios_per_s, 0.0, 0.0],
+            bytes_per_s: [ios_per_s * 4096.0, 0.0, 0.0],
+            latencies,
+        };
+        let known = two.part_latencies.clone().map(|part| part.latencies);
+        two.job_parts = vec![part("one", 48.0, None), part("other", 16.0, known)];
+        let of = |report: &RunReport, name| {
+            let Figures { iops, bytes_per_s, p99_ns, .. } = Figures::of_job(report, name, READ).unwrap();
+            (iops, bytes_per_s / 4096.0, p99_ns)
+        };
+        assert_eq!(
+            of(&two, "one"),
+            (48.0, 48.0, 1000),
+            "latencies of the whole run where they are not known"
+        );
+        assert_eq!(of(&two, "other"), (16.0, 16.0, 10_000));
+        assert_eq!(Figures::of_job(&two, "other", WRITE), None);
+        assert!(!which_figures(&two).contains("jobs"), "{}", which_figures(&two));
+        // Reported as one, the jobs have only figures of the whole run.
+        let merged = RunReport { jobs: two.jobs[..1].to_vec(), ..two.clone() };
+        assert_eq!(of(&merged, "one").0, 100.0);
+        // Steady throughout, they are of the whole run too.
+        two.steadiness = run(0, Some((0, 64.0))).report.steadiness;
+        assert_eq!(of(&two, "other"), (100.0, 100.0, 1000));
     }
 
     #[test]

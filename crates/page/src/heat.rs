@@ -4,7 +4,7 @@
 //! of the picture is bounded.
 
 use fiord_stats::CoarseHistogram;
-use fiord_stats::timeline::COARSE_BINS;
+use fiord_stats::progress::COARSE_BINS;
 use fiord_svg::{Document, Element, Path};
 
 use crate::axis::Axis;

@@ -3,10 +3,14 @@
 //! Invariant: windows follow each other without a gap, and there are at most [`WINDOWS_MAX`].
 
 use fiord_device::DeviceUse;
-use fiord_stats::{CoarseHistogram, Histogram, Timeline, TimelineWindow};
+use fiord_stats::{CoarseHistogram, Histogram, JobTimeline, JobTotals, Timeline, TimelineWindow};
 
 /// The most windows that a page shows: more cannot be told apart.
 pub(crate) const WINDOWS_MAX: usize = 240;
+
+/// Points of the lines of all jobs together, and the fewest of one: a page has room for so many.
+const JOB_POINTS_MAX: usize = 480;
+const JOB_POINTS_MIN: usize = 60;
 
 /// A window with less than this share of the median rate is a stall.
 const STALL_SHARE: f64 = 0.1;
@@ -38,29 +42,61 @@ pub struct Window {
     pub is_stalled: bool,
 }
 
-/// What one job did in each window of a run.
+/// What one job did over time: in the windows of the run, or in longer ones if there are many jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobOverTime {
     /// The job.
     pub name: String,
-    /// Bytes per second in all directions.
-    pub bytes_per_s: Vec<Option<f64>>,
-    /// I/Os per second in all directions.
-    pub ios_per_s: Vec<Option<f64>>,
-    /// The mean latency in nanoseconds.
+    /// The middle of each of its windows, in seconds since the run began.
+    pub at_s: Vec<f64>,
+    /// Bytes per second: reads, writes, trims.
+    pub bytes_per_s: Vec<Option<[f64; 3]>>,
+    /// I/Os per second: reads, writes, trims.
+    pub ios_per_s: Vec<Option<[f64; 3]>>,
+    /// The mean latency of all directions in nanoseconds.
     pub mean_ns: Vec<Option<f64>>,
 }
 
 impl JobOverTime {
     fn of(name: &str, windows: impl Iterator<Item = Window>) -> JobOverTime {
         let mut job = JobOverTime { name: name.to_string(), ..JobOverTime::default() };
-        let sum = |rates: Option<[f64; 3]>| rates.map(|rates| rates.iter().sum());
         for window in windows {
-            job.bytes_per_s.push(sum(window.bytes_per_s));
-            job.ios_per_s.push(sum(window.ios_per_s));
+            job.at_s.push(f64::midpoint(window.from_s, window.to_s));
+            job.bytes_per_s.push(window.bytes_per_s);
+            job.ios_per_s.push(window.ios_per_s);
             job.mean_ns.push(window.mean_ns);
         }
         job
+    }
+
+    /// Of a timeline whose windows end at these times, of which this many become one.
+    fn of_timeline(job: &JobTimeline, ends_ms: &[u64], per: usize) -> JobOverTime {
+        let mut over_time = JobOverTime { name: job.name.clone(), ..JobOverTime::default() };
+        let mut from_ms = 0;
+        for (ends_ms, parts) in ends_ms.chunks(per).zip(job.windows.chunks(per)) {
+            let to_ms = ends_ms.last().copied().unwrap_or(from_ms);
+            over_time.at_s.push(f64::midpoint(from_ms as f64, to_ms as f64) / 1000.0);
+            over_time.push(seconds(from_ms, to_ms), parts);
+            from_ms = to_ms;
+        }
+        over_time
+    }
+
+    /// Adds a window, from what was done in its parts.
+    fn push(&mut self, seconds: f64, parts: &[JobTotals]) {
+        let (mut ios, mut bytes, mut latency_ns) = ([0; 3], [0; 3], 0);
+        for part in parts {
+            for (index, direction) in part.directions.iter().enumerate() {
+                ios[index] += direction.ios;
+                bytes[index] += direction.bytes;
+                latency_ns += direction.latency_ns;
+            }
+        }
+        let rates = |counts: [u64; 3]| Some(counts.map(|count| count as f64 / seconds));
+        let all_ios: u64 = ios.iter().sum();
+        self.bytes_per_s.push(rates(bytes));
+        self.ios_per_s.push(rates(ios));
+        self.mean_ns.push((latency_ns > 0 && all_ios > 0).then(|| latency_ns as f64 / all_ios as f64));
     }
 }
 
@@ -106,7 +142,11 @@ impl OverTime {
             windows.push(window(from_ms, to_ms, group));
             from_ms = to_ms;
         }
-        let mut over_time = OverTime { windows, ..OverTime::default() };
+        let ends_ms: Vec<u64> = timeline.windows.iter().map(|window| window.end_ms).collect();
+        let points = (JOB_POINTS_MAX / timeline.jobs.len().max(1)).clamp(JOB_POINTS_MIN, WINDOWS_MAX);
+        let per = timeline.windows.len().div_ceil(points).max(1);
+        let jobs = timeline.jobs.iter().map(|job| JobOverTime::of_timeline(job, &ends_ms, per)).collect();
+        let mut over_time = OverTime { windows, jobs, ..OverTime::default() };
         over_time.mark_stalls();
         over_time
     }
@@ -182,9 +222,13 @@ impl OverTime {
     }
 }
 
+fn seconds(from_ms: u64, to_ms: u64) -> f64 {
+    (to_ms - from_ms).max(1) as f64 / 1000.0
+}
+
 /// The windows of a timeline as one.
 fn window(from_ms: u64, to_ms: u64, group: &[TimelineWindow]) -> Window {
-    let seconds = (to_ms - from_ms).max(1) as f64 / 1000.0;
+    let seconds = seconds(from_ms, to_ms);
     let mut window = Window {
         from_s: from_ms as f64 / 1000.0,
         to_s: to_ms as f64 / 1000.0,
@@ -310,6 +354,8 @@ pub(crate) fn device_temperatures(used: &DeviceUse) -> Vec<(f64, Option<f64>)> {
 
 #[cfg(test)]
 mod tests {
+    use fiord_stats::DirectionTotals;
+
     use super::*;
 
     #[test]
@@ -333,9 +379,28 @@ mod tests {
             window.done.directions[1].bytes = 4096;
             window
         };
-        let over_time = OverTime::of(&Timeline { windows: (1..=1000).map(window).collect() });
+        let mut done = JobTotals::default();
+        done.directions[1] = DirectionTotals { ios: 1, bytes: 2048, latency_ns: 7 };
+        let job = JobTimeline { name: "a".to_string(), windows: vec![done; 1000] };
+        let timeline = Timeline { windows: (1..=1000).map(window).collect(), jobs: vec![job] };
+        let over_time = OverTime::of(&timeline);
         assert!(over_time.windows.len() <= WINDOWS_MAX);
         assert!(over_time.windows.iter().all(|window| window.bytes_per_s == Some([0.0, 4096.0, 0.0])));
+        let job = &over_time.jobs[0];
+        assert_eq!((job.name.as_str(), job.mean_ns.len()), ("a", over_time.windows.len()));
+        assert!(
+            job.at_s
+                .iter()
+                .zip(&over_time.windows)
+                .all(|(at_s, window)| (window.from_s..window.to_s).contains(at_s))
+        );
+        let jobs = vec![timeline.jobs[0].clone(); 16];
+        let many = OverTime::of(&Timeline { jobs, ..timeline.clone() });
+        let job = &many.jobs[15];
+        assert!((50..=60).contains(&job.at_s.len()) && job.ios_per_s.len() == job.at_s.len(), "{job:?}");
+        assert!(job.bytes_per_s.iter().all(|rates| *rates == Some([0.0, 2048.0, 0.0])), "{job:?}");
+        assert!(job.ios_per_s.iter().all(|rates| *rates == Some([0.0, 1.0, 0.0])), "{job:?}");
+        assert!(job.mean_ns.iter().all(|mean_ns| *mean_ns == Some(7.0)), "{job:?}");
     }
 
     #[test]
@@ -351,7 +416,10 @@ mod tests {
         assert_eq!(over_time.windows[1].latencies.total(), 2);
         assert_eq!(over_time.windows[1].by_direction.map(|latencies| latencies.total()), [0, 2, 0]);
         let [one, other] = &over_time.jobs[..] else { panic!("{:?}", over_time.jobs) };
-        assert_eq!((one.name.as_str(), &one.bytes_per_s[..]), ("job of 100", &[Some(102_400.0); 5][..]));
+        assert_eq!(
+            (one.name.as_str(), &one.bytes_per_s[..]),
+            ("job of 100", &[Some([102_400.0, 0.0, 0.0]); 5][..])
+        );
         assert_eq!((other.mean_ns[1], other.mean_ns[2], other.ios_per_s[0]), (Some(50.0), None, None));
         assert_eq!(OverTime::of_logs(&[LoggedJob::default()]), None);
     }

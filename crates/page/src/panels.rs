@@ -5,7 +5,7 @@
 use fiord_import::DirectionName;
 
 use crate::axis::Axis;
-use crate::chart::{Chart, Line};
+use crate::chart::{Chart, LINES_MAX, Line};
 use crate::figures;
 use crate::over_time::{JobOverTime, Window, device_samples, device_temperatures};
 use crate::run_view::{RunView, prefix};
@@ -97,22 +97,22 @@ fn of_directions(runs: &[RunView]) -> Vec<Panel> {
 }
 
 fn of_jobs(runs: &[RunView]) -> Vec<Panel> {
-    let bandwidths = jobs(runs, |job| &job.bytes_per_s);
+    let bandwidths = rates_of_jobs(runs, |job| &job.bytes_per_s);
     // Lines of the same form, for which a page has no room.
-    let rates = if bandwidths.is_empty() { jobs(runs, |job| &job.ios_per_s) } else { Vec::new() };
+    let rates = if bandwidths.is_empty() { rates_of_jobs(runs, |job| &job.ios_per_s) } else { Vec::new() };
     vec![
         panel(
             "bandwidth-jobs",
             "Throughput of each job",
             Unit::Bytes,
-            "Bytes per second of each job in all directions.",
+            "Bytes per second of each job: in each direction, or in all of them where there would be too many lines.",
             bandwidths,
         ),
         panel(
             "iops-jobs",
             "I/Os per second of each job",
             Unit::Count,
-            "I/Os completed per second by each job in all directions.",
+            "I/Os completed per second by each job: in each direction, or in all of them where there would be too many lines.",
             rates,
         ),
         panel(
@@ -120,7 +120,7 @@ fn of_jobs(runs: &[RunView]) -> Vec<Panel> {
             "Mean latency of each job",
             Unit::Time,
             "Mean latency of each job's I/Os, on a logarithmic scale.",
-            jobs(runs, |job| &job.mean_ns),
+            of_each_job(runs, |job| vec![(String::new(), job.mean_ns.clone())]),
         ),
     ]
 }
@@ -258,15 +258,39 @@ fn latency_by_direction(runs: &[RunView]) -> Vec<Line> {
     with_figures(lines)
 }
 
-/// Of runs whose jobs are known one by one, if there are several.
-fn jobs(runs: &[RunView], figures: fn(&JobOverTime) -> &[Option<f64>]) -> Vec<Line> {
+/// The rates of each job in each direction in which it did anything; in all directions together if there are too many
+/// lines.
+fn rates_of_jobs(runs: &[RunView], rates: fn(&JobOverTime) -> &[Option<[f64; 3]>]) -> Vec<Line> {
+    let by_direction = of_each_job(runs, |job| {
+        let of = |index: usize| {
+            let figures: Vec<Option<f64>> = rates(job).iter().map(|rates| Some((*rates)?[index])).collect();
+            let is_active = figures.iter().flatten().any(|rate| *rate > 0.0);
+            is_active.then(|| (format!(", {}", DirectionName::ALL[index].name()), figures))
+        };
+        (0..3).filter_map(of).collect()
+    });
+    if by_direction.len() <= LINES_MAX {
+        return by_direction;
+    }
+    of_each_job(runs, |job| {
+        let sum = |rates: &Option<[f64; 3]>| rates.map(|rates| rates.iter().sum());
+        vec![(String::new(), rates(job).iter().map(sum).collect())]
+    })
+}
+
+/// Of runs whose jobs are known one by one, if there are several: lines of each job, with what is added to its name.
+fn of_each_job(
+    runs: &[RunView],
+    figures: impl Fn(&JobOverTime) -> Vec<(String, Vec<Option<f64>>)>,
+) -> Vec<Line> {
     let mut lines = Vec::new();
     for (number, run) in runs.iter().enumerate() {
         let Some(over_time) = run.over_time.as_ref().filter(|over| over.jobs.len() > 1) else { continue };
         for job in &over_time.jobs {
-            let middles = over_time.windows.iter().map(|window| f64::midpoint(window.from_s, window.to_s));
-            let points = middles.zip(figures(job).iter().copied()).collect();
-            lines.push((format!("{}{}", prefix(runs, number), job.name), points));
+            for (what, figures) in figures(job) {
+                let points = job.at_s.iter().copied().zip(figures).collect();
+                lines.push((format!("{}{}{what}", prefix(runs, number), job.name), points));
+            }
         }
     }
     with_figures(lines)

@@ -8,7 +8,7 @@ use fiord_device::{CounterSample, Device, DeviceUse};
 use fiord_explain::NotedFinding;
 use fiord_import::{DirectionFigures, DirectionName, JobFigures, LatencyFigures, Percentile, Report};
 use fiord_page::{LoggedJob, LoggedValue, OverTime, RunView, render};
-use fiord_stats::{MachineWindow, ProcessorShares, Timeline, TimelineWindow};
+use fiord_stats::{JobTimeline, JobTotals, MachineWindow, ProcessorShares, Timeline, TimelineWindow};
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&<img src=x onerror=y>";
 
@@ -67,7 +67,24 @@ fn timeline(seconds: u64) -> Timeline {
         window.machine = MachineWindow { processors: Some(processors), temperature_celsius: Some(40) };
         window
     };
-    Timeline { windows: (1..=seconds).map(window).collect() }
+    Timeline { windows: (1..=seconds).map(window).collect(), jobs: Vec::new() }
+}
+
+/// The timeline with what each of these jobs did: reads and writes, all of them different.
+fn timeline_of(jobs: &[&str], seconds: u64) -> Timeline {
+    let job = |(number, name): (u64, &&str)| {
+        let done = |second: u64| {
+            let mut done = JobTotals::default();
+            for (index, direction) in done.directions.iter_mut().take(2).enumerate() {
+                direction.ios = 10_000 + (second * 7919 * (number + 1)) % 5_000 + index as u64;
+                direction.bytes = direction.ios * 4096;
+                direction.latency_ns = direction.ios * (70_000 + second % 777 * (number + 3));
+            }
+            done
+        };
+        JobTimeline { name: name.to_string(), windows: (1..=seconds).map(done).collect() }
+    };
+    Timeline { jobs: (0..).zip(jobs).map(job).collect(), ..timeline(seconds) }
 }
 
 fn device(name: &str, below: &[&str], seconds: u64) -> DeviceUse {
@@ -203,6 +220,12 @@ fn an_hour_of_a_run_stays_below_a_megabyte() {
     let one = render(&[logs]).unwrap();
     assert!(one.contains("id=\"chart-bandwidth-jobs\"") && one.contains("id=\"chart-latency-jobs\""));
     assert!(one.len() < 1_000_000, "{} bytes with logs", one.len());
+    // As recorded: of an hour, a window for each four seconds.
+    let recorded =
+        RunView { over_time: Some(OverTime::of(&timeline_of(&jobs, 900))), ..run("hour", &jobs, 3600) };
+    let one = render(&[recorded]).unwrap();
+    assert!(one.contains("id=\"chart-bandwidth-jobs\"") && one.contains("id=\"chart-latency-jobs\""));
+    assert!(one.len() < 1_000_000, "{} bytes with jobs", one.len());
     let two = render(&[run("a", &jobs, 3600), run("b", &jobs, 3600)]).unwrap();
     assert!(two.len() < 2_000_000, "{} bytes", two.len());
 }
@@ -232,6 +255,51 @@ fn parts_without_figures_are_left_out() {
     assert!(!page.contains("id=\"over-time\"") && !page.contains("<h3>Latency over time"));
     let empty = render(&[RunView::default()]).unwrap();
     assert!(empty.contains("No job did any I"));
+}
+
+/// Few jobs have a line for each direction, many one for both.
+#[test]
+fn recorded_jobs_have_charts_of_their_own() {
+    let page = |names: &[&str]| {
+        render(&[RunView { over_time: Some(OverTime::of(&timeline_of(names, 20))), ..run("r", names, 20) }])
+            .unwrap()
+    };
+    let legend = |page: &str| {
+        let chart = page.split("id=\"chart-bandwidth-jobs\"").nth(1).unwrap();
+        chart.split("</figure>").next().unwrap().to_string()
+    };
+    let two = legend(&page(&["one", "two"]));
+    assert!(
+        ["one, read", "one, write", "two, read", "two, write"].iter().all(|name| two.contains(name)),
+        "{two}"
+    );
+    let many = legend(&page(&["a", "b", "c", "d", "e", "f", "g"]));
+    assert!(many.contains(">g<") && !many.contains("g, read"), "{many}");
+    assert!(!page(&["alone"]).contains("chart-bandwidth-jobs"));
+}
+
+/// The titles of axes are words, as a reader says them: no keys, no abbreviations but the field's own, no units in
+/// brackets.
+#[test]
+fn titles_of_axes_are_plain_words() {
+    let page = render(&[run("a", &["a", "b"], 20)]).unwrap();
+    let titles: Vec<&str> = page
+        .split("class=\"axis-title\"")
+        .skip(1)
+        .map(|rest| rest.split_once('>').unwrap().1.split('<').next().unwrap())
+        .collect();
+    assert!(titles.len() > 10, "{titles:?}");
+    for title in titles {
+        let words: Vec<&str> = title.split(' ').collect();
+        let is_word = |(index, word): (usize, &&str)| {
+            let mut letters = word.chars();
+            let first = letters
+                .next()
+                .is_some_and(|first| first.is_alphabetic() && (index > 0 || first.is_uppercase()));
+            *word == "I/Os" || first && letters.all(|letter| letter.is_lowercase())
+        };
+        assert!(title.len() > 3 && words.iter().enumerate().all(is_word), "{title:?}");
+    }
 }
 
 /// Identifiers are unique, as labels of pictures need.

@@ -4,7 +4,9 @@
 //! figures.
 
 use fiord_device::{DeviceUse, DiskUse};
-use fiord_stats::{DirectionStats, JobStats, PartLatencies, RunSteadiness, SteadyState, Timeline, Window};
+use fiord_stats::{
+    DirectionStats, JobPart, JobStats, PartLatencies, RunSteadiness, SteadyState, Timeline, Window,
+};
 
 use crate::finding::Finding;
 use crate::repeats::RepeatedFigure;
@@ -39,6 +41,9 @@ pub struct RunReport {
     pub steadiness: Option<RunSteadiness>,
     /// The latencies of the steady part; `None` if that is the whole run, or no copy of the histograms was made in it.
     pub part_latencies: Option<PartLatencies>,
+    /// What the jobs of each name did in the steady part; empty if that is the whole run, if all jobs have one name, or if
+    /// there are too many names. Only studies show it.
+    pub job_parts: Vec<JobPart>,
     /// What it did over time; `None` if that was not recorded. Only pages show it (`fiord report`).
     pub timeline: Option<Timeline>,
     /// What all jobs together did over time, while all of them were running; empty if that was not observed.

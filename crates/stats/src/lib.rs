@@ -7,10 +7,12 @@ pub mod block_lifetimes;
 pub mod depth;
 pub mod histogram;
 pub mod job;
+pub mod job_timeline;
 pub mod latency;
 pub mod latency_distribution;
 pub mod log;
 pub mod moments;
+pub mod progress;
 pub mod random;
 pub mod ranks;
 pub mod repeats;
@@ -26,19 +28,18 @@ pub use block_lifetimes::{BlockLifetimes, BlockState};
 pub use depth::{BatchMap, DepthMap};
 pub use histogram::Histogram;
 pub use job::{DirectionStats, JobStats, OpenArrivals, PriorityLatency, RampEnd, SyncStats, Usage};
+pub use job_timeline::{DirectionTotals, JobTimeline, JobTotals};
 pub use latency::Latency;
 pub use latency_distribution::LatencyDistribution;
 pub use log::{JobLogs, LogEntries, LogSettings, LoggedIo};
 pub use moments::Moments;
+pub use progress::{CoarseHistogram, DetailedProgress, DirectionProgress};
 pub use random::Random;
 pub use ranks::Ranks;
 pub use repeats::{Difference, Summary};
-pub use run_latencies::{PartLatencies, RunLatencies};
+pub use run_latencies::{JobPart, PartLatencies, RunLatencies};
 pub use series::{SampleFigures, Samples};
 pub use steady::{Steadiness, SteadyMeasure, SteadyRule, SteadySample, SteadyState, SteadyWindow};
 pub use steady_part::{ProgressSample, RunSteadiness, SteadyPart};
-pub use timeline::{
-    CoarseHistogram, DetailedProgress, DirectionProgress, MachineWindow, ProcessorShares, Timeline,
-    TimelineRecorder, TimelineWindow,
-};
+pub use timeline::{MachineWindow, ProcessorShares, Timeline, TimelineRecorder, TimelineWindow};
 pub use windows::{MeanError, Window};

@@ -60,6 +60,19 @@ pub struct PartLatencies {
     pub latencies: RunLatencies,
 }
 
+/// What the jobs of one name did in the steady part of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobPart {
+    /// Their name.
+    pub name: String,
+    /// I/Os per second in it: reads, writes, trims.
+    pub ios_per_s: [f64; 3],
+    /// Bytes per second in it: reads, writes, trims.
+    pub bytes_per_s: [f64; 3],
+    /// Their latencies, from where those of all jobs together begin; `None` if these are not known.
+    pub latencies: Option<RunLatencies>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -62,6 +62,15 @@ pub struct SteadyPart {
     pub bytes_per_s: [f64; 3],
 }
 
+impl SteadyPart {
+    /// The same part of other samples that were taken at the same times: of some of the jobs.
+    pub fn of_others(&self, samples: &[ProgressSample]) -> Option<SteadyPart> {
+        let begin = samples.first()?;
+        let from = samples.iter().position(|sample| ms_between(begin, sample) >= self.from_ms)?;
+        Some(part(&samples[from..], begin))
+    }
+}
+
 impl RunSteadiness {
     /// Of these samples; `None` if the run is too short to judge, or did too few I/Os.
     pub fn of(samples: &[ProgressSample]) -> Option<RunSteadiness> {
@@ -70,7 +79,7 @@ impl RunSteadiness {
         let ends = (0..samples.len()).map(|from| &samples[from..]).map_while(|end| Some((end, judged(end)?)));
         let part =
             ends.filter(|(_, steadiness)| steadiness.is_steady()).map(|(end, _)| part(end, first)).next();
-        let run_ms = (last.at_ns - first.at_ns) / 1_000_000;
+        let run_ms = ms_between(first, last);
         let Steadiness { slope_share, excursion_share } = whole;
         Some(RunSteadiness { run_ms, slope_share, excursion_share, part })
     }
@@ -103,10 +112,14 @@ fn part(samples: &[ProgressSample], begin: &ProgressSample) -> SteadyPart {
         std::array::from_fn(|index| per_s(to[index] - from[index], last.at_ns - first.at_ns))
     };
     SteadyPart {
-        from_ms: (first.at_ns - begin.at_ns) / 1_000_000,
+        from_ms: ms_between(begin, first),
         ios_per_s: rates(first.ios, last.ios),
         bytes_per_s: rates(first.bytes, last.bytes),
     }
+}
+
+fn ms_between(begin: &ProgressSample, sample: &ProgressSample) -> u64 {
+    (sample.at_ns - begin.at_ns) / 1_000_000
 }
 
 fn per_s(count: u64, ns: u64) -> f64 {
@@ -149,6 +162,20 @@ mod tests {
         assert!((part.ios_per_s[0] - 1000.0).abs() < 60.0, "{part:?}");
         assert!((part.bytes_per_s[0] / part.ios_per_s[0] - 4096.0).abs() < 1e-6);
         assert_eq!((part.ios_per_s[1], part.bytes_per_s[2]), (0.0, 0.0));
+    }
+
+    #[test]
+    fn the_part_of_one_job_begins_where_that_of_all_does() {
+        let all = samples(at(20, 1000).chain(at(60, 250)));
+        let part = RunSteadiness::of(&all).and_then(|run| run.part).unwrap();
+        // A job with a fifth of the I/Os, whose own rate changes later than that of all.
+        let own = part.of_others(&samples(at(40, 200).chain(at(40, 50)))).unwrap();
+        assert_eq!(own.from_ms, part.from_ms);
+        let (early_s, all_s) = (10.0 - part.from_ms as f64 / 1000.0, 20.0 - part.from_ms as f64 / 1000.0);
+        let expected = (800.0 * early_s + 200.0 * 10.0) / all_s;
+        assert!((own.ios_per_s[0] - expected).abs() < 1e-6, "{own:?} {expected}");
+        assert_eq!(part.of_others(&[]), None);
+        assert_eq!(part.of_others(&all[..4]), None, "they end before the part begins");
     }
 
     #[test]

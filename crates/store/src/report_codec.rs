@@ -10,9 +10,10 @@ use fiord_stats::histogram::BINS;
 use fiord_stats::series::Sums;
 use fiord_stats::{
     BatchMap, BlockLifetimes, CoarseHistogram, DepthMap, DetailedProgress, DirectionProgress, DirectionStats,
-    Histogram, JobStats, Latency, LatencyDistribution, MachineWindow, Moments, OpenArrivals, PartLatencies,
-    PriorityLatency, ProcessorShares, RunLatencies, RunSteadiness, Samples, SteadyMeasure, SteadyPart,
-    SteadyRule, SteadySample, SteadyState, SyncStats, Timeline, TimelineWindow, Usage, Window,
+    DirectionTotals, Histogram, JobPart, JobStats, JobTimeline, JobTotals, Latency, LatencyDistribution,
+    MachineWindow, Moments, OpenArrivals, PartLatencies, PriorityLatency, ProcessorShares, RunLatencies,
+    RunSteadiness, Samples, SteadyMeasure, SteadyPart, SteadyRule, SteadySample, SteadyState, SyncStats,
+    Timeline, TimelineWindow, Usage, Window,
 };
 
 use crate::codec;
@@ -21,7 +22,7 @@ use crate::error::Cause;
 use crate::finding_codec;
 
 /// The version written. Earlier ones can be read.
-const VERSION: u32 = 18;
+const VERSION: u32 = 19;
 
 /// The report as bytes, which start with their version and end with their [`codec::checksum`]: SQLite does not notice
 /// when a disk returns other bytes, and figures that were never measured must not be shown.
@@ -73,6 +74,7 @@ impl Codec for RunReport {
             timeline,
             windows,
             part_latencies,
+            job_parts,
         } = self;
         version.encode(out);
         timestamp_ms.encode(out);
@@ -89,6 +91,7 @@ impl Codec for RunReport {
         timeline.encode(out);
         windows.encode(out);
         part_latencies.encode(out);
+        job_parts.encode(out);
     }
 
     fn decode(from: &mut Decoder<'_>) -> Result<Self, Damaged> {
@@ -108,6 +111,7 @@ impl Codec for RunReport {
             timeline: if from.version() >= 16 { Codec::decode(from)? } else { None },
             windows: if from.version() >= 17 { Codec::decode(from)? } else { Vec::new() },
             part_latencies: if from.version() >= 18 { Codec::decode(from)? } else { None },
+            job_parts: if from.version() >= 19 { Codec::decode(from)? } else { Vec::new() },
         })
     }
 }
@@ -117,7 +121,11 @@ codec!(RunSteadiness { run_ms, slope_share, excursion_share, part });
 codec!(SteadyPart { from_ms, ios_per_s, bytes_per_s });
 codec!(PartLatencies { from_ms, latencies });
 codec!(RunLatencies { directions, sync });
-codec!(Timeline { windows });
+codec!(JobPart { name, ios_per_s, bytes_per_s, latencies });
+codec!(Timeline { windows } since 19 { jobs });
+codec!(JobTimeline { name, windows });
+codec!(JobTotals { directions });
+codec!(sparse DirectionTotals { ios, bytes, latency_ns });
 codec!(TimelineWindow { end_ms, done, machine });
 codec!(DetailedProgress { directions });
 codec!(sparse DirectionProgress { ios, bytes, latency_ns, latencies });

@@ -12,8 +12,8 @@ use fiord_report::{
     Code, Finding, Format, RepeatedFigure, RunReport, Subject, TerseVersion, Unified, render,
 };
 use fiord_stats::{
-    Histogram, PartLatencies, ProcessorShares, RunLatencies, RunSteadiness, SteadyMeasure, SteadyPart,
-    Timeline, TimelineWindow, Window,
+    DirectionTotals, Histogram, JobPart, JobTimeline, JobTotals, PartLatencies, ProcessorShares,
+    RunLatencies, RunSteadiness, SteadyMeasure, SteadyPart, Timeline, TimelineWindow, Window,
 };
 use fiord_store::{Cause, codec, decode, encode};
 use proptest::prelude::*;
@@ -71,11 +71,33 @@ fn what_a_run_did_over_time_is_read_back() {
         window.machine.temperature_celsius = (second > 3).then_some(-4);
         window
     };
-    let timeline = |seconds| Some(Timeline { windows: (0..seconds).map(window).collect() });
+    let timeline = |seconds| Some(Timeline { windows: (0..seconds).map(window).collect(), jobs: Vec::new() });
     let report = RunReport { timeline: timeline(30), ..fixture::run() };
     assert_comes_back(&report);
     let added = encode(&report).len() - encode(&RunReport { timeline: None, ..report }).len();
     assert!(added < 4096, "{added}");
+    let job = |name: &str| {
+        let mut done = JobTotals::default();
+        done.directions[1] = DirectionTotals { ios: 1 << 20, bytes: 1 << 32, latency_ns: 1 << 40 };
+        JobTimeline { name: name.to_string(), windows: vec![done; 30] }
+    };
+    let jobs = vec![job("a"), job("b")];
+    let timeline = timeline(30).map(|known| Timeline { jobs, ..known });
+    let with_jobs = RunReport { timeline, ..fixture::run() };
+    assert_comes_back(&with_jobs);
+}
+
+/// `report-v18.bin` was written before timelines had jobs, from the fixture with a timeline and a steady part.
+#[test]
+fn reports_of_version_18_have_no_jobs_over_time() {
+    let report = decode(include_bytes!("report-v18.bin")).unwrap();
+    let timeline = report.timeline.as_ref().unwrap();
+    assert_eq!((timeline.windows.len(), timeline.jobs.len(), report.job_parts.len()), (3, 0, 0));
+    let ios: Vec<u64> = timeline.windows.iter().map(|window| window.done.directions[1].ios).collect();
+    assert_eq!(ios, [10, 20, 30]);
+    assert_eq!(report.part_latencies.as_ref().map(|part| part.from_ms), Some(12_900));
+    let added = RunReport { timeline: None, part_latencies: None, ..report };
+    assert_eq!(added, fixture::run());
 }
 
 #[test]
@@ -202,7 +224,15 @@ fn steady_parts_come_back() {
         assert_comes_back(&RunReport { steadiness, ..fixture::run() });
         let latencies = RunLatencies::of(fixture::run().jobs.iter().map(|job| &job.stats));
         let part_latencies = Some(PartLatencies { from_ms: 12_900, latencies });
-        assert_comes_back(&RunReport { steadiness, part_latencies, ..fixture::run() });
+        let latencies = part_latencies.as_ref().map(|part| part.latencies.clone());
+        let job_part = |name: &str, latencies| JobPart {
+            name: name.to_string(),
+            ios_per_s: [1.5, 0.0, 1.0],
+            bytes_per_s: [4096.25, 0.0, 1e3],
+            latencies,
+        };
+        let job_parts = vec![job_part("a", latencies), job_part("b", None)];
+        assert_comes_back(&RunReport { steadiness, part_latencies, job_parts, ..fixture::run() });
     }
 }
 
@@ -258,7 +288,7 @@ fn lifetimes_of_blocks_come_back() {
 fn a_later_version_is_refused_by_its_number() {
     let mut bytes = encode(&fixture::run());
     bytes[0] = 99;
-    assert!(matches!(decode(&bytes), Err(Cause::NewerReport { found: 99, known: 18 })));
+    assert!(matches!(decode(&bytes), Err(Cause::NewerReport { found: 99, known: 19 })));
 }
 
 #[test]

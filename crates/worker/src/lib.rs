@@ -45,5 +45,6 @@ pub use log_sink::LogSink;
 pub use report::{EndReason, Remark, RunResult, WorkerReport};
 pub use run::coordinator::run;
 pub use run::progress::{View, WorkerView};
+pub use run::published::{JobProgress, PublishedProgress};
 pub use run::watcher::{Moment, Observer, Watcher};
 pub use self_cost::{SelfCost, cost_per_io_ns, self_cost};

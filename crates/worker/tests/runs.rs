@@ -19,7 +19,9 @@ use fiord_engine::engines::{
 use fiord_plan::job::Fill;
 use fiord_plan::{BlockSizes, ClockSource, Depth, Direction, EngineName, Job, LogKind, Plan};
 use fiord_stats::{DetailedProgress, DirectionProgress, RunLatencies};
-use fiord_worker::{Counters, EndReason, Moment, Observer, State, View, Watcher, WorkerReport, WorkerView};
+use fiord_worker::{
+    Counters, EndReason, Moment, Observer, PublishedProgress, State, View, Watcher, WorkerReport, WorkerView,
+};
 use fiord_workload::Stream;
 
 const BLOCKS: u64 = SIZE_BYTES / BLOCK_BYTES;
@@ -358,8 +360,19 @@ impl Watcher for ProgressFollower {
         Some(Duration::from_millis(10))
     }
 
-    fn progressed(&mut self, elapsed_ns: u64, progress: &DetailedProgress, latencies: Option<RunLatencies>) {
-        self.seen.push((elapsed_ns, *progress));
+    fn progressed(&mut self, elapsed_ns: u64, published: &PublishedProgress<'_>) {
+        let (mut all, mut numbers) = (DetailedProgress::default(), Vec::new());
+        let mut latencies = Some(RunLatencies::default());
+        published.for_each(|job| {
+            numbers.push(job.number);
+            all.merge(job.so_far);
+            latencies = latencies.take().zip(job.latencies).map(|(mut sum, theirs)| {
+                sum.merge(theirs);
+                sum
+            });
+        });
+        assert_eq!(numbers, [0, 1]);
+        self.seen.push((elapsed_ns, all));
         self.latencies.extend(latencies);
     }
 

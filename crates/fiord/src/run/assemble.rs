@@ -70,6 +70,7 @@ pub(crate) fn report(
         repeats: Vec::new(),
         steadiness: None,
         part_latencies: None,
+        job_parts: Vec::new(),
         timeline: None,
         windows: Vec::new(),
     }

@@ -11,9 +11,8 @@ use fiord_options::value::{IdleProf, Trust};
 use fiord_plan::{DebugChannel, Job, Plan};
 use fiord_report::finding::any_void;
 use fiord_report::{RepeatedFigure, RunReport};
-use fiord_stats::{DetailedProgress, RunLatencies};
 use fiord_sys::{process, signal};
-use fiord_worker::{DebugLog, LogSink, Moment, Observer, View, Watcher, WorkerReport};
+use fiord_worker::{DebugLog, LogSink, Moment, Observer, PublishedProgress, View, Watcher, WorkerReport};
 
 use super::assemble::{self, Frame};
 use super::logs::LogWriters;
@@ -109,15 +108,16 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
         .map_or_else(Vec::new, |witness| witness.findings(plan, &result.workers, &devices, problems));
     let recorded = watched.witness.as_mut().map(|witness| witness.recording.finish(&result.workers));
     let (timeline, windows) = recorded.unwrap_or_default();
-    let part_latencies =
-        watched.witness.as_ref().and_then(|witness| witness.part_latencies(plan, &result.workers));
+    let part = watched.witness.as_ref().map(|witness| witness.steady_part(plan, &result.workers));
+    let (part_latencies, job_parts) = part.unwrap_or_default();
     let report = assemble::report(&frame, &watched.meters, &mut result.workers, moment);
     let repeats = repeats.map_or_else(Vec::new, |mut figures| {
         repeats::add_run(&mut figures, &report);
         figures
     });
     let steadiness = watched.witness.as_ref().and_then(|witness| witness.steadiness(plan));
-    let report = RunReport { findings, repeats, steadiness, part_latencies, timeline, windows, ..report };
+    let report =
+        RunReport { findings, repeats, steadiness, part_latencies, job_parts, timeline, windows, ..report };
     watched.presenter.ended(&report, &result.workers);
     if let Some(metrics) = &mut watched.metrics {
         metrics.exporter.publish(&report);
@@ -207,7 +207,7 @@ impl Watcher for Watched<'_> {
         }
         self.print_devices();
         if let Some(witness) = &mut self.witness {
-            witness.start();
+            witness.start(self.frame.plan);
         }
     }
 
@@ -252,9 +252,9 @@ impl Watcher for Watched<'_> {
         self.witness.as_ref().map(|_| PROGRESS_EVERY)
     }
 
-    fn progressed(&mut self, elapsed_ns: u64, progress: &DetailedProgress, latencies: Option<RunLatencies>) {
+    fn progressed(&mut self, elapsed_ns: u64, published: &PublishedProgress<'_>) {
         if let Some(witness) = &mut self.witness {
-            witness.recording.progressed(elapsed_ns, progress, latencies);
+            witness.recording.progressed(elapsed_ns, published);
         }
     }
 

@@ -1,20 +1,30 @@
 //! Copies of the histograms of latency during a run, and by difference the latencies of its steady part.
 //!
-//! Invariant: a copy is of all jobs at one moment at which all of them were running. Where there is none in a part of a
-//! run, the latencies of that part are not known.
+//! Invariant: a copy is of all jobs, by groups, at one moment at which all of them were running. Where there is none in a
+//! part of a run, the latencies of that part are not known.
 
 use fiord_host::Samples;
-use fiord_stats::{PartLatencies, ProgressSample, RunLatencies, SteadyPart};
+use fiord_stats::{ProgressSample, RunLatencies, SteadyPart};
 
-/// The most copies, of up to 60 KB each: in a longer run they are further apart, by a thirty-second of it at most.
+/// The most copies, of up to 60 KB for each group of jobs: in a longer run they are further apart, by a thirty-second of it at most.
 const COPIES_MAX: usize = 64;
 
-/// What all jobs had done together at one moment.
+/// What the jobs had done at one moment.
 #[derive(Debug)]
 struct Mark {
     /// Time since the run began, in nanoseconds.
     at_ns: u64,
-    latencies: RunLatencies,
+    /// Of each group.
+    latencies: Vec<RunLatencies>,
+}
+
+/// The latencies of each group of jobs in a part of a run, up to its end.
+#[derive(Debug, PartialEq)]
+pub(super) struct GroupLatencies {
+    /// Where they begin, in milliseconds since all jobs were running.
+    pub from_ms: u64,
+    /// Of each group.
+    pub latencies: Vec<RunLatencies>,
 }
 
 /// The copies of one run.
@@ -25,7 +35,7 @@ pub(super) struct LatencyMarks {
 
 impl LatencyMarks {
     /// Keeps the latencies of this moment, if they are known and it is time for a copy.
-    pub(super) fn take(&mut self, at_ns: u64, latencies: Option<RunLatencies>) {
+    pub(super) fn take(&mut self, at_ns: u64, latencies: Option<Vec<RunLatencies>>) {
         self.all.take(|| Some(Mark { at_ns, latencies: latencies? }));
     }
 
@@ -35,17 +45,25 @@ impl LatencyMarks {
         &self,
         part: &SteadyPart,
         (first, last): (&ProgressSample, &ProgressSample),
-        at_end: Option<&RunLatencies>,
-    ) -> Option<PartLatencies> {
+        at_end: Option<&[RunLatencies]>,
+    ) -> Option<GroupLatencies> {
         let from_ns = first.at_ns + part.from_ms * 1_000_000;
         let within = |mark: &&Mark| (from_ns..last.at_ns).contains(&mark.at_ns);
         let begin = self.all.all().iter().find(within)?;
         let end = match at_end {
             Some(end) => end,
-            None => &self.all.all().iter().rfind(within).filter(|end| end.at_ns > begin.at_ns)?.latencies,
+            None => self
+                .all
+                .all()
+                .iter()
+                .rfind(within)
+                .filter(|end| end.at_ns > begin.at_ns)?
+                .latencies
+                .as_slice(),
         };
         let from_ms = (begin.at_ns - first.at_ns) / 1_000_000;
-        Some(PartLatencies { from_ms, latencies: end.since(&begin.latencies)? })
+        let since = end.iter().zip(&begin.latencies).map(|(end, begin)| end.since(begin));
+        Some(GroupLatencies { from_ms, latencies: since.collect::<Option<_>>()? })
     }
 }
 
@@ -57,8 +75,9 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// Ten reads of 10 ms in each of the first five seconds, and of 1 ms, the middle of a bin, in each later one.
-    fn after(seconds: u64) -> RunLatencies {
+    /// Of one job, ten reads of 10 ms in each of the first five seconds, and of 1 ms, the middle of a bin, in each later
+    /// one; of another, none.
+    fn after(seconds: u64) -> Vec<RunLatencies> {
         let mut stats = JobStats::default();
         stats.directions[0].completion = Latency::with_histogram();
         for second in 0..seconds {
@@ -67,7 +86,7 @@ mod tests {
                 stats.directions[0].completion.record(latency_ns);
             }
         }
-        RunLatencies::of([&stats])
+        vec![RunLatencies::of([&stats]), RunLatencies::default()]
     }
 
     fn sample(seconds: u64) -> ProgressSample {
@@ -81,8 +100,9 @@ mod tests {
         marks
     }
 
-    fn reads(found: &PartLatencies) -> (u64, u64, u64) {
-        let reads = &found.latencies.directions[0];
+    fn reads(found: &GroupLatencies) -> (u64, u64, u64) {
+        assert_eq!(found.latencies[1], RunLatencies::default());
+        let reads = &found.latencies[0].directions[0];
         (found.from_ms, reads.running.count, reads.percentiles(&[99.0])[0])
     }
 
@@ -90,7 +110,9 @@ mod tests {
     fn latencies_of_a_part_are_those_since_the_first_copy_in_it() {
         let part = SteadyPart { from_ms: 4750, ..SteadyPart::default() };
         let span = (&sample(2), &sample(22));
-        let found = |marks: &LatencyMarks, end: Option<&RunLatencies>| marks.of_part(&part, span, end);
+        let found = |marks: &LatencyMarks, end: Option<&Vec<RunLatencies>>| {
+            marks.of_part(&part, span, end.map(Vec::as_slice))
+        };
         let all = marks(0..20);
         assert_eq!(found(&all, Some(&after(20))).as_ref().map(reads), Some((5000, 150, 1_003_520)));
         // Jobs that went on alone are not part of it.
@@ -107,11 +129,10 @@ mod tests {
     #[test]
     fn a_long_run_keeps_few_copies_that_still_reach_its_end() {
         let mut all = LatencyMarks::default();
-        (0..10_000).for_each(|second| all.take(second * SECOND_NS, Some(RunLatencies::default())));
+        (0..10_000).for_each(|second| all.take(second * SECOND_NS, Some(after(0))));
         assert!(all.all.all().len() < COPIES_MAX);
         let part = SteadyPart { from_ms: 9_000_000, ..SteadyPart::default() };
-        let found =
-            all.of_part(&part, (&sample(0), &sample(10_000)), Some(&RunLatencies::default())).unwrap();
+        let found = all.of_part(&part, (&sample(0), &sample(10_000)), Some(&after(0))).unwrap();
         assert!((9_000_000..9_300_000).contains(&found.from_ms), "{}", found.from_ms);
     }
 }

@@ -6,14 +6,17 @@
 use std::time::Duration;
 
 use fiord_host::{HostMeter, HostReading, Samples};
+use fiord_plan::Plan;
+use fiord_report::path::text;
 use fiord_stats::{
-    DetailedProgress, MachineWindow, PartLatencies, ProcessorShares, ProgressSample, RunLatencies,
-    SteadyPart, Timeline, TimelineRecorder, Window,
+    DetailedProgress, JobPart, JobTotals, MachineWindow, PartLatencies, ProcessorShares, ProgressSample,
+    RunLatencies, SteadyPart, Timeline, TimelineRecorder, Window,
 };
 use fiord_sys::clock;
-use fiord_worker::{State, View, WorkerReport, WorkerView};
+use fiord_worker::{PublishedProgress, State, View, WorkerReport, WorkerView};
 
-use super::latency_marks::LatencyMarks;
+use super::job_groups::JobGroups;
+use super::latency_marks::{GroupLatencies, LatencyMarks};
 
 /// Interval between two samples, and how many of them there are for each reading of the kernel's counters.
 pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(250);
@@ -22,11 +25,21 @@ const SAMPLES_PER_READING: u32 = 4;
 /// Interval between two windows of the timeline of a run that is not long.
 pub(super) const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
+/// The most jobs, or groups of them, that are recorded beside all jobs together: in the timeline, and for the figures of
+/// the steady part by name.
+const JOBS_OVER_TIME_MAX: usize = 16;
+const NAMES_MAX: usize = 8;
+
 /// The recording of a run in progress.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
     /// What the jobs had done together, while all of them were running.
     samples: Samples<ProgressSample>,
+    /// The same for the jobs of each name, if there are several.
+    samples_by_name: Samples<Vec<ProgressSample>>,
+    names: JobGroups,
+    /// The jobs that the timeline has beside all together.
+    singles: JobGroups,
     /// How often some jobs were running and others were not any more, since all of them were.
     looks_after_all: u32,
     /// The latencies at full resolution, at moments at which all of them were running.
@@ -46,8 +59,12 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// The first workers are about to start.
-    pub(super) fn start(&mut self) {
+    /// The first workers of this plan are about to start.
+    pub(super) fn start(&mut self, plan: &Plan) {
+        let jobs: Vec<String> = plan.jobs.iter().map(|job| text(&job.name)).collect();
+        let jobs: Vec<&str> = jobs.iter().map(String::as_str).collect();
+        self.names = JobGroups::by_name(&jobs, NAMES_MAX);
+        self.singles = JobGroups::single(&jobs, JOBS_OVER_TIME_MAX);
         let mut meter = HostMeter::open();
         self.start = Some(meter.read_all());
         self.meter = Some(meter);
@@ -69,29 +86,45 @@ impl Recording {
             self.looks_after_all += u32::from(goes_on);
             return is_due;
         }
-        let mut sample = ProgressSample { at_ns: view.elapsed_ns, ..ProgressSample::default() };
-        for worker in &view.workers {
-            for direction in 0..sample.ios.len() {
-                sample.ios[direction] += worker.counters.ios[direction];
-                sample.bytes[direction] += worker.counters.bytes[direction];
+        let nothing = ProgressSample { at_ns: view.elapsed_ns, ..ProgressSample::default() };
+        let mut all = nothing;
+        let mut by_name = vec![nothing; self.names.count()];
+        for (number, worker) in view.workers.iter().enumerate() {
+            for sample in [Some(&mut all), by_name.get_mut(self.names.of(number))].into_iter().flatten() {
+                for direction in 0..sample.ios.len() {
+                    sample.ios[direction] += worker.counters.ios[direction];
+                    sample.bytes[direction] += worker.counters.bytes[direction];
+                }
             }
         }
-        self.samples.take(|| Some(sample));
+        self.samples.take(|| Some(all));
+        if by_name.len() > 1 {
+            self.samples_by_name.take(|| Some(by_name));
+        }
         is_due
     }
 
-    /// Ends a window of the timeline: all jobs together had done this at that time, with these latencies if they are
-    /// known.
-    pub(super) fn progressed(
-        &mut self,
-        elapsed_ns: u64,
-        so_far: &DetailedProgress,
-        latencies: Option<RunLatencies>,
-    ) {
+    /// Ends a window of the timeline: the jobs had done this at that time.
+    pub(super) fn progressed(&mut self, elapsed_ns: u64, published: &PublishedProgress<'_>) {
+        let mut so_far = DetailedProgress::default();
+        let mut singles = vec![JobTotals::default(); self.singles.count()];
+        let mut latencies = Some(vec![RunLatencies::default(); self.names.count()]);
+        published.for_each(|job| {
+            so_far.merge(job.so_far);
+            if let Some(single) = singles.get_mut(self.singles.of(job.number)) {
+                single.add(job.so_far);
+            }
+            match (&mut latencies, job.latencies) {
+                (Some(sums), Some(theirs)) => {
+                    sums.get_mut(self.names.of(job.number)).into_iter().for_each(|sum| sum.merge(theirs));
+                }
+                _ => latencies = None,
+            }
+        });
         self.latencies.take(elapsed_ns, latencies);
         self.released_ns.get_or_insert_with(|| clock::monotonic_ns().saturating_sub(elapsed_ns));
         let machine = self.machine();
-        self.timeline.take(elapsed_ns / 1_000_000, so_far, machine);
+        self.timeline.take(elapsed_ns / 1_000_000, &so_far, &singles, machine);
     }
 
     /// The processors since the last window, or at the same shares as then if there is no newer reading.
@@ -113,18 +146,43 @@ impl Recording {
         self.samples.all()
     }
 
-    /// The latencies of a part up to the end of the run that is over, if they are known.
-    pub(super) fn part_latencies(
+    /// The latencies of a part up to the end of the run that is over, if they are known, and what the jobs of each name
+    /// did in it, if there are several names.
+    pub(super) fn part(
         &self,
         part: &SteadyPart,
         workers: &[WorkerReport],
-    ) -> Option<PartLatencies> {
+    ) -> (Option<PartLatencies>, Vec<JobPart>) {
+        let groups = self.group_latencies(part, workers);
+        let sum = |groups: &GroupLatencies| {
+            let mut latencies = RunLatencies::default();
+            groups.latencies.iter().for_each(|one| latencies.merge(one));
+            PartLatencies { from_ms: groups.from_ms, latencies }
+        };
+        let of_name = |(index, name): (usize, &String)| {
+            let samples = self.samples_by_name.all().iter().filter_map(|sample| sample.get(index).copied());
+            let SteadyPart { ios_per_s, bytes_per_s, .. } = part.of_others(&samples.collect::<Vec<_>>())?;
+            let latencies = groups.as_ref().and_then(|groups| groups.latencies.get(index)).cloned();
+            Some(JobPart { name: name.clone(), ios_per_s, bytes_per_s, latencies })
+        };
+        // Without several names there are no samples by name.
+        let jobs = self.names.names.iter().enumerate().filter_map(of_name);
+        (groups.as_ref().map(sum), jobs.collect())
+    }
+
+    fn group_latencies(&self, part: &SteadyPart, workers: &[WorkerReport]) -> Option<GroupLatencies> {
         // Jobs that end between two looks end together.
         let has_ended_together = self.looks_after_all <= 1;
-        let at_end =
-            has_ended_together.then(|| RunLatencies::of(workers.iter().map(|worker| &*worker.stats)));
+        let at_end = has_ended_together.then(|| {
+            let of_group = |group: usize| {
+                let numbered = workers.iter().enumerate();
+                let members = numbered.filter(|(number, _)| self.names.of(*number) == group);
+                RunLatencies::of(members.map(|(_, worker)| &*worker.stats))
+            };
+            (0..self.names.count()).map(of_group).collect::<Vec<_>>()
+        });
         let span = (self.samples().first()?, self.samples().last()?);
-        self.latencies.of_part(part, span, at_end.as_ref())
+        self.latencies.of_part(part, span, at_end.as_deref())
     }
 
     /// The machine from before the first I/O until now.
@@ -142,9 +200,15 @@ impl Recording {
     pub(super) fn finish(&mut self, workers: &[WorkerReport]) -> (Option<Timeline>, Vec<Window>) {
         let timeline = self.released_ns.map(|released_ns| {
             let mut all = DetailedProgress::default();
-            workers.iter().for_each(|worker| all.add(&worker.stats));
+            let mut singles = vec![JobTotals::default(); self.singles.count()];
+            for (number, worker) in workers.iter().enumerate() {
+                let done = DetailedProgress::of(&worker.stats);
+                all.merge(&done);
+                singles.get_mut(self.singles.of(number)).into_iter().for_each(|single| single.add(&done));
+            }
             let elapsed_ns = clock::monotonic_ns().saturating_sub(released_ns);
-            std::mem::take(&mut self.timeline).finish(elapsed_ns / 1_000_000, &all)
+            let names = if singles.len() > 1 { self.singles.names.as_slice() } else { &[] };
+            std::mem::take(&mut self.timeline).finish(elapsed_ns / 1_000_000, &all, &singles, names)
         });
         (timeline, Window::between(self.samples()))
     }

@@ -15,7 +15,7 @@ use fiord_host::{
 use fiord_options::Problem;
 use fiord_plan::{FileKind, Plan};
 use fiord_report::Finding;
-use fiord_stats::{PartLatencies, RunSteadiness};
+use fiord_stats::{JobPart, PartLatencies, RunSteadiness};
 use fiord_worker::{EndReason, WorkerReport};
 
 use super::recording::Recording;
@@ -56,10 +56,10 @@ impl Witness {
         Witness { known, keeps, ..Witness::default() }
     }
 
-    /// The first workers are about to start.
-    pub(super) fn start(&mut self) {
+    /// The first workers of this plan are about to start.
+    pub(super) fn start(&mut self, plan: &Plan) {
         self.health = self.health_now();
-        self.recording.start();
+        self.recording.start(plan);
     }
 
     /// Of the devices below the files.
@@ -80,10 +80,16 @@ impl Witness {
         steadiness(plan, self.recording.samples())
     }
 
-    /// The latencies of the steady part, if that is not the whole run, and if they are known.
-    pub(super) fn part_latencies(&self, plan: &Plan, workers: &[WorkerReport]) -> Option<PartLatencies> {
-        let steadiness = self.steadiness(plan)?;
-        self.recording.part_latencies(steadiness.proper_part()?, workers)
+    /// The latencies of the steady part, if they are known, and what the jobs of each name did in it, if there are several;
+    /// nothing if that part is the whole run.
+    pub(super) fn steady_part(
+        &self,
+        plan: &Plan,
+        workers: &[WorkerReport],
+    ) -> (Option<PartLatencies>, Vec<JobPart>) {
+        let steadiness = self.steadiness(plan);
+        let part = steadiness.as_ref().and_then(RunSteadiness::proper_part);
+        part.map(|part| self.recording.part(part, workers)).unwrap_or_default()
     }
 
     /// The findings of a run that goes on: those that need neither its end, nor the health of devices, nor a calibration

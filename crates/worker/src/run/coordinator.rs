@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fiord_plan::job::ControlGroup;
 use fiord_plan::{ClockSource, DebugChannel, Job, Plan, shown};
-use fiord_stats::{DetailedProgress, JobStats, RunLatencies};
+use fiord_stats::JobStats;
 use fiord_sys::clock::{self, TscClock};
 use fiord_sys::reserve;
 use fiord_sys::signal;
@@ -22,6 +22,7 @@ use super::group::Group;
 use super::layout_thread::{self, LayoutEvent};
 use super::periodic_request::PeriodicRequest;
 use super::progress;
+use super::published::PublishedProgress;
 use super::rules;
 use super::sampler::Sampler;
 use super::trigger::TriggerWatch;
@@ -494,8 +495,8 @@ impl<'w> Coordinator<'w> {
         }
         let progress_every = self.watcher.progress_every();
         if let Some(made_ns) = self.progress.look(&self.shared, progress_every, now_ns) {
-            let (progress, latencies) = (self.published_progress(), self.published_latencies(made_ns));
-            self.watcher.progressed(self.shared.released_for_ns(made_ns), &progress, latencies);
+            let published = PublishedProgress::new(&self.shared, made_ns);
+            self.watcher.progressed(self.shared.released_for_ns(made_ns), &published);
         }
         let statistics_every = self.watcher.statistics_every();
         if self.statistics.look(&self.shared, statistics_every, now_ns).is_some() {
@@ -503,27 +504,6 @@ impl<'w> Coordinator<'w> {
             self.watcher.statistics(&reports);
         }
         self.publish_snapshots(now_ns);
-    }
-
-    /// What all workers together had done when they published it last.
-    fn published_progress(&self) -> DetailedProgress {
-        let mut all = DetailedProgress::default();
-        for published in self.shared.published.iter().filter_map(|published| published.lock().ok()) {
-            published.progress.iter().for_each(|theirs| all.merge(theirs));
-        }
-        all
-    }
-
-    /// The latencies of all workers together, if all of them are running and have published them since `made_ns`.
-    fn published_latencies(&self, made_ns: u64) -> Option<RunLatencies> {
-        let RunState { live, published, .. } = &*self.shared;
-        let mut all = RunLatencies::default();
-        for (live, published) in live.iter().zip(published) {
-            let published = published.lock().ok()?;
-            let is_of_now = live.state() == State::Running && published.latencies_ns >= made_ns;
-            all.merge(published.latencies.as_ref().filter(|_| is_of_now)?);
-        }
-        Some(all)
     }
 
     /// Passes the watcher a snapshot of all workers, when one is due or SIGUSR1 requested it.

@@ -11,6 +11,7 @@ mod layout_thread;
 mod minimum_rates;
 mod periodic_request;
 pub(crate) mod progress;
+pub(crate) mod published;
 mod rules;
 mod sampler;
 mod steady_state;

@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use fiord_plan::{Job, PerDirection};
-use fiord_stats::{DetailedProgress, RunLatencies};
 
 use super::progress::View;
+use super::published::PublishedProgress;
 use crate::debug::DebugLog;
 use crate::log_sink::LogSink;
 use crate::report::WorkerReport;
@@ -106,10 +106,10 @@ pub trait Watcher {
     fn progress_every(&self) -> Option<Duration> {
         None
     }
-    /// What all workers together had done `elapsed_ns` after the first were released, and their latencies at full
-    /// resolution, if all of them were running and answered in time and there are not too many.
-    fn progressed(&mut self, elapsed_ns: u64, progress: &DetailedProgress, latencies: Option<RunLatencies>) {
-        let _ = (elapsed_ns, progress, latencies);
+    /// What the workers had done `elapsed_ns` after the first were released. Latencies at full resolution are published
+    /// only if there are not too many workers.
+    fn progressed(&mut self, elapsed_ns: u64, published: &PublishedProgress<'_>) {
+        let _ = (elapsed_ns, published);
     }
     /// The statistics of all workers so far, at this moment of the run.
     fn snapshot(&mut self, reports: Vec<WorkerReport>, moment: Moment);
