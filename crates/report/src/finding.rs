@@ -156,9 +156,10 @@ codes! {
     ConcurrentWriters = "concurrent-writers", Note,
         see "`numjobs` is above 1, and there is no `offset_increment`.",
         fix "If the contents matter, give each job its own range, with `offset_increment`, or its own file.";
-    /// Parts of the file were never written. Reading them returns zeros and does not reach the disk.
+    /// Parts of the file were never written: it has holes, or blocks that were only allocated (`fallocate`). Reading them
+    /// returns zeros and does not reach the disk.
     Unwritten = "unwritten", Caution,
-        see "`du FILE` is less than `du --apparent-size FILE`.",
+        see "`du FILE` is less than `du --apparent-size FILE`; or `filefrag -v FILE` names extents that are `unwritten`.",
         fix "Write all of the file before it is read.";
     /// Direct writes are not multiples of the device's physical block: the device reads each such block, changes part
     /// of it, and writes it back.
@@ -268,7 +269,8 @@ codes! {
         see "`nvme smart-log DISK`: `Thermal Management T1 Trans Count` grows, or bit 1 of `critical_warning`; `sg_logs -a \
              DISK`: the current temperature is above the reference temperature.",
         fix "Cool the disk, and repeat the run.";
-    /// A disk reported uncorrectable errors of its medium during the run.
+    /// A disk reported uncorrectable errors of its medium during the run: its health log counts them, or the kernel answered
+    /// an I/O with ENODATA.
     MediaErrors = "media-errors", Caution,
         see "`nvme smart-log DISK`: `media_errors` grows; `smartctl -a DISK`: attribute 187 or 197 of an ATA disk, the \
              uncorrected errors of a SCSI disk; the kernel's log.",
