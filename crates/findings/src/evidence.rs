@@ -53,6 +53,7 @@ pub fn evidence(plan: &Plan, measured: &Measurements<'_>) -> Vec<Finding> {
     findings.extend(steady::of(plan, measured.samples, measured.steadiness));
     findings.extend(jobs().filter_map(|(job, known)| waits::omitted(job, known.stats)));
     findings.extend(jobs().filter_map(|(job, known)| waits::never_issued(job, known.stats)));
+    findings.extend(jobs().filter_map(|(job, known)| errors::of_medium(job, known.stats)));
     findings.extend(jobs().filter_map(|(job, known)| errors::continued(job, known.stats)));
     once_for_clones(findings)
 }

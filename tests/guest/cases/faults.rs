@@ -6,7 +6,9 @@ use std::fs;
 use std::time::Duration;
 
 use fiord_guest::{DeviceMapper, NullBlk, ScsiDebug, fiord};
+use serde_json::Value;
 
+use crate::findings::{figure, findings};
 use crate::guest;
 
 const SECTORS: u64 = 16 << 11;
@@ -42,6 +44,34 @@ fn errors_that_a_job_may_ignore_are_counted() {
     let job = run.job().unwrap();
     assert_eq!(job["total_err"], 16, "{run:?}");
     assert_eq!(job["first_error"], 5, "EIO");
+}
+
+/// The same reads: of a disk with damaged sectors, and of one that answers with EIO there.
+#[test]
+fn an_error_of_the_medium_is_found_and_any_other_is_not() {
+    guest!();
+    let found = |path: &str| {
+        let target = format!("--filename={path}");
+        let reads = ["--name=m", &target, "--rw=read", "--bs=4k", "--size=2m", "--direct=1"];
+        let ignoring = ["--ignore_error=ENODATA:EIO"];
+        findings(&[&reads[..], &ignoring].concat())
+    };
+    let is_of = |code: &'static str| move |finding: &&Value| finding["code"] == code;
+    // Two blocks of 4 KiB at 1 MiB.
+    let damaged =
+        ScsiDebug::new(&["dev_size_mb=16", "opts=2", "medium_error_start=2048", "medium_error_count=16"])
+            .unwrap();
+    let all = found(&damaged.path());
+    let media = all.iter().find(is_of("media-errors")).unwrap_or_else(|| panic!("{all:?}"));
+    assert_eq!(figure(media, "failed_ios"), Some(2.0), "{media}");
+    drop(damaged);
+    let disk = NullBlk::new("flaky", 16, &[]).unwrap();
+    let rest = SECTORS - 2064;
+    let table = format!("0 2048 linear {0} 0\n2048 16 error\n2064 {rest} linear {0} 2064\n", disk.path());
+    let broken = DeviceMapper::new("broken", &table).unwrap();
+    let all = found(&broken.path());
+    assert!(all.iter().any(|finding| is_of("error-continued")(&finding)), "{all:?}");
+    assert!(!all.iter().any(|finding| is_of("media-errors")(&finding)), "{all:?}");
 }
 
 #[test]

@@ -67,7 +67,15 @@ pub const DOORS: &[Door] = &[
     ),
     door(
         "fiord-findings",
-        &["fiord-host", "fiord-import", "fiord-options", "fiord-plan", "fiord-report", "fiord-stats"],
+        &[
+            "fiord-errno",
+            "fiord-host",
+            "fiord-import",
+            "fiord-options",
+            "fiord-plan",
+            "fiord-report",
+            "fiord-stats",
+        ],
         "worker, engine, system calls, stdout",
     ),
     door(

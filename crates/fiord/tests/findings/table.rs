@@ -147,7 +147,7 @@ table! {
         "tests/guest/cases/findings.rs", "a_disk_is_overheated_above_its_own_limit_and_its_temperature_is_the_kernels");
     media_errors: MediaErrors, elsewhere(
         "a test cannot damage a disk",
-        "crates/findings/src/evidence/health.rs", "errors_during_the_run_and_a_worn_disk_are_found");
+        "tests/guest/cases/faults.rs", "an_error_of_the_medium_is_found_and_any_other_is_not");
     device_worn: DeviceWorn, elsewhere(
         "a test cannot wear out a disk",
         "tests/guest/cases/findings.rs", "a_disk_that_warns_of_its_reliability_is_worn");
