@@ -329,6 +329,27 @@ mod tests {
     }
 
     #[test]
+    fn passing_over_tries_each_open_file_once() {
+        for choice in [FileService::RoundRobin { every: 2 }, FileService::Sequential] {
+            let mut service = Service::new(choice, 4, 3, 5);
+            let mut tried = Vec::new();
+            loop {
+                let Turn::File(file) = service.turn(true) else { unreachable!("none is done") };
+                tried.push(file);
+                if !service.pass_over(tried.len()) {
+                    break;
+                }
+            }
+            assert_eq!(tried, [0, 1, 2], "{choice:?}");
+            assert_eq!(
+                service.turn(true),
+                Turn::File(0),
+                "{choice:?}: the next attempt begins where this one did"
+            );
+        }
+    }
+
+    #[test]
     fn a_file_is_opened_only_with_permission() {
         let mut service = Service::new(FileService::Zipf { theta: 0.5, centre: 0.0 }, 1000, 2, 7);
         let (mut opened, mut generation) = (0, service.generation());

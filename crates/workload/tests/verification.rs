@@ -79,6 +79,10 @@ fn execute(source: &mut VerifySource, disk: &mut Disk, op: &Op) -> Result<(), Er
             source.prepare(op, &mut buffer);
             disk.insert(op.offset_bytes, buffer.clone());
         }
+        Action::Trim => {
+            disk.remove(&op.offset_bytes);
+            buffer.clear();
+        }
         Action::Read => {
             let stored = disk.get(&op.offset_bytes);
             stored.into_iter().for_each(|stored| buffer.clone_from(stored));
@@ -86,6 +90,18 @@ fn execute(source: &mut VerifySource, disk: &mut Disk, op: &Op) -> Result<(), Er
         other => unreachable!("{other:?}"),
     }
     source.completed(op, &buffer)
+}
+
+/// The operations in short: how many of each kind follow each other.
+fn runs(done: &Done) -> Vec<(Action, usize)> {
+    let mut runs: Vec<(Action, usize)> = Vec::new();
+    for (_, op, _) in done {
+        match runs.last_mut() {
+            Some((action, count)) if *action == op.action => *count += 1,
+            Some(_) | None => runs.push((op.action, 1)),
+        }
+    }
+    runs
 }
 
 /// The pass and the purpose of each operation that wrote or read back.
@@ -126,4 +142,41 @@ fn only_files_that_stay_are_expected_to_hold_what_earlier_passes_wrote() {
     let done = run(&job(&mix), |_| {});
     assert_eq!((faults(&done), done.len() as u64), (0, 4 * BLOCKS));
     assert!(done.iter().all(|(_, op, _)| op.length_bytes == BLOCK_BYTES));
+}
+
+/// As many writes as the backlog has room for, then as many blocks of it as are read back at once, in the order they were
+/// written; what is left is read back at the end.
+#[test]
+fn a_backlog_is_read_back_while_the_job_writes() {
+    let (write, read) = (Action::Write, Action::Read);
+    let done = run(&job(&[("rw", "write"), ("verify_backlog", "4")]), |_| {});
+    assert_eq!(runs(&done), [(write, 4), (read, 4)].repeat(4));
+    let done = run(&job(&[("rw", "write"), ("verify_backlog", "6"), ("verify_backlog_batch", "4")]), |_| {});
+    let wanted = [(write, 6), (read, 4), (write, 4), (read, 4), (write, 4), (read, 4), (write, 2), (read, 4)];
+    assert_eq!(runs(&done), wanted);
+    let offsets = |wanted: Action| -> Vec<u64> {
+        let those = done.iter().filter(|(_, op, _)| op.action == wanted);
+        those.map(|(_, op, _)| op.offset_bytes).collect()
+    };
+    assert_eq!(offsets(write), offsets(read));
+    assert_eq!(faults(&done), 0);
+}
+
+#[test]
+fn blocks_are_trimmed_while_the_job_writes_and_read_back_as_zeroes() {
+    let (write, trim, read) = (Action::Write, Action::Trim, Action::Read);
+    let all = [("rw", "write"), ("trim_percentage", "100"), ("trim_verify_zero", "1")];
+    let done = run(&job(&all), |_| {});
+    assert_eq!(runs(&done), [(write, 16), (trim, 16), (read, 16)], "at the end of the pass");
+    let in_parts = [&all[..], &[("trim_backlog", "6"), ("trim_backlog_batch", "4")]].concat();
+    let done = run(&job(&in_parts), |_| {});
+    let wanted = [(write, 6), (trim, 4), (write, 6), (trim, 4), (write, 4), (trim, 8), (read, 16)];
+    assert_eq!(runs(&done), wanted);
+    assert_eq!(faults(&done), 0);
+    // A share of the blocks, of which each is either trimmed and zeroes, or as it was written.
+    let some = [("rw", "write"), ("trim_percentage", "50"), ("trim_verify_zero", "1")];
+    let done = run(&job(&some), |_| {});
+    let trims = runs(&done)[1];
+    assert!(trims.0 == trim && (1..16).contains(&trims.1), "{:?}", runs(&done));
+    assert_eq!(faults(&done), 0);
 }
