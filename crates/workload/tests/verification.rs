@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests panic with a message when something is wrong")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -45,7 +45,11 @@ type Done = Vec<(u64, Op, Result<(), Errno>)>;
 /// Blocks by their offsets.
 type Disk = BTreeMap<u64, Vec<u8>>;
 
-/// Runs a job to its end, one operation after another; `between` may change the disk when a pass has begun.
+/// Operations in flight, at most.
+const DEPTH: usize = 5;
+
+/// Runs a job to its end, with as many operations in flight as it makes, which complete in their order; `between` may
+/// change the disk when a pass has begun.
 fn run(job: &Job, between: impl Fn(&mut Disk) + Send + 'static) -> Done {
     let verification = job.verification.as_ref().expect("it verifies");
     let mut source = VerifySource::new(job, verification, None, None).unwrap();
@@ -53,30 +57,42 @@ fn run(job: &Job, between: impl Fn(&mut Disk) + Send + 'static) -> Done {
     // A source that goes round in circles is a failure, too.
     thread::spawn(move || {
         let (mut disk, mut pass) = (Disk::new(), 1);
-        let (mut ops, mut done) = (Vec::new(), Vec::new());
+        let (mut ops, mut in_flight, mut done) = (Vec::new(), VecDeque::new(), Vec::new());
         loop {
-            let supply = source.fill(&mut ops, 5, 0);
+            let room = DEPTH - in_flight.len();
+            let supply = if room > 0 { source.fill(&mut ops, room, 0) } else { Supply::AfterCompletion };
             if source.passes_begun() != pass {
                 pass = source.passes_begun();
                 between(&mut disk);
             }
-            match supply {
-                Supply::Ready => {}
-                Supply::Ended => break,
-                other => unreachable!("{other:?} with nothing in flight"),
+            in_flight.extend(ops.drain(..).map(|op| (pass, op, begin(&mut source, &op))));
+            match (supply, in_flight.pop_front()) {
+                (Supply::Ready, Some(first)) => in_flight.push_front(first),
+                (Supply::AfterCompletion | Supply::Ended, Some((pass, op, buffer))) => {
+                    done.push((pass, op, end(&mut source, &mut disk, &op, buffer)));
+                }
+                (Supply::Ended, None) => break,
+                (other, _) => unreachable!("{other:?} with nothing in flight"),
             }
-            done.extend(ops.drain(..).map(|op| (pass, op, execute(&mut source, &mut disk, &op))));
         }
         send.send(done)
     });
     receive.recv_timeout(Duration::from_secs(120)).expect("the source ends")
 }
 
-fn execute(source: &mut VerifySource, disk: &mut Disk, op: &Op) -> Result<(), Errno> {
+/// The buffer of an operation that is issued.
+fn begin(source: &mut VerifySource, op: &Op) -> Vec<u8> {
     let mut buffer = vec![0; op.length_bytes as usize];
+    if op.action == Action::Write {
+        source.prepare(op, &mut buffer);
+    }
+    buffer
+}
+
+/// The disk executes an operation.
+fn end(source: &mut VerifySource, disk: &mut Disk, op: &Op, mut buffer: Vec<u8>) -> Result<(), Errno> {
     match op.action {
         Action::Write => {
-            source.prepare(op, &mut buffer);
             disk.insert(op.offset_bytes, buffer.clone());
         }
         Action::Trim => {
