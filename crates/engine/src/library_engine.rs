@@ -1,4 +1,5 @@
-//! The common part of engines over C libraries that execute operations asynchronously: Ceph's, GlusterFS's, libnfs, libiscsi.
+//! The common part of engines over C libraries that execute operations asynchronously: Ceph's, GlusterFS's,
+//! libiscsi.
 //!
 //! Invariant: a buffer belongs to the library from the start of its operation until the library has ended it. An engine
 //! that is dropped before leaves the connection as it is and never frees its buffers, because the library may still write
@@ -239,6 +240,7 @@ impl<'arena> QueuedEngine<'arena> for LibraryEngine<'arena> {
                 Err(errno) => local.push(Slot::from_index(index), Outcome::Failed(errno)),
             }
         }
+        session.poll(hand_over)?;
         Ok(count)
     }
 

@@ -6,9 +6,11 @@
 
 pub mod gluster;
 pub mod hand_over;
+pub mod iscsi;
 pub mod patience;
 pub mod rados;
 pub mod rbd;
+mod socket;
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};

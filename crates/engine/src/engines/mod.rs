@@ -47,6 +47,7 @@ engines! {
     mod rbd: Rbd;
     mod gfapi: Gfapi;
     mod gfapi_async: GfapiAsync;
+    mod libiscsi: Libiscsi;
     mod falloc: Falloc;
     mod ftruncate: Ftruncate;
     mod null: Null;
