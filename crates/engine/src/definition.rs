@@ -3,8 +3,10 @@
 //! Invariant: code that uses an engine is compiled for it by a [`Visitor`]; nothing here is consulted while a loop
 //! runs.
 
+use std::path::PathBuf;
+
 use fiord_plan::files::Advice;
-use fiord_plan::{EngineDescriptor, EngineSettings, Job, PlannedEngine};
+use fiord_plan::{Direction, EngineDescriptor, EngineSettings, Job, PlannedEngine};
 
 use crate::contract::{Arena, QueuedEngine, SyncEngine};
 use crate::setup_error::SetupError;
@@ -59,6 +61,14 @@ pub struct JobOutline {
     pub direct: bool,
     /// The priorities of its I/Os, as the kernel packs them, by their numbers.
     pub priorities: Vec<u16>,
+    /// The name of its first file.
+    pub target: PathBuf,
+    /// Which clone of its section it is, from 0.
+    pub clone: u32,
+    /// Whether it reads.
+    pub reads: bool,
+    /// Whether what it writes is verified.
+    pub verifies: bool,
 }
 
 impl JobOutline {
@@ -70,11 +80,25 @@ impl JobOutline {
             advice: job.files.advice,
             direct: job.files.direct,
             priorities: job.io_priorities.values.clone(),
+            target: job.files.list.first().map(|file| file.path.clone()).unwrap_or_default(),
+            clone: job.clone,
+            reads: job.access.pattern.includes(Direction::Read),
+            verifies: job.verification.is_some(),
         }
     }
 
     /// Of a job with this many files and default settings.
     pub fn plain(files: usize) -> JobOutline {
-        JobOutline { files, random: false, advice: Advice::None, direct: false, priorities: vec![0] }
+        JobOutline {
+            files,
+            random: false,
+            advice: Advice::None,
+            direct: false,
+            priorities: vec![0],
+            target: PathBuf::new(),
+            clone: 0,
+            reads: false,
+            verifies: false,
+        }
     }
 }

@@ -22,6 +22,8 @@ pub mod setup_error;
 mod adaptive_poll;
 mod attached_files;
 mod ceph;
+mod connection;
+mod connection_engine;
 mod gluster;
 mod library_engine;
 mod local_completions;

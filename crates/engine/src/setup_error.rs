@@ -53,6 +53,8 @@ pub(crate) enum SetupStep {
     AioSetup,
     /// `pipe2`.
     Pipe,
+    /// `bind` and `listen`.
+    Listen,
     /// The start of a thread that executes operations.
     Thread,
 }
@@ -68,6 +70,7 @@ impl SetupStep {
             SetupStep::RegisterFiles => "io_uring_register(IORING_REGISTER_FILES)",
             SetupStep::AioSetup => "io_setup",
             SetupStep::Pipe => "pipe2",
+            SetupStep::Listen => "bind",
             SetupStep::Thread => "pthread_create",
         }
     }
@@ -107,6 +110,7 @@ impl SetupStep {
             (SetupStep::Pipe, libc::EMFILE | libc::ENFILE) => {
                 ("too many files are open", "raise the limit (ulimit -n), or use fewer jobs")
             }
+            (SetupStep::Listen, _) => explain_listening(errno),
             (SetupStep::Thread, libc::EAGAIN) => (
                 "the limit on threads is reached",
                 "raise it (ulimit -u, pids.max), use a smaller iodepth or leave io_submit_mode out",
@@ -114,6 +118,31 @@ impl SetupStep {
             (_, libc::ENOMEM) => ("memory is short", "use a smaller iodepth or fewer jobs"),
             _ => (CAUSE_UNKNOWN, "try ioengine=psync with several jobs"),
         }
+    }
+}
+
+fn explain_listening(errno: i32) -> (&'static str, &'static str) {
+    match errno {
+        libc::EADDRINUSE => ("another program listens there", "end it (ss -lnp shows it) or use another port"),
+        libc::EEXIST => {
+            ("there is a file at the path of the socket, which is not removed", "use another filename")
+        }
+        libc::EACCES | libc::EPERM => (
+            "a port below 1024 is for root, or the directory of the socket is not yours",
+            "use a larger port or another directory",
+        ),
+        libc::ENOENT => ("the directory of the socket does not exist", "make it, or use another filename"),
+        libc::ENAMETOOLONG => ("the path of a socket has at most 107 bytes", "use a shorter filename"),
+        libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL => (
+            "this kernel has no such addresses: IPv6 is off, or it has no vsock",
+            "use another protocol (tcp, unix), or load the module (vsock_loopback for this machine alone)",
+        ),
+        libc::ENODEV => ("no interface has that address, or none can reach the group", "set interface="),
+        libc::EINVAL => (
+            "an option of the socket is out of range: mss (88 to 32767) or interface",
+            "leave mss and interface out",
+        ),
+        _ => (CAUSE_UNKNOWN, "try another port or protocol"),
     }
 }
 
@@ -150,13 +179,14 @@ fn explain_ring_setup(step: SetupStep, errno: i32) -> (&'static str, &'static st
 mod tests {
     use super::*;
 
-    const STEPS: [SetupStep; 6] = [
+    const STEPS: [SetupStep; 7] = [
         SetupStep::RingSetup,
         SetupStep::RingSetupThread,
         SetupStep::RegisterBuffers,
         SetupStep::RegisterFiles,
         SetupStep::AioSetup,
         SetupStep::Pipe,
+        SetupStep::Listen,
     ];
 
     fn refused(step: SetupStep, errno: i32) -> SetupError {

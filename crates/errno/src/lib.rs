@@ -13,6 +13,36 @@ compile_error!("Linux numbers its errors differently on this architecture");
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Errno(pub i32);
 
+/// An error of the kernel of which more is known than its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explained {
+    /// The number.
+    pub errno: Errno,
+    /// What it concerns, why, and what to do.
+    pub explanation: String,
+}
+
+impl Explained {
+    /// This explanation of an error, as an `io::Error`; of one without a number, `EIO`.
+    pub fn with(error: &io::Error, explanation: impl Into<String>) -> io::Error {
+        let errno = Errno::of(error).unwrap_or(Errno::EIO);
+        io::Error::new(error.kind(), Explained { errno, explanation: explanation.into() })
+    }
+
+    /// What is inside an `io::Error`.
+    pub fn of(error: &io::Error) -> Option<&Explained> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.errno, self.explanation)
+    }
+}
+
+impl std::error::Error for Explained {}
+
 /// Declares the table and a constant for each of its rows.
 macro_rules! errnos {
     ($($name:ident = $number:literal, $text:literal;)+) => {
@@ -37,7 +67,7 @@ impl Errno {
 
     /// The number inside an `io::Error`, if it came from the kernel.
     pub fn of(error: &io::Error) -> Option<Errno> {
-        error.raw_os_error().map(Errno)
+        error.raw_os_error().map(Errno).or_else(|| Explained::of(error).map(|explained| explained.errno))
     }
 
     /// The constant's name, `"ENOSPC"`; `"E?"` for a number without a name.

@@ -13,6 +13,7 @@ use fiord_options::job::JobOptions;
 use fiord_options::value::EngineName;
 
 use crate::example::Example;
+use crate::presentation::RateUnit;
 use crate::priority::PriorityRequests;
 
 /// The description of an engine: the one constant in its file, from which everything else about it is derived.
@@ -82,7 +83,7 @@ impl EngineDescriptor {
     /// Whether it is given descriptors of the job's files, which are paths of this machine.
     pub fn touches_files(&self) -> bool {
         match self.files {
-            FileUse::Untouched | FileUse::Named => false,
+            FileUse::Untouched | FileUse::Named | FileUse::Connected(_) => false,
             FileUse::Opened | FileUse::Mapped | FileUse::Resized => true,
         }
     }
@@ -90,8 +91,17 @@ impl EngineDescriptor {
     /// Whether it opens its targets itself, by their names.
     pub fn names_targets(&self) -> bool {
         match self.files {
-            FileUse::Named => true,
+            FileUse::Named | FileUse::Connected(_) => true,
             FileUse::Untouched | FileUse::Opened | FileUse::Mapped | FileUse::Resized => false,
+        }
+    }
+
+    /// The unit of its rates, if its targets are connections: they have neither offsets nor sizes, begin with each loop,
+    /// and end when the other end is closed.
+    pub fn connects(&self) -> Option<RateUnit> {
+        match self.files {
+            FileUse::Connected(unit) => Some(unit),
+            FileUse::Untouched | FileUse::Opened | FileUse::Mapped | FileUse::Resized | FileUse::Named => None,
         }
     }
 
@@ -99,7 +109,11 @@ impl EngineDescriptor {
     pub fn maps_files(&self) -> bool {
         match self.files {
             FileUse::Mapped => true,
-            FileUse::Untouched | FileUse::Opened | FileUse::Resized | FileUse::Named => false,
+            FileUse::Untouched
+            | FileUse::Opened
+            | FileUse::Resized
+            | FileUse::Named
+            | FileUse::Connected(_) => false,
         }
     }
 
@@ -107,14 +121,18 @@ impl EngineDescriptor {
     pub fn resizes_files(&self) -> bool {
         match self.files {
             FileUse::Resized => true,
-            FileUse::Untouched | FileUse::Opened | FileUse::Mapped | FileUse::Named => false,
+            FileUse::Untouched
+            | FileUse::Opened
+            | FileUse::Mapped
+            | FileUse::Named
+            | FileUse::Connected(_) => false,
         }
     }
 
     /// Whether it moves data between them and memory, which can be verified afterwards.
     pub fn transfers_data(&self) -> bool {
         match self.files {
-            FileUse::Opened | FileUse::Mapped | FileUse::Named => true,
+            FileUse::Opened | FileUse::Mapped | FileUse::Named | FileUse::Connected(_) => true,
             FileUse::Untouched | FileUse::Resized => false,
         }
     }
@@ -157,6 +175,8 @@ pub enum FileUse {
     /// I/O on targets that the engine opens by their names, which are no paths of this machine: volumes, objects,
     /// addresses.
     Named,
+    /// I/O on connections that the engine makes, by names too. Rates are in this unit unless `unit_base` says otherwise.
+    Connected(RateUnit),
 }
 
 /// Asks a target for its geometry.

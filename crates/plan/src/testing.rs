@@ -7,6 +7,7 @@ use fiord_options::value::EngineName;
 use crate::engine::{EngineDescriptor, EngineSettings, Engines, FileUse, Queueing};
 use crate::facts::PathFacts;
 use crate::files::FileKind;
+use crate::presentation::RateUnit;
 
 const fn engine(name: EngineName, queueing: Queueing, files: FileUse) -> EngineDescriptor {
     EngineDescriptor {
@@ -30,6 +31,7 @@ pub(crate) const ENGINES: Engines = Engines(&[
     &engine(EngineName::Libaio, Queueing::QueuedIfDirect, FileUse::Opened),
     &engine(EngineName::Null, Queueing::ByDepth, FileUse::Untouched),
     &engine(EngineName::Nbd, Queueing::Queued, FileUse::Named),
+    &engine(EngineName::Net, Queueing::Synchronous, FileUse::Connected(RateUnit::Bits)),
 ]);
 
 impl PathFacts {

@@ -4,7 +4,7 @@
 
 use std::io;
 
-pub use fiord_errno::{Errno, error_text};
+pub use fiord_errno::{Errno, Explained, error_text};
 
 /// The result of a call that returns -1 and sets `errno`.
 #[inline]

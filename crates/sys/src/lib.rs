@@ -37,6 +37,7 @@ pub mod reserve;
 pub mod resize;
 pub mod scsi;
 pub mod signal;
+pub mod socket;
 pub mod spawn;
 pub mod stat;
 pub mod sysfs;

@@ -7,7 +7,7 @@
 //! `buffer` must be valid for its length, for writes by the function that fills it and for reads by the one that takes
 //! from it. Memory that was given to the pipe is in use until it was taken out of the pipe again.
 
-use std::io::{self, PipeReader, PipeWriter, Read};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 
 use crate::errno::check_len;
@@ -61,6 +61,38 @@ impl Pipe {
         let reader = self.reader.as_raw_fd();
         // SAFETY: as above.
         check_len(unsafe { libc::splice(reader, std::ptr::null_mut(), fd, &raw mut offset, len_bytes, 0) })
+    }
+
+    /// Moves bytes that arrive at a socket into the pipe; how many, 0 at the end of its stream.
+    ///
+    /// # Errors
+    /// The kernel's.
+    #[inline]
+    pub fn fill_from_stream(&self, fd: RawFd, len_bytes: usize) -> io::Result<usize> {
+        let (none, writer) = (std::ptr::null_mut(), self.writer.as_raw_fd());
+        // SAFETY: no memory is passed; a bad descriptor is an error.
+        check_len(unsafe { libc::splice(fd, none, writer, none, len_bytes, 0) })
+    }
+
+    /// Moves bytes out of the pipe into a socket; how many.
+    ///
+    /// # Errors
+    /// The kernel's.
+    #[inline]
+    pub fn drain_to_stream(&self, fd: RawFd, len_bytes: usize, more: bool) -> io::Result<usize> {
+        let (none, reader) = (std::ptr::null_mut(), self.reader.as_raw_fd());
+        let flags = if more { libc::SPLICE_F_MORE } else { 0 };
+        // SAFETY: as above.
+        check_len(unsafe { libc::splice(reader, none, fd, none, len_bytes, flags) })
+    }
+
+    /// Copies bytes of memory into the pipe; how many.
+    ///
+    /// # Errors
+    /// The kernel's.
+    #[inline]
+    pub fn fill_with_copy(&self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.writer).write(bytes)
     }
 
     /// Puts pages of memory into the pipe without a copy; how many bytes.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fiord_plan::shown::shown;
 use fiord_plan::{Action, Op, Unplannable};
-use fiord_sys::errno::{Errno, error_text};
+use fiord_sys::errno::{Errno, Explained, error_text};
 use fiord_sys::memory::MemoryError;
 
 /// What stopped a worker.
@@ -75,7 +75,11 @@ impl Failure {
 
     /// A system call that concerns no file.
     pub fn system(operation: &str, error: &std::io::Error) -> Failure {
-        let explanation = if Errno::of(error).is_some() { String::new() } else { error_text(error) };
+        let explanation = match (Explained::of(error), Errno::of(error)) {
+            (Some(explained), _) => explained.explanation.clone(),
+            (None, Some(_)) => String::new(),
+            (None, None) => error_text(error),
+        };
         Failure {
             operation: operation.to_string(),
             path: None,

@@ -50,6 +50,8 @@ engines! {
     mod libiscsi: Libiscsi;
     mod falloc: Falloc;
     mod ftruncate: Ftruncate;
+    mod net: Net;
+    mod netsplice: Netsplice;
     mod null: Null;
 }
 

@@ -414,6 +414,22 @@ choices! {
         WorkingSet = "working_set",
     }
 
+    /// Protocols of connections.
+    pub enum NetProtocol {
+        /// Transmission control protocol.
+        Tcp = "tcp",
+        /// Transmission control protocol over IPv6.
+        Tcpv6 = "tcpv6",
+        /// User datagrams.
+        Udp = "udp",
+        /// User datagrams over IPv6.
+        Udpv6 = "udpv6",
+        /// Unix sockets, addressed by a path.
+        Unix = "unix",
+        /// Sockets between virtual machines and their host, addressed by a number (CID) and a port.
+        Vsock = "vsock",
+    }
+
     /// Data placement interface.
     pub enum DataPlacement {
         /// Not used.

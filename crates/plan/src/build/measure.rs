@@ -12,6 +12,7 @@ use fiord_options::value::{self, ContinueOnError, KbBase, UnifiedRwReporting, Un
 
 use super::section::ResolvedSection;
 use crate::access::{Access, PerDirection};
+use crate::engine::EngineDescriptor;
 use crate::job::{ClockSource, ErrorPolicy, Measure};
 use crate::pace::LatencyTarget;
 use crate::presentation::{Presentation, RateUnit, Unified};
@@ -126,7 +127,10 @@ pub(crate) fn presentation(section: &ResolvedSection<'_>, access: &Access) -> Pr
         },
         rate_unit: match options.general.unit_base {
             UnitBase::Bits => RateUnit::Bits,
-            UnitBase::Bytes | UnitBase::Automatic => RateUnit::Bytes,
+            UnitBase::Bytes => RateUnit::Bytes,
+            UnitBase::Automatic => {
+                section.engine().and_then(EngineDescriptor::connects).unwrap_or(RateUnit::Bytes)
+            }
         },
         unified: match options.access.unified_rw_reporting {
             UnifiedRwReporting::None => Unified::None,

@@ -5,6 +5,7 @@
 
 mod blocks;
 mod buffers;
+mod connection;
 mod diagnostics;
 mod logs;
 mod measure;

@@ -68,6 +68,8 @@ pub(crate) struct FileTable<'a> {
     random: bool,
     /// Whether the engine opens the targets itself.
     named: bool,
+    /// Whether they are connections.
+    connects: bool,
     /// Whether files that are created when they are opened are mapped.
     maps_new: bool,
     /// Whether anything is done to the files at the end of a loop.
@@ -94,8 +96,9 @@ impl<'a> FileTable<'a> {
         // Mapped pages cannot be dropped from the cache.
         let maps = job.engine.descriptor.maps_files() && plan.invalidate && !plan.pre_read;
         // A job that is `time_based` has no loops, only passes.
-        let ends_loops =
-            !job.limits.time_based && (syncs || maps || plan.fsync_on_close || plan.unlink_each_loop);
+        let connects = job.engine.descriptor.connects().is_some();
+        let ends_loops = !job.limits.time_based
+            && (syncs || maps || connects || plan.fsync_on_close || plan.unlink_each_loop);
         FileTable {
             debug: None,
             plan,
@@ -104,6 +107,7 @@ impl<'a> FileTable<'a> {
             opened: Vec::with_capacity(plan.list.len().min(plan.open_at_once as usize)),
             random: job.access.random,
             named: job.engine.descriptor.names_targets(),
+            connects,
             maps_new: job.engine.descriptor.maps_files()
                 && (plan.create_on_open || plan.unlink_each_loop)
                 && plan.may_create
@@ -196,7 +200,11 @@ impl<'a> FileTable<'a> {
         let plan = &self.plan.list[index as usize];
         let failed = |operation: &str, error: io::Error| Failure::file(operation, &plan.path, &error);
         if self.named {
-            engine.open(index, &named(plan, self.plan)).map_err(|error| failed("open", error))?;
+            let opened = engine.open(index, &named(plan, self.plan));
+            opened.map_err(|error| match self.connects {
+                true => Failure::system("connect", &error),
+                false => failed("open", error),
+            })?;
             self.add_open(index, Opened::ByEngine);
             return Ok(());
         }

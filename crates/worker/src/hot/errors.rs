@@ -92,6 +92,11 @@ impl<'a> ErrorHandler<'a> {
             recorder.count_short(rest);
             return ErrorDecision::Continue(rest.rest(bytes));
         }
+        if outcome == Outcome::Done(0) && self.engine.descriptor.connects().is_some() {
+            // The other end was closed.
+            recorder.count_partial(rest);
+            return ErrorDecision::Stop(End::Complete);
+        }
         let errno = errno_of(rest, outcome);
         if errno == Errno::EINTR && live.is_stop_requested() {
             // A wait was interrupted by a signal.

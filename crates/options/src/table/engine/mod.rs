@@ -16,6 +16,7 @@ use super::spec::Spec;
 pub use io_uring::IoUring;
 pub use kernel::{IoPriorities, Libaio, Mmap, Pvsync2};
 pub use library::{Ceph, Gluster, Rados, Rbd};
+pub use network::Net;
 
 /// The options of all engines, one entry per set.
 pub fn sets() -> [&'static [&'static [&'static Spec]]; 25] {
@@ -25,7 +26,7 @@ pub fn sets() -> [&'static [&'static [&'static Spec]]; 25] {
         IoPriorities::TABLES,
         Pvsync2::TABLES,
         Mmap::TABLES,
-        network::Net::TABLES,
+        Net::TABLES,
         network::Rdma::TABLES,
         other::Cpuio::TABLES,
         other::FileStat::TABLES,

@@ -1,6 +1,6 @@
 //! Private options of the engines that work over a network connection.
 //!
-//! Invariant: all sets are `unbuilt`, since none of these engines is built in.
+//! Invariant: the options of an engine that is not built in are `unbuilt`.
 
 use crate::table::set::options;
 use crate::table::spec::Scope;
@@ -8,25 +8,37 @@ use crate::value::*;
 
 options! {
     /// Options of `net` and `netsplice`.
-    pub struct Net, scope Scope::Engine(&[EngineName::Net, EngineName::Netsplice]), unbuilt;
+    pub struct Net, scope Scope::Engine(&[EngineName::Net, EngineName::Netsplice]);
 
     "Engines net and netsplice" {
-        /// Host to connect to, or multicast address to join.
+        /// Host to connect to, or multicast address.
+        ///
+        /// A name or an address; for `protocol=vsock` the number of the machine (1 is this one, 2 the host). A job that
+        /// listens or receives has none, unless it is the address of a group to join (`224.0.0.0/4`, `ff00::/8`).
         hostname: Text;
         /// Port to connect to or to listen on.
+        ///
+        /// With `numjobs`, the first clone's; each further one uses the next.
         port: u32, in 1..=65535;
         /// Protocol of the connection.
-        protocol | proto: Text = "tcp";
-        /// Send small packets at once.
+        ///
+        /// `unix` has a path, `filename`; all others have a port. Of `udp`, `udpv6` and `unix` a job that reads is the end
+        /// that waits for the other.
+        protocol | proto: NetProtocol = "tcp";
+        /// Send small packets at once (`TCP_NODELAY`).
         nodelay: bool, in 0..=1;
         /// Wait for a connection instead of making one.
+        ///
+        /// For `tcp`, `tcpv6` and `vsock`. The job may read or write.
         listen: Flag;
         /// Answer each message, and measure the way there and back.
+        ///
+        /// A job that writes waits for the same bytes to come back; one that reads sends them back. Both ends need it.
         pingpong: Flag;
-        /// Address of the interface used for multicast.
+        /// Interface used for multicast: its address, or for IPv6 its name.
         interface: Text;
         /// Hops a multicast packet may take.
-        ttl: u32 = 1;
+        ttl: u32 = 1, in 0..=255;
         /// Size of the socket's buffer.
         window_size: Bytes;
         /// Largest TCP segment.

@@ -18,7 +18,7 @@ mod steady;
 mod time;
 mod verify;
 
-use super::engine::{Ceph, Gluster, IoPriorities, IoUring, Libaio, Mmap, Pvsync2, Rados, Rbd};
+use super::engine::{Ceph, Gluster, IoPriorities, IoUring, Libaio, Mmap, Net, Pvsync2, Rados, Rbd};
 use super::set::option_sets;
 
 pub use access::Access;
@@ -82,5 +82,6 @@ option_sets! {
         rados: Rados,
         rbd: Rbd,
         gluster: Gluster,
+        net: Net,
     }
 }

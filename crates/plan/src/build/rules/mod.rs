@@ -15,7 +15,7 @@ mod tests;
 use fiord_options::Problem;
 
 use super::section::ResolvedSection;
-use super::{buffers, pace, priority, queue, sprandom, steady, target_limits, zoned, zones};
+use super::{buffers, connection, pace, priority, queue, sprandom, steady, target_limits, zoned, zones};
 
 /// A rule.
 type Rule = fn(&ResolvedSection<'_>) -> Option<Problem>;
@@ -68,6 +68,16 @@ const RULES: &[Rule] = &[
     buffers::dedupe_options_need_duplicates,
     priority::percentage_excludes_bssplit,
     queue::offload_needs_descriptors,
+    connection::connections_have_no_offsets,
+    connection::connections_are_not_synced,
+    connection::datagrams_have_one_direction,
+    connection::mixed_connections_can_stall,
+    connection::senders_do_not_verify,
+    connection::a_connection_has_one_name,
+    connection::a_connection_has_its_port,
+    connection::only_one_end_has_a_hostname,
+    connection::only_streams_listen,
+    connection::ports_of_clones_exist,
 ];
 
 /// What every rule says of a section.
