@@ -286,8 +286,7 @@ fn opened(bound: &Socket) -> io::Result<Address> {
     loop {
         let mut message = [0; OPEN.len()];
         // SAFETY: the array lives during the call.
-        let (length_bytes, from) =
-            unsafe { bound.receive_message(message.as_mut_ptr(), message.len())? };
+        let (length_bytes, from) = unsafe { bound.receive_message(message.as_mut_ptr(), message.len())? };
         // What an earlier sender left is passed over.
         if let Some(from) = from.filter(|_| length_bytes == OPEN.len() && message == *OPEN) {
             return Ok(from);
@@ -298,7 +297,9 @@ fn opened(bound: &Socket) -> io::Result<Address> {
 /// What to do about a connection that could not be made.
 fn refused(to: &str, error: &io::Error) -> String {
     let remedy = match error.raw_os_error() {
-        Some(libc::ECONNREFUSED) => "nobody listens there: begin the other end first (listen=1), or check the port",
+        Some(libc::ECONNREFUSED) => {
+            "nobody listens there: begin the other end first (listen=1), or check the port"
+        }
         Some(libc::ENOENT) => "there is no such socket: begin the other end first (rw=read)",
         Some(libc::EHOSTUNREACH | libc::ENETUNREACH) => "there is no route to it",
         Some(libc::ETIMEDOUT) => "it does not answer: it is off, or a firewall drops the packets",
@@ -379,12 +380,7 @@ impl Connection {
     /// # Safety
     /// As `receive`.
     #[cold]
-    unsafe fn end_of(
-        &mut self,
-        buffer: *mut u8,
-        received: usize,
-        wanted: usize,
-    ) -> io::Result<usize> {
+    unsafe fn end_of(&mut self, buffer: *mut u8, received: usize, wanted: usize) -> io::Result<usize> {
         if received > wanted {
             return Err(Errno::EMSGSIZE.into());
         }

@@ -79,11 +79,7 @@ impl<W: Wire> ConnectionEngine<'_, W> {
     ///
     /// # Safety
     /// `buffer` is valid for reads and writes of `length_bytes`.
-    unsafe fn answer(
-        connection: &mut Connection,
-        buffer: *mut u8,
-        length_bytes: usize,
-    ) -> io::Result<usize> {
+    unsafe fn answer(connection: &mut Connection, buffer: *mut u8, length_bytes: usize) -> io::Result<usize> {
         // SAFETY: the caller vouches for the buffer.
         unsafe {
             let received = connection.receive(buffer, length_bytes)?;
@@ -150,11 +146,9 @@ impl<'arena, W: Wire> SyncEngine<'arena> for ConnectionEngine<'arena, W> {
                 Action::Read => self.wire.receive(connection, buffer, length),
                 Action::Write if self.pingpong => Self::ask(connection, buffer, length),
                 Action::Write => self.wire.send(connection, buffer, length, more),
-                Action::Trim
-                | Action::ResetZone
-                | Action::Sync
-                | Action::DataSync
-                | Action::RangeSync(_) => Err(Errno::EINVAL.into()),
+                Action::Trim | Action::ResetZone | Action::Sync | Action::DataSync | Action::RangeSync(_) => {
+                    Err(Errno::EINVAL.into())
+                }
             }
         };
         done.into()

@@ -123,7 +123,9 @@ impl SetupStep {
 
 fn explain_listening(errno: i32) -> (&'static str, &'static str) {
     match errno {
-        libc::EADDRINUSE => ("another program listens there", "end it (ss -lnp shows it) or use another port"),
+        libc::EADDRINUSE => {
+            ("another program listens there", "end it (ss -lnp shows it) or use another port")
+        }
         libc::EEXIST => {
             ("there is a file at the path of the socket, which is not removed", "use another filename")
         }

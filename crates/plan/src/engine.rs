@@ -101,7 +101,9 @@ impl EngineDescriptor {
     pub fn connects(&self) -> Option<RateUnit> {
         match self.files {
             FileUse::Connected(unit) => Some(unit),
-            FileUse::Untouched | FileUse::Opened | FileUse::Mapped | FileUse::Resized | FileUse::Named => None,
+            FileUse::Untouched | FileUse::Opened | FileUse::Mapped | FileUse::Resized | FileUse::Named => {
+                None
+            }
         }
     }
 

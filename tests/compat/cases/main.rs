@@ -3,6 +3,7 @@
 //! Invariant: a table of cases is data; the library in `src/` runs and compares programs.
 
 mod blocks;
+mod connections;
 mod contents;
 mod contract;
 mod corpus;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         files::cases,
         flows::cases,
         engines::cases,
+        connections::cases,
         depths::cases,
         divergences::cases,
         reports::cases,

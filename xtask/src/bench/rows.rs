@@ -250,10 +250,13 @@ fn whole_processes() -> Vec<Row> {
 }
 
 fn not_slower() -> Vec<Row> {
+    // To nobody: fio that reads a stream sometimes waits for ever.
+    const DATAGRAMS: &str = "--ioengine=net --protocol=udp --hostname=127.0.0.1 --port=18771 --rw=write";
     let null = |case, more, claims| timed(case, Location::Directory, &[NULL, more], claims);
     const VERIFIED: &str = "--ioengine=psync --filename=verified --size=256m --bs=4k --rw=write";
     let verify = |case, method: &str| counted(case, &format!("{VERIFIED} {method}"), 131_072, 1.5);
     vec![
+        timed("net, datagrams", Location::Directory, &[DATAGRAMS, "--bs=1k --size=1g"], NOT_SLOWER),
         counted(
             "logs of each I/O",
             &format!("{NULL} --rw=randread --write_lat_log=log --write_bw_log=log --write_iops_log=log"),

@@ -34,7 +34,10 @@ impl EngineDefinition for Netsplice {
              --name=writer --hostname=127.0.0.1 --rw=write",
         )),
         explain: |settings, errno| settings.get::<Settings>()?.explain(errno),
-        ..EngineDescriptor::synchronous(EngineName::Netsplice, "splice and vmsplice between memory and a connection")
+        ..EngineDescriptor::synchronous(
+            EngineName::Netsplice,
+            "splice and vmsplice between memory and a connection",
+        )
     };
 
     fn set_up<'arena, V: Visitor<'arena>>(

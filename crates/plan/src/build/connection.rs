@@ -29,7 +29,9 @@ fn includes(section: &ResolvedSection<'_>, direction: Direction) -> bool {
 /// Whether the job waits for the other end.
 fn waits(section: &ResolvedSection<'_>, protocol: NetProtocol) -> bool {
     match protocol {
-        NetProtocol::Tcp | NetProtocol::Tcpv6 | NetProtocol::Vsock => section.options.net.listen.is_some_and(|flag| flag.0),
+        NetProtocol::Tcp | NetProtocol::Tcpv6 | NetProtocol::Vsock => {
+            section.options.net.listen.is_some_and(|flag| flag.0)
+        }
         NetProtocol::Udp | NetProtocol::Udpv6 | NetProtocol::Unix => includes(section, Direction::Read),
     }
 }
@@ -53,10 +55,20 @@ pub(super) fn connections_have_no_offsets(section: &ResolvedSection<'_>) -> Opti
     protocol(section)?;
     let kind = section.options.access.rw.kind;
     if kind.word().starts_with("rand") {
-        return conflict(section, job::Access::rw, "a connection cannot be random", "use rw=read or rw=write");
+        return conflict(
+            section,
+            job::Access::rw,
+            "a connection cannot be random",
+            "use rw=read or rw=write",
+        );
     }
     if includes(section, Direction::Trim) {
-        return conflict(section, job::Access::rw, "a connection cannot be trimmed", "use rw=read or rw=write");
+        return conflict(
+            section,
+            job::Access::rw,
+            "a connection cannot be trimmed",
+            "use rw=read or rw=write",
+        );
     }
     None
 }
@@ -115,7 +127,8 @@ pub(super) fn senders_do_not_verify(section: &ResolvedSection<'_>) -> Option<Pro
 pub(super) fn a_connection_has_one_name(section: &ResolvedSection<'_>) -> Option<Problem> {
     protocol(section)?;
     (targets::naming(section).files(0).len() > 1).then(|| {
-        let option = if section.is_given(job::Files::nrfiles) { job::Files::nrfiles } else { job::Files::filename };
+        let option =
+            if section.is_given(job::Files::nrfiles) { job::Files::nrfiles } else { job::Files::filename };
         section.error(ProblemKind::Conflict, option, "a job has one connection", "use numjobs= for several")
     })
 }
