@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use fiord_options::job::JobOptions;
 use fiord_options::value::NetProtocol;
-use fiord_sys::errno::{Errno, Explained};
+use fiord_sys::errno::{Errno, Explained, error_text};
 use fiord_sys::socket::{self, Address, Flags, Passes, Socket};
 
 use crate::definition::JobOutline;
@@ -59,19 +59,19 @@ impl Default for Settings {
 impl Settings {
     /// Those of a job's options.
     pub(crate) fn of(options: &JobOptions) -> Settings {
-        let net = &options.net;
+        let own = &options.net;
         let text = |text: &fiord_options::value::Text| text.0.to_string_lossy().into_owned();
         Settings {
-            protocol: net.protocol,
-            host: net.hostname.as_ref().map(text),
-            port: net.port.unwrap_or(0),
-            listen: net.listen.is_some_and(|flag| flag.0),
-            pingpong: net.pingpong.is_some_and(|flag| flag.0),
-            nodelay: net.nodelay.unwrap_or(false),
-            interface: net.interface.as_ref().map(text),
-            hops: net.ttl as u8,
-            window_bytes: net.window_size.map(|size| size.0 as usize),
-            segment_bytes: net.mss,
+            protocol: own.protocol,
+            host: own.hostname.as_ref().map(text),
+            port: own.port.unwrap_or(0),
+            listen: own.listen.is_some_and(|flag| flag.0),
+            pingpong: own.pingpong.is_some_and(|flag| flag.0),
+            nodelay: own.nodelay.unwrap_or(false),
+            interface: own.interface.as_ref().map(text),
+            hops: own.ttl as u8,
+            window_bytes: own.window_size.map(|size| size.0 as usize),
+            segment_bytes: own.mss,
         }
     }
 
@@ -274,7 +274,9 @@ impl Drop for Endpoint {
 fn resolve(host: &str, port: u16, is_ipv6: bool) -> io::Result<SocketAddr> {
     let unknown = io::Error::from_raw_os_error(libc::EINVAL);
     let no = |why: String| Explained::with(&unknown, format!("hostname={host} {why}"));
-    let mut found = (host, port).to_socket_addrs().map_err(|error| no(format!("is not known: {error}")))?;
+    let mut found = (host, port)
+        .to_socket_addrs()
+        .map_err(|error| no(format!("is not known: {}", error_text(&error))))?;
     found.find(|address| address.is_ipv6() == is_ipv6).ok_or_else(|| match is_ipv6 {
         true => no("has no IPv6 address: use protocol=tcp or udp".to_string()),
         false => no("has no IPv4 address: use protocol=tcpv6 or udpv6".to_string()),
