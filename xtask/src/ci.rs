@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 use crate::stage::{self, StageResult, Stages};
 use crate::{
-    browser, compat, dist, fmt, fuzz, guest, install, instructions, mutants, repo, stage_times, tidy, unused,
+    browser, compat, dist, fmt, fuzz, guest, install, instructions, mutants, repo, servers, stage_times,
+    tidy, unused,
 };
 
 const FUZZ_SECONDS_PER_TARGET: u32 = 4;
@@ -37,6 +38,8 @@ const STAGES: &[Stage] = &[
             "fiord-compat",
             "--exclude",
             "fiord-guest",
+            "--exclude",
+            "fiord-servers",
             "--no-fail-fast",
         ]))
     }),
@@ -46,6 +49,10 @@ const STAGES: &[Stage] = &[
     }),
     ("guest", |build| match build.binary() {
         Ok(binary) => guest::stage(&binary),
+        Err(why) => StageResult::Skipped(format!("no binary to run: {why}")),
+    }),
+    ("servers", |build| match build.binary() {
+        Ok(binary) => servers::stage(&binary),
         Err(why) => StageResult::Skipped(format!("no binary to run: {why}")),
     }),
     ("dist", |_| dist::stage()),

@@ -9,14 +9,20 @@ use crate::{repo, stage};
 
 /// `cargo x compat [ARGUMENT OF THE SUITE…]`; FIORD=PATH drives that binary instead of building one.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let binary = match std::env::var_os("FIORD") {
-        Some(path) => PathBuf::from(path),
-        None => {
-            stage::command(repo::cargo(&["build", "--release", "-p", "fiord"]))?;
-            release_binary()
-        }
-    };
-    stage::command(command(&binary, args))
+    stage::command(command(&binary(true)?, args))
+}
+
+/// The binary that `FIORD` names, or one built now.
+pub fn binary(release: bool) -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os("FIORD") {
+        return std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display()));
+    }
+    let mut build = repo::cargo(&["build", "-p", "fiord"]);
+    if release {
+        build.arg("--release");
+    }
+    stage::command(build)?;
+    Ok(if release { release_binary() } else { repo::target_dir().join("debug/fiord") })
 }
 
 /// The path of fiord in a release build.

@@ -33,6 +33,15 @@ const PACKAGES: &[(&str, &str)] = &[
     ("python3-venv", "/usr/share/doc/python3-venv"),
 ];
 
+/// Servers that engines talk to (`cargo x servers`), and programs that the tests look at them with.
+pub const SERVERS: &[(&str, &str)] = &[
+    ("nbdkit", "/usr/bin/nbdkit"),
+    ("qemu-utils", "/usr/bin/qemu-nbd"),
+    ("libnbd-bin", "/usr/bin/nbdcopy"),
+    ("openssl", "/usr/bin/openssl"),
+    ("nginx-light", "/usr/sbin/nginx"),
+];
+
 /// Python packages that readers of fio's files import, installed into a virtual environment.
 const PYTHON_PACKAGES: &[&str] = &["fio-plot==1.1.21", "six", "numpy", "pandas"];
 
@@ -46,6 +55,7 @@ const CARGO_SUBCOMMANDS: &[(&str, &str)] = &[
 /// Installs packages (as root, or through sudo) and the readers' virtual environment.
 pub fn run() -> Result<(), String> {
     packages(PACKAGES);
+    packages(SERVERS);
     readers();
     nightly();
     static_target();

@@ -18,6 +18,7 @@ mod machine;
 mod marked;
 mod mutants;
 mod repo;
+mod servers;
 mod stage;
 mod stage_times;
 mod tidy;
@@ -35,6 +36,8 @@ const HELP: &str = "cargo x CHORE
   compat [FILTER]         build fiord and compare it with fio, case by case (FIO=, FIORD= name the programs)
   fuzz [TARGET] [SECS]    run the fuzz targets, each for SECS seconds (5)
   guest ['COMMAND']       boot an emulated machine with NVMe, zoned and SCSI disks and run COMMAND, or a shell, in it
+                          (--install, --release; --help says more)
+  servers [NAME]          the engines that talk to servers, each against a real one that the tests start on this machine
                           (--install, --release; --help says more)
   dist [ARTEFACT…]        the static binary, and the archive, packages and container image made of it (--help says more)
   browser [BINARY]        pages of runs in headless Chromium: axe-core, errors, screenshots in target/browser
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         "dist" => dist::run(rest),
         "fuzz" => fuzz::run(rest),
         "guest" => guest::run(rest),
+        "servers" => servers::run(rest),
         "tidy" => tidy::run(),
         "browser" => browser::run(rest),
         "unused" => unused::run(),

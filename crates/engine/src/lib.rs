@@ -28,6 +28,7 @@ mod gluster;
 mod library_engine;
 mod local_completions;
 mod priorities;
+mod remote;
 mod sigbus;
 mod sync_and_trim;
 

@@ -30,6 +30,7 @@ pub mod memory;
 pub mod nvme;
 pub mod pagecache;
 pub mod pipe;
+pub mod poll;
 pub mod posix_aio;
 pub mod process;
 pub mod procfs;

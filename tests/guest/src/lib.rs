@@ -3,14 +3,42 @@
 //! Invariant: nothing here touches a device outside the machine that `cargo x guest` boots.
 
 mod device;
-mod program;
 mod recording;
 
+use std::path::Path;
+
 pub use device::{DeviceMapper, NullBlk, ScsiDebug, nvme};
-pub use program::{Finished, Running, fio, fiord, start};
+pub use fiord_programs::{Finished, Running};
 pub use recording::{END_SECTOR, Queued, record};
 
 /// Whether this is the machine that `cargo x guest` boots.
 pub fn is_guest() -> bool {
     std::env::var_os("FIORD_IN_GUEST").is_some()
+}
+
+/// Where programs run: in memory, and lost with the machine.
+const DIRECTORY: &str = "/run";
+
+/// Runs Debian's fio with a report in JSON.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn fio(args: &[&str]) -> Result<Finished, String> {
+    fiord_programs::fio(Path::new(DIRECTORY), args)
+}
+
+/// Runs fiord as fio, with a report in JSON.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn fiord(args: &[&str]) -> Result<Finished, String> {
+    fiord_programs::fiord(Path::new(DIRECTORY), args)
+}
+
+/// Starts fiord as fio, with a report in JSON.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn start(args: &[&str]) -> Result<Running, String> {
+    fiord_programs::start(Path::new(DIRECTORY), args)
 }

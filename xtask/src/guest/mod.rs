@@ -148,16 +148,10 @@ fn test_program() -> Result<PathBuf, String> {
 
 /// The binary to run in the guest: `FIORD`, or one built now.
 fn binary(release: bool) -> Result<PathBuf, String> {
-    if let Some(path) = std::env::var_os("FIORD") {
-        return std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display()));
+    if std::env::var_os("FIORD").is_none() {
+        portable()?;
     }
-    portable()?;
-    let mut build = repo::cargo(&["build", "-p", "fiord"]);
-    if release {
-        build.arg("--release");
-    }
-    stage::command(build)?;
-    Ok(if release { compat::release_binary() } else { repo::target_dir().join("debug/fiord") })
+    compat::binary(release)
 }
 
 /// Whether the compiler's flags suit a processor that is emulated.

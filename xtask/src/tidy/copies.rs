@@ -26,8 +26,16 @@ const ALLOWED: &[(&str, &str, &str)] = &[
 ];
 
 /// Directories and files that only tests and chores of tests use.
-const TEST_PLACES: &[&str] =
-    &["/tests/", "/source_tests/", "/cases/", "tests/compat/", "tests/guest/", "fuzz/"];
+const TEST_PLACES: &[&str] = &[
+    "/tests/",
+    "/source_tests/",
+    "/cases/",
+    "tests/compat/",
+    "tests/guest/",
+    "tests/programs/",
+    "tests/servers/",
+    "fuzz/",
+];
 const TEST_FILES: &[&str] = &["tests.rs", "testing.rs"];
 
 /// A line that counts: its number and its words.

@@ -31,6 +31,8 @@ pub const DOORS: &[Door] = &[
         "everything else",
     ),
     door("fiord-svg", &[], "what is drawn"),
+    door("fiord-nbd", &[], "sockets, jobs, plans"),
+    door("fiord-http", &["base64", "hmac", "httparse", "md-5", "sha2"], "sockets, jobs, plans"),
     door("fiord-profile", &["fiord-svg"], "how counters are read, jobs, stdout"),
     door("fiord-trace", &["fiord-errno"], "who records and replays"),
     door("fiord-import", &["serde_json"], "who made a report, and who reads it"),
@@ -43,7 +45,17 @@ pub const DOORS: &[Door] = &[
     door("fiord-workload", &["fiord-errno", "fiord-plan", "fiord-stats", "fiord-verify"], "files, clocks"),
     door(
         "fiord-engine",
-        &["fiord-options", "fiord-plan", "fiord-sys", "libc", "io-uring"],
+        &[
+            "fiord-http",
+            "fiord-nbd",
+            "fiord-options",
+            "fiord-plan",
+            "fiord-sys",
+            "libc",
+            "io-uring",
+            "rustls",
+            "rustls-native-certs",
+        ],
         "option text, statistics, report",
     ),
     door(
@@ -155,7 +167,9 @@ pub const DOORS: &[Door] = &[
         &["fiord-testing", "libtest-mimic", "serde_json"],
         "fiord's crates: it drives binaries",
     ),
-    door("fiord-guest", &["serde_json"], "fiord's crates: it drives binaries"),
+    door("fiord-programs", &["serde_json"], "fiord's crates: it drives binaries"),
+    door("fiord-guest", &["fiord-programs", "serde_json"], "fiord's crates: it drives binaries"),
+    door("fiord-servers", &["fiord-programs", "serde_json"], "fiord's crates: it drives binaries"),
     door(
         "xtask",
         &[

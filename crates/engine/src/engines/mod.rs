@@ -52,6 +52,8 @@ engines! {
     mod ftruncate: Ftruncate;
     mod net: Net;
     mod netsplice: Netsplice;
+    mod nbd: Nbd;
+    mod http: Http;
     mod null: Null;
 }
 

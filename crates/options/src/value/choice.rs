@@ -210,6 +210,34 @@ choices! {
         Dsync = "dsync",
     }
 
+    /// Whether requests of HTTP are encrypted.
+    pub enum Https {
+        /// No TLS.
+        Off = "off" | "0",
+        /// TLS, and the server's certificate must be one that this machine trusts.
+        On = "on" | "1",
+        /// TLS with any certificate.
+        Insecure = "insecure",
+    }
+
+    /// Interface of a store of objects.
+    pub enum HttpMode {
+        /// WebDAV.
+        WebDav = "webdav",
+        /// Amazon S3.
+        S3 = "s3",
+        /// OpenStack Swift.
+        Swift = "swift",
+    }
+
+    /// What an object of HTTP is.
+    pub enum HttpObjectMode {
+        /// A block of a file.
+        Block = "block",
+        /// A file; a block is a range of it.
+        Range = "range",
+    }
+
     /// Clock that times are read from.
     pub enum ClockSource {
         /// gettimeofday(2).

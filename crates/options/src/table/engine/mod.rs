@@ -17,6 +17,7 @@ pub use io_uring::IoUring;
 pub use kernel::{IoPriorities, Libaio, Mmap, Pvsync2};
 pub use library::{Ceph, Gluster, Rados, Rbd};
 pub use network::Net;
+pub use storage::{Http, Nbd};
 
 /// The options of all engines, one entry per set.
 pub fn sets() -> [&'static [&'static [&'static Spec]]; 25] {
@@ -40,10 +41,10 @@ pub fn sets() -> [&'static [&'static [&'static Spec]]; 25] {
         storage::Dfs::TABLES,
         Gluster::TABLES,
         storage::Hdfs::TABLES,
-        storage::Http::TABLES,
+        Http::TABLES,
         storage::Cufile::TABLES,
         storage::Libblkio::TABLES,
-        storage::Nbd::TABLES,
+        Nbd::TABLES,
         storage::Nfs::TABLES,
         storage::Xnvme::TABLES,
     ]

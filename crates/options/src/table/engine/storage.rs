@@ -46,38 +46,44 @@ options! {
 
 options! {
     /// Options of `http`.
-    pub struct Http, scope Scope::Engine(&[EngineName::Http]), unbuilt;
+    pub struct Http, scope Scope::Engine(&[EngineName::Http]);
 
     "Engine http" {
-        /// Whether to use TLS.
-        https: Text = "off";
-        /// Host to connect to.
+        /// Whether to use TLS; with `insecure`, whatever certificate the server has.
+        https: Https = "off";
+        /// Host to connect to, or host and port.
+        ///
+        /// With S3, a bucket is either part of this name or the beginning of `filename`.
+        ///
+        /// Example: `http_host=localhost:9000`.
         http_host: Text = "localhost";
-        /// User name.
+        /// User name for WebDAV.
         http_user: Text;
-        /// Password.
+        /// Password for WebDAV.
         http_pass: Text;
-        /// Interface: webdav, s3 or swift.
-        http_mode: Text = "webdav";
-        /// Region of S3.
+        /// Interface of the server.
+        http_mode: HttpMode = "webdav";
+        /// Region of S3, which is part of each signature.
         http_s3_region: Text = "us-east-1";
         /// Secret key of S3.
         http_s3_key: Text;
-        /// Key identifier of S3.
+        /// Identifier of the key of S3.
         http_s3_keyid: Text;
-        /// Session token of S3.
+        /// Token of a session of S3.
         http_s3_security_token: Text;
-        /// Key that the S3 server encrypts objects with.
+        /// Key that the S3 server encrypts objects with and does not keep: 32 characters, or 32 bytes in base 64.
         http_s3_sse_customer_key: Text;
         /// Algorithm that the S3 server encrypts objects with.
         http_s3_sse_customer_algorithm: Text = "AES256";
-        /// Whether a block is an object or a range of one.
-        http_object_mode: Text = "block";
-        /// Storage class of S3.
+        /// What an object is: a `block` of the file, whose start and end are added to its name, or the file itself, of
+        /// which reads request a `range`. Writes write whole objects either way.
+        http_object_mode: HttpObjectMode = "block";
+        /// Storage class of objects written to S3.
         http_s3_storage_class: Text = "STANDARD";
-        /// Token of Swift.
+        /// Token of Swift, as `swift auth` prints it.
         http_swift_auth_token: Text;
         /// Detail of messages about requests.
+        #[ignored("requests are not printed: the server's log has them, and --debug=io prints each I/O")]
         http_verbose: u32 = 0;
     }
 }
@@ -126,10 +132,17 @@ options! {
 
 options! {
     /// Options of `nbd`.
-    pub struct Nbd, scope Scope::Engine(&[EngineName::Nbd]), unbuilt;
+    pub struct Nbd, scope Scope::Engine(&[EngineName::Nbd]);
 
     "Engine nbd" {
-        /// Address of the server.
+        /// Address of the server, and the name of its export.
+        ///
+        /// `nbd://HOST:PORT/EXPORT` over TCP, `nbd+unix:///EXPORT?socket=PATH` over a socket in the file system, and
+        /// `nbds://` or `nbds+unix://` with TLS, for which the server's certificate is verified; with
+        /// `tls-certificates=DIRECTORY` by `ca-cert.pem` in it, showing the server `client-cert.pem` with its key
+        /// `client-key.pem` if they are there.
+        ///
+        /// Example: `uri=nbd://localhost:10809/disk`.
         uri: Text;
     }
 }

@@ -18,7 +18,9 @@ mod steady;
 mod time;
 mod verify;
 
-use super::engine::{Ceph, Gluster, IoPriorities, IoUring, Libaio, Mmap, Net, Pvsync2, Rados, Rbd};
+use super::engine::{
+    Ceph, Gluster, Http, IoPriorities, IoUring, Libaio, Mmap, Nbd, Net, Pvsync2, Rados, Rbd,
+};
 use super::set::option_sets;
 
 pub use access::Access;
@@ -83,5 +85,7 @@ option_sets! {
         rbd: Rbd,
         gluster: Gluster,
         net: Net,
+        nbd: Nbd,
+        http: Http,
     }
 }

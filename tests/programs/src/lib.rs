@@ -2,6 +2,7 @@
 //!
 //! Invariant: a report that cannot be read is an error that shows both streams.
 
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
@@ -43,22 +44,22 @@ impl Finished {
     }
 }
 
-/// Runs Debian's fio with a report in JSON.
+/// Runs Debian's fio in a directory, with a report in JSON.
 ///
 /// # Errors
 /// If it cannot be started.
-pub fn fio(args: &[&str]) -> Result<Finished, String> {
+pub fn fio(directory: &Path, args: &[&str]) -> Result<Finished, String> {
     let mut command = Command::new("fio");
-    with_report(&mut command, args);
+    with_report(&mut command, directory, args);
     run(command)
 }
 
-/// Runs fiord as fio, with a report in JSON.
+/// Runs fiord as fio in a directory, with a report in JSON.
 ///
 /// # Errors
 /// If it cannot be started.
-pub fn fiord(args: &[&str]) -> Result<Finished, String> {
-    run(of_fiord(args)?)
+pub fn fiord(directory: &Path, args: &[&str]) -> Result<Finished, String> {
+    run(of_fiord(directory, args)?)
 }
 
 /// fiord while it runs.
@@ -96,25 +97,25 @@ impl Running {
     }
 }
 
-/// Starts fiord as fio, with a report in JSON.
+/// Starts fiord as fio in a directory, with a report in JSON.
 ///
 /// # Errors
 /// If it cannot be started.
-pub fn start(args: &[&str]) -> Result<Running, String> {
-    let mut command = of_fiord(args)?;
+pub fn start(directory: &Path, args: &[&str]) -> Result<Running, String> {
+    let mut command = of_fiord(directory, args)?;
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(Running { child: command.spawn().map_err(|error| format!("{command:?}: {error}"))? })
 }
 
-fn of_fiord(args: &[&str]) -> Result<Command, String> {
+fn of_fiord(directory: &Path, args: &[&str]) -> Result<Command, String> {
     let mut command = Command::new(std::env::var_os("FIORD").ok_or("FIORD names no binary")?);
     command.arg("--no-history");
-    with_report(&mut command, args);
+    with_report(&mut command, directory, args);
     Ok(command)
 }
 
-fn with_report(command: &mut Command, args: &[&str]) {
-    command.arg("--output-format=json").args(args).current_dir("/run");
+fn with_report(command: &mut Command, directory: &Path, args: &[&str]) {
+    command.arg("--output-format=json").args(args).current_dir(directory);
 }
 
 fn run(mut command: Command) -> Result<Finished, String> {

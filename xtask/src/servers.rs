@@ -1,0 +1,56 @@
+//! `cargo x servers`: the engines that talk to servers, each against a real one.
+//!
+//! Invariant: the tests start every server themselves, on loopback and in a directory of its own, and kill it; no server
+//! of this machine is used or changed.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::stage::{self, StageResult};
+use crate::{compat, install, repo};
+
+const HELP: &str = "cargo x servers [--install] [--release] [NAME…]
+
+Runs the tests of the engines that talk to servers: fiord, and Debian's fio beside it, against servers that the tests
+start on loopback with a free port and a directory of its own, and kill when they end. NAME is the name of a server (nbd,
+http, …) or part of the name of a test; without one all run. A test whose server is not installed is skipped, and says
+which package it needs. fiord is the binary just built (FIORD=PATH: that one).
+
+  --install   installs the packages of all servers first (as root, or through sudo)
+  --release   takes the release build of fiord instead of the debug build
+
+For example:
+  cargo x servers nbd
+";
+
+/// `cargo x servers [--install] [--release] [NAME…]`
+pub fn run(args: &[String]) -> Result<(), String> {
+    let (flags, names): (Vec<&String>, Vec<&String>) = args.iter().partition(|arg| arg.starts_with('-'));
+    let mut release = false;
+    for flag in flags {
+        match flag.as_str() {
+            "--install" => install::packages(install::SERVERS),
+            "--release" => release = true,
+            "--help" | "-h" => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            other => return Err(format!("{other}: unknown argument\n\n{HELP}")),
+        }
+    }
+    let mut tests = command(&compat::binary(release)?);
+    tests.args(names);
+    stage::command(tests)
+}
+
+/// The cases in `tests/servers`.
+pub fn stage(fiord: &Path) -> StageResult {
+    stage::tests(command(fiord))
+}
+
+/// Runs the tests with this binary.
+fn command(fiord: &Path) -> Command {
+    let mut command = repo::cargo(&["test", "-p", "fiord-servers", "--no-fail-fast", "--"]);
+    command.env("FIORD", fiord);
+    command
+}
