@@ -32,7 +32,7 @@ functions! {
     fn rados_create_write_op() -> *mut c_void;
     fn rados_release_write_op(*mut c_void);
     fn rados_write_op_zero(*mut c_void, u64, u64);
-    fn rados_aio_write_op_operate(*mut c_void, *mut c_void, *mut c_void, *const c_char, *mut libc::time_t, c_int) -> c_int;
+    fn rados_aio_write_op_operate(*mut c_void, *mut c_void, *mut c_void, *const c_char, *mut i64, c_int) -> c_int;
 }
 
 /// How long to wait for a monitor, in seconds, unless the configuration says otherwise: its own default is five minutes.
