@@ -10,6 +10,7 @@ pub mod doors;
 mod engines;
 mod names;
 mod paths;
+mod publishing;
 mod readers;
 mod rules;
 mod tables;
@@ -53,6 +54,7 @@ pub fn check() -> Result<Vec<String>, String> {
     findings.extend(circles::check(&metadata)?);
     findings.extend(engines::check(&metadata)?);
     findings.extend(dependencies::check_lints(&metadata, repo::read)?);
+    findings.extend(publishing::check(&metadata)?);
     findings.extend(doors::check(&metadata)?);
     findings.extend(doors::check_page(repo::read("ARCHITECTURE.md").as_deref()));
     findings.extend(dependencies::check_reasons(&metadata, repo::read("CONTRIBUTING.md").as_deref())?);
