@@ -12,6 +12,9 @@ pub const TARGET: &str = "x86_64-unknown-linux-musl";
 /// The profile of Cargo.toml that it is built with.
 pub const PROFILE: &str = "dist";
 
+/// The most bytes that it may have.
+const BYTES_MAX: u64 = 10_000_000;
+
 /// Why it cannot be built here.
 pub fn is_possible() -> Result<(), String> {
     let libraries = ["--print", "target-libdir", "--target", TARGET];
@@ -35,5 +38,10 @@ pub fn build(is_quick: bool) -> Result<PathBuf, String> {
     }
     stage::command(cargo)?;
     // The packagers find files here by paths that begin with `target/release/`.
-    Ok(repo::target_dir().join(TARGET).join(PROFILE).join("fiord"))
+    let binary = repo::target_dir().join(TARGET).join(PROFILE).join("fiord");
+    let bytes = std::fs::metadata(&binary).map_err(|error| format!("{}: {error}", binary.display()))?.len();
+    if !is_quick && bytes > BYTES_MAX {
+        return Err(format!("{} has {bytes} bytes, more than {BYTES_MAX}", binary.display()));
+    }
+    Ok(binary)
 }
