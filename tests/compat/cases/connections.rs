@@ -167,7 +167,9 @@ impl Running {
             stdout.read_to_string(&mut text).map_err(|error| error.to_string())?;
         }
         let status = self.0.wait().map_err(|error| error.to_string())?;
-        let document = parse_json(&text)?;
+        // fio says first that it waits.
+        let begin = text.find('{').unwrap_or(0);
+        let document = parse_json(&text[begin..])?;
         Ok((status.code(), document["jobs"][0].clone()))
     }
 }
