@@ -6,6 +6,7 @@
 //! tens of kilobytes to the program.
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -13,7 +14,7 @@ use fiord_plan::{FileIndex, Op};
 use fiord_sys::thread::Usage;
 
 use crate::contract::{
-    ArenaAccess, Completion, Engine, NamedTarget, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
+    ArenaAccess, Completion, Engine, Executed, NamedTarget, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
 };
 
 /// A synchronous engine.
@@ -140,6 +141,14 @@ macro_rules! engine_in_box {
 
             fn detach(&mut self, file: FileIndex) {
                 self.0.detach(file);
+            }
+
+            fn take_output(&mut self, number: usize, file: File) {
+                self.0.take_output(number, file);
+            }
+
+            fn executed(&self) -> Executed {
+                self.0.executed()
             }
 
             fn arena(&mut self) -> ArenaAccess<'_, 'arena> {

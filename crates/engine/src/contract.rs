@@ -6,6 +6,7 @@
 //! The type that ties slots, arena and engine together is the lifetime `'arena`, which [`Arena::with`] creates for
 //! each arena: it is invariant and unique, so lifetimes of different arenas do not unify. It costs nothing at run time.
 
+use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -288,6 +289,17 @@ pub struct NamedTarget<'a> {
     pub writable: bool,
 }
 
+/// What an operation was that an engine has executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Executed {
+    /// An I/O with a latency.
+    Io,
+    /// Nothing of its own, because an earlier operation has done its part: it counts, without a latency.
+    Earlier,
+    /// The last one: there is nothing left to do.
+    Last,
+}
+
 /// The common part of both kinds of engine: files and buffers.
 pub trait Engine<'arena> {
     /// A file was opened: the engine may register or map it, and uses it by number from here on. `length_bytes` counts
@@ -312,6 +324,16 @@ pub trait Engine<'arena> {
 
     /// The buffers.
     fn arena(&mut self) -> ArenaAccess<'_, 'arena>;
+
+    /// One of the files that the engine writes besides the job's targets, as its descriptor lists them, before anything
+    /// else.
+    fn take_output(&mut self, _number: usize, _file: File) {}
+
+    /// What the operation just executed was. Asked after each operation, but only of engines whose descriptors have
+    /// operations other than I/O: one call for each name, or cycles of other work.
+    fn executed(&self) -> Executed {
+        Executed::Io
+    }
 
     /// Ends the threads that execute operations for the engine, if it has any; returns the resources they used. Nothing
     /// is in flight, and nothing is queued afterwards.

@@ -3,6 +3,7 @@
 //! Invariant: code that uses an engine is compiled for it by a [`Visitor`]; nothing here is consulted while a loop
 //! runs.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use fiord_plan::files::Advice;
@@ -51,6 +52,10 @@ pub trait Visitor<'arena> {
 /// The properties of a job that an engine may depend on, in addition to its own settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobOutline {
+    /// Its name.
+    pub name: OsString,
+    /// How long it runs, if time ends it.
+    pub runtime_ns: Option<u64>,
     /// Files it may have open at once.
     pub files: usize,
     /// Whether its offsets are random.
@@ -75,6 +80,8 @@ impl JobOutline {
     /// Of a job.
     pub fn of(job: &Job) -> JobOutline {
         JobOutline {
+            name: job.name.clone(),
+            runtime_ns: job.limits.runtime_ns,
             files: job.files.list.len(),
             random: job.access.random,
             advice: job.files.advice,
@@ -90,6 +97,8 @@ impl JobOutline {
     /// Of a job with this many files and default settings.
     pub fn plain(files: usize) -> JobOutline {
         JobOutline {
+            name: OsString::new(),
+            runtime_ns: None,
             files,
             random: false,
             advice: Advice::None,

@@ -21,12 +21,14 @@ pub mod setup_error;
 
 mod adaptive_poll;
 mod attached_files;
+mod by_name;
 mod ceph;
 mod connection;
 mod connection_engine;
 mod gluster;
 mod library_engine;
 mod local_completions;
+mod name_lookup;
 mod priorities;
 mod remote;
 mod sigbus;
@@ -35,7 +37,8 @@ mod sync_and_trim;
 pub use boxed::{BoxedQueued, BoxedSync};
 pub use ceph::ClusterSettings;
 pub use contract::{
-    Arena, ArenaAccess, Completion, Engine, NamedTarget, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
+    Arena, ArenaAccess, Completion, Engine, Executed, NamedTarget, Outcome, QueuedEngine, Slot, SyncEngine,
+    Wait,
 };
 pub use definition::{EngineDefinition, JobOutline, Visitor};
 pub use error_hint::error_hint;

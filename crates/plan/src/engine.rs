@@ -4,11 +4,13 @@
 //! passed in with the facts.
 
 use std::any::Any;
+use std::ffi::OsStr;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fiord_errno::Errno;
+use fiord_options::Spec;
 use fiord_options::job::JobOptions;
 use fiord_options::value::EngineName;
 
@@ -38,6 +40,12 @@ pub struct EngineDescriptor {
     /// The likely cause of an errno that a read or write ended with, and what to do, where its settings tell more than
     /// the number does.
     pub explain: fn(&EngineSettings, errno: i32) -> Option<&'static str>,
+    /// If its I/Os are cycles of other work, how they follow each other: a job on it has no targets, and its I/Os no bytes.
+    pub cycle: Option<fn(&EngineSettings) -> Cycle>,
+    /// A setting without which it cannot work, if that is missing.
+    pub missing: fn(&EngineSettings) -> Option<MissingSetting>,
+    /// Files that the engine writes besides the job's targets, for a job of this name.
+    pub outputs: fn(&EngineSettings, &OsStr) -> Vec<EngineOutput>,
     /// How to use it; every engine of the registry has one.
     pub example: Option<Example>,
 }
@@ -60,6 +68,9 @@ impl EngineDescriptor {
             priorities: None,
             atomic_writes: false,
             explain: |_, _| None,
+            cycle: None,
+            missing: |_| None,
+            outputs: |_, _| Vec::new(),
             example: None,
         }
     }
@@ -84,7 +95,20 @@ impl EngineDescriptor {
     pub fn touches_files(&self) -> bool {
         match self.files {
             FileUse::Untouched | FileUse::Named | FileUse::Connected(_) => false,
-            FileUse::Opened | FileUse::Mapped | FileUse::Resized => true,
+            FileUse::Opened | FileUse::Mapped | FileUse::Resized | FileUse::ByName(_) => true,
+        }
+    }
+
+    /// The call that it makes for each file or directory by its name, if that is what it does.
+    pub fn name_call(&self) -> Option<NameCall> {
+        match self.files {
+            FileUse::ByName(call) => Some(call),
+            FileUse::Untouched
+            | FileUse::Opened
+            | FileUse::Mapped
+            | FileUse::Resized
+            | FileUse::Named
+            | FileUse::Connected(_) => None,
         }
     }
 
@@ -92,7 +116,11 @@ impl EngineDescriptor {
     pub fn names_targets(&self) -> bool {
         match self.files {
             FileUse::Named | FileUse::Connected(_) => true,
-            FileUse::Untouched | FileUse::Opened | FileUse::Mapped | FileUse::Resized => false,
+            FileUse::Untouched
+            | FileUse::Opened
+            | FileUse::Mapped
+            | FileUse::Resized
+            | FileUse::ByName(_) => false,
         }
     }
 
@@ -101,7 +129,7 @@ impl EngineDescriptor {
     pub fn connects(&self) -> Option<RateUnit> {
         match self.files {
             FileUse::Connected(unit) => Some(unit),
-            FileUse::Untouched | FileUse::Opened | FileUse::Mapped | FileUse::Resized | FileUse::Named => {
+            FileUse::Untouched | FileUse::Opened | FileUse::Mapped | FileUse::Resized | FileUse::Named | FileUse::ByName(_) => {
                 None
             }
         }
@@ -115,6 +143,7 @@ impl EngineDescriptor {
             | FileUse::Opened
             | FileUse::Resized
             | FileUse::Named
+            | FileUse::ByName(_)
             | FileUse::Connected(_) => false,
         }
     }
@@ -127,6 +156,7 @@ impl EngineDescriptor {
             | FileUse::Opened
             | FileUse::Mapped
             | FileUse::Named
+            | FileUse::ByName(_)
             | FileUse::Connected(_) => false,
         }
     }
@@ -135,7 +165,7 @@ impl EngineDescriptor {
     pub fn transfers_data(&self) -> bool {
         match self.files {
             FileUse::Opened | FileUse::Mapped | FileUse::Named | FileUse::Connected(_) => true,
-            FileUse::Untouched | FileUse::Resized => false,
+            FileUse::Untouched | FileUse::Resized | FileUse::ByName(_) => false,
         }
     }
 }
@@ -179,6 +209,60 @@ pub enum FileUse {
     Named,
     /// I/O on connections that the engine makes, by names too. Rates are in this unit unless `unit_base` says otherwise.
     Connected(RateUnit),
+    /// One call for each file or directory, by its name, in each pass: its first I/O makes the call, the others only
+    /// count.
+    ByName(NameCall),
+}
+
+/// How the cycles of an engine that does other work than I/O follow each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cycle {
+    /// The pause between two, in microseconds.
+    pub pause_us: u64,
+    /// Whether the job ends when all jobs that do I/O have ended.
+    pub ends_with_io: bool,
+}
+
+/// A setting that an engine cannot work without.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MissingSetting {
+    /// The option that sets it.
+    pub option: &'static Spec,
+    /// What is missing.
+    pub message: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+/// A file that an engine writes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EngineOutput {
+    /// Its path.
+    pub path: PathBuf,
+    /// The option that causes it.
+    pub option: &'static Spec,
+    /// Whether a file that is there is opened as it is; it is emptied otherwise.
+    pub is_kept: bool,
+}
+
+/// A call on the name of a file or directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NameCall {
+    /// What it does.
+    pub purpose: NamePurpose,
+    /// Whether the names are those of directories; of regular files otherwise.
+    pub directories: bool,
+}
+
+/// What a call on a name does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamePurpose {
+    /// Makes what has the name.
+    Create,
+    /// Looks it up.
+    Look,
+    /// Removes it.
+    Remove,
 }
 
 /// Asks a target for its geometry.
@@ -239,6 +323,16 @@ impl PlannedEngine {
     /// fio's name of the engine.
     pub fn name(&self) -> EngineName {
         self.descriptor.name
+    }
+
+    /// How its cycles follow each other, if they are not I/O.
+    pub fn cycle(&self) -> Option<Cycle> {
+        self.descriptor.cycle.map(|cycle| cycle(&self.settings))
+    }
+
+    /// Files that the engine writes besides the job's targets, for a job of this name.
+    pub fn outputs(&self, job: &OsStr) -> Vec<EngineOutput> {
+        (self.descriptor.outputs)(&self.settings, job)
     }
 }
 

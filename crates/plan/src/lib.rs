@@ -35,8 +35,8 @@ pub use build::{Refusal, build, forbidden_by_readonly, merges, needs, with_ances
 pub use fiord_options::value::{DebugChannel, EngineName};
 
 pub use engine::{
-    AskGeometry, Depth, EngineDescriptor, EngineSettings, Engines, FileUse, Geometry, NoGeometry,
-    PlannedEngine, Queueing,
+    AskGeometry, Cycle, Depth, EngineDescriptor, EngineOutput, EngineSettings, Engines, FileUse, Geometry,
+    MissingSetting, NameCall, NamePurpose, NoGeometry, PlannedEngine, Queueing,
 };
 pub use example::{Example, Need};
 pub use facts::{Facts, GeometryNeed, Needs, PathFacts, RunSettings};

@@ -98,6 +98,11 @@ pub fn path_changes(job: &Job) -> Vec<PathChange> {
         kind: ChangeKind::Output,
         option: Verification::SAVE_OPTION,
     }));
+    path_changes.extend(job.engine.outputs(&job.name).into_iter().map(|output| PathChange {
+        path: output.path,
+        kind: ChangeKind::Output,
+        option: output.option,
+    }));
     let commands = [&job.process.exec_prerun, &job.process.exec_postrun];
     for (hook, _) in Hook::ALL.into_iter().zip(commands).filter(|(_, command)| command.is_some()) {
         path_changes.push(PathChange {

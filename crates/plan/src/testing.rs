@@ -4,23 +4,16 @@
 
 use fiord_options::value::EngineName;
 
-use crate::engine::{EngineDescriptor, EngineSettings, Engines, FileUse, Queueing};
+use crate::engine::{EngineDescriptor, Engines, FileUse, Queueing};
 use crate::facts::PathFacts;
 use crate::files::FileKind;
 use crate::presentation::RateUnit;
 
 const fn engine(name: EngineName, queueing: Queueing, files: FileUse) -> EngineDescriptor {
     EngineDescriptor {
-        name,
-        summary: "for tests",
-        queueing,
         files,
-        geometry: None,
-        settings: |_| EngineSettings::new(()),
-        priorities: None,
         atomic_writes: matches!(name, EngineName::Libaio),
-        explain: |_, _| None,
-        example: None,
+        ..EngineDescriptor::of(name, "for tests", queueing)
     }
 }
 

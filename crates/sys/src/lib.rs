@@ -27,6 +27,7 @@ pub mod io_group;
 pub mod library;
 pub mod map;
 pub mod memory;
+pub mod names;
 pub mod nvme;
 pub mod pagecache;
 pub mod pipe;

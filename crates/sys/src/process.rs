@@ -2,10 +2,10 @@
 //!
 //! Invariant: a command goes to `/bin/sh` exactly as it was typed.
 
-use crate::errno::{check, check_long};
+use crate::errno::{check, check_long, check_posix};
 use crate::thread::micros;
 use rustix::process::{Pid, Resource, Signal, getrlimit, setrlimit};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
@@ -39,6 +39,70 @@ impl Shell {
     /// Kills it and everything it started, and waits for it.
     pub fn kill(mut self) -> io::Result<ExitStatus> {
         // The child has not been waited for, so its process group cannot have been reused.
+        rustix::process::kill_process_group(Pid::from_child(&self.child), Signal::KILL)?;
+        self.child.wait()
+    }
+}
+
+/// A program of the user's, in a process group of its own.
+#[derive(Debug)]
+pub struct Program {
+    child: Child,
+}
+
+impl Program {
+    /// Starts it with these arguments. Its output goes to these files; without them, to our own standard error, because
+    /// our standard output is for data.
+    ///
+    /// # Errors
+    /// It is not found, or cannot be executed.
+    pub fn start(
+        program: &OsStr,
+        arguments: &[OsString],
+        output: Option<File>,
+        error: Option<File>,
+    ) -> io::Result<Program> {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).process_group(0);
+        command.stdout(output.map_or_else(|| io::stderr().into(), Stdio::from));
+        command.stderr(error.map_or_else(Stdio::inherit, Stdio::from));
+        // The thread that starts it leaves signals to others, which its child would inherit.
+        // SAFETY: between fork and exec only the signal mask is changed, from a set on the stack.
+        unsafe {
+            command.pre_exec(|| {
+                let mut none = MaybeUninit::<libc::sigset_t>::uninit();
+                libc::sigemptyset(none.as_mut_ptr());
+                check_posix(libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()))
+            });
+        }
+        Ok(Program { child: command.spawn()? })
+    }
+
+    /// Its exit status, if it has ended.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// Asks it, and everything it started, to end.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn terminate(&self) -> io::Result<()> {
+        Ok(rustix::process::kill_process_group(Pid::from_child(&self.child), Signal::TERM)?)
+    }
+
+    /// Kills it and everything it started, and waits for it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn kill(mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.child.try_wait()? {
+            // Its number may be another's by now.
+            return Ok(status);
+        }
         rustix::process::kill_process_group(Pid::from_child(&self.child), Signal::KILL)?;
         self.child.wait()
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fiord_plan::shown::shown;
-use fiord_plan::{Action, Op, Unplannable};
+use fiord_plan::{Action, NameCall, NamePurpose, Op, Unplannable};
 use fiord_sys::errno::{Errno, Explained, error_text};
 use fiord_sys::memory::MemoryError;
 
@@ -51,6 +51,16 @@ impl Failure {
             explanation: explanation.to_string(),
             unsafe_target: false,
         }
+    }
+
+    /// A failed call on the name of a file or directory.
+    pub(crate) fn on_name(call: NameCall, path: &Path, errno: Errno) -> Failure {
+        let operation = match call.purpose {
+            NamePurpose::Create => "create",
+            NamePurpose::Look => "look up",
+            NamePurpose::Remove => "remove",
+        };
+        Failure::file(operation, path, &errno.into())
     }
 
     /// A read that met the end of the file.

@@ -4,6 +4,7 @@
 
 mod barrier;
 mod buffer;
+mod cycles;
 mod dedupe;
 mod direction;
 mod error;
@@ -20,6 +21,7 @@ mod verify;
 mod zoned;
 
 pub use buffer::Filler;
+pub use cycles::CycleSource;
 pub use error::WorkloadError;
 pub use priority::PriorityDraw;
 pub use source::{OperationSource, Rejected, Source, Supply};

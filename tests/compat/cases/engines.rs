@@ -3,7 +3,9 @@
 //! Invariant: a job that fio's engine can run, fiord's can run.
 
 use fiord_compat::compare::{bytes_within, counts, equal, figure, files, mix, refused, success, verdict};
+use fiord_compat::verdict::Verdict;
 use fiord_compat::{Case, Pair, case};
+use serde_json::Value;
 
 const ENGINES: &[&str] = &[
     "null", "sync", "psync", "vsync", "pvsync", "pvsync2", "splice", "mmap", "posixaio", "libaio", "io_uring",
@@ -51,6 +53,57 @@ const PRIVATE: &[(&str, &str)] = &[
     ("ftruncate-randwrite", "--ioengine=ftruncate --rw=randwrite"),
 ];
 
+/// Engines that do other work than I/O, with all of their arguments.
+const OTHER_WORK: &[(&str, &str)] = &[
+    ("filecreate-read", "--ioengine=filecreate --filesize=16k --bs=4k --nrfiles=3"),
+    ("filecreate-write", "--ioengine=filecreate --filesize=16k --bs=4k --nrfiles=3 --rw=write"),
+    ("filecreate-without-size", "--ioengine=filecreate --bs=8k --nrfiles=3"),
+    ("filecreate-size", "--ioengine=filecreate --size=64k --bs=8k --nrfiles=3"),
+    ("filecreate-loops", "--ioengine=filecreate --filesize=8k --nrfiles=3 --loops=3 --unlink=1"),
+    ("filecreate-openfiles", "--ioengine=filecreate --filesize=8k --nrfiles=10 --openfiles=2"),
+    ("filecreate-number_ios", "--ioengine=filecreate --filesize=16k --nrfiles=4 --number_ios=6"),
+    (
+        "filecreate-direct",
+        "--ioengine=filecreate --filesize=16k --nrfiles=4 --rw=write --direct=1 --end_fsync=1",
+    ),
+    ("filestat", "--ioengine=filestat --filesize=16k --nrfiles=3"),
+    ("filestat-lstat", "--ioengine=filestat --filesize=16k --nrfiles=3 --stat_type=lstat --loops=2"),
+    ("filestat-statx", "--ioengine=filestat --filesize=16k --nrfiles=3 --stat_type=statx --rw=write"),
+    ("filestat-unlink", "--ioengine=filestat --filesize=16k --nrfiles=3 --unlink=1"),
+    ("filestat-numjobs", "--ioengine=filestat --filesize=16k --filename=x --numjobs=2"),
+    ("filedelete", "--ioengine=filedelete --filesize=16k --nrfiles=3"),
+    ("filedelete-randwrite", "--ioengine=filedelete --filesize=16k --nrfiles=3 --rw=randwrite"),
+    ("cpuio", "--ioengine=cpuio --cpuload=50 --cpuchunks=2000 --number_ios=5"),
+    (
+        "cpuio-write",
+        "--ioengine=cpuio --cpuload=100 --cpuchunks=2000 --number_ios=5 --rw=write --rate_iops=1",
+    ),
+];
+
+/// Those that both programs refuse.
+const REFUSED_WORK: &[(&str, &str)] = &[
+    ("filestat-without-size", "--ioengine=filestat --nrfiles=3"),
+    ("filestat-stat_type", "--ioengine=filestat --filesize=16k --stat_type=fstat"),
+    ("filestat-not-laid-out", "--ioengine=filestat --filesize=16k --create_on_open=1"),
+    ("filedelete-twice", "--ioengine=filedelete --filesize=16k --nrfiles=3 --loops=2"),
+    ("cpuio-without-load", "--ioengine=cpuio --runtime=1"),
+    ("cpuio-mode", "--ioengine=cpuio --cpuload=50 --cpumode=x --runtime=1"),
+    ("exec-without-program", "--ioengine=exec --runtime=1"),
+];
+
+/// Equal numbers of completion latencies, and of total ones.
+fn samples(pair: &Pair) -> Verdict {
+    for (fio, fiord) in pair.fio.jobs()?.iter().zip(pair.fiord.jobs()?) {
+        for direction in ["read", "write", "trim"] {
+            for latency in ["clat_ns", "lat_ns"] {
+                let count = |job: &Value| job[direction][latency]["N"].as_u64();
+                equal(&format!("samples of {direction} {latency}"), count(fio), count(fiord))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Every case of this group.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -93,6 +146,14 @@ pub fn cases() -> Vec<Case> {
         );
         let case = case(format!("engines/{engine}-read-of-nothing"), args);
         cases.push(if check { case.check(success).check(counts) } else { case.check(refused) });
+    }
+    for (name, args) in OTHER_WORK {
+        let case = case(format!("engines/{name}"), format!("--output-format=json --name=a {args}"));
+        cases.push(case.check(success).check(counts).check(samples).check(files));
+    }
+    for (name, args) in REFUSED_WORK {
+        let case = case(format!("engines/{name}"), format!("--output-format=json --name=a {args}"));
+        cases.push(case.check(refused));
     }
     let hipri = "--name=a --bs=4k --size=64k --ioengine=pvsync2 --hipri --rw=read --direct=1";
     cases.push(case("engines/pvsync2-hipri", hipri).check(verdict));

@@ -54,6 +54,14 @@ engines! {
     mod netsplice: Netsplice;
     mod nbd: Nbd;
     mod http: Http;
+    mod filecreate: Filecreate;
+    mod filestat: Filestat;
+    mod filedelete: Filedelete;
+    mod dircreate: Dircreate;
+    mod dirstat: Dirstat;
+    mod dirdelete: Dirdelete;
+    mod cpuio: CpuIo;
+    mod exec: Exec;
     mod null: Null;
 }
 

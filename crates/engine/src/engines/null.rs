@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, FileUse, Op, Queueing};
+use fiord_plan::{EngineDescriptor, EngineName, Example, FileIndex, FileUse, Op, Queueing};
 
 use crate::contract::{
     Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
@@ -23,19 +23,16 @@ impl EngineDefinition for Null {
     type Settings = ();
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        name: EngineName::Null,
-        summary: "nothing at all: measures the program itself",
-        queueing: Queueing::ByDepth,
         files: FileUse::Untouched,
-        geometry: None,
-        settings: |_| EngineSettings::new(()),
-        priorities: None,
-        atomic_writes: false,
-        explain: |_, _| None,
         example: Some(Example::plain(
             "What fiord itself costs for each I/O.",
             "fiord --name=example --ioengine=null --rw=randread --bs=4k --size=1g",
         )),
+        ..EngineDescriptor::of(
+            EngineName::Null,
+            "nothing at all: measures the program itself",
+            Queueing::ByDepth,
+        )
     };
 
     fn set_up<'arena, V: Visitor<'arena>>(

@@ -11,6 +11,10 @@ use crate::subject;
 
 /// A run time without `time_based`: the job ends at its size.
 pub(super) fn stops_early(job: &Job) -> Option<Finding> {
+    if job.engine.cycle().is_some() {
+        // Nothing but time or a number ends it.
+        return None;
+    }
     let limits = &job.limits;
     let runtime_s = limits.runtime_ns? as f64 / 1e9;
     let size_bytes = limits.loop_bytes.saturating_mul(limits.loops);

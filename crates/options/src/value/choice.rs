@@ -478,6 +478,24 @@ choices! {
         Scheme = "scheme",
     }
 
+    /// What the engine cpuio computes.
+    pub enum CpuMode {
+        /// An empty loop.
+        Noop = "noop",
+        /// Sort numbers, which takes more energy.
+        Qsort = "qsort",
+    }
+
+    /// How the engines filestat and dirstat look a name up.
+    pub enum StatType {
+        /// Use stat(2).
+        Stat = "stat",
+        /// Use lstat(2): a symbolic link itself.
+        Lstat = "lstat",
+        /// Use statx(2).
+        Statx = "statx",
+    }
+
     /// When the progress line is shown.
     pub enum EtaWhen {
         /// Always.

@@ -27,10 +27,12 @@ pub(crate) fn measure(section: &ResolvedSection<'_>) -> Measure {
     let options = section.options;
     let reduced = options.time.gtod_reduce;
     let recorded = |disabled: bool| !disabled && !reduced;
+    let calls_names = section.engine().is_some_and(|engine| engine.name_call().is_some());
     let (submission, completion, total) = (
         recorded(options.measure.disable_slat),
         recorded(options.measure.disable_clat),
-        recorded(options.measure.disable_lat),
+        // A call on a name has no submission that a total could begin with: as in fio, it has one latency.
+        recorded(options.measure.disable_lat) && !calls_names,
     );
     Measure {
         clock: match options.time.clocksource {

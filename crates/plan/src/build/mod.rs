@@ -199,8 +199,10 @@ fn outputs(section: &ResolvedSection<'_>, first: u32, run: &RunSettings) -> BTre
         let number = first.saturating_add(clone);
         let logs = logs::files(section, name, number, &measure);
         let state = verification::saved_state(section, name, number, run);
+        let engine = queue::engine(section).map(|engine| engine.outputs(name)).unwrap_or_default();
         let before = paths.len();
         paths.extend(outputs.chain(logs.into_iter().map(|log| log.path)).chain(state));
+        paths.extend(engine.into_iter().map(|output| output.path));
         // If the second clone adds no path, neither do those after it.
         if clone > 0 && paths.len() == before {
             break;

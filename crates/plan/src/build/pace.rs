@@ -6,14 +6,19 @@ use fiord_options::job::{self, JobOptions};
 use fiord_options::value::{Bytes, RateArrivals, RateProcess, ThinktimeBlocksType};
 use fiord_options::{Problem, ProblemKind};
 
+use super::queue;
 use super::section::ResolvedSection;
 use crate::access::{Access, Direction, PerDirection};
+use crate::engine::Cycle;
 use crate::facts::Facts;
 use crate::job::Job;
 use crate::pace::{Flow, LatencyTarget, Pace, Think};
 
 /// The limits of one worker.
 pub(crate) fn pace(section: &ResolvedSection<'_>, access: &Access) -> Pace {
+    if let Some(cycle) = queue::engine(section).and_then(|engine| engine.cycle()) {
+        return between_cycles(section, cycle);
+    }
     let options = section.options;
     let bytes = |rate: &fiord_options::value::PerDirection<Bytes>| {
         limits([rate.read, rate.write, rate.trim].map(|part| part.map(|Bytes(bytes)| bytes)))
@@ -41,6 +46,31 @@ pub(crate) fn pace(section: &ResolvedSection<'_>, access: &Access) -> Pace {
         open: options.pace.rate_arrivals == RateArrivals::Open,
         ignore_think_time: options.pace.rate_ignore_thinktime,
         think: think(section),
+        flow: flow(section),
+        wakes_early: false,
+    }
+}
+
+/// The pace of a job whose I/Os are cycles of other work: their pauses, and no rate, as in fio.
+fn between_cycles(section: &ResolvedSection<'_>, cycle: Cycle) -> Pace {
+    let think = Think {
+        pause_us: cycle.pause_us,
+        spin_us: 0,
+        cycles: 0,
+        every_ios: 1,
+        count_issued: false,
+        io_time_us: 0,
+    };
+    Pace {
+        bytes_per_s: [None; 3],
+        ios_per_s: [None; 3],
+        min_bytes_per_s: [None; 3],
+        min_ios_per_s: [None; 3],
+        cycle_ms: u64::from(section.options.pace.rate_cycle),
+        poisson: false,
+        open: false,
+        ignore_think_time: false,
+        think: (cycle.pause_us > 0).then_some(think),
         flow: flow(section),
         wakes_early: false,
     }

@@ -2,13 +2,13 @@
 //!
 //! Invariant: a target that passes here can be opened and used as planned, as far as the facts show.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fiord_errno::Errno;
 use fiord_options::job::{self, JobOptions};
 use fiord_options::shown::shown;
-use fiord_options::value::{self, FileType, Size};
+use fiord_options::value::{self, FileType, Size, SizeRange};
 use fiord_options::{Problem, ProblemKind, ProblemLevel};
 
 use super::blocks::granularity_bytes;
@@ -18,7 +18,7 @@ use super::replay::Replayed;
 use super::section::ResolvedSection;
 use super::size::{self, Extent, Misfit, Present, Wanted};
 use crate::access::{Access, Direction, Pattern};
-use crate::engine::{Geometry, NoGeometry, PlannedEngine};
+use crate::engine::{Geometry, MissingSetting, NamePurpose, NoGeometry, PlannedEngine};
 use crate::facts::{Facts, PathFacts};
 use crate::files::{Advice, Fallocate, FileKind, FileLock, FilePlan, Files, SyncMode};
 use crate::job::Unplannable;
@@ -107,6 +107,22 @@ impl PlannedWorker<'_> {
         self.issues(Direction::Write)
             || self.issues(Direction::Trim)
             || self.engine.descriptor.resizes_files()
+            || self.purpose().is_some_and(|purpose| purpose != NamePurpose::Look)
+    }
+
+    /// What the engine does with the names of files, if it makes no other use of them.
+    fn purpose(&self) -> Option<NamePurpose> {
+        self.engine.descriptor.name_call().map(|call| call.purpose)
+    }
+
+    /// Whether the names are those of directories.
+    fn names_directories(&self) -> bool {
+        self.engine.descriptor.name_call().is_some_and(|call| call.directories)
+    }
+
+    /// Whether files are opened for direct I/O.
+    fn opens_direct(&self) -> bool {
+        is_direct(self.section) && self.purpose().is_none()
     }
 
     /// The worker's files. `laid_out` is what earlier workers will have made of each path, and is added to.
@@ -116,6 +132,11 @@ impl PlannedWorker<'_> {
         diagnostics: &mut Diagnostics,
     ) -> Option<Targets> {
         let before = diagnostics.problems.len();
+        if let Some(missing) = (self.engine.descriptor.missing)(&self.engine.settings) {
+            let MissingSetting { option, message, remedy } = missing;
+            let problem = self.section.error(ProblemKind::Conflict, option, message, remedy);
+            diagnostics.add_of_worker(problem, Errno::EINVAL);
+        }
         let paths = match self.replay {
             Some(replay) => replay.paths(),
             None => self.paths(diagnostics),
@@ -126,7 +147,7 @@ impl PlannedWorker<'_> {
         let mut laid_before: Vec<(PathBuf, u64)> = Vec::new();
         for (index, path) in paths.into_iter().enumerate() {
             let Some(known) = self.known(&path, diagnostics) else { continue };
-            if is_direct(self.section) {
+            if self.opens_direct() {
                 memory_align_bytes = memory_align_bytes.max(known.direct_memory_align_bytes);
             }
             let Some(file) = self.file(path, index as u64, &known, &wanted, laid_out, diagnostics) else {
@@ -266,15 +287,21 @@ impl PlannedWorker<'_> {
     fn wanted(&self, file_count: u64) -> Wanted {
         let options = self.section.options;
         let minimum = |direction: Direction| self.access.block_sizes[direction.index()].min();
+        let block_bytes_min = self.sized_directions().map(minimum).min().unwrap_or(1);
+        // As in fio, what is created without a size has one block; cycles have no use for one.
+        let is_sized = wanted_size(options).is_some() || options.amount.filesize.is_some();
+        let is_free = self.purpose() == Some(NamePurpose::Create) || self.engine.cycle().is_some();
+        let block = (is_free && !is_sized)
+            .then_some(SizeRange { low_bytes: block_bytes_min, high_bytes: block_bytes_min });
         Wanted {
             size: wanted_size(options),
-            file_size: options.amount.filesize,
+            file_size: options.amount.filesize.or(block),
             offset: options.access.offset,
             offset_increment: options.access.offset_increment,
             offset_align_bytes: options.access.offset_align.0,
             clone: self.clone,
             file_count,
-            block_bytes_min: self.sized_directions().map(minimum).min().unwrap_or(1),
+            block_bytes_min,
             // Zones that do not fit in full are not used.
             sequential: !self.access.random && self.access.zoned.is_none(),
             append: options.files.file_append,
@@ -309,7 +336,12 @@ impl PlannedWorker<'_> {
         diagnostics: &mut Diagnostics,
     ) -> Option<FilePlan> {
         let kind = self.kind(&path, known, diagnostics)?;
-        if kind != FileKind::None && !self.usable(&path, kind, known, diagnostics) {
+        let usable = match kind {
+            _ if self.names_directories() => self.usable_directory(&path, known, diagnostics),
+            FileKind::None => true,
+            _ => self.usable(&path, kind, known, diagnostics),
+        };
+        if !usable {
             return None;
         }
         if let Some(problem) = self.cannot_fill().filter(|_| kind == FileKind::Regular && wanted.until_full) {
@@ -340,7 +372,7 @@ impl PlannedWorker<'_> {
                 return None;
             }
         };
-        if self.has_geometry(&path) || (is_direct(self.section) && kind != FileKind::None) {
+        if self.has_geometry(&path) || (self.opens_direct() && kind != FileKind::None) {
             let misaligned = match self.replay {
                 Some(replay) => self.misaligned_trace(&path, known, replay.align_bytes(index)),
                 None => self.misaligned(&path, known, extent),
@@ -350,6 +382,7 @@ impl PlannedWorker<'_> {
                 .for_each(|problem| diagnostics.add_of_worker(problem.of_path(&path), Errno::EINVAL));
         }
         let needed = extent.needed_bytes.filter(|needed| *needed > known.size_bytes);
+        let needed = needed.filter(|_| self.purpose() != Some(NamePurpose::Create));
         let options = self.section.options;
         let forbids = match (self.readonly, options.files.allow_file_create || options.files.file_append) {
             (true, _) => Some("--readonly forbids that"),
@@ -375,7 +408,7 @@ impl PlannedWorker<'_> {
 
     /// The kind of the target: that of the existing file, or of the file to be created. `filetype` must agree with it.
     fn kind(&self, path: &Path, known: &PathFacts, diagnostics: &mut Diagnostics) -> Option<FileKind> {
-        if !self.engine.descriptor.touches_files() {
+        if !self.engine.descriptor.touches_files() || self.names_directories() {
             return Some(FileKind::None);
         }
         let (word, expected) = match self.section.options.files.filetype {
@@ -436,9 +469,16 @@ impl PlannedWorker<'_> {
             )
         } else if !known.writable_mount && (modifies || !known.exists) {
             (job::Files::filename, Errno::EROFS, format!("{shown} is on a file system mounted read-only"), "")
-        } else if is_direct(self.section) && known.direct_supported == Some(false) {
+        } else if self.opens_direct() && known.direct_supported == Some(false) {
             let message = format!("{shown} does not support direct I/O");
             (job::Access::direct, Errno::EINVAL, message, "leave out direct=1, or use another file system")
+        } else if self.purpose().is_some() && modifies && self.readonly {
+            let message = format!("{shown} would be created or removed");
+            (job::Files::filename, Errno::EPERM, message, "--readonly forbids that")
+        } else if self.purpose().is_some() && kind != FileKind::Regular {
+            let message =
+                format!("{shown} is {}, and {} is for regular files", kind.words(), self.engine.name());
+            (job::Files::filename, Errno::EINVAL, message, "name a regular file, or one that does not exist")
         } else if matches!(kind, FileKind::Char | FileKind::Pipe) && self.issues(Direction::Trim) {
             let message =
                 format!("{shown} is neither a block device nor a regular file, and cannot be trimmed");
@@ -450,6 +490,28 @@ impl PlannedWorker<'_> {
             self.section.error(ProblemKind::Target, option, message, remedy).of_path(path),
             errno,
         );
+        false
+    }
+
+    /// The same for the name of a directory.
+    fn usable_directory(&self, path: &Path, known: &PathFacts, diagnostics: &mut Diagnostics) -> bool {
+        let shown = shown(path);
+        let changes = self.modifies() || !known.exists;
+        let (errno, message, remedy) = if known.exists && !known.is_directory {
+            let message = format!("{shown} is no directory");
+            (Errno::ENOTDIR, message, "name a directory, or one that does not exist")
+        } else if changes && self.readonly {
+            (Errno::EPERM, format!("{shown} would have to be created or removed"), "--readonly forbids that")
+        } else if !known.exists && !self.section.options.files.allow_file_create {
+            let message = format!("{shown} does not exist and must not be created");
+            (Errno::ENOENT, message, "leave out allow_file_create=0")
+        } else if changes && !known.writable_mount {
+            (Errno::EROFS, format!("{shown} is on a file system mounted read-only"), "")
+        } else {
+            return true;
+        };
+        let problem = self.section.error(ProblemKind::Target, job::Files::filename, message, remedy);
+        diagnostics.add_of_worker(problem.of_path(path), errno);
         false
     }
 
@@ -586,12 +648,13 @@ impl PlannedWorker<'_> {
     /// How the files are opened and closed.
     fn files(&self, list: Vec<FilePlan>) -> Files {
         let options = self.section.options;
-        // A trace may go from any file to any other.
-        let open_at_once = options.files.openfiles.filter(|count| *count > 0 && self.replay.is_none());
+        // A trace may go from any file to any other, and names are not kept open.
+        let limited = self.replay.is_none() && self.purpose().is_none();
+        let open_at_once = options.files.openfiles.filter(|count| *count > 0 && limited);
         let open_at_once = open_at_once.unwrap_or(list.len() as u32);
         Files {
             open_at_once: open_at_once.min(list.len() as u32),
-            direct: is_direct(self.section),
+            direct: self.opens_direct(),
             sync: match options.access.sync {
                 value::SyncMode::None => SyncMode::None,
                 value::SyncMode::Sync => SyncMode::Sync,
@@ -617,7 +680,7 @@ impl PlannedWorker<'_> {
             fallocate: if options.amount.fill_device { Fallocate::None } else { fallocate(options) },
             advice: advice(options),
             write_hint: options.files.write_hint.map(write_hint),
-            pre_read: options.files.pre_read,
+            pre_read: options.files.pre_read && self.purpose().is_none(),
             invalidate: options.buffers.invalidate,
             unlink: options.files.unlink,
             unlink_each_loop: options.files.unlink_each_loop,
@@ -634,15 +697,20 @@ impl PlannedWorker<'_> {
 
     /// Directories of the files to be created that are not there, parents first.
     fn missing_directories(&self, list: &[FilePlan]) -> Vec<PathBuf> {
-        let mut missing = Vec::new();
-        for file in list.iter().filter(|file| file.kind == FileKind::Regular) {
-            if self.facts.path(&file.path).exists {
+        let (mut missing, mut seen) = (Vec::new(), BTreeSet::new());
+        let directories = self.names_directories();
+        // What is looked up or removed has to be there.
+        let itself = directories && self.purpose() != Some(NamePurpose::Create);
+        for file in list.iter().filter(|file| directories || file.kind == FileKind::Regular) {
+            let is_absent = |path: &PathBuf| !self.facts.path(path).exists;
+            if !is_absent(&file.path) {
                 continue;
             }
+            let own = itself.then(|| file.path.clone());
             let absent: Vec<PathBuf> =
-                ancestors(&file.path).take_while(|path| !self.facts.path(path).exists).collect();
+                own.into_iter().chain(ancestors(&file.path).take_while(is_absent)).collect();
             for directory in absent.into_iter().rev() {
-                if !missing.contains(&directory) {
+                if seen.insert(directory.clone()) {
                     missing.push(directory);
                 }
             }

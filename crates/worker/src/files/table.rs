@@ -9,7 +9,9 @@ use std::path::Path;
 
 use fiord_engine::contract::{Engine, NamedTarget};
 use fiord_plan::files::Advice;
-use fiord_plan::{DebugChannel, FileIndex, FileKind, FilePlan, Files, Job, SyncMode};
+use fiord_plan::{
+    DebugChannel, FileIndex, FileKind, FilePlan, Files, Job, NameCall, NamePurpose, PlannedEngine, SyncMode,
+};
 use fiord_sys::errno::Errno;
 use fiord_sys::file::{self, Durability, OpenHow};
 use fiord_workload::{OperationSource, Source};
@@ -70,6 +72,10 @@ pub(crate) struct FileTable<'a> {
     named: bool,
     /// Whether they are connections.
     connects: bool,
+    /// The engine, if it does other work in place of I/O: what it is begins when it is opened.
+    cycles: Option<&'a PlannedEngine>,
+    /// The call that the engine makes for each name, if that is what it does.
+    name_call: Option<NameCall>,
     /// Whether files that are created when they are opened are mapped.
     maps_new: bool,
     /// Whether anything is done to the files at the end of a loop.
@@ -95,10 +101,12 @@ impl<'a> FileTable<'a> {
         let syncs = plan.writable && (plan.end_fsync || plan.end_syncfs);
         // Mapped pages cannot be dropped from the cache.
         let maps = job.engine.descriptor.maps_files() && plan.invalidate && !plan.pre_read;
-        // A job that is `time_based` has no loops, only passes.
+        let name_call = job.engine.descriptor.name_call();
         let connects = job.engine.descriptor.connects().is_some();
-        let ends_loops = !job.limits.time_based
-            && (syncs || maps || connects || plan.fsync_on_close || plan.unlink_each_loop);
+        // A job that is `time_based` has no loops, only passes; names are called again in each.
+        let ends_loops = name_call.is_some()
+            || !job.limits.time_based
+                && (syncs || maps || connects || plan.fsync_on_close || plan.unlink_each_loop);
         FileTable {
             debug: None,
             plan,
@@ -106,7 +114,9 @@ impl<'a> FileTable<'a> {
             open: plan.list.iter().map(|_| None).collect(),
             opened: Vec::with_capacity(plan.list.len().min(plan.open_at_once as usize)),
             random: job.access.random,
-            named: job.engine.descriptor.names_targets(),
+            named: job.engine.descriptor.names_targets() || name_call.is_some(),
+            cycles: job.engine.cycle().map(|_| &job.engine),
+            name_call,
             connects,
             maps_new: job.engine.descriptor.maps_files()
                 && (plan.create_on_open || plan.unlink_each_loop)
@@ -199,7 +209,13 @@ impl<'a> FileTable<'a> {
     fn open<'arena, E: Engine<'arena>>(&mut self, index: FileIndex, engine: &mut E) -> Result<(), Failure> {
         let plan = &self.plan.list[index as usize];
         let failed = |operation: &str, error: io::Error| Failure::file(operation, &plan.path, &error);
+        if let Some(cycles) = self.cycles {
+            engine.open(index, &named(plan, self.plan)).map_err(|error| not_begun(cycles, &error))?;
+            self.add_open(index, Opened::ByEngine);
+            return Ok(());
+        }
         if self.named {
+            self.check_name(plan)?;
             let opened = engine.open(index, &named(plan, self.plan));
             opened.map_err(|error| match self.connects {
                 true => Failure::system("connect", &error),
@@ -220,6 +236,21 @@ impl<'a> FileTable<'a> {
         self.print("open", plan);
         self.add_open(index, Opened::File(opened));
         Ok(())
+    }
+
+    /// Checks a name that the engine will create or remove what it stands for. One to be created is checked before the
+    /// first pass: later ones find what that made.
+    fn check_name(&self, plan: &FilePlan) -> Result<(), Failure> {
+        let guarded = !self.plan.allow_in_use;
+        match self.name_call {
+            Some(NameCall { purpose: NamePurpose::Create, directories }) if self.round <= 1 => {
+                self.opener.may_create(plan, directories)
+            }
+            Some(NameCall { purpose: NamePurpose::Remove, directories: false }) => {
+                self.opener.may_remove(plan, guarded).map(|_| ())
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// From now on this target is open.
@@ -249,7 +280,10 @@ impl<'a> FileTable<'a> {
     fn close<'arena, E: Engine<'arena>>(&mut self, index: FileIndex, engine: &mut E) -> Result<(), Failure> {
         let Some(open) = self.open[index as usize].take() else { return Ok(()) };
         self.print("close", &self.plan.list[index as usize]);
-        self.opened.retain(|opened| *opened != index);
+        match self.opened.last() == Some(&index) {
+            true => drop(self.opened.pop()),
+            false => self.opened.retain(|opened| *opened != index),
+        }
         engine.detach(index);
         if let Some(open) = open.file().filter(|_| self.plan.fsync_on_close) {
             file::fsync(open).map_err(|error| Failure::file("fsync", self.path(index), &error))?;
@@ -276,6 +310,9 @@ impl<'a> FileTable<'a> {
 
     /// `end_fsync` and `end_syncfs`, of a job that writes.
     pub(crate) fn sync_at_end(&self) -> Result<(), Failure> {
+        if self.name_call.is_some() {
+            return Ok(());
+        }
         if self.plan.writable && self.plan.end_fsync {
             self.for_each("fsync", |open| file::fsync(open))?;
         }
@@ -285,8 +322,11 @@ impl<'a> FileTable<'a> {
         Ok(())
     }
 
-    /// Removes the regular files.
+    /// Removes the regular files, or the directories of an engine that works on directories.
     pub(crate) fn remove(&self) -> Result<(), Failure> {
+        if self.name_call.is_some_and(|call| call.directories) {
+            return self.plan.list.iter().try_for_each(|plan| self.opener.remove_directory(&plan.path));
+        }
         let mut files = self.plan.list.iter().filter(|plan| plan.kind == FileKind::Regular);
         files.try_for_each(|plan| self.opener.remove(plan, !self.plan.allow_in_use))
     }
@@ -375,6 +415,16 @@ fn invalidate(plan: &FilePlan, open: &File) {
     if matches!(plan.kind, FileKind::Block | FileKind::Regular) {
         // A failure is ignored, as in fio.
         let _ = fiord_sys::pagecache::drop_cached(open, plan.offset_bytes, plan.length_bytes);
+    }
+}
+
+/// The failure of other work than I/O to begin.
+fn not_begun(engine: &PlannedEngine, error: &io::Error) -> Failure {
+    let failure = Failure::system("start", error);
+    let explained = failure.errno.and_then(|errno| (engine.descriptor.explain)(&engine.settings, errno.0));
+    match explained {
+        Some(explanation) => Failure { explanation: explanation.to_string(), ..failure },
+        None => failure,
     }
 }
 

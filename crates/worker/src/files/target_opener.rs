@@ -174,11 +174,49 @@ impl TargetOpener {
     /// # Errors
     /// If it is no longer a regular file, or is in use.
     pub(crate) fn remove(&self, plan: &FilePlan, guarded: bool) -> Result<(), Failure> {
-        let Ok(found) = stat::stat(&plan.path) else { return Ok(()) };
-        self.check(plan, &found, guarded)?;
-        // Another worker may have removed it meanwhile.
-        let _ = std::fs::remove_file(&plan.path);
+        if self.may_remove(plan, guarded)? {
+            // Another worker may have removed it meanwhile.
+            let _ = std::fs::remove_file(&plan.path);
+        }
         Ok(())
+    }
+
+    /// Checks whether a file of a job may be removed by its planned name. `false`: it does not exist.
+    ///
+    /// # Errors
+    /// If it is no longer a regular file, or is in use.
+    pub(crate) fn may_remove(&self, plan: &FilePlan, guarded: bool) -> Result<bool, Failure> {
+        let Ok(found) = stat::stat(&plan.path) else { return Ok(false) };
+        self.check(plan, &found, guarded)?;
+        Ok(true)
+    }
+
+    /// Removes a directory of a job by its planned name, if it is empty. One that does not exist is no error.
+    ///
+    /// # Errors
+    /// The kernel's; another kind of file, or a directory that is not empty.
+    pub(crate) fn remove_directory(&self, path: &Path) -> Result<(), Failure> {
+        match std::fs::remove_dir(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Failure::file("remove the directory", path, &error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks whether the engine may create a file or directory by its planned name.
+    ///
+    /// # Errors
+    /// If something else has the name by now, or it would lie among devices.
+    pub(crate) fn may_create(&self, plan: &FilePlan, directory: bool) -> Result<(), Failure> {
+        match stat::stat(&plan.path) {
+            Err(_) if self.seen().users.would_stand_among_devices(&plan.path) => {
+                Err(among_devices("create", &plan.path))
+            }
+            Ok(found) if !directory => as_planned(plan, &found),
+            // A directory that is there is an error of the operation that would make it.
+            _ => Ok(()),
+        }
     }
 
     /// Checks whether fiord itself may create a path or write to it.

@@ -168,7 +168,10 @@ fn explain(engine: &PlannedEngine, op: &Op, errno: Errno, at_end: bool, files: &
     if at_end {
         return Failure::end_of_file(op, path);
     }
-    let failure = Failure::io(op, path, errno);
+    let failure = match engine.descriptor.name_call() {
+        Some(call) => Failure::on_name(call, path, errno),
+        None => Failure::io(op, path, errno),
+    };
     match fiord_engine::error_hint(engine, op.action, errno) {
         Some(hint) => Failure { explanation: hint.to_string(), ..failure },
         None => failure,

@@ -77,8 +77,10 @@ pub(crate) struct Work<'a> {
     /// By slot: whether its buffer has contents.
     primed: Box<[bool]>,
     /// Whether something observes each operation: a rate limiter, a flow, a source other than the generator, the
-    /// lifetimes of blocks.
+    /// lifetimes of blocks, an engine that does not execute each.
     observed: bool,
+    /// Whether the engine has operations other than I/O, and is asked what each was.
+    asks_engine: bool,
     /// Whether operations that overlap must not be in flight together.
     pub serializes: bool,
     /// Whether each operation needs preparing: it is observed, or must not overlap another.
@@ -130,11 +132,13 @@ impl<'a> Work<'a> {
             true if parts.filler.needs_refill() => Refills::EachTime,
             true => Refills::None,
         };
-        let observed = parts.limiter.is_some() || !parts.source.is_generator();
+        let asks_engine = parts.engine.name_call().is_some() || parts.engine.cycle.is_some();
+        let observed = parts.limiter.is_some() || !parts.source.is_generator() || asks_engine;
         let prepares_each = observed || parts.serializes;
         Work {
             refills,
             observed,
+            asks_engine,
             serializes: parts.serializes,
             prepares_each,
             may_prepare: prepares_each || refills != Refills::None,

@@ -8,7 +8,8 @@ use fiord_engine::contract::{Engine, Slot};
 use fiord_plan::job::Fill;
 use fiord_plan::{Direction, Job};
 use fiord_workload::{
-    Filler, PriorityDraw, Source, SprandomSource, Stream, VerifySource, WorkloadError, ZonedSource,
+    CycleSource, Filler, PriorityDraw, Source, SprandomSource, Stream, VerifySource, WorkloadError,
+    ZonedSource,
 };
 
 use super::debug_source::DebugSource;
@@ -68,6 +69,9 @@ pub(crate) fn assemble<'a, 'arena, E: Engine<'arena>>(
 /// What the job's operations come from.
 fn source(job: &Job, common: Common<'_>, debug: Option<&DebugLog>) -> Result<Source, Failure> {
     let Common { opener, zones, locks } = common;
+    if job.engine.cycle().is_some() {
+        return Ok(Source::Other(Box::new(CycleSource::new(&job.limits))));
+    }
     let unplanned = |why: WorkloadError| Failure::other("plan the operations", why.to_string());
     let source = match (&job.replay, &job.verification) {
         (Some(replay), _) => Source::Other(Box::new(ReplaySource::new(job, replay, debug)?)),

@@ -396,7 +396,11 @@ impl<'a> Worker<'a> {
             self.live.set_state(State::PreReading);
             table::pre_read(&self.job.files, &self.shared.opener, &|| !self.live.is_stop_requested())?;
         }
-        work.open_files(engine)
+        for (number, output) in self.job.engine.outputs(&self.job.name).into_iter().enumerate() {
+            engine.take_output(number, self.shared.opener.create(&output.path, output.is_kept)?);
+        }
+        // Cycles begin when the job does, not when it is ready.
+        if self.job.engine.cycle().is_some() { Ok(()) } else { work.open_files(engine) }
     }
 
     /// Remarks on the time the job `waited_ns` for its logs to be written, if it did.
@@ -452,7 +456,9 @@ impl<'a> Worker<'a> {
                 Direction::Read => read_back_ms,
                 Direction::Write | Direction::Trim => elapsed_ms.saturating_sub(read_back_ms),
             };
-            stats.runtime_ms = if stats.ios > 0 { runtime_ms.max(1) } else { 0 };
+            // As in fio, cycles without bytes have no rate.
+            let has_rate = stats.ios > 0 && self.job.engine.cycle().is_none();
+            stats.runtime_ms = if has_rate { runtime_ms.max(1) } else { 0 };
         }
         self.stats.usage.elapsed_ms = elapsed_ms;
     }

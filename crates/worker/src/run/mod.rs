@@ -7,6 +7,7 @@ pub(crate) mod coordinator;
 mod group;
 #[cfg(test)]
 mod group_tests;
+mod io_done;
 mod layout_thread;
 mod minimum_rates;
 mod periodic_request;

@@ -78,13 +78,13 @@ pub fn logs() -> Logs {
 pub const THINK: Think =
     Think { pause_us: 10, spin_us: 0, cycles: 0, every_ios: 16, count_issued: false, io_time_us: 0 };
 
-/// Each engine whose targets are here, with default settings.
+/// Each engine that does I/O on files or on nothing, with default settings.
 pub fn engines() -> Vec<PlannedEngine> {
     macro_rules! defaults {
         ($($engine:ty,)+) => { vec![$(<$engine>::planned(Default::default())),+] };
     }
     let mut engines = for_each_engine!(defaults);
-    engines.retain(|engine| !engine.descriptor.names_targets());
+    engines.retain(|engine| !engine.descriptor.names_targets() && engine.cycle().is_none());
     engines
 }
 

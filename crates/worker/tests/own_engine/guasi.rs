@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use fiord_engine::{
     Arena, ArenaAccess, Engine, EngineDefinition, JobOutline, Outcome, Slot, SyncEngine, Visitor,
 };
-use fiord_plan::{Action, EngineDescriptor, EngineName, EngineSettings, FileIndex, FileUse, Op, Queueing};
+use fiord_plan::{Action, EngineDescriptor, EngineName, FileIndex, FileUse, Op};
 
 /// The errno that it explains.
 pub const EXPLAINED: i32 = 5;
@@ -21,16 +21,9 @@ impl EngineDefinition for Guasi {
     type Settings = ();
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        name: EngineName::Guasi,
-        summary: "an engine of a test",
-        queueing: Queueing::Synchronous,
         files: FileUse::Untouched,
-        geometry: None,
-        settings: |_| EngineSettings::new(()),
-        priorities: None,
-        atomic_writes: false,
         explain: |_, errno| (errno == EXPLAINED).then_some("as the test has it"),
-        example: None,
+        ..EngineDescriptor::synchronous(EngineName::Guasi, "an engine of a test")
     };
 
     fn set_up<'arena, V: Visitor<'arena>>(

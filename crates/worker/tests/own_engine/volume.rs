@@ -44,16 +44,9 @@ impl EngineDefinition for Volume {
     type Settings = ();
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        name: EngineName::Libhdfs,
-        summary: "volumes of a test",
-        queueing: Queueing::ByDepth,
         files: FileUse::Named,
         geometry: Some(geometry),
-        settings: |_| EngineSettings::new(()),
-        priorities: None,
-        atomic_writes: false,
-        explain: |_, _| None,
-        example: None,
+        ..EngineDescriptor::of(EngineName::Libhdfs, "volumes of a test", Queueing::ByDepth)
     };
 
     fn set_up<'arena, V: Visitor<'arena>>(

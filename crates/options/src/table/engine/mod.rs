@@ -18,6 +18,7 @@ pub use kernel::{IoPriorities, Libaio, Mmap, Pvsync2};
 pub use library::{Ceph, Gluster, Rados, Rbd};
 pub use network::Net;
 pub use storage::{Http, Nbd};
+pub use other::{Cpuio, Exec, FileStat};
 
 /// The options of all engines, one entry per set.
 pub fn sets() -> [&'static [&'static [&'static Spec]]; 25] {
@@ -29,9 +30,9 @@ pub fn sets() -> [&'static [&'static [&'static Spec]]; 25] {
         Mmap::TABLES,
         Net::TABLES,
         network::Rdma::TABLES,
-        other::Cpuio::TABLES,
-        other::FileStat::TABLES,
-        other::Exec::TABLES,
+        Cpuio::TABLES,
+        FileStat::TABLES,
+        Exec::TABLES,
         other::E4defrag::TABLES,
         other::Mtd::TABLES,
         other::Sg::TABLES,

@@ -1,6 +1,6 @@
 //! Private options of engines on other interfaces of the system.
 //!
-//! Invariant: all sets are `unbuilt`, since none of these engines is built in.
+//! Invariant: the sets of engines that are not built in are `unbuilt`.
 
 use crate::table::set::options;
 use crate::table::spec::Scope;
@@ -8,15 +8,15 @@ use crate::value::*;
 
 options! {
     /// Options of `cpuio`.
-    pub struct Cpuio, scope Scope::Engine(&[EngineName::Cpuio]), unbuilt;
+    pub struct Cpuio, scope Scope::Engine(&[EngineName::Cpuio]);
 
     "Engine cpuio" {
-        /// Share of a CPU to use, in percent.
+        /// Share of a CPU to use, in percent; more than 100 is 100. The engine needs it.
         cpuload: u32;
-        /// Length of a burst of work, in microseconds.
+        /// Length of a burst of work, in microseconds. After each, the CPU is left idle for as long as `cpuload` says.
         cpuchunks: u32 = 50000;
         /// Kind of work.
-        cpumode: Text = "noop";
+        cpumode: CpuMode = "noop";
         /// End when the jobs that do I/O are done.
         exit_on_io_done: bool = 0, in 0..=1;
     }
@@ -24,26 +24,28 @@ options! {
 
 options! {
     /// Options of `filestat` and `dirstat`.
-    pub struct FileStat, scope Scope::Engine(&[EngineName::Filestat, EngineName::Dirstat]), unbuilt;
+    pub struct FileStat, scope Scope::Engine(&[EngineName::Filestat, EngineName::Dirstat]);
 
     "Engines filestat and dirstat" {
         /// System call to measure.
-        stat_type: Text = "stat";
+        stat_type: StatType = "stat";
     }
 }
 
 options! {
     /// Options of `exec`.
-    pub struct Exec, scope Scope::Engine(&[EngineName::Exec]), unbuilt;
+    pub struct Exec, scope Scope::Engine(&[EngineName::Exec]);
 
     "Engine exec" {
-        /// Program to run.
+        /// Program to run: a path, or a name found in PATH. The engine needs it.
         program: Text;
-        /// Its arguments.
+        /// Its arguments, separated by blanks. No shell reads them.
+        ///
+        /// `%r` is replaced by the run time of the job in seconds, `%n` by its name.
         arguments: Text;
-        /// Seconds between asking the program to end and killing it.
+        /// Seconds between the signal that asks the program to end (SIGTERM) and the one that kills it.
         grace_time: u32 = 1;
-        /// Write the program's output to files.
+        /// Write the program's output to files: the job's name with `.stdout` and `.stderr`.
         std_redirect: bool = 1, in 0..=1;
     }
 }

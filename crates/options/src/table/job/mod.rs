@@ -19,7 +19,8 @@ mod time;
 mod verify;
 
 use super::engine::{
-    Ceph, Gluster, Http, IoPriorities, IoUring, Libaio, Mmap, Nbd, Net, Pvsync2, Rados, Rbd,
+    Ceph, Cpuio, Exec, FileStat, Gluster, Http, IoPriorities, IoUring, Libaio, Mmap, Nbd, Net, Pvsync2, Rados,
+    Rbd,
 };
 use super::set::option_sets;
 
@@ -87,5 +88,8 @@ option_sets! {
         net: Net,
         nbd: Nbd,
         http: Http,
+        file_stat: FileStat,
+        cpuio: Cpuio,
+        exec: Exec,
     }
 }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use fiord_engine::contract::{Engine, Outcome, Slot};
+use fiord_engine::contract::{Engine, Executed, Outcome, Slot};
 use fiord_plan::Op;
 use fiord_plan::shown::shown;
 use fiord_sys::clock::{self, Clock};
@@ -57,7 +57,7 @@ impl Work<'_> {
         self.errors.check_latency(op, took_ns, &self.files)
     }
 
-    /// Notifies the limiter and the source of a completion. Returns whether it is to be measured.
+    /// Notifies the observers of a completion. Returns whether it is to be recorded as an I/O with a latency.
     #[inline(never)]
     fn note_completion<'arena, E: Engine<'arena>, C: Clock>(
         &mut self,
@@ -65,6 +65,30 @@ impl Work<'_> {
         slot: &mut Slot<'arena>,
         op: &Op,
         stamps: Stamps,
+    ) -> Result<bool, End> {
+        let is_measured = self.observe_completion::<E, C>((op, stamps), engine, slot)?;
+        if !self.asks_engine || !is_measured {
+            return Ok(is_measured);
+        }
+        match engine.executed() {
+            Executed::Io => Ok(true),
+            Executed::Earlier => {
+                self.recorder.counted(op);
+                Ok(false)
+            }
+            Executed::Last => {
+                self.record::<C>(op, stamps);
+                Err(End::Complete)
+            }
+        }
+    }
+
+    /// Notifies the limiter and the source of a completion. Returns whether it is to be measured.
+    fn observe_completion<'arena, E: Engine<'arena>, C: Clock>(
+        &mut self,
+        (op, stamps): (&Op, Stamps),
+        engine: &mut E,
+        slot: &mut Slot<'arena>,
     ) -> Result<bool, End> {
         self.note_end_of_io(op, if C::RUNNING { stamps.end_ns } else { clock::monotonic_ns() });
         if let (Some(direction), true, true) =
