@@ -129,9 +129,12 @@ impl EngineDescriptor {
     pub fn connects(&self) -> Option<RateUnit> {
         match self.files {
             FileUse::Connected(unit) => Some(unit),
-            FileUse::Untouched | FileUse::Opened | FileUse::Mapped | FileUse::Resized | FileUse::Named | FileUse::ByName(_) => {
-                None
-            }
+            FileUse::Untouched
+            | FileUse::Opened
+            | FileUse::Mapped
+            | FileUse::Resized
+            | FileUse::Named
+            | FileUse::ByName(_) => None,
         }
     }
 

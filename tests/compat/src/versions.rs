@@ -58,7 +58,7 @@ pub const ON_THE_PAGE: Relaxation = Relaxation::seen_in(&[V3_33]);
 pub const LACKS_ENGINES: Relaxation = Relaxation::seen_in(&[V3_33]);
 
 /// The engines that it lacks.
-pub const ADDED_ENGINES: &[&str] = &["dircreate", "dirstat", "dirdelete"];
+pub const ADDED_ENGINES: &[&str] = &["dircreate", "dirstat", "dirdelete", "http", "libiscsi"];
 
 /// It times syncs other than fsync but does not count them, and counts them as short transfers instead.
 pub const MISCOUNTS_SYNCS: Relaxation = Relaxation::seen_in(&[V3_33]);

@@ -17,8 +17,8 @@ pub use io_uring::IoUring;
 pub use kernel::{IoPriorities, Libaio, Mmap, Pvsync2};
 pub use library::{Ceph, Gluster, Rados, Rbd};
 pub use network::Net;
-pub use storage::{Http, Nbd};
 pub use other::{Cpuio, Exec, FileStat};
+pub use storage::{Http, Nbd};
 
 /// The options of all engines, one entry per set.
 pub fn sets() -> [&'static [&'static [&'static Spec]]; 25] {

@@ -19,8 +19,8 @@ mod time;
 mod verify;
 
 use super::engine::{
-    Ceph, Cpuio, Exec, FileStat, Gluster, Http, IoPriorities, IoUring, Libaio, Mmap, Nbd, Net, Pvsync2, Rados,
-    Rbd,
+    Ceph, Cpuio, Exec, FileStat, Gluster, Http, IoPriorities, IoUring, Libaio, Mmap, Nbd, Net, Pvsync2,
+    Rados, Rbd,
 };
 use super::set::option_sets;
 
