@@ -54,7 +54,7 @@ impl Relaxation {
 /// It is the version that docs/divergences.md describes.
 pub const ON_THE_PAGE: Relaxation = Relaxation::seen_in(&[V3_33]);
 
-/// It has no engines for directories.
+/// It has no engines for directories, HTTP and iSCSI.
 pub const LACKS_ENGINES: Relaxation = Relaxation::seen_in(&[V3_33]);
 
 /// The engines that it lacks.
