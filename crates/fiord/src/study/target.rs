@@ -172,13 +172,13 @@ fn is_remote(directory: &Path) -> bool {
     chain.is_ok_and(|chain| chain.layers.iter().any(|layer| matches!(layer.kind, LayerKind::Server(_))))
 }
 
-/// The best queued engine available on this kernel.
+/// The best queued engine for files and devices that is available on this kernel.
 pub(crate) fn queued_engine() -> EngineName {
     let probed = registry::probe().unwrap_or_default();
     let works = |engine: &EngineDescriptor| {
         probed.iter().any(|probed| probed.engine.name == engine.name && probed.works.is_ok())
     };
-    let mut queued = registry::ENGINES.0.iter().filter(|engine| engine.queueing.is_queued());
+    let mut queued = registry::ENGINES.0.iter().filter(|engine| engine.queues_on_files());
     // The newest first; if none works, the error is that of the oldest.
     let newest = queued.clone().rev().find(|engine| works(engine));
     newest.or(queued.next()).map(|engine| engine.name).unwrap_or_default()
