@@ -154,7 +154,7 @@ impl EngineDefinition for Http {
         }),
         ..EngineDescriptor::of(
             EngineName::Http,
-            "objects of a server: WebDAV, S3, Swift, with or without TLS",
+            "objects of a server: WebDAV, S3 or Swift",
             Queueing::Synchronous,
         )
     };

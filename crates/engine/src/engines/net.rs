@@ -28,10 +28,7 @@ impl EngineDefinition for Net {
              --name=writer --hostname=127.0.0.1 --rw=write",
         )),
         explain: |settings, errno| settings.get::<Settings>()?.explain(errno),
-        ..EngineDescriptor::synchronous(
-            EngineName::Net,
-            "send and recv on a connection (tcp, udp, unix, vsock)",
-        )
+        ..EngineDescriptor::synchronous(EngineName::Net, "send and recv over tcp, udp, unix or vsock")
     };
 
     fn set_up<'arena, V: Visitor<'arena>>(
