@@ -75,8 +75,8 @@ options! {
         http_s3_sse_customer_key: Text;
         /// Algorithm that the S3 server encrypts objects with.
         http_s3_sse_customer_algorithm: Text = "AES256";
-        /// What an object is: a `block` of the file, whose start and end are added to its name, or the file itself, of
-        /// which reads request a `range`. Writes write whole objects either way.
+        /// Whether each `block` of the file is an object, or the file is one, of which reads request a `range`.
+        /// The start and end of a block are added to the name of its object. Writes write whole objects either way.
         http_object_mode: HttpObjectMode = "block";
         /// Storage class of objects written to S3.
         http_s3_storage_class: Text = "STANDARD";
