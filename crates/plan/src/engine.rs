@@ -83,12 +83,6 @@ impl EngineDescriptor {
         }
     }
 
-    /// Whether it keeps several I/Os on files and devices of this machine in flight at every depth: such an engine can take
-    /// the place of another.
-    pub fn queues_on_files(&self) -> bool {
-        self.queueing.is_queued() && self.touches_files()
-    }
-
     /// Whether it waits for each buffered I/O while submitting it, so that `iodepth` has no effect on it.
     pub fn blocks_when_buffered(&self) -> bool {
         match self.queueing {

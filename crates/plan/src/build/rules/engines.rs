@@ -26,7 +26,12 @@ pub(super) fn queue_depth_needs_a_queue(section: &ResolvedSection<'_>) -> Option
     (section.options.queue.iodepth > 1 && !engine.can_queue()).then(|| {
         let message = format!("the engine {} is synchronous: the queue depth stays at 1", engine.name);
         // The newest first.
-        let queued = section.engines.0.iter().rev().filter(|engine| engine.queues_on_files());
+        let queued = section
+            .engines
+            .0
+            .iter()
+            .rev()
+            .filter(|engine| engine.queueing.is_queued() && engine.touches_files());
         let queued: Vec<EngineName> = queued.map(|engine| engine.name).collect();
         let remedy = format!("ioengine={} keeps several I/Os in flight", EngineName::join(&queued, " or "));
         section.warning(ProblemKind::NoEffect, job::Queue::iodepth, message, remedy)
