@@ -146,7 +146,7 @@ impl Naming {
         Unavailable {
             call: self.call,
             cause: "this fiord is linked statically, and such a program cannot load libraries",
-            remedy: "install fiord from its Debian package (fiord_VERSION_amd64.deb), or build it with cargo",
+            remedy: "build fiord from its sources with cargo, which links it to the C library of this machine",
         }
     }
 
