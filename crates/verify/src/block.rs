@@ -266,8 +266,7 @@ impl BlockFormat {
         {
             return Some(Fault::Number { found: header.number, wanted });
         }
-        // `meta` compares what all headers have, whichever method wrote them.
-        if header.method_code != self.method.code() && self.method != Method::Meta {
+        if header.method_code != self.method.code() {
             return Some(Fault::Method { found: header.method_code, wanted: self.method.code() });
         }
         let header_bytes = self.header_bytes(*format);

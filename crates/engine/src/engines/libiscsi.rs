@@ -95,6 +95,7 @@ fn explain(errno: i32) -> Option<&'static str> {
         libc::EREMOTEIO => {
             Some("the unit refuses the command; one that is not thin-provisioned has no trims")
         }
+        libc::ECONNRESET => Some("the target has closed the connection; see its log"),
         libc::EBADE => Some("another initiator has reserved the unit"),
         libc::EROFS => Some("the unit is write-protected"),
         _ => None,

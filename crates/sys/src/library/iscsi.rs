@@ -262,6 +262,8 @@ fn errno_of(status: c_int, sense_key: c_int) -> c_int {
     const CHECK_CONDITION: c_int = 2;
     const BUSY: c_int = 8;
     const RESERVED: c_int = 0x18;
+    const CANCELLED: c_int = 0x0f00_0000;
+    const ERROR: c_int = 0x0f00_0001;
     const TIMEOUT: c_int = 0x0f00_0002;
     match (status, sense_key) {
         (CHECK_CONDITION, 2) => libc::ENODEV,
@@ -270,6 +272,8 @@ fn errno_of(status: c_int, sense_key: c_int) -> c_int {
         (BUSY, _) => libc::EBUSY,
         (RESERVED, _) => libc::EBADE,
         (TIMEOUT, _) => libc::ETIMEDOUT,
+        // The library ends what is in flight so when the connection is over.
+        (CANCELLED | ERROR, _) => libc::ECONNRESET,
         _ => libc::EIO,
     }
 }
@@ -298,5 +302,6 @@ mod tests {
         assert_eq!(errno_of(2, 7), libc::EROFS);
         assert_eq!(errno_of(2, 3), libc::EIO);
         assert_eq!(errno_of(0x18, 0), libc::EBADE);
+        assert_eq!(errno_of(0x0f00_0000, 0), libc::ECONNRESET);
     }
 }
