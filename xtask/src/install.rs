@@ -40,6 +40,13 @@ pub const SERVERS: &[(&str, &str)] = &[
     ("libnbd-bin", "/usr/bin/nbdcopy"),
     ("openssl", "/usr/bin/openssl"),
     ("nginx-light", "/usr/sbin/nginx"),
+    ("ceph-mon", "/usr/bin/ceph-mon"),
+    ("ceph-osd", "/usr/bin/ceph-osd"),
+    ("ceph-common", "/usr/bin/rbd"),
+    ("glusterfs-server", "/usr/sbin/glusterd"),
+    ("glusterfs-cli", "/usr/sbin/gluster"),
+    ("tgt", "/usr/sbin/tgtd"),
+    ("libiscsi7", "/usr/share/doc/libiscsi7"),
 ];
 
 /// Python packages that readers of fio's files import, installed into a virtual environment.

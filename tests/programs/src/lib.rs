@@ -2,6 +2,7 @@
 //!
 //! Invariant: a report that cannot be read is an error that shows both streams.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -49,9 +50,7 @@ impl Finished {
 /// # Errors
 /// If it cannot be started.
 pub fn fio(directory: &Path, args: &[&str]) -> Result<Finished, String> {
-    let mut command = Command::new("fio");
-    with_report(&mut command, directory, args);
-    run(command)
+    Place { directory, variables: &[] }.fio(args)
 }
 
 /// Runs fiord as fio in a directory, with a report in JSON.
@@ -59,7 +58,50 @@ pub fn fio(directory: &Path, args: &[&str]) -> Result<Finished, String> {
 /// # Errors
 /// If it cannot be started.
 pub fn fiord(directory: &Path, args: &[&str]) -> Result<Finished, String> {
-    run(of_fiord(directory, args)?)
+    Place { directory, variables: &[] }.fiord(args)
+}
+
+/// Where programs run.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The directory.
+    pub directory: &'a Path,
+    /// Variables of the environment beyond those of the test.
+    pub variables: &'a [(&'a str, &'a OsStr)],
+}
+
+impl Place<'_> {
+    /// As `fio`.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn fio(&self, args: &[&str]) -> Result<Finished, String> {
+        run(self.with_report(Command::new("fio"), args))
+    }
+
+    /// As `fiord`.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn fiord(&self, args: &[&str]) -> Result<Finished, String> {
+        run(self.with_report(command_of_fiord()?, args))
+    }
+
+    /// As `start`.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(&self, args: &[&str]) -> Result<Running, String> {
+        let mut command = self.with_report(command_of_fiord()?, args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(Running { child: command.spawn().map_err(|error| format!("{command:?}: {error}"))? })
+    }
+
+    fn with_report(&self, mut command: Command, args: &[&str]) -> Command {
+        let variables = self.variables.iter().copied();
+        command.arg("--output-format=json").args(args).current_dir(self.directory).envs(variables);
+        command
+    }
 }
 
 /// fiord while it runs.
@@ -72,6 +114,18 @@ impl Running {
     /// How many threads it has; one before its jobs begin.
     pub fn threads(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/task", self.child.id())).map_or(0, Iterator::count)
+    }
+
+    /// Memory it has in use now; `None` if it has ended.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kibibytes| kibibytes << 10)
+    }
+
+    /// How many descriptors it has open.
+    pub fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).map_or(0, Iterator::count)
     }
 
     /// Sends SIGINT, and waits for the report.
@@ -102,20 +156,13 @@ impl Running {
 /// # Errors
 /// If it cannot be started.
 pub fn start(directory: &Path, args: &[&str]) -> Result<Running, String> {
-    let mut command = of_fiord(directory, args)?;
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    Ok(Running { child: command.spawn().map_err(|error| format!("{command:?}: {error}"))? })
+    Place { directory, variables: &[] }.start(args)
 }
 
-fn of_fiord(directory: &Path, args: &[&str]) -> Result<Command, String> {
+fn command_of_fiord() -> Result<Command, String> {
     let mut command = Command::new(std::env::var_os("FIORD").ok_or("FIORD names no binary")?);
     command.arg("--no-history");
-    with_report(&mut command, directory, args);
     Ok(command)
-}
-
-fn with_report(command: &mut Command, directory: &Path, args: &[&str]) {
-    command.arg("--output-format=json").args(args).current_dir(directory);
 }
 
 fn run(mut command: Command) -> Result<Finished, String> {

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fiord_servers::{
-    CERTIFICATES, Directory, Finished, Server, eventually, fiord, free_port, listens, needs, start,
+    CERTIFICATES, Directory, Finished, Server, counts, eventually, fiord, free_port, listens, needs, number,
+    start,
 };
 use serde_json::Value;
 
@@ -88,16 +89,6 @@ fn args(host: &str, words: &str) -> Vec<String> {
 
 fn strings(args: &[String]) -> Vec<&str> {
     args.iter().map(String::as_str).collect()
-}
-
-fn number(job: &Value, direction: &str, key: &str) -> u64 {
-    job[direction][key].as_u64().unwrap_or_else(|| panic!("{direction}.{key}: {job}"))
-}
-
-/// I/Os and bytes of each direction.
-fn counts(job: &Value) -> [(u64, u64); 3] {
-    ["read", "write", "trim"]
-        .map(|direction| (number(job, direction, "total_ios"), number(job, direction, "io_bytes")))
 }
 
 /// Whether nginx' log, which it writes after answering, has so many requests of this method that succeeded, with so many

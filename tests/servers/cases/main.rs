@@ -4,5 +4,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what a case needs and does not get fails it")]
 
+mod ceph;
+mod engine;
+mod gluster;
 mod http;
+mod iscsi;
 mod nbd;

@@ -7,9 +7,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fiord_servers::{
-    CERTIFICATES, Directory, Finished, Server, fio, fiord, free_port, listens, listens_on, needs, start,
+    CERTIFICATES, Directory, Finished, Server, counts, fio, fiord, free_port, listens, listens_on, needs,
+    number, start,
 };
-use serde_json::Value;
 
 /// nbdkit on the socket `s`, and what it exports.
 fn nbdkit(directory: Directory, words: &str) -> Server {
@@ -38,16 +38,6 @@ fn with(program: fn(&Path, &[&str]) -> Result<Finished, String>, server: &Server
     let args = job(server, words);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     program(server.directory.path(), &args).unwrap()
-}
-
-fn number(job: &Value, direction: &str, key: &str) -> u64 {
-    job[direction][key].as_u64().unwrap_or_else(|| panic!("{direction}.{key}: {job}"))
-}
-
-/// I/Os and bytes of each direction.
-fn counts(job: &Value) -> [(u64, u64); 3] {
-    ["read", "write", "trim"]
-        .map(|direction| (number(job, direction, "total_ios"), number(job, direction, "io_bytes")))
 }
 
 /// Requests of one kind in the log, and their bytes, since the last connection but for the one that asked for the size.

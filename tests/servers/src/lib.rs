@@ -4,11 +4,13 @@
 //! it started when its value is dropped, or when the test's thread ends in any other way.
 
 mod directory;
+mod figures;
 mod server;
 
 pub use directory::Directory;
-pub use fiord_programs::{Finished, Running, fio, fiord, start};
-pub use server::{Server, eventually, free_port, installed, listens, listens_on};
+pub use figures::{counts, number};
+pub use fiord_programs::{Finished, Place, Running, fio, fiord, start};
+pub use server::{Server, eventually, free_port, installed, listens, listens_on, output_of};
 
 /// A script that makes two authorities, `client` and `other`, and in `server` a server with a certificate of the first.
 pub const CERTIFICATES: &str = "set -e

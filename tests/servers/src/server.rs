@@ -74,6 +74,14 @@ impl Server {
         self.signal("-STOP")
     }
 
+    /// Lets it go on.
+    ///
+    /// # Errors
+    /// If the signal cannot be sent.
+    pub fn thaw(&self) -> Result<(), String> {
+        self.signal("-CONT")
+    }
+
     /// Kills it.
     ///
     /// # Errors
@@ -83,14 +91,35 @@ impl Server {
         self.child.wait().map(drop).map_err(|error| error.to_string())
     }
 
+    /// To its group, and to processes it started that have left the group.
     fn signal(&self, signal: &str) -> Result<(), String> {
-        let group = format!("-{}", self.child.id());
-        let sent = Command::new("kill").args([signal, "--", &group]).stderr(Stdio::null()).status();
+        let mut targets = vec![format!("-{}", self.child.id())];
+        targets.extend(descendants(self.child.id()).iter().map(u32::to_string));
+        let sent = Command::new("kill").args([signal, "--"]).args(&targets).stderr(Stdio::null()).status();
         match sent {
             Ok(status) if status.success() => Ok(()),
-            sent => Err(format!("kill {signal} -- {group}: {sent:?}")),
+            sent => Err(format!("kill {signal} -- {}: {sent:?}", targets.join(" "))),
         }
     }
+}
+
+/// All processes that this one, or one of these, has started.
+fn descendants(of: u32) -> Vec<u32> {
+    let parent = |id: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        // `ID (NAME) STATE PARENT …`, where the name may contain anything.
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok()
+    };
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let all: Vec<(u32, u32)> = ids.filter_map(|id| Some((id, parent(id)?))).collect();
+    let mut found = vec![of];
+    let mut index = 0;
+    while let Some(id) = found.get(index).copied() {
+        found.extend(all.iter().filter(|(_, parent)| *parent == id).map(|(child, _)| *child));
+        index += 1;
+    }
+    found.split_off(1)
 }
 
 impl Drop for Server {
@@ -130,6 +159,24 @@ pub fn eventually(condition: impl Fn() -> bool) -> bool {
         std::thread::sleep(POLL);
     }
     true
+}
+
+/// Runs a program in a directory to its end, for a while at most; its standard output.
+///
+/// # Errors
+/// What it printed, if it fails or does not end.
+pub fn output_of(directory: &Path, program: &str, args: &[&str]) -> Result<String, String> {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "1", "60", program]).args(args).current_dir(directory).stdin(Stdio::null());
+    let out = command.output().map_err(|error| format!("timeout: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match out.status.success() {
+        true => Ok(text(&out.stdout)),
+        false => {
+            let said = format!("{}{}", text(&out.stdout), text(&out.stderr));
+            Err(format!("{program} {}: {}: {said}", args.join(" "), out.status))
+        }
+    }
 }
 
 /// The path of a program.
