@@ -68,6 +68,7 @@ fn main() -> ExitCode {
         "unused" => unused::run(),
         "bench" => bench::run(rest),
         bench::one::CHORE => bench::one::run(rest),
+        bench::peer::SINK_CHORE => bench::peer::run_sink(),
         "instructions" => instructions::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

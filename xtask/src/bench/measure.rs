@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::one::{Cost, Run};
+use super::peer::{self, Running};
 use super::place::Places;
 use super::rows::{Against, Location, Row, Work};
 
@@ -41,6 +42,8 @@ pub struct Figures {
     /// I/Os per second and number of I/Os, as reported; the peak tool does not report the latter.
     reported: Reported,
     cost: Cost,
+    /// Share of one processor's time that the peer used during the run, if the row has one.
+    peer_busy: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,6 +58,9 @@ impl Figures {
         let mut document = self.cost.to_json();
         document["iops"] = self.reported.iops.into();
         document["ios"] = self.reported.ios.into();
+        if let Some(peer_busy) = self.peer_busy {
+            document["peer_busy"] = peer_busy.into();
+        }
         document
     }
 }
@@ -75,7 +81,12 @@ pub fn row(row: &Row, programs: &Programs, places: &Places, effort: Effort) -> O
             Err(why) => return Outcome::Skipped(why.clone()),
         },
     };
-    let side = |program, is_peak, seconds| Side { row, program, is_peak, device, seconds, places };
+    let peer = match row.peer.map(|peer| peer.start(&places.directory)).transpose() {
+        Ok(peer) => peer,
+        Err(why) => return Outcome::Skipped(why),
+    };
+    let peer = peer.as_ref();
+    let side = |program, is_peak, seconds| Side { row, program, is_peak, device, peer, seconds, places };
     let is_peak = row.against != Against::Fio;
     let warm_fiord = side(&programs.fiord, false, 1).run();
     let other_refuses = match side(other, is_peak, 1).run() {
@@ -96,6 +107,7 @@ struct Side<'a> {
     program: &'a Path,
     is_peak: bool,
     device: Option<&'a str>,
+    peer: Option<&'a Running>,
     seconds: u32,
     places: &'a Places,
 }
@@ -110,13 +122,19 @@ impl Side<'_> {
             }
             (_, _, Work::Ios { .. }) => format!("--output-format=json --name=bench {}", row.args),
         };
-        line.split_whitespace().map(|word| word.replace("DEVICE", self.device.unwrap_or("DEVICE"))).collect()
+        let (device, address) = (self.device.unwrap_or("DEVICE"), self.peer.map_or("", |peer| &peer.address));
+        let filled = |word: &str| word.replace("DEVICE", device).replace(peer::PLACEHOLDER, address);
+        line.split_whitespace().map(filled).collect()
     }
 
     fn run(&self) -> Result<Figures, String> {
         let args = self.args();
         let Places { directory, output, .. } = self.places;
+        let peer_cpu_s = || self.peer.and_then(Running::cpu_s);
+        let before_s = peer_cpu_s();
         let (text, cost) = Run { program: self.program, args: &args, directory, output }.measure()?;
+        let used_s = peer_cpu_s().zip(before_s).map(|(after_s, before_s)| after_s - before_s);
+        let peer_busy = used_s.map(|used_s| used_s / cost.process_s);
         let failed = |why: &str| format!("{} {}: {why}", self.program.display(), args.join(" "));
         let reported = if self.is_peak { peak(&text) } else { totals(&text) };
         let reported = reported.ok_or_else(|| failed("its output contains no IOPS"))?;
@@ -124,7 +142,7 @@ impl Side<'_> {
             Work::Ios { count, .. } if reported.ios != Some(count) => {
                 Err(failed(&format!("{} I/Os were done instead of {count}", reported.ios.unwrap_or(0))))
             }
-            _ => Ok(Figures { reported, cost }),
+            _ => Ok(Figures { reported, cost, peer_busy }),
         }
     }
 }

@@ -7,6 +7,7 @@ mod chart;
 mod measure;
 pub mod one;
 pub mod page;
+pub mod peer;
 mod place;
 mod result;
 mod rows;

@@ -8,12 +8,18 @@ use serde_json::{Value, json};
 use super::measure::{Outcome, median};
 use super::rows::{Against, Metric, Row, Target};
 
+/// A peer that was busy for this share of a processor's time limited the run: the rest is what it waits for in the kernel's
+/// scheduler, and the ends of a run, when nothing is sent.
+const LIMIT_BUSY: f64 = 0.95;
+
 /// One claim and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     pub case: String,
     pub metric: Metric,
     pub target: Target,
+    /// Whether the other end was what limited fiord.
+    pub is_limited: bool,
     pub result: LineResult,
 }
 
@@ -39,13 +45,19 @@ pub struct Ratio {
 }
 
 impl Line {
-    /// `held`, `missed`, `skipped` or `FAILED`.
+    /// `held`, `missed`, `limit` (missed, because the other end was busy all the time), `skipped` or `FAILED`.
     pub fn verdict(&self) -> &'static str {
         match &self.result {
             LineResult::Skipped(_) => "skipped",
             LineResult::Failed(_) => "FAILED",
             LineResult::Measured { ratio, .. } => match ratio {
-                Some(ratio) if !self.target.is_held_by(ratio.median) => "missed",
+                Some(ratio) if !self.target.is_held_by(ratio.median) => {
+                    if self.is_limited {
+                        "limit"
+                    } else {
+                        "missed"
+                    }
+                }
                 _ => "held",
             },
         }
@@ -66,6 +78,7 @@ pub fn raw(row: &Row, outcome: &Outcome, place: &str, load: f64) -> Value {
         "row": row.case,
         "args": row.args,
         "place": place,
+        "peer": row.peer.map(|peer| format!("{peer:?}")),
         "against": match row.against {
             Against::Fio => "fio".to_string(),
             Against::Peak(args) => format!("t/io_uring {args}"),
@@ -98,12 +111,20 @@ pub fn lines(row: &Value) -> Result<Vec<Line>, String> {
         } else {
             measured(row["pairs"].as_array()?, metric)?
         };
-        Some(Line { case: claim["case"].as_str()?.to_string(), metric, target, result })
+        let is_limited = peer_busy(&row["pairs"]).is_some_and(|busy| busy >= LIMIT_BUSY);
+        Some(Line { case: claim["case"].as_str()?.to_string(), metric, target, is_limited, result })
     };
     claims
         .iter()
         .map(|claim| line(claim).ok_or_else(|| format!("{}: cannot be read: {claim}", row["row"])))
         .collect()
+}
+
+/// The median of how busy the peer was during fiord's runs, as a share of one processor's time.
+fn peer_busy(pairs: &Value) -> Option<f64> {
+    let pairs = pairs.as_array()?;
+    let busy: Option<Vec<f64>> = pairs.iter().map(|pair| pair["fiord"]["peer_busy"].as_f64()).collect();
+    busy.filter(|busy| !busy.is_empty()).map(median)
 }
 
 fn measured(pairs: &[Value], metric: Metric) -> Option<LineResult> {
@@ -124,14 +145,23 @@ fn measured(pairs: &[Value], metric: Metric) -> Option<LineResult> {
     Some(LineResult::Measured { other, fiord: median(fiord), ratio })
 }
 
-/// The number of lines that are `held`, `missed`, `skipped` and `failed`.
+/// The number of lines that are `held`, `missed`, `limit`, `skipped` and `FAILED`.
 pub fn counts(lines: &[Line]) -> String {
     let count = |verdict: &str| lines.iter().filter(|line| line.verdict() == verdict).count();
     let failed = match count("FAILED") {
         0 => String::new(),
         count => format!(", {count} failed"),
     };
-    format!("{} held, {} missed, {} skipped{failed}", count("held"), count("missed"), count("skipped"))
+    let limited = match count("limit") {
+        0 => String::new(),
+        count => format!(", {count} at the limit of the other end"),
+    };
+    format!(
+        "{} held, {} missed{limited}, {} skipped{failed}",
+        count("held"),
+        count("missed"),
+        count("skipped")
+    )
 }
 
 #[cfg(test)]
@@ -168,6 +198,24 @@ mod tests {
         let missed = lines(&testing::row("a", Metric::Iops, ">=1.51", &pairs)).unwrap();
         assert_eq!(missed[0].verdict(), "missed");
         assert_eq!(counts(&[line.clone(), missed[0].clone()]), "1 held, 1 missed, 0 skipped");
+    }
+
+    #[test]
+    fn a_target_is_not_missed_if_the_other_end_was_busy_all_the_time() {
+        let verdict = |busy: f64, fiord: f64| {
+            let pairs = [(Some(100.0), fiord), (Some(100.0), fiord)];
+            let mut row = testing::row("a", Metric::Iops, ">=1.2", &pairs);
+            row["pairs"][0]["fiord"]["peer_busy"] = json!(busy);
+            row["pairs"][1]["fiord"]["peer_busy"] = json!(busy);
+            lines(&row).unwrap().remove(0)
+        };
+        assert_eq!(verdict(0.99, 110.0).verdict(), "limit");
+        assert_eq!(verdict(0.90, 110.0).verdict(), "missed");
+        assert_eq!(verdict(0.99, 130.0).verdict(), "held");
+        assert_eq!(
+            counts(&[verdict(1.0, 110.0)]),
+            "0 held, 0 missed, 1 at the limit of the other end, 0 skipped"
+        );
     }
 
     #[test]

@@ -5,13 +5,18 @@
 
 use std::fmt;
 
+use super::peer::Peer;
+
 /// Work that both programs do, and the claims about it.
 #[derive(Clone)]
 pub struct Row {
     /// Its name in the table.
     pub case: &'static str,
-    /// Arguments for either program; `DEVICE` stands for the block device. They may name the files `cached` and `iolog`.
+    /// Arguments for either program; `DEVICE` stands for the block device, `PEER` for the address of the peer. They may name
+    /// the files `cached` and `iolog`.
     pub args: String,
+    /// The other end of its connections, if it has any.
+    pub peer: Option<Peer>,
     /// Where it runs.
     pub place: Location,
     /// The program fiord is compared with.
@@ -144,6 +149,10 @@ impl Row {
         self.claims.iter().all(|(_, target)| *target == Target::Runs)
     }
 
+    fn to(self, peer: Peer) -> Row {
+        Row { peer: Some(peer), ..self }
+    }
+
     fn claims(self, claims: &'static [(Metric, Target)]) -> Row {
         Row { claims, ..self }
     }
@@ -164,11 +173,11 @@ const NOT_LONGER: &[(Metric, Target)] = &[(Metric::Time, Target::AtMost(1.0))];
 
 /// Every row, in the order of the table.
 pub fn rows() -> Vec<Row> {
-    [null(), synchronous(), queued(), peak(), whole_processes(), not_slower(), workloads()].concat()
+    [null(), synchronous(), queued(), peak(), whole_processes(), peers(), not_slower(), workloads()].concat()
 }
 
 fn timed(case: &'static str, place: Location, args: &[&str], claims: &'static [(Metric, Target)]) -> Row {
-    Row { case, args: args.join(" "), place, against: Against::Fio, work: Work::Timed, claims }
+    Row { case, args: args.join(" "), peer: None, place, against: Against::Fio, work: Work::Timed, claims }
 }
 
 fn counted(case: &'static str, args: &str, count: u64, pair_seconds_about: f64) -> Row {
@@ -249,25 +258,37 @@ fn whole_processes() -> Vec<Row> {
     ]
 }
 
-fn not_slower() -> Vec<Row> {
-    // To nobody: fio that reads a stream sometimes waits for ever.
+/// Connections. Debian's fio has no `http`.
+fn peers() -> Vec<Row> {
+    const CLAIM: &[(Metric, Target)] = &[(Metric::Iops, Target::AtLeast(1.2))];
+    // To nobody, and to a sink: fio that reads a stream sometimes waits for ever.
     const DATAGRAMS: &str = "--ioengine=net --protocol=udp --hostname=127.0.0.1 --port=18771 --rw=write";
+    const STREAM: &str = "--ioengine=net --protocol=tcp --hostname=127.0.0.1 --port=PEER --rw=write";
+    const NBD: &str = "--ioengine=nbd --uri=nbd+unix:///?socket=PEER --rw=randread --bs=4k --iodepth=32";
+    const HTTP: &str = "--ioengine=http --http_host=127.0.0.1:PEER --filename=/cached --http_object_mode=range \
+                        --rw=randread --bs=4k --numjobs=4 --thread";
+    vec![
+        timed("net, datagrams", Location::Directory, &[DATAGRAMS, "--bs=1k --size=1g"], NOT_SLOWER),
+        timed("net, stream", Location::Directory, &[STREAM, "--bs=4k --size=1g"], CLAIM).to(Peer::Sink),
+        counted("nbd", &format!("{NBD} --size=64m --io_size=256m"), 65_536, 2.0)
+            .claims(CLAIM)
+            .to(Peer::Nbdkit),
+        counted("http", &format!("{HTTP} --size=16m"), 16_384, 1.5)
+            .claims(&[(Metric::Iops, Target::Runs)])
+            .to(Peer::Nginx),
+    ]
+}
+
+fn not_slower() -> Vec<Row> {
     let null = |case, more, claims| timed(case, Location::Directory, &[NULL, more], claims);
     const VERIFIED: &str = "--ioengine=psync --filename=verified --size=256m --bs=4k --rw=write";
     let verify = |case, method: &str| counted(case, &format!("{VERIFIED} {method}"), 131_072, 1.5);
     vec![
-        timed("net, datagrams", Location::Directory, &[DATAGRAMS, "--bs=1k --size=1g"], NOT_SLOWER),
         counted(
             "logs of each I/O",
             &format!("{NULL} --rw=randread --write_lat_log=log --write_bw_log=log --write_iops_log=log"),
             262_144,
             0.7,
-        ),
-        counted(
-            "logs, compressed",
-            &format!("{NULL} --rw=randread --write_lat_log=log --log_compression=64k"),
-            262_144,
-            2.4,
         ),
         verify("verify, crc32c", "--verify=crc32c").claims(&[(Metric::Time, Target::AtMost(0.67))]),
         verify("verify, sha256", "--verify=sha256"),
@@ -291,8 +312,6 @@ fn not_slower() -> Vec<Row> {
 
 /// What changes each I/O: where it goes, how long it is, what it writes, and when it is issued.
 fn workloads() -> Vec<Row> {
-    const TRIMMED: &str = "--ioengine=null --size=256m --bs=4k --rw=trimwrite --verify=null --trim_percentage=100 \
-                           --trim_backlog=64";
     let null = |case, more| timed(case, Location::Directory, &[NULL, more], NOT_SLOWER);
     let cached =
         |case, more| timed(case, Location::Directory, &[CACHED, "--ioengine=psync", more], NOT_SLOWER);
@@ -303,15 +322,9 @@ fn workloads() -> Vec<Row> {
         null("random, zoned", "--rw=randread --random_distribution=zoned:60/10:30/20:10/70"),
         null("random, tausworthe64", "--rw=randread --random_generator=tausworthe64"),
         null("random, lfsr", "--rw=randread --random_generator=lfsr"),
-        // fio 3.33 has no such option.
-        counted("random, sprandom", &format!("{NULL} --rw=randwrite --sprandom=1"), 301_466, 0.4)
-            .claims(&[(Metric::Time, Target::Runs)]),
         null("mixed, sizes drawn", "--rw=randrw --bssplit=4k/50:64k/50"),
         null("trims", "--rw=randtrim"),
         null("trims, then writes", "--rw=randtrimwrite"),
-        counted("trims of written blocks", TRIMMED, 262_144, 1.8),
-        // fio 3.33 fails if there is more than one block.
-        null("trims, errors by block", "--size=4k --rw=randtrim --block_error_percentiles=1"),
         null("buffers, duplicates", "--rw=write --dedupe_percentage=50"),
         null("buffers, compressible", "--rw=write --refill_buffers --buffer_compress_percentage=50"),
         null("flow, two jobs", "--rw=randread --numjobs=2 --flow_id=1 --flow=1"),
@@ -368,6 +381,18 @@ mod tests {
         for row in rows() {
             assert_eq!(row.args.contains("DEVICE"), row.place == Location::Device, "{}", row.case);
             assert!(row.place != Location::Device || row.args.contains("--rw=randread"), "{}", row.case);
+        }
+    }
+
+    #[test]
+    fn a_peer_is_named_if_there_is_one() {
+        for row in rows() {
+            assert_eq!(
+                row.args.contains(super::super::peer::PLACEHOLDER),
+                row.peer.is_some(),
+                "{}",
+                row.case
+            );
         }
     }
 
