@@ -71,60 +71,43 @@ trait Queued<'arena>: Engine<'arena> {
     ) -> io::Result<u32>;
 }
 
+/// Hands the calls of a queued engine on to `$engine`, by the trait it has them from.
+macro_rules! hand_on_queued_calls {
+    ($self:ident, $from:ident, $engine:expr) => {
+        fn execute_unqueued(&mut $self, op: &Op) -> Option<Outcome> {
+            $from::execute_unqueued($engine, op)
+        }
+
+        fn queue(&mut $self, op: Op, slot: Slot<'arena>) -> Result<(), Slot<'arena>> {
+            $from::queue($engine, op, slot)
+        }
+
+        fn submit(&mut $self) -> io::Result<u32> {
+            $from::submit($engine)
+        }
+
+        fn reap(&mut $self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion<'arena>>) -> io::Result<()> {
+            $from::reap($engine, min, max, wait, done)
+        }
+
+        fn submit_and_reap(
+            &mut $self,
+            min: u32,
+            max: u32,
+            wait: Wait,
+            done: &mut Vec<Completion<'arena>>,
+        ) -> io::Result<u32> {
+            $from::submit_and_reap($engine, min, max, wait, done)
+        }
+    };
+}
+
 impl<'arena, E: QueuedEngine<'arena>> Queued<'arena> for E {
-    fn execute_unqueued(&mut self, op: &Op) -> Option<Outcome> {
-        QueuedEngine::execute_unqueued(self, op)
-    }
-
-    fn queue(&mut self, op: Op, slot: Slot<'arena>) -> Result<(), Slot<'arena>> {
-        QueuedEngine::queue(self, op, slot)
-    }
-
-    fn submit(&mut self) -> io::Result<u32> {
-        QueuedEngine::submit(self)
-    }
-
-    fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion<'arena>>) -> io::Result<()> {
-        QueuedEngine::reap(self, min, max, wait, done)
-    }
-
-    fn submit_and_reap(
-        &mut self,
-        min: u32,
-        max: u32,
-        wait: Wait,
-        done: &mut Vec<Completion<'arena>>,
-    ) -> io::Result<u32> {
-        QueuedEngine::submit_and_reap(self, min, max, wait, done)
-    }
+    hand_on_queued_calls!(self, QueuedEngine, self);
 }
 
 impl<'arena> QueuedEngine<'arena> for BoxedQueued<'arena> {
-    fn execute_unqueued(&mut self, op: &Op) -> Option<Outcome> {
-        self.0.execute_unqueued(op)
-    }
-
-    fn queue(&mut self, op: Op, slot: Slot<'arena>) -> Result<(), Slot<'arena>> {
-        self.0.queue(op, slot)
-    }
-
-    fn submit(&mut self) -> io::Result<u32> {
-        self.0.submit()
-    }
-
-    fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion<'arena>>) -> io::Result<()> {
-        self.0.reap(min, max, wait, done)
-    }
-
-    fn submit_and_reap(
-        &mut self,
-        min: u32,
-        max: u32,
-        wait: Wait,
-        done: &mut Vec<Completion<'arena>>,
-    ) -> io::Result<u32> {
-        self.0.submit_and_reap(min, max, wait, done)
-    }
+    hand_on_queued_calls!(self, Queued, &mut *self.0);
 }
 
 /// Hands the calls of `Engine` on to what is in the box.

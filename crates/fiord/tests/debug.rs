@@ -84,6 +84,43 @@ fn options_are_printed_as_they_are_read() {
     assert_eq!(parse, expected.map(|option| format!("handle_option={option}")));
 }
 
+/// The seeds of each job, by the lines of `--debug=random`.
+fn seeds(options: &str) -> Vec<Vec<u64>> {
+    let output = printed(&format!("{JOB} --debug=random {options}"));
+    let mut jobs: Vec<Vec<u64>> = Vec::new();
+    for line in lines(&output, "random") {
+        if let Some(count) = line.strip_prefix("FIO_RAND_NR_OFFS=") {
+            assert!(jobs.iter().all(|seeds| seeds.len().to_string() == count), "{output}");
+            jobs.push(Vec::new());
+        } else if let Some((index, seed)) =
+            line.strip_prefix("rand_seeds[").and_then(|rest| rest.split_once("]="))
+        {
+            let seeds = jobs.last_mut().unwrap();
+            assert_eq!(index, seeds.len().to_string(), "{output}");
+            seeds.push(seed.parse().unwrap());
+        }
+    }
+    jobs
+}
+
+/// As in fio, programs tell from them whether two runs draw the same.
+#[test]
+fn the_seeds_of_random_numbers_are_printed_for_each_job() {
+    let usual = seeds("");
+    assert!(usual.len() == 1 && usual[0].len() > 10, "{usual:?}");
+    assert_eq!(usual[0].iter().collect::<std::collections::BTreeSet<_>>().len(), usual[0].len());
+    assert_eq!(seeds(""), usual);
+    assert_eq!(seeds("--ioengine=null --bs=512"), usual);
+    for other in ["--randseed=7", "--randrepeat=0", "--allrandrepeat=0"] {
+        assert!(seeds(other)[0].iter().zip(&usual[0]).all(|(seed, usual)| seed != usual), "{other}");
+    }
+    assert_eq!(seeds("--randseed=7 --randrepeat=0"), seeds("--randseed=7"));
+    let two = seeds("--numjobs=2");
+    assert_eq!((two.len(), &two[0]), (2, &usual[0]));
+    assert_ne!(two[1], two[0]);
+    assert_eq!(seeds("--numjobs=2 --debug=random,job:2"), two[1..]);
+}
+
 /// Before the options that the profile sets, as in fio.
 #[test]
 fn a_profile_is_printed_when_it_is_loaded() {
@@ -98,7 +135,9 @@ fn a_profile_is_printed_when_it_is_loaded() {
 fn one_job_may_be_chosen_and_the_channels_are_listed() {
     let all = printed(&format!("{JOB} --numjobs=2 --debug=random"));
     let one = printed(&format!("{JOB} --numjobs=2 --debug=random,job:2"));
-    assert_eq!((lines(&all, "random").len(), lines(&one, "random").len()), (8, 4));
+    let drawn =
+        |text: &str| lines(text, "random").iter().filter(|line| line.starts_with("off rand ")).count();
+    assert_eq!((drawn(&all), drawn(&one)), (8, 4));
     assert!(one.contains("fio: set debug jobno 2\n"));
     for word in ["help", "?"] {
         let list = printed(&format!("{JOB} --debug={word}"));

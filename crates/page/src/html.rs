@@ -16,13 +16,22 @@ use crate::run_view::{RunView, letter, prefix};
 use crate::summary;
 
 const TEMPLATE: &str = include_str!("page.html");
+/// The templates that pages share: what stands around each page, a list of findings, a chart, the figures of one.
+const SHARED: [(&str, &str); 4] = [
+    ("frame.html", include_str!("frame.html")),
+    ("findings.html", include_str!("findings.html")),
+    ("chart.html", include_str!("chart.html")),
+    ("series.html", include_str!("series.html")),
+];
 pub(crate) const STYLE: &str = include_str!("page.css");
 pub(crate) const SCRIPT: &str = include_str!("page.js");
 
 /// Where templates are rendered, with the parts that pages share. Names that end in .html are escaped.
 pub(crate) fn environment() -> Result<Environment<'static>, String> {
     let mut environment = Environment::new();
-    environment.add_template("chart.html", include_str!("chart.html")).map_err(|why| why.to_string())?;
+    for (name, template) in SHARED {
+        environment.add_template(name, template).map_err(|why| why.to_string())?;
+    }
     Ok(environment)
 }
 
@@ -39,6 +48,8 @@ pub(crate) fn render(runs: &[RunView]) -> Result<String, String> {
     let stalls: Vec<Value> = runs.iter().enumerate().map(|(number, run)| stalls(runs, number, run)).collect();
     let values = context! {
         title => title(runs),
+        subcommand => "report",
+        kind => if runs.len() > 1 { "two runs" } else { "report" },
         policy => policy(),
         style => Value::from_safe_string(STYLE.to_string()),
         script => Value::from_safe_string(SCRIPT.to_string()),

@@ -111,7 +111,8 @@ pub fn render_study(page: &StudyPage) -> Result<String, String> {
     let findings: Vec<Value> = page.findings.iter().map(finding).collect();
     let values = context! {
         title => page.title,
-        study => page.study,
+        subcommand => page.study,
+        kind => page.study,
         policy => policy(),
         style => Value::from_safe_string(STYLE.to_string()),
         script => Value::from_safe_string(SCRIPT.to_string()),

@@ -31,7 +31,12 @@ impl Random {
 
     /// Substream `number` of `seed`, one for each use (offsets, directions, sizes…); different ones are unrelated.
     pub const fn substream(seed: u64, number: u64) -> Self {
-        Random::new(splitmix64(seed) ^ splitmix64(!number))
+        Random::new(Random::substream_seed(seed, number))
+    }
+
+    /// The seed of that substream.
+    pub const fn substream_seed(seed: u64, number: u64) -> u64 {
+        splitmix64(seed) ^ splitmix64(!number)
     }
 
     /// 64 random bits.

@@ -266,7 +266,8 @@ impl BlockFormat {
         {
             return Some(Fault::Number { found: header.number, wanted });
         }
-        if header.method_code != self.method.code() {
+        // `meta` compares what all headers have, whichever method wrote them.
+        if header.method_code != self.method.code() && self.method != Method::Meta {
             return Some(Fault::Method { found: header.method_code, wanted: self.method.code() });
         }
         let header_bytes = self.header_bytes(*format);

@@ -6,8 +6,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use fiord_plan::DebugChannel;
+use fiord_plan::{DebugChannel, Job};
 use fiord_sys::thread;
+use fiord_workload::random_seeds;
 
 use crate::alloc_guard::allow_alloc;
 
@@ -39,6 +40,17 @@ impl DebugLog {
     pub fn line(&self, channel: DebugChannel, text: fmt::Arguments<'_>) {
         if self.has(channel) {
             allow_alloc(|| (self.write)(&format!("{:<8} {:<5} {text}\n", channel.word(), thread::id())));
+        }
+    }
+
+    /// Prints the seeds of a job's random numbers, as fio does before the run (`--debug=random`).
+    pub(crate) fn seeds(&self, job: &Job) {
+        if self.has(DebugChannel::Random) {
+            let seeds: Vec<u64> = random_seeds(job.access.seed).collect();
+            self.line(DebugChannel::Random, format_args!("FIO_RAND_NR_OFFS={}", seeds.len()));
+            for (index, seed) in seeds.iter().enumerate() {
+                self.line(DebugChannel::Random, format_args!("rand_seeds[{index}]={seed}"));
+            }
         }
     }
 

@@ -14,7 +14,8 @@ use std::time::Duration;
 use common::{BLOCK_BYTES, CallCounter, SIZE_BYTES, TempFile, file_job, null_job, run};
 use fiord_engine::EngineDefinition;
 use fiord_engine::engines::{
-    IoUring, Libaio, Psync, io_uring::Settings as IoUringSettings, libaio::Settings as LibaioSettings,
+    IoUring, Libaio, Mmap, Posixaio, Psync, io_uring::Settings as IoUringSettings,
+    libaio::Settings as LibaioSettings,
 };
 use fiord_plan::job::Fill;
 use fiord_plan::{BlockSizes, ClockSource, Depth, Direction, EngineName, Job, LogKind, Plan};
@@ -111,6 +112,40 @@ fn stamped_blocks() -> Vec<u8> {
         }
     }
     file
+}
+
+/// Descriptors have the same numbers in the tables of all workers, and some engines have threads that serve all of them.
+#[test]
+fn jobs_beside_each_other_write_their_own_files() {
+    let engines = [
+        Psync::planned(()),
+        Mmap::planned(Default::default()),
+        Posixaio::planned(()),
+        Libaio::planned(LibaioSettings::default()),
+        IoUring::planned(IoUringSettings::default()),
+    ];
+    for engine in engines {
+        let name = engine.name();
+        let files: Vec<TempFile> = (0..4).map(|_| TempFile::new("beside")).collect();
+        let writer = |(number, file)| {
+            let mut job = file_job("w", engine.clone(), Direction::Write, file);
+            job.depth = queue(if job.engine.descriptor.can_queue() { 4 } else { 1 });
+            job.buffers.fill = Fill::Pattern { bytes: vec![number; 512], offset_at: Vec::new() };
+            job.limits.loops = 4;
+            job
+        };
+        let result = run((1..).zip(&files).map(writer).collect());
+        for worker in &result.workers {
+            assert_eq!(worker.failure, None, "{name}");
+        }
+        for (number, file) in (1..).zip(&files) {
+            let written = std::fs::read(&file.0).unwrap();
+            assert!(
+                written == vec![number; SIZE_BYTES as usize],
+                "{name}: job {number} wrote its file alone"
+            );
+        }
+    }
 }
 
 /// The offsets of a job's I/Os, in the order in which they were done.

@@ -27,5 +27,6 @@ pub use priority::PriorityDraw;
 pub use source::{OperationSource, Rejected, Source, Supply};
 pub use sprandom::SprandomSource;
 pub use stream::Stream;
+pub use substream::random_seeds;
 pub use verify::VerifySource;
 pub use zoned::{ZoneDevice, ZoneLayout, ZoneTable, ZoneWaiters, ZonedSource, ZonedTarget};

@@ -4,10 +4,20 @@
 
 use fiord_stats::random::Random;
 
-/// What random numbers are drawn for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u64)]
-pub(crate) enum Substream {
+macro_rules! substreams {
+    ($($(#[doc = $doc:literal])* $use:ident = $number:literal,)*) => {
+        /// What random numbers are drawn for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u64)]
+        pub(crate) enum Substream {
+            $($(#[doc = $doc])* $use = $number,)*
+        }
+
+        const ALL: &[Substream] = &[$(Substream::$use,)*];
+    };
+}
+
+substreams! {
     Sizes = 2,
     Files = 3,
     Offsets = 4,
@@ -29,6 +39,11 @@ pub(crate) enum Substream {
     Priorities = 14,
     /// Which writes of `sprandom` are to be overwritten.
     Rewrites = 15,
+}
+
+/// The seed of each use in a job with this seed.
+pub fn random_seeds(seed: u64) -> impl Iterator<Item = u64> {
+    ALL.iter().map(move |substream| Random::substream_seed(seed, *substream as u64))
 }
 
 impl Substream {

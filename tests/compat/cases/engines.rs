@@ -147,6 +147,11 @@ pub fn cases() -> Vec<Case> {
         let case = case(format!("engines/{engine}-read-of-nothing"), args);
         cases.push(if check { case.check(success).check(counts) } else { case.check(refused) });
     }
+    // Jobs whose engine has threads that serve all of them read back what they wrote.
+    for engine in ["posixaio", "libaio", "io_uring"] {
+        let args = format!("--ioengine={engine} --iodepth=4 --rw=randwrite --numjobs=4 --verify=crc32c");
+        cases.push(job(format!("{engine}-numjobs"), args).check(counts));
+    }
     for (name, args) in OTHER_WORK {
         let case = case(format!("engines/{name}"), format!("--output-format=json --name=a {args}"));
         cases.push(case.check(success).check(counts).check(samples).check(files));

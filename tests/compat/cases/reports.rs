@@ -31,6 +31,14 @@ const JOBS: &[(&str, &str)] = &[
         "--name=a --ioengine=null --rw=read --bs=4k --size=1m --lat_percentiles=1 --slat_percentiles=1",
     ),
     ("no-percentiles", "--name=a --ioengine=null --rw=read --bs=4k --size=1m --clat_percentiles=0"),
+    (
+        "no-percentiles-of-syncs",
+        "--name=a --ioengine=psync --rw=write --bs=4k --size=64k --fsync=4 --clat_percentiles=0",
+    ),
+    (
+        "percentiles-of-syncs-with-lat_percentiles",
+        "--name=a --ioengine=psync --rw=write --bs=4k --size=64k --fsync=4 --clat_percentiles=0 --lat_percentiles=1",
+    ),
     ("gtod_reduce", "--name=a --ioengine=null --rw=read --bs=4k --size=1m --gtod_reduce=1"),
     ("disable_lat", "--name=a --ioengine=null --rw=read --bs=4k --size=1m --disable_lat=1"),
     ("disable_clat", "--name=a --ioengine=null --rw=read --bs=4k --size=1m --disable_clat=1"),

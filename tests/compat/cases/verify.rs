@@ -135,6 +135,18 @@ fn layouts(pair: &Pair) -> Verdict {
     Ok(())
 }
 
+/// Each reads the headers that each wrote by another method.
+fn read_by_headers(pair: &Pair) -> Verdict {
+    const READING: &str = "--name=v --filename=f --size=64k --bs=4k --rw=read --ioengine=psync --verify=meta";
+    for dir in [&pair.fio.dir, &pair.fiord.dir] {
+        for reader in [&pair.programs.0, &pair.programs.1] {
+            let ran = verify(reader, dir, READING)?;
+            equal(&ran.output(), 0, ran.status)?;
+        }
+    }
+    Ok(())
+}
+
 /// Half a file is written and its state saved: both programs save it under one name in one size, and either verifies
 /// by its own state and the other's exactly what was written.
 fn states() -> impl Iterator<Item = Case> {
@@ -268,6 +280,13 @@ pub fn cases() -> Vec<Case> {
     let dump =
         "--name=v --filename=f --size=64k --bs=4k --rw=write --ioengine=psync --verify=crc32c --do_verify=0";
     cases.push(case("verify/dump", dump).own("--verify_header_format=3.33").check(files).check(dumped));
+    for method in ["crc32c", "sha512", "xxhash"] {
+        let args = format!(
+            "--name=v --filename=f --size=64k --bs=4k --ioengine=psync --rw=write --verify={method} --do_verify=0"
+        );
+        let case = case(format!("verify/meta-reads-{method}"), args).own("--verify_header_format=3.33");
+        cases.push(case.check(success).check(read_by_headers));
+    }
     // divergence: the header of a block
     cases.push(case("verify/layouts", dump).check(success).check(layouts));
     cases.push(misread("nothing-to-verify", "--verify=md5"));

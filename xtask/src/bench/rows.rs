@@ -290,6 +290,12 @@ fn not_slower() -> Vec<Row> {
             262_144,
             0.7,
         ),
+        counted(
+            "logs, compressed",
+            &format!("{NULL} --rw=randread --write_lat_log=log --log_compression=64k"),
+            262_144,
+            2.4,
+        ),
         verify("verify, crc32c", "--verify=crc32c").claims(&[(Metric::Time, Target::AtMost(0.67))]),
         verify("verify, sha256", "--verify=sha256"),
         verify("verify, 2 threads", "--verify=sha256 --verify_async=2"),
@@ -312,6 +318,8 @@ fn not_slower() -> Vec<Row> {
 
 /// What changes each I/O: where it goes, how long it is, what it writes, and when it is issued.
 fn workloads() -> Vec<Row> {
+    const TRIMMED: &str = "--ioengine=null --size=256m --bs=4k --rw=trimwrite --verify=null --trim_percentage=100 \
+                           --trim_backlog=64";
     let null = |case, more| timed(case, Location::Directory, &[NULL, more], NOT_SLOWER);
     let cached =
         |case, more| timed(case, Location::Directory, &[CACHED, "--ioengine=psync", more], NOT_SLOWER);
@@ -322,9 +330,15 @@ fn workloads() -> Vec<Row> {
         null("random, zoned", "--rw=randread --random_distribution=zoned:60/10:30/20:10/70"),
         null("random, tausworthe64", "--rw=randread --random_generator=tausworthe64"),
         null("random, lfsr", "--rw=randread --random_generator=lfsr"),
+        // fio 3.33 has no such option.
+        counted("random, sprandom", &format!("{NULL} --rw=randwrite --sprandom=1"), 301_466, 0.4)
+            .claims(&[(Metric::Time, Target::Runs)]),
         null("mixed, sizes drawn", "--rw=randrw --bssplit=4k/50:64k/50"),
         null("trims", "--rw=randtrim"),
         null("trims, then writes", "--rw=randtrimwrite"),
+        counted("trims of written blocks", TRIMMED, 262_144, 1.8),
+        // fio 3.33 fails if there is more than one block.
+        null("trims, errors by block", "--size=4k --rw=randtrim --block_error_percentiles=1"),
         null("buffers, duplicates", "--rw=write --dedupe_percentage=50"),
         null("buffers, compressible", "--rw=write --refill_buffers --buffer_compress_percentage=50"),
         null("flow, two jobs", "--rw=randread --numjobs=2 --flow_id=1 --flow=1"),

@@ -1,7 +1,8 @@
 //! posixaio: `aio_read` and `aio_write` of the C library, which executes them with threads of its own.
 //!
 //! Invariant: a request belongs to its slot, and stays untouched while the library has it. Dropping the engine waits for
-//! what is in flight before it frees requests and buffers.
+//! what is in flight before it frees requests and buffers. All jobs on it have one table of file descriptors, because the
+//! library's threads serve the whole process.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -30,6 +31,8 @@ impl EngineDefinition for Posixaio {
             "fiord --name=example --ioengine=posixaio --iodepth=4 --rw=randread --bs=4k \
              --size=16m",
         )),
+        // The C library has one set of threads.
+        shares_threads: true,
         ..EngineDescriptor::of(
             EngineName::Posixaio,
             "POSIX asynchronous I/O: threads of the C library",

@@ -101,7 +101,10 @@ fn job(json: &mut Writer, job: &JobReport, groups: &[GroupReport], detail: Detai
     if job.show.unified != Unified::Mixed {
         json.object("sync", |json| {
             json.integer("total_ios", stats.sync.ios);
-            latency(json, "lat_ns", &stats.sync.latency, &percentiles, detail);
+            // As in fio, whose text has them in any case.
+            let is_listed = job.show.clat_percentiles || job.show.lat_percentiles;
+            let percentiles = if is_listed { percentiles.as_slice() } else { &[] };
+            latency(json, "lat_ns", &stats.sync.latency, percentiles, detail);
         });
     }
     if let Some(mixed) = &mixed {

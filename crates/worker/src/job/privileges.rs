@@ -16,8 +16,10 @@ use crate::failure::Failure;
 /// Applies the process attributes of `job` to the calling thread.
 pub(crate) fn become_worker(job: &Job) -> Result<(), Failure> {
     let process = &job.process;
-    // A descriptor table of its own takes the kernel's faster unshared path; a failure only costs speed.
-    let _ = thread::unshare_files();
+    if !job.engine.descriptor.shares_threads {
+        // A descriptor table of its own takes the kernel's faster unshared path; a failure only costs speed.
+        let _ = thread::unshare_files();
+    }
     if job.replay.is_some() {
         // A failure only costs precision, which the report states.
         let _ = thread::set_timer_slack_ns(NonZeroU64::MIN);

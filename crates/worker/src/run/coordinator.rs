@@ -98,6 +98,11 @@ pub(super) fn run_under(
     let mut shared = RunState::new(Arc::clone(plan));
     shared.log_sinks = plan.jobs.iter().map(|job| Mutex::new(watcher.log_sink(job))).collect();
     shared.debug = watcher.debug_log();
+    for job in &plan.jobs {
+        if let Some(log) = shared.debug.as_ref().and_then(|debug| debug.of_job(job.number)) {
+            log.seeds(job);
+        }
+    }
     let mut coordinator = Coordinator::new(shared, groups, engines, watcher);
     coordinator.lay_out();
     coordinator.run_stages();

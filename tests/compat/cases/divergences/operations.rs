@@ -121,6 +121,14 @@ pub const ROWS: &[Row] = &[
         fiord: &[Accepted, Job("/write/total_ios", "16"), Job("/sync/lat_ns/N", "3")],
         ..ROW
     },
+    // divergence: `randtrimwrite` with an `offset`
+    Row {
+        name: "random-trims-and-writes-behind-an-offset",
+        args: "--output-format=json --name=a --ioengine=null --rw=randtrimwrite --size=64k --offset=4k --bs=4k",
+        fio: &[Accepted, Job("/write/total_ios", "16"), Job("/trim/total_ios", "1")],
+        fiord: &[Accepted, Job("/write/total_ios", "16"), Job("/trim/total_ios", "16")],
+        ..ROW
+    },
     // divergence: `trimwrite` with a block size for writes
     Row {
         name: "writes-as-long-as-trims",
