@@ -3,7 +3,7 @@
 //! Invariant: what is not recognised is an error that says what can be explained.
 
 use fiord_import::terse::{self, CpuField, DirectionField, LatencyKind, MomentField, TerseField};
-use fiord_import::{DirectionName, read_line};
+use fiord_import::{DirectionName, JobFigures, read_line};
 
 use crate::terms::{self, Term};
 use crate::{direction, job};
@@ -28,17 +28,20 @@ pub fn line(text: &str) -> Result<Meaning, String> {
         return field_meaning(version, field);
     }
     let looks_like_key = text.trim_start().starts_with('"') || !text.trim().contains(' ');
-    let term = match looks_like_key {
+    let term = terms::of_label(text).or_else(|| match looks_like_key {
         true => terms::of_key(text).or_else(|| terms::of_line(text)),
         false => terms::of_line(text).or_else(|| terms::of_key(text)),
-    };
+    });
     let Some(term) = term else {
         return Err(format!(
             "{text:?} is not a line, key or field of fio's reports; paste a line of the text (\"clat percentiles\"), a \
              JSON key (clat_ns.percentile), or the number of a terse field (38, or \"v5 38\" for version 5)"
         ));
     };
-    let figures = read_line(text).map_err(|why| why.to_string())?;
+    // Every figure of a line follows an equals sign: without one, the text is only the label of a line.
+    let has_figures = text.contains('=');
+    let figures =
+        if has_figures { read_line(text).map_err(|why| why.to_string())? } else { JobFigures::default() };
     let entries = figures.directions.iter().flat_map(direction::entries).chain(job::common(&figures));
     let here = entries.map(|entry| entry.text).collect();
     Ok(Meaning { name: term.name.to_string(), meaning: term.meaning.to_string(), here })
@@ -154,6 +157,48 @@ mod tests {
         assert!(cpu.here[0].contains("6.1 % (usr)"), "{cpu:?}");
         assert!(line("cpu : usr=x%").unwrap_err().contains("1:11: usr"));
         assert!(line("nonsense").unwrap_err().contains("clat_ns.percentile"));
+    }
+
+    /// Whoever asks for a line types its label, or a word of it, and not its figures.
+    #[test]
+    fn labels_and_words_of_lines_are_explained_without_figures() {
+        let name = |text: &str| {
+            let found = line(text).unwrap_or_else(|why| panic!("{text}: {why}"));
+            assert_eq!(found.here, [""; 0], "{text}");
+            found.name
+        };
+        for (text, expected) in [
+            ("IO depths", "IO depths"),
+            ("IO depths    :", "IO depths"),
+            ("submit", "submit"),
+            ("     complete  :", "complete"),
+            ("lat (usec)   :", "latency ranges"),
+            ("lat (msec)", "lat"),
+            ("cpu", "cpu"),
+            ("usr", "cpu"),
+            ("sys", "cpu"),
+            ("short", "issued rwts"),
+            ("dropped", "issued rwts"),
+            ("issued rwts", "issued rwts"),
+            ("err", "job"),
+            ("sectors", "disk stats"),
+            ("ios", "disk stats"),
+            ("ios=0/0", "disk stats"),
+            ("merge", "merge"),
+            ("ticks", "ticks"),
+            ("aggrutil", "util"),
+            ("aggrin_queue", "in_queue"),
+            ("latency", "latency target"),
+            ("READ", "run status group"),
+            ("read", "read, write, trim, mixed"),
+            ("per", "bandwidth samples"),
+            ("bw", "BW"),
+            ("Run status group 0 (all jobs):", "run status group"),
+        ] {
+            assert_eq!(name(text), expected, "{text}");
+        }
+        assert_eq!(line("never_issued.dropped").unwrap().name, "response latency");
+        assert!(line("IO depths    : 1=x%").is_err());
     }
 
     #[test]

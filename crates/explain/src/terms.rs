@@ -7,7 +7,7 @@
 pub(crate) struct Term {
     /// Its name.
     pub name: &'static str,
-    /// How lines of normal text begin that have it, without indentation.
+    /// How lines of normal text begin that have it, without indentation; after three dots, what stands within a line.
     pub labels: &'static [&'static str],
     /// Its keys in JSON.
     pub keys: &'static [&'static str],
@@ -26,7 +26,7 @@ macro_rules! terms {
 terms! {
     "section heading", ["... (g="], [],
         "Printed before the run, once for each section: its reporting group, direction and order, block sizes of reads (R), writes (W) and trims (T), engine and depth. A line of dots below it stands for its clones (numjobs).";
-    "job", ["... (groupid="], ["jobs", "client_stats", "jobname", "groupid", "desc", "description"],
+    "job", ["... (groupid=", "... err", "... pid"], ["jobs", "client_stats", "jobname", "groupid", "desc", "description"],
         "The block of one job, or of several that group_reporting shows as one (jobs=N). err is 0 if it succeeded, else an error number.";
     "error", [], ["error"],
         "The error number the job ended with; 0 is success.";
@@ -60,7 +60,7 @@ terms! {
         "99.00th=[285] says that 99 % of the I/Os took at most 285 of the unit in the heading, and 1 % took longer. The 50th is the median. The highest ones rest on few I/Os: p99.99 needs 100,000 of them to rest on ten.";
     "bins", [], ["bins"],
         "The histogram of the latencies (JSON+): upper end of each bin in nanoseconds, and the number of I/Os in it.";
-    "bandwidth samples", ["bw ("], ["bw_min", "bw_max", "bw_agg", "bw_mean", "bw_dev", "bw_samples"],
+    "bandwidth samples", ["bw (", "... per"], ["bw_min", "bw_max", "bw_agg", "bw_mean", "bw_dev", "bw_samples"],
         "Bandwidth sampled during the run (every bwavgtime, half a second), in KiB per second in JSON: the lowest, highest and mean sample. per is this job's share of its group's bandwidth. Few samples mean a short run.";
     "IOPS samples", ["iops  ", "iops :"], ["iops_min", "iops_max", "iops_mean", "iops_stddev", "iops_samples"],
         "I/Os per second sampled during the run (every iopsavgtime, half a second): the lowest, highest and mean sample. A large standard deviation means an unsteady run.";
@@ -68,7 +68,7 @@ terms! {
         "The share of all I/Os by completion latency. 250=95.58% in a line of usec says that 95.58 % took less than 250 us, and at least the range before it (100 us). Together the ranges are 100 %.";
     "sync", ["fsync/fdatasync", "sync ("], ["sync"],
         "Latency of fsync, fdatasync and the like. A buffered write is complete when it is in memory; only the sync waits for the device. For databases this is the latency that matters, and clat does not contain it.";
-    "cpu", ["cpu "], ["usr_cpu", "sys_cpu", "ctx", "majf", "minf"],
+    "cpu", ["cpu ", "... usr", "... sys"], ["usr_cpu", "sys_cpu", "ctx", "majf", "minf"],
         "usr and sys: the share of the jobs' time for which they were running in the program and in the kernel; 100 % together is one processor for each job, and then the host is the limit. ctx: context switches. majf and minf: page faults with and without I/O.";
     "IO depths", ["io depths"], ["iodepth_level"],
         "The share of I/Os by the number in flight when they were issued: 16=99.6% is for 16 to 31. If iodepth=32 and everything is at 1, the depth was never reached: a synchronous engine has one I/O in flight. Syncs count here too, so the sum may exceed 100 %.";
@@ -76,7 +76,7 @@ terms! {
         "How many I/Os each system call submitted: 4 is 1 to 4, 8 is 5 to 8, and so on. 0 is a call that submitted none.";
     "complete", ["complete "], ["iodepth_complete"],
         "How many I/Os each call found completed: 4 is 1 to 4, 8 is 5 to 8, and so on. 0 is a call that found none.";
-    "issued rwts", ["issued"], [],
+    "issued rwts", ["issued", "... short", "... dropped"], [],
         "How many reads, writes, trims and syncs were issued, in this order; then how many of them were short (transferred less than requested) and dropped.";
     "errors", ["errors "], ["total_err", "first_error"],
         "I/Os that failed while continue_on_error let the job go on, and the first error's number. They are in no other figure.";
@@ -92,15 +92,15 @@ terms! {
         "What all jobs together did over time, while all of them were running: I/Os and bytes per second in windows of equal length. fiord compare takes from them how far a rate may be off.";
     "run status group", ["run status group", "read: bw", "write: bw", "trim: bw", "mixed: bw"], [],
         "The sums of a reporting group: bandwidth of all jobs, then of the slowest and of the fastest job, bytes of all, shortest and longest run time. Jobs before and after a stonewall are in different groups.";
-    "disk stats", ["disk stats", "... ios="], ["disk_util", "name", "read_ios", "write_ios", "read_sectors", "write_sectors", "aggr_read_ios", "aggr_write_ios", "aggr_read_sectors", "aggr_write_sectors", "devices"],
+    "disk stats", ["disk stats", "... ios=", "... ios", "... sectors", "... aggrios", "... aggrsectors"], ["disk_util", "name", "read_ios", "write_ios", "read_sectors", "write_sectors", "aggr_read_ios", "aggr_write_ios", "aggr_read_sectors", "aggr_write_sectors", "devices"],
         "What the kernel counted for the disks during the run, reads/writes: requests (ios), sectors of 512 bytes. It includes other programs' I/O. If it is much less than the jobs transferred, a cache served them; if much more, something else was running.";
-    "merge", [], ["read_merges", "write_merges", "aggr_read_merges", "aggr_write_merges", "aggr_write_merge"],
+    "merge", ["... merge", "... aggrmerge"], ["read_merges", "write_merges", "aggr_read_merges", "aggr_write_merges", "aggr_write_merge"],
         "Requests that the kernel joined with a neighbour, so that the disk saw fewer and larger ones.";
-    "ticks", [], ["read_ticks", "write_ticks", "aggr_read_ticks", "aggr_write_ticks"],
+    "ticks", ["... ticks", "... aggrticks"], ["read_ticks", "write_ticks", "aggr_read_ticks", "aggr_write_ticks"],
         "The time of all requests added up, in milliseconds. Divided by the number of requests it is the mean time of one, with its wait in the kernel's queue.";
-    "in_queue", [], ["in_queue", "aggr_in_queue"],
+    "in_queue", ["... in_queue", "... aggrin_queue"], ["in_queue", "aggr_in_queue"],
         "The time of all requests in flight added up, in milliseconds. Divided by the run time it is the mean length of the queue (aqu-sz of iostat).";
-    "util", ["util"], ["util", "aggr_util"],
+    "util", ["util", "... aggrutil"], ["util", "aggr_util"],
         "The share of the time for which the disk had at least one request. A rotating disk at 100 % is at its limit. An SSD or RAID works on many requests at a time: one request after another makes it 100 % at a fraction of its throughput.";
     "CPU idleness", ["cpu idleness", "system:", "percpu:", "unit work"], ["cpu_idleness", "system", "unit_mean", "unit_stddev"],
         "How idle the processors were during the run (--idle-prof).";
@@ -114,6 +114,17 @@ terms! {
         "Reasons found by fiord why a figure may not mean what its reader thinks. `fiord explain CODE` explains one.";
 }
 
+/// The term of a text that is a label, or a word of a line, with or without its value. In capitals a direction is that of a group.
+pub(crate) fn of_label(text: &str) -> Option<&'static Term> {
+    let before_value = text.split('=').next().unwrap_or_default();
+    let text = before_value.trim().trim_end_matches(':').trim_end();
+    if ["READ", "WRITE", "TRIM", "MIXED"].contains(&text) {
+        return labelled("run status group");
+    }
+    let text = text.to_ascii_lowercase();
+    TERMS.iter().find(|term| term.labels.iter().any(|label| label.trim_start_matches("... ") == text))
+}
+
 /// The term of a line of normal text.
 pub(crate) fn of_line(text: &str) -> Option<&'static Term> {
     let text = text.trim().to_ascii_lowercase();
@@ -121,9 +132,10 @@ pub(crate) fn of_line(text: &str) -> Option<&'static Term> {
     if let Some((_, label)) = inside.iter().find(|(mark, _)| text.contains(mark)) {
         return labelled(label);
     }
-    // The ranges and the moments of latencies have the same label.
+    // The ranges and the moments of latencies have the same label; only that of the ranges is padded before its colon.
+    let is_padded = text.split_once(':').is_some_and(|(label, _)| label.ends_with(' '));
     if text.starts_with("lat (")
-        && text.contains("%")
+        && (text.contains('%') || is_padded)
         && !text.contains("min=")
         && !text.contains("percentile")
     {
