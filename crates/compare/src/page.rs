@@ -45,7 +45,11 @@ impl Comparison {
 
     /// For people: which result is which, the table, what it means, the sentences, and what became of the conditions.
     pub fn text(&self, width: usize) -> String {
-        let mut text = self.legend(width) + "\n" + &self.table(width);
+        let mut text = self.legend(width);
+        let table = self.table(width);
+        if !table.is_empty() {
+            text += &format!("\n{table}");
+        }
         for sentence in &self.sentences() {
             text += "\n";
             text += &(wrapped(sentence, width).join("\n") + "\n");
@@ -63,10 +67,15 @@ impl Comparison {
     /// The table and the note on how to read it.
     pub fn table(&self, width: usize) -> String {
         let table = self.shown();
-        match table.rows.is_empty() {
-            true => String::new(),
-            false => table.text(width) + &wrapped(&self.note(), width).join("\n") + "\n",
+        if table.rows.is_empty() {
+            return String::new();
         }
+        let mut text = table.text(width);
+        let note = self.note();
+        if !note.is_empty() {
+            text += &(wrapped(&note, width).join("\n") + "\n");
+        }
+        text
     }
 
     /// The letter, name and description of each result.
@@ -94,7 +103,10 @@ impl Comparison {
             let _ = writeln!(text, "- **{letter}** `{name}`{described}");
         }
         let _ = write!(text, "\n{}", self.shown().markdown());
-        let _ = write!(text, "\n{}\n", self.note());
+        let note = self.note();
+        if !note.is_empty() {
+            let _ = write!(text, "\n{note}\n");
+        }
         self.sentences().iter().for_each(|sentence| {
             let _ = write!(text, "\n{sentence}\n");
         });

@@ -27,15 +27,36 @@ pub(crate) fn sentences(comparison: &Comparison) -> Vec<String> {
 
 fn sentence(comparison: &Comparison, side: usize) -> String {
     let (first, name) = (&comparison.sides[0].0, &comparison.sides[side].0);
+    let has =
+        |row: &&ComparedRow, side: usize| row.figures.iter().any(|figure| figure.estimates[side].is_some());
     let has_both = |row: &&ComparedRow| {
         row.figures.iter().any(|figure| figure.estimates[0].is_some() && figure.estimates[side].is_some())
+    };
+    let alone_in = |one: usize, other: usize| -> Vec<&ComparedRow> {
+        comparison.rows.iter().filter(|row| has(row, one) && !has(row, other)).collect()
     };
     let rows: Vec<&ComparedRow> = comparison.rows.iter().filter(has_both).collect();
     match rows.as_slice() {
         [] => format!("{name} is not comparable with {first}: they have no row in common."),
         [only] if comparison.rows.len() == 1 => of_one(only, side, (first, name)),
-        rows => of_several(rows, comparison.rows.len() - rows.len(), side, (first, name)),
+        rows => {
+            let alone = |(of, rows): (&String, Vec<&ComparedRow>)| match rows.as_slice() {
+                [] => String::new(),
+                rows => format!(" Only {of} has {}.", names(rows)),
+            };
+            let compared = of_several(rows, side, (first, name));
+            let alone = [(first, alone_in(0, side)), (name, alone_in(side, 0))].map(alone);
+            compared + &alone.concat()
+        }
     }
+}
+
+/// The names of the first rows, and how many more there are.
+fn names(rows: &[&ComparedRow]) -> String {
+    let named: Vec<&str> = rows.iter().take(NAMED_MAX).map(|row| row.name.as_str()).collect();
+    let more = rows.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("{}{more}", named.join("; "))
 }
 
 /// The only row, with its figures.
@@ -70,15 +91,9 @@ fn of_one(row: &ComparedRow, side: usize, (first, name): (&str, &str)) -> String
 }
 
 /// How many of several rows say what.
-fn of_several(rows: &[&ComparedRow], missing: usize, side: usize, (first, name): (&str, &str)) -> String {
+fn of_several(rows: &[&ComparedRow], side: usize, (first, name): (&str, &str)) -> String {
     let with = |wanted: RowVerdict| -> Vec<&ComparedRow> {
         rows.iter().copied().filter(|row| verdict(row, side) == wanted).collect()
-    };
-    let names = |rows: &[&ComparedRow]| {
-        let named: Vec<&str> = rows.iter().take(NAMED_MAX).map(|row| row.name.as_str()).collect();
-        let more = rows.len().saturating_sub(NAMED_MAX);
-        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        format!("{}{more}", named.join("; "))
     };
     let parts = [
         (RowVerdict::Faster, "faster"),
@@ -101,11 +116,8 @@ fn of_several(rows: &[&ComparedRow], missing: usize, side: usize, (first, name):
         let why = row.obstacles[side - 1].join(", and ");
         said.push(format!("not comparable in {}, because {why}", obstructed.len()));
     }
-    let missing = match missing {
-        0 => String::new(),
-        count => format!(" {count} of the rows are in one of them alone."),
-    };
-    format!("Of {} rows, {name} is {}, compared with {first}.{missing}", rows.len(), joined(&said))
+    let plural = if rows.len() == 1 { "" } else { "s" };
+    format!("Of {} row{plural}, {name} is {}, compared with {first}.", rows.len(), joined(&said))
 }
 
 fn joined(parts: &[String]) -> String {

@@ -294,6 +294,8 @@ fn results_of_different_workloads_are_not_judged() {
         let comparison = compare(&sides, &Settings::default());
         let sentence = format!("after is not comparable with before, because {why}.");
         assert_eq!(comparison.sentences(), [sentence]);
+        let text = comparison.text(80);
+        assert!(!text.contains("\n\n\n") && !comparison.markdown().contains("\n\n\n"), "{text}");
         let across = compare(&sides, &Settings { across: vec![aspect], ..Settings::default() });
         assert!(!across.sentences()[0].contains("not comparable"), "{:?}", across.sentences());
         assert_eq!(Aspect::from_name(aspect.name()), Some(aspect));
@@ -372,8 +374,8 @@ fn rows_are_paired_by_name_or_else_by_place_and_others_are_named() {
         sentences,
         [
             "Of 3 rows, /b is faster in 1 (read 16k), slower in 1 (read 8k), and the same within noise in 1, compared \
-             with /a. 2 of the rows are in one of them alone.",
-            "Of 4 rows, /c is the same within noise in 4, compared with /a. 1 of the rows are in one of them alone.",
+             with /a. Only /a has read 1M. Only /b has read 2M.",
+            "Of 4 rows, /c is the same within noise in 4, compared with /a.",
         ]
     );
     assert!(comparison.text(80).lines().all(|line| line.chars().count() <= 80), "{}", comparison.text(80));

@@ -68,8 +68,8 @@ fn row(cells: &[String], columns: &[ColumnLayout<'_>], widths: &[usize]) -> Stri
     text
 }
 
-/// Breaks a text into lines of at most `width` columns: after a blank, a comma, a slash or a hyphen if there is one,
-/// else anywhere. Lines after the first keep the text's indentation.
+/// Breaks a text into lines of at most `width` columns: at a blank; a word that is wider than a line, after a comma, a slash
+/// or a hyphen if there is one, else anywhere. Lines after the first keep the text's indentation.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let blanks = text.chars().take_while(|letter| *letter == ' ').count();
     let indent = " ".repeat(blanks.min(width / 2));
@@ -93,8 +93,14 @@ fn break_at(text: &str, width: usize, indent: usize) -> usize {
     let fits = columns::cut(text, width).len();
     // A blank at the break is dropped, so the text before it may fill the line.
     let reach = if text[fits..].starts_with(' ') { fits + 1 } else { fits };
-    let may_break = |(at, letter): &(usize, char)| *at >= indent && matches!(letter, ' ' | ',' | '/' | '-');
-    let after_separator = text[..reach].char_indices().rev().find(may_break).map(|(at, _)| at + 1);
+    let last_of = |letters: &[char]| {
+        let separates = |(at, letter): &(usize, char)| *at >= indent && letters.contains(letter);
+        text[..reach].char_indices().rev().find(separates).map(|(at, _)| at + 1)
+    };
+    let after_blank = last_of(&[' ']);
+    let word = text[after_blank.unwrap_or(indent)..].split(' ').next().unwrap_or_default();
+    let fits_on_a_line = columns::width(word) <= width - indent;
+    let after_separator = after_blank.filter(|_| fits_on_a_line).or_else(|| last_of(&[' ', ',', '/', '-']));
     after_separator.unwrap_or_else(|| {
         let first = text[indent..].chars().next().map_or(0, char::len_utf8);
         fits.max(indent + first)
@@ -109,6 +115,9 @@ mod tests {
     fn words_break_where_they_may_and_keep_their_indentation() {
         assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
         assert_eq!(wrapped("/a/long/path/to", 8), ["/a/long/", "path/to"]);
+        assert_eq!(wrapped("of /a/b in", 7), ["of /a/b", "in"]);
+        assert_eq!(wrapped("from /a/b,c --d=-5", 8), ["from", "/a/b,c", "--d=-5"]);
+        assert_eq!(wrapped("to /a/long/path/to", 8), ["to /a/", "long/", "path/to"]);
         assert_eq!(wrapped("abcdefghij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(wrapped("  sda1 second", 8), ["  sda1", "  second"]);
         assert_eq!(wrapped("", 4), [""]);
