@@ -27,7 +27,8 @@ pub fn merge(all: impl IntoIterator<Item = Finding>) -> Vec<Finding> {
     for warning in warnings {
         let same = |known: &&mut Finding| !known.option.is_empty() && known.option == warning.option;
         match findings.iter_mut().find(same).filter(|_| warning.code == Code::Option) {
-            Some(known) => known.subject = warning.subject,
+            Some(known) if matches!(warning.subject, Subject::Place(_)) => known.subject = warning.subject,
+            Some(_) => {}
             None => others.push(warning),
         }
     }
@@ -50,8 +51,11 @@ mod tests {
         let other = Finding::new(Code::Option, place.clone(), "z", "").of_option(job::Blocks::bs);
         let void = Finding::new(Code::InMemory, job(), "m", "");
         let all = [depth.clone(), warning, other.clone(), void.clone(), void.clone()];
-        let placed = Finding { subject: place, ..depth };
+        let placed = Finding { subject: place, ..depth.clone() };
         assert_eq!(merge(all), [void, placed, other]);
+        // Nobody typed it.
+        let warning = Finding::new(Code::Option, Subject::Run, "z", "").of_option(job::Queue::iodepth);
+        assert_eq!(merge([depth.clone(), warning]), [depth]);
         assert_eq!(merge([]), []);
     }
 

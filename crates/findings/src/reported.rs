@@ -29,7 +29,8 @@ const DISKS_RUN_MS_MIN: u64 = 3000;
 const SUBMISSION_MIN: f64 = 50.0;
 
 /// Options that hold a job back on purpose.
-const PACED: [&str; 6] = ["rate", "rate_iops", "rate_min", "thinktime", "rate_process", "flow"];
+const PACED: [&str; 7] =
+    ["rate", "rate_iops", "rate_min", "thinktime", "rate_process", "flow", "latency_target"];
 
 /// Options whose I/O the kernel counts and the job does not.
 const UNCOUNTED: [&str; 7] =
@@ -338,6 +339,7 @@ mod tests {
         assert_eq!(depth(&[("ioengine", "io_uring")], 31_000), [Code::DepthNotReached]);
         assert_eq!(depth(&[("ioengine", "io_uring")], 200_000), [], "20 of 32");
         assert_eq!(depth(&[("ioengine", "io_uring"), ("rate_iops", "3100")], 31_000), []);
+        assert_eq!(depth(&[("ioengine", "io_uring"), ("latency_target", "5ms")], 31_000), []);
         assert_eq!(
             depth(&[("ioengine", "io_uring"), ("numjobs", "4")], 200_000),
             [Code::DepthNotReached],

@@ -24,6 +24,7 @@ pub(super) fn not_reached(job: &Job, stats: &JobStats) -> Option<Finding> {
     let is_judged = asked > 1
         && job.engine.descriptor.can_queue()
         && !subject::is_paced(job)
+        && job.latency_target.is_none()
         && job.measure.total
         && ios >= IOS_PER_DEPTH_MIN * u64::from(asked);
     if !is_judged {
@@ -69,6 +70,8 @@ mod tests {
         assert_eq!(found(&[], 200_000), None, "20 of 32");
         assert_eq!(found(&[], 600), None, "too few to say");
         assert_eq!(found(&[("rate_iops", "3100")], 31_000), None);
+        let target = [("latency_target", "5ms"), ("latency_window", "200ms"), ("latency_percentile", "99")];
+        assert_eq!(found(&target, 31_000), None, "the depth is lowered on purpose");
         assert_eq!(found(&[("iodepth", "1")], 31_000), None);
     }
 }

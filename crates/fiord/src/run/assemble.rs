@@ -2,7 +2,7 @@
 //!
 //! Invariant: a worker counts towards exactly one entry of the report, or towards none if its job sets `stats=0`.
 
-use fiord_options::{Problem, ProblemKind};
+use fiord_options::{Origin, Problem, ProblemKind};
 use fiord_plan::presentation::{Presentation, RateUnit, Unified as PlannedUnified};
 use fiord_plan::{Job, Plan};
 use fiord_report::path::{self, shown};
@@ -78,13 +78,17 @@ pub(crate) fn report(
 
 /// A warning about an option as typed, as a finding.
 pub(crate) fn of_problem(problem: &Problem) -> Finding {
-    let place = Subject::Place(problem.place.to_string());
+    let subject = match problem.place.source {
+        // Nobody typed it: a study sets it.
+        Origin::Derived => Subject::Run,
+        Origin::CommandLine | Origin::File(_) => Subject::Place(problem.place.to_string()),
+    };
     let code = match problem.kind {
         ProblemKind::DecimalUnit => Code::KibIs1000,
         ProblemKind::ValueCut => Code::ValueCut,
         _ => Code::Option,
     };
-    let finding = Finding::new(code, place, problem.message(), problem.remedy().to_string());
+    let finding = Finding::new(code, subject, problem.message(), problem.remedy().to_string());
     match problem.option {
         Some(option) => finding.of_option(option),
         None => Finding { option: "jobfile".into(), ..finding },
