@@ -63,17 +63,25 @@ impl Output {
         if self.failed.is_some() {
             return;
         }
-        let written = match &mut self.sink {
+        let written = self.append(bytes);
+        if let Err(error) = written
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    /// Writes immediately, for who depends on its being written: a closed pipe is an error here.
+    ///
+    /// # Errors
+    /// That of this write.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.sink {
             Sink::Stdout => {
                 let mut stdout = io::stdout().lock();
                 stdout.write_all(bytes).and_then(|()| stdout.flush())
             }
             Sink::File(file) => file.write_all(bytes),
-        };
-        if let Err(error) = written
-            && error.kind() != io::ErrorKind::BrokenPipe
-        {
-            self.failed = Some(error);
         }
     }
 

@@ -6,8 +6,10 @@
 
 mod common;
 
+use std::process::Stdio;
+
 use common::study::assert_documented;
-use common::{Dir, LoopDevice, Mount, Ran};
+use common::{Dir, LoopDevice, Mount, Ran, fiord};
 use fiord_testing::need;
 
 const RUN: &str = "crash-test run data --journal - --size 1M --per-sync 16 --syncs 40";
@@ -92,6 +94,25 @@ fn a_truncated_journal_requires_only_what_it_contains() {
     let ran = check(&dir);
     ran.assert_status(1);
     assert!(ran.stderr.contains("not a journal"), "{ran:?}");
+}
+
+/// What is written after the journal has ended could not be judged.
+#[test]
+fn a_run_ends_with_its_journal() {
+    for (full, why) in [(true, "No space left on device (ENOSPC)"), (false, "Broken pipe (EPIPE)")] {
+        let dir = Dir::new();
+        std::fs::create_dir(dir.join("data")).unwrap();
+        let mut command = fiord(dir.path(), "crash-test run data --journal - --size 1M --time 1m");
+        let stdout = match full {
+            true => Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap()),
+            // Nobody reads it.
+            false => std::io::pipe().unwrap().1.into(),
+        };
+        let ran = command.stdout(stdout).output().unwrap();
+        let stderr = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(stderr, format!("fiord crash-test: standard output: no journal: {why}\n"));
+        assert_eq!(ran.status.code(), Some(1));
+    }
 }
 
 #[test]

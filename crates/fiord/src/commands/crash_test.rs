@@ -182,10 +182,7 @@ impl Log {
                 file.write_all(text.as_bytes())?;
                 file::fdatasync(file)
             }
-            Log::Stdout(output) => {
-                output.write(text);
-                Ok(())
-            }
+            Log::Stdout(output) => output.append(text.as_bytes()),
         }
     }
 }
@@ -261,7 +258,11 @@ fn write_rounds(
     target: &Target,
     mut log: Log,
 ) -> Result<u64, CommandError> {
-    let journal_failed = |error: io::Error| format!("{}: {}", shown(&options.journal), error_text(&error));
+    let place = match &log {
+        Log::Stdout(_) => "standard output".to_string(),
+        Log::File(_) => shown(&options.journal),
+    };
+    let journal_failed = |error: io::Error| format!("{place}: no journal: {}", error_text(&error));
     log.add(&(writes.head() + "begin 1\n")).map_err(journal_failed)?;
     let since_ns = clock::monotonic_ns();
     let is_over = |syncs: u64| {
