@@ -98,6 +98,12 @@ pub fn process_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Processor time of the calling thread, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    let time = read(libc::CLOCK_THREAD_CPUTIME_ID);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// The monotonic clock (`CLOCK_MONOTONIC`), in nanoseconds since some fixed moment, usually boot.
 #[inline]
 pub fn monotonic_ns() -> u64 {
@@ -192,6 +198,18 @@ mod tests {
     fn no_clock_stands_still() {
         assert_eq!(NoClock.now_ns(), NoClock.now_ns());
         const { assert!(!NoClock::RUNNING) };
+    }
+
+    #[test]
+    fn processor_time_is_that_of_the_thread_alone() {
+        let before_ns = thread_cpu_ns();
+        let work = std::thread::spawn(|| {
+            while thread_cpu_ns() < 10_000_000 {}
+            thread_cpu_ns()
+        });
+        let of_the_other_ns = work.join().unwrap();
+        let own_ns = thread_cpu_ns() - before_ns;
+        assert!(own_ns > 0 && own_ns < of_the_other_ns, "{own_ns} {of_the_other_ns}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! fiord's own overhead: the time per I/O on the null engine, in the loops that run jobs.
 //!
-//! Invariant: no file is touched, no thread is started and a limited number of I/Os are done; the best round counts,
-//! because other load on the machine can only make rounds longer.
+//! Invariant: no file is touched, no thread is started and a limited number of I/Os are done; the best round counts, in
+//! processor time of this thread, because other load on the machine can only make rounds longer.
 
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -29,9 +29,11 @@ use crate::timekeepers::Timekeepers;
 
 /// I/Os of a round: less than a millisecond.
 const ROUND_IOS: u64 = 1 << 13;
-/// Maximum number of rounds of a loop.
+/// Maximum and minimum number of rounds of a loop: the first one has cold caches.
 const ROUNDS_MAX: u64 = 8;
-/// No further round of a loop begins after this time: the whole stays under 50 ms, including the clock's calibration.
+const ROUNDS_MIN: u64 = 3;
+/// No further round of a loop begins after this time: the whole stays under 50 ms on an idle machine, including the clock's
+/// calibration.
 const ROUNDS_NS: u64 = 10_000_000;
 /// Readings of the clock in a row, and rows.
 const READINGS: u64 = 1 << 12;
@@ -131,7 +133,7 @@ fn best(
     let mut rounds = Rounds { ns_per_io: f64::INFINITY, ios: 0 };
     let began_ns = clock::monotonic_ns();
     for number in 0..ROUNDS_MAX {
-        if number > 0 && clock::monotonic_ns() - began_ns > ROUNDS_NS {
+        if number >= ROUNDS_MIN && clock::monotonic_ns() - began_ns > ROUNDS_NS {
             break;
         }
         let (ios, took_ns) = round(job, &body)?;
@@ -171,10 +173,10 @@ fn run_once<'arena>(
     work.open_files(&mut engine)?;
     let keepers = Timekeepers::of([job]);
     let timer = Timer::of(job.measure.clock, &keepers)?;
-    let began_ns = clock::monotonic_ns();
+    let began_ns = clock::thread_cpu_ns();
     let end = body(timer, &mut engine, &mut work, slots);
     work.recorder.flush();
-    let took_ns = clock::monotonic_ns() - began_ns;
+    let took_ns = clock::thread_cpu_ns() - began_ns;
     if let End::Failed(failure) = end {
         return Err(*failure);
     }
@@ -197,11 +199,11 @@ fn reading_ns(timer: Timer<'_>) -> f64 {
 
 fn best_reading_ns(clock: impl Clock) -> f64 {
     let row_ns = |_| {
-        let began_ns = clock::monotonic_ns();
+        let began_ns = clock::thread_cpu_ns();
         (0..READINGS).for_each(|_| {
             black_box(clock.now_ns());
         });
-        clock::monotonic_ns() - began_ns
+        clock::thread_cpu_ns() - began_ns
     };
     let best_ns = (0..READING_ROWS).map(row_ns).min().unwrap_or_default();
     best_ns as f64 / READINGS as f64

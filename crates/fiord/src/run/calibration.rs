@@ -16,10 +16,10 @@ use fiord_worker::TargetOpener;
 
 use super::self_cost;
 
-/// The first and the last line of the file.
 /// The name of the file beside the history.
 pub(crate) const FILE: &str = "calibration";
 
+/// The first and the last line of the file.
 const FIRST: &str = "fiord calibration 1";
 const LAST: &str = "end";
 
