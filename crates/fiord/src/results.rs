@@ -69,7 +69,7 @@ pub(crate) fn side(name: &OsStr) -> Result<Side, CommandError> {
 /// A file takes precedence over a run of its name, as for `fiord explain`.
 fn one(name: &OsStr) -> Result<Side, CommandError> {
     let path = PathBuf::from(std::ffi::OsString::from_vec(name.as_bytes().to_vec()));
-    if name == "-" || path.exists() {
+    if is_file(&path) {
         let report = report_in(&path)?;
         let version = report.version.clone().unwrap_or_else(|| "unknown version".to_string());
         let date = report.date.as_ref().map_or_else(String::new, |date| format!(" of {date}"));
@@ -81,6 +81,17 @@ fn one(name: &OsStr) -> Result<Side, CommandError> {
         });
     }
     recorded(&name.to_string_lossy())
+}
+
+/// Whether a name is that of a file, or standard input. A directory has no report, and may be named like a run: who measures
+/// `/mnt/a` calls it by that name.
+pub(crate) fn is_file(path: &Path) -> bool {
+    path == Path::new("-") || (path.exists() && !path.is_dir())
+}
+
+/// What is not a file, in words.
+pub(crate) fn no_file(path: &Path) -> &'static str {
+    if path.is_dir() { "a directory" } else { "no such file" }
 }
 
 /// The run that a name stands for: the newest with this tag, or else by its number or its place from the newest; `None` if
@@ -100,8 +111,9 @@ pub(crate) fn named(name: &str) -> Result<Option<RunSelector>, CommandError> {
 fn recorded(name: &str) -> Result<Side, CommandError> {
     let unknown = || {
         format!(
-            "{name:?}: no such file, nor a run in the history, by number (12), place (last, last~1) or tag; `fiord \
-             history` lists all runs"
+            "{name:?}: {}, nor a run in the history, by number (12), place (last, last~1) or tag; `fiord history` lists \
+             all runs",
+            no_file(Path::new(name))
         )
     };
     let which = named(name)?.ok_or_else(unknown)?;

@@ -147,6 +147,14 @@ fn what_cannot_be_compared_is_an_error_that_names_it() {
 fn runs_are_named_by_number_place_tag_and_file_in_every_format() {
     let home = Home::new();
     home.run(&format!("{JOB} --tag=before")).assert_success();
+    // A tag is often the name of the directory that was measured.
+    std::fs::create_dir(home.dir.join("before")).unwrap();
+    home.run("explain before").assert_success();
+    home.run("report before -o page.html").assert_success();
+    std::fs::create_dir(home.dir.join("other")).unwrap();
+    for line in ["compare before other", "explain other", "report other -o page.html"] {
+        home.run(line).assert_status(1).assert_prints(&["other", ": a directory, nor "]);
+    }
     home.run(&format!("{JOB} --output=normal.txt")).assert_success();
     home.run(&format!("{JOB} --output-format=json --output=plain.json")).assert_success();
     home.run(&format!("{JOB} --output-format=json+ --output=plus.json")).assert_success();
@@ -262,6 +270,12 @@ fn several_targets_are_measured_in_turn_and_compared() {
     home.dir.write("data", vec![7; 16 << 20]);
     home.run("matrix a data").assert_status(1).assert_prints(&["allow different runs"]);
     assert!(["a", "b", "c"].iter().all(|name| home.dir.join(name).read_dir().unwrap().next().is_none()));
+    let quick =
+        home.run("quick a b --time=100ms --size=8M --repeat=1 --trust=off").assert_success().stdout.clone();
+    let words = quick.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_direct = words.contains(": direct I/O") || words.contains(", direct I/O");
+    let buffered = words.matches("direct I/O, except synced 4k appends; 8MiB in scratch").count();
+    assert_eq!(buffered, if is_direct { 2 } else { 0 }, "{quick}");
 }
 
 /// The table as it is, on a terminal of 80 columns.

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::process::Command;
 
 use common::study::assert_documented;
-use common::{Dir, Ran, finish, fiord, run_with_input, start};
+use common::{Dir, Mount, Ran, finish, fiord, run_with_input, start};
+use fiord_testing::need;
 
 /// A job whose depth is not what it seems.
 const JOB: &str = "--name=deep --filename=data --rw=write --bs=4k --size=64k --ioengine=psync --iodepth=32";
@@ -84,6 +85,25 @@ fn every_format_of_a_file_is_explained() {
 }
 
 #[test]
+fn a_study_is_named_with_its_runs() {
+    let dir = Dir::new();
+    let _small = need!(Mount::tmpfs(&dir, "size=256k"));
+    let with_history = |line: &str| -> Ran {
+        let mut command = fiord(dir.path(), line);
+        command.env("XDG_STATE_HOME", dir.join("state"));
+        finish(start(command))
+    };
+    with_history("sweep --rw=read --size=64k --directory=tmpfs --over bs=4k,8k --time=1s --repeat=1");
+    let whole = with_history("explain");
+    assert!(whole.assert_status(1).stderr.ends_with("; name one of its runs instead (2, 3)\n"), "{whole:?}");
+    with_history("sweep --rw=read --size=1m --directory=tmpfs --over bs=4k,8k --time=1s").assert_status(1);
+    for line in ["explain", "report"] {
+        let empty = with_history(line);
+        assert!(empty.assert_status(1).stderr.ends_with("; it ended before its first run\n"), "{empty:?}");
+    }
+}
+
+#[test]
 fn wrong_input_is_named_with_its_place() {
     let dir = Dir::new();
     dir.write("cut.json", "{\n  \"jobs\" : [");
@@ -103,6 +123,7 @@ fn one_thing_is_explained() {
     let dir = Dir::new();
     explain(&dir, "--line", "clat percentiles").assert_success().assert_prints(&["percentiles\n"]);
     explain(&dir, "--line", "clat_ns.percentile").assert_success().assert_prints(&["percentiles\n"]);
+    explain(&dir, "--line", "IO depths").assert_success().assert_prints(&["IO depths\n"]);
     explain(&dir, "--line", "v5 38").assert_success().assert_prints(&["total latency, lowest"]);
     let code = dir.run("explain depth-not-reached --json").assert_success().json();
     assert_eq!(code["name"], "depth-not-reached (caution)");

@@ -77,7 +77,7 @@ enum Explained {
 /// A file takes precedence over a finding or a run of its name.
 fn what(name: &OsStr) -> Result<Explained, CommandError> {
     let path = Path::new(name);
-    if name == "-" || path.exists() {
+    if results::is_file(path) {
         return Ok(Explained::Report(file(path)?));
     }
     let text = name.to_string_lossy();
@@ -90,8 +90,9 @@ fn what(name: &OsStr) -> Result<Explained, CommandError> {
     let nearest = suggest::nearest(&text, Code::ALL.iter().map(|code| code.name()));
     let hint = nearest.map_or_else(String::new, |code| format!("; did you mean the finding {code}?"));
     Err(format!(
-        "{}: no such file, nor is it a run in fiord history or the code of a finding{hint}",
-        shown(path)
+        "{}: {}, nor is it a run in fiord history or the code of a finding{hint}",
+        shown(path),
+        results::no_file(path)
     )
     .into())
 }
@@ -134,10 +135,11 @@ pub(super) fn is_study(study: &Stored, history: &History) -> Result<String, Comm
     let runs = history::runs_of(study, history)?;
     let ids: Vec<String> = runs.iter().rev().map(|run| run.id.to_string()).collect();
     let id = study.entry.id;
-    Ok(format!(
-        "run {id} is a study: `fiord show {id}` prints it; name one of its runs instead ({})",
-        ids.join(", ")
-    ))
+    let instead = match ids.as_slice() {
+        [] => "it ended before its first run".to_string(),
+        ids => format!("name one of its runs instead ({})", ids.join(", ")),
+    };
+    Ok(format!("run {id} is a study: `fiord show {id}` prints it; {instead}"))
 }
 
 /// A run as its JSON says, with the histograms, and its findings.

@@ -108,13 +108,16 @@ fn log_name(name: &OsStr) -> Option<LogName> {
 /// A file takes precedence over a run of its name.
 fn view(name: &OsStr, logs: &[PathBuf]) -> Result<RunView, CommandError> {
     let path = Path::new(name);
-    if name == "-" || path.exists() {
+    if results::is_file(path) {
         return file(path, logs);
     }
     let text = name.to_string_lossy();
     match results::named(&text)? {
         Some(which) => recorded(which, logs),
-        None => Err(format!("{}: no such file, nor a run in fiord history", shown(path)).into()),
+        None => {
+            let what = results::no_file(path);
+            Err(format!("{}: {what}, nor a run in fiord history", shown(path)).into())
+        }
     }
 }
 

@@ -79,9 +79,14 @@ impl IoModes {
         }
     }
 
-    /// The same in words, for this target.
+    /// The same in words, for this target: of several, the names of steps begin with theirs.
     pub(super) fn describe(&self, target: &StudyTarget) -> String {
-        match (self.direct(), self.cached.as_slice()) {
+        let own = format!("{}: ", target.shown());
+        let cached: Vec<&str> = match self.cached.iter().any(|name| name.starts_with(&own)) {
+            true => self.cached.iter().filter_map(|name| name.strip_prefix(&own)).collect(),
+            false => self.cached.iter().map(String::as_str).collect(),
+        };
+        match (self.direct(), cached.as_slice()) {
             (Some(true), _) => "direct I/O".to_string(),
             (Some(false), _) if target.direct => "through the page cache".to_string(),
             (Some(false), _) => "no direct I/O: it goes through the page cache".to_string(),
