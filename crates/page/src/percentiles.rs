@@ -48,14 +48,13 @@ fn percent_of(nines: f64) -> f64 {
 pub(crate) fn curves(runs: &[RunView]) -> Vec<Curve<'_>> {
     let mut curves = Vec::new();
     for (number, run) in runs.iter().enumerate() {
-        for job in &run.report.jobs {
+        for (name, job) in run.named_jobs() {
             for direction in job.directions.iter().filter(|direction| direction.is_active()) {
                 let Some((_, latency)) = measured(direction) else { continue };
                 if latency.percentiles.is_empty() {
                     continue;
                 }
-                let job_name =
-                    if run.report.jobs.len() > 1 { format!("{} ", job.name) } else { String::new() };
+                let job_name = if run.report.jobs.len() > 1 { format!("{name} ") } else { String::new() };
                 let name = format!("{}{job_name}{}", prefix(runs, number), direction.name.name());
                 curves.push(Curve { name, latency });
             }

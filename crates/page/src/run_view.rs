@@ -4,7 +4,7 @@
 
 use fiord_device::DeviceUse;
 use fiord_explain::NotedFinding;
-use fiord_import::Report;
+use fiord_import::{JobFigures, Report};
 
 use crate::over_time::OverTime;
 
@@ -25,6 +25,19 @@ pub struct RunView {
     pub facts: Vec<(String, String)>,
     /// The command that ran it, if it is known.
     pub command: Option<String>,
+}
+
+impl RunView {
+    /// The jobs with their names; jobs that share one (`numjobs`) are numbered, as in the charts over time.
+    pub(crate) fn named_jobs(&self) -> Vec<(String, &JobFigures)> {
+        let jobs = &self.report.jobs;
+        let count = |jobs: &[JobFigures], name: &str| jobs.iter().filter(|job| job.name == name).count();
+        let name = |(index, job): (usize, &JobFigures)| match count(jobs, &job.name) {
+            1 => job.name.clone(),
+            _ => format!("{} ({})", job.name, count(&jobs[..=index], &job.name)),
+        };
+        jobs.iter().enumerate().map(|(index, job)| (name((index, job)), job)).collect()
+    }
 }
 
 /// What comes before names of a run: nothing if there is only one.

@@ -37,12 +37,12 @@ fn percentile(latency: Option<&LatencyFigures>, percent: f64) -> Figure {
 pub(crate) fn rows(runs: &[RunView]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (number, run) in runs.iter().enumerate() {
-        for job in &run.report.jobs {
+        for (name, job) in run.named_jobs() {
             for direction in job.directions.iter().filter(|direction| direction.is_active()) {
                 let run = if runs.len() > 1 { letter(number).to_string() } else { String::new() };
                 rows.push(Row {
                     run,
-                    job: job.name.clone(),
+                    job: name.clone(),
                     direction: direction.name.name(),
                     figures: figures_of(direction),
                 });
@@ -70,13 +70,13 @@ fn figures_of(direction: &DirectionFigures) -> Vec<Figure> {
 /// The conclusion: a sentence for each job and direction.
 pub(crate) fn sentences(run: &RunView) -> Vec<String> {
     let mut sentences = Vec::new();
-    for job in run.report.jobs.iter().take(6) {
+    for (name, job) in run.named_jobs().into_iter().take(6) {
         if job.error.unwrap_or(0) != 0 {
             let text = job.error_text.as_deref().filter(|text| !text.is_empty()).unwrap_or("an error");
-            sentences.push(format!("{} ended with an error: {text}.", job.name));
+            sentences.push(format!("{name} ended with an error: {text}."));
         }
         let active = job.directions.iter().filter(|direction| direction.is_active());
-        sentences.extend(active.filter_map(|direction| sentence(run, job, direction)));
+        sentences.extend(active.filter_map(|direction| sentence(run, &name, direction)));
     }
     if sentences.is_empty() {
         sentences.push("No job did any I/O.".to_string());
@@ -84,12 +84,12 @@ pub(crate) fn sentences(run: &RunView) -> Vec<String> {
     sentences
 }
 
-fn sentence(run: &RunView, job: &JobFigures, direction: &DirectionFigures) -> Option<String> {
+fn sentence(run: &RunView, job: &str, direction: &DirectionFigures) -> Option<String> {
     let what = match direction.name.name() {
         "mixed" => "I/Os".to_string(),
         name => format!("{name}s"),
     };
-    let who = if run.report.jobs.len() > 1 { format!("{}: ", job.name) } else { String::new() };
+    let who = if run.report.jobs.len() > 1 { format!("{job}: ") } else { String::new() };
     let rate = figures::count(direction.ios_per_s()?);
     let bandwidth =
         direction.bandwidth.map_or_else(String::new, |bytes| format!(" ({}/s)", figures::size(bytes as f64)));
@@ -126,7 +126,7 @@ pub(crate) fn verdict(run: &RunView) -> (&'static str, String) {
 
 /// Facts about each job: (name, [(label, figure)]).
 pub(crate) fn jobs(run: &RunView) -> Vec<(String, Vec<(&'static str, Figure)>)> {
-    let of = |job: &JobFigures| {
+    let of = |(name, job): (String, &JobFigures)| {
         let CpuFigures { user_percent, system_percent, context_switches, major_faults, .. } = job.cpu;
         let syncs = job.sync.lat.as_ref().filter(|latency| latency.is_measured());
         let rows = [
@@ -147,12 +147,12 @@ pub(crate) fn jobs(run: &RunView) -> Vec<(String, Vec<(&'static str, Figure)>)> 
                 syncs.map_or_else(Figure::none, |latency| percentile(Some(latency), 99.0)),
             ),
         ];
-        (job.name.clone(), rows.into_iter().filter(|(_, figure)| !figure.exact.is_empty()).collect())
+        (name, rows.into_iter().filter(|(_, figure)| !figure.exact.is_empty()).collect())
     };
-    run.report.jobs.iter().map(of).collect()
+    run.named_jobs().into_iter().map(of).collect()
 }
 
-/// The options of a report as a job file.
+/// The options of a report as a job file. The jobs that `numjobs` makes of a section are that section.
 pub(crate) fn job_file(run: &RunView) -> String {
     let report = &run.report;
     let lines = |options: &[(String, String)]| {
@@ -166,8 +166,19 @@ pub(crate) fn job_file(run: &RunView) -> String {
     if !report.global_options.is_empty() {
         text += &format!("[global]\n{}\n", lines(&report.global_options));
     }
-    for job in report.jobs.iter().filter(|job| !job.options.is_empty() || !report.global_options.is_empty()) {
-        text += &format!("[{}]\n{}\n", job.name, lines(&job.options));
+    let numjobs = |options: &[(String, String)]| {
+        let (_, value) = options.iter().rev().find(|(name, _)| name == "numjobs")?;
+        value.trim().parse::<usize>().ok()
+    };
+    let mut jobs = report.jobs.as_slice();
+    while let [job, others @ ..] = jobs {
+        let is_clone = |other: &&JobFigures| other.name == job.name && other.options == job.options;
+        let clones = others.iter().take_while(is_clone).count();
+        let made = numjobs(&job.options).or_else(|| numjobs(&report.global_options)).unwrap_or(1);
+        jobs = &others[clones.min(made.saturating_sub(1))..];
+        if !job.options.is_empty() || !report.global_options.is_empty() {
+            text += &format!("[{}]\n{}\n", job.name, lines(&job.options));
+        }
     }
     text.trim_end().to_string()
 }

@@ -167,6 +167,23 @@ fn figures_are_those_of_the_report() {
     assert_eq!(values, expected.collect::<Vec<_>>());
 }
 
+/// The jobs that `numjobs` makes are one section, and are told apart by their numbers.
+#[test]
+fn clones_are_numbered_and_one_section_of_the_job_file() {
+    let mut view = run("run 1", &["mix", "mix", "b", "mix", "mix", "mix"], 20);
+    let section = |page: &str| page.matches("[mix]\n").count();
+    let page = render(std::slice::from_ref(&view)).unwrap();
+    assert_eq!(section(&page), 5, "nothing says that they are clones");
+    for job in &mut view.report.jobs {
+        job.options.push(("numjobs".to_string(), "2".to_string()));
+    }
+    let page = render(&[view]).unwrap();
+    assert_eq!(section(&page), 3, "two of two, and one of which the other is not reported");
+    for name in ["mix (1) read", "mix (5) write", "mix (2): ", "b read"] {
+        assert!(page.contains(name), "{name} is not in the page");
+    }
+}
+
 #[test]
 fn names_cannot_add_elements() {
     let page = render(&[run(HOSTILE, &[HOSTILE, "b"], 20)]).unwrap();
