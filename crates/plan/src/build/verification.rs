@@ -24,6 +24,19 @@ use crate::verification::{Backlog, Trims, Verification};
 /// Most threads that check the blocks of one worker.
 const THREADS_MAX: u32 = 1024;
 
+/// A later run cannot know how far one got that ended by its time. (It would also have no end: it issues no writes, whose
+/// time could be up.)
+pub(super) fn verify_only_follows_a_whole_run(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let options = section.options;
+    let ends_by_time = options.time.time_based.0 && options.time.runtime.us > 0;
+    let writes = stream::pattern(options.access.rw.kind).includes(Direction::Write);
+    (options.verify.verify_only.0 && ends_by_time && writes && method(section).is_some()).then(|| {
+        let message = "with time_based, verify_only does not know which writes the earlier run did";
+        let remedy = "verify with rw=read, or write without time_based";
+        section.error(ProblemKind::Conflict, job::Verification::verify_only, message, remedy)
+    })
+}
+
 /// The verification of one worker; `None` without one.
 pub(crate) fn verification(
     (section, name, number): (&ResolvedSection<'_>, &OsStr, u32),

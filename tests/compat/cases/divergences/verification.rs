@@ -78,6 +78,24 @@ pub const ROWS: &[Row] = &[
         fiord: &[Accepted, Job("/write/total_ios", "48"), Job("/read/total_ios", "48")],
         ..ROW
     },
+    // divergence: `verify_only` with `time_based`
+    Row {
+        name: "verify_only-of-a-time",
+        args: "--name=v --filename=f --rw=write --size=64k --bs=4k --verify=crc32c --do_verify=0",
+        then: "--output-format=json --name=v --filename=f --rw=write --size=64k --bs=4k --verify=crc32c --verify_only --time_based --runtime=1",
+        fio: &[Accepted, Job("/read/total_ios", "16")],
+        fiord: &[Refused, Prints("does not know which writes the earlier run did")],
+        ..ROW
+    },
+    // divergence: `verify_only` with `do_verify=0`
+    Row {
+        name: "verify_only-without-do_verify",
+        args: "--name=v --filename=f --rw=write --size=64k --bs=4k --verify=crc32c --do_verify=0",
+        then: "--output-format=json --name=v --filename=f --rw=write --size=64k --bs=4k --verify=crc32c --verify_only --do_verify=0",
+        fio: &[Accepted, Job("/read/total_ios", "0")],
+        fiord: &[Accepted, Job("/write/total_ios", "0"), Job("/read/total_ios", "16")],
+        ..ROW
+    },
     // divergence: `verify_only` with writes
     Row {
         name: "verify_only",

@@ -15,7 +15,9 @@ mod tests;
 use fiord_options::Problem;
 
 use super::section::ResolvedSection;
-use super::{buffers, connection, pace, priority, queue, sprandom, steady, target_limits, zoned, zones};
+use super::{
+    buffers, connection, pace, priority, queue, sprandom, steady, target_limits, verification, zoned, zones,
+};
 
 /// A rule.
 type Rule = fn(&ResolvedSection<'_>) -> Option<Problem>;
@@ -46,6 +48,7 @@ const RULES: &[Rule] = &[
     logs::log_issue_time_needs_offsets_of_latencies,
     logs::compressed_logs_have_one_value,
     job::start_clock_exists,
+    verification::verify_only_follows_a_whole_run,
     zoned::zones_are_verified_by_reading_them,
     zoned::a_zone_has_room_for_its_capacity,
     zones::zonesize_goes_with_zonemode,

@@ -80,6 +80,13 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         "--time_based --runtime=1",
     ),
     (
+        verification::verify_only_follows_a_whole_run,
+        "--rw=write --verify=md5 --verify_only --time_based --runtime=1",
+        Error,
+        ProblemKind::Conflict,
+        "--rw=write --verify=md5 --verify_only --runtime=1",
+    ),
+    (
         rates::rate_excludes_rate_iops,
         "--rate=1m --rate_iops=5",
         Error,
