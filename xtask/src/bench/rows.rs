@@ -268,12 +268,14 @@ fn peers() -> Vec<Row> {
     const HTTP: &str = "--ioengine=http --http_host=127.0.0.1:PEER --filename=/cached --http_object_mode=range \
                         --rw=randread --bs=4k --numjobs=4 --thread";
     vec![
-        timed("net, datagrams", Location::Directory, &[DATAGRAMS, "--bs=1k --size=1g"], NOT_SLOWER),
-        timed("net, stream", Location::Directory, &[STREAM, "--bs=4k --size=1g"], CLAIM).to(Peer::Sink),
-        counted("nbd", &format!("{NBD} --size=64m --io_size=256m"), 65_536, 2.0)
+        counted("net, datagrams", &format!("{DATAGRAMS} --bs=1k --size=64m"), 65_536, 1.2).claims(NOT_SLOWER),
+        counted("net, stream", &format!("{STREAM} --bs=4k --size=512m"), 131_072, 1.1)
+            .claims(CLAIM)
+            .to(Peer::Sink),
+        counted("nbd", &format!("{NBD} --size=64m --io_size=128m"), 32_768, 1.2)
             .claims(CLAIM)
             .to(Peer::Nbdkit),
-        counted("http", &format!("{HTTP} --size=16m"), 16_384, 1.5)
+        counted("http", &format!("{HTTP} --size=16m"), 16_384, 0.7)
             .claims(&[(Metric::Iops, Target::Runs)])
             .to(Peer::Nginx),
     ]
