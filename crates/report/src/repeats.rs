@@ -164,8 +164,10 @@ pub fn text(figures: &[RepeatedFigure], reported: Reported, width: usize) -> Str
             ));
         }
     }
+    let fewest = figures.iter().map(|one| one.runs.len()).min().unwrap_or(rounds);
+    let counted = if fewest < rounds { format!("{fewest} to {rounds}") } else { rounds.to_string() };
     let head = format!(
-        "{rounds} runs of each{}; ± is half of the 95 % confidence interval of the mean (Student's t):",
+        "{counted} runs of each{}; ± is half of the 95 % confidence interval of the mean (Student's t):",
         reported.clause()
     );
     let lines = |text: &str| wrapped(text, width).join("\n") + "\n";
@@ -202,6 +204,13 @@ mod tests {
             "",
             "a single run has no spread"
         );
+    }
+
+    #[test]
+    fn figures_of_different_numbers_of_runs_are_said_to_be() {
+        let figures = [repeated("iops", "IOPS", &[1.0, 2.0], 0), repeated("iops", "IOPS", &[1.0; 3], 0)];
+        let text = text(&figures, Reported::All, 200);
+        assert!(text.starts_with("2 to 3 runs of each; "), "{text}");
     }
 
     #[test]
