@@ -43,10 +43,11 @@ pub const SERVERS: &[(&str, &str)] = &[
     ("ceph-mon", "/usr/bin/ceph-mon"),
     ("ceph-osd", "/usr/bin/ceph-osd"),
     ("ceph-common", "/usr/bin/rbd"),
+    ("radosgw", "/usr/bin/radosgw"),
     ("glusterfs-server", "/usr/sbin/glusterd"),
     ("glusterfs-cli", "/usr/sbin/gluster"),
     ("tgt", "/usr/sbin/tgtd"),
-    ("libiscsi7", "/usr/share/doc/libiscsi7"),
+    ("libiscsi-bin", "/usr/bin/iscsi-inq"),
 ];
 
 /// Python packages that readers of fio's files import, installed into a virtual environment.

@@ -15,13 +15,10 @@ pub struct Cluster {
     daemon: Server,
 }
 
-/// No authentication, one copy of everything, and nothing outside of its directory.
+/// Keys in one file, one copy of everything, and nothing outside of its directory.
 const CONFIGURATION: &str = "[global]
 fsid = FSID
 mon host = v2:127.0.0.1:PORT/0
-auth cluster required = none
-auth service required = none
-auth client required = none
 run dir = DIR
 crash dir = DIR
 admin socket =
@@ -44,6 +41,10 @@ osd crush chooseleaf type = 0
 mon allow pool size one = true
 ";
 
+/// Options of ceph-authtool, who has the key, and what it opens beside the monitor.
+const KEYS: [(Option<&str>, &str, &[&str]); 3] =
+    [(Some("--create-keyring"), "mon.", &[]), (None, "client.admin", &["osd"]), (None, "osd.0", &["osd"])];
+
 impl Cluster {
     pub fn start() -> Cluster {
         let directory = Directory::new().unwrap();
@@ -58,11 +59,20 @@ impl Cluster {
             .replace("PORT", &port.to_string())
             .replace("DIR", &directory.path().display().to_string());
         directory.write("ceph.conf", &text).unwrap();
+        for (option, name, access) in KEYS {
+            let mut args = vec!["keyring", "--gen-key", "-n", name, "--cap", "mon", "allow *"];
+            args.extend(access.iter().flat_map(|kind| ["--cap", kind, "allow *"]));
+            args.extend(option);
+            output_of(directory.path(), "ceph-authtool", &args).unwrap();
+        }
         let address = format!("[v2:127.0.0.1:{port}]");
         let root = directory.path().to_path_buf();
         let run = |program: &str, args: &[&str]| output_of(&root, program, args).unwrap();
         run("monmaptool", &["--create", "--fsid", fsid, "--addv", "a", &address, "monmap"]);
-        run("ceph-mon", &["-c", "ceph.conf", "--mkfs", "-i", "a", "--monmap", "monmap"]);
+        run(
+            "ceph-mon",
+            &["-c", "ceph.conf", "--mkfs", "-i", "a", "--monmap", "monmap", "--keyring", "keyring"],
+        );
         let mut command = Command::new("ceph-mon");
         command.args(["-c", "ceph.conf", "-f", "-i", "a", "--public-addrv", &address]);
         let monitor = Server::start(directory, &command, |_| listens(port)).unwrap();

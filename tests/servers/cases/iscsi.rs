@@ -49,12 +49,19 @@ impl Target {
     }
 }
 
+/// Ends a case that lacks the server, or the library, which its programs come with.
+macro_rules! needs_tgt {
+    () => {
+        needs!("tgtd" of "tgt", "iscsi-inq" of "libiscsi-bin");
+    };
+}
+
 const MIB: u64 = 1 << 20;
 
 #[test]
 fn counts_are_those_of_the_jobs_and_of_the_target() {
     // divergence: `ioengine=libiscsi`
-    needs!("tgtd" of "tgt");
+    needs_tgt!();
     let target = Target::start(&[0; 8 << 20]);
     let jobs = [
         ("--rw=write --bs=64k --iodepth=16", [(0, 0), (128, 8 * MIB), (0, 0)], 0),
@@ -91,7 +98,7 @@ fn counts_are_those_of_the_jobs_and_of_the_target() {
 
 #[test]
 fn data_are_those_of_the_file_behind_the_unit() {
-    needs!("tgtd" of "tgt");
+    needs_tgt!();
     let target = Target::start(&[7; 2 << 20]);
     let disk = target.server.directory.join("disk");
     let write = "--rw=randwrite --bs=4k --size=1m --iodepth=16 --end_fsync=1 --buffer_pattern=\"fiord!?\"";
@@ -118,7 +125,7 @@ fn data_are_those_of_the_file_behind_the_unit() {
 
 #[test]
 fn a_target_that_has_stopped_does_not_hold_up_the_end() {
-    needs!("tgtd" of "tgt");
+    needs_tgt!();
     let target = Target::start(&[0; 8 << 20]);
     let (stop, go_on) = (|| target.server.freeze().unwrap(), || target.server.thaw().unwrap());
     let words = "--rw=randrw --bs=4k --iodepth=16";
@@ -127,14 +134,14 @@ fn a_target_that_has_stopped_does_not_hold_up_the_end() {
 
 #[test]
 fn jobs_give_back_what_they_took() {
-    needs!("tgtd" of "tgt");
+    needs_tgt!();
     let target = Target::start(&[0; 32 << 20]);
     target.with(|unit| unit.gives_back_what_jobs_took("--rw=randrw", 10));
 }
 
 #[test]
 fn what_is_wrong_is_named_and_a_target_that_is_gone_fails() {
-    needs!("tgtd" of "tgt");
+    needs_tgt!();
     let mut target = Target::start(&[0; 8 << 20]);
     let refusal = |words: &str| target.with(|unit| unit.refusal(&format!("--rw=read {words}")));
     let url = refusal("--filename=disk");

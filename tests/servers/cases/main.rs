@@ -10,3 +10,4 @@ mod gluster;
 mod http;
 mod iscsi;
 mod nbd;
+mod radosgw;

@@ -269,7 +269,7 @@ fn peers() -> Vec<Row> {
                         --rw=randread --bs=4k --numjobs=4 --thread";
     vec![
         counted("net, datagrams", &format!("{DATAGRAMS} --bs=1k --size=64m"), 65_536, 1.2).claims(NOT_SLOWER),
-        counted("net, stream", &format!("{STREAM} --bs=4k --size=512m"), 131_072, 1.1)
+        counted("net, stream", &format!("{STREAM} --bs=1k --size=128m"), 131_072, 1.1)
             .claims(CLAIM)
             .to(Peer::Sink),
         counted("nbd", &format!("{NBD} --size=64m --io_size=128m"), 32_768, 1.2)
