@@ -5,6 +5,8 @@
 
 pub mod grammar;
 pub mod health;
+pub mod logs;
+pub mod network;
 pub mod plan;
 pub mod report;
 pub mod trace;
@@ -26,6 +28,8 @@ targets! {
     plan: build_plan;
     trace: trace merged_trace;
     report: report;
+    logs: compressed_log log_lines;
+    network: http_answer nbd_server address;
     verify: verify_block verify_state;
     health: health_nvme health_ata health_scsi;
     values: value_choice value_cpus value_direction value_errors value_file_service value_floats value_memory
