@@ -48,7 +48,7 @@ impl Endpoint {
             None if text.matches(':').count() > 1 => (text, None),
             None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
         };
-        if host.is_empty() {
+        if host.is_empty() || host.contains(['[', ']']) {
             return Err(FORM);
         }
         let default = if tls { 443 } else { 80 };
@@ -119,6 +119,7 @@ mod tests {
             "a:70000",
             "[::1",
             "[::1]x",
+            "::1]:80",
             "http://a",
             "a/b",
             "a b",
