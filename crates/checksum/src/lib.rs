@@ -4,8 +4,10 @@
 //! check what the other wrote. The two exceptions, SHA-256 and SHA-512, have functions of their own.
 
 mod fio_sha;
+mod protection;
 
 pub use fio_sha::{FIO_SHA256_BYTES, FIO_SHA512_BYTES, fio_333_sha512, fio_sha256, fio_sha512};
+pub use protection::{guard16, guard64};
 
 use crc::{Algorithm, CRC_7_MMC, CRC_16_ARC, CRC_64_REDIS, Crc, Table};
 use sha2::Digest as _;

@@ -8,6 +8,7 @@ mod counters;
 mod device;
 mod health;
 pub mod nvme;
+pub mod nvme_namespace;
 pub mod scsi;
 mod usage;
 

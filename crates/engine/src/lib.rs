@@ -29,8 +29,13 @@ mod gluster;
 mod library_engine;
 mod local_completions;
 mod name_lookup;
+mod nvme_protection;
+mod nvme_target;
 mod priorities;
 mod remote;
+mod ring_queue;
+mod ring_trims;
+mod scsi_command;
 mod sigbus;
 mod sync_and_trim;
 

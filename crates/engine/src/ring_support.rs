@@ -86,13 +86,13 @@ impl RingFeature {
             RingFeature::TimedWaits => Err(io::Error::from_raw_os_error(libc::EINVAL)),
             RingFeature::RegisteredFiles => ring.register_files(&[-1]),
             RingFeature::RegisteredBuffers => register_buffer(),
-            RingFeature::SubmissionPolling => Ring::build(&RingOptions {
+            RingFeature::SubmissionPolling => <Ring>::build(&RingOptions {
                 submission_polling: Some(SubmissionPolling { idle_ms: 1, cpu: None }),
                 ..PLAIN
             })
             .map(drop),
             RingFeature::CompletionPolling => {
-                Ring::build(&RingOptions { completion_polling: true, ..PLAIN }).map(drop)
+                <Ring>::build(&RingOptions { completion_polling: true, ..PLAIN }).map(drop)
             }
         };
         tried.map_err(|error| Errno::of(&error).unwrap_or(Errno(libc::EIO)))
@@ -121,7 +121,7 @@ const OPERATIONS: [(&str, u8); 8] = [
 /// The reason why io_uring is not available.
 pub fn ring_support() -> Result<RingSupport, SetupError> {
     let refused = |error: io::Error| SetupError::new(SetupStep::RingSetup, &error);
-    let ring = Ring::build(&PLAIN).map_err(refused)?;
+    let ring = <Ring>::build(&PLAIN).map_err(refused)?;
     let mut probe = Probe::new();
     let probed = ring.submitter().register_probe(&mut probe).is_ok();
     Ok(RingSupport {
@@ -134,7 +134,7 @@ pub fn ring_support() -> Result<RingSupport, SetupError> {
 /// Registers a buffer of one page with a temporary ring.
 fn register_buffer() -> io::Result<()> {
     let mut page = vec![0_u8; 4096];
-    let ring = Ring::build(&PLAIN)?;
+    let ring = <Ring>::build(&PLAIN)?;
     let buffer = libc::iovec { iov_base: page.as_mut_ptr().cast(), iov_len: page.len() };
     // SAFETY: the ring is declared after the page, and so dropped before it.
     unsafe { ring.register_buffers(&[buffer]) }
@@ -153,7 +153,7 @@ mod tests {
         let taken =
             |wanted| offer.features.iter().any(|(feature, answer)| *feature == wanted && answer.is_ok());
         let polling = Some(SubmissionPolling { idle_ms: 1, cpu: None });
-        let polled = Ring::build(&RingOptions { submission_polling: polling, ..PLAIN });
+        let polled = <Ring>::build(&RingOptions { submission_polling: polling, ..PLAIN });
         assert_eq!(taken(RingFeature::SubmissionPolling), polled.is_ok());
         assert!(offer.operations.iter().any(|(name, _)| *name == "READV"));
     }

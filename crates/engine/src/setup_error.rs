@@ -43,6 +43,8 @@ impl std::error::Error for SetupError {}
 pub(crate) enum SetupStep {
     /// `io_uring_setup` and the mapping of its rings.
     RingSetup,
+    /// The same with entries that hold commands.
+    RingSetupCommands,
     /// The same with a submission thread.
     RingSetupThread,
     /// `IORING_REGISTER_BUFFERS`.
@@ -55,6 +57,8 @@ pub(crate) enum SetupStep {
     Pipe,
     /// `bind` and `listen`.
     Listen,
+    /// Memory beside the buffers.
+    Memory,
     /// The start of a thread that executes operations.
     Thread,
 }
@@ -65,12 +69,14 @@ impl SetupStep {
     fn call(self) -> &'static str {
         match self {
             SetupStep::RingSetup => "io_uring_setup",
+            SetupStep::RingSetupCommands => "io_uring_setup with IORING_SETUP_SQE128",
             SetupStep::RingSetupThread => "io_uring_setup with IORING_SETUP_SQPOLL",
             SetupStep::RegisterBuffers => "io_uring_register(IORING_REGISTER_BUFFERS)",
             SetupStep::RegisterFiles => "io_uring_register(IORING_REGISTER_FILES)",
             SetupStep::AioSetup => "io_setup",
             SetupStep::Pipe => "pipe2",
             SetupStep::Listen => "bind",
+            SetupStep::Memory => "mmap",
             SetupStep::Thread => "pthread_create",
         }
     }
@@ -78,7 +84,9 @@ impl SetupStep {
     /// The likely cause and what to do, for an errno.
     fn explain(self, errno: i32) -> (&'static str, &'static str) {
         match (self, errno) {
-            (SetupStep::RingSetup | SetupStep::RingSetupThread, _) => explain_ring_setup(self, errno),
+            (SetupStep::RingSetup | SetupStep::RingSetupThread | SetupStep::RingSetupCommands, _) => {
+                explain_ring_setup(self, errno)
+            }
             (SetupStep::RegisterBuffers, libc::ENOMEM) => (
                 "pinning the buffers needs more locked memory than the limit allows",
                 "raise it (ulimit -l), use a smaller iodepth or bs, or leave fixedbufs out",
@@ -172,6 +180,10 @@ fn explain_ring_setup(step: SetupStep, errno: i32) -> (&'static str, &'static st
         libc::EINVAL if step == SetupStep::RingSetupThread => {
             ("the CPU of sqthread_poll_cpu is not there or not online", "name another CPU or leave it out")
         }
+        libc::EINVAL if step == SetupStep::RingSetupCommands => (
+            "this kernel is older than 5.19, or the queue is deeper than the kernel takes (32768)",
+            "use a newer kernel or a smaller iodepth",
+        ),
         libc::EINVAL => ("the queue is deeper than the kernel takes (32768)", "use a smaller iodepth"),
         _ => (CAUSE_UNKNOWN, OTHERS),
     }
@@ -181,7 +193,7 @@ fn explain_ring_setup(step: SetupStep, errno: i32) -> (&'static str, &'static st
 mod tests {
     use super::*;
 
-    const STEPS: [SetupStep; 7] = [
+    const STEPS: [SetupStep; 9] = [
         SetupStep::RingSetup,
         SetupStep::RingSetupThread,
         SetupStep::RegisterBuffers,
@@ -189,6 +201,8 @@ mod tests {
         SetupStep::AioSetup,
         SetupStep::Pipe,
         SetupStep::Listen,
+        SetupStep::RingSetupCommands,
+        SetupStep::Memory,
     ];
 
     fn refused(step: SetupStep, errno: i32) -> SetupError {

@@ -8,7 +8,7 @@ use fiord_sys::blkdev;
 use fiord_sys::extents;
 use fiord_sys::file::{self, OpenHow};
 use fiord_sys::stat::{self, DeviceNumber, DirectSupport, InodeKind, Stat};
-use fiord_sys::sysfs::{BlockDevice, Sysfs};
+use fiord_sys::sysfs::{BlockBehind, BlockDevice, Sysfs};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
@@ -93,6 +93,8 @@ pub struct TargetFacts {
     pub disk: Option<String>,
     /// That disk's queue.
     pub queue: Option<RequestQueue>,
+    /// The block device whose contents a character device leads to.
+    pub behind: Option<BlockBehind>,
 }
 
 impl TargetFacts {
@@ -116,6 +118,7 @@ impl TargetFacts {
             neighbours: Vec::new(),
             disk: None,
             queue: None,
+            behind: None,
         }
     }
 
@@ -185,7 +188,7 @@ impl Prober {
                 let what = signature::of_device(path).ok().flatten();
                 facts.claims.extend(what.map(|what| Claim::Holds { what }));
             }
-            TargetKind::Char => facts.device = Some(found.special),
+            TargetKind::Char => self.char_device(&mut facts, path, found),
             TargetKind::Regular => {
                 facts.size_bytes = Some(found.size_bytes);
                 facts.allocated_bytes = Some(found.allocated_bytes);
@@ -197,6 +200,20 @@ impl Prober {
             _ => self.on_file_system(&mut facts, path, found.device),
         }
         facts
+    }
+
+    /// A character device leads to storage past the block device that may be in use.
+    fn char_device(&self, facts: &mut TargetFacts, path: &Path, found: &Stat) {
+        facts.device = Some(found.special);
+        let behind = Sysfs::default().char_device_of(found.special).map(|device| device.blocks_behind());
+        let Some(behind) = behind.ok().filter(|behind| !behind.is_empty()) else { return };
+        facts.claims = self.users().on(path, found);
+        let what = |block: &BlockBehind| signature::of_device(&block.path).ok().flatten();
+        facts.claims.extend(behind.iter().filter_map(what).map(|what| Claim::Holds { what }));
+        facts.behind = behind.into_iter().find(|block| block.is_present);
+        if let Some(disk) = facts.behind.as_ref().and_then(|block| self.disk(block.number)) {
+            on_disk(facts, disk);
+        }
     }
 
     fn absent(&self, given: &Path) -> io::Result<TargetFacts> {

@@ -85,7 +85,8 @@ impl Users {
         &self.system
     }
 
-    /// The users of the block device or regular file at `path`; other types have none. Block devices that are in no
+    /// The users of the block device or regular file at `path`, or of the storage behind a character device; other types
+    /// have none. Block devices that are in no
     /// list are opened for reading, to see whether they are claimed. `found` has to be the metadata of `path`.
     pub fn on(&self, path: &Path, found: &Stat) -> Vec<Claim> {
         let known = found.identity();
@@ -93,6 +94,7 @@ impl Users {
         match found.kind {
             InodeKind::Block => self.on_device(path, found.special, &mut seen),
             InodeKind::Regular => self.on_file(path, known, &mut seen),
+            InodeKind::Char => self.on_char_device(path, found.special, &mut seen),
             _ => Vec::new(),
         }
     }
@@ -123,6 +125,18 @@ impl Users {
         let mut claims = self.above_device(path, number, seen);
         if let Ok(device) = self.system.sysfs.block_device_of(number) {
             claims.extend(self.within(&device, seen));
+        }
+        claims
+    }
+
+    /// The users of the storage that a character device leads to.
+    fn on_char_device(&self, path: &Path, number: DeviceNumber, seen: &mut Vec<Identity>) -> Vec<Claim> {
+        let Ok(device) = self.system.sysfs.char_device_of(number) else { return Vec::new() };
+        let held = |holder: String| Claim::Held { device: path.to_owned(), holder };
+        let mut claims: Vec<Claim> = device.holders().into_iter().map(held).collect();
+        for block in device.blocks_behind() {
+            seen.push(Identity::Device { block: true, number: block.number });
+            claims.extend(self.on_device(&block.path, block.number, seen));
         }
         claims
     }

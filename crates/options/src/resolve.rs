@@ -255,7 +255,7 @@ j.fio:2:4: error: bs: \"x\" is not a number
 j.fio:3:11: error: rwmixread: 101 is above 100
   allowed: 0 to 100
 j.fio:4:4: error: rw: \"raed\" is not one of the allowed values; did you mean \"read\"?
-j.fio:5:1: error: fdp: acts with an engine only: only io_uring_cmd, which is not built in, places data on NVMe devices
+j.fio:5:1: error: fdp: acts with an engine only: NVMe writes name a placement, and io_uring_cmd does not send such writes yet
   leave it out
 j.fio:6:10: error: ioengine: engine rbd not loadable: known to fio, not built into fiord yet
   allowed: psync, pvsync2, mmap, libaio, io_uring, null";

@@ -99,21 +99,21 @@ impl EngineDescriptor {
     pub fn touches_files(&self) -> bool {
         match self.files {
             FileUse::Untouched | FileUse::Named | FileUse::Connected(_) => false,
-            FileUse::Opened | FileUse::Mapped | FileUse::Resized | FileUse::ByName(_) => true,
+            FileUse::Opened | FileUse::Device | FileUse::Mapped | FileUse::Resized | FileUse::ByName(_) => {
+                true
+            }
         }
+    }
+
+    /// Whether it moves data between files or block devices of any kind and memory.
+    pub fn transfers_files(&self) -> bool {
+        self.touches_files() && self.transfers_data() && !self.bypasses_cache()
     }
 
     /// The call that it makes for each file or directory by its name, if that is what it does.
     pub fn name_call(&self) -> Option<NameCall> {
-        match self.files {
-            FileUse::ByName(call) => Some(call),
-            FileUse::Untouched
-            | FileUse::Opened
-            | FileUse::Mapped
-            | FileUse::Resized
-            | FileUse::Named
-            | FileUse::Connected(_) => None,
-        }
+        let FileUse::ByName(call) = self.files else { return None };
+        Some(call)
     }
 
     /// Whether it opens its targets itself, by their names.
@@ -122,6 +122,7 @@ impl EngineDescriptor {
             FileUse::Named | FileUse::Connected(_) => true,
             FileUse::Untouched
             | FileUse::Opened
+            | FileUse::Device
             | FileUse::Mapped
             | FileUse::Resized
             | FileUse::ByName(_) => false,
@@ -131,15 +132,8 @@ impl EngineDescriptor {
     /// The unit of its rates, if its targets are connections: they have neither offsets nor sizes, begin with each loop,
     /// and end when the other end is closed.
     pub fn connects(&self) -> Option<RateUnit> {
-        match self.files {
-            FileUse::Connected(unit) => Some(unit),
-            FileUse::Untouched
-            | FileUse::Opened
-            | FileUse::Mapped
-            | FileUse::Resized
-            | FileUse::Named
-            | FileUse::ByName(_) => None,
-        }
+        let FileUse::Connected(unit) = self.files else { return None };
+        Some(unit)
     }
 
     /// Whether it maps them: a mapping cannot grow a file, is never direct, and keeps its pages in the cache.
@@ -148,6 +142,21 @@ impl EngineDescriptor {
             FileUse::Mapped => true,
             FileUse::Untouched
             | FileUse::Opened
+            | FileUse::Device
+            | FileUse::Resized
+            | FileUse::Named
+            | FileUse::ByName(_)
+            | FileUse::Connected(_) => false,
+        }
+    }
+
+    /// Whether it goes past the page cache by itself, on targets of special kinds that do not open with `O_DIRECT`.
+    pub fn bypasses_cache(&self) -> bool {
+        match self.files {
+            FileUse::Device => true,
+            FileUse::Untouched
+            | FileUse::Opened
+            | FileUse::Mapped
             | FileUse::Resized
             | FileUse::Named
             | FileUse::ByName(_)
@@ -161,6 +170,7 @@ impl EngineDescriptor {
             FileUse::Resized => true,
             FileUse::Untouched
             | FileUse::Opened
+            | FileUse::Device
             | FileUse::Mapped
             | FileUse::Named
             | FileUse::ByName(_)
@@ -171,7 +181,9 @@ impl EngineDescriptor {
     /// Whether it moves data between them and memory, which can be verified afterwards.
     pub fn transfers_data(&self) -> bool {
         match self.files {
-            FileUse::Opened | FileUse::Mapped | FileUse::Named | FileUse::Connected(_) => true,
+            FileUse::Opened | FileUse::Device | FileUse::Mapped | FileUse::Named | FileUse::Connected(_) => {
+                true
+            }
             FileUse::Untouched | FileUse::Resized | FileUse::ByName(_) => false,
         }
     }
@@ -207,6 +219,9 @@ pub enum FileUse {
     Untouched,
     /// I/O on their descriptors.
     Opened,
+    /// Commands to the devices behind their descriptors, or mappings of these devices, past the page cache. They are opened
+    /// without `O_DIRECT`, which such devices do not take.
+    Device,
     /// Copies to and from a mapping.
     Mapped,
     /// Calls on their descriptors that allocate space or set their sizes; no data.

@@ -109,8 +109,10 @@ pub struct Files {
     pub list: Vec<FilePlan>,
     /// How many may be open at once.
     pub open_at_once: u32,
-    /// `O_DIRECT`.
+    /// I/O bypasses the page cache.
     pub direct: bool,
+    /// Its engine does so by itself, without `O_DIRECT`.
+    pub direct_by_engine: bool,
     /// `O_SYNC` or `O_DSYNC`.
     pub sync: SyncMode,
     /// `lockfile`: locks on the files, which I/O is issued under.

@@ -21,6 +21,7 @@ const fn engine(name: EngineName, queueing: Queueing, files: FileUse) -> EngineD
 pub(crate) const ENGINES: Engines = Engines(&[
     &engine(EngineName::Psync, Queueing::Synchronous, FileUse::Opened),
     &engine(EngineName::Mmap, Queueing::Synchronous, FileUse::Mapped),
+    &engine(EngineName::IoUring, Queueing::Queued, FileUse::Opened),
     &engine(EngineName::Libaio, Queueing::QueuedIfDirect, FileUse::Opened),
     &engine(EngineName::Null, Queueing::ByDepth, FileUse::Untouched),
     &engine(EngineName::Nbd, Queueing::Queued, FileUse::Named),

@@ -1,39 +1,123 @@
-//! The health log of NVMe disks, by the admin command that reads a log page.
+//! NVMe disks: the admin commands that read their health log and identify a namespace, and commands of I/O as entries of
+//! a ring.
 //!
-//! Invariant: nothing but that one command is sent, which changes nothing on the disk.
+//! Invariant: the admin commands sent here change nothing on the disk.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use fiord_device::HealthLog;
 use fiord_device::nvme::{HEALTH_PAGE_BYTES, parse_health};
+use fiord_device::nvme_namespace::{IDENTIFY_BYTES, parse_namespace};
+pub use fiord_device::nvme_namespace::{NvmeGuard, NvmeNamespace, NvmeProtection};
 
 use crate::errno::check;
 
 /// From the kernel's `linux/nvme_ioctl.h`.
-const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = libc::_IOWR::<AdminCommand>(0x4e, 0x41);
+const NVME_IOCTL_ID: libc::Ioctl = libc::_IO(0x4e, 0x40);
+const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = libc::_IOWR::<NvmeCommand>(0x4e, 0x41);
+/// The same for commands of I/O in a ring: with the address of the data, or with that of a list of vectors.
+pub const NVME_URING_CMD_IO: u32 = libc::_IOWR::<NvmeCommand>(0x4e, 0x80) as u32;
+/// With a list of vectors.
+pub const NVME_URING_CMD_IO_VEC: u32 = libc::_IOWR::<NvmeCommand>(0x4e, 0x81) as u32;
 
 /// Numbers of the NVMe base specification: the command Get Log Page, the page SMART / Health Information, all namespaces.
 const GET_LOG_PAGE: u8 = 0x02;
 const HEALTH_PAGE: u32 = 0x02;
 const ALL_NAMESPACES: u32 = 0xffff_ffff;
+/// The command Identify, and what it describes: a namespace, and the part of it that is of the NVM command set.
+const IDENTIFY: u8 = 0x06;
+const OF_NAMESPACE: u32 = 0x00;
+const OF_NAMESPACE_AND_COMMAND_SET: u32 = 0x05;
 
-/// The kernel's `struct nvme_passthru_cmd`.
+/// The kernel's `struct nvme_passthru_cmd` and `struct nvme_uring_cmd`, which differ in the last word alone.
 #[repr(C)]
-#[derive(Default)]
-struct AdminCommand {
-    opcode: u8,
-    flags: u8,
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NvmeCommand {
+    /// The command.
+    pub opcode: u8,
+    /// Flags of the queue entry; 0.
+    pub flags: u8,
     reserved: u16,
-    namespace: u32,
-    words_2_3: [u32; 2],
-    metadata: u64,
-    address: u64,
-    metadata_bytes: u32,
-    data_bytes: u32,
-    words_10_15: [u32; 6],
-    timeout_ms: u32,
+    /// The namespace.
+    pub namespace: u32,
+    /// Words 2 and 3.
+    pub words_2_3: [u32; 2],
+    /// Where the metadata are.
+    pub metadata: u64,
+    /// Where the data are.
+    pub address: u64,
+    /// Length of the metadata.
+    pub metadata_bytes: u32,
+    /// Length of the data, or number of vectors.
+    pub data_bytes: u32,
+    /// Words 10 to 15.
+    pub words_10_15: [u32; 6],
+    /// 0 for the kernel's.
+    pub timeout_ms: u32,
     result: u32,
+}
+
+impl NvmeCommand {
+    /// A command without data.
+    pub fn new(opcode: u8, namespace: u32, words_10_15: [u32; 6]) -> NvmeCommand {
+        NvmeCommand { opcode, namespace, words_10_15, ..NvmeCommand::default() }
+    }
+
+    /// As the data of an entry of a ring.
+    #[inline]
+    pub fn ring_data(&self) -> [u8; 80] {
+        let mut data = [0; 80];
+        // SAFETY: the structure has no padding, and is shorter than the array.
+        let bytes =
+            unsafe { std::slice::from_raw_parts((&raw const *self).cast::<u8>(), size_of::<NvmeCommand>()) };
+        data[..bytes.len()].copy_from_slice(bytes);
+        data
+    }
+}
+
+/// The number of the namespace behind an open device.
+///
+/// # Errors
+/// The kernel's: `ENOTTY` if this is no NVMe namespace.
+pub fn nvme_namespace_id(device: impl AsFd) -> io::Result<u32> {
+    // SAFETY: the request takes no memory.
+    Ok(check(unsafe { libc::ioctl(device.as_fd().as_raw_fd(), NVME_IOCTL_ID) })? as u32)
+}
+
+/// What a namespace consists of. Needs root before Linux 6.2.
+///
+/// # Errors
+/// The kernel's: this is no NVMe namespace (`ENOTTY`), or it may not be asked (`EACCES`); `EIO` if the disk refuses, or its
+/// answer makes no sense.
+pub fn nvme_namespace(device: impl AsFd) -> io::Result<NvmeNamespace> {
+    let id = nvme_namespace_id(&device)?;
+    let page = identify(&device, id, OF_NAMESPACE)?;
+    // Older disks do not know this question: their protection information has 16-bit guards.
+    let of_command_set = identify(&device, id, OF_NAMESPACE_AND_COMMAND_SET).ok();
+    let parsed = parse_namespace(id, &page, of_command_set.as_deref());
+    parsed.ok_or_else(|| io::Error::from_raw_os_error(libc::EIO))
+}
+
+fn identify(device: &impl AsFd, namespace: u32, what: u32) -> io::Result<Box<[u8; IDENTIFY_BYTES]>> {
+    let mut page = Box::new([0; IDENTIFY_BYTES]);
+    let command = NvmeCommand::new(IDENTIFY, namespace, [what, 0, 0, 0, 0, 0]);
+    send_admin(device, command, &mut *page)?;
+    Ok(page)
+}
+
+/// Sends a command that reads a page.
+fn send_admin(device: &impl AsFd, command: NvmeCommand, page: &mut [u8]) -> io::Result<()> {
+    let address = page.as_mut_ptr() as u64;
+    let mut command = NvmeCommand { address, data_bytes: page.len() as u32, ..command };
+    // SAFETY: the request reads the command and writes at most `data_bytes` to `address`, a buffer of that length, which
+    // outlives the call.
+    let status = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), NVME_IOCTL_ADMIN_CMD, &raw mut command) };
+    // A positive result is a status of the disk.
+    match check(status)? {
+        0 => Ok(()),
+        _ => Err(io::Error::from_raw_os_error(libc::EIO)),
+    }
 }
 
 /// Reads the health log of the disk behind an open device. Needs root.
@@ -43,21 +127,9 @@ struct AdminCommand {
 pub fn nvme_health(device: impl AsFd) -> io::Result<HealthLog> {
     let mut page = [0u8; HEALTH_PAGE_BYTES];
     let dwords = (HEALTH_PAGE_BYTES / 4 - 1) as u32;
-    let mut command = AdminCommand {
-        opcode: GET_LOG_PAGE,
-        namespace: ALL_NAMESPACES,
-        address: page.as_mut_ptr() as u64,
-        data_bytes: HEALTH_PAGE_BYTES as u32,
-        words_10_15: [HEALTH_PAGE | dwords << 16, 0, 0, 0, 0, 0],
-        ..AdminCommand::default()
-    };
-    // SAFETY: the request reads the command and writes at most `data_bytes` to `address`, a buffer of that length, which
-    // outlives the call.
-    let status = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), NVME_IOCTL_ADMIN_CMD, &raw mut command) };
-    // A positive result is a status of the disk.
-    if check(status)? != 0 {
-        return Err(io::Error::from_raw_os_error(libc::EIO));
-    }
+    let words = [HEALTH_PAGE | dwords << 16, 0, 0, 0, 0, 0];
+    let command = NvmeCommand::new(GET_LOG_PAGE, ALL_NAMESPACES, words);
+    send_admin(&device, command, &mut page)?;
     Ok(parse_health(&page))
 }
 
@@ -67,13 +139,14 @@ mod tests {
 
     #[test]
     fn the_command_has_the_kernels_size() {
-        assert_eq!(size_of::<AdminCommand>(), 72);
+        assert_eq!(size_of::<NvmeCommand>(), 72);
+        assert_eq!((NVME_URING_CMD_IO, NVME_URING_CMD_IO_VEC), (0xc048_4e80, 0xc048_4e81));
         assert_eq!(NVME_IOCTL_ADMIN_CMD as u32, 0xc048_4e41);
     }
 
     #[test]
     fn a_file_has_no_health() {
         let file = std::fs::File::open("/proc/self/exe").unwrap();
-        assert!(nvme_health(&file).is_err());
+        assert!(nvme_health(&file).is_err() && nvme_namespace(&file).is_err());
     }
 }

@@ -10,12 +10,7 @@ use fiord_device::ata::{SMART_DATA_BYTES, parse_smart_data, parse_smart_status};
 use fiord_device::scsi::{LOG_PAGES, parse_log_pages};
 use fiord_device::{FailureWarning, HealthLog};
 
-use crate::errno::check;
-
-/// From the kernel's `scsi/sg.h`.
-const SG_IO: libc::Ioctl = 0x2285;
-const NO_TRANSFER: i32 = -1;
-const FROM_DEVICE: i32 = -3;
+use crate::sg::{self, CHECK_CONDITION, GOOD, SENSE_BYTES, SgData, SgRequest, sense_key};
 
 /// How long a disk may take. The kernel resets a disk that does not answer in time, so this is long enough for one that
 /// others keep busy.
@@ -38,41 +33,8 @@ const SMART_RETURN_STATUS: u8 = 0xda;
 /// The middle and the high byte of the address, without which a disk rejects every SMART command.
 const SMART_KEY: [u8; 2] = [0x4f, 0xc2];
 
-/// Statuses of SCSI: done, and done or refused with sense data.
-const GOOD: u8 = 0x00;
-const CHECK_CONDITION: u8 = 0x02;
-
 /// The sense key of a disk that was reset, or whose settings or medium were changed.
 const UNIT_ATTENTION: u8 = 6;
-
-const SENSE_BYTES: usize = 64;
-
-/// The kernel's `struct sg_io_hdr`.
-#[repr(C)]
-struct Request {
-    interface_id: i32,
-    direction: i32,
-    command_bytes: u8,
-    sense_bytes_max: u8,
-    vector_count: u16,
-    data_bytes: u32,
-    data: *mut u8,
-    command: *const u8,
-    sense: *mut u8,
-    timeout_ms: u32,
-    flags: u32,
-    pack_id: i32,
-    user_pointer: *mut u8,
-    status: u8,
-    masked_status: u8,
-    message_status: u8,
-    sense_bytes: u8,
-    host_status: u16,
-    driver_status: u16,
-    residual_bytes: i32,
-    duration_ms: u32,
-    info: u32,
-}
 
 /// An answer: how many bytes of data there are, the status, and the sense data.
 struct Answer {
@@ -144,53 +106,23 @@ fn send(device: &impl AsFd, command: &[u8], data: &mut [u8]) -> io::Result<Answe
     Ok(answer)
 }
 
-/// The kind of condition in sense data of either format.
-fn sense_key(sense: &[u8]) -> Option<u8> {
-    let key = match sense.first()? & 0x7f {
-        0x70 | 0x71 => sense.get(2)?,
-        0x72 | 0x73 => sense.get(1)?,
-        _ => return None,
-    };
-    Some(key & 0x0f)
-}
-
 fn send_once(device: &impl AsFd, command: &[u8], data: &mut [u8]) -> io::Result<Answer> {
     let mut sense = [0_u8; SENSE_BYTES];
-    let mut request = Request {
-        interface_id: i32::from(b'S'),
-        direction: if data.is_empty() { NO_TRANSFER } else { FROM_DEVICE },
-        command_bytes: command.len() as u8,
-        sense_bytes_max: SENSE_BYTES as u8,
-        vector_count: 0,
-        data_bytes: data.len() as u32,
-        data: if data.is_empty() { std::ptr::null_mut() } else { data.as_mut_ptr() },
-        command: command.as_ptr(),
-        sense: sense.as_mut_ptr(),
-        timeout_ms: TIMEOUT_MS,
-        flags: 0,
-        pack_id: 0,
-        user_pointer: std::ptr::null_mut(),
-        status: 0,
-        masked_status: 0,
-        message_status: 0,
-        sense_bytes: 0,
-        host_status: 0,
-        driver_status: 0,
-        residual_bytes: 0,
-        duration_ms: 0,
-        info: 0,
+    let transfer = match data.is_empty() {
+        true => SgData::None,
+        false => SgData::FromDevice(data.as_mut_ptr(), data.len() as u32),
     };
+    let mut request = SgRequest::new(command, transfer, &mut sense, 0, TIMEOUT_MS);
     // SAFETY: the request names three buffers with their lengths, which outlive the call: the command, which is read, and
     // the data and the sense data, which are written up to those lengths. The call ends when the command has.
-    check(unsafe { libc::ioctl(device.as_fd().as_raw_fd(), SG_IO, &raw mut request) })?;
+    unsafe { sg::execute(device.as_fd().as_raw_fd(), &mut request) }?;
     // The host adapter could not deliver it, or it timed out.
     if request.host_status != 0 {
         return Err(io::Error::from_raw_os_error(libc::EIO));
     }
-    let missing = usize::try_from(request.residual_bytes).unwrap_or(0);
     let sense_bytes = usize::from(request.sense_bytes).min(SENSE_BYTES);
     Ok(Answer {
-        data_bytes: data.len().saturating_sub(missing),
+        data_bytes: data.len().saturating_sub(request.residual_bytes()),
         status: request.status,
         sense: sense[..sense_bytes].to_vec(),
     })
@@ -202,23 +134,11 @@ mod tests {
     use std::fs::File;
 
     #[test]
-    fn the_request_has_the_kernels_size() {
-        assert_eq!(size_of::<Request>(), if cfg!(target_pointer_width = "64") { 88 } else { 64 });
-    }
-
-    #[test]
     fn smart_commands_have_the_layout_of_the_translation_standard() {
         let read = smart(SMART_READ_DATA, PIO_DATA_IN, FROM_DISK_IN_BLOCKS);
         assert_eq!(read, [0x85, 0x08, 0x0e, 0, 0xd0, 0, 1, 0, 0, 0, 0x4f, 0, 0xc2, 0, 0xb0, 0]);
         let status = smart(SMART_RETURN_STATUS, NON_DATA, RETURN_REGISTERS);
         assert_eq!((status[1], status[2], status[4]), (0x06, 0x20, 0xda));
-    }
-
-    #[test]
-    fn the_sense_key_is_found_in_both_formats() {
-        assert_eq!(sense_key(&[0x70, 0, 0xf6, 0]), Some(6));
-        assert_eq!(sense_key(&[0x72, 0x05, 0x24]), Some(5));
-        assert_eq!((sense_key(&[]), sense_key(&[0x70]), sense_key(&[0, 6, 6])), (None, None, None));
     }
 
     #[test]

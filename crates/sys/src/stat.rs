@@ -102,6 +102,15 @@ pub fn stat(path: &Path) -> io::Result<Stat> {
     Ok(of_raw(&rustix::fs::stat(path)?))
 }
 
+/// Whether an open file was opened for writing.
+///
+/// # Errors
+/// The kernel's.
+pub fn is_writable(file: impl AsFd) -> io::Result<bool> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    Ok(flags.intersects(rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::RDWR))
+}
+
 /// `fstat`.
 pub fn fstat(file: impl AsFd) -> io::Result<Stat> {
     Ok(of_raw(&rustix::fs::fstat(file)?))

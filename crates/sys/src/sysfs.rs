@@ -10,8 +10,10 @@ use std::io;
 use std::path::PathBuf;
 
 pub mod block;
+pub mod char_device;
 
 pub use block::BlockDevice;
+pub use char_device::{BlockBehind, CharDevice};
 
 /// The sysfs tree, usually at `/sys`.
 #[derive(Clone, Debug, PartialEq, Eq)]

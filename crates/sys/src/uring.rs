@@ -7,7 +7,7 @@
 
 use crate::clock;
 use crate::errno::{Errno, check_len, check_long};
-use io_uring::{CompletionQueue, EnterFlags, IoUring, SubmissionQueue, Submitter};
+use io_uring::{CompletionQueue, EnterFlags, IoUring, SubmissionQueue, Submitter, cqueue, squeue};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, RawFd};
@@ -15,17 +15,25 @@ use std::os::fd::{AsRawFd, RawFd};
 mod flag_support;
 mod options;
 mod setup_flags;
+mod trims;
 
 pub use flag_support::{FlagSupport, setup_flag_support};
 pub use options::{RingOptions, SubmissionPolling};
 pub use setup_flags::SetupFlag;
+pub use trims::{DISCARD, discard_data, queues_discards};
 
 /// A ring of submissions and one of completions.
 ///
+/// Its entries are the small ones, or those that hold a whole command of a device (`Entry128` and `Entry32`).
+///
 /// Dropping it does not wait for I/O in flight: whoever pushed an entry has to see it complete first, or must never use
 /// its buffers again.
-pub struct Ring {
-    ring: IoUring,
+pub struct Ring<S = squeue::Entry, C = cqueue::Entry>
+where
+    S: squeue::EntryMarker,
+    C: cqueue::EntryMarker,
+{
+    ring: IoUring<S, C>,
     /// The index of the ring's descriptor registered with this thread, or why it is not registered.
     registration: Result<i32, Errno>,
     /// The argument of `io_uring_enter`: that index, or the descriptor.
@@ -36,15 +44,15 @@ pub struct Ring {
     of_this_thread: PhantomData<*const ()>,
 }
 
-impl Ring {
+impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     /// Builds a ring for the calling thread, with every flag that helps and that this kernel supports. The error is
     /// that of the plainest setup: `ENOSYS` and `EPERM` mean that the kernel or a sandbox forbids io_uring, `ENOMEM`
     /// the limit on locked memory, `EINVAL` a requirement that this kernel cannot meet.
-    pub fn build(options: &RingOptions) -> io::Result<Ring> {
+    pub fn build(options: &RingOptions) -> io::Result<Ring<S, C>> {
         Ring::build_with(options, &setup_flags::best_for(options)?)
     }
 
-    fn build_with(options: &RingOptions, flags: &[SetupFlag]) -> io::Result<Ring> {
+    fn build_with(options: &RingOptions, flags: &[SetupFlag]) -> io::Result<Ring<S, C>> {
         let ring = setup_flags::builder(options, flags).build(options.entries)?;
         let descriptor = ring.as_raw_fd();
         let registration = register_ring_fd(descriptor);
@@ -72,13 +80,13 @@ impl Ring {
     /// The submission queue; pushing to it is `unsafe` under the contract of the entry pushed. `submit` sees the entries
     /// once the queue is dropped or synced.
     #[inline]
-    pub fn submission(&mut self) -> SubmissionQueue<'_> {
+    pub fn submission(&mut self) -> SubmissionQueue<'_, S> {
         self.ring.submission()
     }
 
     /// The completion queue, as far as the kernel has filled it.
     #[inline]
-    pub fn completion(&mut self) -> CompletionQueue<'_> {
+    pub fn completion(&mut self) -> CompletionQueue<'_, C> {
         self.ring.completion()
     }
 
@@ -173,7 +181,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Drop for Ring<S, C> {
     fn drop(&mut self) {
         if let Ok(number) = self.registration {
             // A registered descriptor keeps the ring alive until the thread ends.

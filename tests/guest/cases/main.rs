@@ -3,12 +3,14 @@
 //! Invariant: outside of that machine every case says that it is skipped.
 
 mod atomic;
+mod commands;
 mod crash;
 mod faults;
 mod findings;
 mod groups;
 mod health;
 mod nvme;
+mod passthrough;
 mod traces;
 mod trims;
 mod zones;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: fiord issues and counts what fio does.
 
-use fiord_guest::{NullBlk, ScsiDebug, fio, fiord};
+use fiord_guest::{KernelTrace, NullBlk, ScsiDebug, fio, fiord, nvme};
 
 use crate::guest;
 
@@ -73,4 +73,56 @@ fn a_disk_without_trims_fails_the_job_in_both_programs() {
     assert_ne!(theirs.code, Some(0), "{theirs:?}");
     assert_ne!(ours.code, Some(0), "{ours:?}");
     assert!(ours.stderr.contains("trims"), "names the disk: {ours:?}");
+}
+
+/// How many entries of this kind a run of fiord puts into rings, and how many are there at the same time.
+fn in_rings(kind: &str, args: &[&str]) -> (usize, usize) {
+    let trace =
+        KernelTrace::start(&["io_uring/io_uring_submit_req", "io_uring/io_uring_complete"]).expect("tracefs");
+    let run = fiord(args).expect("fiord runs");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let (mut count, mut now, mut most) = (0, 0_usize, 0);
+    for line in trace.end().expect("tracefs") {
+        if line.contains(&format!("opcode {kind},")) {
+            (count, now) = (count + 1, now + 1);
+            most = most.max(now);
+        } else if line.contains("io_uring_complete:") {
+            now = now.saturating_sub(1);
+        }
+    }
+    (count, most)
+}
+
+#[test]
+fn trims_and_syncs_are_queued_in_the_ring() {
+    guest!();
+    let disk = NullBlk::new("queued", 4, &[("discard", "1")]).unwrap();
+    let of = |name: &str| format!("--filename={name}");
+    let deep =
+        ["--name=t", "--ioengine=io_uring", "--bs=64k", "--size=2m", "--iodepth=16", "--iodepth_batch=16"];
+    for (path, kind) in [(disk.path(), "URING_CMD"), ("/run/fiord-holes".to_string(), "FALLOCATE")] {
+        let target = of(&path);
+        let fill = ["--rw=write", "--buffer_pattern=0xa5"];
+        assert_eq!(fiord(&[&deep[..], &[&target], &fill].concat()).expect("fiord runs").code, Some(0));
+        let (count, at_once) = in_rings(kind, &[&deep[..], &[&target, "--rw=randtrim"]].concat());
+        // The kernel was asked once whether it queues discards.
+        assert!(matches!(count, 32 | 33) && at_once > 1, "{path}: {count} in the ring, {at_once} at once");
+        let left = std::fs::read(&path).unwrap();
+        assert!(left[..2 << 20].iter().all(|byte| *byte == 0), "{path}: not all that was queued was done");
+        let (count, _) = in_rings("FSYNC", &[&deep[..], &[&target, "--rw=write", "--fsync=4"]].concat());
+        assert_eq!(count, 7, "{path}: 32 writes with a sync after every fourth but the last");
+    }
+    let _ = std::fs::remove_file("/run/fiord-holes");
+}
+
+#[test]
+fn a_polled_ring_trims_with_calls_of_its_own() {
+    guest!();
+    let target = format!("--filename={}", nvme("plain").expect("the machine has one"));
+    let args =
+        ["--name=t", "--ioengine=io_uring", "--direct=1", "--hipri=1", "--bs=64k", "--size=1m", &target];
+    let run = fiord(&[&args[..], &["--rw=trimwrite"]].concat()).expect("fiord runs");
+    let job = run.job().unwrap();
+    let counts = [&job["trim"]["total_ios"], &job["write"]["total_ios"]].map(serde_json::Value::as_u64);
+    assert_eq!((run.code, counts), (Some(0), [Some(16), Some(16)]), "{run:?}");
 }

@@ -3,12 +3,14 @@
 //! Invariant: nothing here touches a device outside the machine that `cargo x guest` boots.
 
 mod device;
+mod kernel_trace;
 mod recording;
 
 use std::path::Path;
 
 pub use device::{DeviceMapper, NullBlk, ScsiDebug, nvme};
 pub use fiord_programs::{Finished, Running};
+pub use kernel_trace::KernelTrace;
 pub use recording::{END_SECTOR, Queued, record};
 
 /// Whether this is the machine that `cargo x guest` boots.

@@ -24,9 +24,6 @@ const SETUP: &str = include_str!("setup.sh");
 /// protection keys and five levels of page tables only cost time.
 const PROCESSOR: &str = "max,cx16=off,la57=off,pku=off";
 
-/// The critical warning of the worn disk: bit 2, its reliability is degraded.
-const WORN_CRITICAL_WARNING: u8 = 1 << 2;
-
 /// The file by which a script asks for the power to be cut.
 const CUT: &str = "cut";
 
@@ -38,8 +35,38 @@ const POLL: Duration = Duration::from_millis(100);
 
 const IMAGE_BYTES: u64 = 64 << 20;
 
-/// The NVMe disks, by serial number.
-const DISKS: [&str; 3] = ["plain", "zoned", "worn"];
+/// An NVMe disk.
+#[derive(Debug)]
+struct NvmeDisk {
+    /// Its serial number.
+    serial: &'static str,
+    /// Properties of its controller, from a comma on.
+    controller: &'static str,
+    /// Properties of its namespace, from a comma on.
+    namespace: &'static str,
+}
+
+/// The NVMe disks. The critical warning of the worn one is bit 2: its reliability is degraded.
+const DISKS: [NvmeDisk; 6] = [
+    NvmeDisk { serial: "plain", controller: "", namespace: "" },
+    NvmeDisk {
+        serial: "zoned",
+        controller: "",
+        namespace: ",zoned=true,zoned.zone_size=8M,zoned.zone_capacity=6M,zoned.max_open=4,zoned.max_active=4",
+    },
+    NvmeDisk { serial: "worn", controller: ",smart_critical_warning=4", namespace: "" },
+    NvmeDisk {
+        serial: "wide",
+        controller: "",
+        namespace: ",logical_block_size=4096,physical_block_size=4096",
+    },
+    NvmeDisk { serial: "guarded", controller: "", namespace: ",ms=8,mset=0,pi=1,pil=1" },
+    NvmeDisk {
+        serial: "mixed",
+        controller: "",
+        namespace: ",logical_block_size=4096,physical_block_size=4096,ms=16,mset=1,pi=1,pil=1,pif=2",
+    },
+];
 
 /// What boots, and what runs in it.
 #[derive(Debug)]
@@ -88,7 +115,7 @@ impl Session {
     /// The serial numbers of the NVMe disks.
     fn disks(&self) -> impl Iterator<Item = &'static str> {
         let of_power_cut = power_cut::DISKS.iter().map(|disk| disk.serial);
-        DISKS.into_iter().chain(of_power_cut.filter(|_| self.had_power_cut))
+        DISKS.iter().map(|disk| disk.serial).chain(of_power_cut.filter(|_| self.had_power_cut))
     }
 
     /// The contents of a disk.
@@ -127,18 +154,15 @@ impl Session {
     /// The command that boots the machine. The disks of a power cut are served by these, or else are their images.
     fn vng(&self, tools: &Tools, servers: &[DiskServer]) -> Command {
         let raw = |disk: &str| format!("{},format=raw", self.image(disk).display());
-        let mut devices = format!(
-            "-cpu {PROCESSOR} \
-             -drive file={},id=d-plain,if=none -device nvme,serial=plain,drive=d-plain \
-             -drive file={},id=d-zoned,if=none -device nvme,serial=zoned,id=zoned \
-             -device nvme-ns,drive=d-zoned,bus=zoned,zoned=true,zoned.zone_size=8M,zoned.zone_capacity=6M,\
-             zoned.max_open=4,zoned.max_active=4 \
-             -drive file={},id=d-worn,if=none -device nvme,serial=worn,drive=d-worn,\
-             smart_critical_warning={WORN_CRITICAL_WARNING}",
-            raw("plain"),
-            raw("zoned"),
-            raw("worn"),
-        );
+        let mut devices = format!("-cpu {PROCESSOR}");
+        for NvmeDisk { serial, controller, namespace } in &DISKS {
+            let _ = write!(
+                devices,
+                " -drive file={},id=d-{serial},if=none,discard=unmap -device nvme,serial={serial},id={serial}{controller} \
+                 -device nvme-ns,drive=d-{serial},bus={serial}{namespace}",
+                raw(serial)
+            );
+        }
         for disk in power_cut::DISKS.iter().map(|disk| disk.serial).filter(|_| self.had_power_cut) {
             let server = servers.iter().find(|server| server.serial == disk);
             let file = server.map_or_else(|| raw(disk), |server| format!("{},format=raw", server.address()));

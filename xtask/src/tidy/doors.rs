@@ -46,6 +46,7 @@ pub const DOORS: &[Door] = &[
     door(
         "fiord-engine",
         &[
+            "fiord-checksum",
             "fiord-http",
             "fiord-nbd",
             "fiord-options",

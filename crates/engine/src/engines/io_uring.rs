@@ -1,55 +1,39 @@
 //! io_uring: operations go into a ring shared with the kernel, completions come out of another.
 //!
-//! Invariant: `outstanding` operations went into the ring and have not been reaped, the last `queued` of them not
-//! yet submitted. The arena is released only when none is outstanding, so the kernel never writes into memory that has
-//! been reused.
-//!
-//! The ring belongs to the thread that creates the engine; only that thread may use it.
+//! Invariant: what the kernel can queue is queued; what it cannot (zone resets, trims on older kernels, anything but
+//! transfers on a ring that polls) is left to `execute_unqueued`.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use fiord_options::job::JobOptions;
 use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, Need, Op, Queueing,
 };
 use fiord_sys::transfer::RwFlags;
-use fiord_sys::uring::{Ring, RingOptions, SubmissionPolling};
+use fiord_sys::uring;
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{Fd, Fixed, FsyncFlags};
-use io_uring::{Probe, opcode};
+use io_uring::types::FsyncFlags;
+use io_uring::{Probe, cqueue, opcode};
 
-use crate::adaptive_poll::{AdaptivePoll, POLL_NS};
-use crate::attached_files::AttachedFiles;
 use crate::contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, Wait};
 use crate::definition::{EngineDefinition, JobOutline, Visitor};
 use crate::error_hint::TransferFlags;
 use crate::priorities::{self, Priorities};
-use crate::setup_error::{SetupError, SetupStep};
+use crate::ring_queue::{Every, RingQueue, RingUse, on_file};
+use crate::ring_trims::{RingTrims, TrimCall};
+use crate::setup_error::SetupError;
 use crate::sync_and_trim;
-
-/// Builds an entry on an operation's file, named by its place in the registered table or by its descriptor.
-macro_rules! on_file {
-    ($engine:expr, $op:expr, |$fd:ident| $entry:expr) => {
-        if $engine.registered_files {
-            let $fd = Fixed($op.file);
-            $entry
-        } else {
-            let $fd = Fd($engine.files.get($op.file));
-            $entry
-        }
-    };
-}
 
 /// Builds the entry of a read or a write, which differ only in their opcodes.
 macro_rules! transfer {
     ($engine:expr, $op:expr, $index:expr, $flags:ident, $plain:ident, $fixed:ident, $vectored:ident) => {{
-        let pointer = $engine.arena.part($index, $op);
+        let pointer = $engine.queue.arena.part($index, $op);
         let length = $op.length_bytes.min(TRANSFER_BYTES_MAX) as u32;
         let (offset, flags) = ($op.offset_bytes, $engine.$flags);
         let priority = $engine.priorities.of($op);
         match &mut $engine.variant {
-            OpcodeVariant::Plain => on_file!($engine, $op, |fd| {
+            OpcodeVariant::Plain => on_file!($engine.queue, $op, |fd| {
                 opcode::$plain::new(fd, pointer, length)
                     .offset(offset)
                     .rw_flags(flags)
@@ -58,7 +42,7 @@ macro_rules! transfer {
             }),
             OpcodeVariant::Fixed { slots_per_buffer } => {
                 let buffer = ($index / *slots_per_buffer) as u16;
-                on_file!($engine, $op, |fd| {
+                on_file!($engine.queue, $op, |fd| {
                     opcode::$fixed::new(fd, pointer, length, buffer)
                         .offset(offset)
                         .rw_flags(flags)
@@ -70,7 +54,7 @@ macro_rules! transfer {
                 let vector = &mut vectors[$index as usize];
                 *vector = libc::iovec { iov_base: pointer.cast(), iov_len: length as usize };
                 let vector: *const libc::iovec = vector;
-                on_file!($engine, $op, |fd| {
+                on_file!($engine.queue, $op, |fd| {
                     opcode::$vectored::new(fd, vector, 1)
                         .offset(offset)
                         .rw_flags(flags)
@@ -84,9 +68,6 @@ macro_rules! transfer {
 
 /// The longest transfer of one entry; the kernel would stop a page short of 2 GiB anyway.
 const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
-
-/// Milliseconds without work after which the submission thread sleeps: the kernel's own default.
-const SUBMISSION_THREAD_IDLE_MS: u32 = 1000;
 
 /// The engine.
 #[derive(Debug)]
@@ -135,6 +116,16 @@ impl Settings {
         }
     }
 
+    /// What they want of the ring.
+    fn ring(&self) -> RingUse {
+        RingUse {
+            registered_files: self.registered_files,
+            submission_thread: self.submission_thread,
+            submission_thread_cpu: self.submission_thread_cpu,
+            hipri: self.hipri,
+        }
+    }
+
     /// The explanation of an errno by these settings.
     fn explain(&self, errno: i32) -> Option<&'static str> {
         let Settings { nowait, uncached, hipri, atomic, .. } = *self;
@@ -178,21 +169,14 @@ impl EngineDefinition for IoUring {
 
 /// The engine, set up.
 pub struct IoUringEngine<'arena> {
-    ring: Ring,
-    // After the ring, so that the kernel releases the buffers first.
-    arena: Arena<'arena>,
-    files: AttachedFiles,
-    registered_files: bool,
+    // First, so that the kernel is done with the vectors before they go.
+    queue: RingQueue<'arena>,
     variant: OpcodeVariant,
     read_flags: i32,
     write_flags: i32,
     priorities: Priorities,
-    completion_polling: bool,
-    submission_thread: bool,
     force_async: Every,
-    adaptive_poll: AdaptivePoll,
-    queued: u32,
-    outstanding: u32,
+    trims: RingTrims,
 }
 
 /// How reads and writes name their memory.
@@ -217,29 +201,20 @@ impl<'arena> IoUringEngine<'arena> {
         arena: Arena<'arena>,
         files: usize,
     ) -> Result<IoUringEngine<'arena>, SetupError> {
-        let ring = build_ring(settings, arena.count())?;
-        let registered_files =
-            settings.registered_files || (settings.submission_thread && !ring.polls_any_file());
-        if registered_files {
-            let closed = vec![-1; files];
-            ring.register_files(&closed)
-                .map_err(|error| SetupError::new(SetupStep::RegisterFiles, &error))?;
-        }
+        let slots = arena.count();
+        let queue = RingQueue::new(&settings.ring(), arena, files)?;
         let mut engine = IoUringEngine {
             variant: OpcodeVariant::Plain,
-            files: AttachedFiles::new(files),
-            registered_files,
             read_flags: read_flags(settings).0,
             write_flags: write_flags(settings).0,
             priorities: Priorities::new(&[]),
-            completion_polling: settings.hipri,
-            submission_thread: settings.submission_thread,
             force_async: Every::new(settings.force_async_every),
-            adaptive_poll: AdaptivePoll::default(),
-            queued: 0,
-            outstanding: 0,
-            ring,
-            arena,
+            trims: RingTrims::new(
+                slots,
+                files,
+                !settings.hipri && knows(&queue.ring, opcode::Fallocate::CODE),
+            ),
+            queue,
         };
         engine.variant = engine.choose_variant(settings)?;
         Ok(engine)
@@ -247,42 +222,15 @@ impl<'arena> IoUringEngine<'arena> {
 
     fn choose_variant(&self, settings: &Settings) -> Result<OpcodeVariant, SetupError> {
         if settings.fixed_buffers {
-            let slots_per_buffer = self.register_buffers()?;
+            let slots_per_buffer = self.queue.register_buffers()?;
             return Ok(OpcodeVariant::Fixed { slots_per_buffer });
         }
-        if settings.nonvectored && self.knows_plain_transfers() {
+        let plain = [opcode::Read::CODE, opcode::Write::CODE];
+        if settings.nonvectored && plain.iter().all(|code| knows(&self.queue.ring, *code)) {
             return Ok(OpcodeVariant::Plain);
         }
         let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
-        Ok(OpcodeVariant::Vectored(vec![empty; self.arena.count() as usize].into_boxed_slice()))
-    }
-
-    /// Whether the kernel has `READ` and `WRITE`; one without the probe (before 5.6) has not.
-    fn knows_plain_transfers(&self) -> bool {
-        let mut probe = Probe::new();
-        let probed = self.ring.submitter().register_probe(&mut probe).is_ok();
-        probed && probe.is_supported(opcode::Read::CODE) && probe.is_supported(opcode::Write::CODE)
-    }
-
-    /// Registers the whole arena in as few buffers as the kernel's limit of 1 GiB for one allows; returns how many
-    /// slots each holds.
-    fn register_buffers(&self) -> Result<u32, SetupError> {
-        const BUFFER_BYTES_MAX: usize = 1 << 30;
-        let (count, stride_bytes) = (self.arena.count(), self.arena.stride_bytes());
-        let fitting = BUFFER_BYTES_MAX.checked_div(stride_bytes).unwrap_or(1).max(1);
-        let slots_per_buffer = u32::try_from(fitting).unwrap_or(u32::MAX).min(count).max(1);
-        let buffers: Vec<libc::iovec> = (0..count)
-            .step_by(slots_per_buffer as usize)
-            .map(|first| {
-                let slots = slots_per_buffer.min(count - first) as usize;
-                let start = self.arena.pointer(first, 0, stride_bytes as u64);
-                libc::iovec { iov_base: start.cast(), iov_len: slots * stride_bytes }
-            })
-            .collect();
-        // SAFETY: the buffers tile the arena, which is released after the ring, or never.
-        let registered = unsafe { self.ring.register_buffers(&buffers) };
-        registered.map_err(|error| SetupError::new(SetupStep::RegisterBuffers, &error))?;
-        Ok(slots_per_buffer)
+        Ok(OpcodeVariant::Vectored(vec![empty; self.queue.arena.count() as usize].into_boxed_slice()))
     }
 
     /// The entry for an operation that goes through the ring.
@@ -291,14 +239,15 @@ impl<'arena> IoUringEngine<'arena> {
         let entry = match op.action {
             Action::Read => transfer!(self, op, index, read_flags, Read, ReadFixed, Readv),
             Action::Write => transfer!(self, op, index, write_flags, Write, WriteFixed, Writev),
-            Action::Trim | Action::ResetZone => unreachable!("there is no discard in the ring: `is_direct`"),
-            Action::Sync => on_file!(self, op, |fd| opcode::Fsync::new(fd).build()),
+            Action::Trim => return self.trim(op, index),
+            Action::ResetZone => unreachable!("there is no zone reset in the ring: `is_direct`"),
+            Action::Sync => on_file!(self.queue, op, |fd| opcode::Fsync::new(fd).build()),
             Action::DataSync => {
-                on_file!(self, op, |fd| opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build())
+                on_file!(self.queue, op, |fd| opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build())
             }
             Action::RangeSync(flags) => {
                 let length = u32::try_from(op.length_bytes).unwrap_or(u32::MAX);
-                on_file!(self, op, |fd| {
+                on_file!(self.queue, op, |fd| {
                     opcode::SyncFileRange::new(fd, length)
                         .offset(op.offset_bytes)
                         .flags(u32::from(flags))
@@ -310,99 +259,52 @@ impl<'arena> IoUringEngine<'arena> {
         if self.force_async.next() { entry.flags(Flags::ASYNC) } else { entry }
     }
 
-    /// Whether an operation cannot go through this ring. There is no discard in it, and a ring that polls for
-    /// completions accepts only reads and writes.
-    #[inline]
-    fn is_direct(&self, action: Action) -> bool {
-        match action {
-            Action::Read | Action::Write => false,
-            Action::Trim | Action::ResetZone => true,
-            Action::Sync | Action::DataSync | Action::RangeSync(_) => self.completion_polling,
-        }
-    }
-
-    /// Records how many queued operations a system call submitted.
-    #[inline]
-    fn took(&mut self, taken: usize) -> u32 {
-        // The submission thread takes them later, but nothing more has to be done for them.
-        let taken = if self.submission_thread { self.queued } else { (taken as u32).min(self.queued) };
-        self.queued -= taken;
-        taken
-    }
-
-    /// Moves at most `max` completions from the ring to `done`; returns how many. No system call.
-    #[inline]
-    fn drain(&mut self, max: u32, done: &mut Vec<Completion<'arena>>) -> u32 {
-        let mut count = 0;
-        let mut completions = self.ring.completion();
-        while count < max {
-            let Some(completion) = completions.next() else { break };
-            let slot = Slot::from_index(completion.user_data() as u32);
-            done.push(Completion { slot, outcome: Outcome::from_result(i64::from(completion.result())) });
-            self.outstanding -= 1;
-            count += 1;
-        }
-        count
-    }
-
-    /// Whether polling found a completion, so that there is no need to sleep.
-    #[inline]
-    fn sees_one(&mut self, wait: Wait) -> bool {
-        if wait != Wait::Block || self.completion_polling || !self.adaptive_poll.should_poll() {
-            return false;
-        }
-        let seen = self.ring.poll_for(POLL_NS);
-        self.adaptive_poll.record(seen);
-        seen
-    }
-
-    /// Enters the kernel once: submits the queue, waits until `min` completions are in the ring (0: processes those
-    /// that are ready), and returns whether to continue waiting: not after the time limit or a signal.
-    #[inline]
-    fn enter(&mut self, min: u32, wait: Wait, taken: &mut u32) -> io::Result<bool> {
-        let entered = match wait {
-            // Without support for time limits this only polls, and the loop calls again.
-            Wait::For(_) if !self.ring.has_timed_waits() => self.ring.submit_and_reap(0),
-            Wait::For(time_ns) if min > 0 => self.ring.submit_and_reap_within(min, time_ns),
-            Wait::Poll | Wait::Block | Wait::For(_) => self.ring.submit_and_reap(min),
+    /// The entry for a trim that goes through the ring.
+    fn trim(&mut self, op: &Op, index: u32) -> Entry {
+        let entry = match self.trims.begin(index, op) {
+            TrimCall::Discard => on_file!(self.queue, op, |fd| {
+                opcode::UringCmd16::new(fd, uring::DISCARD)
+                    .addr(Some(op.offset_bytes))
+                    .cmd(uring::discard_data(op.length_bytes))
+                    .build()
+            }),
+            TrimCall::PunchHole => on_file!(self.queue, op, |fd| {
+                opcode::Fallocate::new(fd, op.length_bytes)
+                    .offset(op.offset_bytes)
+                    .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
+                    .build()
+            }),
         };
-        match entered {
-            Ok(count) => {
-                *taken += self.took(count);
-                Ok(wait == Wait::Block)
-            }
-            Err(error) => self.after_error(error, min, wait),
-        }
+        entry.user_data(RingTrims::user_data(index))
     }
 
-    /// Handles an error of entering the kernel, which has then submitted nothing.
-    #[cold]
-    fn after_error(&mut self, error: io::Error, min: u32, wait: Wait) -> io::Result<bool> {
-        let in_flight = self.outstanding - self.queued;
-        match error.raw_os_error() {
-            Some(libc::ETIME | libc::EINTR) => Ok(false),
-            // No memory for another request, or no space for its completion: an operation in flight has to end first.
-            Some(libc::EAGAIN | libc::EBUSY) if in_flight > 0 => {
-                self.ring.wait(min.min(in_flight))?;
-                Ok(wait == Wait::Block)
-            }
-            _ => Err(error),
+    /// Whether an operation cannot go through this ring. No reset of a zone can, and a ring that polls for completions
+    /// accepts only reads and writes.
+    #[inline]
+    fn is_direct(&self, op: &Op) -> bool {
+        match op.action {
+            Action::Read | Action::Write => false,
+            Action::Trim => !self.trims.are_queued(op.file),
+            Action::ResetZone => true,
+            Action::Sync | Action::DataSync | Action::RangeSync(_) => self.queue.completion_polling(),
         }
     }
 }
 
-fn build_ring(settings: &Settings, depth: u32) -> Result<Ring, SetupError> {
-    let polling =
-        SubmissionPolling { idle_ms: SUBMISSION_THREAD_IDLE_MS, cpu: settings.submission_thread_cpu };
-    let options = RingOptions {
-        entries: depth,
-        // Never more completions than slots.
-        completion_entries: Some(depth),
-        submission_polling: settings.submission_thread.then_some(polling),
-        completion_polling: settings.hipri,
-    };
-    let step = if settings.submission_thread { SetupStep::RingSetupThread } else { SetupStep::RingSetup };
-    Ring::build(&options).map_err(|error| SetupError::new(step, &error))
+/// Whether the kernel has this operation; one without the probe (before 5.6) does not say so.
+fn knows(ring: &uring::Ring, code: u8) -> bool {
+    let mut probe = Probe::new();
+    ring.submitter().register_probe(&mut probe).is_ok() && probe.is_supported(code)
+}
+
+/// How the operation of a completion ended.
+#[inline]
+fn outcome(trims: &RingTrims, completion: &cqueue::Entry) -> Outcome {
+    let result = completion.result();
+    match result > 0 {
+        true => Outcome::Done(result as u64),
+        false => trims.outcome(completion.user_data(), result),
+    }
 }
 
 fn read_flags(settings: &Settings) -> RwFlags {
@@ -418,86 +320,44 @@ fn write_flags(settings: &Settings) -> RwFlags {
 
 impl<'arena> Engine<'arena> for IoUringEngine<'arena> {
     fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
-        self.files.attach(file, fd)?;
-        if self.registered_files {
-            self.ring.submitter().register_files_update(file, &[fd.as_raw_fd()])?;
-        }
+        self.queue.attach(file, fd)?;
+        self.trims.attach(file, fd.as_fd());
         Ok(())
     }
 
     fn detach(&mut self, file: FileIndex) {
-        if self.registered_files && self.files.get(file) >= 0 {
-            // An old entry would only keep the file open as long as the ring.
-            let _ = self.ring.submitter().register_files_update(file, &[-1]);
-        }
-        self.files.detach(file);
+        self.queue.detach(file);
     }
 
     fn arena(&mut self) -> ArenaAccess<'_, 'arena> {
-        ArenaAccess::of(&mut self.arena)
+        self.queue.access()
     }
 }
 
 impl<'arena> QueuedEngine<'arena> for IoUringEngine<'arena> {
     #[inline]
     fn execute_unqueued(&mut self, op: &Op) -> Option<Outcome> {
-        self.is_direct(op.action).then(|| sync_and_trim::execute(self.files.get(op.file), op))
+        self.is_direct(op).then(|| sync_and_trim::execute(self.queue.files.get(op.file), op))
     }
 
     #[inline]
     fn queue(&mut self, op: Op, slot: Slot<'arena>) -> Result<(), Slot<'arena>> {
         let index = slot.into_index();
         let entry = self.entry(&op, index);
-        // SAFETY: the entry names a part of the slot's buffer, and the vector kept for the slot. The slot is ours until
-        // the completion has been seen, and both live until then (`Drop` waits, or releases neither).
-        let pushed = unsafe { self.ring.submission().push(&entry) };
-        if pushed.is_err() {
-            return Err(Slot::from_index(index));
-        }
-        self.queued += 1;
-        self.outstanding += 1;
-        Ok(())
+        // SAFETY: the entry names a part of the slot's buffer, and the vector kept for the slot, which goes after the
+        // queue.
+        unsafe { self.queue.push(&entry, index) }
     }
 
     #[inline]
     fn submit(&mut self) -> io::Result<u32> {
-        let mut taken = 0;
-        while self.queued > 0 {
-            match self.ring.submit() {
-                Ok(0) if !self.submission_thread => break,
-                Ok(count) => taken += self.took(count),
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EINTR) => {}
-                    Some(libc::EAGAIN | libc::EBUSY) if self.outstanding > self.queued => break,
-                    _ => return Err(error),
-                },
-            }
-        }
-        Ok(taken)
+        self.queue.submit()
     }
 
     #[inline]
     fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion<'arena>>) -> io::Result<()> {
-        let mut got = self.drain(max, done);
-        let wanted = match wait {
-            // Only a system call shows whether completions are ready.
-            Wait::Poll if got == 0 && self.outstanding > 0 => {
-                self.enter(0, wait, &mut 0)?;
-                self.drain(max, done);
-                return Ok(());
-            }
-            Wait::Poll => 0,
-            Wait::Block | Wait::For(_) => min.min(max),
-        };
-        while got < wanted && self.outstanding > 0 {
-            let missing = if self.sees_one(wait) { 0 } else { (wanted - got).min(self.outstanding) };
-            let go_on = self.enter(missing, wait, &mut 0)?;
-            got += self.drain(max - got, done);
-            if !go_on {
-                break;
-            }
-        }
-        Ok(())
+        let trims = &self.trims;
+        self.queue.reap(min, max, wait, done, |completion| outcome(trims, completion))
     }
 
     #[inline]
@@ -508,76 +368,14 @@ impl<'arena> QueuedEngine<'arena> for IoUringEngine<'arena> {
         wait: Wait,
         done: &mut Vec<Completion<'arena>>,
     ) -> io::Result<u32> {
-        let mut taken = 0;
-        if self.queued > 0 {
-            // Completions not yet reaped count too: the kernel compares with what is in the ring.
-            let wanted = if wait == Wait::Poll { 0 } else { min.min(max) };
-            let missing = wanted.min(self.outstanding);
-            self.enter(missing, wait, &mut taken)?;
-        }
-        self.reap(min, max, wait, done)?;
-        Ok(taken)
-    }
-}
-
-impl Drop for IoUringEngine<'_> {
-    fn drop(&mut self) {
-        while self.outstanding > 0 {
-            let seen = self.ring.completion().count() as u32;
-            self.outstanding = self.outstanding.saturating_sub(seen);
-            if self.outstanding == 0 {
-                break;
-            }
-            match self.ring.submit_and_reap(1) {
-                Err(error) if error.raw_os_error() != Some(libc::EINTR) => break,
-                _ => {}
-            }
-        }
-        if self.outstanding > 0 {
-            // The kernel may still write into the buffers.
-            self.arena.leak();
-        }
-    }
-}
-
-/// True for every Nth call; never for 0.
-#[derive(Debug)]
-struct Every {
-    interval: u32,
-    left: u32,
-}
-
-impl Every {
-    fn new(interval: u32) -> Every {
-        Every { interval, left: interval }
-    }
-
-    #[inline]
-    fn next(&mut self) -> bool {
-        if self.interval == 0 {
-            return false;
-        }
-        self.left -= 1;
-        let yes = self.left == 0;
-        if yes {
-            self.left = self.interval;
-        }
-        yes
+        let trims = &self.trims;
+        self.queue.submit_and_reap(min, max, wait, done, |completion| outcome(trims, completion))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_third_call_is_true() {
-        let mut every = Every::new(3);
-        let answers: Vec<bool> = (0..7).map(|_| every.next()).collect();
-        assert_eq!(answers, [false, false, true, false, false, true, false]);
-        let mut never = Every::new(0);
-        assert!(!(0..5).any(|_| never.next()));
-    }
 
     #[test]
     fn settings_become_flags() {

@@ -40,9 +40,12 @@ engines! {
     mod pvsync2: Pvsync2;
     mod splice: Splice;
     mod mmap: Mmap;
+    mod mtd: Mtd;
+    mod sg: Sg;
     mod posixaio: Posixaio;
     mod libaio: Libaio;
     mod io_uring: IoUring;
+    mod io_uring_cmd: IoUringCmd;
     mod rados: Rados;
     mod rbd: Rbd;
     mod gfapi: Gfapi;

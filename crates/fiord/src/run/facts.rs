@@ -87,6 +87,7 @@ pub(crate) fn path_facts(facts: &TargetFacts) -> PathFacts {
         zone_bytes: facts
             .device
             .filter(|_| facts.kind == TargetKind::Block)
+            .or(facts.behind.as_ref().map(|block| block.number))
             .and_then(fiord_sys::zones::shown_zone_bytes),
         atomic_bytes: fiord_sys::stat::atomic_limits(&facts.path)
             .unwrap_or(None)

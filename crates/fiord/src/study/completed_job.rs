@@ -100,8 +100,11 @@ impl<'a> CompletedJob<'a> {
             && ![job::Access::direct, job::Access::buffered]
                 .iter()
                 .any(|option| typed.is_given(option, keys));
-        let untouched = |engine| registry::ENGINES.find(engine).is_some_and(|engine| !engine.touches_files());
-        if cached && !typed.engines().into_iter().any(untouched) {
+        let is_cached = |engine| {
+            let known = registry::ENGINES.find(engine);
+            known.is_none_or(|known| known.touches_files() && !known.bypasses_cache())
+        };
+        if cached && typed.engines().into_iter().all(is_cached) {
             let note =
                 "without direct=1 reads and writes go through the page cache, which the figures include";
             heading.push(("Note", note.to_string()));

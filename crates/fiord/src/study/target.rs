@@ -179,7 +179,7 @@ pub(crate) fn queued_engine() -> EngineName {
         probed.iter().any(|probed| probed.engine.name == engine.name && probed.works.is_ok())
     };
     let mut queued =
-        registry::ENGINES.0.iter().filter(|engine| engine.queueing.is_queued() && engine.touches_files());
+        registry::ENGINES.0.iter().filter(|engine| engine.queueing.is_queued() && engine.transfers_files());
     // The newest first; if none works, the error is that of the oldest.
     let newest = queued.clone().rev().find(|engine| works(engine));
     newest.or(queued.next()).map(|engine| engine.name).unwrap_or_default()

@@ -468,6 +468,44 @@ choices! {
         Streams = "streams",
     }
 
+    /// Commands that an engine passes through.
+    pub enum CommandType {
+        /// NVMe commands, to the character device of a namespace.
+        Nvme = "nvme",
+    }
+
+    /// NVMe command that writes are issued as.
+    pub enum NvmeWrite {
+        /// Write.
+        Write = "write",
+        /// Write Uncorrectable: reads of the blocks fail afterwards.
+        Uncorrectable = "uncor",
+        /// Write Zeroes.
+        Zeroes = "zeroes",
+        /// Verify: the drive reads the blocks and checks them, without a transfer.
+        Verify = "verify",
+    }
+
+    /// SCSI command that writes are issued as.
+    pub enum ScsiWrite {
+        /// WRITE.
+        Write = "write",
+        /// WRITE AND VERIFY, without a comparison of data.
+        WriteAndVerify = "write_and_verify" | "verify",
+        /// WRITE SAME: the first block of the buffer is written to all blocks.
+        WriteSame = "write_same" | "same",
+        /// WRITE SAME without data: the device writes a pattern of its own, usually zeroes.
+        WriteSameNoData = "write_same_ndob",
+        /// VERIFY without a comparison of data.
+        Verify = "verify_bytchk_00",
+        /// VERIFY that compares with the buffer.
+        VerifyData = "verify_bytchk_01",
+        /// VERIFY that compares each block with the first block of the buffer.
+        VerifySame = "verify_bytchk_11",
+        /// WRITE STREAM.
+        WriteStream = "write_stream",
+    }
+
     /// How the next placement identifier is chosen.
     pub enum PlidSelect {
         /// At random.

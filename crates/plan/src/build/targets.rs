@@ -120,9 +120,9 @@ impl PlannedWorker<'_> {
         self.engine.descriptor.name_call().is_some_and(|call| call.directories)
     }
 
-    /// Whether files are opened for direct I/O.
+    /// Whether files are opened with `O_DIRECT`.
     fn opens_direct(&self) -> bool {
-        is_direct(self.section) && self.purpose().is_none()
+        is_direct(self.section) && self.purpose().is_none() && !self.engine.descriptor.bypasses_cache()
     }
 
     /// The worker's files. `laid_out` is what earlier workers will have made of each path, and is added to.
@@ -245,6 +245,8 @@ impl PlannedWorker<'_> {
                 direct_align_bytes: *block_bytes,
                 ..of_path()
             }),
+            // A name that no device has.
+            Some(Err(_)) if path_change::no_such_device(path, &of_path()).is_some() => Some(of_path()),
             Some(Err(NoGeometry { errno, reason })) => {
                 let message = format!("{}: {reason}", shown(path));
                 let problem = self.section.error(ProblemKind::Target, job::Queue::ioengine, message, "");
@@ -479,7 +481,10 @@ impl PlannedWorker<'_> {
             let message =
                 format!("{shown} is {}, and {} is for regular files", kind.words(), self.engine.name());
             (job::Files::filename, Errno::EINVAL, message, "name a regular file, or one that does not exist")
-        } else if matches!(kind, FileKind::Char | FileKind::Pipe) && self.issues(Direction::Trim) {
+        } else if matches!(kind, FileKind::Char | FileKind::Pipe)
+            && self.issues(Direction::Trim)
+            && !self.engine.descriptor.bypasses_cache()
+        {
             let message =
                 format!("{shown} is neither a block device nor a regular file, and cannot be trimmed");
             (job::Access::rw, Errno::ENOTTY, message, "name a block device or a file")
@@ -654,7 +659,8 @@ impl PlannedWorker<'_> {
         let open_at_once = open_at_once.unwrap_or(list.len() as u32);
         Files {
             open_at_once: open_at_once.min(list.len() as u32),
-            direct: self.opens_direct(),
+            direct: self.opens_direct() || self.engine.descriptor.bypasses_cache(),
+            direct_by_engine: self.engine.descriptor.bypasses_cache(),
             sync: match options.access.sync {
                 value::SyncMode::None => SyncMode::None,
                 value::SyncMode::Sync => SyncMode::Sync,

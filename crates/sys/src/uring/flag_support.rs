@@ -25,7 +25,7 @@ pub enum FlagSupport {
 /// # Errors
 /// As for `Ring::build`.
 pub fn setup_flag_support() -> io::Result<Vec<(SetupFlag, FlagSupport)>> {
-    let ring = Ring::build(&RingOptions { entries: 1, ..RingOptions::default() })?;
+    let ring: Ring = Ring::build(&RingOptions { entries: 1, ..RingOptions::default() })?;
     let best = best()?;
     let state = |flag: SetupFlag| match flag {
         SetupFlag::RegisteredRing => {

@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-use io_uring::{Builder, IoUring};
+use io_uring::{Builder, IoUring, cqueue, squeue};
 
 use super::options::RingOptions;
 
@@ -72,7 +72,11 @@ impl SetupFlag {
     }
 
     /// Sets it; a descriptor can be registered only once the ring exists.
-    pub(super) fn ask(self, builder: &mut Builder) {
+    pub(super) fn ask<S, C>(self, builder: &mut Builder<S, C>)
+    where
+        S: squeue::EntryMarker,
+        C: cqueue::EntryMarker,
+    {
         match self {
             SetupFlag::NoSqArray => builder.setup_no_sqarray(),
             // With the flag the kernel reports when there is work for this thread to run.
@@ -137,12 +141,16 @@ fn first_taken<'a>(
 
 /// Builds the smallest ring with these flags, and drops it.
 pub(super) fn probe(flags: &[SetupFlag]) -> io::Result<()> {
-    builder(&RingOptions::default(), flags).build(1).map(drop)
+    builder::<squeue::Entry, cqueue::Entry>(&RingOptions::default(), flags).build(1).map(drop)
 }
 
 /// A ring of these options and flags, not yet built.
-pub(super) fn builder(options: &RingOptions, flags: &[SetupFlag]) -> Builder {
-    let mut builder = IoUring::builder();
+pub(super) fn builder<S, C>(options: &RingOptions, flags: &[SetupFlag]) -> Builder<S, C>
+where
+    S: squeue::EntryMarker,
+    C: cqueue::EntryMarker,
+{
+    let mut builder = IoUring::<S, C>::builder();
     builder.setup_clamp();
     builder.dontfork();
     if let Some(entries) = options.completion_entries {

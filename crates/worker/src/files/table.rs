@@ -444,7 +444,7 @@ pub(crate) fn how(plan: &FilePlan, files: &Files) -> OpenHow {
     OpenHow {
         write: files.writable,
         create: files.may_create && files.writable && plan.kind == FileKind::Regular,
-        direct: files.direct,
+        direct: files.direct && !files.direct_by_engine,
         durability,
         // The other end of a pipe may never be opened. Only a request to stop interrupts a worker.
         interruptible: true,

@@ -17,7 +17,7 @@ use fiord_sys::clock;
 use fiord_sys::errno::Errno;
 use fiord_sys::file::{self, OpenHow};
 use fiord_sys::stat::{self, DeviceNumber, Identity, InodeKind, Stat};
-use fiord_sys::sysfs::Sysfs;
+use fiord_sys::sysfs::{BlockBehind, Sysfs};
 
 use super::claim::{Claims, Held};
 use crate::failure::Failure;
@@ -48,7 +48,8 @@ impl TargetOpener {
     /// The opener for a run of this plan.
     pub(crate) fn of(plan: &Plan) -> TargetOpener {
         let written = plan.jobs.iter().filter(|job| job.files.writable).flat_map(|job| &job.files.list);
-        TargetOpener { disks: written.filter_map(number_of).collect(), ..TargetOpener::default() }
+        let numbers = written.flat_map(claimable).map(|(_, number)| number);
+        TargetOpener { disks: numbers.collect(), ..TargetOpener::default() }
     }
 
     /// Discards the last reading, since a user's command has run or time has passed. Never waits for a reading.
@@ -88,21 +89,21 @@ impl TargetOpener {
             return Ok(None);
         }
         let mut devices: Vec<(PathBuf, DeviceNumber)> = Vec::new();
-        for plan in &files.list {
-            let Some(number) = number_of(plan) else { continue };
-            let unit = self.unit(&plan.path, number);
+        for (path, number) in files.list.iter().flat_map(claimable) {
+            let unit = self.unit(&path, number);
             if !devices.contains(&unit) {
                 devices.push(unit);
             }
         }
-        if devices.is_empty() {
+        let is_storage = |plan: &&FilePlan| plan.kind == FileKind::Block || !behind(plan).is_empty();
+        if devices.is_empty() && !files.list.iter().any(|plan| is_storage(&plan)) {
             return Ok(None);
         }
         let held = self.claims.take(&devices).map_err(|(path, error)| self.not_claimed(&path, &error))?;
         // Uses that the kernel does not treat as a claim: loop devices on it, and its backing file.
         let claimed: Vec<DeviceNumber> = devices.iter().map(|(_, number)| *number).collect();
         let seen = self.users_besides(&claimed);
-        for plan in files.list.iter().filter(|plan| plan.kind == FileKind::Block) {
+        for plan in files.list.iter().filter(is_storage) {
             let found =
                 stat::stat(&plan.path).map_err(|error| Failure::file("look at", &plan.path, &error))?;
             if let Some(claim) = seen.users.on(&plan.path, &found).first() {
@@ -350,6 +351,29 @@ fn block_device(path: &Path) -> Option<Stat> {
 /// The number of a block device, from the plan.
 fn number_of(plan: &FilePlan) -> Option<DeviceNumber> {
     plan.device.filter(|_| plan.kind == FileKind::Block).map(|(major, minor)| DeviceNumber { major, minor })
+}
+
+/// The block devices with the contents of a target that is a character device.
+fn behind(plan: &FilePlan) -> Vec<BlockBehind> {
+    if plan.kind != FileKind::Char {
+        return Vec::new();
+    }
+    let number = stat::stat(&plan.path).map(|found| found.special);
+    let device = number.and_then(|number| Sysfs::default().char_device_of(number));
+    device.map(|device| device.blocks_behind()).unwrap_or_default()
+}
+
+/// The block devices to claim before a target is written to: itself, or those behind a character device.
+fn claimable(plan: &FilePlan) -> Vec<(PathBuf, DeviceNumber)> {
+    let itself = number_of(plan).map(|number| (plan.path.clone(), number));
+    let behind = behind(plan).into_iter().filter(|block| block.is_present);
+    itself.into_iter().chain(behind.map(|block| (block.path, block.number))).collect()
+}
+
+/// The block device that a target is, or the one behind a character device, as a target of its own.
+pub(super) fn as_block(plan: &FilePlan) -> Option<FilePlan> {
+    let (path, DeviceNumber { major, minor }) = claimable(plan).into_iter().next()?;
+    Some(FilePlan { path, kind: FileKind::Block, device: Some((major, minor)), ..plan.clone() })
 }
 
 /// Checks that the file found is the one planned.

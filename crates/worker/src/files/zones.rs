@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fiord_plan::shown::shown;
-use fiord_plan::{DebugChannel, FileKind, FilePlan, Job, Plan, ZonedAccess};
+use fiord_plan::{DebugChannel, FilePlan, Job, Plan, ZonedAccess};
 use fiord_sys::errno::Errno;
 use fiord_sys::file::OpenHow;
 use fiord_sys::stat;
 use fiord_sys::zones::{self, Zone, ZoneCondition};
 use fiord_workload::{ZoneDevice, ZoneLayout, ZoneTable, ZoneWaiters, ZonedTarget};
 
-use super::target_opener::TargetOpener;
+use super::target_opener::{self, TargetOpener};
 use crate::debug::DebugLog;
 use crate::failure::Failure;
 
@@ -100,11 +100,10 @@ fn device(
     opener: &TargetOpener,
     debug: Option<&DebugLog>,
 ) -> Result<Option<Device>, Failure> {
-    if plan.kind != FileKind::Block {
-        return Ok(None);
-    }
+    // A character device has the zones of its block device.
+    let Some(block) = target_opener::as_block(plan) else { return Ok(None) };
     let how = if is_written { OpenHow::READ_WRITE } else { OpenHow::READ };
-    let file = opener.open(plan, &how, true)?;
+    let file = opener.open(&block, &how, true)?;
     // A kernel without zoned devices does not know the question.
     let debug = debug.filter(|debug| debug.has(DebugChannel::Zbd));
     let debug = debug.map(|debug| (debug.clone(), shown(&plan.path)));

@@ -236,6 +236,7 @@ fn files(path: &Path, kind: FileKind) -> Files {
         list: vec![plan],
         open_at_once: 1,
         direct: false,
+        direct_by_engine: false,
         sync: SyncMode::None,
         lock: None,
         writable: false,

@@ -84,7 +84,9 @@ pub fn engines() -> Vec<PlannedEngine> {
         ($($engine:ty,)+) => { vec![$(<$engine>::planned(Default::default())),+] };
     }
     let mut engines = for_each_engine!(defaults);
-    engines.retain(|engine| !engine.descriptor.names_targets() && engine.cycle().is_none());
+    engines.retain(|engine| {
+        !engine.descriptor.names_targets() && !engine.descriptor.bypasses_cache() && engine.cycle().is_none()
+    });
     engines
 }
 

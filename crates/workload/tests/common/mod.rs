@@ -77,6 +77,7 @@ fn files(lengths: &[u64]) -> Files {
         list: lengths.iter().map(file).collect(),
         open_at_once: lengths.len() as u32,
         direct: false,
+        direct_by_engine: false,
         sync: SyncMode::None,
         lock: None,
         writable: true,

@@ -61,7 +61,7 @@ pub fn variants() -> Vec<Variant> {
 
 /// Whether it moves data between files of this machine and memory.
 fn transfers_files<D: EngineDefinition>() -> bool {
-    D::DESCRIPTOR.transfers_data() && D::DESCRIPTOR.touches_files()
+    D::DESCRIPTOR.transfers_files()
 }
 
 fn plain<D: EngineDefinition>() -> Option<Variant> {

@@ -1,6 +1,7 @@
 //! Private options of `io_uring`, which `io_uring_cmd` shares.
 //!
-//! Invariant: options that fio looks at for `io_uring_cmd` alone are accepted here without effect, as in fio.
+//! Invariant: options that fio looks at for `io_uring_cmd` alone are a set of their own, which `io_uring` accepts without
+//! effect, as in fio; a rule of the plan says so.
 
 use crate::table::set::options;
 use crate::table::spec::Scope;
@@ -33,47 +34,54 @@ options! {
         nowait: bool, in 0..=1;
         /// Have every Nth I/O executed by the kernel's worker threads.
         force_async: u32;
-        /// Force unit access for reads.
-        #[ignored("only io_uring_cmd uses it")]
+    }
+}
+
+options! {
+    /// Options of `io_uring_cmd` alone. `io_uring` takes them too, as in fio, without effect.
+    pub struct IoUringCmd, scope Scope::Engine(&[EngineName::IoUring, EngineName::IoUringCmd]);
+
+    "Engine io_uring_cmd" {
+        /// Kind of commands passed through.
+        cmd_type: CommandType = "nvme";
+        /// Force unit access for reads: the data come from the medium, not from a cache of the drive.
         readfua: bool = 0, in 0..=1;
-        /// Force unit access for writes.
-        #[ignored("only io_uring_cmd uses it")]
+        /// Force unit access for writes: a write ends when its data are on the medium.
         writefua: bool = 0, in 0..=1;
         /// Command that writes are issued as.
-        #[ignored("only io_uring_cmd uses it")]
-        write_mode: Text = "write";
+        ///
+        /// All but `write` transfer no data of the job, which must not verify what it wrote.
+        write_mode: NvmeWrite = "write";
         /// Command that verification reads are issued as.
-        #[ignored("only io_uring_cmd uses it")]
+        #[pending("verification reads data and compares them itself; the drive's Compare is not used")]
         verify_mode: Text = "read";
         /// Command that reads are issued as.
-        #[ignored("only io_uring_cmd uses it")]
+        #[pending("reads are Read commands")]
         read_mode: Text = "read";
-        /// Kind of commands passed through.
-        #[ignored("only io_uring_cmd uses it")]
-        cmd_type: Text = "nvme";
         /// Length of a SCSI command.
-        #[ignored("only io_uring_cmd uses it")]
+        #[pending("only NVMe commands are passed through; use the engine sg for SCSI")]
         cdb_len: Bytes = 0;
         /// Comparison made by a SCSI verify command.
-        #[ignored("only io_uring_cmd uses it")]
+        #[pending("only NVMe commands are passed through; use the engine sg for SCSI")]
         verify_bytchk: Text = 0;
-        /// Metadata bytes per I/O.
-        #[ignored("only io_uring_cmd uses it")]
+        /// Bytes of the buffer for metadata that each I/O has, for namespaces that keep metadata apart from the data.
+        ///
+        /// At least the metadata of one block times the blocks of the largest I/O. Not needed if the controller inserts
+        /// and removes all of it (`pi_act=1` and metadata that consist of protection information alone).
         md_per_io_size: Bytes = 0;
-        /// Whether the controller generates the protection information.
-        #[ignored("only io_uring_cmd uses it")]
+        /// Whether the controller generates the protection information of writes, and removes it from reads.
+        ///
+        /// Otherwise fiord generates it, and checks that of reads.
         pi_act: bool = 1, in 0..=1;
-        /// Checks of the protection information.
-        #[ignored("only io_uring_cmd uses it")]
-        pi_chk: Text;
-        /// Application tag.
-        #[ignored("only io_uring_cmd uses it")]
-        apptag: u32 = 0x1234;
-        /// Mask of the application tag.
-        #[ignored("only io_uring_cmd uses it")]
-        apptag_mask: u32 = 0xffff;
-        /// Deallocate in write-zeroes commands.
-        #[ignored("only io_uring_cmd uses it")]
+        /// Checks of the protection information by the controller, and with `pi_act=0` by fiord.
+        ///
+        /// `GUARD`, `REFTAG` and `APPTAG`, separated by commas.
+        pi_chk: ProtectionChecks;
+        /// Application tag of the protection information.
+        apptag: u32 = 0x1234, in 0..=0xffff;
+        /// Bits of the application tag that are checked.
+        apptag_mask: u32 = 0xffff, in 0..=0xffff;
+        /// Deallocate the blocks of Write Zeroes commands.
         deac: bool = 0, in 0..=1;
     }
 }

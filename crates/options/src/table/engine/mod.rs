@@ -13,17 +13,18 @@ mod storage;
 use super::set::OptionSet;
 use super::spec::Spec;
 
-pub use io_uring::IoUring;
+pub use io_uring::{IoUring, IoUringCmd};
 pub use kernel::{IoPriorities, Libaio, Mmap, Pvsync2};
 pub use library::{Ceph, Gluster, Rados, Rbd};
 pub use network::Net;
-pub use other::{Cpuio, Exec, FileStat};
+pub use other::{Cpuio, Exec, FileStat, Mtd, Sg};
 pub use storage::{Http, Nbd};
 
 /// The options of all engines, one entry per set.
-pub fn sets() -> [&'static [&'static [&'static Spec]]; 25] {
+pub fn sets() -> [&'static [&'static [&'static Spec]]; 26] {
     [
         IoUring::TABLES,
+        IoUringCmd::TABLES,
         Libaio::TABLES,
         IoPriorities::TABLES,
         Pvsync2::TABLES,
@@ -34,8 +35,8 @@ pub fn sets() -> [&'static [&'static [&'static Spec]]; 25] {
         FileStat::TABLES,
         Exec::TABLES,
         other::E4defrag::TABLES,
-        other::Mtd::TABLES,
-        other::Sg::TABLES,
+        Mtd::TABLES,
+        Sg::TABLES,
         Ceph::TABLES,
         Rados::TABLES,
         Rbd::TABLES,

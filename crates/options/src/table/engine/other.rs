@@ -64,17 +64,17 @@ options! {
 
 options! {
     /// Options of `mtd`.
-    pub struct Mtd, scope Scope::Engine(&[EngineName::Mtd]), unbuilt;
+    pub struct Mtd, scope Scope::Engine(&[EngineName::Mtd]);
 
     "Engine mtd" {
-        /// Pass over bad blocks.
+        /// Pass over bad blocks: I/Os there count as done.
         skip_bad: bool = 0, in 0..=1;
     }
 }
 
 options! {
     /// Options of `sg`.
-    pub struct Sg, scope Scope::Engine(&[EngineName::Sg]), unbuilt;
+    pub struct Sg, scope Scope::Engine(&[EngineName::Sg]);
 
     "Engine sg" {
         /// Poll for completions.
@@ -84,8 +84,12 @@ options! {
         /// Force unit access for writes.
         writefua: bool = 0, in 0..=1;
         /// Command that writes are issued as.
-        sg_write_mode: Text = "write";
-        /// Identifier of the stream that writes go to.
+        ///
+        /// `verify_bytchk_01` and `verify_bytchk_11` compare the data of the medium with those of the job.
+        sg_write_mode: ScsiWrite = "write";
+        /// Identifier of the stream that writes go to, with `sg_write_mode=write_stream`.
+        ///
+        /// With 0 a stream is opened for the job, and closed when it ends.
         stream_id: u32 = 0;
     }
 }

@@ -139,16 +139,16 @@ options! {
         /// Cache of the drive: `sprandom` does not write a block again while it may be there.
         spr_cs: Bytes = 0;
         /// Ranges in one trim command.
-        #[engine_only("a trim of several ranges is one NVMe command (dataset management), which only io_uring_cmd, which is not built in, can send: system calls discard one range")]
+        #[engine_only("a trim of several ranges is one NVMe command (dataset management), and io_uring_cmd and system calls discard one range at a time")]
         num_range: u32 = 1, in 1..=U32;
     }
 
     "Data placement" {
         /// Use flexible data placement.
-        #[engine_only("only io_uring_cmd, which is not built in, places data on NVMe devices")]
+        #[engine_only("NVMe writes name a placement, and io_uring_cmd does not send such writes yet")]
         fdp: bool = 0, in 0..=1;
         /// Data placement interface.
-        #[engine_only("only io_uring_cmd, which is not built in, places data on NVMe devices")]
+        #[engine_only("NVMe writes name a placement, and io_uring_cmd does not send such writes yet")]
         dataplacement | data_placement: DataPlacement = "none";
         /// How the next placement identifier is chosen.
         #[dormant(Access::dataplacement)]

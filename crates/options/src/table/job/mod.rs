@@ -19,8 +19,8 @@ mod time;
 mod verify;
 
 use super::engine::{
-    Ceph, Cpuio, Exec, FileStat, Gluster, Http, IoPriorities, IoUring, Libaio, Mmap, Nbd, Net, Pvsync2,
-    Rados, Rbd,
+    Ceph, Cpuio, Exec, FileStat, Gluster, Http, IoPriorities, IoUring, IoUringCmd, Libaio, Mmap, Mtd, Nbd,
+    Net, Pvsync2, Rados, Rbd, Sg,
 };
 use super::set::option_sets;
 
@@ -77,10 +77,13 @@ option_sets! {
 
     engines {
         io_uring: IoUring,
+        io_uring_cmd: IoUringCmd,
         libaio: Libaio,
         io_priorities: IoPriorities,
         pvsync2: Pvsync2,
         mmap: Mmap,
+        mtd: Mtd,
+        sg: Sg,
         ceph: Ceph,
         rados: Rados,
         rbd: Rbd,

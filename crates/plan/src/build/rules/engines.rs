@@ -2,8 +2,10 @@
 //!
 //! Invariant: an engine is asked through its descriptor, and not known by its name.
 
+use fiord_options::engine::IoUringCmd;
+use fiord_options::table::OptionSet;
 use fiord_options::value::EngineName;
-use fiord_options::{Problem, ProblemKind, job};
+use fiord_options::{Problem, ProblemKind, Scope, Spec, job};
 
 use crate::build::section::ResolvedSection;
 use crate::build::targets::is_direct;
@@ -31,11 +33,27 @@ pub(super) fn queue_depth_needs_a_queue(section: &ResolvedSection<'_>) -> Option
             .0
             .iter()
             .rev()
-            .filter(|engine| engine.queueing.is_queued() && engine.touches_files());
+            .filter(|engine| engine.queueing.is_queued() && engine.transfers_files());
         let queued: Vec<EngineName> = queued.map(|engine| engine.name).collect();
         let remedy = format!("ioengine={} keeps several I/Os in flight", EngineName::join(&queued, " or "));
         section.warning(ProblemKind::NoEffect, job::Queue::iodepth, message, remedy)
     })
+}
+
+/// fio ignores them without a word.
+pub(super) fn options_of_commands_need_commands(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let engine = section.engine().filter(|engine| !engine.bypasses_cache())?;
+    let takes = |engine: &EngineDescriptor, option: &Spec| match option.scope {
+        Scope::Engine(engines) => engines.contains(&engine.name),
+        Scope::Job | Scope::Program => false,
+    };
+    let of_commands = IoUringCmd::TABLES.iter().copied().flatten().copied();
+    let given = of_commands.into_iter().find(|option| takes(engine, option) && section.is_given(option))?;
+    let message = format!("{} has no effect on {}", given.name, engine.name);
+    let able = section.engines.0.iter().filter(|engine| engine.bypasses_cache() && takes(engine, given));
+    let able: Vec<EngineName> = able.map(|engine| engine.name).collect();
+    let remedy = format!("it is for ioengine={}", EngineName::join(&able, " or "));
+    Some(section.warning(ProblemKind::NoEffect, given, message, remedy))
 }
 
 pub(super) fn mapping_is_never_direct(section: &ResolvedSection<'_>) -> Option<Problem> {

@@ -64,6 +64,13 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         ProblemKind::NoEffect,
         "--sprandom=1 --rw=randwrite --spr_cs=1m",
     ),
+    (
+        engines::options_of_commands_need_commands,
+        "--ioengine=io_uring --writefua=1",
+        Warning,
+        ProblemKind::NoEffect,
+        "--ioengine=io_uring --hipri",
+    ),
     (job::numjobs_is_at_least_one, "--numjobs=0", Error, ProblemKind::InvalidValue, "--numjobs=1"),
     (
         files::filename_is_given_once,

@@ -1,0 +1,137 @@
+//! What an NVMe namespace consists of, from the pages of the command Identify.
+//!
+//! Invariant: pure, and total: any bytes are a namespace or none. A namespace has blocks of at least 512 bytes.
+
+use crate::health::little_endian;
+
+/// Length of each page.
+pub const IDENTIFY_BYTES: usize = 4096;
+
+/// A namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NvmeNamespace {
+    /// Its number.
+    pub id: u32,
+    /// How many blocks it has.
+    pub blocks: u64,
+    /// The data of a block, in bytes.
+    pub block_bytes: u32,
+    /// The metadata of a block, in bytes.
+    pub metadata_bytes: u32,
+    /// Whether metadata follow the data of each block in the same buffer; otherwise they have a buffer of their own.
+    pub metadata_in_data: bool,
+    /// The protection information among the metadata.
+    pub protection: Option<NvmeProtection>,
+}
+
+/// The protection information of each block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NvmeProtection {
+    /// 1 to 3. Type 3 has no reference tag that could be checked.
+    pub kind: u8,
+    /// Its checksum.
+    pub guard: NvmeGuard,
+    /// Whether it is the first of the metadata; otherwise it is the last.
+    pub is_first: bool,
+}
+
+/// The checksum of protection information.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NvmeGuard {
+    /// CRC-16 T10-DIF, in 8 bytes with the tags.
+    Crc16,
+    /// CRC-64 NVMe, in 16 bytes with the tags.
+    Crc64,
+}
+
+impl NvmeProtection {
+    /// Its length.
+    pub fn bytes(&self) -> u32 {
+        match self.guard {
+            NvmeGuard::Crc16 => 8,
+            NvmeGuard::Crc64 => 16,
+        }
+    }
+}
+
+impl NvmeNamespace {
+    /// The bytes of data it holds.
+    pub fn size_bytes(&self) -> u64 {
+        self.blocks.saturating_mul(u64::from(self.block_bytes))
+    }
+}
+
+/// The namespace that the pages describe: that of the base specification, and that of the NVM command set, which older disks
+/// do not have.
+pub fn parse_namespace(
+    id: u32,
+    page: &[u8; IDENTIFY_BYTES],
+    of_command_set: Option<&[u8; IDENTIFY_BYTES]>,
+) -> Option<NvmeNamespace> {
+    let (formats, format) = (page[25], page[26]);
+    // Two more bits for disks with more than 16 formats.
+    let index = usize::from(format & 0x0f) | if formats > 15 { usize::from(format >> 5 & 3) << 4 } else { 0 };
+    let at = 128 + 4 * index;
+    let metadata_bytes = little_endian(page, at, 2) as u32;
+    let block_bytes = 1_u32.checked_shl(u32::from(page[at + 2])).filter(|bytes| *bytes >= 512)?;
+    let kind = page[29] & 7;
+    let guard = match of_command_set.map(|page| little_endian(page, 12 + 4 * index, 4) >> 7 & 3) {
+        Some(2) => NvmeGuard::Crc64,
+        _ => NvmeGuard::Crc16,
+    };
+    let protection = NvmeProtection { kind, guard, is_first: page[29] & 8 != 0 };
+    Some(NvmeNamespace {
+        id,
+        blocks: little_endian(page, 0, 8),
+        block_bytes,
+        metadata_bytes,
+        metadata_in_data: format & 0x10 != 0 && metadata_bytes > 0,
+        protection: (kind != 0 && metadata_bytes >= protection.bytes()).then_some(protection),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page of 1000 blocks in format 1, of 4096 bytes and 16 of metadata.
+    fn page() -> [u8; IDENTIFY_BYTES] {
+        let mut page = [0; IDENTIFY_BYTES];
+        page[..2].copy_from_slice(&1000_u16.to_le_bytes());
+        (page[25], page[26]) = (1, 1);
+        page[130] = 9;
+        (page[132], page[134]) = (16, 12);
+        page
+    }
+
+    #[test]
+    fn a_namespace_is_read_at_the_offsets_of_the_specification() {
+        let mut page = page();
+        let plain = parse_namespace(7, &page, None).unwrap();
+        assert_eq!((plain.id, plain.blocks, plain.block_bytes, plain.metadata_bytes), (7, 1000, 4096, 16));
+        assert_eq!((plain.size_bytes(), plain.metadata_in_data, plain.protection), (4_096_000, false, None));
+        (page[26], page[29]) = (0x11, 0x0a);
+        let protected = parse_namespace(7, &page, None).unwrap();
+        let expected = NvmeProtection { kind: 2, guard: NvmeGuard::Crc16, is_first: true };
+        assert_eq!((protected.metadata_in_data, protected.protection), (true, Some(expected)));
+    }
+
+    #[test]
+    fn a_long_guard_is_described_by_the_command_set() {
+        let mut page = page();
+        page[29] = 1;
+        let mut of_command_set = [0; IDENTIFY_BYTES];
+        of_command_set[17] = 1;
+        let protection = parse_namespace(1, &page, Some(&of_command_set)).unwrap().protection.unwrap();
+        assert_eq!(
+            (protection.guard, protection.bytes(), protection.is_first),
+            (NvmeGuard::Crc64, 16, false)
+        );
+    }
+
+    #[test]
+    fn a_page_of_zeroes_is_no_namespace_and_any_other_does_no_harm() {
+        assert_eq!(parse_namespace(1, &[0; IDENTIFY_BYTES], None), None);
+        assert_eq!(parse_namespace(1, &[0xff; IDENTIFY_BYTES], Some(&[0xff; IDENTIFY_BYTES])), None);
+    }
+}

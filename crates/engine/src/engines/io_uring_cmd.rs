@@ -1,0 +1,515 @@
+//! io_uring_cmd: NVMe commands through a ring to the character device of a namespace, past the block layer.
+//!
+//! Invariant: what an operation's command reads or writes beside the slot's buffer (its range, its vector, its metadata)
+//! is in the slot's part of `side`, which is released only when nothing is in flight.
+
+use std::fs::File;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use fiord_options::job::JobOptions;
+use fiord_options::value::{CommandType, NvmeWrite, Verify};
+use fiord_plan::{
+    Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, FileUse, Geometry, Need,
+    NoGeometry, Op, Queueing,
+};
+use fiord_sys::errno::Errno;
+use fiord_sys::memory::{MemorySource, Region};
+use fiord_sys::nvme::{self, NVME_URING_CMD_IO, NVME_URING_CMD_IO_VEC, NvmeNamespace};
+use io_uring::squeue::Flags;
+use io_uring::{cqueue, opcode, squeue};
+
+use crate::boxed::BoxedQueued;
+use crate::contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, Wait};
+use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::local_completions::LocalCompletions;
+use crate::nvme_protection::Protector;
+use crate::nvme_target::{self, CommandUse, NvmeTarget, RANGE_BYTES};
+use crate::ring_queue::{Every, RingQueue, RingUse, on_file};
+use crate::setup_error::{SetupError, SetupStep};
+
+/// The engine.
+#[derive(Debug)]
+pub struct IoUringCmd;
+
+/// Its settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    ring: RingUse,
+    fixed_buffers: bool,
+    /// The address of a vector in place of that of the buffer.
+    vectored: bool,
+    force_async_every: u32,
+    command: CommandUse,
+    /// Whether what was written is compared with what is read.
+    verifies: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings::of(&JobOptions::default())
+    }
+}
+
+impl Settings {
+    /// Those of a job's options.
+    fn of(options: &JobOptions) -> Settings {
+        let (ring, own) = (&options.io_uring, &options.io_uring_cmd);
+        // There is one kind.
+        let CommandType::Nvme = own.cmd_type;
+        let checks = own.pi_chk.unwrap_or_default();
+        Settings {
+            ring: RingUse {
+                registered_files: ring.registerfiles.is_some_and(|flag| flag.0),
+                submission_thread: ring.sqthread_poll.is_some_and(|flag| flag.0),
+                submission_thread_cpu: ring.sqthread_poll_cpu,
+                hipri: ring.hipri.is_some_and(|flag| flag.0),
+            },
+            fixed_buffers: ring.fixedbufs.is_some_and(|flag| flag.0),
+            vectored: ring.nonvectored == 0,
+            force_async_every: ring.force_async.unwrap_or(0),
+            verifies: options.verify.verify != Verify::None,
+            command: CommandUse {
+                write: own.write_mode,
+                force_unit_access: [own.readfua, own.writefua],
+                deallocate: own.deac,
+                metadata_bytes: own.md_per_io_size.0,
+                controller_protects: own.pi_act,
+                checks: [checks.guard, checks.application, checks.reference],
+                application_tag: [own.apptag as u16, own.apptag_mask as u16],
+            },
+        }
+    }
+}
+
+/// The size and block of a namespace, in units of what the job's buffers hold of a block.
+fn geometry(settings: &EngineSettings, path: &Path) -> Result<Geometry, NoGeometry> {
+    let settings = settings.get::<Settings>().copied().unwrap_or_default();
+    let failed = |error: io::Error| {
+        let errno = Errno::of(&error).unwrap_or(Errno(libc::EIO));
+        NoGeometry { errno, reason: explain_opening(path, errno) }
+    };
+    let device = File::open(path).map_err(failed)?;
+    if !device.metadata().map_err(failed)?.file_type().is_char_device() {
+        return Err(failed(io::Error::from_raw_os_error(libc::ENOTTY)));
+    }
+    let target = NvmeTarget::new(nvme::nvme_namespace(&device).map_err(failed)?, &settings.command);
+    if let Some(reason) = cannot_verify(&settings, &target) {
+        return Err(NoGeometry { errno: Errno(libc::EINVAL), reason: reason.to_string() });
+    }
+    let size_bytes = Some(target.namespace.blocks.saturating_mul(target.unit_bytes));
+    Ok(Geometry { size_bytes, block_bytes: target.unit_bytes })
+}
+
+/// Why what was written may differ from what is read, although the disk is right.
+fn cannot_verify(settings: &Settings, target: &NvmeTarget) -> Option<&'static str> {
+    let NvmeNamespace { block_bytes, protection, .. } = target.namespace;
+    if !settings.verifies {
+        None
+    } else if settings.command.write != NvmeWrite::Write {
+        Some(
+            "write_mode= writes other data than the job's, which verify= would call corrupted; leave one of them out",
+        )
+    } else if target.unit_bytes > u64::from(block_bytes) && protection.is_some() {
+        Some(
+            "protection information is written into the job's buffer (metadata follow the data of each block), which \
+             verify= would call corrupted; use pi_chk= in its place",
+        )
+    } else {
+        None
+    }
+}
+
+/// Why a path is no namespace, and what to do.
+fn explain_opening(path: &Path, errno: Errno) -> String {
+    match errno.0 {
+        libc::ENOTTY => {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let meant = name.strip_prefix("nvme").filter(|rest| rest.contains('n'));
+            let meant = meant.map_or_else(String::new, |rest| format!(": /dev/ng{rest}"));
+            format!("io_uring_cmd needs the character device of an NVMe namespace (/dev/ngXnY){meant}")
+        }
+        libc::EACCES | libc::EPERM => {
+            format!(
+                "{errno}: identifying a namespace needs root before Linux 6.2, and the right to open the device"
+            )
+        }
+        _ => format!("{errno}: the namespace cannot be identified"),
+    }
+}
+
+impl EngineDefinition for IoUringCmd {
+    type Settings = Settings;
+
+    const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        example: Some(Example {
+            text: "Random reads of an NVMe namespace by commands of its own, past the block layer.",
+            commands: "fiord --name=example --ioengine=io_uring_cmd --filename=/dev/ng0n1 --rw=randread --bs=4k --iodepth=8 \\\n    \
+                       --size=16m --fixedbufs --registerfiles",
+            needs: &[Need {
+                what: "an NVMe disk (/dev/ng0n1) that may be read",
+                check: "test -r /dev/ng0n1",
+            }],
+        }),
+        files: FileUse::Device,
+        geometry: Some(geometry),
+        settings: |options| EngineSettings::new(Settings::of(options)),
+        explain: |_, errno| nvme_target::explain(errno),
+        ..EngineDescriptor::of(
+            EngineName::IoUringCmd,
+            "NVMe commands through a ring (Linux 5.19)",
+            Queueing::Queued,
+        )
+    };
+
+    fn set_up<'arena, V: Visitor<'arena>>(
+        settings: &Settings,
+        job: &JobOutline,
+        arena: Arena<'arena>,
+        visitor: V,
+    ) -> V::Output {
+        let engine = IoUringCmdEngine::new(settings, arena, job.files);
+        visitor.queued(engine.map(BoxedQueued::new))
+    }
+}
+
+/// The engine, set up.
+pub struct IoUringCmdEngine<'arena> {
+    queue: RingQueue<'arena, squeue::Entry128, cqueue::Entry32>,
+    targets: Box<[Option<NvmeTarget>]>,
+    /// By slot: its last operation.
+    ops: Box<[Op]>,
+    side: SideMemory,
+    settings: Settings,
+    /// How many slots each registered buffer contains.
+    slots_per_buffer: Option<u32>,
+    force_async: Every,
+    /// What ended without the ring, and how many of these `submit` has not counted yet.
+    local: LocalCompletions<'arena>,
+    local_queued: u32,
+}
+
+/// Memory of commands beside the buffers, a part for each slot: the range of a trim, a vector, metadata.
+struct SideMemory {
+    region: ManuallyDrop<Region>,
+    stride_bytes: usize,
+}
+
+/// Where in a slot's part the metadata begin, after the range and the vector.
+const METADATA_AT: usize = 64;
+
+impl SideMemory {
+    fn new(slots: u32, metadata_bytes: u64) -> io::Result<SideMemory> {
+        let short = || io::Error::from_raw_os_error(libc::ENOMEM);
+        let metadata_bytes = usize::try_from(metadata_bytes).map_err(|_| short())?;
+        let stride_bytes =
+            metadata_bytes.checked_add(METADATA_AT).ok_or_else(short)?.next_multiple_of(METADATA_AT);
+        let length = stride_bytes.checked_mul(slots as usize).ok_or_else(short)?;
+        let region = Region::allocate(&MemorySource::Malloc, length, 4096).map_err(|_| short())?;
+        // SAFETY: the region has this length, and nothing else uses it.
+        unsafe { std::ptr::write_bytes(region.as_ptr(), 0, length) };
+        Ok(SideMemory { region: ManuallyDrop::new(region), stride_bytes })
+    }
+
+    /// The part of a slot.
+    fn of(&self, index: u32) -> *mut u8 {
+        let start = index as usize * self.stride_bytes;
+        assert!(start < self.region.len_bytes(), "a slot of another engine");
+        // SAFETY: inside the region, as just checked.
+        unsafe { self.region.as_ptr().add(start) }
+    }
+
+    fn metadata(&self, index: u32) -> *mut u8 {
+        // SAFETY: the part of a slot is longer than that.
+        unsafe { self.of(index).add(METADATA_AT) }
+    }
+
+    /// Stores the range of a trim, and returns where.
+    fn put_range(&mut self, index: u32, range: &[u8; RANGE_BYTES]) -> u64 {
+        let place = self.of(index);
+        // SAFETY: the part of a slot begins with its range; no command in flight uses it, as the slot is the caller's.
+        unsafe { std::ptr::copy_nonoverlapping(range.as_ptr(), place, RANGE_BYTES) };
+        place as u64
+    }
+
+    /// Stores a vector, and returns where.
+    fn put_vector(&mut self, index: u32, start: *mut u8, length_bytes: usize) -> u64 {
+        // SAFETY: the vector comes after the range, at a multiple of its alignment.
+        let place = unsafe { self.of(index).add(RANGE_BYTES) };
+        let vector = libc::iovec { iov_base: start.cast(), iov_len: length_bytes };
+        // SAFETY: as above.
+        unsafe { place.cast::<libc::iovec>().write(vector) };
+        place as u64
+    }
+}
+
+impl<'arena> IoUringCmdEngine<'arena> {
+    /// An engine with these settings over these buffers for this many files. To be called on the thread that will do
+    /// the I/O.
+    ///
+    /// # Errors
+    /// The call that the kernel refused, with its likely cause.
+    pub fn new(
+        settings: &Settings,
+        arena: Arena<'arena>,
+        files: usize,
+    ) -> Result<IoUringCmdEngine<'arena>, SetupError> {
+        let slots = arena.count();
+        let side = SideMemory::new(slots, settings.command.metadata_bytes)
+            .map_err(|error| SetupError::new(SetupStep::Memory, &error))?;
+        let queue = RingQueue::new(&settings.ring, arena, files)?;
+        let slots_per_buffer = settings.fixed_buffers.then(|| queue.register_buffers()).transpose()?;
+        Ok(IoUringCmdEngine {
+            queue,
+            targets: vec![None; files].into(),
+            ops: vec![Op::new(Action::Sync, 0, 0, 0); slots as usize].into(),
+            side,
+            settings: *settings,
+            slots_per_buffer,
+            force_async: Every::new(settings.force_async_every),
+            local: LocalCompletions::new(slots),
+            local_queued: 0,
+        })
+    }
+
+    fn target(&self, file: FileIndex) -> Option<&NvmeTarget> {
+        self.targets.get(file as usize)?.as_ref()
+    }
+
+    /// The protection information that the job makes itself.
+    fn protector(&self, target: &NvmeTarget) -> Option<Protector> {
+        let CommandUse { controller_protects, checks, application_tag, .. } = self.settings.command;
+        let protection = target.namespace.protection.filter(|_| !controller_protects)?;
+        Some(Protector { protection, checks, application_tag })
+    }
+
+    /// The data and the metadata of each block of an operation that was checked, with its number.
+    ///
+    /// # Safety
+    ///
+    /// The slot is not in flight, and nothing else uses its buffer while the blocks are used.
+    unsafe fn blocks<'a>(
+        &'a self,
+        op: &Op,
+        index: u32,
+        target: &'a NvmeTarget,
+    ) -> impl Iterator<Item = (&'a [u8], &'a mut [u8], u64)> {
+        let buffer = self.queue.arena.part(index, op);
+        let metadata = self.side.metadata(index);
+        let data_bytes = target.namespace.block_bytes as usize;
+        let (unit_bytes, separate_bytes) = (target.unit_bytes as usize, target.separate_bytes as usize);
+        let (first, blocks) = target.blocks(op);
+        (0..blocks as usize).map(move |number| {
+            // SAFETY: the part of the buffer has `blocks` units, and there is room for as many separate metadata
+            // (`NvmeTarget::refuses`); the ranges do not overlap.
+            unsafe {
+                let start = buffer.add(number * unit_bytes);
+                let data = std::slice::from_raw_parts(start, data_bytes);
+                let metadata = match separate_bytes {
+                    0 => std::slice::from_raw_parts_mut(start.add(data_bytes), unit_bytes - data_bytes),
+                    _ => {
+                        std::slice::from_raw_parts_mut(metadata.add(number * separate_bytes), separate_bytes)
+                    }
+                };
+                (data, metadata, first + number as u64)
+            }
+        })
+    }
+
+    /// Makes the protection information of a write.
+    fn protect(&mut self, op: &Op, index: u32, target: &NvmeTarget) {
+        let Some(protector) = self.protector(target).filter(|_| op.action == Action::Write) else { return };
+        // SAFETY: the slot is held by the caller, and not yet in flight.
+        for (data, metadata, block) in unsafe { self.blocks(op, index, target) } {
+            protector.protect(data, metadata, block);
+        }
+    }
+
+    /// The outcome of a completed operation whose data are right, unless protection information says otherwise.
+    fn checked(&self, slot: &Slot<'arena>, outcome: Outcome) -> Outcome {
+        let index = slot.index() as u32;
+        let op = &self.ops[slot.index()];
+        let Some(target) = self.target(op.file) else { return outcome };
+        let reads = op.action == Action::Read && matches!(outcome, Outcome::Done(_));
+        let Some(protector) = self.protector(target).filter(|_| reads) else { return outcome };
+        // SAFETY: the command has completed.
+        let mut blocks = unsafe { self.blocks(op, index, target) };
+        match blocks.all(|(data, metadata, block)| protector.is_right(data, metadata, block)) {
+            true => outcome,
+            false => Outcome::Failed(Errno(libc::EILSEQ)),
+        }
+    }
+
+    /// The entry of an operation that is not refused.
+    fn entry(&mut self, op: &Op, index: u32, target: &NvmeTarget) -> squeue::Entry128 {
+        let mut command = target.command(op);
+        let mut kind = NVME_URING_CMD_IO;
+        let mut registered = None;
+        if target.sends_data(op) {
+            self.protect(op, index, target);
+            let buffer = self.queue.arena.part(index, op);
+            (command.address, command.data_bytes) = (buffer as u64, op.length_bytes as u32);
+            registered = self.slots_per_buffer.map(|slots| (index / slots) as u16);
+            if self.settings.vectored && registered.is_none() {
+                kind = NVME_URING_CMD_IO_VEC;
+                let vector = self.side.put_vector(index, buffer, op.length_bytes as usize);
+                (command.address, command.data_bytes) = (vector, 1);
+            }
+            let (_, blocks) = target.blocks(op);
+            if target.separate_bytes > 0 {
+                command.metadata = self.side.metadata(index) as u64;
+                command.metadata_bytes = (blocks * target.separate_bytes) as u32;
+            }
+        } else if op.action == Action::Trim {
+            command.address = self.side.put_range(index, &target.range(op));
+            command.data_bytes = RANGE_BYTES as u32;
+        }
+        let data = command.ring_data();
+        let entry = on_file!(self.queue, op, |fd| opcode::UringCmd80::new(fd, kind)
+            .buf_index(registered)
+            .cmd(data)
+            .build());
+        let entry = entry.user_data(u64::from(index));
+        if self.force_async.next() { entry.flags(Flags::ASYNC) } else { entry }
+    }
+}
+
+/// How the operation of a completion ended, apart from its data.
+fn outcome(ops: &[Op], completion: &cqueue::Entry32) -> Outcome {
+    match completion.result() {
+        0 => Outcome::whole(&ops[completion.user_data() as usize]),
+        error if error < 0 => Outcome::Failed(Errno(-error)),
+        status => Outcome::Failed(nvme_target::errno_of(status as u32)),
+    }
+}
+
+impl<'arena> Engine<'arena> for IoUringCmdEngine<'arena> {
+    fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
+        let target = NvmeTarget::new(nvme::nvme_namespace(fd)?, &self.settings.command);
+        self.queue.attach(file, fd)?;
+        self.targets[file as usize] = Some(target);
+        Ok(())
+    }
+
+    fn detach(&mut self, file: FileIndex) {
+        self.queue.detach(file);
+        if let Some(target) = self.targets.get_mut(file as usize) {
+            *target = None;
+        }
+    }
+
+    fn arena(&mut self) -> ArenaAccess<'_, 'arena> {
+        self.queue.access()
+    }
+}
+
+impl<'arena> QueuedEngine<'arena> for IoUringCmdEngine<'arena> {
+    /// An operation that no command can be made of ends without the ring.
+    fn queue(&mut self, op: Op, slot: Slot<'arena>) -> Result<(), Slot<'arena>> {
+        let target = self.target(op.file).copied().ok_or(Errno(libc::EBADF));
+        let target = target.and_then(|target| target.refuses(&op).map_or(Ok(target), Err));
+        let target = match target {
+            Ok(target) => target,
+            Err(errno) => {
+                self.local.push(slot, Outcome::Failed(errno));
+                self.local_queued += 1;
+                return Ok(());
+            }
+        };
+        let index = slot.into_index();
+        self.ops[index as usize] = op;
+        let entry = self.entry(&op, index, &target);
+        // SAFETY: the entry names a part of the slot's buffer and its part of `side`, which is released only when
+        // nothing is in flight.
+        unsafe { self.queue.push(&entry, index) }
+    }
+
+    fn submit(&mut self) -> io::Result<u32> {
+        Ok(std::mem::take(&mut self.local_queued) + self.queue.submit()?)
+    }
+
+    fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion<'arena>>) -> io::Result<()> {
+        let local = if self.local.len() > 0 { self.local.drain(max, done) } else { 0 };
+        let (before, ops) = (done.len(), &self.ops);
+        let (min, max) = (min.saturating_sub(local), max - local);
+        let reaped = self.queue.reap(min, max, wait, done, |completion| outcome(ops, completion));
+        self.check(&mut done[before..]);
+        reaped
+    }
+
+    fn submit_and_reap(
+        &mut self,
+        min: u32,
+        max: u32,
+        wait: Wait,
+        done: &mut Vec<Completion<'arena>>,
+    ) -> io::Result<u32> {
+        if self.local.len() > 0 {
+            let taken = self.submit()?;
+            return self.reap(min, max, wait, done).map(|()| taken);
+        }
+        let (before, ops) = (done.len(), &self.ops);
+        let taken = self.queue.submit_and_reap(min, max, wait, done, |completion| outcome(ops, completion));
+        self.check(&mut done[before..]);
+        taken
+    }
+}
+
+impl<'arena> IoUringCmdEngine<'arena> {
+    /// Checks the protection information of what was read.
+    fn check(&self, done: &mut [Completion<'arena>]) {
+        if !self.settings.command.controller_protects {
+            done.iter_mut().for_each(|one| one.outcome = self.checked(&one.slot, one.outcome));
+        }
+    }
+}
+
+impl Drop for IoUringCmdEngine<'_> {
+    fn drop(&mut self) {
+        if self.queue.wait_until_idle() {
+            // SAFETY: no command uses it any more, and it is not used after this.
+            unsafe { ManuallyDrop::drop(&mut self.side.region) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_no_namespace_and_the_message_names_the_device_that_was_meant() {
+        let settings = EngineSettings::new(Settings::default());
+        let refused = geometry(&settings, Path::new("/proc/self/exe")).unwrap_err();
+        assert!(refused.errno == Errno(libc::ENOTTY) && refused.reason.contains("/dev/ngXnY"), "{refused:?}");
+        assert!(geometry(&settings, Path::new("/dev/null")).is_err());
+        let meant = explain_opening(Path::new("/dev/nvme1n2"), Errno(libc::ENOTTY));
+        assert!(meant.ends_with(": /dev/ng1n2"), "{meant}");
+    }
+
+    #[test]
+    fn parts_of_slots_do_not_overlap() {
+        let mut side = SideMemory::new(2, 100).unwrap();
+        assert_eq!(side.of(1) as usize - side.of(0) as usize, 192);
+        let range = side.put_range(1, &[7; RANGE_BYTES]);
+        let vector = side.put_vector(1, std::ptr::null_mut(), 5);
+        assert_eq!((range, vector - range), (side.of(1) as u64, RANGE_BYTES as u64));
+        assert_eq!(side.metadata(1) as u64 - range, METADATA_AT as u64);
+        assert!(SideMemory::new(2, u64::MAX).is_err());
+        // SAFETY: it is not used after this.
+        unsafe { ManuallyDrop::drop(&mut side.region) };
+    }
+
+    #[test]
+    fn options_become_settings() {
+        let mut options = JobOptions::default();
+        assert!(Settings::of(&options).command.controller_protects);
+        options.io_uring_cmd.write_mode = NvmeWrite::Zeroes;
+        options.io_uring_cmd.apptag = 7;
+        let settings = Settings::of(&options).command;
+        assert_eq!((settings.write, settings.application_tag), (NvmeWrite::Zeroes, [7, 0xffff]));
+    }
+}
