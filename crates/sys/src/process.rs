@@ -2,7 +2,8 @@
 //!
 //! Invariant: a command goes to `/bin/sh` exactly as it was typed.
 
-use crate::errno::{check, check_long, check_posix};
+use crate::errno::{check, check_long};
+use crate::signal;
 use crate::thread::micros;
 use rustix::process::{Pid, Resource, Signal, getrlimit, setrlimit};
 use std::ffi::{OsStr, OsString};
@@ -28,7 +29,7 @@ impl Shell {
         };
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
-        Ok(Shell { child: shell.spawn()? })
+        Ok(Shell { child: with_ordinary_signals(&mut shell).spawn()? })
     }
 
     /// Its exit status, if it has ended.
@@ -66,16 +67,7 @@ impl Program {
         command.args(arguments).stdin(Stdio::null()).process_group(0);
         command.stdout(output.map_or_else(|| io::stderr().into(), Stdio::from));
         command.stderr(error.map_or_else(Stdio::inherit, Stdio::from));
-        // The thread that starts it leaves signals to others, which its child would inherit.
-        // SAFETY: between fork and exec only the signal mask is changed, from a set on the stack.
-        unsafe {
-            command.pre_exec(|| {
-                let mut none = MaybeUninit::<libc::sigset_t>::uninit();
-                libc::sigemptyset(none.as_mut_ptr());
-                check_posix(libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()))
-            });
-        }
-        Ok(Program { child: command.spawn()? })
+        Ok(Program { child: with_ordinary_signals(&mut command).spawn()? })
     }
 
     /// Its exit status, if it has ended.
@@ -116,9 +108,22 @@ pub fn interrupt(child: &Child) -> io::Result<()> {
     Ok(rustix::process::kill_process(Pid::from_child(child), Signal::INT)?)
 }
 
+/// Starts a command with the signals of an ordinary program, whoever starts it: none blocked, as on the threads of jobs, and
+/// none ignored because fiord ignores it.
+fn with_ordinary_signals(command: &mut Command) -> &mut Command {
+    // SAFETY: the function changes the actions and the mask of signals by system calls, and neither allocates nor takes a
+    // lock.
+    unsafe { command.pre_exec(signal::reset_in_child) }
+}
+
+/// Runs a command as an ordinary program, whatever the signals and the class of the thread that starts it.
+pub fn in_ordinary_state(command: &mut Command) -> &mut Command {
+    in_ordinary_class(with_ordinary_signals(command))
+}
+
 /// Runs a command in the class of ordinary programs, whatever the class of the caller. In a real-time class, one that polls
 /// without a pause would keep its processor from everything that it waits for.
-pub fn in_ordinary_class(command: &mut Command) -> &mut Command {
+fn in_ordinary_class(command: &mut Command) -> &mut Command {
     let leave = || {
         let priority: libc::c_int = 0;
         // SAFETY: the kernel reads one `sched_param`, which is an int. Libraries other than glibc do not make this call.
@@ -192,6 +197,61 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert_eq!(status.code(), Some(3));
         assert_eq!(text, "out\nerr\n");
+    }
+
+    /// The lines of a process's status about these signals.
+    fn signal_sets(status: &str) -> Vec<String> {
+        let of = |line: &&str| line.starts_with("SigBlk") || line.starts_with("SigIgn");
+        status.lines().filter(of).map(str::to_string).collect()
+    }
+
+    /// Those without the real-time signals, two of which the C library uses itself.
+    const STANDARD: u64 = 0x7fff_ffff;
+
+    /// The bit of a signal in a set of `/proc/PID/status`.
+    fn bit(signal: libc::c_int) -> u64 {
+        1 << (signal - 1)
+    }
+
+    #[test]
+    fn programs_start_with_no_signal_blocked_or_ignored_for_our_sake() {
+        let path = temp_path("signals");
+        let show = OsString::from("exec cat /proc/self/status");
+        let shown = std::thread::spawn({
+            let path = path.clone();
+            let started = {
+                let path = path.clone();
+                move || Some(File::create(&path).unwrap())
+            };
+            move || {
+                signal::leave_to_other_threads();
+                signal::ignore_broken_pipes().unwrap();
+                // SAFETY: no handler is passed; a write beyond a limit fails instead, in this process of tests.
+                unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+                let ours = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+                let mut shell = Shell::start(&show, started()).unwrap();
+                while shell.ended().unwrap().is_none() {
+                    std::thread::yield_now();
+                }
+                let of_shell = std::fs::read_to_string(&path).unwrap();
+                let arguments = [OsString::from("/proc/self/status")];
+                let mut program = Program::start(OsStr::new("cat"), &arguments, started(), None).unwrap();
+                while program.ended().unwrap().is_none() {
+                    std::thread::yield_now();
+                }
+                [ours, of_shell, std::fs::read_to_string(&path).unwrap()]
+            }
+        });
+        let [ours, of_shell, of_program] = shown.join().unwrap().map(|status| signal_sets(&status));
+        std::fs::remove_file(&path).unwrap();
+        let set = |lines: &[String], at: usize| {
+            u64::from_str_radix(lines[at].split_whitespace().nth(1).unwrap(), 16).unwrap() & STANDARD
+        };
+        let for_our_sake = bit(libc::SIGPIPE) | bit(libc::SIGXFSZ);
+        assert!(set(&ours, 0) & bit(libc::SIGTERM) != 0 && set(&ours, 1) & for_our_sake == for_our_sake);
+        for theirs in [of_shell, of_program] {
+            assert_eq!((set(&theirs, 0), set(&theirs, 1)), (0, set(&ours, 1) & !for_our_sake), "{theirs:?}");
+        }
     }
 
     /// Of a thread in a real-time class, as under `chrt -f 1`; it ends with the test.

@@ -8,7 +8,7 @@
 //! SIGQUIT, SIGABRT and the signals of a fault keep their default action, because whoever sends them wants a core dump
 //! of the process as it is.
 
-use crate::errno::{check, check_long};
+use crate::errno::{check, check_long, check_posix};
 use crate::tty;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
@@ -37,6 +37,9 @@ const OTHERS: [libc::c_int; 8] = [
     libc::SIGIO,
     libc::SIGPWR,
 ];
+
+/// Signals that this process ignores, so that the call that causes them fails with an errno.
+const IGNORED: [libc::c_int; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
 
 /// From now on signals that request a stop are recorded instead of ending the process, SIGUSR1 requests a status, and a
 /// write beyond the limit on file sizes fails with `EFBIG`. The first SIGINT after a request to stop makes it urgent
@@ -137,6 +140,23 @@ fn wake_signal() -> libc::c_int {
 /// Makes a write to a closed pipe an error (`EPIPE`) instead of the end of the process.
 pub fn ignore_broken_pipes() -> io::Result<()> {
     set_handler(libc::SIGPIPE, libc::SIG_IGN)
+}
+
+/// In a child between `fork` and `exec`: no signal is blocked, and those that this program ignores for itself have their
+/// default actions. Others that were ignored when it started stay so, as under `nohup`.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn reset_in_child() -> io::Result<()> {
+    for signal in IGNORED {
+        set_handler(signal, libc::SIG_DFL)?;
+    }
+    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set is initialised by sigemptyset before it is used; only this thread's mask changes.
+    unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        check_posix(libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()))
+    }
 }
 
 /// A signal's name, `"SIGINT"`.

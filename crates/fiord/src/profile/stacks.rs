@@ -49,7 +49,7 @@ impl StackSampler {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         // It polls without a pause once the jobs' threads have ended.
         let mut perf =
-            process::in_ordinary_class(&mut command).spawn().map_err(|error| not_started(&error))?;
+            process::in_ordinary_state(&mut command).spawn().map_err(|error| not_started(&error))?;
         let recorded = drain(perf.stdout.take()).map_err(|error| not_started(&error))?;
         let said = drain(perf.stderr.take()).map_err(|error| not_started(&error))?;
         Ok(StackSampler { perf, recorded, said })
@@ -88,7 +88,7 @@ fn script(recorded: Vec<u8>) -> io::Result<String> {
     let mut command = Command::new("perf");
     command.args(["script", "-i", "-", "-F", "comm,tid,time,event,ip,sym"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut perf = process::in_ordinary_class(&mut command).spawn()?;
+    let mut perf = process::in_ordinary_state(&mut command).spawn()?;
     let input = perf.stdin.take();
     let writer = thread::Builder::new().name("fiord-perf".to_string()).spawn(move || {
         // One that reads no further has printed what it can.

@@ -14,6 +14,7 @@ use fiord_report::RunReport;
 use fiord_report::path::{shown, text};
 use fiord_store::{Conclusion, Draft, History, Printed, RunFacts, RunKind, StoreError};
 use fiord_sys::clock;
+use fiord_sys::errno::Errno;
 use fiord_worker::{Failure, TargetOpener};
 
 use super::assemble::headings;
@@ -130,7 +131,7 @@ impl StudyKeeper {
         if self.has_place {
             return;
         }
-        if let Err(why) = described(self.history.add_targets(self.study, &targets(files))) {
+        if let Err(why) = described(self.history.add_targets(self.study, &targets(files, target))) {
             say_not_kept("study's target", &why);
         }
     }
@@ -168,7 +169,10 @@ impl StudyKeeper {
 fn keep_run(history: &mut History, facts: RunFacts, plan: &Plan, report: &RunReport) -> Result<(), String> {
     let headings = headings(plan);
     let printed = Some(Printed { headings: &headings, report });
-    let facts = RunFacts { targets: targets(&files(plan)), ..facts };
+    // A file system that did not answer a job would not tell where a link leads either.
+    let answers = report.jobs.iter().all(|job| job.error != Errno::ETIMEDOUT.0);
+    let facts =
+        RunFacts { targets: targets(&files(plan), if answers { target } else { unfollowed }), ..facts };
     described(history.keep(&Draft { facts, printed, heading: None, summary: None })).map(|_| ())
 }
 
@@ -216,10 +220,10 @@ pub(crate) fn files(plan: &Plan) -> BTreeSet<PathBuf> {
 }
 
 /// Files as they are recorded; of many files, their directories.
-fn targets(files: &BTreeSet<PathBuf>) -> Vec<String> {
+fn targets(files: &BTreeSet<PathBuf>, name: fn(&Path) -> String) -> Vec<String> {
     let many = files.len() > FILES_MAX;
     let places = files.iter().map(|file| if many { file.parent().unwrap_or(file) } else { file.as_path() });
-    let places: BTreeSet<String> = places.map(target).collect();
+    let places: BTreeSet<String> = places.map(name).collect();
     places.into_iter().collect()
 }
 
@@ -227,6 +231,11 @@ fn targets(files: &BTreeSet<PathBuf>) -> Vec<String> {
 /// whatever name it was given by.
 pub(crate) fn target(path: &Path) -> String {
     name_of(&real(&absolute(path)))
+}
+
+/// The same with links left as they are, without a look at the file system.
+fn unfollowed(path: &Path) -> String {
+    name_of(&absolute(path))
 }
 
 /// The absolute path, with links left as they are.
