@@ -7,7 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use proc_macro2::{Spacing, TokenStream, TokenTree};
 use serde_json::Value;
@@ -56,6 +57,9 @@ fn check() -> Result<Vec<String>, String> {
     write_if_changed(&directory.join("Cargo.toml"), manifest(&workspace).as_bytes())?;
     let lock = repo::read("Cargo.lock").ok_or("no Cargo.lock")?;
     write_if_changed(&directory.join("Cargo.lock"), lock.as_bytes())?;
+    let own = ["main.rs", "Cargo.toml", "Cargo.lock"];
+    let written = sources.keys().map(String::as_str).chain(own);
+    remove_others(&directory, &written.map(|file| directory.join(file)).collect())?;
     let mut cargo = repo::cargo(&["check", "--message-format=json"]);
     let output = cargo.current_dir(&directory).env("CARGO_TARGET_DIR", repo::target_dir()).output();
     let output = output.map_err(|error| format!("cargo check: {error}"))?;
@@ -264,6 +268,20 @@ fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), String> {
     written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// Removes the files below a directory that are not among these: copies of files that the repository no longer has.
+fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> Result<(), String> {
+    let failed = |error: io::Error| format!("{}: {error}", directory.display());
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            remove_others(&path, kept)?;
+        } else if !kept.contains(&path) {
+            fs::remove_file(&path).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,6 +319,18 @@ mod tests {
                      #[macro_export]\nmacro_rules! three { () => {} }";
         exported_macros(tokens("a.rs", text).unwrap(), &mut found);
         assert_eq!(found.into_iter().collect::<Vec<_>>(), ["three", "two"]);
+    }
+
+    #[test]
+    fn copies_of_files_that_are_gone_are_removed() {
+        let directory = std::env::temp_dir().join(format!("fiord-unused-{}", std::process::id()));
+        let [kept, gone] = ["crates/a/src/lib.rs", "crates/a/src/gone.rs"].map(|file| directory.join(file));
+        for file in [&kept, &gone] {
+            write_if_changed(file, b"").unwrap();
+        }
+        remove_others(&directory, &BTreeSet::from([kept.clone()])).unwrap();
+        assert!(kept.exists() && !gone.exists());
+        fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
