@@ -235,7 +235,7 @@ pub fn receive(fd: RawFd) -> io::Result<SgRequest> {
 /// The kernel's.
 pub fn wait(devices: &mut [libc::pollfd], time_ns: Option<u64>) -> io::Result<bool> {
     let time = time_ns.map(|time_ns| libc::timespec {
-        tv_sec: (time_ns / 1_000_000_000) as libc::time_t,
+        tv_sec: (time_ns / 1_000_000_000).cast_signed(),
         tv_nsec: (time_ns % 1_000_000_000) as libc::c_long,
     });
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
