@@ -54,13 +54,6 @@ impl NvmeProtection {
     }
 }
 
-impl NvmeNamespace {
-    /// The bytes of data it holds.
-    pub fn size_bytes(&self) -> u64 {
-        self.blocks.saturating_mul(u64::from(self.block_bytes))
-    }
-}
-
 /// The namespace that the pages describe: that of the base specification, and that of the NVM command set, which older disks
 /// do not have.
 pub fn parse_namespace(
@@ -109,7 +102,7 @@ mod tests {
         let mut page = page();
         let plain = parse_namespace(7, &page, None).unwrap();
         assert_eq!((plain.id, plain.blocks, plain.block_bytes, plain.metadata_bytes), (7, 1000, 4096, 16));
-        assert_eq!((plain.size_bytes(), plain.metadata_in_data, plain.protection), (4_096_000, false, None));
+        assert_eq!((plain.metadata_in_data, plain.protection), (false, None));
         (page[26], page[29]) = (0x11, 0x0a);
         let protected = parse_namespace(7, &page, None).unwrap();
         let expected = NvmeProtection { kind: 2, guard: NvmeGuard::Crc16, is_first: true };

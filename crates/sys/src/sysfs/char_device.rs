@@ -17,6 +17,7 @@ const MTD_BLOCK_MAJOR: u32 = 31;
 /// A character device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CharDevice {
+    /// In the kernel: `ng0n1`, `sg0`, `mtd0`.
     name: String,
     dir: PathBuf,
     sysfs: Sysfs,
@@ -53,11 +54,6 @@ impl Sysfs {
 }
 
 impl CharDevice {
-    /// Its name in the kernel: `ng0n1`, `sg0`, `mtd0`.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The number in one file of its directory.
     pub fn number_in(&self, file: &str) -> Option<u64> {
         fs::read_to_string(self.dir.join(file)).ok()?.trim().parse().ok()
