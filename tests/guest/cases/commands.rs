@@ -4,9 +4,10 @@
 
 use std::process::Command;
 
-use fiord_guest::{Finished, ScsiDebug, fio, fiord};
+use fiord_guest::{Finished, ScsiDebug, fiord};
 use serde_json::{Value, json};
 
+use crate::compared::{both, bytes};
 use crate::guest;
 
 /// I/Os and bytes of each direction.
@@ -16,26 +17,12 @@ fn counts(run: &Finished) -> Value {
     json!([of("read"), of("write"), of("trim")])
 }
 
-fn both(args: &[&str]) -> [Finished; 2] {
-    [fio(args).expect("fio runs"), fiord(args).expect("fiord runs")]
-}
-
 /// The character device of a SCSI disk.
 fn character_device(disk: &ScsiDebug) -> String {
     let name = disk.path().replace("/dev/", "");
     let dir = format!("/sys/block/{name}/device/scsi_generic");
     let mut entries = std::fs::read_dir(dir).expect("modprobe sg").flatten();
     format!("/dev/{}", entries.next().expect("an sg device").file_name().to_string_lossy())
-}
-
-/// Bytes of a device, read past the page cache; place and length in KiB.
-fn bytes(device: &str, at_kib: u64, length_kib: u64) -> Vec<u8> {
-    let mut dd = Command::new("dd");
-    dd.args([&format!("if={device}"), "iflag=direct", "bs=1024", "status=none"]);
-    dd.args([format!("skip={at_kib}"), format!("count={length_kib}")]);
-    let out = dd.output().expect("dd runs");
-    assert!(out.status.success(), "{out:?}");
-    out.stdout
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod atomic;
 mod commands;
+mod compared;
 mod crash;
 mod faults;
 mod findings;

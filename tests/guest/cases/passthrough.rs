@@ -6,9 +6,10 @@
 use std::fs;
 use std::process::Command;
 
-use fiord_guest::{Finished, KernelTrace, fio, fiord, nvme};
+use fiord_guest::{Finished, KernelTrace, fiord, nvme};
 use serde_json::{Value, json};
 
+use crate::compared::{both, bytes};
 use crate::guest;
 
 /// The character device of the disk with this serial number.
@@ -25,10 +26,6 @@ fn counts(run: &Finished) -> Value {
     let job = run.job().expect("a report");
     let of = |direction: &str| json!([job[direction]["total_ios"], job[direction]["io_bytes"]]);
     json!([of("read"), of("write"), of("trim"), job["error"]])
-}
-
-fn both(args: &[&str]) -> [Finished; 2] {
-    [fio(args).expect("fio runs"), fiord(args).expect("fiord runs")]
 }
 
 #[test]
@@ -70,16 +67,6 @@ fn the_block_device_holds_what_was_written_and_trimmed() {
         );
         assert_eq!(bytes(&disk, 128, 64), vec![0; 64 << 10], "{ring:?}");
     }
-}
-
-/// Bytes of a device, read past the page cache; place and length in KiB.
-fn bytes(device: &str, at_kib: u64, length_kib: u64) -> Vec<u8> {
-    let mut dd = Command::new("dd");
-    dd.args([&format!("if={device}"), "iflag=direct", "bs=1024", "status=none"]);
-    dd.args([format!("skip={at_kib}"), format!("count={length_kib}")]);
-    let out = dd.output().expect("dd runs");
-    assert!(out.status.success(), "{out:?}");
-    out.stdout
 }
 
 #[test]
