@@ -4,6 +4,7 @@
 //! finding. One file per subject; the meaning and the severity of codes are in `fiord_report::finding` alone.
 
 mod evidence;
+mod interrupted;
 mod lint;
 mod merge;
 mod own_cost;
@@ -15,6 +16,7 @@ mod testing;
 pub use evidence::measured::{Ended, JobEvidence, Measurements};
 pub use evidence::overhead::may_have_overhead;
 pub use evidence::{evidence, steadiness};
+pub use interrupted::interrupted;
 pub use lint::known::{Known, KnownTarget, detailed_logs, log_directory};
 pub use lint::{lint, lint_target};
 pub use merge::merge;

@@ -13,7 +13,7 @@ use std::process::Command;
 use common::study::{
     as_ordinary_user, assert_documented, assert_fits, column, fio_takes, is_empty, masked, public,
 };
-use common::{Dir, LoopDevice, Mount, Running, finish, fiord, signal, start, until};
+use common::{Dir, LoopDevice, Mount, finish, fiord, signal, start, until_at};
 use fiord_testing::need;
 use serde_json::Value;
 
@@ -38,18 +38,6 @@ fn assert_measured(document: &Value, rows: &[&str]) {
             assert!(row[key].as_f64().unwrap() > 0.0, "{key} of {row}");
         }
     }
-}
-
-/// Waits until the run with this name is in progress.
-#[track_caller]
-fn until_at(running: &Running, run: &str) {
-    let tasks = format!("/proc/{}/task", running.0.id());
-    until(run, || {
-        let tasks = fs::read_dir(&tasks).expect("it ended before its time").flatten();
-        tasks
-            .into_iter()
-            .any(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim_end() == run))
-    });
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
-use common::{Dir, Ran, finish, fiord, signal, start, until, until_moved};
+use common::{Dir, Ran, finish, fiord, signal, start, until, until_moved, until_working};
 use fiord_testing::skipped;
 
 /// The documented second to stop, and three more for a machine that is busy with other tests.
@@ -219,5 +219,46 @@ fn the_end_by_a_signal_is_reported_except_to_programs() {
             assert_eq!(times, usize::from(is_said), "{format}: {text}");
             assert_eq!(ran.stderr, "", "{format}");
         }
+    }
+}
+
+/// Of a study of one run, everything that was measured is in that run.
+#[test]
+fn the_run_of_a_study_that_is_ended_by_a_signal_is_reported_and_recorded() {
+    let job = "--name=job --rw=randread --bs=4k --size=8m --direct=0";
+    for (study, thread) in [
+        ("quick --size=8M --time=5m".to_string(), "sequential-read"),
+        ("matrix --bs=4k --rw=randread --size=8M --time=50s".to_string(), "4k-randread"),
+        ("check etcd --time=5m".to_string(), "appends-of-2300"),
+        ("capacity --p99=10ms --size=8M --time=10m".to_string(), "without-a-rate"),
+        (format!("sweep {job} --over iodepth=1 --time=50s"), "job"),
+        (format!("profile {job} --time=50s"), "job"),
+    ] {
+        let dir = Dir::new();
+        let repeat = if study.starts_with("capacity") { "" } else { "--repeat=1" };
+        let (name, options) = study.split_once(' ').unwrap();
+        let mut command = fiord(dir.path(), &format!("{name} --trust=on --json {repeat} {options}"));
+        command.env("XDG_STATE_HOME", dir.join("state"));
+        let running = start(command);
+        until_working(&running, thread);
+        signal(running.0.id(), "INT");
+        let ran = finish(running);
+        ran.assert_status(130).assert_prints(&[&format!("fiord {name}: after 0 of ")]);
+        let document = ran.json();
+        // That of a search is not among its rows: it has no rate.
+        let of_search = &document["targets"][0]["unpaced_iops"];
+        let is_reported = document["rows"].as_array().unwrap().len() == 1 || of_search.as_u64() > Some(0);
+        assert!(is_reported || name == "profile", "{document}");
+        assert!(name != "profile" || document["variants"].as_array().unwrap().len() == 1, "{document}");
+        let conclusion = document["conclusion"].as_str().unwrap_or_default();
+        let concludes =
+            !["CANNOT TELL, because ", "No verdict"].iter().any(|none| conclusion.starts_with(none));
+        assert!(conclusion.is_empty() || !concludes, "{conclusion}");
+        let findings = document["findings"].as_array().unwrap();
+        assert!(findings.iter().any(|finding| finding["code"] == "interrupted"), "{document}");
+        let mut shown = fiord(dir.path(), "show last");
+        shown.env("XDG_STATE_HOME", dir.join("state"));
+        let text = finish(start(shown)).assert_success().stdout.clone();
+        assert_eq!(text.matches("signal 2").count(), 2, "the study and its run: {text}");
     }
 }

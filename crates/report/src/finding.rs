@@ -202,6 +202,11 @@ codes! {
     NothingMeasured = "nothing-measured", Void,
         see "All figures are 0.",
         fix "A shorter ramp, or a longer run.";
+    /// A run of a study was ended by a signal (Ctrl-C) before its time was over: its figures are those of a part of the run,
+    /// and nothing is concluded from them.
+    Interrupted = "interrupted", Void,
+        see "The last line on standard error names the signal; the exit status is 128 plus its number.",
+        fix "Run the study again; a shorter `--time` makes all of its runs shorter.";
     /// A large part of the bytes read did not come from a device: they were in the page cache, or had never been
     /// written.
     CacheServed = "cache-served", Void,

@@ -140,7 +140,13 @@ impl StudyKeeper {
     ///
     /// # Errors
     /// Why it cannot be recorded.
-    pub(crate) fn keep(&mut self, name: &str, plan: &Plan, report: &RunReport) -> Result<(), String> {
+    pub(crate) fn keep(
+        &mut self,
+        name: &str,
+        plan: &Plan,
+        report: &RunReport,
+        exit_status: u8,
+    ) -> Result<(), String> {
         let elapsed_s = report.jobs.iter().map(|job| job.elapsed_s).max().unwrap_or(0);
         let started_ms = report.timestamp_ms.saturating_sub(elapsed_s * 1000);
         let facts = RunFacts {
@@ -148,7 +154,7 @@ impl StudyKeeper {
             title: name.to_string(),
             started_ms,
             elapsed_ms: report.timestamp_ms.saturating_sub(started_ms),
-            exit_status: Some(0),
+            exit_status: Some(exit_status),
             // The name is that of the study.
             tag: None,
             ..self.keeper.facts(RunKind::Fio)

@@ -7,8 +7,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use fiord_findings::interrupted;
 use fiord_host::Machine;
-use fiord_lab::{Repeat, Several, Step, StepResult, Study, StudyTarget};
+use fiord_lab::{Figures, Repeat, Several, Step, StepResult, Study, StudyTarget};
 use fiord_options::Problem;
 use fiord_options::value::Trust;
 use fiord_plan::Plan;
@@ -19,6 +20,7 @@ use fiord_store::{Conclusion, Headline};
 use fiord_sys::signal;
 use fiord_worker::TargetOpener;
 
+use super::messages::Messages;
 use super::planned::PlannedSteps;
 use super::progress::Progress;
 use super::sampler::RunSampler;
@@ -28,7 +30,7 @@ use crate::arguments::{self, CommandError, Form, Forms};
 use crate::layout::{WIDTH, is_coloured, width};
 use crate::live::LiveMode;
 use crate::output::{Output, remark, say};
-use crate::run::drive::{Run, drive};
+use crate::run::drive::{Run, RunOutcome, drive};
 use crate::run::environment;
 use crate::run::keep::{StudyKeeper, say_not_kept};
 use crate::status;
@@ -163,7 +165,10 @@ pub(crate) fn carry_out_sampled(
         StudyKeeper::begin(study.name(), &study.purpose(), path, &heading, &machine, options.tag.as_deref())
     };
     let mut keeper = if options.no_history { None } else { begin() };
-    let (ran, end) = run_steps(study, options.trust, (live, sampler), &machine, &mut planned, &mut keeper);
+    let (results, complete) = (Vec::new(), 0);
+    let mut runs = Runs { study, trust: options.trust, sampler, keeper: &mut keeper, results, complete };
+    let end = run_steps(&mut runs, live, &machine, &mut planned);
+    let Runs { results: ran, complete, .. } = runs;
     let result = study.result(&ran, width());
     let findings = planned.messages.findings();
     output.write(&match form {
@@ -180,7 +185,7 @@ pub(crate) fn carry_out_sampled(
     }
     if let Some(why) = end.why() {
         let all = study.runs_max();
-        say(&format!("fiord {}: after {} of {all} runs: {why}\n", study.name(), ran.len()));
+        say(&format!("fiord {}: after {complete} of {all} runs: {why}\n", study.name()));
     }
     let status = match (&written, result.verdict) {
         (Ok(()), _) if end.is_complete() && options.trust == Trust::Strict && any_void(&findings) => {
@@ -254,89 +259,138 @@ fn step_of(study: &dyn Study, number: usize, ran: &[StepResult]) -> Option<Step>
     study.steps().get(number).cloned().or_else(|| study.next(ran))
 }
 
-fn run_steps(
-    study: &dyn Study,
+/// The runs of a study that were measured.
+struct Runs<'a> {
+    study: &'a dyn Study,
     trust: Trust,
-    (live, sampler): (LiveMode, Option<&dyn RunSampler>),
-    machine: &Machine,
-    planned: &mut PlannedSteps,
-    keeper: &mut Option<StudyKeeper>,
-) -> (Vec<StepResult>, End) {
-    let mut ran = Vec::new();
-    if let Some(StepError { text, status }) = &planned.refused {
-        return (ran, End::Failed(text.trim_end().to_string(), *status));
+    sampler: Option<&'a dyn RunSampler>,
+    keeper: &'a mut Option<StudyKeeper>,
+    results: Vec<StepResult>,
+    /// How many of the results are of runs that were not interrupted.
+    complete: usize,
+}
+
+impl Runs<'_> {
+    /// Adds a run that ran to its end.
+    fn add(&mut self, of: (usize, &Step), plan: &Plan, report: RunReport, messages: &mut Messages) {
+        self.keep(of.1, plan, &report, status::SUCCESS);
+        self.complete += 1;
+        self.push(of, report, messages);
     }
-    if let Some(keeper) = keeper {
+
+    /// Adds a run that was ended by a signal, if it measured anything: to the history, and to the results if they have no
+    /// other run of its step.
+    fn add_interrupted(
+        &mut self,
+        of: (usize, &Step),
+        plan: &Plan,
+        mut report: RunReport,
+        signal: i32,
+        messages: &mut Messages,
+    ) {
+        if of.1.prepares || Figures::of_all(&report).is_none() {
+            return;
+        }
+        report.findings.push(interrupted(&report, signal::name(signal), of.1.time));
+        self.keep(of.1, plan, &report, status::of_signal(signal));
+        let step = of.1.repeats.unwrap_or(of.0);
+        if !self.results.iter().any(|run| run.step == step) {
+            self.push(of, report, messages);
+        }
+    }
+
+    fn push(&mut self, (number, step): (usize, &Step), report: RunReport, messages: &mut Messages) {
+        if let Some(sampler) = self.sampler {
+            sampler.measured();
+        }
+        if self.trust != Trust::Off {
+            let findings = report.findings.iter().filter(|finding| !self.study.accounts_for(finding));
+            messages.run(&step.name, findings);
+        }
+        self.results.push(StepResult { step: step.repeats.unwrap_or(number), report });
+    }
+
+    /// Records a run; after the first failure no further run is recorded.
+    fn keep(&mut self, step: &Step, plan: &Plan, report: &RunReport, exit_status: u8) {
+        let Some(kept) = self.keeper else { return };
+        if let Err(why) = kept.keep(&step.name, plan, report, exit_status) {
+            say_not_kept("run", &why);
+            *self.keeper = None;
+        }
+    }
+}
+
+/// The plan of a step that is about to run.
+fn planned_run(
+    study: &dyn Study,
+    number: usize,
+    step: &Step,
+    machine: &Machine,
+    planned: &PlannedSteps,
+) -> Result<StepPlan, StepError> {
+    let run = StepPlan::of(&step_name(number), step, study.is_of_users_options(), machine)?;
+    if planned.may_touch(step.repeats.unwrap_or(number), &run.touched()) {
+        return Ok(run);
+    }
+    let text = format!("{}: it would use files that appeared after the runs were checked", step_name(number));
+    Err(StepError { text, status: status::REFUSED })
+}
+
+/// Runs the steps until the last one, a signal or a failure.
+fn run_steps(runs: &mut Runs<'_>, live: LiveMode, machine: &Machine, planned: &mut PlannedSteps) -> End {
+    let failed = |StepError { text, status }: StepError| End::Failed(text.trim_end().to_string(), status);
+    if let Some(refused) = planned.refused.take() {
+        return failed(refused);
+    }
+    if let Some(keeper) = runs.keeper {
         keeper.works_on(&planned.files);
     }
+    let (study, sampler) = (runs.study, runs.sampler);
     let mut progress = Progress::new(study.steps(), study.time(), live, sampler);
-    let of_user = study.is_of_users_options();
     let mut number = 0;
-    while let Some(step) = step_of(study, number, &ran) {
+    while let Some(step) = step_of(study, number, &runs.results) {
         if let Some(signal) = signal::stop_requested() {
-            return (ran, End::Signal(signal));
+            return End::Signal(signal);
         }
         progress.begin(number, &step);
-        let run = match StepPlan::of(&step_name(number), &step, of_user, machine) {
-            Ok(run) if !planned.may_touch(step.repeats.unwrap_or(number), &run.touched()) => {
-                progress.clear();
-                let why = format!(
-                    "{}: it would use files that appeared after the runs were checked",
-                    step_name(number)
-                );
-                return (ran, End::Failed(why, status::REFUSED));
-            }
+        let run = match planned_run(study, number, &step, machine, planned) {
             Ok(run) => run,
             Err(refused) => {
                 progress.clear();
-                return (ran, End::Failed(refused.text.trim_end().to_string(), refused.status));
+                return failed(refused);
             }
         };
         // The user cannot fix options he did not type.
-        let warnings = if of_user { run.warnings.as_slice() } else { &[] };
+        let warnings = if study.is_of_users_options() { run.warnings.as_slice() } else { &[] };
         let of_step = Run {
             plan: &run.plan,
             global_options: Vec::new(),
             warnings,
             idle: None,
-            trust,
+            trust: runs.trust,
             debug: None,
             repeats: None,
             metrics: None,
-            keeps: keeper.is_some(),
+            keeps: runs.keeper.is_some(),
         };
         if let Some(sampler) = sampler.filter(|_| !step.prepares) {
             sampler.prepare(&run.plan);
         }
-        let outcome = drive(of_step, &mut progress);
-        if let Some(signal) = outcome.signal {
-            return (ran, End::Signal(signal));
+        let RunOutcome { report, errors, signal, status, .. } = drive(of_step, &mut progress);
+        if let Some(signal) = signal {
+            runs.add_interrupted((number, &step), &run.plan, report, signal, &mut planned.messages);
+            return End::Signal(signal);
         }
-        if outcome.status != status::SUCCESS {
-            return (ran, End::Failed(outcome.errors.concat().trim_end().to_string(), outcome.status));
+        if status != status::SUCCESS {
+            return End::Failed(errors.concat().trim_end().to_string(), status);
         }
         // Errors that were ignored.
-        outcome.errors.iter().for_each(|line| say(line));
+        errors.iter().for_each(|line| say(line));
         if !step.prepares {
-            if let Some(sampler) = sampler {
-                sampler.measured();
-            }
-            progress.measured(&outcome.report);
-            let findings = outcome.report.findings.iter().filter(|finding| !study.accounts_for(finding));
-            planned.messages.run(&step.name, findings);
-            keep_run(keeper, &step.name, &run.plan, &outcome.report);
-            ran.push(StepResult { step: step.repeats.unwrap_or(number), report: outcome.report });
+            progress.measured(&report);
+            runs.add((number, &step), &run.plan, report, &mut planned.messages);
         }
         number += 1;
     }
-    (ran, End::Complete)
-}
-
-/// Records a run of the study; after the first failure no further run is recorded.
-fn keep_run(keeper: &mut Option<StudyKeeper>, name: &str, plan: &Plan, report: &RunReport) {
-    let Some(kept) = keeper else { return };
-    if let Err(why) = kept.keep(name, plan, report) {
-        say_not_kept("run", &why);
-        *keeper = None;
-    }
+    End::Complete
 }

@@ -172,6 +172,39 @@ pub fn until_moved(running: &Running, bytes: u64) {
     });
 }
 
+/// Waits until a run has a thread of this name, of which the kernel keeps 15 characters.
+#[track_caller]
+pub fn until_at(running: &Running, thread: &str) {
+    until_thread(running, thread, |_| true);
+}
+
+/// Waits until a run has a thread of this name that has worked for a few ticks of the clock: the kernel does not count the
+/// bytes of every engine.
+#[track_caller]
+pub fn until_working(running: &Running, thread: &str) {
+    until_thread(running, thread, |task| worked_ticks(task).is_some_and(|ticks| ticks >= 3));
+}
+
+/// The processor time of a thread, in ticks; `None` if it has ended.
+fn worked_ticks(task: &Path) -> Option<u64> {
+    let text = fs::read_to_string(task.join("stat")).ok()?;
+    // Its name, in parentheses, may have blanks.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
+}
+
+#[track_caller]
+fn until_thread(running: &Running, thread: &str, is_so: impl Fn(&Path) -> bool) {
+    let tasks = format!("/proc/{}/task", running.0.id());
+    until(thread, || {
+        let tasks = fs::read_dir(&tasks).expect("it ended before its time").flatten();
+        tasks.into_iter().any(|task| {
+            let name = fs::read_to_string(task.path().join("comm"));
+            name.is_ok_and(|name| name.trim_end() == thread) && is_so(&task.path())
+        })
+    });
+}
+
 /// Whether the test runs as root.
 pub fn root() -> Result<(), String> {
     let id = Command::new("id").arg("-u").output().map_err(|error| format!("id: {error}"))?;

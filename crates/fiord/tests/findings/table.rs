@@ -14,7 +14,9 @@ use serde_json::Value;
 
 use crate::common::control_group::{ControlGroup, ReadLimit};
 use crate::common::stalling::{Stall, Stalling};
-use crate::common::{Dir, LoopDevice, Mount, direct_works_in, finish, fiord, helper, start};
+use crate::common::{
+    Dir, LoopDevice, Mount, direct_works_in, finish, fiord, helper, signal, start, until_working,
+};
 use crate::made::{
     Zram, busy_during, hidden_overlay, hogs, overlay, pinned, private_device, processor_turn, run_as,
     shared_cpu, writer,
@@ -123,6 +125,7 @@ table! {
         lines("--name=a --rw=write --size=64k --ramp_size=1m", "--name=a --rw=write --size=64k --ramp_size=16k");
     nothing_measured: NothingMeasured,
         lines("--name=a --rw=write --size=64k --ramp_size=64k", "--name=a --rw=write --size=64k --ramp_size=16k");
+    interrupted: Interrupted, Proof::Runs(interrupted_runs);
     cache_served: CacheServed, Proof::Runs(cache_served_runs);
     not_yet_written: NotYetWritten, Proof::Runs(not_yet_written_runs);
     foreign_io: ForeignIo, Proof::Runs(foreign_io_runs);
@@ -331,6 +334,19 @@ fn cpu_bound_runs(dir: &Dir) -> Result<Pair, String> {
     );
     let raises = undisturbed(Code::CpuBound, true, || run(dir, &line))?;
     Ok(Pair { raises, spares: run(dir, &format!("{line} --rate_iops=100")) })
+}
+
+/// A study of one run, ended by a signal or not.
+fn interrupted_runs(dir: &Dir) -> Result<Pair, String> {
+    let matrix = |time: &str| {
+        let line = "matrix --no-history --trust=on --json --bs=4k --rw=randread --size=8M --repeat=1 --time";
+        start(fiord(dir.path(), &format!("{line} {time}")))
+    };
+    let running = matrix("50s");
+    until_working(&running, "4k-randread");
+    signal(running.0.id(), "INT");
+    let raises = finish(running).assert_status(130).json();
+    Ok(Pair { raises, spares: finish(matrix("200ms")).json() })
 }
 
 /// Its own control group reads little; a writer outside waits for a device all the time. Where the devices are seen,
