@@ -7,6 +7,7 @@
 mod arguments;
 mod commands;
 mod crash;
+mod declaration;
 mod device_table;
 mod fio;
 mod layout;

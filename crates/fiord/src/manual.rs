@@ -128,27 +128,29 @@ fn statuses() -> Vec<(String, String)> {
 }
 
 /// The subcommands of a subcommand, but for `help`.
-fn nested(command: &Command) -> impl Iterator<Item = &Command> {
+pub(crate) fn nested(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|nested| nested.get_name() != "help")
 }
 
 /// The words that call it: `fiord crash-test run`.
-fn full_name(command: &Command) -> String {
+pub(crate) fn full_name(command: &Command) -> String {
     command.get_bin_name().unwrap_or(command.get_name()).to_string()
 }
 
-/// The command lines that it takes, one or more.
+/// The command lines that it takes and its subcommands take, one or more.
 fn usages(command: &Command) -> Vec<String> {
-    let all = std::iter::once(command).chain(nested(command));
-    all.map(|command| {
-        let usage = command.clone().render_usage().to_string();
-        let lines = usage.strip_prefix("Usage: ").unwrap_or(&usage).lines().map(str::trim);
-        lines.collect::<Vec<_>>().join("\n")
-    })
-    .collect()
+    std::iter::once(command).chain(nested(command)).map(usage).collect()
 }
 
-fn about(command: &Command) -> String {
+/// The command line that it takes; of several, one on each line.
+pub(crate) fn usage(command: &Command) -> String {
+    let usage = command.clone().render_usage().to_string();
+    let lines = usage.strip_prefix("Usage: ").unwrap_or(&usage).lines().map(str::trim);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What it does, in full.
+pub(crate) fn about(command: &Command) -> String {
     command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default()
 }
 

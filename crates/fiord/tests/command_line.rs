@@ -11,6 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
+use common::study::assert_documented;
 use common::{Dir, finish, fiord, run_with_input, start};
 use serde_json::Value;
 
@@ -309,6 +310,37 @@ fn help_lists_and_explains_the_subcommands() {
     let mut command = Command::new(dir.join("fio"));
     command.arg("help").current_dir(dir.path());
     finish(start(command)).assert_status(1).assert_prints(&["job file"]);
+}
+
+/// The names come from the declarations themselves.
+#[test]
+fn every_subcommand_prints_json() {
+    let dir = Dir::new();
+    let document = dir.run("help --json").assert_success().json();
+    assert_documented(&document, &["help"]);
+    let subcommands = document["subcommands"].as_array().unwrap();
+    let has_json = |subcommand: &Value| {
+        subcommand["options"].as_array().unwrap().iter().any(|option| option["name"] == "json")
+    };
+    let without: Vec<&str> = subcommands
+        .iter()
+        .filter(|subcommand| subcommand["needs_subcommand"] == false && !has_json(subcommand))
+        .map(|subcommand| subcommand["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(without, [""; 0]);
+    let names: Vec<&str> = subcommands.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    for name in ["quick", "history", "history rm", "crash-test", "crash-test run", "help"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    let one = dir.run("help --json crash-test").assert_success().json();
+    let below: Vec<&Value> =
+        subcommands.iter().filter(|one| one["name"].as_str().unwrap().starts_with("crash-test")).collect();
+    assert_eq!(one["subcommands"].as_array().unwrap().iter().collect::<Vec<_>>(), below);
+    dir.run("help --json --man").assert_status(1);
+    let script = dir.run("completions --json fish").assert_success().json();
+    assert_documented(&script, &["completions"]);
+    assert_eq!(script["shell"], "fish");
+    assert_eq!(script["script"], dir.run("completions fish").assert_success().stdout);
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod common;
 use std::process::Stdio;
 
 use common::study::assert_documented;
-use common::{Dir, LoopDevice, Mount, Ran, fiord};
+use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, signal, start, until};
 use fiord_testing::need;
 
 const RUN: &str = "crash-test run data --journal - --size 1M --per-sync 16 --syncs 40";
@@ -94,6 +94,29 @@ fn a_truncated_journal_requires_only_what_it_contains() {
     let ran = check(&dir);
     ran.assert_status(1);
     assert!(ran.stderr.contains("not a journal"), "{ran:?}");
+}
+
+#[test]
+fn json_of_a_run_says_what_was_written_and_what_ended_it() {
+    let dir = Dir::new();
+    // The journal is on another file system than the target.
+    let _other = need!(Mount::tmpfs(&dir, "size=4m"));
+    std::fs::create_dir(dir.join("data")).unwrap();
+    let line = "crash-test run data --json --size 1M --per-sync 16";
+    let dry = dir.run(&format!("{line} --journal - --dry-run")).assert_success().json();
+    assert_eq!((&dry["syncs"], &dry["size_bytes"]), (&serde_json::Value::Null, &(1 << 20).into()));
+    let document = dir.run(&format!("{line} --journal tmpfs/journal --syncs 3")).assert_success().json();
+    assert_documented(&document, &["crash-test run"]);
+    assert_eq!((&document["syncs"], &document["ended_by"]), (&3.into(), &serde_json::Value::Null));
+    std::fs::remove_file(dir.join(DATA)).unwrap();
+    let running = start(fiord(dir.path(), &format!("{line} --journal tmpfs/another")));
+    until("a sync", || {
+        std::fs::read_to_string(dir.join("tmpfs/another")).is_ok_and(|text| text.contains("synced"))
+    });
+    signal(running.0.id(), "INT");
+    let ended = finish(running).assert_status(130).json();
+    assert!(ended["ended_by"] == "SIGINT" && ended["syncs"].as_u64() > Some(0), "{ended}");
+    dir.run(&format!("{line} --journal -")).assert_status(1).assert_prints(&["--journal=-"]);
 }
 
 /// What is written after the journal has ended could not be judged.

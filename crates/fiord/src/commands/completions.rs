@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, Command, ValueHint};
 use clap_complete::{Shell, generate};
 use fiord_options::table::{self, Spec};
 use fiord_options::value::Takes;
+use fiord_report::json::Writer;
 
 use crate::arguments::{self, CommandError, Invocation};
 use crate::subcommand::Subcommands;
@@ -20,6 +21,9 @@ pub(super) struct Options {
     /// Shell to complete in
     #[arg(value_name = "SHELL")]
     shell: Name,
+    /// Print JSON: the shell and its script
+    #[arg(long)]
+    json: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -47,7 +51,14 @@ impl Invocation for Options {
         };
         let mut script = Vec::new();
         generate(shell, &mut whole(subcommands), "fiord", &mut script);
-        arguments::print(script)
+        arguments::print(match self.json {
+            true => Writer::document(|json| {
+                json.string("shell", &shell.to_string());
+                json.string("script", &String::from_utf8_lossy(&script));
+            })
+            .into_bytes(),
+            false => script,
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use fiord_report::json::Writer;
 use fiord_report::path::shown;
 use fiord_report::table::{self, Cell, Column, Table, shown_bytes};
 use fiord_sys::errno::error_text;
@@ -86,6 +87,9 @@ struct RunOptions {
     /// Print what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
+    /// Print JSON at the end (described in docs/json.md)
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -189,6 +193,9 @@ impl Log {
 
 /// Writes and syncs until the power is cut, or until the test is to stop.
 fn write_all(options: &RunOptions) -> Result<ExitCode, CommandError> {
+    if options.json && !options.dry_run && options.journal == Path::new("-") {
+        return Err("--json and --journal=- both need standard output".to_string().into());
+    }
     let path = target_of(&options.target);
     let opener = TargetOpener::default();
     let writes = writes_to(options, &path, &opener)?;
@@ -199,7 +206,7 @@ fn write_all(options: &RunOptions) -> Result<ExitCode, CommandError> {
             shown(&path),
             options.per_sync
         );
-        return arguments::print(text);
+        return arguments::print(if options.json { run_json(options, writes, &path, None) } else { text });
     }
     let target = Target { file: opener.overwrite(&path)?, path };
     let log = Log::open(&options.journal, &opener)?;
@@ -207,8 +214,34 @@ fn write_all(options: &RunOptions) -> Result<ExitCode, CommandError> {
     let _ = signal::record_stop_requests();
     target.lay_out(options, writes)?;
     let syncs = write_rounds(options, writes, &target, log)?;
-    remark(&format!("{syncs} syncs of {} writes each; cut the power, then run check\n", options.per_sync));
+    if options.json {
+        arguments::print(run_json(options, writes, &target.path, Some(syncs)))?;
+    } else {
+        remark(&format!(
+            "{syncs} syncs of {} writes each; cut the power, then run check\n",
+            options.per_sync
+        ));
+    }
     Ok(ExitCode::from(signal::stop_requested().map_or(status::SUCCESS, status::of_signal)))
+}
+
+/// What was written, or in a dry run, without `syncs`, would be.
+fn run_json(options: &RunOptions, writes: Writes, path: &Path, syncs: Option<u64>) -> String {
+    Writer::document(|json| {
+        json.string("target", &shown(path));
+        json.string("journal", &shown(&options.journal));
+        json.integer("size_bytes", writes.blocks * writes.block_bytes);
+        json.integer("block_bytes", writes.block_bytes);
+        json.integer("writes_per_sync", writes.per_sync);
+        match syncs {
+            Some(syncs) => json.integer("syncs", syncs),
+            None => json.null("syncs"),
+        }
+        match signal::stop_requested() {
+            Some(number) => json.string("ended_by", signal::name(number)),
+            None => json.null("ended_by"),
+        }
+    })
 }
 
 /// The writes of this run, if its target may be written.

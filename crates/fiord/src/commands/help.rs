@@ -11,7 +11,7 @@ use fiord_sys::tty;
 use crate::arguments::{self, CommandError, Invocation};
 use crate::output::{self, say};
 use crate::subcommand::Subcommands;
-use crate::{manual, status};
+use crate::{declaration, manual, status};
 
 /// Lists fiord's own subcommands, or explains one of them
 #[derive(clap::Parser)]
@@ -23,6 +23,9 @@ pub(super) struct Options {
     /// Print the manual page in full; for example to `man -l -`
     #[arg(long)]
     man: bool,
+    /// Print JSON: subcommands with their options (described in docs/json.md)
+    #[arg(long, conflicts_with = "man")]
+    json: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -30,16 +33,21 @@ Examples:
   fiord help
   fiord help quick
   fiord help --man quick | man -l -
+  fiord help --json quick
 ";
 
 impl Invocation for Options {
     fn run(self, subcommands: &Subcommands) -> Result<ExitCode, CommandError> {
         let Some(name) = self.name else {
-            let page = if self.man { manual::of_fiord(subcommands) } else { page(subcommands) };
-            return arguments::print(page);
+            return arguments::print(match (self.man, self.json) {
+                (true, _) => manual::of_fiord(subcommands),
+                (_, true) => declaration::json(subcommands.0),
+                _ => page(subcommands),
+            });
         };
         match subcommands.named(OsStr::new(&name)) {
             Some(known) if self.man => arguments::print(manual::of(known)),
+            Some(known) if self.json => arguments::print(declaration::json([known])),
             Some(known) => Ok((known.run)(&[OsString::from("--help")], subcommands)),
             None => Err(unknown(&name, subcommands).into()),
         }
