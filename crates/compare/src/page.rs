@@ -363,8 +363,17 @@ fn interval(change: Option<Change>) -> Cell {
     let interval = change.and_then(|change| change.interval);
     interval.map_or(Cell::None, |interval| {
         let (low, high) = (interval.low(), interval.high());
-        Cell::Formatted(format!("{low:+.1}..{high:+.1}"), high - low)
+        Cell::Formatted(format!("{}..{}", bound(low), bound(high)), high - low)
     })
+}
+
+/// A bound of an interval, in percent. Where noise hides everything, its digits would only widen the table.
+fn bound(percent: f64) -> String {
+    match percent {
+        ..1_000.0 => format!("{percent:+.1}"),
+        ..10_000.0 => format!("{percent:+.0}"),
+        _ => ">+9999".to_string(),
+    }
 }
 
 /// A change; marked if it is not called a difference, where no column says so.

@@ -266,3 +266,42 @@ fn fio_runs_the_job_files() {
         }
     }
 }
+
+/// Two directories of one disk, each judged as if it were alone, and compared.
+#[test]
+fn several_directories_are_judged_each_and_compared() {
+    let dir = Dir::new();
+    for name in ["one", "other"] {
+        fs::create_dir(dir.join(name)).unwrap();
+    }
+    let ran = dir.run("check etcd --json --time 1500ms one other");
+    let document = ran.json();
+    assert_eq!((&document["study"], &document["complete"]), (&"check".into(), &true.into()), "{ran:?}");
+    let targets = document["targets"].as_array().unwrap();
+    let order = ["PASS", "MARGINAL", "FAIL", "CANNOT TELL"];
+    let rank = |verdict: &Value| order.iter().position(|word| verdict == *word).unwrap();
+    let worst = targets.iter().map(|target| rank(&target["verdict"])).max().unwrap();
+    ran.assert_status([0, 0, 4, 6][worst]);
+    for (target, name) in targets.iter().zip(["one", "other"]) {
+        assert_eq!(target["target"], dir.join(name).canonicalize().unwrap().to_str().unwrap());
+        assert!(
+            target["conclusion"].as_str().unwrap().starts_with(target["verdict"].as_str().unwrap()),
+            "{target}"
+        );
+        let rows: Vec<&Value> = document["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|row| row["target"] == target["target"])
+            .collect();
+        assert!(!rows.is_empty(), "{document}");
+        rows.iter().for_each(|row| assert_row(row));
+        assert!(is_empty(&dir.join(name)));
+    }
+    assert!(!document["comparison"].as_array().unwrap().is_empty(), "{document}");
+    let text = dir.run("check etcd --time 1500ms one other").stdout;
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    for part in ["TARGET", "CONCLUSION", "one", "other"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}

@@ -140,11 +140,12 @@ impl Study for Several {
         }
         let rows: Vec<Table> = own.iter().map(|result| result.table.clone()).collect();
         let said = targets.select(&["target", "conclusion"]).text(width);
+        let judged = judged(&names, &own, width);
         StudyResult {
             table: joined(&names, &rows),
             shown: Some(comparison.shown()),
-            text: format!("{said}\n{}\n{}", comparison.legend(width), comparison.table(width)),
-            conclusion: comparison.sentences().join(" "),
+            text: format!("{said}\n{judged}{}\n{}", comparison.legend(width), comparison.table(width)),
+            conclusion: verdicts_of(&names, &own) + &comparison.sentences().join(" "),
             verdict: verdicts.into_iter().max(),
             facts: own.into_iter().next().map_or_else(Vec::new, |first| {
                 first.facts.into_iter().filter(|(key, _)| *key != "verdict").collect()
@@ -153,6 +154,33 @@ impl Study for Several {
             ..StudyResult::default()
         }
     }
+}
+
+/// The figures that verdicts are about, with their limits, of all targets; empty without limits.
+fn judged(names: &[&str], own: &[StudyResult], width: usize) -> String {
+    let tables: Vec<Table> = own.iter().map(|result| result.shown.clone().unwrap_or_default()).collect();
+    let mut all = joined(names, &tables).select(&[
+        "figure",
+        "target",
+        "measured",
+        "pass_limit",
+        "fail_limit",
+        "verdict",
+    ]);
+    if !all.columns.iter().any(|column| column.key == "verdict") {
+        return String::new();
+    }
+    // Figure by figure: the targets of each below each other.
+    let figures: Vec<Cell> = all.rows.iter().map(|row| row[0].clone()).collect();
+    all.rows.sort_by_key(|row| figures.iter().position(|figure| *figure == row[0]));
+    all.text(width) + "\n"
+}
+
+/// The verdict on each target, as sentences before others; empty without verdicts.
+fn verdicts_of(names: &[&str], own: &[StudyResult]) -> String {
+    let of = |(name, result): (&&str, &StudyResult)| Some(format!("{}: {name}.", result.verdict?.word()));
+    let all: Vec<String> = names.iter().zip(own).filter_map(of).collect();
+    if all.is_empty() { String::new() } else { all.join(" ") + " " }
 }
 
 /// The rows of the tables of all targets, with a column for the target.
