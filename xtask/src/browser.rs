@@ -60,13 +60,15 @@ fn place() -> PathBuf {
 fn check(binary: &Path) -> Result<(), String> {
     let place = place();
     let state = place.join("state");
-    let pages = [("one", &["last"][..]), ("two", &["last~1", "last"][..])];
+    let pages = [("one", &["last"][..]), ("two", &["last~1", "last"][..]), ("study", &["study"][..])];
     let fiord = |arguments: &[&str]| {
         let mut fiord = Command::new(binary);
         fiord.args(arguments).current_dir(&place).env("XDG_STATE_HOME", &state);
         fiord.stdout(std::process::Stdio::null());
         stage::command(fiord)
     };
+    let study = "matrix --tag=study --trust=off --bs=4k,64k --rw=randread,randwrite --size=16m --time=5s";
+    fiord(&study.split(' ').collect::<Vec<_>>())?;
     for depth in ["--iodepth=2", "--iodepth=16"] {
         fiord(&[
             "--name=mixed",

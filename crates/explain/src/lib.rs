@@ -5,10 +5,14 @@
 mod device;
 mod direction;
 mod entry;
+mod findings;
 mod job;
 pub mod lookup;
 mod next;
 mod noted;
+mod paragraph;
+pub mod study;
+pub mod study_table;
 mod terms;
 mod words;
 
@@ -22,6 +26,7 @@ use fiord_report::table::wrapped;
 
 pub use entry::PartExplanation;
 pub use noted::NotedFinding;
+use paragraph::paragraph;
 
 /// If there are more jobs than this, the others are only counted.
 const JOBS_MAX: usize = 4;
@@ -121,22 +126,7 @@ impl Explanation {
             out.push_str("\nMessages\n");
             self.messages.iter().for_each(|message| paragraph(&mut out, &format!("  {message}"), width));
         }
-        out.push_str("\nFindings\n");
-        if self.findings.is_empty() {
-            paragraph(
-                &mut out,
-                "  The figures give no reason to doubt them. They do not show everything.",
-                width,
-            );
-        }
-        for NotedFinding { code, severity, subject, sentence, remedy } in &self.findings {
-            paragraph(&mut out, &format!("  {severity}: {subject}: {code}: {sentence}."), width);
-            if !remedy.is_empty() {
-                paragraph(&mut out, &format!("    To do: {remedy}."), width);
-            }
-        }
-        out.push_str("\nNext\n");
-        self.next.iter().for_each(|advice| paragraph(&mut out, &format!("  {advice}"), width));
+        findings::text(&mut out, &self.findings, &self.next, width);
         out
     }
 
@@ -156,17 +146,7 @@ impl Explanation {
             entries(json, "groups", &self.groups);
             entries(json, "disks", &self.disks);
             json.strings("messages", &self.messages);
-            json.list("findings", |json| {
-                for NotedFinding { code, severity, subject, sentence, remedy } in &self.findings {
-                    json.item(|json| {
-                        json.string("code", code);
-                        json.string("severity", severity);
-                        json.string("subject", subject);
-                        json.string("sentence", sentence);
-                        json.string("remedy", remedy);
-                    });
-                }
-            });
+            findings::write(json, &self.findings);
             json.strings("next", &self.next);
         })
     }
@@ -185,13 +165,6 @@ fn entries(json: &mut Writer, key: &str, entries: &[PartExplanation]) {
                 json.string("text", text);
             });
         }
-    });
-}
-
-/// A text without a label, wrapped.
-fn paragraph(out: &mut String, text: &str, width: usize) {
-    wrapped(text, width).iter().for_each(|line| {
-        let _ = writeln!(out, "{line}");
     });
 }
 

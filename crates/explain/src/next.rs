@@ -15,19 +15,7 @@ const TAIL_MIN: f64 = 10.0;
 
 /// The suggestions, the most important first.
 pub(crate) fn advice(report: &Report, findings: &[NotedFinding]) -> Vec<String> {
-    let mut all = Vec::new();
-    if let Some(worst) = findings.iter().find(|finding| finding.severity == "void") {
-        all.push(format!(
-            "Repeat the run before you use its figures: {} says that they measure something else.",
-            worst.code
-        ));
-    }
-    if let Some(first) = findings.first() {
-        all.push(format!(
-            "`fiord explain {}` says what this finding means and what to do about it.",
-            first.code
-        ));
-    }
+    let mut all = of_findings(findings);
     if let Some(job) = report.jobs.iter().find(|job| job.error.is_some_and(|error| error != 0)) {
         all.push(format!("Find out why job {} failed: the kernel's log has errors of devices.", job.name));
     }
@@ -46,6 +34,24 @@ pub(crate) fn advice(report: &Report, findings: &[NotedFinding]) -> Vec<String> 
         all.push("Run it again: two runs show how much such figures vary from run to run.".to_string());
     }
     all.truncate(ADVICE_MAX);
+    all
+}
+
+/// The suggestions that follow from findings.
+pub(crate) fn of_findings(findings: &[NotedFinding]) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Some(worst) = findings.iter().find(|finding| finding.severity == "void") {
+        all.push(format!(
+            "Repeat the run before you use its figures: {} says that they measure something else.",
+            worst.code
+        ));
+    }
+    if let Some(first) = findings.first() {
+        all.push(format!(
+            "`fiord explain {}` says what this finding means and what to do about it.",
+            first.code
+        ));
+    }
     all
 }
 

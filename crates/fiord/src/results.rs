@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use fiord_compare::{NamedRun, Side};
-use fiord_import::Report;
+use fiord_import::{Report, StudyDocument, study};
 use fiord_lab::rounds::without_round;
 use fiord_report::path::shown;
 use fiord_report::{Format, RunReport, TerseVersion, render, time};
@@ -18,15 +18,40 @@ use fiord_sys::errno::error_text;
 use crate::arguments::CommandError;
 use crate::run::{environment, keep};
 
+/// What a file has.
+pub(crate) enum Document {
+    Report(Report),
+    Study(StudyDocument),
+}
+
+/// The study of a file, or its best report; `-` is standard input.
+///
+/// # Errors
+/// It cannot be read, or has neither, with the place.
+pub(crate) fn document_in(path: &Path) -> Result<Document, String> {
+    let (place, text) = text_of(path)?;
+    let study = study::read(&text).map_err(|why| format!("{place}:{why}"))?;
+    match study {
+        Some(study) => Ok(Document::Study(study)),
+        None => best(&text).map(Document::Report).map_err(|why| format!("{place}:{why}")),
+    }
+}
+
 /// The best report of a file; `-` is standard input.
 ///
 /// # Errors
 /// It cannot be read, or has no report, with the place.
 pub(crate) fn report_in(path: &Path) -> Result<Report, String> {
+    let (place, text) = text_of(path)?;
+    best(&text).map_err(|why| format!("{place}:{why}"))
+}
+
+/// What errors call a file, and its text.
+fn text_of(path: &Path) -> Result<(String, String), String> {
     let place = if path == Path::new("-") { "standard input".to_string() } else { shown(path) };
     let bytes = environment::read_file(path.as_os_str())
         .map_err(|error| format!("{place}: {}", error_text(&error)))?;
-    best(&String::from_utf8_lossy(&bytes)).map_err(|why| format!("{place}:{why}"))
+    Ok((place, String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// The report with the most information.

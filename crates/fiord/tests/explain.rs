@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::study::assert_documented;
-use common::{Dir, Mount, Ran, finish, fiord, run_with_input, start};
+use common::{Dir, Mount, Ran, finish, fiord, run_with_input, start, until_working};
 use fiord_testing::need;
 
 /// A job whose depth is not what it seems.
@@ -85,7 +85,7 @@ fn every_format_of_a_file_is_explained() {
 }
 
 #[test]
-fn a_study_is_named_with_its_runs() {
+fn a_study_is_explained_with_its_conclusion_and_its_figures() {
     let dir = Dir::new();
     let _small = need!(Mount::tmpfs(&dir, "size=256k"));
     let with_history = |line: &str| -> Ran {
@@ -93,13 +93,60 @@ fn a_study_is_named_with_its_runs() {
         command.env("XDG_STATE_HOME", dir.join("state"));
         finish(start(command))
     };
-    with_history("sweep --rw=read --size=64k --directory=tmpfs --over bs=4k,8k --time=1s --repeat=1");
-    let whole = with_history("explain");
-    assert!(whole.assert_status(1).stderr.ends_with("; name one of its runs instead (2, 3)\n"), "{whole:?}");
+    let sweep =
+        "sweep --rw=read --size=64k --directory=tmpfs --over bs=4k,8k --time=1s --repeat=2 --json --trust=on";
+    let document = with_history(sweep).json();
+    let text = with_history("explain").assert_success().stdout.clone();
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.starts_with("Study 1 of ") && text.contains("`fiord explain 2` explains one of its runs"),
+        "{text}"
+    );
+    assert!(text.contains(document["conclusion"].as_str().unwrap()), "{text}");
+    let explained = with_history("explain last --json").assert_success().json();
+    assert_documented(&explained, &["explain (a study)"]);
+    let rows = explained["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{explained}");
+    for (row, of) in rows.iter().zip(document["rows"].as_array().unwrap()) {
+        let iops = of["iops"].as_f64().unwrap();
+        let grouped = row["text"].as_str().unwrap().replace(',', "");
+        assert!(grouped.contains(&format!("{iops:.0} I/Os per second")), "{row} {of}");
+    }
+    let codes = |document: &serde_json::Value| -> Vec<String> {
+        let all = document["findings"].as_array().unwrap();
+        all.iter().map(|finding| finding["code"].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(codes(&explained), codes(&document));
+    assert!(codes(&document).contains(&"in-memory".to_string()), "{document}");
+    // The same from a file.
+    dir.write("study.json", document.to_string());
+    let from_file = dir.run("explain study.json --json").assert_success().json();
+    assert_eq!(from_file["rows"], explained["rows"]);
     with_history("sweep --rw=read --size=1m --directory=tmpfs --over bs=4k,8k --time=1s").assert_status(1);
-    for line in ["explain", "report"] {
-        let empty = with_history(line);
-        assert!(empty.assert_status(1).stderr.ends_with("; it ended before its first run\n"), "{empty:?}");
+    with_history("explain").assert_success().assert_prints(&["Nothing was concluded.", "It is incomplete: "]);
+    with_history("report").assert_success();
+    assert!(
+        dir.text("report.html").contains("Nothing was measured")
+            || dir.text("report.html").contains("incomplete")
+    );
+}
+
+/// What is recorded of a study that was killed.
+#[test]
+fn a_study_that_did_not_end_is_named_with_its_runs() {
+    let dir = Dir::new();
+    let with_history = |line: &str| {
+        let mut command = fiord(dir.path(), line);
+        command.env("XDG_STATE_HOME", dir.join("state"));
+        command
+    };
+    let running = start(with_history("matrix --bs=4k --rw=randread --size=8M --time=100s --repeat=1"));
+    until_working(&running, "4k-randread");
+    drop(running);
+    for line in ["explain last", "report last"] {
+        let refused = finish(start(with_history(line)));
+        refused.assert_status(1).assert_prints(&["study 1 did not end", "and has no run"]);
     }
 }
 

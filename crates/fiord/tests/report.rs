@@ -2,7 +2,7 @@
 //!
 //! Invariant: figures are compared with the JSON of the same run.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
 
 mod common;
 
@@ -110,4 +110,31 @@ fn what_cannot_be_a_page_is_said_and_nothing_is_written() {
         dir.run(line).assert_status(1).assert_prints(&[why]);
     }
     assert_eq!(dir.contents(), before);
+}
+
+#[test]
+fn a_study_becomes_a_page_with_its_conclusion_and_its_table_first() {
+    let dir = Dir::new();
+    let line = "matrix --bs=4k,64k --rw=randread --size=8M --time=600ms --repeat=2 --json";
+    let document = with_history(&dir, line).json();
+    let written = with_history(&dir, "report -o page.html --json").assert_success().json();
+    assert_documented(&written, &["report"]);
+    let page = dir.text("page.html");
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not in the page"));
+    let escaped = document["conclusion"].as_str().unwrap().replace('/', "&#x2f;");
+    assert!(at(&escaped) < at(">Figures</h2>") && at(">Figures</h2>") < at(">How far the rounds agree</h2>"));
+    for row in document["rows"].as_array().unwrap() {
+        at(&format!("<th scope=\"row\">{}</th>", row["test"].as_str().unwrap()));
+        at(&format!("<data value=\"{}\">", row["read_iops"]));
+        at(&format!("<data value=\"{}\">", row["read_p99_ns"]));
+    }
+    assert!(page.contains("fiord report 2") && page.contains("What it printed:"), "{page}");
+    dir.write("study.json", document.to_string());
+    dir.run("report study.json -o file.html").assert_success();
+    assert!(dir.text("file.html").contains(&escaped));
+    with_history(&dir, "report 1 2 -o two.html")
+        .assert_status(1)
+        .assert_prints(&["a study has a page of its own"]);
+    dir.write("x_bw.1.log", "1, 2, 0, 0\n");
+    with_history(&dir, "report 1 x_bw.1.log").assert_status(1).assert_prints(&["logs belong to a run"]);
 }

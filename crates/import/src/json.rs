@@ -5,6 +5,7 @@
 
 mod fields;
 mod locate;
+pub mod study;
 
 use serde_json::Value;
 
@@ -33,11 +34,14 @@ pub(crate) fn read(document: &str, line: u32) -> Result<(Report, usize), ReadErr
         None => return Err(ReadError { line, column: 1, problem: "this is not JSON".to_string() }),
     };
     let length = values.byte_offset();
-    let report = report(&Fields::root(&value)).map_err(|WrongType { path, problem }| {
-        let (lines_before, column) = place_of(document, locate::value_at(document, &path).unwrap_or(0));
-        ReadError { line: line + lines_before - 1, column, problem }
-    })?;
+    let report = report(&Fields::root(&value)).map_err(|wrong| placed(document, line, wrong))?;
     Ok((Report { line, ..report }, length))
+}
+
+/// An error with the place of its value in a document that begins on this line.
+fn placed(document: &str, line: u32, WrongType { path, problem }: WrongType) -> ReadError {
+    let (lines_before, column) = place_of(document, locate::value_at(document, &path).unwrap_or(0));
+    ReadError { line: line + lines_before - 1, column, problem }
 }
 
 fn report(root: &Fields<'_>) -> Result<Report, WrongType> {

@@ -10,6 +10,7 @@ mod number;
 mod place;
 pub mod terse;
 
+pub use json::study::{self, StudyDocument, StudyRows, StudyValue};
 pub use model::{
     CpuFigures, DirectionFigures, DirectionName, DiskFigures, Heading, JobFigures, LatencyFigures,
     NeverIssued, Percentile, RepeatedFigures, Report, ReportFormat, ReportedFinding, SampleMoments,

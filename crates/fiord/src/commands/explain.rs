@@ -8,31 +8,33 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use fiord_engine::registry::ENGINES;
+use fiord_explain::study::{StudyExplanation, explain_study};
 use fiord_explain::{NotedFinding, explain, lookup};
 use fiord_findings::{EngineFacts, of_report};
-use fiord_import::Report;
+use fiord_import::{Report, StudyDocument, study};
 use fiord_options::suggest;
 use fiord_options::value::{Reading, Value};
 use fiord_plan::EngineName;
 use fiord_report::path::shown;
-use fiord_report::{Code, RunReport};
-use fiord_store::{History, RunSelector, Stored};
+use fiord_report::{Code, RunReport, time};
+use fiord_store::{History, HistoryEntry, RunSelector, Stored};
 
 use super::history;
 use crate::arguments::{self, CommandError, Invocation};
 use crate::layout::width;
-use crate::results;
+use crate::results::{self, Document};
 use crate::subcommand::Subcommands;
 
 /// Explains a report in plain words, with the figures of the run: what each part
-/// means here, the findings that the figures allow, and what to look at next.
+/// means here, the findings that the figures allow, and what to look at next; of a
+/// study its conclusion, with the figures that it rests on.
 /// Reads what fiord and fio print: normal text, JSON, JSON+ and terse lines.
 /// docs/explain.md has an example.
 #[derive(Parser)]
 #[command(name = "fiord explain", verbatim_doc_comment, after_help = EXAMPLES)]
 pub(super) struct Options {
-    /// A recorded run (its number, last, last~2 or tag), a file with
-    /// a report (- for standard input), or a finding's code
+    /// A recorded run or study (its number, last, last~2 or tag), a
+    /// file with a report (- for standard input), or a finding's code
     #[arg(default_value = "last", value_name = "ID|FILE|CODE")]
     what: OsString,
     /// Explain one line of a report, as pasted, a JSON key, or
@@ -65,6 +67,8 @@ impl Invocation for Options {
             (Explained::One(meaning), false) => meaning.text(width()),
             (Explained::Report(explanation), true) => explanation.json(),
             (Explained::Report(explanation), false) => explanation.text(width()),
+            (Explained::Study(explanation), true) => explanation.json(),
+            (Explained::Study(explanation), false) => explanation.text(width()),
         })
     }
 }
@@ -72,20 +76,21 @@ impl Invocation for Options {
 enum Explained {
     One(lookup::Meaning),
     Report(fiord_explain::Explanation),
+    Study(StudyExplanation),
 }
 
 /// A file takes precedence over a finding or a run of its name.
 fn what(name: &OsStr) -> Result<Explained, CommandError> {
     let path = Path::new(name);
     if results::is_file(path) {
-        return Ok(Explained::Report(file(path)?));
+        return Ok(file(path)?);
     }
     let text = name.to_string_lossy();
     if let Some(code) = Code::from_name(&text) {
         return Ok(Explained::One(fiord_explain::code(code)));
     }
     if let Some(which) = results::named(&text)? {
-        return recorded(which).map(Explained::Report);
+        return recorded(which);
     }
     let nearest = suggest::nearest(&text, Code::ALL.iter().map(|code| code.name()));
     let hint = nearest.map_or_else(String::new, |code| format!("; did you mean the finding {code}?"));
@@ -97,49 +102,73 @@ fn what(name: &OsStr) -> Result<Explained, CommandError> {
     .into())
 }
 
-/// A file's report, with the findings in it or else those that its figures allow.
-fn file(path: &Path) -> Result<fiord_explain::Explanation, String> {
-    read_file(path).map(|(report, findings)| explain(&report, findings))
+/// A file's study, or its report with the findings in it or else those that its figures allow.
+fn file(path: &Path) -> Result<Explained, String> {
+    Ok(match results::document_in(path)? {
+        Document::Report(report) => {
+            let findings = findings_of(&report);
+            Explained::Report(explain(&report, findings))
+        }
+        Document::Study(study) => {
+            let source = format!("Study {} in {}", study.study, shown(path));
+            Explained::Study(explain_study(&study, source, &[]))
+        }
+    })
 }
 
-/// A file's report, and the findings in it or else those that its figures allow.
-pub(super) fn read_file(path: &Path) -> Result<(Report, Vec<NotedFinding>), String> {
-    let report = results::report_in(path)?;
-    let findings: Vec<NotedFinding> = if report.findings.is_empty() {
-        let can_queue = |name: &str| {
-            let engine = EngineName::parse(name, &mut Reading::default()).ok()?;
-            ENGINES.find(engine).map(|engine| engine.can_queue())
-        };
-        of_report(&report, EngineFacts { can_queue: &can_queue }).iter().map(NotedFinding::from).collect()
-    } else {
-        report.findings.iter().map(NotedFinding::from).collect()
-    };
-    Ok((report, findings))
-}
-
-/// A recorded run, with the findings recorded with it.
-fn recorded(which: RunSelector) -> Result<fiord_explain::Explanation, CommandError> {
-    let (history, stored) = history::load(which)?;
-    match &stored.printed {
-        Some((_, report)) => Ok(of_run(report)?),
-        None => Err(is_study(&stored, &history)?.into()),
+/// The findings in a report, or else those that its figures allow.
+pub(super) fn findings_of(report: &Report) -> Vec<NotedFinding> {
+    if !report.findings.is_empty() {
+        return report.findings.iter().map(NotedFinding::from).collect();
     }
+    let can_queue = |name: &str| {
+        let engine = EngineName::parse(name, &mut Reading::default()).ok()?;
+        ENGINES.find(engine).map(|engine| engine.can_queue())
+    };
+    of_report(report, EngineFacts { can_queue: &can_queue }).iter().map(NotedFinding::from).collect()
+}
+
+/// A recorded run, with the findings recorded with it; or a recorded study.
+fn recorded(which: RunSelector) -> Result<Explained, CommandError> {
+    let (history, stored) = history::load(which)?;
+    if let Some((_, report)) = &stored.printed {
+        return Ok(Explained::Report(of_run(report)?));
+    }
+    let study = study_of(&stored, &history)?;
+    let HistoryEntry { id, facts, .. } = &stored.entry;
+    let date = time::date(facts.started_ms, facts.utc_offset_s);
+    let source = format!("Study {id} of {date} on {}: {}", facts.host, facts.title);
+    let runs = history::runs_of(&stored, &history)?;
+    // The oldest is the last.
+    let runs: Vec<String> = runs.iter().rev().map(|run| run.id.to_string()).collect();
+    Ok(Explained::Study(explain_study(&study, source, &runs)))
 }
 
 fn of_run(run: &RunReport) -> Result<fiord_explain::Explanation, String> {
     read_run(run).map(|(report, findings)| explain(&report, findings))
 }
 
-/// Why a study has no report of its own, and what to name instead.
-pub(super) fn is_study(study: &Stored, history: &History) -> Result<String, CommandError> {
-    let runs = history::runs_of(study, history)?;
-    let ids: Vec<String> = runs.iter().rev().map(|run| run.id.to_string()).collect();
-    let id = study.entry.id;
-    let instead = match ids.as_slice() {
-        [] => "it ended before its first run".to_string(),
-        ids => format!("name one of its runs instead ({})", ids.join(", ")),
-    };
-    Ok(format!("run {id} is a study: `fiord show {id}` prints it; {instead}"))
+/// The document of a recorded study.
+///
+/// # Errors
+/// The study did not end, or fiord cannot read its own document.
+pub(super) fn study_of(stored: &Stored, history: &History) -> Result<StudyDocument, CommandError> {
+    let id = stored.entry.id;
+    match &stored.summary {
+        Some(summary) => {
+            let study = study::read(&summary.json).map_err(|why| format!("study {id}: {why}"))?;
+            Ok(study.ok_or_else(|| format!("study {id}: its document cannot be read"))?)
+        }
+        None => {
+            let runs = history::runs_of(stored, history)?;
+            let ids: Vec<String> = runs.iter().rev().map(|run| run.id.to_string()).collect();
+            let instead = match ids.as_slice() {
+                [] => "and has no run".to_string(),
+                ids => format!("name one of its runs instead ({})", ids.join(", ")),
+            };
+            Err(format!("study {id} did not end, so that it has no conclusion; {instead}").into())
+        }
+    }
 }
 
 /// A run as its JSON says, with the histograms, and its findings.

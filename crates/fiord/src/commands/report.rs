@@ -1,39 +1,44 @@
-//! `fiord report`: a run as one page of HTML, or two side by side.
+//! `fiord report`: a run as one page of HTML, or two side by side, or a study.
 //!
 //! Invariant: the page is written as a whole or not at all, and never to a device; runs and logs are only read.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Parser;
 use fiord_import::log::{self, LogKind, LogLine, LogName};
 use fiord_import::{JobFigures, Report};
+use fiord_page::study_page::{StudyPage, render_study};
 use fiord_page::{LoggedJob, LoggedValue, OverTime, RunView, render};
 use fiord_report::json::Writer;
 use fiord_report::path::shown;
-use fiord_report::time;
-use fiord_store::{RunSelector, Stored};
+use fiord_store::RunSelector;
 use fiord_sys::errno::error_text;
 use fiord_worker::TargetOpener;
 
 use super::{explain, history};
 use crate::arguments::{self, CommandError, Invocation};
-use crate::layout::duration;
+use crate::output;
+use crate::results::{self, Document};
 use crate::run::environment;
 use crate::subcommand::Subcommands;
-use crate::{output, results, status};
+
+mod facts;
+mod study;
+
+use facts::facts;
 
 /// Makes one page of HTML of a run, or of two side by side: conclusion and findings, percentiles, a heat map of latency
-/// and charts over time, the devices, the job file, and how to repeat it. The page needs no other file and no network.
+/// and charts over time, the devices, the job file, and how to repeat it; or of a study: conclusion and findings, and its
+/// tables. The page needs no other file and no network.
 /// Reads recorded runs, and the reports of fio and fiord with the logs of `write_bw_log`, `write_lat_log` and
 /// `write_iops_log`. docs/report-page.md explains how to read it.
 #[derive(Parser)]
 #[command(name = "fiord report", after_help = EXAMPLES)]
 pub(super) struct Options {
-    /// Recorded runs (a number, last, last~2 or a tag), files with a report (- for standard input), and log files of the one
-    /// run; logs that a report names are found beside it
+    /// Recorded runs or a study (a number, last, last~2 or a tag), files with a report (- for standard input), and log files of
+    /// the one run; logs that a report names are found beside it
     #[arg(value_name = "ID|FILE", default_value = "last")]
     what: Vec<OsString>,
     /// The page to write (- for standard output); one that exists is replaced
@@ -58,8 +63,7 @@ const RUNS_MAX: usize = 2;
 
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
-        let runs = runs(&self.what)?;
-        let page = render(&runs)?;
+        let (page, names) = page(views(&self.what)?)?;
         if self.output == Path::new("-") {
             return match self.json {
                 true => Err("--json and --output=- both need standard output".to_string().into()),
@@ -72,7 +76,7 @@ impl Invocation for Options {
             return arguments::print(Writer::document(|json| {
                 json.string("output", &place);
                 json.integer("bytes", page.len());
-                json.strings("runs", &runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>());
+                json.strings("runs", &names);
             }));
         }
         output::remark(&format!("fiord report: {place} written, {} KiB\n", page.len().div_ceil(1024)));
@@ -80,8 +84,31 @@ impl Invocation for Options {
     }
 }
 
-/// The runs named, with their logs.
-fn runs(names: &[OsString]) -> Result<Vec<RunView>, CommandError> {
+/// What a page shows.
+enum View {
+    Run(Box<RunView>),
+    Study(Box<StudyPage>),
+}
+
+/// The page, and the names of what it shows.
+fn page(views: Vec<View>) -> Result<(String, Vec<String>), CommandError> {
+    let several = views.len() > 1;
+    let mut runs = Vec::new();
+    for view in views {
+        match view {
+            View::Study(study) if several => {
+                let title = &study.title;
+                return Err(format!("{title}: a study has a page of its own; name it alone").into());
+            }
+            View::Study(study) => return Ok((render_study(&study)?, vec![study.title])),
+            View::Run(run) => runs.push(*run),
+        }
+    }
+    Ok((render(&runs)?, runs.into_iter().map(|run| run.name).collect()))
+}
+
+/// The runs named, with their logs, or the study.
+fn views(names: &[OsString]) -> Result<Vec<View>, CommandError> {
     let (logs, reports): (Vec<&OsString>, Vec<&OsString>) =
         names.iter().partition(|name| log_name(name).is_some());
     match reports.len() {
@@ -106,7 +133,7 @@ fn log_name(name: &OsStr) -> Option<LogName> {
 }
 
 /// A file takes precedence over a run of its name.
-fn view(name: &OsStr, logs: &[PathBuf]) -> Result<RunView, CommandError> {
+fn view(name: &OsStr, logs: &[PathBuf]) -> Result<View, CommandError> {
     let path = Path::new(name);
     if results::is_file(path) {
         return file(path, logs);
@@ -121,15 +148,26 @@ fn view(name: &OsStr, logs: &[PathBuf]) -> Result<RunView, CommandError> {
     }
 }
 
-fn recorded(which: RunSelector, logs: &[PathBuf]) -> Result<RunView, CommandError> {
+fn of_study(page: StudyPage, logs: &[PathBuf]) -> Result<View, CommandError> {
+    match logs {
+        [] => Ok(View::Study(Box::new(page))),
+        _ => Err(format!("{}: logs belong to a run, and this is a study", page.title).into()),
+    }
+}
+
+fn recorded(which: RunSelector, logs: &[PathBuf]) -> Result<View, CommandError> {
     let (history, stored) = history::load(which)?;
-    let Some((_, run)) = &stored.printed else { return Err(explain::is_study(&stored, &history)?.into()) };
+    let Some((_, run)) = &stored.printed else {
+        let document = explain::study_of(&stored, &history)?;
+        let runs = history::runs_of(&stored, &history)?;
+        return of_study(study::of_history(&stored, &document, &runs), logs);
+    };
     let (report, findings) = explain::read_run(run)?;
     let over_time = match logs {
         [] => run.timeline.as_ref().map(OverTime::of),
         logs => of_logs(logs, &report)?,
     };
-    Ok(RunView {
+    Ok(View::Run(Box::new(RunView {
         name: format!("Run {}: {}", stored.entry.id, stored.entry.facts.title),
         report,
         findings,
@@ -137,40 +175,27 @@ fn recorded(which: RunSelector, logs: &[PathBuf]) -> Result<RunView, CommandErro
         devices: run.devices.clone(),
         facts: facts(&stored),
         command: Some(stored.entry.facts.command.clone()),
-    })
+    })))
 }
 
-fn facts(stored: &Stored) -> Vec<(String, String)> {
-    let facts = &stored.entry.facts;
-    let lines = [
-        ("Machine", facts.host.clone()),
-        ("Started", time::date(facts.started_ms, facts.utc_offset_s)),
-        ("Took", duration(Duration::from_millis(facts.elapsed_ms))),
-        ("Program", format!("fiord {}", facts.fiord_version)),
-        ("Ended", status::words(facts.exit_status).to_string()),
-        ("Targets", facts.targets.join(", ")),
-    ];
-    lines
-        .into_iter()
-        .filter(|(_, text)| !text.is_empty())
-        .map(|(name, text)| (name.to_string(), text))
-        .collect()
-}
-
-fn file(path: &Path, logs: &[PathBuf]) -> Result<RunView, CommandError> {
-    let (report, findings) = explain::read_file(path)?;
-    let found = if logs.is_empty() { logs_beside(path, &report) } else { logs.to_vec() };
+fn file(path: &Path, logs: &[PathBuf]) -> Result<View, CommandError> {
     let name = path.file_name().map_or_else(|| "standard input".into(), |name| name.to_string_lossy());
+    let report = match results::document_in(path)? {
+        Document::Report(report) => report,
+        Document::Study(document) => return of_study(study::of_file(&name, &document), logs),
+    };
+    let findings = explain::findings_of(&report);
+    let found = if logs.is_empty() { logs_beside(path, &report) } else { logs.to_vec() };
     let facts = [("Program", report.version.clone()), ("Report of", report.date.clone())];
     let facts = facts.into_iter().filter_map(|(name, text)| Some((name.to_string(), text?)));
-    Ok(RunView {
+    Ok(View::Run(Box::new(RunView {
         name: if path == Path::new("-") { "Standard input".to_string() } else { name.into_owned() },
         facts: facts.collect(),
         over_time: of_logs(&found, &report)?,
         report,
         findings,
         ..RunView::default()
-    })
+    })))
 }
 
 /// The logs that a report's options name, if they are in its directory.

@@ -32,6 +32,11 @@ impl<'v> Fields<'v> {
         Fields { members: value.as_object(), path: Vec::new() }
     }
 
+    /// All members, in the order of the document.
+    pub fn members(&self) -> impl Iterator<Item = (&'v str, &'v Value)> {
+        self.members.into_iter().flatten().map(|(key, value)| (key.as_str(), value))
+    }
+
     /// An error about this object as a whole.
     pub fn wrong(&self, problem: &str) -> WrongType {
         WrongType { path: self.path.clone(), problem: problem.to_string() }

@@ -1,0 +1,121 @@
+//! The page of a study, from its document.
+//!
+//! Invariant: figures are those of the document; what the history adds is when and how the study was run, and its runs.
+
+use fiord_explain::study_table::{ShownTable, shown};
+use fiord_import::{ReportedFinding, StudyDocument, StudyRows};
+use fiord_page::study_page::{StudyFinding, StudyPage, StudyPart, StudyTable};
+use fiord_store::{HistoryEntry, Stored};
+
+use super::facts::facts;
+
+/// Tables that are not for people: the stacks of a profile are drawn on its own page.
+const LEFT_OUT: [&str; 1] = ["stacks"];
+
+/// Titles of tables, those to be read first at the beginning; others are called by their key.
+const TITLES: [(&str, &str); 9] = [
+    ("targets", "Targets"),
+    ("comparison", "Comparison"),
+    ("rows", "Figures"),
+    ("variants", "Variants"),
+    ("knees", "Knees"),
+    ("details", "Details"),
+    ("repeats", "How far the rounds agree"),
+    ("steady_parts", "Steady parts"),
+    ("jobs", "How the runs do their I/O"),
+];
+
+/// The page of a study in a file.
+pub(super) fn of_file(name: &str, study: &StudyDocument) -> StudyPage {
+    page(format!("{}: {name}", study.study), study)
+}
+
+/// The page of a recorded study, with these runs.
+pub(super) fn of_history(stored: &Stored, study: &StudyDocument, runs: &[HistoryEntry]) -> StudyPage {
+    let HistoryEntry { id, facts: of_study, .. } = &stored.entry;
+    let mut page = page(format!("Study {id}: {}", of_study.title), study);
+    page.facts.splice(0..0, facts(stored));
+    page.parts.extend(recorded(runs));
+    page.repeat.push(("The command:".to_string(), of_study.command.clone()));
+    let printed = stored.summary.as_ref().map(|summary| summary.text.clone());
+    let heading = stored.heading.clone().unwrap_or_default();
+    page.repeat.extend(printed.map(|text| ("What it printed:".to_string(), heading + &text)));
+    page
+}
+
+fn page(title: String, study: &StudyDocument) -> StudyPage {
+    let mut conclusion: Vec<String> = study.conclusion.iter().cloned().collect();
+    conclusion.extend(study.error.as_ref().map(|why| format!("The study is incomplete: {why}.")));
+    let rank =
+        |table: &&StudyRows| TITLES.iter().position(|(key, _)| *key == table.key).unwrap_or(TITLES.len());
+    let mut tables: Vec<&StudyRows> =
+        study.tables.iter().filter(|table| !LEFT_OUT.contains(&table.key.as_str())).collect();
+    tables.sort_by_key(rank);
+    StudyPage {
+        study: study.study.clone(),
+        title,
+        conclusion: conclusion.join(" "),
+        findings: study.findings.iter().map(finding).collect(),
+        facts: facts_of(study),
+        parts: tables.into_iter().map(part).collect(),
+        repeat: Vec::new(),
+    }
+}
+
+/// The facts of the document, as a table of one row would show them.
+fn facts_of(study: &StudyDocument) -> Vec<(String, String)> {
+    let (columns, row) = study.facts.iter().cloned().unzip();
+    let ShownTable { columns, rows } = shown(&StudyRows { key: String::new(), columns, rows: vec![row] });
+    let texts = rows.into_iter().flatten().map(|(text, _)| text);
+    columns.into_iter().map(|title| capitalised(&title)).zip(texts).collect()
+}
+
+fn finding(finding: &ReportedFinding) -> StudyFinding {
+    let ReportedFinding { code, severity, subject, sentence, remedy } = finding.clone();
+    StudyFinding { code, severity, subject, sentence, remedy }
+}
+
+fn part(table: &StudyRows) -> StudyPart {
+    let title = TITLES.iter().find(|(key, _)| *key == table.key).map(|(_, title)| (*title).to_string());
+    let title = title.unwrap_or_else(|| capitalised(&table.key.replace('_', " ")));
+    let ShownTable { columns, rows } = shown(table);
+    StudyPart {
+        id: table.key.replace('_', "-"),
+        tables: vec![StudyTable {
+            caption: format!("{title}, as in `{}` of the JSON document.", table.key),
+            columns,
+            rows,
+        }],
+        title,
+        ..StudyPart::default()
+    }
+}
+
+/// The runs of a recorded study, and how to see more of each; nothing without runs.
+fn recorded(runs: &[HistoryEntry]) -> Option<StudyPart> {
+    let row = |run: &HistoryEntry| {
+        let id = run.id;
+        vec![
+            (run.facts.title.clone(), None),
+            (format!("fiord report {id}"), None),
+            (format!("fiord explain {id}"), None),
+        ]
+    };
+    (!runs.is_empty()).then(|| StudyPart {
+        id: "runs".to_string(),
+        title: "Runs".to_string(),
+        tables: vec![StudyTable {
+            caption: "The runs in the history, and the commands that show one on a page or in words."
+                .to_string(),
+            columns: ["Run", "Page", "Words"].map(String::from).to_vec(),
+            // The history has the newest first.
+            rows: runs.iter().rev().map(row).collect(),
+        }],
+        ..StudyPart::default()
+    })
+}
+
+fn capitalised(text: &str) -> String {
+    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+    first.to_uppercase() + rest
+}
