@@ -23,14 +23,6 @@ impl CycleSource {
 }
 
 impl OperationSource for CycleSource {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        None
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        None
-    }
-
     fn fill(&mut self, ops: &mut Vec<Op>, _room: usize, _now_ns: u64) -> Supply {
         if self.left == 0 {
             return Supply::Ended;

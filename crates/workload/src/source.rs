@@ -45,11 +45,15 @@ pub struct Rejected {
 /// A source may wrap another (`inner`), and then implements only what it changes. Each body given here passes the call on
 /// to the wrapped source, and without one does nothing or gives the neutral answer.
 pub trait OperationSource: Send {
-    /// The source that this one wraps.
-    fn inner(&self) -> Option<&dyn OperationSource>;
+    /// The source that this one wraps, if it does.
+    fn inner(&self) -> Option<&dyn OperationSource> {
+        None
+    }
 
-    /// The source that this one wraps.
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource>;
+    /// The same, to call what changes it.
+    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
+        None
+    }
 
     /// Appends at most `room` operations, `now_ns` after the loop began. The source sets their `due_ns`, `purpose` and
     /// `sequence`. After `Ended` it is called again when more operations have completed.
@@ -165,16 +169,22 @@ pub trait OperationSource: Send {
     }
 }
 
+/// In an `impl OperationSource`: the source wraps that of this field.
+#[macro_export]
+macro_rules! wraps {
+    ($field:tt) => {
+        fn inner(&self) -> Option<&dyn $crate::OperationSource> {
+            Some(&self.$field)
+        }
+
+        fn inner_mut(&mut self) -> Option<&mut dyn $crate::OperationSource> {
+            Some(&mut self.$field)
+        }
+    };
+}
+
 /// The generator of the access pattern, which observes no operations.
 impl OperationSource for Stream {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        None
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        None
-    }
-
     #[inline]
     fn fill(&mut self, ops: &mut Vec<Op>, room: usize, _now_ns: u64) -> Supply {
         match Stream::fill(self, ops, room) {

@@ -251,14 +251,6 @@ impl Walk {
 }
 
 impl OperationSource for SprandomSource {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        None
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        None
-    }
-
     fn fill(&mut self, ops: &mut Vec<Op>, room: usize, _now_ns: u64) -> Supply {
         let before = ops.len();
         while ops.len() - before < room {

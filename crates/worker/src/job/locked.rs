@@ -5,7 +5,7 @@
 
 use fiord_plan::{Direction, FileIndex, FileLock, Op};
 use fiord_sys::errno::Errno;
-use fiord_workload::{OperationSource, Source, Supply};
+use fiord_workload::{OperationSource, Source, Supply, wraps};
 
 use crate::files::locks::{Hold, JobLocks};
 
@@ -73,13 +73,7 @@ impl Drop for LockedSource {
 }
 
 impl OperationSource for LockedSource {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        Some(&self.source)
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        Some(&mut self.source)
-    }
+    wraps!(source);
 
     /// One operation at a time: other jobs wait for its lock, so it is issued at once.
     fn fill(&mut self, ops: &mut Vec<Op>, _room: usize, now_ns: u64) -> Supply {
@@ -128,14 +122,6 @@ mod tests {
     }
 
     impl OperationSource for Mix {
-        fn inner(&self) -> Option<&dyn OperationSource> {
-            None
-        }
-
-        fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-            None
-        }
-
         fn fill(&mut self, ops: &mut Vec<Op>, _room: usize, _now_ns: u64) -> Supply {
             let Some(left) = self.left.checked_sub(1) else { return Supply::Ended };
             self.left = left;

@@ -116,14 +116,6 @@ impl ReplaySource {
 }
 
 impl OperationSource for ReplaySource {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        None
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        None
-    }
-
     fn fill(&mut self, ops: &mut Vec<Op>, room: usize, now_ns: u64) -> Supply {
         while self.next == self.batch.len() {
             // Waking the reader may allocate.

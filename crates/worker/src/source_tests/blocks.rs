@@ -22,14 +22,6 @@ struct Rounds {
 }
 
 impl OperationSource for Rounds {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        None
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        None
-    }
-
     fn fill(&mut self, ops: &mut Vec<Op>, _room: usize, _now_ns: u64) -> Supply {
         if self.made == 2 * BLOCKS * ROUNDS {
             return Supply::Ended;

@@ -28,14 +28,6 @@ struct Replay {
 }
 
 impl OperationSource for Replay {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        None
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        None
-    }
-
     fn fill(&mut self, ops: &mut Vec<Op>, room: usize, now_ns: u64) -> Supply {
         let before = ops.len();
         while let Some(op) = self.list.get(self.next).filter(|_| ops.len() - before < room) {

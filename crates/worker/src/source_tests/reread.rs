@@ -47,14 +47,6 @@ fn byte(sequence: u64, offset_bytes: u64, index: usize) -> u8 {
 }
 
 impl OperationSource for Reread {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        None
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        None
-    }
-
     fn fill(&mut self, ops: &mut Vec<Op>, room: usize, _now_ns: u64) -> Supply {
         let before = ops.len();
         while ops.len() - before < room {

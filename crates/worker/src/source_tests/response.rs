@@ -22,14 +22,6 @@ struct Alternating {
 }
 
 impl OperationSource for Alternating {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        None
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        None
-    }
-
     fn fill(&mut self, ops: &mut Vec<Op>, room: usize, _now_ns: u64) -> Supply {
         let until = self.count.min(self.made + room as u64);
         for number in self.made..until {

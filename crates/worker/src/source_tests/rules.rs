@@ -19,14 +19,6 @@ struct List {
 }
 
 impl OperationSource for List {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        None
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        None
-    }
-
     fn fill(&mut self, ops: &mut Vec<Op>, _room: usize, _now_ns: u64) -> Supply {
         if self.ops.is_empty() {
             return self.last;

@@ -21,14 +21,6 @@ struct Pairs {
 }
 
 impl OperationSource for Pairs {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        None
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        None
-    }
-
     fn fill(&mut self, ops: &mut Vec<Op>, _room: usize, _now_ns: u64) -> Supply {
         if self.left == 0 {
             return Supply::Ended;

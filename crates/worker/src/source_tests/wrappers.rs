@@ -8,7 +8,7 @@ use fiord_plan::{Action, DebugChannel, Direction, FileIndex, FileLock, Op};
 use fiord_stats::Latency;
 use fiord_sys::errno::Errno;
 use fiord_verify::{Corruption, CorruptionKind, Fault, Method, VerifyState};
-use fiord_workload::{OperationSource, Rejected, Source, Supply};
+use fiord_workload::{OperationSource, Rejected, Source, Supply, wraps};
 
 use crate::debug::DebugLog;
 use crate::files::locks::Locks;
@@ -33,14 +33,6 @@ impl AnswersAll {
 }
 
 impl OperationSource for AnswersAll {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        None
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        None
-    }
-
     fn fill(&mut self, ops: &mut Vec<Op>, _room: usize, _now_ns: u64) -> Supply {
         self.note("fill");
         ops.push(op());
@@ -181,13 +173,7 @@ fn assert_passes_on(name: &str, source: &mut dyn OperationSource, calls: &Calls)
 struct Bare(Source);
 
 impl OperationSource for Bare {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        Some(&self.0)
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        Some(&mut self.0)
-    }
+    wraps!(0);
 
     fn fill(&mut self, ops: &mut Vec<Op>, room: usize, now_ns: u64) -> Supply {
         self.0.fill(ops, room, now_ns)

@@ -702,14 +702,6 @@ impl Drop for ZonedSource {
 }
 
 impl OperationSource for ZonedSource {
-    fn inner(&self) -> Option<&dyn OperationSource> {
-        None
-    }
-
-    fn inner_mut(&mut self) -> Option<&mut dyn OperationSource> {
-        None
-    }
-
     fn fill(&mut self, ops: &mut Vec<Op>, room: usize, now_ns: u64) -> Supply {
         loop {
             match self.fill_pass(ops, room, now_ns) {
