@@ -13,9 +13,10 @@ use fiord_report::{Code, Finding};
 use crate::chart::{self, Chart};
 use crate::figures::Figures;
 use crate::repeats;
+use crate::rounds::Rounds;
 use crate::steady;
 use crate::step::{Step, StepResult};
-use crate::study::{Study, StudyResult, accounted_for};
+use crate::study::{Study, StudyOutline, StudyResult, accounted_for};
 use crate::study_target::StudyTarget;
 use crate::verdict::Verdict;
 use crate::{svg, trust};
@@ -54,8 +55,7 @@ pub struct Capacity {
     settings: Settings,
     /// Time of one run.
     each: Duration,
-    steps: Vec<Step>,
-    heading: Vec<(&'static str, String)>,
+    outline: StudyOutline,
 }
 
 impl Capacity {
@@ -79,21 +79,27 @@ impl Capacity {
             ));
         }
         let each = (settings.time / (search::RUNS_MAX as u32 + 1)).max(Duration::from_millis(100));
-        let mut capacity = Capacity { targets, load, settings, each, steps: Vec::new(), heading: Vec::new() };
+        let outline = StudyOutline {
+            is_of_users_options: matches!(load, Load::Job(_)),
+            percentile_max: settings.bound.percentile,
+            ..StudyOutline::of(Vec::new(), Rounds::ONE)
+        };
+        let mut capacity = Capacity { targets, load, settings, each, outline };
         let writable = || capacity.targets.iter().filter(|target| target.writable);
         let fills: Vec<Step> = writable().map(|target| capacity.named(target.fill(), target)).collect();
         let first = |number| {
             let name = capacity.step_name(number, "without a rate");
             capacity.load.unpaced(&name, capacity.targets.get(number), each)
         };
-        capacity.steps = fills.into_iter().chain((0..capacity.count()).map(first)).collect();
+        capacity.outline.steps = fills.into_iter().chain((0..capacity.count()).map(first)).collect();
         Ok(capacity)
     }
 
     /// With further lines of its heading.
     #[must_use]
-    pub fn headed(self, heading: Vec<(&'static str, String)>) -> Capacity {
-        Capacity { heading, ..self }
+    pub fn headed(mut self, heading: Vec<(&'static str, String)>) -> Capacity {
+        self.outline.heading = heading;
+        self
     }
 
     /// How many targets there are; the files that a job names count as one.
@@ -218,25 +224,13 @@ impl Study for Capacity {
         format!("{} with {percentile} within {limit}{several}", self.load.purpose())
     }
 
-    fn heading(&self) -> Vec<(&'static str, String)> {
-        self.heading.clone()
-    }
-
-    fn is_of_users_options(&self) -> bool {
-        matches!(self.load, Load::Job(_))
-    }
-
-    fn percentile_max(&self) -> f64 {
-        self.settings.bound.percentile
+    fn outline(&self) -> &StudyOutline {
+        &self.outline
     }
 
     /// Response latencies and lost arrivals are what it measures, and its rates go beyond what the target sustains.
     fn accounts_for(&self, finding: &Finding) -> bool {
         matches!(finding.code, Code::OmittedWaits | Code::ArrivalsLost) || accounted_for(self, finding)
-    }
-
-    fn steps(&self) -> &[Step] {
-        &self.steps
     }
 
     fn next(&self, results: &[StepResult]) -> Option<Step> {
@@ -295,7 +289,7 @@ impl Study for Capacity {
         };
         let repeated: Vec<_> = all.iter().flat_map(Found::repeated).collect();
         let result = repeats::beside(result, &repeated, &["response_ns"], Reported::All, width);
-        let name = |step: usize| self.steps().get(step).map_or(String::new(), |step| step.name.clone());
+        let name = |step: usize| self.outline.step_name(step);
         let result = steady::beside(result, results, name, width);
         // Of several targets, each has a conclusion of its own.
         if several { result } else { trust::concluded(result, results) }

@@ -15,7 +15,7 @@ use crate::rounds::{Repeat, Rounds};
 use crate::steady;
 use crate::step::{Step, StepResult};
 use crate::step_runs;
-use crate::study::{Study, StudyResult};
+use crate::study::{Study, StudyOutline, StudyResult};
 use crate::study_target::StudyTarget;
 use crate::trust;
 use crate::verdict::Verdict;
@@ -46,9 +46,7 @@ const BLOCK_BYTES: u64 = 4096;
 pub struct Check {
     profile: &'static Profile,
     target: StudyTarget,
-    /// The steps of one round.
-    steps: Vec<Step>,
-    rounds: Rounds,
+    outline: StudyOutline,
     /// The time for all rounds.
     time: Duration,
     strict: bool,
@@ -97,7 +95,8 @@ impl Check {
             }
         };
         let steps = stages.iter().map(step).collect();
-        Ok(Check { profile, target: target.clone(), steps, rounds, time, strict: false })
+        let outline = StudyOutline::of(steps, rounds);
+        Ok(Check { profile, target: target.clone(), outline, time, strict: false })
     }
 
     /// With headroom required: only PASS is accepted.
@@ -133,7 +132,7 @@ impl Check {
 
     /// The number of steps that are measured.
     fn measured(&self) -> usize {
-        self.steps.iter().filter(|step| !step.prepares).count()
+        self.steps().iter().filter(|step| !step.prepares).count()
     }
 }
 
@@ -143,7 +142,7 @@ impl Study for Check {
     }
 
     fn purpose(&self) -> String {
-        let rounds = match self.rounds {
+        let rounds = match self.outline.rounds {
             Rounds { max: 1, .. } => String::new(),
             Rounds { min, max } if min == max => format!(", {min} rounds"),
             Rounds { min, .. } => format!(", {min} rounds or more"),
@@ -155,12 +154,8 @@ impl Study for Check {
         verdict == Verdict::Pass || (verdict == Verdict::Marginal && !self.strict)
     }
 
-    fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    fn rounds(&self) -> Rounds {
-        self.rounds
+    fn outline(&self) -> &StudyOutline {
+        &self.outline
     }
 
     fn is_decided(&self, results: &[StepResult]) -> bool {
@@ -178,7 +173,8 @@ impl Study for Check {
     fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
         let rows = self.rows(results);
         let measured = self.measured();
-        let complete = results.len() >= measured * self.rounds.min && results.len().is_multiple_of(measured);
+        let complete =
+            results.len() >= measured * self.outline.rounds.min && results.len().is_multiple_of(measured);
         let why = complete.then(|| undecided(&rows, results)).flatten();
         let worst = rows.iter().filter_map(Row::verdict).max();
         let verdict = if why.is_some() { Some(Verdict::Undecided) } else { worst.filter(|_| complete) };
@@ -204,7 +200,7 @@ impl Study for Check {
         };
         let figures: Vec<RepeatedFigure> = rows.iter().map(Row::repeated).collect();
         let result = repeats::beside(result, &figures, &[], Reported::Median, width);
-        steady::beside(result, &step_runs::typical(results), |step| self.steps[step].name.clone(), width)
+        steady::beside(result, &step_runs::typical(results), |step| self.outline.step_name(step), width)
     }
 }
 

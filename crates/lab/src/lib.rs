@@ -36,6 +36,6 @@ pub use figures::Figures;
 pub use rounds::{Repeat, Rounds};
 pub use several::Several;
 pub use step::{Step, StepResult};
-pub use study::{Study, StudyResult};
+pub use study::{Study, StudyOutline, StudyResult};
 pub use study_target::StudyTarget;
 pub use verdict::Verdict;

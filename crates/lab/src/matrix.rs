@@ -14,7 +14,7 @@ use crate::rounds::{Repeat, Rounds};
 use crate::steady;
 use crate::step::{Step, StepResult};
 use crate::step_runs;
-use crate::study::{Study, StudyResult};
+use crate::study::{Study, StudyOutline, StudyResult};
 use crate::study_target::StudyTarget;
 use crate::trust;
 
@@ -51,8 +51,7 @@ pub struct Matrix {
     target: StudyTarget,
     depth: u32,
     rows: Vec<Row>,
-    steps: Vec<Step>,
-    rounds: Rounds,
+    outline: StudyOutline,
 }
 
 impl Matrix {
@@ -100,7 +99,8 @@ impl Matrix {
                 steps.push(target.run(&name, target.engine, &options, each));
             }
         }
-        Ok(Matrix { target, depth, rows, steps, rounds })
+        let outline = StudyOutline { percentile_max: 99.0, ..StudyOutline::of(steps, rounds) };
+        Ok(Matrix { target, depth, rows, outline })
     }
 }
 
@@ -140,27 +140,19 @@ impl Study for Matrix {
     }
 
     fn purpose(&self) -> String {
-        let (runs, target, times) = (self.rows.len(), self.target.shown(), self.rounds.shown());
+        let (runs, target, times) = (self.rows.len(), self.target.shown(), self.outline.rounds.shown());
         match self.target.writable {
             true => format!("{runs} runs at depth {} in {target}{times}", self.depth),
             false => format!("{runs} read-only runs at depth {} on {target}{times}", self.depth),
         }
     }
 
-    fn percentile_max(&self) -> f64 {
-        99.0
-    }
-
-    fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    fn rounds(&self) -> Rounds {
-        self.rounds
+    fn outline(&self) -> &StudyOutline {
+        &self.outline
     }
 
     fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
-        let name = |step: usize| self.steps[step].name.clone();
+        let name = |step: usize| self.outline.step_name(step);
         let typical = step_runs::typical(results);
         let measured: Vec<MeasuredRow<'_>> = typical.iter().filter_map(|run| self.measured(run)).collect();
         let table = self.table(&measured);
@@ -169,7 +161,7 @@ impl Study for Matrix {
         });
         let conclusion = match self.conclusion(&measured) {
             text if text.is_empty() => text,
-            text => text + &repeats::basis(results, self.rounds, name),
+            text => text + &repeats::basis(results, self.outline.rounds, name),
         };
         let text = table.select(&SHOWN).text(width);
         let result = StudyResult { text, conclusion, table, ..StudyResult::default() };
@@ -192,7 +184,7 @@ impl Matrix {
 
     fn cells(&self, (row, figures): &MeasuredRow<'_>) -> Vec<Cell> {
         let mut cells = vec![
-            Cell::Text(self.steps[row.step].name.clone()),
+            Cell::Text(self.outline.step_name(row.step)),
             Cell::Text(row.pattern.to_string()),
             Cell::Bytes(row.block.bytes),
             Cell::Count(u64::from(self.depth)),
@@ -213,7 +205,8 @@ impl Matrix {
         let part = |verb: &str, direction: usize| {
             let (fastest, most) = best(direction, Figures::mib_per_s)?;
             let (busiest, ios) = best(direction, |figures| figures.iops)?;
-            let (fastest, busiest) = (&self.steps[fastest.step].name, &self.steps[busiest.step].name);
+            let (fastest, busiest) =
+                (self.outline.step_name(fastest.step), self.outline.step_name(busiest.step));
             let (mib_per_s, iops) = (most.mib_per_s_cell().shown(), ios.iops_cell().shown());
             Some(format!("{verb} up to {mib_per_s} MiB/s ({fastest}) and {iops} IOPS ({busiest})"))
         };

@@ -18,7 +18,7 @@ use crate::rounds::Rounds;
 use crate::steady;
 use crate::step::{Step, StepResult};
 use crate::step_runs;
-use crate::study::{Study, StudyResult};
+use crate::study::{Study, StudyOutline, StudyResult};
 use crate::sweep::{self, Key, SweptJob};
 use crate::trust;
 use crate::verdict::Verdict;
@@ -36,11 +36,9 @@ use variant::Variant;
 /// The study.
 pub struct Profile {
     keys: Vec<Key>,
-    heading: Vec<(&'static str, String)>,
-    steps: Vec<Step>,
+    outline: StudyOutline,
     /// Steps before the first variant.
     preparing: usize,
-    rounds: Rounds,
     observed: RefCell<Vec<Observation>>,
 }
 
@@ -68,14 +66,18 @@ impl Profile {
             false => step,
         };
         let steps = points.iter().map(|point| named(sweep::step(&keys, job, point, time))).collect();
-        let (heading, observed) = (Vec::new(), RefCell::default());
-        Ok(Profile { keys, heading, steps, preparing: 0, rounds, observed })
+        let outline = StudyOutline {
+            is_of_users_options: true,
+            percentile_max: 99.0,
+            ..StudyOutline::of(steps, rounds)
+        };
+        Ok(Profile { keys, outline, preparing: 0, observed: RefCell::default() })
     }
 
     /// With a step before all others that prepares them.
     #[must_use]
     pub fn prepared_by(mut self, step: Step) -> Profile {
-        self.steps.insert(0, step);
+        self.outline.steps.insert(0, step);
         self.preparing += 1;
         self
     }
@@ -83,7 +85,7 @@ impl Profile {
     /// With these heading lines, printed before it starts.
     #[must_use]
     pub fn headed(mut self, heading: Vec<(&'static str, String)>) -> Profile {
-        self.heading = heading;
+        self.outline.heading = heading;
         self
     }
 
@@ -97,10 +99,6 @@ impl Profile {
         sections::of(&self.variants(results), &self.lacking())
     }
 
-    fn step_name(&self, step: usize) -> String {
-        self.steps[step].name.clone()
-    }
-
     fn variants(&self, results: &[StepResult]) -> Vec<Variant> {
         let observed = self.observed.borrow();
         let of =
@@ -110,7 +108,7 @@ impl Profile {
             let typical = of(step.typical()?)?;
             let runs: Vec<(&StepResult, &Observation)> =
                 step.used().iter().filter_map(|run| of(run)).collect();
-            Variant::of(self.step_name(typical.0.step), typical, &runs)
+            Variant::of(self.outline.step_name(typical.0.step), typical, &runs)
         });
         variants.collect()
     }
@@ -138,33 +136,17 @@ impl Study for Profile {
 
     fn purpose(&self) -> String {
         if self.keys.is_empty() {
-            return format!("where the time of a job goes{}", self.rounds.shown());
+            return format!("where the time of a job goes{}", self.outline.rounds.shown());
         }
-        format!("where the time goes with {}{}", Key::list(&self.keys), self.rounds.shown())
+        format!("where the time goes with {}{}", Key::list(&self.keys), self.outline.rounds.shown())
     }
 
-    fn heading(&self) -> Vec<(&'static str, String)> {
-        self.heading.clone()
-    }
-
-    fn is_of_users_options(&self) -> bool {
-        true
-    }
-
-    fn percentile_max(&self) -> f64 {
-        99.0
-    }
-
-    fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    fn rounds(&self) -> Rounds {
-        self.rounds
+    fn outline(&self) -> &StudyOutline {
+        &self.outline
     }
 
     fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
-        let name = |step: usize| self.step_name(step);
+        let name = |step: usize| self.outline.step_name(step);
         let variants = self.variants(results);
         let lacking = self.lacking();
         let mut text = tables::text(&variants, width);
@@ -175,8 +157,8 @@ impl Study for Profile {
         let conclusion = match void {
             Some(why) if !variants.is_empty() => trust::cannot_tell(&why),
             _ => match sentence::conclusion(&variants) {
-                conclusion if conclusion.is_empty() || self.rounds.max == 1 => conclusion,
-                conclusion => conclusion + &repeats::basis(results, self.rounds, name),
+                conclusion if conclusion.is_empty() || self.outline.rounds.max == 1 => conclusion,
+                conclusion => conclusion + &repeats::basis(results, self.outline.rounds, name),
             },
         };
         let verdict = results.iter().find_map(void_finding).map(|_| Verdict::Undecided);

@@ -16,7 +16,7 @@ use crate::rounds::{Repeat, Rounds};
 use crate::steady;
 use crate::step::{Step, StepResult};
 use crate::step_runs;
-use crate::study::{Study, StudyResult};
+use crate::study::{Study, StudyOutline, StudyResult};
 use crate::study_target::StudyTarget;
 use crate::trust;
 use crate::verdict::Verdict;
@@ -108,8 +108,7 @@ pub struct Quick {
     target: StudyTarget,
     /// The row of each step that is measured, with its number among the steps.
     rows: Vec<(usize, &'static Row)>,
-    steps: Vec<Step>,
-    rounds: Rounds,
+    outline: StudyOutline,
 }
 
 impl Quick {
@@ -123,7 +122,8 @@ impl Quick {
         let first = steps.len();
         steps.extend(rows.iter().map(|row| step(row, &target, each)));
         let rows = rows.into_iter().enumerate().map(|(index, row)| (first + index, row)).collect();
-        Quick { target, rows, steps, rounds }
+        let outline = StudyOutline { percentile_max: 99.9, ..StudyOutline::of(steps, rounds) };
+        Quick { target, rows, outline }
     }
 }
 
@@ -167,23 +167,15 @@ impl Study for Quick {
     }
 
     fn purpose(&self) -> String {
-        let (runs, target, times) = (self.rows.len(), self.target.shown(), self.rounds.shown());
+        let (runs, target, times) = (self.rows.len(), self.target.shown(), self.outline.rounds.shown());
         match self.target.writable {
             true => format!("{runs} runs in {target}{times}"),
             false => format!("{runs} read-only runs on {target}{times}"),
         }
     }
 
-    fn percentile_max(&self) -> f64 {
-        99.9
-    }
-
-    fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    fn rounds(&self) -> Rounds {
-        self.rounds
+    fn outline(&self) -> &StudyOutline {
+        &self.outline
     }
 
     fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
@@ -199,7 +191,7 @@ impl Study for Quick {
         });
         let conclusion = match self.conclusion(&measured, results) {
             text if text.is_empty() => text,
-            text => text + &repeats::basis(results, self.rounds, |step| self.steps[step].name.clone()),
+            text => text + &repeats::basis(results, self.outline.rounds, |step| self.outline.step_name(step)),
         };
         let result = StudyResult {
             text: table.select(&SHOWN).text(width) + &pictures(&measured, width),
@@ -210,7 +202,7 @@ impl Study for Quick {
             ..StudyResult::default()
         };
         let result = repeats::beside(result, &figures, &REPEATED_SHOWN, Reported::Median, width);
-        let result = steady::beside(result, &typical, |step| self.steps[step].name.clone(), width);
+        let result = steady::beside(result, &typical, |step| self.outline.step_name(step), width);
         trust::concluded(result, &typical)
     }
 }

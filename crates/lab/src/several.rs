@@ -10,14 +10,14 @@ use fiord_report::table::{Cell, Column, Table};
 
 use crate::rounds::{Rounds, without_round};
 use crate::step::{Step, StepResult};
-use crate::study::{Study, StudyResult};
+use crate::study::{Study, StudyOutline, StudyResult};
 use crate::verdict::Verdict;
 
 /// The study.
 pub struct Several {
     /// The name of each target, and its study.
     studies: Vec<(String, Box<dyn Study>)>,
-    steps: Vec<Step>,
+    outline: StudyOutline,
 }
 
 impl Several {
@@ -26,7 +26,7 @@ impl Several {
     /// # Errors
     /// Their studies differ, so that they cannot be compared step by step.
     pub fn new(studies: Vec<(String, Box<dyn Study>)>) -> Result<Several, String> {
-        let lengths = |study: &dyn Study| (study.steps().len(), study.rounds().max);
+        let lengths = |study: &dyn Study| (study.steps().len(), study.outline().rounds.max);
         let mut lengths = studies.iter().map(|(name, study)| (name, lengths(study.as_ref())));
         let first = lengths.next().ok_or("name a target")?;
         if let Some((name, _)) = lengths.find(|(_, length)| *length != first.1) {
@@ -41,7 +41,13 @@ impl Several {
             Step { name: format!("{name}: {}", step.name), ..step }
         };
         let steps = (0..count).flat_map(|number| studies.iter().map(move |one| step(one, number))).collect();
-        Ok(Several { studies, steps })
+        let of_first = studies.first().map(|(_, study)| study.outline());
+        let outline = StudyOutline {
+            heading: of_first.map_or_else(Vec::new, |outline| outline.heading.clone()),
+            is_of_users_options: studies.iter().any(|(_, study)| study.outline().is_of_users_options),
+            ..StudyOutline::of(steps, of_first.map_or(Rounds::ONE, |outline| outline.rounds))
+        };
+        Ok(Several { studies, outline })
     }
 
     /// The results of one target, with the numbers that steps have in its own study.
@@ -76,24 +82,12 @@ impl Study for Several {
         format!("{purpose}; the same on {}, in turn", others.join(" and "))
     }
 
-    fn heading(&self) -> Vec<(&'static str, String)> {
-        self.studies.first().map_or_else(Vec::new, |(_, study)| study.heading())
-    }
-
-    fn is_of_users_options(&self) -> bool {
-        self.studies.iter().any(|(_, study)| study.is_of_users_options())
+    fn outline(&self) -> &StudyOutline {
+        &self.outline
     }
 
     fn accepts(&self, verdict: Verdict) -> bool {
         self.studies.iter().all(|(_, study)| study.accepts(verdict))
-    }
-
-    fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    fn rounds(&self) -> Rounds {
-        self.studies.first().map_or(Rounds::ONE, |(_, study)| study.rounds())
     }
 
     fn is_decided(&self, results: &[StepResult]) -> bool {

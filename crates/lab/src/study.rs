@@ -40,6 +40,33 @@ pub struct StudyResult {
     pub verdict: Option<Verdict>,
 }
 
+/// What is known of a study before anything is run.
+#[derive(Clone, Debug)]
+pub struct StudyOutline {
+    /// Further heading lines, printed below those of the target.
+    pub heading: Vec<(&'static str, String)>,
+    /// Whether its jobs contain options typed by the user, so that warnings about them are printed.
+    pub is_of_users_options: bool,
+    /// The highest percentile that it shows.
+    pub percentile_max: f64,
+    /// The runs that are known before any is carried out, in order.
+    pub steps: Vec<Step>,
+    /// How often its steps are run.
+    pub rounds: Rounds,
+}
+
+impl StudyOutline {
+    /// Of these steps, with options of the study's own and every percentile shown.
+    pub(crate) fn of(steps: Vec<Step>, rounds: Rounds) -> StudyOutline {
+        StudyOutline { heading: Vec::new(), is_of_users_options: false, percentile_max: 100.0, steps, rounds }
+    }
+
+    /// The name of a step; empty for one that was not known before.
+    pub(crate) fn step_name(&self, number: usize) -> String {
+        self.steps.get(number).map_or_else(String::new, |step| step.name.clone())
+    }
+}
+
 /// A study of runs.
 pub trait Study {
     /// The subcommand, which is also its kind in the history: `quick`.
@@ -48,19 +75,12 @@ pub trait Study {
     /// What it will do: one line for the user, without a full stop.
     fn purpose(&self) -> String;
 
-    /// Further heading lines, printed below those of the target.
-    fn heading(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
+    /// What is known of it before anything is run.
+    fn outline(&self) -> &StudyOutline;
 
-    /// Whether its jobs contain options typed by the user, so that warnings about them are printed.
-    fn is_of_users_options(&self) -> bool {
-        false
-    }
-
-    /// The highest percentile that it shows.
-    fn percentile_max(&self) -> f64 {
-        100.0
+    /// The runs that are known before any is carried out, in order.
+    fn steps(&self) -> &[Step] {
+        &self.outline().steps
     }
 
     /// Whether a finding about one of its runs says what the study shows in other ways, or is about what the study has
@@ -74,14 +94,6 @@ pub trait Study {
         matches!(verdict, Verdict::Pass | Verdict::Marginal)
     }
 
-    /// The runs that are known before any is carried out, in order.
-    fn steps(&self) -> &[Step];
-
-    /// How often its steps are run.
-    fn rounds(&self) -> Rounds {
-        Rounds::ONE
-    }
-
     /// Whether another round would not change what can be said. It is asked once the fewest rounds are over.
     fn is_decided(&self, results: &[StepResult]) -> bool {
         step_runs::are_enough(results)
@@ -89,12 +101,12 @@ pub trait Study {
 
     /// The run that follows from the results so far, once those known before are over; `None` ends the study.
     fn next(&self, results: &[StepResult]) -> Option<Step> {
-        self.rounds().next(self.steps(), results, || self.is_decided(results))
+        self.outline().rounds.next(self.steps(), results, || self.is_decided(results))
     }
 
     /// How many runs are measured, at most.
     fn runs_max(&self) -> usize {
-        self.steps().iter().filter(|step| !step.prepares).count() * self.rounds().max
+        self.steps().iter().filter(|step| !step.prepares).count() * self.outline().rounds.max
     }
 
     /// The result of the steps run so far. `width`: columns available for text.
@@ -102,7 +114,7 @@ pub trait Study {
 
     /// The total time of all rounds of the steps whose time is known.
     fn time(&self) -> Duration {
-        let rounds = u32::try_from(self.rounds().max).unwrap_or(u32::MAX);
+        let rounds = u32::try_from(self.outline().rounds.max).unwrap_or(u32::MAX);
         self.steps().iter().map(|step| step.time).sum::<Duration>().saturating_mul(rounds)
     }
 }
@@ -110,10 +122,10 @@ pub trait Study {
 /// What holds of every study: see [`Study::accounts_for`].
 pub(crate) fn accounted_for(study: &(impl Study + ?Sized), finding: &Finding) -> bool {
     match finding.code {
-        Code::StopsEarly | Code::StoppedBySize => !study.is_of_users_options(),
+        Code::StopsEarly | Code::StoppedBySize => !study.outline().is_of_users_options,
         Code::FewSamples => finding.figures.iter().any(|figure| {
             let is_above =
-                matches!(figure.value, Cell::Number(percentile, _) if percentile > study.percentile_max());
+                matches!(figure.value, Cell::Number(percentile, _) if percentile > study.outline().percentile_max);
             figure.name == "percentile" && is_above
         }),
         _ => false,

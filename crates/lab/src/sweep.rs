@@ -21,7 +21,7 @@ use crate::rounds::Rounds;
 use crate::steady;
 use crate::step::{Step, StepResult};
 use crate::step_runs::{self, StepRuns};
-use crate::study::{Study, StudyResult};
+use crate::study::{Study, StudyOutline, StudyResult};
 use crate::svg;
 use crate::trust;
 use crate::verdict::Verdict;
@@ -55,11 +55,9 @@ pub struct Sweep {
     keys: Vec<Key>,
     job: SweptJob,
     pictures: Pictures,
-    heading: Vec<(&'static str, String)>,
     /// For each step that is measured, which value of each key it has.
     points: Vec<Vec<usize>>,
-    steps: Vec<Step>,
-    rounds: Rounds,
+    outline: StudyOutline,
 }
 
 impl Sweep {
@@ -76,27 +74,32 @@ impl Sweep {
     ) -> Result<Sweep, String> {
         let points = points(&keys)?;
         let steps = points.iter().map(|point| step(&keys, &job, point, time)).collect();
-        Ok(Sweep { keys, job, pictures, heading: Vec::new(), points, steps, rounds: Rounds::ONE })
+        let outline = StudyOutline {
+            is_of_users_options: true,
+            percentile_max: 99.0,
+            ..StudyOutline::of(steps, Rounds::ONE)
+        };
+        Ok(Sweep { keys, job, pictures, points, outline })
     }
 
     /// With a step before all others that prepares them.
     #[must_use]
     pub fn prepared_by(mut self, step: Step) -> Sweep {
-        self.steps.insert(0, step);
+        self.outline.steps.insert(0, step);
         self
     }
 
     /// With all its points run this often.
     #[must_use]
     pub fn repeated(mut self, rounds: Rounds) -> Sweep {
-        self.rounds = rounds;
+        self.outline.rounds = rounds;
         self
     }
 
     /// With these heading lines, printed before it starts.
     #[must_use]
     pub fn headed(mut self, heading: Vec<(&'static str, String)>) -> Sweep {
-        self.heading = heading;
+        self.outline.heading = heading;
         self
     }
 
@@ -114,7 +117,7 @@ impl Sweep {
     }
 
     fn of_run(&self, run: &StepResult) -> Option<SweepRun> {
-        let preparing = self.steps.len() - self.points.len();
+        let preparing = self.outline.steps.len() - self.points.len();
         Some(SweepRun {
             point: self.points[run.step - preparing].clone(),
             rows: self
@@ -304,27 +307,11 @@ impl Study for Sweep {
 
     fn purpose(&self) -> String {
         let runs = if self.points.len() == 1 { "run" } else { "runs" };
-        format!("{} {runs} over {}{}", self.points.len(), Key::list(&self.keys), self.rounds.shown())
+        format!("{} {runs} over {}{}", self.points.len(), Key::list(&self.keys), self.outline.rounds.shown())
     }
 
-    fn heading(&self) -> Vec<(&'static str, String)> {
-        self.heading.clone()
-    }
-
-    fn is_of_users_options(&self) -> bool {
-        true
-    }
-
-    fn percentile_max(&self) -> f64 {
-        99.0
-    }
-
-    fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    fn rounds(&self) -> Rounds {
-        self.rounds
+    fn outline(&self) -> &StudyOutline {
+        &self.outline
     }
 
     fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
@@ -343,9 +330,8 @@ impl Study for Sweep {
         });
         let text = |colour| self.page(&measured, &curves, &style, chart.as_ref(), width, colour);
         let plot = self.pictures.plot.iter().zip(&chart);
-        let name = |step: usize| self.steps[step].name.clone();
-        let basis =
-            if self.rounds.max > 1 { repeats::basis(results, self.rounds, name) } else { String::new() };
+        let (rounds, name) = (self.outline.rounds, |step: usize| self.outline.step_name(step));
+        let basis = if rounds.max > 1 { repeats::basis(results, rounds, name) } else { String::new() };
         let figures = repeats::figures(results, &REPEATED, |run| {
             (name(run.step), self.table(self.of_run(run).as_slice()))
         });

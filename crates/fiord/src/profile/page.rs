@@ -32,7 +32,12 @@ pub(super) fn of(
         title: format!("{}{rest}", first.to_uppercase()),
         conclusion: result.conclusion.clone(),
         findings: findings.iter().map(finding).collect(),
-        facts: study.heading().into_iter().map(|(name, text)| (name.to_string(), text)).collect(),
+        facts: study
+            .outline()
+            .heading
+            .iter()
+            .map(|(name, text)| ((*name).to_string(), text.clone()))
+            .collect(),
         parts: study.sections(results).into_iter().map(part).collect(),
         repeat,
     })

@@ -20,7 +20,7 @@ pub(super) fn opening(study: &dyn Study, targets: &[&StudyTarget], modes: &IoMod
         format!("fiord {}: {}, about {}{after}", study.name(), study.purpose(), duration(study.time()));
     let mut heading: Vec<_> =
         targets.iter().flat_map(|target| target.heading(&modes.describe(target))).collect();
-    heading.extend(study.heading());
+    heading.extend(study.outline().heading.iter().cloned());
     folded(&title, width, 0) + &labelled(&heading, width) + "\n"
 }
 

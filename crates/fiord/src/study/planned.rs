@@ -48,7 +48,7 @@ impl PlannedSteps {
             refused: None,
         };
         planned.messages.problems(typed);
-        let of_user = study.is_of_users_options();
+        let of_user = study.outline().is_of_users_options;
         for (number, step) in study.steps().iter().enumerate() {
             let run = match StepPlan::of(&step_name(number), step, of_user, machine) {
                 Ok(run) => run,

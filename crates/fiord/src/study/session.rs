@@ -328,7 +328,7 @@ fn planned_run(
     machine: &Machine,
     planned: &PlannedSteps,
 ) -> Result<StepPlan, StepError> {
-    let run = StepPlan::of(&step_name(number), step, study.is_of_users_options(), machine)?;
+    let run = StepPlan::of(&step_name(number), step, study.outline().is_of_users_options, machine)?;
     if planned.may_touch(step.repeats.unwrap_or(number), &run.touched()) {
         return Ok(run);
     }
@@ -361,7 +361,7 @@ fn run_steps(runs: &mut Runs<'_>, live: LiveMode, machine: &Machine, planned: &m
             }
         };
         // The user cannot fix options he did not type.
-        let warnings = if study.is_of_users_options() { run.warnings.as_slice() } else { &[] };
+        let warnings = if study.outline().is_of_users_options { run.warnings.as_slice() } else { &[] };
         let of_step = Run {
             plan: &run.plan,
             global_options: Vec::new(),
