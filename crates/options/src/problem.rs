@@ -103,17 +103,6 @@ impl Problem {
         Problem { level, kind, place, option, job: None, path: None, message, remedy }
     }
 
-    /// A problem that is only printed.
-    pub fn warning(
-        kind: ProblemKind,
-        place: Place,
-        option: impl Into<Option<&'static Spec>>,
-        message: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Problem {
-        Problem::error(kind, place, option, message, remedy).at_level(ProblemLevel::Warning)
-    }
-
     /// The same about this job.
     #[must_use]
     pub fn of_job(self, name: &OsStr) -> Problem {
@@ -132,10 +121,16 @@ impl Problem {
         Problem { place, ..self }
     }
 
-    /// The same problem at this level.
+    /// The same, only printed.
     #[must_use]
-    pub fn at_level(self, level: ProblemLevel) -> Problem {
-        Problem { level, ..self }
+    pub fn as_warning(self) -> Problem {
+        Problem { level: ProblemLevel::Warning, ..self }
+    }
+
+    /// The same, only printed, as fio does, too.
+    #[must_use]
+    pub fn as_fios_warning(self) -> Problem {
+        Problem { level: ProblemLevel::FiosWarning, ..self }
     }
 
     /// What is wrong, and with which job.
@@ -196,9 +191,10 @@ mod tests {
 
     #[test]
     fn problems_of_one_kind_with_settings_that_were_not_typed_are_repetitions() {
-        let first = Problem::warning(ProblemKind::NoEffect, Place::derived(), Queue::iodepth, "16 is 1", "");
+        let first = Problem::error(ProblemKind::NoEffect, Place::derived(), Queue::iodepth, "16 is 1", "")
+            .as_warning();
         let of_run = |name: &str, words: &str| {
-            Problem::warning(ProblemKind::NoEffect, Place::all_of(name), Queue::iodepth, words, "")
+            Problem::error(ProblemKind::NoEffect, Place::all_of(name), Queue::iodepth, words, "").as_warning()
         };
         assert!(of_run("run 2", "32 is 1").repeats(&first));
         assert!(of_run("run 2", "32 is 1").repeats(&of_run("run 3", "64 is 1")));

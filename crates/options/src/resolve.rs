@@ -136,13 +136,17 @@ fn resolve_settings<T: OptionSet>(
         }
         let place = &setting.value_place;
         let notes = reading.notes.into_iter();
-        problems.extend(notes.map(|Note { sentence, is_decimal_unit }| match is_decimal_unit {
-            true => {
-                let remedy = "write k, m or g for powers of 1024";
-                Problem::warning(ProblemKind::DecimalUnit, place.clone(), setting.spec, sentence, remedy)
-            }
-            false => {
-                Problem::warning(ProblemKind::ReadDifferently, place.clone(), setting.spec, sentence, "")
+        problems.extend(notes.map(|Note { sentence, is_decimal_unit }| {
+            match is_decimal_unit {
+                true => {
+                    let remedy = "write k, m or g for powers of 1024";
+                    Problem::error(ProblemKind::DecimalUnit, place.clone(), setting.spec, sentence, remedy)
+                        .as_warning()
+                }
+                false => {
+                    Problem::error(ProblemKind::ReadDifferently, place.clone(), setting.spec, sentence, "")
+                        .as_warning()
+                }
             }
         }));
     }
@@ -179,7 +183,7 @@ fn not_read_problem(setting: &Setting, settings: &[Setting]) -> Option<Problem> 
         }
         Status::Ignored(why) => {
             let message = format!("accepted without effect: {why}");
-            Some(Problem::warning(ProblemKind::NoEffect, setting.place.clone(), spec, message, ""))
+            Some(Problem::error(ProblemKind::NoEffect, setting.place.clone(), spec, message, "").as_warning())
         }
         // If the other one is given, that one is refused.
         Status::Dormant(other) if settings.iter().any(|given| given.spec == other) => None,
@@ -187,7 +191,7 @@ fn not_read_problem(setting: &Setting, settings: &[Setting]) -> Option<Problem> 
             let (name, other) = (spec.name, other.name);
             let message =
                 format!("accepted without effect: {name} only modifies {other}, which is not given");
-            Some(Problem::warning(ProblemKind::NoEffect, setting.place.clone(), spec, message, ""))
+            Some(Problem::error(ProblemKind::NoEffect, setting.place.clone(), spec, message, "").as_warning())
         }
         // An engine that is not built in is refused where it is chosen.
         Status::Unbuilt | Status::Ready => None,

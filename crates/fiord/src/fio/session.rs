@@ -236,7 +236,10 @@ impl Session {
         let message = "it is never run";
         let remedy = "give --trigger-file or --trigger-timeout as well";
         let place = setting.value_place.clone();
-        Some(Problem::warning(ProblemKind::NoEffect, place, ProgramOptions::trigger, message, remedy))
+        Some(
+            Problem::error(ProblemKind::NoEffect, place, ProgramOptions::trigger, message, remedy)
+                .as_warning(),
+        )
     }
 
     /// The name for the run in the history.

@@ -424,7 +424,8 @@ impl<'a> Reader<'a> {
         self.parsed.profile = Some(profile);
         if let Some(place) = self.parsed.sections.first().map(|section| section.place.clone()) {
             let message = "the jobs of the profile are run, and no others";
-            self.problems.push(Problem::warning(ProblemKind::NoEffect, place, General::name, message, ""));
+            self.problems
+                .push(Problem::error(ProblemKind::NoEffect, place, General::name, message, "").as_warning());
         }
         self.files.clear();
         let global = inheritable(&self.parsed.globals);
@@ -484,13 +485,10 @@ impl<'a> Reader<'a> {
         if !names.is_empty() {
             let message = format!("{} does not apply to {}", names.join(", "), shown(&file.name));
             let remedy = "as in fio, options of the command line apply to the first job file only";
-            self.problems.push(Problem::warning(
-                ProblemKind::Misplaced,
-                file.place.clone(),
-                None,
-                message,
-                remedy,
-            ));
+            self.problems.push(
+                Problem::error(ProblemKind::Misplaced, file.place.clone(), None, message, remedy)
+                    .as_warning(),
+            );
         }
     }
 
@@ -521,13 +519,16 @@ impl<'a> Reader<'a> {
         for (name, place) in &self.wanted {
             if self.parsed.sections.iter().all(|section| section.name != *name) {
                 let message = format!("there is no section \"{}\"", shown(name));
-                self.problems.push(Problem::warning(
-                    ProblemKind::UnknownName,
-                    place.clone(),
-                    ProgramOptions::section,
-                    message,
-                    "",
-                ));
+                self.problems.push(
+                    Problem::error(
+                        ProblemKind::UnknownName,
+                        place.clone(),
+                        ProgramOptions::section,
+                        message,
+                        "",
+                    )
+                    .as_warning(),
+                );
             }
         }
     }

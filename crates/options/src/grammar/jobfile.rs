@@ -182,17 +182,22 @@ impl Lines<'_> {
                 format!("this header does not end with \"]\", so the section is called \"{}\"", shown(&name))
             };
             let remedy = "write [name] and nothing after it; a ; or # in a name begins a comment";
-            self.problems.push(Problem::warning(ProblemKind::Syntax, bracket.clone(), None, message, remedy));
+            self.problems.push(
+                Problem::error(ProblemKind::Syntax, bracket.clone(), None, message, remedy).as_warning(),
+            );
         } else if name.as_bytes().starts_with(b"global") && !is_global {
             let message =
                 format!("section \"{}\" is a job here; fio takes it for a [global] section", shown(&name));
-            self.problems.push(Problem::warning(
-                ProblemKind::ReadDifferently,
-                place.clone(),
-                None,
-                message,
-                "choose another name for the job",
-            ));
+            self.problems.push(
+                Problem::error(
+                    ProblemKind::ReadDifferently,
+                    place.clone(),
+                    None,
+                    message,
+                    "choose another name for the job",
+                )
+                .as_warning(),
+            );
         }
         let wanted = is_global || self.wanted.is_empty() || self.wanted.contains(&name);
         let name = (!is_global).then_some(name);
@@ -387,13 +392,10 @@ fn setting(
             return Err(Problem::error(ProblemKind::UnsetVariable, given.value_place, spec, message, remedy));
         }
         let message = format!("the environment variable {unset} is not set, and is replaced by nothing");
-        problems.push(Problem::warning(
-            ProblemKind::UnsetVariable,
-            given.value_place.clone(),
-            spec,
-            message,
-            "",
-        ));
+        problems.push(
+            Problem::error(ProblemKind::UnsetVariable, given.value_place.clone(), spec, message, "")
+                .as_warning(),
+        );
     }
     if spec.takes == Takes::Value && value.as_deref().unwrap_or_default().is_empty() {
         return Err(lookup::value_missing(spec, &given.place));
@@ -408,7 +410,7 @@ fn setting(
         );
         let remedy = "choose a value without it, or put a blank before a comment";
         let place = given.value_place.clone();
-        problems.push(Problem::warning(ProblemKind::ValueCut, place, spec, message, remedy));
+        problems.push(Problem::error(ProblemKind::ValueCut, place, spec, message, remedy).as_warning());
     }
     let place = given.place;
     let value_place = if value.is_some() { given.value_place } else { place.clone() };

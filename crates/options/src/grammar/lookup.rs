@@ -112,13 +112,14 @@ fn unknown(name: &str, engine: &NamedEngine, place: &Place, suggestion: Option<&
     }
     if suggestion.is_none() && engine.known().is_none() {
         let message = format!("cannot tell whether the engine {:?} has an option \"{name}\"", engine.word());
-        return Problem::warning(
+        return Problem::error(
             ProblemKind::UnknownName,
             place.clone(),
             None,
             message,
             "fiord does not have this engine",
-        );
+        )
+        .as_warning();
     }
     let remedy = match suggestion {
         Some(suggestion) => format!("did you mean \"{suggestion}\"?"),

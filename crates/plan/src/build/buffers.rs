@@ -34,7 +34,8 @@ pub(crate) fn buffers(
             options.buffers.iomem_align.0,
             align.next_power_of_two()
         );
-        problems.push(section.warning(ProblemKind::Adjusted, job::Buffers::iomem_align, message, ""));
+        problems
+            .push(section.error(ProblemKind::Adjusted, job::Buffers::iomem_align, message, "").as_warning());
     }
     Buffers {
         fill: fill(section, facts, problems),
@@ -144,7 +145,7 @@ pub(super) fn dedupe_options_need_duplicates(section: &ResolvedSection<'_>) -> O
         _ => return None,
     };
     let message = format!("{} has no effect without {other}", option.name);
-    Some(section.warning(ProblemKind::NoEffect, option, message, ""))
+    Some(section.error(ProblemKind::NoEffect, option, message, "").as_warning())
 }
 
 /// The bytes of a pattern, and where in them the block's offset goes; or the file that cannot be read.

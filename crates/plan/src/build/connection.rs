@@ -98,12 +98,12 @@ pub(super) fn mixed_connections_can_stall(section: &ResolvedSection<'_>) -> Opti
     protocol(section)?;
     let mixed = includes(section, Direction::Read) && includes(section, Direction::Write);
     (mixed && !section.options.net.pingpong.is_some_and(|flag| flag.0)).then(|| {
-        section.warning(
+        section.error(
             ProblemKind::Conflict,
             job::Access::rw,
             "each end of the connection chooses on its own what comes next: if both read, both wait for ever",
             "use rw=write here and rw=read there, or pingpong=1",
-        )
+        ).as_warning()
     })
 }
 

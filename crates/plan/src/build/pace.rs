@@ -119,12 +119,9 @@ pub(crate) fn open_arrivals_need_a_rate(section: &ResolvedSection<'_>) -> Option
     let has_rate = Direction::ALL.into_iter().any(|direction| has_rate(section.options, direction));
     (is_open && !has_rate).then(|| {
         let message = "rate_arrivals=open has no effect without a rate";
-        section.warning(
-            ProblemKind::NoEffect,
-            job::Pace::rate_arrivals,
-            message,
-            "for example rate_iops=1000",
-        )
+        section
+            .error(ProblemKind::NoEffect, job::Pace::rate_arrivals, message, "for example rate_iops=1000")
+            .as_warning()
     })
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: a problem names the place of the option it is about, or of the section when the option was not given.
 
 use fiord_options::job::JobOptions;
-use fiord_options::{Given, Problem, ProblemKind, ProblemLevel, Section, Spec};
+use fiord_options::{Given, Problem, ProblemKind, Section, Spec};
 
 use crate::engine::{EngineDescriptor, Engines};
 
@@ -43,27 +43,5 @@ impl ResolvedSection<'_> {
             None => self.parsed.place.clone(),
         };
         Problem::error(kind, place, option, message, remedy).of_job(&self.parsed.name)
-    }
-
-    /// A warning about an option.
-    pub fn warning(
-        &self,
-        kind: ProblemKind,
-        option: &'static Spec,
-        message: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Problem {
-        self.error(kind, option, message, remedy).at_level(ProblemLevel::Warning)
-    }
-
-    /// A warning about an option that fio prints, too.
-    pub fn fios_warning(
-        &self,
-        kind: ProblemKind,
-        option: &'static Spec,
-        message: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Problem {
-        self.error(kind, option, message, remedy).at_level(ProblemLevel::FiosWarning)
     }
 }

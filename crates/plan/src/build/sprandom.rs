@@ -119,7 +119,7 @@ pub(super) fn sprandom_options_need_sprandom(section: &ResolvedSection<'_>) -> O
     let options = [job::Access::spr_op, job::Access::spr_num_regions, job::Access::spr_cs];
     let given = options.into_iter().find(|option| section.is_given(option))?;
     let message = format!("{} has no effect without sprandom=1", given.name);
-    Some(section.warning(ProblemKind::NoEffect, given, message, ""))
+    Some(section.error(ProblemKind::NoEffect, given, message, "").as_warning())
 }
 
 #[cfg(test)]

@@ -43,7 +43,9 @@ pub(crate) fn steadystate_needs_a_duration(section: &ResolvedSection<'_>) -> Opt
     let is_given = section.is_given(job::Steady::steadystate);
     (is_given && steady(section).is_none()).then(|| {
         let message = "steadystate has no effect without a steadystate_duration of a second or more";
-        section.warning(ProblemKind::NoEffect, job::Steady::steadystate, message, "for example ss_dur=30")
+        section
+            .error(ProblemKind::NoEffect, job::Steady::steadystate, message, "for example ss_dur=30")
+            .as_warning()
     })
 }
 

@@ -41,12 +41,16 @@ pub(crate) fn access(
     let aligned = [options.blocks.ba.read, options.blocks.ba.write, options.blocks.ba.trim];
     let given_align = aligned.iter().any(Option::is_some);
     if random && given_align && !options.access.norandommap.0 {
-        notes.push(section.warning(
-            ProblemKind::NoEffect,
-            job::Blocks::ba,
-            "blocks are drawn without a map, so some repeat and some are missed",
-            "",
-        ));
+        notes.push(
+            section
+                .error(
+                    ProblemKind::NoEffect,
+                    job::Blocks::ba,
+                    "blocks are drawn without a map, so some repeat and some are missed",
+                    "",
+                )
+                .as_warning(),
+        );
     }
     let align_bytes =
         [0, 1, 2].map(|index| aligned[index].map_or(block_sizes[index].min(), |Bytes(bytes)| bytes.max(1)));

@@ -530,13 +530,10 @@ impl PlannedWorker<'_> {
                     true => "it has no length of its own",
                 };
                 let message = format!("you need to specify size= for {shown}: {why}");
+                let remedy = "for example size=1g";
+                let problem = self.section.error(ProblemKind::Extent, job::Amount::size, message, remedy);
                 // An empty file among others is skipped, like one that is too small for a block.
-                let problem = if known.exists && !wanted.append {
-                    ResolvedSection::warning
-                } else {
-                    ResolvedSection::error
-                };
-                problem(self.section, ProblemKind::Extent, job::Amount::size, message, "for example size=1g")
+                if known.exists && !wanted.append { problem.as_warning() } else { problem }
             }
             Misfit::OffsetBeyondEnd { offset_bytes, file_bytes } => {
                 let message = format!(
@@ -561,12 +558,14 @@ impl PlannedWorker<'_> {
                 let message = format!(
                     "{shown} is not used: its region ({length_bytes}) is shorter than a block of {block} bytes"
                 );
-                self.section.warning(
-                    ProblemKind::Extent,
-                    job::Blocks::bs,
-                    message,
-                    "use a smaller bs= or a larger size=",
-                )
+                self.section
+                    .error(
+                        ProblemKind::Extent,
+                        job::Blocks::bs,
+                        message,
+                        "use a smaller bs= or a larger size=",
+                    )
+                    .as_warning()
             }
         }
     }

@@ -243,12 +243,11 @@ fn piece_bytes(
         };
         let message = format!("{wanted_bytes} bytes do not divide all blocks: each header covers {covered}");
         let remedy = "use an interval that divides the block sizes, without bs_unaligned";
-        problems.push(section.warning(
-            ProblemKind::Adjusted,
-            job::Verification::verify_interval,
-            message,
-            remedy,
-        ));
+        problems.push(
+            section
+                .error(ProblemKind::Adjusted, job::Verification::verify_interval, message, remedy)
+                .as_warning(),
+        );
     }
     piece_bytes as usize
 }
@@ -262,7 +261,7 @@ pub(crate) fn compare_whole_blocks(section: &ResolvedSection<'_>, job: &mut Job)
     let message = "blocks of this job may overlap, so that what it reads may be parts of several writes: nothing is compared";
     let remedy =
         "use verify_only=1 with the options of the job that wrote, which finds the last write of each block";
-    Some(section.warning(ProblemKind::NoEffect, job::Verification::verify, message, remedy))
+    Some(section.error(ProblemKind::NoEffect, job::Verification::verify, message, remedy).as_warning())
 }
 
 /// fio warns as well: only the end of a pass is followed by reading back.
@@ -275,12 +274,14 @@ fn reads_back_at_all(section: &ResolvedSection<'_>, access: &Access) -> Option<P
         && access.pattern.includes(Direction::Write))
     .then(|| {
         let message = "verification read phase will never start because write phase uses all of runtime";
-        section.fios_warning(
-            ProblemKind::NoEffect,
-            job::Time::time_based,
-            message,
-            "use verify_backlog, or a second job that reads",
-        )
+        section
+            .error(
+                ProblemKind::NoEffect,
+                job::Time::time_based,
+                message,
+                "use verify_backlog, or a second job that reads",
+            )
+            .as_fios_warning()
     })
 }
 
@@ -289,7 +290,7 @@ fn writes_alone(section: &ResolvedSection<'_>, access: &Access) -> Option<Proble
     let is_shared = section.options.general.numjobs > 1 && section.is_given(job::Files::filename);
     (is_shared && access.pattern.includes(Direction::Write)).then(|| {
         let message = "multiple writers may overwrite blocks that belong to other jobs. This can cause verification failures.";
-        section.fios_warning(ProblemKind::Conflict, job::General::numjobs, message, "")
+        section.error(ProblemKind::Conflict, job::General::numjobs, message, "").as_fios_warning()
     })
 }
 

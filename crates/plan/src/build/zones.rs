@@ -128,7 +128,7 @@ pub(super) fn zone_options_need_zonemode(section: &ResolvedSection<'_>) -> Optio
     ];
     let (_, option) = given.into_iter().find(|(is_given, _)| *is_given)?;
     let message = format!("{} has no effect without zonemode", option.name);
-    Some(section.warning(ProblemKind::NoEffect, option, message, "add zonemode=strided"))
+    Some(section.error(ProblemKind::NoEffect, option, message, "add zonemode=strided").as_warning())
 }
 
 /// A rule.
@@ -137,12 +137,14 @@ pub(super) fn stride_needs_a_sequence(section: &ResolvedSection<'_>) -> Option<P
     let is_sequence = matches!(access.random_distribution.0[0], value::RandomDistribution::Sequence(_));
     (access.random_sequence_stride && !is_sequence).then(|| {
         let message = "random_sequence_stride has no effect without a sequence of blocks";
-        section.warning(
-            ProblemKind::NoEffect,
-            job::Access::random_sequence_stride,
-            message,
-            "for example random_distribution=sequence:0,2,1,3",
-        )
+        section
+            .error(
+                ProblemKind::NoEffect,
+                job::Access::random_sequence_stride,
+                message,
+                "for example random_distribution=sequence:0,2,1,3",
+            )
+            .as_warning()
     })
 }
 
@@ -153,12 +155,14 @@ pub(super) fn distribution_needs_random_io(section: &ResolvedSection<'_>) -> Opt
     let is_used = access.rw.kind.is_random();
     (!is_used && !access.random_distribution.0.iter().all(is_uniform)).then(|| {
         let message = "random_distribution has no effect on sequential I/O";
-        section.warning(
-            ProblemKind::NoEffect,
-            job::Access::random_distribution,
-            message,
-            "for example rw=randread",
-        )
+        section
+            .error(
+                ProblemKind::NoEffect,
+                job::Access::random_distribution,
+                message,
+                "for example rw=randread",
+            )
+            .as_warning()
     })
 }
 

@@ -18,7 +18,7 @@ pub(super) fn batch_complete_range_is_ordered(section: &ResolvedSection<'_>) -> 
         let least = options.queue.iodepth_batch_complete_min;
         let message =
             format!("at most {most} completions are taken at once and {least} waited for; {least} are taken");
-        section.warning(ProblemKind::Adjusted, job::Queue::iodepth_batch_complete_max, message, "")
+        section.error(ProblemKind::Adjusted, job::Queue::iodepth_batch_complete_max, message, "").as_warning()
     })
 }
 
@@ -36,7 +36,7 @@ pub(super) fn queue_depth_needs_a_queue(section: &ResolvedSection<'_>) -> Option
             .filter(|engine| engine.queueing.is_queued() && engine.transfers_files());
         let queued: Vec<EngineName> = queued.map(|engine| engine.name).collect();
         let remedy = format!("ioengine={} keeps several I/Os in flight", EngineName::join(&queued, " or "));
-        section.warning(ProblemKind::NoEffect, job::Queue::iodepth, message, remedy)
+        section.error(ProblemKind::NoEffect, job::Queue::iodepth, message, remedy).as_warning()
     })
 }
 
@@ -53,18 +53,20 @@ pub(super) fn options_of_commands_need_commands(section: &ResolvedSection<'_>) -
     let able = section.engines.0.iter().filter(|engine| engine.bypasses_cache() && takes(engine, given));
     let able: Vec<EngineName> = able.map(|engine| engine.name).collect();
     let remedy = format!("it is for ioengine={}", EngineName::join(&able, " or "));
-    Some(section.warning(ProblemKind::NoEffect, given, message, remedy))
+    Some(section.error(ProblemKind::NoEffect, given, message, remedy).as_warning())
 }
 
 pub(super) fn mapping_is_never_direct(section: &ResolvedSection<'_>) -> Option<Problem> {
     let maps = section.engine().is_some_and(EngineDescriptor::maps_files);
     (is_direct(section) && maps).then(|| {
-        section.warning(
-            ProblemKind::NoEffect,
-            job::Access::direct,
-            "a mapping goes through the page cache; direct= has no effect on it",
-            "",
-        )
+        section
+            .error(
+                ProblemKind::NoEffect,
+                job::Access::direct,
+                "a mapping goes through the page cache; direct= has no effect on it",
+                "",
+            )
+            .as_warning()
     })
 }
 

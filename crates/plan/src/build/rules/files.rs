@@ -16,19 +16,21 @@ pub(super) fn filename_is_given_once(section: &ResolvedSection<'_>) -> Option<Pr
         .collect();
     (names.len() > 1).then(|| {
         let message = format!("given {} times; all of them are used: {}", names.len(), names.join(", "));
-        section.warning(ProblemKind::ReadDifferently, job::Files::filename, message, "")
+        section.error(ProblemKind::ReadDifferently, job::Files::filename, message, "").as_warning()
     })
 }
 
 pub(super) fn append_excludes_overwrite(section: &ResolvedSection<'_>) -> Option<Problem> {
     let options = section.options;
     (options.files.file_append && options.files.overwrite).then(|| {
-        section.warning(
-            ProblemKind::Conflict,
-            job::Files::overwrite,
-            "data that is appended cannot be overwritten; it is laid out first",
-            "",
-        )
+        section
+            .error(
+                ProblemKind::Conflict,
+                job::Files::overwrite,
+                "data that is appended cannot be overwritten; it is laid out first",
+                "",
+            )
+            .as_warning()
     })
 }
 
@@ -37,6 +39,6 @@ pub(super) fn replay_excludes_recording(section: &ResolvedSection<'_>) -> Option
     let replay = &section.options.replay;
     (replay.read_iolog.is_some() && replay.write_iolog.is_some()).then(|| {
         let message = "read_iolog overrides write_iolog: what is replayed is not recorded again";
-        section.fios_warning(ProblemKind::Conflict, job::Replay::write_iolog, message, "")
+        section.error(ProblemKind::Conflict, job::Replay::write_iolog, message, "").as_fios_warning()
     })
 }

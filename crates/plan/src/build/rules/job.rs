@@ -22,12 +22,14 @@ pub(super) fn numjobs_is_at_least_one(section: &ResolvedSection<'_>) -> Option<P
 pub(super) fn time_based_needs_runtime(section: &ResolvedSection<'_>) -> Option<Problem> {
     let options = section.options;
     (options.time.time_based.0 && options.time.runtime.us == 0).then(|| {
-        section.fios_warning(
-            ProblemKind::NoEffect,
-            job::Time::time_based,
-            "time_based has no effect without runtime",
-            "for example runtime=60",
-        )
+        section
+            .error(
+                ProblemKind::NoEffect,
+                job::Time::time_based,
+                "time_based has no effect without runtime",
+                "for example runtime=60",
+            )
+            .as_fios_warning()
     })
 }
 
@@ -37,12 +39,14 @@ pub(super) fn profile_acts_on_the_command_line(section: &ResolvedSection<'_>) ->
         let name = shown(&profile.0);
         let message =
             format!("profile={name} has no effect in a job: its jobs are those of the command line");
-        section.warning(
-            ProblemKind::NoEffect,
-            job::General::profile,
-            message,
-            format!("on the command line, before any --name: --profile={name}"),
-        )
+        section
+            .error(
+                ProblemKind::NoEffect,
+                job::General::profile,
+                message,
+                format!("on the command line, before any --name: --profile={name}"),
+            )
+            .as_warning()
     })
 }
 

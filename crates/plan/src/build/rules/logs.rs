@@ -27,19 +27,21 @@ pub(super) fn log_options_need_a_log(section: &ResolvedSection<'_>) -> Option<Pr
     ];
     let given = options.into_iter().find(|option| section.is_given(option))?;
     let message = format!("{} has no effect without a log", given.name);
-    Some(section.warning(ProblemKind::NoEffect, given, message, "for example write_lat_log=run"))
+    Some(section.error(ProblemKind::NoEffect, given, message, "for example write_lat_log=run").as_warning())
 }
 
 pub(super) fn histogram_logs_need_a_window(section: &ResolvedSection<'_>) -> Option<Problem> {
     (section.is_given(job::Measure::write_hist_log) && section.options.measure.log_hist_msec == 0).then(
         || {
             let message = "the log of histograms stays empty without log_hist_msec";
-            section.warning(
-                ProblemKind::NoEffect,
-                job::Measure::write_hist_log,
-                message,
-                "for example log_hist_msec=1000",
-            )
+            section
+                .error(
+                    ProblemKind::NoEffect,
+                    job::Measure::write_hist_log,
+                    message,
+                    "for example log_hist_msec=1000",
+                )
+                .as_warning()
         },
     )
 }

@@ -59,19 +59,23 @@ pub(super) fn rate_iops_counts_smallest_blocks(section: &ResolvedSection<'_>) ->
         "with several block sizes, the limit is {ios} of the smallest blocks per second: {} bytes",
         ios * bytes
     );
-    Some(section.warning(
-        ProblemKind::ReadDifferently,
-        job::Pace::rate_iops,
-        message,
-        "rate_process=poisson counts I/Os of any size; rate= counts bytes",
-    ))
+    Some(
+        section
+            .error(
+                ProblemKind::ReadDifferently,
+                job::Pace::rate_iops,
+                message,
+                "rate_process=poisson counts I/Os of any size; rate= counts bytes",
+            )
+            .as_warning(),
+    )
 }
 
 pub(super) fn spin_is_part_of_thinktime(section: &ResolvedSection<'_>) -> Option<Problem> {
     let options = section.options;
     (options.pace.thinktime.us > 0 && options.pace.thinktime_spin.us > options.pace.thinktime.us).then(|| {
         let message = "spinning longer than the think time itself; the whole think time is spun";
-        section.warning(ProblemKind::Adjusted, job::Pace::thinktime_spin, message, "")
+        section.error(ProblemKind::Adjusted, job::Pace::thinktime_spin, message, "").as_warning()
     })
 }
 
@@ -87,12 +91,16 @@ pub(super) fn thinktime_options_need_thinktime(section: &ResolvedSection<'_>) ->
         job::Pace::thinkcycles,
     ];
     let given = companions.into_iter().find(|option| section.is_given(option))?;
-    Some(section.warning(
-        ProblemKind::NoEffect,
-        given,
-        format!("{} has no effect without thinktime", given.name),
-        "for example thinktime=1ms",
-    ))
+    Some(
+        section
+            .error(
+                ProblemKind::NoEffect,
+                given,
+                format!("{} has no effect without thinktime", given.name),
+                "for example thinktime=1ms",
+            )
+            .as_warning(),
+    )
 }
 
 fn directions<T>(values: &PerDirection<T>, number: impl Fn(&T) -> u64) -> [u64; 3] {
