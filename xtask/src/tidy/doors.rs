@@ -220,10 +220,10 @@ pub fn check(metadata: &Value) -> Result<Vec<String>, String> {
 
 /// The table as ARCHITECTURE.md shows it.
 pub fn table() -> String {
-    let mut page = String::from("| crate (room) | may use | must not know |\n| --- | --- | --- |\n");
+    let mut page = String::from("| crate | may use | must not know |\n| --- | --- | --- |\n");
     for door in DOORS {
         let uses: Vec<&str> = door.may_use.iter().map(|name| short(name)).collect();
-        let uses = if uses.is_empty() { "std alone".to_string() } else { uses.join(", ") };
+        let uses = if uses.is_empty() { "std only".to_string() } else { uses.join(", ") };
         page.push_str(&format!("| {} | {uses} | {} |\n", short(door.room), door.must_not_know));
     }
     page
@@ -281,7 +281,7 @@ mod tests {
         assert!(
             mended.starts_with("# a\n")
                 && mended.ends_with("rest\n")
-                && mended.contains("| stats | std alone |")
+                && mended.contains("| stats | std only |")
         );
         assert_eq!(check_page(Some(&mended)).len(), 0);
         assert_eq!(check_page(Some("no marks")).len(), 1);

@@ -1,6 +1,6 @@
 //! Private options of the engines that reach storage through a library of its own.
 //!
-//! Invariant: all sets are `unbuilt`, since none of these engines is built in.
+//! Invariant: a set is `unbuilt` as long as its engine is not built in.
 
 use crate::table::set::options;
 use crate::table::spec::Scope;
