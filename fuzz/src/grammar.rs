@@ -126,6 +126,26 @@ pub fn command_line(data: &[u8]) {
     }
 }
 
+/// The options of a built-in profile, an argument per line; the first byte chooses the profile.
+pub fn profile_jobs(data: &[u8]) {
+    let Some((choice, typed)) = data.split_first() else { return };
+    let profile = ["--profile=tiobench", "--profile=act"][usize::from(*choice) % 2];
+    let typed = spelled_out(typed);
+    let args: Vec<OsString> = [profile].into_iter().chain(typed.lines()).map(OsString::from).collect();
+    let result = read(&args, b"[a]\nrw=read\n");
+    check(&result, args.iter().map(|arg| arg.len() + 1).sum(), b"");
+    let Ok(parsed) = result else { return };
+    let Some(profile) = &parsed.profile else { return };
+    // What is wrong with an option of the profile is said of that option, not of what the profile makes of it.
+    let problems = cli::check(&parsed, NAMES);
+    let of_profile = problems.iter().filter(|problem| problem.place == profile.value_place);
+    let errors: Vec<String> = of_profile
+        .filter(|problem| problem.level == ProblemLevel::Error)
+        .map(|problem| problem.to_string())
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}");
+}
+
 /// Variables and sums.
 pub fn expansion(data: &[u8]) {
     let text = OsStr::from_bytes(data);

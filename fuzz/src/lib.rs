@@ -8,6 +8,7 @@ pub mod health;
 pub mod logs;
 pub mod network;
 pub mod plan;
+pub mod profile;
 pub mod report;
 pub mod trace;
 pub mod values;
@@ -24,10 +25,11 @@ macro_rules! targets {
 }
 
 targets! {
-    grammar: job_file command_line expansion option_value resolve;
+    grammar: job_file command_line expansion option_value profile_jobs resolve;
     plan: build_plan;
     trace: trace merged_trace;
-    report: report;
+    report: report stored_report;
+    profile: kernel_profile;
     logs: compressed_log log_lines;
     network: http_answer nbd_server address;
     verify: verify_block verify_state;

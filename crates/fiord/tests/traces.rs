@@ -3,6 +3,7 @@
 //! Invariant: a replay is compared by its counts; that memory does not grow is seen at two lengths of a trace.
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+#![allow(clippy::print_stderr, reason = "how late replays were is the result that people read")]
 
 mod common;
 
@@ -12,6 +13,7 @@ use std::os::unix::net::UnixListener;
 use std::thread;
 
 use common::{Dir, Ran, Running, finish, fiord, helper, run_with_input, signal, start, until, until_moved};
+use fiord_testing::skip;
 
 const TRACE: &str = "fio version 3 iolog\n0 f add\n0 f open\n10 f read 0 4096\n20 f write 4096 8192\n\
     30 f read 12288 4096\n40 f close\n";
@@ -56,6 +58,26 @@ fn a_replay_in_its_own_time_reports_how_late_it_was() {
         .stdout
         .clone();
     assert!(!text.contains("Replay lateness"), "{text}");
+}
+
+/// `FIORD_IDLE=1 cargo test -p fiord --test traces half_of` on a machine with nothing else to do. On a clock that nothing
+/// disturbs, `a_replay_is_on_time` of `fiord-worker` is the same.
+#[test]
+fn half_of_the_ios_of_a_replay_are_less_than_20_us_late() {
+    if std::env::var_os("FIORD_IDLE").is_none() {
+        skip!("other tests run at the same time; FIORD_IDLE=1 says that none do");
+    }
+    let dir = with_target();
+    let ios: String = (1..=4000).map(|io| format!("{} f read {} 4096\n", io * 500, io % 16 * 4096)).collect();
+    dir.write("t", format!("fio version 3 iolog\n0 f add\n0 f open\n{ios}"));
+    for engine in ["psync", "libaio", "io_uring"] {
+        let ran = dir.run(&format!("{REPLAY}t --ioengine={engine} --iodepth=8 --percentile_list=50:99"));
+        let lateness = ran.assert_success().json()["jobs"][0]["replay"]["lateness_ns"].clone();
+        assert_eq!(lateness["N"], 4000);
+        let median_ns = lateness["percentile"]["50.000000"].as_u64().unwrap();
+        eprintln!("{engine}: {median_ns} ns at the median");
+        assert!(median_ns < 20_000, "{engine}: {lateness}");
+    }
 }
 
 #[test]

@@ -75,6 +75,28 @@ fn several_passes_of_blocks_of_different_lengths_are_verified_later() {
     }
 }
 
+/// Each pass of the run that wrote began with a new file; what is there is of the last one, and stays.
+#[test]
+fn what_the_last_pass_wrote_to_a_new_file_is_verified_and_not_removed() {
+    for rw in ["write", "randwrite --norandommap", "randwrite --bssplit=4k/50:8k"] {
+        let dir = Dir::new();
+        let line = format!(
+            "--output-format=json --name=v --filename=f --size=256k --bs=4k --loops=3 --unlink_each_loop=1 \
+             --verify=crc32c --rw={rw}"
+        );
+        dir.run(&line).assert_success();
+        let written = dir.read("f");
+        let only = format!("{line} --verify_only=1");
+        let document = dir.run(&only).assert_success().json();
+        let reads = document["jobs"][0]["read"]["total_ios"].as_u64().unwrap();
+        assert!((20..=64).contains(&reads), "{rw}: {reads} reads of one pass");
+        assert_eq!(dir.read("f"), written);
+        let damaged: Vec<u8> = written.iter().map(|byte| byte ^ 1).collect();
+        dir.write("f", damaged);
+        dir.run(&only).assert_status(1);
+    }
+}
+
 // divergence: `rw=randrw` with rates for reads and writes
 /// Directions that a rate would choose depend on the time; a later run could not know which blocks were written.
 #[test]

@@ -67,6 +67,9 @@ pub struct Limits {
     pub pass_bytes: u64,
     /// Bytes to transfer per loop: `io_size`, else `pass_bytes`.
     pub loop_bytes: u64,
+    /// Passes are repeated until a loop has transferred `loop_bytes`, even if they transfer less than `pass_bytes` (holes
+    /// between blocks, ends of files that are shorter than a block): `io_size` is given in bytes.
+    pub repeats_passes: bool,
     /// Passes of `loop_bytes`.
     pub loops: u64,
     /// I/Os in all, when limited.

@@ -46,6 +46,7 @@ mod tests {
         let limits = Limits {
             pass_bytes: 4096,
             loop_bytes: 4096,
+            repeats_passes: false,
             loops: 2,
             number_ios: Some(3),
             runtime_ns: None,

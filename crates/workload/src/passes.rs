@@ -75,9 +75,9 @@ impl Passes {
 
     /// Begins the next pass after the files are done; `false`, from then on, if the job is.
     pub(crate) fn begin_next(&mut self) -> bool {
-        let Limits { pass_bytes, loop_bytes, loops, time_based, .. } = self.limits;
+        let Limits { pass_bytes, loop_bytes, repeats_passes, loops, time_based, .. } = self.limits;
         let done_bytes = self.issued_bytes.saturating_mul(self.per_counted);
-        let has_own_bytes = loop_bytes != pass_bytes;
+        let has_own_bytes = repeats_passes || loop_bytes > pass_bytes;
         let has_bytes_left = loop_bytes.saturating_sub(done_bytes) >= self.shortest_bytes;
         let goes_on = time_based || self.begun < loops || has_own_bytes && has_bytes_left;
         if self.is_full() || self.issued_ios == self.before_pass_ios || !goes_on {

@@ -83,6 +83,20 @@ fn strides_jump_and_wrap_around() {
     let strided = read(64 * KIB).with(|case| case.access.stride_bytes = 8 * KIB as i64);
     assert_eq!(counted(strided.clone(), |case| case.limits.loop_bytes = 128 * KIB), [32, 0, 0, 0]);
     assert_eq!(counted(strided, |case| case.limits.loops = 3), [18, 0, 0, 0]);
+    // --rw=read:2k --bs=4k --size=64k ends with its pass, unless the same is also said by --io_size=64k.
+    let with_holes = read(64 * KIB).with(|case| case.access.stride_bytes = 2 * KIB as i64);
+    for (repeats_passes, loops, ios) in [(false, 1, 11), (true, 1, 16), (false, 2, 22), (true, 2, 22)] {
+        let limited = |case: &mut Case| {
+            (case.limits.repeats_passes, case.limits.loops) = (repeats_passes, loops);
+        };
+        assert_eq!(counted(with_holes.clone(), limited), [ios, 0, 0, 0], "{repeats_passes} {loops}");
+    }
+    // --rw=read --bs=4k --size=66k --nrfiles=3 [--io_size=66k]
+    let files = case(READ, false, &[22 * KIB; 3]);
+    assert_eq!(counted(files.clone(), |_| {}), [15, 0, 0, 0]);
+    assert_eq!(counted(files, |case| case.limits.repeats_passes = true), [17, 0, 0, 0]);
+    // --io_size=90% ends with the pass as well.
+    assert_eq!(counted(with_holes, |case| case.limits.loop_bytes = 58_982), [11, 0, 0, 0]);
 }
 
 #[test]
@@ -179,6 +193,15 @@ fn random_jobs_continue_after_a_draw() {
     assert!(identical.chunks(4).all(|draw| draw.iter().all(|op| *op == draw[0])));
     // --rw=randread --percentage_random=0 --bs=4k --size=64k
     let none = case(READ, true, &[64 * KIB]).with(|case| case.access.percent_random = [0; 3]);
+    // --percentage_random=0 with --size=34k, 66k and --nrfiles=2, and the first with --loops=3: a rest ends each file.
+    let in_order = |lengths: &[u64], loops| {
+        let job = case(READ, true, lengths).with(|case| case.access.percent_random = [0; 3]);
+        offsets_kib(&job.with(|case| case.limits.loops = loops).ops())
+    };
+    let blocks: Vec<u64> = (0..8).map(|block| block * 4).collect();
+    assert_eq!(in_order(&[34 * KIB], 1), blocks);
+    assert_eq!(in_order(&[33 * KIB; 2], 1), blocks.iter().flat_map(|kib| [*kib; 2]).collect::<Vec<u64>>());
+    assert_eq!(in_order(&[34 * KIB], 3), blocks.repeat(3));
     assert_eq!(offsets_kib(&none.ops()), (0..16).map(|block| 4 * block).collect::<Vec<_>>());
     // --rw=randrw --percentage_random=100,0 --bs=4k --size=64k: writes are sequential.
     let half =

@@ -15,6 +15,10 @@ const EXACT: &[(&str, &str)] = &[
     ("read-every-4-blocks", "--rw=read:4"),
     ("read-with-holes", "--rw=read:4k"),
     ("write-with-holes", "--rw=write:8k"),
+    ("holes-and-io_size-of-a-pass", "--rw=read:2k --size=1m --io_size=1m"),
+    ("holes-and-io_size-of-two-loops", "--rw=read:2k --size=1m --io_size=1m --loops=2"),
+    ("holes-and-io_size-in-percent", "--rw=read:2k --io_size=90%"),
+    ("ends-of-files-and-io_size-of-a-pass", "--rw=read --size=66k --io_size=66k --nrfiles=3"),
     ("read-backwards", "--rw=read:-8k"),
     ("randread-8-in-a-row", "--rw=randread:8"),
     ("randwrite-8-in-a-row", "--rw=randwrite:8"),
@@ -28,6 +32,12 @@ const EXACT: &[(&str, &str)] = &[
     ("generator-lfsr-norandommap", "--rw=randread --random_generator=lfsr --norandommap"),
     ("generator-tausworthe64", "--rw=randread --random_generator=tausworthe64"),
     ("percentage_random", "--rw=randread --percentage_random=50"),
+    ("percentage_random-0", "--rw=randread --percentage_random=0 --size=1026k"),
+    ("percentage_random-0-of-whole-blocks", "--rw=randread --percentage_random=0 --size=1m --loops=2"),
+    (
+        "percentage_random-0-of-several-files",
+        "--rw=randwrite --percentage_random=0 --size=66k --nrfiles=3 --loops=2",
+    ),
 ];
 
 const MIX_SHARES: &[(&str, &str)] = &[

@@ -16,10 +16,12 @@ pub(crate) fn is_time_based(options: &JobOptions) -> bool {
 
 /// The ends of a worker, given the bytes of one pass and of one loop.
 pub(crate) fn limits(options: &JobOptions, pass_bytes: u64, loop_bytes: u64) -> Limits {
+    let has_io_size = matches!(options.amount.io_size, Some(Size::Bytes(1..) | Size::Zones(1..)));
     let runtime_ns = (options.time.runtime.us > 0).then(|| options.time.runtime.us.saturating_mul(NS_PER_US));
     Limits {
         pass_bytes,
         loop_bytes,
+        repeats_passes: has_io_size,
         loops: u64::from(options.general.loops.max(1)),
         number_ios: (options.access.number_ios > 0).then_some(options.access.number_ios),
         runtime_ns,

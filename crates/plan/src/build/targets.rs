@@ -688,7 +688,8 @@ impl PlannedWorker<'_> {
             pre_read: options.files.pre_read && self.purpose().is_none(),
             invalidate: options.buffers.invalidate,
             unlink: options.files.unlink,
-            unlink_each_loop: options.files.unlink_each_loop,
+            // What is only verified stays.
+            unlink_each_loop: options.files.unlink_each_loop && !options.verify.verify_only.0,
             end_fsync: options.files.end_fsync,
             end_syncfs: options.files.end_syncfs,
             fsync_on_close: options.files.fsync_on_close,

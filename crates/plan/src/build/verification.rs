@@ -14,7 +14,7 @@ use fiord_verify::{BlockFormat, BlockPattern, Checksum, Contents, HeaderFormat, 
 use super::blocks::granularity_bytes;
 use super::section::ResolvedSection;
 use super::stream;
-use super::{buffers, process};
+use super::{buffers, process, schedule};
 use crate::access::{Access, Direction, Pattern};
 use crate::engine::EngineDescriptor;
 use crate::facts::{Facts, RunSettings};
@@ -79,6 +79,8 @@ pub(crate) fn verification(
         compares_reads: true,
         reads_back: options.do_verify,
         only: options.verify_only.0,
+        has_new_files_each_pass: section.options.files.unlink_each_loop
+            && !schedule::is_time_based(section.options),
         checks_seed: options.verify_header_seed,
         checks_number: options.verify_write_sequence,
         backlog: backlog(section),

@@ -96,6 +96,8 @@ impl Job {
         let (access, limits) = (&self.access, &self.limits);
         let reads = Direction::Read.index();
         let is_one_pass = !limits.time_based && limits.loops <= 1 && limits.loop_bytes <= limits.pass_bytes;
+        // What is left of each of several files may be another block.
+        let is_one_pass = is_one_pass && !(limits.repeats_passes && self.files.list.len() > 1);
         let visits_once = match access.random {
             // A job that leaves gaps begins at the start again, with blocks of other sizes if it draws them.
             false => access.stride_bytes == 0 || access.stride_bytes > 0 && !draws_sizes(self),

@@ -154,6 +154,7 @@ pub fn null_job(name: &str) -> Job {
         limits: Limits {
             pass_bytes: SIZE_BYTES,
             loop_bytes: SIZE_BYTES,
+            repeats_passes: false,
             loops: 1,
             number_ios: None,
             runtime_ns: None,

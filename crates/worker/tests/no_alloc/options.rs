@@ -368,6 +368,9 @@ fn limits(options: &mut Options) {
     options.add("pass_bytes, loop_bytes: half a pass", |job| {
         (job.limits.pass_bytes, job.limits.loop_bytes) = (SIZE_BYTES / 2, SIZE_BYTES / 2);
     });
+    options.add("repeats_passes: blocks with holes between them", |job| {
+        (job.limits.repeats_passes, job.access.stride_bytes) = (true, 2048);
+    });
     options.add("loops", |job| job.limits.loops = 4);
     options.add("number_ios", |job| job.limits.number_ios = Some(100));
     options.add("time_based, runtime_ns: snapshots, passes", |job| time_based(job, 20_000_000));

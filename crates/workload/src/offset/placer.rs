@@ -45,6 +45,8 @@ pub(crate) struct Placer {
     is_random: bool,
     stride_bytes: i64,
     percent_random: [u8; 3],
+    /// Whether this is a random job that draws no place (`percentage_random=0`), unless a file ends with a whole block.
+    is_never_drawn: bool,
     align_bytes: [u64; 3],
     sequencer: Sequencer,
     ios_per_draw: u32,
@@ -101,6 +103,10 @@ impl Placer {
             is_random: access.random,
             stride_bytes: access.stride_bytes,
             percent_random: access.percent_random,
+            is_never_drawn: Direction::ALL
+                .into_iter()
+                .filter(|direction| access.pattern.includes(*direction))
+                .all(|direction| access.percent_random[direction.index()] == 0),
             align_bytes,
             sequencer: access.sequencer,
             ios_per_draw: access.ios_per_draw.max(1),
@@ -192,8 +198,10 @@ impl Placer {
         }?;
         let room_bytes = self.regions[file].room_bytes(offset_bytes);
         if room_bytes < self.sizes.min(direction, false) {
-            // In a random job the end of the region only ends the sequential part.
-            return if step == NextOffset::Sequential { None } else { self.place_randomly(file, direction) };
+            // In a random job the end of the region only ends the sequential part. As in fio, a job that draws no place ends
+            // with a rest that is shorter than a block all the same.
+            let is_over = step == NextOffset::Sequential || self.is_never_drawn && room_bytes > 0;
+            return if is_over { None } else { self.place_randomly(file, direction) };
         }
         let length_bytes = self.sizes.draw(direction, false, room_bytes);
         Some(self.take(file, direction, ByteRange { offset_bytes, length_bytes }))

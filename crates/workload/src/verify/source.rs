@@ -95,8 +95,6 @@ pub struct VerifySource {
     passes_differ: bool,
     /// Whether the number of passes depends on the run time.
     is_time_based: bool,
-    /// Whether the files are removed after each pass (`unlink_each_loop`).
-    removes_files: bool,
 }
 
 /// Which of the job's own reads are checked.
@@ -162,7 +160,6 @@ impl VerifySource {
             phase: Phase::Working,
             passes_differ: passes_differ(job, ledger.as_ref()),
             is_time_based: job.limits.time_based,
-            removes_files: files.unlink_each_loop && !job.limits.time_based,
             ledger,
             own,
             wait: None,
@@ -399,11 +396,21 @@ impl VerifySource {
     }
 
     /// Treats a whole pass as written (`verify_only`), or all of them where a later one may have put other blocks over
-    /// those of an earlier one.
+    /// those of an earlier one, or has begun with new files.
     fn assume_written(&mut self, ops: &mut Vec<Op>) {
         self.assume_pass_written(ops);
-        while self.passes_differ && !self.is_at_its_end && self.own.begin_next_pass() {
+        let is_followed = self.passes_differ || self.verification.has_new_files_each_pass;
+        while is_followed && !self.is_at_its_end && self.own.begin_next_pass() {
+            self.forget_removed_files();
             self.assume_pass_written(ops);
+        }
+    }
+
+    /// Forgets what was written in earlier passes to files that are no longer there.
+    fn forget_removed_files(&mut self) {
+        let removed = self.verification.has_new_files_each_pass;
+        if let Some(ledger) = self.ledger.as_mut().filter(|_| removed) {
+            ledger.forget_all();
         }
     }
 
@@ -434,9 +441,7 @@ impl VerifySource {
     fn end_pass(&mut self) {
         self.phase =
             if !self.is_at_its_end && self.own.begin_next_pass() { Phase::Working } else { Phase::Ended };
-        if let Some(ledger) = self.ledger.as_mut().filter(|_| self.removes_files) {
-            ledger.forget_all();
-        }
+        self.forget_removed_files();
     }
 
     /// One step of `fill`; `None`: the phase has changed.

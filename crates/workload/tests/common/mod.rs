@@ -54,6 +54,7 @@ pub fn case(pattern: Pattern, random: bool, file_lengths: &[u64]) -> Case {
         limits: Limits {
             pass_bytes,
             loop_bytes: pass_bytes,
+            repeats_passes: false,
             loops: 1,
             number_ios: None,
             runtime_ns: None,

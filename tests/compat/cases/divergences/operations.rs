@@ -207,6 +207,32 @@ pub const ROWS: &[Row] = &[
         fiord: &[Accepted, Job("/write/total_ios", "16")],
         ..ROW
     },
+    // divergence: `rw=randread:8` of a file that is not a multiple
+    Row {
+        name: "several-in-a-row-before-a-rest",
+        args: "--output-format=json --name=a --ioengine=null --rw=randread:8 --size=1026k --bs=4k",
+        fio: &[Accepted, Job("/read/total_ios", "204")],
+        fiord: &[Accepted, Job("/read/total_ios", "257")],
+        ..ROW
+    },
+    // divergence: `verify_only` with `unlink_each_loop`
+    Row {
+        name: "verify_only-with-unlink_each_loop",
+        args: "--output-format=json --name=a --filename=f --rw=write --size=64k --bs=4k --loops=2 --verify=null \
+               --verify_only=1 --unlink_each_loop=1",
+        files: &[Bytes("f", 65_536)],
+        fio: &[
+            Refused,
+            Job("/error", "5"),
+            Is("the file is empty", |ran| Ok(bytes(ran, "f")?.is_empty())),
+        ],
+        fiord: &[
+            Accepted,
+            Job("/read/total_ios", "16"),
+            Is("the file is there", |ran| Ok(bytes(ran, "f")?.len() == 65_536)),
+        ],
+        ..ROW
+    },
     // divergence: a failed I/O
     Row {
         name: "failed-io",
