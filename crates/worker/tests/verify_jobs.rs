@@ -96,6 +96,14 @@ fn drawn(random: &mut Random, file: &TempFile) -> Job {
         let zipf = || RandomDistribution::Zipf { theta: 1.1, centre: None };
         job.access.distribution = [0; 3].map(|_: u8| zipf());
     }
+    if random.below(8) == 0 {
+        job.limits.loop_bytes = SIZE_BYTES - 4096 * random.below(3);
+        job.limits.repeats_passes = true;
+    }
+    if random.below(8) == 0 {
+        job.files.unlink_each_loop = true;
+        job.verification.as_mut().unwrap().has_new_files_each_pass = true;
+    }
     job
 }
 
@@ -136,10 +144,11 @@ fn an_honest_disk_is_never_blamed() {
         // What it wrote is verified again by two that only read: one that follows the writes, and one that reads each place.
         let mut only = later.clone();
         only.verification.as_mut().unwrap().only = true;
+        only.files.unlink_each_loop = false;
         let result = run(vec![only]);
         assert_eq!(result.workers[0].failure, None, "seed {seed}, verify_only: {later:?}");
         assert_eq!(result.workers[0].stats.directions[1].ios, 0, "seed {seed}: it writes nothing");
-        if later.access.pattern != Pattern::Mixed {
+        if later.access.pattern != Pattern::Mixed && !later.files.unlink_each_loop {
             let reader = reading(&later);
             let result = run(vec![reader.clone()]);
             assert_eq!(result.workers[0].failure, None, "seed {seed}: {reader:?}");

@@ -170,7 +170,8 @@ impl Service {
         }
         let file = self.open.pop_front();
         if opens_another {
-            self.open.push_front(self.unopened);
+            // Behind the files that are open already: files have their turns in the order of the list.
+            self.open.push_back(self.unopened);
             self.unopened += 1;
             self.generation += 1;
         } else {
@@ -280,6 +281,11 @@ mod tests {
     fn the_window_moves_when_a_file_is_done() {
         let two_open = turns(FileService::RoundRobin { every: 1 }, 4, 2, 3);
         assert_eq!(two_open, [0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3]);
+        assert_eq!(turns(FileService::Sequential, 4, 2, 2), [0, 0, 1, 1, 2, 2, 3, 3]);
+        let every_2 = turns(FileService::RoundRobin { every: 2 }, 4, 2, 3);
+        assert_eq!(every_2, [0, 0, 1, 1, 0, 1, 2, 2, 3, 3, 2, 3]);
+        let three_open = turns(FileService::RoundRobin { every: 2 }, 4, 3, 3);
+        assert_eq!(three_open, [0, 0, 1, 1, 2, 2, 0, 1, 2, 3, 3, 3]);
         assert_eq!(turns(FileService::Random { every: 1 }, 3, 1, 2), [0, 0, 1, 1, 2, 2]);
     }
 

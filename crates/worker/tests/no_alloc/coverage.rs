@@ -294,7 +294,17 @@ impl Coverage {
         note!(
             self,
             run,
-            Limits { pass_bytes, loop_bytes, repeats_passes, loops, number_ios, runtime_ns, time_based, ramp_ns, ramp_bytes },
+            Limits {
+                pass_bytes,
+                loop_bytes,
+                repeats_passes,
+                loops,
+                number_ios,
+                runtime_ns,
+                time_based,
+                ramp_ns,
+                ramp_bytes
+            },
             &base.limits,
             &job.limits
         );

@@ -215,17 +215,30 @@ pub const ROWS: &[Row] = &[
         fiord: &[Accepted, Job("/read/total_ios", "257")],
         ..ROW
     },
+    // divergence: `file_append` with `loops` or `io_size`
+    Row {
+        name: "file_append-with-loops",
+        args: "--output-format=json --name=a --filename=f --rw=write --size=64k --bs=4k --file_append=1 --loops=2",
+        fio: &[Accepted, Job("/write/total_ios", "16"), File("f", 65_536)],
+        fiord: &[Accepted, Job("/write/total_ios", "32"), File("f", 65_536)],
+        ..ROW
+    },
+    // divergence: `unlink_each_loop` with loops that end within a file
+    Row {
+        name: "unlink_each_loop-within-a-file",
+        args: "--output-format=json --name=a --filename=f --rw=write --size=64k --bs=4k --number_ios=7 --loops=2 \
+               --unlink_each_loop=1",
+        fio: &[Accepted, Job("/write/total_ios", "14"), NoFile("f")],
+        fiord: &[Accepted, Job("/write/total_ios", "14"), File("f", 65_536)],
+        ..ROW
+    },
     // divergence: `verify_only` with `unlink_each_loop`
     Row {
         name: "verify_only-with-unlink_each_loop",
         args: "--output-format=json --name=a --filename=f --rw=write --size=64k --bs=4k --loops=2 --verify=null \
                --verify_only=1 --unlink_each_loop=1",
         files: &[Bytes("f", 65_536)],
-        fio: &[
-            Refused,
-            Job("/error", "5"),
-            Is("the file is empty", |ran| Ok(bytes(ran, "f")?.is_empty())),
-        ],
+        fio: &[Refused, Job("/error", "5"), Is("the file is empty", |ran| Ok(bytes(ran, "f")?.is_empty()))],
         fiord: &[
             Accepted,
             Job("/read/total_ios", "16"),
