@@ -97,6 +97,20 @@ fn what_the_last_pass_wrote_to_a_new_file_is_verified_and_not_removed() {
     }
 }
 
+/// Laying it out again would destroy what is left of it.
+#[test]
+fn a_file_that_has_become_shorter_is_not_written_to_by_verify_only() {
+    for rw in ["write", "write --overwrite=1", "randrw", "randwrite --ioengine=mmap"] {
+        let dir = Dir::new();
+        let line = format!("--name=v --filename=f --size=256k --bs=4k --verify=crc32c --rw={rw}");
+        dir.run(&line).assert_success();
+        let half = dir.read("f")[..128 << 10].to_vec();
+        dir.write("f", &half);
+        dir.run(&format!("{line} --verify_only=1")).assert_status(1);
+        assert_eq!(dir.read("f"), half, "{rw}");
+    }
+}
+
 // divergence: `rw=randrw` with rates for reads and writes
 /// Directions that a rate would choose depend on the time; a later run could not know which blocks were written.
 #[test]

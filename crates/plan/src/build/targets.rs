@@ -386,6 +386,8 @@ impl PlannedWorker<'_> {
         let needed = extent.needed_bytes.filter(|needed| *needed > known.size_bytes);
         let needed = needed.filter(|_| self.purpose() != Some(NamePurpose::Create));
         let options = self.section.options;
+        // What is only verified stays as it is, even if it has become shorter.
+        let needed = needed.filter(|_| !(options.verify.verify_only.0 && known.exists));
         let forbids = match (self.readonly, options.files.allow_file_create || options.files.file_append) {
             (true, _) => Some("--readonly forbids that"),
             (false, false) => Some("allow_file_create=0 forbids that"),
