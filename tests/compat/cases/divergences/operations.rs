@@ -1,7 +1,7 @@
 //! What a job does: offsets, directions, syncs, zones and passes; how fast, and beside which others.
 
 use super::row::Given::Bytes;
-use super::row::Seen::{Accepted, Is, Job, Omits, Prints, Refused};
+use super::row::Seen::{Accepted, File, Is, Job, NoFile, Omits, Prints, Refused};
 use super::row::{ROW, Row, bytes};
 use fiord_compat::Ran;
 use fiord_compat::compare::figure;
