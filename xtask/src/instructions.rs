@@ -21,7 +21,8 @@ const IOS: [u64; 2] = [100_000, 500_000];
 /// Changes of a figure above this are reported.
 const TOLERANCE_PERCENT: f64 = 5.0;
 
-/// How often a figure that seems to have grown is counted: a clock that could not be calibrated costs more to read.
+/// How often a figure that seems to have changed is counted: a clock that could not be calibrated costs more to read, in
+/// the long run or in the short one, which is subtracted.
 const TRIES: usize = 3;
 
 /// A case: its name and fiord's options.
@@ -89,13 +90,7 @@ fn compare(fiord: &Path) -> Result<(), String> {
     for (name, options) in CASES {
         let recorded = document["instructions_per_io"][name].as_f64();
         let recorded = recorded.ok_or_else(|| format!("{RECORD}: lacks {name}; `{USAGE}` writes it"))?;
-        let mut now = f64::INFINITY;
-        for _ in 0..TRIES {
-            now = now.min(instructions_per_io(fiord, options)?);
-            if verdict(recorded, now) != Verdict::Grew {
-                break;
-            }
-        }
+        let now = nearest(recorded, || instructions_per_io(fiord, options))?;
         let verdict = verdict(recorded, now);
         println!("{name:<28} {recorded:>8.1} {now:>8.1}{}", verdict.remark());
         if verdict == Verdict::Grew {
@@ -112,6 +107,22 @@ fn compare(fiord: &Path) -> Result<(), String> {
     }
     let why = if compilers.is_empty() { compilers } else { format!(" ({compilers})") };
     Err(format!("grown by more than {TOLERANCE_PERCENT} %: {}{why}", grown.join(", ")))
+}
+
+/// The first of a few counts that is the recorded one, or of all of them the nearest: what has really changed has changed
+/// in each.
+fn nearest(recorded: f64, mut count: impl FnMut() -> Result<f64, String>) -> Result<f64, String> {
+    let mut nearest = count()?;
+    for _ in 1..TRIES {
+        if verdict(recorded, nearest) == Verdict::Same {
+            break;
+        }
+        let again = count()?;
+        if (again - recorded).abs() < (nearest - recorded).abs() {
+            nearest = again;
+        }
+    }
+    Ok(nearest)
 }
 
 /// A figure compared with its record.
@@ -182,6 +193,17 @@ fn total(counts: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_wrong_count_neither_fails_nor_hides_a_change() {
+        let of = |counts: [f64; 3]| {
+            let mut counts = counts.into_iter();
+            nearest(100.0, || counts.next().ok_or_else(String::new)).unwrap()
+        };
+        assert_eq!(of([-26.6, 101.0, 150.0]), 101.0, "the first that is right ends the counting");
+        assert_eq!(of([180.0, 99.0, 0.0]), 99.0);
+        assert_eq!(of([130.0, -26.6, 131.0]), 130.0, "it has grown");
+    }
 
     #[test]
     fn the_totals_in_the_hot_loop_page_are_those_recorded() {
