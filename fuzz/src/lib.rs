@@ -5,6 +5,7 @@
 
 pub mod grammar;
 pub mod health;
+pub mod history;
 pub mod logs;
 pub mod network;
 pub mod plan;
@@ -28,7 +29,8 @@ targets! {
     grammar: job_file command_line expansion option_value profile_jobs resolve;
     plan: build_plan;
     trace: trace merged_trace;
-    report: report stored_report;
+    history: stored_report;
+    report: report;
     profile: kernel_profile;
     logs: compressed_log log_lines;
     network: http_answer nbd_server address;

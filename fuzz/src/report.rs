@@ -1,10 +1,8 @@
-//! The targets for reports: any bytes as fio's normal text, terse lines or JSON, and as a report of the history.
+//! The target for reports: any bytes as fio's normal text, terse lines or JSON.
 //!
-//! Invariant: every place that a report or an error names lies within the text; a stored report that is read is stored in
-//! the same bytes again.
+//! Invariant: every place that a report or an error names lies within the text.
 
 use fiord_import::{best, read};
-use fiord_store::{codec, decode, encode};
 
 /// Reads the bytes as a file of reports.
 pub fn report(data: &[u8]) {
@@ -27,14 +25,4 @@ pub fn report(data: &[u8]) {
             assert!((1..=line.len() as u32 + 1).contains(&error.column) || error.column == 0, "{error}");
         }
     }
-}
-
-/// Decodes the bytes as a report of the history, of whichever version they begin with. Their checksum is added: what is
-/// damaged on a disk is refused by it, so that nothing else would be seen of the decoder.
-pub fn stored_report(data: &[u8]) {
-    let stored = [data, &codec::checksum(data)].concat();
-    let Ok(report) = decode(&stored) else { return };
-    let again = encode(&report);
-    // As bytes: a figure may be no number, which equals nothing.
-    assert!(decode(&again).map(|report| encode(&report)).is_ok_and(|bytes| bytes == again), "{report:?}");
 }
