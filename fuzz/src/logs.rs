@@ -25,7 +25,8 @@ pub fn compressed_log(data: &[u8]) {
     let count = text.lines().count();
     assert!(count <= entries.len() / ENTRY_BYTES && (count > 0 || entries.is_empty() || !is_complete));
     // A damaged entry may have a direction that no log has.
-    let is_direction = |line: &str| line.split(", ").nth(2).is_some_and(|word| matches!(word, "0" | "1" | "2"));
+    let is_direction =
+        |line: &str| line.split(", ").nth(2).is_some_and(|word| matches!(word, "0" | "1" | "2"));
     if text.lines().all(is_direction) {
         assert_eq!(log::read(&text).map(|lines| lines.len()), Ok(count));
     }

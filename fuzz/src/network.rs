@@ -47,7 +47,8 @@ impl Write for Server<'_> {
 
 /// Reads the bytes as what a server says until it has opened an export, and as its reply after that.
 pub fn nbd_server(data: &[u8]) {
-    let opened = Negotiation::begin(Server(Cursor::new(data))).and_then(|negotiation| negotiation.go("export"));
+    let opened =
+        Negotiation::begin(Server(Cursor::new(data))).and_then(|negotiation| negotiation.go("export"));
     let Ok((mut server, _)) = opened else { return };
     let mut reply = [0; REPLY_BYTES];
     if server.read_exact(&mut reply).is_ok() {

@@ -21,7 +21,10 @@ fn requests(text: &str, threads: u64) {
     assert_eq!(times.queue_ns.len(), times.device_ns.len());
     for sorted in [&times.queue_ns, &times.device_ns] {
         let median_ns = RequestTimes::percentile_ns(sorted, 50.0);
-        assert!(sorted.is_sorted() && (sorted[0]..=sorted[sorted.len() - 1]).contains(&median_ns), "{times:?}");
+        assert!(
+            sorted.is_sorted() && (sorted[0]..=sorted[sorted.len() - 1]).contains(&median_ns),
+            "{times:?}"
+        );
     }
     let in_all = times.queue_mean + times.device_mean;
     assert!(in_all >= 0.0 && in_all <= threads as f64 + 1e-6, "{in_all} of {threads}");

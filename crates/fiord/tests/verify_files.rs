@@ -282,6 +282,7 @@ fn reads_that_may_cover_parts_of_blocks_are_not_compared() {
         ("rand@", "--bssplit=4k/50:12k --blockalign=2k --random_distribution=zipf:1.1"),
         ("@:-10k", "--bs=8k"),
         ("@", "--bsrange=4k-8k --bs_unaligned --loops=2"),
+        ("rand@", "--bsrange=4k-16k --bs_unaligned --io_size=252k"),
     ] {
         let dir = Dir::new();
         let line = |mode: &str| {
@@ -313,6 +314,8 @@ fn reads_of_whole_blocks_are_compared() {
         ("@", "--bssplit=4k/50:8k --loops=2"),
         ("@:1000", "--bs=4k"),
         ("@", "--bs=8k --blockalign=4k"),
+        ("@", "--bsrange=4k-8k --bs_unaligned --io_size=252k"),
+        ("rand@", "--bs=8k --io_size=256k"),
     ] {
         let dir = Dir::new();
         let line = |mode: &str| {

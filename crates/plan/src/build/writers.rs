@@ -96,8 +96,10 @@ impl Job {
         let (access, limits) = (&self.access, &self.limits);
         let reads = Direction::Read.index();
         let is_one_pass = !limits.time_based && limits.loops <= 1 && limits.loop_bytes <= limits.pass_bytes;
-        // What is left of each of several files may be another block.
-        let is_one_pass = is_one_pass && !(limits.repeats_passes && self.files.list.len() > 1);
+        // Blocks at random may cover less than the places that they take, and what is left of several files may be another
+        // block.
+        let transfers_all = !access.random && access.stride_bytes == 0 && self.files.list.len() == 1;
+        let is_one_pass = is_one_pass && (transfers_all || !limits.repeats_passes);
         let visits_once = match access.random {
             // A job that leaves gaps begins at the start again, with blocks of other sizes if it draws them.
             false => access.stride_bytes == 0 || access.stride_bytes > 0 && !draws_sizes(self),
