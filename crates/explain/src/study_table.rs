@@ -58,6 +58,17 @@ impl Key {
         Key { stem: in_words(&stem), unit }
     }
 
+    /// Of a figure as rows name it: by its key, or as `fiord compare` does, `read.p99`.
+    fn of_figure(name: &str) -> Key {
+        match name.rsplit_once('.').map(|(_, figure)| figure) {
+            None => Key::of(name),
+            Some("iops") => Key { stem: name.to_string(), unit: Unit::Plain },
+            Some("bw") => Key { stem: name.to_string(), unit: Unit::Bytes },
+            // The part of a percentile behind the point belongs to the name: `p99.9`.
+            Some(_) => Key { stem: name.to_string(), unit: Unit::Ns },
+        }
+    }
+
     /// The heading of its column.
     fn title(&self) -> String {
         let what = match self.unit {
@@ -135,10 +146,27 @@ pub struct ShownTable {
     pub rows: Vec<Vec<(String, Option<f64>)>>,
 }
 
+/// Columns whose figures are those that the row names, with its unit.
+const OF_ROW: [&str; 9] = [
+    "runs",
+    "median",
+    "lowest",
+    "highest",
+    "mean",
+    "interval_low",
+    "interval_high",
+    "from_value",
+    "to_value",
+];
+
 /// A table with its titles and units, without columns that are empty.
 pub fn shown(table: &StudyRows) -> ShownTable {
     let keys: Vec<Key> = table.columns.iter().map(|key| Key::of(key)).collect();
-    let has = |column: usize| table.rows.iter().any(|row| row[column] != StudyValue::None);
+    let figure = table.columns.iter().position(|key| key == "figure");
+    let has_rows_figures = figure.is_some() && table.columns.iter().any(|key| OF_ROW.contains(&key.as_str()));
+    let is_nothing =
+        |value: &StudyValue| *value == StudyValue::None || *value == StudyValue::List(Vec::new());
+    let has = |column: usize| table.rows.iter().any(|row| !is_nothing(&row[column]));
     // The title of each column, and the keys that share it.
     let mut columns: Vec<(String, Vec<usize>)> = Vec::new();
     for (column, key) in keys.iter().enumerate().filter(|(column, _)| has(*column)) {
@@ -155,7 +183,15 @@ pub fn shown(table: &StudyRows) -> ShownTable {
                 StudyValue::Number(number) => Some(number),
                 _ => None,
             };
-            (keys[column].shown(&row[column]), exact)
+            let of_row = figure.filter(|_| has_rows_figures).map(|figure| &row[figure]);
+            let text = match of_row {
+                Some(StudyValue::Text(name)) if figure == Some(column) => Key::of_figure(name).title(),
+                Some(StudyValue::Text(name)) if OF_ROW.contains(&table.columns[column].as_str()) => {
+                    Key::of_figure(name).shown(&row[column])
+                }
+                _ => keys[column].shown(&row[column]),
+            };
+            (text, exact)
         })
     };
     ShownTable {
@@ -190,6 +226,23 @@ mod tests {
         assert_eq!(of("until_s", 1.1), expected("until", "1.1 s"));
         assert_eq!(of("depth", 32.0), expected("depth", "32"));
         assert_eq!(of("bound_percentile", 99.9), expected("bound percentile", "99.9"));
+    }
+
+    #[test]
+    fn figures_of_rounds_and_comparisons_have_the_unit_of_the_figure_that_the_row_names() {
+        let of = |figure: &str, column: &str, value: f64| {
+            let row = vec![StudyValue::Text(figure.to_string()), StudyValue::Number(value)];
+            let columns = ["figure", column].map(String::from).to_vec();
+            let table = shown(&StudyRows { key: "x".to_string(), columns, rows: vec![row] });
+            table.rows[0].iter().map(|(text, _)| text.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(of("p99_ns", "median", 4e6), ["p99", "4ms"]);
+        assert_eq!(of("mib_per_s", "lowest", 673.31), ["throughput", "673.3 MiB/s"]);
+        assert_eq!(of("iops", "highest", 1565.0), ["IOPS", "1,565"]);
+        assert_eq!(of("p99_ns", "left_out", 1.0), ["p99_ns", "1"], "no figure of the row");
+        assert_eq!(of("read.p99.9", "from_value", 4e6), ["read.p99.9", "4ms"]);
+        assert_eq!(of("write.bw", "to_value", 1048576.0), ["write.bw", "1MiB"]);
+        assert_eq!(of("write.iops", "to_value", 370.2), ["write.iops", "370.2"]);
     }
 
     #[test]

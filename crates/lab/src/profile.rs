@@ -29,7 +29,7 @@ mod sentence;
 mod tables;
 mod variant;
 
-pub use sections::{Section as PageSection, Shares};
+pub use sections::{Screen, Section as PageSection, Shares};
 pub use variant::VARIANTS_MAX;
 use variant::Variant;
 

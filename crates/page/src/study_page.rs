@@ -55,21 +55,23 @@ pub struct StudyPart {
     pub title: String,
     /// What it shows, in sentences.
     pub note: String,
-    /// Pictures in SVG, without a style sheet of their own, and the least width at which their texts can be read.
-    pub pictures: Vec<(String, Scroll)>,
+    /// Pictures in SVG, without a style sheet of their own.
+    pub pictures: Vec<(String, StudyScreen)>,
     /// Charts over time.
     pub charts: Vec<StudyChart>,
     /// Tables.
     pub tables: Vec<StudyTable>,
 }
 
-/// How a picture behaves on a narrow screen.
+/// The screens that a picture is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scroll {
-    /// It becomes smaller.
-    Fits,
-    /// It keeps its width and can be scrolled.
-    Scrolls,
+pub enum StudyScreen {
+    /// All; on a narrow one it keeps its width and can be scrolled.
+    All,
+    /// Those that are not narrow.
+    Wide,
+    /// Narrow ones, such as a phone's.
+    Narrow,
 }
 
 /// Shares over time, as lines.
@@ -135,8 +137,13 @@ fn part(part: &StudyPart) -> Value {
     let pictures: Vec<Value> = part
         .pictures
         .iter()
-        .map(|(svg, scroll)| {
-            context! { svg => Value::from_safe_string(svg.clone()), scrolls => *scroll == Scroll::Scrolls }
+        .map(|(svg, screen)| {
+            let class = match screen {
+                StudyScreen::All => "wide-picture",
+                StudyScreen::Wide => "only-wide",
+                StudyScreen::Narrow => "only-narrow",
+            };
+            context! { svg => Value::from_safe_string(svg.clone()), class => class }
         })
         .collect();
     context! {

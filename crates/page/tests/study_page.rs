@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
 use fiord_page::study_page::{
-    Scroll, StudyChart, StudyFinding, StudyPage, StudyPart, StudyTable, render_study,
+    StudyChart, StudyFinding, StudyPage, StudyPart, StudyScreen, StudyTable, render_study,
 };
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&<img src=x onerror=y>";
@@ -28,7 +28,7 @@ fn page() -> StudyPage {
             id: "time".to_string(),
             title: text(),
             note: text(),
-            pictures: vec![("<svg id=\"own\"></svg>".to_string(), Scroll::Scrolls)],
+            pictures: vec![("<svg id=\"own\"></svg>".to_string(), StudyScreen::All)],
             charts: vec![StudyChart {
                 id: "processors-0".to_string(),
                 title: text(),

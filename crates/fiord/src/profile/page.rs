@@ -2,11 +2,11 @@
 //!
 //! Invariant: every figure is one of the study's tables.
 
-use fiord_lab::profile::{PageSection, Profile, Shares};
+use fiord_lab::profile::{PageSection, Profile, Screen, Shares};
 use fiord_lab::{StepResult, Study, StudyResult};
 use fiord_options::write;
 use fiord_page::study_page::{
-    Scroll, StudyChart, StudyFinding, StudyPage, StudyPart, StudyTable, render_study,
+    StudyChart, StudyFinding, StudyPage, StudyPart, StudyScreen, StudyTable, render_study,
 };
 use fiord_report::Finding;
 use fiord_report::path::shown;
@@ -55,12 +55,16 @@ fn finding(finding: &Finding) -> StudyFinding {
 
 fn part(section: PageSection) -> StudyPart {
     let PageSection { id, title, note, pictures, charts, tables } = section;
-    let scroll = |scrolls| if scrolls { Scroll::Scrolls } else { Scroll::Fits };
+    let screen = |screen| match screen {
+        Screen::All => StudyScreen::All,
+        Screen::Wide => StudyScreen::Wide,
+        Screen::Narrow => StudyScreen::Narrow,
+    };
     StudyPart {
         id: id.to_string(),
         title: title.to_string(),
         note,
-        pictures: pictures.into_iter().map(|(svg, scrolls)| (svg, scroll(scrolls))).collect(),
+        pictures: pictures.into_iter().map(|(svg, of)| (svg, screen(of))).collect(),
         charts: charts.into_iter().map(chart).collect(),
         tables: tables.iter().map(|(caption, of)| table(caption, of)).collect(),
     }

@@ -17,12 +17,23 @@ pub struct Section {
     pub title: &'static str,
     /// What it shows.
     pub note: String,
-    /// Pictures in SVG, and whether they keep their width on a narrow screen.
-    pub pictures: Vec<(String, bool)>,
+    /// Pictures in SVG, and the screens that they are for.
+    pub pictures: Vec<(String, Screen)>,
     /// Charts of shares over time.
     pub charts: Vec<Shares>,
     /// Tables with their captions.
     pub tables: Vec<(String, Table)>,
+}
+
+/// The screens that a picture is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Screen {
+    /// All; on a narrow one it keeps its width and can be scrolled.
+    All,
+    /// Those that are not narrow.
+    Wide,
+    /// Narrow ones, such as a phone's.
+    Narrow,
 }
 
 /// Shares of the time over time, as lines.
@@ -67,7 +78,10 @@ fn parts(variants: &[Variant], lacking: &[String]) -> Section {
         id: "time",
         title: "Where the time goes",
         note: format!("The time of the jobs' threads, divided by their I/Os.{lacking}"),
-        pictures: vec![(picture::bars(variants), true)],
+        pictures: vec![
+            (picture::bars(variants, &picture::WIDE), Screen::Wide),
+            (picture::bars(variants, &picture::NARROW), Screen::Narrow),
+        ],
         tables: vec![
             (
                 "The time for each I/O, and what each figure comes from.".to_string(),
@@ -123,22 +137,25 @@ fn flames(variants: &[Variant]) -> Section {
                 &format!("Flame graph: {}", variant.name),
                 &variant.stacks,
             ),
-            true,
+            Screen::All,
         )
     };
-    let mut pictures: Vec<(String, bool)> = sampled().enumerate().map(graph).collect();
+    let mut pictures: Vec<(String, Screen)> = sampled().enumerate().map(graph).collect();
+    let mut note = "Where the jobs' threads used their processors, sampled by perf. A box is a function, called by the one below \
+                    it; its width is its share of the samples. Blue: file system and page cache; orange: block layer and \
+                    drivers; green: sleeping and waking; grey: everything else. Time spent waiting is not in them."
+        .to_string();
     if let [first, second] = sampled().collect::<Vec<_>>()[..] {
-        let title = format!("Difference: {} against {}", second.name, first.name);
-        pictures.push((flame::difference("flame-difference", &title, &first.stacks, &second.stacks), true));
+        // A function of one variant alone has no box in the picture of the other.
+        for (id, of, against) in
+            [("flame-difference", second, first), ("flame-difference-back", first, second)]
+        {
+            let title = format!("Difference: {} against {}", of.name, against.name);
+            pictures.push((flame::difference(id, &title, &against.stacks, &of.stacks), Screen::All));
+        }
+        note += " In a difference, the boxes are those of the variant that is named first: orange, the darker the more, if \
+                 its share there is larger than in the other one with the same callers, blue if it is smaller, grey if both \
+                 are about the same.";
     }
-    Section {
-        id: "flames",
-        title: "Flame graphs",
-        note: "Where the jobs' threads used their processors, sampled by perf. A box is a function, called by the one below it; its \
-               width is its share of the samples. Blue: file system and page cache; orange: block layer and drivers; green: \
-               sleeping and waking; grey: everything else. Time spent waiting is not in them."
-            .to_string(),
-        pictures,
-        ..Section::default()
-    }
+    Section { id: "flames", title: "Flame graphs", note, pictures, ..Section::default() }
 }

@@ -193,7 +193,10 @@ fn tracepoints_and_samples_divide_what_counters_do_not() {
     let sections = profile.sections(&results);
     let ids: Vec<&str> = sections.iter().map(|section| section.id).collect();
     assert_eq!(ids, ["time", "over-time", "requests", "flames"]);
-    assert_eq!(sections[3].pictures.len(), 3, "one for each, and the difference");
-    assert!(sections[0].pictures[0].0.contains("waiting: device: 30.0 %"));
+    assert_eq!(sections[3].pictures.len(), 4, "one for each, and the difference in both directions");
+    // One for wide screens, one for narrow ones.
+    let screens: Vec<Screen> = sections[0].pictures.iter().map(|(_, screen)| *screen).collect();
+    assert_eq!(screens, [Screen::Wide, Screen::Narrow]);
+    assert!(sections[0].pictures.iter().all(|(svg, _)| svg.contains("waiting: device: 30.0 %")));
     assert!(profile.sections(&[]).is_empty());
 }

@@ -79,16 +79,10 @@ fn part(table: &StudyRows) -> StudyPart {
     let title = TITLES.iter().find(|(key, _)| *key == table.key).map(|(_, title)| (*title).to_string());
     let title = title.unwrap_or_else(|| capitalised(&table.key.replace('_', " ")));
     let ShownTable { columns, rows } = shown(table);
-    StudyPart {
-        id: table.key.replace('_', "-"),
-        tables: vec![StudyTable {
-            caption: format!("{title}, as in `{}` of the JSON document.", table.key),
-            columns,
-            rows,
-        }],
-        title,
-        ..StudyPart::default()
-    }
+    let caption = format!("The list “{}” of the JSON document, with units.", table.key);
+    let columns = columns.iter().map(|title| capitalised(title)).collect();
+    let tables = vec![StudyTable { caption, columns, rows }];
+    StudyPart { id: table.key.replace('_', "-"), title, tables, ..StudyPart::default() }
 }
 
 /// The runs of a recorded study, and how to see more of each; nothing without runs.
