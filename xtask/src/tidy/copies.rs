@@ -12,18 +12,7 @@ use syn::{Attribute, ImplItem, ImplItemFn, Item, ItemImpl, ItemMod, Meta, TraitI
 const LINES_MIN: usize = 6;
 
 /// Copies that are better than what would replace them: two files (or one twice), and why.
-const ALLOWED: &[(&str, &str, &str)] = &[
-    (
-        "crates/options/src/problem.rs",
-        "crates/options/src/problem.rs",
-        "the parameters of the constructors of an error and of a warning",
-    ),
-    (
-        "crates/plan/src/build/section.rs",
-        "crates/plan/src/build/section.rs",
-        "the parameters of the constructors of an error and of two kinds of warnings",
-    ),
-];
+const ALLOWED: &[(&str, &str, &str)] = &[];
 
 /// Directories and files that only tests and chores of tests use.
 const TEST_PLACES: &[&str] = &[
