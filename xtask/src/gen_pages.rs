@@ -4,6 +4,7 @@
 
 use fiord_engine::registry;
 use fiord_options::reference;
+use fiord_plan::{EngineTest, Tested};
 use fiord_report::Code;
 
 use crate::bench::page as performance;
@@ -21,9 +22,10 @@ fn pages() -> Result<Vec<(&'static str, String)>, String> {
     Ok(pages)
 }
 
-/// Every engine of fio, and an example of each that is built in.
+/// Every engine of fio, the tests of each that is built in, and an example of it.
 fn engines_page() -> String {
     let mut page = reference::engines_markdown(registry::NAMES);
+    page += &tests();
     page += EXAMPLES_HEAD;
     for (engine, example) in registry::examples() {
         page += &format!("\n### {}\n\n{}\n\n```sh\n{}\n```\n", engine, example.text, example.commands);
@@ -34,6 +36,45 @@ fn engines_page() -> String {
     }
     page
 }
+
+/// The table of engines and tests, and below it what its numbers stand for.
+fn tests() -> String {
+    let mut page = String::from(TESTS_HEAD);
+    for test in EngineTest::ALL {
+        page += &format!("- *{}*: {}\n", test.name(), test.meaning());
+    }
+    let names = EngineTest::ALL.map(|test| format!(" {} |", test.name())).concat();
+    page += &format!("\n| engine |{names}\n|{}\n", " --- |".repeat(EngineTest::ALL.len() + 1));
+    let mut notes: Vec<String> = Vec::new();
+    for (engine, tests) in registry::tests() {
+        let cells = EngineTest::ALL.map(|test| {
+            let (word, note) = match tests.of(test) {
+                Tested::Together => return " yes |".to_string(),
+                Tested::By(file, function) => ("yes", format!("`{function}` in `{file}`")),
+                Tested::Never(why) => ("no", why.to_string()),
+            };
+            let number = notes.iter().position(|known| *known == note).unwrap_or_else(|| {
+                notes.push(note);
+                notes.len() - 1
+            });
+            format!(" {word} ({}) |", number + 1)
+        });
+        page += &format!("| `{engine}` |{}\n", cells.concat());
+    }
+    page.push('\n');
+    for (number, note) in notes.iter().enumerate() {
+        page += &format!("{}. {note}\n", number + 1);
+    }
+    page
+}
+
+const TESTS_HEAD: &str = "
+## Tests
+
+What every engine is put to, on its real counterpart. `yes` alone is a test that engines share, in
+`crates/fiord/tests/every_engine.rs`; a number names another test, or the reason why there is none.
+
+";
 
 const EXAMPLES_HEAD: &str = "
 ## Examples

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use fiord_options::table::engine::Ceph;
 use fiord_options::value::Text;
-use fiord_plan::Need;
+use fiord_plan::{EngineTests, Need, Tested};
 use fiord_sys::library::rados::ClusterName;
 
 /// What the examples of these engines need.
@@ -15,6 +15,20 @@ pub(crate) const CLUSTER: &[Need] = &[Need {
     what: "a Ceph cluster with a pool named rbd, and its configuration file (package ceph-common)",
     check: "timeout 20 rbd ls rbd",
 }];
+
+const TESTS: &str = "tests/servers/cases/ceph.rs";
+
+/// The tests of both engines, on a cluster in memory.
+pub(crate) const TESTED: EngineTests = EngineTests {
+    data: Tested::By(TESTS, "data_are_what_cephs_programs_write_and_read"),
+    counts: Tested::By(TESTS, "counts_are_those_of_fio"),
+    short: Tested::Never("an answer is whole, or an error"),
+    interrupted: Tested::By(TESTS, "a_process_that_is_stopped_and_continued_loses_no_io"),
+    error: Tested::By(TESTS, "a_pool_that_is_removed_ends_the_job_with_its_error"),
+    gone: Tested::By(TESTS, "a_pool_that_is_removed_ends_the_job_with_its_error"),
+    stuck: Tested::By(TESTS, "a_cluster_that_has_stopped_does_not_hold_up_the_end"),
+    given_back: Tested::By(TESTS, "jobs_give_back_what_they_took"),
+};
 
 /// What the job says of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

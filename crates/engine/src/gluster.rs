@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use fiord_options::job::JobOptions;
-use fiord_plan::{Action, FileIndex, Need, Op};
+use fiord_plan::{Action, EngineTests, FileIndex, Need, Op, Tested};
 use fiord_sys::errno::Errno;
 use fiord_sys::library::gluster::{FileCommand, Volume, VolumeFile, rooted};
 use fiord_sys::library::patience::wait_for;
@@ -23,6 +23,20 @@ pub(crate) const VOLUME: &[Need] = &[Need {
     what: "a GlusterFS volume named example (package glusterfs-server)",
     check: "timeout 20 gluster volume status example",
 }];
+
+const TESTS: &str = "tests/servers/cases/gluster.rs";
+
+/// The tests of both engines, on a volume of one brick.
+pub(crate) const TESTED: EngineTests = EngineTests {
+    data: Tested::By(TESTS, "data_are_those_of_the_bricks_file"),
+    counts: Tested::By(TESTS, "counts_are_those_of_fio"),
+    short: Tested::Never("an answer is whole, or an error"),
+    interrupted: Tested::By(TESTS, "a_process_that_is_stopped_and_continued_loses_no_io"),
+    error: Tested::By(TESTS, "what_is_missing_is_named_and_a_brick_that_is_gone_fails"),
+    gone: Tested::By(TESTS, "what_is_missing_is_named_and_a_brick_that_is_gone_fails"),
+    stuck: Tested::By(TESTS, "a_brick_that_has_stopped_does_not_hold_up_the_end"),
+    given_back: Tested::By(TESTS, "jobs_give_back_what_they_took"),
+};
 
 /// Bytes written at once to a file that is laid out.
 const LAY_OUT_BYTES: usize = 1 << 20;

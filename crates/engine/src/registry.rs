@@ -2,7 +2,7 @@
 //!
 //! Invariant: every list derives from the one in `engines/mod.rs`, and has its order.
 
-use fiord_plan::{EngineDescriptor, EngineName, Engines, Example};
+use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Engines, Example};
 use fiord_sys::memory::{MemoryError, MemorySource, Region};
 
 use crate::contract::{Arena, QueuedEngine, SyncEngine};
@@ -30,6 +30,11 @@ pub const NAMES: &[EngineName] = for_each_engine!(names);
 /// The examples of all, for their page.
 pub fn examples() -> impl Iterator<Item = (EngineName, Example)> {
     ENGINES.0.iter().filter_map(|engine| Some((engine.name, engine.example?)))
+}
+
+/// The tests that each of them is put to.
+pub fn tests() -> impl Iterator<Item = (EngineName, EngineTests)> {
+    ENGINES.0.iter().filter_map(|engine| Some((engine.name, engine.tests?)))
 }
 
 /// Sets an engine up over these buffers, and drops it.

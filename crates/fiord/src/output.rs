@@ -104,6 +104,14 @@ pub(crate) fn print(page: &[u8]) -> Result<(), String> {
     output.finish().map_err(|error| format!("standard output: {}", error_text(&error)))
 }
 
+/// Releases the streams at the end of the program, so that whoever reads them sees their end even if a thread of the program
+/// never returns from the kernel.
+pub(crate) fn release() {
+    // What cannot be written by now cannot be reported either.
+    let _ = io::stdout().lock().flush();
+    let _ = fiord_sys::thread::release_streams();
+}
+
 /// Prints to standard error: an error, or a message on a terminal.
 pub(crate) fn say(text: &str) {
     // There is nowhere to report that standard error is gone.

@@ -176,8 +176,14 @@ fn datagrams_count_from_the_first_message_to_the_last() {
 
 #[test]
 fn an_end_that_is_not_there_or_goes_away_is_an_error_with_its_reason() {
+    for engine in ["net", "netsplice"] {
+        without_its_other_end(engine);
+    }
+}
+
+fn without_its_other_end(engine: &str) {
     let (port, dir) = (free_port(), Dir::new());
-    let options = format!("--ioengine=net --port={port} --bs=64k");
+    let options = format!("--ioengine={engine} --port={port} --bs=64k");
     let ran = dir.run(&format!("--name=j {options} --size=64m --rw=write --hostname=127.0.0.1"));
     ran.assert_status(1).assert_prints(&["ECONNREFUSED", "nobody listens there", "err=111"]);
     let ran = dir.run(&format!("--name=j {options} --size=64k --rw=write --hostname=nosuch.invalid"));
@@ -199,7 +205,9 @@ fn an_end_that_is_not_there_or_goes_away_is_an_error_with_its_reason() {
 
     // divergence: a file at the path
     dir.write("precious", "text");
-    let ran = dir.run("--name=j --ioengine=net --size=64k --rw=read --protocol=unix --filename=precious");
+    let ran = dir.run(&format!(
+        "--name=j --ioengine={engine} --size=64k --rw=read --protocol=unix --filename=precious"
+    ));
     ran.assert_status(1).assert_prints(&["EEXIST"]);
     assert_eq!(dir.text("precious"), "text");
 }
@@ -234,6 +242,28 @@ fn waiting_bytes(port: u16) -> Option<u64> {
     let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let line = lines.find(|line| line[1].ends_with(&format!(":{port:04X}")) && line[3] == "01")?;
     u64::from_str_radix(line[4].split(':').nth(1)?, 16).ok()
+}
+
+#[test]
+fn a_process_that_is_stopped_and_continued_loses_no_io() {
+    for engine in ["net", "netsplice"] {
+        let (port, dir) = (free_port(), Dir::new());
+        let line = format!(
+            "--output-format=json --ioengine={engine} --port={port} --bs=4k --size=2m --verify=crc32c \
+             --name=reader --rw=read --listen \
+             --name=writer --rw=write --hostname=127.0.0.1 --do_verify=0 --rate_iops=250"
+        );
+        let running = start(fiord(dir.path(), &line));
+        until("they are connected", || waiting_bytes(port).is_some());
+        for _ in 0..10 {
+            signal(running.0.id(), "STOP");
+            signal(running.0.id(), "CONT");
+        }
+        let ran = finish(running);
+        ran.assert_success();
+        let all = (512, 2 << 20, 0);
+        assert_eq!((figures(&ran, 0, "read"), figures(&ran, 1, "write")), (all, all), "{engine}");
+    }
 }
 
 #[test]

@@ -97,6 +97,46 @@ fn only_regular_files_and_empty_directories_are_removed() {
     assert_eq!(left(&dir), ["device", "full", "full/inside"]);
 }
 
+/// What is in the way of the last name, or removes it, comes while the job runs.
+#[test]
+fn a_call_that_fails_ends_the_job_and_no_other() {
+    const BYSTANDER: &str = "--name=bystander --ioengine=null --rw=read --bs=4k --size=1m";
+    for (engine, errno) in [
+        ("filecreate", "EISDIR"),
+        ("dircreate", "EEXIST"),
+        ("filedelete", "ENOENT"),
+        ("dirdelete", "ENOTEMPTY"),
+        ("filestat", "ENOENT"),
+        ("dirstat", "ENOENT"),
+    ] {
+        let dir = Dir::new();
+        let line = format!(
+            "--output-format=json --name=a --ioengine={engine} --filesize=4k --bs=4k --nrfiles=50 --rate_iops=10 \
+             {BYSTANDER}"
+        );
+        let running = start(fiord(dir.path(), &line));
+        let (first, last) = (dir.join("a.0.0"), dir.join("a.0.49"));
+        if engine.ends_with("create") {
+            until("the first is made", || first.exists());
+            fs::create_dir(&last).unwrap();
+        } else {
+            until("all are made", || last.exists());
+            match engine {
+                "dirdelete" => fs::write(last.join("inside"), "contents"),
+                "dirstat" => fs::remove_dir(&last),
+                _ => fs::remove_file(&last),
+            }
+            .unwrap();
+        }
+        let ran = finish(running);
+        ran.assert_status(1).assert_prints(&["a.0.49", errno]);
+        let jobs = ran.json()["jobs"].clone();
+        let (calls, others) = (&jobs[0], &jobs[1]);
+        assert!(calls["error"].as_i64() > Some(0) && counted(calls).2 == 49, "{engine}: {calls}");
+        assert_eq!((others["error"].as_i64(), counted(others).0), (Some(0), 256), "{engine}");
+    }
+}
+
 // divergence: directories above a name that `filecreate` creates
 #[test]
 fn parents_of_names_are_made() {
@@ -190,4 +230,63 @@ fn an_interrupted_run_leaves_no_program_behind() {
     signal(running.0.id(), "INT");
     finish(running).assert_status(130);
     assert!(!Path::new(&format!("/proc/{}", dir.text("pid").trim())).exists(), "it is left");
+}
+
+#[test]
+fn new_memory_is_written_by_page_faults_and_verified() {
+    let dir = Dir::new();
+    let faults = |line: &str| {
+        let job = job(&run(&dir, line));
+        (counted(&job), job["minf"].as_u64().unwrap())
+    };
+    let ((ios, bytes, latencies), first) = faults("--ioengine=page_fault --rw=write --bs=4k --size=8m");
+    assert_eq!((ios, bytes, latencies), (2048, 8 << 20, 2048));
+    let (_, none) = faults("--ioengine=null --rw=write --bs=4k --size=8m");
+    // One for each page, unless the kernel maps huge ones.
+    let huge = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let least = if huge.contains("[always]") { 4 } else { 2048 };
+    assert!(first >= none + least, "{first} page faults, {none} without memory");
+    // Memory that was touched causes none.
+    let (_, twice) = faults("--ioengine=page_fault --rw=write --bs=4k --size=8m --loops=2");
+    assert!(twice < first + 1024, "{first} page faults, {twice} in two passes");
+    let verified = job(&run(
+        &dir,
+        "--ioengine=page_fault --rw=randwrite --bs=4k --size=1m --verify=crc32c --verify_state_save=0",
+    ));
+    assert_eq!((verified["error"].clone(), verified["read"]["total_ios"].clone()), (0.into(), 256.into()));
+    run(&dir, "--ioengine=page_fault --rw=trim --size=64k").assert_status(1).assert_prints(&["EINVAL"]);
+    run(&dir, "--ioengine=page_fault --rw=write --size=100000t")
+        .assert_status(1)
+        .assert_prints(&["smaller size="]);
+    assert_eq!(left(&dir), [""; 0]);
+}
+
+/// The signals that a program of a job, and of the run, starts with.
+#[test]
+fn programs_start_with_no_signal_blocked_or_ignored_on_fiords_account() {
+    let dir = Dir::new();
+    script(&dir, "show", "grep -E 'Sig(Blk|Ign)' /proc/self/status > \"$1\"");
+    dir.write(
+        "job.fio",
+        "[a]\nioengine=exec\nprogram=./show\narguments=by-exec\nexec_prerun=./show before\nexec_postrun=./show after && touch now\n\
+         [b]\nioengine=null\nsize=1g\nrate_iops=10\ntime_based\nruntime=600\n",
+    );
+    let mut command = fiord(dir.path(), "--output-format=json --trigger-file=now job.fio");
+    command.arg("--trigger=./show by-trigger");
+    finish(start(command)).assert_status(0);
+    // What this test ignores, its children ignore as well.
+    script(&dir, "show-ours", "./show ours");
+    assert!(
+        std::process::Command::new(dir.join("show-ours")).current_dir(dir.path()).status().unwrap().success()
+    );
+    // The blocked and the ignored ones, without the real-time signals, two of which the C library uses itself.
+    let sets = |name: &str| -> Vec<u64> {
+        let words = dir.text(name);
+        let sets = words.lines().filter_map(|line| line.split_whitespace().nth(1));
+        sets.map(|set| u64::from_str_radix(set, 16).unwrap() & 0x7fff_ffff).collect()
+    };
+    assert_eq!(sets("ours").len(), 2);
+    for name in ["by-exec", "before", "after", "by-trigger"] {
+        assert_eq!(sets(name), sets("ours"), "{name}");
+    }
 }

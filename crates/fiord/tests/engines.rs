@@ -2,7 +2,7 @@
 //!
 //! Invariant: the body knows an engine only by its name; another engine is one word in `on_every_engine!`.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
 
 mod common;
 
@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Dir, LoopDevice, Ran, direct_works_in, finish, fiord, start};
+use common::{Dir, LoopDevice, Ran, direct_works_in, finish, fiord, helper, start};
 use fiord_engine::registry::ENGINES;
-use fiord_plan::FileUse;
+use fiord_plan::{EngineName, FileUse};
 use fiord_testing::{need, skip};
 use serde_json::Value;
 
@@ -158,6 +158,32 @@ macro_rules! on_every_engine {
 
 on_every_engine!(null sync psync vsync pvsync pvsync2 splice mmap posixaio libaio io_uring);
 
+/// The C library's threads serve all jobs of the process.
+#[test]
+fn jobs_on_posixaio_write_to_their_own_files() {
+    let patterns = ["0x11", "0x22", "0x33", "0x44"];
+    for between in ["", "--stonewall"] {
+        let dir = Dir::new();
+        let mut line =
+            "--output-format=json --ioengine=posixaio --iodepth=4 --rw=randwrite --bs=4k --size=256k"
+                .to_string();
+        for (number, pattern) in patterns.iter().enumerate() {
+            line +=
+                &format!(" --name=job{number} --filename=file{number} --buffer_pattern={pattern} {between}");
+        }
+        let document = dir.run(&line).assert_success().json();
+        assert_eq!(document["jobs"].as_array().map(Vec::len), Some(patterns.len()));
+        for number in 0..patterns.len() {
+            let bytes = dir.read(&format!("file{number}"));
+            let own = 0x11 * (number as u8 + 1);
+            assert!(
+                bytes.len() == 256 << 10 && bytes.iter().all(|byte| *byte == own),
+                "file{number} {between}"
+            );
+        }
+    }
+}
+
 #[test]
 fn engines_are_listed_in_a_table_that_fits_a_terminal() {
     let dir = Dir::new();
@@ -177,6 +203,36 @@ fn engines_are_listed_in_a_table_that_fits_a_terminal() {
     dir.run("engines now").assert_status(1);
 }
 
+/// Each name that fio has and fiord has not: why, and what to use.
+#[test]
+fn an_engine_that_is_not_built_in_is_refused_with_the_reason_and_the_nearest_one() {
+    let dir = Dir::new();
+    let document = dir.run("engines --json").assert_success().json();
+    let missing = document["missing_engines"].as_array().unwrap();
+    assert_eq!(missing.len() + ENGINES.0.len(), EngineName::ALL.len());
+    for engine in missing {
+        let name = engine["name"].as_str().unwrap();
+        let instead = engine["instead"].as_str().unwrap_or_else(|| panic!("{name}: nothing is near it"));
+        let reason = engine["reason"].as_str().unwrap_or("not built into fiord yet");
+        let path = if name == "external" { "external:/tmp/engine.so" } else { name };
+        let ran = dir.run(&format!("--name=a --size=4k --ioengine={path}"));
+        let message = format!("engine {name} not loadable");
+        ran.assert_status(1).assert_prints(&[&message, reason, instead]);
+        let is_named = instead.contains("ioengine=") || name == "external";
+        assert!(is_named, "{name}: {instead}");
+        // What is recommended is there.
+        for word in instead.split("ioengine=").skip(1) {
+            let word = word.split(|end: char| !end.is_alphanumeric() && end != '_').next().unwrap();
+            assert!(ENGINES.0.iter().any(|engine| engine.name.word() == word), "{name}: {word}");
+        }
+    }
+    assert_eq!(dir.contents(), []);
+    let unknown = dir.run("--name=a --size=4k --ioengine=syslet-rw");
+    unknown
+        .assert_status(1)
+        .assert_prints(&["neither fio nor fiord has an engine of this name", "allowed: "]);
+}
+
 #[test]
 fn engines_reported_as_working_do_work() {
     let dir = Dir::new();
@@ -188,10 +244,16 @@ fn engines_reported_as_working_do_work() {
         if matches!(known.files, FileUse::Named | FileUse::Connected(_) | FileUse::Device) {
             continue;
         }
+        // e4defrag.rs has its own file system.
+        let file_system = helper("stat", &["-f", "-c", "%T", &dir.path().to_string_lossy()]);
+        if name == "e4defrag" && file_system.as_deref() != Ok("ext2/ext3") {
+            continue;
+        }
         // What does other work than I/O must know what.
         let own = match name {
             "cpuio" => "--cpuload=50 --number_ios=2",
             "exec" => "--program=true",
+            "e4defrag" => "--donorname=donor --inplace=1",
             _ => "",
         };
         let ran = dir

@@ -64,7 +64,10 @@ fn missing(engine: EngineName, engines: &[EngineName]) -> (ProblemKind, &'static
         None => (
             ProblemKind::NotBuilt,
             "known to fio, not built into fiord yet",
-            format!("allowed: {}", EngineName::join(engines, ", ")),
+            match engine.nearest() {
+                Some(nearest) => format!("the nearest is {nearest}; `fiord engines` lists all"),
+                None => format!("allowed: {}", EngineName::join(engines, ", ")),
+            },
         ),
     }
 }

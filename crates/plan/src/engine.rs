@@ -14,6 +14,7 @@ use fiord_options::Spec;
 use fiord_options::job::JobOptions;
 use fiord_options::value::EngineName;
 
+use crate::engine_tests::EngineTests;
 use crate::example::Example;
 use crate::presentation::RateUnit;
 use crate::priority::PriorityRequests;
@@ -51,6 +52,8 @@ pub struct EngineDescriptor {
     pub outputs: fn(&EngineSettings, &OsStr) -> Vec<EngineOutput>,
     /// How to use it; every engine of the registry has one.
     pub example: Option<Example>,
+    /// The tests that it is put to; every engine of the registry names them.
+    pub tests: Option<EngineTests>,
 }
 
 impl EngineDescriptor {
@@ -76,6 +79,7 @@ impl EngineDescriptor {
             missing: |_| None,
             outputs: |_, _| Vec::new(),
             example: None,
+            tests: None,
         }
     }
 

@@ -6,6 +6,7 @@
 pub mod access;
 mod build;
 pub mod engine;
+pub mod engine_tests;
 pub mod example;
 pub mod facts;
 pub mod files;
@@ -38,6 +39,7 @@ pub use engine::{
     AskGeometry, Cycle, Depth, EngineDescriptor, EngineOutput, EngineSettings, Engines, FileUse, Geometry,
     MissingSetting, NameCall, NamePurpose, NoGeometry, PlannedEngine, Queueing,
 };
+pub use engine_tests::{EngineTest, EngineTests, Tested};
 pub use example::{Example, Need};
 pub use facts::{Facts, GeometryNeed, Needs, PathFacts, RunSettings};
 pub use files::{FileKind, FileLock, FilePlan, Files, SyncMode};

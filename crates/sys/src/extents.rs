@@ -1,9 +1,9 @@
-//! Extents of files: which bytes have a place on the device and were never written.
+//! Extents of files: which bytes have a place on the device and were never written, and exchanges of them.
 //!
 //! Invariant: nothing is flushed. Data that is not on the device yet is no reason to call an extent written or not.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use crate::errno::{check, check_long};
 
@@ -18,6 +18,20 @@ const SYS_CACHESTAT: libc::c_long = 451;
 /// Extents that are asked for at once, and how often: a file of more pieces is too large to be looked through.
 const EXTENTS: usize = 256;
 const CALLS_MAX: usize = 64;
+
+/// `EXT4_IOC_MOVE_EXT`, of ext4's own header.
+const MOVE_EXTENTS: libc::Ioctl = libc::_IOWR::<Move>(b'f' as u32, 15);
+
+/// `struct move_extent`; all but the descriptor in blocks.
+#[repr(C)]
+struct Move {
+    reserved: u32,
+    donor: u32,
+    start: u64,
+    donor_start: u64,
+    wanted: u64,
+    moved: u64,
+}
 
 /// `struct fiemap_extent`.
 #[derive(Clone, Copy, Default)]
@@ -114,6 +128,27 @@ pub fn has_unflushed_pages(file: impl AsFd) -> io::Result<bool> {
     Ok(pages.dirty + pages.writeback > 0)
 }
 
+/// Exchanges the blocks of a range of a file on ext4 with those of the same range of another, without a change of the
+/// first one's data; returns how many blocks were exchanged. Both ranges must be allocated. A hot loop keeps descriptors in
+/// tables: a closed one is `EBADF`.
+///
+/// # Errors
+/// `EBUSY`: pages of the range are in use. `ENOTTY`, `EOPNOTSUPP`: the file system is not ext4. `EINVAL`: the other file is
+/// on another one, or is the same.
+pub fn exchange_blocks(file: RawFd, donor: RawFd, start_block: u64, blocks: u64) -> io::Result<u64> {
+    let mut request = Move {
+        reserved: 0,
+        donor: donor.cast_unsigned(),
+        start: start_block,
+        donor_start: start_block,
+        wanted: blocks,
+        moved: 0,
+    };
+    // SAFETY: the kernel reads and writes one `move_extent`, which lives during the call; a bad descriptor is an error.
+    check(unsafe { libc::ioctl(file, MOVE_EXTENTS, &raw mut request) })?;
+    Ok(request.moved)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::FileExt;
@@ -145,6 +180,28 @@ mod tests {
         temp.file.sync_all().unwrap();
         assert_eq!(found().unwrap(), Some(2 * MIB));
         assert_eq!(unwritten_bytes(&temp.file, 0).unwrap(), Some(0));
+    }
+
+    #[test]
+    fn blocks_are_exchanged_and_the_data_stays() {
+        let (temp, donor) = (TempFile::new("exchanged"), TempFile::new("donor"));
+        temp.file.write_all_at(&[7; 65_536], 0).unwrap();
+        temp.file.sync_all().unwrap();
+        let exchange = |donor: &TempFile, blocks| {
+            exchange_blocks(temp.file.as_raw_fd(), donor.file.as_raw_fd(), 0, blocks)
+        };
+        let status = Command::new("fallocate").args(["-l", "64k"]).arg(&donor.path).status();
+        fiord_testing::need!(status.map_err(|error| format!("fallocate: {error}")));
+        match exchange(&donor, 1) {
+            Ok(moved) => assert_eq!(moved, 1),
+            Err(error) => fiord_testing::skip!("the file system for temporary files: {error}"),
+        }
+        let mut bytes = vec![0; 65_536];
+        temp.file.read_exact_at(&mut bytes, 0).unwrap();
+        assert!(bytes.iter().all(|byte| *byte == 7));
+        assert_eq!(exchange(&temp, 1).unwrap_err().raw_os_error(), Some(libc::EINVAL), "with itself");
+        let closed = exchange_blocks(-1, donor.file.as_raw_fd(), 0, 1);
+        assert_eq!(closed.unwrap_err().raw_os_error(), Some(libc::EBADF));
     }
 
     #[test]

@@ -159,16 +159,31 @@ pub fn set_io_priority(priority: IoPriority) -> io::Result<()> {
 /// The three standard streams become `/dev/null` here, so that a pipe from this process ends with the process, and is
 /// not held open by a thread that hangs in the kernel.
 pub fn unshare_files() -> io::Result<()> {
-    static NOTHING: OnceLock<Option<File>> = OnceLock::new();
     // Opened in the table that is copied.
-    let nothing = NOTHING.get_or_init(|| File::options().read(true).write(true).open("/dev/null").ok());
+    let nothing = nothing();
     // SAFETY: descriptors opened from now on are used by this thread alone, as documented above.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES) }?;
-    let Some(nothing) = nothing else { return Ok(()) };
     // The streams are closed in this thread's table alone.
-    rustix::stdio::dup2_stdin(nothing)?;
-    rustix::stdio::dup2_stdout(nothing)?;
-    Ok(rustix::stdio::dup2_stderr(nothing)?)
+    replace_streams(nothing)
+}
+
+/// Makes the three standard streams `/dev/null` for all threads that share this one's table, at the end of the program: what
+/// is written afterwards is lost.
+pub fn release_streams() -> io::Result<()> {
+    replace_streams(nothing())
+}
+
+/// `/dev/null`, if it can be opened.
+fn nothing() -> Option<&'static File> {
+    static NOTHING: OnceLock<Option<File>> = OnceLock::new();
+    NOTHING.get_or_init(|| File::options().read(true).write(true).open("/dev/null").ok()).as_ref()
+}
+
+fn replace_streams(by: Option<&File>) -> io::Result<()> {
+    let Some(by) = by else { return Ok(()) };
+    rustix::stdio::dup2_stdin(by)?;
+    rustix::stdio::dup2_stdout(by)?;
+    Ok(rustix::stdio::dup2_stderr(by)?)
 }
 
 /// Makes the thread act as this group, then as this user; `None` leaves it unchanged. Needs a privilege, and gives it up.

@@ -49,6 +49,8 @@ const PRIVATE: &[(&str, &str)] = &[
     ("falloc-write", "--ioengine=falloc --rw=write"),
     ("falloc-randwrite", "--ioengine=falloc --rw=randwrite"),
     ("falloc-randtrim", "--ioengine=falloc --rw=randtrim"),
+    ("e4defrag-write", "--ioengine=e4defrag --donorname=donor --inplace=1 --bs=64k --rw=write"),
+    ("e4defrag-randwrite", "--ioengine=e4defrag --donorname=donor --inplace=1 --bs=16k --rw=randwrite"),
     ("ftruncate-write", "--ioengine=ftruncate --rw=write"),
     ("ftruncate-randwrite", "--ioengine=ftruncate --rw=randwrite"),
 ];
@@ -88,6 +90,7 @@ const REFUSED_WORK: &[(&str, &str)] = &[
     ("filedelete-twice", "--ioengine=filedelete --filesize=16k --nrfiles=3 --loops=2"),
     ("cpuio-without-load", "--ioengine=cpuio --runtime=1"),
     ("cpuio-mode", "--ioengine=cpuio --cpuload=50 --cpumode=x --runtime=1"),
+    ("e4defrag-without-donor", "--ioengine=e4defrag --inplace=1 --rw=write --size=64k"),
     ("exec-without-program", "--ioengine=exec --runtime=1"),
 ];
 

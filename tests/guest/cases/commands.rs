@@ -17,19 +17,11 @@ fn counts(run: &Finished) -> Value {
     json!([of("read"), of("write"), of("trim")])
 }
 
-/// The character device of a SCSI disk.
-fn character_device(disk: &ScsiDebug) -> String {
-    let name = disk.path().replace("/dev/", "");
-    let dir = format!("/sys/block/{name}/device/scsi_generic");
-    let mut entries = std::fs::read_dir(dir).expect("modprobe sg").flatten();
-    format!("/dev/{}", entries.next().expect("an sg device").file_name().to_string_lossy())
-}
-
 #[test]
 fn a_scsi_disk_is_driven_as_by_fio_through_both_of_its_devices() {
     guest!();
     let disk = ScsiDebug::new(&["dev_size_mb=64", "lbpu=1", "lbpws=1"]).unwrap();
-    for path in [character_device(&disk), disk.path()] {
+    for path in [disk.character_device().unwrap(), disk.path()] {
         let target = format!("--filename={path}");
         for load in [&["--rw=write", "--verify=crc32c"][..], &["--rw=randtrim", "--iodepth_batch=4"]] {
             let args =
@@ -44,7 +36,7 @@ fn a_scsi_disk_is_driven_as_by_fio_through_both_of_its_devices() {
 fn the_disk_holds_what_was_written_and_trimmed() {
     guest!();
     let disk = ScsiDebug::new(&["dev_size_mb=64", "lbpu=1", "lbprz=1"]).unwrap();
-    for path in [character_device(&disk), disk.path()] {
+    for path in [disk.character_device().unwrap(), disk.path()] {
         let target = format!("--filename={path}");
         let common = ["--name=s", "--ioengine=sg", &target, "--bs=8k", "--size=128k", "--iodepth=32"];
         let write = ["--rw=randwrite", "--buffer_pattern=0x5a", "--writefua=1", "--fsync=8", "--hipri"];
@@ -65,7 +57,7 @@ fn the_disk_holds_what_was_written_and_trimmed() {
 fn each_kind_of_write_does_what_its_command_does() {
     guest!();
     let disk = ScsiDebug::new(&["dev_size_mb=16", "lbpws=1", "lbprz=1"]).unwrap();
-    let target = format!("--filename={}", character_device(&disk));
+    let target = format!("--filename={}", disk.character_device().unwrap());
     let run = |mode: &str, pattern: &str| {
         let (mode, pattern) = (format!("--sg_write_mode={mode}"), format!("--buffer_pattern={pattern}"));
         let args =
@@ -101,7 +93,7 @@ fn errors_of_the_medium_end_the_job_or_are_counted() {
     guest!();
     // Sectors 0x1234 to 0x123d cannot be read.
     let disk = ScsiDebug::new(&["dev_size_mb=16", "opts=2"]).unwrap();
-    let target = format!("--filename={}", character_device(&disk));
+    let target = format!("--filename={}", disk.character_device().unwrap());
     let read = ["--name=s", "--ioengine=sg", &target, "--rw=read", "--bs=4k", "--offset=2m", "--size=1m"];
     let ended = fiord(&[&read[..], &["--iodepth=4"]].concat()).unwrap();
     assert!(ended.code != Some(0) && ended.stderr.contains("medium"), "{ended:?}");
@@ -123,7 +115,7 @@ fn the_character_device_of_a_mounted_disk_is_not_written_to() {
     if !run("mkfs.ext4", &["-q", "-F", &disk.path()]) {
         fiord_testing::skip!("no mkfs.ext4");
     }
-    let (point, target) = ("/run/fiord-sg", format!("--filename={}", character_device(&disk)));
+    let (point, target) = ("/run/fiord-sg", format!("--filename={}", disk.character_device().unwrap()));
     std::fs::create_dir_all(point).unwrap();
     assert!(run("mount", &[&disk.path(), point]));
     let refused = fiord(&["--name=s", "--ioengine=sg", &target, "--rw=write", "--size=64k"]).unwrap();

@@ -81,6 +81,31 @@ impl ScsiDebug {
         format!("/dev/{}", self.name)
     }
 
+    /// Its character device.
+    ///
+    /// # Errors
+    /// If it has none.
+    pub fn character_device(&self) -> Result<String, String> {
+        let directory = format!("/sys/block/{}/device/scsi_generic", self.name);
+        let name = only_entry(Path::new(&directory)).ok_or_else(|| format!("{directory}: modprobe sg"))?;
+        Ok(format!("/dev/{name}"))
+    }
+
+    /// Whether it answers no command from now on.
+    ///
+    /// # Errors
+    /// What the module refused.
+    pub fn ignore_commands(&self, ignores: bool) -> Result<(), String> {
+        // Of every command, what is `opts=4`: it is never answered.
+        for (parameter, value) in
+            [("opts", if ignores { "4" } else { "0" }), ("every_nth", if ignores { "1" } else { "0" })]
+        {
+            let file = format!("/sys/bus/pseudo/drivers/scsi_debug/{parameter}");
+            fs::write(&file, value).map_err(|error| format!("{file}: {error}"))?;
+        }
+        Ok(())
+    }
+
     /// The file that removes the device when `1` is written to it.
     pub fn delete_file(&self) -> PathBuf {
         PathBuf::from(format!("/sys/block/{}/device/delete", self.name))
@@ -89,7 +114,162 @@ impl ScsiDebug {
 
 impl Drop for ScsiDebug {
     fn drop(&mut self) {
-        let _ = run("modprobe", &["-r", "scsi_debug"]);
+        // Commands that were never answered are in use until the kernel gives up on them.
+        for _ in 0..120 {
+            if run("modprobe", &["-r", "scsi_debug"]).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_secs(1));
+        }
+    }
+}
+
+/// The name of the only, or first, entry of a directory.
+fn only_entry(directory: &Path) -> Option<String> {
+    let entry = fs::read_dir(directory).ok()?.flatten().next()?;
+    Some(entry.file_name().to_string_lossy().into_owned())
+}
+
+/// Flash in memory; there is one at a time.
+#[derive(Debug)]
+pub struct Flash;
+
+impl Flash {
+    /// NAND of 16 MiB with blocks of 16 KiB and these parameters of nandsim.
+    ///
+    /// # Errors
+    /// If the module cannot be loaded.
+    pub fn nand(parameters: &[&str]) -> Result<Flash, String> {
+        let all = ["nandsim", "first_id_byte=0x20", "second_id_byte=0x33"];
+        run("modprobe", &[&all[..], parameters].concat())?;
+        Ok(Flash)
+    }
+
+    /// The device file.
+    pub fn path(&self) -> String {
+        "/dev/mtd0".to_string()
+    }
+}
+
+impl Drop for Flash {
+    fn drop(&mut self) {
+        let _ = run("modprobe", &["-r", "nandsim"]);
+    }
+}
+
+/// An NVMe disk over a disk in memory, which can be stopped, can fail, and can be taken away.
+#[derive(Debug)]
+pub struct NvmeLoop {
+    name: String,
+    controller: PathBuf,
+    below: DeviceMapper,
+    memory: NullBlk,
+    size_mib: u32,
+}
+
+/// The kernel's own NVMe target.
+const TARGET: &str = "/sys/kernel/config/nvmet";
+
+/// Writes a file of the kernel.
+fn set(file: impl AsRef<Path>, value: &str) -> Result<(), String> {
+    fs::write(&file, value).map_err(|error| format!("{} = {value}: {error}", file.as_ref().display()))
+}
+
+impl NvmeLoop {
+    /// A disk of this size.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn new(name: &str, size_mib: u32) -> Result<NvmeLoop, String> {
+        run("modprobe", &["nvme-loop"])?;
+        let memory = NullBlk::new(&format!("{name}-memory"), size_mib, &[])?;
+        let below = DeviceMapper::new(&format!("{name}-below"), &linear(&memory, size_mib))?;
+        let (subsystem, port) =
+            (Path::new(TARGET).join("subsystems").join(name), Path::new(TARGET).join("ports/1"));
+        let namespace = subsystem.join("namespaces/1");
+        for directory in [&subsystem, &namespace, &port] {
+            fs::create_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        }
+        set(subsystem.join("attr_allow_any_host"), "1")?;
+        set(namespace.join("device_path"), &below.path())?;
+        set(namespace.join("enable"), "1")?;
+        set(port.join("addr_trtype"), "loop")?;
+        std::os::unix::fs::symlink(&subsystem, port.join("subsystems").join(name))
+            .map_err(|error| error.to_string())?;
+        set("/dev/nvme-fabrics", &format!("transport=loop,nqn={name}"))?;
+        let controllers = fs::read_dir("/sys/class/nvme").map_err(|error| error.to_string())?.flatten();
+        let is_own =
+            |path: &PathBuf| fs::read_to_string(path.join("subsysnqn")).is_ok_and(|nqn| nqn.trim() == name);
+        let controller =
+            controllers.map(|entry| entry.path()).find(is_own).ok_or("the controller did not appear")?;
+        Ok(NvmeLoop { name: name.to_string(), controller, below, memory, size_mib })
+    }
+
+    /// The character device of its namespace.
+    ///
+    /// # Errors
+    /// If it has none.
+    pub fn character_device(&self) -> Result<String, String> {
+        let number =
+            self.controller.to_string_lossy().rsplit_once("nvme").map(|(_, number)| number.to_string());
+        let path = format!("/dev/ng{}n1", number.unwrap_or_default());
+        for _ in 0..100 {
+            if Path::new(&path).exists() {
+                return Ok(path);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        Err(format!("{path} did not appear"))
+    }
+
+    /// Takes it away from the machine.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn disconnect(&self) -> Result<(), String> {
+        set(self.controller.join("delete_controller"), "1")
+    }
+
+    /// Whether commands wait for ever from now on.
+    ///
+    /// # Errors
+    /// What dmsetup says.
+    pub fn suspend(&self, waits: bool) -> Result<(), String> {
+        let action = if waits { "suspend" } else { "resume" };
+        run("dmsetup", &[action, "--noudevsync", "--noflush", &self.below.name])
+    }
+
+    /// Makes all that lies behind this place fail.
+    ///
+    /// # Errors
+    /// What dmsetup says.
+    pub fn fail_from_mib(&self, start_mib: u32) -> Result<(), String> {
+        let (start, rest) = (start_mib << 11, (self.size_mib - start_mib) << 11);
+        let table = format!("{}{start} {rest} error\n", linear(&self.memory, start_mib));
+        let file = "/run/fiord-table";
+        set(file, &table)?;
+        run("dmsetup", &["reload", &self.below.name, file])?;
+        run("dmsetup", &["resume", "--noudevsync", &self.below.name])
+    }
+}
+
+/// A table of the first part of a disk.
+fn linear(disk: &NullBlk, size_mib: u32) -> String {
+    format!("0 {} linear {} 0\n", size_mib << 11, disk.path())
+}
+
+impl Drop for NvmeLoop {
+    fn drop(&mut self) {
+        // Fails if it is gone already.
+        let _ = self.disconnect();
+        let (subsystem, port) =
+            (Path::new(TARGET).join("subsystems").join(&self.name), Path::new(TARGET).join("ports/1"));
+        let namespace = subsystem.join("namespaces/1");
+        let _ = fs::remove_file(port.join("subsystems").join(&self.name));
+        let _ = set(namespace.join("enable"), "0");
+        for directory in [&port, &namespace, &subsystem] {
+            let _ = fs::remove_dir(directory);
+        }
     }
 }
 

@@ -8,8 +8,8 @@ mod recording;
 
 use std::path::Path;
 
-pub use device::{DeviceMapper, NullBlk, ScsiDebug, nvme};
-pub use fiord_programs::{Finished, Running};
+pub use device::{DeviceMapper, Flash, NullBlk, NvmeLoop, ScsiDebug, nvme};
+pub use fiord_programs::{Finished, Resources, Running};
 pub use kernel_trace::KernelTrace;
 pub use recording::{END_SECTOR, Queued, record};
 
@@ -35,6 +35,15 @@ pub fn fio(args: &[&str]) -> Result<Finished, String> {
 /// If it cannot be started.
 pub fn fiord(args: &[&str]) -> Result<Finished, String> {
     fiord_programs::fiord(Path::new(DIRECTORY), args)
+}
+
+/// What a process has in use when these jobs have ended; see `fiord_programs::resources_after`.
+///
+/// # Errors
+/// If it cannot be started, or a job fails.
+pub fn resources_after(jobs: &[Vec<String>], name: &str) -> Result<Resources, String> {
+    let place = fiord_programs::Place { directory: Path::new(DIRECTORY), variables: &[] };
+    fiord_programs::resources_after(&place, jobs, name)
 }
 
 /// Starts fiord as fio, with a report in JSON.

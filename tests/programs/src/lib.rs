@@ -2,10 +2,13 @@
 //!
 //! Invariant: a report that cannot be read is an error that shows both streams.
 
+mod resources;
+
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+pub use resources::{Resources, resources_after};
 use serde_json::Value;
 
 /// A program that has ended.
@@ -133,12 +136,31 @@ impl Running {
     /// # Errors
     /// If the signal cannot be sent, or the program has no exit status.
     pub fn interrupt(self) -> Result<Finished, String> {
-        let id = self.child.id().to_string();
+        self.signal("INT")?;
+        self.wait()
+    }
+
+    /// Stops it and lets it go on, several times: system calls that it waits in end with `EINTR`, or begin again.
+    ///
+    /// # Errors
+    /// If a signal cannot be sent.
+    pub fn stop_and_continue(&self) -> Result<(), String> {
+        for _ in 0..10 {
+            self.signal("STOP")?;
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            self.signal("CONT")?;
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn signal(&self, name: &str) -> Result<(), String> {
+        let (signal, id) = (format!("-{name}"), self.child.id().to_string());
         let sent =
-            Command::new("kill").args(["-INT", &id]).status().map_err(|error| format!("kill: {error}"))?;
+            Command::new("kill").args([&signal, &id]).status().map_err(|error| format!("kill: {error}"))?;
         match sent.success() {
-            true => self.wait(),
-            false => Err(format!("kill -INT {id}: {sent}")),
+            true => Ok(()),
+            false => Err(format!("kill {signal} {id}: {sent}")),
         }
     }
 

@@ -39,6 +39,7 @@ osd pool default pgp num = 1
 osd pool default pg autoscale mode = off
 osd crush chooseleaf type = 0
 mon allow pool size one = true
+mon allow pool delete = true
 ";
 
 /// Options of ceph-authtool, who has the key, and what it opens beside the monitor.
@@ -233,6 +234,33 @@ fn a_cluster_that_has_stopped_does_not_hold_up_the_end() {
             let (stop, go_on) = (|| signal(all, Server::freeze), || signal(all, Server::thaw));
             cluster.with(engine, |engine| engine.ends_although_the_server_has_stopped(words, stop, go_on));
         }
+    }
+}
+
+#[test]
+fn a_process_that_is_stopped_and_continued_loses_no_io() {
+    needs_ceph!();
+    let cluster = Cluster::start();
+    for engine in [RADOS, RBD] {
+        cluster.with(engine, |engine| engine.loses_no_io_when_it_is_stopped("--iodepth=4"));
+    }
+}
+
+#[test]
+fn a_pool_that_is_removed_ends_the_job_with_its_error() {
+    needs_ceph!();
+    let cluster = Cluster::start();
+    let words = "--rw=randwrite --bs=4k --size=1m --iodepth=4 --time_based --runtime=60";
+    let running = [RADOS, RBD].map(|engine| cluster.with(engine, |engine| engine.start(words)));
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    cluster.ceph("ceph", "osd pool rm p p --yes-i-really-really-mean-it");
+    for running in running {
+        let ran = running.wait().unwrap();
+        let job = ran.job().unwrap();
+        // The daemon knows nothing of the pool that the client has rights to, or the client that there is no pool.
+        let is_gone = matches!(job["error"].as_i64(), Some(1 | 2));
+        assert!(ran.code == Some(1) && is_gone, "{ran:?}");
+        assert!(number(&job, "write", "total_ios") > 0, "{ran:?}");
     }
 }
 

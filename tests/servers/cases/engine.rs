@@ -1,11 +1,10 @@
-//! What holds for every engine that reaches a server through a C library, whichever server that is.
+//! What holds for every engine that reaches a server, whichever server that is.
 //!
 //! Invariant: the server is the caller's, and is asked for nothing here.
 
-use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
-use fiord_servers::{Finished, Place, Running, counts, eventually, number};
+use fiord_servers::{Finished, Place, Resources, Running, counts, number, resources_after};
 
 /// An engine on a server.
 pub struct Subject<'a> {
@@ -13,9 +12,6 @@ pub struct Subject<'a> {
     /// What each job needs: the engine, and where the server is.
     pub args: Vec<String>,
 }
-
-/// Descriptors, threads and memory of a process.
-type Resources = (usize, usize, u64);
 
 impl Subject<'_> {
     /// A job of these words, split at spaces.
@@ -82,6 +78,22 @@ impl Subject<'_> {
         panic!("{words}: no I/O in 20 seconds");
     }
 
+    /// A process that is stopped and continued while it reads and writes loses no I/O; the blocks are verified.
+    pub fn loses_no_io_when_it_is_stopped(&self, words: &str) {
+        let job = "--rw=write --bs=4k --size=1m --verify=crc32c --verify_state_save=0 --rate_iops=100";
+        let running = self.start(&format!("{job} {words}"));
+        std::thread::sleep(Duration::from_secs(2));
+        running.stop_and_continue().unwrap();
+        let ran = running.wait().unwrap();
+        let job = ran.job().unwrap();
+        let all = (256, 1 << 20);
+        assert_eq!(
+            (ran.code, counts(&job), job["error"].as_i64()),
+            (Some(0), [all, all, (0, 0)], Some(0)),
+            "{ran:?}"
+        );
+    }
+
     /// What more jobs of one process took is given back: memory, threads and connections.
     pub fn gives_back_what_jobs_took(&self, words: &str, more: usize) {
         const FEW: usize = 2;
@@ -90,47 +102,21 @@ impl Subject<'_> {
             let many = self.resources_after(FEW + more, words);
             (few.join().unwrap(), many)
         });
-        assert_eq!((few.0, few.1), (many.0, many.1), "{words}: {few:?} and {many:?}");
+        assert_eq!(
+            (few.descriptors, few.threads),
+            (many.descriptors, many.threads),
+            "{words}: {few:?} and {many:?}"
+        );
         // Each job has buffers of 16 MiB. A third of all: the C library may keep those of the last job, and a little of each.
-        let allowed_bytes = few.2 + (more as u64 * (16 << 20)) / 3;
-        assert!(many.2 < allowed_bytes, "{words}: {few:?} and {many:?}");
+        let allowed_bytes = few.memory_bytes + (more as u64 * (16 << 20)) / 3;
+        assert!(many.memory_bytes < allowed_bytes, "{words}: {few:?} and {many:?}");
     }
 
     /// What a process has in use when this many jobs have ended and another one runs.
     fn resources_after(&self, jobs: usize, words: &str) -> Resources {
-        let mut args = vec!["--thread".to_string()];
-        for _ in 0..jobs {
-            args.extend(
-                self.job(&format!("{words} --filename_format=of-{jobs} --bs=1m --iodepth=16 --stonewall")),
-            );
-        }
-        let name = format!("begun-{jobs}");
-        let begun = self.place.directory.join(&name);
-        let _ = std::fs::remove_file(&begun);
-        args.extend(
-            ["--name=last", "--stonewall", "--ioengine=null", "--size=1g", "--time_based", "--runtime=600"]
-                .map(str::to_string),
-        );
-        args.extend([
-            "--rw=read".to_string(),
-            "--thinktime=1s".into(),
-            format!("--exec_prerun=touch {name}"),
-        ]);
-        // What a library keeps of freed memory differs by thread unless all allocate in one place.
-        let variables = [self.place.variables, &[("MALLOC_ARENA_MAX", OsStr::new("1"))]].concat();
-        let place = Place { variables: &variables, ..self.place };
-        let running = place.start(&strings(&args)).unwrap();
-        // Some libraries need ten seconds to end a connection.
-        let last_runs = (0..4).any(|_| eventually(|| begun.exists() || running.memory_bytes().is_none()));
-        std::thread::sleep(Duration::from_millis(500));
-        let memory_bytes = running.memory_bytes().unwrap_or_default();
-        let resources = (running.descriptors(), running.threads(), memory_bytes);
-        let ran = running.interrupt().unwrap();
-        assert!(last_runs && begun.exists() && memory_bytes > 0, "{words}: {ran:?}");
-        for job in ran.report().unwrap()["jobs"].as_array().unwrap() {
-            assert_eq!(job["error"], 0, "{words}: {ran:?}");
-        }
-        resources
+        let name = format!("{}-{jobs}", self.args[0].trim_start_matches("--ioengine="));
+        let words = format!("{words} --filename_format=of-{jobs} --bs=1m --iodepth=16");
+        resources_after(&self.place, &vec![self.job(&words); jobs], &name).unwrap()
     }
 }
 

@@ -229,11 +229,27 @@ fn a_brick_that_has_stopped_does_not_hold_up_the_end() {
 }
 
 #[test]
+fn a_process_that_is_stopped_and_continued_loses_no_io() {
+    needs_gluster!();
+    let volume = Volume::start();
+    for engine in ENGINES {
+        volume.with(engine, |engine| engine.loses_no_io_when_it_is_stopped("--iodepth=4"));
+    }
+}
+
+#[test]
 fn jobs_give_back_what_they_took() {
     needs_gluster!();
     let volume = Volume::start();
     // The library takes ten seconds to leave the volume after each job.
-    volume.with("gfapi_async", |gfapi| gfapi.gives_back_what_jobs_took("--rw=write --size=32m", 4));
+    std::thread::scope(|scope| {
+        for engine in ENGINES {
+            let volume = &volume;
+            scope.spawn(move || {
+                volume.with(engine, |engine| engine.gives_back_what_jobs_took("--rw=write --size=32m", 4));
+            });
+        }
+    });
 }
 
 #[test]
@@ -245,16 +261,20 @@ fn what_is_missing_is_named_and_a_brick_that_is_gone_fails() {
     assert!(absent.contains("has no volume absent"), "{absent}");
     let directory = volume.with("gfapi", |gfapi| gfapi.refusal(&format!("{size} --filename=absent/a")));
     assert!(directory.contains("directory does not exist"), "{directory}");
-    let running = volume
-        .with("gfapi_async", |gfapi| gfapi.start(&format!("{size} --iodepth=4 --time_based --runtime=60")));
-    assert!(eventually(|| volume.file("a.0.0").exists()));
+    let running = ENGINES.map(|engine| {
+        let words = format!("{size} --filename={engine} --iodepth=4 --time_based --runtime=60");
+        volume.with(engine, |engine| engine.start(&words))
+    });
+    assert!(eventually(|| ENGINES.iter().all(|engine| volume.file(engine).exists())));
     std::thread::sleep(std::time::Duration::from_secs(2));
     volume.gluster(&["volume", "stop", "v", "force"]);
-    let ran = running.wait().unwrap();
-    let job = ran.job().unwrap();
-    assert_eq!((ran.code, job["error"].as_i64()), (Some(1), Some(107)), "{ran:?}");
-    assert!(
-        number(&job, "write", "total_ios") > 0 && format!("{ran:?}").contains("brick is gone"),
-        "{ran:?}"
-    );
+    for running in running {
+        let ran = running.wait().unwrap();
+        let job = ran.job().unwrap();
+        assert_eq!((ran.code, job["error"].as_i64()), (Some(1), Some(107)), "{ran:?}");
+        assert!(
+            number(&job, "write", "total_ios") > 0 && format!("{ran:?}").contains("brick is gone"),
+            "{ran:?}"
+        );
+    }
 }

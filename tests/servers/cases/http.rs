@@ -7,10 +7,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fiord_servers::{
-    CERTIFICATES, Directory, Finished, Server, counts, eventually, fiord, free_port, listens, needs, number,
-    start,
+    CERTIFICATES, Directory, Finished, Place, Server, counts, eventually, fiord, free_port, listens, needs,
+    number, start,
 };
 use serde_json::Value;
+
+use crate::engine::Subject;
 
 /// nginx with WebDAV, on a port and with TLS on another one.
 struct Nginx {
@@ -253,6 +255,42 @@ fn a_server_that_does_not_answer_does_not_hold_up_the_end() {
         assert_eq!((ran.code, job["error"].as_i64()), (Some(130), Some(0)), "{ran:?}");
         assert!(number(&job, "write", "total_ios") > 0, "{ran:?}");
     }
+}
+
+/// The engine on nginx.
+fn subject(nginx: &Nginx) -> Subject<'_> {
+    let place = Place { directory: nginx.server.directory.path(), variables: &[] };
+    let host = format!("--http_host=localhost:{}", nginx.port);
+    Subject { place, args: vec!["--ioengine=http".to_string(), host, "--filename=/o".to_string()] }
+}
+
+#[test]
+fn a_process_that_is_stopped_and_continued_loses_no_io() {
+    needs!("nginx" of "nginx-light", "openssl" of "openssl");
+    let nginx = nginx();
+    subject(&nginx).loses_no_io_when_it_is_stopped("");
+}
+
+#[test]
+fn jobs_give_back_what_they_took() {
+    needs!("nginx" of "nginx-light", "openssl" of "openssl");
+    let nginx = nginx();
+    subject(&nginx).gives_back_what_jobs_took("--rw=write --size=4m", 10);
+}
+
+#[test]
+fn a_server_that_goes_away_ends_the_job_with_its_error() {
+    needs!("nginx" of "nginx-light", "openssl" of "openssl");
+    let mut nginx = nginx();
+    let running = subject(&nginx).start("--rw=write --bs=4k --size=1m --time_based --runtime=60");
+    let logged = || in_log(&nginx.server, "PUT").0 > 0;
+    assert!(eventually(logged), "no request");
+    nginx.server.kill().unwrap();
+    let ran = running.wait().unwrap();
+    let job = ran.job().unwrap();
+    // The connection is closed, or a new one is refused.
+    let is_gone = matches!(job["error"].as_i64(), Some(104 | 111 | 32));
+    assert!(ran.code == Some(1) && is_gone && number(&job, "write", "total_ios") > 0, "{ran:?}");
 }
 
 /// The store that verifies signatures.

@@ -133,6 +133,13 @@ fn a_target_that_has_stopped_does_not_hold_up_the_end() {
 }
 
 #[test]
+fn a_process_that_is_stopped_and_continued_loses_no_io() {
+    needs_tgt!();
+    let target = Target::start(&[0; 1 << 20]);
+    target.with(|unit| unit.loses_no_io_when_it_is_stopped("--iodepth=4"));
+}
+
+#[test]
 fn jobs_give_back_what_they_took() {
     needs_tgt!();
     let target = Target::start(&[0; 32 << 20]);

@@ -7,9 +7,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fiord_servers::{
-    CERTIFICATES, Directory, Finished, Server, counts, fio, fiord, free_port, listens, listens_on, needs,
-    number, start,
+    CERTIFICATES, Directory, Finished, Place, Server, counts, fio, fiord, free_port, listens, listens_on,
+    needs, number, start,
 };
+
+use crate::engine::Subject;
 
 /// nbdkit on the socket `s`, and what it exports.
 fn nbdkit(directory: Directory, words: &str) -> Server {
@@ -284,6 +286,26 @@ fn a_server_that_does_not_answer_does_not_hold_up_the_end() {
         assert_eq!((ran.code, job["error"].as_i64()), (Some(130), Some(0)), "{ran:?}");
         assert!(number(&job, "read", "total_ios") + number(&job, "write", "total_ios") > 0, "{ran:?}");
     }
+}
+
+/// The engine on a server.
+fn subject(server: &Server) -> Subject<'_> {
+    let place = Place { directory: server.directory.path(), variables: &[] };
+    Subject { place, args: vec!["--ioengine=nbd".to_string(), uri(server)] }
+}
+
+#[test]
+fn a_process_that_is_stopped_and_continued_loses_no_io() {
+    needs!("nbdkit" of "nbdkit");
+    let server = nbdkit(Directory::new().unwrap(), "memory 1M");
+    subject(&server).loses_no_io_when_it_is_stopped("--iodepth=4");
+}
+
+#[test]
+fn jobs_give_back_what_they_took() {
+    needs!("nbdkit" of "nbdkit");
+    let server = nbdkit(Directory::new().unwrap(), "memory 32M");
+    subject(&server).gives_back_what_jobs_took("--rw=randrw", 10);
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod server;
 
 pub use directory::Directory;
 pub use figures::{counts, number};
-pub use fiord_programs::{Finished, Place, Running, fio, fiord, start};
+pub use fiord_programs::{Finished, Place, Resources, Running, fio, fiord, resources_after, start};
 pub use server::{Server, eventually, free_port, installed, listens, listens_on, output_of};
 
 /// A script that makes two authorities, `client` and `other`, and in `server` a server with a certificate of the first.

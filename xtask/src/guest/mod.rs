@@ -34,11 +34,6 @@ The guest sees this machine's root file system; what it changes is lost when it 
                    NVMe with blocks of 512 bytes, 8 bytes of metadata apart from the data, protection information type 1
   /dev/nvme-mixed  NVMe with blocks of 4096 bytes followed by 16 bytes of metadata, protection information with 64-bit
                    guards. The kernel has no use for it: only its character device can be read and written
-  /dev/nvme-wide   NVMe with blocks of 4096 bytes
-  /dev/nvme-guarded
-                   NVMe with blocks of 512 bytes, 8 bytes of metadata apart from the data, protection information type 1
-  /dev/nvme-mixed  NVMe with blocks of 4096 bytes followed by 16 bytes of metadata, protection information with 64-bit
-                   guards. The kernel has no use for it: only its character device can be read and written
   /dev/nullb0      null_blk, zoned: 16 zones of 4 MiB, the first 2 of them conventional
   /dev/sda         scsi_debug, 64 MiB, with trims; /dev/sg0 too
 

@@ -176,6 +176,7 @@ pub const DOORS: &[Door] = &[
         &[
             "fiord-engine",
             "fiord-options",
+            "fiord-plan",
             "fiord-report",
             "fiord-svg",
             "fiord-sys",

@@ -11,7 +11,8 @@ use fiord_options::engine;
 use fiord_options::job::JobOptions;
 use fiord_options::value::CpuMode;
 use fiord_plan::{
-    Cycle, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, FileUse, MissingSetting, Op,
+    Cycle, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse,
+    MissingSetting, Op, Tested,
 };
 use fiord_sys::{clock, signal};
 
@@ -77,6 +78,9 @@ impl Settings {
     }
 }
 
+const COUNTED: Tested =
+    Tested::By("crates/fiord/tests/engine_calls.rs", "a_processor_is_used_in_bursts_and_no_file_is_made");
+
 impl EngineDefinition for CpuIo {
     type Settings = Settings;
 
@@ -85,6 +89,7 @@ impl EngineDefinition for CpuIo {
         settings: |options| EngineSettings::new(Settings::of(options)),
         cycle: Some(|settings| settings.get::<Settings>().map(Settings::cycle).unwrap_or_default()),
         missing: |settings| settings.get::<Settings>()?.missing(),
+        tests: Some(EngineTests::without_io(COUNTED)),
         example: Some(Example::plain(
             "Reads beside a job that uses half a processor, and ends with them.",
             "fiord --name=load --ioengine=cpuio --cpuload=50 --exit_on_io_done=1 \\\n  \

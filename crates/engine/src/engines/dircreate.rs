@@ -5,7 +5,7 @@
 use std::ffi::CStr;
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName, Example, FileUse, NameCall, NamePurpose};
+use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example, FileUse, NameCall, NamePurpose};
 use fiord_sys::names;
 
 use crate::by_name::{NameCalls, engine_of_calls};
@@ -28,6 +28,7 @@ impl NameCalls for Dircreate {
             libc::ENOENT => Some("its parent directory is gone"),
             _ => None,
         },
+        tests: Some(EngineTests::BY_NAME),
         example: Some(Example::plain(
             "A thousand directories made, removed again at the end.",
             "fiord --name=example --ioengine=dircreate --filesize=4k --nrfiles=1000 --unlink=1",

@@ -5,7 +5,7 @@
 use std::ffi::CStr;
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName, Example, FileUse, NameCall, NamePurpose};
+use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example, FileUse, NameCall, NamePurpose};
 use fiord_sys::names;
 
 use crate::by_name::{NameCalls, engine_of_calls};
@@ -28,6 +28,7 @@ impl NameCalls for Dirdelete {
             libc::ENOTEMPTY => Some("it is not empty, and only empty directories are removed"),
             _ => None,
         },
+        tests: Some(EngineTests::BY_NAME),
         example: Some(Example::plain(
             "A thousand directories made, and their removal measured.",
             "fiord --name=example --ioengine=dirdelete --filesize=4k --nrfiles=1000",

@@ -5,7 +5,9 @@
 use std::ffi::CStr;
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, Example, FileUse, NameCall, NamePurpose};
+use fiord_plan::{
+    EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileUse, NameCall, NamePurpose,
+};
 use fiord_sys::names::{self, Lookup};
 
 use crate::by_name::{NameCalls, engine_of_calls};
@@ -27,6 +29,7 @@ impl NameCalls for Dirstat {
             libc::ENOENT => Some("it was removed after the job had made it"),
             _ => None,
         },
+        tests: Some(EngineTests::BY_NAME),
         example: Some(Example::plain(
             "A thousand directories made, and looked up.",
             "fiord --name=example --ioengine=dirstat --filesize=4k --nrfiles=1000",

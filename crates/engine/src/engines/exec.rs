@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use fiord_options::engine;
 use fiord_options::job::JobOptions;
 use fiord_plan::{
-    Cycle, EngineDescriptor, EngineName, EngineOutput, EngineSettings, Example, FileIndex, FileUse,
-    MissingSetting, Op,
+    Cycle, EngineDescriptor, EngineName, EngineOutput, EngineSettings, EngineTests, Example, FileIndex,
+    FileUse, MissingSetting, Op, Tested,
 };
 use fiord_sys::process::Program;
 use fiord_sys::{clock, signal};
@@ -76,6 +76,19 @@ impl Settings {
     }
 }
 
+/// Its tests, with programs that end, fail, and do not end when they are asked to.
+const TESTS: &str = "crates/fiord/tests/engine_calls.rs";
+
+const TESTED: EngineTests = EngineTests {
+    error: Tested::By(TESTS, "a_program_that_cannot_be_started_fails_its_job"),
+    gone: Tested::Never("it has no target; the end of its program is the end of its job"),
+    stuck: Tested::By(TESTS, "an_interrupted_run_leaves_no_program_behind"),
+    ..EngineTests::without_io(Tested::By(
+        TESTS,
+        "a_program_is_given_its_arguments_as_they_are_and_ends_its_job",
+    ))
+};
+
 impl EngineDefinition for Exec {
     type Settings = Settings;
 
@@ -95,6 +108,7 @@ impl EngineDefinition for Exec {
             }
             _ => None,
         },
+        tests: Some(TESTED),
         example: Some(Example::plain(
             "A program that runs beside reads, and is asked to end after a second.",
             "fiord --name=beside --ioengine=exec --program=sleep --arguments=60 --runtime=1s \\\n  \

@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use fiord_plan::{EngineDescriptor, EngineName, Example, FileUse, Op};
+use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example, FileUse, Op};
 use fiord_sys::resize::{Allocation, fallocate};
 
 use crate::contract::Outcome;
@@ -21,6 +21,7 @@ impl Calls for Falloc {
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
         files: FileUse::Resized,
+        tests: Some(EngineTests::RESIZING),
         example: Some(Example::plain(
             "Space allocated for a file, 1 MiB at a time.",
             "fiord --name=example --ioengine=falloc --rw=write --bs=1m --size=256m",

@@ -5,7 +5,7 @@
 use std::ffi::CStr;
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName, Example, FileUse, NameCall, NamePurpose};
+use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example, FileUse, NameCall, NamePurpose};
 use fiord_sys::names;
 
 use crate::by_name::{NameCalls, engine_of_calls};
@@ -26,6 +26,7 @@ impl NameCalls for Filecreate {
             libc::EISDIR => Some("it is a directory; ioengine=dircreate makes directories"),
             _ => None,
         },
+        tests: Some(EngineTests::BY_NAME),
         example: Some(Example::plain(
             "A thousand empty files made, removed again at the end.",
             "fiord --name=example --ioengine=filecreate --filesize=4k --nrfiles=1000 --unlink=1",

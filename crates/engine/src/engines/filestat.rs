@@ -5,7 +5,9 @@
 use std::ffi::CStr;
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, Example, FileUse, NameCall, NamePurpose};
+use fiord_plan::{
+    EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileUse, NameCall, NamePurpose,
+};
 use fiord_sys::names::{self, Lookup};
 
 use crate::by_name::{NameCalls, engine_of_calls};
@@ -27,6 +29,7 @@ impl NameCalls for Filestat {
             libc::ENOENT => Some("it was removed after the job had made it, or create_on_open=1 left it out"),
             _ => None,
         },
+        tests: Some(EngineTests::BY_NAME),
         example: Some(Example::plain(
             "A thousand files made, and looked up by `statx`.",
             "fiord --name=example --ioengine=filestat --stat_type=statx --filesize=4k --nrfiles=1000",

@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use fiord_plan::{EngineDescriptor, EngineName, Example, FileUse, Op};
+use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example, FileUse, Op};
 use fiord_sys::errno::Errno;
 use fiord_sys::resize;
 
@@ -26,6 +26,7 @@ impl Calls for Ftruncate {
             (errno == libc::EINVAL)
                 .then_some("the engine ftruncate has writes only; use rw=write or rw=randwrite")
         },
+        tests: Some(EngineTests::RESIZING),
         example: Some(Example::plain(
             "A file that grows by 1 MiB at a time, without data.",
             "fiord --name=example --ioengine=ftruncate --rw=write --bs=1m --size=256m",

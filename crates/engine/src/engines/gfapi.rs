@@ -16,7 +16,7 @@ use fiord_sys::signal;
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, NamedTarget, Outcome, Slot, SyncEngine};
 use crate::definition::{EngineDefinition, JobOutline, Visitor};
-use crate::gluster::{Settings, VOLUME, VolumeFiles, command, explain, outcome};
+use crate::gluster::{Settings, TESTED, VOLUME, VolumeFiles, command, explain, outcome};
 use crate::library_engine::{GRACE, LOOK_EVERY, descriptor};
 
 /// The engine.
@@ -28,6 +28,7 @@ impl EngineDefinition for Gfapi {
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
         settings: |options| EngineSettings::new(Settings::of(options)),
+        tests: Some(TESTED),
         example: Some(Example {
             text: "Random writes to a file of a volume.",
             commands: "fiord --name=example --ioengine=gfapi --volume=example --brick=$(hostname) --rw=randwrite --size=16m",

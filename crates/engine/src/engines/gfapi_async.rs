@@ -12,7 +12,7 @@ use fiord_sys::library::{HandOver, gluster};
 use crate::boxed::BoxedQueued;
 use crate::contract::{Arena, NamedTarget, Outcome};
 use crate::definition::{EngineDefinition, JobOutline, Visitor};
-use crate::gluster::{Settings, VOLUME, VolumeFiles, command, explain, outcome};
+use crate::gluster::{Settings, TESTED, VOLUME, VolumeFiles, command, explain, outcome};
 use crate::library_engine::{LibraryEngine, Session, descriptor};
 
 /// The engine.
@@ -24,6 +24,7 @@ impl EngineDefinition for GfapiAsync {
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
         settings: |options| EngineSettings::new(Settings::of(options)),
+        tests: Some(TESTED),
         example: Some(Example {
             text: "Random writes to a file of a volume, 16 at a time.",
             commands: "fiord --name=example --ioengine=gfapi_async --volume=example --brick=$(hostname) --iodepth=16 --rw=randwrite --size=16m",

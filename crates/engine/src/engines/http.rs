@@ -13,7 +13,8 @@ use fiord_http::{Access, Client, EncryptionKey, Endpoint, Keys, Method, Object, 
 use fiord_options::job::JobOptions;
 use fiord_options::value::{HttpMode, HttpObjectMode, Https, Text};
 use fiord_plan::{
-    Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, FileUse, Need, Op, Queueing,
+    Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Need, Op,
+    Queueing, Tested,
 };
 use fiord_sys::errno::Errno;
 
@@ -140,6 +141,20 @@ impl Settings {
 #[derive(Debug)]
 pub struct Http;
 
+/// Its tests, against nginx, and servers of the tests.
+const TESTS: &str = "tests/servers/cases/http.rs";
+
+const TESTED: EngineTests = EngineTests {
+    data: Tested::By(TESTS, "blocks_are_objects_of_webdav_and_the_log_has_each_of_them"),
+    counts: Tested::By(TESTS, "blocks_are_objects_of_webdav_and_the_log_has_each_of_them"),
+    short: Tested::Never("an object is transferred whole, or not at all"),
+    interrupted: Tested::By(TESTS, "a_process_that_is_stopped_and_continued_loses_no_io"),
+    error: Tested::By(TESTS, "refusals_of_the_server_are_io_errors_that_say_what_to_do"),
+    gone: Tested::By(TESTS, "a_server_that_goes_away_ends_the_job_with_its_error"),
+    stuck: Tested::By(TESTS, "a_server_that_does_not_answer_does_not_hold_up_the_end"),
+    given_back: Tested::By(TESTS, "jobs_give_back_what_they_took"),
+};
+
 impl EngineDefinition for Http {
     type Settings = Settings;
 
@@ -147,6 +162,7 @@ impl EngineDefinition for Http {
         files: FileUse::Named,
         settings: |options| EngineSettings::new(Settings::of(options)),
         explain: |_, errno| explain(errno),
+        tests: Some(TESTED),
         example: Some(Example {
             text: "Objects of 64 KiB on nginx with WebDAV, each of them written and read back.",
             commands: EXAMPLE,

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use fiord_options::job::JobOptions;
 use fiord_plan::{
-    Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, Need, Op, Queueing,
+    Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, Need, Op, Queueing,
 };
 use fiord_sys::transfer::RwFlags;
 use fiord_sys::uring;
@@ -137,6 +137,7 @@ impl EngineDefinition for IoUring {
     type Settings = Settings;
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        tests: Some(EngineTests::ON_FILES),
         settings: |options| EngineSettings::new(Settings::of(options)),
         explain: |settings, errno| settings.get::<Settings>()?.explain(errno),
         example: Some(Example {

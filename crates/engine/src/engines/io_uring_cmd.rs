@@ -13,8 +13,8 @@ use std::path::Path;
 use fiord_options::job::JobOptions;
 use fiord_options::value::{CommandType, NvmeWrite, Verify};
 use fiord_plan::{
-    Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, FileUse, Geometry, Need,
-    NoGeometry, Op, Queueing,
+    Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry,
+    Need, NoGeometry, Op, Queueing, Tested,
 };
 use fiord_sys::errno::Errno;
 use fiord_sys::memory::{MemorySource, Region};
@@ -141,10 +141,26 @@ fn explain_opening(path: &Path, errno: Errno) -> String {
     }
 }
 
+/// Its tests, on the NVMe devices of the guest.
+const TESTS: &str = "tests/guest/cases/passthrough.rs";
+const SHARED: &str = "tests/guest/cases/shared.rs";
+
+const TESTED: EngineTests = EngineTests {
+    data: Tested::By(TESTS, "the_block_device_holds_what_was_written_and_trimmed"),
+    counts: Tested::By(TESTS, "counts_are_those_of_fio_on_short_and_long_blocks"),
+    short: Tested::Never("a command is whole, or an error"),
+    interrupted: Tested::By(SHARED, "a_process_that_is_stopped_and_continued_loses_no_io"),
+    error: Tested::By(SHARED, "a_command_that_fails_is_an_error_of_its_io"),
+    gone: Tested::By(SHARED, "a_disk_that_is_taken_away_ends_the_job"),
+    stuck: Tested::By(SHARED, "commands_that_are_never_answered_do_not_hold_up_the_end"),
+    given_back: Tested::By(SHARED, "jobs_give_back_what_they_took"),
+};
+
 impl EngineDefinition for IoUringCmd {
     type Settings = Settings;
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        tests: Some(TESTED),
         example: Some(Example {
             text: "Random reads of an NVMe namespace by commands of its own, past the block layer.",
             commands: "fiord --name=example --ioengine=io_uring_cmd --filename=/dev/ng0n1 --rw=randread --bs=4k --iodepth=8 \\\n    \

@@ -8,7 +8,9 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use fiord_options::job::JobOptions;
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, Need, Op, Queueing};
+use fiord_plan::{
+    EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, Need, Op, Queueing,
+};
 use fiord_sys::aio::{AioContext, Command, IoEvent, Iocb};
 use fiord_sys::errno::Errno;
 use fiord_sys::transfer::RwFlags;
@@ -60,6 +62,7 @@ impl EngineDefinition for Libaio {
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
         settings: |options| EngineSettings::new(Settings::of(options)),
         explain: |settings, errno| settings.get::<Settings>()?.explain(errno),
+        tests: Some(EngineTests::ON_FILES),
         example: Some(Example {
             text: "Random reads that bypass the page cache, 16 at a time.",
             commands: "fiord --name=example --ioengine=libaio --iodepth=16 --direct=1 --rw=randread --bs=4k \

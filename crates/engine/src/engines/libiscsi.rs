@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use fiord_plan::{
-    Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, Geometry, Need, NoGeometry, Op,
-    Queueing,
+    Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, Geometry, Need,
+    NoGeometry, Op, Queueing, Tested,
 };
 use fiord_sys::errno::Errno;
 use fiord_sys::library::iscsi::{self, BlockCommand, Unit};
@@ -26,11 +26,26 @@ use crate::library_engine::{LibraryEngine, Session, descriptor, sentence};
 #[derive(Debug)]
 pub struct Libiscsi;
 
+/// Its tests, on a target of tgt.
+const TESTS: &str = "tests/servers/cases/iscsi.rs";
+
+const TESTED: EngineTests = EngineTests {
+    data: Tested::By(TESTS, "data_are_those_of_the_file_behind_the_unit"),
+    counts: Tested::By(TESTS, "counts_are_those_of_the_jobs_and_of_the_target"),
+    short: Tested::Never("a command is whole, or an error"),
+    interrupted: Tested::By(TESTS, "a_process_that_is_stopped_and_continued_loses_no_io"),
+    error: Tested::By(TESTS, "what_is_wrong_is_named_and_a_target_that_is_gone_fails"),
+    gone: Tested::By(TESTS, "what_is_wrong_is_named_and_a_target_that_is_gone_fails"),
+    stuck: Tested::By(TESTS, "a_target_that_has_stopped_does_not_hold_up_the_end"),
+    given_back: Tested::By(TESTS, "jobs_give_back_what_they_took"),
+};
+
 impl EngineDefinition for Libiscsi {
     type Settings = ();
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
         geometry: Some(geometry),
+        tests: Some(TESTED),
         example: Some(Example {
             text: "Random reads of a logical unit, 16 at a time; each colon of a URL is escaped in filename=.",
             commands: "fiord --name=example --ioengine=libiscsi --iodepth=16 --rw=randread --size=16m \\\n    \

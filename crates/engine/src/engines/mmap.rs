@@ -9,7 +9,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use fiord_options::job::JobOptions;
 use fiord_plan::files::Advice;
 use fiord_plan::{
-    Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, FileUse, Op, Queueing,
+    Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Op,
+    Queueing, Tested,
 };
 use fiord_sys::errno::Errno;
 use fiord_sys::map::{MapAdvice, Mapping, Protection, Sharing, page_bytes};
@@ -72,6 +73,9 @@ fn explain(errno: i32) -> Option<&'static str> {
     }
 }
 
+const TESTED: EngineTests =
+    EngineTests { short: Tested::Never("a page is there or not"), ..EngineTests::ON_FILES };
+
 impl EngineDefinition for Mmap {
     type Settings = Settings;
 
@@ -79,6 +83,7 @@ impl EngineDefinition for Mmap {
         files: FileUse::Mapped,
         settings: |options| EngineSettings::new(Settings::of(options)),
         explain: |_, errno| explain(errno),
+        tests: Some(TESTED),
         example: Some(Example::plain(
             "Random writes to a mapped file, which is synced at the end.",
             "fiord --name=example --ioengine=mmap --rw=randwrite --bs=4k --size=16m --end_fsync=1",

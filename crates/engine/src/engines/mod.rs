@@ -53,6 +53,7 @@ engines! {
     mod libiscsi: Libiscsi;
     mod falloc: Falloc;
     mod ftruncate: Ftruncate;
+    mod e4defrag: E4defrag;
     mod net: Net;
     mod netsplice: Netsplice;
     mod nbd: Nbd;
@@ -65,6 +66,7 @@ engines! {
     mod dirdelete: Dirdelete;
     mod cpuio: CpuIo;
     mod exec: Exec;
+    mod page_fault: PageFault;
     mod null: Null;
 }
 

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use fiord_options::job::JobOptions;
 use fiord_plan::{
-    Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, FileUse, Geometry, Need,
-    NoGeometry, Op,
+    Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry,
+    Need, NoGeometry, Op, Tested,
 };
 use fiord_sys::errno::Errno;
 use fiord_sys::mtd::{self, Flash};
@@ -56,10 +56,26 @@ fn explain(errno: i32) -> Option<&'static str> {
     }
 }
 
+/// Its tests, on flash that the guest simulates.
+const TESTS: &str = "tests/guest/cases/commands.rs";
+const SHARED: &str = "tests/guest/cases/shared.rs";
+
+const TESTED: EngineTests = EngineTests {
+    data: Tested::By(TESTS, "flash_is_written_erased_and_verified_as_by_fio"),
+    counts: Tested::By(TESTS, "flash_is_written_erased_and_verified_as_by_fio"),
+    short: Tested::Never("a call does all of its range, or fails"),
+    interrupted: Tested::Never("the kernel does not interrupt its calls"),
+    error: Tested::By(SHARED, "a_bad_block_of_flash_ends_the_job_or_is_skipped"),
+    gone: Tested::Never("the kernel does not let go of flash that a file is open on"),
+    stuck: Tested::Never("flash in memory, as the guest has it, answers at once"),
+    given_back: Tested::By(SHARED, "jobs_give_back_what_they_took"),
+};
+
 impl EngineDefinition for Mtd {
     type Settings = Settings;
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        tests: Some(TESTED),
         example: Some(Example {
             text: "Erasures and writes of flash memory, block by block.",
             commands: "fiord --name=example --ioengine=mtd --filename=/dev/mtd0 --rw=trimwrite --bs=128k --size=1m",

@@ -12,8 +12,8 @@ use fiord_nbd::{Address, Export};
 use fiord_options::job::JobOptions;
 use fiord_options::value::SyncMode;
 use fiord_plan::{
-    EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, FileUse, Geometry, Need, NoGeometry,
-    Op, Queueing,
+    EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry, Need,
+    NoGeometry, Op, Queueing, Tested,
 };
 use fiord_sys::errno::{Errno, error_text};
 
@@ -70,6 +70,20 @@ fn invalid(text: String) -> io::Error {
 #[derive(Debug)]
 pub struct Nbd;
 
+/// Its tests, against nbdkit, whose plug-ins make the faults, and qemu-nbd.
+const TESTS: &str = "tests/servers/cases/nbd.rs";
+
+const TESTED: EngineTests = EngineTests {
+    data: Tested::By(TESTS, "data_written_are_data_read_by_other_programs"),
+    counts: Tested::By(TESTS, "counts_are_those_of_fio_and_of_the_log"),
+    short: Tested::Never("a reply is whole, or an error"),
+    interrupted: Tested::By(TESTS, "a_process_that_is_stopped_and_continued_loses_no_io"),
+    error: Tested::By(TESTS, "an_error_of_one_request_is_an_io_error_of_one_io"),
+    gone: Tested::By(TESTS, "a_server_that_goes_away_ends_the_job_with_its_error"),
+    stuck: Tested::By(TESTS, "a_server_that_does_not_answer_does_not_hold_up_the_end"),
+    given_back: Tested::By(TESTS, "jobs_give_back_what_they_took"),
+};
+
 impl EngineDefinition for Nbd {
     type Settings = Settings;
 
@@ -78,6 +92,7 @@ impl EngineDefinition for Nbd {
         geometry: Some(geometry),
         settings: |options| EngineSettings::new(Settings::of(options)),
         explain: |_, errno| explain(errno),
+        tests: Some(TESTED),
         example: Some(Example {
             text: "Random writes to a disk in the memory of nbdkit, which starts the command, and ends with it.",
             commands: "nbdkit -U - memory 64M --run '\n  \

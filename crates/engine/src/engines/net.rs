@@ -5,7 +5,7 @@
 use std::io;
 
 use fiord_options::job::JobOptions;
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, Example, FileUse, RateUnit};
+use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileUse, RateUnit};
 
 use crate::connection::{Connection, Settings};
 use crate::connection_engine::{Wire, set_up};
@@ -22,6 +22,7 @@ impl EngineDefinition for Net {
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
         files: FileUse::Connected(RateUnit::Bits),
         settings: |options: &JobOptions| EngineSettings::new(Settings::of(options)),
+        tests: Some(EngineTests::CONNECTED),
         example: Some(Example::plain(
             "A job that sends to another over a TCP connection.",
             "fiord --ioengine=net --port=8765 --bs=64k --size=256m --name=reader --listen --rw=read \\\n  \

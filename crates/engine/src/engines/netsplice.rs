@@ -9,7 +9,7 @@
 use std::io;
 
 use fiord_options::job::JobOptions;
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, Example, FileUse, RateUnit};
+use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileUse, RateUnit};
 use fiord_sys::pipe::Pipe;
 
 use crate::connection::{Connection, Settings};
@@ -28,6 +28,7 @@ impl EngineDefinition for Netsplice {
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
         files: FileUse::Connected(RateUnit::Bytes),
         settings: |options: &JobOptions| EngineSettings::new(Settings::of(options)),
+        tests: Some(EngineTests::CONNECTED),
         example: Some(Example::plain(
             "The same as net, by splice and vmsplice.",
             "fiord --ioengine=netsplice --port=8766 --bs=64k --size=256m --name=reader --listen --rw=read \\\n  \

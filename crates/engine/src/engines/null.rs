@@ -7,7 +7,9 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use fiord_plan::{EngineDescriptor, EngineName, Example, FileIndex, FileUse, Op, Queueing};
+use fiord_plan::{
+    EngineDescriptor, EngineName, EngineTests, Example, FileIndex, FileUse, Op, Queueing, Tested,
+};
 
 use crate::contract::{
     Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
@@ -19,11 +21,14 @@ use crate::local_completions::LocalCompletions;
 #[derive(Debug)]
 pub struct Null;
 
+const COUNTED: Tested = Tested::By("crates/fiord/tests/engines.rs", "body");
+
 impl EngineDefinition for Null {
     type Settings = ();
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
         files: FileUse::Untouched,
+        tests: Some(EngineTests::without_io(COUNTED)),
         example: Some(Example::plain(
             "What fiord itself costs for each I/O.",
             "fiord --name=example --ioengine=null --rw=randread --bs=4k --size=1g",

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use fiord_plan::{EngineDescriptor, EngineName, Example, FileIndex, Op, Queueing};
+use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example, FileIndex, Op, Queueing};
 use fiord_sys::errno::Errno;
 use fiord_sys::posix_aio::{self, Command, Request, Transfer};
 
@@ -26,6 +26,7 @@ impl EngineDefinition for Posixaio {
     type Settings = ();
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        tests: Some(EngineTests::ON_FILES),
         example: Some(Example::plain(
             "Random reads, four at a time, by threads of the C library.",
             "fiord --name=example --ioengine=posixaio --iodepth=4 --rw=randread --bs=4k \

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName, Example};
+use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example};
 use fiord_sys::transfer;
 
 use crate::read_write::{Calls, Part};
@@ -18,6 +18,7 @@ impl Calls for Psync {
     type Settings = ();
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        tests: Some(EngineTests::ON_FILES),
         example: Some(Example::plain(
             "Random reads and writes of a file through the page cache, one at a time, for a second.",
             "fiord --name=example --ioengine=psync --rw=randrw --bs=4k --size=16m --runtime=1s \

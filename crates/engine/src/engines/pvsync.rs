@@ -4,7 +4,7 @@
 
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName, Example};
+use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example};
 use fiord_sys::transfer;
 
 use crate::read_write::{Calls, Part};
@@ -18,6 +18,7 @@ impl Calls for Pvsync {
     type Settings = ();
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        tests: Some(EngineTests::ON_FILES),
         example: Some(Example::plain(
             "A file read in order, one block at a time.",
             "fiord --name=example --ioengine=pvsync --rw=read --bs=64k --size=16m",

@@ -6,7 +6,7 @@
 use std::io;
 
 use fiord_options::job::JobOptions;
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, Example, Queueing};
+use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, Queueing};
 use fiord_sys::transfer::{self, RwFlags};
 
 use crate::error_hint::TransferFlags;
@@ -77,6 +77,7 @@ impl Calls for Pvsync2 {
         settings: |options| EngineSettings::new(Settings::of(options)),
         atomic_writes: true,
         explain: |settings, errno| settings.get::<Settings>()?.explain(errno),
+        tests: Some(EngineTests::ON_FILES),
         example: Some(Example::plain(
             "Reads that fail instead of waiting for the disk: those of data in the page cache succeed.",
             "fiord --name=example --ioengine=pvsync2 --nowait=1 --ignore_error=EAGAIN \

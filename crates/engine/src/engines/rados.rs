@@ -13,7 +13,7 @@ use fiord_sys::library::rados::{self, ObjectCommand, Pool};
 use fiord_sys::library::{HandOver, Part};
 
 use crate::boxed::BoxedQueued;
-use crate::ceph::{CLUSTER, ClusterSettings, name, shown};
+use crate::ceph::{CLUSTER, ClusterSettings, TESTED, name, shown};
 use crate::contract::{Arena, NamedTarget, Outcome};
 use crate::definition::{EngineDefinition, JobOutline, Visitor};
 use crate::library_engine::{LibraryEngine, Session, descriptor, sentence, whole_or_error};
@@ -36,6 +36,7 @@ impl EngineDefinition for Rados {
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
         settings: |options| EngineSettings::new(Settings::of(options)),
+        tests: Some(TESTED),
         example: Some(Example {
             text: "Random writes to four objects, 16 at a time.",
             commands: "fiord --name=example --ioengine=rados --pool=rbd --nrfiles=4 --size=16m --iodepth=16 --rw=randwrite\n\

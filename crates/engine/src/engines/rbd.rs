@@ -19,7 +19,7 @@ use fiord_sys::library::patience::wait_for;
 use fiord_sys::library::rbd::{self, Encryption, EncryptionFormat, Image, ImageCommand, ImageName};
 
 use crate::boxed::BoxedQueued;
-use crate::ceph::{CLUSTER, ClusterSettings, shown, text};
+use crate::ceph::{CLUSTER, ClusterSettings, TESTED, shown, text};
 use crate::contract::{Arena, NamedTarget, Outcome};
 use crate::definition::{EngineDefinition, JobOutline, Visitor};
 use crate::library_engine::{LibraryEngine, Session, descriptor, sentence, whole_or_error};
@@ -137,6 +137,7 @@ impl EngineDefinition for Rbd {
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
         geometry: Some(geometry),
         settings: |options| EngineSettings::new(Settings::of(options)),
+        tests: Some(TESTED),
         example: Some(Example {
             text: "Random reads of an image, 32 at a time.",
             commands: "rbd create rbd/example --size 64M\n\

@@ -12,8 +12,8 @@ use std::path::Path;
 use fiord_options::job::JobOptions;
 use fiord_options::value::ScsiWrite;
 use fiord_plan::{
-    Action, EngineDescriptor, EngineName, EngineSettings, Example, FileIndex, FileUse, Geometry, Need,
-    NoGeometry, Op, Queueing,
+    Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry,
+    Need, NoGeometry, Op, Queueing, Tested,
 };
 use fiord_sys::errno::{Errno, error_text};
 use fiord_sys::file::OpenHow;
@@ -91,10 +91,26 @@ fn geometry(_settings: &EngineSettings, path: &Path) -> Result<Geometry, NoGeome
     Ok(Geometry { size_bytes: Some(disk.blocks.saturating_mul(block_bytes)), block_bytes })
 }
 
+/// Its tests, on the SCSI disks of the guest.
+const TESTS: &str = "tests/guest/cases/commands.rs";
+const SHARED: &str = "tests/guest/cases/shared.rs";
+
+const TESTED: EngineTests = EngineTests {
+    data: Tested::By(TESTS, "the_disk_holds_what_was_written_and_trimmed"),
+    counts: Tested::By(TESTS, "a_scsi_disk_is_driven_as_by_fio_through_both_of_its_devices"),
+    short: Tested::Never("a command is whole, or an error"),
+    interrupted: Tested::By(SHARED, "a_process_that_is_stopped_and_continued_loses_no_io"),
+    error: Tested::By(TESTS, "errors_of_the_medium_end_the_job_or_are_counted"),
+    gone: Tested::By(SHARED, "a_disk_that_is_taken_away_ends_the_job"),
+    stuck: Tested::By(SHARED, "commands_that_are_never_answered_do_not_hold_up_the_end"),
+    given_back: Tested::By(SHARED, "jobs_give_back_what_they_took"),
+};
+
 impl EngineDefinition for Sg {
     type Settings = Settings;
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        tests: Some(TESTED),
         example: Some(Example {
             text: "Reads of a SCSI disk by commands that do not take the data from a cache of the disk.",
             commands: "fiord --name=example --ioengine=sg --filename=/dev/sg0 --rw=read --bs=64k --size=4m --readfua=1",

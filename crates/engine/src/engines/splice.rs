@@ -5,7 +5,7 @@
 
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName, Example};
+use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example, Tested};
 use fiord_sys::pipe::Pipe;
 
 use crate::read_write::{Calls, Part};
@@ -81,10 +81,18 @@ fn whole(part: &Part, mut piece: impl FnMut(usize) -> io::Result<usize>) -> io::
     Ok(done)
 }
 
+const TESTED: EngineTests = EngineTests {
+    short: Tested::Never(
+        "FUSE, which makes transfers short, takes a short read for the end of the file here",
+    ),
+    ..EngineTests::ON_FILES
+};
+
 impl Calls for Splice {
     type Settings = ();
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        tests: Some(TESTED),
         example: Some(Example::plain(
             "A file read into a pipe and from there into memory.",
             "fiord --name=example --ioengine=splice --rw=read --bs=64k --size=16m",

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use fiord_plan::{EngineDescriptor, EngineName, Example, FileIndex};
+use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example, FileIndex};
 use fiord_sys::errno::Errno;
 use fiord_sys::transfer;
 
@@ -50,6 +50,7 @@ impl Calls for Sync {
     const MOVES_FILE_POSITION: bool = true;
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        tests: Some(EngineTests::ON_FILES),
         example: Some(Example::plain(
             "Random reads of a file, one at a time.",
             "fiord --name=example --ioengine=sync --rw=randread --bs=4k --size=16m",

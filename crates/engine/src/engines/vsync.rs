@@ -5,7 +5,7 @@
 
 use std::io;
 
-use fiord_plan::{EngineDescriptor, EngineName, Example};
+use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example};
 use fiord_sys::transfer;
 
 use crate::engines::sync::seek;
@@ -22,6 +22,7 @@ impl Calls for Vsync {
     const MOVES_FILE_POSITION: bool = true;
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
+        tests: Some(EngineTests::ON_FILES),
         example: Some(Example::plain(
             "A file written in order, one block at a time.",
             "fiord --name=example --ioengine=vsync --rw=write --bs=64k --size=16m",

@@ -20,6 +20,7 @@ use serde_json::Value;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub mod control_group;
+pub mod fuse;
 pub mod stalling;
 pub mod study;
 
@@ -193,15 +194,28 @@ fn worked_ticks(task: &Path) -> Option<u64> {
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
 }
 
+/// Waits until a thread of a run sleeps in this function of the kernel.
+#[track_caller]
+pub fn until_asleep_in(running: &Running, function: &str) {
+    until_task(running, &format!("a thread sleeps in {function}"), |task| {
+        fs::read_to_string(task.join("wchan")).is_ok_and(|text| text.contains(function))
+    });
+}
+
 #[track_caller]
 fn until_thread(running: &Running, thread: &str, is_so: impl Fn(&Path) -> bool) {
+    until_task(running, thread, |task| {
+        let name = fs::read_to_string(task.join("comm"));
+        name.is_ok_and(|name| name.trim_end() == thread) && is_so(task)
+    });
+}
+
+#[track_caller]
+fn until_task(running: &Running, what: &str, is_so: impl Fn(&Path) -> bool) {
     let tasks = format!("/proc/{}/task", running.0.id());
-    until(thread, || {
+    until(what, || {
         let tasks = fs::read_dir(&tasks).expect("it ended before its time").flatten();
-        tasks.into_iter().any(|task| {
-            let name = fs::read_to_string(task.path().join("comm"));
-            name.is_ok_and(|name| name.trim_end() == thread) && is_so(&task.path())
-        })
+        tasks.into_iter().any(|task| is_so(&task.path()))
     });
 }
 

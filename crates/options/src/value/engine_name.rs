@@ -155,9 +155,28 @@ impl EngineName {
                 "its library was withdrawn by its authors (PMDK 2.0)",
                 "use ioengine=mmap on a file system mounted with dax",
             ),
+            EngineName::Libblkio => (
+                "its library is not part of Debian 12, and the kernel drives the same devices",
+                "use ioengine=io_uring on the block device",
+            ),
+            EngineName::Libzbc => (
+                "its library is not part of Debian 12, and is a layer above commands that the kernel sends itself",
+                "use ioengine=io_uring, libaio or psync on the block device, with zonemode=zbd",
+            ),
             _ => return None,
         };
         Some(Refusal { reason, instead })
+    }
+
+    /// What comes nearest to an engine that is not built in yet.
+    pub const fn nearest(self) -> Option<&'static str> {
+        match self {
+            EngineName::Rdma => Some("ioengine=net, over TCP on the same link"),
+            EngineName::Nfs => Some("ioengine=psync or io_uring on a mount of the export"),
+            EngineName::Libpmem => Some("ioengine=mmap on the same file"),
+            EngineName::DevDax => Some("ioengine=mmap on a file of a file system mounted with dax"),
+            _ => None,
+        }
     }
 
     /// Their names, with this between them.

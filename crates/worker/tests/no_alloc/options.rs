@@ -78,14 +78,16 @@ pub fn logs() -> Logs {
 pub const THINK: Think =
     Think { pause_us: 10, spin_us: 0, cycles: 0, every_ios: 16, count_issued: false, io_time_us: 0 };
 
-/// Each engine that does I/O on files or on nothing, with default settings.
+/// Each engine that does I/O on files or on nothing, and needs no settings, with default ones.
 pub fn engines() -> Vec<PlannedEngine> {
     macro_rules! defaults {
         ($($engine:ty,)+) => { vec![$(<$engine>::planned(Default::default())),+] };
     }
     let mut engines = for_each_engine!(defaults);
     engines.retain(|engine| {
-        !engine.descriptor.names_targets() && !engine.descriptor.bypasses_cache() && engine.cycle().is_none()
+        let is_complete = (engine.descriptor.missing)(&engine.settings).is_none();
+        let has_files = !engine.descriptor.names_targets() && !engine.descriptor.bypasses_cache();
+        is_complete && has_files && engine.cycle().is_none()
     });
     engines
 }

@@ -17,7 +17,7 @@ pub use io_uring::{IoUring, IoUringCmd};
 pub use kernel::{IoPriorities, Libaio, Mmap, Pvsync2};
 pub use library::{Ceph, Gluster, Rados, Rbd};
 pub use network::Net;
-pub use other::{Cpuio, Exec, FileStat, Mtd, Sg};
+pub use other::{Cpuio, E4defrag, Exec, FileStat, Mtd, Sg};
 pub use storage::{Http, Nbd};
 
 /// The options of all engines, one entry per set.
@@ -34,7 +34,7 @@ pub fn sets() -> [&'static [&'static [&'static Spec]]; 26] {
         Cpuio::TABLES,
         FileStat::TABLES,
         Exec::TABLES,
-        other::E4defrag::TABLES,
+        E4defrag::TABLES,
         Mtd::TABLES,
         Sg::TABLES,
         Ceph::TABLES,

@@ -52,13 +52,17 @@ options! {
 
 options! {
     /// Options of `e4defrag`.
-    pub struct E4defrag, scope Scope::Engine(&[EngineName::E4defrag]), unbuilt;
+    pub struct E4defrag, scope Scope::Engine(&[EngineName::E4defrag]);
 
     "Engine e4defrag" {
-        /// File that blocks are taken from.
+        /// File whose blocks are exchanged with those of the job's files. The engine needs it.
+        ///
+        /// It is on the same file system, and its contents are lost; it is made if it is not there.
         donorname: Text;
-        /// Where the donor's space comes from.
-        inplace: u32 = 0, in 0..=1;
+        /// Whether the donor's blocks are allocated for each I/O.
+        ///
+        /// They are freed after the I/O. Without it, all of them are allocated once, before the run.
+        inplace: bool = 0, in 0..=1;
     }
 }
 

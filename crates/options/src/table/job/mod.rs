@@ -19,8 +19,8 @@ mod time;
 mod verify;
 
 use super::engine::{
-    Ceph, Cpuio, Exec, FileStat, Gluster, Http, IoPriorities, IoUring, IoUringCmd, Libaio, Mmap, Mtd, Nbd,
-    Net, Pvsync2, Rados, Rbd, Sg,
+    Ceph, Cpuio, E4defrag, Exec, FileStat, Gluster, Http, IoPriorities, IoUring, IoUringCmd, Libaio, Mmap,
+    Mtd, Nbd, Net, Pvsync2, Rados, Rbd, Sg,
 };
 use super::set::option_sets;
 
@@ -94,5 +94,6 @@ option_sets! {
         file_stat: FileStat,
         cpuio: Cpuio,
         exec: Exec,
+        e4defrag: E4defrag,
     }
 }
