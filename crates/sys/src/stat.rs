@@ -169,6 +169,15 @@ pub fn direct_support(path: &Path) -> io::Result<DirectSupport> {
     })
 }
 
+/// Whether the contents of a file are in persistent memory that is accessed directly (DAX), and not through the page cache.
+///
+/// # Errors
+/// The kernel's.
+pub fn is_dax(file: impl AsFd) -> io::Result<bool> {
+    let raw = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::empty())?;
+    Ok(raw.stx_attributes.contains(rustix::fs::StatxAttributes::DAX))
+}
+
 /// `STATX_WRITE_ATOMIC`.
 const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x0001_0000);
 
