@@ -17,13 +17,13 @@ const CLOSED: RawFd = -1;
 
 /// Descriptors by file number.
 #[derive(Debug)]
-pub(crate) struct AttachedFiles {
+pub struct AttachedFiles {
     table: Box<[RawFd]>,
 }
 
 impl AttachedFiles {
     /// A table for `count` files, all closed.
-    pub(crate) fn new(count: usize) -> AttachedFiles {
+    pub fn new(count: usize) -> AttachedFiles {
         AttachedFiles { table: vec![CLOSED; count].into_boxed_slice() }
     }
 
@@ -31,7 +31,7 @@ impl AttachedFiles {
     ///
     /// # Errors
     /// `EBADF` for a number beyond the table.
-    pub(crate) fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>) -> io::Result<()> {
+    pub fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>) -> io::Result<()> {
         let place =
             self.table.get_mut(file as usize).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
         *place = fd.as_raw_fd();
@@ -39,7 +39,7 @@ impl AttachedFiles {
     }
 
     /// The file is about to be closed.
-    pub(crate) fn detach(&mut self, file: FileIndex) {
+    pub fn detach(&mut self, file: FileIndex) {
         if let Some(place) = self.table.get_mut(file as usize) {
             *place = CLOSED;
         }
@@ -47,7 +47,7 @@ impl AttachedFiles {
 
     /// The descriptor; -1 if the file is not open.
     #[inline]
-    pub(crate) fn get(&self, file: FileIndex) -> RawFd {
+    pub fn get(&self, file: FileIndex) -> RawFd {
         self.table.get(file as usize).copied().unwrap_or(CLOSED)
     }
 }

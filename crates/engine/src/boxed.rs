@@ -13,6 +13,7 @@ use std::os::fd::BorrowedFd;
 use fiord_plan::{FileIndex, Op};
 use fiord_sys::thread::Usage;
 
+use crate::attached_files::AttachedFiles;
 use crate::contract::{
     ArenaAccess, Completion, Engine, Executed, NamedTarget, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
 };
@@ -62,13 +63,7 @@ trait Queued<'arena>: Engine<'arena> {
     fn queue(&mut self, op: Op, slot: Slot<'arena>) -> Result<(), Slot<'arena>>;
     fn submit(&mut self) -> io::Result<u32>;
     fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion<'arena>>) -> io::Result<()>;
-    fn submit_and_reap(
-        &mut self,
-        min: u32,
-        max: u32,
-        wait: Wait,
-        done: &mut Vec<Completion<'arena>>,
-    ) -> io::Result<u32>;
+    fn submit_and_wait(&mut self, done: &mut Vec<Completion<'arena>>) -> io::Result<u32>;
 }
 
 /// Hands the calls of a queued engine on to `$engine`, by the trait it has them from.
@@ -90,14 +85,8 @@ macro_rules! hand_on_queued_calls {
             $from::reap($engine, min, max, wait, done)
         }
 
-        fn submit_and_reap(
-            &mut $self,
-            min: u32,
-            max: u32,
-            wait: Wait,
-            done: &mut Vec<Completion<'arena>>,
-        ) -> io::Result<u32> {
-            $from::submit_and_reap($engine, min, max, wait, done)
+        fn submit_and_wait(&mut $self, done: &mut Vec<Completion<'arena>>) -> io::Result<u32> {
+            $from::submit_and_wait($engine, done)
         }
     };
 }
@@ -114,6 +103,10 @@ impl<'arena> QueuedEngine<'arena> for BoxedQueued<'arena> {
 macro_rules! engine_in_box {
     ($boxed:ident) => {
         impl<'arena> Engine<'arena> for $boxed<'arena> {
+            fn files(&mut self) -> Option<&mut AttachedFiles> {
+                self.0.files()
+            }
+
             fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>, length_bytes: u64) -> io::Result<()> {
                 self.0.attach(file, fd, length_bytes)
             }

@@ -6,7 +6,6 @@
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 
 use fiord_plan::{Action, EngineDescriptor, FileIndex, Op};
@@ -14,7 +13,7 @@ use fiord_sys::errno::Errno;
 
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, Executed, NamedTarget, Outcome, Slot, SyncEngine};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 
 /// The call in which such an engine differs from the others.
 pub trait NameCalls: fmt::Debug + Sized + 'static {
@@ -56,13 +55,12 @@ macro_rules! engine_of_calls {
             const DESCRIPTOR: &'static fiord_plan::EngineDescriptor =
                 <$engine as $crate::by_name::NameCalls>::DESCRIPTOR;
 
-            fn set_up<'arena, V: $crate::definition::Visitor<'arena>>(
+            fn set_up<'a, V: $crate::definition::Visitor<'a>>(
                 settings: &Self::Settings,
-                job: &$crate::definition::JobOutline,
-                arena: $crate::contract::Arena<'arena>,
+                setup: $crate::definition::Setup<'_, 'a>,
                 visitor: V,
             ) -> V::Output {
-                $crate::by_name::set_up::<$engine, V>(settings, job, arena, visitor)
+                $crate::by_name::set_up::<$engine, V>(settings, setup, visitor)
             }
         }
     };
@@ -71,10 +69,9 @@ macro_rules! engine_of_calls {
 pub(crate) use engine_of_calls;
 
 /// Sets such an engine up. Boxed: its calls take microseconds.
-pub(crate) fn set_up<'arena, C: NameCalls + EngineDefinition, V: Visitor<'arena>>(
+pub(crate) fn set_up<'a, C: NameCalls + EngineDefinition, V: Visitor<'a>>(
     settings: &<C as NameCalls>::Settings,
-    job: &JobOutline,
-    arena: Arena<'arena>,
+    Setup { job, arena }: Setup<'_, 'a>,
     visitor: V,
 ) -> V::Output {
     let names = (0..job.files).map(|_| Pending::default()).collect();
@@ -83,10 +80,6 @@ pub(crate) fn set_up<'arena, C: NameCalls + EngineDefinition, V: Visitor<'arena>
 }
 
 impl<'arena, C: NameCalls> Engine<'arena> for ByNameEngine<'arena, C> {
-    fn attach(&mut self, _file: FileIndex, _fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
-        Err(Errno(libc::EOPNOTSUPP).into())
-    }
-
     fn open(&mut self, file: FileIndex, target: &NamedTarget<'_>) -> io::Result<()> {
         let pending = &mut self.names[file as usize];
         let name = target.name.as_os_str().as_bytes();

@@ -4,15 +4,16 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::BorrowedFd;
 
-use fiord_plan::{Action, FileIndex, Op};
+use fiord_plan::{
+    Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, FileIndex, FileUse, Op, RateUnit,
+};
 use fiord_sys::errno::Errno;
 
 use crate::boxed::BoxedSync;
 use crate::connection::{Connection, Endpoint, Settings};
 use crate::contract::{Arena, ArenaAccess, Engine, NamedTarget, Outcome, Slot, SyncEngine};
-use crate::definition::{JobOutline, Visitor};
+use crate::definition::{Setup, Visitor};
 use crate::setup_error::SetupError;
 
 /// How such an engine transfers bytes.
@@ -20,25 +21,14 @@ pub(crate) trait Wire: fmt::Debug {
     /// Receives bytes: how many, 0 if the other end is closed.
     ///
     /// # Safety
-    /// `buffer` is valid for reads and writes of `length_bytes`.
-    unsafe fn receive(
-        &mut self,
-        connection: &mut Connection,
-        buffer: *mut u8,
-        length_bytes: usize,
-    ) -> io::Result<usize>;
+    /// `buffer` is valid for reads and writes.
+    unsafe fn receive(&mut self, from: &mut Connection, buffer: *mut [u8]) -> io::Result<usize>;
 
     /// Sends bytes: how many. `more` follow at once.
     ///
     /// # Safety
-    /// `buffer` is valid for reads of `length_bytes`.
-    unsafe fn send(
-        &mut self,
-        connection: &mut Connection,
-        buffer: *const u8,
-        length_bytes: usize,
-        more: bool,
-    ) -> io::Result<usize>;
+    /// `buffer` is valid for reads.
+    unsafe fn send(&mut self, to: &mut Connection, buffer: *const [u8], more: bool) -> io::Result<usize>;
 }
 
 /// An engine of connections.
@@ -56,11 +46,21 @@ pub(crate) struct ConnectionEngine<'arena, W> {
     arena: Arena<'arena>,
 }
 
+/// Of an engine of connections, whose rates are told in this unit.
+pub(crate) const fn descriptor(name: EngineName, summary: &'static str, unit: RateUnit) -> EngineDescriptor {
+    EngineDescriptor {
+        files: FileUse::Connected(unit),
+        settings: |options| EngineSettings::new(Settings::of(options)),
+        tests: Some(EngineTests::CONNECTED),
+        explain: |settings, errno| settings.get::<Settings>()?.explain(errno),
+        ..EngineDescriptor::synchronous(name, summary)
+    }
+}
+
 /// Sets such an engine up, and passes it, or the error, to `visitor`.
-pub(crate) fn set_up<'arena, V: Visitor<'arena>, W: Wire + 'arena>(
+pub(crate) fn set_up<'a, V: Visitor<'a>, W: Wire + 'a>(
     settings: &Settings,
-    job: &JobOutline,
-    arena: Arena<'arena>,
+    Setup { job, arena }: Setup<'_, 'a>,
     wire: Result<W, SetupError>,
     visitor: V,
 ) -> V::Output {
@@ -109,10 +109,6 @@ impl<W: Wire> ConnectionEngine<'_, W> {
 }
 
 impl<'arena, W: Wire> Engine<'arena> for ConnectionEngine<'arena, W> {
-    fn attach(&mut self, _file: FileIndex, _fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
-        Err(Errno::EOPNOTSUPP.into())
-    }
-
     fn open(&mut self, file: FileIndex, target: &NamedTarget<'_>) -> io::Result<()> {
         let place = self.connections.get_mut(file as usize).ok_or(Errno(libc::EBADF))?;
         *place = Some(self.endpoint.open()?);
@@ -136,16 +132,16 @@ impl<'arena, W: Wire> SyncEngine<'arena> for ConnectionEngine<'arena, W> {
         let Some(Some(connection)) = self.connections.get_mut(op.file as usize) else {
             return Outcome::Failed(Errno(libc::EBADF));
         };
-        let buffer = self.arena.part(slot.index() as u32, &op);
-        let length = op.length_bytes as usize;
+        let (part, length) = (self.arena.part(slot.index() as u32, &op), op.length_bytes as usize);
+        let buffer = std::ptr::slice_from_raw_parts_mut(part, length);
         let more = !self.hurries && op.offset_bytes + op.length_bytes < self.loop_bytes;
         // SAFETY: the part is inside the slot's buffer, and the slot is borrowed mutably until the calls are over.
         let done = unsafe {
             match op.action {
-                Action::Read if self.pingpong => Self::answer(connection, buffer, length),
-                Action::Read => self.wire.receive(connection, buffer, length),
-                Action::Write if self.pingpong => Self::ask(connection, buffer, length),
-                Action::Write => self.wire.send(connection, buffer, length, more),
+                Action::Read if self.pingpong => Self::answer(connection, part, length),
+                Action::Read => self.wire.receive(connection, buffer),
+                Action::Write if self.pingpong => Self::ask(connection, part, length),
+                Action::Write => self.wire.send(connection, buffer, more),
                 Action::Trim | Action::ResetZone | Action::Sync | Action::DataSync | Action::RangeSync(_) => {
                     Err(Errno::EINVAL.into())
                 }

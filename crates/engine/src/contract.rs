@@ -18,6 +18,8 @@ use fiord_sys::errno::Errno;
 use fiord_sys::memory::Region;
 use fiord_sys::thread::Usage;
 
+use crate::attached_files::AttachedFiles;
+
 /// How an operation ended: bytes transferred, or the kernel's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -302,13 +304,20 @@ pub enum Executed {
 
 /// The common part of both kinds of engine: files and buffers.
 pub trait Engine<'arena> {
+    /// The table of an engine that needs only the descriptors of its files: `attach` and `detach` keep it.
+    fn files(&mut self) -> Option<&mut AttachedFiles> {
+        None
+    }
+
     /// A file was opened: the engine may register or map it, and uses it by number from here on. `length_bytes` counts
     /// from the file's start. The file stays open until `detach`: an engine that keeps the descriptor relies on that
     /// only for correct outcomes, not for memory safety (see `AttachedFiles`).
     ///
     /// # Errors
     /// The kernel's, from registering or mapping.
-    fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>, length_bytes: u64) -> io::Result<()>;
+    fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
+        self.files().ok_or(Errno::EOPNOTSUPP)?.attach(file, fd)
+    }
 
     /// A target of an engine that opens its targets itself (`FileUse::Named`), in place of `attach`: it is opened here,
     /// and used by number from here on. It stays open until `detach`.
@@ -320,7 +329,11 @@ pub trait Engine<'arena> {
     }
 
     /// A file is about to be closed, or a target to be closed by the engine. None of its operations is in flight.
-    fn detach(&mut self, file: FileIndex);
+    fn detach(&mut self, file: FileIndex) {
+        if let Some(files) = self.files() {
+            files.detach(file);
+        }
+    }
 
     /// The buffers.
     fn arena(&mut self) -> ArenaAccess<'_, 'arena>;
@@ -392,21 +405,15 @@ pub trait QueuedEngine<'arena>: Engine<'arena> {
         Timing::default()
     }
 
-    /// `submit` and `reap`, in one system call if the engine can. For loops that need no information between the two
-    /// (such as the time of submission).
+    /// `submit`, and `reap` of one completion that it waits for; in one system call if the engine can. For loops that
+    /// need no information between the two (such as the time of submission).
     ///
     /// # Errors
     /// Those of both.
     #[inline]
-    fn submit_and_reap(
-        &mut self,
-        min: u32,
-        max: u32,
-        wait: Wait,
-        done: &mut Vec<Completion<'arena>>,
-    ) -> io::Result<u32> {
+    fn submit_and_wait(&mut self, done: &mut Vec<Completion<'arena>>) -> io::Result<u32> {
         let taken = self.submit()?;
-        self.reap(min, max, wait, done)?;
+        self.reap(1, 1, Wait::Block, done)?;
         Ok(taken)
     }
 }

@@ -23,18 +23,22 @@ pub trait EngineDefinition: 'static {
     /// Whether its operations depend on the position of an open file, which all threads share.
     const MOVES_FILE_POSITION: bool = false;
 
-    /// Sets it up over these buffers, on the thread that will do the I/O, and passes it, or the error, to `visitor`.
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Self::Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output;
+    /// Sets it up on the thread that will do the I/O, and passes it, or the error, to `visitor`.
+    fn set_up<'a, V: Visitor<'a>>(settings: &Self::Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output;
 
     /// A job's choice of it, with these settings.
     fn planned(settings: Self::Settings) -> PlannedEngine {
         PlannedEngine { descriptor: Self::DESCRIPTOR, settings: EngineSettings::new(settings) }
     }
+}
+
+/// What an engine is set up for: a job, and the buffers that it uses.
+#[derive(Debug)]
+pub struct Setup<'job, 'arena> {
+    /// The job.
+    pub job: &'job JobOutline,
+    /// Its buffers.
+    pub arena: Arena<'arena>,
 }
 
 /// Code that runs on an engine once it is set up: a loop, a test.

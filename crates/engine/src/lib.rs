@@ -39,13 +39,14 @@ mod scsi_command;
 mod sigbus;
 mod sync_and_trim;
 
+pub use attached_files::AttachedFiles;
 pub use boxed::{BoxedQueued, BoxedSync};
 pub use ceph::ClusterSettings;
 pub use contract::{
     Arena, ArenaAccess, Completion, Engine, Executed, NamedTarget, Outcome, QueuedEngine, Slot, SyncEngine,
     Wait,
 };
-pub use definition::{EngineDefinition, JobOutline, Visitor};
+pub use definition::{EngineDefinition, JobOutline, Setup, Visitor};
 pub use error_hint::error_hint;
 pub use offload::offload;
 pub use read_write::ReadWriteEngine;

@@ -8,7 +8,6 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -197,10 +196,6 @@ impl Drop for LibraryEngine<'_> {
 }
 
 impl<'arena> Engine<'arena> for LibraryEngine<'arena> {
-    fn attach(&mut self, _file: FileIndex, _fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
-        Err(Errno(libc::EOPNOTSUPP).into())
-    }
-
     fn open(&mut self, file: FileIndex, target: &NamedTarget<'_>) -> io::Result<()> {
         self.session()?.open(file, target)
     }

@@ -19,7 +19,7 @@ use fiord_sys::thread::{self, Usage};
 use crate::contract::{
     Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, SyncEngine, Timing, Wait,
 };
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, JobOutline, Setup, Visitor};
 use crate::setup_error::{SetupError, SetupStep};
 
 /// Stack of a pool thread: touched only as far as it is used.
@@ -40,7 +40,7 @@ pub fn offload<'arena, D: EngineDefinition, V: Visitor<'arena>>(
         for _ in 0..threads {
             let (view, pool) = (arena.view(), &pool);
             pool.lock().threads += 1;
-            let body = move || D::set_up(settings, job, view, PoolThread { pool });
+            let body = move || D::set_up(settings, Setup { job, arena: view }, PoolThread { pool });
             let spawned =
                 Builder::new().name("offload".to_string()).stack_size(STACK_BYTES).spawn_scoped(scope, body);
             if let Err(error) = spawned {
@@ -261,7 +261,7 @@ impl<'arena> Visitor<'arena> for PoolThread<'_> {
             }
             let mut done = Vec::with_capacity(1);
             while done.is_empty() {
-                let reaped = engine.submit_and_reap(1, 1, Wait::Block, &mut done);
+                let reaped = engine.submit_and_wait(&mut done);
                 if let (Err(error), true) = (reaped, done.is_empty()) {
                     return Outcome::Failed(Errno::of(&error).unwrap_or(Errno::EIO));
                 }
@@ -385,12 +385,8 @@ mod tests {
         type Settings = ();
         const DESCRIPTOR: &'static EngineDescriptor = Null::DESCRIPTOR;
 
-        fn set_up<'arena, V: Visitor<'arena>>(
-            (): &(),
-            _job: &JobOutline,
-            arena: Arena<'arena>,
-            visitor: V,
-        ) -> V::Output {
+        fn set_up<'a, V: Visitor<'a>>((): &(), setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+            let arena = setup.arena;
             visitor.synchronous(Ok(Meeting { arena }))
         }
     }
@@ -399,8 +395,6 @@ mod tests {
         fn attach(&mut self, _: FileIndex, _: BorrowedFd<'_>, _: u64) -> io::Result<()> {
             Ok(())
         }
-
-        fn detach(&mut self, _: FileIndex) {}
 
         fn arena(&mut self) -> ArenaAccess<'_, 'arena> {
             ArenaAccess::of(&mut self.arena)

@@ -11,7 +11,7 @@ use fiord_plan::{Action, EngineDescriptor, FileIndex, Op};
 
 use crate::attached_files::AttachedFiles;
 use crate::contract::{Arena, ArenaAccess, Engine, Outcome, Slot, SyncEngine};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::setup_error::SetupError;
 use crate::sync_and_trim;
 
@@ -112,12 +112,8 @@ impl<C: Calls> EngineDefinition for C {
 
     const MOVES_FILE_POSITION: bool = C::MOVES_FILE_POSITION;
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &C::Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &C::Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         visitor.synchronous(ReadWriteEngine::<C>::new(settings, arena, job.files))
     }
 }

@@ -6,7 +6,7 @@ use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Engines, Example};
 use fiord_sys::memory::{MemoryError, MemorySource, Region};
 
 use crate::contract::{Arena, QueuedEngine, SyncEngine};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, JobOutline, Setup, Visitor};
 use crate::setup_error::SetupError;
 
 macro_rules! descriptors {
@@ -81,7 +81,7 @@ fn probe_one<D: EngineDefinition>(arena: Arena<'_>) -> Result<(), SetupError> {
             engine.map(drop)
         }
     }
-    D::set_up(&D::Settings::default(), &JobOutline::plain(1), arena, Whether)
+    D::set_up(&D::Settings::default(), Setup { job: &JobOutline::plain(1), arena }, Whether)
 }
 
 #[cfg(test)]

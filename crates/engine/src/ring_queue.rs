@@ -311,24 +311,19 @@ impl<'arena, S: squeue::EntryMarker, C: cqueue::EntryMarker> RingQueue<'arena, S
         Ok(())
     }
 
-    /// As `QueuedEngine::submit_and_reap`.
+    /// As `QueuedEngine::submit_and_wait`.
     #[inline]
-    pub(crate) fn submit_and_reap(
+    pub(crate) fn submit_and_wait(
         &mut self,
-        min: u32,
-        max: u32,
-        wait: Wait,
         done: &mut Vec<Completion<'arena>>,
         outcome: impl FnMut(&C) -> Outcome,
     ) -> io::Result<u32> {
         let mut taken = 0;
         if self.queued > 0 {
-            // Completions not yet reaped count too: the kernel compares with what is in the ring.
-            let wanted = if wait == Wait::Poll { 0 } else { min.min(max) };
-            let missing = wanted.min(self.outstanding);
-            self.enter(missing, wait, &mut taken)?;
+            // A completion not yet reaped counts too: the kernel compares with what is in the ring.
+            self.enter(self.outstanding.min(1), Wait::Block, &mut taken)?;
         }
-        self.reap(min, max, wait, done, outcome)?;
+        self.reap(1, 1, Wait::Block, done, outcome)?;
         Ok(taken)
     }
 }

@@ -158,8 +158,6 @@ impl<'arena> Engine<'arena> for Scripted<'arena> {
         Ok(())
     }
 
-    fn detach(&mut self, _file: FileIndex) {}
-
     fn arena(&mut self) -> ArenaAccess<'_, 'arena> {
         ArenaAccess::of(&mut self.arena)
     }

@@ -18,7 +18,7 @@ use fiord_sys::{clock, signal};
 
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, NamedTarget, Outcome, Slot, SyncEngine};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 
 /// Steps of the empty loop between two readings of the clock.
 const STEPS: u32 = 1024;
@@ -98,12 +98,8 @@ impl EngineDefinition for CpuIo {
         ..EngineDescriptor::synchronous(EngineName::Cpuio, "work for a processor, no I/O")
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        _job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let arena = setup.arena;
         let numbers = if settings.mode == CpuMode::Qsort { vec![0; NUMBERS] } else { Vec::new() };
         let burst_ns = settings.burst_us.saturating_mul(1000);
         visitor.synchronous(Ok(BoxedSync::new(CpuIoEngine { burst_ns, numbers, drawn: 1, arena })))
@@ -145,8 +141,6 @@ impl<'arena> Engine<'arena> for CpuIoEngine<'arena> {
     fn open(&mut self, _file: FileIndex, _target: &NamedTarget<'_>) -> io::Result<()> {
         Ok(())
     }
-
-    fn detach(&mut self, _file: FileIndex) {}
 
     fn arena(&mut self) -> ArenaAccess<'_, 'arena> {
         ArenaAccess::of(&mut self.arena)

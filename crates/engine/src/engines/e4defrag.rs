@@ -22,7 +22,7 @@ use fiord_sys::resize::{Allocation, fallocate, ftruncate};
 use crate::attached_files::AttachedFiles;
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, Outcome, Slot, SyncEngine};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::sync_and_trim;
 
 /// The engine.
@@ -111,12 +111,8 @@ impl EngineDefinition for E4defrag {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         let (in_place, files) = (settings.in_place, AttachedFiles::new(job.files));
         visitor.synchronous(Ok(BoxedSync::new(Exchanges {
             in_place,

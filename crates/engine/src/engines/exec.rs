@@ -20,7 +20,7 @@ use fiord_sys::{clock, signal};
 
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, Executed, NamedTarget, Outcome, Slot, SyncEngine};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, JobOutline, Setup, Visitor};
 
 /// The time that one I/O stands for, as in fio.
 const TICK_NS: u64 = 100_000_000;
@@ -117,12 +117,8 @@ impl EngineDefinition for Exec {
         ..EngineDescriptor::synchronous(EngineName::Exec, "a program of the user's, no I/O of its own")
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         visitor.synchronous(Ok(BoxedSync::new(ExecEngine {
             arguments: arguments(&settings.arguments, job),
             settings: settings.clone(),

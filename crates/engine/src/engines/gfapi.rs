@@ -4,7 +4,6 @@
 //! not be given up when the volume stops answering, so that the engine does the waiting.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,7 +14,7 @@ use fiord_sys::signal;
 
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, NamedTarget, Outcome, Slot, SyncEngine};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::gluster::{Settings, TESTED, VOLUME, VolumeFiles, command, explain, outcome};
 use crate::library_engine::{GRACE, LOOK_EVERY, descriptor};
 
@@ -42,12 +41,8 @@ impl EngineDefinition for Gfapi {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         if let Err(unavailable) = gluster::is_available() {
             return visitor.synchronous::<BoxedSync<'_>>(Err(unavailable.into()));
         }
@@ -107,10 +102,6 @@ impl Drop for GfapiEngine<'_> {
 }
 
 impl<'arena> Engine<'arena> for GfapiEngine<'arena> {
-    fn attach(&mut self, _file: FileIndex, _fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
-        Err(Errno(libc::EOPNOTSUPP).into())
-    }
-
     fn open(&mut self, file: FileIndex, target: &NamedTarget<'_>) -> io::Result<()> {
         self.files.open(file, target)
     }

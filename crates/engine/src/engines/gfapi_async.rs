@@ -10,8 +10,8 @@ use fiord_sys::errno::Errno;
 use fiord_sys::library::{HandOver, gluster};
 
 use crate::boxed::BoxedQueued;
-use crate::contract::{Arena, NamedTarget, Outcome};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::contract::{NamedTarget, Outcome};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::gluster::{Settings, TESTED, VOLUME, VolumeFiles, command, explain, outcome};
 use crate::library_engine::{LibraryEngine, Session, descriptor};
 
@@ -38,12 +38,8 @@ impl EngineDefinition for GfapiAsync {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         if let Err(unavailable) = gluster::is_available() {
             return visitor.queued::<BoxedQueued<'_>>(Err(unavailable.into()));
         }

@@ -5,7 +5,6 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,7 +19,7 @@ use fiord_sys::errno::Errno;
 
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, NamedTarget, Outcome, Slot, SyncEngine};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::remote::http::{Answered, Exchange};
 use crate::remote::{Shared, Verification, reason};
 
@@ -175,12 +174,8 @@ impl EngineDefinition for Http {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         let paths = vec![Vec::new(); job.files].into_boxed_slice();
         let engine = HttpEngine { settings: settings.clone(), session: Shared::default(), paths, arena };
         visitor.synchronous(Ok(BoxedSync::new(engine)))
@@ -291,10 +286,6 @@ impl Session {
 }
 
 impl<'arena> Engine<'arena> for HttpEngine<'arena> {
-    fn attach(&mut self, _file: FileIndex, _fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
-        Err(Errno::EOPNOTSUPP.into())
-    }
-
     fn open(&mut self, file: FileIndex, target: &NamedTarget<'_>) -> io::Result<()> {
         let place = self.paths.get_mut(file as usize).ok_or_else(|| io::Error::from(Errno::EBADF))?;
         *place = AsRef::<OsStr>::as_ref(target.name).as_bytes().to_vec();

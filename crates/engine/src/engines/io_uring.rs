@@ -17,7 +17,7 @@ use io_uring::types::FsyncFlags;
 use io_uring::{Probe, cqueue, opcode};
 
 use crate::contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, Wait};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::error_hint::TransferFlags;
 use crate::priorities::{self, Priorities};
 use crate::ring_queue::{Every, RingQueue, RingUse, on_file};
@@ -153,12 +153,8 @@ impl EngineDefinition for IoUring {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         let engine = IoUringEngine::new(settings, arena, job.files);
         let priorities = Priorities::new(&job.priorities);
         visitor.queued(engine.map(|mut engine| {
@@ -362,15 +358,9 @@ impl<'arena> QueuedEngine<'arena> for IoUringEngine<'arena> {
     }
 
     #[inline]
-    fn submit_and_reap(
-        &mut self,
-        min: u32,
-        max: u32,
-        wait: Wait,
-        done: &mut Vec<Completion<'arena>>,
-    ) -> io::Result<u32> {
+    fn submit_and_wait(&mut self, done: &mut Vec<Completion<'arena>>) -> io::Result<u32> {
         let trims = &self.trims;
-        self.queue.submit_and_reap(min, max, wait, done, |completion| outcome(trims, completion))
+        self.queue.submit_and_wait(done, |completion| outcome(trims, completion))
     }
 }
 

@@ -24,7 +24,7 @@ use io_uring::{cqueue, opcode, squeue};
 
 use crate::boxed::BoxedQueued;
 use crate::contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, Wait};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::local_completions::LocalCompletions;
 use crate::nvme_protection::Protector;
 use crate::nvme_target::{self, CommandUse, NvmeTarget, RANGE_BYTES};
@@ -181,12 +181,8 @@ impl EngineDefinition for IoUringCmd {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         let engine = IoUringCmdEngine::new(settings, arena, job.files);
         visitor.queued(engine.map(BoxedQueued::new))
     }
@@ -456,19 +452,13 @@ impl<'arena> QueuedEngine<'arena> for IoUringCmdEngine<'arena> {
         reaped
     }
 
-    fn submit_and_reap(
-        &mut self,
-        min: u32,
-        max: u32,
-        wait: Wait,
-        done: &mut Vec<Completion<'arena>>,
-    ) -> io::Result<u32> {
+    fn submit_and_wait(&mut self, done: &mut Vec<Completion<'arena>>) -> io::Result<u32> {
         if self.local.len() > 0 {
             let taken = self.submit()?;
-            return self.reap(min, max, wait, done).map(|()| taken);
+            return self.reap(1, 1, Wait::Block, done).map(|()| taken);
         }
         let (before, ops) = (done.len(), &self.ops);
-        let taken = self.queue.submit_and_reap(min, max, wait, done, |completion| outcome(ops, completion));
+        let taken = self.queue.submit_and_wait(done, |completion| outcome(ops, completion));
         self.check(&mut done[before..]);
         taken
     }

@@ -4,20 +4,17 @@
 //! The context is destroyed before the arena, which waits for everything in flight.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use fiord_options::job::JobOptions;
-use fiord_plan::{
-    EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, Need, Op, Queueing,
-};
+use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, Need, Op, Queueing};
 use fiord_sys::aio::{AioContext, Command, IoEvent, Iocb};
 use fiord_sys::errno::Errno;
 use fiord_sys::transfer::RwFlags;
 
 use crate::attached_files::AttachedFiles;
 use crate::contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, Wait};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::error_hint::TransferFlags;
 use crate::local_completions::LocalCompletions;
 use crate::priorities::{self, Priorities};
@@ -76,12 +73,8 @@ impl EngineDefinition for Libaio {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         let engine = LibaioEngine::new(settings, arena, job.files);
         let priorities = (job.priorities.len() > 1).then(|| Priorities::new(&job.priorities));
         visitor.queued(engine.map(|mut engine| {
@@ -209,12 +202,8 @@ impl<'arena> LibaioEngine<'arena> {
 }
 
 impl<'arena> Engine<'arena> for LibaioEngine<'arena> {
-    fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
-        self.files.attach(file, fd)
-    }
-
-    fn detach(&mut self, file: FileIndex) {
-        self.files.detach(file);
+    fn files(&mut self) -> Option<&mut AttachedFiles> {
+        Some(&mut self.files)
     }
 
     fn arena(&mut self) -> ArenaAccess<'_, 'arena> {

@@ -18,8 +18,8 @@ use fiord_sys::library::{HandOver, Part};
 
 use crate::boxed::BoxedQueued;
 use crate::ceph::name;
-use crate::contract::{Arena, NamedTarget, Outcome};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::contract::{NamedTarget, Outcome};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::library_engine::{LibraryEngine, Session, descriptor, sentence};
 
 /// The engine.
@@ -63,12 +63,8 @@ impl EngineDefinition for Libiscsi {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        (): &(),
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>((): &(), setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         if let Err(unavailable) = iscsi::is_available() {
             return visitor.queued::<BoxedQueued<'_>>(Err(unavailable.into()));
         }

@@ -16,7 +16,7 @@ use fiord_sys::errno::Errno;
 use fiord_sys::map::{MapAdvice, Mapping, Protection, Sharing, page_bytes};
 
 use crate::contract::{Arena, ArenaAccess, Engine, Outcome, Slot, SyncEngine};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, JobOutline, Setup, Visitor};
 use crate::sigbus;
 use crate::sync_and_trim;
 
@@ -95,12 +95,8 @@ impl EngineDefinition for Mmap {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         visitor.synchronous(Ok(MmapEngine::new(settings, MapUse::of(job), arena, job.files)))
     }
 }

@@ -19,7 +19,7 @@ use fiord_sys::transfer;
 
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, Outcome, Slot, SyncEngine};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 
 /// The engine.
 #[derive(Debug)]
@@ -93,12 +93,8 @@ impl EngineDefinition for Mtd {
         ..EngineDescriptor::synchronous(EngineName::Mtd, "raw flash memory; trims erase it")
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         let engine = MtdEngine { targets: vec![None; job.files].into(), settings: *settings, arena };
         visitor.synchronous(Ok(BoxedSync::new(engine)))
     }

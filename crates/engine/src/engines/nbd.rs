@@ -4,7 +4,6 @@
 //! that `uri` names.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -21,7 +20,7 @@ use crate::boxed::BoxedQueued;
 use crate::contract::{
     Arena, ArenaAccess, Completion, Engine, NamedTarget, Outcome, QueuedEngine, Slot, Wait,
 };
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::local_completions::LocalCompletions;
 use crate::remote::nbd::{self, Session};
 use crate::remote::{Connection, Patience, Shared, reason};
@@ -106,12 +105,8 @@ impl EngineDefinition for Nbd {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        _job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let arena = setup.arena;
         let local = LocalCompletions::new(arena.count());
         let settings = settings.clone();
         let patience = Patience::default();
@@ -168,10 +163,6 @@ struct NbdEngine<'arena> {
 }
 
 impl<'arena> Engine<'arena> for NbdEngine<'arena> {
-    fn attach(&mut self, _file: FileIndex, _fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
-        Err(Errno::EOPNOTSUPP.into())
-    }
-
     fn open(&mut self, _file: FileIndex, target: &NamedTarget<'_>) -> io::Result<()> {
         let NbdEngine { settings, session, arena, .. } = self;
         session.open(|| {

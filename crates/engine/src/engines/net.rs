@@ -4,13 +4,11 @@
 
 use std::io;
 
-use fiord_options::job::JobOptions;
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileUse, RateUnit};
+use fiord_plan::{EngineDescriptor, EngineName, Example, RateUnit};
 
 use crate::connection::{Connection, Settings};
-use crate::connection_engine::{Wire, set_up};
-use crate::contract::Arena;
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::connection_engine::{Wire, descriptor, set_up};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 
 /// The engine.
 #[derive(Debug)]
@@ -20,25 +18,16 @@ impl EngineDefinition for Net {
     type Settings = Settings;
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        files: FileUse::Connected(RateUnit::Bits),
-        settings: |options: &JobOptions| EngineSettings::new(Settings::of(options)),
-        tests: Some(EngineTests::CONNECTED),
         example: Some(Example::plain(
             "A job that sends to another over a TCP connection.",
             "fiord --ioengine=net --port=8765 --bs=64k --size=256m --name=reader --listen --rw=read \\\n  \
              --name=writer --hostname=127.0.0.1 --rw=write",
         )),
-        explain: |settings, errno| settings.get::<Settings>()?.explain(errno),
-        ..EngineDescriptor::synchronous(EngineName::Net, "send and recv over tcp, udp, unix or vsock")
+        ..descriptor(EngineName::Net, "send and recv over tcp, udp, unix or vsock", RateUnit::Bits)
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
-        set_up(settings, job, arena, Ok(Plain), visitor)
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        set_up(settings, setup, Ok(Plain), visitor)
     }
 }
 
@@ -47,24 +36,13 @@ impl EngineDefinition for Net {
 struct Plain;
 
 impl Wire for Plain {
-    unsafe fn receive(
-        &mut self,
-        connection: &mut Connection,
-        buffer: *mut u8,
-        length_bytes: usize,
-    ) -> io::Result<usize> {
+    unsafe fn receive(&mut self, from: &mut Connection, buffer: *mut [u8]) -> io::Result<usize> {
         // SAFETY: the caller vouches for the buffer.
-        unsafe { connection.receive(buffer, length_bytes) }
+        unsafe { from.receive(buffer.cast(), buffer.len()) }
     }
 
-    unsafe fn send(
-        &mut self,
-        connection: &mut Connection,
-        buffer: *const u8,
-        length_bytes: usize,
-        more: bool,
-    ) -> io::Result<usize> {
+    unsafe fn send(&mut self, to: &mut Connection, buffer: *const [u8], more: bool) -> io::Result<usize> {
         // SAFETY: the caller vouches for the buffer.
-        unsafe { connection.send(buffer, length_bytes, more) }
+        unsafe { to.send(buffer.cast(), buffer.len(), more) }
     }
 }

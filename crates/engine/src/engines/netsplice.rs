@@ -8,14 +8,12 @@
 
 use std::io;
 
-use fiord_options::job::JobOptions;
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileUse, RateUnit};
+use fiord_plan::{EngineDescriptor, EngineName, Example, RateUnit};
 use fiord_sys::pipe::Pipe;
 
 use crate::connection::{Connection, Settings};
-use crate::connection_engine::{Wire, set_up};
-use crate::contract::Arena;
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::connection_engine::{Wire, descriptor, set_up};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::setup_error::{SetupError, SetupStep};
 
 /// The engine.
@@ -26,30 +24,22 @@ impl EngineDefinition for Netsplice {
     type Settings = Settings;
 
     const DESCRIPTOR: &'static EngineDescriptor = &EngineDescriptor {
-        files: FileUse::Connected(RateUnit::Bytes),
-        settings: |options: &JobOptions| EngineSettings::new(Settings::of(options)),
-        tests: Some(EngineTests::CONNECTED),
         example: Some(Example::plain(
             "The same as net, by splice and vmsplice.",
             "fiord --ioengine=netsplice --port=8766 --bs=64k --size=256m --name=reader --listen --rw=read \\\n  \
              --name=writer --hostname=127.0.0.1 --rw=write",
         )),
-        explain: |settings, errno| settings.get::<Settings>()?.explain(errno),
-        ..EngineDescriptor::synchronous(
+        ..descriptor(
             EngineName::Netsplice,
             "splice and vmsplice between memory and a connection",
+            RateUnit::Bytes,
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
         let pipe = Pipe::new().map_err(|error| SetupError::new(SetupStep::Pipe, &error));
-        let wire = pipe.map(|pipe| Spliced { pipe, copies: job.verifies });
-        set_up(settings, job, arena, wire, visitor)
+        let wire = pipe.map(|pipe| Spliced { pipe, copies: setup.job.verifies });
+        set_up(settings, setup, wire, visitor)
     }
 }
 
@@ -98,20 +88,16 @@ impl Spliced {
 }
 
 impl Wire for Spliced {
-    unsafe fn receive(
-        &mut self,
-        connection: &mut Connection,
-        buffer: *mut u8,
-        length_bytes: usize,
-    ) -> io::Result<usize> {
-        if !connection.is_stream() || connection.has_ended() {
+    unsafe fn receive(&mut self, from: &mut Connection, buffer: *mut [u8]) -> io::Result<usize> {
+        let (buffer, length_bytes) = (buffer.cast::<u8>(), buffer.len());
+        if !from.is_stream() || from.has_ended() {
             // SAFETY: the caller vouches for the buffer.
-            return unsafe { connection.receive(buffer, length_bytes) };
+            return unsafe { from.receive(buffer, length_bytes) };
         }
         let mut done = 0;
         while done < length_bytes {
             let wanted = (length_bytes - done).min(self.pipe.capacity_bytes());
-            let held = match self.pipe.fill_from_stream(connection.socket().fd(), wanted) {
+            let held = match self.pipe.fill_from_stream(from.socket().fd(), wanted) {
                 Ok(0) => break,
                 Ok(held) => held,
                 Err(error) if done == 0 => return Err(error),
@@ -125,26 +111,21 @@ impl Wire for Spliced {
             done += held;
         }
         // SAFETY: the caller vouches for the buffer.
-        unsafe { connection.data_of(buffer, done, length_bytes) }
+        unsafe { from.data_of(buffer, done, length_bytes) }
     }
 
-    unsafe fn send(
-        &mut self,
-        connection: &mut Connection,
-        buffer: *const u8,
-        length_bytes: usize,
-        more: bool,
-    ) -> io::Result<usize> {
-        if !connection.is_stream() {
+    unsafe fn send(&mut self, to: &mut Connection, buffer: *const [u8], more: bool) -> io::Result<usize> {
+        let (buffer, length_bytes) = (buffer.cast::<u8>(), buffer.len());
+        if !to.is_stream() {
             // SAFETY: the caller vouches for the buffer.
-            return unsafe { connection.send(buffer, length_bytes, more) };
+            return unsafe { to.send(buffer, length_bytes, more) };
         }
         let mut done = 0;
         while done < length_bytes {
             let left = length_bytes - done;
             // SAFETY: the rest is inside the buffer that the caller vouches for.
             let held = unsafe { self.fill(buffer.add(done), left)? };
-            match self.drain(connection, held, more || held < left) {
+            match self.drain(to, held, more || held < left) {
                 Ok(moved) => {
                     done += moved;
                     if moved < held {

@@ -14,7 +14,7 @@ use fiord_plan::{
 use crate::contract::{
     Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, SyncEngine, Wait,
 };
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::local_completions::LocalCompletions;
 
 /// The engine.
@@ -40,12 +40,8 @@ impl EngineDefinition for Null {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        (): &(),
-        _job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>((): &(), setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let arena = setup.arena;
         let engine = NullEngine::new(arena);
         match engine.arena.count() {
             1 => visitor.synchronous(Ok(engine)),
@@ -73,8 +69,6 @@ impl<'arena> Engine<'arena> for NullEngine<'arena> {
     fn attach(&mut self, _file: FileIndex, _fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
         Ok(())
     }
-
-    fn detach(&mut self, _file: FileIndex) {}
 
     fn arena(&mut self) -> ArenaAccess<'_, 'arena> {
         ArenaAccess::of(&mut self.arena)

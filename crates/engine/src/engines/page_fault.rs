@@ -3,7 +3,6 @@
 //! Invariant: a copy stays inside the mapping of its file. No file is touched.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 
 use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineTests, Example, FileIndex, FileUse, Op, Queueing, Tested,
@@ -13,7 +12,7 @@ use fiord_sys::map::{Mapping, Sharing};
 
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, NamedTarget, Outcome, Slot, SyncEngine};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 
 /// The engine.
 #[derive(Debug)]
@@ -54,12 +53,8 @@ impl EngineDefinition for PageFault {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        (): &(),
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>((): &(), setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         let files = (0..job.files).map(|_| None).collect();
         visitor.synchronous(Ok(BoxedSync::new(Faults { files, arena })))
     }
@@ -95,10 +90,6 @@ impl Faults<'_> {
 }
 
 impl<'arena> Engine<'arena> for Faults<'arena> {
-    fn attach(&mut self, _file: FileIndex, _fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
-        Err(Errno(libc::EOPNOTSUPP).into())
-    }
-
     fn open(&mut self, file: FileIndex, target: &NamedTarget<'_>) -> io::Result<()> {
         let length = usize::try_from(target.length_bytes).unwrap_or(usize::MAX);
         if self.files[file as usize].as_ref().is_some_and(|mapping| mapping.len_bytes() == length) {

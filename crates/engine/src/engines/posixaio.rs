@@ -5,16 +5,15 @@
 //! library's threads serve the whole process.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example, FileIndex, Op, Queueing};
+use fiord_plan::{EngineDescriptor, EngineName, EngineTests, Example, Op, Queueing};
 use fiord_sys::errno::Errno;
 use fiord_sys::posix_aio::{self, Command, Request, Transfer};
 
 use crate::attached_files::AttachedFiles;
 use crate::contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, Wait};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::local_completions::LocalCompletions;
 use crate::sync_and_trim;
 
@@ -41,12 +40,8 @@ impl EngineDefinition for Posixaio {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        (): &(),
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>((): &(), setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         visitor.queued(Ok(PosixaioEngine::new(arena, job.files)))
     }
 }
@@ -135,12 +130,8 @@ impl Drop for PosixaioEngine<'_> {
 }
 
 impl<'arena> Engine<'arena> for PosixaioEngine<'arena> {
-    fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
-        self.files.attach(file, fd)
-    }
-
-    fn detach(&mut self, file: FileIndex) {
-        self.files.detach(file);
+    fn files(&mut self) -> Option<&mut AttachedFiles> {
+        Some(&mut self.files)
     }
 
     fn arena(&mut self) -> ArenaAccess<'_, 'arena> {

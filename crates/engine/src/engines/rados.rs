@@ -14,8 +14,8 @@ use fiord_sys::library::{HandOver, Part};
 
 use crate::boxed::BoxedQueued;
 use crate::ceph::{CLUSTER, ClusterSettings, TESTED, name, shown};
-use crate::contract::{Arena, NamedTarget, Outcome};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::contract::{NamedTarget, Outcome};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::library_engine::{LibraryEngine, Session, descriptor, sentence, whole_or_error};
 
 /// The engine.
@@ -48,12 +48,8 @@ impl EngineDefinition for Rados {
         })
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         if let Err(unavailable) = rados::is_available() {
             return visitor.queued::<BoxedQueued<'_>>(Err(unavailable.into()));
         }

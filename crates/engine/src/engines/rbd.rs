@@ -20,8 +20,8 @@ use fiord_sys::library::rbd::{self, Encryption, EncryptionFormat, Image, ImageCo
 
 use crate::boxed::BoxedQueued;
 use crate::ceph::{CLUSTER, ClusterSettings, TESTED, shown, text};
-use crate::contract::{Arena, NamedTarget, Outcome};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::contract::{NamedTarget, Outcome};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::library_engine::{LibraryEngine, Session, descriptor, sentence, whole_or_error};
 
 /// How long the size of an image that was asked for is taken as known: as long as jobs on the same image are planned.
@@ -153,12 +153,8 @@ impl EngineDefinition for Rbd {
         )
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        _job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let arena = setup.arena;
         if let Err(unavailable) = rbd::is_available() {
             return visitor.queued::<BoxedQueued<'_>>(Err(unavailable.into()));
         }

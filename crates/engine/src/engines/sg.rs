@@ -22,7 +22,7 @@ use fiord_sys::stat::{self, InodeKind};
 
 use crate::boxed::BoxedQueued;
 use crate::contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, Wait};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::local_completions::LocalCompletions;
 use crate::scsi_command::{self, CommandUse, ScsiCommand, Transfer, UNMAP_HEADER_BYTES, UNMAP_RANGE_BYTES};
 
@@ -126,12 +126,8 @@ impl EngineDefinition for Sg {
         ..EngineDescriptor::of(EngineName::Sg, "SCSI commands through the sg driver", Queueing::Queued)
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         visitor.queued(Ok(BoxedQueued::new(SgEngine::new(settings, arena, job.files))))
     }
 }

@@ -78,7 +78,7 @@ fn queued<'arena>(name: &str, mut engine: impl QueuedEngine<'arena>, file: &File
             engine.reap(0, DEPTH, Wait::Poll, &mut done).unwrap();
             engine.reap(1, DEPTH, Wait::For(1_000_000), &mut done).unwrap();
             while done.len() < DEPTH as usize {
-                engine.submit_and_reap(1, DEPTH, Wait::Block, &mut done).unwrap();
+                engine.submit_and_wait(&mut done).unwrap();
             }
             slots.extend(done.drain(..).map(|completion| completion.slot));
         }

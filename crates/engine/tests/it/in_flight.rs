@@ -149,7 +149,7 @@ fn polled_completions_without_polled_queues_are_an_error_of_the_operation() {
             let slot = engine.arena().slots().remove(0);
             engine.queue(block(Direction::Read, 0), slot).unwrap();
             let mut done: Vec<Completion> = Vec::with_capacity(DEPTH as usize);
-            engine.submit_and_reap(1, 1, Wait::Block, &mut done).unwrap();
+            engine.submit_and_wait(&mut done).unwrap();
             // A disk that has such queues accepts it.
             let outcomes = [Outcome::Failed(Errno(libc::EOPNOTSUPP)), Outcome::Done(BLOCK_BYTES)];
             assert!(outcomes.contains(&done[0].outcome), "{}: {:?}", place.name, done[0].outcome);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
-use fiord_engine::{EngineDefinition, JobOutline, SetupError, Visitor, offload};
+use fiord_engine::{EngineDefinition, JobOutline, Setup, SetupError, Visitor, offload};
 use fiord_plan::job::Memory;
 use fiord_plan::{DebugChannel, Direction, Hook, Job, Verification};
 use fiord_stats::{DetailedProgress, JobStats, RampEnd, Random};
@@ -120,7 +120,7 @@ pub(crate) fn run_on<D: EngineDefinition>(worker: &mut Worker<'_>, arena: Arena<
         Some(settings) if job.submission.offload => {
             offload::<D, _>(settings, &outline, arena, Loop { worker })
         }
-        Some(settings) => D::set_up(settings, &outline, arena, Loop { worker }),
+        Some(settings) => D::set_up(settings, Setup { job: &outline, arena }, Loop { worker }),
         None => Failure::other("set up", "fiord has a bug: the settings are another engine's").into(),
     }
 }

@@ -5,9 +5,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use fiord_engine::{
-    Arena, ArenaAccess, Engine, EngineDefinition, JobOutline, Outcome, Slot, SyncEngine, Visitor,
-};
+use fiord_engine::{Arena, ArenaAccess, Engine, EngineDefinition, Outcome, Setup, Slot, SyncEngine, Visitor};
 use fiord_plan::{Action, EngineDescriptor, EngineName, FileIndex, FileUse, Op};
 
 /// The errno that it explains.
@@ -26,12 +24,8 @@ impl EngineDefinition for Guasi {
         ..EngineDescriptor::synchronous(EngineName::Guasi, "an engine of a test")
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        (): &(),
-        _job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>((): &(), setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let arena = setup.arena;
         visitor.synchronous(Ok(GuasiEngine { arena }))
     }
 }

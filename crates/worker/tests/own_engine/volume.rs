@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use fiord_engine::{
-    Arena, ArenaAccess, BoxedQueued, BoxedSync, Completion, Engine, EngineDefinition, JobOutline,
-    NamedTarget, Outcome, QueuedEngine, Slot, SyncEngine, Visitor, Wait,
+    Arena, ArenaAccess, BoxedQueued, BoxedSync, Completion, Engine, EngineDefinition, NamedTarget, Outcome,
+    QueuedEngine, Setup, Slot, SyncEngine, Visitor, Wait,
 };
 use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, FileIndex, FileUse, Geometry, NoGeometry, Op,
@@ -49,12 +49,8 @@ impl EngineDefinition for Volume {
         ..EngineDescriptor::of(EngineName::Libhdfs, "volumes of a test", Queueing::ByDepth)
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        (): &(),
-        _job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>((): &(), setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let arena = setup.arena;
         let depth = arena.count();
         let engine = VolumeEngine { arena, open: HashMap::new(), ended: Vec::new(), queued: 0 };
         match depth {

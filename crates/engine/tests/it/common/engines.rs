@@ -8,7 +8,8 @@ use fiord_engine::engines::{
     mmap::Settings as MmapSettings,
 };
 use fiord_engine::{
-    EngineDefinition, JobOutline, QueuedEngine, SetupError, SyncEngine, Visitor, for_each_engine, offload,
+    EngineDefinition, JobOutline, QueuedEngine, Setup, SetupError, SyncEngine, Visitor, for_each_engine,
+    offload,
 };
 use fiord_plan::files::Advice;
 
@@ -82,7 +83,9 @@ fn offloaded<D: EngineDefinition>() -> Option<Variant> {
 fn variant<D: EngineDefinition>(what: &str, settings: D::Settings, job: JobOutline) -> Variant {
     Variant {
         name: format!("{} ({what})", D::DESCRIPTOR.name),
-        run: Box::new(move |test| with_arena(|arena| D::set_up(&settings, &job, arena, Tester { test }))),
+        run: Box::new(move |test| {
+            with_arena(|arena| D::set_up(&settings, Setup { job: &job, arena }, Tester { test }))
+        }),
     }
 }
 

@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fiord_engine::{Arena, Completion, Outcome, QueuedEngine, SetupError, Slot, SyncEngine, Wait};
+use fiord_engine::{Arena, Completion, Outcome, QueuedEngine, SetupError, Slot, SyncEngine};
 use fiord_plan::{Action, Direction, Op};
 use fiord_sys::memory::{MemorySource, Region};
 
@@ -142,7 +142,7 @@ impl<'arena, E: QueuedEngine<'arena>> Machine for Queued<'arena, E> {
         let mut taken = 0;
         while done.len() < queued {
             let before = done.len();
-            taken += self.engine.submit_and_reap(1, DEPTH, Wait::Block, &mut done).unwrap();
+            taken += self.engine.submit_and_wait(&mut done).unwrap();
             assert!(done.len() > before, "waiting for one completion brought none");
         }
         for completion in done {
