@@ -6,7 +6,7 @@ use fiord_plan::shown::shown;
 use fiord_plan::{Action, DebugChannel, FileIndex, Job, Op, Purpose};
 use fiord_sys::errno::Errno;
 use fiord_sys::thread;
-use fiord_workload::{OperationSource, Source, Supply, wraps};
+use fiord_workload::{OperationSource, Source, Supply};
 
 use crate::alloc_guard::allow_alloc;
 use crate::debug::DebugLog;
@@ -61,7 +61,7 @@ impl DebugSource {
 }
 
 impl OperationSource for DebugSource {
-    wraps!(source);
+    fiord_workload::wraps!(source);
 
     fn fill(&mut self, ops: &mut Vec<Op>, room: usize, now_ns: u64) -> Supply {
         let before = ops.len();

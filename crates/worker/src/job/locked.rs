@@ -5,7 +5,7 @@
 
 use fiord_plan::{Direction, FileIndex, FileLock, Op};
 use fiord_sys::errno::Errno;
-use fiord_workload::{OperationSource, Source, Supply, wraps};
+use fiord_workload::{OperationSource, Source, Supply};
 
 use crate::files::locks::{Hold, JobLocks};
 
@@ -73,7 +73,7 @@ impl Drop for LockedSource {
 }
 
 impl OperationSource for LockedSource {
-    wraps!(source);
+    fiord_workload::wraps!(source);
 
     /// One operation at a time: other jobs wait for its lock, so it is issued at once.
     fn fill(&mut self, ops: &mut Vec<Op>, _room: usize, now_ns: u64) -> Supply {

@@ -15,7 +15,7 @@ use fiord_sys::errno::error_text;
 use fiord_sys::spawn::Thread;
 use fiord_sys::{clock, spawn};
 use fiord_trace::{EntryKind, IologEvent, IologWriter};
-use fiord_workload::{OperationSource, Source, Supply, wraps};
+use fiord_workload::{OperationSource, Source, Supply};
 
 use crate::alloc_guard::allow_alloc;
 use crate::failure::Failure;
@@ -151,7 +151,7 @@ impl Drop for RecordedSource {
 }
 
 impl OperationSource for RecordedSource {
-    wraps!(source);
+    fiord_workload::wraps!(source);
 
     fn fill(&mut self, ops: &mut Vec<Op>, room: usize, now_ns: u64) -> Supply {
         let supply = self.source.fill(ops, room, now_ns);

@@ -12,7 +12,7 @@ use fiord_sys::errno::Errno;
 use fiord_sys::spawn::Thread;
 use fiord_sys::{spawn, thread};
 use fiord_verify::{BlockFormat, CheckBuffer, Corruption, Expected};
-use fiord_workload::{OperationSource, Rejected, Supply, VerifySource, wraps};
+use fiord_workload::{OperationSource, Rejected, Supply, VerifySource};
 
 use crate::alloc_guard::allow_alloc;
 use crate::failure::Failure;
@@ -144,7 +144,7 @@ fn check_all(
 }
 
 impl OperationSource for ThreadedVerifySource {
-    wraps!(source);
+    fiord_workload::wraps!(source);
 
     fn fill(&mut self, ops: &mut Vec<Op>, room: usize, now_ns: u64) -> Supply {
         let supply = self.source.fill(ops, room, now_ns);

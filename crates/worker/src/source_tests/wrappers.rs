@@ -8,7 +8,7 @@ use fiord_plan::{Action, DebugChannel, Direction, FileIndex, FileLock, Op};
 use fiord_stats::Latency;
 use fiord_sys::errno::Errno;
 use fiord_verify::{Corruption, CorruptionKind, Fault, Method, VerifyState};
-use fiord_workload::{OperationSource, Rejected, Source, Supply, wraps};
+use fiord_workload::{OperationSource, Rejected, Source, Supply};
 
 use crate::debug::DebugLog;
 use crate::files::locks::Locks;
@@ -173,7 +173,7 @@ fn assert_passes_on(name: &str, source: &mut dyn OperationSource, calls: &Calls)
 struct Bare(Source);
 
 impl OperationSource for Bare {
-    wraps!(0);
+    fiord_workload::wraps!(0);
 
     fn fill(&mut self, ops: &mut Vec<Op>, room: usize, now_ns: u64) -> Supply {
         self.0.fill(ops, room, now_ns)
