@@ -105,10 +105,7 @@ impl EngineDefinition for E4defrag {
                        --bs=64k --size=16m",
             needs: &[EXT4],
         }),
-        ..EngineDescriptor::synchronous(
-            EngineName::E4defrag,
-            "exchanges of blocks with a donor, on ext4",
-        )
+        ..EngineDescriptor::synchronous(EngineName::E4defrag, "exchanges of blocks with a donor, on ext4")
     };
 
     fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
