@@ -94,13 +94,24 @@ fn a_shortage_of_memory_for_one_job_fails_only_that_job() {
     }
 }
 
+/// The least memory, in steps, with which a job of one worker runs: nearly all of it is the program itself, which grows.
+fn least_for_a_worker_kib() -> u64 {
+    let runs = |kib: &u64| {
+        let ran = limited("--name=a --ioengine=null --rw=read --bs=4k --size=64k", &kib.to_string());
+        ran.status == Some(0)
+    };
+    (10_000..200_000).step_by(5_000).find(runs).unwrap()
+}
+
 /// A limit below the number of threads: jobs without one fail by name, the others do their work.
 #[test]
 fn only_workers_that_cannot_be_started_fail() {
     const WORKERS: u64 = 400;
+    let alone_kib = least_for_a_worker_kib();
     // Several limits, and each several times: which threads run short at the same moment differs.
-    for kib in ["60000", "80000", "100000", "120000"].repeat(4) {
-        let ran = limited("--name=a --ioengine=null --rw=read --bs=4k --size=64k --numjobs=400", kib);
+    for more_kib in [35_000, 50_000, 70_000, 90_000].repeat(4) {
+        let kib = (alone_kib + more_kib).to_string();
+        let ran = limited("--name=a --ioengine=null --rw=read --bs=4k --size=64k --numjobs=400", &kib);
         let json = ran.assert_status(1).json();
         let jobs = json["jobs"].as_array().unwrap();
         assert_eq!(jobs.len() as u64, WORKERS);

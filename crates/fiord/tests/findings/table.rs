@@ -435,11 +435,12 @@ fn waits_for_memory() -> Result<Duration, String> {
     Ok(Duration::from_micros(waited_us()? - before_us))
 }
 
-/// Writes to one block wait for each other.
+/// Writes to one block wait for each other. There are enough of them that a processor taken away for some milliseconds
+/// does not show in the mean depth.
 fn depth_not_reached_runs(dir: &Dir) -> Result<Pair, String> {
     let (_tmpfs, device) = private_device(dir)?;
     let line = format!(
-        "--name=a --filename={} --rw=randwrite --norandommap --bs=4k --size=4k --io_size=4m --direct=1 \
+        "--name=a --filename={} --rw=randwrite --norandommap --bs=4k --size=4k --io_size=64m --direct=1 \
          --ioengine=libaio --iodepth=8",
         device.path
     );
