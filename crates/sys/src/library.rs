@@ -150,7 +150,9 @@ impl Naming {
         }
     }
 
-    /// Checks that this program can load libraries.
+    /// Checks that this program can load libraries. Inlined into the engines, all of whose code behind this check the compiler
+    /// then leaves out of a program that cannot.
+    #[inline]
     pub(crate) fn needs_loader(self) -> Result<(), Unavailable> {
         if CAN_LOAD { Ok(()) } else { Err(self.without_loader()) }
     }
@@ -170,23 +172,25 @@ macro_rules! functions {
         }
 
         impl $name {
+            const NAMING: $crate::library::Naming = $crate::library::Naming {
+                call: concat!("dlopen(", $file, ")"),
+                install: concat!("apt-get install ", $package),
+            };
+
             /// Those of the library, which is loaded by the first call.
+            #[inline]
             pub(crate) fn get() -> Result<&'static $name, $crate::library::Unavailable> {
                 use std::sync::OnceLock;
+                Self::NAMING.needs_loader()?;
                 static LOADED: OnceLock<Result<$name, $crate::library::Unavailable>> = OnceLock::new();
                 LOADED.get_or_init(Self::load).as_ref().map_err(|unavailable| *unavailable)
             }
 
             fn load() -> Result<$name, $crate::library::Unavailable> {
-                let naming = $crate::library::Naming {
-                    call: concat!("dlopen(", $file, ")"),
-                    install: concat!("apt-get install ", $package),
-                };
-                naming.needs_loader()?;
                 let terminated = |text: &'static str| {
                     std::ffi::CStr::from_bytes_with_nul(text.as_bytes()).unwrap_or_default()
                 };
-                let failed = |reason| naming.unavailable(reason);
+                let failed = |reason| Self::NAMING.unavailable(reason);
                 let library = $crate::library::Library::open(terminated(concat!($file, "\0")));
                 $(let library = library.or_else(|_| {
                     $crate::library::Library::open(terminated(concat!($other, "\0")))
@@ -305,7 +309,7 @@ mod tests {
         let missing = Nowhere::get().unwrap_err();
         assert_eq!(missing.call, "dlopen(libfiord-nowhere.so.7)");
         if !CAN_LOAD {
-            assert!(missing.cause.contains("statically") && missing.remedy.contains(".deb"));
+            assert!(missing.cause.contains("statically") && missing.remedy.contains("from its sources"));
             fiord_testing::skip!("a statically linked test cannot load libraries");
         }
         assert!(missing.cause.contains("libfiord-nowhere.so.7"), "{}", missing.cause);

@@ -238,6 +238,7 @@ pub fn rooted(name: &CStr) -> CString {
 ///
 /// # Errors
 /// Why not, and what to do.
+#[inline]
 pub fn is_available() -> Result<(), Unavailable> {
     Gfapi::get().map(drop)
 }

@@ -253,6 +253,7 @@ impl Drop for Unit {
 ///
 /// # Errors
 /// Why not, and what to do.
+#[inline]
 pub fn is_available() -> Result<(), Unavailable> {
     Libiscsi::get().map(drop)
 }

@@ -254,6 +254,7 @@ impl Drop for Pool {
 ///
 /// # Errors
 /// Why not, and what to do.
+#[inline]
 pub fn is_available() -> Result<(), Unavailable> {
     Rados::get().map(drop)
 }

@@ -211,6 +211,7 @@ impl Drop for Image {
 ///
 /// # Errors
 /// Why not, and what to do.
+#[inline]
 pub fn is_available() -> Result<(), Unavailable> {
     Rbd::get().map(drop)
 }
