@@ -8,6 +8,8 @@ use crate::{columns, path};
 const GAP: usize = 2;
 /// The minimum width of a column of words: narrower ones cannot be read.
 const NARROWEST: usize = 10;
+/// A text may be broken after each of these.
+const SEPARATORS: [char; 4] = [' ', ',', '/', '-'];
 
 /// The layout of a column.
 pub(super) struct ColumnLayout<'a> {
@@ -29,20 +31,49 @@ pub(super) fn text(columns: &[ColumnLayout<'_>], rows: &[Vec<String>], width: us
     lines.iter().map(|cells| row(cells, columns, &widths)).collect()
 }
 
-/// Each as wide as its widest cell; then the widest that may wrap is narrowed until the line fits.
+/// Each as wide as its widest cell; if the line is too long, those that may wrap are narrowed: if possible so that no word is
+/// broken, and none becomes too narrow to be read.
 fn widths(columns: &[ColumnLayout<'_>], lines: &[Vec<String>], width: usize) -> Vec<usize> {
-    let widest = |index: usize| lines.iter().map(|cells| columns::width(&cells[index])).max().unwrap_or(0);
-    let mut widths: Vec<usize> = (0..columns.len()).map(widest).collect();
-    while widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1) > width {
-        let narrowest = |index: usize| NARROWEST.max(columns::width(columns[index].title));
-        let gives =
-            (0..widths.len()).filter(|index| columns[*index].may_wrap && widths[*index] > narrowest(*index));
+    let widest = |measure: fn(&str) -> usize| {
+        let cells = |index: usize| lines.iter().map(move |cells| measure(&cells[index]));
+        (0..columns.len()).map(|index| cells(index).max().unwrap_or(0)).collect::<Vec<usize>>()
+    };
+    let (whole, words) = (widest(columns::width), widest(longest_word));
+    let titles: Vec<usize> = columns.iter().map(|column| columns::width(column.title)).collect();
+    let floor = |breaks_words: bool, narrowest: usize| {
+        let word = |index: usize| if breaks_words { 0 } else { words[index] };
+        (0..columns.len()).map(|index| word(index).max(titles[index]).max(narrowest)).collect::<Vec<usize>>()
+    };
+    let attempts = [floor(false, NARROWEST), floor(false, 0), floor(true, NARROWEST)]
+        .map(|floor| narrow(whole.clone(), &floor, |index| columns[index].may_wrap, width));
+    let [.., last] = &attempts;
+    attempts.iter().find(|widths| line_width(widths) <= width).unwrap_or(last).clone()
+}
+
+/// Narrows the widest column that is above its floor until the line fits, or none is.
+fn narrow(
+    mut widths: Vec<usize>,
+    floor: &[usize],
+    may_wrap: impl Fn(usize) -> bool,
+    width: usize,
+) -> Vec<usize> {
+    while line_width(&widths) > width {
+        let gives = (0..widths.len()).filter(|index| may_wrap(*index) && widths[*index] > floor[*index]);
         match gives.max_by_key(|index| widths[*index]) {
             Some(index) => widths[index] -= 1,
             None => break,
         }
     }
     widths
+}
+
+fn line_width(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
+/// The width of the longest part of a text that is broken only if a line is shorter.
+fn longest_word(text: &str) -> usize {
+    text.split_inclusive(SEPARATORS).map(|word| columns::width(word.trim_end())).max().unwrap_or(0)
 }
 
 fn row(cells: &[String], columns: &[ColumnLayout<'_>], widths: &[usize]) -> String {
@@ -100,7 +131,7 @@ fn break_at(text: &str, width: usize, indent: usize) -> usize {
     let after_blank = last_of(&[' ']);
     let word = text[after_blank.unwrap_or(indent)..].split(' ').next().unwrap_or_default();
     let fits_on_a_line = columns::width(word) <= width - indent;
-    let after_separator = after_blank.filter(|_| fits_on_a_line).or_else(|| last_of(&[' ', ',', '/', '-']));
+    let after_separator = after_blank.filter(|_| fits_on_a_line).or_else(|| last_of(&SEPARATORS));
     after_separator.unwrap_or_else(|| {
         let first = text[indent..].chars().next().map_or(0, char::len_utf8);
         fits.max(indent + first)
@@ -121,6 +152,19 @@ mod tests {
         assert_eq!(wrapped("abcdefghij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(wrapped("  sda1 second", 8), ["  sda1", "  second"]);
         assert_eq!(wrapped("", 4), [""]);
+    }
+
+    #[test]
+    fn words_stay_whole_if_other_columns_can_be_narrower() {
+        let columns = || {
+            ["OF", "FIGURE", "VERDICT"].map(|title| ColumnLayout { title, is_right: false, may_wrap: true })
+        };
+        let row = ["appends of 2300", "write.p99.9", "not comparable"].map(str::to_owned).to_vec();
+        let at = |width| text(&columns(), std::slice::from_ref(&row), width);
+        let second = "appends    write.p99.9  not\nof 2300                 comparable\n";
+        assert_eq!(at(34), format!("OF         FIGURE       VERDICT\n{second}"));
+        assert!(at(32).contains("write.p99.9"), "{}", at(32));
+        assert!(at(20).lines().all(|line| columns::width(line) <= 34), "the minimum widths:\n{}", at(20));
     }
 
     #[test]
