@@ -323,7 +323,9 @@ fn a_calibration_is_kept_until_it_is_damaged_or_asked_for_again() {
     }
     let text = with_state(&dir, "calibrate").assert_success().stdout.clone();
     assert!(text.contains("verify=crc32c, per KiB") && text.contains("measured earlier, kept in"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    // A path is not broken.
+    let mut sentences = text.lines().filter(|line| line.contains(' '));
+    assert!(sentences.all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]
