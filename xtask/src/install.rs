@@ -48,6 +48,10 @@ pub const SERVERS: &[(&str, &str)] = &[
     ("glusterfs-cli", "/usr/sbin/gluster"),
     ("tgt", "/usr/sbin/tgtd"),
     ("libiscsi-bin", "/usr/bin/iscsi-inq"),
+    ("nfs-ganesha", "/usr/bin/ganesha.nfsd"),
+    ("nfs-ganesha-vfs", "/usr/lib/x86_64-linux-gnu/ganesha/libfsalvfs.so"),
+    ("libnfs13", "/usr/lib/x86_64-linux-gnu/libnfs.so.13"),
+    ("rpcbind", "/sbin/rpcbind"),
 ];
 
 /// Python packages that readers of fio's files import, installed into a virtual environment.

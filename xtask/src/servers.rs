@@ -13,7 +13,7 @@ const HELP: &str = "cargo x servers [--install] [--release] [NAME…]
 
 Runs the tests of the engines that talk to servers: fiord, and Debian's fio beside it, against servers that the tests
 start on loopback with a free port and a directory of its own, and kill when they end. NAME is the name of a server (nbd,
-http, radosgw, ceph, gluster, iscsi) or part of the name of a test; without one all run. A test whose server is not installed is skipped, and says
+http, radosgw, ceph, gluster, iscsi, nfs) or part of the name of a test; without one all run. A test whose server is not installed is skipped, and says
 which package it needs. fiord is the binary just built (FIORD=PATH: that one).
 
   --install   installs the packages of all servers first (as root, or through sudo)

@@ -3,13 +3,17 @@
 //!
 //! Invariant: a hint is given only for an error that the setting or operation it names is known to cause.
 
-use fiord_plan::{Action, PlannedEngine};
+use fiord_plan::{Action, FileUse, PlannedEngine};
 use fiord_sys::errno::Errno;
 
 /// The likely cause of an operation's error, and what to do about it: for the message that ends the job.
 pub fn error_hint(engine: &PlannedEngine, action: Action, errno: Errno) -> Option<&'static str> {
     let Errno(number) = errno;
     match action {
+        // Names are no devices or files of this machine.
+        Action::Trim if engine.descriptor.files == FileUse::Named => {
+            (engine.descriptor.explain)(&engine.settings, number)
+        }
         Action::Trim => match number {
             libc::EOPNOTSUPP => Some("this device takes no discards, or this file system punches no holes"),
             libc::ENODEV | libc::ESPIPE => Some("only block devices and regular files can be trimmed"),

@@ -4,6 +4,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use fiord_options::job::JobOptions;
@@ -186,18 +187,25 @@ fn prepared(
     }
     // A file that is open for reading alone cannot be written.
     let laid_out = VolumeFile::open(volume, path, true, false)?;
-    lay_out(&laid_out, present_bytes, length_bytes)?;
+    lay_out("glfs_pwrite", present_bytes..length_bytes, |bytes, offset_bytes| {
+        laid_out.write_at(bytes, offset_bytes)
+    })?;
     Ok(file)
 }
 
-/// Writes data that does not repeat to a part of a file.
-fn lay_out(file: &VolumeFile, from_bytes: u64, to_bytes: u64) -> Result<(), LibraryError> {
-    let mut state = from_bytes ^ 0x9e37_79b9_7f4a_7c15;
+/// Writes data that does not repeat to a part of a file, by `write`, which is `call` of a library: what it wrote of the bytes,
+/// at an offset.
+pub(crate) fn lay_out(
+    call: &'static str,
+    part_bytes: Range<u64>,
+    write: impl Fn(&[u8], u64) -> Result<usize, Errno>,
+) -> Result<(), LibraryError> {
+    let mut state = part_bytes.start ^ 0x9e37_79b9_7f4a_7c15;
     let mut buffer = vec![0_u8; LAY_OUT_BYTES];
-    let mut at_bytes = from_bytes;
-    while at_bytes < to_bytes {
+    let mut at_bytes = part_bytes.start;
+    while at_bytes < part_bytes.end {
         if signal::stop_requested().is_some() {
-            return Err(LibraryError::Stopped("glfs_pwrite"));
+            return Err(LibraryError::Stopped(call));
         }
         for word in buffer.chunks_exact_mut(8) {
             state ^= state << 13;
@@ -205,10 +213,9 @@ fn lay_out(file: &VolumeFile, from_bytes: u64, to_bytes: u64) -> Result<(), Libr
             state ^= state << 17;
             word.copy_from_slice(&state.to_ne_bytes());
         }
-        let length = (to_bytes - at_bytes).min(LAY_OUT_BYTES as u64) as usize;
-        let written = file.write_at(&buffer[..length], at_bytes);
-        match written.map_err(|errno| LibraryError::Call("glfs_pwrite", errno))? {
-            0 => return Err(LibraryError::Call("glfs_pwrite", Errno(libc::ENOSPC))),
+        let length = (part_bytes.end - at_bytes).min(LAY_OUT_BYTES as u64) as usize;
+        match write(&buffer[..length], at_bytes).map_err(|errno| LibraryError::Call(call, errno))? {
+            0 => return Err(LibraryError::Call(call, Errno(libc::ENOSPC))),
             written => at_bytes += written as u64,
         }
     }

@@ -7,6 +7,7 @@
 pub mod gluster;
 pub mod hand_over;
 pub mod iscsi;
+pub mod nfs;
 pub mod patience;
 pub mod rados;
 pub mod rbd;

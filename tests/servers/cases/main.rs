@@ -10,4 +10,5 @@ mod gluster;
 mod http;
 mod iscsi;
 mod nbd;
+mod nfs;
 mod radosgw;

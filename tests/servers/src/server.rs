@@ -87,8 +87,9 @@ impl Server {
     /// # Errors
     /// If the signal cannot be sent.
     pub fn kill(&mut self) -> Result<(), String> {
-        self.signal("-KILL")?;
-        self.child.wait().map(drop).map_err(|error| error.to_string())
+        // Some may have ended by themselves when their turn comes.
+        let _ = self.signal("-KILL");
+        self.child.kill().and_then(|()| self.child.wait()).map(drop).map_err(|error| error.to_string())
     }
 
     /// To its group, and to processes it started that have left the group.

@@ -51,6 +51,7 @@ engines! {
     mod gfapi: Gfapi;
     mod gfapi_async: GfapiAsync;
     mod libiscsi: Libiscsi;
+    mod nfs: Nfs;
     mod falloc: Falloc;
     mod ftruncate: Ftruncate;
     mod e4defrag: E4defrag;

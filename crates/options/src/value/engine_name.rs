@@ -172,7 +172,6 @@ impl EngineName {
     pub const fn nearest(self) -> Option<&'static str> {
         match self {
             EngineName::Rdma => Some("ioengine=net, over TCP on the same link"),
-            EngineName::Nfs => Some("ioengine=psync or io_uring on a mount of the export"),
             EngineName::Libpmem => Some("ioengine=mmap on the same file"),
             EngineName::DevDax => Some("ioengine=mmap on a file of a file system mounted with dax"),
             _ => None,

@@ -72,6 +72,17 @@ impl HandOver {
         (&raw const self.places[slot as usize]).cast_mut().cast()
     }
 
+    /// The slot of this ticket.
+    ///
+    /// # Safety
+    /// The ticket is from `ticket`, and was not used before.
+    #[inline]
+    pub(crate) unsafe fn slot_of(ticket: *mut c_void) -> u32 {
+        let place: *const Place = ticket.cast_const().cast();
+        // SAFETY: the ticket holds a reference to the structure, which lives until it is used.
+        unsafe { (*place).index }
+    }
+
     /// The operation of this ticket has ended: with bytes, or with a negative error number. For any thread.
     ///
     /// # Safety

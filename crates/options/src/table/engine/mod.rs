@@ -18,7 +18,7 @@ pub use kernel::{IoPriorities, Libaio, Mmap, Pvsync2};
 pub use library::{Ceph, Gluster, Rados, Rbd};
 pub use network::Net;
 pub use other::{Cpuio, E4defrag, Exec, FileStat, Mtd, Sg};
-pub use storage::{Http, Nbd};
+pub use storage::{Http, Nbd, Nfs};
 
 /// The options of all engines, one entry per set.
 pub fn sets() -> [&'static [&'static [&'static Spec]]; 26] {

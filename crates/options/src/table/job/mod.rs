@@ -20,7 +20,7 @@ mod verify;
 
 use super::engine::{
     Ceph, Cpuio, E4defrag, Exec, FileStat, Gluster, Http, IoPriorities, IoUring, IoUringCmd, Libaio, Mmap,
-    Mtd, Nbd, Net, Pvsync2, Rados, Rbd, Sg,
+    Mtd, Nbd, Net, Nfs, Pvsync2, Rados, Rbd, Sg,
 };
 use super::set::option_sets;
 
@@ -90,6 +90,7 @@ option_sets! {
         gluster: Gluster,
         net: Net,
         nbd: Nbd,
+        nfs: Nfs,
         http: Http,
         file_stat: FileStat,
         cpuio: Cpuio,
