@@ -152,8 +152,10 @@ options! {
     pub struct Nfs, scope Scope::Engine(&[EngineName::Nfs]);
 
     "Engine nfs" {
-        /// Server and path, as a URL of libnfs: `nfs://HOST/PATH?OPTION=VALUE&…`, such as `nfsport=` and `mountport=` for a
-        /// server that no portmapper knows, or `autoreconnect=-1` to wait for a server that is gone.
+        /// Server and path, as a URL of libnfs.
+        ///
+        /// `nfs://HOST/PATH?OPTION=VALUE&OPTION=VALUE`, for example `nfsport=` and `mountport=` for a server that no portmapper
+        /// knows, or `autoreconnect=-1` to wait for a server that is gone.
         nfs_url: Text;
     }
 }
