@@ -145,6 +145,6 @@ fn removed_files_are_reported() {
         assert!(dir.contents() == before, "{dry} changes nothing");
     }
     let ran = dir.run("sweep --size=8M --rw=read --loops=1 --no-history --over bs=64k,1m");
-    ran.assert_success().assert_prints(&["Note    removed /", "left by a study that was"]);
+    ran.assert_success().assert_prints(&["Note    removed", "left by a study that was"]);
     assert!(is_empty(dir.path()));
 }
