@@ -31,6 +31,7 @@ mod local_completions;
 mod name_lookup;
 mod nvme_protection;
 mod nvme_target;
+mod persistent_memory;
 mod priorities;
 mod remote;
 mod ring_queue;

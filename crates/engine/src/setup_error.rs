@@ -59,6 +59,8 @@ pub(crate) enum SetupStep {
     Listen,
     /// Memory beside the buffers.
     Memory,
+    /// The choice of the instruction that writes the processor's caches back.
+    WriteBack,
     /// The start of a thread that executes operations.
     Thread,
 }
@@ -77,6 +79,7 @@ impl SetupStep {
             SetupStep::Pipe => "pipe2",
             SetupStep::Listen => "bind",
             SetupStep::Memory => "mmap",
+            SetupStep::WriteBack => "writing the processor's caches back",
             SetupStep::Thread => "pthread_create",
         }
     }
@@ -119,6 +122,10 @@ impl SetupStep {
                 ("too many files are open", "raise the limit (ulimit -n), or use fewer jobs")
             }
             (SetupStep::Listen, _) => explain_listening(errno),
+            (SetupStep::WriteBack, _) => (
+                "fiord knows the instructions for that on x86-64 alone",
+                "use ioengine=mmap, which asks the kernel to write its pages out",
+            ),
             (SetupStep::Thread, libc::EAGAIN) => (
                 "the limit on threads is reached",
                 "raise it (ulimit -u, pids.max), use a smaller iodepth or leave io_submit_mode out",
@@ -193,7 +200,7 @@ fn explain_ring_setup(step: SetupStep, errno: i32) -> (&'static str, &'static st
 mod tests {
     use super::*;
 
-    const STEPS: [SetupStep; 9] = [
+    const STEPS: [SetupStep; 10] = [
         SetupStep::RingSetup,
         SetupStep::RingSetupThread,
         SetupStep::RegisterBuffers,
@@ -203,6 +210,7 @@ mod tests {
         SetupStep::Listen,
         SetupStep::RingSetupCommands,
         SetupStep::Memory,
+        SetupStep::WriteBack,
     ];
 
     fn refused(step: SetupStep, errno: i32) -> SetupError {

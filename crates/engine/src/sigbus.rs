@@ -2,7 +2,7 @@
 //! which would end the process; here it becomes an error.
 //!
 //! Invariant: the handler acts only on an address inside the range that the faulting thread has announced, and then
-//! only maps a page of zeros there. Any other `SIGBUS` goes to the previous handler.
+//! only maps zeros there. Any other `SIGBUS` goes to the previous handler.
 
 use std::io;
 use std::sync::OnceLock;
@@ -10,18 +10,25 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
 use fiord_sys::map::page_bytes;
 
-/// The range a thread is accessing, and whether it faulted. Atomics because a signal handler reads and writes them
+/// The range a thread is accessing, the size of what is mapped in the place of what is inaccessible, and whether it faulted. Atomics because a signal handler reads and writes them
 /// between any two instructions of the thread; no other thread does.
 struct Watch {
     start: AtomicUsize,
     end: AtomicUsize,
+    /// 0 stands for a page.
+    unit_bytes: AtomicUsize,
     hit: AtomicBool,
 }
 
 thread_local! {
     // Constant and without a destructor, so that the handler finds it without initialising anything.
     static WATCH: Watch = const {
-        Watch { start: AtomicUsize::new(0), end: AtomicUsize::new(0), hit: AtomicBool::new(false) }
+        Watch {
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            unit_bytes: AtomicUsize::new(0),
+            hit: AtomicBool::new(false),
+        }
     };
 }
 
@@ -77,6 +84,20 @@ pub(crate) fn all_there(start: *const u8, length_bytes: usize, touch: impl FnOnc
     })
 }
 
+/// The same in a mapping of which only multiples of `unit_bytes`, a power of two, can be replaced, and which consists of
+/// them.
+pub(crate) fn all_there_in(
+    unit_bytes: usize,
+    start: *const u8,
+    length_bytes: usize,
+    touch: impl FnOnce(),
+) -> bool {
+    WATCH.with(|watch| watch.unit_bytes.store(unit_bytes, Ordering::Relaxed));
+    let all_there = all_there(start, length_bytes, touch);
+    WATCH.with(|watch| watch.unit_bytes.store(0, Ordering::Relaxed));
+    all_there
+}
+
 /// Calls only async-signal-safe functions, and preserves `errno`.
 extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid `info`, and `si_addr` is set for SIGBUS; `errno` is this thread's own.
@@ -91,19 +112,22 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, _contex
     unsafe { *errno_place = errno };
 }
 
-/// Maps a page of zeros where the thread faulted, if that is in the announced range.
+/// Maps zeros where the thread faulted, if that is in the announced range.
 fn cover(watch: &Watch, address: usize) -> bool {
     let (start, end) = (watch.start.load(Ordering::Relaxed), watch.end.load(Ordering::Relaxed));
     if address < start || address >= end {
         return false;
     }
     watch.hit.store(true, Ordering::Relaxed);
-    let page_bytes = PAGE_BYTES.load(Ordering::Relaxed);
-    let page = (address & !(page_bytes - 1)) as *mut libc::c_void;
+    let unit_bytes = match watch.unit_bytes.load(Ordering::Relaxed) {
+        0 => PAGE_BYTES.load(Ordering::Relaxed),
+        unit_bytes => unit_bytes,
+    };
+    let unit = (address & !(unit_bytes - 1)) as *mut libc::c_void;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: the page is part of a file mapping that this thread owns and is touching now.
-    let covered = unsafe { libc::mmap64(page, page_bytes, protection, flags, -1, 0) };
+    // SAFETY: the unit is part of a file mapping that this thread owns and is touching now.
+    let covered = unsafe { libc::mmap64(unit, unit_bytes, protection, flags, -1, 0) };
     covered != libc::MAP_FAILED
 }
 

@@ -241,7 +241,11 @@ fn engines_reported_as_working_do_work() {
         let name = engine["name"].as_str().unwrap();
         // Those of servers, connections and devices have tests with real ones (tests/servers, connections.rs, tests/guest).
         let known = ENGINES.0.iter().find(|known| known.name.word() == name).unwrap();
-        if matches!(known.files, FileUse::Named | FileUse::Connected(_) | FileUse::Device) {
+        let is_elsewhere = matches!(
+            known.files,
+            FileUse::Named | FileUse::Connected(_) | FileUse::Device | FileUse::Persistent
+        );
+        if is_elsewhere {
             continue;
         }
         // e4defrag.rs has its own file system.

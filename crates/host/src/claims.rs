@@ -34,6 +34,13 @@ pub enum Claim {
         /// The kernel's name of the other.
         holder: String,
     },
+    /// Another program has mapped it: persistent memory.
+    Mapped {
+        /// Which device.
+        device: PathBuf,
+        /// The number and name of the process.
+        process: String,
+    },
     /// The kernel refuses to open it exclusively, for a reason other than those above (a ZFS pool, another program).
     Exclusive,
     /// It backs a loop device that is in use.
@@ -73,6 +80,9 @@ impl fmt::Display for Claim {
             }
             Claim::Swap { device } => write!(f, "{} is in use as swap", device.display()),
             Claim::Held { device, holder } => write!(f, "{} is a part of {holder}", device.display()),
+            Claim::Mapped { device, process } => {
+                write!(f, "process {process} has mapped {}", device.display())
+            }
             Claim::Exclusive => f.write_str("another program or the kernel has it open exclusively"),
             Claim::Backs { device, claim } => write!(f, "it backs {}, and {claim}", device.display()),
             Claim::BackedBy { what, claim } => write!(f, "it is backed by {}, and {claim}", what.display()),
@@ -175,6 +185,10 @@ mod tests {
                 "it is backed by /f, and /f is in use as swap",
             ),
             (Claim::Held { device, holder: "dm-0".into() }, "/dev/sda1 is a part of dm-0"),
+            (
+                Claim::Mapped { device: "/dev/dax0.0".into(), process: "7 (qemu)".into() },
+                "process 7 (qemu) has mapped /dev/dax0.0",
+            ),
         ];
         for (claim, text) in texts {
             assert_eq!(claim.to_string(), text);

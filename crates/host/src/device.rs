@@ -82,9 +82,11 @@ impl DeviceFacts {
             Claim::Mounted { device, point } => (device, point.display().to_string()),
             Claim::Swap { device } => (device, "swap".to_owned()),
             Claim::Held { device, holder } => (device, holder.clone()),
-            Claim::Exclusive | Claim::Holds { .. } | Claim::Backs { .. } | Claim::BackedBy { .. } => {
-                return None;
-            }
+            Claim::Mapped { .. }
+            | Claim::Exclusive
+            | Claim::Holds { .. }
+            | Claim::Backs { .. }
+            | Claim::BackedBy { .. } => return None,
         };
         let whole = *device == self.path();
         let name = device.file_name().unwrap_or_default().to_string_lossy();

@@ -205,8 +205,11 @@ impl Prober {
     /// A character device leads to storage past the block device that may be in use.
     fn char_device(&self, facts: &mut TargetFacts, path: &Path, found: &Stat) {
         facts.device = Some(found.special);
-        let behind = Sysfs::default().char_device_of(found.special).map(|device| device.blocks_behind());
-        let Some(behind) = behind.ok().filter(|behind| !behind.is_empty()) else { return };
+        let Ok(device) = Sysfs::default().char_device_of(found.special) else { return };
+        let behind = device.blocks_behind();
+        if behind.is_empty() && !device.is_memory() {
+            return;
+        }
         facts.claims = self.users().on(path, found);
         let what = |block: &BlockBehind| signature::of_device(&block.path).ok().flatten();
         facts.claims.extend(behind.iter().filter_map(what).map(|what| Claim::Holds { what }));

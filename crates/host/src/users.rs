@@ -6,6 +6,7 @@
 
 use fiord_sys::blkdev;
 use fiord_sys::file::{self, OpenHow};
+use fiord_sys::procfs;
 use fiord_sys::stat::{self, DeviceNumber, Identity, InodeKind, Stat};
 use fiord_sys::sysfs::BlockDevice;
 use std::path::{Path, PathBuf};
@@ -134,6 +135,10 @@ impl Users {
         let Ok(device) = self.system.sysfs.char_device_of(number) else { return Vec::new() };
         let held = |holder: String| Claim::Held { device: path.to_owned(), holder };
         let mut claims: Vec<Claim> = device.holders().into_iter().map(held).collect();
+        if device.is_memory() {
+            let mapped = |process: String| Claim::Mapped { device: path.to_owned(), process };
+            claims.extend(procfs::others_mapping(device.name(), number).into_iter().map(mapped));
+        }
         for block in device.blocks_behind() {
             seen.push(Identity::Device { block: true, number: block.number });
             claims.extend(self.on_device(&block.path, block.number, seen));

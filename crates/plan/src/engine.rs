@@ -103,9 +103,12 @@ impl EngineDescriptor {
     pub fn touches_files(&self) -> bool {
         match self.files {
             FileUse::Untouched | FileUse::Named | FileUse::Connected(_) => false,
-            FileUse::Opened | FileUse::Device | FileUse::Mapped | FileUse::Resized | FileUse::ByName(_) => {
-                true
-            }
+            FileUse::Opened
+            | FileUse::Device
+            | FileUse::Mapped
+            | FileUse::Persistent
+            | FileUse::Resized
+            | FileUse::ByName(_) => true,
         }
     }
 
@@ -128,6 +131,7 @@ impl EngineDescriptor {
             | FileUse::Opened
             | FileUse::Device
             | FileUse::Mapped
+            | FileUse::Persistent
             | FileUse::Resized
             | FileUse::ByName(_) => false,
         }
@@ -140,10 +144,10 @@ impl EngineDescriptor {
         Some(unit)
     }
 
-    /// Whether it maps them: a mapping cannot grow a file, is never direct, and keeps its pages in the cache.
+    /// Whether it maps them: a mapping cannot grow a file, and keeps its pages in the cache if it goes through that.
     pub fn maps_files(&self) -> bool {
         match self.files {
-            FileUse::Mapped => true,
+            FileUse::Mapped | FileUse::Persistent => true,
             FileUse::Untouched
             | FileUse::Opened
             | FileUse::Device
@@ -154,10 +158,15 @@ impl EngineDescriptor {
         }
     }
 
+    /// Whether the mapping of a target is the medium itself, and not the kernel's cache of it.
+    pub fn maps_medium(&self) -> bool {
+        self.maps_files() && self.bypasses_cache()
+    }
+
     /// Whether it goes past the page cache by itself, on targets of special kinds that do not open with `O_DIRECT`.
     pub fn bypasses_cache(&self) -> bool {
         match self.files {
-            FileUse::Device => true,
+            FileUse::Device | FileUse::Persistent => true,
             FileUse::Untouched
             | FileUse::Opened
             | FileUse::Mapped
@@ -176,6 +185,7 @@ impl EngineDescriptor {
             | FileUse::Opened
             | FileUse::Device
             | FileUse::Mapped
+            | FileUse::Persistent
             | FileUse::Named
             | FileUse::ByName(_)
             | FileUse::Connected(_) => false,
@@ -185,9 +195,12 @@ impl EngineDescriptor {
     /// Whether it moves data between them and memory, which can be verified afterwards.
     pub fn transfers_data(&self) -> bool {
         match self.files {
-            FileUse::Opened | FileUse::Device | FileUse::Mapped | FileUse::Named | FileUse::Connected(_) => {
-                true
-            }
+            FileUse::Opened
+            | FileUse::Device
+            | FileUse::Mapped
+            | FileUse::Persistent
+            | FileUse::Named
+            | FileUse::Connected(_) => true,
             FileUse::Untouched | FileUse::Resized | FileUse::ByName(_) => false,
         }
     }
@@ -223,11 +236,13 @@ pub enum FileUse {
     Untouched,
     /// I/O on their descriptors.
     Opened,
-    /// Commands to the devices behind their descriptors, or mappings of these devices, past the page cache. They are opened
-    /// without `O_DIRECT`, which such devices do not take.
+    /// Commands to the devices behind their descriptors, past the page cache. They are opened without `O_DIRECT`, which such
+    /// devices do not take.
     Device,
     /// Copies to and from a mapping.
     Mapped,
+    /// Copies to and from a mapping of persistent memory, past the page cache: the memory is the medium.
+    Persistent,
     /// Calls on their descriptors that allocate space or set their sizes; no data.
     Resized,
     /// I/O on targets that the engine opens by their names, which are no paths of this machine: volumes, objects,

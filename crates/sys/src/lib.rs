@@ -31,6 +31,7 @@ pub mod mtd;
 pub mod names;
 pub mod nvme;
 pub mod pagecache;
+pub mod persistent;
 pub mod pipe;
 pub mod poll;
 pub mod posix_aio;

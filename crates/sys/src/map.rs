@@ -88,14 +88,24 @@ impl Mapping {
         protection: Protection,
         sharing: Sharing,
     ) -> io::Result<Mapping> {
+        Mapping::of_file_with(file, offset_bytes, len_bytes, protection, sharing.flag())
+    }
+
+    /// The same with other flags; `MAP_FIXED` is none of them.
+    pub(crate) fn of_file_with(
+        file: BorrowedFd<'_>,
+        offset_bytes: u64,
+        len_bytes: usize,
+        protection: Protection,
+        flags: MapFlags,
+    ) -> io::Result<Mapping> {
         let protection = match protection {
             Protection::Read => ProtFlags::READ,
             Protection::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
         };
         // SAFETY: no address is requested and MAP_FIXED is never set, so no existing mapping is touched.
-        let start = unsafe {
-            rustix::mm::mmap(null_mut(), len_bytes, protection, sharing.flag(), file, offset_bytes)
-        }?;
+        let start =
+            unsafe { rustix::mm::mmap(null_mut(), len_bytes, protection, flags, file, offset_bytes) }?;
         Mapping::at_address(start, len_bytes)
     }
 

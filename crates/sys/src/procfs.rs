@@ -4,7 +4,7 @@
 //! and one reader that calls it.
 
 use crate::counter_file::CounterFile;
-use crate::stat::DeviceNumber;
+use crate::stat::{self, DeviceNumber, InodeKind};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -365,6 +365,25 @@ pub fn cpu_model() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
+/// Other processes that have mapped this character device, as `NUMBER (NAME)`: those whose mappings this one may read.
+/// `name` is the kernel's of the device.
+pub fn others_mapping(name: &str, device: DeviceNumber) -> Vec<String> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let others = ids.filter(|id| *id != std::process::id() && has_mapped(*id, name, device));
+    let shown = |id: u32| format!("{id} ({})", line(&format!("/proc/{id}/comm")).unwrap_or_default());
+    others.map(shown).collect()
+}
+
+fn has_mapped(id: u32, name: &str, device: DeviceNumber) -> bool {
+    let Ok(text) = fs::read_to_string(format!("/proc/{id}/maps")) else { return false };
+    let paths = text.lines().filter_map(|line| line.split_once('/')).map(|(_, path)| path);
+    // In the process's own tree of files.
+    let root = Path::new("/proc").join(id.to_string()).join("root");
+    let mut found = paths.filter(|path| path.ends_with(name)).map(|path| root.join(path));
+    found.any(|path| stat::stat(&path).is_ok_and(|it| it.kind == InodeKind::Char && it.special == device))
+}
+
 fn line(path: &str) -> io::Result<String> {
     Ok(fs::read_to_string(path)?.trim_end().to_owned())
 }
@@ -411,6 +430,22 @@ mod tests {
         assert_eq!(twice.options, "rw,relatime,upperdir=/a b");
         assert!(parse_mount("1 0 0:5 / /x rw - ext4 /dev/a ro,relatime").unwrap().read_only);
         assert_eq!(parse_mount("1 0 0:5 / /x rw,errors=remount-ro"), None);
+    }
+
+    #[test]
+    fn who_has_mapped_a_device_is_found() {
+        use crate::map::{Mapping, Protection, Sharing};
+        use std::os::fd::AsFd;
+
+        let zero = fs::File::open("/dev/zero").unwrap();
+        let number = stat::fstat(&zero).unwrap().special;
+        let own = std::process::id();
+        let mapping = Mapping::of_file(zero.as_fd(), 0, 4096, Protection::Read, Sharing::Private).unwrap();
+        assert!(has_mapped(own, "zero", number));
+        assert!(!has_mapped(own, "zero", DeviceNumber { minor: number.minor + 1, ..number }));
+        assert!(others_mapping("zero", number).iter().all(|other| !other.starts_with(&format!("{own} "))));
+        drop(mapping);
+        assert!(!has_mapped(own, "zero", number));
     }
 
     #[test]

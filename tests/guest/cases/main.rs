@@ -13,6 +13,7 @@ mod health;
 mod kernel;
 mod nvme;
 mod passthrough;
+mod persistent;
 mod shared;
 mod traces;
 mod trims;

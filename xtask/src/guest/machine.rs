@@ -68,6 +68,12 @@ const DISKS: [NvmeDisk; 6] = [
     },
 ];
 
+/// Modules of persistent memory: the first serves as a block device, the second is mapped as a whole (`setup.sh`).
+const MEMORY_MODULES: [&str; 2] = ["nvdimm0", "nvdimm1"];
+
+/// The length of each: the unit in which the kernel adds memory.
+const MEMORY_MODULE_BYTES: u64 = 128 << 20;
+
 /// What boots, and what runs in it.
 #[derive(Debug)]
 pub struct Machine<'a> {
@@ -100,6 +106,9 @@ impl Session {
         std::os::unix::fs::symlink(fiord, self.path("bin/fiord"))?;
         for disk in self.disks() {
             File::create(self.image(disk))?.set_len(IMAGE_BYTES)?;
+        }
+        for module in MEMORY_MODULES {
+            File::create(self.image(module))?.set_len(MEMORY_MODULE_BYTES)?;
         }
         for output in ["stdout", "stderr"] {
             File::create(self.path(output))?;
@@ -169,6 +178,15 @@ impl Session {
             let _ = write!(
                 devices,
                 " -drive file={file},id=d-{disk},if=none -device nvme,serial={disk},drive=d-{disk}"
+            );
+        }
+        devices += " -machine nvdimm=on -m 1G,slots=2,maxmem=2G";
+        for module in MEMORY_MODULES {
+            let _ = write!(
+                devices,
+                " -object memory-backend-file,id=m-{module},share=on,mem-path={},size={MEMORY_MODULE_BYTES} \
+                 -device nvdimm,id={module},memdev=m-{module}",
+                self.image(module).display()
             );
         }
         let mut vng = Command::new(&tools.vng);

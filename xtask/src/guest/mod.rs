@@ -35,6 +35,8 @@ The guest sees this machine's root file system; what it changes is lost when it 
   /dev/nvme-mixed  NVMe with blocks of 4096 bytes followed by 16 bytes of metadata, protection information with 64-bit
                    guards. The kernel has no use for it: only its character device can be read and written
   /dev/nullb0      null_blk, zoned: 16 zones of 4 MiB, the first 2 of them conventional
+  /dev/pmem0       persistent memory, 126 MiB, for a file system mounted with dax
+  /dev/dax1.0      persistent memory, 126 MiB, that is mapped as a whole
   /dev/sda         scsi_debug, 64 MiB, with trims; /dev/sg0 too
 
 and the modules of the kernel: modprobe brd, dm-flakey, dm-delay, dm-log-writes, loop, nbd, ublk_drv and so on.

@@ -14,6 +14,20 @@ echo 1 >$disk/zoned
 echo 4 >$disk/zone_size
 echo 2 >$disk/zone_nr_conv
 echo 1 >$disk/power
+# Persistent memory: /dev/pmem0 for a file system mounted with dax, and /dev/dax1.0, which is mapped.
+modprobe -a nfit nd_pmem device_dax dax_pmem
+nd=/sys/bus/nd
+memory() {
+    seed=$(cat $nd/devices/region$1/$2_seed)
+    echo namespace$1.0 >$nd/drivers/nd_pmem/unbind
+    cat /proc/sys/kernel/random/uuid >$nd/devices/$seed/uuid
+    echo ram >$nd/devices/$seed/mode
+    echo 2097152 >$nd/devices/$seed/align
+    echo namespace$1.0 >$nd/devices/$seed/namespace
+    echo $seed >$nd/drivers/$3/bind
+}
+memory 0 pfn nd_pmem
+memory 1 dax dax_pmem
 # NVMe disks are found in any order, some time after their driver is loaded.
 for wanted in $NVME_DISKS; do
     tries=300

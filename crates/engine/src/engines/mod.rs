@@ -40,6 +40,8 @@ engines! {
     mod pvsync2: Pvsync2;
     mod splice: Splice;
     mod mmap: Mmap;
+    mod libpmem: Libpmem;
+    mod dev_dax: DevDax;
     mod mtd: Mtd;
     mod sg: Sg;
     mod posixaio: Posixaio;

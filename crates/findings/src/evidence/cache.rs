@@ -154,6 +154,15 @@ mod tests {
     }
 
     #[test]
+    fn persistent_memory_is_accessed_past_its_counters() {
+        let mut memory = device("pmem0", 0, 0);
+        memory.device.kind = "pmem".to_string();
+        for direction in [Direction::Read, Direction::Write] {
+            assert_eq!(found(direction, "1", &[memory.clone()], Some(0)), []);
+        }
+    }
+
+    #[test]
     fn little_is_not_judged() {
         let plan = plan(&[("a", &[("ioengine", "psync"), ("filename", "/data/f")])]);
         let stats = moved(0, MIB / 2);

@@ -15,9 +15,9 @@ const SECTOR_BYTES: u64 = 512;
 pub(super) struct Traffic {
     /// Moved by the jobs.
     pub jobs_bytes: u64,
-    /// Moved by the devices that hold the files; `None` if there are none.
+    /// Moved by the devices that hold the files; `None` if there are none, or they do not count it.
     pub top_bytes: Option<u64>,
-    /// Moved by the disks at the bottom; `None` if there are none.
+    /// Moved by the disks at the bottom; `None` as above.
     pub bottom_bytes: Option<u64>,
     /// Moved on behalf of this process, as the kernel accounts for it.
     pub process_bytes: Option<u64>,
@@ -27,8 +27,11 @@ impl Traffic {
     /// Of a run.
     pub fn of(plan: &Plan, measured: &Measurements<'_>, direction: Direction) -> Traffic {
         let jobs = measured.working(plan);
+        // Persistent memory that is mapped is accessed past its driver, which counts nothing.
+        let counts = |used: &DeviceUse| !(used.holds_files && used.device.kind == "pmem");
+        let are_counted = measured.devices.iter().all(counts);
         let sum = |of: fn(&DeviceUse) -> bool| {
-            let found = measured.devices.iter().filter(|used| of(used));
+            let found = measured.devices.iter().filter(|used| are_counted && of(used));
             found.map(|used| sectors(used, direction) * SECTOR_BYTES).reduce(|sum, one| sum + one)
         };
         let process = measured.ends().and_then(|(start, end)| {

@@ -245,8 +245,12 @@ impl PlannedWorker<'_> {
                 direct_align_bytes: *block_bytes,
                 ..of_path()
             }),
-            // A name that no device has.
-            Some(Err(_)) if path_change::no_such_device(path, &of_path()).is_some() => Some(of_path()),
+            // A name that no device has, but nearly.
+            Some(Err(_))
+                if path_change::no_such_device(path, &of_path()).is_some() && of_path().similar.is_some() =>
+            {
+                Some(of_path())
+            }
             Some(Err(NoGeometry { errno, reason })) => {
                 let message = format!("{}: {reason}", shown(path));
                 let problem = self.section.error(ProblemKind::Target, job::Queue::ioengine, message, "");
@@ -485,7 +489,7 @@ impl PlannedWorker<'_> {
             (job::Files::filename, Errno::EINVAL, message, "name a regular file, or one that does not exist")
         } else if matches!(kind, FileKind::Char | FileKind::Pipe)
             && self.issues(Direction::Trim)
-            && !self.engine.descriptor.bypasses_cache()
+            && (!self.engine.descriptor.bypasses_cache() || self.engine.descriptor.maps_medium())
         {
             let message =
                 format!("{shown} is neither a block device nor a regular file, and cannot be trimmed");

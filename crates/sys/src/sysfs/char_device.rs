@@ -17,7 +17,7 @@ const MTD_BLOCK_MAJOR: u32 = 31;
 /// A character device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CharDevice {
-    /// In the kernel: `ng0n1`, `sg0`, `mtd0`.
+    /// In the kernel: `ng0n1`, `sg0`, `mtd0`, `dax0.0`.
     name: String,
     dir: PathBuf,
     sysfs: Sysfs,
@@ -54,6 +54,16 @@ impl Sysfs {
 }
 
 impl CharDevice {
+    /// Its name in the kernel.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it is persistent memory, which programs map.
+    pub fn is_memory(&self) -> bool {
+        self.name.starts_with("dax")
+    }
+
     /// The number in one file of its directory.
     pub fn number_in(&self, file: &str) -> Option<u64> {
         fs::read_to_string(self.dir.join(file)).ok()?.trim().parse().ok()

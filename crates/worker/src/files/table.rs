@@ -78,6 +78,8 @@ pub(crate) struct FileTable<'a> {
     name_call: Option<NameCall>,
     /// Whether files that are created when they are opened are mapped.
     maps_new: bool,
+    /// Whether mappings of its targets are the medium itself.
+    maps_medium: bool,
     /// Whether anything is done to the files at the end of a loop.
     ends_loops: bool,
     /// Passes begun at the last change of files.
@@ -100,7 +102,9 @@ impl<'a> FileTable<'a> {
         let plan = &job.files;
         let syncs = plan.writable && (plan.end_fsync || plan.end_syncfs);
         // Mapped pages cannot be dropped from the cache.
-        let maps = job.engine.descriptor.maps_files() && plan.invalidate && !plan.pre_read;
+        let descriptor = job.engine.descriptor;
+        let keeps_pages = descriptor.maps_files() && !descriptor.maps_medium();
+        let maps = keeps_pages && plan.invalidate && !plan.pre_read;
         let name_call = job.engine.descriptor.name_call();
         let connects = job.engine.descriptor.connects().is_some();
         // A job that is `time_based` has no loops, only passes; names are called again in each.
@@ -123,6 +127,7 @@ impl<'a> FileTable<'a> {
                 && plan.may_create
                 && plan.writable
                 && !plan.fill_device,
+            maps_medium: descriptor.maps_medium(),
             ends_loops,
             passes: 1,
             generation: None,
@@ -286,7 +291,7 @@ impl<'a> FileTable<'a> {
         }
         engine.detach(index);
         if let Some(open) = open.file().filter(|_| self.plan.fsync_on_close) {
-            file::fsync(open).map_err(|error| Failure::file("fsync", self.path(index), &error))?;
+            self.fsync(open).map_err(|error| Failure::file("fsync", self.path(index), &error))?;
         }
         Ok(())
     }
@@ -314,12 +319,20 @@ impl<'a> FileTable<'a> {
             return Ok(());
         }
         if self.plan.writable && self.plan.end_fsync {
-            self.for_each("fsync", |open| file::fsync(open))?;
+            self.for_each("fsync", |open| self.fsync(open))?;
         }
         if self.plan.writable && self.plan.end_syncfs {
             self.for_each("syncfs", |open| file::syncfs(open))?;
         }
         Ok(())
+    }
+
+    /// A device whose memory is the medium has no fsync, and needs none: each write is durable when it ends.
+    fn fsync(&self, open: &File) -> io::Result<()> {
+        match file::fsync(open) {
+            Err(error) if self.maps_medium && Errno::of(&error) == Some(Errno::EINVAL) => Ok(()),
+            result => result,
+        }
     }
 
     /// Removes the regular files, or the directories of an engine that works on directories.

@@ -4,8 +4,8 @@
 //! get it, and in the variants below.
 
 use fiord_engine::engines::{
-    IoUring, Libaio, Mmap, io_uring::Settings as IoUringSettings, libaio::Settings as LibaioSettings,
-    mmap::Settings as MmapSettings,
+    IoUring, Libaio, Libpmem, Mmap, io_uring::Settings as IoUringSettings,
+    libaio::Settings as LibaioSettings, libpmem::Settings as LibpmemSettings, mmap::Settings as MmapSettings,
 };
 use fiord_engine::{
     EngineDefinition, JobOutline, QueuedEngine, Setup, SetupError, SyncEngine, Visitor, for_each_engine,
@@ -39,7 +39,12 @@ pub fn variants() -> Vec<Variant> {
     let uring = IoUringSettings { nonvectored: true, ..IoUringSettings::default() };
     let registered =
         IoUringSettings { fixed_buffers: true, registered_files: true, ..IoUringSettings::default() };
+    // On files that are in no persistent memory.
+    let declared = LibpmemSettings { declared_persistent: true, ..LibpmemSettings::default() };
+    let past_caches = LibpmemSettings { past_caches: true, durable_writes: true, ..declared };
     variants.extend([
+        variant::<Libpmem>("through caches", declared, plain.clone()),
+        variant::<Libpmem>("past caches", past_caches, plain.clone()),
         variant::<Mmap>("flushed", MmapSettings::default(), flushed),
         variant::<Mmap>("huge", MmapSettings { transparent_huge_pages: true }, sequential),
         variant::<Libaio>(

@@ -57,7 +57,7 @@ pub(super) fn options_of_commands_need_commands(section: &ResolvedSection<'_>) -
 }
 
 pub(super) fn mapping_is_never_direct(section: &ResolvedSection<'_>) -> Option<Problem> {
-    let maps = section.engine().is_some_and(EngineDescriptor::maps_files);
+    let maps = section.engine().is_some_and(|engine| engine.maps_files() && !engine.maps_medium());
     (is_direct(section) && maps).then(|| {
         section
             .error(
