@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
 use fiord_sys::map::page_bytes;
 
-/// The range a thread is accessing, the size of what is mapped in the place of what is inaccessible, and whether it faulted. Atomics because a signal handler reads and writes them
-/// between any two instructions of the thread; no other thread does.
+/// The range a thread is accessing, the size of what is mapped in the place of what is inaccessible, and whether it faulted.
+/// Atomics because a signal handler reads and writes them between any two instructions of the thread; no other thread does.
 struct Watch {
     start: AtomicUsize,
     end: AtomicUsize,

@@ -2,11 +2,12 @@
 //!
 //! Invariant: what one program wrote the other reads; counts are those of Debian's fio.
 
+#![allow(clippy::unwrap_used, reason = "what a case needs and does not get fails it")]
+
 use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fiord_guest::{Finished, Running, fio, fiord, start};
+use fiord_guest::{Finished, PersistentFiles, Running, fio, fiord, start};
 use serde_json::{Value, json};
 
 use crate::compared::both;
@@ -36,13 +37,12 @@ fn running(args: &[&str]) -> Running {
     running
 }
 
-/// What both programs write, the other one reads: a pattern in blocks that are no multiples of the processor's lines.
-fn each_reads_what_the_other_wrote(target: &[&str]) {
+/// What one program writes, the other one reads: a pattern in blocks that are no multiples of the processor's lines.
+fn one_reads_what_the_other_wrote(target: &[&str], pairs: &[[Program; 2]]) {
     let write = ["--rw=write", "--bs=3000", "--size=2m", "--verify=pattern", "--do_verify=0"];
     let read = ["--rw=read", "--bs=4k", "--size=2m", "--io_size=256k", "--verify=pattern"];
-    let programs: [Program; 2] = [fio, fiord];
-    for (writer, pattern) in [(0, "0x3c"), (1, "0xc3")] {
-        for (program, load) in [(programs[writer], &write[..]), (programs[1 - writer], &read)] {
+    for (pattern, [writer, reader]) in ["0x3c", "0xc3"].iter().zip(pairs) {
+        for (program, load) in [(writer, &write[..]), (reader, &read)] {
             let pattern = format!("--verify_pattern={pattern}");
             let run = program(&[target, load, &[&pattern]].concat()).expect("it runs");
             assert_eq!(run.code, Some(0), "{load:?}: {run:?}");
@@ -64,7 +64,7 @@ fn a_device_is_driven_as_by_fio_and_each_reads_what_the_other_wrote() {
         let [theirs, ours] = both(&[&DEVICE[..], load].concat());
         assert_eq!((counts(&ours), ours.code), (counts(&theirs), Some(0)), "{load:?}: {ours:?} {theirs:?}");
     }
-    each_reads_what_the_other_wrote(&DEVICE);
+    one_reads_what_the_other_wrote(&DEVICE, &[[fio, fiord], [fiord, fio]]);
 }
 
 // divergence: `direct=1`, or a `size` that is no multiple of the device's alignment
@@ -117,50 +117,117 @@ fn a_device_that_is_taken_away_is_an_error() {
     again.expect("the device is back");
 }
 
-/// A file system with DAX, until dropped.
-struct Mounted(&'static str);
-
-impl Mounted {
-    fn new() -> Mounted {
-        let run = |program: &str, args: &[&str]| {
-            Command::new(program).args(args).status().is_ok_and(|status| status.success())
-        };
-        let point = "/run/fiord-pmem";
-        assert!(run("mkfs.ext4", &["-q", "-F", "-b", "4096", "/dev/pmem0"]));
-        fs::create_dir_all(point).expect("a directory in memory");
-        assert!(run("mount", &["-o", "dax", "/dev/pmem0", point]));
-        Mounted(point)
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0).status();
-    }
-}
-
 #[test]
 fn files_with_dax_are_driven_as_by_fio() {
     guest!();
-    let mounted = Mounted::new();
-    let file = format!("--filename={}/f", mounted.0);
+    let mounted = PersistentFiles::mount().unwrap();
+    let path = mounted.path("f");
+    let file = format!("--filename={path}");
     let target = ["--name=p", "--ioengine=libpmem", &file];
     for load in [
-        &["--rw=randwrite", "--bs=4k", "--size=1m", "--verify=crc32c", "--fsync=16"][..],
-        &["--rw=write", "--bs=1000", "--size=100000", "--direct=1", "--end_fsync=1"],
+        &["--rw=write", "--bs=1000", "--size=100000", "--direct=1", "--end_fsync=1"][..],
+        &["--rw=randread", "--bs=4k", "--size=1m", "--sync=1"],
+        &["--rw=randwrite", "--bs=4k", "--size=1m", "--verify=crc32c", "--fsync=16"],
+        &["--rw=randwrite", "--bs=3000", "--size=2m", "--norandommap", "--sync=1", "--direct=1"],
     ] {
-        let [theirs, ours] = both(&[&target[..], load].concat());
-        assert_eq!((counts(&ours), ours.code), (counts(&theirs), Some(0)), "{load:?}: {ours:?} {theirs:?}");
+        let runs = [fio, fiord].map(|program: Program| {
+            // What one of them laid out is not for the other.
+            let _ = fs::remove_file(&path);
+            program(&[&target[..], load].concat()).expect("it runs")
+        });
+        let [theirs, ours] = &runs;
+        assert_eq!((counts(ours), ours.code), (counts(theirs), Some(0)), "{load:?}: {ours:?} {theirs:?}");
         assert!(!ours.stderr.contains("direct="), "{ours:?}");
+        let [theirs, ours] = runs.each_ref().map(|run| keys(&run.job().unwrap()));
+        let missing: Vec<&String> = theirs.iter().filter(|key| !ours.contains(key)).collect();
+        assert!(missing.is_empty(), "{load:?}: {missing:?}");
     }
+}
+
+/// The names in a part of a report and in those below it, percentiles and bins apart.
+fn keys(part: &Value) -> Vec<String> {
+    let entries = part.as_object().into_iter().flatten();
+    let named = entries.filter(|(name, _)| !name.starts_with(|first: char| first.is_ascii_digit()));
+    named
+        .flat_map(|(name, below)| {
+            let below = keys(below).into_iter().map(move |key| format!("{name}.{key}"));
+            [name.clone()].into_iter().chain(below).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+// divergence: reads of an existing file with `libpmem`
+#[test]
+fn what_is_written_with_dax_is_in_the_file_and_what_is_in_the_file_is_read() {
+    guest!();
+    let mounted = PersistentFiles::mount().unwrap();
+    let path = mounted.path("f");
+    let file = format!("--filename={path}");
+    let target = ["--name=p", "--ioengine=libpmem", &file];
+    fs::write(&path, vec![0x5a; 1 << 20]).unwrap();
+    let read = ["--rw=randread", "--bs=512", "--size=1m", "--verify=pattern", "--verify_pattern=0x5a"];
+    let ran = fiord(&[&target[..], &read].concat()).unwrap();
+    assert_eq!((ran.code, &ran.job().unwrap()["read"]["total_ios"]), (Some(0), &json!(2048)), "{ran:?}");
+    for (direct, pattern) in [("--direct=0", 0x11), ("--direct=1", 0x22)] {
+        let write = ["--rw=randwrite", "--bs=1000", "--size=1000000", direct];
+        let buffers = format!("--buffer_pattern={pattern:#x}");
+        let ran = fiord(&[&target[..], &write, &[&buffers]].concat()).unwrap();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        // Not from the page cache, of which such a file has none.
+        let bytes = fs::read(&path).unwrap();
+        let (written, beside) = bytes.split_at(1_000_000);
+        assert!(written.iter().all(|&byte| byte == pattern), "{direct}");
+        assert_eq!((beside.len(), beside.iter().all(|&byte| byte == 0x5a)), (48_576, true), "{direct}");
+    }
+    // fio reads nothing that it has not laid out itself.
+    one_reads_what_the_other_wrote(&target, &[[fio, fiord]]);
+    let read = fio(&[&target[..], &["--rw=read", "--bs=4k", "--size=2m"]].concat()).unwrap();
+    assert_eq!((read.code, fs::read(&path).unwrap()[..4096] == [0x3c; 4096]), (Some(0), false), "{read:?}");
+}
+
+#[test]
+fn damaged_memory_of_a_file_is_an_error_of_its_io() {
+    guest!();
+    let mounted = PersistentFiles::mount().unwrap();
+    let path = mounted.path("f");
+    let file = format!("--filename={path}");
+    fs::write(&path, vec![0x5a; 1 << 20]).unwrap();
+    mounted.damage(&path, 100).unwrap();
+    let target = ["--name=p", "--ioengine=libpmem", &file, "--rw=read", "--bs=4k", "--size=1m"];
+    let run = |more: &[&str]| fiord(&[&target[..], more].concat()).unwrap();
+    let figures = |run: &Finished| {
+        let job = run.job().unwrap();
+        (run.code, [&job["error"], &job["read"]["total_ios"], &job["total_err"]].map(Value::as_u64))
+    };
+    let ended = run(&[]);
+    assert_eq!(figures(&ended), (Some(1), [Some(5), Some(100), None]), "{ended:?}");
+    assert!(ended.stderr.contains("the memory is damaged"), "{ended:?}");
+    let went_on = run(&["--continue_on_error=read"]);
+    assert_eq!(figures(&went_on), (Some(0), [Some(5), Some(255), Some(1)]), "{went_on:?}");
+}
+
+#[test]
+fn a_file_that_is_truncated_is_an_error() {
+    guest!();
+    let mounted = PersistentFiles::mount().unwrap();
+    let path = mounted.path("f");
+    let file = format!("--filename={path}");
+    let job = running(&["--name=p", "--ioengine=libpmem", &file, "--size=16m"]);
+    fs::File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
+    let ended = job.wait().unwrap();
+    assert!(ended.stderr.contains("the file was truncated"), "{ended:?}");
+    let report = ended.job().unwrap();
+    assert_eq!((ended.code, &report["error"]), (Some(1), &json!(5)), "{ended:?}");
+    assert!(report["write"]["total_ios"].as_u64() > Some(0), "{ended:?}");
 }
 
 // divergence: trims with `libpmem`
 #[test]
 fn a_trim_of_a_file_with_dax_makes_a_hole() {
     guest!();
-    let mounted = Mounted::new();
-    let (path, file) = (format!("{}/f", mounted.0), format!("--filename={}/f", mounted.0));
+    let mounted = PersistentFiles::mount().unwrap();
+    let path = mounted.path("f");
+    let file = format!("--filename={path}");
     let target = ["--name=p", "--ioengine=libpmem", &file, "--bs=4k", "--size=64k"];
     let wrote = fiord(&[&target[..], &["--rw=write", "--buffer_pattern=0x77"]].concat()).unwrap();
     assert_eq!((wrote.code, fs::read(&path).unwrap()), (Some(0), vec![0x77; 64 << 10]), "{wrote:?}");

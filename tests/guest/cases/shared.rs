@@ -6,7 +6,9 @@
 
 use std::time::{Duration, Instant};
 
-use fiord_guest::{Finished, Flash, NvmeLoop, Running, ScsiDebug, fiord, resources_after, start};
+use fiord_guest::{
+    Finished, Flash, NvmeLoop, PersistentFiles, Running, ScsiDebug, fiord, resources_after, start,
+};
 use serde_json::Value;
 
 use crate::guest;
@@ -64,6 +66,16 @@ fn mtd() -> Subject<Flash> {
     Subject::new("mtd", &flash.path(), flash)
 }
 
+/// The machine's own device.
+fn dev_dax() -> Subject<()> {
+    Subject::new("dev-dax", "/dev/dax1.0", ())
+}
+
+fn libpmem() -> Subject<PersistentFiles> {
+    let files = PersistentFiles::mount().unwrap();
+    Subject::new("libpmem", &files.path("f"), files)
+}
+
 const LONG: &str = "--rw=randread --bs=4k --size=1m --iodepth=4 --time_based --runtime=600";
 
 #[test]
@@ -71,6 +83,8 @@ fn a_process_that_is_stopped_and_continued_loses_no_io() {
     guest!();
     stopped(&sg());
     stopped(&io_uring_cmd());
+    stopped(&dev_dax());
+    stopped(&libpmem());
 }
 
 fn stopped<Device>(subject: &Subject<Device>) {
@@ -92,6 +106,8 @@ fn jobs_give_back_what_they_took() {
     gives_back(&sg(), "--rw=randread --bs=64k --size=1m --iodepth=16");
     gives_back(&io_uring_cmd(), "--rw=randread --bs=64k --size=1m --iodepth=16");
     gives_back(&mtd(), "--rw=read --bs=16k --size=32k");
+    gives_back(&dev_dax(), "--rw=randrw --bs=64k --size=16m");
+    gives_back(&libpmem(), "--rw=randrw --bs=64k --size=16m");
 }
 
 fn gives_back<Device>(subject: &Subject<Device>, words: &str) {

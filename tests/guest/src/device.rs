@@ -330,3 +330,82 @@ fn run(program: &str, args: &[&str]) -> Result<(), String> {
         false => Err(format!("{program} {}: {}", args.join(" "), String::from_utf8_lossy(&out.stderr))),
     }
 }
+
+/// A file system that maps its files directly to persistent memory, on the machine's device for that.
+#[derive(Debug)]
+pub struct PersistentFiles {
+    had_bad_part: std::cell::Cell<bool>,
+}
+
+impl PersistentFiles {
+    const DISK: &'static str = "pmem0";
+
+    /// Makes it, and mounts it.
+    ///
+    /// # Errors
+    /// If a program fails.
+    pub fn mount() -> Result<PersistentFiles, String> {
+        let files = PersistentFiles { had_bad_part: false.into() };
+        let (device, directory) = (format!("/dev/{}", PersistentFiles::DISK), files.directory());
+        run("mkfs.ext4", &["-q", "-F", "-b", "4096", &device])?;
+        fs::create_dir_all(directory).map_err(|error| format!("{directory}: {error}"))?;
+        run("mount", &["-o", "dax", &device, directory])?;
+        Ok(files)
+    }
+
+    /// Where its files are.
+    pub fn directory(&self) -> &'static str {
+        "/run/fiord-pmem"
+    }
+
+    /// The path of a file.
+    pub fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.directory())
+    }
+
+    /// Declares this block of 4 KiB of a file, which is less than 2 MiB long, to be damaged: its memory is not mapped any more.
+    ///
+    /// # Errors
+    /// If the block is not found, or what the kernel refused.
+    pub fn damage(&self, path: &str, block: u64) -> Result<(), String> {
+        run("sync", &[])?;
+        let out = Command::new("filefrag").args(["-b4096", "-v", path]).output();
+        let out = out.map_err(|error| format!("filefrag: {error}"))?;
+        let text = String::from_utf8_lossy(&out.stdout);
+        let place =
+            text.lines().filter_map(extent).find(|(first, last, _)| (*first..=*last).contains(&block));
+        let (first, _, physical) = place.ok_or_else(|| format!("{path}: no block {block} in {text}"))?;
+        let file = format!("/sys/block/{}/badblocks", PersistentFiles::DISK);
+        let part = format!("{} 8", (physical + block - first) * 8);
+        self.had_bad_part.set(true);
+        fs::write(&file, &part).map_err(|error| format!("{file}: {part}: {error}"))
+    }
+}
+
+/// The first and last block of an extent in a file, and the first on the disk, in a line of filefrag: `0: 0.. 255: 34816.. …`.
+fn extent(line: &str) -> Option<(u64, u64, u64)> {
+    let numbers: Vec<&str> = line.split([':', '.', ' ']).filter(|word| !word.is_empty()).take(4).collect();
+    match numbers[..] {
+        [_number, first, last, physical] => {
+            Some((first.parse().ok()?, last.parse().ok()?, physical.parse().ok()?))
+        }
+        _ => None,
+    }
+}
+
+impl Drop for PersistentFiles {
+    fn drop(&mut self) {
+        let _ = run("umount", &[self.directory()]);
+        if self.had_bad_part.get() {
+            // The driver knows only of the module's own bad parts when it begins anew.
+            let driver = Path::new("/sys/bus/nd/drivers/nd_pmem");
+            let entries = fs::read_dir(driver).into_iter().flatten().flatten();
+            let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            for name in names.filter(|name| name.starts_with("pfn")).collect::<Vec<_>>() {
+                for action in ["unbind", "bind"] {
+                    let _ = fs::write(driver.join(action), &name);
+                }
+            }
+        }
+    }
+}

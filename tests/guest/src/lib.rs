@@ -8,7 +8,7 @@ mod recording;
 
 use std::path::Path;
 
-pub use device::{DeviceMapper, Flash, NullBlk, NvmeLoop, ScsiDebug, nvme};
+pub use device::{DeviceMapper, Flash, NullBlk, NvmeLoop, PersistentFiles, ScsiDebug, nvme};
 pub use fiord_programs::{Finished, Resources, Running};
 pub use kernel_trace::KernelTrace;
 pub use recording::{END_SECTOR, Queued, record};

@@ -9,7 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use fiord_plan::{
-    EngineDescriptor, EngineName, EngineSettings, Example, FileUse, Geometry, Need, NoGeometry,
+    EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileUse, Geometry, Need, NoGeometry,
+    Tested,
 };
 use fiord_sys::errno::Errno;
 use fiord_sys::persistent;
@@ -17,8 +18,8 @@ use fiord_sys::stat::{self, InodeKind};
 use fiord_sys::sysfs::Sysfs;
 
 use crate::boxed::BoxedSync;
-use crate::contract::{Arena, Outcome};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::contract::Outcome;
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::persistent_memory::{Extent, Medium, PersistentEngine, Stores};
 
 /// The engine.
@@ -26,16 +27,17 @@ use crate::persistent_memory::{Extent, Medium, PersistentEngine, Stores};
 pub struct DevDax;
 
 const TESTS: &str = "tests/guest/cases/persistent.rs";
+const SHARED: &str = "tests/guest/cases/shared.rs";
 
 const TESTED: EngineTests = EngineTests {
     data: Tested::By(TESTS, "a_device_is_driven_as_by_fio_and_each_reads_what_the_other_wrote"),
     counts: Tested::By(TESTS, "a_device_is_driven_as_by_fio_and_each_reads_what_the_other_wrote"),
     short: Tested::Never("a copy is not short inside its target"),
-    interrupted: Tested::Never("a copy is no system call"),
+    interrupted: Tested::By(SHARED, "a_process_that_is_stopped_and_continued_loses_no_io"),
     error: Tested::By(TESTS, "a_device_that_is_taken_away_is_an_error"),
     gone: Tested::By(TESTS, "a_device_that_is_taken_away_is_an_error"),
-    stuck: Tested::Never("a copy does not wait"),
-    given_back: Tested::Never("TODO"),
+    stuck: Tested::Never("memory answers at once"),
+    given_back: Tested::By(SHARED, "jobs_give_back_what_they_took"),
 };
 
 /// As in the C library: shorter writes go through the processor's caches.
@@ -125,12 +127,8 @@ impl EngineDefinition for DevDax {
         ..EngineDescriptor::synchronous(EngineName::DevDax, "copies to and from mapped persistent memory")
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        (): &(),
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>((): &(), setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         let engine = PersistentEngine::new(&MEDIUM, STORES, arena, job.files);
         visitor.synchronous(engine.map(BoxedSync::new))
     }

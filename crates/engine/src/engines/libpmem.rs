@@ -9,13 +9,15 @@ use std::os::fd::{BorrowedFd, RawFd};
 
 use fiord_options::job::JobOptions;
 use fiord_options::value::SyncMode;
-use fiord_plan::{EngineDescriptor, EngineName, EngineSettings, Example, FileUse, Need, Op};
+use fiord_plan::{
+    EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileUse, Need, Op, Tested,
+};
 use fiord_sys::map::{Mapping, Sharing, page_bytes};
 use fiord_sys::persistent;
 
 use crate::boxed::BoxedSync;
-use crate::contract::{Arena, Outcome};
-use crate::definition::{EngineDefinition, JobOutline, Visitor};
+use crate::contract::Outcome;
+use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::persistent_memory::{Extent, Medium, PersistentEngine, Stores};
 use crate::sync_and_trim;
 
@@ -50,16 +52,19 @@ impl Settings {
 }
 
 const TESTS: &str = "tests/guest/cases/persistent.rs";
+const SHARED: &str = "tests/guest/cases/shared.rs";
 
 const TESTED: EngineTests = EngineTests {
-    data: Tested::By(TESTS, "a_trim_of_a_file_with_dax_makes_a_hole"),
+    data: Tested::By(TESTS, "what_is_written_with_dax_is_in_the_file_and_what_is_in_the_file_is_read"),
     counts: Tested::By(TESTS, "files_with_dax_are_driven_as_by_fio"),
     short: Tested::Never("a copy is not short inside its target"),
-    interrupted: Tested::Never("a copy is no system call"),
-    error: Tested::Never("TODO"),
-    gone: Tested::Never("TODO"),
-    stuck: Tested::Never("a copy does not wait"),
-    given_back: Tested::Never("TODO"),
+    interrupted: Tested::By(SHARED, "a_process_that_is_stopped_and_continued_loses_no_io"),
+    error: Tested::By(TESTS, "damaged_memory_of_a_file_is_an_error_of_its_io"),
+    gone: Tested::By(TESTS, "a_file_that_is_truncated_is_an_error"),
+    stuck: Tested::Never(
+        "memory answers at once, and no signal ends the wait for a file system that is frozen",
+    ),
+    given_back: Tested::By(SHARED, "jobs_give_back_what_they_took"),
 };
 
 const MEDIUM: Medium = Medium { extent, map: persistent::map, refusal, trim };
@@ -120,12 +125,8 @@ impl EngineDefinition for Libpmem {
         ..EngineDescriptor::synchronous(EngineName::Libpmem, "copies to and from files in persistent memory")
     };
 
-    fn set_up<'arena, V: Visitor<'arena>>(
-        settings: &Settings,
-        job: &JobOutline,
-        arena: Arena<'arena>,
-        visitor: V,
-    ) -> V::Output {
+    fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
+        let Setup { job, arena } = setup;
         let stores = Stores {
             past_caches_from_bytes: if settings.past_caches { 0 } else { u64::MAX },
             drains: settings.durable_writes,

@@ -153,7 +153,7 @@ impl EngineName {
             ),
             EngineName::Pmemblk => (
                 "its library was withdrawn by its authors (PMDK 2.0)",
-                "use ioengine=mmap on a file system mounted with dax",
+                "use ioengine=libpmem on a file of the same file system",
             ),
             EngineName::Libblkio => (
                 "its library is not part of Debian 12, and the kernel drives the same devices",
@@ -172,8 +172,6 @@ impl EngineName {
     pub const fn nearest(self) -> Option<&'static str> {
         match self {
             EngineName::Rdma => Some("ioengine=net, over TCP on the same link"),
-            EngineName::Libpmem => Some("ioengine=mmap on the same file"),
-            EngineName::DevDax => Some("ioengine=mmap on a file of a file system mounted with dax"),
             _ => None,
         }
     }
