@@ -1,6 +1,8 @@
 # The guest's devices, as `cargo x guest --help` lists them. Sourced by the script that runs in the guest.
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 modprobe configfs
+# The guest's udev may have loaded the driver without the parameter.
+[ ! -e /sys/module/nvme ] || modprobe -r nvme
 modprobe nvme poll_queues=1
 modprobe null_blk nr_devices=0
 modprobe -a sd_mod sg dm-mod
