@@ -5,7 +5,7 @@
 
 use fiord_host::LayerKind;
 use fiord_options::job;
-use fiord_plan::{Direction, Job, SyncMode};
+use fiord_plan::{Direction, Job};
 use fiord_report::table::{Cell, shown_bytes};
 use fiord_report::{Code, Finding, Subject};
 
@@ -40,12 +40,11 @@ pub(super) fn cached_io(job: &Job, known: &Known) -> Option<Finding> {
     })
 }
 
-/// A working set that fits into the cache of a device below: the page cache, for a loop device that uses it. A loop device
-/// passes flushes on to its backing file, so that writes which are flushed one by one do not end in the cache.
+/// A working set that fits into the cache of a device below: the page cache, for a loop device that uses it.
 pub(super) fn too_small(job: &Job, known: &Known) -> Option<Finding> {
     let (size_bytes, room_bytes) = (job.limits.pass_bytes, known.memory_available_bytes?);
     let device = known.devices_of(job).find(|facts| facts.caches_in_memory)?;
-    (size_bytes < room_bytes && !flushes_every_write(job)).then(|| {
+    (size_bytes < room_bytes).then(|| {
         let sentence = format!(
             "all {} that {} uses fit into its cache: it goes through the page cache, which has room for {}",
             shown_bytes(size_bytes),
@@ -57,14 +56,6 @@ pub(super) fn too_small(job: &Job, known: &Known) -> Option<Finding> {
             .of_option(job::Amount::size)
             .based_on([("size_bytes", Cell::Bytes(size_bytes)), ("cache_bytes", Cell::Bytes(room_bytes))])
     })
-}
-
-/// Whether the job only writes, and waits for each write to reach the medium.
-fn flushes_every_write(job: &Job) -> bool {
-    let barriers = &job.access.barriers;
-    let flushes =
-        barriers.fsync_every == 1 || barriers.fdatasync_every == 1 || job.files.sync != SyncMode::None;
-    flushes && !job.access.pattern.includes(Direction::Read)
 }
 
 #[cfg(test)]
@@ -99,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_working_set_that_fits_into_the_cache_of_a_loop_device_is_found() {
-        let found_with = |caches: bool, available_bytes: Option<u64>, more: &[(&'static str, &str)]| {
+        let found = |caches: bool, available_bytes: Option<u64>| {
             let mut stack = on_device("loop", false);
             if let LayerKind::Device(facts) = &mut stack.layers[0].kind {
                 facts.caches_in_memory = caches;
@@ -107,20 +98,12 @@ mod tests {
             let target = KnownTarget { stack: Some(stack), ..known_target("/data/f") };
             let known =
                 Known { targets: vec![target], memory_available_bytes: available_bytes, ..Known::default() };
-            let common = [("ioengine", "psync"), ("filename", "/data/f"), ("size", "1m"), ("direct", "1")];
-            let options: Vec<(&'static str, &str)> = common.iter().chain(more).copied().collect();
+            let options = [("ioengine", "psync"), ("filename", "/data/f"), ("size", "1m"), ("direct", "1")];
             too_small(&plan(&[("a", &options)]).jobs[0], &known).map(|finding| finding.subject)
         };
-        let found = |caches, available_bytes| found_with(caches, available_bytes, &[]);
         assert_eq!(found(true, Some(2 << 20)), Some(Subject::Device("sdb".to_string())));
         assert_eq!(found(true, Some(1 << 20)), None, "it does not fit");
         assert_eq!(found(true, None), None, "the size of the cache is not known");
         assert_eq!(found(false, Some(2 << 20)), None);
-        let flushed =
-            |rw, option, value| found_with(true, Some(2 << 20), &[("rw", rw), (option, value)]).is_none();
-        assert!(flushed("write", "fdatasync", "1") && flushed("randwrite", "fsync", "1"));
-        assert!(flushed("write", "sync", "dsync"));
-        assert!(!flushed("write", "fdatasync", "32"), "most writes end in the cache");
-        assert!(!flushed("randrw", "fdatasync", "1"), "reads come from the cache");
     }
 }
