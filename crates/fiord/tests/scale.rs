@@ -109,7 +109,7 @@ fn only_workers_that_cannot_be_started_fail() {
     const WORKERS: u64 = 400;
     let alone_kib = least_for_a_worker_kib();
     // Several limits, and each several times: which threads run short at the same moment differs.
-    for more_kib in [50_000, 60_000, 75_000, 95_000].repeat(4) {
+    for more_kib in [80_000, 95_000, 110_000, 125_000].repeat(4) {
         let kib = (alone_kib + more_kib).to_string();
         let ran = limited("--name=a --ioengine=null --rw=read --bs=4k --size=64k --numjobs=400", &kib);
         let json = ran.assert_status(1).json();
