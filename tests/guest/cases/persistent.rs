@@ -117,12 +117,18 @@ fn a_device_that_is_taken_away_is_an_error() {
     again.expect("the device is back");
 }
 
+/// A file system with DAX, the path of a file on it, and the option that names this file.
+fn dax_file() -> (PersistentFiles, String, String) {
+    let mounted = PersistentFiles::mount().unwrap();
+    let path = mounted.path("f");
+    let option = format!("--filename={path}");
+    (mounted, path, option)
+}
+
 #[test]
 fn files_with_dax_are_driven_as_by_fio() {
     guest!();
-    let mounted = PersistentFiles::mount().unwrap();
-    let path = mounted.path("f");
-    let file = format!("--filename={path}");
+    let (_mounted, path, file) = dax_file();
     let target = ["--name=p", "--ioengine=libpmem", &file];
     for load in [
         &["--rw=write", "--bs=1000", "--size=100000", "--direct=1", "--end_fsync=1"][..],
@@ -160,9 +166,7 @@ fn keys(part: &Value) -> Vec<String> {
 #[test]
 fn what_is_written_with_dax_is_in_the_file_and_what_is_in_the_file_is_read() {
     guest!();
-    let mounted = PersistentFiles::mount().unwrap();
-    let path = mounted.path("f");
-    let file = format!("--filename={path}");
+    let (_mounted, path, file) = dax_file();
     let target = ["--name=p", "--ioengine=libpmem", &file];
     fs::write(&path, vec![0x5a; 1 << 20]).unwrap();
     let read = ["--rw=randread", "--bs=512", "--size=1m", "--verify=pattern", "--verify_pattern=0x5a"];
@@ -188,9 +192,7 @@ fn what_is_written_with_dax_is_in_the_file_and_what_is_in_the_file_is_read() {
 #[test]
 fn damaged_memory_of_a_file_is_an_error_of_its_io() {
     guest!();
-    let mounted = PersistentFiles::mount().unwrap();
-    let path = mounted.path("f");
-    let file = format!("--filename={path}");
+    let (mounted, path, file) = dax_file();
     fs::write(&path, vec![0x5a; 1 << 20]).unwrap();
     mounted.damage(&path, 100).unwrap();
     let target = ["--name=p", "--ioengine=libpmem", &file, "--rw=read", "--bs=4k", "--size=1m"];
@@ -209,9 +211,7 @@ fn damaged_memory_of_a_file_is_an_error_of_its_io() {
 #[test]
 fn a_file_that_is_truncated_is_an_error() {
     guest!();
-    let mounted = PersistentFiles::mount().unwrap();
-    let path = mounted.path("f");
-    let file = format!("--filename={path}");
+    let (_mounted, path, file) = dax_file();
     let job = running(&["--name=p", "--ioengine=libpmem", &file, "--size=16m"]);
     fs::File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
     let ended = job.wait().unwrap();
@@ -225,9 +225,7 @@ fn a_file_that_is_truncated_is_an_error() {
 #[test]
 fn a_trim_of_a_file_with_dax_makes_a_hole() {
     guest!();
-    let mounted = PersistentFiles::mount().unwrap();
-    let path = mounted.path("f");
-    let file = format!("--filename={path}");
+    let (_mounted, path, file) = dax_file();
     let target = ["--name=p", "--ioengine=libpmem", &file, "--bs=4k", "--size=64k"];
     let wrote = fiord(&[&target[..], &["--rw=write", "--buffer_pattern=0x77"]].concat()).unwrap();
     assert_eq!((wrote.code, fs::read(&path).unwrap()), (Some(0), vec![0x77; 64 << 10]), "{wrote:?}");
