@@ -10,6 +10,9 @@ use crate::{Place, Running};
 /// How long jobs may take; some libraries need ten seconds to end a connection.
 const TIME_MAX: Duration = Duration::from_secs(240);
 
+/// How often a program is looked at, 25 ms apart.
+const LOOKS: usize = 20;
+
 /// Descriptors, threads and memory of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resources {
@@ -48,7 +51,7 @@ pub fn resources_after(place: &Place<'_>, jobs: &[Vec<String>], name: &str) -> R
         std::thread::sleep(Duration::from_millis(50));
     }
     std::thread::sleep(Duration::from_millis(500));
-    let found = resources(&running);
+    let found = least_resources(&running);
     let ran = running.interrupt()?;
     let report = ran.report()?;
     let all = report["jobs"].as_array().into_iter().flatten();
@@ -62,6 +65,22 @@ pub fn resources_after(place: &Place<'_>, jobs: &[Vec<String>], name: &str) -> R
         }
         _ => Err(format!("{name}: {ran:?}")),
     }
+}
+
+/// The least of each that is found within half a second: a program opens files of `/proc` now and then, and a descriptor
+/// that is open at one look alone was given back.
+fn least_resources(running: &Running) -> Option<Resources> {
+    let mut least = resources(running)?;
+    for _ in 1..LOOKS {
+        std::thread::sleep(Duration::from_millis(25));
+        let found = resources(running)?;
+        least = Resources {
+            descriptors: least.descriptors.min(found.descriptors),
+            threads: least.threads.min(found.threads),
+            memory_bytes: least.memory_bytes.min(found.memory_bytes),
+        };
+    }
+    Some(least)
 }
 
 fn resources(running: &Running) -> Option<Resources> {
