@@ -10,6 +10,8 @@ use fiord_plan::{Direction, PerDirection};
 use fiord_stats::{DetailedProgress, JobStats, RunLatencies};
 use fiord_sys::clock;
 
+use crate::failure::Failure;
+
 /// A worker's lifecycle state, as shown by the letters of fio's live line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -133,6 +135,7 @@ impl Published {
 pub(crate) struct Live {
     shown: Shown,
     requests: Requests,
+    failure: OnceLock<Failure>,
 }
 
 #[repr(align(128))]
@@ -268,6 +271,16 @@ impl Live {
     pub(crate) fn request_stop(&self, why: StopReason) {
         let _ = self.requests.why.compare_exchange(StopReason::Nothing as u8, why as u8, Relaxed, Relaxed);
         self.request(request::STOP);
+    }
+
+    /// Records why the worker ends, before it waits for its operations in flight: some may never end.
+    pub(crate) fn set_failure(&self, failure: &Failure) {
+        let _ = self.failure.set(failure.clone());
+    }
+
+    /// Why the worker ends while it still waits for operations in flight; `None` if it has not failed or does not wait.
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        self.failure.get()
     }
 
     /// Makes the worker check for signals to the process itself.

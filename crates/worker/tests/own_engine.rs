@@ -149,3 +149,15 @@ fn a_size_or_block_that_does_not_fit_its_target_is_found_before_the_run() {
     let unplannable = plan("--bs=1000").jobs[0].unplannable.as_ref().map(ToString::to_string);
     assert!(unplannable.is_some_and(|text| text.contains("blocks of 1000 bytes are not aligned")));
 }
+
+#[test]
+fn a_failure_ends_the_job_although_another_operation_never_ends() {
+    let line = "--name=a --ioengine=libhdfs --filename=breaks --rw=write --bs=4k --iodepth=4 --time_based --runtime=600";
+    let result = run(line, RUNNABLE);
+    let worker = &result.workers[0];
+    let failure = worker.failure.as_ref().expect("its second operation failed");
+    assert_eq!((failure.operation.as_str(), failure.errno), ("write", Some(Errno::ENOTCONN)), "{failure}");
+    assert!(failure.to_string().contains("did not end within 30 s after it"), "{failure}");
+    // The two that were whole are counted.
+    assert_eq!((worker.reason, worker.stats.directions[1].ios), (EndReason::Error, 2));
+}

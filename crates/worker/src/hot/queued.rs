@@ -41,6 +41,7 @@ pub(crate) fn run<'arena, E: QueuedEngine<'arena>, C: Clock>(
     }
     let mut rounds = Rounds { engine, clock, work, queue: SlotQueue::new(slots), depth, depth_max: depth };
     let Err(end) = no_alloc(|| rounds.go());
+    rounds.show_failure(&end);
     match rounds.drain() {
         Err(failed) if !matches!(end, End::Failed(_)) => failed,
         _ => end,
@@ -392,11 +393,21 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
                 if self.queue.in_flight == before {
                     return Err(end);
                 }
+                self.show_failure(&end);
                 drained = drained.and(Err(end));
             }
             // The watchdog sees the progress of the drain.
             self.work.recorder.flush();
         }
         drained
+    }
+
+    /// Shows why the worker fails before it waits for operations in flight: it is known even if one of them never ends.
+    fn show_failure(&self, end: &End) {
+        if let End::Failed(failure) = end
+            && self.queue.in_flight > 0
+        {
+            self.work.live.set_failure(failure);
+        }
     }
 }

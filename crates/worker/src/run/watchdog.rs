@@ -132,6 +132,7 @@ impl Watchdog {
             completions: live.completions(),
             state: state as u8,
             should_end: live.is_stop_requested()
+                || live.failure().is_some()
                 || is_past_run_time(job, state, live.measured_since_ns(), now_ns),
         };
         if seen != self.seen[number].0 {
@@ -172,6 +173,9 @@ fn grace_ns(stopped_by_signal: bool, is_urgent: bool, state: State) -> Option<u6
 pub(crate) fn failure(shared: &RunState, job: &Job, unmoved_ns: u64, signal: Option<i32>) -> Failure {
     let live = &shared.live[job.number as usize];
     let found = thread_activity::of(live.thread_id());
+    if let Some(first) = live.failure() {
+        return after(first, unmoved_ns, live.thread_id());
+    }
     let own = || job.files.list.iter().find(|file| file.kind != FileKind::None).map(|file| file.path.clone());
     let doing = match live.state() {
         State::Waiting => "laying out its files",
@@ -204,9 +208,33 @@ pub(crate) fn failure(shared: &RunState, job: &Job, unmoved_ns: u64, signal: Opt
     }
 }
 
+/// The failure of a worker that failed, waited for its operations in flight, and was abandoned: the first one is the cause.
+fn after(first: &Failure, unmoved_ns: u64, thread_id: u32) -> Failure {
+    let unended = format!(
+        "operations in flight did not end within {} s after it, and were abandoned (thread {thread_id})",
+        unmoved_ns / S
+    );
+    let explanation = match first.explanation.as_str() {
+        "" => unended,
+        explanation => format!("{explanation}; {unended}"),
+    };
+    Failure { explanation, ..first.clone() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_failed_before_operations_that_never_ended_is_the_cause() {
+        let first = Failure { explanation: String::new(), ..Failure::other("write", "the device is gone") };
+        let errno = Some(Errno::ENOTCONN);
+        let alone = after(&Failure { errno, ..first.clone() }, 31 * S, 7);
+        let told = "operations in flight did not end within 31 s after it, and were abandoned (thread 7)";
+        assert_eq!((alone.errno, alone.explanation.as_str()), (errno, told));
+        let explained = after(&Failure::other("write", "the device is gone"), 31 * S, 7);
+        assert_eq!(explained.explanation, format!("the device is gone; {told}"));
+    }
 
     #[test]
     fn a_signal_shortens_the_grace_and_only_a_signal_cuts_a_synchronisation_short() {

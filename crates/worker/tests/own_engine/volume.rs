@@ -2,13 +2,14 @@
 //! by their names.
 //!
 //! Invariant: a volume has `VOLUME_BYTES` and blocks of `BLOCK_BYTES`; one whose name begins with "absent" cannot be
-//! reached.
+//! reached. The first operation on one that "breaks" never ends, and the second fails.
 
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use fiord_engine::{
     Arena, ArenaAccess, BoxedQueued, BoxedSync, Completion, Engine, EngineDefinition, NamedTarget, Outcome,
@@ -52,7 +53,8 @@ impl EngineDefinition for Volume {
     fn set_up<'a, V: Visitor<'a>>((): &(), setup: Setup<'_, 'a>, visitor: V) -> V::Output {
         let arena = setup.arena;
         let depth = arena.count();
-        let engine = VolumeEngine { arena, open: HashMap::new(), ended: Vec::new(), queued: 0 };
+        let engine =
+            VolumeEngine { arena, open: HashMap::new(), ended: Vec::new(), kept: Vec::new(), queued: 0 };
         match depth {
             1 => visitor.synchronous(Ok(BoxedSync::new(engine))),
             _ => visitor.queued(Ok(BoxedQueued::new(engine))),
@@ -72,6 +74,8 @@ struct VolumeEngine<'arena> {
     arena: Arena<'arena>,
     open: HashMap<FileIndex, PathBuf>,
     ended: Vec<Completion<'arena>>,
+    /// Those of operations that never end.
+    kept: Vec<Slot<'arena>>,
     queued: u32,
 }
 
@@ -125,9 +129,17 @@ impl<'arena> SyncEngine<'arena> for VolumeEngine<'arena> {
 
 impl<'arena> QueuedEngine<'arena> for VolumeEngine<'arena> {
     fn queue(&mut self, op: Op, mut slot: Slot<'arena>) -> Result<(), Slot<'arena>> {
-        let outcome = self.transfer(&op, &mut slot);
-        self.ended.push(Completion { slot, outcome });
         self.queued += 1;
+        let breaks = self.open[&op.file].to_string_lossy().starts_with("breaks");
+        let outcome = match (breaks, self.kept.len(), self.ended.len()) {
+            (true, 0, _) => {
+                self.kept.push(slot);
+                return Ok(());
+            }
+            (true, _, 0) => Outcome::Failed(Errno::ENOTCONN),
+            _ => self.transfer(&op, &mut slot),
+        };
+        self.ended.push(Completion { slot, outcome });
         Ok(())
     }
 
@@ -139,9 +151,12 @@ impl<'arena> QueuedEngine<'arena> for VolumeEngine<'arena> {
         &mut self,
         _min: u32,
         max: u32,
-        _wait: Wait,
+        wait: Wait,
         done: &mut Vec<Completion<'arena>>,
     ) -> io::Result<()> {
+        if self.ended.is_empty() && wait == Wait::Block {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let count = self.ended.len().min(max as usize);
         done.extend(self.ended.drain(..count));
         Ok(())
