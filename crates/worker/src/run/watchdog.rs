@@ -21,8 +21,8 @@ const GRACE_NS: u64 = 10 * S;
 /// The same after a second SIGINT.
 const GRACE_URGENT_NS: u64 = S;
 
-/// How long a worker may make no progress after its run time is over or another job's end stopped it: a disk that
-/// takes this long for one I/O is not slow but broken.
+/// How long a worker may make no progress after its run time is over, another job's end stopped it, or its own I/O failed:
+/// a disk that takes this long for one I/O is not slow but broken.
 const GRACE_OVERTIME_NS: u64 = 30 * S;
 
 /// Time between two checks.
