@@ -24,11 +24,18 @@ const SETUP: &str = include_str!("setup.sh");
 /// protection keys and five levels of page tables only cost time.
 const PROCESSOR: &str = "max,cx16=off,la57=off,pku=off";
 
+/// The file with the command's exit status, written when it has ended.
+const STATUS: &str = "status";
+
 /// The file by which a script asks for the power to be cut.
 const CUT: &str = "cut";
 
 /// How long the emulator may take to end.
 const END_MAX: Duration = Duration::from_secs(5);
+
+/// How long the guest may take to power itself down after its command has ended. It takes two seconds, but has been seen
+/// never to do it.
+const POWER_DOWN_MAX: Duration = Duration::from_secs(60);
 
 /// How often the guest's output is looked at.
 const POLL: Duration = Duration::from_millis(100);
@@ -153,7 +160,7 @@ impl Session {
         let _ = write!(
             script,
             "export FIORD='{}' FIORD_SHARED={dir} FIORD_IN_GUEST=1 PATH={dir}/bin:$PATH\ncd '{}'\n\
-             sh {dir}/{command}\nstatus=$?\necho $status >{dir}/status\n",
+             sh {dir}/{command}\nstatus=$?\necho $status >{dir}/{STATUS}\n",
             fiord.display(),
             repo::root().display()
         );
@@ -236,7 +243,7 @@ impl Machine<'_> {
         }
         let mut child = self.boot(&session, "run", &[], &console)?;
         let ended = pass_on(&mut child, &session, self.limit);
-        let status = fs::read_to_string(session.path("status")).ok();
+        let status = fs::read_to_string(session.path(STATUS)).ok();
         pass_skips(&session)
             .map_err(|error| format!("cannot pass on the guest's record of skips: {error}"))?;
         match (status.and_then(|text| text.trim().parse().ok()), ended) {
@@ -276,7 +283,7 @@ impl Machine<'_> {
         let ended = pass_on(&mut child, session, self.limit);
         kill_group(&mut child);
         servers.into_iter().for_each(DiskServer::cut_power);
-        let _ = fs::remove_file(session.path("status"));
+        let _ = fs::remove_file(session.path(STATUS));
         match ended? {
             End::PowerCut => Ok(()),
             End::ItsOwn => Err("the guest ended before its power was cut".to_string()),
@@ -287,7 +294,7 @@ impl Machine<'_> {
 /// How a guest ended.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// Its script was done, or it stopped.
+    /// Its script was done, or it stopped. The emulator has ended.
     ItsOwn,
     /// The script asked for its power to be cut, and it still runs.
     PowerCut,
@@ -296,6 +303,7 @@ enum End {
 /// Copies the guest's output to this program's until the guest has ended or its power is to be cut.
 fn pass_on(child: &mut Child, session: &Session, limit: Duration) -> Result<End, String> {
     let start = Instant::now();
+    let mut done_since = None;
     let (mut stdout, mut stderr) = (Tail::new(session.path("stdout")), Tail::new(session.path("stderr")));
     loop {
         let ended = child.try_wait().map_err(|error| error.to_string())?.is_some();
@@ -311,6 +319,14 @@ fn pass_on(child: &mut Child, session: &Session, limit: Duration) -> Result<End,
         if start.elapsed() > limit {
             end(child);
             return Err(format!("the guest was ended after {} s", limit.as_secs()));
+        }
+        if done_since.is_none() && session.path(STATUS).exists() {
+            done_since = Some(Instant::now());
+        }
+        if done_since.is_some_and(|since| since.elapsed() > POWER_DOWN_MAX) {
+            eprintln!("guest: did not power down, and was ended {} s later", POWER_DOWN_MAX.as_secs());
+            end(child);
+            return Ok(End::ItsOwn);
         }
         std::thread::sleep(POLL);
     }

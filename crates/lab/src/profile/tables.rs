@@ -171,7 +171,7 @@ pub(super) fn side_by_side(variants: &[Variant]) -> Table {
         columns.push(Column::new("share_percent", share));
     }
     if variants.len() == 2 {
-        columns.push(Column::new("change", "CHANGE"));
+        columns.push(Column::new("change_percent", "CHANGE"));
     }
     columns.push(Column::new("source", "FROM"));
     let mut table = Table::new(columns);
@@ -202,7 +202,8 @@ fn row(
     }
     if let [first, second] = variants {
         let per_io = |variant: &Variant| Some(variant.per_io_ns(time(&variant.split)?));
-        cells.push(Cell::text(per_io(first).zip(per_io(second)).and_then(|(from, to)| change(from, to))));
+        let both = per_io(first).zip(per_io(second));
+        cells.push(both.map_or(Cell::None, |(from, to)| change(from, to)));
     }
     cells.push(Cell::Text(source.to_string()));
     cells
@@ -211,13 +212,14 @@ fn row(
 /// Beyond this ratio a change is a factor.
 const FACTOR_FROM: f64 = 10.0;
 
-/// `+40 %`, `x 35`; `None` if there is nothing to compare with.
-pub(super) fn change(from: f64, to: f64) -> Option<String> {
+/// `+40 %`, `x 35`, as a figure in percent; `Cell::None` if there is nothing to compare with.
+pub(super) fn change(from: f64, to: f64) -> Cell {
     let ratio = to / from;
+    let percent = 100.0 * (ratio - 1.0);
     match () {
-        () if from < 1.0 || !ratio.is_finite() => None,
-        () if ratio >= FACTOR_FROM => Some(format!("x {ratio:.0}")),
-        () => Some(format!("{:+.0} %", 100.0 * (ratio - 1.0))),
+        () if from < 1.0 || !ratio.is_finite() => Cell::None,
+        () if ratio >= FACTOR_FROM => Cell::Formatted(format!("x {ratio:.0}"), percent),
+        () => Cell::Formatted(format!("{percent:+.0} %"), percent),
     }
 }
 

@@ -142,11 +142,10 @@ fn variants_that_cannot_be_shown_side_by_side_are_refused() {
 
 #[test]
 fn changes_are_percentages_or_factors() {
-    let shown = |from, to| tables::change(from, to);
-    assert_eq!(shown(100.0, 150.0).as_deref(), Some("+50 %"));
-    assert_eq!(shown(100.0, 25.0).as_deref(), Some("-75 %"));
-    assert_eq!(shown(100.0, 3520.0).as_deref(), Some("x 35"));
-    assert_eq!(shown(0.0, 20.0), None);
+    assert_eq!(tables::change(100.0, 150.0), Cell::Formatted("+50 %".to_string(), 50.0));
+    assert_eq!(tables::change(100.0, 25.0), Cell::Formatted("-75 %".to_string(), -75.0));
+    assert_eq!(tables::change(100.0, 3520.0).shown(), "x 35");
+    assert_eq!(tables::change(0.0, 20.0), Cell::None);
 }
 
 /// What was observed with tracepoints and samples: half of the time requests were in the queue, for a third at the device.
