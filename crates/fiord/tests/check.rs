@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 use common::study::{as_ordinary_user, assert_documented, public};
-use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, signal, start, until};
+use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, in_one_line, signal, start, until};
 use fiord_testing::need;
 use serde_json::Value;
 
@@ -119,7 +119,7 @@ fn text_shows_limits_and_their_sources_in_80_columns() {
     let dir = Dir::new();
     let ran = dir.run(&format!("check etcd {SHORT}"));
     assert!(matches!(ran.status, Some(0 | 4 | 6)) && ran.stderr.is_empty(), "{ran:?}");
-    let text = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = in_one_line(&ran.stdout);
     for part in [
         "fiord check: etcd in ",
         "synced appends of 22 MiB, 3 rounds or more, about ",

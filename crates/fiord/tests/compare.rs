@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::process::Command;
 
 use common::study::assert_documented;
-use common::{Dir, Ran, finish, fiord, run_with_input, start};
+use common::{Dir, Ran, finish, fiord, in_one_line, run_with_input, start};
 
 const JOB: &str = "--name=job --ioengine=null --rw=randread --bs=4k --size=4m";
 
@@ -272,7 +272,7 @@ fn several_targets_are_measured_in_turn_and_compared() {
     assert!(["a", "b", "c"].iter().all(|name| home.dir.join(name).read_dir().unwrap().next().is_none()));
     let quick =
         home.run("quick a b --time=100ms --size=8M --repeat=1 --trust=off").assert_success().stdout.clone();
-    let words = quick.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = in_one_line(&quick);
     let is_direct = words.contains(": direct I/O") || words.contains(", direct I/O");
     let buffered = words.matches("direct I/O, except synced 4k appends; 8MiB in scratch").count();
     assert_eq!(buffered, if is_direct { 2 } else { 0 }, "{quick}");

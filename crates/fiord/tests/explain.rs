@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::study::assert_documented;
-use common::{Dir, Mount, Ran, finish, fiord, run_with_input, start, until_working};
+use common::{Dir, Mount, Ran, finish, fiord, in_one_line, run_with_input, start, until_working};
 use fiord_testing::need;
 
 /// A job whose depth is not what it seems.
@@ -98,7 +98,7 @@ fn a_study_is_explained_with_its_conclusion_and_its_figures() {
     let document = with_history(sweep).json();
     let text = with_history("explain").assert_success().stdout.clone();
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = in_one_line(&text);
     assert!(
         text.starts_with("Study 1 of ") && text.contains("`fiord explain 2` explains one of its runs"),
         "{text}"

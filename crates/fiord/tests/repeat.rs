@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::stalling::Stalling;
 use common::study::assert_documented;
-use common::{Dir, Ran, finish, fiord, start};
+use common::{Dir, Ran, finish, fiord, in_one_line, start};
 use fiord_testing::need;
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ fn assert_repeated(document: &Value, times: usize) {
 fn jobs_are_run_again_and_reported_once_with_the_spread_of_all_runs() {
     let dir = Dir::new();
     let ran = run(&dir, &format!("--repeat=4 {JOB}"));
-    let text = ran.assert_success().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = in_one_line(&ran.assert_success().stdout);
     for part in [
         " Repeats: 4 runs of each; the report above is of the last run; ",
         " a, read IOPS ",

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use common::control_group::{ControlGroup, ReadLimit};
 use common::study::{as_ordinary_user, assert_documented, assert_fits, fio_takes, masked, public};
-use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, run, signal, start, until};
+use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, in_one_line, run, signal, start, until};
 use fiord_testing::need;
 use serde_json::Value;
 
@@ -123,7 +123,7 @@ fn a_job_file_can_be_swept() {
     let mut command = fiord(dir.path(), "sweep job.fio --over bs=4k,8k");
     command.env("F", "other");
     let text = finish(start(command)).assert_success().stdout.clone();
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = in_one_line(&text);
     assert!(
         words.contains("Target filename=other Job size=4m runtime=200ms [a] rw=read [b] rw=write filename="),
         "{text}"
@@ -241,7 +241,7 @@ fn warnings_are_in_the_report_once() {
     };
     let text = ended(command(line));
     let warnings = text.stdout.split_once("\nFindings:\n").expect("findings").1.to_string();
-    let words = warnings.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = in_one_line(&warnings);
     for part in ["rwmixread: ", "is ignored", "exec_prerun", "sync-engine-depth"] {
         assert!(words.contains(part), "{part}: {text:?}");
     }
@@ -286,7 +286,7 @@ fn a_remark_of_a_worker_is_reported_as_in_a_run() {
     assert_eq!(remark(&format!("{sweep} --json"), 6), format!("{of_run} (bs=4k, and 1 more run)"));
     let text = dir.run(&sweep);
     text.assert_status(6).assert_prints(&["CANNOT TELL, because the job ended before its ramp did"]);
-    let words = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = in_one_line(&text.stdout);
     assert_eq!(words.matches(&format!("job a: ended-in-ramp: {of_run}")).count(), 1, "{text:?}");
 }
 

@@ -141,7 +141,11 @@ mod tests {
             let mut request = Box::<Request>::default();
             request.set(Transfer { fd, buffer: buffer.as_mut_ptr(), len_bytes: 16, offset_bytes: 0 });
             // SAFETY: the request is in its box and the buffer alive until the result is taken.
-            unsafe { request.start(Command::Read) }.unwrap();
+            if let Err(error) = unsafe { request.start(Command::Read) } {
+                // musl looks at the descriptor first.
+                assert_eq!(Err(Errno(error.raw_os_error().unwrap_or(0))), expected);
+                continue;
+            }
             let result = loop {
                 match request.result() {
                     // SAFETY: it was started, and has no result yet.

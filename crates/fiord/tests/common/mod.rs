@@ -160,6 +160,11 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// A text with single blanks and no line breaks, for sentences that may break anywhere.
+pub fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Waits until a run has read or written this much.
 #[track_caller]
 pub fn until_moved(running: &Running, bytes: u64) {
