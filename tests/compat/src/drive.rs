@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::case::{Case, Contents, Needs};
-use crate::program::{Pair, Ran, Scratch, finish, target_dir};
+use crate::program::{Pair, Ran, STILL_RUNNING, Scratch, finish, target_dir};
 use crate::versions::Version;
 
 /// Why a case could not be compared.
@@ -87,7 +87,7 @@ impl Programs {
     pub fn run(&self, case: &Case) -> Result<Pair, Unable> {
         case.needs.iter().try_for_each(Needs::look)?;
         let place = self.scratch.join(case.name.replace(['/', ' '], "_"));
-        let mut fio = run(&self.fio, case, &[], &place.join("fio"))?;
+        let mut fio = self.run_fio(case, &place)?;
         fio.notes_before_json = true;
         let fiord = run(&self.fiord, case, &case.own_args, &place.join("fiord"))?;
         Ok(Pair {
@@ -98,6 +98,17 @@ impl Programs {
             oracle: self.oracle,
             place: Scratch(place),
         })
+    }
+
+    /// fio 3.33 hangs at times, such as where it compresses a log: to hang once is no verdict on a case.
+    fn run_fio(&self, case: &Case, place: &Path) -> Result<Ran, Unable> {
+        match run(&self.fio, case, &[], &place.join("fio")) {
+            Err(Unable::Failed(why)) if why.contains(STILL_RUNNING) => {
+                eprintln!("{}: fio is run again: {why}", case.name);
+                run(&self.fio, case, &[], &place.join("fio-again"))
+            }
+            ran_or_unable => ran_or_unable,
+        }
     }
 }
 

@@ -18,6 +18,8 @@ use crate::versions::Version;
 const NOT_BUILT: &str = "known to fio, not built into fiord yet";
 
 const RUN_TIME_MAX: Duration = Duration::from_secs(60);
+/// Part of the error about a program that did not end.
+pub const STILL_RUNNING: &str = "still running after";
 const POLL: Duration = Duration::from_millis(3);
 
 /// The workspace's target directory.
@@ -169,7 +171,7 @@ fn finish_within(mut command: Command, stdin: &str, dir: &Path, time_max: Durati
         if start.elapsed() >= time_max {
             child.kill().map_err(failed)?;
             let _killed = child.wait();
-            return Err(format!("{command:?}: still running after {} s", time_max.as_secs()));
+            return Err(format!("{command:?}: {STILL_RUNNING} {} s", time_max.as_secs()));
         }
         std::thread::sleep(POLL);
     };
