@@ -3,115 +3,28 @@
 //! Invariant: what is in the cluster is read and written by Ceph's own `rados` and `rbd` as well.
 
 use std::ffi::OsStr;
-use std::process::Command;
 
-use fiord_servers::{Directory, Place, Server, counts, free_port, listens, needs, number, output_of};
+use fiord_servers::ceph::Cluster;
+use fiord_servers::{Place, Server, counts, needs, number};
 
 use crate::engine::{Subject, repeats};
 
-/// A cluster with the pool `p`, and in it the image `image` of 64 MiB.
-pub struct Cluster {
-    pub monitor: Server,
-    daemon: Server,
+/// Calls this with an engine on the cluster.
+fn with<R>(cluster: &Cluster, words: &str, run: impl FnOnce(&Subject<'_>) -> R) -> R {
+    let configuration = cluster.configuration();
+    let variables = [("CEPH_CONF", configuration.as_os_str()), ("CEPH_ARGS", OsStr::new(""))];
+    let place = Place { directory: cluster.monitor.directory.path(), variables: &variables };
+    let mut args: Vec<String> = words.split(' ').map(str::to_string).collect();
+    if words.contains("rados") {
+        // divergence: `ioengine=rados` without `conf`
+        args.push(format!("--conf={}", configuration.display()));
+    }
+    run(&Subject { place, args })
 }
 
-/// Keys in one file, one copy of everything, and nothing outside of its directory.
-const CONFIGURATION: &str = "[global]
-fsid = FSID
-mon host = v2:127.0.0.1:PORT/0
-run dir = DIR
-crash dir = DIR
-admin socket =
-pid file =
-keyring = DIR/keyring
-log file = DIR/$name.log
-mon data = DIR/mon
-osd data = DIR/osd
-mgr data = DIR/mgr
-public addr = 127.0.0.1
-cluster addr = 127.0.0.1
-osd objectstore = memstore
-memstore device bytes = 1G
-osd pool default size = 1
-osd pool default min size = 1
-osd pool default pg num = 1
-osd pool default pgp num = 1
-osd pool default pg autoscale mode = off
-osd crush chooseleaf type = 0
-mon allow pool size one = true
-mon allow pool delete = true
-";
-
-/// Options of ceph-authtool, who has the key, and what it opens beside the monitor.
-const KEYS: [(Option<&str>, &str, &[&str]); 3] =
-    [(Some("--create-keyring"), "mon.", &[]), (None, "client.admin", &["osd"]), (None, "osd.0", &["osd"])];
-
-impl Cluster {
-    pub fn start() -> Cluster {
-        let directory = Directory::new().unwrap();
-        for name in ["mon", "osd", "mgr"] {
-            std::fs::create_dir(directory.join(name)).unwrap();
-        }
-        let port = free_port().unwrap();
-        let [fsid, uuid] = [(); 2].map(|()| std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap());
-        let (fsid, uuid) = (fsid.trim(), uuid.trim());
-        let text = CONFIGURATION
-            .replace("FSID", fsid)
-            .replace("PORT", &port.to_string())
-            .replace("DIR", &directory.path().display().to_string());
-        directory.write("ceph.conf", &text).unwrap();
-        for (option, name, access) in KEYS {
-            let mut args = vec!["keyring", "--gen-key", "-n", name, "--cap", "mon", "allow *"];
-            args.extend(access.iter().flat_map(|kind| ["--cap", kind, "allow *"]));
-            args.extend(option);
-            output_of(directory.path(), "ceph-authtool", &args).unwrap();
-        }
-        let address = format!("[v2:127.0.0.1:{port}]");
-        let root = directory.path().to_path_buf();
-        let run = |program: &str, args: &[&str]| output_of(&root, program, args).unwrap();
-        run("monmaptool", &["--create", "--fsid", fsid, "--addv", "a", &address, "monmap"]);
-        run(
-            "ceph-mon",
-            &["-c", "ceph.conf", "--mkfs", "-i", "a", "--monmap", "monmap", "--keyring", "keyring"],
-        );
-        let mut command = Command::new("ceph-mon");
-        command.args(["-c", "ceph.conf", "-f", "-i", "a", "--public-addrv", &address]);
-        let monitor = Server::start(directory, &command, |_| listens(port)).unwrap();
-        run("ceph", &["-c", "ceph.conf", "osd", "new", uuid]);
-        run("ceph-osd", &["-c", "ceph.conf", "-i", "0", "--mkfs", "--osd-uuid", uuid]);
-        let mut command = Command::new("ceph-osd");
-        command.arg("-c").arg(root.join("ceph.conf")).args(["-f", "-i", "0"]);
-        let daemon = Server::start(Directory::new().unwrap(), &command, |_| true).unwrap();
-        run("ceph", &["-c", "ceph.conf", "osd", "pool", "create", "p", "1"]);
-        // Waits until the daemon has come up.
-        run("rbd", &["-c", "ceph.conf", "create", "p/image", "--size", "64M"]);
-        Cluster { monitor, daemon }
-    }
-
-    /// Runs one of Ceph's programs in the directory of the monitor.
-    pub fn ceph(&self, program: &str, words: &str) -> String {
-        let mut args = vec!["-c", "ceph.conf"];
-        args.extend(words.split_whitespace());
-        output_of(self.monitor.directory.path(), program, &args).unwrap()
-    }
-
-    /// Calls this with an engine on the cluster.
-    fn with<R>(&self, words: &str, run: impl FnOnce(&Subject<'_>) -> R) -> R {
-        let configuration = self.monitor.directory.join("ceph.conf");
-        let variables = [("CEPH_CONF", configuration.as_os_str()), ("CEPH_ARGS", OsStr::new(""))];
-        let place = Place { directory: self.monitor.directory.path(), variables: &variables };
-        let mut args: Vec<String> = words.split(' ').map(str::to_string).collect();
-        if words.contains("rados") {
-            // divergence: `ioengine=rados` without `conf`
-            args.push(format!("--conf={}", configuration.display()));
-        }
-        run(&Subject { place, args })
-    }
-
-    /// Contents of a file in the directory of the monitor.
-    fn bytes(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.monitor.directory.join(name)).unwrap()
-    }
+/// Contents of a file in the directory of the monitor.
+fn bytes(cluster: &Cluster, name: &str) -> Vec<u8> {
+    std::fs::read(cluster.monitor.directory.join(name)).unwrap()
 }
 
 const RADOS: &str = "--ioengine=rados --pool=p";
@@ -127,8 +40,8 @@ macro_rules! needs_ceph {
 #[test]
 fn counts_are_those_of_fio() {
     needs_ceph!();
-    let cluster = Cluster::start();
-    cluster.with(RADOS, |rados| {
+    let cluster = Cluster::start().unwrap();
+    with(&cluster, RADOS, |rados| {
         rados.counts_are_those_of_fio(&[
             "--rw=write --bs=64k --size=4m --iodepth=16",
             "--rw=read --bs=64k --size=4m --iodepth=16",
@@ -138,7 +51,7 @@ fn counts_are_those_of_fio() {
             "--rw=trim --bs=64k --size=1m --iodepth=4",
         ]);
     });
-    cluster.with(RBD, |rbd| {
+    with(&cluster, RBD, |rbd| {
         rbd.counts_are_those_of_fio(&[
             "--rw=write --bs=1m --iodepth=4",
             "--rw=read --bs=1m --iodepth=4",
@@ -154,39 +67,39 @@ fn counts_are_those_of_fio() {
 #[test]
 fn syncs_and_the_end_of_the_image_are_those_of_the_job() {
     needs_ceph!();
-    let cluster = Cluster::start();
+    let cluster = Cluster::start().unwrap();
     // divergence: `fsync=N` or `fdatasync=N` with `rados`
     // divergence: `fsync=N` with `rbd` or `gfapi_async` and a queue
     // divergence: `fdatasync=N` with `rbd`, `gfapi` or `gfapi_async`
     let write = "--rw=write --bs=16k --size=1m --iodepth=8";
     for engine in [RADOS, RBD] {
         for sync in ["fsync", "fdatasync"] {
-            let ran = cluster.with(engine, |engine| engine.fiord(&format!("{write} --{sync}=16")));
+            let ran = with(&cluster, engine, |engine| engine.fiord(&format!("{write} --{sync}=16")));
             let job = ran.job().unwrap();
             assert_eq!((ran.code, counts(&job)[1]), (Some(0), (64, 1 << 20)), "{engine} {sync}: {ran:?}");
             assert_eq!(number(&job, "sync", "total_ios"), 3, "{engine} {sync}: {ran:?}");
         }
     }
     // divergence: `size` beyond the end of an image (`rbd`)
-    let ran = cluster.with(RBD, |rbd| rbd.fiord("--rw=write --bs=1m --offset=62m --size=4m"));
+    let ran = with(&cluster, RBD, |rbd| rbd.fiord("--rw=write --bs=1m --offset=62m --size=4m"));
     assert_eq!((ran.code, counts(&ran.job().unwrap())[1]), (Some(0), (2, 2 << 20)), "{ran:?}");
-    assert_eq!(cluster.ceph("rbd", "info p/image").matches("size 64 MiB").count(), 1);
+    assert_eq!(cluster.ceph("rbd", "info p/image").unwrap().matches("size 64 MiB").count(), 1);
 }
 
 #[test]
 fn data_are_what_cephs_programs_write_and_read() {
     needs_ceph!();
-    let cluster = Cluster::start();
+    let cluster = Cluster::start().unwrap();
     let root = &cluster.monitor.directory;
     let write = "--rw=randwrite --bs=4k --size=1m --iodepth=16 --buffer_pattern=\"fiord!?\"";
-    let ran = cluster.with(RADOS, |rados| rados.fiord(&format!("--filename=object {write}")));
+    let ran = with(&cluster, RADOS, |rados| rados.fiord(&format!("--filename=object {write}")));
     assert_eq!((ran.code, counts(&ran.job().unwrap())[1]), (Some(0), (256, 1 << 20)), "{ran:?}");
-    cluster.ceph("rados", "-p p get object copy");
-    assert!(cluster.bytes("copy").len() == 1 << 20 && repeats(&cluster.bytes("copy"), b"fiord!?"));
-    let ran = cluster.with(RBD, |rbd| rbd.fiord(&format!("--offset=2m {write}")));
+    cluster.ceph("rados", "-p p get object copy").unwrap();
+    assert!(bytes(&cluster, "copy").len() == 1 << 20 && repeats(&bytes(&cluster, "copy"), b"fiord!?"));
+    let ran = with(&cluster, RBD, |rbd| rbd.fiord(&format!("--offset=2m {write}")));
     assert_eq!((ran.code, counts(&ran.job().unwrap())[1]), (Some(0), (256, 1 << 20)), "{ran:?}");
-    cluster.ceph("rbd", "export p/image exported");
-    let exported = cluster.bytes("exported");
+    cluster.ceph("rbd", "export p/image exported").unwrap();
+    let exported = bytes(&cluster, "exported");
     assert!(exported.len() == 64 << 20 && repeats(&exported[2 << 20..3 << 20], b"fiord!?"));
     assert!(exported[..2 << 20].iter().chain(&exported[3 << 20..]).all(|byte| *byte == 0));
     // A file with headers, put there by Ceph's programs; then one with a byte that has changed.
@@ -195,19 +108,19 @@ fn data_are_what_cephs_programs_write_and_read() {
     let made = fiord_servers::fiord(root.path(), &file.split(' ').collect::<Vec<_>>()).unwrap();
     assert_eq!(made.code, Some(0), "{made:?}");
     for (change, error) in [(0, 0), (1, 84)] {
-        let mut bytes = cluster.bytes("made");
+        let mut bytes = bytes(&cluster, "made");
         bytes[123_456] ^= change;
         std::fs::write(root.join("made"), bytes).unwrap();
-        cluster.ceph("rados", "-p p put object made");
-        cluster.ceph("rbd", "rm p/image");
-        cluster.ceph("rbd", "import made p/image");
+        cluster.ceph("rados", "-p p put object made").unwrap();
+        cluster.ceph("rbd", "rm p/image").unwrap();
+        cluster.ceph("rbd", "import made p/image").unwrap();
         for (engine, name) in [(RADOS, "--filename=object"), (RBD, "")] {
-            let ran = cluster.with(engine, |engine| engine.fiord(&format!("{name} --rw=read {verify}")));
+            let ran = with(&cluster, engine, |engine| engine.fiord(&format!("{name} --rw=read {verify}")));
             assert_eq!(ran.job().unwrap()["error"], error, "{engine}: {ran:?}");
         }
     }
     // Each program verifies what the other wrote.
-    cluster.with(RBD, |rbd| {
+    with(&cluster, RBD, |rbd| {
         let wrote = rbd.fiord(&format!("--rw=randwrite --do_verify=0 {verify} --verify_header_format=3.33"));
         let read = rbd.fio(&format!("--rw=randread {verify}"));
         assert_eq!((wrote.code, read.code), (Some(0), Some(0)), "{wrote:?} {read:?}");
@@ -221,7 +134,7 @@ fn data_are_what_cephs_programs_write_and_read() {
 fn a_cluster_that_has_stopped_does_not_hold_up_the_end() {
     // divergence: SIGINT while the server of
     needs_ceph!();
-    let cluster = Cluster::start();
+    let cluster = Cluster::start().unwrap();
     let signal = |all: bool, signal: fn(&Server) -> Result<(), String>| {
         signal(&cluster.daemon).unwrap();
         if all {
@@ -232,7 +145,7 @@ fn a_cluster_that_has_stopped_does_not_hold_up_the_end() {
         for engine in [RADOS, RBD] {
             let words = "--rw=randrw --bs=4k --size=1m --iodepth=16";
             let (stop, go_on) = (|| signal(all, Server::freeze), || signal(all, Server::thaw));
-            cluster.with(engine, |engine| engine.ends_although_the_server_has_stopped(words, stop, go_on));
+            with(&cluster, engine, |engine| engine.ends_although_the_server_has_stopped(words, stop, go_on));
         }
     }
 }
@@ -240,20 +153,20 @@ fn a_cluster_that_has_stopped_does_not_hold_up_the_end() {
 #[test]
 fn a_process_that_is_stopped_and_continued_loses_no_io() {
     needs_ceph!();
-    let cluster = Cluster::start();
+    let cluster = Cluster::start().unwrap();
     for engine in [RADOS, RBD] {
-        cluster.with(engine, |engine| engine.loses_no_io_when_it_is_stopped("--iodepth=4"));
+        with(&cluster, engine, |engine| engine.loses_no_io_when_it_is_stopped("--iodepth=4"));
     }
 }
 
 #[test]
 fn a_pool_that_is_removed_ends_the_job_with_its_error() {
     needs_ceph!();
-    let cluster = Cluster::start();
+    let cluster = Cluster::start().unwrap();
     let words = "--rw=randwrite --bs=4k --size=1m --iodepth=4 --time_based --runtime=60";
-    let running = [RADOS, RBD].map(|engine| cluster.with(engine, |engine| engine.start(words)));
+    let running = [RADOS, RBD].map(|engine| with(&cluster, engine, |engine| engine.start(words)));
     std::thread::sleep(std::time::Duration::from_secs(5));
-    cluster.ceph("ceph", "osd pool rm p p --yes-i-really-really-mean-it");
+    cluster.ceph("ceph", "osd pool rm p p --yes-i-really-really-mean-it").unwrap();
     for running in running {
         let ran = running.wait().unwrap();
         let job = ran.job().unwrap();
@@ -267,17 +180,17 @@ fn a_pool_that_is_removed_ends_the_job_with_its_error() {
 #[test]
 fn jobs_give_back_what_they_took() {
     needs_ceph!();
-    let cluster = Cluster::start();
-    cluster.with(RADOS, |rados| rados.gives_back_what_jobs_took("--rw=randrw --size=32m", 10));
-    cluster.with(RBD, |rbd| rbd.gives_back_what_jobs_took("--rw=randrw --size=32m", 10));
+    let cluster = Cluster::start().unwrap();
+    with(&cluster, RADOS, |rados| rados.gives_back_what_jobs_took("--rw=randrw --size=32m", 10));
+    with(&cluster, RBD, |rbd| rbd.gives_back_what_jobs_took("--rw=randrw --size=32m", 10));
 }
 
 #[test]
 fn what_is_missing_is_named_and_an_excluded_client_fails() {
     needs_ceph!();
-    let cluster = Cluster::start();
+    let cluster = Cluster::start().unwrap();
     let refusal = |engine: &str, words: &str| {
-        cluster.with(engine, |engine| engine.refusal(&format!("{words} --rw=read --size=1m")))
+        with(&cluster, engine, |engine| engine.refusal(&format!("{words} --rw=read --size=1m")))
     };
     // divergence: a pool, image or configuration that does not exist, with `rados` or `rbd`
     let pool = refusal("--ioengine=rados --pool=absent", "");
@@ -293,13 +206,13 @@ fn what_is_missing_is_named_and_an_excluded_client_fails() {
     let conf = refusal(RADOS, "--conf=/nonexistent");
     assert!(conf.contains("there is no configuration file"), "{conf}");
     let running =
-        cluster.with(RBD, |rbd| rbd.start("--rw=randwrite --bs=4k --iodepth=4 --time_based --runtime=60"));
+        with(&cluster, RBD, |rbd| rbd.start("--rw=randwrite --bs=4k --iodepth=4 --time_based --runtime=60"));
     let watcher = || {
-        let status = cluster.ceph("rbd", "status p/image");
+        let status = cluster.ceph("rbd", "status p/image").unwrap();
         Some(status.split_once("watcher=")?.1.split(' ').next()?.to_string())
     };
     assert!(fiord_servers::eventually(|| watcher().is_some()));
-    cluster.ceph("ceph", &format!("osd blocklist add {}", watcher().unwrap()));
+    cluster.ceph("ceph", &format!("osd blocklist add {}", watcher().unwrap())).unwrap();
     let ran = running.wait().unwrap();
     let job = ran.job().unwrap();
     assert_eq!((ran.code, job["error"].as_i64()), (Some(1), Some(108)), "{ran:?}");

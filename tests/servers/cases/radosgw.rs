@@ -6,9 +6,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
+use fiord_servers::ceph::Cluster;
 use fiord_servers::{Directory, Server, counts, fiord, free_port, listens, needs};
 
-use crate::ceph::Cluster;
 use crate::engine::strings;
 
 /// radosgw in front of a cluster, with one user.
@@ -22,7 +22,7 @@ const S3: &str = "--http_mode=s3 --http_s3_keyid=fiordid --http_s3_key=fiord/key
 
 impl Gateway {
     fn start() -> Gateway {
-        let cluster = Cluster::start();
+        let cluster = Cluster::start().unwrap();
         let port = free_port().unwrap();
         let mut command = Command::new("radosgw");
         command.arg("-c").arg(cluster.monitor.directory.join("ceph.conf"));
@@ -33,14 +33,18 @@ impl Gateway {
             &format!("--rgw-frontends=beast endpoint=127.0.0.1:{port}"),
         ]);
         let server = Server::start(Directory::new().unwrap(), &command, |_| listens(port)).unwrap();
-        cluster.ceph(
-            "radosgw-admin",
-            "user create --uid=u --display-name=u --access-key=fiordid --secret-key=fiord/key",
-        );
-        cluster.ceph(
-            "radosgw-admin",
-            "subuser create --uid=u --subuser=u:s --access=full --key-type=swift --secret-key=k",
-        );
+        cluster
+            .ceph(
+                "radosgw-admin",
+                "user create --uid=u --display-name=u --access-key=fiordid --secret-key=fiord/key",
+            )
+            .unwrap();
+        cluster
+            .ceph(
+                "radosgw-admin",
+                "subuser create --uid=u --subuser=u:s --access=full --key-type=swift --secret-key=k",
+            )
+            .unwrap();
         Gateway { cluster, server, port }
     }
 
@@ -89,11 +93,11 @@ fn objects_of_s3_and_swift_are_those_of_the_cluster() {
         let ran = gateway.fiord(&write);
         assert_eq!((ran.code, counts(&ran.job().unwrap())[1]), (Some(0), (16, 262_144)), "{ran:?}");
     }
-    let objects = gateway.cluster.ceph("rados", "-p default.rgw.buckets.data ls");
+    let objects = gateway.cluster.ceph("rados", "-p default.rgw.buckets.data ls").unwrap();
     for name in ["a$b", "c"] {
         let first = objects.lines().find(|line| line.ends_with(&format!("_{name}_0_16384")));
         let first = first.unwrap_or_else(|| panic!("{objects}"));
-        gateway.cluster.ceph("rados", &format!("-p default.rgw.buckets.data get {first} copy"));
+        gateway.cluster.ceph("rados", &format!("-p default.rgw.buckets.data get {first} copy")).unwrap();
         let bytes = std::fs::read(gateway.cluster.monitor.directory.join("copy")).unwrap();
         assert!(bytes.iter().eq(b"fiord!?".iter().cycle().take(16384)), "{name}");
         let whole = objects.lines().filter(|line| line.contains(&format!("_{name}_"))).count();

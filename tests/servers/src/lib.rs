@@ -3,8 +3,10 @@
 //! Invariant: a server has a directory and a port of its own, is reached by loopback alone, and is killed with everything
 //! it started when its value is dropped, or when the test's thread ends in any other way.
 
+pub mod ceph;
 mod directory;
 mod figures;
+pub mod gluster;
 mod server;
 
 pub use directory::Directory;
