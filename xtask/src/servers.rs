@@ -23,6 +23,10 @@ For example:
   cargo x servers nbd
 ";
 
+/// How many cases run at a time on each processor: nearly all of a case is waiting, for servers to start and for clients
+/// that take seconds to leave.
+const THREADS_PER_PROCESSOR: usize = 4;
+
 /// `cargo x servers [--install] [--release] [NAME…]`
 pub fn run(args: &[String]) -> Result<(), String> {
     let (flags, names): (Vec<&String>, Vec<&String>) = args.iter().partition(|arg| arg.starts_with('-'));
@@ -50,7 +54,9 @@ pub fn stage(fiord: &Path) -> StageResult {
 
 /// Runs the tests with this binary.
 fn command(fiord: &Path) -> Command {
-    let mut command = repo::cargo(&["test", "-p", "fiord-servers", "--no-fail-fast", "--"]);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = format!("--test-threads={}", processors * THREADS_PER_PROCESSOR);
+    let mut command = repo::cargo(&["test", "-p", "fiord-servers", "--no-fail-fast", "--", &threads]);
     command.env("FIORD", fiord);
     command
 }
