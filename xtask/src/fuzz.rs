@@ -3,9 +3,11 @@
 //! Invariant: needs only the stable compiler and a C++ compiler; the targets link only safe Rust, so AddressSanitizer,
 //! which would need a nightly compiler, has nothing to find.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
 use serde_json::Value;
 
@@ -85,20 +87,24 @@ pub fn smoke(seconds: u32) -> StageResult {
     }
 }
 
-/// Runs each target; returns counts, and the failures.
+/// Runs each target, as many at a time as there are processors; returns counts, and the failures.
 fn run_all(targets: impl IntoIterator<Item = String>, seconds: u32, seed: Seed) -> (Counts, Vec<String>) {
-    let mut counts = Counts::default();
-    let mut failures = Vec::new();
-    for target in targets {
-        match run_one(&target, seconds, seed) {
-            Ok(()) => counts.passed += 1,
-            Err(why) => {
-                counts.failed += 1;
-                failures.push(why);
-            }
-        }
-    }
-    (counts, failures)
+    let waiting = Mutex::new(targets.into_iter().collect::<VecDeque<String>>());
+    let next = || waiting.lock().ok()?.pop_front();
+    let results = || -> Vec<Result<(), String>> {
+        std::iter::from_fn(next).map(|target| run_one(&target, seconds, seed)).collect()
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let results: Vec<Result<(), String>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..processors).map(|_| scope.spawn(results)).collect();
+        let joined = threads.into_iter().map(|thread| {
+            thread.join().unwrap_or_else(|_| vec![Err("a thread that ran targets has panicked".to_string())])
+        });
+        joined.flatten().collect()
+    });
+    let failures: Vec<String> = results.iter().filter_map(|result| result.clone().err()).collect();
+    let failed = failures.len() as u64;
+    (Counts { passed: results.len() as u64 - failed, failed, skipped: 0 }, failures)
 }
 
 fn has_cxx() -> bool {
