@@ -108,14 +108,16 @@ fn static_target() {
     }
 }
 
-/// Builds cargo's own subcommands from source: a minute or two for each on two processors.
+/// Builds cargo's own subcommands from source, hardly optimised: they run for seconds, and would compile for minutes.
 fn cargo_subcommands() {
     for (name, package) in CARGO_SUBCOMMANDS {
         if quiet(&mut repo::cargo(&[name, "--version"])) {
             continue;
         }
         println!("install: {package}");
-        if let Err(why) = stage::command(repo::cargo(&["install", "--quiet", "--locked", package])) {
+        let mut cargo = repo::cargo(&["install", "--quiet", "--locked", package]);
+        cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1").env("CARGO_PROFILE_RELEASE_LTO", "off");
+        if let Err(why) = stage::command(cargo) {
             println!("install: {why}; what needs cargo {name} will be skipped");
         }
     }
