@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use fiord_sys::procfs;
+use fiord_sys::procfs::{self, CpuTicks};
 use serde_json::{Value, json};
 
 /// Machine, kernel, commit and date.
@@ -25,6 +25,18 @@ pub fn describe() -> Value {
 pub fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|figure| figure.parse().ok()).unwrap_or(0.0)
+}
+
+/// What all processors together have done so far; `None` if unknown.
+pub fn cpu_ticks() -> Option<CpuTicks> {
+    let cpus = procfs::each_cpu_ticks().ok()?;
+    Some(cpus.iter().map(|(_, ticks)| ticks).sum())
+}
+
+/// The share of their time that processors were used since an earlier moment, in percent; `None` if unknown.
+pub fn busy_percent_since(earlier: Option<CpuTicks>) -> Option<f64> {
+    let between = cpu_ticks()?.since(&earlier?);
+    (between.all() > 0).then(|| 100.0 - 100.0 * between.unused() as f64 / between.all() as f64)
 }
 
 /// The first line that a program prints; empty if it cannot be run.

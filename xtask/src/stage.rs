@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use fiord_testing::Skip;
 
+use crate::machine;
 use crate::repo;
 use crate::stage_times::Times;
 
@@ -64,32 +65,43 @@ impl StageResult {
 /// Everything that has run so far.
 #[derive(Default)]
 pub struct Stages {
-    results: Vec<(&'static str, Duration, StageResult)>,
+    results: Vec<Ended>,
+}
+
+/// A stage that has ended.
+struct Ended {
+    name: &'static str,
+    took: Duration,
+    /// The share of the processors' time that was used meanwhile, by this and by other programs; `None` if the kernel does
+    /// not say.
+    busy_percent: Option<f64>,
+    result: StageResult,
 }
 
 impl Stages {
     /// Runs one stage now.
     pub fn run(&mut self, name: &'static str, work: impl FnOnce() -> StageResult) {
         println!("\n=== {name}");
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), machine::cpu_ticks());
         let result = work();
+        let busy_percent = machine::busy_percent_since(before);
         match &result {
             StageResult::Failed(_, why) => println!("{name}: failed: {why}"),
             StageResult::Skipped(why) => println!("{name}: skipped: {why}"),
             StageResult::Passed(_) => {}
         }
-        self.results.push((name, start.elapsed(), result));
+        self.results.push(Ended { name, took: start.elapsed(), busy_percent, result });
     }
 
     /// The stages that passed, and their times.
     pub fn passed(&self) -> Vec<(&'static str, Duration)> {
-        let passed = self.results.iter().filter(|(_, _, result)| matches!(result, StageResult::Passed(_)));
-        passed.map(|(name, took, _)| (*name, *took)).collect()
+        let passed = self.results.iter().filter(|stage| matches!(stage.result, StageResult::Passed(_)));
+        passed.map(|stage| (stage.name, stage.took)).collect()
     }
 
     /// Prints once more why stages failed, since a log may be kept by its end alone.
     fn print_failures(&self) {
-        for (name, _, result) in &self.results {
+        for Ended { name, result, .. } in &self.results {
             let StageResult::Failed(tally, why) = result else { continue };
             tally.failures.iter().take(FAILURE_LINES_MAX).for_each(|line| println!("{name}: {line}"));
             println!("{name}: failed: {why}");
@@ -97,12 +109,13 @@ impl Stages {
     }
 
     /// Prints why tests were skipped, one line per stage, and the sum as the last line; returns whether nothing failed.
-    /// A stage that took much longer than `recorded` is reported as slow.
+    /// The line has the stage's time, and how busy the processors were. A stage that took much longer than `recorded` is
+    /// reported as slow.
     pub fn summary(&self, recorded: &Times) -> bool {
         println!();
         let mut sum = Counts::default();
         let mut lines = Vec::new();
-        for (name, took, result) in &self.results {
+        for Ended { name, took, busy_percent, result } in &self.results {
             let (word, counts) = match result {
                 StageResult::Passed(tally) => {
                     ("passed".to_string(), Counts { passed: tally.counts.passed + 1, ..tally.counts })
@@ -119,7 +132,8 @@ impl Stages {
             }
             let remark =
                 recorded.remark(name, *took).map_or_else(String::new, |remark| format!(", {remark}"));
-            lines.push(format!("{name:<18} {:>7.1} s  {word}{remark}", took.as_secs_f64()));
+            let busy = busy_percent.map_or_else(String::new, |busy| format!("{busy:.0} %"));
+            lines.push(format!("{name:<18} {:>7.1} s {busy:>6}  {word}{remark}", took.as_secs_f64()));
             sum += counts;
         }
         self.print_failures();
