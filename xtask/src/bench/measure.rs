@@ -132,7 +132,9 @@ impl Side<'_> {
         let Places { directory, output, .. } = self.places;
         let peer_cpu_s = || self.peer.and_then(Running::cpu_s);
         let before_s = peer_cpu_s();
-        let (text, cost) = Run { program: self.program, args: &args, directory, output }.measure()?;
+        let variables = self.peer.map_or(&[][..], |peer| &peer.variables);
+        let run = Run { program: self.program, args: &args, variables, directory, output };
+        let (text, cost) = run.measure()?;
         let used_s = peer_cpu_s().zip(before_s).map(|(after_s, before_s)| after_s - before_s);
         let peer_busy = used_s.map(|used_s| used_s / cost.process_s);
         let failed = |why: &str| format!("{} {}: {why}", self.program.display(), args.join(" "));

@@ -3,6 +3,7 @@
 //! Invariant: the kernel's figure for a child's peak memory includes that of its parent, whose memory the child has
 //! until it executes its program. So the parent must be small, which is why this is a separate process.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,8 @@ pub struct Cost {
 pub struct Run<'a> {
     pub program: &'a Path,
     pub args: &'a [String],
+    /// Variables of the environment beyond those of this process.
+    pub variables: &'a [(&'static str, OsString)],
     pub directory: &'a Path,
     pub output: &'a Path,
 }
@@ -39,6 +42,7 @@ impl Run<'_> {
         let this = std::env::current_exe().map_err(|error| failed(&error.to_string()))?;
         let mut command = Command::new(this);
         command.arg(CHORE).arg(self.output).arg(self.program).args(self.args).current_dir(self.directory);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let out = command.stdin(Stdio::null()).output().map_err(|error| failed(&error.to_string()))?;
         if let Some(number) = signal::stop_requested() {
             return Err(format!("stopped by {}", signal::name(number)));

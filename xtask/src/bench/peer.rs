@@ -1,8 +1,9 @@
 //! The other end of a row's connections: a server of its own, started before the row's runs and killed after them.
 //!
-//! Invariant: the processor time of a peer is that of one process, which uses one processor at most; how much of it was used
-//! during a run says whether the peer was what limited the run.
+//! Invariant: the processor time of a peer is known only if it is one process, which uses one processor at most; how much
+//! of it was used during a run says whether the peer was what limited the run.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
@@ -10,6 +11,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use fiord_servers::ceph::Cluster;
+use fiord_servers::gluster::{self, Volume};
+use fiord_servers::installed;
 
 /// The name of the chore that runs xtask as a sink.
 pub const SINK_CHORE: &str = "bench-sink";
@@ -32,14 +37,28 @@ pub enum Peer {
     Nbdkit,
     /// nginx, one process, with the files of the row's directory. The address is the port.
     Nginx,
+    /// A cluster of Ceph that keeps its objects in memory. The address is the path of its configuration.
+    Ceph,
+    /// A volume of GlusterFS. The address is that of its daemon.
+    Gluster,
 }
 
 /// A peer that runs.
 #[derive(Debug)]
 pub struct Running {
-    child: Child,
+    server: Server,
     /// What replaces `PLACEHOLDER`.
     pub address: String,
+    /// Variables of the environment by which programs find it.
+    pub variables: Vec<(&'static str, OsString)>,
+}
+
+/// What ends when it is dropped.
+#[derive(Debug)]
+enum Server {
+    Process(Child),
+    Ceph { _cluster: Cluster },
+    Gluster { _volume: Volume },
 }
 
 impl Peer {
@@ -58,6 +77,8 @@ impl Peer {
                 running.when(|| UnixStream::connect(&socket).is_ok())
             }
             Peer::Nginx => nginx(directory),
+            Peer::Ceph => ceph(),
+            Peer::Gluster => gluster(),
         }
     }
 }
@@ -67,7 +88,7 @@ impl Running {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let program = command.get_program().to_string_lossy().into_owned();
         match command.spawn() {
-            Ok(child) => Ok(Running { child, address }),
+            Ok(child) => Ok(Running { server: Server::Process(child), address, variables: Vec::new() }),
             Err(error) => Err(format!("{program}: {error}; apt-get install {package}")),
         }
     }
@@ -76,7 +97,10 @@ impl Running {
     fn when(mut self, is_up: impl Fn() -> bool) -> Result<Running, String> {
         let began = Instant::now();
         while !is_up() {
-            let ended = self.child.try_wait().map_err(|error| error.to_string())?;
+            let ended = match &mut self.server {
+                Server::Process(child) => child.try_wait().map_err(|error| error.to_string())?,
+                Server::Ceph { .. } | Server::Gluster { .. } => None,
+            };
             if ended.is_some() || began.elapsed() > START_TIME_MAX {
                 return Err(format!("the server at {} did not start: {ended:?}", self.address));
             }
@@ -85,9 +109,10 @@ impl Running {
         Ok(self)
     }
 
-    /// Processor time that it has used so far; `None` if it has ended.
+    /// Processor time that it has used so far; `None` if it has ended, or is several processes.
     pub fn cpu_s(&self) -> Option<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        let Server::Process(child) = &self.server else { return None };
+        let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?;
         used_s(&stat)
     }
 }
@@ -101,12 +126,36 @@ fn used_s(stat: &str) -> Option<f64> {
     Some((ticks()? + ticks()?) / TICKS_PER_S)
 }
 
-impl Drop for Running {
+impl Drop for Server {
     fn drop(&mut self) {
-        // Fails if it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Server::Process(child) = self {
+            // Fails if it has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
+}
+
+fn ceph() -> Result<Running, String> {
+    for (program, package) in [("ceph-mon", "ceph-mon"), ("ceph-osd", "ceph-osd"), ("rbd", "ceph-common")] {
+        installed(program, package)?;
+    }
+    let cluster = Cluster::start()?;
+    let configuration = cluster.configuration();
+    Ok(Running {
+        address: configuration.to_string_lossy().into_owned(),
+        variables: vec![("CEPH_CONF", configuration.into()), ("CEPH_ARGS", OsString::new())],
+        server: Server::Ceph { _cluster: cluster },
+    })
+}
+
+fn gluster() -> Result<Running, String> {
+    installed("glusterd", "glusterfs-server")?;
+    installed("gluster", "glusterfs-cli")?;
+    gluster::is_possible()?;
+    let volume = Volume::start()?;
+    let address = volume.address.clone();
+    Ok(Running { server: Server::Gluster { _volume: volume }, address, variables: Vec::new() })
 }
 
 fn sink() -> Result<Running, String> {
@@ -116,7 +165,8 @@ fn sink() -> Result<Running, String> {
     let mut child = command.spawn().map_err(|error| format!("{SINK_CHORE}: {error}"))?;
     let mut port = String::new();
     let read = child.stdout.take().map(|stdout| BufReader::new(stdout).read_line(&mut port));
-    let running = Running { child, address: port.trim().to_string() };
+    let address = port.trim().to_string();
+    let running = Running { server: Server::Process(child), address, variables: Vec::new() };
     match read {
         Some(Ok(1..)) => Ok(running),
         other => Err(format!("{SINK_CHORE}: no port: {other:?}")),

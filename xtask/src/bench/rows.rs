@@ -173,7 +173,8 @@ const NOT_LONGER: &[(Metric, Target)] = &[(Metric::Time, Target::AtMost(1.0))];
 
 /// Every row, in the order of the table.
 pub fn rows() -> Vec<Row> {
-    [null(), synchronous(), queued(), peak(), whole_processes(), peers(), not_slower(), workloads()].concat()
+    [null(), synchronous(), queued(), peak(), whole_processes(), calls(), peers(), not_slower(), workloads()]
+        .concat()
 }
 
 fn timed(case: &'static str, place: Location, args: &[&str], claims: &'static [(Metric, Target)]) -> Row {
@@ -258,26 +259,67 @@ fn whole_processes() -> Vec<Row> {
     ]
 }
 
-/// Connections. Debian's fio has no `http`.
+/// The other engines of Debian's fio that need nothing but this machine.
+fn calls() -> Vec<Row> {
+    const IOS: u64 = 262_144;
+    let cached = |case, engine| {
+        counted(case, &format!("{CACHED} --io_size=1g --ioengine={engine}"), IOS, 0.9).claims(NOT_SLOWER)
+    };
+    let names = |case, engine| {
+        counted(case, &format!("--ioengine={engine} --nrfiles=20000 --size=80000k --bs=4k"), 20_000, 2.0)
+            .claims(NOT_SLOWER)
+    };
+    vec![
+        cached("sync, cached", "sync"),
+        cached("vsync, cached", "vsync"),
+        cached("pvsync, cached", "pvsync"),
+        cached("pvsync2, cached", "pvsync2"),
+        cached("splice, cached", "splice"),
+        cached("posixaio, cached", "posixaio --iodepth=8"),
+        names("filecreate", "filecreate --rw=write --unlink=1"),
+        names("filestat", "filestat --rw=read"),
+        names("filedelete", "filedelete --rw=write"),
+        counted("falloc", "--ioengine=falloc --rw=write --bs=4k --size=256m", 65_536, 1.0).claims(NOT_SLOWER),
+        counted("ftruncate", "--ioengine=ftruncate --rw=write --bs=4k --size=256m", 65_536, 1.0)
+            .claims(NOT_SLOWER),
+    ]
+}
+
+/// Connections. Debian's fio has no `http`, `libiscsi` and `nfs`.
 fn peers() -> Vec<Row> {
     const CLAIM: &[(Metric, Target)] = &[(Metric::Iops, Target::AtLeast(1.2))];
     // To nobody, and to a sink: fio that reads a stream sometimes waits for ever.
     const DATAGRAMS: &str = "--ioengine=net --protocol=udp --hostname=127.0.0.1 --port=18771 --rw=write";
-    const STREAM: &str = "--ioengine=net --protocol=tcp --hostname=127.0.0.1 --port=PEER --rw=write";
+    const STREAM: &str = "--protocol=tcp --hostname=127.0.0.1 --port=PEER --rw=write --bs=1k --size=128m";
     const NBD: &str = "--ioengine=nbd --uri=nbd+unix:///?socket=PEER --rw=randread --bs=4k --iodepth=32";
     const HTTP: &str = "--ioengine=http --http_host=127.0.0.1:PEER --filename=/cached --http_object_mode=range \
                         --rw=randread --bs=4k --numjobs=4 --thread";
+    const RADOS: &str = "--ioengine=rados --pool=p --conf=PEER --rw=randwrite --bs=4k --iodepth=16";
+    const RBD: &str = "--ioengine=rbd --pool=p --rbdname=image --rw=randwrite --bs=4k --iodepth=16";
+    const GLUSTER: &str = "--volume=v --brick=PEER --rw=write --bs=4k --size=32m";
+    let stream =
+        |case, engine| counted(case, &format!("--ioengine={engine} {STREAM}"), 131_072, 1.1).to(Peer::Sink);
+    let ceph = |case, args: &str| counted(case, args, 8192, 4.0).claims(NOT_SLOWER).to(Peer::Ceph);
+    // Its library takes ten seconds to leave a volume.
+    let gluster = |case, engine| {
+        counted(case, &format!("--ioengine={engine} {GLUSTER}"), 8192, 22.0)
+            .claims(NOT_SLOWER)
+            .to(Peer::Gluster)
+    };
     vec![
         counted("net, datagrams", &format!("{DATAGRAMS} --bs=1k --size=64m"), 65_536, 1.2).claims(NOT_SLOWER),
-        counted("net, stream", &format!("{STREAM} --bs=1k --size=128m"), 131_072, 1.1)
-            .claims(CLAIM)
-            .to(Peer::Sink),
+        stream("net, stream", "net").claims(CLAIM),
+        stream("netsplice, stream", "netsplice").claims(NOT_SLOWER),
         counted("nbd", &format!("{NBD} --size=64m --io_size=128m"), 32_768, 1.2)
             .claims(CLAIM)
             .to(Peer::Nbdkit),
         counted("http", &format!("{HTTP} --size=16m"), 16_384, 0.7)
             .claims(&[(Metric::Iops, Target::Runs)])
             .to(Peer::Nginx),
+        ceph("rados", &format!("{RADOS} --size=32m")),
+        ceph("rbd", &format!("{RBD} --size=32m")),
+        gluster("gfapi", "gfapi"),
+        gluster("gfapi_async", "gfapi_async --iodepth=16"),
     ]
 }
 
@@ -374,6 +416,7 @@ fn workloads() -> Vec<Row> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::super::peer::PLACEHOLDER;
     use super::*;
 
     #[test]
@@ -403,12 +446,9 @@ mod tests {
     #[test]
     fn a_peer_is_named_if_there_is_one() {
         for row in rows() {
-            assert_eq!(
-                row.args.contains(super::super::peer::PLACEHOLDER),
-                row.peer.is_some(),
-                "{}",
-                row.case
-            );
+            let is_named = row.args.contains(PLACEHOLDER);
+            // Ceph is found by the environment as well.
+            assert!(is_named == row.peer.is_some() || row.peer == Some(Peer::Ceph), "{}", row.case);
         }
     }
 

@@ -178,6 +178,7 @@ pub const DOORS: &[Door] = &[
             "fiord-options",
             "fiord-plan",
             "fiord-report",
+            "fiord-servers",
             "fiord-svg",
             "fiord-sys",
             "fiord-testing",
