@@ -167,7 +167,17 @@ impl TargetOpener {
             return None;
         }
         let known = found.identity();
-        self.seen().files.iter().find(|(used, _)| *used == known).map(|(_, claim)| claim.clone())
+        self.confirmed(|seen| {
+            seen.files.iter().find(|(used, _)| *used == known).map(|(_, claim)| claim.clone())
+        })
+    }
+
+    /// A user that the last reading has, if a new reading has it as well: it may have gone in the meantime, and a file that
+    /// is new now have the inode of the one that it used.
+    fn confirmed(&self, user: impl Fn(&Seen) -> Option<Claim>) -> Option<Claim> {
+        user(&self.seen())?;
+        self.invalidate();
+        user(&self.seen())
     }
 
     /// Removes a file of a job by its planned name. A file that does not exist is no error.
@@ -282,7 +292,8 @@ impl TargetOpener {
     /// If the device is in use; of other paths, those of `may_write`.
     pub fn may_overwrite(&self, path: &Path) -> Result<(), Failure> {
         let Some(found) = block_device(path) else { return self.may_write(path) };
-        self.seen().users.on(path, &found).first().map_or(Ok(()), |claim| Err(in_use("open", path, claim)))
+        let user = self.confirmed(|seen| seen.users.on(path, &found).first().cloned());
+        user.map_or(Ok(()), |claim| Err(in_use("open", path, &claim)))
     }
 
     /// Opens what a test of fiord's own overwrites: a new file, or a block device, which stays claimed as long as it is
@@ -418,4 +429,34 @@ fn overwritten(path: &Path) -> Failure {
 fn among_devices(operation: &str, path: &Path) -> Failure {
     let explanation = "there is no such device, and no file is made among devices";
     Failure { path: Some(path.to_path_buf()), ..Failure::other(operation, explanation) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+    use super::*;
+
+    /// An opener that has just seen this file in use.
+    fn has_seen(used: Identity) -> TargetOpener {
+        let opener = TargetOpener::default();
+        let seen = Seen {
+            at_ns: clock::monotonic_ns(),
+            users: Users::beside(opener.claims.held()),
+            files: vec![(used, Claim::Exclusive)],
+        };
+        *lock(&opener.seen) = Some(Arc::new(seen));
+        opener
+    }
+
+    #[test]
+    fn a_file_with_the_inode_of_one_that_was_in_use_is_not_in_use() {
+        let path = std::env::temp_dir().join(format!("fiord-opener-{}", std::process::id()));
+        File::create(&path).unwrap();
+        let found = stat::stat(&path).unwrap();
+        let opener = has_seen(found.identity());
+        let written = opener.may_write(&path);
+        std::fs::remove_file(&path).unwrap();
+        written.unwrap();
+    }
 }
