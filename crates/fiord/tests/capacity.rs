@@ -2,16 +2,13 @@
 //!
 //! Invariant: however a run ends, no file remains. The machine may be busy, so that no rate is expected of it.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::path::Path;
 
-use common::study::{assert_documented, fio_takes, is_empty};
-use common::{Dir, Mount, direct_works_in, finish, fiord, signal, start, until};
 use fiord_testing::{need, skip};
 use serde_json::Value;
+
+use crate::common::study::{assert_documented, fio_takes, is_empty};
+use crate::common::{Dir, Mount, direct_works_in, finish, fiord, signal, start, until};
 
 /// Every run for a tenth of a second, on a small file.
 const SHORT: &str = "--no-history --time 100ms --size 8M";

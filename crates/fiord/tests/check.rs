@@ -3,17 +3,14 @@
 //!
 //! Invariant: whatever the verdict, it agrees with the rows and the exit status, and nothing is left behind.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::study::{as_ordinary_user, assert_documented, public};
-use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, in_one_line, signal, start, until};
 use fiord_testing::need;
 use serde_json::Value;
+
+use crate::common::study::{as_ordinary_user, assert_documented, public};
+use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, in_one_line, signal, start, until};
 
 const PROFILES: [&str; 3] = ["etcd", "rocksdb", "oltp"];
 

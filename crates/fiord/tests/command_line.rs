@@ -2,18 +2,15 @@
 //!
 //! Invariant: standard output contains only what was requested, and standard error is empty unless something is wrong.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use common::study::assert_documented;
-use common::{Dir, finish, fiord, run_with_input, start};
 use serde_json::Value;
+
+use crate::common::study::assert_documented;
+use crate::common::{Dir, finish, fiord, run_with_input, start};
 
 const JOB: &str = "--name=job --ioengine=null --rw=randrw --bs=4k --size=1m";
 
@@ -243,7 +240,7 @@ fn jobs_come_from_files_standard_input_and_the_command_line() {
     let dir = Dir::new();
     let text = "[one]\nioengine=null\nrw=read\nbs=4k\nsize=64k\n[two]\nioengine=null\nrw=read\nsize=64k\n";
     dir.write("job.fio", text);
-    let names = |ran: &common::Ran| -> Vec<String> {
+    let names = |ran: &crate::common::Ran| -> Vec<String> {
         let document = ran.assert_success().json();
         let jobs = document["jobs"].as_array().unwrap().clone();
         jobs.iter().map(|job| job["jobname"].as_str().unwrap().to_string()).collect()

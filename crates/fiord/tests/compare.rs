@@ -2,15 +2,11 @@
 //!
 //! Invariant: what is judged here are written reports, whose figures do not depend on this machine.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fmt::Write;
 use std::process::Command;
 
-use common::study::assert_documented;
-use common::{Dir, Ran, finish, fiord, in_one_line, run_with_input, start};
+use crate::common::study::assert_documented;
+use crate::common::{Dir, Ran, finish, fiord, in_one_line, run_with_input, start};
 
 const JOB: &str = "--name=job --ioengine=null --rw=randread --bs=4k --size=4m";
 

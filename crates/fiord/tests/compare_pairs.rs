@@ -2,17 +2,15 @@
 //!
 //! Invariant: a machine that is not said to be idle is a skip, because everything else that runs is a difference.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 #![allow(clippy::print_stderr, reason = "the figures of the pairs are the result that people read")]
-
-mod common;
 
 use std::fs;
 
-use common::control_group::{ControlGroup, ReadLimit};
-use common::{Dir, direct_works_in, finish, fiord, helper, start};
 use fiord_testing::{need, skip};
 use serde_json::Value;
+
+use crate::common::control_group::{ControlGroup, ReadLimit};
+use crate::common::{Dir, direct_works_in, finish, fiord, helper, start};
 
 const PAIRS: usize = 10;
 /// Of ten pairs, how many must be judged as they were made.
@@ -57,7 +55,7 @@ fn differ(dir: &Dir, from: &str, to: &str) -> bool {
     !differing.is_empty()
 }
 
-/// `FIORD_IDLE=1 cargo test -p fiord --test compare_pairs -- --nocapture` on a machine with nothing else to do: 7 minutes.
+/// `FIORD_IDLE=1 cargo test -p fiord --test it compare_pairs -- --nocapture` on a machine with nothing else to do: 7 minutes.
 #[test]
 fn equal_runs_are_the_same_and_a_tenth_less_is_not() {
     if std::env::var_os("FIORD_IDLE").is_none() {

@@ -2,16 +2,13 @@
 //!
 //! Invariant: what one end counts as sent, the other receives, byte for byte.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 
-use common::{Dir, Ran, Running, finish, fiord, signal, start, until};
 use fiord_testing::skipped;
+
+use crate::common::{Dir, Ran, Running, finish, fiord, signal, start, until};
 
 /// The last message of an end that closes.
 const CLOSE: &[u8] = b"knil\x89\0\0\0";

@@ -2,16 +2,13 @@
 //!
 //! Invariant: the groups are made by fiord or below one that the test made, and go with the test.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use common::{Dir, Ran, finish, fiord, root, start};
 use fiord_testing::need;
+
+use crate::common::{Dir, Ran, finish, fiord, root, start};
 
 /// Where the groups for I/O of version 1 are mounted.
 fn blkio_mounts() -> Result<Vec<PathBuf>, String> {

@@ -2,15 +2,12 @@
 //!
 //! Invariant: only what was synced is demanded back, and what is not there is named.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::process::Stdio;
 
-use common::study::assert_documented;
-use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, signal, start, until};
 use fiord_testing::need;
+
+use crate::common::study::assert_documented;
+use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, signal, start, until};
 
 const RUN: &str = "crash-test run data --journal - --size 1M --per-sync 16 --syncs 40";
 

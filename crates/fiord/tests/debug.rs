@@ -2,11 +2,7 @@
 //!
 //! Invariant: lines are compared by their form and number; what stands for addresses and threads is left out.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
-use common::{Dir, finish, fiord, start};
+use crate::common::{Dir, finish, fiord, start};
 
 const JOB: &str =
     "--output-format=terse --name=j --filename=f --bs=4k --size=16k --rw=randread --ioengine=psync";

@@ -3,17 +3,14 @@
 //!
 //! Invariant: a test gets expected values from the kernel or sets them up; nothing depends on one machine.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, root, start};
 use fiord_testing::{need, skip};
 use serde_json::Value;
+
+use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, root, start};
 
 const WIDTH: usize = 80;
 

@@ -2,17 +2,14 @@
 //!
 //! Invariant: where a file's blocks lie is asked of the kernel by another program (`filefrag`).
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 
-use common::{
-    Dir, LoopDevice, Mount, Ran, Running, finish, fiord, helper, signal, start, until, until_asleep_in,
-};
 use fiord_testing::need;
 use serde_json::Value;
+
+use crate::common::{
+    Dir, LoopDevice, Mount, Ran, Running, finish, fiord, helper, signal, start, until, until_asleep_in,
+};
 
 const BYTES: usize = 1 << 20;
 

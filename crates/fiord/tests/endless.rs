@@ -2,11 +2,7 @@
 //!
 //! Invariant: each of them ends here by itself.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
-use common::Dir;
+use crate::common::Dir;
 
 // divergence: `--profile=act --prep`
 #[test]

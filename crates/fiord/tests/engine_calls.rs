@@ -2,16 +2,13 @@
 //!
 //! Invariant: what a job does not name is the same afterwards.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use common::{Dir, Ran, finish, fiord, signal, start, until};
 use serde_json::Value;
+
+use crate::common::{Dir, Ran, finish, fiord, signal, start, until};
 
 /// Files and directories left in a directory, with those in it.
 fn left(dir: &Dir) -> Vec<String> {

@@ -2,10 +2,6 @@
 //!
 //! Invariant: an example counts as run only if its last run was on its engine and did I/O; all others are skips.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
@@ -13,11 +9,12 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use common::Dir;
 use fiord_engine::registry::{self, ENGINES};
 use fiord_plan::{EngineDescriptor, Example, Need};
 use fiord_testing::skipped;
 use serde_json::Value;
+
+use crate::common::Dir;
 
 /// Longer than any example takes.
 const TIMEOUT: Duration = Duration::from_secs(120);

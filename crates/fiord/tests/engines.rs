@@ -2,19 +2,16 @@
 //!
 //! Invariant: the body knows an engine only by its name; another engine is one word in `on_every_engine!`.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Dir, LoopDevice, Ran, direct_works_in, finish, fiord, helper, start};
 use fiord_engine::registry::ENGINES;
 use fiord_plan::{EngineName, FileUse};
 use fiord_testing::{need, skip};
 use serde_json::Value;
+
+use crate::common::{Dir, LoopDevice, Ran, direct_works_in, finish, fiord, helper, start};
 
 const BYTES: u64 = 1 << 20;
 const BLOCKS: u64 = BYTES / 4096;

@@ -2,10 +2,6 @@
 //!
 //! Invariant: both report their own figures: etcd a histogram of its syncs, fiord its JSON.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,8 +10,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Dir, Running, helper, until};
 use fiord_testing::need;
+
+use crate::common::{Dir, Running, helper, until};
 
 /// How far apart the two may be.
 const FACTOR: f64 = 2.0;

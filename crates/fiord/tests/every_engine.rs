@@ -3,20 +3,17 @@
 //! Invariant: a fault is one of the kernel: the file is on a file system whose server is the test. What an engine declares
 //! is tested: a test that is named exists, and all engines of the registry are asked.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use common::fuse::{Asked, Fuse, Reply};
-use common::{Dir, Ran, Running, finish, fiord, helper, signal, start, until, until_asleep_in};
 use fiord_engine::registry::{self, ENGINES};
 use fiord_plan::{EngineDescriptor, EngineTest, FileUse, Tested};
 use fiord_testing::{need, skipped};
 use serde_json::Value;
+
+use crate::common::fuse::{Asked, Fuse, Reply};
+use crate::common::{Dir, Ran, Running, finish, fiord, helper, signal, start, until, until_asleep_in};
 
 const BYTES: u64 = 256 << 10;
 const BLOCK: u64 = 4096;
@@ -276,8 +273,8 @@ fn a_call_on_a_name_that_never_returns_does_not_hold_up_the_end() {
 fn on_a_frozen_file_system(engine: &EngineDescriptor) {
     const NAMES: usize = 200;
     let dir = Dir::new();
-    let device = need!(common::LoopDevice::new(&dir, 64 << 20));
-    let mount = need!(common::Mount::ext4(&dir, &device));
+    let device = need!(crate::common::LoopDevice::new(&dir, 64 << 20));
+    let mount = need!(crate::common::Mount::ext4(&dir, &device));
     let place = mount.path.join("names");
     fs::create_dir(&place).unwrap();
     let names = || fs::read_dir(&place).map_or(0, Iterator::count);

@@ -2,16 +2,13 @@
 //!
 //! Invariant: what docs/explain.md shows is what the program prints.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
-use common::study::assert_documented;
-use common::{Dir, Mount, Ran, finish, fiord, in_one_line, run_with_input, start, until_working};
 use fiord_testing::need;
+
+use crate::common::study::assert_documented;
+use crate::common::{Dir, Mount, Ran, finish, fiord, in_one_line, run_with_input, start, until_working};
 
 /// A job whose depth is not what it seems.
 const JOB: &str = "--name=deep --filename=data --rw=write --bs=4k --size=64k --ioengine=psync --iodepth=32";
@@ -202,7 +199,7 @@ fn the_page_shows_what_is_printed() {
         } else {
             assert_eq!(
                 page[place], printed,
-                "update the page: FIORD_BLESS=1 cargo test -p fiord --test explain"
+                "update the page: FIORD_BLESS=1 cargo test -p fiord --test it explain"
             );
         }
     }

@@ -2,16 +2,13 @@
 //!
 //! Invariant: one job's error does not affect the figures of others; a danger to data stops all.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use common::{Dir, Mount, Ran, finish, start};
 use fiord_testing::need;
 use serde_json::Value;
+
+use crate::common::{Dir, Mount, Ran, finish, start};
 
 /// Runs a link called `fio`.
 fn as_fio(dir: &Dir, line: &str) -> Ran {

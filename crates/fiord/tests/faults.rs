@@ -2,18 +2,15 @@
 //!
 //! Invariant: every fault is a real one of the kernel; if it cannot be produced, the test is skipped.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, root, run, start, until_moved};
 use fiord_testing::{need, skipped};
 use serde_json::Value;
+
+use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, root, run, start, until_moved};
 
 const ENOENT: i64 = 2;
 const EIO: i64 = 5;

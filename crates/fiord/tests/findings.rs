@@ -4,26 +4,20 @@
 //! Invariant: the machine and its disk may be busy with other tests, so that a test looks for its own codes alone, and
 //! never for the absence of those that others' work raises.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
-
-#[path = "findings/clean.rs"]
 mod clean;
-mod common;
-#[path = "findings/made.rs"]
 mod made;
-#[path = "findings/table.rs"]
 mod table;
-#[path = "findings/withheld.rs"]
 mod withheld;
 
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use common::control_group::{ControlGroup, ReadLimit};
-use common::{Dir, LoopDevice, Mount, Ran, direct_works_in, helper};
 use fiord_testing::need;
 use made::{private_device, run_as};
 use serde_json::Value;
+
+use crate::common::control_group::{ControlGroup, ReadLimit};
+use crate::common::{Dir, LoopDevice, Mount, Ran, direct_works_in, helper};
 
 /// The codes of the findings of a document, and their severities.
 fn codes(document: &Value) -> Vec<(String, String)> {

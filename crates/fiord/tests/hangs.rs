@@ -3,17 +3,16 @@
 //! Invariant: a job is seen to hang in `/proc` before anything is asserted about it; a frozen file system is thawed
 //! whatever happens.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use common::{Dir, LoopDevice, Mount, Running, finish, fiord, helper, signal, start, until, until_moved};
 use fiord_testing::need;
 use serde_json::Value;
+
+use crate::common::{
+    Dir, LoopDevice, Mount, Running, finish, fiord, helper, signal, start, until, until_moved,
+};
 
 /// A job that moves bytes until it is stopped.
 const MOVES: &str = "--name=moves --filename=moves --rw=write --bs=4k --size=1m --time_based --runtime=60";

@@ -2,20 +2,17 @@
 //!
 //! Invariant: a history that cannot be used changes neither a run's report nor its exit status.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use common::study::assert_documented;
-use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, signal, start, until};
 use fiord_store::{Conclusion, Draft, Headline, History, RunFacts, RunKind};
 use fiord_testing::need;
 use serde_json::Value;
+
+use crate::common::study::assert_documented;
+use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, signal, start, until};
 
 const JOB: &str = "--name=job --ioengine=null --rw=randrw --bs=4k --size=1m";
 

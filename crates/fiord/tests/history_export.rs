@@ -1,15 +1,12 @@
 //! `fiord history --export`: the figures in files for databases are those of the reports.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{Dir, Ran, finish, fiord, start};
 use parquet::file::reader::SerializedFileReader;
 use parquet::record::Field;
 use serde_json::{Map, Value, json};
+
+use crate::common::{Dir, Ran, finish, fiord, start};
 
 /// A working directory with its own history: a run of two jobs, a run with a tag, and a study.
 struct Home {

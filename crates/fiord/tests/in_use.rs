@@ -3,17 +3,14 @@
 //! Invariant: each case compares the bytes of the backing file before and after; devices are loop devices over files of
 //! the test.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Dir, LoopDevice, Ran, finish, fiord, helper, root, start, until};
 use fiord_testing::{need, skipped};
+
+use crate::common::{Dir, LoopDevice, Ran, finish, fiord, helper, root, start, until};
 
 const IMAGE_BYTES: u64 = 8 << 20;
 /// Where the file system of a partition begins.
@@ -432,7 +429,7 @@ fn a_device_is_claimed_only_while_it_is_written_to() {
     let running = start(command);
     until("the device is claimed", || exclusive().is_err());
     assert!(fixture.begin().is_err(), "a device that is written to was mounted");
-    common::signal(running.0.id(), "INT");
+    crate::common::signal(running.0.id(), "INT");
     let ran = finish(running);
     assert_eq!(ran.status, Some(130), "{ran:?}");
     assert!(exclusive().is_ok());

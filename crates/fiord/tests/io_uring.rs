@@ -2,15 +2,12 @@
 //!
 //! Invariant: what forbids it is the kernel, by a seccomp filter as those of containers.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::process::Command;
 
-use common::{Dir, Ran, finish, start, words};
 use fiord_testing::need;
 use serde_json::Value;
+
+use crate::common::{Dir, Ran, finish, start, words};
 
 /// Lets `io_uring_setup` fail with the errno that is the second argument, and becomes the program of the others. The number
 /// of `prctl` is the first; that of `io_uring_setup` is the same everywhere.

@@ -2,18 +2,14 @@
 //!
 //! Invariant: after the next study nothing is left, and removed files have been reported; files in use are not touched.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use common::study::is_empty;
-use common::{Dir, Running, finish, signal, start, until};
+use crate::common::study::is_empty;
+use crate::common::{Dir, Running, finish, signal, start, until};
 
 /// Each study in a given directory, running until it is killed: a disk that others use must not end it.
 const LONG: [&str; 4] = [

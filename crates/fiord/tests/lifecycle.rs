@@ -4,16 +4,13 @@
 //! Invariant: a phase is seen to be reached (a file exists, bytes have moved) before the signal is sent. Every pair of
 //! signal and phase is tried, and every engine in every phase; not every triple.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{Dir, Ran, Running, finish, fiord, signal, start, until, until_moved};
 use fiord_testing::skipped;
 use serde_json::Value;
+
+use crate::common::{Dir, Ran, Running, finish, fiord, signal, start, until, until_moved};
 
 /// The effect of a signal on a run.
 #[derive(Clone, Copy, PartialEq, Eq)]

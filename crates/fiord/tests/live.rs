@@ -2,14 +2,11 @@
 //!
 //! Invariant: however the view ends, the terminal is as it was found.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::process::Command;
 
-use common::{Dir, helper, until};
 use fiord_testing::need;
+
+use crate::common::{Dir, helper, until};
 
 const FIORD: &str = env!("CARGO_BIN_EXE_fiord");
 
@@ -135,7 +132,7 @@ fn the_terminal_is_restored_after_signals() {
         terminal
             .line(&format!("ulimit -c 0; (sh -c 'echo $$ > pid; exec {FIORD} --live {JOB}'; echo exit=$?)"));
         terminal.until_shows("CPU x");
-        common::signal(dir.text("pid").trim().parse().unwrap(), signal);
+        crate::common::signal(dir.text("pid").trim().parse().unwrap(), signal);
         terminal.until_shows(&format!("exit={status}"));
         terminal.assert_restored();
     }

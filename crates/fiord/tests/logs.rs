@@ -2,15 +2,11 @@
 //!
 //! Invariant: nothing is concluded from a duration; what a test waits for is a state of the process.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use common::{Dir, finish, fiord, helper, signal, start, until};
+use crate::common::{Dir, finish, fiord, helper, signal, start, until};
 
 /// I/Os of a job whose log would take 144 MB if it stayed in memory.
 const MANY_IOS: usize = 3_000_000;
@@ -244,6 +240,6 @@ fn the_total_bandwidth_is_logged() {
     assert_eq!(dir.text("agg-trim_bw.log"), "");
     fs::create_dir(dir.join("away")).unwrap();
     fs::create_dir(dir.join("away/agg-read_bw.log")).unwrap();
-    let ran = common::run(&dir.join("away"), line);
+    let ran = crate::common::run(&dir.join("away"), line);
     ran.assert_status(1).assert_prints(&["agg-read_bw.log"]);
 }

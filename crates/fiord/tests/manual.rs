@@ -2,14 +2,10 @@
 //!
 //! Invariant: each subcommand of `fiord help --man` has a page, with every option of its `--help` and all sections.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use common::Dir;
+use crate::common::Dir;
 
 /// The subcommands that fiord(1) refers to.
 fn subcommands(dir: &Dir) -> Vec<String> {

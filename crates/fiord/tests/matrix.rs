@@ -2,16 +2,13 @@
 //!
 //! Invariant: however a run ends, existing files are unchanged, and no others remain.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
-use common::study::{
-    as_ordinary_user, assert_documented, assert_fits, column, fio_takes, is_empty, masked, public,
-};
-use common::{Dir, LoopDevice, Mount, in_one_line};
 use fiord_testing::need;
 use serde_json::Value;
+
+use crate::common::study::{
+    as_ordinary_user, assert_documented, assert_fits, column, fio_takes, is_empty, masked, public,
+};
+use crate::common::{Dir, LoopDevice, Mount, in_one_line};
 
 /// Every row for a tenth of a second, on small files.
 const SHORT: &str = "--time 1500ms --size 8M";

@@ -1,16 +1,13 @@
 //! Metrics of real runs, as their readers get them.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use common::{Dir, fiord, start, until};
 use serde_json::Value;
+
+use crate::common::{Dir, fiord, start, until};
 
 const JOB: &str =
     "--name=a --ioengine=null --size=1g --rw=randrw --rate_iops=400 --time_based --numjobs=2 --no-history";

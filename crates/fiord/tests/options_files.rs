@@ -2,17 +2,14 @@
 //!
 //! Invariant: an option is judged by files, system calls and counts, never by the program's messages.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
-use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, root, run, start};
 use fiord_testing::{need, skip, skipped};
 use serde_json::Value;
+
+use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, root, run, start};
 
 const ENGINES: [&str; 8] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring"];
 
@@ -573,7 +570,7 @@ fn the_calls_are_those_of_fio() {
     for (options, expected) in cases {
         assert_eq!(need!(script(&dir, options)).join("; "), expected, "{options}");
     }
-    if let Err(why) = common::direct_works_in(dir.path()) {
+    if let Err(why) = crate::common::direct_works_in(dir.path()) {
         skip!("{why}");
     }
     for options in ["--rw=read --direct=1", "--rw=read --buffered=0"] {

@@ -2,15 +2,12 @@
 //!
 //! Invariant: a run's pace is judged by counts that its options bound from above, never by the speed of the machine.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 
-use common::{Dir, Ran, finish, fiord, signal, start, until};
 use fiord_testing::{need, skip, skipped};
 use serde_json::Value;
+
+use crate::common::{Dir, Ran, finish, fiord, signal, start, until};
 
 /// A job that moves no bytes, for as long as its `runtime`.
 const NULL: &str = "--ioengine=null --size=1g --bs=4k --time_based";
@@ -311,7 +308,7 @@ fn the_processors_idleness_follows_the_report() {
 #[test]
 fn a_scheduler_is_set_on_the_disk_under_the_job() {
     let dir = Dir::new();
-    let device = need!(common::LoopDevice::new(&dir, 1 << 20));
+    let device = need!(crate::common::LoopDevice::new(&dir, 1 << 20));
     let queue = format!("/sys/block/{}/queue/scheduler", device.path.trim_start_matches("/dev/"));
     let before = need!(std::fs::read_to_string(&queue).map_err(|error| error.to_string()));
     if !before.contains("mq-deadline") {
@@ -383,7 +380,7 @@ fn a_worker_has_the_identity_of_its_options() {
 
 #[test]
 fn a_worker_becomes_another_user() {
-    need!(common::root());
+    need!(crate::common::root());
     let dir = Dir::new();
     let line = format!("{NULL} --rw=read --runtime=60 --thinktime=1ms --name=nobody --uid=65534 --gid=65533");
     let running = start(fiord(dir.path(), &line));
@@ -765,7 +762,7 @@ fn a_prerun_command_does_not_delay_the_end() {
 #[test]
 fn disk_statistics_start_with_the_first_io_unless_disabled() {
     let dir = Dir::new();
-    let device = need!(common::LoopDevice::new(&dir, 4 << 20));
+    let device = need!(crate::common::LoopDevice::new(&dir, 4 << 20));
     let line = format!(
         "--output-format=json --name=a --filename={} --rw=write --bs=4k --size=1m --direct=1",
         device.path

@@ -3,19 +3,16 @@
 //! Invariant: a directory whose other files have the names that a path would have if it were cut, expanded, split,
 //! trimmed or parsed as text is byte for byte unchanged.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::study::is_empty;
-use common::{Dir, Ran, finish, helper, start};
 use fiord_testing::need;
+
+use crate::common::study::is_empty;
+use crate::common::{Dir, Ran, finish, helper, start};
 
 /// Stands for the path of the test's directory in the paths of a test.
 const HERE: &[u8] = b"HERE";
@@ -101,7 +98,7 @@ fn among_neighbours(dir: &Dir, name: &[u8]) -> PathBuf {
 
 fn run(dir: &Dir, subcommand: &str, path: &Path, rest: &str) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
-    command.args(common::words(subcommand)).args(rest.split_whitespace()).arg("--").arg(path);
+    command.args(crate::common::words(subcommand)).args(rest.split_whitespace()).arg("--").arg(path);
     command.current_dir(dir.path()).env("HOME", "home").env("F", "other");
     command.env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("paths-state"));
     finish(start(command))

@@ -2,11 +2,7 @@
 //!
 //! Invariant: the test reads the file without fiord.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
-use common::Dir;
+use crate::common::Dir;
 
 /// One pass over 2 MiB in some order and of some sizes.
 #[track_caller]

@@ -2,14 +2,11 @@
 //!
 //! Invariant: no test depends on how fast this machine is, or on what may be observed here.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
-use common::study::{as_ordinary_user, assert_documented, assert_fits, is_empty, public};
-use common::{Dir, LoopDevice, Mount, direct_works_in, finish, fiord, signal, start, until};
 use fiord_testing::need;
 use serde_json::Value;
+
+use crate::common::study::{as_ordinary_user, assert_documented, assert_fits, is_empty, public};
+use crate::common::{Dir, LoopDevice, Mount, direct_works_in, finish, fiord, signal, start, until};
 
 /// The rows of one variant.
 fn rows<'d>(document: &'d Value, table: &str, run: &str) -> Vec<&'d Value> {

@@ -3,19 +3,16 @@
 //!
 //! Invariant: however a run ends, existing files are unchanged, and no others remain.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::study::{
-    as_ordinary_user, assert_documented, assert_fits, column, fio_takes, is_empty, masked, public,
-};
-use common::{Dir, LoopDevice, Mount, finish, fiord, in_one_line, signal, start, until_at};
 use fiord_testing::need;
 use serde_json::Value;
+
+use crate::common::study::{
+    as_ordinary_user, assert_documented, assert_fits, column, fio_takes, is_empty, masked, public,
+};
+use crate::common::{Dir, LoopDevice, Mount, finish, fiord, in_one_line, signal, start, until_at};
 
 /// Every row for a tenth of a second, on small files.
 const SHORT: &str = "--time 700ms --size 8M";
@@ -172,7 +169,7 @@ fn an_ordinary_user_gets_the_same_in_a_writable_directory() {
     let ran = as_ordinary_user(&dir, &binary, &format!("quick --json {SHORT}"));
     ran.assert_success();
     assert_measured(&ran.json(), &ROWS);
-    common::helper("chmod", &["755", &dir.path().to_string_lossy()]).unwrap();
+    crate::common::helper("chmod", &["755", &dir.path().to_string_lossy()]).unwrap();
     let ran = as_ordinary_user(&dir, &binary, "quick");
     ran.assert_status(1).assert_prints(&[
         "fiord quick: ",

@@ -2,17 +2,14 @@
 //!
 //! Invariant: however often jobs are run, there is one report, and each figure has a value of every run.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::time::Duration;
 
-use common::stalling::Stalling;
-use common::study::assert_documented;
-use common::{Dir, Ran, finish, fiord, in_one_line, start};
 use fiord_testing::need;
 use serde_json::Value;
+
+use crate::common::stalling::Stalling;
+use crate::common::study::assert_documented;
+use crate::common::{Dir, Ran, finish, fiord, in_one_line, start};
 
 const JOB: &str = "--name=a --ioengine=null --rw=randrw --size=4m";
 

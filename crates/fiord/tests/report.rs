@@ -2,15 +2,12 @@
 //!
 //! Invariant: figures are compared with the JSON of the same run.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::process::Command;
 
-use common::study::assert_documented;
-use common::{Dir, Ran, finish, fiord, start};
 use serde_json::Value;
+
+use crate::common::study::assert_documented;
+use crate::common::{Dir, Ran, finish, fiord, start};
 
 /// Long enough for two windows of the timeline.
 const JOB: &str = "--name=<b>mix --filename=data --rw=randrw --bs=4k --size=256k --ioengine=psync --rate_iops=200 \

@@ -2,15 +2,12 @@
 //!
 //! Invariant: nothing here depends on durations; a limit of this system on threads is a skip.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Dir, Ran, finish, fiord, start};
 use fiord_testing::skip;
+
+use crate::common::{Dir, Ran, finish, fiord, start};
 
 /// Maximum number of threads of this process, if the system reports it.
 fn threads_max() -> u64 {

@@ -2,16 +2,13 @@
 //!
 //! Invariant: a run is stopped only once it has moved bytes, so that there is something to report.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
-use common::{Dir, Ran, finish, fiord, signal, start, until, until_moved, until_working};
 use fiord_testing::skipped;
+
+use crate::common::{Dir, Ran, finish, fiord, signal, start, until, until_moved, until_working};
 
 /// The documented second to stop, and three more for a machine that is busy with other tests.
 const STOP_MAX: Duration = Duration::from_secs(4);

@@ -2,16 +2,13 @@
 //!
 //! Invariant: what is asserted follows from the options, not from how fast the machine is.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::time::Duration;
 
-use common::Dir;
-use common::stalling::{Stall, Stalling};
 use fiord_testing::{need, skip, skipped};
 use serde_json::Value;
+
+use crate::common::Dir;
+use crate::common::stalling::{Stall, Stalling};
 
 /// The report of a run in a directory of its own.
 fn json(line: &str) -> Value {

@@ -3,20 +3,17 @@
 //!
 //! Invariant: however a sweep ends, only the files of the job are written, and the sweep's own files are gone.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use common::control_group::{ControlGroup, ReadLimit};
-use common::study::{as_ordinary_user, assert_documented, assert_fits, fio_takes, masked, public};
-use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, in_one_line, run, signal, start, until};
 use fiord_testing::need;
 use serde_json::Value;
+
+use crate::common::control_group::{ControlGroup, ReadLimit};
+use crate::common::study::{as_ordinary_user, assert_documented, assert_fits, fio_takes, masked, public};
+use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, in_one_line, run, signal, start, until};
 
 fn is_empty(directory: &Path) -> bool {
     fs::read_dir(directory).unwrap().next().is_none()

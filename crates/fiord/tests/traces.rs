@@ -2,18 +2,18 @@
 //!
 //! Invariant: a replay is compared by its counts; that memory does not grow is seen at two lengths of a trace.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 #![allow(clippy::print_stderr, reason = "how late replays were is the result that people read")]
-
-mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::thread;
 
-use common::{Dir, Ran, Running, finish, fiord, helper, run_with_input, signal, start, until, until_moved};
 use fiord_testing::skip;
+
+use crate::common::{
+    Dir, Ran, Running, finish, fiord, helper, run_with_input, signal, start, until, until_moved,
+};
 
 const TRACE: &str = "fio version 3 iolog\n0 f add\n0 f open\n10 f read 0 4096\n20 f write 4096 8192\n\
     30 f read 12288 4096\n40 f close\n";
@@ -60,7 +60,7 @@ fn a_replay_in_its_own_time_reports_how_late_it_was() {
     assert!(!text.contains("Replay lateness"), "{text}");
 }
 
-/// `FIORD_IDLE=1 cargo test -p fiord --test traces half_of` on a machine with nothing else to do. On a clock that nothing
+/// `FIORD_IDLE=1 cargo test -p fiord --test it half_of` on a machine with nothing else to do. On a clock that nothing
 /// disturbs, `a_replay_is_on_time` of `fiord-worker` is the same.
 #[test]
 fn half_of_the_ios_of_a_replay_are_less_than_20_us_late() {
@@ -121,7 +121,7 @@ fn a_trace_may_come_from_a_pipe_or_a_socket_and_leaves_nothing_behind() {
 fn what_cannot_be_a_trace_is_refused() {
     let dir = with_target();
     fs::create_dir(dir.join("d")).unwrap();
-    let refused = |line: &str| common::run(dir.path(), line).assert_status(1).all_output();
+    let refused = |line: &str| crate::common::run(dir.path(), line).assert_status(1).all_output();
     assert!(refused(&format!("{REPLAY}d")).contains("neither a file nor a pipe nor a socket"));
     let mut command = fiord(dir.path(), &format!("{REPLAY}-"));
     command.env("TMPDIR", dir.join("absent")).stdin(File::open(dir.join("f")).unwrap());

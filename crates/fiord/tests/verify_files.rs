@@ -2,13 +2,9 @@
 //!
 //! Invariant: what an interrupted run wrote is verified by a later run, and nothing more.
 
-#![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
-
-mod common;
-
 use std::os::unix::fs::FileExt;
 
-use common::{Dir, finish, fiord, signal, start, until, until_moved};
+use crate::common::{Dir, finish, fiord, signal, start, until, until_moved};
 
 const JOB: &str = "--name=v --filename=f --size=1g --bs=4k --verify=crc32c --output-format=json";
 

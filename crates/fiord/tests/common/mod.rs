@@ -2,9 +2,6 @@
 //!
 //! Invariant: a place that this system does not offer is a skip, recorded by `fiord_testing`, never a silent pass.
 
-#![allow(dead_code, reason = "each test binary uses its own part of this")]
-#![allow(clippy::panic, reason = "tests panic when something is wrong")]
-
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

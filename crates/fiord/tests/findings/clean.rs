@@ -8,8 +8,8 @@ use std::fs;
 use fiord_testing::{need, skip};
 
 use crate::common::{Dir, direct_works_in};
-use crate::made::busy_during;
-use crate::run;
+use crate::findings::made::busy_during;
+use crate::findings::run;
 
 /// Lines of text that a clean run may end with.
 const LINES_MAX: usize = 3;
@@ -65,7 +65,7 @@ fn idle() -> Result<(), String> {
 }
 
 /// Whether this test alone is run. Both tests of this file are, one after the other, on a machine with nothing else to do:
-/// `FIORD_IDLE=1 cargo test -p fiord --test findings clean -- --test-threads=1`
+/// `FIORD_IDLE=1 cargo test -p fiord --test it findings::clean -- --test-threads=1`
 fn alone() -> Result<(), String> {
     match std::env::var_os("FIORD_IDLE") {
         Some(_) => Ok(()),
