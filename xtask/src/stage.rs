@@ -60,6 +60,21 @@ impl StageResult {
             Err(why) => StageResult::Failed(Tally::default(), why),
         }
     }
+
+    /// This result and that of a second part of the stage. A part that was skipped counts as one skipped test of the other.
+    pub fn and(self, other: StageResult) -> StageResult {
+        use StageResult::{Failed, Passed, Skipped};
+        match (self, other) {
+            (Passed(a), Passed(b)) => Passed(a.with(b)),
+            (Passed(a), Failed(b, why)) | (Failed(a, why), Passed(b)) => Failed(a.with(b), why),
+            (Failed(a, first), Failed(b, second)) => Failed(a.with(b), format!("{first}\n{second}")),
+            (Skipped(first), Skipped(second)) => Skipped(format!("{first}; {second}")),
+            (Passed(a), Skipped(why)) | (Skipped(why), Passed(a)) => Passed(a.with(Tally::skipped(why))),
+            (Failed(a, error), Skipped(why)) | (Skipped(why), Failed(a, error)) => {
+                Failed(a.with(Tally::skipped(why)), error)
+            }
+        }
+    }
 }
 
 /// Everything that has run so far.
@@ -189,6 +204,21 @@ pub fn tests(mut command: Command) -> StageResult {
 }
 
 impl Tally {
+    /// One test that was skipped.
+    fn skipped(why: String) -> Tally {
+        let counts = Counts { skipped: 1, ..Counts::default() };
+        Tally { counts, reasons: vec![why], failures: Vec::new() }
+    }
+
+    /// The tests of both.
+    fn with(mut self, other: Tally) -> Tally {
+        let Tally { counts, reasons, failures } = other;
+        self.counts += counts;
+        self.reasons.extend(reasons);
+        self.failures.extend(failures);
+        self
+    }
+
     /// Counts from summaries and skips: libtest counts a test that skipped itself as passed, libtest-mimic as ignored.
     fn of(summaries: Counts, skips: &[Skip]) -> Tally {
         let Counts { passed, failed, skipped: ignored } = summaries;
@@ -246,6 +276,21 @@ mod tests {
         let line = "test result: FAILED. 12 passed; 3 failed; 4 ignored; 0 measured; 0 filtered out; finished in 0.1s";
         assert_eq!(summary_line(line), Some(Counts { passed: 12, failed: 3, skipped: 4 }));
         assert_eq!(summary_line("test a ... ok"), None);
+    }
+
+    #[test]
+    fn both_parts_of_a_stage_count() {
+        let tally =
+            |passed, failed| Tally { counts: Counts { passed, failed, skipped: 0 }, ..Tally::default() };
+        let both = StageResult::Passed(tally(3, 0)).and(StageResult::Failed(tally(1, 2), "why".to_string()));
+        let StageResult::Failed(sum, why) = both else { panic!("a part failed") };
+        assert_eq!((sum.counts, why.as_str()), (Counts { passed: 4, failed: 2, skipped: 0 }, "why"));
+        let half = StageResult::Skipped("no kernel".to_string()).and(StageResult::Passed(tally(3, 0)));
+        let StageResult::Passed(sum) = half else { panic!("a part passed") };
+        assert_eq!(
+            (sum.counts, sum.reasons),
+            (Counts { passed: 3, failed: 0, skipped: 1 }, vec!["no kernel".to_string()])
+        );
     }
 
     #[test]

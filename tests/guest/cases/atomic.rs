@@ -4,11 +4,12 @@
 
 use fiord_guest::{ScsiDebug, fiord};
 
-use crate::guest;
+use crate::{guest, needs_kernel};
 
 #[test]
 fn atomic_writes_within_the_limits_of_the_device_are_done() {
     guest!();
+    needs_kernel!(6, 11, "atomic writes");
     let disk = ScsiDebug::new(&["dev_size_mb=64", "atomic_wr=1"]).unwrap();
     let target = format!("--filename={}", disk.path());
     let common = ["--name=a", &target, "--rw=randrw", "--size=1m", "--atomic=1"];

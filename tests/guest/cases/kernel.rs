@@ -9,7 +9,7 @@ use std::fs;
 use fiord_guest::{Finished, fiord, start};
 use serde_json::Value;
 
-use crate::guest;
+use crate::{guest, needs_kernel};
 
 const DISABLED: &str = "/proc/sys/kernel/io_uring_disabled";
 
@@ -18,7 +18,7 @@ struct Setting(String);
 
 impl Setting {
     fn new(value: &str) -> Setting {
-        let before = fs::read_to_string(DISABLED).expect("the guest's kernel is newer than 6.6");
+        let before = fs::read_to_string(DISABLED).expect("this kernel has the setting");
         fs::write(DISABLED, value).unwrap();
         Setting(before)
     }
@@ -37,6 +37,7 @@ fn jobs(run: &Finished) -> Vec<Value> {
 #[test]
 fn io_uring_that_is_forbidden_to_all_is_named_with_the_remedy() {
     guest!();
+    needs_kernel!(6, 6, DISABLED);
     let ring = ["--bs=4k", "--size=64k", "--rw=write", "--name=ring", "--ioengine=io_uring"];
     let other = ["--name=other", "--ioengine=libaio"];
     let setting = Setting::new("2");

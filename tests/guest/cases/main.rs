@@ -28,3 +28,20 @@ macro_rules! guest {
     };
 }
 pub(crate) use guest;
+
+/// Ends a case about something that came with a later kernel than this.
+macro_rules! needs_kernel {
+    ($major:literal, $minor:literal, $what:expr) => {
+        let release = fiord_guest::kernel_release();
+        if release.version < ($major, $minor) {
+            fiord_testing::skip!(
+                "Linux {} has no {}, which came with {}.{}",
+                release.text,
+                $what,
+                $major,
+                $minor
+            );
+        }
+    };
+}
+pub(crate) use needs_kernel;

@@ -170,6 +170,45 @@ pub struct NvmeLoop {
 /// The kernel's own NVMe target.
 const TARGET: &str = "/sys/kernel/config/nvmet";
 
+/// How the kernel's NVMe driver reaches the kernel's NVMe target.
+struct Transport {
+    modules: &'static [&'static str],
+    /// Attributes of the target's port.
+    port: &'static [(&'static str, &'static str)],
+    /// Where the driver finds it.
+    address: &'static str,
+}
+
+/// Debian's 6.1 has no nvme-loop.
+const TRANSPORTS: [Transport; 2] = [
+    Transport { modules: &["nvme-loop"], port: &[("addr_trtype", "loop")], address: "transport=loop" },
+    Transport {
+        modules: &["nvme-tcp", "nvmet-tcp"],
+        port: &[
+            ("addr_trtype", "tcp"),
+            ("addr_adrfam", "ipv4"),
+            ("addr_traddr", "127.0.0.1"),
+            ("addr_trsvcid", "4420"),
+        ],
+        address: "transport=tcp,traddr=127.0.0.1,trsvcid=4420",
+    },
+];
+
+impl Transport {
+    /// The first that this kernel has.
+    fn load() -> Result<&'static Transport, String> {
+        let mut failed = Err("there is no transport".to_string());
+        for transport in &TRANSPORTS {
+            let loaded = transport.modules.iter().try_for_each(|module| run("modprobe", &[module]));
+            match loaded {
+                Ok(()) => return Ok(transport),
+                Err(why) => failed = Err(why),
+            }
+        }
+        failed
+    }
+}
+
 /// Writes a file of the kernel.
 fn set(file: impl AsRef<Path>, value: &str) -> Result<(), String> {
     fs::write(&file, value).map_err(|error| format!("{} = {value}: {error}", file.as_ref().display()))
@@ -181,7 +220,7 @@ impl NvmeLoop {
     /// # Errors
     /// What the kernel refused.
     pub fn new(name: &str, size_mib: u32) -> Result<NvmeLoop, String> {
-        run("modprobe", &["nvme-loop"])?;
+        let transport = Transport::load()?;
         let memory = NullBlk::new(&format!("{name}-memory"), size_mib, &[])?;
         let below = DeviceMapper::new(&format!("{name}-below"), &linear(&memory, size_mib))?;
         let (subsystem, port) =
@@ -193,10 +232,12 @@ impl NvmeLoop {
         set(subsystem.join("attr_allow_any_host"), "1")?;
         set(namespace.join("device_path"), &below.path())?;
         set(namespace.join("enable"), "1")?;
-        set(port.join("addr_trtype"), "loop")?;
+        for (attribute, value) in transport.port {
+            set(port.join(attribute), value)?;
+        }
         std::os::unix::fs::symlink(&subsystem, port.join("subsystems").join(name))
             .map_err(|error| error.to_string())?;
-        set("/dev/nvme-fabrics", &format!("transport=loop,nqn={name}"))?;
+        set("/dev/nvme-fabrics", &format!("{},nqn={name}", transport.address))?;
         let controllers = fs::read_dir("/sys/class/nvme").map_err(|error| error.to_string())?.flatten();
         let is_own =
             |path: &PathBuf| fs::read_to_string(path.join("subsysnqn")).is_ok_and(|nqn| nqn.trim() == name);

@@ -15,7 +15,7 @@ pub struct KernelTrace {
 }
 
 impl KernelTrace {
-    /// Traces these events, each `SYSTEM/EVENT`.
+    /// Traces these events, each `SYSTEM/EVENT`, or `SYSTEM/EVENT|OLDER` if earlier kernels call it otherwise.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -29,7 +29,11 @@ impl KernelTrace {
         let trace = KernelTrace { dir };
         trace.set("buffer_size_kb", "4096")?;
         for event in events {
-            trace.set(&format!("events/{event}/enable"), "1")?;
+            let (event, older) = event.split_once('|').unwrap_or((event, event));
+            let (system, _) = event.split_once('/').unwrap_or_default();
+            let file = format!("events/{event}/enable");
+            let exists = trace.dir.join(&file).exists();
+            trace.set(&if exists { file } else { format!("events/{system}/{older}/enable") }, "1")?;
         }
         Ok(trace)
     }

@@ -18,6 +18,27 @@ pub fn is_guest() -> bool {
     std::env::var_os("FIORD_IN_GUEST").is_some()
 }
 
+/// A version of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelRelease {
+    /// `6.1.0-56-amd64`.
+    pub text: String,
+    /// The first two numbers.
+    pub version: (u32, u32),
+}
+
+/// The version of the kernel that runs.
+///
+/// # Panics
+/// If it does not say so.
+pub fn kernel_release() -> KernelRelease {
+    let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
+    let mut numbers = text.split('.').map_while(|number| number.parse().ok());
+    let version = numbers.next().zip(numbers.next());
+    assert!(version.is_some(), "{text} is no version of a kernel");
+    KernelRelease { version: version.unwrap_or_default(), text }
+}
+
 /// Where programs run: in memory, and lost with the machine.
 const DIRECTORY: &str = "/run";
 

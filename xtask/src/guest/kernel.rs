@@ -1,4 +1,4 @@
-//! What the emulated machine consists of: qemu, nbdkit, virtme-ng, and Debian's kernel, unpacked but not installed.
+//! What the emulated machine consists of: qemu, nbdkit, virtme-ng, and Debian's kernels, unpacked but not installed.
 //!
 //! Invariant: everything is outside the repository, in the user's cache, and a kernel is used only when complete.
 
@@ -9,8 +9,23 @@ use std::process::Command;
 
 use crate::{install, repo, stage};
 
-/// The package that depends on the kernel's newest package of this series.
-const SERIES: &str = "linux-image-6.12-amd64";
+/// A series of Debian's kernel.
+#[derive(Debug)]
+pub struct Kernel {
+    /// Its version, as `--kernel` names it.
+    pub series: &'static str,
+    /// The package that depends on its newest package.
+    package: &'static str,
+    /// Where it is unpacked, below the cache.
+    directory: &'static str,
+    download_mb: u32,
+}
+
+/// The kernels; the first boots unless `--kernel` names another.
+const KERNELS: [Kernel; 2] = [
+    Kernel { series: "6.12", package: "linux-image-6.12-amd64", directory: "kernel", download_mb: 110 },
+    Kernel { series: "6.1", package: "linux-image-amd64", directory: "kernel-6.1", download_mb: 70 },
+];
 
 /// The package on PyPI that boots a kernel over this machine's root file system.
 const VIRTME: &str = "virtme-ng==1.42";
@@ -38,18 +53,51 @@ pub struct Tools {
     pub image: PathBuf,
 }
 
+impl Kernel {
+    /// The one that boots unless another is asked for.
+    pub const DEFAULT: &'static Kernel = &KERNELS[0];
+
+    /// The oldest one.
+    pub const OLDEST: &'static Kernel = &KERNELS[KERNELS.len() - 1];
+
+    /// The kernel of this series.
+    ///
+    /// # Errors
+    /// Which ones there are.
+    pub fn of_series(series: &str) -> Result<&'static Kernel, String> {
+        let all: Vec<&str> = KERNELS.iter().map(|kernel| kernel.series).collect();
+        let found = KERNELS.iter().find(|kernel| kernel.series == series);
+        found.ok_or_else(|| format!("--kernel {series}: unknown series; there are {}", all.join(" and ")))
+    }
+
+    fn directory(&self) -> PathBuf {
+        cache().join(self.directory)
+    }
+
+    /// Its image in the cache.
+    fn image(&self) -> Option<PathBuf> {
+        let files = fs::read_dir(self.directory().join("boot")).ok()?.flatten().map(|entry| entry.path());
+        files
+            .into_iter()
+            .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-")))
+    }
+}
+
 impl Tools {
-    /// What is there.
+    /// What is there to boot this kernel.
     ///
     /// # Errors
     /// What is missing, and how to install it.
-    pub fn find() -> Result<Tools, String> {
+    pub fn find(kernel: &Kernel) -> Result<Tools, String> {
         let missing: Vec<&str> = PACKAGES
             .iter()
             .filter(|(_, sign)| !Path::new(sign).exists())
             .map(|(package, _)| *package)
             .collect();
-        let how = "`cargo x guest --install` installs it (`cargo x ci --install` too)";
+        let how = format!(
+            "`cargo x guest --install --kernel {}` installs it (`cargo x ci --install` too)",
+            kernel.series
+        );
         if !missing.is_empty() {
             return Err(format!("missing {}: {how}", missing.join(", ")));
         }
@@ -57,7 +105,8 @@ impl Tools {
         if !vng.exists() {
             return Err(format!("{}: missing: {how}", vng.display()));
         }
-        let image = image().ok_or_else(|| format!("no kernel in {}: {how}", kernel_dir().display()))?;
+        let image = kernel.image();
+        let image = image.ok_or_else(|| format!("no kernel in {}: {how}", kernel.directory().display()))?;
         Ok(Tools { vng, image })
     }
 
@@ -72,11 +121,11 @@ impl Tools {
     }
 }
 
-/// Installs what is missing.
+/// Installs what is missing to boot this kernel.
 ///
 /// # Errors
 /// The step that failed.
-pub fn install() -> Result<(), String> {
+pub fn install(kernel: &Kernel) -> Result<(), String> {
     install::packages(PACKAGES);
     if !venv().join("bin/vng").exists() {
         println!("install: {VIRTME} into {}", venv().display());
@@ -87,22 +136,22 @@ pub fn install() -> Result<(), String> {
         pip.args(["install", "--quiet", "--disable-pip-version-check", VIRTME]);
         stage::command(pip)?;
     }
-    if image().is_none() {
-        unpack()?;
+    if kernel.image().is_none() {
+        unpack(kernel)?;
     }
-    Tools::find().map(drop)
+    Tools::find(kernel).map(drop)
 }
 
 /// Downloads the kernel's package and unpacks it.
-fn unpack() -> Result<(), String> {
-    let dir = kernel_dir();
+fn unpack(kernel: &Kernel) -> Result<(), String> {
+    let dir = kernel.directory();
     let incomplete = dir.with_extension("incomplete");
     let _ = fs::remove_dir_all(&incomplete);
     fs::create_dir_all(&incomplete).map_err(|error| format!("{}: {error}", incomplete.display()))?;
-    let depends = repo::output_of(repo::command("apt-cache", &["depends", SERIES]))?;
+    let depends = repo::output_of(repo::command("apt-cache", &["depends", kernel.package]))?;
     let package = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
-    let package = package.ok_or_else(|| format!("apt-cache names no kernel for {SERIES}"))?;
-    println!("install: {package} into {} (downloads 110 MB)", dir.display());
+    let package = package.ok_or_else(|| format!("apt-cache names no kernel for {}", kernel.package))?;
+    println!("install: {package} into {} (downloads {} MB)", dir.display(), kernel.download_mb);
     let in_place = |program: &str, args: &[&str]| {
         let mut command = Command::new(program);
         command.args(args).current_dir(&incomplete);
@@ -117,18 +166,6 @@ fn unpack() -> Result<(), String> {
     in_place("/sbin/depmod", &["-b", &incomplete.to_string_lossy(), version])?;
     let _ = fs::remove_dir_all(&dir);
     fs::rename(&incomplete, &dir).map_err(|error| format!("{}: {error}", dir.display()))
-}
-
-/// The image of the kernel in the cache.
-fn image() -> Option<PathBuf> {
-    let files = fs::read_dir(kernel_dir().join("boot")).ok()?.flatten().map(|entry| entry.path());
-    files
-        .into_iter()
-        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-")))
-}
-
-fn kernel_dir() -> PathBuf {
-    cache().join("kernel")
 }
 
 fn venv() -> PathBuf {

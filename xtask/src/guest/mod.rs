@@ -14,11 +14,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use self::kernel::Kernel;
 use self::machine::Machine;
 use crate::stage::{self, StageResult};
 use crate::{compat, repo};
 
-const HELP: &str = "cargo x guest [--install] [--release] [--power-cut 'LOAD'] ['COMMAND']
+const HELP: &str = "cargo x guest [--install] [--kernel SERIES] [--release] [--power-cut 'LOAD'] ['COMMAND']
+cargo x guest [--kernel SERIES] [--release] --cases [NAME…]
 
 Boots Debian's kernel in an emulated machine (qemu without KVM), and runs COMMAND there as root with a shell, or an
 interactive shell without one. The exit status is COMMAND's. Booting takes 20 to 60 s.
@@ -44,6 +46,10 @@ and the modules of the kernel: modprobe brd, dm-flakey, dm-delay, dm-log-writes,
 machine it runs on: it shows that something works, never how fast.
 
   --install   installs what is missing: qemu, nbdkit, kmod, virtme-ng and the kernel
+  --kernel SERIES
+              the kernel that boots, or is installed: 6.12 (the default, of Debian's backports), or 6.1 (of Debian 12)
+  --cases [NAME…]
+              runs the cases in tests/guest, as `cargo x ci guest` does, or those whose names contain one of these
   --release   takes the release build of fiord instead of the debug build
   --power-cut 'LOAD'
               boots and runs LOAD before, cuts the power of the machine when LOAD creates the file $FIORD_SHARED/cut,
@@ -56,11 +62,20 @@ For example:
   cargo x guest --power-cut 'fiord crash-test run /dev/nvme-lying --overwrite --journal $FIORD_SHARED/j --time 5s;
       touch $FIORD_SHARED/cut; sleep 60' 'fiord crash-test check /dev/nvme-lying --journal $FIORD_SHARED/j'
   cargo x guest 'blkzone report /dev/nullb0'
+  cargo x guest --kernel 6.1 --cases passthrough
 ";
 
 /// When a guest with the cases of the stage is taken for hung. They take four minutes on two processors, and longer on a
 /// machine that does other work.
 const STAGE_SECONDS_MAX: u64 = 1800;
+
+/// The cases of the stage on the oldest kernel: few, because a boot and these take a minute.
+const OF_OLDEST: [&str; 4] = [
+    "nvme::a_queued_write_and_its_reading_back_agree_with_the_kernel",
+    "passthrough::counts_are_those_of_fio_on_short_and_long_blocks",
+    "passthrough::the_block_device_holds_what_was_written_and_trimmed",
+    "trims::trims_and_syncs_are_queued_in_the_ring",
+];
 
 /// The longest time a single command may take.
 const COMMAND_SECONDS_MAX: u64 = 3600;
@@ -68,77 +83,127 @@ const COMMAND_SECONDS_MAX: u64 = 3600;
 /// How long the machine may run, in seconds; set for the stage.
 const SECONDS_VARIABLE: &str = "FIORD_GUEST_SECONDS";
 
-/// `cargo x guest [--install] [--release] [--power-cut 'LOAD'] ['COMMAND']`
-pub fn run(args: &[String]) -> Result<(), String> {
-    let mut release = false;
-    let mut installs = false;
-    let mut load = None;
-    let mut words = Vec::new();
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--power-cut" if words.is_empty() => {
-                load =
-                    Some(args.next().ok_or("--power-cut: the command that runs until the cut is missing")?);
+/// What the command line asks for.
+struct Request {
+    installs: bool,
+    kernel: &'static Kernel,
+    release: bool,
+    load: Option<String>,
+    cases: bool,
+    /// The command, or the names of cases.
+    words: Vec<String>,
+}
+
+impl Request {
+    /// Options are taken up to the first word that is none.
+    fn parse(args: &[String]) -> Result<Request, String> {
+        let mut request = Request {
+            installs: false,
+            kernel: Kernel::DEFAULT,
+            release: false,
+            load: None,
+            cases: false,
+            words: Vec::new(),
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let is_option = request.words.is_empty();
+            match arg.as_str() {
+                "--power-cut" if is_option => {
+                    let load =
+                        args.next().ok_or("--power-cut: the command that runs until the cut is missing")?;
+                    request.load = Some(load.clone());
+                }
+                "--kernel" if is_option => {
+                    let series = args.next().ok_or("--kernel: the series is missing, such as 6.1")?;
+                    request.kernel = Kernel::of_series(series)?;
+                }
+                "--install" if is_option => request.installs = true,
+                "--release" if is_option => request.release = true,
+                "--cases" if is_option => request.cases = true,
+                flag if flag.starts_with("--") && is_option => {
+                    return Err(format!("{flag}: unknown argument\n\n{HELP}"));
+                }
+                word => request.words.push(word.to_string()),
             }
-            "--help" | "-h" => {
-                print!("{HELP}");
-                return Ok(());
+        }
+        match (&request.load, request.cases) {
+            (Some(_), true) => Err("--cases cuts the power itself; leave --power-cut out".to_string()),
+            (Some(_), false) if request.words.is_empty() => {
+                Err("--power-cut: the command to run after the cut is missing".to_string())
             }
-            "--install" => installs = true,
-            "--release" => release = true,
-            flag if flag.starts_with("--") && words.is_empty() => {
-                return Err(format!("{flag}: unknown argument\n\n{HELP}"));
-            }
-            word => words.push(word),
+            _ => Ok(request),
         }
     }
-    if installs {
-        install()?;
-        if words.is_empty() {
+}
+
+/// `cargo x guest [--install] [--kernel SERIES] [--release] [--power-cut 'LOAD'] ['COMMAND']`, or with `--cases [NAME…]`.
+pub fn run(args: &[String]) -> Result<(), String> {
+    if args.first().is_some_and(|arg| ["--help", "-h"].contains(&arg.as_str())) {
+        print!("{HELP}");
+        return Ok(());
+    }
+    let request = Request::parse(args)?;
+    if request.installs {
+        kernel::install(request.kernel)?;
+        if request.words.is_empty() && !request.cases {
             return Ok(());
         }
     }
-    let tools = kernel::Tools::find()?;
-    let fiord = binary(release)?;
-    if words.is_empty() && load.is_some() {
-        return Err("--power-cut: the command to run after the cut is missing".to_string());
+    let tools = kernel::Tools::find(request.kernel)?;
+    let fiord = binary(request.release)?;
+    if request.cases {
+        let names: Vec<&str> = request.words.iter().map(String::as_str).collect();
+        return stage::command(cases(request.kernel, &fiord, &names)?);
     }
-    if words.is_empty() {
+    if request.words.is_empty() {
         return machine::interactive(&tools, &fiord);
     }
     let seconds = std::env::var(SECONDS_VARIABLE).ok().and_then(|text| text.parse().ok());
     let limit = Duration::from_secs(seconds.unwrap_or(COMMAND_SECONDS_MAX));
     let machine = Machine { tools: &tools, fiord: &fiord, limit };
-    match machine.command(&words.join(" "), load.map(String::as_str))? {
+    match machine.command(&request.words.join(" "), request.load.as_deref())? {
         0 => Ok(()),
         status => std::process::exit(status),
     }
 }
 
-/// Installs what the machine consists of.
+/// Installs what the machine consists of, with every kernel that the stage boots.
 pub fn install() -> Result<(), String> {
-    kernel::install()
+    kernel::install(Kernel::DEFAULT)?;
+    kernel::install(Kernel::OLDEST)
 }
 
-/// The cases in `tests/guest`, all in one boot, after another whose power was cut.
+/// The cases in `tests/guest` on the newest kernel, and those that depend most on its version on the oldest.
 pub fn stage(fiord: &Path) -> StageResult {
-    if let Err(why) = kernel::Tools::find().and_then(|_| portable()) {
-        return StageResult::Skipped(why);
-    }
-    let (program, this) = match (test_program(), std::env::current_exe()) {
-        (Ok(program), Ok(this)) => (program, this),
-        (Err(why), _) => return StageResult::of(Err(why)),
-        (_, Err(error)) => return StageResult::of(Err(error.to_string())),
+    let on = |kernel: &'static Kernel, names: &[&str]| {
+        if let Err(why) = kernel::Tools::find(kernel).and_then(|_| portable()) {
+            return StageResult::Skipped(why);
+        }
+        match cases(kernel, fiord, names) {
+            Ok(command) => stage::tests(command),
+            Err(why) => StageResult::of(Err(why)),
+        }
     };
-    // One case at a time: they share the kernel's modules.
+    on(Kernel::DEFAULT, &[]).and(on(Kernel::OLDEST, &OF_OLDEST))
+}
+
+/// A command that runs the cases whose names contain one of `names`, or all of them, in one boot. It comes after another
+/// boot whose power is cut, if the case about that is among them.
+fn cases(kernel: &Kernel, fiord: &Path, names: &[&str]) -> Result<Command, String> {
+    let program = test_program()?;
+    let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(this);
+    command.args(["guest", "--kernel", kernel.series]);
+    if names.is_empty() || names.iter().any(|name| power_cut::CASE.contains(name)) {
+        command.args(["--power-cut", power_cut::LOAD]);
+    }
+    // One case at a time: they share the kernel's modules.
     command
-        .args(["guest", "--power-cut", power_cut::LOAD])
-        .arg(format!("{} --test-threads=1", program.display()))
+        .arg(format!("{} --test-threads=1 {}", program.display(), names.join(" ")))
         .env("FIORD", fiord)
         .env(SECONDS_VARIABLE, STAGE_SECONDS_MAX.to_string());
-    stage::tests(command)
+    Ok(command)
 }
 
 /// The program of `tests/guest`, just built.

@@ -13,6 +13,10 @@ use super::console::Console;
 /// The load whose power the stage cuts.
 pub const LOAD: &str = include_str!("power_cut.sh");
 
+/// The case that looks at what is left after it.
+pub const CASE: &str =
+    "crash::after_a_power_cut_an_honest_disk_has_what_was_synced_and_a_lying_one_has_lost_it";
+
 /// How long a server may take to start.
 const START_MAX: Duration = Duration::from_secs(60);
 
