@@ -30,19 +30,7 @@ const STAGES: &[Stage] = &[
         Ok(binary) => instructions::stage(&binary),
         Err(why) => StageResult::Skipped(format!("no binary to count: {why}")),
     }),
-    ("test", |_| {
-        stage::tests(repo::cargo(&[
-            "test",
-            "--workspace",
-            "--exclude",
-            "fiord-compat",
-            "--exclude",
-            "fiord-guest",
-            "--exclude",
-            "fiord-servers",
-            "--no-fail-fast",
-        ]))
-    }),
+    ("test", |_| stage::tests(tests())),
     ("compat", |build| match build.binary() {
         Ok(binary) => stage::tests(compat::command(&binary, &[])),
         Err(why) => StageResult::Skipped(format!("no binary to compare: {why}")),
@@ -115,6 +103,20 @@ impl Build {
 
 fn cargo(args: &[&str]) -> StageResult {
     StageResult::of(stage::command(repo::cargo(args)))
+}
+
+/// The tests that need no other program. Most of the time of a test of fiord's binary is waiting, so there are more threads
+/// than processors.
+fn tests() -> Command {
+    const THREADS_PER_PROCESSOR: usize = 2;
+    let others = ["fiord-compat", "fiord-guest", "fiord-servers"];
+    let mut cargo = repo::cargo(&["test", "--workspace", "--no-fail-fast"]);
+    cargo.args(others.iter().flat_map(|other| ["--exclude", other]));
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        cargo.env("RUST_TEST_THREADS", (processors * THREADS_PER_PROCESSOR).to_string());
+    }
+    cargo
 }
 
 /// Checks all links in the documentation, including those of private items.

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fiord_testing::Skip;
@@ -170,7 +171,9 @@ pub fn command(mut command: Command) -> Result<(), String> {
 /// Runs a command that runs tests, and counts them. Its output is passed on; skipped tests and their reasons are in the
 /// record that they write (`fiord_testing`).
 pub fn tests(mut command: Command) -> StageResult {
-    let record = repo::target_dir().join(format!("skips-{}", std::process::id()));
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let record = repo::target_dir().join(format!("skips-{}-{count}", std::process::id()));
     // Left by an earlier process with the same number.
     let _ = fs::remove_file(&record);
     let shown = format!("{command:?}");

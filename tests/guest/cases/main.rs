@@ -1,4 +1,4 @@
-//! Cases that need the devices of the machine that `cargo x guest` boots; one boot runs all of them.
+//! Cases that need the devices of the machine that `cargo x guest` boots; one boot runs many of them.
 //!
 //! Invariant: outside of that machine every case says that it is skipped.
 

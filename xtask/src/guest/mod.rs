@@ -65,8 +65,8 @@ For example:
   cargo x guest --kernel 6.1 --cases passthrough
 ";
 
-/// When a guest with the cases of the stage is taken for hung. They take four minutes on two processors, and longer on a
-/// machine that does other work.
+/// When a guest with the cases of the stage is taken for hung. They take some minutes, and longer on a machine that does
+/// other work.
 const STAGE_SECONDS_MAX: u64 = 1800;
 
 /// The cases of the stage on the oldest kernel: few, because a boot and these take a minute.
@@ -154,7 +154,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let fiord = binary(request.release)?;
     if request.cases {
         let names: Vec<&str> = request.words.iter().map(String::as_str).collect();
-        return stage::command(cases(request.kernel, &fiord, &names)?);
+        return stage::command(cases(request.kernel, &fiord, &test_program()?, &names)?);
     }
     if request.words.is_empty() {
         return machine::interactive(&tools, &fiord);
@@ -174,24 +174,55 @@ pub fn install() -> Result<(), String> {
     kernel::install(Kernel::OLDEST)
 }
 
-/// The cases in `tests/guest` on the newest kernel, and those that depend most on its version on the oldest.
+/// The cases in `tests/guest` on the newest kernel, in two machines, and those that depend most on the kernel's version on
+/// the oldest; two machines at a time.
 pub fn stage(fiord: &Path) -> StageResult {
+    let found = test_program().and_then(|program| Ok((listed(&program)?, program)));
+    let (names, program) = match found {
+        Ok(found) => found,
+        Err(why) => return StageResult::of(Err(why)),
+    };
     let on = |kernel: &'static Kernel, names: &[&str]| {
         if let Err(why) = kernel::Tools::find(kernel).and_then(|_| portable()) {
             return StageResult::Skipped(why);
         }
-        match cases(kernel, fiord, names) {
+        match cases(kernel, fiord, &program, &[&["--exact"], names].concat()) {
             Ok(command) => stage::tests(command),
             Err(why) => StageResult::of(Err(why)),
         }
     };
-    on(Kernel::DEFAULT, &[]).and(on(Kernel::OLDEST, &OF_OLDEST))
+    let [with_power_cut, others] = halves(&names);
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| on(Kernel::DEFAULT, &with_power_cut));
+        let result = on(Kernel::DEFAULT, &others).and(on(Kernel::OLDEST, &OF_OLDEST));
+        let beside = beside.join();
+        result.and(
+            beside.unwrap_or_else(|_| StageResult::of(Err("a machine's thread has panicked".to_string()))),
+        )
+    })
+}
+
+/// The cases in two parts that take about as long. The first has the case about a power cut, which needs a second boot, as
+/// the second part is followed by the boot of another kernel.
+fn halves(names: &[String]) -> [Vec<&str>; 2] {
+    let (mut first, mut second) = (vec![power_cut::CASE], Vec::new());
+    for name in names.iter().map(String::as_str).filter(|name| *name != power_cut::CASE) {
+        if first.len() <= second.len() { first.push(name) } else { second.push(name) }
+    }
+    [first, second]
+}
+
+/// The names of the cases.
+fn listed(program: &Path) -> Result<Vec<String>, String> {
+    let mut command = Command::new(program);
+    command.args(["--list", "--format", "terse"]);
+    let list = repo::output_of(command)?;
+    Ok(list.lines().filter_map(|line| line.strip_suffix(": test")).map(String::from).collect())
 }
 
 /// A command that runs the cases whose names contain one of `names`, or all of them, in one boot. It comes after another
 /// boot whose power is cut, if the case about that is among them.
-fn cases(kernel: &Kernel, fiord: &Path, names: &[&str]) -> Result<Command, String> {
-    let program = test_program()?;
+fn cases(kernel: &Kernel, fiord: &Path, program: &Path, names: &[&str]) -> Result<Command, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(this);
     command.args(["guest", "--kernel", kernel.series]);
@@ -234,5 +265,22 @@ fn portable() -> Result<(), String> {
             "RUSTFLAGS={flags}: the emulated processor has not all instructions of this one; leave target-cpu out"
         )),
         false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_case_runs_in_one_of_two_machines() {
+        let mut names: Vec<String> = (0..9).map(|number| format!("a::case_{number}")).collect();
+        names.push(power_cut::CASE.to_string());
+        let [first, second] = halves(&names);
+        assert!(first.contains(&power_cut::CASE));
+        assert_eq!((first.len(), second.len()), (5, 5));
+        let mut all = [first, second].concat();
+        all.sort_unstable();
+        assert_eq!(all, names);
     }
 }
