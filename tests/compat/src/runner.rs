@@ -15,7 +15,7 @@ use crate::pending::Pending;
 use crate::program::Pair;
 
 /// How many cases run at a time by default (`--test-threads`) on each processor: most of a case is waiting.
-const THREADS_PER_PROCESSOR: usize = 2;
+const THREADS_PER_PROCESSOR: usize = 3;
 
 /// The outcome of a case.
 #[derive(Debug, PartialEq, Eq)]
