@@ -33,6 +33,8 @@ mod nvme_protection;
 mod nvme_target;
 mod persistent_memory;
 mod priorities;
+mod rdma_connection;
+mod rdma_message;
 mod remote;
 mod ring_queue;
 mod ring_trims;

@@ -105,10 +105,7 @@ pub fn engines_markdown(engines: &[EngineName]) -> String {
         let built = match engine.refusal() {
             _ if engines.contains(engine) => "yes".to_string(),
             Some(refusal) => format!("no: {}; {}", refusal.reason, refusal.instead),
-            None => match engine.nearest() {
-                Some(nearest) => format!("not yet; the nearest is {nearest}"),
-                None => "not yet".to_string(),
-            },
+            None => "not yet".to_string(),
         };
         let _ = writeln!(page, "| `{}` | {} | {built} | {} |", engine.word(), engine.help(), own.join(" "));
     }

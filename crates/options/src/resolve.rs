@@ -64,10 +64,7 @@ fn missing(engine: EngineName, engines: &[EngineName]) -> (ProblemKind, &'static
         None => (
             ProblemKind::NotBuilt,
             "known to fio, not built into fiord yet",
-            match engine.nearest() {
-                Some(nearest) => format!("the nearest is {nearest}; `fiord engines` lists all"),
-                None => format!("allowed: {}", EngineName::join(engines, ", ")),
-            },
+            format!("allowed: {}", EngineName::join(engines, ", ")),
         ),
     }
 }

@@ -38,8 +38,8 @@ pub struct EngineDescriptor {
     pub priorities: Option<fn(&JobOptions) -> PriorityRequests>,
     /// Whether its writes can be atomic (`RWF_ATOMIC`), as `atomic` asks.
     pub atomic_writes: bool,
-    /// Whether its I/Os are done by threads that serve all jobs of the process: these jobs then have no tables of file
-    /// descriptors of their own, since a number would name another file in each.
+    /// Whether its I/Os are done by threads that serve all jobs of the process, or by a library that keeps descriptors for all of
+    /// them: these jobs then have no tables of file descriptors of their own, since a number would name another file in each.
     pub shares_threads: bool,
     /// The likely cause of an errno that a read or write ended with, and what to do, where its settings tell more than
     /// the number does.

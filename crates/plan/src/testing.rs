@@ -26,6 +26,7 @@ pub(crate) const ENGINES: Engines = Engines(&[
     &engine(EngineName::Null, Queueing::ByDepth, FileUse::Untouched),
     &engine(EngineName::Nbd, Queueing::Queued, FileUse::Named),
     &engine(EngineName::Net, Queueing::Synchronous, FileUse::Connected(RateUnit::Bits)),
+    &engine(EngineName::Rdma, Queueing::Queued, FileUse::Connected(RateUnit::Bytes)),
 ]);
 
 impl PathFacts {

@@ -9,9 +9,12 @@ pub mod hand_over;
 pub mod iscsi;
 pub mod nfs;
 pub mod patience;
+pub mod queue_pair;
 pub mod rados;
 pub mod rbd;
+pub mod rdma;
 mod socket;
+mod verbs;
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -90,7 +90,20 @@ pub fn cases() -> Vec<Case> {
         case(format!("engines/net-{name}"), format!("--name=a --ioengine=net --bs=4k --size=64k {args}"))
             .check(verdict)
     });
-    crossed.chain(together).chain(refused).collect()
+    // The machine of these cases has no RDMA device; `tests/guest/cases/rdma.rs` has one.
+    let without_device = [
+        ("random", "--port=1 --hostname=127.0.0.1 --rw=randwrite"),
+        ("mixed", "--port=1 --hostname=127.0.0.1 --rw=rw"),
+        ("no-port", "--hostname=127.0.0.1 --rw=write"),
+        ("unknown-verb", "--port=1 --verb=xyz --rw=read"),
+        ("port-range", "--port=65536 --rw=read"),
+        ("no-device", "--port=1 --bindname=127.0.0.1 --proto=send --rw=read"),
+    ]
+    .map(|(name, args)| {
+        case(format!("engines/rdma-{name}"), format!("--name=a --ioengine=rdma --bs=4k --size=64k {args}"))
+            .check(verdict)
+    });
+    crossed.chain(together).chain(refused).chain(without_device).collect()
 }
 
 fn free_port() -> u16 {

@@ -363,7 +363,7 @@ impl Drop for DeviceMapper {
     }
 }
 
-fn run(program: &str, args: &[&str]) -> Result<(), String> {
+pub(crate) fn run(program: &str, args: &[&str]) -> Result<(), String> {
     let mut command = Command::new(program);
     let out = command.args(args).output().map_err(|error| format!("{program}: {error}"))?;
     match out.status.success() {

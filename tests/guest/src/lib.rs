@@ -4,6 +4,7 @@
 
 mod device;
 mod kernel_trace;
+mod rdma;
 mod recording;
 
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::path::Path;
 pub use device::{DeviceMapper, Flash, NullBlk, NvmeLoop, PersistentFiles, ScsiDebug, nvme};
 pub use fiord_programs::{Finished, Resources, Running};
 pub use kernel_trace::KernelTrace;
+pub use rdma::{RdmaEnd, SoftRoce};
 pub use recording::{END_SECTOR, Queued, record};
 
 /// Whether this is the machine that `cargo x guest` boots.

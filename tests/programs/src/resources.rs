@@ -24,8 +24,8 @@ pub struct Resources {
     pub memory_bytes: u64,
 }
 
-/// What a process has in use when these jobs have ended, one after another, each given as its arguments. The name is that of
-/// the process among those that run in this place.
+/// What a process has in use when these jobs have ended, one after another, each given as its arguments. Further sections in the
+/// arguments of a job run beside it. The name is that of the process among those that run in this place.
 ///
 /// # Errors
 /// If it cannot be started, or a job fails.
@@ -33,7 +33,9 @@ pub fn resources_after(place: &Place<'_>, jobs: &[Vec<String>], name: &str) -> R
     let begun = format!("begun-{name}");
     let mut args = vec!["--thread".to_string()];
     for job in jobs {
-        args.extend(job.iter().cloned().chain(["--stonewall".to_string()]));
+        let name = job.iter().position(|word| word.starts_with("--name=")).map_or(job.len(), |at| at + 1);
+        let (begin, rest) = job.split_at(name);
+        args.extend(begin.iter().cloned().chain(["--stonewall".to_string()]).chain(rest.iter().cloned()));
     }
     args.extend(
         ["--name=last", "--stonewall", "--ioengine=null", "--rw=read", "--size=1g"].map(str::to_string),

@@ -41,6 +41,12 @@ const PACKAGES: &[(&str, &str)] = &[
     ("dmsetup", "/sbin/dmsetup"),
     ("nbdkit", "/usr/bin/nbdkit"),
     ("blktrace", "/usr/sbin/blktrace"),
+    ("rdma-core", "/usr/share/doc/rdma-core"),
+    ("ibverbs-providers", "/etc/libibverbs.d/rxe.driver"),
+    ("librdmacm1", "/usr/share/doc/librdmacm1"),
+    ("libibverbs1", "/usr/share/doc/libibverbs1"),
+    ("iproute2", "/usr/bin/rdma"),
+    ("procps", "/usr/bin/pkill"),
     ("python3-venv", "/usr/share/doc/python3-venv"),
 ];
 

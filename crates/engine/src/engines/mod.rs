@@ -59,6 +59,7 @@ engines! {
     mod e4defrag: E4defrag;
     mod net: Net;
     mod netsplice: Netsplice;
+    mod rdma: Rdma;
     mod nbd: Nbd;
     mod http: Http;
     mod filecreate: Filecreate;

@@ -185,7 +185,7 @@ fn missing_rows() -> Vec<Vec<Cell>> {
         vec![
             Cell::Text(name.to_string()),
             Cell::text(refusal.map(|refusal| refusal.reason)),
-            Cell::text(refusal.map_or(name.nearest(), |refusal| Some(refusal.instead))),
+            Cell::text(refusal.map(|refusal| refusal.instead)),
         ]
     };
     missing.map(row).collect()

@@ -458,6 +458,18 @@ choices! {
         Vsock = "vsock",
     }
 
+    /// What one end of an RDMA connection does with the other.
+    pub enum RdmaVerb {
+        /// Writes to the other end's memory, which does nothing.
+        Write = "write",
+        /// Reads the other end's memory, which does nothing.
+        Read = "read",
+        /// Sends messages, which the other end receives.
+        Send = "send",
+        /// Receives messages, which the other end sends.
+        Recv = "recv",
+    }
+
     /// Data placement interface.
     pub enum DataPlacement {
         /// Not used.

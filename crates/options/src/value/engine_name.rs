@@ -83,7 +83,7 @@ engines! {
     External = "external", "An engine loaded from a file.";
     Rbd = "rbd", "Ceph block devices through librbd.";
     Rados = "rados", "Ceph objects through librados.";
-    Rdma = "rdma", "Remote direct memory access.";
+    Rdma = "rdma", "Memory of another machine, or messages, over RDMA.";
     Gfapi = "gfapi", "GlusterFS, one request at a time.";
     GfapiAsync = "gfapi_async", "GlusterFS, asynchronously.";
     Libhdfs = "libhdfs", "Hadoop's file system.";
@@ -166,14 +166,6 @@ impl EngineName {
             _ => return None,
         };
         Some(Refusal { reason, instead })
-    }
-
-    /// What comes nearest to an engine that is not built in yet.
-    pub const fn nearest(self) -> Option<&'static str> {
-        match self {
-            EngineName::Rdma => Some("ioengine=net, over TCP on the same link"),
-            _ => None,
-        }
     }
 
     /// Their names, with this between them.

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use fiord_options::value::NetProtocol;
-use fiord_options::{Problem, ProblemKind, Spec, engine::Net, job};
+use fiord_options::{Problem, ProblemKind, Scope, Spec, engine::Net, engine::Rdma, job};
 
 use super::section::ResolvedSection;
 use super::stream::pattern;
@@ -17,9 +17,11 @@ fn connects(section: &ResolvedSection<'_>) -> bool {
     section.engine().is_some_and(|engine| engine.connects().is_some())
 }
 
-/// Whether the section's engine makes connections by the options of `Net`.
+/// The protocol, if the section's engine makes connections by the options of `Net`.
 fn protocol(section: &ResolvedSection<'_>) -> Option<NetProtocol> {
-    connects(section).then_some(section.options.net.protocol)
+    let engine = section.engine().filter(|engine| engine.connects().is_some())?;
+    let takes = matches!(Net::protocol.scope, Scope::Engine(names) if names.contains(&engine.name));
+    takes.then_some(section.options.net.protocol)
 }
 
 fn includes(section: &ResolvedSection<'_>, direction: Direction) -> bool {
@@ -52,7 +54,9 @@ fn conflict(
 
 /// fio refuses random I/O, too.
 pub(super) fn connections_have_no_offsets(section: &ResolvedSection<'_>) -> Option<Problem> {
-    protocol(section)?;
+    if !connects(section) {
+        return None;
+    }
     let kind = section.options.access.rw.kind;
     if kind.word().starts_with("rand") {
         return conflict(
@@ -73,22 +77,30 @@ pub(super) fn connections_have_no_offsets(section: &ResolvedSection<'_>) -> Opti
     None
 }
 
-/// fio of version 3.33 fails at an assertion.
+/// fio of version 3.33 fails at an assertion, or counts syncs that do nothing.
 pub(super) fn connections_are_not_synced(section: &ResolvedSection<'_>) -> Option<Problem> {
-    protocol(section)?;
+    if !connects(section) {
+        return None;
+    }
     let syncs = [job::Access::fsync, job::Access::fdatasync, job::Access::sync_file_range];
     let given = syncs.into_iter().find(|option| section.is_given(option))?;
     conflict(section, given, "a connection cannot be synced", &format!("leave out {}=", given.name))
 }
 
 /// As in fio.
-pub(super) fn datagrams_have_one_direction(section: &ResolvedSection<'_>) -> Option<Problem> {
-    let protocol = protocol(section)?;
+pub(super) fn connections_of_one_direction_are_not_mixed(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let engine = section.engine().filter(|_| connects(section))?;
     let mixed = includes(section, Direction::Read) && includes(section, Direction::Write);
-    let one_way = matches!(protocol, NetProtocol::Udp | NetProtocol::Udpv6 | NetProtocol::Unix);
-    if !(mixed && one_way) {
+    let protocol = protocol(section);
+    let two_way = matches!(protocol, Some(NetProtocol::Tcp | NetProtocol::Tcpv6 | NetProtocol::Vsock));
+    if !mixed || two_way {
         return None;
     }
+    let Some(protocol) = protocol else {
+        let message = format!("a job of the engine {} either reads or writes", engine.name);
+        let remedy = "use rw=read for the end that waits, and rw=write for the one that connects";
+        return conflict(section, job::Access::rw, message, remedy);
+    };
     let message = format!("protocol={} either reads or writes", protocol.word());
     conflict(section, job::Access::rw, message, "use rw=read or rw=write; pingpong=1 does both")
 }
@@ -109,7 +121,9 @@ pub(super) fn mixed_connections_can_stall(section: &ResolvedSection<'_>) -> Opti
 
 /// fio reads back what the other end never sends.
 pub(super) fn senders_do_not_verify(section: &ResolvedSection<'_>) -> Option<Problem> {
-    protocol(section)?;
+    if !connects(section) {
+        return None;
+    }
     let verify = &section.options.verify;
     let reads_back = section.is_given(job::Verification::verify) && verify.do_verify;
     if !(reads_back && includes(section, Direction::Write)) {
@@ -125,8 +139,7 @@ pub(super) fn senders_do_not_verify(section: &ResolvedSection<'_>) -> Option<Pro
 
 /// As in fio, where `filename` is the path of a Unix socket only.
 pub(super) fn a_connection_has_one_name(section: &ResolvedSection<'_>) -> Option<Problem> {
-    protocol(section)?;
-    (targets::naming(section).files(0).len() > 1).then(|| {
+    (connects(section) && targets::naming(section).files(0).len() > 1).then(|| {
         let option =
             if section.is_given(job::Files::nrfiles) { job::Files::nrfiles } else { job::Files::filename };
         section.error(ProblemKind::Conflict, option, "a job has one connection", "use numjobs= for several")
@@ -197,12 +210,16 @@ pub(super) fn only_streams_listen(section: &ResolvedSection<'_>) -> Option<Probl
 
 /// The ports of all clones exist.
 pub(super) fn ports_of_clones_exist(section: &ResolvedSection<'_>) -> Option<Problem> {
-    let protocol = protocol(section)?;
-    let port = section.options.net.port?;
+    let (option, port) = match protocol(section) {
+        Some(NetProtocol::Vsock) => return None,
+        Some(_) => (Net::port, section.options.net.port?),
+        None if connects(section) => (Rdma::port, section.options.rdma.port?),
+        None => return None,
+    };
     let last = u64::from(port) + u64::from(section.options.general.numjobs.max(1)) - 1;
-    if last <= 65535 || protocol == NetProtocol::Vsock {
+    if last <= 65535 {
         return None;
     }
     let message = format!("the last clone's port would be {last}, and the largest is 65535");
-    conflict(section, Net::port, message, "a smaller port=, or fewer numjobs=")
+    conflict(section, option, message, "a smaller port=, or fewer numjobs=")
 }

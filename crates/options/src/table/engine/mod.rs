@@ -16,7 +16,7 @@ use super::spec::Spec;
 pub use io_uring::{IoUring, IoUringCmd};
 pub use kernel::{IoPriorities, Libaio, Mmap, Pvsync2};
 pub use library::{Ceph, Gluster, Rados, Rbd};
-pub use network::Net;
+pub use network::{Net, Rdma};
 pub use other::{Cpuio, E4defrag, Exec, FileStat, Mtd, Sg};
 pub use storage::{Http, Nbd, Nfs};
 
@@ -30,7 +30,7 @@ pub fn sets() -> [&'static [&'static [&'static Spec]]; 26] {
         Pvsync2::TABLES,
         Mmap::TABLES,
         Net::TABLES,
-        network::Rdma::TABLES,
+        Rdma::TABLES,
         Cpuio::TABLES,
         FileStat::TABLES,
         Exec::TABLES,

@@ -48,16 +48,24 @@ options! {
 
 options! {
     /// Options of `rdma`.
-    pub struct Rdma, scope Scope::Engine(&[EngineName::Rdma]), unbuilt;
+    pub struct Rdma, scope Scope::Engine(&[EngineName::Rdma]);
 
     "Engine rdma" {
         /// Host to connect to.
+        ///
+        /// A name or an address, of the end that waits. A job that reads is that end, and does not use it.
         hostname: Text;
-        /// Address to bind to.
+        /// Address of this end.
+        ///
+        /// A name or an address of this machine: what a job that waits listens at, instead of all its IPv4 addresses, and
+        /// where the connection of one that connects begins.
         bindname: Text;
         /// Port to connect to or to listen on.
+        ///
+        /// Of the RDMA connection manager; TCP has ports of its own. With `numjobs`, the first clone's; each further one
+        /// uses the next.
         port: u32, in 1..=65535;
-        /// Operation: write, read, send or recv.
-        verb: Text = "write";
+        /// What the end that connects does: it tells the other end.
+        verb | proto: RdmaVerb = "write";
     }
 }

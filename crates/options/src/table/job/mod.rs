@@ -20,7 +20,7 @@ mod verify;
 
 use super::engine::{
     Ceph, Cpuio, E4defrag, Exec, FileStat, Gluster, Http, IoPriorities, IoUring, IoUringCmd, Libaio, Mmap,
-    Mtd, Nbd, Net, Nfs, Pvsync2, Rados, Rbd, Sg,
+    Mtd, Nbd, Net, Nfs, Pvsync2, Rados, Rbd, Rdma, Sg,
 };
 use super::set::option_sets;
 
@@ -89,6 +89,7 @@ option_sets! {
         rbd: Rbd,
         gluster: Gluster,
         net: Net,
+        rdma: Rdma,
         nbd: Nbd,
         nfs: Nfs,
         http: Http,

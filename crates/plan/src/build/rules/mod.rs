@@ -74,7 +74,7 @@ const RULES: &[Rule] = &[
     queue::offload_needs_descriptors,
     connection::connections_have_no_offsets,
     connection::connections_are_not_synced,
-    connection::datagrams_have_one_direction,
+    connection::connections_of_one_direction_are_not_mixed,
     connection::mixed_connections_can_stall,
     connection::senders_do_not_verify,
     connection::a_connection_has_one_name,

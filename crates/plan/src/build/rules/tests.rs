@@ -390,11 +390,40 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         "--ioengine=psync --fsync=1 --rw=write",
     ),
     (
-        connection::datagrams_have_one_direction,
+        connection::connections_of_one_direction_are_not_mixed,
         "--ioengine=net --protocol=udp --port=1 --hostname=224.0.0.9 --rw=rw --pingpong",
         Error,
         ProblemKind::Conflict,
         "--ioengine=net --port=8765 --listen --rw=rw --pingpong",
+    ),
+    (
+        connection::connections_of_one_direction_are_not_mixed,
+        "--ioengine=rdma --port=8765 --hostname=a --rw=rw",
+        Error,
+        ProblemKind::Conflict,
+        "--ioengine=rdma --port=8765 --hostname=a --rw=write",
+    ),
+    // divergence: `rw=trim` or `fsync` with `rdma`
+    (
+        connection::connections_are_not_synced,
+        "--ioengine=rdma --port=8765 --hostname=a --rw=write --fsync=1",
+        Error,
+        ProblemKind::Conflict,
+        "--ioengine=rdma --port=8765 --hostname=a --rw=write",
+    ),
+    (
+        connection::connections_have_no_offsets,
+        "--ioengine=rdma --port=8765 --hostname=a --rw=trim",
+        Error,
+        ProblemKind::Conflict,
+        "--ioengine=rdma --port=8765 --hostname=a --rw=write",
+    ),
+    (
+        connection::connections_have_no_offsets,
+        "--ioengine=rdma --port=8765 --rw=randread",
+        Error,
+        ProblemKind::Conflict,
+        "--ioengine=rdma --port=8765 --rw=read",
     ),
     (
         connection::mixed_connections_can_stall,
@@ -444,6 +473,13 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         Error,
         ProblemKind::Conflict,
         "--ioengine=net --listen --port=65535",
+    ),
+    (
+        connection::ports_of_clones_exist,
+        "--ioengine=rdma --rw=read --port=65535 --numjobs=2",
+        Error,
+        ProblemKind::Conflict,
+        "--ioengine=rdma --rw=read --port=65534 --numjobs=2",
     ),
     (
         priority::percentage_excludes_bssplit,
