@@ -11,7 +11,10 @@ use std::fs;
 use std::path::Path;
 
 use common::study::{as_ordinary_user, assert_documented, public};
-use common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, in_one_line, signal, start, until};
+use common::{
+    Dir, LoopDevice, Mount, Ran, assert_fits_terminal, finish, fiord, helper, in_one_line, signal, start,
+    until,
+};
 use fiord_testing::need;
 use serde_json::Value;
 
@@ -132,9 +135,7 @@ fn text_shows_limits_and_their_sources_in_80_columns() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(text.contains("this disk ") || text.contains("CANNOT TELL, because "), "{text}");
-    for line in ran.stdout.lines() {
-        assert!(line.chars().count() <= 80, "{line}");
-    }
+    assert_fits_terminal(&ran.stdout);
     let cells: Vec<Vec<&str>> = ran
         .stdout
         .lines()
@@ -300,7 +301,7 @@ fn several_directories_are_judged_each_and_compared() {
     }
     assert!(!document["comparison"].as_array().unwrap().is_empty(), "{document}");
     let text = dir.run("check etcd --time 1500ms one other").stdout;
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_fits_terminal(&text);
     for part in ["TARGET", "CONCLUSION", "one", "other"] {
         assert!(text.contains(part), "{part}: {text}");
     }

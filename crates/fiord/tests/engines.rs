@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Dir, LoopDevice, Ran, direct_works_in, finish, fiord, helper, start};
+use common::{Dir, LoopDevice, Ran, assert_fits_terminal, direct_works_in, finish, fiord, helper, start};
 use fiord_engine::registry::ENGINES;
 use fiord_plan::{EngineName, FileUse};
 use fiord_testing::{need, skip};
@@ -196,7 +196,7 @@ fn engines_are_listed_in_a_table_that_fits_a_terminal() {
         .collect();
     let offered = dir.run("--enghelp").assert_success().stdout.clone();
     assert_eq!(listed, offered.lines().skip(1).map(str::trim).collect::<Vec<_>>());
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_fits_terminal(&text);
     assert!(text.contains("\nfiord's own cost: ") && text.contains(" (queued, depth 32);\n"), "{text}");
     assert_eq!(dir.contents(), [], "a file was made");
     assert!(dir.run("engines --help").assert_success().stdout.contains("Usage: fiord engines"));

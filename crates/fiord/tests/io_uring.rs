@@ -8,7 +8,7 @@ mod common;
 
 use std::process::Command;
 
-use common::{Dir, Ran, finish, start, words};
+use common::{Dir, Ran, assert_fits_terminal, finish, start, words};
 use fiord_testing::need;
 use serde_json::Value;
 
@@ -82,5 +82,5 @@ fn the_engines_that_work_are_listed_where_io_uring_is_forbidden() {
         }
     }
     let text = forbidden(&dir, 1, env!("CARGO_BIN_EXE_fiord"), "engines").assert_success().stdout.clone();
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_fits_terminal(&text);
 }

@@ -117,7 +117,8 @@ codes! {
         see "`fiord devices DIRECTORY` ends at the overlay; `findmnt -T DIRECTORY` names layers that are not there.",
         fix "Name a directory on a volume of its own, or run outside the container.";
     /// The working set fits into the cache of a device below: all I/O to a loop device without direct I/O goes through
-    /// the page cache of its backing file. Where the size of a device's cache is not known, there is no finding.
+    /// the page cache of its backing file. Writes that are synchronised one by one are not meant: the disk below stores each.
+    /// Where the size of a device's cache is not known, there is no finding.
     TooSmall = "too-small", Void,
         see "`losetup --list` shows `DIO` 0; compare `size` with `MemAvailable` in `/proc/meminfo`.",
         fix "`losetup --direct-io=on`, or a size well above the machine's memory.";

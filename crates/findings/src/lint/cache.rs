@@ -5,7 +5,7 @@
 
 use fiord_host::LayerKind;
 use fiord_options::job;
-use fiord_plan::{Direction, Job};
+use fiord_plan::{Direction, Job, SyncMode};
 use fiord_report::table::{Cell, shown_bytes};
 use fiord_report::{Code, Finding, Subject};
 
@@ -40,8 +40,12 @@ pub(super) fn cached_io(job: &Job, known: &Known) -> Option<Finding> {
     })
 }
 
-/// A working set that fits into the cache of a device below: the page cache, for a loop device that uses it.
+/// A working set that fits into the cache of a device below: the page cache, for a loop device that uses it. A write that
+/// the job waits for until it is stored passes that cache by.
 pub(super) fn too_small(job: &Job, known: &Known) -> Option<Finding> {
+    if waits_until_stored(job) {
+        return None;
+    }
     let (size_bytes, room_bytes) = (job.limits.pass_bytes, known.memory_available_bytes?);
     let device = known.devices_of(job).find(|facts| facts.caches_in_memory)?;
     (size_bytes < room_bytes).then(|| {
@@ -56,6 +60,16 @@ pub(super) fn too_small(job: &Job, known: &Known) -> Option<Finding> {
             .of_option(job::Amount::size)
             .based_on([("size_bytes", Cell::Bytes(size_bytes)), ("cache_bytes", Cell::Bytes(room_bytes))])
     })
+}
+
+/// Whether the job does nothing but write, and each write is stored before the next one.
+fn waits_until_stored(job: &Job) -> bool {
+    let writes_only =
+        [Direction::Read, Direction::Trim].iter().all(|other| !job.access.pattern.includes(*other));
+    let barriers = &job.access.barriers;
+    let is_synced =
+        job.files.sync != SyncMode::None || barriers.fsync_every == 1 || barriers.fdatasync_every == 1;
+    writes_only && is_synced
 }
 
 #[cfg(test)]
@@ -90,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_working_set_that_fits_into_the_cache_of_a_loop_device_is_found() {
-        let found = |caches: bool, available_bytes: Option<u64>| {
+        let found = |caches: bool, available_bytes: Option<u64>, more: &[(&'static str, &str)]| {
             let mut stack = on_device("loop", false);
             if let LayerKind::Device(facts) = &mut stack.layers[0].kind {
                 facts.caches_in_memory = caches;
@@ -98,12 +112,21 @@ mod tests {
             let target = KnownTarget { stack: Some(stack), ..known_target("/data/f") };
             let known =
                 Known { targets: vec![target], memory_available_bytes: available_bytes, ..Known::default() };
-            let options = [("ioengine", "psync"), ("filename", "/data/f"), ("size", "1m"), ("direct", "1")];
+            let common = [("ioengine", "psync"), ("filename", "/data/f"), ("size", "1m"), ("direct", "1")];
+            let options: Vec<(&'static str, &str)> = common.iter().chain(more).copied().collect();
             too_small(&plan(&[("a", &options)]).jobs[0], &known).map(|finding| finding.subject)
         };
-        assert_eq!(found(true, Some(2 << 20)), Some(Subject::Device("sdb".to_string())));
-        assert_eq!(found(true, Some(1 << 20)), None, "it does not fit");
-        assert_eq!(found(true, None), None, "the size of the cache is not known");
-        assert_eq!(found(false, Some(2 << 20)), None);
+        let of_device = Some(Subject::Device("sdb".to_string()));
+        assert_eq!(found(true, Some(2 << 20), &[]), of_device);
+        assert_eq!(found(true, Some(1 << 20), &[]), None, "it does not fit");
+        assert_eq!(found(true, None, &[]), None, "the size of the cache is not known");
+        assert_eq!(found(false, Some(2 << 20), &[]), None);
+        for synced in [("fdatasync", "1"), ("fsync", "1"), ("sync", "dsync")] {
+            let of = |rw| found(true, Some(2 << 20), &[("rw", rw), synced]);
+            assert_eq!(of("write"), None, "{synced:?}: the disk below stores each write");
+            assert_eq!(of("rw"), of_device, "{synced:?}: reads come from the cache");
+        }
+        let rarely = found(true, Some(2 << 20), &[("rw", "write"), ("fdatasync", "32")]);
+        assert_eq!(rarely, of_device, "most writes end in the cache");
     }
 }
