@@ -244,7 +244,7 @@ impl Comparison {
         if several && has(Verdict::Same) {
             note.push("~ marks changes that noise explains.".to_string());
         }
-        if several && (has(Verdict::Unknown) || has(Verdict::NotComparable)) {
+        if has(Verdict::NotComparable) || several && has(Verdict::Unknown) {
             note.push("? marks changes that are not judged.".to_string());
         }
         let estimates =
@@ -335,7 +335,7 @@ impl Comparison {
         }
         if let [change] = figure.changes.as_slice() {
             cells.push(interval(*change));
-            cells.push(Cell::text(change.map(|change| change.verdict.word())));
+            cells.push(judged(*change));
         }
         cells
     }
@@ -351,8 +351,17 @@ fn long(figure: &ComparedFigure, side: usize) -> Vec<Cell> {
         value(figure, side),
         change.map_or(Cell::None, |change| percent(change, false)),
         interval(change),
-        Cell::text(change.map(|change| change.verdict.word())),
+        judged(change),
     ]
+}
+
+/// The verdict in the width of its title; why a change is not judged is in the sentences.
+fn judged(change: Option<Change>) -> Cell {
+    let word = |change: Change| match change.verdict {
+        Verdict::NotComparable => "?",
+        verdict => verdict.word(),
+    };
+    Cell::text(change.map(word))
 }
 
 fn value(figure: &ComparedFigure, side: usize) -> Cell {

@@ -296,6 +296,9 @@ fn results_of_different_workloads_are_not_judged() {
         assert_eq!(comparison.sentences(), [sentence]);
         let text = comparison.text(80);
         assert!(!text.contains("\n\n\n") && !comparison.markdown().contains("\n\n\n"), "{text}");
+        let figures = || text.lines().filter(|line| line.contains(" %  ") && line.contains(".."));
+        assert!(figures().count() > 0 && figures().all(|line| line.ends_with("  ?")), "{text}");
+        assert!(text.contains("? marks changes that are not judged."), "{text}");
         let across = compare(&sides, &Settings { across: vec![aspect], ..Settings::default() });
         assert!(!across.sentences()[0].contains("not comparable"), "{:?}", across.sentences());
         assert_eq!(Aspect::from_name(aspect.name()), Some(aspect));

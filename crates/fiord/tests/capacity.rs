@@ -8,7 +8,7 @@ use fiord_testing::{need, skip};
 use serde_json::Value;
 
 use crate::common::study::{assert_documented, fio_takes, is_empty};
-use crate::common::{Dir, Mount, direct_works_in, finish, fiord, signal, start, until};
+use crate::common::{Dir, Mount, assert_fits_terminal, direct_works_in, finish, fiord, signal, start, until};
 
 /// Every run for a tenth of a second, on a small file.
 const SHORT: &str = "--no-history --time 100ms --size 8M";
@@ -39,7 +39,7 @@ fn a_bound_below_any_latency_is_a_failure() {
     let dir = Dir::new();
     let ran = dir.run(&format!("capacity --bound=p99.9=1us {SHORT}"));
     ran.assert_status(4);
-    assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80), "{ran:?}");
+    assert_fits_terminal(&ran.stdout);
     assert!(ran.stdout.contains("Not even "), "{ran:?}");
     assert!(is_empty(dir.path()));
 }
@@ -142,7 +142,7 @@ fn several_targets_are_compared_in_one_table() {
     }
     assert!(dir.text("chart.svg").contains("<path"), "{}", dir.text("chart.svg"));
     let ran = dir.run(line);
-    assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80), "{ran:?}");
+    assert_fits_terminal(&ran.stdout);
     assert!(ran.stdout.contains("CAPACITY") && ran.stdout.contains("2 targets"), "{ran:?}");
 }
 

@@ -10,7 +10,10 @@ use fiord_testing::need;
 use serde_json::Value;
 
 use crate::common::study::{as_ordinary_user, assert_documented, public};
-use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, helper, in_one_line, signal, start, until};
+use crate::common::{
+    Dir, LoopDevice, Mount, Ran, assert_fits_terminal, finish, fiord, helper, in_one_line, signal, start,
+    until,
+};
 
 const PROFILES: [&str; 3] = ["etcd", "rocksdb", "oltp"];
 
@@ -129,9 +132,7 @@ fn text_shows_limits_and_their_sources_in_80_columns() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(text.contains("this disk ") || text.contains("CANNOT TELL, because "), "{text}");
-    for line in ran.stdout.lines() {
-        assert!(line.chars().count() <= 80, "{line}");
-    }
+    assert_fits_terminal(&ran.stdout);
     let cells: Vec<Vec<&str>> = ran
         .stdout
         .lines()
@@ -297,7 +298,7 @@ fn several_directories_are_judged_each_and_compared() {
     }
     assert!(!document["comparison"].as_array().unwrap().is_empty(), "{document}");
     let text = dir.run("check etcd --time 1500ms one other").stdout;
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_fits_terminal(&text);
     for part in ["TARGET", "CONCLUSION", "one", "other"] {
         assert!(text.contains(part), "{part}: {text}");
     }

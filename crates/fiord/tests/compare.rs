@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::process::Command;
 
 use crate::common::study::assert_documented;
-use crate::common::{Dir, Ran, finish, fiord, in_one_line, run_with_input, start};
+use crate::common::{Dir, Ran, assert_fits_terminal, finish, fiord, in_one_line, run_with_input, start};
 
 const JOB: &str = "--name=job --ioengine=null --rw=randread --bs=4k --size=4m";
 
@@ -103,7 +103,7 @@ fn conditions_decide_the_exit_status() {
         assert_eq!(ran.stderr, "", "{line}");
         let text = ran.stdout.replace('\n', " ");
         assert!(text.contains(printed), "{line} {condition}: {text}");
-        assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ran.stdout);
+        assert_fits_terminal(&ran.stdout);
     }
     home.run("compare fast.json deep.json")
         .assert_success()
@@ -160,7 +160,7 @@ fn runs_are_named_by_number_place_tag_and_file_in_every_format() {
     {
         let ran = home.run(&format!("compare {names}"));
         ran.assert_success().assert_prints(&["A  ", "B  ", "FIGURE", "read.iops", "read.p99"]);
-        assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ran.stdout);
+        assert_fits_terminal(&ran.stdout);
         assert!(!ran.stdout.contains("differs ("), "the same job: {}", ran.stdout);
     }
     home.run("compare --baseline before")
@@ -209,7 +209,7 @@ fn studies_are_compared_row_by_row() {
         "read.p99",
         "Of 4 rows, two is",
     ]);
-    assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ran.stdout);
+    assert_fits_terminal(&ran.stdout);
     let document = home.run("compare one two --json").assert_success().json();
     assert_documented(&document, &["compare"]);
     assert_eq!(document["rows"][0]["row"], "4k read");
@@ -251,7 +251,7 @@ fn several_targets_are_measured_in_turn_and_compared() {
     let line = "matrix a b c --time=1s --bs=4k --rw=randread,randwrite --size=8M --repeat=2";
     let ran = home.run(&format!("{line} --tag=disks"));
     ran.assert_success().assert_prints(&["A  ", "B  ", "C  ", "4k randread", "Of 2 rows,"]);
-    assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ran.stdout);
+    assert_fits_terminal(&ran.stdout);
     let document = home.run(&format!("{line} --json")).assert_success().json();
     let rows = document["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 6);

@@ -11,7 +11,9 @@ use fiord_plan::{EngineName, FileUse};
 use fiord_testing::{need, skip};
 use serde_json::Value;
 
-use crate::common::{Dir, LoopDevice, Ran, direct_works_in, finish, fiord, helper, start};
+use crate::common::{
+    Dir, LoopDevice, Ran, assert_fits_terminal, direct_works_in, finish, fiord, helper, start,
+};
 
 const BYTES: u64 = 1 << 20;
 const BLOCKS: u64 = BYTES / 4096;
@@ -193,7 +195,7 @@ fn engines_are_listed_in_a_table_that_fits_a_terminal() {
         .collect();
     let offered = dir.run("--enghelp").assert_success().stdout.clone();
     assert_eq!(listed, offered.lines().skip(1).map(str::trim).collect::<Vec<_>>());
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_fits_terminal(&text);
     assert!(text.contains("\nfiord's own cost: ") && text.contains(" (queued, depth 32);\n"), "{text}");
     assert_eq!(dir.contents(), [], "a file was made");
     assert!(dir.run("engines --help").assert_success().stdout.contains("Usage: fiord engines"));

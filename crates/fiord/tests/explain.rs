@@ -8,7 +8,9 @@ use std::process::Command;
 use fiord_testing::need;
 
 use crate::common::study::assert_documented;
-use crate::common::{Dir, Mount, Ran, finish, fiord, in_one_line, run_with_input, start, until_working};
+use crate::common::{
+    Dir, Mount, Ran, assert_fits_terminal, finish, fiord, in_one_line, run_with_input, start, until_working,
+};
 
 /// A job whose depth is not what it seems.
 const JOB: &str = "--name=deep --filename=data --rw=write --bs=4k --size=64k --ioengine=psync --iodepth=32";
@@ -49,7 +51,7 @@ fn a_recorded_run_is_explained_with_its_own_findings() {
     assert!(said.contains(&"sync-engine-depth"), "{said:?}");
     let text = finish(start(with_history("explain last")));
     text.assert_success().assert_prints(&["Job deep", "16 writes in", "Completion latency", "\nNext\n"]);
-    assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{}", text.stdout);
+    assert_fits_terminal(&text.stdout);
     assert_eq!(finish(start(with_history("explain 1"))).stdout, text.stdout);
     finish(start(with_history("explain 99"))).assert_status(1).assert_prints(&["there is no run 99"]);
 }
@@ -94,7 +96,7 @@ fn a_study_is_explained_with_its_conclusion_and_its_figures() {
         "sweep --rw=read --size=64k --directory=tmpfs --over bs=4k,8k --time=1s --repeat=2 --json --trust=on";
     let document = with_history(sweep).json();
     let text = with_history("explain").assert_success().stdout.clone();
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_fits_terminal(&text);
     let text = in_one_line(&text);
     assert!(
         text.starts_with("Study 1 of ") && text.contains("`fiord explain 2` explains one of its runs"),

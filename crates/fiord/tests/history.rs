@@ -12,7 +12,7 @@ use fiord_testing::need;
 use serde_json::Value;
 
 use crate::common::study::assert_documented;
-use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, signal, start, until};
+use crate::common::{Dir, LoopDevice, Mount, Ran, assert_fits_terminal, finish, fiord, signal, start, until};
 
 const JOB: &str = "--name=job --ioengine=null --rw=randrw --bs=4k --size=1m";
 
@@ -121,7 +121,7 @@ fn every_run_is_listed() {
     assert!((runs[2]["ios_per_s"].as_f64().unwrap() - side("total_ios") * 1000.0 / runtime_ms).abs() < 1.0);
 
     let text = home.run("history").assert_success().stdout.clone();
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_fits_terminal(&text);
     for part in ["ID", "fails", "status 1", "a, b", "ok"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
@@ -343,7 +343,7 @@ fn a_study_is_shown_as_it_was_printed() {
         let head: Vec<&str> = shown.lines().take(2).collect();
         assert!(head[0].starts_with("Run ") && head[0].contains(" 20"), "{shown}");
         assert_eq!(head[1], format!("Command  fiord {line}"));
-        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+        assert_fits_terminal(&shown);
     }
 }
 

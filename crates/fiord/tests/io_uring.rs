@@ -7,7 +7,7 @@ use std::process::Command;
 use fiord_testing::need;
 use serde_json::Value;
 
-use crate::common::{Dir, Ran, finish, start, words};
+use crate::common::{Dir, Ran, assert_fits_terminal, finish, start, words};
 
 /// Lets `io_uring_setup` fail with the errno that is the second argument, and becomes the program of the others. The number
 /// of `prctl` is the first; that of `io_uring_setup` is the same everywhere.
@@ -79,5 +79,5 @@ fn the_engines_that_work_are_listed_where_io_uring_is_forbidden() {
         }
     }
     let text = forbidden(&dir, 1, env!("CARGO_BIN_EXE_fiord"), "engines").assert_success().stdout.clone();
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_fits_terminal(&text);
 }

@@ -126,9 +126,13 @@ fn a_study_becomes_a_page_with_its_conclusion_and_its_table_first() {
         at(&format!("<data value=\"{}\">", row["read_p99_ns"]));
     }
     assert!(page.contains("fiord report 2") && page.contains("What it printed:"), "{page}");
+    assert!(page.contains("<dt>Targets</dt>") && !page.contains("<dt>Target</dt>"), "said once: {page}");
+    // It wraps; what was printed does not.
+    at("<pre class=\"command\" tabindex=\"0\">");
+    assert_eq!(page.matches("<pre class=\"command\"").count(), 1, "{page}");
     dir.write("study.json", document.to_string());
     dir.run("report study.json -o file.html").assert_success();
-    assert!(dir.text("file.html").contains(&escaped));
+    assert!(dir.text("file.html").contains(&escaped) && dir.text("file.html").contains("<dt>Target</dt>"));
     with_history(&dir, "report 1 2 -o two.html")
         .assert_status(1)
         .assert_prints(&["a study has a page of its own"]);

@@ -46,7 +46,7 @@ pub fn draw(model: &Model, area: Rect, buffer: &mut Buffer) {
     put(areas[3], buffer, list(jobs_heading(), &model.jobs, lines.jobs, job));
     put(areas[4], buffer, list(devices_heading(), &model.devices, lines.devices, device));
     put(areas[5], buffer, model.cpu.iter().map(|cpu| Line::raw(processors(cpu))).collect());
-    put(areas[6], buffer, findings(model, lines.findings));
+    put(areas[6], buffer, findings(model, lines.findings, usize::from(area.width)));
     put(areas[7], buffer, vec![Line::styled(left_aligned(KEYS, columns), bar)]);
 }
 
@@ -227,9 +227,9 @@ fn processors(cpu: &Cpu) -> String {
     )
 }
 
-fn findings(model: &Model, lines: usize) -> Vec<Line<'static>> {
+fn findings(model: &Model, lines: usize, columns: usize) -> Vec<Line<'static>> {
     let title = format!("FINDINGS SO FAR: {}", model.findings.len());
-    let mut list = list(title, &model.findings, lines, |(_, sentence)| sentence.clone());
+    let mut list = list(title, &model.findings, lines, |(_, sentence)| shortened(sentence, columns));
     if model.is_coloured {
         for (line, (severity, _)) in list.iter_mut().skip(1).zip(&model.findings) {
             line.style = match severity {
@@ -240,6 +240,14 @@ fn findings(model: &Model, lines: usize) -> Vec<Line<'static>> {
         }
     }
     list
+}
+
+/// A sentence that shows where it does not fit; the report has all of it.
+fn shortened(sentence: &str, columns: usize) -> String {
+    match width(sentence) <= columns {
+        true => sentence.to_string(),
+        false => format!("{}…", cut(sentence, columns.saturating_sub(1)).trim_end()),
+    }
 }
 
 /// Four digits at most: `9.53`, `953`, `95.3k`, `9.53M`.

@@ -117,6 +117,18 @@ fn colours_change_no_character() {
 }
 
 #[test]
+fn a_finding_that_does_not_fit_ends_visibly() {
+    let findings = |words: usize| {
+        let sentence = "void cpu-contended: ".to_string() + &"programs ".repeat(words);
+        let model = Model { findings: vec![(Severity::Void, sentence.trim_end().to_string())], ..model() };
+        lines(&model, 80, 24).0.into_iter().find(|line| line.starts_with("void")).unwrap()
+    };
+    assert!(findings(6).ends_with("programs"), "{}", findings(6));
+    let cut = findings(20);
+    assert!(cut.ends_with('…') && cut.chars().count() <= 80, "{cut}");
+}
+
+#[test]
 fn the_first_second_says_what_is_missing() {
     assert_shows("empty", &lines(&Model::default(), 80, 24).0);
 }

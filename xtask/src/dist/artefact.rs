@@ -3,6 +3,7 @@
 //! Invariant: an artefact replaces the one of the same version; a program that is missing is an error that says how to
 //! install it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,10 +64,10 @@ impl Artefact {
 
 /// Something made.
 pub struct Made {
-    name: &'static str,
+    pub name: &'static str,
     pub path: PathBuf,
-    bytes: u64,
-    took: Duration,
+    pub bytes: u64,
+    pub took: Duration,
 }
 
 impl Made {
@@ -74,11 +75,15 @@ impl Made {
         let bytes = fs::metadata(&path).map_err(|error| said(&path, &error))?.len();
         Ok(Made { name, path, bytes, took })
     }
+
+    pub fn file(&self) -> Cow<'_, str> {
+        self.path.file_name().unwrap_or_default().to_string_lossy()
+    }
 }
 
 impl fmt::Display for Made {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let file = self.file();
         let mib = self.bytes as f64 / f64::from(1 << 20);
         write!(out, "{:<8} {mib:>6.2} MiB {:>7.1} s  {file}", self.name, self.took.as_secs_f64())
     }

@@ -27,6 +27,11 @@ pub fn is_possible() -> Result<(), String> {
         .map_err(|_| "needs musl-gcc, for SQLite: apt-get install musl-tools".to_string())
 }
 
+/// Where it is built. The packagers find files there by paths that begin with `target/release/`.
+pub fn path() -> PathBuf {
+    repo::target_dir().join(TARGET).join(PROFILE).join("fiord")
+}
+
 /// Builds it; quickly means that it is optimised less.
 pub fn build(is_quick: bool) -> Result<PathBuf, String> {
     is_possible()?;
@@ -37,8 +42,7 @@ pub fn build(is_quick: bool) -> Result<PathBuf, String> {
         cargo.envs(quick.map(|(setting, value)| (format!("CARGO_PROFILE_DIST_{setting}"), value)));
     }
     stage::command(cargo)?;
-    // The packagers find files here by paths that begin with `target/release/`.
-    let binary = repo::target_dir().join(TARGET).join(PROFILE).join("fiord");
+    let binary = path();
     let bytes = std::fs::metadata(&binary).map_err(|error| format!("{}: {error}", binary.display()))?.len();
     if !is_quick && bytes > BYTES_MAX {
         return Err(format!("{} has {bytes} bytes, more than {BYTES_MAX}", binary.display()));

@@ -5,15 +5,15 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::chroot;
 use super::tree::{SHELLS, said};
 use crate::{repo, stage};
 
 /// Which Debian, from the mirror that mmdebstrap takes by itself.
 const SUITE: &str = "bookworm";
 
-/// Runs its arguments in the root named first, with what fiord reads of the kernel.
-const ENTER: &str =
-    r#"mount -t proc proc "$0/proc" && mount -t sysfs -o ro sysfs "$0/sys" && exec chroot "$0" "$@""#;
+/// A profile of the root's own file system.
+const PROFILE_ROOT: [&str; 7] = ["fiord", "quick", "--time", "10s", "--json", "--trust=off", "/root"];
 
 /// Where the packages put completions; elvish has no such place.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -24,10 +24,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 
 /// Why there can be no such root here.
 pub fn is_possible() -> Result<(), String> {
-    let id = repo::output_of(repo::command("id", &["-u"]))?;
-    if id.trim() != "0" {
-        return Err("needs root, for chroot".to_string());
-    }
+    chroot::is_possible()?;
     repo::output_of(repo::command("mmdebstrap", &["--version"]))
         .map(drop)
         .map_err(|_| "needs mmdebstrap: apt-get install mmdebstrap".to_string())
@@ -41,27 +38,14 @@ pub fn install_and_run(package: &Path) -> Result<(), String> {
     make.args(["--quiet", "--variant=essential", SUITE]).arg(&root.0);
     stage::command(make)?;
     std::fs::copy(package, root.0.join("fiord.deb")).map_err(|error| said(package, &error))?;
-    stage::command(root.command(&["dpkg", "--install", "/fiord.deb"]))?;
+    stage::command(chroot::command(&root.0, &["dpkg", "--install", "/fiord.deb"]))?;
     root.has_pages()?;
-    root.profiles_itself()
+    chroot::study(chroot::command(&root.0, &PROFILE_ROOT))
 }
 
 struct Root(PathBuf);
 
 impl Root {
-    /// A command in the root, with nothing of this environment. What it needs mounted is gone with it.
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new("unshare");
-        command
-            .args(["--mount", "sh", "-c", ENTER])
-            .arg(&self.0)
-            .args(words)
-            .env_clear()
-            .env("HOME", "/root");
-        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-        command
-    }
-
     /// Whether the pages and completions are where they are looked for.
     fn has_pages(&self) -> Result<(), String> {
         let completions = COMPLETIONS.iter().filter_map(|(shell, directory)| {
@@ -77,22 +61,6 @@ impl Root {
             }
         }
         Ok(())
-    }
-
-    /// `fiord quick`, whose report has the rates that were measured.
-    fn profiles_itself(&self) -> Result<(), String> {
-        let line = ["fiord", "quick", "--time", "10s", "--json", "--trust=off", "/root"];
-        let report = repo::output_of(self.command(&line))?;
-        let report: serde_json::Value =
-            serde_json::from_str(&report).map_err(|error| format!("{line:?}: {error}: {report}"))?;
-        let rows = report["rows"].as_array().map_or(0, Vec::len);
-        let all_measured = |rows: &Vec<serde_json::Value>| {
-            rows.iter().all(|row| row["iops"].as_f64().is_some_and(|iops| iops > 0.0))
-        };
-        match report["rows"].as_array().is_some_and(all_measured) && rows > 0 {
-            true => Ok(()),
-            false => Err(format!("{line:?}: not every row was measured: {report}")),
-        }
     }
 
     fn remove(&self) -> Result<(), String> {

@@ -4,18 +4,21 @@
 //! artefact that cannot be made on this machine is named with the reason, and is a failure of the chore.
 
 mod artefact;
+mod bare_root;
 pub mod binary;
+mod chroot;
 mod clean_root;
+mod record;
 mod tree;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::stage::StageResult;
 
 use self::artefact::{ALL, Artefact, Made};
 
-const HELP: &str = "cargo x dist [--quick] [ARTEFACT…]
+const HELP: &str = "cargo x dist [--quick] [--record] [--try[=ROOT]] [ARTEFACT…]
 
 Builds fiord for x86_64-unknown-linux-musl, and packages it in target/packages:
 
@@ -26,30 +29,47 @@ Builds fiord for x86_64-unknown-linux-musl, and packages it in target/packages:
 
 and SHA256SUMS of them. Without a name it makes all four; cargo x ci --install installs what they need.
 
-  --quick   hardly optimises the binary, to save time: for trying the packages out
+  --quick       hardly optimises the binary, to save time: for trying the packages out
+  --record      writes sizes and times of everything to docs/install.md
+  --try[=ROOT]  also runs the binary, by chroot, in a root file system that has nothing but /proc and /sys, or in ROOT,
+                such as that of Alpine Linux: a job, two studies and the page of a run
 ";
 
-/// `cargo x dist [--quick] [ARTEFACT…]`
+/// `cargo x dist [--quick] [--record] [--try[=ROOT]] [ARTEFACT…]`
 pub fn run(args: &[String]) -> Result<(), String> {
     let (flags, names): (Vec<&String>, Vec<&String>) = args.iter().partition(|arg| arg.starts_with('-'));
-    if flags.iter().any(|flag| ["--help", "-h"].contains(&flag.as_str())) {
-        print!("{HELP}");
-        return Ok(());
-    }
-    if let Some(unknown) = flags.iter().find(|flag| **flag != "--quick") {
-        return Err(format!("{unknown}: unknown argument\n\n{HELP}"));
+    let (mut is_quick, mut is_recorded, mut tried) = (false, false, None);
+    for flag in flags {
+        match (flag.as_str(), flag.strip_prefix("--try=")) {
+            ("--help" | "-h", _) => {
+                print!("{HELP}");
+                return Ok(());
+            }
+            ("--quick", _) => is_quick = true,
+            ("--record", _) => is_recorded = true,
+            ("--try", _) => tried = Some(None),
+            (_, Some(root)) => tried = Some(Some(Path::new(root))),
+            (unknown, None) => return Err(format!("{unknown}: unknown argument\n\n{HELP}")),
+        }
     }
     if let Some(unknown) =
         names.iter().find(|name| !ALL.iter().any(|artefact| artefact.name == name.as_str()))
     {
         return Err(format!("{unknown}: no such artefact\n\n{HELP}"));
     }
+    if is_recorded && (is_quick || !names.is_empty()) {
+        return Err("--record: needs every artefact as it is handed out; give it alone".to_string());
+    }
     let wanted = ALL.iter().filter(|one| names.is_empty() || names.iter().any(|name| *name == one.name));
-    make(&wanted.collect::<Vec<_>>(), !flags.is_empty()).map(drop)
+    let made = make(&wanted.collect::<Vec<_>>(), is_quick)?;
+    if is_recorded {
+        record::write(&made)?;
+    }
+    tried.map_or(Ok(()), |root| bare_root::run(&binary::path(), root))
 }
 
 /// Builds, packages, and prints a table of what was made.
-fn make(wanted: &[&Artefact], is_quick: bool) -> Result<Vec<PathBuf>, String> {
+fn make(wanted: &[&Artefact], is_quick: bool) -> Result<Vec<Made>, String> {
     let start = Instant::now();
     let binary = binary::build(is_quick)?;
     let mut table = vec![Made::of("binary", binary.clone(), start.elapsed())?];
@@ -65,10 +85,10 @@ fn make(wanted: &[&Artefact], is_quick: bool) -> Result<Vec<PathBuf>, String> {
     let paths: Vec<PathBuf> = table.iter().skip(1).map(|made| made.path.clone()).collect();
     artefact::write_sums(&paths)?;
     table.iter().for_each(|made| println!("{made}"));
-    if failures.is_empty() { Ok(paths) } else { Err(failures.join("\n")) }
+    if failures.is_empty() { Ok(table) } else { Err(failures.join("\n")) }
 }
 
-/// The stage of CI: the Debian package in a clean root, where `fiord quick` runs.
+/// The stage of CI: the Debian package in a clean root, where `fiord quick` runs, and the binary in an empty one.
 pub fn stage() -> StageResult {
     if let Err(why) = clean_root::is_possible()
         .and_then(|()| artefact::DEB.is_possible())
@@ -76,9 +96,9 @@ pub fn stage() -> StageResult {
     {
         return StageResult::Skipped(why);
     }
-    let installed = make(&[&artefact::DEB], true).and_then(|packages| match packages.first() {
-        Some(package) => clean_root::install_and_run(package),
+    let installed = make(&[&artefact::DEB], true).and_then(|made| match made.last() {
+        Some(package) => clean_root::install_and_run(&package.path),
         None => Err("no package was made".to_string()),
     });
-    StageResult::of(installed)
+    StageResult::of(installed.and_then(|()| bare_root::run(&binary::path(), None)))
 }

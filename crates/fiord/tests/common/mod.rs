@@ -162,6 +162,16 @@ pub fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Checks that each line fits a terminal. A path is not broken, so that it can be copied, and may be longer.
+#[track_caller]
+pub fn assert_fits_terminal(text: &str) {
+    let is_long = |word: &str| word.chars().count() > 60 && word.contains('/');
+    for line in text.lines() {
+        let columns = line.chars().count();
+        assert!(columns <= 80 || line.split(' ').any(is_long), "{columns} columns: {line}\n{text}");
+    }
+}
+
 /// Waits until a run has read or written this much.
 #[track_caller]
 pub fn until_moved(running: &Running, bytes: u64) {

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{Dir, Ran, finish, helper, root, start, words};
+use super::{Dir, Ran, assert_fits_terminal, finish, helper, root, start, words};
 
 /// The keys of a document, as `docs/json.md` writes them, and the lists that were empty.
 fn keys(at: &str, value: &Value, found: &mut BTreeSet<String>, empty: &mut BTreeSet<String>) {
@@ -96,9 +96,7 @@ pub fn as_ordinary_user(dir: &Dir, binary: &Path, line: &str) -> Ran {
 #[track_caller]
 pub fn assert_fits(ran: &Ran) {
     ran.assert_success();
-    for line in ran.stdout.lines() {
-        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
-    }
+    assert_fits_terminal(&ran.stdout);
 }
 
 /// The values of a column in a study's JSON, row by row.

@@ -34,7 +34,11 @@ pub(super) fn of_file(name: &str, study: &StudyDocument) -> StudyPage {
 pub(super) fn of_history(stored: &Stored, study: &StudyDocument, runs: &[HistoryEntry]) -> StudyPage {
     let HistoryEntry { id, facts: of_study, .. } = &stored.entry;
     let mut page = page(format!("Study {id}: {}", of_study.title), study);
-    page.facts.splice(0..0, facts(stored));
+    let recorded_facts = facts(stored);
+    // The history calls it targets.
+    page.facts
+        .retain(|(name, text)| name != "Target" || recorded_facts.iter().all(|(_, known)| known != text));
+    page.facts.splice(0..0, recorded_facts);
     page.parts.extend(recorded(runs));
     page.repeat.push(("The command:".to_string(), of_study.command.clone()));
     let printed = stored.summary.as_ref().map(|summary| summary.text.clone());
