@@ -104,7 +104,10 @@ impl Programs {
     fn run_fio(&self, case: &Case, place: &Path) -> Result<Ran, Unable> {
         match run(&self.fio, case, &[], &place.join("fio")) {
             Err(Unable::Failed(why)) if why.contains(STILL_RUNNING) => {
-                eprintln!("{}: fio is run again: {why}", case.name);
+                #[allow(clippy::print_stderr, reason = "whoever reads the results is to see it")]
+                {
+                    eprintln!("{}: fio is run again: {why}", case.name);
+                }
                 run(&self.fio, case, &[], &place.join("fio-again"))
             }
             ran_or_unable => ran_or_unable,

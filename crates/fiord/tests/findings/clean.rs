@@ -8,8 +8,8 @@ use std::fs;
 use fiord_testing::{need, skip};
 
 use crate::common::{Dir, direct_works_in};
-use crate::findings::findings::made::busy_during;
-use crate::findings::findings::run;
+use crate::findings::made::busy_during;
+use crate::findings::run;
 
 /// Lines of text that a clean run may end with.
 const LINES_MAX: usize = 3;

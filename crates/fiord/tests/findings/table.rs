@@ -17,11 +17,11 @@ use crate::common::stalling::{Stall, Stalling};
 use crate::common::{
     Dir, LoopDevice, Mount, direct_works_in, finish, fiord, helper, signal, start, until_working,
 };
-use crate::findings::findings::made::{
+use crate::findings::made::{
     Zram, busy_during, hidden_overlay, hogs, overlay, pinned, private_device, processor_turn, run_as,
     shared_cpu, writer,
 };
-use crate::findings::findings::{counted, has, run};
+use crate::findings::{counted, has, run};
 
 /// More of the processors' time than this in use disturbs a run that is judged by its own.
 const DISTURBED_MIN: f64 = 0.6;

@@ -5,10 +5,8 @@
 use fiord_testing::need;
 
 use crate::common::{Dir, LoopDevice, Mount, Ran, direct_works_in, finish, fiord, start};
-use crate::findings::findings::made::{
-    hidden_overlay, hogs, overlay, pinned, processor_turn, shared_cpu, writer,
-};
-use crate::findings::findings::{codes, counted};
+use crate::findings::made::{hidden_overlay, hogs, overlay, pinned, processor_turn, shared_cpu, writer};
+use crate::findings::{codes, counted};
 
 /// The exit status of a verdict that is withheld.
 const CANNOT_TELL: i32 = 6;
