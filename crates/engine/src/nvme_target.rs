@@ -2,8 +2,8 @@
 //!
 //! Invariant: a command covers whole blocks of the namespace, or is not made; the same settings make the same command.
 
-use fiord_options::value::NvmeWrite;
-use fiord_plan::{Action, Op};
+use fiord_options::value::{NvmeVerify, NvmeWrite};
+use fiord_plan::{Action, Op, Purpose, TrimRange};
 use fiord_sys::errno::Errno;
 use fiord_sys::nvme::{NvmeCommand, NvmeNamespace};
 
@@ -13,6 +13,7 @@ mod opcode {
     pub(super) const WRITE: u8 = 0x01;
     pub(super) const READ: u8 = 0x02;
     pub(super) const WRITE_UNCORRECTABLE: u8 = 0x04;
+    pub(super) const COMPARE: u8 = 0x05;
     pub(super) const WRITE_ZEROES: u8 = 0x08;
     pub(super) const DATASET_MANAGEMENT: u8 = 0x09;
     pub(super) const VERIFY: u8 = 0x0c;
@@ -33,15 +34,22 @@ const BLOCKS_MAX: u64 = 1 << 16;
 /// Length of a range of Dataset Management.
 pub(crate) const RANGE_BYTES: usize = 16;
 
+/// The most ranges of a command.
+pub(crate) const RANGES_MAX: u32 = 256;
+
 /// What a job sets of its commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandUse {
     /// The command of writes.
     pub write: NvmeWrite,
+    /// The command that reads back what was written.
+    pub verify: NvmeVerify,
     /// Force unit access of reads, and of writes.
     pub force_unit_access: [bool; 2],
     /// Write Zeroes deallocates.
     pub deallocate: bool,
+    /// Ranges of a trim, at least 1.
+    pub trim_ranges: u32,
     /// Bytes of metadata that each I/O has room for.
     pub metadata_bytes: u64,
     /// The controller inserts and removes protection information.
@@ -106,6 +114,11 @@ impl NvmeTarget {
         }
     }
 
+    /// Whether the command of an operation sends data that the controller compares.
+    pub(crate) fn compares(&self, op: &Op) -> bool {
+        op.purpose == Purpose::VerifyRead && self.settings.verify == NvmeVerify::Compare
+    }
+
     /// Whether the command of an operation transfers the job's buffer.
     pub(crate) fn sends_data(&self, op: &Op) -> bool {
         match op.action {
@@ -123,6 +136,7 @@ impl NvmeTarget {
         let [low, high] = [first as u32, (first >> 32) as u32];
         let count = (blocks.max(1) - 1) as u32;
         let (code, words) = match op.action {
+            Action::Read if self.compares(op) => (opcode::COMPARE, self.transfer_words(first, count, 0)),
             Action::Read => (opcode::READ, self.transfer_words(first, count, 0)),
             Action::Write => match self.settings.write {
                 NvmeWrite::Write => (opcode::WRITE, self.transfer_words(first, count, 1)),
@@ -159,13 +173,16 @@ impl NvmeTarget {
         words
     }
 
-    /// The range of a trim.
-    pub(crate) fn range(&self, op: &Op) -> [u8; RANGE_BYTES] {
-        let (first, blocks) = self.blocks(op);
+    /// A range of a trim; `None` if it is no whole number of blocks, or too long.
+    pub(crate) fn range(&self, range: TrimRange) -> Option<[u8; RANGE_BYTES]> {
+        let TrimRange { offset_bytes, length_bytes } = range;
+        let is_whole =
+            offset_bytes.is_multiple_of(self.unit_bytes) && length_bytes.is_multiple_of(self.unit_bytes);
+        let blocks = u32::try_from(length_bytes / self.unit_bytes).ok().filter(|_| is_whole)?;
         let mut range = [0; RANGE_BYTES];
-        range[4..8].copy_from_slice(&(blocks as u32).to_le_bytes());
-        range[8..].copy_from_slice(&first.to_le_bytes());
-        range
+        range[4..8].copy_from_slice(&blocks.to_le_bytes());
+        range[8..].copy_from_slice(&(offset_bytes / self.unit_bytes).to_le_bytes());
+        Some(range)
     }
 }
 
@@ -215,7 +232,8 @@ pub(crate) fn explain(errno: i32) -> Option<&'static str> {
         }
         libc::ENODATA => "the controller could not read the medium (unrecovered read error), or not write it",
         libc::EILSEQ => {
-            "the protection information does not match the data, the tags or the number of the block"
+            "the controller found that the data differ (verify_mode=compare), or that the protection information does not \
+             match the data, the tags or the number of the block"
         }
         libc::EOPNOTSUPP => {
             "the controller does not have this command, or hipri=1 has no polled queue (nvme.poll_queues=N)"
@@ -236,8 +254,10 @@ mod tests {
 
     const PLAIN: CommandUse = CommandUse {
         write: NvmeWrite::Write,
+        verify: NvmeVerify::Compare,
         force_unit_access: [false, true],
         deallocate: true,
+        trim_ranges: 1,
         metadata_bytes: 64,
         controller_protects: true,
         checks: [true, false, true],
@@ -270,11 +290,15 @@ mod tests {
         };
         let read = op(Action::Read, 1 << 33, 8, 512);
         assert_eq!(words(&read), (0x02, [0, 2, 7, 0, 0, 0]));
+        let read_back = Op { purpose: Purpose::VerifyRead, ..read };
+        assert_eq!(words(&read_back), (0x05, [0, 2, 7, 0, 0, 0]));
         assert_eq!(words(&op(Action::Write, 5, 1, 512)), (0x01, [5, 0, 1 << 30, 0, 0, 0]));
         assert_eq!(words(&op(Action::Sync, 0, 0, 512)), (0x00, [0; 6]));
         assert_eq!(words(&op(Action::ResetZone, 16, 16, 512)), (0x79, [16, 0, 0, 4, 0, 0]));
         assert_eq!(words(&op(Action::Trim, 9, 2, 512)), (0x09, [0, 4, 0, 0, 0, 0]));
-        assert_eq!(target.range(&op(Action::Trim, 9, 2, 512))[4..9], [2, 0, 0, 0, 9]);
+        let range = |offset_bytes, length_bytes| target.range(TrimRange { offset_bytes, length_bytes });
+        assert_eq!(range(9 * 512, 1024).map(|range| range[8] << 4 | range[4]), Some(0x92));
+        assert_eq!((range(9, 512), range(512, 9), range(0, 1 << 42)), (None, None, None));
         let zeroes = CommandUse { write: NvmeWrite::Zeroes, ..PLAIN };
         let zeroes = NvmeTarget::new(namespace(0, false, false), &zeroes);
         let write = op(Action::Write, 5, 1, 512);

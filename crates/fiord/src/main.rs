@@ -38,11 +38,17 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // When a reader goes away, the write fails instead of the process.
     let _ = fiord_sys::signal::ignore_broken_pipes();
+    // The first word may be a job file.
+    run::attended::begin();
     let code = match commands::asked_for(&arguments) {
-        Some(subcommand) => (subcommand.run)(&arguments[2..], &commands::ALL),
+        Some(subcommand) => {
+            run::attended::end();
+            (subcommand.run)(&arguments[2..], &commands::ALL)
+        }
         None if arguments.len() <= 1 && !fio::is_called_by(&arguments) => commands::without_arguments(),
         None => fio::run(&arguments, &commands::ALL),
     };
+    run::attended::end();
     output::release();
     code
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use fiord_testing::need;
 use serde_json::Value;
 
+use crate::common::fuse::{Fuse, Reply};
 use crate::common::{
     Dir, LoopDevice, Mount, Running, finish, fiord, helper, signal, start, until, until_moved,
 };
@@ -19,16 +20,20 @@ const MOVES: &str = "--name=moves --filename=moves --rw=write --bs=4k --size=1m 
 
 const ETIMEDOUT: i64 = 110;
 
-/// Whether a thread of a run is in this system call, or in a sleep that no signal ends.
-fn has_thread(running: &Running, is_it: impl Fn(&Path) -> bool) -> bool {
-    let tasks = fs::read_dir(format!("/proc/{}/task", running.0.id())).unwrap();
+/// Whether a thread of a process is in this system call, or in a sleep that no signal ends.
+fn has_thread(process: u32, is_it: impl Fn(&Path) -> bool) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     tasks.flatten().any(|task| is_it(&task.path()))
 }
 
-fn waits_in(running: &Running, function: &str) -> bool {
-    has_thread(running, |task| {
+fn has_thread_in(process: u32, function: &str) -> bool {
+    has_thread(process, |task| {
         fs::read_to_string(task.join("wchan")).is_ok_and(|text| text.contains(function))
     })
+}
+
+fn waits_in(running: &Running, function: &str) -> bool {
+    has_thread_in(running.0.id(), function)
 }
 
 fn is_frozen(running: &Running) -> bool {
@@ -37,7 +42,7 @@ fn is_frozen(running: &Running) -> bool {
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
     };
     // A slow disk looks the same for a moment.
-    has_thread(running, is_uninterruptible) && waits_in(running, "percpu_rwsem_wait")
+    has_thread(running.0.id(), is_uninterruptible) && waits_in(running, "percpu_rwsem_wait")
 }
 
 fn mkfifo(dir: &Dir) {
@@ -211,6 +216,71 @@ fn files_that_are_laid_out_on_a_frozen_file_system_are_reported_missing() {
     assert_eq!(job(&document, "hangs")["error"].as_i64(), Some(ETIMEDOUT), "{document}");
     assert_eq!(document["jobs"].as_array().map(Vec::len), Some(2));
     assert!(ran.stderr.contains("laying out its files"), "{}", ran.stderr);
+}
+
+/// A file system in `hangs` that answers no more.
+fn stopped_file_system(dir: &Dir) -> Result<Fuse, String> {
+    let mount = Fuse::mount(dir, "hangs", 1 << 20, false, |_| Reply::Whole)?;
+    assert!(mount.path.join("data").exists(), "it has begun to answer");
+    mount.stop_answering();
+    Ok(mount)
+}
+
+/// The kernel releases a thread whose request the server has not taken, so that the process can end. That the request of
+/// another program was taken is seen by the server, which does nothing more.
+#[test]
+fn a_signal_ends_a_setup_that_a_file_system_does_not_answer() {
+    let of_job = "--name=a --filename=hangs/other --rw=read --size=64k";
+    for (name, status, line) in [
+        ("INT", 130, of_job),
+        ("TERM", 143, of_job),
+        ("INT", 130, "hangs/job.fio"),
+        ("INT", 130, "--name=a --directory=hangs --opendir=hangs/other --rw=read"),
+        ("INT", 130, "--output=hangs/report --name=a --ioengine=null --size=1m"),
+        ("INT", 130, "--name=a --ioengine=null --size=1m --write_lat_log=hangs/log"),
+    ] {
+        let dir = Dir::new();
+        let mount = need!(stopped_file_system(&dir));
+        // Not a name in the directory, whose lookup would lock it.
+        let path = mount.path.clone();
+        let taken = std::thread::spawn(move || path.metadata().is_ok());
+        until("the server has stopped", || has_thread_in(std::process::id(), "request_wait_answer"));
+        let running = start(fiord(dir.path(), line));
+        until("the setup hangs", || waits_in(&running, "request_wait_answer"));
+        signal(running.0.id(), name);
+        let ran = finish(running);
+        drop(mount);
+        taken.join().unwrap();
+        ran.assert_status(status).assert_prints(&[&format!("SIG{name}"), "hangs", "does not answer"]);
+    }
+}
+
+/// Nothing can end a process whose request the server has taken; what is wrong is said all the same.
+#[test]
+fn what_a_setup_waits_for_is_said_before_the_kernel_lets_it_go() {
+    let dir = Dir::new();
+    let mount = need!(stopped_file_system(&dir));
+    let mut running = start(fiord(dir.path(), "--name=a --filename=hangs/other --rw=read --size=64k"));
+    until("the setup hangs", || waits_in(&running, "request_wait_answer"));
+    signal(running.0.id(), "INT");
+    let mut line = String::new();
+    let stderr = running.0.stderr.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stderr), &mut line).unwrap();
+    drop(mount);
+    finish(running).assert_status(130);
+    assert!(line.contains("SIGINT: hangs") && line.contains("does not answer"), "{line}");
+}
+
+#[test]
+fn a_signal_ends_a_setup_at_once_that_waits_for_no_file() {
+    let dir = Dir::new();
+    let mut command = fiord(dir.path(), "-");
+    command.stdin(std::process::Stdio::piped());
+    let mut running = start(command);
+    let _input = running.0.stdin.take();
+    until("the job file is read", || waits_in(&running, "pipe_read"));
+    signal(running.0.id(), "INT");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&running.0.wait().unwrap()), Some(2));
 }
 
 // divergence: `exec_postrun` after a signal

@@ -271,6 +271,8 @@ pub struct Access {
     pub zoned: Option<ZonedAccess>,
     /// Preconditioning of a flash drive.
     pub sprandom: Option<Sprandom>,
+    /// Ranges of one trim (`num_range`), at least 1.
+    pub trim_ranges: u32,
     /// Whether a random pass covers each block exactly once (`norandommap=0`).
     pub full_coverage: bool,
     /// `softrandommap`: go on without a map where one cannot be allocated.

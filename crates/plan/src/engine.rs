@@ -41,6 +41,11 @@ pub struct EngineDescriptor {
     /// Whether its I/Os are done by threads that serve all jobs of the process, or by a library that keeps descriptors for all of
     /// them: these jobs then have no tables of file descriptors of their own, since a number would name another file in each.
     pub shares_threads: bool,
+    /// The most ranges of one trim.
+    pub trim_ranges_max: u32,
+    /// The option that has the device compare what was written in place of reading it back, if it is set so; only of engines
+    /// whose devices can.
+    pub compares: Option<fn(&EngineSettings) -> Option<&'static Spec>>,
     /// The likely cause of an errno that a read or write ended with, and what to do, where its settings tell more than
     /// the number does.
     pub explain: fn(&EngineSettings, errno: i32) -> Option<&'static str>,
@@ -74,6 +79,8 @@ impl EngineDescriptor {
             priorities: None,
             atomic_writes: false,
             shares_threads: false,
+            trim_ranges_max: 1,
+            compares: None,
             explain: |_, _| None,
             cycle: None,
             missing: |_| None,

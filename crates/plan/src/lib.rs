@@ -23,6 +23,7 @@ pub mod steady;
 #[cfg(test)]
 mod testing;
 mod trigger;
+mod trim_ranges;
 pub mod verification;
 pub mod zoned;
 
@@ -53,5 +54,6 @@ pub use priority::{IoPriorities, PriorityRequest, PriorityRequests, PriorityShar
 pub use replay::{Replay, TraceFacts, TraceNeed, TracePart};
 pub use steady::{Steady, SteadyCriterion, SteadyLimit, SteadyMeasure};
 pub use trigger::Trigger;
+pub use trim_ranges::TrimRange;
 pub use verification::{Backlog, Trims, Verification};
 pub use zoned::ZonedAccess;

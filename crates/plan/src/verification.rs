@@ -20,6 +20,8 @@ pub struct Verification {
     pub reads_back: bool,
     /// Whether nothing is written, and what an earlier run of this job wrote is read back (`verify_only`).
     pub only: bool,
+    /// Whether the device compares what was written: reading back then sends the contents of the blocks.
+    pub by_device: bool,
     /// Whether each pass begins with new files, which hold nothing of the passes before (`unlink_each_loop`).
     pub has_new_files_each_pass: bool,
     /// Whether a header with another seed than the write had is a fault (`verify_header_seed`).

@@ -12,6 +12,7 @@ use crate::errno::{check, check_long, check_posix};
 use crate::tty;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::time::Duration;
 
 /// The first signal that requested a stop; 0 for none.
 static REQUEST: AtomicI32 = AtomicI32::new(0);
@@ -59,13 +60,16 @@ pub fn record_stop_requests() -> io::Result<()> {
 }
 
 fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
+    Ok(action_of(signal)? == libc::SIG_IGN)
+}
+
+fn action_of(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
     // SAFETY: the call writes one sigaction, for which zero is a valid value.
-    let now = unsafe {
+    unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         check(libc::sigaction(signal, std::ptr::null(), &raw mut now))?;
-        now
-    };
-    Ok(now.sa_sigaction == libc::SIG_IGN)
+        Ok(now.sa_sigaction)
+    }
 }
 
 /// The signal that requested a stop, if one did.
@@ -95,6 +99,70 @@ pub fn leave_to_other_threads() {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut()) };
 }
 
+/// The opposite of `leave_to_other_threads`.
+pub fn take_in_this_thread() {
+    let signals = recorded();
+    // SAFETY: only this thread's mask changes, and with a valid set and operation the call cannot fail.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut()) };
+}
+
+/// A thread that calls `take` is woken by `wake`, and not ended by that where no handler is installed yet.
+pub fn hold_wakes_back() {
+    let signals = set_of([wake_signal()]);
+    // SAFETY: as above.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut()) };
+}
+
+/// What `take` has come back with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// A signal that requests a stop, or a status.
+    Signal(i32),
+    /// `wake`.
+    Woken,
+    /// Nothing in the time it was given.
+    Nothing,
+}
+
+/// For a thread that blocks these signals, as all others do: waits for the next of them, for ever without a limit. The
+/// signal has no effect unless it is passed on.
+pub fn take(limit: Option<Duration>) -> Taken {
+    let signals = set_of(ASKED.into_iter().chain(OTHERS).chain([libc::SIGUSR1, wake_signal()]));
+    let limit = limit.map(|limit| libc::timespec {
+        tv_sec: limit.as_secs() as libc::time_t,
+        tv_nsec: limit.subsec_nanos() as libc::c_long,
+    });
+    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the set and the time are valid, and nothing is written.
+    match unsafe { libc::sigtimedwait(&raw const signals, std::ptr::null_mut(), limit) } {
+        signal if signal == wake_signal() => Taken::Woken,
+        signal if signal > 0 => Taken::Signal(signal),
+        _ => Taken::Nothing,
+    }
+}
+
+/// Does in this thread what a signal that was taken would have done: its handler runs, or it is ignored, or it ends the
+/// process.
+pub fn pass_on(signal: i32) {
+    let signals = set_of([signal]);
+    // SAFETY: only this thread's mask changes; no memory is passed to `raise`, and handlers may run in any thread.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut());
+        libc::raise(signal);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut());
+    }
+}
+
+/// Whether a signal is recorded or ignored, and does not end the process.
+pub fn is_recorded(signal: i32) -> bool {
+    action_of(signal).is_ok_and(|action| action != libc::SIG_DFL)
+}
+
+/// Whether a signal requests a stop, and is not ignored.
+pub fn asks_to_stop(signal: i32) -> bool {
+    signal != libc::SIGUSR1 && !is_ignored(signal).unwrap_or(true)
+}
+
 /// For a thread that blocks these signals: whether one that requests a stop is pending, because no other thread has run
 /// to handle it yet, or has been handled.
 pub fn is_stop_pending() -> bool {
@@ -109,12 +177,16 @@ pub fn is_stop_pending() -> bool {
 
 /// The signals that request a stop, and the one that requests a status.
 fn recorded() -> libc::sigset_t {
+    set_of(ASKED.into_iter().chain(OTHERS).chain([libc::SIGUSR1]))
+}
+
+fn set_of(members: impl IntoIterator<Item = libc::c_int>) -> libc::sigset_t {
     // SAFETY: the set is initialised by sigemptyset before it is added to; with valid signal numbers none of the calls
     // can fail.
     unsafe {
         let mut signals: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut signals);
-        for signal in ASKED.into_iter().chain(OTHERS).chain([libc::SIGUSR1]) {
+        for signal in members {
             libc::sigaddset(&raw mut signals, signal);
         }
         signals

@@ -29,8 +29,11 @@ enum About {
     Nothing,
 }
 
-/// The calls that workers make.
-const CALLS: [(libc::c_long, &str, About); 28] = [
+/// The same on all architectures.
+const SYS_CACHESTAT: libc::c_long = 451;
+
+/// The calls that workers make, and those of the setup of a run.
+const CALLS: &[(libc::c_long, &str, About)] = &[
     (libc::SYS_openat, "openat", About::Path(1)),
     (libc::SYS_unlinkat, "unlinkat", About::Path(1)),
     (libc::SYS_mkdirat, "mkdirat", About::Path(1)),
@@ -59,6 +62,30 @@ const CALLS: [(libc::c_long, &str, About); 28] = [
     (libc::SYS_io_getevents, "io_getevents", About::Nothing),
     (libc::SYS_io_submit, "io_submit", About::Nothing),
     (libc::SYS_wait4, "wait4", About::Nothing),
+    (libc::SYS_newfstatat, "newfstatat", About::Path(1)),
+    (libc::SYS_readlinkat, "readlinkat", About::Path(1)),
+    (libc::SYS_faccessat, "faccessat", About::Path(1)),
+    (libc::SYS_faccessat2, "faccessat2", About::Path(1)),
+    (libc::SYS_openat2, "openat2", About::Path(1)),
+    (libc::SYS_statfs, "statfs", About::Path(0)),
+    (libc::SYS_chdir, "chdir", About::Path(0)),
+    (libc::SYS_fstat, "fstat", About::Descriptor),
+    (libc::SYS_fstatfs, "fstatfs", About::Descriptor),
+    (libc::SYS_getdents64, "getdents64", About::Descriptor),
+    (libc::SYS_lseek, "lseek", About::Descriptor),
+    (libc::SYS_flock, "flock", About::Descriptor),
+    (libc::SYS_fcntl, "fcntl", About::Descriptor),
+    (SYS_CACHESTAT, "cachestat", About::Descriptor),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, "open", About::Path(0)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_stat, "stat", About::Path(0)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_lstat, "lstat", About::Path(0)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_readlink, "readlink", About::Path(0)),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_access, "access", About::Path(0)),
 ];
 
 /// The current activity of the thread with this id; empty if there is no such thread.
@@ -67,19 +94,21 @@ pub fn of(thread_id: u32) -> ThreadActivity {
     let read = |name: &str| fs::read_to_string(format!("{task}/{name}")).unwrap_or_default();
     let is_uninterruptible = state_of(&read("stat")) == Some('D');
     let (call, about, arguments) = call_of(&read("syscall")).unwrap_or(("", About::Nothing, Vec::new()));
+    let of_descriptor = || {
+        let path = arguments.first().and_then(|number| fs::read_link(format!("{task}/fd/{number}")).ok());
+        // Pipes and sockets have names that are not paths, `pipe:[1234]`.
+        path.filter(|path| path.is_absolute())
+    };
     let path = match about {
         About::Nothing => None,
-        About::Descriptor => {
-            arguments.first().and_then(|number| fs::read_link(format!("{task}/fd/{number}")).ok())
-        }
-        About::Path(index) => arguments.get(index).and_then(|address| path_at(*address)),
+        About::Descriptor => of_descriptor(),
+        // Without a name the call is about the descriptor before it (`AT_EMPTY_PATH`).
+        About::Path(index) => match arguments.get(index).and_then(|address| path_at(*address)) {
+            Some(path) if path.as_os_str().is_empty() => of_descriptor(),
+            path => path,
+        },
     };
-    ThreadActivity {
-        call: Some(call).filter(|call| !call.is_empty()),
-        // Pipes and sockets have names that are not paths, `pipe:[1234]`.
-        path: path.filter(|path| about != About::Descriptor || path.is_absolute()),
-        is_uninterruptible,
-    }
+    ThreadActivity { call: Some(call).filter(|call| !call.is_empty()), path, is_uninterruptible }
 }
 
 /// The state in `stat`, after the name, which may contain anything, including parentheses.

@@ -62,8 +62,14 @@ pub trait OperationSource: Send {
     /// Shows each file to have open, never more than the job may (`openfiles`).
     fn for_each_open_file(&self, show: &mut dyn FnMut(FileIndex));
 
+    /// Whether the engine sends the buffer of `op`, which `prepare` then fills: of writes, and of others if the source and
+    /// the engine agree on that.
+    fn sends_buffer(&self, op: &Op) -> bool {
+        self.inner().map_or_else(|| op.action.sends_buffer(), |inner| inner.sends_buffer(op))
+    }
+
     /// `op` is about to be issued, and these bytes are what it writes: the place to put a header. Only for operations
-    /// that write; called again when the engine had no room for `op` at first.
+    /// whose buffer is sent; called again when the engine had no room for `op` at first.
     fn prepare(&mut self, op: &Op, buffer: &mut [u8]) {
         if let Some(inner) = self.inner_mut() {
             inner.prepare(op, buffer);

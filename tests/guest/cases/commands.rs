@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use fiord_guest::{Finished, ScsiDebug, fiord};
+use fiord_guest::{Finished, ScsiDebug, fiord, nvme};
 use serde_json::{Value, json};
 
 use crate::compared::{both, bytes};
@@ -153,5 +153,32 @@ fn flash_is_written_erased_and_verified_as_by_fio() {
         1 << 20,
         "the size comes from the device: {whole:?}"
     );
+    for option in ["--end_fsync=1", "--fsync_on_close=1"] {
+        let write = [
+            "--name=m",
+            "--ioengine=mtd",
+            "--filename=/dev/mtd0",
+            "--rw=trimwrite",
+            "--bs=64k",
+            "--size=128k",
+        ];
+        let run = fiord(&[&write[..], &[option]].concat()).unwrap();
+        assert_eq!(run.code, Some(0), "the device has no fsync: {option} {run:?}");
+    }
     assert!(modprobe(&["-r", "mtdram"]));
+}
+
+#[test]
+fn character_devices_without_fsync_are_closed_as_by_fio() {
+    guest!();
+    let disk = ScsiDebug::new(&["dev_size_mb=16"]).unwrap();
+    let namespace = nvme("plain").unwrap().replace("/dev/nvme", "/dev/ng");
+    for (engine, path) in [("sg", disk.character_device().unwrap()), ("io_uring_cmd", namespace)] {
+        for option in ["--end_fsync=1", "--fsync_on_close=1"] {
+            let (engine, target) = (format!("--ioengine={engine}"), format!("--filename={path}"));
+            let args = ["--name=c", &engine, &target, "--rw=write", "--bs=4k", "--size=16k", option];
+            let [theirs, ours] = both(&args);
+            assert_eq!((ours.code, counts(&ours)), (Some(0), counts(&theirs)), "{engine} {option} {ours:?}");
+        }
+    }
 }

@@ -96,9 +96,12 @@ fn commands(args: &[&str]) -> Vec<String> {
     let lines = trace.end().expect("tracefs");
     assert_eq!(run.code, Some(0), "{run:?}");
     let of_io = lines.iter().filter(|line| !line.contains("qid=0,"));
-    of_io
-        .filter_map(|line| Some(line.split_once("cmd=(nvme_cmd_")?.1.trim_end_matches(')').to_string()))
-        .collect()
+    let named = |line: &String| {
+        let command = line.split_once("cmd=(")?.1.trim_end_matches(')');
+        // Linux 6.1 has no name for Verify.
+        Some(command.trim_start_matches("nvme_cmd_").replacen("0xc ", "verify ", 1))
+    };
+    of_io.filter_map(named).collect()
 }
 
 #[test]
@@ -235,4 +238,80 @@ fn the_character_device_of_a_disk_in_use_is_not_written_to() {
     let ended = writes.interrupt().unwrap();
     assert!(!mounted, "{ended:?}");
     assert!(ended.job().unwrap()["write"]["total_ios"].as_u64().unwrap() > 0, "{ended:?}");
+}
+
+#[test]
+fn what_was_written_is_compared_by_the_drive() {
+    guest!();
+    let disk = nvme("plain").unwrap();
+    let target = format!("--filename={}", namespace("plain"));
+    let load = ["--rw=randwrite", "--bs=4k", "--size=32k", "--offset=1m", "--iodepth=4", "--verify=crc32c"];
+    let compare = [&load[..], &["--verify_mode=compare"]].concat();
+    for (serial, more) in [("plain", &[][..]), ("guarded", &["--pi_act=0", "--md_per_io_size=64"])] {
+        let target = format!("--filename={}", namespace(serial));
+        for (mode, reads, compares) in [("--verify_mode=read", 8, 0), ("--verify_mode=compare", 0, 8)] {
+            let all = commands(&words(&target, &[&load[..], more, &[mode]].concat()));
+            // The kernel reads the disk ahead as well.
+            let is_own = |line: &&String| !line.contains("len=255,");
+            let is = |line: &&String, name: &str| line.split(' ').next() == Some(name);
+            let count = |name: &str| all.iter().filter(is_own).filter(|line| is(line, name)).count();
+            assert_eq!(
+                (count("read"), count("compare"), count("write")),
+                (reads, compares, 8),
+                "{mode}: {all:#?}"
+            );
+        }
+    }
+    // A block that is changed before it is compared: the last are written after seconds.
+    let trim = [&["--rw=trim"], &load[1..5]].concat();
+    assert_eq!(fiord(&words(&target, &trim)).unwrap().code, Some(0));
+    let slow =
+        fiord_guest::start(&words(&target, &[&compare[..], &["--rw=write", "--rate_iops=1"]].concat()));
+    let slow = slow.unwrap();
+    while bytes(&disk, 1024, 4).iter().all(|byte| *byte == 0) && slow.memory_bytes().is_some() {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let changed = std::fs::File::options().write(true).open(&disk).and_then(|file| {
+        use std::os::unix::fs::FileExt as _;
+        file.write_all_at(&[0x77; 4096], 1 << 20)?;
+        file.sync_all()
+    });
+    changed.unwrap();
+    let ran = slow.wait().unwrap();
+    assert!(ran.code != Some(0) && ran.stderr.contains("verify_mode=compare"), "{ran:?}");
+    // A job that has not written the blocks does not know all of their bytes.
+    let read = [&["--rw=read"], &compare[1..]].concat();
+    let refused = fiord(&words(&target, &read)).unwrap();
+    assert!(refused.code == Some(1) && refused.stderr.contains("verify_mode"), "{refused:?}");
+}
+
+#[test]
+fn a_trim_has_as_many_ranges_as_the_job_says() {
+    guest!();
+    let disk = nvme("plain").unwrap();
+    let target = format!("--filename={}", namespace("plain"));
+    let place = ["--bs=4k", "--size=80k", "--offset=2m", "--iodepth=2"];
+    let write = [&place[..], &["--rw=write", "--buffer_pattern=0xa5"]].concat();
+    for rw in ["--rw=trim", "--rw=randtrim"] {
+        assert_eq!(fiord(&words(&target, &write)).unwrap().code, Some(0));
+        assert_eq!(bytes(&disk, 2048, 80), vec![0xa5; 80 << 10]);
+        let all = commands(&words(&target, &[&place[..], &[rw, "--num_range=8"]].concat()));
+        let lists: Vec<&String> = all.iter().filter(|line| line.starts_with("dsm ")).collect();
+        let with = |ranges: &str| lists.iter().filter(|line| line.contains(ranges)).count();
+        // 20 blocks: twice 8 ranges, and the 4 that are left. The driver prints the number that the command has, one less.
+        assert_eq!((lists.len(), with("nr=7,"), with("nr=3,")), (3, 2, 1), "{rw}: {all:#?}");
+        assert_eq!(bytes(&disk, 2048, 80), vec![0; 80 << 10], "{rw}");
+    }
+    let run =
+        fiord(&words(&target, &[&place[..], &["--rw=randtrim", "--num_range=4", "--number_ios=3"]].concat()));
+    let run = run.unwrap();
+    let job = run.job().unwrap();
+    assert_eq!(
+        (&job["trim"]["total_ios"], &job["trim"]["io_bytes"]),
+        (&json!(3), &json!(48 << 10)),
+        "{run:?}"
+    );
+    let refused =
+        fiord(&words(&target, &[&place[..], &["--rw=randtrim", "--num_range=257"]].concat())).unwrap();
+    assert!(refused.code == Some(1) && refused.stderr.contains("at most 256 ranges"), "{refused:?}");
 }

@@ -10,11 +10,12 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+use fiord_options::engine;
 use fiord_options::job::JobOptions;
-use fiord_options::value::{CommandType, NvmeWrite, Verify};
+use fiord_options::value::{CommandType, NvmeVerify, NvmeWrite, Verify};
 use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry,
-    Need, NoGeometry, Op, Queueing, Tested,
+    Need, NoGeometry, Op, Queueing, Tested, TrimRange,
 };
 use fiord_sys::errno::Errno;
 use fiord_sys::memory::{MemorySource, Region};
@@ -74,8 +75,10 @@ impl Settings {
             verifies: options.verify.verify != Verify::None,
             command: CommandUse {
                 write: own.write_mode,
+                verify: own.verify_mode,
                 force_unit_access: [own.readfua, own.writefua],
                 deallocate: own.deac,
+                trim_ranges: options.access.num_range.max(1),
                 metadata_bytes: own.md_per_io_size.0,
                 controller_protects: own.pi_act,
                 checks: [checks.guard, checks.application, checks.reference],
@@ -117,6 +120,14 @@ fn cannot_verify(settings: &Settings, target: &NvmeTarget) -> Option<&'static st
         Some(
             "protection information is written into the job's buffer (metadata follow the data of each block), which \
              verify= would call corrupted; use pi_chk= in its place",
+        )
+    } else if settings.command.verify == NvmeVerify::Compare
+        && protection.is_some()
+        && settings.command.controller_protects
+    {
+        Some(
+            "the controller does not make the protection information of Compare commands; use pi_act=0 with \
+             md_per_io_size=, or verify_mode=read",
         )
     } else {
         None
@@ -173,6 +184,11 @@ impl EngineDefinition for IoUringCmd {
         files: FileUse::Device,
         geometry: Some(geometry),
         settings: |options| EngineSettings::new(Settings::of(options)),
+        trim_ranges_max: nvme_target::RANGES_MAX,
+        compares: Some(|settings| {
+            let settings = settings.get::<Settings>()?;
+            (settings.command.verify == NvmeVerify::Compare).then_some(engine::IoUringCmd::verify_mode)
+        }),
         explain: |_, errno| nvme_target::explain(errno),
         ..EngineDescriptor::of(
             EngineName::IoUringCmd,
@@ -204,26 +220,32 @@ pub struct IoUringCmdEngine<'arena> {
     local_queued: u32,
 }
 
-/// Memory of commands beside the buffers, a part for each slot: the range of a trim, a vector, metadata.
+/// Memory of commands beside the buffers, a part for each slot: a vector, metadata, the ranges of a trim.
 struct SideMemory {
     region: ManuallyDrop<Region>,
     stride_bytes: usize,
+    /// Where in a slot's part the metadata begin.
+    metadata_at: usize,
 }
 
-/// Where in a slot's part the metadata begin, after the range and the vector.
-const METADATA_AT: usize = 64;
+/// Where in a slot's part the ranges of a trim begin, after the vector.
+const RANGES_AT: usize = size_of::<libc::iovec>();
+
+/// The parts of slots, and their metadata, begin at multiples of that.
+const SIDE_ALIGN_BYTES: usize = 64;
 
 impl SideMemory {
-    fn new(slots: u32, metadata_bytes: u64) -> io::Result<SideMemory> {
+    fn new(slots: u32, trim_ranges: u32, metadata_bytes: u64) -> io::Result<SideMemory> {
         let short = || io::Error::from_raw_os_error(libc::ENOMEM);
         let metadata_bytes = usize::try_from(metadata_bytes).map_err(|_| short())?;
+        let metadata_at = (RANGES_AT + trim_ranges as usize * RANGE_BYTES).next_multiple_of(SIDE_ALIGN_BYTES);
         let stride_bytes =
-            metadata_bytes.checked_add(METADATA_AT).ok_or_else(short)?.next_multiple_of(METADATA_AT);
+            metadata_bytes.checked_add(metadata_at).ok_or_else(short)?.next_multiple_of(SIDE_ALIGN_BYTES);
         let length = stride_bytes.checked_mul(slots as usize).ok_or_else(short)?;
         let region = Region::allocate(&MemorySource::Malloc, length, 4096).map_err(|_| short())?;
         // SAFETY: the region has this length, and nothing else uses it.
         unsafe { std::ptr::write_bytes(region.as_ptr(), 0, length) };
-        Ok(SideMemory { region: ManuallyDrop::new(region), stride_bytes })
+        Ok(SideMemory { region: ManuallyDrop::new(region), stride_bytes, metadata_at })
     }
 
     /// The part of a slot.
@@ -236,23 +258,21 @@ impl SideMemory {
 
     fn metadata(&self, index: u32) -> *mut u8 {
         // SAFETY: the part of a slot is longer than that.
-        unsafe { self.of(index).add(METADATA_AT) }
+        unsafe { self.of(index).add(self.metadata_at) }
     }
 
-    /// Stores the range of a trim, and returns where.
-    fn put_range(&mut self, index: u32, range: &[u8; RANGE_BYTES]) -> u64 {
-        let place = self.of(index);
-        // SAFETY: the part of a slot begins with its range; no command in flight uses it, as the slot is the caller's.
-        unsafe { std::ptr::copy_nonoverlapping(range.as_ptr(), place, RANGE_BYTES) };
-        place as u64
+    /// The place of the ranges of a trim. No command in flight uses it, as the slot is the caller's.
+    fn ranges(&mut self, index: u32) -> &mut [[u8; RANGE_BYTES]] {
+        let count = (self.metadata_at - RANGES_AT) / RANGE_BYTES;
+        // SAFETY: the ranges lie between the vector and the metadata in the slot's part.
+        unsafe { std::slice::from_raw_parts_mut(self.of(index).add(RANGES_AT).cast(), count) }
     }
 
     /// Stores a vector, and returns where.
     fn put_vector(&mut self, index: u32, start: *mut u8, length_bytes: usize) -> u64 {
-        // SAFETY: the vector comes after the range, at a multiple of its alignment.
-        let place = unsafe { self.of(index).add(RANGE_BYTES) };
+        let place = self.of(index);
         let vector = libc::iovec { iov_base: start.cast(), iov_len: length_bytes };
-        // SAFETY: as above.
+        // SAFETY: the part of a slot begins with its vector; no command in flight uses it, as the slot is the caller's.
         unsafe { place.cast::<libc::iovec>().write(vector) };
         place as u64
     }
@@ -270,7 +290,8 @@ impl<'arena> IoUringCmdEngine<'arena> {
         files: usize,
     ) -> Result<IoUringCmdEngine<'arena>, SetupError> {
         let slots = arena.count();
-        let side = SideMemory::new(slots, settings.command.metadata_bytes)
+        let CommandUse { trim_ranges, metadata_bytes, .. } = settings.command;
+        let side = SideMemory::new(slots, trim_ranges, metadata_bytes)
             .map_err(|error| SetupError::new(SetupStep::Memory, &error))?;
         let queue = RingQueue::new(&settings.ring, arena, files)?;
         let slots_per_buffer = settings.fixed_buffers.then(|| queue.register_buffers()).transpose()?;
@@ -331,9 +352,10 @@ impl<'arena> IoUringCmdEngine<'arena> {
         })
     }
 
-    /// Makes the protection information of a write.
+    /// Makes the protection information of a write, or of what the controller compares.
     fn protect(&mut self, op: &Op, index: u32, target: &NvmeTarget) {
-        let Some(protector) = self.protector(target).filter(|_| op.action == Action::Write) else { return };
+        let sends = op.action == Action::Write || target.compares(op);
+        let Some(protector) = self.protector(target).filter(|_| sends) else { return };
         // SAFETY: the slot is held by the caller, and not yet in flight.
         for (data, metadata, block) in unsafe { self.blocks(op, index, target) } {
             protector.protect(data, metadata, block);
@@ -355,8 +377,28 @@ impl<'arena> IoUringCmdEngine<'arena> {
         }
     }
 
-    /// The entry of an operation that is not refused.
-    fn entry(&mut self, op: &Op, index: u32, target: &NvmeTarget) -> squeue::Entry128 {
+    /// Stores the ranges of a trim, and returns how many; `None` if one is not whole blocks.
+    fn put_ranges(&mut self, op: &Op, index: u32, target: &NvmeTarget) -> Option<u32> {
+        let ranges = self.side.ranges(index);
+        let own = TrimRange { offset_bytes: op.offset_bytes, length_bytes: op.length_bytes };
+        if self.settings.command.trim_ranges == 1 {
+            ranges[0] = target.range(own)?;
+            return Some(1);
+        }
+        let length_bytes = self.settings.command.trim_ranges as usize * TrimRange::STORED_BYTES;
+        let list = self.queue.arena.pointer(index, 0, length_bytes as u64);
+        // SAFETY: the buffer is that long, and the slot is the caller's.
+        let list = unsafe { std::slice::from_raw_parts(list, length_bytes) };
+        let mut count = 0;
+        for (place, range) in ranges.iter_mut().zip(TrimRange::stored(list)) {
+            *place = target.range(range)?;
+            count += 1;
+        }
+        (count > 0).then_some(count)
+    }
+
+    /// The entry of an operation that is not refused, with this many ranges if it is a trim.
+    fn entry(&mut self, op: &Op, index: u32, target: &NvmeTarget, ranges: u32) -> squeue::Entry128 {
         let mut command = target.command(op);
         let mut kind = NVME_URING_CMD_IO;
         let mut registered = None;
@@ -376,8 +418,9 @@ impl<'arena> IoUringCmdEngine<'arena> {
                 command.metadata_bytes = (blocks * target.separate_bytes) as u32;
             }
         } else if op.action == Action::Trim {
-            command.address = self.side.put_range(index, &target.range(op));
-            command.data_bytes = RANGE_BYTES as u32;
+            command.address = self.side.ranges(index).as_ptr() as u64;
+            command.data_bytes = ranges * RANGE_BYTES as u32;
+            command.words_10_15[0] = ranges - 1;
         }
         let data = command.ring_data();
         let entry = on_file!(self.queue, op, |fd| opcode::UringCmd80::new(fd, kind)
@@ -431,9 +474,23 @@ impl<'arena> QueuedEngine<'arena> for IoUringCmdEngine<'arena> {
                 return Ok(());
             }
         };
+        let ranges = match op.action {
+            Action::Trim => self.put_ranges(&op, slot.index() as u32, &target),
+            Action::Read
+            | Action::Write
+            | Action::ResetZone
+            | Action::Sync
+            | Action::DataSync
+            | Action::RangeSync(_) => Some(0),
+        };
+        let Some(ranges) = ranges else {
+            self.local.push(slot, Outcome::Failed(Errno(libc::EINVAL)));
+            self.local_queued += 1;
+            return Ok(());
+        };
         let index = slot.into_index();
         self.ops[index as usize] = op;
-        let entry = self.entry(&op, index, &target);
+        let entry = self.entry(&op, index, &target, ranges);
         // SAFETY: the entry names a part of the slot's buffer and its part of `side`, which is released only when
         // nothing is in flight.
         unsafe { self.queue.push(&entry, index) }
@@ -498,13 +555,14 @@ mod tests {
 
     #[test]
     fn parts_of_slots_do_not_overlap() {
-        let mut side = SideMemory::new(2, 100).unwrap();
-        assert_eq!(side.of(1) as usize - side.of(0) as usize, 192);
-        let range = side.put_range(1, &[7; RANGE_BYTES]);
+        let mut side = SideMemory::new(2, 5, 100).unwrap();
+        assert_eq!(side.of(1) as usize - side.of(0) as usize, 256);
         let vector = side.put_vector(1, std::ptr::null_mut(), 5);
-        assert_eq!((range, vector - range), (side.of(1) as u64, RANGE_BYTES as u64));
-        assert_eq!(side.metadata(1) as u64 - range, METADATA_AT as u64);
-        assert!(SideMemory::new(2, u64::MAX).is_err());
+        let ranges = side.ranges(1).as_ptr_range();
+        assert_eq!((vector, ranges.start as u64 - vector), (side.of(1) as u64, 16));
+        assert!(side.ranges(1).len() >= 5 && ranges.end as usize <= side.metadata(1) as usize);
+        assert_eq!(side.metadata(1) as u64 - vector, 128);
+        assert!(SideMemory::new(2, 1, u64::MAX).is_err());
         // SAFETY: it is not used after this.
         unsafe { ManuallyDrop::drop(&mut side.region) };
     }

@@ -21,13 +21,15 @@ use crate::layout::WIDTH;
 use crate::run::{environment, self_cost};
 use crate::subcommand::Subcommands;
 
-const ENGINE_COLUMNS: [Column; 6] = [
+const ENGINE_COLUMNS: [Column; 8] = [
     Column::new("name", "NAME"),
     Column::new("queued", "QUEUED"),
     Column::new("works", "WORKS"),
     Column::new("summary", "WHAT IT DOES"),
     Column::new("refusal", "WHY NOT"),
     Column::new("atomic_writes", "ATOMIC"),
+    Column::new("trim_ranges_max", "RANGES"),
+    Column::new("device_compares", "COMPARES"),
 ];
 
 const RING_COLUMNS: [Column; 5] = [
@@ -174,6 +176,8 @@ fn engine_row(probed: &Probed) -> Vec<Cell> {
         Cell::Text(engine.summary.to_string()),
         Cell::text(works.as_ref().err().map(SetupError::to_string)),
         Cell::Flag(engine.atomic_writes),
+        Cell::Count(u64::from(engine.trim_ranges_max)),
+        Cell::Flag(engine.compares.is_some()),
     ]
 }
 

@@ -15,6 +15,7 @@ use fiord_sys::{process, signal};
 use fiord_worker::{DebugLog, LogSink, Moment, Observer, PublishedProgress, View, Watcher, WorkerReport};
 
 use super::assemble::{self, Frame};
+use super::attended;
 use super::logs::LogWriters;
 use super::meters::Meters;
 use super::metrics::{EXPORT_EVERY, MetricsExporter};
@@ -80,6 +81,7 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
     // Without its handlers a run still runs; a signal then ends it unreported.
     let _ = signal::record_stop_requests();
     presenter.begin();
+    attended::begin();
     // Ten thousand jobs open ten thousand files; a limit that stays low shows as EMFILE in a job.
     let _ = process::raise_open_file_limit();
     let frame = Frame { plan, global_options };
@@ -96,6 +98,7 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
         debug,
         warnings,
     };
+    attended::end();
     let mut result = fiord_worker::run(plan, fiord_worker::ENGINES, &mut watched);
     watched.print_devices();
     let moment = Moment { elapsed_ms: result.elapsed_ms, left_s: Some(0.0), is_requested: false };
@@ -199,7 +202,7 @@ impl Watcher for Watched<'_> {
     }
 
     fn starting(&mut self) {
-        self.meters.start(self.frame.plan);
+        attended::during(|| self.meters.start(self.frame.plan));
         if let Some(debug) = self.debug.as_ref().filter(|debug| debug.has(DebugChannel::Diskutil)) {
             for used in self.meters.devices() {
                 debug.line(DebugChannel::Diskutil, format_args!("add {} to list", used.device.name));

@@ -13,13 +13,17 @@ use fiord_plan::facts::{Facts, GeometryNeed, Needs, PathFacts};
 use fiord_plan::with_ancestors;
 use fiord_sys::sysfs::Sysfs;
 
-use super::traces;
+use super::{attended, traces};
 
 /// How deep `opendir` descends: enough for any tree, and an end to loops of links.
 const DEPTH_MAX: usize = 64;
 
 /// Everything in `needs`, and the machine.
 pub(crate) fn gather(needs: &Needs, machine: &Machine) -> Facts {
+    attended::during(|| gathered(needs, machine))
+}
+
+fn gathered(needs: &Needs, machine: &Machine) -> Facts {
     let traces = traces::facts(&needs.traces);
     let traced = traces.values().flatten().flat_map(|trace| &trace.paths);
     let traced: Vec<PathBuf> = traced.cloned().flat_map(with_ancestors).collect();

@@ -4,6 +4,7 @@
 //! Invariant: knows neither fio's command line nor studies; both call this with a plan.
 
 pub(crate) mod assemble;
+pub(crate) mod attended;
 pub(crate) mod calibration;
 pub(crate) mod drive;
 pub(crate) mod environment;

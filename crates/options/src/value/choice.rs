@@ -498,6 +498,14 @@ choices! {
         Verify = "verify",
     }
 
+    /// NVMe command that reads back what was written.
+    pub enum NvmeVerify {
+        /// Read: the data come back and are compared here.
+        Read = "read",
+        /// Compare: the data that were written are sent, and the drive compares them.
+        Compare = "compare",
+    }
+
     /// SCSI command that writes are issued as.
     pub enum ScsiWrite {
         /// WRITE.

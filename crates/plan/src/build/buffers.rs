@@ -14,6 +14,7 @@ use super::section::ResolvedSection;
 use crate::access::{Access, Direction};
 use crate::facts::Facts;
 use crate::job::{Buffers, Dedupe, Fill, Job, Memory, WorkingSet};
+use crate::trim_ranges::TrimRange;
 
 /// Bytes of the block's offset in a pattern.
 const OFFSET_BYTES: usize = 8;
@@ -52,7 +53,12 @@ pub(crate) fn buffers(
 pub(crate) fn longest_block(access: &Access) -> u64 {
     let occurs = |direction: &Direction| access.pattern.includes(*direction) || access.sizes_by_order;
     let longest = |direction: Direction| access.block_sizes[direction.index()].max();
-    Direction::ALL.into_iter().filter(occurs).map(longest).max().unwrap_or(1)
+    let longest = Direction::ALL.into_iter().filter(occurs).map(longest).max().unwrap_or(1);
+    match access.trim_ranges {
+        1 => longest,
+        // Their list is in the buffer.
+        ranges => longest.max(u64::from(ranges) * TrimRange::STORED_BYTES as u64),
+    }
 }
 
 /// What buffers hold. A pattern beats zeros, and both beat random data, of which a part may be compressible.

@@ -384,7 +384,7 @@ impl Builder<'_> {
             (section, name, number),
             &access,
             &buffers.fill,
-            engine.descriptor,
+            &engine,
             (self.facts, self.run),
             problems,
         );

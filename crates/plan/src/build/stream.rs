@@ -66,6 +66,7 @@ pub(crate) fn access(
         strided: zones::strided(options, pattern(mode.kind), &block_sizes),
         zoned: zoned::zoned(options),
         sprandom: sprandom::sprandom(options),
+        trim_ranges: options.access.num_range.max(1),
         full_coverage: !options.access.norandommap.0 && !given_align,
         soft_map: options.access.softrandommap,
         covers_single_size: options.access.random_generator == RandomGenerator::Lfsr && !given_align,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use fiord_options::shown::shown;
 use fiord_options::value::{self, Verify, VerifyHeaderFormat, VerifyPolicy};
-use fiord_options::{Problem, ProblemKind, job};
+use fiord_options::{Problem, ProblemKind, Spec, job};
 use fiord_verify::{BlockFormat, BlockPattern, Checksum, Contents, HeaderFormat, Method};
 
 use super::blocks::granularity_bytes;
@@ -16,7 +16,7 @@ use super::section::ResolvedSection;
 use super::stream;
 use super::{buffers, process, schedule};
 use crate::access::{Access, Direction, Pattern};
-use crate::engine::EngineDescriptor;
+use crate::engine::PlannedEngine;
 use crate::facts::{Facts, RunSettings};
 use crate::job::{Fill, Job};
 use crate::verification::{Backlog, Trims, Verification};
@@ -42,7 +42,7 @@ pub(crate) fn verification(
     (section, name, number): (&ResolvedSection<'_>, &OsStr, u32),
     access: &Access,
     fill: &Fill,
-    engine: &EngineDescriptor,
+    engine: &PlannedEngine,
     (facts, run): (&Facts, &RunSettings),
     problems: &mut Vec<Problem>,
 ) -> Option<Verification> {
@@ -69,16 +69,19 @@ pub(crate) fn verification(
     problems.extend(holds_headers(section, access, &format));
     problems.extend(reads_back_at_all(section, access));
     problems.extend(writes_alone(section, access));
+    let compared = engine.descriptor.compares.and_then(|compares| compares(&engine.settings));
+    problems.extend(compared.and_then(|option| knows_contents(section, access, &format, option)));
     let cpus = options.verify_async_cpus.as_ref().map_or_else(Vec::new, |set| set.0.clone());
     let cpus = process::online(section, job::Verification::verify_async_cpus, cpus, facts, problems);
     Some(Verification {
         threads: threads(section, problems),
         thread_cpus: cpus,
         format,
-        checks: engine.transfers_data(),
+        checks: engine.descriptor.transfers_data(),
         compares_reads: true,
         reads_back: options.do_verify,
         only: options.verify_only.0,
+        by_device: compared.is_some(),
         has_new_files_each_pass: section.options.files.unlink_each_loop
             && !schedule::is_time_based(section.options),
         checks_seed: options.verify_header_seed,
@@ -252,6 +255,26 @@ fn piece_bytes(
         );
     }
     piece_bytes as usize
+}
+
+/// A device that compares is sent whole blocks, with their headers.
+fn knows_contents(
+    section: &ResolvedSection<'_>,
+    access: &Access,
+    format: &BlockFormat,
+    option: &'static Spec,
+) -> Option<Problem> {
+    let options = &section.options.verify;
+    let (message, remedy) = if !access.pattern.includes(Direction::Write) || options.verify_only.0 {
+        ("only the job that writes the blocks knows their contents", "let the job write them")
+    } else if format.contents == Contents::Given {
+        ("what the buffers are filled with is not known any more when it is compared", "use verify_pattern")
+    } else if options.trim_percentage > 0 {
+        ("blocks that were trimmed have no contents to compare", "leave trim_percentage out")
+    } else {
+        return None;
+    };
+    Some(section.error(ProblemKind::Conflict, option, message, format!("{remedy}, or read the blocks back")))
 }
 
 /// What a job has read is not compared where its blocks may lie over each other: nobody knows which was written last.

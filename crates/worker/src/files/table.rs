@@ -79,7 +79,7 @@ pub(crate) struct FileTable<'a> {
     /// Whether files that are created when they are opened are mapped.
     maps_new: bool,
     /// Whether mappings of its targets are the medium itself.
-    maps_medium: bool,
+    bypasses_cache: bool,
     /// Whether anything is done to the files at the end of a loop.
     ends_loops: bool,
     /// Passes begun at the last change of files.
@@ -127,7 +127,7 @@ impl<'a> FileTable<'a> {
                 && plan.may_create
                 && plan.writable
                 && !plan.fill_device,
-            maps_medium: descriptor.maps_medium(),
+            bypasses_cache: descriptor.bypasses_cache(),
             ends_loops,
             passes: 1,
             generation: None,
@@ -327,10 +327,11 @@ impl<'a> FileTable<'a> {
         Ok(())
     }
 
-    /// A device whose memory is the medium has no fsync, and needs none: each write is durable when it ends.
+    /// A character device that takes commands, and one whose memory is the medium, have no fsync: nothing is cached above
+    /// them. As in fio, that is no failure.
     fn fsync(&self, open: &File) -> io::Result<()> {
         match file::fsync(open) {
-            Err(error) if self.maps_medium && Errno::of(&error) == Some(Errno::EINVAL) => Ok(()),
+            Err(error) if self.bypasses_cache && Errno::of(&error) == Some(Errno::EINVAL) => Ok(()),
             result => result,
         }
     }

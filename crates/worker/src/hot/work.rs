@@ -295,6 +295,7 @@ impl<'a> Work<'a> {
         op: &Op,
     ) {
         if !op.action.sends_buffer() {
+            self.fill_other(engine, slot, op);
             return;
         }
         if self.refills == Refills::First && !self.primed[slot.index()] {
@@ -307,6 +308,14 @@ impl<'a> Work<'a> {
         if let Some(source) = self.source.observer() {
             source.prepare(op, buffer);
         }
+    }
+
+    /// Fills the buffer of an operation that does not write, if it is sent all the same.
+    fn fill_other<'arena, E: Engine<'arena>>(&mut self, engine: &mut E, slot: &mut Slot<'arena>, op: &Op) {
+        let Some(source) = self.source.observer().filter(|source| source.sends_buffer(op)) else { return };
+        let buffer = engine.arena().bytes_mut(slot);
+        let length = if op.action.transfers() { op.length_bytes as usize } else { buffer.len() };
+        source.prepare(op, &mut buffer[..length]);
     }
 
     /// Gives a buffer its first contents.

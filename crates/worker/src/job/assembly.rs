@@ -8,8 +8,8 @@ use fiord_engine::contract::{Engine, Slot};
 use fiord_plan::job::Fill;
 use fiord_plan::{Direction, Job};
 use fiord_workload::{
-    CycleSource, Filler, PriorityDraw, Source, SprandomSource, Stream, VerifySource, WorkloadError,
-    ZonedSource,
+    CycleSource, Filler, PriorityDraw, RangedTrims, Source, SprandomSource, Stream, VerifySource,
+    WorkloadError, ZonedSource,
 };
 
 use super::debug_source::DebugSource;
@@ -94,6 +94,10 @@ fn source(job: &Job, common: Common<'_>, debug: Option<&DebugLog>) -> Result<Sou
             }
             (None, Some(plan)) => {
                 let source = SprandomSource::new(&job.access, plan, &job.files, &job.limits);
+                Source::Other(Box::new(source.map_err(unplanned)?))
+            }
+            (None, None) if job.access.trim_ranges > 1 => {
+                let source = RangedTrims::new(&job.access, &job.files, &job.limits);
                 Source::Other(Box::new(source.map_err(unplanned)?))
             }
             (None, None) => {

@@ -275,6 +275,7 @@ fn access() -> Access {
         strided: None,
         zoned: None,
         sprandom: None,
+        trim_ranges: 1,
         read_percent: 50,
         full_coverage: true,
         soft_map: false,

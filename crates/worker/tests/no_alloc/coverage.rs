@@ -265,6 +265,7 @@ impl Coverage {
                 strided,
                 zoned,
                 sprandom,
+                trim_ranges,
                 read_percent,
                 full_coverage,
                 soft_map,

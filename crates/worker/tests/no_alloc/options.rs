@@ -500,6 +500,12 @@ fn verification(options: &mut Options) {
         job.verification = Some(verification);
         (job.access.pattern, job.access.barriers.fsync_every) = (Pattern::Only(Direction::Write), 10);
     });
+    options.add("verification by the device", |job| {
+        let verification = verified::verification(Method::Meta);
+        let checks = job.engine.descriptor.transfers_data();
+        job.verification = Some(fiord_plan::Verification { checks, by_device: true, ..verification });
+        (job.access.pattern, job.access.random) = (Pattern::Only(Direction::Write), true);
+    });
     options.add("verification with trims", |job| {
         let verification = verified::verification(Method::Meta);
         let checks = job.engine.descriptor.transfers_data();
@@ -545,6 +551,9 @@ fn measured(options: &mut Options) {
     options.add("sprandom", |job| {
         job.access.sprandom = Some(Sprandom { regions: 7, over_provisioning: 0.5, cache_blocks: 3 });
         (job.access.pattern, job.limits.loop_bytes) = (Pattern::Only(Direction::Write), SIZE_BYTES / 2 * 3);
+    });
+    options.add("trim_ranges", |job| {
+        (job.access.trim_ranges, job.access.pattern) = (7, Pattern::Only(Direction::Trim));
     });
     options.add("block_lifetimes", |job| {
         (job.measure.block_lifetimes, job.access.pattern) = (true, Pattern::TrimThenWrite);

@@ -25,6 +25,7 @@ pub fn verification(method: Method) -> Verification {
         compares_reads: true,
         reads_back: true,
         only: false,
+        by_device: false,
         has_new_files_each_pass: false,
         checks_seed: true,
         checks_number: true,

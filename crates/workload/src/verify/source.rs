@@ -537,6 +537,9 @@ impl VerifySource {
         if !self.verification.checks || op.action != Action::Read || op.sequence == UNVERIFIED {
             return None;
         }
+        if self.is_compared_by_device(op) {
+            return None;
+        }
         // What was there may be gone, at any moment from the beginning of the reset on.
         if self.own.reset_since(op).is_some() {
             return None;
@@ -552,6 +555,11 @@ impl VerifySource {
             checks_number: self.verification.checks_number,
             trimmed: self.trimmed(op),
         })
+    }
+
+    /// Whether the device compares the block that `op` reads back.
+    fn is_compared_by_device(&self, op: &Op) -> bool {
+        self.verification.by_device && op.purpose == Purpose::VerifyRead
     }
 
     /// Whether the block that `op` has read was trimmed.
@@ -642,6 +650,11 @@ impl OperationSource for VerifySource {
         }
     }
 
+    fn sends_buffer(&self, op: &Op) -> bool {
+        op.action.sends_buffer() || self.is_compared_by_device(op)
+    }
+
+    /// A block that the device compares has to be filled as it was when it was written.
     fn prepare(&mut self, op: &Op, buffer: &mut [u8]) {
         let number = op.sequence.saturating_sub(1);
         if let Some(filler) = &mut self.filler {
@@ -653,7 +666,7 @@ impl OperationSource for VerifySource {
             seed: self.seed_of(number),
             number,
             thread: self.thread,
-            at_ns: self.now_ns,
+            at_ns: if self.verification.by_device { 0 } else { self.now_ns },
         };
         self.verification.format.write(buffer, &stamp);
     }

@@ -37,6 +37,7 @@ pub fn case(pattern: Pattern, random: bool, file_lengths: &[u64]) -> Case {
             strided: None,
             zoned: None,
             sprandom: None,
+            trim_ranges: 1,
             read_percent: 50,
             full_coverage: true,
             soft_map: false,

@@ -52,9 +52,10 @@ options! {
         ///
         /// All but `write` transfer no data of the job, which must not verify what it wrote.
         write_mode: NvmeWrite = "write";
-        /// Command that verification reads are issued as.
-        #[pending("verification reads data and compares them itself; the drive's Compare is not used")]
-        verify_mode: Text = "read";
+        /// Command that reads back what was written.
+        ///
+        /// With `compare` the job has to have written the blocks itself, because it sends their whole contents.
+        verify_mode: NvmeVerify = "read";
         /// Command that reads are issued as.
         #[pending("reads are Read commands")]
         read_mode: Text = "read";

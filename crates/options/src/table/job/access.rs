@@ -138,8 +138,11 @@ options! {
         spr_num_regions: u32 = 100, in 0..=U32;
         /// Cache of the drive: `sprandom` does not write a block again while it may be there.
         spr_cs: Bytes = 0;
-        /// Ranges in one trim command.
-        #[engine_only("a trim of several ranges is one NVMe command (dataset management), and io_uring_cmd and system calls discard one range at a time")]
+        /// Ranges of one trim.
+        ///
+        /// Each has the length of a block and a place of its own, as `rw` says. A trim counts as one I/O, with the bytes of
+        /// all its ranges; logs have the offset of the first. Needs `rw=trim` or `rw=randtrim`, and an engine whose
+        /// commands take a list: io_uring_cmd, with up to 256 ranges.
         num_range: u32 = 1, in 1..=U32;
     }
 

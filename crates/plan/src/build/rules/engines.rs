@@ -4,10 +4,12 @@
 
 use fiord_options::engine::IoUringCmd;
 use fiord_options::table::OptionSet;
-use fiord_options::value::EngineName;
+use fiord_options::value::{EngineName, ZoneMode};
 use fiord_options::{Problem, ProblemKind, Scope, Spec, job};
 
+use crate::access::{Direction, Pattern};
 use crate::build::section::ResolvedSection;
+use crate::build::stream;
 use crate::build::targets::is_direct;
 use crate::engine::EngineDescriptor;
 
@@ -54,6 +56,43 @@ pub(super) fn options_of_commands_need_commands(section: &ResolvedSection<'_>) -
     let able: Vec<EngineName> = able.map(|engine| engine.name).collect();
     let remedy = format!("it is for ioengine={}", EngineName::join(&able, " or "));
     Some(section.error(ProblemKind::NoEffect, given, message, remedy).as_warning())
+}
+
+/// A trim of several ranges has no place of its own, by which others could tell what it does.
+pub(super) fn several_ranges_are_trimmed_alone(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let options = section.options;
+    let ranges = options.access.num_range;
+    if ranges <= 1 {
+        return None;
+    }
+    let most = section.engine().map_or(1, |engine| engine.trim_ranges_max);
+    let only_trims = stream::pattern(options.access.rw.kind) == Pattern::Only(Direction::Trim);
+    let (option, what) = if ranges > most {
+        let able = section.engines.0.iter().filter(|engine| engine.trim_ranges_max > most);
+        let able: Vec<EngineName> = able.map(|engine| engine.name).collect();
+        let message = format!("a trim of this engine has at most {most} ranges, not {ranges}");
+        let remedy = match able.is_empty() {
+            true => "use fewer".to_string(),
+            false => format!("use ioengine={}", EngineName::join(&able, " or ")),
+        };
+        return Some(section.error(ProblemKind::Conflict, job::Access::num_range, message, remedy));
+    } else if !only_trims {
+        (job::Access::rw, "rw=trim or rw=randtrim")
+    } else if options.files.zonemode == ZoneMode::Zbd {
+        (job::Files::zonemode, "no zones, which are reset one by one")
+    } else if section.is_given(job::Replay::read_iolog) {
+        (job::Replay::read_iolog, "no trace")
+    } else if section.is_given(job::Replay::write_iolog) {
+        (job::Replay::write_iolog, "no recording, which has one offset for each I/O")
+    } else if options.queue.serialize_overlap {
+        (job::Queue::serialize_overlap, "serialize_overlap=0, because it compares one offset for each I/O")
+    } else if section.is_given(job::Files::openfiles) {
+        (job::Files::openfiles, "all files to be open")
+    } else {
+        return None;
+    };
+    let message = format!("num_range needs {what}");
+    Some(section.error(ProblemKind::Conflict, option, message, "change it, or leave out num_range"))
 }
 
 pub(super) fn mapping_is_never_direct(section: &ResolvedSection<'_>) -> Option<Problem> {

@@ -39,6 +39,7 @@ const RULES: &[Rule] = &[
     engines::queue_depth_needs_a_queue,
     engines::mapping_is_never_direct,
     engines::options_of_commands_need_commands,
+    engines::several_ranges_are_trimmed_alone,
     target_limits::atomic_needs_an_engine_with_flags,
     engines::unaligned_blocks_are_not_direct,
     files::append_excludes_overwrite,

@@ -71,6 +71,13 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         ProblemKind::NoEffect,
         "--ioengine=io_uring --hipri",
     ),
+    (
+        engines::several_ranges_are_trimmed_alone,
+        "--rw=trim --num_range=2",
+        Error,
+        ProblemKind::Conflict,
+        "--rw=trim --num_range=1",
+    ),
     (job::numjobs_is_at_least_one, "--numjobs=0", Error, ProblemKind::InvalidValue, "--numjobs=1"),
     (
         files::filename_is_given_once,

@@ -1,0 +1,136 @@
+//! Setup of a run, attended by a thread: a signal ends it although a file system that it asks does not answer.
+//!
+//! Invariant: while this is on, the signals go to that thread. It passes each on at once, as if it were not there, unless
+//! the thread that sets the run up waits for a file.
+//!
+//! A thread that waits for a file system takes no signal before it is answered: it would run the handler when it comes
+//! back from the kernel, and by default the signal ends the process without a word about what it waited for.
+
+use std::process;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fiord_report::path;
+use fiord_sys::signal::{self, Taken};
+use fiord_sys::thread_activity::{self, ThreadActivity};
+
+use crate::output::say;
+use crate::status;
+
+/// How long a file may keep a run from its end that a signal asked for.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+
+/// How often the thread that waits is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The attention that is on.
+static ATTENTION: Mutex<Option<Arc<Attention>>> = Mutex::new(None);
+
+/// What both threads know.
+#[derive(Default)]
+struct Attention {
+    /// The number of the thread that attends, once it can be woken.
+    thread: AtomicI32,
+    is_over: AtomicBool,
+}
+
+/// The calling thread begins to set up a run; no effect if it has begun. Returns whether it is this call that began.
+pub(crate) fn begin() -> bool {
+    let Ok(mut current) = ATTENTION.lock() else { return false };
+    if current.is_some() {
+        return false;
+    }
+    let attention = Arc::new(Attention::default());
+    let (shared, setup) = (Arc::clone(&attention), fiord_sys::thread::id() as u32);
+    signal::leave_to_other_threads();
+    let begun = thread::Builder::new().name("signals".to_string()).spawn(move || attend(&shared, setup));
+    match begun {
+        Ok(_) => *current = Some(attention),
+        // Without it a signal does what it did without it.
+        Err(_) => signal::take_in_this_thread(),
+    }
+    current.is_some()
+}
+
+/// The setup is over, or goes on with threads that may hang alone; no effect if it was not begun.
+pub(crate) fn end() {
+    let Some(attention) = ATTENTION.lock().ok().and_then(|mut current| current.take()) else { return };
+    attention.is_over.store(true, Ordering::SeqCst);
+    let thread = attention.thread.load(Ordering::SeqCst);
+    if thread != 0 {
+        // It may have ended.
+        let _ = signal::wake(thread);
+    }
+    signal::take_in_this_thread();
+}
+
+/// Does this with the attention on.
+pub(crate) fn during<T>(setup: impl FnOnce() -> T) -> T {
+    let has_begun = begin();
+    let result = setup();
+    if has_begun {
+        end();
+    }
+    result
+}
+
+/// A signal that has come, and what the thread that sets up has been waiting for since.
+struct Asked {
+    signal: i32,
+    waits: ThreadActivity,
+    since: Instant,
+}
+
+/// Takes signals until the setup is over.
+fn attend(attention: &Attention, setup: u32) {
+    signal::hold_wakes_back();
+    attention.thread.store(fiord_sys::thread::id(), Ordering::SeqCst);
+    let mut asked: Option<Asked> = None;
+    while !attention.is_over.load(Ordering::SeqCst) {
+        let taken = signal::take(asked.is_some().then_some(LOOK));
+        // As recorded, it ends the run as soon as the setup goes on. By default it ends the process, which would not say
+        // what the setup waited for; a second one does not wait.
+        if let Taken::Signal(signal) = taken {
+            let waits = waits_for_file(setup);
+            if signal::is_recorded(signal) || waits.is_none() || asked.is_some() {
+                signal::pass_on(signal);
+            }
+            if let (Some(waits), true) = (waits, signal::asks_to_stop(signal)) {
+                asked.get_or_insert(Asked { signal, waits, since: Instant::now() });
+            }
+        } else if let Some(was) = &mut asked {
+            match waits_for_file(setup) {
+                Some(waits) if waits == was.waits && was.since.elapsed() >= ANSWER_MAX => give_up(was),
+                Some(waits) if waits == was.waits => {}
+                _ if !signal::is_recorded(was.signal) => {
+                    signal::pass_on(was.signal);
+                    asked = None;
+                }
+                Some(waits) => (was.waits, was.since) = (waits, Instant::now()),
+                None => was.since = Instant::now(),
+            }
+        }
+    }
+}
+
+/// What the thread waits for, if it is a file and not a terminal, where the user decides how long that takes.
+fn waits_for_file(setup: u32) -> Option<ThreadActivity> {
+    let activity = thread_activity::of(setup);
+    let path = activity.path.as_ref()?;
+    (!path.starts_with("/dev/pts") && !path.starts_with("/dev/tty") && !path.starts_with("/proc"))
+        .then_some(activity)
+}
+
+/// Ends the process: the thread that sets up may never come back.
+fn give_up(asked: &Asked) -> ! {
+    let shown = asked.waits.path.as_deref().map(path::shown).unwrap_or_default();
+    let call = asked.waits.call.unwrap_or("a system call");
+    say(&format!(
+        "fiord: {}: {shown} does not answer ({call} has not come back), so the run ends before it has begun; the file \
+         system or the device below it hangs\n",
+        signal::name(asked.signal)
+    ));
+    process::exit(i32::from(status::of_signal(asked.signal)));
+}
