@@ -120,6 +120,10 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
+    fn memory(&self) -> Memory {
+        Memory { start: self.start, length_bytes: self.stride_bytes * self.count as usize }
+    }
+
     fn introduction(&self, verb: Option<RdmaVerb>, key: u32) -> Introduction {
         let buffer = |index| Buffer {
             address: self.start as u64 + u64::from(index) * self.stride_bytes as u64,
@@ -191,11 +195,7 @@ impl Endpoint {
     /// Why there is none, and what to do.
     pub(crate) unsafe fn open(&mut self, buffers: &Buffers) -> io::Result<Connection> {
         let identifier = if self.settings.waits { self.next_request()? } else { self.resolved()? };
-        let memory =
-            Memory { start: buffers.start, length_bytes: buffers.stride_bytes * buffers.count as usize };
-        // SAFETY: the caller vouches for the memory; parts of it are used by requests that `Connection::start` is given, and
-        // by the other end as the invariant of this file says.
-        let pair = unsafe { QueuePair::new(identifier, buffers.count, memory, MESSAGE_BYTES) };
+        let pair = QueuePair::new(identifier, buffers.count, MESSAGE_BYTES);
         let pair = pair.map_err(|error| self.refused(error))?;
         let mut connection = Connection::of(pair, Rc::clone(&self.requested));
         connection.receive_message()?;
@@ -204,10 +204,12 @@ impl Endpoint {
         let key = connection.pair.key();
         self.wait_for(key, |event| matches!(event, Event::Established))?;
         connection.pair.hurry_senders();
-        if self.settings.waits {
-            self.answer(&mut connection, buffers)?;
-        } else {
-            self.introduce(&mut connection, buffers)?;
+        // SAFETY: the caller vouches for the buffers.
+        unsafe {
+            match self.settings.waits {
+                true => self.answer(&mut connection, buffers)?,
+                false => self.introduce(&mut connection, buffers)?,
+            }
         }
         Ok(connection)
     }
@@ -270,13 +272,20 @@ impl Endpoint {
 
     /// The end that waits: takes the other's introduction. Its own follows when its first I/Os are there
     /// (`Connection::answer`).
-    fn answer(&self, connection: &mut Connection, buffers: &Buffers) -> io::Result<()> {
+    ///
+    /// # Safety
+    /// As `open`.
+    unsafe fn answer(&self, connection: &mut Connection, buffers: &Buffers) -> io::Result<()> {
         connection.wait_for_message(Ended::ControlReceived)?;
         let other = connection.introduction()?;
         let verb = other.verb.ok_or_else(|| strange("it does not say what it does"))?;
         connection.task = Task::opposite(verb);
         check_blocks(verb, other.block_bytes_max, buffers.block_bytes_max)?;
-        let key = connection.pair.remote_key();
+        // SAFETY: the caller vouches for the memory. Parts of it are used by requests that `pair` is given, and by the other end
+        // as the invariant of this file says.
+        let registered = unsafe { connection.pair.register(buffers.memory(), connection.task == Task::Lend) };
+        registered.map_err(|error| self.refused(error))?;
+        let key = if connection.task == Task::Lend { connection.pair.remote_key() } else { 0 };
         connection.unsent = Some(buffers.introduction(None, key).message());
         match connection.task {
             // The message that the other end is done.
@@ -287,10 +296,20 @@ impl Endpoint {
         }
     }
 
-    /// The end that connects: introduces itself, and takes the other's answer.
-    fn introduce(&self, connection: &mut Connection, buffers: &Buffers) -> io::Result<()> {
+    /// The end that connects: introduces itself, and takes the other's answer. The other end has no use for the key of its buffers,
+    /// and is given none.
+    ///
+    /// # Safety
+    /// As `open`.
+    unsafe fn introduce(&self, connection: &mut Connection, buffers: &Buffers) -> io::Result<()> {
         let verb = self.settings.verb;
-        let own = buffers.introduction(Some(verb), connection.pair.remote_key()).message();
+        // iWARP reads into memory that the other end could write to if it had the key.
+        let is_lent = verb == RdmaVerb::Read;
+        // SAFETY: the caller vouches for the memory. Parts of it are used by requests that `pair` is given, and not by the other
+        // end.
+        let registered = unsafe { connection.pair.register(buffers.memory(), is_lent) };
+        registered.map_err(|error| self.refused(error))?;
+        let own = buffers.introduction(Some(verb), 0).message();
         connection.send_message(&own)?;
         connection.wait_for_message(Ended::ControlSent)?;
         connection.wait_for_message(Ended::ControlReceived)?;

@@ -235,6 +235,7 @@ impl Session for RdmaSession {
     fn open(&mut self, _file: FileIndex, _target: &NamedTarget<'_>) -> io::Result<()> {
         self.started = 0;
         self.answered_at = None;
+        self.woken_since = None;
         // SAFETY: the engine keeps its buffers until the session is dropped, or for ever.
         self.connection = Some(unsafe { self.endpoint.open(&self.buffers) }?);
         Ok(())

@@ -109,19 +109,14 @@ pub struct QueuePair {
 }
 
 impl QueuePair {
-    /// That of an identifier whose device is known, for so many requests of each kind at once, on this memory, with control
-    /// messages of so many bytes.
-    ///
-    /// # Safety
-    /// The memory is mapped until this is dropped. While a request uses a part of it, or the other end has the
-    /// memory's key, nobody else does.
+    /// That of an identifier whose device is known, for so many requests of each kind at once, with control messages of so many
+    /// bytes.
     ///
     /// # Errors
     /// The call that failed.
-    pub unsafe fn new(
+    pub fn new(
         identifier: Identifier,
         requests: u32,
-        memory: Memory,
         control_bytes: usize,
     ) -> Result<QueuePair, LibraryError> {
         let verbs = Verbs::get()?;
@@ -153,15 +148,31 @@ impl QueuePair {
             let queue = (verbs.ibv_create_cq)(context, completions, ptr::null_mut(), pair.channel, 0);
             pair.queue = pointer("ibv_create_cq", queue)?;
             pair.create(requests)?;
-            let Memory { start, length_bytes } = memory;
-            let data = (verbs.ibv_reg_mr)(pair.domain, start.cast(), length_bytes, REMOTE_ACCESS);
-            pair.data.set(pointer("ibv_reg_mr", data)?);
             let (start, length) = (pair.control_bytes.as_mut_ptr().cast(), pair.control_bytes.len());
             let control = (verbs.ibv_reg_mr)(pair.domain, start, length, LOCAL_ACCESS);
             pair.control = pointer("ibv_reg_mr", control)?;
         }
         pair.arm()?;
         Ok(pair)
+    }
+
+    /// Requests use this memory from here on, and so does the other end if it is lent to it.
+    ///
+    /// # Safety
+    /// The memory is mapped until this is dropped. While a request uses a part of it, or the other end has the key of memory that
+    /// is lent to it, nobody else does.
+    ///
+    /// # Errors
+    /// The call that failed.
+    pub unsafe fn register(&self, memory: Memory, is_lent: bool) -> Result<(), LibraryError> {
+        let Memory { start, length_bytes } = memory;
+        let access = if is_lent { REMOTE_ACCESS } else { LOCAL_ACCESS };
+        // SAFETY: the domain exists, and the caller vouches for the memory.
+        let region = unsafe { (self.verbs.ibv_reg_mr)(self.domain, start.cast(), length_bytes, access) };
+        let region = pointer("ibv_reg_mr", region)?;
+        self.forbid_access();
+        self.data.set(region);
+        Ok(())
     }
 
     /// Makes the pair itself.
@@ -197,7 +208,7 @@ impl QueuePair {
         &self.identifier.channel
     }
 
-    /// The key with which the other end reads and writes the memory.
+    /// The key of the memory, with which the other end reads and writes it if it is lent.
     pub fn remote_key(&self) -> u32 {
         let region = self.data.get();
         // SAFETY: the region is registered unless it is null.
