@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -124,6 +125,7 @@ impl Store {
 
 /// The mounted file system; its file is `NAME/data`.
 pub struct Fuse {
+    pub path: PathBuf,
     store: Arc<Mutex<Store>>,
     stopped: Arc<AtomicBool>,
     /// Dropped first, so that a server that answers no more ends, and with it what the kernel waits for.
@@ -173,7 +175,7 @@ impl Fuse {
             answer: Box::new(answer),
         };
         thread::spawn(move || server.serve());
-        Ok(Fuse { store, stopped, _release: release, _mount: Mount { path } })
+        Ok(Fuse { store, stopped, _release: release, _mount: Mount { path: path.clone() }, path })
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
