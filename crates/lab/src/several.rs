@@ -6,12 +6,16 @@
 use std::time::Duration;
 
 use fiord_compare::{Comparison, NamedRun, Settings, Side, compare};
-use fiord_report::table::{Cell, Column, Table};
+use fiord_report::table::{Cell, Column, Table, wrapped};
 
 use crate::rounds::{Rounds, without_round};
 use crate::step::{Step, StepResult};
 use crate::study::{Study, StudyOutline, StudyResult};
 use crate::verdict::Verdict;
+
+/// Why the same row may have two figures.
+const MEANS: &str = "Conclusions have the figures of each target's median run, without rounds before throughput was steady; \
+     the comparison has means of all runs.";
 
 /// The study.
 pub struct Several {
@@ -135,10 +139,12 @@ impl Study for Several {
         let rows: Vec<Table> = own.iter().map(|result| result.table.clone()).collect();
         let said = targets.select(&["target", "conclusion"]).text(width);
         let judged = judged(&names, &own, width);
+        let is_repeated = results.len() > self.outline.steps.len();
+        let means = if is_repeated { wrapped(MEANS, width).join("\n") + "\n\n" } else { String::new() };
         StudyResult {
             table: joined(&names, &rows),
             shown: Some(comparison.shown()),
-            text: format!("{said}\n{judged}{}\n{}", comparison.legend(width), comparison.table(width)),
+            text: format!("{said}\n{judged}{means}{}\n{}", comparison.legend(width), comparison.table(width)),
             conclusion: verdicts_of(&names, &own) + &comparison.sentences().join(" "),
             verdict: verdicts.into_iter().max(),
             facts: own.into_iter().next().map_or_else(Vec::new, |first| {
@@ -249,6 +255,8 @@ mod tests {
         assert_eq!(steps[8..16], steps[..8], "rounds follow each other");
         let result = several.result(&results, 80);
         assert!(result.text.lines().all(|line| line.chars().count() <= 80), "{}", result.text);
+        assert!(result.text.contains("the comparison has means of all runs."), "{}", result.text);
+        assert!(!several.result(&results[..8], 80).text.contains("means of all runs"));
         assert!(
             result.conclusion.starts_with(
                 "Of 4 rows, /b is faster in 4 (4k randread; 4k randwrite; 64k randread; and 1 more)"
