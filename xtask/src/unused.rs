@@ -16,8 +16,11 @@ use serde_json::Value;
 use crate::repo;
 use crate::tidy::dependencies;
 
-/// The crate for tests alone.
-const FOR_TESTS: &str = "crates/testing/";
+/// Where the crates are that exist for tests.
+const FOR_TESTS: [&str; 2] = ["crates/testing/", "tests/"];
+
+/// Those of them that chores use too: the benchmark starts the servers.
+const USED_BY_CHORES: [&str; 2] = ["tests/programs/", "tests/servers/"];
 
 /// `cargo x unused`
 pub fn run() -> Result<(), String> {
@@ -88,7 +91,7 @@ fn reported(output: &str) -> Result<Vec<String>, String> {
         {
             let file = span["file_name"].as_str().unwrap_or_default();
             let what = message["message"].as_str().unwrap_or_default();
-            if !file.starts_with(FOR_TESTS) {
+            if !FOR_TESTS.iter().any(|place| file.starts_with(place)) {
                 findings.insert((file.to_string(), span["line_start"].as_u64(), what.to_string()));
             }
         }
@@ -112,8 +115,9 @@ impl Crates {
         for target in packages.iter().filter_map(|package| package["targets"].as_array()).flatten() {
             let name = target["name"].as_str().unwrap_or_default().replace('-', "_");
             let root = repo::relative(target["src_path"].as_str().unwrap_or_default());
+            let is_for_tests = root.starts_with("tests/");
             match target["kind"][0].as_str() {
-                _ if root.starts_with("tests/") => None,
+                _ if is_for_tests && !USED_BY_CHORES.iter().any(|place| root.starts_with(place)) => None,
                 Some("lib") => crates.libraries.insert(name, root),
                 Some("bin") => crates.programs.insert(name, root),
                 _ => None,

@@ -212,7 +212,7 @@ fn an_engine_that_is_not_built_in_is_refused_with_the_reason_and_the_nearest_one
     for engine in missing {
         let name = engine["name"].as_str().unwrap();
         let instead = engine["instead"].as_str().unwrap_or_else(|| panic!("{name}: nothing is near it"));
-        let reason = engine["reason"].as_str().unwrap_or("not built into fiord yet");
+        let reason = engine["reason"].as_str().unwrap_or_else(|| panic!("{name}: no reason"));
         let path = if name == "external" { "external:/tmp/engine.so" } else { name };
         let ran = dir.run(&format!("--name=a --size=4k --ioengine={path}"));
         let message = format!("engine {name} not loadable");

@@ -9,7 +9,6 @@ use fiord_plan::{Access, FileIndex, FileService, Files, Op, TrimRange};
 use crate::error::WorkloadError;
 use crate::source::{OperationSource, Supply};
 use crate::stream::Stream;
-use crate::wraps;
 
 /// Operations that are made at once.
 const BATCH: usize = 64;
@@ -67,7 +66,7 @@ fn turns_of(service: FileService, each: u32) -> FileService {
 }
 
 impl OperationSource for RangedTrims {
-    wraps!(stream);
+    crate::wraps!(stream);
 
     fn fill(&mut self, ops: &mut Vec<Op>, room: usize, _now_ns: u64) -> Supply {
         let before = ops.len();

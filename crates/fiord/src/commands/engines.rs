@@ -181,7 +181,7 @@ fn engine_row(probed: &Probed) -> Vec<Cell> {
     ]
 }
 
-/// Each engine of fio that is not built in; without a reason, if that may change.
+/// Each engine of fio that is not built in, and why.
 fn missing_rows() -> Vec<Vec<Cell>> {
     let missing = EngineName::ALL.iter().filter(|name| registry::ENGINES.find(**name).is_none());
     let row = |name: &EngineName| {
@@ -195,16 +195,11 @@ fn missing_rows() -> Vec<Vec<Cell>> {
     missing.map(row).collect()
 }
 
-/// The engines that fiord will not have, and those that it does not have yet.
+/// The engines that fiord will not have.
 fn missing_lines(missing: &Table) -> String {
-    let names = |is_refused: bool| {
-        let of = missing.rows.iter().filter(|row| (row[1] != Cell::None) == is_refused);
-        of.map(|row| row[0].shown()).collect::<Vec<_>>().join(" ")
-    };
-    let line = |title: &str, is_refused: bool| {
-        wrapped(&format!("{title}: {}", names(is_refused)), WIDTH).join("\n") + "\n"
-    };
-    line("not built in yet", false) + &line("not planned (docs/engines.md says why, and what to use)", true)
+    let names: Vec<String> = missing.rows.iter().map(|row| row[0].shown()).collect();
+    let title = "not planned (docs/engines.md says why, and what to use)";
+    wrapped(&format!("{title}: {}", names.join(" ")), WIDTH).join("\n") + "\n"
 }
 
 fn ring_rows(support: &RingSupport) -> Vec<Vec<Cell>> {
