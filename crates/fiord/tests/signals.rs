@@ -2,7 +2,6 @@
 //!
 //! Invariant: a run is stopped only once it has moved bytes, so that there is something to report.
 
-use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
@@ -115,8 +114,7 @@ fn an_engine_without_files_stops_as_well() {
     let dir = Dir::new();
     let line = "--output-format=json --name=a --ioengine=null --rw=read --size=1m --time_based --runtime=60 --thread";
     let running = start(fiord(dir.path(), line));
-    let tasks = format!("/proc/{}/task", running.0.id());
-    until("the worker's thread is there", || fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 1));
+    until_working(&running, "a");
     let sent = Instant::now();
     signal(running.0.id(), "INT");
     let ran = finish(running);

@@ -129,11 +129,7 @@ fn processors_that_others_keep_busy_during_a_part_of_a_run_are_foreign() {
     let args =
         ["--name=c", "--ioengine=null", "--rate_iops=10", "--size=1g", "--time_based", "--runtime=24s"];
     let code = |name: &'static str| move |finding: &&Value| finding["code"] == name;
-    let running = start(&args).unwrap();
-    // The job's thread exists.
-    while running.threads() < 2 {
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    let running = start(&args).and_then(|running| running.begun("c")).unwrap();
     std::thread::sleep(Duration::from_secs(2));
     let busy = BusyLoops::start();
     std::thread::sleep(Duration::from_secs(6));

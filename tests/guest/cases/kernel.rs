@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use fiord_guest::{Finished, fiord, start};
+use fiord_guest::{Finished, Running, fiord, start};
 use serde_json::Value;
 
 use crate::{guest, needs_kernel};
@@ -83,11 +83,8 @@ fn a_wait_on_vsock_ends_when_the_run_is_interrupted() {
     guest!();
     let waiting =
         ["--name=waits", "--ioengine=net", "--protocol=vsock", "--port=7002", "--listen", "--rw=read"];
-    let running = start(&[&waiting[..], &["--size=64k"]].concat()).expect("fiord starts");
-    while running.threads() < 2 && running.memory_bytes().is_some() {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    let run = running.interrupt().expect("fiord ends");
+    let running = start(&[&waiting[..], &["--size=64k"]].concat()).and_then(|running| running.begun("waits"));
+    let run = running.and_then(Running::interrupt).expect("fiord ends");
     assert_eq!(run.code, Some(130), "{run:?}");
     let absent =
         ["--name=j", "--ioengine=net", "--protocol=vsock", "--port=7003", "--hostname=1", "--rw=write"];

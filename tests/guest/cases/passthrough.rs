@@ -228,12 +228,7 @@ fn the_character_device_of_a_disk_in_use_is_not_written_to() {
     assert_eq!(read.code, Some(0), "{read:?}");
     // While a job writes, nobody mounts it.
     let long = ["--rw=write", "--bs=4k", "--size=1m", "--time_based", "--runtime=20"];
-    let writes = fiord_guest::start(&words(&target, &long)).unwrap();
-    let start = std::time::Instant::now();
-    while writes.threads() < 3 && start.elapsed().as_secs() < 60 {
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    let writes = fiord_guest::start(&words(&target, &long)).and_then(|writes| writes.at_work("c")).unwrap();
     let mounted = run("mount", &[&disk, point]);
     let ended = writes.interrupt().unwrap();
     assert!(!mounted, "{ended:?}");

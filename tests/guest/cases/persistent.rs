@@ -5,7 +5,6 @@
 #![allow(clippy::unwrap_used, reason = "what a case needs and does not get fails it")]
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use fiord_guest::{Finished, PersistentFiles, Running, fio, fiord, start};
 use serde_json::{Value, json};
@@ -25,16 +24,11 @@ fn counts(run: &Finished) -> Value {
     json!([of("read"), of("write"), of("trim"), job["sync"]["total_ios"], job["error"], run.code])
 }
 
-/// A job that runs for a minute, once it does I/O.
+/// A job that runs for a minute, once it does I/O. Its name comes first.
 fn running(args: &[&str]) -> Running {
+    let job = args[0].strip_prefix("--name=").expect("a name");
     let running = start(&[args, &["--rw=randrw", "--bs=4k", "--time_based", "--runtime=60"]].concat());
-    let (running, begun) = (running.expect("fiord runs"), Instant::now());
-    // The job's thread exists.
-    while running.threads() < 2 && begun.elapsed().as_secs() < 60 {
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    std::thread::sleep(Duration::from_secs(2));
-    running
+    running.and_then(|running| running.at_work(job)).unwrap()
 }
 
 /// What one program writes, the other one reads: a pattern in blocks that are no multiples of the processor's lines.

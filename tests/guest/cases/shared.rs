@@ -33,12 +33,7 @@ impl<Device> Subject<Device> {
     /// Starts a job, and waits until it is at work.
     fn start(&self, words: &str) -> Running {
         let args = self.job(words);
-        let running = start(&strings(&args)).expect("fiord starts");
-        while running.threads() < 2 && running.memory_bytes().is_some() {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        std::thread::sleep(Duration::from_secs(2));
-        running
+        start(&strings(&args)).and_then(|running| running.at_work("a")).unwrap()
     }
 
     fn run(&self, words: &str) -> Finished {

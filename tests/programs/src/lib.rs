@@ -5,11 +5,23 @@
 mod resources;
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 pub use resources::{Resources, resources_after};
 use serde_json::Value;
+
+/// How long a job may take to be in a state that is waited for. An emulated machine may take half a minute.
+const STATE_WITHIN: Duration = Duration::from_secs(120);
+
+/// How long a job that is at work has used a processor, if it does not wait. In an emulated machine its setup alone takes
+/// some tenths of a second.
+const WORKED_AT_WORK: Duration = Duration::from_secs(2);
+
+/// How often a job that is at work has waited, if that takes no processor. Its setup waits some dozen times where programs
+/// are read from a file system of the machine outside.
+const WAITS_AT_WORK: u64 = 200;
 
 /// A program that has ended.
 #[derive(Debug)]
@@ -114,9 +126,48 @@ pub struct Running {
 }
 
 impl Running {
-    /// How many threads it has; one before its jobs begin.
+    /// Waits until this job has begun: its thread exists, which has the job's name.
+    ///
+    /// # Errors
+    /// What the program printed, if it ends before; or that the job has not begun in two minutes.
+    pub fn begun(self, job: &str) -> Result<Running, String> {
+        self.once(job, "begun", |_| true)
+    }
+
+    /// Waits until this job is at work: its thread has used a processor for two seconds, or has often waited, as it does for
+    /// I/Os.
+    ///
+    /// # Errors
+    /// What the program printed, if it ends before; or that the job has not come to that in two minutes.
+    pub fn at_work(self, job: &str) -> Result<Running, String> {
+        self.once(job, "at work", is_at_work)
+    }
+
+    /// Waits until the thread of a job, given as its directory in `/proc`, is in some state.
+    fn once(mut self, job: &str, state: &str, is_so: fn(&Path) -> bool) -> Result<Running, String> {
+        let is_it = |task: &PathBuf| of_task(task, "comm").trim_end() == job && is_so(task);
+        let since = Instant::now();
+        while !self.tasks().any(|task| is_it(&task)) {
+            if self.child.try_wait().map_err(|error| format!("fiord: {error}"))?.is_some() {
+                return Err(format!("{job} ended before it was {state}: {:?}", self.wait()?));
+            }
+            if since.elapsed() > STATE_WITHIN {
+                return Err(format!("{job} was not {state} within {} s", STATE_WITHIN.as_secs()));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(self)
+    }
+
+    /// The directories of its threads in `/proc`.
+    fn tasks(&self) -> impl Iterator<Item = PathBuf> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        tasks.into_iter().flatten().flatten().map(|task| task.path())
+    }
+
+    /// How many threads it has.
     pub fn threads(&self) -> usize {
-        std::fs::read_dir(format!("/proc/{}/task", self.child.id())).map_or(0, Iterator::count)
+        self.tasks().count()
     }
 
     /// Memory it has in use now; `None` if it has ended.
@@ -147,9 +198,9 @@ impl Running {
     pub fn stop_and_continue(&self) -> Result<(), String> {
         for _ in 0..10 {
             self.signal("STOP")?;
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
             self.signal("CONT")?;
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
         Ok(())
     }
@@ -171,6 +222,21 @@ impl Running {
     pub fn wait(self) -> Result<Finished, String> {
         self.child.wait_with_output().map(Finished::of).map_err(|error| format!("fiord: {error}"))
     }
+}
+
+fn of_task(task: &Path, file: &str) -> String {
+    std::fs::read_to_string(task.join(file)).unwrap_or_default()
+}
+
+/// Whether a thread has used a processor, or waited, as much as `Running::at_work` says.
+fn is_at_work(task: &Path) -> bool {
+    let status = of_task(task, "status");
+    let waits = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    // Nanoseconds on a processor, then those of waiting for one.
+    let worked =
+        of_task(task, "schedstat").split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok());
+    waits.and_then(|count| count.trim().parse().ok()).unwrap_or(0) >= WAITS_AT_WORK
+        || worked.map_or(Duration::ZERO, Duration::from_nanos) >= WORKED_AT_WORK
 }
 
 /// Starts fiord as fio in a directory, with a report in JSON.

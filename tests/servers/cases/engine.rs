@@ -81,8 +81,7 @@ impl Subject<'_> {
     /// A process that is stopped and continued while it reads and writes loses no I/O; the blocks are verified.
     pub fn loses_no_io_when_it_is_stopped(&self, words: &str) {
         let job = "--rw=write --bs=4k --size=1m --verify=crc32c --verify_state_save=0 --rate_iops=100";
-        let running = self.start(&format!("{job} {words}"));
-        std::thread::sleep(Duration::from_secs(2));
+        let running = self.start(&format!("{job} {words}")).at_work("a").unwrap();
         running.stop_and_continue().unwrap();
         let ran = running.wait().unwrap();
         let job = ran.job().unwrap();

@@ -243,8 +243,8 @@ fn a_server_that_does_not_answer_does_not_hold_up_the_end() {
         let Nginx { server, port, .. } = nginx();
         let args =
             args(&format!("localhost:{port}"), &format!("{words} --size=8m --time_based --runtime=60"));
-        let running = start(server.directory.path(), &strings(&args)).unwrap();
-        std::thread::sleep(Duration::from_secs(2));
+        let running = start(server.directory.path(), &strings(&args));
+        let running = running.and_then(|running| running.at_work("a")).unwrap();
         server.freeze().unwrap();
         std::thread::sleep(Duration::from_millis(500));
         let asked = Instant::now();

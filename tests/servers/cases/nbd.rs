@@ -256,8 +256,7 @@ fn a_server_that_goes_away_ends_the_job_with_its_error() {
     let args = job(&server, "--rw=randread --bs=4k --iodepth=8 --time_based --runtime=60");
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let began = Instant::now();
-    let running = start(server.directory.path(), &args).unwrap();
-    std::thread::sleep(Duration::from_secs(2));
+    let running = start(server.directory.path(), &args).and_then(|running| running.at_work("a")).unwrap();
     server.kill().unwrap();
     let ran = running.wait().unwrap();
     let job = ran.job().unwrap();
@@ -274,8 +273,7 @@ fn a_server_that_does_not_answer_does_not_hold_up_the_end() {
             nbdkit(Directory::new().unwrap(), "--filter=delay memory 64M delay-read=20ms delay-write=20ms");
         let args = job(&server, &format!("{words} --time_based --runtime=60"));
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let running = start(server.directory.path(), &args).unwrap();
-        std::thread::sleep(Duration::from_secs(2));
+        let running = start(server.directory.path(), &args).and_then(|running| running.at_work("a")).unwrap();
         server.freeze().unwrap();
         std::thread::sleep(Duration::from_millis(500));
         let asked = Instant::now();
