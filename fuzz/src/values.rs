@@ -50,7 +50,7 @@ kinds! {
         FileType LockFile IoSubmitMode ZoneMode Verify VerifyPolicy LogWindowValue DedupeMode DataPlacement
         PlidSelect EtaWhen IdleProf;
     /// CPUs and NUMA nodes.
-    value_cpus: CpuSet NumaNodes NumaPolicy;
+    value_number_set: NumberSet NumaNodes NumaPolicy;
     /// A value for each direction.
     value_direction: PerDirection<Bytes> PerDirection<u32> PerDirection<u64> PerDirection<Size>
         PerDirection<BlockRange> PerDirection<Micros>;

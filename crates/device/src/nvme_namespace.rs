@@ -1,4 +1,4 @@
-//! What an NVMe namespace consists of, from the pages of the command Identify.
+//! What an NVMe namespace consists of, from the pages of the command Identify, and the placements that it has for writes.
 //!
 //! Invariant: pure, and total: any bytes are a namespace or none. A namespace has blocks of at least 512 bytes.
 
@@ -83,9 +83,38 @@ pub fn parse_namespace(
     })
 }
 
+/// Length of the beginning of the status of a namespace's reclaim unit handles, which says how many follow.
+pub const HANDLES_HEADER_BYTES: usize = 16;
+
+/// Length of the status of each handle.
+const HANDLE_BYTES: usize = 32;
+
+/// Length of the status of all handles, as its beginning says.
+pub fn handles_bytes(header: &[u8; HANDLES_HEADER_BYTES]) -> usize {
+    HANDLES_HEADER_BYTES + little_endian(header, 14, 2) as usize * HANDLE_BYTES
+}
+
+/// The placement identifiers in the status of a namespace's handles, in their order.
+pub fn parse_placements(status: &[u8]) -> Vec<u16> {
+    let handles = status.get(HANDLES_HEADER_BYTES..).unwrap_or_default().chunks_exact(HANDLE_BYTES);
+    handles.map(|handle| little_endian(handle, 0, 2) as u16).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_status_of_handles_has_their_identifiers() {
+        let mut header = [0; HANDLES_HEADER_BYTES];
+        assert_eq!(handles_bytes(&header), 16);
+        header[14] = 2;
+        assert_eq!(handles_bytes(&header), 80);
+        let mut status = [0; 80];
+        (status[16], status[48], status[49]) = (7, 1, 2);
+        assert_eq!(parse_placements(&status), [7, 0x201]);
+        assert_eq!((parse_placements(&status[..79]), parse_placements(&[])), (vec![7], vec![]));
+    }
 
     /// A page of 1000 blocks in format 1, of 4096 bytes and 16 of metadata.
     fn page() -> [u8; IDENTIFY_BYTES] {

@@ -29,6 +29,7 @@ mod gluster;
 mod library_engine;
 mod local_completions;
 mod name_lookup;
+mod nvme_placement;
 mod nvme_protection;
 mod nvme_target;
 mod persistent_memory;

@@ -154,7 +154,6 @@ fn mark(spec: &Spec) -> &'static str {
     match spec.status {
         Status::Ready => "",
         Status::Pending(_) | Status::Unbuilt => " (not yet)",
-        Status::EngineOnly(_) => " (one engine only)",
         Status::Ignored(_) => " (no effect)",
         // The same as the option that it modifies.
         Status::Dormant(parent) => mark(parent),
@@ -239,7 +238,6 @@ fn status(spec: &Spec) -> Option<String> {
         Status::Pending(why) => Some(format!("not yet: {why}")),
         Status::Ignored(why) => Some(format!("no effect: {why}")),
         Status::Unbuilt => Some("not yet: the engine is not built in".to_string()),
-        Status::EngineOnly(why) => Some(format!("one engine only: {why}")),
         Status::Dormant(parent) => Some(format!("no effect alone: only modifies {}", parent.name)),
     }
 }

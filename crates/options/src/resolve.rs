@@ -177,10 +177,6 @@ fn not_read_problem(setting: &Setting, settings: &[Setting]) -> Option<Problem> 
             let message = format!("known to fio, not built into fiord yet: {why}");
             Some(Problem::error(ProblemKind::NotBuilt, setting.place.clone(), spec, message, ""))
         }
-        Status::EngineOnly(why) => {
-            let message = format!("acts with an engine only: {why}");
-            Some(Problem::error(ProblemKind::Conflict, setting.place.clone(), spec, message, "leave it out"))
-        }
         Status::Ignored(why) => {
             let message = format!("accepted without effect: {why}");
             Some(Problem::error(ProblemKind::NoEffect, setting.place.clone(), spec, message, "").as_warning())
@@ -252,16 +248,14 @@ mod tests {
 
     #[test]
     fn every_problem_is_reported_with_its_place() {
-        let (_, problems) = last_section("[j]\nbs=x\nrwmixread=101\nrw=raed\nfdp=1\nioengine=rbd\n");
+        let (_, problems) = last_section("[j]\nbs=x\nrwmixread=101\nrw=raed\nioengine=rbd\n");
         let expected = "\
 j.fio:2:4: error: bs: \"x\" is not a number
   allowed: 1 or more
 j.fio:3:11: error: rwmixread: 101 is above 100
   allowed: 0 to 100
 j.fio:4:4: error: rw: \"raed\" is not one of the allowed values; did you mean \"read\"?
-j.fio:5:1: error: fdp: acts with an engine only: NVMe writes name a placement, and io_uring_cmd does not send such writes yet
-  leave it out
-j.fio:6:10: error: ioengine: engine rbd not loadable: known to fio, not built into fiord yet
+j.fio:5:10: error: ioengine: engine rbd not loadable: known to fio, not built into fiord yet
   allowed: psync, pvsync2, mmap, libaio, io_uring, null";
         assert_eq!(problems, expected);
     }
@@ -288,8 +282,12 @@ j.fio:6:10: error: ioengine: engine rbd not loadable: known to fio, not built in
     fn options_that_are_not_built_may_ask_for_nothing() {
         let neutral = "verify=0\nexperimental_verify=0\nlatency_run=0\nverify_only=0\nflow=0\n";
         assert_eq!(last_section(&format!("[j]\n{neutral}")).1, "");
-        assert_eq!(last_section("[global]\nfdp=1\n[j]\nfdp=0\n").1, "");
-        assert!(last_section("[j]\nfdp=1\n").1.contains("fdp: acts with an engine only"));
+        assert_eq!(last_section("[global]\nioengine=io_uring\ncdb_len=6\n[j]\ncdb_len=0\n").1, "");
+        assert!(
+            last_section("[j]\nioengine=io_uring\ncdb_len=6\n")
+                .1
+                .contains("cdb_len: known to fio, not built into fiord yet")
+        );
         assert!(
             last_section("[j]\nverifysort=0\n").1.contains("warning: verifysort: accepted without effect")
         );
@@ -336,27 +334,15 @@ j.fio:6:10: error: ioengine: engine rbd not loadable: known to fio, not built in
 
     #[test]
     fn an_option_that_only_modifies_another_is_a_warning() {
-        let alone = last_section("[j]\nplids=4\nthreads=1\ndp_scheme=f\n").1;
-        assert_eq!(alone.matches("warning:").count(), 3, "{alone}");
+        let alone = last_section("[j]\nthreads=1\ndir=d\nblock=4096\n").1;
+        assert_eq!(alone.matches("warning:").count(), 2, "what is the default asks for nothing: {alone}");
         assert!(alone.contains("threads: accepted without effect: threads only modifies profile"), "{alone}");
-        assert_eq!(
-            last_section("[j]\nplid_select=roundrobin\n").1,
-            "",
-            "what is the default asks for nothing"
-        );
-        let both = last_section("[j]\ndataplacement=fdp\nplids=4\n").1;
-        assert!(both.contains("error: dataplacement") && !both.contains("plids"), "{both}");
     }
 
     #[test]
     fn what_turns_on_or_needs_something_that_is_not_built_is_refused_by_name() {
-        let refused =
-            [("fdp=1", "acts with an engine only"), ("dataplacement=fdp", "acts with an engine only")];
-        for (setting, why) in refused {
-            let (name, _) = setting.split_once('=').expect("a value");
-            let said = last_section(&format!("[j]\n{setting}\n")).1;
-            assert!(said.contains(&format!("error: {name}: {why}")), "{setting}: {said}");
-        }
+        let said = last_section("[j]\nioengine=io_uring\nread_mode=verify\n").1;
+        assert!(said.contains("error: read_mode: known to fio, not built into fiord yet"), "{said}");
         assert!(last_section("[j]\nverify_offset=4\n").1.contains("4 is below 48"));
         assert_eq!(last_section("[j]\nverify=0\nverify_fatal=0\n").1, "");
     }

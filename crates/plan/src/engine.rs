@@ -43,6 +43,8 @@ pub struct EngineDescriptor {
     pub shares_threads: bool,
     /// The most ranges of one trim.
     pub trim_ranges_max: u32,
+    /// Whether its writes name the placement of their data, as `dataplacement` asks.
+    pub names_placements: bool,
     /// The option that has the device compare what was written in place of reading it back, if it is set so; only of engines
     /// whose devices can.
     pub compares: Option<fn(&EngineSettings) -> Option<&'static Spec>>,
@@ -80,6 +82,7 @@ impl EngineDescriptor {
             atomic_writes: false,
             shares_threads: false,
             trim_ranges_max: 1,
+            names_placements: false,
             compares: None,
             explain: |_, _| None,
             cycle: None,

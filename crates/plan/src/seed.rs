@@ -1,4 +1,4 @@
-//! Seeds, and the few draws the plan itself makes.
+//! Seeds, and the few draws that are made without a generator.
 //!
 //! Invariant: a function of its arguments alone; the same job file gives the same plan.
 
@@ -11,7 +11,7 @@ pub(crate) fn mix(seed: u64, salt: u64) -> u64 {
 }
 
 /// A number in `low..=high`, the same for the same seed and salt.
-pub(crate) fn draw(seed: u64, salt: u64, low: u64, high: u64) -> u64 {
+pub fn draw(seed: u64, salt: u64, low: u64, high: u64) -> u64 {
     let span = u128::from(high - low) + 1;
     low + ((u128::from(mix(seed, salt)) * span) >> 64) as u64
 }

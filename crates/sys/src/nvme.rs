@@ -1,14 +1,16 @@
-//! NVMe disks: the admin commands that read their health log and identify a namespace, and commands of I/O as entries of
-//! a ring.
+//! NVMe disks: the commands that read their health log, identify a namespace and list its placements, and commands of I/O
+//! as entries of a ring.
 //!
-//! Invariant: the admin commands sent here change nothing on the disk.
+//! Invariant: the commands sent here change nothing on the disk.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use fiord_device::HealthLog;
 use fiord_device::nvme::{HEALTH_PAGE_BYTES, parse_health};
-use fiord_device::nvme_namespace::{IDENTIFY_BYTES, parse_namespace};
+use fiord_device::nvme_namespace::{
+    HANDLES_HEADER_BYTES, IDENTIFY_BYTES, handles_bytes, parse_namespace, parse_placements,
+};
 pub use fiord_device::nvme_namespace::{NvmeGuard, NvmeNamespace, NvmeProtection};
 
 use crate::errno::check;
@@ -16,6 +18,7 @@ use crate::errno::check;
 /// From the kernel's `linux/nvme_ioctl.h`.
 const NVME_IOCTL_ID: libc::Ioctl = libc::_IO(0x4e, 0x40);
 const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = libc::_IOWR::<NvmeCommand>(0x4e, 0x41);
+const NVME_IOCTL_IO_CMD: libc::Ioctl = libc::_IOWR::<NvmeCommand>(0x4e, 0x43);
 /// The same for commands of I/O in a ring: with the address of the data, or with that of a list of vectors.
 pub const NVME_URING_CMD_IO: u32 = libc::_IOWR::<NvmeCommand>(0x4e, 0x80) as u32;
 /// With a list of vectors.
@@ -29,6 +32,9 @@ const ALL_NAMESPACES: u32 = 0xffff_ffff;
 const IDENTIFY: u8 = 0x06;
 const OF_NAMESPACE: u32 = 0x00;
 const OF_NAMESPACE_AND_COMMAND_SET: u32 = 0x05;
+/// The command I/O Management Receive, and what it receives: the status of reclaim unit handles.
+const IO_MANAGEMENT_RECEIVE: u8 = 0x12;
+const RECLAIM_UNIT_HANDLES: u32 = 0x01;
 
 /// The kernel's `struct nvme_passthru_cmd` and `struct nvme_uring_cmd`, which differ in the last word alone.
 #[repr(C)]
@@ -102,17 +108,39 @@ pub fn nvme_namespace(device: impl AsFd) -> io::Result<NvmeNamespace> {
 fn identify(device: &impl AsFd, namespace: u32, what: u32) -> io::Result<Box<[u8; IDENTIFY_BYTES]>> {
     let mut page = Box::new([0; IDENTIFY_BYTES]);
     let command = NvmeCommand::new(IDENTIFY, namespace, [what, 0, 0, 0, 0, 0]);
-    send_admin(device, command, &mut *page)?;
+    receive(device, NVME_IOCTL_ADMIN_CMD, command, &mut *page)?;
     Ok(page)
 }
 
-/// Sends a command that reads a page.
-fn send_admin(device: &impl AsFd, command: NvmeCommand, page: &mut [u8]) -> io::Result<()> {
+/// The placement identifiers that writes to a namespace can name, in the order of the drive's list.
+///
+/// # Errors
+/// The kernel's; `EIO` if the drive refuses, which it does unless flexible data placement is enabled.
+pub fn nvme_placements(device: impl AsFd, namespace: u32) -> io::Result<Vec<u16>> {
+    let status = |page: &mut [u8]| {
+        let words = [RECLAIM_UNIT_HANDLES, (page.len() / 4 - 1) as u32, 0, 0, 0, 0];
+        receive(&device, NVME_IOCTL_IO_CMD, NvmeCommand::new(IO_MANAGEMENT_RECEIVE, namespace, words), page)
+    };
+    // A drive may refuse a length that is not that of its answer.
+    let mut header = [0; HANDLES_HEADER_BYTES];
+    status(&mut header)?;
+    let mut page = vec![0; handles_bytes(&header)];
+    status(&mut page)?;
+    Ok(parse_placements(&page))
+}
+
+/// Sends a command that reads a page, by the request for its kind of command.
+fn receive(
+    device: &impl AsFd,
+    request: libc::Ioctl,
+    command: NvmeCommand,
+    page: &mut [u8],
+) -> io::Result<()> {
     let address = page.as_mut_ptr() as u64;
     let mut command = NvmeCommand { address, data_bytes: page.len() as u32, ..command };
     // SAFETY: the request reads the command and writes at most `data_bytes` to `address`, a buffer of that length, which
     // outlives the call.
-    let status = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), NVME_IOCTL_ADMIN_CMD, &raw mut command) };
+    let status = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), request, &raw mut command) };
     // A positive result is a status of the disk.
     match check(status)? {
         0 => Ok(()),
@@ -129,7 +157,7 @@ pub fn nvme_health(device: impl AsFd) -> io::Result<HealthLog> {
     let dwords = (HEALTH_PAGE_BYTES / 4 - 1) as u32;
     let words = [HEALTH_PAGE | dwords << 16, 0, 0, 0, 0, 0];
     let command = NvmeCommand::new(GET_LOG_PAGE, ALL_NAMESPACES, words);
-    send_admin(&device, command, &mut page)?;
+    receive(&device, NVME_IOCTL_ADMIN_CMD, command, &mut page)?;
     Ok(parse_health(&page))
 }
 
@@ -141,12 +169,13 @@ mod tests {
     fn the_command_has_the_kernels_size() {
         assert_eq!(size_of::<NvmeCommand>(), 72);
         assert_eq!((NVME_URING_CMD_IO, NVME_URING_CMD_IO_VEC), (0xc048_4e80, 0xc048_4e81));
-        assert_eq!(NVME_IOCTL_ADMIN_CMD as u32, 0xc048_4e41);
+        assert_eq!((NVME_IOCTL_ADMIN_CMD as u32, NVME_IOCTL_IO_CMD as u32), (0xc048_4e41, 0xc048_4e43));
     }
 
     #[test]
     fn a_file_has_no_health() {
         let file = std::fs::File::open("/proc/self/exe").unwrap();
         assert!(nvme_health(&file).is_err() && nvme_namespace(&file).is_err());
+        assert!(nvme_placements(&file, 1).is_err());
     }
 }

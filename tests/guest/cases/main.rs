@@ -14,6 +14,7 @@ mod kernel;
 mod nvme;
 mod passthrough;
 mod persistent;
+mod placement;
 mod rdma;
 mod shared;
 mod traces;

@@ -1,12 +1,14 @@
-//! What the emulated machine consists of: qemu, nbdkit, virtme-ng, and Debian's kernels, unpacked but not installed.
+//! What the emulated machine consists of: an emulator, nbdkit, virtme-ng, and Debian's kernels, unpacked but not installed.
 //!
 //! Invariant: everything is outside the repository, in the user's cache, and a kernel is used only when complete.
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::emulator::{self, Emulator};
 use crate::{install, repo, stage};
 
 /// A series of Debian's kernel.
@@ -41,6 +43,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("dmsetup", "/sbin/dmsetup"),
     ("nbdkit", "/usr/bin/nbdkit"),
     ("blktrace", "/usr/sbin/blktrace"),
+    ("nvme-cli", "/usr/sbin/nvme"),
     ("rdma-core", "/usr/share/doc/rdma-core"),
     ("ibverbs-providers", "/etc/libibverbs.d/rxe.driver"),
     ("librdmacm1", "/usr/share/doc/librdmacm1"),
@@ -55,6 +58,8 @@ const PACKAGES: &[(&str, &str)] = &[
 pub struct Tools {
     /// virtme-ng's program.
     pub vng: PathBuf,
+    /// What it starts.
+    pub emulator: Emulator,
     /// The kernel's image.
     pub image: PathBuf,
 }
@@ -111,9 +116,10 @@ impl Tools {
         if !vng.exists() {
             return Err(format!("{}: missing: {how}", vng.display()));
         }
+        let emulator = Emulator::find().ok_or_else(|| format!("no qemu of version 8 or newer: {how}"))?;
         let image = kernel.image();
         let image = image.ok_or_else(|| format!("no kernel in {}: {how}", kernel.directory().display()))?;
-        Ok(Tools { vng, image })
+        Ok(Tools { vng, emulator, image })
     }
 
     /// Where programs are looked for: beside virtme-ng's first.
@@ -142,36 +148,45 @@ pub fn install(kernel: &Kernel) -> Result<(), String> {
         pip.args(["install", "--quiet", "--disable-pip-version-check", VIRTME]);
         stage::command(pip)?;
     }
+    emulator::install()?;
     if kernel.image().is_none() {
-        unpack(kernel)?;
+        download(kernel)?;
     }
     Tools::find(kernel).map(drop)
 }
 
 /// Downloads the kernel's package and unpacks it.
-fn unpack(kernel: &Kernel) -> Result<(), String> {
+fn download(kernel: &Kernel) -> Result<(), String> {
     let dir = kernel.directory();
-    let incomplete = dir.with_extension("incomplete");
-    let _ = fs::remove_dir_all(&incomplete);
-    fs::create_dir_all(&incomplete).map_err(|error| format!("{}: {error}", incomplete.display()))?;
     let depends = repo::output_of(repo::command("apt-cache", &["depends", kernel.package]))?;
     let package = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
     let package = package.ok_or_else(|| format!("apt-cache names no kernel for {}", kernel.package))?;
     println!("install: {package} into {} (downloads {} MB)", dir.display(), kernel.download_mb);
-    let in_place = |program: &str, args: &[&str]| {
-        let mut command = Command::new(program);
-        command.args(args).current_dir(&incomplete);
-        repo::output_of(command)
-    };
-    in_place("apt-get", &["-qq", "download", package])?;
-    let file = fs::read_dir(&incomplete).map_err(|error| error.to_string())?.flatten().next();
-    let file = file.ok_or_else(|| format!("apt-get downloaded no {package}"))?.path();
-    in_place("dpkg", &["-x", &file.to_string_lossy(), "."])?;
-    let _ = fs::remove_file(&file);
+    unpack(&dir, |incomplete| {
+        let mut download = repo::command("apt-get", &["-qq", "download", package]);
+        download.current_dir(incomplete);
+        repo::output_of(download).map(drop)
+    })?;
     let version = package.trim_start_matches("linux-image-");
-    in_place("/sbin/depmod", &["-b", &incomplete.to_string_lossy(), version])?;
-    let _ = fs::remove_dir_all(&dir);
-    fs::rename(&incomplete, &dir).map_err(|error| format!("{}: {error}", dir.display()))
+    repo::output_of(repo::command("/sbin/depmod", &["-b", &dir.to_string_lossy(), version])).map(drop)
+}
+
+/// Unpacks packages into a directory, which exists only with all of them. `fetch` puts their files into the directory that it
+/// is given.
+pub fn unpack(dir: &Path, fetch: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
+    let incomplete = dir.with_extension("incomplete");
+    let failed = |error: io::Error| format!("{}: {error}", incomplete.display());
+    let _ = fs::remove_dir_all(&incomplete);
+    fs::create_dir_all(&incomplete).map_err(failed)?;
+    fetch(&incomplete)?;
+    let files = fs::read_dir(&incomplete).map_err(failed)?.flatten().map(|entry| entry.path());
+    for file in files.filter(|path| path.extension().is_some_and(|extension| extension == "deb")) {
+        let unpacked = repo::command("dpkg", &["-x", &file.to_string_lossy(), &incomplete.to_string_lossy()]);
+        repo::output_of(unpacked)?;
+        fs::remove_file(&file).map_err(failed)?;
+    }
+    let _ = fs::remove_dir_all(dir);
+    fs::rename(&incomplete, dir).map_err(failed)
 }
 
 fn venv() -> PathBuf {
@@ -179,7 +194,7 @@ fn venv() -> PathBuf {
 }
 
 /// Shared by all clones of the repository.
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache");
     std::env::var_os("XDG_CACHE_HOME").map_or_else(home, PathBuf::from).join("fiord/guest")
 }

@@ -47,31 +47,40 @@ const IMAGE_BYTES: u64 = 64 << 20;
 struct NvmeDisk {
     /// Its serial number.
     serial: &'static str,
+    /// Properties of the subsystem that it is in, if that is not one of its own making, from a comma on.
+    subsystem: Option<&'static str>,
     /// Properties of its controller, from a comma on.
     controller: &'static str,
     /// Properties of its namespace, from a comma on.
     namespace: &'static str,
 }
 
+impl NvmeDisk {
+    /// One without anything special.
+    const fn plain(serial: &'static str) -> NvmeDisk {
+        NvmeDisk { serial, subsystem: None, controller: "", namespace: "" }
+    }
+}
+
 /// The NVMe disks. The critical warning of the worn one is bit 2: its reliability is degraded.
-const DISKS: [NvmeDisk; 6] = [
-    NvmeDisk { serial: "plain", controller: "", namespace: "" },
+const DISKS: [NvmeDisk; 7] = [
+    NvmeDisk::plain("plain"),
     NvmeDisk {
-        serial: "zoned",
-        controller: "",
         namespace: ",zoned=true,zoned.zone_size=8M,zoned.zone_capacity=6M,zoned.max_open=4,zoned.max_active=4",
+        ..NvmeDisk::plain("zoned")
     },
-    NvmeDisk { serial: "worn", controller: ",smart_critical_warning=4", namespace: "" },
+    NvmeDisk { controller: ",smart_critical_warning=4", ..NvmeDisk::plain("worn") },
+    NvmeDisk { namespace: ",logical_block_size=4096,physical_block_size=4096", ..NvmeDisk::plain("wide") },
+    NvmeDisk { namespace: ",ms=8,mset=0,pi=1,pil=1", ..NvmeDisk::plain("guarded") },
     NvmeDisk {
-        serial: "wide",
-        controller: "",
-        namespace: ",logical_block_size=4096,physical_block_size=4096",
-    },
-    NvmeDisk { serial: "guarded", controller: "", namespace: ",ms=8,mset=0,pi=1,pil=1" },
-    NvmeDisk {
-        serial: "mixed",
-        controller: "",
         namespace: ",logical_block_size=4096,physical_block_size=4096,ms=16,mset=1,pi=1,pil=1,pif=2",
+        ..NvmeDisk::plain("mixed")
+    },
+    NvmeDisk {
+        // In two groups, of which an identifier has the number in its first bit.
+        subsystem: Some(",fdp=on,fdp.runs=16M,fdp.nrg=2,fdp.nruh=8"),
+        namespace: ",fdp.ruhs=3-4",
+        ..NvmeDisk::plain("placed")
     },
 ];
 
@@ -170,11 +179,17 @@ impl Session {
     /// The command that boots the machine. The disks of a power cut are served by these, or else are their images.
     fn vng(&self, tools: &Tools, servers: &[DiskServer]) -> Command {
         let raw = |disk: &str| format!("{},format=raw", self.image(disk).display());
-        let mut devices = format!("-cpu {PROCESSOR}");
-        for NvmeDisk { serial, controller, namespace } in &DISKS {
+        let mut devices = format!("-cpu {PROCESSOR}{}", tools.emulator.arguments());
+        for NvmeDisk { serial, subsystem, controller, namespace } in &DISKS {
+            let mut of_subsystem = String::new();
+            if let Some(properties) = subsystem {
+                let _ = write!(devices, " -device nvme-subsys,id=s-{serial}{properties}");
+                of_subsystem = format!(",subsys=s-{serial}");
+            }
             let _ = write!(
                 devices,
-                " -drive file={},id=d-{serial},if=none,discard=unmap -device nvme,serial={serial},id={serial}{controller} \
+                " -drive file={},id=d-{serial},if=none,discard=unmap \
+                 -device nvme,serial={serial},id={serial}{of_subsystem}{controller} \
                  -device nvme-ns,drive=d-{serial},bus={serial}{namespace}",
                 raw(serial)
             );
@@ -199,7 +214,7 @@ impl Session {
         let mut vng = Command::new(&tools.vng);
         // It starts its other programs by name.
         vng.env("PATH", tools.path());
-        vng.arg("--run").arg(&tools.image);
+        vng.arg("--run").arg(&tools.image).arg("--qemu").arg(&tools.emulator.program);
         vng.args(["--disable-kvm", "--cpus", "2", "--memory", "1G", "--user", "root"]);
         vng.arg(format!("--rwdir={}", self.dir.display())).arg(format!("--qemu-opts={devices}"));
         vng.current_dir(repo::root());

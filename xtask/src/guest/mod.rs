@@ -4,6 +4,7 @@
 //! that end with it, and the one directory it may write to is below the target directory.
 
 mod console;
+mod emulator;
 mod kernel;
 mod machine;
 mod power_cut;
@@ -36,6 +37,7 @@ The guest sees this machine's root file system; what it changes is lost when it 
                    NVMe with blocks of 512 bytes, 8 bytes of metadata apart from the data, protection information type 1
   /dev/nvme-mixed  NVMe with blocks of 4096 bytes followed by 16 bytes of metadata, protection information with 64-bit
                    guards. The kernel has no use for it: only its character device can be read and written
+  /dev/nvme-placed NVMe with flexible data placement: its namespace has 4 placement identifiers, 0, 16384, 1 and 16385
   /dev/nullb0      null_blk, zoned: 16 zones of 4 MiB, the first 2 of them conventional
   /dev/pmem0       persistent memory, 126 MiB, for a file system mounted with dax
   /dev/dax1.0      persistent memory, 126 MiB, that is mapped as a whole

@@ -35,6 +35,8 @@ for wanted in $NVME_DISKS; do
     tries=300
     until [ -e /dev/nvme-$wanted ] || [ $tries = 0 ]; do
         for disk in /sys/block/nvme*; do
+            # The kernel hides each path to a disk that could have several.
+            [ "$(cat $disk/hidden)" = 0 ] || continue
             read -r serial <$disk/device/serial && ln -sf ${disk##*/} /dev/nvme-$serial
         done
         [ -e /dev/nvme-$wanted ] || sleep 0.1

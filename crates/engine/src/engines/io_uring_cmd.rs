@@ -15,7 +15,7 @@ use fiord_options::job::JobOptions;
 use fiord_options::value::{CommandType, NvmeVerify, NvmeWrite, Verify};
 use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry,
-    Need, NoGeometry, Op, Queueing, Tested, TrimRange,
+    Need, NoGeometry, Op, PlacementUse, Queueing, Tested, TrimRange,
 };
 use fiord_sys::errno::Errno;
 use fiord_sys::memory::{MemorySource, Region};
@@ -27,6 +27,7 @@ use crate::boxed::BoxedQueued;
 use crate::contract::{Arena, ArenaAccess, Completion, Engine, Outcome, QueuedEngine, Slot, Wait};
 use crate::definition::{EngineDefinition, Setup, Visitor};
 use crate::local_completions::LocalCompletions;
+use crate::nvme_placement::Placements;
 use crate::nvme_protection::Protector;
 use crate::nvme_target::{self, CommandUse, NvmeTarget, RANGE_BYTES};
 use crate::ring_queue::{Every, RingQueue, RingUse, on_file};
@@ -37,7 +38,7 @@ use crate::setup_error::{SetupError, SetupStep};
 pub struct IoUringCmd;
 
 /// Its settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     ring: RingUse,
     fixed_buffers: bool,
@@ -45,6 +46,7 @@ pub struct Settings {
     vectored: bool,
     force_async_every: u32,
     command: CommandUse,
+    placement: Option<PlacementUse>,
     /// Whether what was written is compared with what is read.
     verifies: bool,
 }
@@ -72,6 +74,7 @@ impl Settings {
             fixed_buffers: ring.fixedbufs.is_some_and(|flag| flag.0),
             vectored: ring.nonvectored == 0,
             force_async_every: ring.force_async.unwrap_or(0),
+            placement: PlacementUse::of(options),
             verifies: options.verify.verify != Verify::None,
             command: CommandUse {
                 write: own.write_mode,
@@ -90,7 +93,7 @@ impl Settings {
 
 /// The size and block of a namespace, in units of what the job's buffers hold of a block.
 fn geometry(settings: &EngineSettings, path: &Path) -> Result<Geometry, NoGeometry> {
-    let settings = settings.get::<Settings>().copied().unwrap_or_default();
+    let settings = settings.get::<Settings>().cloned().unwrap_or_default();
     let failed = |error: io::Error| {
         let errno = Errno::of(&error).unwrap_or(Errno(libc::EIO));
         NoGeometry { errno, reason: explain_opening(path, errno) }
@@ -100,8 +103,12 @@ fn geometry(settings: &EngineSettings, path: &Path) -> Result<Geometry, NoGeomet
         return Err(failed(io::Error::from_raw_os_error(libc::ENOTTY)));
     }
     let target = NvmeTarget::new(nvme::nvme_namespace(&device).map_err(failed)?, &settings.command);
+    let invalid = |reason| NoGeometry { errno: Errno(libc::EINVAL), reason };
     if let Some(reason) = cannot_verify(&settings, &target) {
-        return Err(NoGeometry { errno: Errno(libc::EINVAL), reason: reason.to_string() });
+        return Err(invalid(reason.to_string()));
+    }
+    if let Some(wanted) = &settings.placement {
+        Placements::of(wanted, &device, &target.namespace).map_err(invalid)?;
     }
     let size_bytes = Some(target.namespace.blocks.saturating_mul(target.unit_bytes));
     Ok(Geometry { size_bytes, block_bytes: target.unit_bytes })
@@ -185,6 +192,7 @@ impl EngineDefinition for IoUringCmd {
         geometry: Some(geometry),
         settings: |options| EngineSettings::new(Settings::of(options)),
         trim_ranges_max: nvme_target::RANGES_MAX,
+        names_placements: true,
         compares: Some(|settings| {
             let settings = settings.get::<Settings>()?;
             (settings.command.verify == NvmeVerify::Compare).then_some(engine::IoUringCmd::verify_mode)
@@ -208,6 +216,8 @@ impl EngineDefinition for IoUringCmd {
 pub struct IoUringCmdEngine<'arena> {
     queue: RingQueue<'arena, squeue::Entry128, cqueue::Entry32>,
     targets: Box<[Option<NvmeTarget>]>,
+    /// By file: what its writes name, if the job wants them to.
+    placements: Box<[Option<Placements>]>,
     /// By slot: its last operation.
     ops: Box<[Op]>,
     side: SideMemory,
@@ -298,9 +308,10 @@ impl<'arena> IoUringCmdEngine<'arena> {
         Ok(IoUringCmdEngine {
             queue,
             targets: vec![None; files].into(),
+            placements: std::iter::repeat_with(|| None).take(files).collect(),
             ops: vec![Op::new(Action::Sync, 0, 0, 0); slots as usize].into(),
             side,
-            settings: *settings,
+            settings: settings.clone(),
             slots_per_buffer,
             force_async: Every::new(settings.force_async_every),
             local: LocalCompletions::new(slots),
@@ -400,6 +411,11 @@ impl<'arena> IoUringCmdEngine<'arena> {
     /// The entry of an operation that is not refused, with this many ranges if it is a trim.
     fn entry(&mut self, op: &Op, index: u32, target: &NvmeTarget, ranges: u32) -> squeue::Entry128 {
         let mut command = target.command(op);
+        if let (Action::Write, Some(placements)) = (op.action, &mut self.placements[op.file as usize]) {
+            let words = placements.words(op.offset_bytes);
+            command.words_10_15[2] |= words[0];
+            command.words_10_15[3] |= words[1];
+        }
         let mut kind = NVME_URING_CMD_IO;
         let mut registered = None;
         if target.sends_data(op) {
@@ -444,6 +460,10 @@ fn outcome(ops: &[Op], completion: &cqueue::Entry32) -> Outcome {
 impl<'arena> Engine<'arena> for IoUringCmdEngine<'arena> {
     fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
         let target = NvmeTarget::new(nvme::nvme_namespace(fd)?, &self.settings.command);
+        if let Some(wanted) = &self.settings.placement {
+            let placements = Placements::of(wanted, fd, &target.namespace).map_err(io::Error::other)?;
+            self.placements[file as usize] = Some(placements);
+        }
         self.queue.attach(file, fd)?;
         self.targets[file as usize] = Some(target);
         Ok(())

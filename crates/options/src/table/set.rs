@@ -35,7 +35,6 @@ use crate::value::{Reading, Value, behind_empty_first};
 ///
 /// - ready: the field holds the value;
 /// - `#[pending("reason")]`: refused with this reason, unless the value given is the default;
-/// - `#[engine_only("why")]`: acts with an engine only that is not built in; refused in the same way;
 /// - `#[ignored("explanation")]`: accepted without effect, with a warning;
 /// - `#[dormant(Set::option)]`: has an effect only together with that option, which is itself refused; accepted.
 ///
@@ -50,7 +49,6 @@ macro_rules! options {
             $(
                 $(#[doc = $doc:literal])*
                 $(#[pending($pending:literal)])?
-                $(#[engine_only($engine_only:literal)])?
                 $(#[ignored($ignored:literal)])?
                 $(#[dormant($dormant:path)])?
                 $(#[unbuilt($unbuilt:ident)])?
@@ -65,7 +63,7 @@ macro_rules! options {
             $($(
                 $(#[doc = $doc])*
                 pub $name: options!(
-                    @field [$($pending)? $($engine_only)? $($ignored)? $($dormant)? $($unbuilt)?] $type $(= $default)?
+                    @field [$($pending)? $($ignored)? $($dormant)? $($unbuilt)?] $type $(= $default)?
                 ),
             )*)*
         }
@@ -75,7 +73,7 @@ macro_rules! options {
                 $set {
                     $($(
                         $name: options!(
-                            @default [$($pending)? $($engine_only)? $($ignored)? $($dormant)? $($unbuilt)?] $type $(= $default)?
+                            @default [$($pending)? $($ignored)? $($dormant)? $($unbuilt)?] $type $(= $default)?
                         ),
                     )*)*
                 }
@@ -97,7 +95,7 @@ macro_rules! options {
                         scope: $scope,
                         takes: <$type as $crate::value::Value>::TAKES,
                         status: options!(
-                            @status $(pending $pending)? $(engine_only $engine_only)? $(ignored $ignored)? $(dormant $dormant)?
+                            @status $(pending $pending)? $(ignored $ignored)? $(dormant $dormant)?
                             $(unbuilt $unbuilt)?
                         ),
                         kind: <$type as $crate::value::Value>::KIND,
@@ -129,7 +127,7 @@ macro_rules! options {
                     if spec == $set::$name {
                         reading.range = options!(@range $($range)?);
                         return Some(options!(
-                            @apply [$($pending)? $($engine_only)? $($ignored)? $($dormant)? $($unbuilt)?]
+                            @apply [$($pending)? $($ignored)? $($dormant)? $($unbuilt)?]
                             self.$name, text, reading, $type $(= $default)?
                         ));
                     }
@@ -176,7 +174,6 @@ macro_rules! options {
 
     (@status) => { $crate::Status::Ready };
     (@status pending $why:literal) => { $crate::Status::Pending($why) };
-    (@status engine_only $why:literal) => { $crate::Status::EngineOnly($why) };
     (@status ignored $why:literal) => { $crate::Status::Ignored($why) };
     (@status dormant $parent:path) => { $crate::Status::Dormant($parent) };
     (@status unbuilt $of:ident) => { $crate::Status::Unbuilt };

@@ -27,13 +27,9 @@ pub enum Status {
     Ready,
     /// Known, refused by name with this reason, unless the value given is the default.
     Pending(&'static str),
-    /// Acts with an engine that is not built in, and with no other; refused by name with this reason, unless the value
-    /// given is the default.
-    EngineOnly(&'static str),
     /// Accepted without effect, with this explanation.
     Ignored(&'static str),
-    /// Has an effect only together with this option, which is pending or of an engine only; so this one is accepted, and
-    /// the other refused.
+    /// Has an effect only together with this option, which is pending; so this one is accepted, and the other refused.
     Dormant(&'static Spec),
     /// Has an effect only in an engine that is not built in; so this one is accepted, and the engine refused.
     Unbuilt,

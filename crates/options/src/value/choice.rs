@@ -470,13 +470,13 @@ choices! {
         Recv = "recv",
     }
 
-    /// Data placement interface.
+    /// How writes tell a drive where their data belong.
     pub enum DataPlacement {
-        /// Not used.
+        /// They do not.
         None = "none",
-        /// Flexible data placement.
+        /// Flexible data placement: by the placement identifiers of the namespace.
         Fdp = "fdp",
-        /// NVMe streams.
+        /// By the number of a stream.
         Streams = "streams",
     }
 
@@ -526,13 +526,13 @@ choices! {
         WriteStream = "write_stream",
     }
 
-    /// How the next placement identifier is chosen.
+    /// How the placement of the next write is chosen.
     pub enum PlidSelect {
         /// At random.
         Random = "random",
         /// In turn.
         RoundRobin = "roundrobin",
-        /// By the scheme file.
+        /// By the offset, as the file of `dp_scheme` says.
         Scheme = "scheme",
     }
 

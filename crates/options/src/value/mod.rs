@@ -4,7 +4,6 @@
 
 mod choice;
 mod contract;
-mod cpus;
 mod debug;
 mod direction;
 mod engine_name;
@@ -17,6 +16,7 @@ mod memory;
 mod metrics;
 mod mode;
 mod number;
+mod number_set;
 mod output;
 mod pattern;
 mod priority_split;
@@ -36,7 +36,6 @@ mod tests;
 
 pub use choice::*;
 pub use contract::{Choice, KbBase, Note, Reading, Takes, Value};
-pub use cpus::{CpuSet, NumaNodes, NumaPolicy};
 pub use debug::{DebugChannel, DebugSetting, DebugSettings};
 pub use direction::PerDirection;
 pub use engine_name::{EngineName, NamedEngine, Refusal};
@@ -49,6 +48,7 @@ pub use metrics::MetricsDestination;
 pub use mode::RwMode;
 pub use number::Bytes;
 pub(crate) use number::behind_empty_first;
+pub use number_set::{NumaNodes, NumaPolicy, NumberSet};
 pub use output::{OutputFormat, OutputFormats};
 pub use pattern::{BufferPattern, PatternPart, VerifyPattern};
 pub use priority_split::{PriorityEntry, PrioritySplit};

@@ -391,16 +391,16 @@ fn lists_of_fractions() {
 
 #[test]
 fn cpus_and_nodes() {
-    assert_eq!(parsed("0,5,8-10"), Ok(CpuSet(vec![0, 5, 8, 9, 10])));
-    assert_eq!(parsed("3-1"), Ok(CpuSet(vec![1, 2, 3])));
-    assert_eq!(CpuSet(vec![0, 1, 2, 5]).print(), "0-2,5");
+    assert_eq!(parsed("0,5,8-10"), Ok(NumberSet(vec![0, 5, 8, 9, 10])));
+    assert_eq!(parsed("3-1"), Ok(NumberSet(vec![1, 2, 3])));
+    assert_eq!(NumberSet(vec![0, 1, 2, 5]).print(), "0-2,5");
     assert_eq!(parsed("all"), Ok(NumaNodes::All));
-    assert_eq!(parsed("bind:0-1"), Ok(NumaPolicy::Bind(NumaNodes::List(CpuSet(vec![0, 1])))));
+    assert_eq!(parsed("bind:0-1"), Ok(NumaPolicy::Bind(NumaNodes::List(NumberSet(vec![0, 1])))));
     assert_eq!(parsed("prefer:1"), Ok(NumaPolicy::Prefer(1)));
     for text in ["", "x", "0-", "-1", "0-4000000000"] {
-        assert!(parsed::<CpuSet>(text).is_err(), "{text:?}");
+        assert!(parsed::<NumberSet>(text).is_err(), "{text:?}");
     }
-    let why = |text: &str| parsed::<CpuSet>(text).unwrap_err().to_string();
+    let why = |text: &str| parsed::<NumberSet>(text).unwrap_err().to_string();
     assert!(why("4000000000").contains("is not between 0 and"), "{}", why("4000000000"));
     assert!(why("4000000000x").contains("is not a number"), "{}", why("4000000000x"));
     assert!(parsed::<NumaPolicy>("bind").is_err());
@@ -552,8 +552,8 @@ proptest! {
     fn sets_round_trip(mut cpus in proptest::collection::vec(0_u32..65_536, 1..40)) {
         cpus.sort_unstable();
         cpus.dedup();
-        round_trip(CpuSet(cpus.clone()));
-        round_trip(NumaPolicy::Interleave(NumaNodes::List(CpuSet(cpus))));
+        round_trip(NumberSet(cpus.clone()));
+        round_trip(NumaPolicy::Interleave(NumaNodes::List(NumberSet(cpus))));
     }
 
     #[test]

@@ -171,7 +171,7 @@ fn numa_memory(
         NumaPolicy::Default => NumaMemory::Default,
         NumaPolicy::Local => NumaMemory::Local,
         NumaPolicy::Prefer(node) => {
-            known(&NumaNodes::List(fiord_options::value::CpuSet(vec![*node])));
+            known(&NumaNodes::List(fiord_options::value::NumberSet(vec![*node])));
             NumaMemory::Prefer(*node)
         }
         NumaPolicy::Bind(wanted) => NumaMemory::Bind(known(wanted)),

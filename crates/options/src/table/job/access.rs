@@ -147,20 +147,27 @@ options! {
     }
 
     "Data placement" {
-        /// Use flexible data placement.
-        #[engine_only("NVMe writes name a placement, and io_uring_cmd does not send such writes yet")]
+        /// Use flexible data placement, as `dataplacement=fdp`.
         fdp: bool = 0, in 0..=1;
-        /// Data placement interface.
-        #[engine_only("NVMe writes name a placement, and io_uring_cmd does not send such writes yet")]
+        /// What writes tell an NVMe drive about where their data belong.
+        ///
+        /// The drive keeps data of different placements apart, so that data which are overwritten together are erased
+        /// together. Needs an engine whose commands name a placement: io_uring_cmd, with `write_mode=write`.
+        ///
+        /// Example: `ioengine=io_uring_cmd`, `dataplacement=fdp` and `plids=0,2-3`.
         dataplacement | data_placement: DataPlacement = "none";
-        /// How the next placement identifier is chosen.
-        #[dormant(Access::dataplacement)]
+        /// How the placement of the next write is chosen.
         plid_select | fdp_pli_select: PlidSelect = "roundrobin";
-        /// Placement identifiers to use.
-        #[dormant(Access::dataplacement)]
-        plids | fdp_pli: Text;
-        /// File that maps offsets to placement identifiers.
-        #[dormant(Access::dataplacement)]
+        /// Placements that the job writes to.
+        ///
+        /// With `dataplacement=fdp` they are positions, from 0 on, in the list of placement identifiers that the namespace
+        /// has (`nvme fdp status`), and all of the list if not given; with `streams` they are the streams themselves.
+        plids | fdp_pli: NumberSet;
+        /// File that says which offsets belong to which placement, for `plid_select=scheme`.
+        ///
+        /// Each line has an offset, the offset behind the last byte, and a position as in `plids`, with commas between them:
+        /// `0, 1073741824, 2`. The first line that has the offset of a write counts, and placement 0 if none has. `plids` has
+        /// no effect then. Empty lines are left out.
         dp_scheme: Text;
     }
 }

@@ -90,7 +90,7 @@ options! {
         /// CPUs that the thread which compresses and writes logs may run on: `0,5,8-15`.
         ///
         /// Example: `log_compression_cpus=0` with `cpus_allowed=1-7`.
-        log_compression_cpus: CpuSet;
+        log_compression_cpus: NumberSet;
         /// Store the log compressed.
         ///
         /// The file's name ends in `.log.fz`; `fiord --inflate-log=FILE`, or fio 3.33, prints it. Bandwidth is in bytes per

@@ -46,7 +46,7 @@ options! {
         /// CPUs the worker may run on, as a bit mask.
         cpumask: u32, in 0..=U32;
         /// CPUs the worker may run on: `0,5,8-15`.
-        cpus_allowed: CpuSet;
+        cpus_allowed: NumberSet;
         /// Whether workers share the CPUs of `cpus_allowed` or get one each.
         ///
         /// Example: `numjobs=4`, `cpus_allowed=0-3` and `cpus_allowed_policy=split` give each worker a CPU.

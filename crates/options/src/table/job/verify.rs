@@ -32,7 +32,7 @@ options! {
         /// Threads that verify.
         verify_async: u32 = 0, in 0..=U32;
         /// CPUs of the threads that verify.
-        verify_async_cpus: CpuSet;
+        verify_async_cpus: NumberSet;
         /// Number of blocks to write before they are verified; 0 verifies them at the end of the job.
         verify_backlog: u64 = 0;
         /// Number of blocks to verify at a time during the job; by default `verify_backlog`.

@@ -7,6 +7,7 @@ mod engines;
 mod files;
 mod job;
 mod logs;
+mod placement;
 mod rates;
 mod sizes;
 #[cfg(test)]
@@ -40,6 +41,12 @@ const RULES: &[Rule] = &[
     engines::mapping_is_never_direct,
     engines::options_of_commands_need_commands,
     engines::several_ranges_are_trimmed_alone,
+    placement::placements_need_commands,
+    placement::placements_are_of_write_commands,
+    placement::one_interface_places,
+    placement::streams_are_numbered,
+    placement::a_scheme_has_its_file,
+    placement::options_of_placements_need_them,
     target_limits::atomic_needs_an_engine_with_flags,
     engines::unaligned_blocks_are_not_direct,
     files::append_excludes_overwrite,

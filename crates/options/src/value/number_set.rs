@@ -1,41 +1,41 @@
-//! Sets of CPUs and NUMA nodes.
+//! Sets of numbers: of CPUs, of NUMA nodes, of placements on a drive.
 //!
-//! Invariant: a set is sorted, without repeats, and every number in it is below `MAX_CPUS`.
+//! Invariant: a set is sorted, without repeats, and every number in it is below `NUMBERS`.
 
 use super::contract::{Reading, Value};
 use super::kind::ValueKind;
 use super::scan::scan;
 
 /// Numbers from here on are refused: no machine has them, and a typo should not cost gigabytes.
-const MAX_CPUS: u32 = 65_536;
+const NUMBERS: u32 = 65_536;
 
-/// CPUs or nodes by number: `0,5,8-15`.
+/// Numbers and ranges of numbers: `0,5,8-15`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct CpuSet(pub Vec<u32>);
+pub struct NumberSet(pub Vec<u32>);
 
-impl Value for CpuSet {
+impl Value for NumberSet {
     const KIND: ValueKind = ValueKind::NumberList;
 
-    fn parse(text: &str, _reading: &mut Reading) -> Result<CpuSet, String> {
-        let mut cpus = Vec::new();
+    fn parse(text: &str, _reading: &mut Reading) -> Result<NumberSet, String> {
+        let mut numbers = Vec::new();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (low, high) = part.split_once(['-', ':']).unwrap_or((part, part));
             let (low, high) = (number(low, text)?, number(high, text)?);
-            cpus.extend(low.min(high)..=low.max(high));
+            numbers.extend(low.min(high)..=low.max(high));
         }
-        if cpus.is_empty() {
+        if numbers.is_empty() {
             return Err(format!("{text:?} names no number"));
         }
-        cpus.sort_unstable();
-        cpus.dedup();
-        Ok(CpuSet(cpus))
+        numbers.sort_unstable();
+        numbers.dedup();
+        Ok(NumberSet(numbers))
     }
 
     fn print(&self) -> String {
         let mut parts = Vec::new();
         let mut rest = self.0.as_slice();
         while let Some(&low) = rest.first() {
-            let length = rest.iter().zip(low..).take_while(|(cpu, expected)| *cpu == expected).count();
+            let length = rest.iter().zip(low..).take_while(|(number, expected)| *number == expected).count();
             parts.push(match rest[length - 1] {
                 high if high == low => low.to_string(),
                 high => format!("{low}-{high}"),
@@ -46,14 +46,14 @@ impl Value for CpuSet {
     }
 }
 
-/// A number of a list, in full: nothing is ignored here, because a missing CPU is not noticed in a result.
+/// A number of a list, in full: nothing is ignored here, because a missing number is not noticed in a result.
 fn number(text: &str, whole: &str) -> Result<u32, String> {
     match scan(text) {
-        Some((number, rest)) if rest.trim().is_empty() && (0..i128::from(MAX_CPUS)).contains(&number) => {
+        Some((number, rest)) if rest.trim().is_empty() && (0..i128::from(NUMBERS)).contains(&number) => {
             Ok(number as u32)
         }
         Some((_, rest)) if rest.trim().is_empty() => {
-            Err(format!("{text:?} in {whole:?} is not between 0 and {}", MAX_CPUS - 1))
+            Err(format!("{text:?} in {whole:?} is not between 0 and {}", NUMBERS - 1))
         }
         _ => Err(format!("{text:?} in {whole:?} is not a number")),
     }
@@ -65,7 +65,7 @@ pub enum NumaNodes {
     /// Every node the machine has.
     All,
     /// These.
-    List(CpuSet),
+    List(NumberSet),
 }
 
 impl Value for NumaNodes {
@@ -74,7 +74,7 @@ impl Value for NumaNodes {
     fn parse(text: &str, reading: &mut Reading) -> Result<NumaNodes, String> {
         match text.trim() {
             "all" => Ok(NumaNodes::All),
-            list => CpuSet::parse(list, reading).map(NumaNodes::List),
+            list => NumberSet::parse(list, reading).map(NumaNodes::List),
         }
     }
 

@@ -1,0 +1,88 @@
+//! The emulator: QEMU of this machine if it is new enough, or else that of Debian's backports, unpacked but not installed.
+//!
+//! Invariant: one with all the devices of `cargo x guest --help`, or none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::kernel::{cache, unpack};
+use crate::repo;
+
+/// The first version that emulates flexible data placement is 8.0.
+const MAJOR_MIN: u32 = 8;
+
+/// QEMU as installed.
+const INSTALLED: &str = "/usr/bin/qemu-system-x86_64";
+
+/// What is unpacked. Its libraries are those of Debian 12's own QEMU, which is installed for them.
+const PACKAGES: [&str; 4] = ["qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios"];
+
+/// Where from. The system's own list of sources stays as it is.
+const SOURCE: &str = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \
+                      http://deb.debian.org/debian bookworm-backports main\n";
+
+/// Where firmware is looked for, below the directory that it was unpacked into.
+const DATA: [&str; 2] = ["usr/share/qemu", "usr/share/seabios"];
+
+/// A QEMU that has every device.
+#[derive(Debug)]
+pub struct Emulator {
+    /// Its program.
+    pub program: PathBuf,
+    /// Where its firmware is, if not in the places built in.
+    pub data: Vec<PathBuf>,
+}
+
+impl Emulator {
+    /// The one that is there.
+    pub fn find() -> Option<Emulator> {
+        let installed = Path::new(INSTALLED);
+        if version(installed).is_some_and(|major| major >= MAJOR_MIN) {
+            return Some(Emulator { program: installed.to_path_buf(), data: Vec::new() });
+        }
+        let program = directory().join(INSTALLED.trim_start_matches('/'));
+        version(&program)?;
+        Some(Emulator { program, data: DATA.iter().map(|data| directory().join(data)).collect() })
+    }
+
+    /// Arguments that say where its firmware is.
+    pub fn arguments(&self) -> String {
+        self.data.iter().map(|data| format!(" -L {}", data.display())).collect()
+    }
+}
+
+/// Unpacks one unless there is one.
+///
+/// # Errors
+/// The step that failed.
+pub fn install() -> Result<(), String> {
+    if Emulator::find().is_some() {
+        return Ok(());
+    }
+    println!("install: qemu of bookworm-backports into {} (downloads 14 MB)", directory().display());
+    unpack(&directory(), |incomplete| {
+        let written = fs::create_dir_all(incomplete.join("lists/partial"))
+            .and_then(|()| fs::write(incomplete.join("sources.list"), SOURCE));
+        written.map_err(|error| format!("{}: {error}", incomplete.display()))?;
+        let own = |key: &str, name: &str| format!("-o{key}={}", incomplete.join(name).display());
+        let apt = |args: &[&str]| {
+            let mut command = repo::command("apt-get", &["-qq", "-oDir::Etc::sourceparts=/dev/null"]);
+            command.args([own("Dir::Etc::sourcelist", "sources.list"), own("Dir::State::lists", "lists")]);
+            command.args(args).current_dir(incomplete);
+            repo::output_of(command)
+        };
+        apt(&["update"])?;
+        apt(&[&["download"], &PACKAGES[..]].concat()).map(drop)
+    })
+}
+
+fn directory() -> PathBuf {
+    cache().join("qemu")
+}
+
+/// The first number of a version; `None` if the program does not run.
+fn version(program: &Path) -> Option<u32> {
+    let text = repo::output_of(repo::command(program.to_str()?, &["--version"])).ok()?;
+    let (_, rest) = text.split_once("version ")?;
+    rest.split('.').next()?.parse().ok()
+}
