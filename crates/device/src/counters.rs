@@ -68,11 +68,14 @@ impl DiskCounters {
     #[must_use]
     pub fn mean<'a>(all: impl Iterator<Item = &'a DiskCounters>) -> DiskCounters {
         let mut count = 0;
-        let sum = all.fold(DiskCounters::default(), |sum, one| {
-            count += 1;
-            sum.each(one, |a, b| a + b)
-        });
+        let sum = DiskCounters::sum(all.inspect(|_| count += 1));
         sum.each(&sum, |sum, _| sum / count.max(1))
+    }
+
+    /// The sum of the counters of several devices; all 0 for none.
+    #[must_use]
+    pub fn sum<'a>(all: impl Iterator<Item = &'a DiskCounters>) -> DiskCounters {
+        all.fold(DiskCounters::default(), |sum, one| sum.each(one, |a, b| a + b))
     }
 
     /// The share of `elapsed_ns` during which the device was busy, 0 to 100; 0 when no time passed.

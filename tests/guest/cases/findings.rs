@@ -164,10 +164,14 @@ fn health_of(serial: &str) -> Option<Value> {
 /// Where the kernel shows the temperature of a disk and its limit.
 fn thermometer(serial: &str) -> PathBuf {
     let disk = nvme(serial).expect("the machine has one");
-    let controller =
-        fs::canonicalize(disk.replace("/dev/", "/sys/block/") + "/device").expect("a controller");
+    // A disk that could have several controllers belongs to a subsystem, with links to them.
+    let owner = PathBuf::from(disk.replace("/dev/", "/sys/block/") + "/device");
+    let below = fs::read_dir(&owner).expect("a controller").flatten().map(|entry| entry.path());
+    let owners: Vec<PathBuf> =
+        below.chain([owner.clone()]).filter_map(|path| fs::canonicalize(path).ok()).collect();
     let entries = fs::read_dir("/sys/class/hwmon").expect("the kernel has thermometers").flatten();
-    let is_of_disk = |path: &PathBuf| fs::canonicalize(path.join("device")).is_ok_and(|of| of == controller);
+    let is_of_disk =
+        |path: &PathBuf| fs::canonicalize(path.join("device")).is_ok_and(|of| owners.contains(&of));
     entries.map(|entry| entry.path()).find(is_of_disk).expect("the disk has a thermometer")
 }
 

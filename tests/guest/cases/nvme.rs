@@ -13,10 +13,18 @@ fn disk() -> String {
     nvme("plain").expect("the machine has one")
 }
 
-/// Sectors that the kernel has read from and written to the disk.
+/// Sectors that the kernel has read from and written to the disk, or to the hidden path to it (`nvme0c0n1`): before
+/// Linux 6.4 these are not counted for a disk that could have several paths.
 fn sectors() -> [u64; 2] {
-    let text =
-        fs::read_to_string(disk().replace("/dev/", "/sys/block/") + "/stat").expect("the disk is there");
+    let disk = disk().replace("/dev/", "");
+    let (subsystem, namespace) = disk.rsplit_once('n').expect("a name such as nvme0n1");
+    let all = fs::read_dir("/sys/block").expect("sysfs").flatten();
+    let mut names = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let is_path = |name: &String| {
+        name.starts_with(&format!("{subsystem}c")) && name.ends_with(&format!("n{namespace}"))
+    };
+    let counted = names.find(is_path).unwrap_or_else(|| disk.clone());
+    let text = fs::read_to_string(format!("/sys/block/{counted}/stat")).expect("the disk is there");
     let fields: Vec<u64> = text.split_whitespace().filter_map(|field| field.parse().ok()).collect();
     [fields[2], fields[6]]
 }

@@ -21,7 +21,7 @@ use crate::layout::WIDTH;
 use crate::run::{environment, self_cost};
 use crate::subcommand::Subcommands;
 
-const ENGINE_COLUMNS: [Column; 8] = [
+const ENGINE_COLUMNS: [Column; 9] = [
     Column::new("name", "NAME"),
     Column::new("queued", "QUEUED"),
     Column::new("works", "WORKS"),
@@ -30,6 +30,7 @@ const ENGINE_COLUMNS: [Column; 8] = [
     Column::new("atomic_writes", "ATOMIC"),
     Column::new("trim_ranges_max", "RANGES"),
     Column::new("device_compares", "COMPARES"),
+    Column::new("names_placements", "PLACES"),
 ];
 
 const RING_COLUMNS: [Column; 5] = [
@@ -178,6 +179,7 @@ fn engine_row(probed: &Probed) -> Vec<Cell> {
         Cell::Flag(engine.atomic_writes),
         Cell::Count(u64::from(engine.trim_ranges_max)),
         Cell::Flag(engine.compares.is_some()),
+        Cell::Flag(engine.names_placements),
     ]
 }
 

@@ -122,8 +122,19 @@ impl BlockDevice {
         self.devices_in("holders")
     }
 
-    /// Its counters since boot.
+    /// Its counters since boot. Before Linux 6.4 the kernel does not count the I/Os of a disk of an NVMe subsystem, but
+    /// those of the paths to it.
     pub fn counters(&self) -> io::Result<DiskCounters> {
+        let own = self.own_counters()?;
+        if own != DiskCounters::default() || !self.name.starts_with("nvme") || self.is_partition() {
+            return Ok(own);
+        }
+        let of_paths =
+            self.waiting_in().iter().map(BlockDevice::own_counters).collect::<io::Result<Vec<_>>>()?;
+        Ok(DiskCounters::sum(of_paths.iter()))
+    }
+
+    fn own_counters(&self) -> io::Result<DiskCounters> {
         let text = fs::read_to_string(self.dir.join("stat"))?;
         parse_counters(&text).ok_or_else(|| bad("stat", &text))
     }
@@ -136,13 +147,46 @@ impl BlockDevice {
             return None;
         }
         // The sensor belongs to the controller, or in earlier kernels to its PCI device.
-        let places = ["device", "device/hwmon", "device/device/hwmon"];
-        let sensors = places.iter().flat_map(|place| {
-            let names = self.names_in(place).into_iter().filter(|name| name.starts_with("hwmon"));
+        let places = ["", "/hwmon", "/device/hwmon"];
+        let controllers = self.controllers();
+        let places =
+            controllers.iter().flat_map(|controller| places.map(|place| format!("{controller}{place}")));
+        let sensors = places.flat_map(|place| {
+            let names = self.names_in(&place).into_iter().filter(|name| name.starts_with("hwmon"));
             names.map(move |name| format!("{place}/{name}/temp1_input"))
         });
         let thousandths: i64 = sensors.into_iter().find_map(|file| self.number_in(&file))?;
         (thousandths / 1000).try_into().ok()
+    }
+
+    /// The directories of an NVMe disk's controllers, below its own: of the one that it belongs to, or those of a subsystem,
+    /// which has a path to the disk by each of them.
+    fn controllers(&self) -> Vec<String> {
+        let is_controller = |name: &String| {
+            name.strip_prefix("nvme")
+                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let of_subsystem = self.names_in("device").into_iter().filter(is_controller);
+        let of_subsystem: Vec<String> = of_subsystem.map(|name| format!("device/{name}")).collect();
+        if of_subsystem.is_empty() { vec!["device".to_string()] } else { of_subsystem }
+    }
+
+    /// The disks in whose queues the I/Os of this one wait: itself, or those by which an NVMe subsystem reaches it
+    /// (`nvme0c1n1`), which the kernel hides.
+    fn waiting_in(&self) -> Vec<BlockDevice> {
+        let of_nvme = self.name.rsplit_once('n').filter(|(subsystem, _)| subsystem.starts_with("nvme"));
+        let Some((subsystem, namespace)) = of_nvme else { return vec![self.clone()] };
+        let is_path = |name: &String| {
+            let rest = name.strip_prefix(subsystem).and_then(|rest| rest.strip_prefix('c'));
+            rest.and_then(|rest| rest.rsplit_once('n')).is_some_and(|(_, number)| number == namespace)
+        };
+        let of_controller = |controller: String| {
+            let names = self.names_in(&controller).into_iter().filter(is_path);
+            let places = names.map(|name| self.dir.join(&controller).join(name));
+            places.filter_map(|place| BlockDevice::at(&place).ok()).collect::<Vec<_>>()
+        };
+        let paths: Vec<BlockDevice> = self.controllers().into_iter().flat_map(of_controller).collect();
+        if paths.is_empty() { vec![self.clone()] } else { paths }
     }
 
     /// The queue of the disk.
@@ -150,7 +194,9 @@ impl BlockDevice {
         let disk = self.disk();
         let bytes = |file: &str| disk.number_in::<u64>(&format!("queue/{file}"));
         let text = |file: &str| disk.text(&format!("queue/{file}")).unwrap_or_default();
-        let (scheduler, schedulers) = parse_schedulers(&text("scheduler"));
+        // Those of all paths are alike.
+        let waiting = disk.waiting_in().swap_remove(0);
+        let (scheduler, schedulers) = parse_schedulers(&waiting.text("queue/scheduler").unwrap_or_default());
         RequestQueue {
             logical_block_bytes: bytes("logical_block_size").unwrap_or(SECTOR_BYTES),
             physical_block_bytes: bytes("physical_block_size").unwrap_or(SECTOR_BYTES),
@@ -162,8 +208,8 @@ impl BlockDevice {
             discard_granularity_bytes: bytes("discard_granularity").unwrap_or(0),
             discard_max_bytes: bytes("discard_max_bytes").unwrap_or(0),
             rotational: bytes("rotational") == Some(1),
-            requests: bytes("nr_requests").unwrap_or(0),
-            hardware_queues: disk.names_in("mq").len() as u64,
+            requests: waiting.number_in("queue/nr_requests").unwrap_or(0),
+            hardware_queues: waiting.names_in("mq").len() as u64,
             device_depth: disk.number_in("device/queue_depth"),
             read_ahead_bytes: bytes("read_ahead_kb").unwrap_or(0) * 1024,
             scheduler,
@@ -177,10 +223,12 @@ impl BlockDevice {
 
     /// Selects the scheduler of the disk. `EINVAL` if the kernel has none of that name; needs a privilege (`EACCES`).
     pub fn set_scheduler(&self, name: &OsStr) -> io::Result<()> {
-        let file = self.disk().dir.join("queue/scheduler");
-        // Not created where it is missing: then this is no queue with a scheduler.
-        let mut file = fs::OpenOptions::new().write(true).truncate(true).open(file)?;
-        file.write_all(name.as_encoded_bytes())
+        self.disk().waiting_in().iter().try_for_each(|disk| {
+            let file = disk.dir.join("queue/scheduler");
+            // Not created where it is missing: then this is no queue with a scheduler.
+            let mut file = fs::OpenOptions::new().write(true).truncate(true).open(file)?;
+            file.write_all(name.as_encoded_bytes())
+        })
     }
 
     fn devices_in(&self, dir: &str) -> Vec<BlockDevice> {
@@ -297,6 +345,46 @@ mod tests {
         assert_eq!((queue.hardware_queues, queue.device_depth, queue.requests), (2, Some(32), 0));
         assert_eq!(queue.read_ahead_bytes, 128 << 10);
         assert_eq!((queue.scheduler.as_deref(), queue.zoned.as_str()), (Some("none"), ""));
+    }
+
+    #[test]
+    fn a_disk_of_an_nvme_subsystem_has_the_queues_counters_and_temperature_of_its_paths() {
+        let machine = MadeUpSysfs::new();
+        machine.disk("nvme3n1", "259:3");
+        for (file, text) in [
+            ("nvme3n1/queue/scheduler", "none"),
+            ("nvme3n1/device/nvme0/hwmon1/temp1_input", "38850"),
+            ("nvme3n1/device/nvme0/nvme3c0n1/queue/scheduler", "[none] kyber"),
+            ("nvme3n1/device/nvme0/nvme3c0n1/queue/nr_requests", "1023"),
+            ("nvme3n1/device/nvme0/nvme3c0n1/mq/0/nr_tags", "1023"),
+            ("nvme3n1/device/nvme1/nvme3c1n1/queue/scheduler", "[none] kyber"),
+            ("nvme3n1/device/nvme1/nvme3c1n2/queue/scheduler", "[none] kyber"),
+            ("nvme3n1/stat", "0 0 0 0 0 0 0 0 0 0 0"),
+            ("nvme3n1/device/nvme0/nvme3c0n1/stat", "5 0 40 1 7 0 56 2 0 3 3"),
+            ("nvme3n1/device/nvme1/nvme3c1n1/stat", "1 0 8 1 0 0 0 0 0 1 1"),
+        ] {
+            machine.write(&format!("devices/{file}"), text);
+        }
+        let disk = Sysfs::at(&machine.root).block_device("nvme3n1").unwrap();
+        let queue = disk.queue();
+        assert_eq!(
+            (queue.requests, queue.hardware_queues, queue.scheduler.as_deref()),
+            (1023, 1, Some("none"))
+        );
+        assert_eq!(disk.temperature_celsius(), Some(38));
+        let counters = disk.counters().unwrap();
+        assert_eq!((counters.read_ios, counters.read_sectors, counters.write_ios), (6, 48, 7));
+        machine.write("devices/nvme3n1/stat", "9 0 72 1 0 0 0 0 0 1 1");
+        assert_eq!(disk.counters().unwrap().read_ios, 9, "from Linux 6.4 on");
+        disk.set_scheduler(OsStr::new("kyber")).unwrap();
+        let scheduler = |path: &str| {
+            std::fs::read_to_string(machine.root.join("devices/nvme3n1").join(path).join("queue/scheduler"))
+                .unwrap()
+        };
+        let of_paths =
+            ["device/nvme0/nvme3c0n1", "device/nvme1/nvme3c1n1", "device/nvme1/nvme3c1n2"].map(scheduler);
+        assert_eq!(of_paths, ["kyber", "kyber", "[none] kyber"], "the last is a path to another disk");
+        assert_eq!(scheduler(""), "none");
     }
 
     #[test]
