@@ -20,8 +20,8 @@ use crate::repo;
 /// The guest's devices.
 const SETUP: &str = include_str!("setup.sh");
 
-/// QEMU 7.2 emulates `cmpxchg16b` wrongly if an interrupt comes between (the kernel panics with a double fault), and
-/// protection keys and five levels of page tables only cost time.
+/// QEMU 7.2 emulated `cmpxchg16b` wrongly if an interrupt came between (the kernel panics with a double fault), which newer
+/// ones may do; protection keys and five levels of page tables only cost time.
 const PROCESSOR: &str = "max,cx16=off,la57=off,pku=off";
 
 /// The file with the command's exit status, written when it has ended.
@@ -158,6 +158,7 @@ impl Session {
     fn script(&self, fiord: &Path, command: &str) -> String {
         let dir = self.dir.display();
         let mut script = format!("exec </dev/null >>{dir}/stdout 2>>{dir}/stderr\n{}", self.setup());
+        script += &keep_in_memory(fiord);
         let passed = |name: &OsString| {
             let name = name.to_string_lossy();
             name.starts_with("FIORD_") || name == "RUST_BACKTRACE"
@@ -220,6 +221,22 @@ impl Session {
         vng.current_dir(repo::root());
         vng
     }
+}
+
+/// Commands after which the guest keeps the pages of the programs that were built. It forgets those of a file of the machine
+/// outside when the last that used it has ended, so that each start reads them anew; an overlay goes on using them.
+fn keep_in_memory(fiord: &Path) -> String {
+    let built = repo::target_dir().join("debug");
+    let mut directories = vec![built.clone()];
+    directories.extend(fiord.parent().map(Path::to_path_buf).filter(|directory| *directory != built));
+    let mut script = "mkdir -p /run/nothing\n".to_string();
+    for directory in directories.iter().map(|directory| directory.display()) {
+        let _ = writeln!(
+            script,
+            "mount -t overlay -o 'lowerdir={directory}:/run/nothing' programs '{directory}'"
+        );
+    }
+    script
 }
 
 impl Drop for Session {
