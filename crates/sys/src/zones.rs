@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use crate::errno::check;
 use crate::stat::DeviceNumber;
+use crate::sysfs::Sysfs;
 
 // Numbers from the kernel's `linux/blkzoned.h`.
 const BLKREPORTZONE: libc::Ioctl = libc::_IOWR::<ReportHeader>(0x12, 130);
@@ -167,9 +168,7 @@ pub fn shown_zone_bytes(device: DeviceNumber) -> Option<u64> {
 
 /// Zones that a device can have open at once; `None` without a limit.
 pub fn open_max(device: DeviceNumber) -> Option<u32> {
-    let limit = |name: &str| shown(device, name)?.parse().ok().filter(|zones: &u32| *zones > 0);
-    // A zone that is written in part is active, whether the device holds it open or has closed it.
-    [limit("max_open_zones"), limit("max_active_zones")].into_iter().flatten().min()
+    Sysfs::default().block_device_of(device).ok()?.open_zones_max()
 }
 
 #[cfg(test)]

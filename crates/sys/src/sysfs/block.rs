@@ -221,6 +221,16 @@ impl BlockDevice {
         }
     }
 
+    /// Zones that the disk can have open at once; `None` without a limit. Linux 6.1 shows none of a disk of an NVMe subsystem,
+    /// but those of the paths to it.
+    pub(crate) fn open_zones_max(&self) -> Option<u32> {
+        let of_path = self.waiting_in().swap_remove(0);
+        // A zone that is written in part is active, whether the device holds it open or has closed it.
+        let files = ["queue/max_open_zones", "queue/max_active_zones"];
+        let limits = [self, &of_path].into_iter().flat_map(|disk| files.map(|file| disk.number_in(file)));
+        limits.flatten().filter(|zones| *zones > 0).min()
+    }
+
     /// Selects the scheduler of the disk. `EINVAL` if the kernel has none of that name; needs a privilege (`EACCES`).
     pub fn set_scheduler(&self, name: &OsStr) -> io::Result<()> {
         self.disk().waiting_in().iter().try_for_each(|disk| {
@@ -359,6 +369,9 @@ mod tests {
             ("nvme3n1/device/nvme0/nvme3c0n1/mq/0/nr_tags", "1023"),
             ("nvme3n1/device/nvme1/nvme3c1n1/queue/scheduler", "[none] kyber"),
             ("nvme3n1/device/nvme1/nvme3c1n2/queue/scheduler", "[none] kyber"),
+            ("nvme3n1/queue/max_open_zones", "0"),
+            ("nvme3n1/device/nvme0/nvme3c0n1/queue/max_open_zones", "6"),
+            ("nvme3n1/device/nvme0/nvme3c0n1/queue/max_active_zones", "5"),
             ("nvme3n1/stat", "0 0 0 0 0 0 0 0 0 0 0"),
             ("nvme3n1/device/nvme0/nvme3c0n1/stat", "5 0 40 1 7 0 56 2 0 3 3"),
             ("nvme3n1/device/nvme1/nvme3c1n1/stat", "1 0 8 1 0 0 0 0 0 1 1"),
@@ -371,7 +384,7 @@ mod tests {
             (queue.requests, queue.hardware_queues, queue.scheduler.as_deref()),
             (1023, 1, Some("none"))
         );
-        assert_eq!(disk.temperature_celsius(), Some(38));
+        assert_eq!((disk.temperature_celsius(), disk.open_zones_max()), (Some(38), Some(5)));
         let counters = disk.counters().unwrap();
         assert_eq!((counters.read_ios, counters.read_sectors, counters.write_ios), (6, 48, 7));
         machine.write("devices/nvme3n1/stat", "9 0 72 1 0 0 0 0 0 1 1");
