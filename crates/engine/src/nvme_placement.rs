@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use fiord_plan::{PlacementChoice, PlacementKind, PlacementUse, draw};
+use fiord_sys::errno::error_text;
 use fiord_sys::nvme::{NvmeNamespace, nvme_placements};
 
 /// Types of directives, in word 12 of a write.
@@ -115,7 +116,7 @@ fn explain(error: &io::Error) -> String {
              (`nvme fdp configs` shows what the drive has)"
                 .to_string()
         }
-        _ => format!("its placement identifiers cannot be read: {error}"),
+        _ => format!("its placement identifiers cannot be read: {}", error_text(error)),
     }
 }
 
@@ -133,7 +134,7 @@ fn scheme(
             fs::read_to_string(file)
         }
     };
-    let text = read().map_err(|error| format!("dp_scheme={shown}: {error}"))?;
+    let text = read().map_err(|error| format!("dp_scheme={shown}: {}", error_text(&error)))?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let ranges = lines.map(|(index, line)| {
         let range = range(line).and_then(|(range, number)| Ok((range, placement(number)?)));

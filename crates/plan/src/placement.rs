@@ -52,13 +52,12 @@ impl PlacementUse {
             DataPlacement::Fdp => PlacementKind::Identifiers,
             DataPlacement::Streams => PlacementKind::Streams,
         };
-        let access = &options.access;
-        let numbers = || access.plids.as_ref().map_or_else(Vec::new, |plids| plids.0.clone());
-        let choice = match access.plid_select {
+        let numbers = || options.access.plids.as_ref().map_or_else(Vec::new, |plids| plids.0.clone());
+        let choice = match options.access.plid_select {
             PlidSelect::RoundRobin => PlacementChoice::InTurn(numbers()),
-            PlidSelect::Random => PlacementChoice::AtRandom(numbers(), access.randseed),
+            PlidSelect::Random => PlacementChoice::AtRandom(numbers(), options.access.randseed),
             PlidSelect::Scheme => PlacementChoice::ByOffset(
-                access.dp_scheme.as_ref().map(|file| PathBuf::from(&file.0)).unwrap_or_default(),
+                options.access.dp_scheme.as_ref().map(|file| PathBuf::from(&file.0)).unwrap_or_default(),
             ),
         };
         Some(PlacementUse { kind, choice })

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::kernel::{cache, unpack};
+use super::cache::{cache, unpack};
 use crate::repo;
 
 /// The first version that emulates flexible data placement is 8.0.
