@@ -168,7 +168,8 @@ fn download(kernel: &Kernel) -> Result<(), String> {
         repo::output_of(download).map(drop)
     })?;
     let version = package.trim_start_matches("linux-image-");
-    repo::output_of(repo::command("/sbin/depmod", &["-b", &dir.to_string_lossy(), version])).map(drop)
+    let indexed = repo::output_of(repo::command("/sbin/depmod", &["-b", &dir.to_string_lossy(), version]));
+    indexed.map(drop).inspect_err(|_| drop(fs::remove_dir_all(&dir)))
 }
 
 fn venv() -> PathBuf {
