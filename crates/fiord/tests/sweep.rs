@@ -13,7 +13,10 @@ use serde_json::Value;
 
 use crate::common::control_group::{ControlGroup, ReadLimit};
 use crate::common::study::{as_ordinary_user, assert_documented, assert_fits, fio_takes, masked, public};
-use crate::common::{Dir, LoopDevice, Mount, Ran, finish, fiord, in_one_line, run, signal, start, until};
+use crate::common::{
+    Dir, LoopDevice, Mount, Ran, finish, fiord, in_one_line, moved_bytes, run, signal, start, until,
+    until_moved,
+};
 
 fn is_empty(directory: &Path) -> bool {
     fs::read_dir(directory).unwrap().next().is_none()
@@ -322,10 +325,12 @@ fn an_interrupted_sweep_prints_the_rows_it_has() {
     // Each run begins with a line in this file; the second one would take ten minutes.
     let running = start(fiord(dir.path(), &format!("{line} --exec_prerun=echo>>runs")));
     until("the second run has begun", || fs::read(dir.join("runs")).is_ok_and(|text| text.len() == 2));
+    until_moved(&running, moved_bytes(&running) + (1 << 20));
     signal(running.0.id(), "INT");
     let ran = finish(running);
     ran.assert_status(130).assert_prints(&["after 1 of 2 runs: ended by SIGINT"]);
-    assert_eq!(ran.stdout.lines().count(), 2, "{ran:?}");
+    // The titles, the first run, and what was measured of the second.
+    assert_eq!(ran.stdout.lines().count(), 3, "{ran:?}");
 }
 
 #[test]

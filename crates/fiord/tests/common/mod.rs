@@ -175,14 +175,18 @@ pub fn assert_fits_terminal(text: &str) {
 /// Waits until a run has read or written this much.
 #[track_caller]
 pub fn until_moved(running: &Running, bytes: u64) {
-    let path = format!("/proc/{}/io", running.0.id());
-    until("bytes have moved", || {
-        let text = fs::read_to_string(&path).expect("the run has ended before its time");
-        let count = |key: &str| -> u64 {
-            text.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim().parse().unwrap()
-        };
-        count("rchar:") + count("wchar:") >= bytes
-    });
+    until("bytes have moved", || moved_bytes(running) >= bytes);
+}
+
+/// How much a run has read and written.
+#[track_caller]
+pub fn moved_bytes(running: &Running) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{}/io", running.0.id()));
+    let text = text.expect("the run has ended before its time");
+    let count = |key: &str| -> u64 {
+        text.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim().parse().unwrap()
+    };
+    count("rchar:") + count("wchar:")
 }
 
 /// Waits until a run has a thread of this name, of which the kernel keeps 15 characters.
