@@ -84,7 +84,7 @@ fn only_regular_files_and_empty_directories_are_removed() {
     refused("--ioengine=filedelete --filesize=4k --filename=device", "filedelete is for regular files");
     refused("--ioengine=filedelete --filesize=4k --filename=full", "full is a directory");
     refused("--ioengine=dirdelete --filesize=4k --filename=full", "ENOTEMPTY");
-    refused("--ioengine=dirdelete --filesize=4k --filename=file", "file is no directory");
+    refused("--ioengine=dirdelete --filesize=4k --filename=file", "file is not a directory");
     refused("--ioengine=dircreate --filesize=4k --filename=full", "EEXIST");
     for engine in ["filecreate", "filedelete", "dircreate", "dirdelete", "dirstat"] {
         refused(&format!("--readonly --ioengine={engine} --filesize=4k --filename=new"), "--readonly");
@@ -282,8 +282,12 @@ fn programs_start_with_no_signal_blocked_or_ignored_on_fiords_account() {
         let sets = words.lines().filter_map(|line| line.split_whitespace().nth(1));
         sets.map(|set| u64::from_str_radix(set, 16).unwrap() & 0x7fff_ffff).collect()
     };
-    assert_eq!(sets("ours").len(), 2);
+    let signal_bit = |number: u32| 1 << (number - 1);
+    let mut ours = sets("ours");
+    assert_eq!(ours.len(), 2);
+    // SIGINT and SIGTERM fiord takes even if they were ignored, as they are in the background of a script.
+    ours[1] &= !(signal_bit(2) | signal_bit(15));
     for name in ["by-exec", "before", "after", "by-trigger"] {
-        assert_eq!(sets(name), sets("ours"), "{name}");
+        assert_eq!(sets(name), ours, "{name}");
     }
 }

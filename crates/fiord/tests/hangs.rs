@@ -5,7 +5,9 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use fiord_testing::need;
 use serde_json::Value;
@@ -271,16 +273,21 @@ fn what_a_setup_waits_for_is_said_before_the_kernel_lets_it_go() {
     assert!(line.contains("SIGINT: hangs") && line.contains("does not answer"), "{line}");
 }
 
+/// Shells start what a script runs in the background with SIGINT ignored.
 #[test]
 fn a_signal_ends_a_setup_at_once_that_waits_for_no_file() {
-    let dir = Dir::new();
-    let mut command = fiord(dir.path(), "-");
-    command.stdin(std::process::Stdio::piped());
-    let mut running = start(command);
-    let _input = running.0.stdin.take();
-    until("the job file is read", || waits_in(&running, "pipe_read"));
-    signal(running.0.id(), "INT");
-    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&running.0.wait().unwrap()), Some(2));
+    for disposition in ["default", "ignore"] {
+        let dir = Dir::new();
+        let fiord = fiord(dir.path(), "-");
+        let mut command = Command::new("env");
+        command.arg(format!("--{disposition}-signal=INT")).arg(fiord.get_program()).args(fiord.get_args());
+        command.current_dir(dir.path()).stdin(Stdio::piped());
+        let mut running = start(command);
+        let _input = running.0.stdin.take();
+        until("the job file is read", || waits_in(&running, "pipe_read"));
+        signal(running.0.id(), "INT");
+        assert_eq!(running.0.wait().unwrap().signal(), Some(2), "{disposition}");
+    }
 }
 
 // divergence: `exec_postrun` after a signal

@@ -23,7 +23,8 @@ static REPEATS: AtomicU32 = AtomicU32::new(0);
 /// A status was requested, and the request not taken yet.
 static STATUS: AtomicBool = AtomicBool::new(false);
 
-/// Signals that request a stop, whatever their sender.
+/// Signals that request a stop, whatever their sender, and whether or not the program that started this one had them
+/// ignored: shells do that to what a script runs in the background.
 const ASKED: [libc::c_int; 2] = [libc::SIGINT, libc::SIGTERM];
 
 /// Signals that would end the process by default, with the loss of its measurements: a closed terminal, a limit on
@@ -57,6 +58,20 @@ pub fn record_stop_requests() -> io::Result<()> {
     set_handler(libc::SIGUSR1, on_status as extern "C" fn(libc::c_int) as libc::sighandler_t)?;
     set_handler(wake_signal(), on_wake as extern "C" fn(libc::c_int) as libc::sighandler_t)?;
     set_handler(libc::SIGXFSZ, libc::SIG_IGN)
+}
+
+/// From now on signals that request a stop have an effect, if they were ignored when the process started; until
+/// `record_stop_requests` they end it.
+///
+/// # Errors
+/// The kernel's.
+pub fn heed_stop_requests() -> io::Result<()> {
+    for signal in ASKED {
+        if is_ignored(signal)? {
+            set_handler(signal, libc::SIG_DFL)?;
+        }
+    }
+    Ok(())
 }
 
 fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
