@@ -33,7 +33,7 @@ targets! {
     report: report;
     profile: kernel_profile;
     logs: compressed_log log_lines;
-    network: http_answer nbd_server address;
+    network: http_response nbd_server address;
     verify: verify_block verify_state;
     health: health_nvme health_ata health_scsi;
     values: value_choice value_number_set value_direction value_errors value_file_service value_floats value_memory

@@ -1,18 +1,18 @@
-//! The targets for what comes over the network: any bytes as an answer of HTTP and the chunks after it, as what a server of
+//! The targets for what comes over the network: any bytes as an HTTP response and the chunks after it, as what a server of
 //! NBD says, and as addresses of either.
 //!
 //! Invariant: no more bytes are taken than were received, and nothing is taken after an error.
 
 use std::io::{self, Cursor, Read, Write};
 
-use fiord_http::{Answer, Body, Chunks, Endpoint};
+use fiord_http::{Body, Chunks, Endpoint, ResponseHead};
 use fiord_nbd::{Address, Negotiation, REPLY_BYTES, Reply};
 
-/// Reads the bytes as an answer and its body.
-pub fn http_answer(data: &[u8]) {
-    let Ok(Some((answer, head_bytes))) = Answer::parse(data) else { return };
+/// Reads the bytes as a response and its body.
+pub fn http_response(data: &[u8]) {
+    let Ok(Some((response, head_bytes))) = ResponseHead::parse(data) else { return };
     assert!(head_bytes <= data.len());
-    if answer.body != Body::Chunked {
+    if response.body != Body::Chunked {
         return;
     }
     let (mut chunks, mut rest) = (Chunks::default(), &data[head_bytes..]);

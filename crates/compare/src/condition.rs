@@ -77,7 +77,10 @@ fn limit(text: &str, figure: Figure) -> Result<Limit, String> {
     let read = |(unit, scale): &(&str, f64)| Some(number(bare.strip_suffix(unit)?)? * scale);
     units.iter().find_map(read).filter(|value| *value >= 0.0).map(Limit::Value).ok_or_else(|| {
         let names: Vec<&str> = units.iter().map(|(unit, _)| *unit).filter(|unit| !unit.is_empty()).collect();
-        format!("{text:?} is no limit; write a change (+10%), or a value of {figure} ({})", names.join(", "))
+        format!(
+            "{text:?} is not a limit; write a change (+10%), or a value of {figure} ({})",
+            names.join(", ")
+        )
     })
 }
 
@@ -196,10 +199,10 @@ mod tests {
             ("read.p99", 9, "expected > or <"),
             ("rad.p99 > 5%", 1, "\"rad.p99\" is not a figure"),
             ("a:  rad.p99 > 5%", 5, "not a figure"),
-            ("read.p99 > ", 12, "is no limit"),
-            ("read.p99 > 5", 12, "is no limit"),
+            ("read.p99 > ", 12, "is not a limit"),
+            ("read.p99 > 5", 12, "is not a limit"),
             ("read.p99 > x%", 12, "not a change in percent"),
-            ("é: read.iops > 5furlongs", 16, "is no limit"),
+            ("é: read.iops > 5furlongs", 16, "is not a limit"),
             (": read.iops > 5%", 1, "name of a row"),
         ] {
             let why = read(text).unwrap_err();

@@ -65,7 +65,7 @@ impl ClusterSettings {
     pub(crate) fn hint(&self, call: &str, errno: i32) -> String {
         let client = self.name.client.as_ref().map_or_else(|| "client.admin".into(), shown);
         match (call, errno) {
-            ("rados_create", _) => format!("{client} is no name of a client; set clientname="),
+            ("rados_create", _) => format!("{client} is not a client name; set clientname="),
             ("rados_conf_read_file", libc::ENOENT) => {
                 "there is no configuration file; set conf= or CEPH_CONF, or install it as /etc/ceph/ceph.conf"
                     .to_string()

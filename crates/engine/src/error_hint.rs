@@ -10,7 +10,7 @@ use fiord_sys::errno::Errno;
 pub fn error_hint(engine: &PlannedEngine, action: Action, errno: Errno) -> Option<&'static str> {
     let Errno(number) = errno;
     match action {
-        // Names are no devices or files of this machine.
+        // Names are not devices or files of this machine.
         Action::Trim if engine.descriptor.files == FileUse::Named => {
             (engine.descriptor.explain)(&engine.settings, number)
         }

@@ -49,7 +49,7 @@ impl Placements {
     ) -> Result<Placements, String> {
         match wanted.kind {
             PlacementKind::Streams => {
-                let stream = |number| u16::try_from(number).map_err(|_| format!("{number} is no stream"));
+                let stream = |number| u16::try_from(number).map_err(|_| format!("{number} is not a stream"));
                 Placements::choose(&wanted.choice, STREAMS, &[], stream)
             }
             PlacementKind::Identifiers => {
@@ -153,12 +153,12 @@ fn range(line: &str) -> Result<(Range<u64>, u32), String> {
     let [from, to, number] = parts[..] else {
         return Err(format!("{line:?} is not two offsets and a placement, such as `0, 1073741824, 2`"));
     };
-    let bytes = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is no number of bytes"));
+    let bytes = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is not a number of bytes"));
     let (from, to) = (bytes(from)?, bytes(to)?);
     if from >= to {
         return Err(format!("{to} is not behind {from}"));
     }
-    let number = number.parse().map_err(|_| format!("{number:?} is no placement"))?;
+    let number = number.parse().map_err(|_| format!("{number:?} is not a placement"))?;
     Ok((from..to, number))
 }
 
@@ -203,10 +203,10 @@ mod tests {
         for (text, why) in [
             ("", "no line"),
             ("0,4096,1\n0,4096", ":2: \"0,4096\" is not"),
-            ("0,x,1", ":1: \"x\" is no number"),
+            ("0,x,1", ":1: \"x\" is not a number"),
             ("4096,0,1", ":1: 0 is not behind 4096"),
             ("0,4096,3", ":1: no 3"),
-            ("0,4096,-1", ":1: \"-1\" is no placement"),
+            ("0,4096,-1", ":1: \"-1\" is not a placement"),
         ] {
             let said = by(text, &[]).unwrap_err();
             assert!(said.contains(why) && said.starts_with("dp_scheme="), "{text:?}: {said}");

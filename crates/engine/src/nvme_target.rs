@@ -173,7 +173,7 @@ impl NvmeTarget {
         words
     }
 
-    /// A range of a trim; `None` if it is no whole number of blocks, or too long.
+    /// A range of a trim; `None` if it is not a whole number of blocks, or too long.
     pub(crate) fn range(&self, range: TrimRange) -> Option<[u8; RANGE_BYTES]> {
         let TrimRange { offset_bytes, length_bytes } = range;
         let is_whole =
@@ -221,7 +221,7 @@ pub(crate) fn errno_of(status: u32) -> Errno {
 pub(crate) fn explain(errno: i32) -> Option<&'static str> {
     Some(match errno {
         libc::EINVAL => {
-            "the I/O is no whole number of blocks (with their metadata), or the controller refused a field of the command"
+            "the I/O is not a whole number of blocks (with their metadata), or the controller refused a field of the command"
         }
         libc::EMSGSIZE => {
             "md_per_io_size= is smaller than the metadata of the blocks of an I/O, which this namespace keeps apart"

@@ -362,10 +362,10 @@ pub(crate) fn cause_of(call: &str, errno: i32) -> &'static str {
         ("rdma_bind_addr", libc::EADDRINUSE) => "another program listens there: use another port",
         // librdmacm says so of a port in use, too.
         ("rdma_bind_addr", libc::EADDRNOTAVAIL) => {
-            "another program listens there, or bindname is no address of this machine: use another port or bindname"
+            "another program listens there, or bindname is not an address of this machine: use another port or bindname"
         }
         ("rdma_bind_addr", libc::ENODEV) => {
-            "bindname is no address of an RDMA device: `rdma link` lists them"
+            "bindname is not an address of an RDMA device: `rdma link` lists them"
         }
         ("ibv_reg_mr", libc::ENOMEM) => {
             "the buffers need more locked memory than the limit allows: raise it (ulimit -l), or use a smaller iodepth or bs"
@@ -404,7 +404,7 @@ fn check_blocks(verb: RdmaVerb, connects_bytes: u32, waits_bytes: u32) -> io::Re
     Err(Explained::with(&Errno(libc::EMSGSIZE).into(), why))
 }
 
-/// The other end is no fio.
+/// The other end is not fio.
 fn strange(why: &str) -> io::Error {
     let why = format!("the other end does not speak as fio's engine rdma does: {why}");
     Explained::with(&Errno(libc::EPROTO).into(), why)

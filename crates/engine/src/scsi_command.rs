@@ -158,7 +158,7 @@ pub(crate) fn unmap_range(op: &Op, block_bytes: u64) -> [u8; UNMAP_RANGE_BYTES] 
 pub(crate) fn explain(errno: i32) -> Option<&'static str> {
     Some(match errno {
         libc::EINVAL => {
-            "the I/O is no whole number of blocks, or longer than one request of the host adapter; use another bs="
+            "the I/O is not a whole number of blocks, or longer than one request of the host adapter; use another bs="
         }
         libc::EREMOTEIO => {
             "the disk refused the command: it does not have it (sg_write_mode=), or the blocks are beyond its end"

@@ -59,7 +59,7 @@ impl OwnCost {
         named.chain(verify_ns_per_kib.iter().map(|(method, ns)| (format!("{VERIFY}{method}"), *ns))).collect()
     }
 
-    /// The same from its figures; `None` if one is missing, or is no duration.
+    /// The same from its figures; `None` if one is missing, or is not a duration.
     pub fn from_figures(figures: &[(String, f64)]) -> Option<OwnCost> {
         let sound = figures.iter().all(|(_, ns)| ns.is_finite() && *ns >= 0.0);
         let of = |name: &str| figures.iter().find(|(known, _)| known == name).map(|(_, ns)| *ns);

@@ -215,7 +215,7 @@ fn a_history_that_cannot_be_used_does_not_affect_runs() {
     assert_unharmed(&home, &["XDG_STATE_HOME"]);
     fs::remove_dir(&database).unwrap();
 
-    fs::write(&database, "this is no database, whatever its name".repeat(99)).unwrap();
+    fs::write(&database, "this is not a database, whatever its name".repeat(99)).unwrap();
     assert_unharmed(&home, &["not a database", "move the file away"]);
     home.run("history").assert_status(1).assert_prints(&["history.db", "move the file away"]);
     home.run("show 1").assert_status(1).assert_prints(&["history.db", "move the file away"]);

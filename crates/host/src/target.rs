@@ -453,7 +453,7 @@ mod tests {
         {
             assert!(!probe(Path::new("/dev/shm/fiord-no-such")).among_devices);
         } else {
-            fiord_testing::skipped("/dev/shm is no file system of its own here");
+            fiord_testing::skipped("/dev/shm is not a file system of its own here");
         }
     }
 

@@ -1,17 +1,17 @@
 //! HTTP/1.1 as a store of objects: the requests that write, read and delete them over WebDAV, S3 and Swift, and the
-//! answers.
+//! heads and bodies of the responses.
 //!
-//! Invariant: no socket is opened here. Requests and answers are bytes in and out, and once a client is made nothing here
-//! allocates as long as paths are not longer than before.
+//! Invariant: no socket is opened here. Requests and responses are bytes in and out, and once a client is made nothing
+//! here allocates as long as paths are not longer than before.
 
-mod answer;
 mod client;
+mod response;
 mod signature;
 mod target;
 mod time;
 
-pub use answer::{Answer, AnswerError, Body, Chunks};
 pub use client::{Access, Client, Method, Part, S3};
+pub use response::{Body, Chunks, ResponseError, ResponseHead};
 pub use signature::{EncryptionKey, Keys, Signer};
 pub use target::{Endpoint, EndpointError, Object};
 pub use time::Timestamp;

@@ -14,7 +14,7 @@ use common::assert_agrees;
 use fiord_import::{DirectionName, Report, ReportFormat, read};
 use fiord_testing::skip;
 
-/// Text files of the samples that are no reports.
+/// Text files of the samples that are not reports.
 const NO_REPORTS: [&str; 5] =
     ["command.txt", "exit-status.txt", "iolog-written.txt", "debug.txt", "version.txt"];
 

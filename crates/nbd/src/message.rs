@@ -95,7 +95,7 @@ impl Reply {
     /// From the bytes received.
     ///
     /// # Errors
-    /// If they are no simple reply.
+    /// If they are not a simple reply.
     #[inline]
     pub fn decode(bytes: &[u8; REPLY_BYTES]) -> Result<Reply, ReplyError> {
         let [m0, m1, m2, m3, e0, e1, e2, e3, c0, c1, c2, c3, c4, c5, c6, c7] = *bytes;
@@ -109,7 +109,7 @@ impl Reply {
     }
 }
 
-/// Bytes that are no simple reply.
+/// Bytes that are not a simple reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyError {
     /// What stands where the magic number of a reply should be.

@@ -45,7 +45,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Text that is no address of an NBD server.
+/// Text that is not an address of an NBD server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriError(String);
 
@@ -69,7 +69,7 @@ impl Address {
     pub fn parse(text: &str) -> Result<Address, UriError> {
         const FORMS: &str = "nbd://HOST:PORT/EXPORT, nbds://HOST/EXPORT or nbd+unix:///EXPORT?socket=PATH";
         let Some((scheme, rest)) = text.split_once("://") else {
-            return error(format!("is no URI; use {FORMS}"));
+            return error(format!("is not a URI; use {FORMS}"));
         };
         let (is_unix, tls) = match scheme {
             "nbd" => (false, false),
@@ -79,7 +79,7 @@ impl Address {
             "nbd+vsock" | "nbds+vsock" | "nbd+ssh" => {
                 return error(format!("{scheme} is not supported; use {FORMS}"));
             }
-            _ => return error(format!("begins with {scheme}, which is no scheme of NBD; use {FORMS}")),
+            _ => return error(format!("begins with {scheme}, which is not an NBD scheme; use {FORMS}")),
         };
         let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -181,7 +181,7 @@ fn decoded(text: &str) -> Result<String, UriError> {
         bytes.push(byte);
         rest = &after[2..];
     }
-    String::from_utf8(bytes).or_else(|_| error("is no UTF-8 when its %XX are decoded"))
+    String::from_utf8(bytes).or_else(|_| error("is not UTF-8 when its %XX are decoded"))
 }
 
 #[cfg(test)]
@@ -218,8 +218,8 @@ mod tests {
     #[test]
     fn what_would_be_ignored_is_an_error() {
         let wrong = [
-            ("localhost:10809", "is no URI"),
-            ("http://localhost", "no scheme of NBD"),
+            ("localhost:10809", "is not a URI"),
+            ("http://localhost", "not an NBD scheme"),
             ("nbd+vsock://2", "not supported"),
             ("nbd+unix:///", "?socket=PATH"),
             ("nbd+unix:///?socket=", "needs a path"),

@@ -87,7 +87,7 @@ fn no_name_is_declared_twice() {
     }
     let mut seen = HashSet::new();
     for spec in engine_specs() {
-        let Scope::Engine(engines) = spec.scope else { panic!("{} is no engine option", spec.name) };
+        let Scope::Engine(engines) = spec.scope else { panic!("{} is not an engine option", spec.name) };
         for (name, engine) in spec.names().flat_map(|name| engines.iter().map(move |engine| (name, engine))) {
             assert!(seen.insert((name, engine)), "{engine}:{name} is declared twice");
         }
@@ -125,7 +125,7 @@ fn dormant_options_wait_for_pending_ones() {
 #[test]
 fn unbuilt_options_are_those_of_engines_that_are_not_built_in() {
     for spec in engine_specs() {
-        let Scope::Engine(engines) = spec.scope else { panic!("{} is no engine option", spec.name) };
+        let Scope::Engine(engines) = spec.scope else { panic!("{} is not an engine option", spec.name) };
         let is_built = engines.iter().any(|engine| registry::NAMES.contains(engine));
         assert_eq!(spec.status == Status::Unbuilt, !is_built, "{}", spec.name);
     }

@@ -255,7 +255,7 @@ pub enum FileUse {
     Persistent,
     /// Calls on their descriptors that allocate space or set their sizes; no data.
     Resized,
-    /// I/O on targets that the engine opens by their names, which are no paths of this machine: volumes, objects,
+    /// I/O on targets that the engine opens by their names, which are not paths of this machine: volumes, objects,
     /// addresses.
     Named,
     /// I/O on connections that the engine makes, by names too. Rates are in this unit unless `unit_base` says otherwise.

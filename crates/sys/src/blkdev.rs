@@ -106,6 +106,6 @@ mod tests {
         let open = crate::file::open(&device.path, &crate::file::OpenHow::READ).unwrap();
         let behind = crate::stat::stat(&device.backing.path).unwrap().identity();
         assert_eq!(loop_backing(&open).unwrap(), behind);
-        assert!(loop_backing(&device.backing.file).is_err(), "a file is no loop device");
+        assert!(loop_backing(&device.backing.file).is_err(), "a file is not a loop device");
     }
 }

@@ -41,7 +41,7 @@ pub struct Flash {
 /// What the flash device behind an open character device consists of.
 ///
 /// # Errors
-/// The kernel's: `ENOTTY` if it is no flash device.
+/// The kernel's: `ENOTTY` if it is not a flash device.
 pub fn flash(device: impl AsFd) -> io::Result<Flash> {
     let mut info = MtdInfo::default();
     // SAFETY: the request writes one `mtd_info_user`, which is as long as the structure.
@@ -59,7 +59,7 @@ pub fn flash(device: impl AsFd) -> io::Result<Flash> {
 /// Erases a range.
 ///
 /// # Errors
-/// The kernel's: `EINVAL` if the range is no whole number of erase blocks, `EIO` if one of them is bad.
+/// The kernel's: `EINVAL` if the range is not a whole number of erase blocks, `EIO` if one of them is bad.
 pub fn erase(fd: RawFd, offset_bytes: u64, length_bytes: u64) -> io::Result<()> {
     let range = [offset_bytes, length_bytes];
     // SAFETY: the request reads two u64, which live during the call; a bad descriptor is an error.

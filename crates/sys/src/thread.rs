@@ -187,7 +187,7 @@ fn replace_streams(by: Option<&File>) -> io::Result<()> {
 }
 
 /// Makes the thread act as this group, then as this user; `None` leaves it unchanged. Needs a privilege, and gives it up.
-/// `EINVAL` for the number that is no user's or group's (`u32::MAX`).
+/// `EINVAL` for the number that is not a user's or group's (`u32::MAX`).
 pub fn act_as(user: Option<u32>, group: Option<u32>) -> io::Result<()> {
     if [user, group].contains(&Some(u32::MAX)) {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));

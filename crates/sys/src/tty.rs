@@ -53,7 +53,7 @@ pub fn has_keyboard() -> bool {
 /// suspended benchmark measures nothing and would leave its screen behind.
 ///
 /// # Errors
-/// `ENOTTY`: standard input is no terminal; and others of the system.
+/// `ENOTTY`: standard input is not a terminal; and others of the system.
 pub fn open_keyboard() -> std::io::Result<()> {
     if !has_keyboard() {
         return Err(std::io::Error::from_raw_os_error(libc::ENOTTY));

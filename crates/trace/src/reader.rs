@@ -29,7 +29,7 @@ impl<R: BufRead> Reader<R> {
     /// Begins to read, and recognizes the form.
     ///
     /// # Errors
-    /// The input cannot be read, or is no trace.
+    /// The input cannot be read, or is not a trace.
     pub fn new(mut input: R, transform: Transform) -> Result<Reader<R>, TraceError> {
         let first_bytes = match input.fill_buf() {
             Ok(bytes) => bytes[..bytes.len().min(32)].to_vec(),

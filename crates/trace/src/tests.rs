@@ -1,6 +1,6 @@
 //! Tests of whole traces, in both forms.
 //!
-//! Invariant: what is written is read back; what is no trace is an error at its place.
+//! Invariant: what is written is read back; what is not a trace is an error at its place.
 
 use std::ffi::OsString;
 use std::io::Write as _;

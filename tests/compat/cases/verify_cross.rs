@@ -127,7 +127,7 @@ const MIXED_SIZES: &[(&str, &str)] = &[
 fn of_mixed_sizes() -> impl Iterator<Item = Case> {
     MIXED_SIZES.iter().flat_map(|(name, lines)| {
         ["crc32c", "sha512"].map(|method| {
-            // Lengths that are no multiples of the shortest leave a rest at the end, which is not read.
+            // Lengths that are not multiples of the shortest leave a rest at the end, which is not read.
             let text = |rw: &str, size: &str| {
                 format!("[v]\nfilename=f\nsize={size}\nioengine=psync\nrw={rw}\nverify={method}\n{lines}\n")
             };

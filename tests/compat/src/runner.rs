@@ -115,7 +115,7 @@ fn check_names(cases: &[Case], pending: &Pending) -> Result<(), String> {
     }
 }
 
-/// Debian's fio hangs now and then with `io_submit_mode=offload`, so jobs that it would run are no cases.
+/// Debian's fio hangs now and then with `io_submit_mode=offload`, so jobs that it would run are not cases.
 fn check_that_fio_ends(cases: &[Case]) -> Result<(), String> {
     let offloads = |text: &String| text.contains("io_submit_mode=offload");
     let hangs = |case: &&Case| {

@@ -153,7 +153,7 @@ fn metadata_and_protection_information_are_inserted_made_and_checked() {
         assert_eq!(run.code, Some(0), "checked by both: {run:?}");
         if serial == "mixed" {
             let run = fiord(&words(&target, &[&verify[..], &own].concat())).expect("fiord runs");
-            assert!(run.stderr.contains("use pi_chk="), "metadata are no data of the job: {run:?}");
+            assert!(run.stderr.contains("use pi_chk="), "metadata are not data of the job: {run:?}");
         }
         // The controller wrote another tag than is now expected.
         let read = ["--rw=read", "--size=64k", "--apptag=7", checks];

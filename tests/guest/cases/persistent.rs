@@ -31,7 +31,7 @@ fn running(args: &[&str]) -> Running {
     running.and_then(|running| running.at_work(job)).unwrap()
 }
 
-/// What one program writes, the other one reads: a pattern in blocks that are no multiples of the processor's lines.
+/// What one program writes, the other one reads: a pattern in blocks that are not multiples of the processor's lines.
 fn one_reads_what_the_other_wrote(target: &[&str], pairs: &[[Program; 2]]) {
     let write = ["--rw=write", "--bs=3000", "--size=2m", "--verify=pattern", "--do_verify=0"];
     let read = ["--rw=read", "--bs=4k", "--size=2m", "--io_size=256k", "--verify=pattern"];
@@ -61,7 +61,7 @@ fn a_device_is_driven_as_by_fio_and_each_reads_what_the_other_wrote() {
     one_reads_what_the_other_wrote(&DEVICE, &[[fio, fiord], [fiord, fio]]);
 }
 
-// divergence: `direct=1`, or a `size` that is no multiple of the device's alignment
+// divergence: `direct=1`, or a `size` that is not a multiple of the device's alignment
 #[test]
 fn any_part_of_a_device_can_be_used_and_it_is_always_direct() {
     guest!();

@@ -37,7 +37,7 @@ pub fn kernel_release() -> KernelRelease {
     let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
     let mut numbers = text.split('.').map_while(|number| number.parse().ok());
     let version = numbers.next().zip(numbers.next());
-    assert!(version.is_some(), "{text} is no version of a kernel");
+    assert!(version.is_some(), "{text} is not a version of a kernel");
     KernelRelease { version: version.unwrap_or_default(), text }
 }
 

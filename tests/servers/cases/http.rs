@@ -152,7 +152,7 @@ fn what_is_written_over_webdav_is_verified() {
     std::fs::write(&path, object).unwrap();
     let ran = run(&server, &host, &format!("--rw=read {verified}"));
     assert_eq!(ran.job().unwrap()["error"], 84, "{ran:?}");
-    // An object of another length is no block.
+    // An object of another length is not a block.
     std::fs::write(&path, [0; 100]).unwrap();
     let ran = run(&server, &host, "--rw=read --bs=64k --size=1m --filename=/o");
     assert!(ran.code == Some(1) && format!("{ran:?}").contains("not as long as the block"), "{ran:?}");

@@ -187,7 +187,7 @@ fn what_is_wrong_is_named_before_any_io() {
         (export.url("absent", ""), "showmount -e"),
         (export.url("export", "&uid=1234&gid=1234"), "squash and uid"),
         ("--filename=absent/file".to_string(), "create it"),
-        ("--filename=.".to_string(), "no regular file"),
+        ("--filename=.".to_string(), "not a regular file"),
         ("--rw=trim".to_string(), "the engine nfs has no trims"),
     ];
     for (words, part) in expected {

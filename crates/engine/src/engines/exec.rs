@@ -103,9 +103,9 @@ impl EngineDefinition for Exec {
         explain: |_, errno| match errno {
             libc::ENOENT => Some("program= is a path, or a name that is found in PATH"),
             libc::EACCES => Some("the file that program= names must be executable (chmod +x)"),
-            libc::ENOEXEC => {
-                Some("the file that program= names is no program, or a script without #! in its first line")
-            }
+            libc::ENOEXEC => Some(
+                "the file that program= names is not a program, or a script without #! in its first line",
+            ),
             _ => None,
         },
         tests: Some(TESTED),

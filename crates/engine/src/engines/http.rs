@@ -1,6 +1,6 @@
 //! http: objects of a server, written by PUT, read by GET and deleted by DELETE, over WebDAV, S3 or Swift.
 //!
-//! Invariant: see `remote::http`. An operation is one request, and ends with its answer; a request for a block that is an
+//! Invariant: see `remote::http`. An operation is one request, and ends with its response; a request for a block that is an
 //! object concerns the whole block, so that a short transfer does not exist.
 
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ use fiord_sys::errno::Errno;
 use crate::boxed::BoxedSync;
 use crate::contract::{Arena, ArenaAccess, Engine, NamedTarget, Outcome, Slot, SyncEngine};
 use crate::definition::{EngineDefinition, Setup, Visitor};
-use crate::remote::http::{Answered, Exchange};
+use crate::remote::http::{Exchange, Response};
 use crate::remote::{Shared, Verification, reason};
 
 /// Its settings, as given.
@@ -274,7 +274,7 @@ impl Session {
         };
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let head = self.client.head(method, &Object { path, block }, part, body, seconds);
-        let Answered { status, body_bytes } = self.exchange.exchange(head, body, into)?;
+        let Response { status, body_bytes } = self.exchange.exchange(head, body, into)?;
         Ok(match (status, method) {
             (200..300, Method::Get) if body_bytes != op.length_bytes => {
                 Outcome::Failed(Errno(libc::EMSGSIZE))

@@ -141,7 +141,7 @@ fn cannot_verify(settings: &Settings, target: &NvmeTarget) -> Option<&'static st
     }
 }
 
-/// Why a path is no namespace, and what to do.
+/// Why a path is not a namespace, and what to do.
 fn explain_opening(path: &Path, errno: Errno) -> String {
     match errno.0 {
         libc::ENOTTY => {

@@ -122,7 +122,7 @@ fn hint(url: Option<&CString>, call: &str, errno: i32) -> String {
         }
         ("nfs_open", libc::ENOENT) => "its directory does not exist on the server; create it".to_string(),
         ("nfs_open" | "nfs_fstat64", libc::EISDIR | libc::EINVAL) => {
-            "it is no regular file; set filename= to one".to_string()
+            "it is not a regular file; set filename= to one".to_string()
         }
         (_, errno) => explain(errno).unwrap_or_default().to_string(),
     }

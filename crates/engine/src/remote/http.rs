@@ -6,19 +6,19 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 
-use fiord_http::{Answer, Body, Chunks, Endpoint};
+use fiord_http::{Body, Chunks, Endpoint, ResponseHead};
 use fiord_sys::errno::Errno;
 
 use super::connection::{Connection, Peer};
 use super::patience::Patience;
 use super::tls::Verification;
 
-/// Bytes received at once, beyond the data that go directly into a buffer; the head of an answer is never longer.
+/// Bytes received at once, beyond the data that go directly into a buffer; the head of a response is never longer.
 const STAGED_BYTES: usize = 1 << 14;
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Answered {
+pub(crate) struct Response {
     /// Its status.
     pub status: u16,
     /// Bytes of its body, of which as many as fit are in the buffer if it is a success.
@@ -61,12 +61,12 @@ impl Exchange {
         Ok(Exchange { endpoint, tls, connection, was_used: false, staging, patience: Patience::default() })
     }
 
-    /// Sends a request, and receives the answer with its body.
+    /// Sends a request, and receives the response with its body.
     ///
     /// # Errors
     /// If the connection fails, or the server breaks the protocol; `Interrupted` if it does not answer and the job was
     /// asked to stop.
-    pub(crate) fn exchange(&mut self, head: &[u8], body: &[u8], into: &mut [u8]) -> io::Result<Answered> {
+    pub(crate) fn exchange(&mut self, head: &[u8], body: &[u8], into: &mut [u8]) -> io::Result<Response> {
         self.patience.renew();
         let is_reused = self.was_used && self.connection.is_some();
         match self.attempt(head, body, into) {
@@ -75,11 +75,11 @@ impl Exchange {
             {
                 self.attempt(head, body, into)
             }
-            answered => answered,
+            ended => ended,
         }
     }
 
-    fn attempt(&mut self, head: &[u8], body: &[u8], into: &mut [u8]) -> io::Result<Answered> {
+    fn attempt(&mut self, head: &[u8], body: &[u8], into: &mut [u8]) -> io::Result<Response> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => {
@@ -90,26 +90,26 @@ impl Exchange {
         let Exchange { staging, patience, .. } = self;
         (staging.start, staging.end, staging.is_silent) = (0, 0, true);
         let is_sent = staging.send(&mut connection, patience, head, body)?;
-        let answer = loop {
+        let head = loop {
             let received = &staging.bytes[staging.start..staging.end];
-            match Answer::parse(received).map_err(io::Error::other)? {
+            match ResponseHead::parse(received).map_err(io::Error::other)? {
                 // The server goes on.
-                Some((Answer { status: 100..200, .. }, length)) => staging.start += length,
-                Some((answer, length)) => {
+                Some((ResponseHead { status: 100..200, .. }, length)) => staging.start += length,
+                Some((head, length)) => {
                     staging.start += length;
-                    break answer;
+                    break head;
                 }
                 None => staging.receive(&mut connection, patience, &mut []).map(drop)?,
             }
         };
-        let is_success = (200..300).contains(&answer.status);
+        let is_success = (200..300).contains(&head.status);
         let into = if is_success { into } else { &mut [] };
-        let body_bytes = staging.body(&mut connection, patience, answer.body, into)?;
-        if answer.keeps_alive && is_sent {
+        let body_bytes = staging.body(&mut connection, patience, head.body, into)?;
+        if head.keeps_alive && is_sent {
             self.connection = Some(connection);
             self.was_used = true;
         }
-        Ok(Answered { status: answer.status, body_bytes })
+        Ok(Response { status: head.status, body_bytes })
     }
 }
 
@@ -157,7 +157,7 @@ impl Staging {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => {
-                    // Its answer may say why it did not read on.
+                    // Its response may say why it did not read on.
                     return if self.has_more(connection)? { Ok(false) } else { Err(error) };
                 }
             }
@@ -195,7 +195,7 @@ impl Staging {
         }
         let free = &mut self.bytes[self.end..];
         if free.is_empty() {
-            return Err(io::Error::other("the head of the answer is too long"));
+            return Err(io::Error::other("the head of the response is too long"));
         }
         let direct_bytes = into.len();
         loop {

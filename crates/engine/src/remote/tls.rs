@@ -39,7 +39,7 @@ impl Tls {
     pub(crate) fn new(name: &str, verification: Verification<'_>) -> io::Result<Tls> {
         let config = config(verification)?;
         let name = ServerName::try_from(name.to_string())
-            .map_err(|_| io::Error::other(format!("{name} is no name that a certificate could have")))?;
+            .map_err(|_| io::Error::other(format!("{name} is not a name that a certificate can have")))?;
         let mut connection = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
         connection.set_buffer_limit(Some(UNSENT_BYTES_MAX));
         Ok(Tls(connection))

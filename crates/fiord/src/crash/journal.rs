@@ -66,7 +66,7 @@ impl Journal {
             let number =
                 line.split_once(' ').and_then(|(key, value)| Some((key, value.parse::<u64>().ok()?)));
             let Some((key, value)) = number else {
-                return Err(format!("line {}: \"{line}\" is no entry of a journal", index + 1));
+                return Err(format!("line {}: \"{line}\" is not a journal entry", index + 1));
             };
             values.insert(key.to_string(), value);
         }

@@ -284,7 +284,7 @@ pub(crate) fn clear(directory: &Path, is_remote: bool) -> Vec<String> {
 }
 
 /// A mark whose owner is gone, with its file, which is locked from here on so that of two studies only one clears.
-/// `None` if it is no mark, or in use; the error says why its owner may not be gone.
+/// `None` if it is not a mark, or in use; the error says why its owner may not be gone.
 fn abandoned(path: &Path, is_remote: bool) -> Option<(File, Result<Mark, &'static str>)> {
     let is_mark = |facts: fs::Metadata| facts.is_file() && facts.len() < MARK_BYTES_MAX;
     if !is_mark(fs::symlink_metadata(path).ok()?) {

@@ -147,7 +147,7 @@ mod tests {
             study.facts,
             [("target".to_string(), text("/mnt")), ("profile".to_string(), text("etcd"))]
         );
-        assert_eq!(study.tables.len(), 1, "a list without rows is no table");
+        assert_eq!(study.tables.len(), 1, "a list without rows is not a table");
         let rows = study.table("rows").unwrap();
         assert_eq!(rows.columns, ["figure", "measured_ns", "measured_per_s"]);
         assert_eq!(rows.rows[1], [text("rate"), StudyValue::None, StudyValue::Number(2.5)]);

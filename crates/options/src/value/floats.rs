@@ -24,7 +24,7 @@ impl Value for FloatList {
             }
             match number(part, text, reading) {
                 Ok(number) => numbers.push(number),
-                // fio stops at the first part that is no number, if there was one before it.
+                // fio stops at the first part that is not a number, if there was one before it.
                 Err(why) if numbers.is_empty() => return Err(why),
                 Err(why) => {
                     reading.note(format!("{why}; the list ends before it"));

@@ -183,7 +183,7 @@ fn times_are_read_as_fio_reads_them() {
         ("2-3m", 120_000_000),
         ("+9m", 540_000_000),
         ("9m,", 540_000_000),
-        // Letters that are no unit are microseconds, but for those that begin with "ms".
+        // Letters that are not a unit are microseconds, but for those that begin with "ms".
         ("9mx", 9),
         ("9e", 9),
         ("9d1h", 9),

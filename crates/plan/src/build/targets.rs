@@ -509,7 +509,7 @@ impl PlannedWorker<'_> {
         let shown = shown(path);
         let changes = self.modifies() || !known.exists;
         let (errno, message, remedy) = if known.exists && !known.is_directory {
-            let message = format!("{shown} is no directory");
+            let message = format!("{shown} is not a directory");
             (Errno::ENOTDIR, message, "name a directory, or one that does not exist")
         } else if changes && self.readonly {
             (Errno::EPERM, format!("{shown} would have to be created or removed"), "--readonly forbids that")

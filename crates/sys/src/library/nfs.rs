@@ -156,7 +156,7 @@ impl Export {
     /// The length of a file in bytes; blocks until the server answers.
     ///
     /// # Errors
-    /// The call that failed; `EISDIR` and `EINVAL` if it is no regular file.
+    /// The call that failed; `EISDIR` and `EINVAL` if it is not a regular file.
     pub fn length_bytes(&self, file: &ExportFile) -> Result<u64, LibraryError> {
         let mut status = Status::default();
         // SAFETY: the file is open, and the status written to.

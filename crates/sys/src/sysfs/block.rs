@@ -235,7 +235,7 @@ impl BlockDevice {
     pub fn set_scheduler(&self, name: &OsStr) -> io::Result<()> {
         self.disk().waiting_in().iter().try_for_each(|disk| {
             let file = disk.dir.join("queue/scheduler");
-            // Not created where it is missing: then this is no queue with a scheduler.
+            // Not created where it is missing: then this is not a queue with a scheduler.
             let mut file = fs::OpenOptions::new().write(true).truncate(true).open(file)?;
             file.write_all(name.as_encoded_bytes())
         })

@@ -163,7 +163,7 @@ mod tests {
         std::fs::create_dir_all(made_up.root.join("devices/target/sg0/device/block/sda")).unwrap();
         assert_eq!(behind(&made_up, 240, 0), [("/dev/nvme0n1".to_string(), "259:0".to_string(), true)]);
         assert_eq!(behind(&made_up, 21, 0), [("/dev/sda".to_string(), "8:0".to_string(), true)]);
-        assert_eq!(behind(&made_up, 241, 0), [], "a controller is no namespace");
+        assert_eq!(behind(&made_up, 241, 0), [], "a controller is not a namespace");
         assert!(Sysfs::at(&made_up.root).char_device_of(DeviceNumber { major: 1, minor: 3 }).is_err());
     }
 

@@ -138,7 +138,7 @@ fn files_that_no_study_created_are_kept() {
     fs::create_dir(&precious).unwrap();
     fs::write(precious.join("data"), "precious").unwrap();
     fs::write(precious.join(MARK), mark(&this_boot(), "held")).unwrap();
-    // A name alone is no mark; a mark of another kind is none; a link is not followed.
+    // A name alone is not a mark; a mark of another kind is none; a link is not followed.
     fs::create_dir_all(dir.0.join("fiord-quick-1/data")).unwrap();
     dir.left("fiord-quick-2", "owner: me\n");
     dir.left("fiord-quick-3", &mark(&this_boot(), "held").replace("file data", "file ../precious/data"));

@@ -1,15 +1,15 @@
-//! Answers: their heads, and how their bodies end.
+//! Responses: their heads, and how their bodies end.
 //!
-//! Invariant: an answer that does not follow the protocol is an error, after which the connection is of no use.
+//! Invariant: a response that does not follow the protocol is an error, after which the connection is of no use.
 
 use std::fmt;
 
-/// The most headers that an answer may have.
+/// The most headers that a response may have.
 const HEADERS_MAX: usize = 64;
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
+pub struct ResponseHead {
     /// Its status.
     pub status: u16,
     /// How its body ends.
@@ -18,7 +18,7 @@ pub struct Answer {
     pub keeps_alive: bool,
 }
 
-/// How the body of an answer ends.
+/// How the body of a response ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
     /// After this many bytes.
@@ -29,69 +29,70 @@ pub enum Body {
     UntilClosed,
 }
 
-/// Bytes that are no answer.
+/// Bytes that are not a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AnswerError(&'static str);
+pub struct ResponseError(&'static str);
 
-impl fmt::Display for AnswerError {
+impl fmt::Display for ResponseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
 }
 
-impl std::error::Error for AnswerError {}
+impl std::error::Error for ResponseError {}
 
-impl Answer {
+impl ResponseHead {
     /// From the beginning of what was received: the head and its length, or `None` if more must be received.
     ///
     /// # Errors
-    /// If it is no answer.
-    pub fn parse(bytes: &[u8]) -> Result<Option<(Answer, usize)>, AnswerError> {
+    /// If it is not a response.
+    pub fn parse(bytes: &[u8]) -> Result<Option<(ResponseHead, usize)>, ResponseError> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut head = httparse::Response::new(&mut headers);
         let length = match head.parse(bytes) {
             Ok(httparse::Status::Complete(length)) => length,
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => {
-                return Err(AnswerError("the answer has too many headers"));
+                return Err(ResponseError("the response has too many headers"));
             }
-            Err(_) => return Err(AnswerError("what the server sent is no answer of HTTP/1.1")),
+            Err(_) => return Err(ResponseError("what the server sent is not an HTTP/1.1 response")),
         };
         let (Some(status), Some(minor)) = (head.code, head.version) else {
-            return Err(AnswerError("the answer has no status"));
+            return Err(ResponseError("the response has no status"));
         };
-        let mut answer = Answer { status, body: Body::UntilClosed, keeps_alive: minor > 0 };
+        let mut response = ResponseHead { status, body: Body::UntilClosed, keeps_alive: minor > 0 };
         let mut given_length = None;
         for header in head.headers.iter() {
             let is = |name: &str| header.name.eq_ignore_ascii_case(name);
             if is("content-length") {
                 let text = std::str::from_utf8(header.value).unwrap_or_default().trim();
-                let bytes =
-                    text.parse().map_err(|_| AnswerError("the answer's Content-Length is no number"))?;
+                let bytes = text
+                    .parse()
+                    .map_err(|_| ResponseError("the response's Content-Length is not a number"))?;
                 if given_length.is_some_and(|given| given != bytes) {
-                    return Err(AnswerError("the answer has two lengths"));
+                    return Err(ResponseError("the response has two lengths"));
                 }
                 given_length = Some(bytes);
             } else if is("transfer-encoding") {
                 if !header.value.eq_ignore_ascii_case(b"chunked") {
-                    return Err(AnswerError("the answer has a transfer encoding other than chunked"));
+                    return Err(ResponseError("the response has a transfer encoding other than chunked"));
                 }
-                answer.body = Body::Chunked;
+                response.body = Body::Chunked;
             } else if is("connection") {
-                answer.keeps_alive = match header.value {
+                response.keeps_alive = match header.value {
                     value if value.eq_ignore_ascii_case(b"close") => false,
                     value if value.eq_ignore_ascii_case(b"keep-alive") => true,
-                    _ => answer.keeps_alive,
+                    _ => response.keeps_alive,
                 };
             }
         }
-        match (answer.body, given_length) {
-            _ if status < 200 || status == 204 || status == 304 => answer.body = Body::Length(0),
-            (Body::UntilClosed, Some(bytes)) => answer.body = Body::Length(bytes),
-            (Body::UntilClosed, None) => answer.keeps_alive = false,
+        match (response.body, given_length) {
+            _ if status < 200 || status == 204 || status == 304 => response.body = Body::Length(0),
+            (Body::UntilClosed, Some(bytes)) => response.body = Body::Length(bytes),
+            (Body::UntilClosed, None) => response.keeps_alive = false,
             (Body::Chunked | Body::Length(_), _) => {}
         }
-        Ok(Some((answer, length)))
+        Ok(Some((response, length)))
     }
 }
 
@@ -131,9 +132,9 @@ impl Chunks {
     /// Takes the beginning of what was received: how many bytes, and how many of them, the last ones, are data.
     ///
     /// # Errors
-    /// If they are no chunks.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<(usize, usize), AnswerError> {
-        const WRONG: AnswerError = AnswerError("the chunks of the answer are none");
+    /// If they are not chunks.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<(usize, usize), ResponseError> {
+        const WRONG: ResponseError = ResponseError("the body of the response is not in valid chunks");
         for (index, byte) in bytes.iter().enumerate() {
             self.0 = match (self.0, byte) {
                 (Next::Data { bytes: left }, _) => {
@@ -170,30 +171,30 @@ impl Chunks {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Answer {
-        let (answer, length) = Answer::parse(text.as_bytes()).unwrap().unwrap();
+    fn parsed(text: &str) -> ResponseHead {
+        let (response, length) = ResponseHead::parse(text.as_bytes()).unwrap().unwrap();
         assert_eq!(length, text.find("\r\n\r\n").unwrap() + 4);
-        answer
+        response
     }
 
     #[test]
     fn heads_say_how_bodies_end() {
-        let answer = |status, body, keeps_alive| Answer { status, body, keeps_alive };
+        let response = |status, body, keeps_alive| ResponseHead { status, body, keeps_alive };
         let whole = parsed("HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\nhello");
-        assert_eq!(whole, answer(200, Body::Length(12), true));
+        assert_eq!(whole, response(200, Body::Length(12), true));
         let chunked =
             parsed("HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n");
-        assert_eq!(chunked, answer(201, Body::Chunked, true));
-        assert_eq!(parsed("HTTP/1.1 204 No Content\r\n\r\n"), answer(204, Body::Length(0), true));
-        assert_eq!(parsed("HTTP/1.1 404 x\r\n\r\n"), answer(404, Body::UntilClosed, false));
+        assert_eq!(chunked, response(201, Body::Chunked, true));
+        assert_eq!(parsed("HTTP/1.1 204 No Content\r\n\r\n"), response(204, Body::Length(0), true));
+        assert_eq!(parsed("HTTP/1.1 404 x\r\n\r\n"), response(404, Body::UntilClosed, false));
         let closed = parsed("HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 0\r\n\r\n");
-        assert_eq!(closed, answer(200, Body::Length(0), false));
+        assert_eq!(closed, response(200, Body::Length(0), false));
         assert!(!parsed("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n").keeps_alive);
-        assert_eq!(Answer::parse(b"HTTP/1.1 200 OK\r\nContent-"), Ok(None));
+        assert_eq!(ResponseHead::parse(b"HTTP/1.1 200 OK\r\nContent-"), Ok(None));
     }
 
     #[test]
-    fn what_is_no_answer_is_an_error() {
+    fn what_is_not_a_response_is_an_error() {
         let wrong = [
             "NBDMAGIC\r\n\r\n".to_string(),
             "HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n".to_string(),
@@ -202,12 +203,12 @@ mod tests {
             format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(65)),
         ];
         for text in wrong {
-            assert!(Answer::parse(text.as_bytes()).is_err(), "{text}");
+            assert!(ResponseHead::parse(text.as_bytes()).is_err(), "{text}");
         }
     }
 
     /// The data of a body that is received in pieces of this length.
-    fn data(body: &str, piece: usize) -> Result<(String, bool), AnswerError> {
+    fn data(body: &str, piece: usize) -> Result<(String, bool), ResponseError> {
         let (mut chunks, mut data) = (Chunks::default(), Vec::new());
         for mut bytes in body.as_bytes().chunks(piece) {
             while !bytes.is_empty() && !chunks.is_ended() {
