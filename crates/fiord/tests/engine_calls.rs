@@ -242,7 +242,8 @@ fn new_memory_is_written_by_page_faults_and_verified() {
     // One for each page, unless the kernel maps huge ones.
     let huge = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let least = if huge.contains("[always]") { 4 } else { 2048 };
-    assert!(first >= none + least, "{first} page faults, {none} without memory");
+    // A few have other causes.
+    assert!(first >= least && none < 1024, "{first} page faults, {none} without memory");
     // Memory that was touched causes none.
     let (_, twice) = faults("--ioengine=page_fault --rw=write --bs=4k --size=8m --loops=2");
     assert!(twice < first + 1024, "{first} page faults, {twice} in two passes");
