@@ -33,7 +33,7 @@ impl Endpoint {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str, tls: bool) -> Result<Endpoint, EndpointError> {
-        const FORM: EndpointError = EndpointError("is no HOST or HOST:PORT");
+        const FORM: EndpointError = EndpointError("is not HOST or HOST:PORT");
         if text.contains("://") {
             return Err(EndpointError("begins with a scheme; leave it out, and set https=on for TLS"));
         }

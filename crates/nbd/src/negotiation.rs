@@ -71,7 +71,7 @@ impl Export {
 pub enum NegotiationError {
     /// The connection.
     Io(io::Error),
-    /// What answers is no NBD server of this protocol.
+    /// What answers is not an NBD server of this protocol.
     NotSupported(&'static str),
     /// The server refused.
     Refused(Refusal),
@@ -144,7 +144,7 @@ impl<S: Read + Write> Negotiation<S> {
         let greeting: [u8; 18] = array(&mut stream)?;
         let (magic, version) = (be64(&greeting[0..8]), be64(&greeting[8..16]));
         if magic != GREETING_MAGIC {
-            return Err(NegotiationError::NotSupported("what answers there is no NBD server"));
+            return Err(NegotiationError::NotSupported("what answers there is not an NBD server"));
         }
         let flags = u16::from_be_bytes([greeting[16], greeting[17]]);
         if version != OPTION_MAGIC || flags & FIXED_NEWSTYLE == 0 {
@@ -405,7 +405,7 @@ mod tests {
             let begun = Negotiation::begin(says(parts));
             begun.and_then(|begun| begun.go("")).map(drop).unwrap_err().to_string()
         };
-        assert!(error(&[b"HTTP/1.1 400 Bad Request\r\n"]).contains("no NBD server"));
+        assert!(error(&[b"HTTP/1.1 400 Bad Request\r\n"]).contains("not an NBD server"));
         assert!(error(&[b"NBDMAGIC\0\0\x42\x02\x81\x86\x12\x53\0\0"]).contains("2013"));
         assert!(error(&[&greeting(2)]).contains("2013"));
         assert!(error(&[&greeting(3)]).contains("closed the connection"));

@@ -85,7 +85,7 @@ impl NvmeCommand {
 /// The number of the namespace behind an open device.
 ///
 /// # Errors
-/// The kernel's: `ENOTTY` if this is no NVMe namespace.
+/// The kernel's: `ENOTTY` if this is not an NVMe namespace.
 pub fn nvme_namespace_id(device: impl AsFd) -> io::Result<u32> {
     // SAFETY: the request takes no memory.
     Ok(check(unsafe { libc::ioctl(device.as_fd().as_raw_fd(), NVME_IOCTL_ID) })? as u32)
@@ -94,7 +94,7 @@ pub fn nvme_namespace_id(device: impl AsFd) -> io::Result<u32> {
 /// What a namespace consists of. Needs root before Linux 6.2.
 ///
 /// # Errors
-/// The kernel's: this is no NVMe namespace (`ENOTTY`), or it may not be asked (`EACCES`); `EIO` if the disk refuses, or its
+/// The kernel's: this is not an NVMe namespace (`ENOTTY`), or it may not be asked (`EACCES`); `EIO` if the disk refuses, or its
 /// answer makes no sense.
 pub fn nvme_namespace(device: impl AsFd) -> io::Result<NvmeNamespace> {
     let id = nvme_namespace_id(&device)?;
@@ -151,7 +151,7 @@ fn receive(
 /// Reads the health log of the disk behind an open device. Needs root.
 ///
 /// # Errors
-/// The kernel's: this is no NVMe disk (`ENOTTY`), or it may not be asked (`EACCES`); `EIO` if the disk refuses.
+/// The kernel's: this is not an NVMe disk (`ENOTTY`), or it may not be asked (`EACCES`); `EIO` if the disk refuses.
 pub fn nvme_health(device: impl AsFd) -> io::Result<HealthLog> {
     let mut page = [0u8; HEALTH_PAGE_BYTES];
     let dwords = (HEALTH_PAGE_BYTES / 4 - 1) as u32;

@@ -46,7 +46,7 @@ struct Answer {
 /// The health of a SCSI disk: of its log pages, those that it has. Needs root, or the right to read the disk.
 ///
 /// # Errors
-/// The kernel's: this is no SCSI disk (`ENOTTY`, `EINVAL`), or it may not be asked (`EPERM`); `EIO` if it has none of
+/// The kernel's: this is not a SCSI disk (`ENOTTY`, `EINVAL`), or it may not be asked (`EPERM`); `EIO` if it has none of
 /// the pages.
 pub fn scsi_health(device: impl AsFd) -> io::Result<HealthLog> {
     let mut pages = Vec::new();
@@ -69,7 +69,7 @@ pub fn scsi_health(device: impl AsFd) -> io::Result<HealthLog> {
 /// The health of an ATA disk: its SMART data and status. Needs root.
 ///
 /// # Errors
-/// The kernel's: this is no SCSI or ATA disk (`ENOTTY`, `EINVAL`), or it may not be asked (`EPERM`); `EIO` if it has no
+/// The kernel's: this is not a SCSI or ATA disk (`ENOTTY`, `EINVAL`), or it may not be asked (`EPERM`); `EIO` if it has no
 /// SMART, or it is switched off.
 pub fn ata_health(device: impl AsFd) -> io::Result<HealthLog> {
     let mut data = [0; SMART_DATA_BYTES];

@@ -258,7 +258,7 @@ pub struct ScsiDisk {
 /// Asks a disk for its capacity and limits.
 ///
 /// # Errors
-/// The kernel's: this is no SCSI disk (`ENOTTY`, `EINVAL`), or it may not be asked (`EPERM`); or that of the disk.
+/// The kernel's: this is not a SCSI disk (`ENOTTY`, `EINVAL`), or it may not be asked (`EPERM`); or that of the disk.
 pub fn scsi_disk(device: impl AsFd) -> io::Result<ScsiDisk> {
     const READ_CAPACITY_16: [u8; 16] = [0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0];
     /// INQUIRY of the vital product data page Block Limits.

@@ -152,7 +152,7 @@ fn what_is_wrong_is_named_and_a_target_that_is_gone_fails() {
     let mut target = Target::start(&[0; 8 << 20]);
     let refusal = |words: &str| target.with(|unit| unit.refusal(&format!("--rw=read {words}")));
     let url = refusal("--filename=disk");
-    assert!(url.contains("no URL of a unit"), "{url}");
+    assert!(url.contains("not the URL of a unit"), "{url}");
     let address = format!("iscsi\\://127.0.0.1\\:{}", target.port);
     let absent = refusal(&format!("--filename={address}/iqn.2026-11.fiord\\:absent/1"));
     assert!(absent.contains("cannot be logged in to"), "{absent}");

@@ -358,7 +358,7 @@ fn a_server_that_cannot_be_used_is_named_with_what_to_do() {
         format!("{}{}", ran.stdout, ran.stderr)
     };
     assert!(told("--rw=read").contains("uri= is missing"));
-    assert!(told("--uri=localhost").contains("is no URI"));
+    assert!(told("--uri=localhost").contains("is not a URI"));
     let port = free_port().unwrap();
     let refused = told(&format!("--uri=nbd://localhost:{port}"));
     assert!(refused.contains("ECONNREFUSED") && refused.contains("is the server running"), "{refused}");

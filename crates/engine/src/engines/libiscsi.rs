@@ -80,7 +80,7 @@ fn connect(target: &Path) -> Result<Unit, (Errno, String)> {
     opened.map_err(|error| {
         sentence(error, |call, _| match call {
             "iscsi_parse_full_url" => {
-                "the name is no URL of a unit; set filename=iscsi\\://HOST\\:PORT/TARGET/LUN, each colon escaped".to_string()
+                "the name is not the URL of a unit; set filename=iscsi\\://HOST\\:PORT/TARGET/LUN, each colon escaped".to_string()
             }
             "iscsi_full_connect_sync" => {
                 "the target cannot be logged in to; see `iscsi-ls -s iscsi://HOST:PORT`, and the access list of the target"
