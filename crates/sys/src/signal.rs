@@ -144,7 +144,8 @@ pub enum Taken {
 pub fn take(limit: Option<Duration>) -> Taken {
     let signals = set_of(ASKED.into_iter().chain(OTHERS).chain([libc::SIGUSR1, wake_signal()]));
     let limit = limit.map(|limit| libc::timespec {
-        tv_sec: limit.as_secs() as libc::time_t,
+        // `time_t`, a name that the crate deprecates with musl.
+        tv_sec: limit.as_secs() as _,
         tv_nsec: limit.subsec_nanos() as libc::c_long,
     });
     let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);

@@ -159,6 +159,7 @@ fn a_process_that_is_stopped_and_continued_loses_no_io() {
     }
 }
 
+// divergence: writes to an image before the job's first sync (`rbd`)
 #[test]
 fn a_pool_that_is_removed_ends_the_job_with_its_error() {
     needs_ceph!();

@@ -90,6 +90,17 @@ impl Cluster {
         self.monitor.directory.join("ceph.conf")
     }
 
+    /// Writes a configuration that has this line as well; its path.
+    ///
+    /// # Errors
+    /// A file that cannot be read or written.
+    pub fn configuration_with(&self, line: &str) -> Result<PathBuf, String> {
+        let path = self.monitor.directory.join("ceph-with-more.conf");
+        let text = std::fs::read_to_string(self.configuration());
+        let written = text.and_then(|text| std::fs::write(&path, format!("{text}{line}\n")));
+        written.map(|()| path.clone()).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
     /// Runs one of Ceph's programs in the directory of the monitor; its standard output.
     ///
     /// # Errors

@@ -141,7 +141,8 @@ fn ceph() -> Result<Running, String> {
         installed(program, package)?;
     }
     let cluster = Cluster::start()?;
-    let configuration = cluster.configuration();
+    // fio flushes an image when it opens it, after which writes end in librbd's cache: both are to wait for the cluster.
+    let configuration = cluster.configuration_with("rbd cache = false")?;
     Ok(Running {
         address: configuration.to_string_lossy().into_owned(),
         variables: vec![("CEPH_CONF", configuration.into()), ("CEPH_ARGS", OsString::new())],

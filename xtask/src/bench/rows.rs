@@ -266,7 +266,7 @@ fn calls() -> Vec<Row> {
         counted(case, &format!("{CACHED} --io_size=1g --ioengine={engine}"), IOS, 0.9).claims(NOT_SLOWER)
     };
     let names = |case, engine| {
-        counted(case, &format!("--ioengine={engine} --nrfiles=20000 --size=80000k --bs=4k"), 20_000, 2.0)
+        counted(case, &format!("--ioengine={engine} --nrfiles=10000 --size=40000k --bs=4k"), 10_000, 1.0)
             .claims(NOT_SLOWER)
     };
     vec![
