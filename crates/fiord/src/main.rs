@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // When a reader goes away, the write fails instead of the process.
     let _ = fiord_sys::signal::ignore_broken_pipes();
-    // Without it, they have an effect as soon as they are recorded.
+    // If it fails, they have an effect from the start of the run on.
     let _ = fiord_sys::signal::heed_stop_requests();
     // The first word may be a job file.
     run::attended::begin();

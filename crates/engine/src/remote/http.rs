@@ -90,26 +90,26 @@ impl Exchange {
         let Exchange { staging, patience, .. } = self;
         (staging.start, staging.end, staging.is_silent) = (0, 0, true);
         let is_sent = staging.send(&mut connection, patience, head, body)?;
-        let head = loop {
+        let response = loop {
             let received = &staging.bytes[staging.start..staging.end];
             match ResponseHead::parse(received).map_err(io::Error::other)? {
                 // The server goes on.
                 Some((ResponseHead { status: 100..200, .. }, length)) => staging.start += length,
-                Some((head, length)) => {
+                Some((response, length)) => {
                     staging.start += length;
-                    break head;
+                    break response;
                 }
                 None => staging.receive(&mut connection, patience, &mut []).map(drop)?,
             }
         };
-        let is_success = (200..300).contains(&head.status);
+        let is_success = (200..300).contains(&response.status);
         let into = if is_success { into } else { &mut [] };
-        let body_bytes = staging.body(&mut connection, patience, head.body, into)?;
-        if head.keeps_alive && is_sent {
+        let body_bytes = staging.body(&mut connection, patience, response.body, into)?;
+        if response.keeps_alive && is_sent {
             self.connection = Some(connection);
             self.was_used = true;
         }
-        Ok(Response { status: head.status, body_bytes })
+        Ok(Response { status: response.status, body_bytes })
     }
 }
 
