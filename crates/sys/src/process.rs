@@ -136,7 +136,7 @@ fn in_ordinary_class(command: &mut Command) -> &mut Command {
 }
 
 /// Resources used by a process that has ended, including the children it waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChildUsage {
     /// Processor time, user and system, in microseconds.
     pub cpu_us: u64,
@@ -145,13 +145,48 @@ pub struct ChildUsage {
     pub memory_bytes_max: u64,
 }
 
+impl ChildUsage {
+    /// Of both: the sum of their processor times, and the larger memory.
+    #[must_use]
+    pub fn and(self, other: ChildUsage) -> ChildUsage {
+        ChildUsage {
+            cpu_us: self.cpu_us + other.cpu_us,
+            memory_bytes_max: self.memory_bytes_max.max(other.memory_bytes_max),
+        }
+    }
+}
+
 /// Waits until `child` ends. `ErrorKind::Interrupted` if a signal arrived first; the child is then still there. After
 /// success its process id is free again and `child` must not be used any more.
 pub fn wait_with_usage(child: &Child) -> io::Result<(ExitStatus, ChildUsage)> {
+    wait4(child.id().cast_signed())
+}
+
+/// From now on, what a descendant of this process leaves behind when it ends becomes a child of this process.
+pub fn adopt_orphans() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Waits until this process has no children left, those that it adopted included; what they used. Nobody else in the
+/// process may wait for a child meanwhile. `ErrorKind::Interrupted` if a signal arrived first.
+pub fn wait_for_all_with_usage() -> io::Result<ChildUsage> {
+    const ANY: libc::pid_t = -1;
+    let mut used = ChildUsage::default();
+    loop {
+        match wait4(ANY) {
+            Ok((_, usage)) => used = used.and(usage),
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(used),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The call of this name, which blocks.
+fn wait4(process: libc::pid_t) -> io::Result<(ExitStatus, ChildUsage)> {
     let mut status = 0;
     let mut raw = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: the kernel fills both when it answers with the child's number.
-    check(unsafe { libc::wait4(child.id().cast_signed(), &raw mut status, 0, raw.as_mut_ptr()) })?;
+    // SAFETY: the kernel fills both when it answers with a process's number.
+    check(unsafe { libc::wait4(process, &raw mut status, 0, raw.as_mut_ptr()) })?;
     // SAFETY: the call succeeded.
     let raw = unsafe { raw.assume_init() };
     let usage = ChildUsage {
@@ -298,6 +333,31 @@ mod tests {
         let small = memory(1);
         let large = memory(small + 100_000_000);
         assert!(large > small + 100_000_000, "{small} {large}");
+    }
+
+    /// In a process of its own, because it waits for all children.
+    #[test]
+    fn what_a_child_left_behind_is_waited_for_and_counted() {
+        const ROLE: &str = "FIORD_TEST_ADOPTS";
+        let name = "process::tests::what_a_child_left_behind_is_waited_for_and_counted";
+        if std::env::var(ROLE).is_ok() {
+            adopt_orphans().unwrap();
+            let busy = "(sleep 0.1; i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; echo end) &";
+            let child = Command::new("sh").args(["-c", busy]).stdout(Stdio::piped()).spawn().unwrap();
+            let (status, of_child) = wait_with_usage(&child).unwrap();
+            let of_orphan = wait_for_all_with_usage().unwrap();
+            let printed = std::io::read_to_string(child.stdout.unwrap()).unwrap();
+            assert_eq!((status.success(), printed.as_str()), (true, "end\n"));
+            assert!(of_orphan.cpu_us > of_child.cpu_us, "{of_orphan:?} {of_child:?}");
+            assert_eq!(wait_for_all_with_usage().unwrap(), ChildUsage::default());
+            std::process::exit(77);
+        }
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(ROLE, "parent")
+            .output()
+            .unwrap();
+        assert_eq!(child.status.code(), Some(77), "{}", String::from_utf8_lossy(&child.stderr));
     }
 
     #[test]

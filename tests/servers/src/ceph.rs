@@ -17,7 +17,8 @@ pub struct Cluster {
     pub daemon: Server,
 }
 
-/// Keys in one file, one copy of everything, and nothing outside of its directory.
+/// Keys in one file, one copy of everything, and nothing outside of its directory. Objects are sets of pages: as
+/// lists of pieces, which each write copies, those of 64 MiB took 360 random writes of 4 KiB per second instead of 20,000.
 const CONFIGURATION: &str = "[global]
 fsid = FSID
 mon host = v2:127.0.0.1:PORT/0
@@ -33,6 +34,7 @@ mgr data = DIR/mgr
 public addr = 127.0.0.1
 cluster addr = 127.0.0.1
 osd objectstore = memstore
+memstore page set = true
 memstore device bytes = 1G
 osd pool default size = 1
 osd pool default min size = 1

@@ -1,6 +1,7 @@
 //! Runs of the two programs of a pair, and the figures of each.
 //!
-//! Invariant: the two runs of a pair follow each other directly, in the same directory, with the same arguments.
+//! Invariant: the two runs of a pair follow each other directly, in the same directory, with the same arguments. Which of
+//! them comes first changes from pair to pair, so that what a run leaves behind favours neither program.
 
 use std::path::{Path, PathBuf};
 
@@ -93,12 +94,24 @@ pub fn row(row: &Row, programs: &Programs, places: &Places, effort: Effort) -> O
         Err(why) if !row.stands_alone() => return Outcome::Failed(why),
         warm => warm.is_err(),
     };
-    let pair = || {
-        let other = (!other_refuses).then(|| side(other, is_peak, effort.seconds).run()).transpose()?;
-        Ok([other, Some(side(&programs.fiord, false, effort.seconds).run()?)])
-    };
-    let pairs: Result<_, String> = warm_fiord.and_then(|_| (0..effort.pairs).map(|_| pair()).collect());
+    let run_other = || (!other_refuses).then(|| side(other, is_peak, effort.seconds).run()).transpose();
+    let run_fiord = || side(&programs.fiord, false, effort.seconds).run().map(Some);
+    let pairs: Result<_, String> =
+        warm_fiord.and_then(|_| (0..effort.pairs).map(|number| pair(number, run_other, run_fiord)).collect());
     pairs.map_or_else(Outcome::Failed, Outcome::Measured)
+}
+
+/// The pair of this number, from 0: the other program's run, and fiord's, which is the first in every second pair.
+fn pair<R>(
+    number: usize,
+    other: impl FnOnce() -> Result<R, String>,
+    fiord: impl FnOnce() -> Result<R, String>,
+) -> Result<[R; 2], String> {
+    if number.is_multiple_of(2) {
+        return Ok([other()?, fiord()?]);
+    }
+    let fiord = fiord()?;
+    Ok([other()?, fiord])
 }
 
 /// One program with its arguments for a row.
@@ -190,6 +203,15 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_program_is_the_first_of_every_second_pair() {
+        let turn = std::cell::Cell::new(0);
+        let next = || Ok(turn.replace(turn.get() + 1));
+        assert_eq!([0, 1, 2].map(|number| pair(number, next, next)), [Ok([0, 1]), Ok([3, 2]), Ok([4, 5])]);
+        let failed = pair(1, next, || Err("it failed".to_string()));
+        assert_eq!((failed, turn.get()), (Err("it failed".to_string()), 6), "the other is not run");
+    }
 
     #[test]
     fn the_median_is_the_middle() {

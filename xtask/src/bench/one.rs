@@ -2,6 +2,9 @@
 //!
 //! Invariant: the kernel's figure for a child's peak memory includes that of its parent, whose memory the child has
 //! until it executes its program. So the parent must be small, which is why this is a separate process.
+//!
+//! A process of a job that the program did not wait for is waited for here: its cost is the run's, and the next run does not
+//! begin before it has ended. fio leaves those of jobs whose engine's library takes long to close.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -10,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
-use fiord_sys::process::{ChildUsage, wait_with_usage};
+use fiord_sys::process::{ChildUsage, adopt_orphans, wait_for_all_with_usage, wait_with_usage};
 use fiord_sys::signal;
 use serde_json::{Value, json};
 
@@ -76,7 +79,8 @@ impl Cost {
     }
 }
 
-/// `xtask bench-one OUTPUT PROGRAM [ARGUMENT…]`: runs the program here and prints its cost.
+/// `xtask bench-one OUTPUT PROGRAM [ARGUMENT…]`: runs the program here and prints its cost. For a process without other
+/// children.
 pub fn run(args: &[String]) -> Result<(), String> {
     let [output, program, args @ ..] = args else {
         return Err(format!("usage: {CHORE} OUTPUT PROGRAM [ARGUMENT…]"));
@@ -87,6 +91,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         let path = PathBuf::from(output).join(name);
         File::create(&path).map_err(|error| format!("{}: {error}", path.display()))
     };
+    adopt_orphans().map_err(|error| format!("prctl: {error}"))?;
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(create("stdout")?).stderr(create("stderr")?);
     let start = Instant::now();
@@ -96,6 +101,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if !status.success() {
         return Err(status.to_string());
     }
+    let of_orphans = wait_for_all_with_usage().map_err(|error| format!("wait4: {error}"))?;
+    let usage = usage.and(of_orphans);
     let cpu_s = usage.cpu_us as f64 / 1e6;
     println!("{}", Cost { process_s, cpu_s, memory_bytes_max: usage.memory_bytes_max }.to_json());
     Ok(())
@@ -125,13 +132,25 @@ mod tests {
         assert_eq!(Cost::parse(b"{}"), None);
     }
 
+    /// In a process of its own, because a run waits for all children.
     #[test]
     fn a_program_that_fails_is_an_error() {
+        const ROLE: &str = "FIORD_TEST_BENCH_ONE";
+        if let Ok(output) = std::env::var(ROLE) {
+            let words = |program: &str| [output.clone(), program.to_string()];
+            let outcomes =
+                [run(&words("true")), run(&words("false")), run(&words("./is-not-there")), run(&[])];
+            assert_eq!(outcomes.map(|outcome| outcome.is_ok()), [true, false, false, false]);
+            std::process::exit(77);
+        }
         let output = std::env::temp_dir().join(format!("fiord-bench-one-{}", std::process::id()));
         fs::create_dir_all(&output).unwrap();
-        let words = |program: &str| [output.to_string_lossy().into_owned(), program.to_string()];
-        let outcomes = [run(&words("true")), run(&words("false")), run(&words("./is-not-there")), run(&[])];
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "bench::one::tests::a_program_that_fails_is_an_error", "--nocapture"])
+            .env(ROLE, &output)
+            .output()
+            .unwrap();
         fs::remove_dir_all(&output).unwrap();
-        assert_eq!(outcomes.map(|outcome| outcome.is_ok()), [true, false, false, false]);
+        assert_eq!(child.status.code(), Some(77), "{}", String::from_utf8_lossy(&child.stderr));
     }
 }
