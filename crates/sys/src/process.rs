@@ -181,6 +181,22 @@ pub fn wait_for_all_with_usage() -> io::Result<ChildUsage> {
     }
 }
 
+/// Kills the children that this process has at the moment, and waits for none.
+pub fn kill_children() -> io::Result<()> {
+    // A child is that of the thread that started it, or of the first one, if it was adopted.
+    for thread in std::fs::read_dir("/proc/self/task")? {
+        let children = std::fs::read_to_string(thread?.path().join("children"))?;
+        for child in children.split_whitespace().filter_map(|number| Pid::from_raw(number.parse().ok()?)) {
+            match rustix::process::kill_process(child, Signal::KILL) {
+                // Another thread has waited for it meanwhile.
+                Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The call of this name, which blocks.
 fn wait4(process: libc::pid_t) -> io::Result<(ExitStatus, ChildUsage)> {
     let mut status = 0;
@@ -337,9 +353,9 @@ mod tests {
 
     /// In a process of its own, because it waits for all children.
     #[test]
-    fn what_a_child_left_behind_is_waited_for_and_counted() {
+    fn what_a_child_left_behind_is_counted_or_killed() {
         const ROLE: &str = "FIORD_TEST_ADOPTS";
-        let name = "process::tests::what_a_child_left_behind_is_waited_for_and_counted";
+        let name = "process::tests::what_a_child_left_behind_is_counted_or_killed";
         if std::env::var(ROLE).is_ok() {
             adopt_orphans().unwrap();
             let busy = "(sleep 0.1; i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; echo end) &";
@@ -350,6 +366,13 @@ mod tests {
             assert_eq!((status.success(), printed.as_str()), (true, "end\n"));
             assert!(of_orphan.cpu_us > of_child.cpu_us, "{of_orphan:?} {of_child:?}");
             assert_eq!(wait_for_all_with_usage().unwrap(), ChildUsage::default());
+            let asleep =
+                Command::new("sh").args(["-c", "setsid sleep 1000 & exec sleep 1000"]).spawn().unwrap();
+            kill_children().unwrap();
+            assert!(!wait_with_usage(&asleep).unwrap().0.success());
+            // The other has been adopted, if it was started at all.
+            kill_children().unwrap();
+            wait_for_all_with_usage().unwrap();
             std::process::exit(77);
         }
         let child = Command::new(std::env::current_exe().unwrap())

@@ -8,17 +8,26 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use fiord_sys::process::{ChildUsage, adopt_orphans, wait_for_all_with_usage, wait_with_usage};
+use fiord_sys::process::{adopt_orphans, kill_children, wait_for_all_with_usage, wait_with_usage};
 use fiord_sys::signal;
 use serde_json::{Value, json};
 
 /// The name of the chore that runs xtask as this process.
 pub const CHORE: &str = "bench-one";
+
+/// How long a run may take; the longest take 20 s. fio sometimes never ends.
+const RUN_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// How long the processes of a run that is ended may go on until they are killed again: one that was adopted meanwhile is
+/// only known then.
+const KILL_EVERY: Duration = Duration::from_millis(50);
 
 /// The cost of a successful run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,6 +91,10 @@ impl Cost {
 /// `xtask bench-one OUTPUT PROGRAM [ARGUMENT…]`: runs the program here and prints its cost. For a process without other
 /// children.
 pub fn run(args: &[String]) -> Result<(), String> {
+    run_within(RUN_TIME_MAX, args)
+}
+
+fn run_within(time_max: Duration, args: &[String]) -> Result<(), String> {
     let [output, program, args @ ..] = args else {
         return Err(format!("usage: {CHORE} OUTPUT PROGRAM [ARGUMENT…]"));
     };
@@ -94,30 +107,62 @@ pub fn run(args: &[String]) -> Result<(), String> {
     adopt_orphans().map_err(|error| format!("prctl: {error}"))?;
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(create("stdout")?).stderr(create("stderr")?);
+    let end = Watch::start(time_max);
     let start = Instant::now();
     let child = command.spawn().map_err(|error| error.to_string())?;
-    let (status, usage) = wait(child)?;
+    let (status, usage) = uninterrupted(|| wait_with_usage(&child))?;
     let process_s = start.elapsed().as_secs_f64();
+    let usage = usage.and(uninterrupted(wait_for_all_with_usage)?);
+    if end.was_forced() {
+        return Err(format!("it had not ended after {} s, and was killed", time_max.as_secs()));
+    }
     if !status.success() {
         return Err(status.to_string());
     }
-    let of_orphans = wait_for_all_with_usage().map_err(|error| format!("wait4: {error}"))?;
-    let usage = usage.and(of_orphans);
     let cpu_s = usage.cpu_us as f64 / 1e6;
     println!("{}", Cost { process_s, cpu_s, memory_bytes_max: usage.memory_bytes_max }.to_json());
     Ok(())
 }
 
-/// Waits for the child; ends it if this process is requested to stop.
-fn wait(mut child: Child) -> Result<(ExitStatus, ChildUsage), String> {
+/// Waits; ends what runs if this process is requested to stop.
+fn uninterrupted<R>(wait: impl Fn() -> io::Result<R>) -> Result<R, String> {
     loop {
-        match wait_with_usage(&child) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => {
-                // It may have received the same signal and exited.
-                let _ = child.kill();
-            }
+        if signal::stop_requested().is_some() {
+            kill_children().map_err(|error| format!("kill: {error}"))?;
+        }
+        match wait() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             ended => return ended.map_err(|error| format!("wait4: {error}")),
         }
+    }
+}
+
+/// Ends what runs when its time is over.
+struct Watch {
+    thread: JoinHandle<bool>,
+    run: Sender<()>,
+}
+
+impl Watch {
+    fn start(time_max: Duration) -> Watch {
+        let (run, ended) = mpsc::channel();
+        let is_over = move |time: Duration| ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+        let thread = std::thread::spawn(move || {
+            let is_late = is_over(time_max);
+            let mut kills = is_late;
+            while kills {
+                // What cannot be killed is waited for.
+                kills = kill_children().is_ok() && is_over(KILL_EVERY);
+            }
+            is_late
+        });
+        Watch { thread, run }
+    }
+
+    /// Whether the run, which has ended, was ended here.
+    fn was_forced(self) -> bool {
+        drop(self.run);
+        self.thread.join().unwrap_or(false)
     }
 }
 
@@ -134,19 +179,27 @@ mod tests {
 
     /// In a process of its own, because a run waits for all children.
     #[test]
-    fn a_program_that_fails_is_an_error() {
+    fn a_program_that_fails_or_never_ends_is_an_error() {
         const ROLE: &str = "FIORD_TEST_BENCH_ONE";
         if let Ok(output) = std::env::var(ROLE) {
             let words = |program: &str| [output.clone(), program.to_string()];
             let outcomes =
                 [run(&words("true")), run(&words("false")), run(&words("./is-not-there")), run(&[])];
             assert_eq!(outcomes.map(|outcome| outcome.is_ok()), [true, false, false, false]);
+            let asleep =
+                [output, "sh".to_string(), "-c".to_string(), "setsid sleep 1000 & sleep 1000".to_string()];
+            let why = run_within(Duration::from_secs(1), &asleep).unwrap_err();
+            assert_eq!(why, "it had not ended after 1 s, and was killed");
             std::process::exit(77);
         }
         let output = std::env::temp_dir().join(format!("fiord-bench-one-{}", std::process::id()));
         fs::create_dir_all(&output).unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "bench::one::tests::a_program_that_fails_is_an_error", "--nocapture"])
+            .args([
+                "--exact",
+                "bench::one::tests::a_program_that_fails_or_never_ends_is_an_error",
+                "--nocapture",
+            ])
             .env(ROLE, &output)
             .output()
             .unwrap();
