@@ -184,15 +184,20 @@ fn a_write_that_the_cluster_refuses_fails_the_job() {
     needs_ceph!();
     let cluster = Cluster::start().unwrap();
     const OBJECT_BYTES_MAX: u64 = 128 << 20;
-    let words = "--rw=write --bs=4m --offset=124m --size=8m";
+    let words = "--rw=write --bs=32m --size=160m";
     let [fio, fiord] = with(&cluster, RADOS, |rados| [rados.fio(words), rados.fiord(words)])
         .map(|ran| (ran.code, ran.job(), ran));
     let written = |job: &serde_json::Value| (job["error"].as_i64(), counts(job)[1]);
-    assert_eq!((fio.0, written(&fio.1.unwrap())), (Some(0), (Some(0), (2, 8 << 20))), "{:?}", fio.2);
+    assert_eq!((fio.0, written(&fio.1.unwrap())), (Some(0), (Some(0), (5, 160 << 20))), "{:?}", fio.2);
     let efbig = Some(27);
-    assert_eq!((fiord.0, written(&fiord.1.unwrap())), (Some(1), (efbig, (1, 4 << 20))), "{:?}", fiord.2);
-    let sizes = cluster.ceph("rados", "-p p ls").unwrap();
-    for object in sizes.lines().filter(|name| !name.starts_with("rbd_")) {
+    assert_eq!(
+        (fiord.0, written(&fiord.1.unwrap())),
+        (Some(1), (efbig, (4, OBJECT_BYTES_MAX))),
+        "{:?}",
+        fiord.2
+    );
+    let objects = cluster.ceph("rados", "-p p ls").unwrap();
+    for object in objects.lines().filter(|name| !name.starts_with("rbd_")) {
         let found = cluster.ceph("rados", &format!("-p p stat {object}")).unwrap();
         assert!(found.trim_end().ends_with(&format!("size {OBJECT_BYTES_MAX}")), "{found}");
     }
