@@ -18,7 +18,7 @@ const ROW_HEIGHT: f64 = 22.0;
 const STYLE: &str = "\
 text { font: 12px system-ui, sans-serif; fill: #24292f }
 .paper { fill: #ffffff } .title { font-size: 14px; font-weight: 600 }
-.held { fill: #4c8fd6 } .missed { fill: #d9822b } .tied, .limit { fill: #8b949e }
+.held { fill: #4c8fd6 } .missed { fill: #d9822b } .limit { fill: #8b949e }
 .grid { stroke: #d0d7de } .even { stroke: #57606a } .whisker { stroke: #24292f; stroke-width: 1.5 }
 .target { fill: #b3261e }
 @media (prefers-color-scheme: dark) {
@@ -104,7 +104,7 @@ fn legend(svg: &mut Document) {
     entry(134.0, "target missed");
     entry(250.0, "target");
     entry(332.0, "lowest and highest pair");
-    entry(500.0, "tied, or at the limit of the other end");
+    entry(500.0, "missed, at the limit of the other end");
     for (class, x) in [("held", 16.0), ("missed", 116.0), ("limit", 482.0)] {
         svg.add(Element::rectangle((x, y - 9.0), (12.0, 10.0)).class(class));
     }

@@ -1,7 +1,7 @@
 //! The lines of the table, made only from the raw results, so that output and page cannot differ.
 //!
 //! Invariant: a ratio is fiord's figure divided by the other's of the same pair; the verdict is that of the median
-//! ratio, except that programs which the pairs do not distinguish are tied.
+//! ratio.
 
 use serde_json::{Value, json};
 
@@ -11,9 +11,6 @@ use super::rows::{Against, Metric, Row, Target};
 /// A peer that was busy for this share of a processor's time limited the run: the rest is what it waits for in the kernel's
 /// scheduler, and the ends of a run, when nothing is sent.
 const LIMIT_BUSY: f64 = 0.95;
-
-/// A median that misses an equal figure by less is a tie, if some pairs were on either side of it.
-const TIED_WITHIN: f64 = 0.05;
 
 /// One claim and its result.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,27 +45,22 @@ pub struct Ratio {
 }
 
 impl Line {
-    /// `held`, `tied` (missed, but the pairs do not show that fiord is worse than the other), `limit` (missed, because the
-    /// other end was busy all the time), `missed`, `skipped` or `FAILED`.
+    /// `held`, `missed`, `limit` (missed, because the other end was busy all the time), `skipped` or `FAILED`.
     pub fn verdict(&self) -> &'static str {
         match &self.result {
             LineResult::Skipped(_) => "skipped",
             LineResult::Failed(_) => "FAILED",
             LineResult::Measured { ratio, .. } => match ratio {
-                Some(ratio) if self.target.is_held_by(ratio.median) => "held",
-                Some(ratio) if self.target.is_even() && ratio.is_tie() => "tied",
-                Some(_) if self.is_limited => "limit",
-                Some(_) => "missed",
-                None => "held",
+                Some(ratio) if !self.target.is_held_by(ratio.median) => {
+                    if self.is_limited {
+                        "limit"
+                    } else {
+                        "missed"
+                    }
+                }
+                _ => "held",
             },
         }
-    }
-}
-
-impl Ratio {
-    /// Whether the two programs are so close that which is better changes from pair to pair.
-    fn is_tie(self) -> bool {
-        (self.median - 1.0).abs() < TIED_WITHIN && self.lowest < 1.0 && self.highest > 1.0
     }
 }
 
@@ -153,21 +145,22 @@ fn measured(pairs: &[Value], metric: Metric) -> Option<LineResult> {
     Some(LineResult::Measured { other, fiord: median(fiord), ratio })
 }
 
-/// The number of lines with each verdict.
+/// The number of lines that are `held`, `missed`, `limit`, `skipped` and `FAILED`.
 pub fn counts(lines: &[Line]) -> String {
     let count = |verdict: &str| lines.iter().filter(|line| line.verdict() == verdict).count();
-    let rare = |verdict: &str, words: &str| match count(verdict) {
+    let failed = match count("FAILED") {
         0 => String::new(),
-        count => format!(", {count} {words}"),
+        count => format!(", {count} failed"),
+    };
+    let limited = match count("limit") {
+        0 => String::new(),
+        count => format!(", {count} at the limit of the other end"),
     };
     format!(
-        "{} held{}, {} missed{}, {} skipped{}",
+        "{} held, {} missed{limited}, {} skipped{failed}",
         count("held"),
-        rare("tied", "tied"),
         count("missed"),
-        rare("limit", "at the limit of the other end"),
-        count("skipped"),
-        rare("FAILED", "failed")
+        count("skipped")
     )
 }
 
@@ -222,29 +215,6 @@ mod tests {
         assert_eq!(
             counts(&[verdict(1.0, 110.0)]),
             "0 held, 0 missed, 1 at the limit of the other end, 0 skipped"
-        );
-    }
-
-    #[test]
-    fn programs_that_the_pairs_do_not_distinguish_are_tied() {
-        let line = |metric, target, fiord: [f64; 3]| {
-            let pairs = fiord.map(|fiord| (Some(100.0), fiord));
-            lines(&testing::row("a", metric, target, &pairs)).unwrap().remove(0)
-        };
-        let verdict = |fiord| line(Metric::Iops, ">=1", fiord).verdict();
-        assert_eq!(verdict([97.0, 99.0, 103.0]), "tied");
-        assert_eq!(verdict([97.0, 98.0, 99.0]), "missed", "worse in every pair");
-        assert_eq!(verdict([80.0, 94.0, 120.0]), "missed", "the difference would matter");
-        assert_eq!(verdict([97.0, 100.0, 103.0]), "held");
-        assert_eq!(line(Metric::Cpu, "<=1", [97.0, 101.0, 103.0]).verdict(), "tied");
-        assert_eq!(
-            line(Metric::Iops, ">=1.01", [97.0, 99.0, 103.0]).verdict(),
-            "missed",
-            "not a claim to be even"
-        );
-        assert_eq!(
-            counts(&[line(Metric::Iops, ">=1", [97.0, 99.0, 103.0])]),
-            "0 held, 1 tied, 0 missed, 0 skipped"
         );
     }
 

@@ -60,7 +60,7 @@ pub enum Metric {
     Iops,
     /// Time from start to end of the process.
     Time,
-    /// Processor time of the process and its children.
+    /// Processor time of the process and of all that it started.
     Cpu,
     /// Peak resident memory of the process or of one of its children.
     Memory,
@@ -112,11 +112,6 @@ impl Target {
             ("<=", ratio) => Some(Target::AtMost(ratio.parse().ok()?)),
             _ => (text == "runs").then_some(Target::Runs),
         }
-    }
-
-    /// Whether the target is to be no worse than the other.
-    pub fn is_even(self) -> bool {
-        matches!(self, Target::AtLeast(1.0) | Target::AtMost(1.0))
     }
 
     /// Whether a ratio meets the target.
