@@ -6,9 +6,12 @@
 mod cache;
 mod console;
 mod emulator;
+mod hardware;
 mod kernel;
 mod machine;
 mod power_cut;
+mod session;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,0 +1,120 @@
+//! What the emulated machine is made of: its processor, its disks and its persistent memory.
+//!
+//! Invariant: each disk has a serial number, by which the guest knows it.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io;
+
+use super::power_cut::{self, DiskServer};
+use super::session::Session;
+
+/// QEMU 7.2 emulated `cmpxchg16b` wrongly if an interrupt came between (the kernel panics with a double fault), which newer
+/// ones may do; protection keys and five levels of page tables only cost time.
+const PROCESSOR: &str = "max,cx16=off,la57=off,pku=off";
+
+/// The length of an NVMe disk.
+const IMAGE_BYTES: u64 = 64 << 20;
+
+/// An NVMe disk.
+#[derive(Debug)]
+struct NvmeDisk {
+    /// Its serial number.
+    serial: &'static str,
+    /// Properties of the subsystem that it is in, if that is not one of its own making, from a comma on.
+    subsystem: Option<&'static str>,
+    /// Properties of its controller, from a comma on.
+    controller: &'static str,
+    /// Properties of its namespace, from a comma on.
+    namespace: &'static str,
+}
+
+impl NvmeDisk {
+    /// One without anything special.
+    const fn plain(serial: &'static str) -> NvmeDisk {
+        NvmeDisk { serial, subsystem: None, controller: "", namespace: "" }
+    }
+}
+
+/// The NVMe disks. The critical warning of the worn one is bit 2: its reliability is degraded.
+const DISKS: [NvmeDisk; 7] = [
+    NvmeDisk::plain("plain"),
+    NvmeDisk {
+        namespace: ",zoned=true,zoned.zone_size=8M,zoned.zone_capacity=6M,zoned.max_open=4,zoned.max_active=4",
+        ..NvmeDisk::plain("zoned")
+    },
+    NvmeDisk { controller: ",smart_critical_warning=4", ..NvmeDisk::plain("worn") },
+    NvmeDisk { namespace: ",logical_block_size=4096,physical_block_size=4096", ..NvmeDisk::plain("wide") },
+    NvmeDisk { namespace: ",ms=8,mset=0,pi=1,pil=1", ..NvmeDisk::plain("guarded") },
+    NvmeDisk {
+        namespace: ",logical_block_size=4096,physical_block_size=4096,ms=16,mset=1,pi=1,pil=1,pif=2",
+        ..NvmeDisk::plain("mixed")
+    },
+    NvmeDisk {
+        // In two groups, of which an identifier has the number in its first bit.
+        subsystem: Some(",fdp=on,fdp.runs=16M,fdp.nrg=2,fdp.nruh=8"),
+        namespace: ",fdp.ruhs=3-4",
+        ..NvmeDisk::plain("placed")
+    },
+];
+
+/// Modules of persistent memory: the first serves as a block device, the second is mapped as a whole (`setup.sh`).
+const MEMORY_MODULES: [&str; 2] = ["nvdimm0", "nvdimm1"];
+
+/// The length of each: the unit in which the kernel adds memory.
+const MEMORY_MODULE_BYTES: u64 = 128 << 20;
+
+/// The serial numbers of the NVMe disks, with those that a power cut is about or without.
+pub fn serial_numbers(of_power_cut: bool) -> impl Iterator<Item = &'static str> {
+    let cached = power_cut::DISKS.iter().map(|disk| disk.serial).filter(move |_| of_power_cut);
+    DISKS.iter().map(|disk| disk.serial).chain(cached)
+}
+
+/// Creates the contents of disks and memory, all of it zeroes.
+pub fn create_images(session: &Session) -> io::Result<()> {
+    for disk in session.disks() {
+        File::create(session.image(disk))?.set_len(IMAGE_BYTES)?;
+    }
+    for module in MEMORY_MODULES {
+        File::create(session.image(module))?.set_len(MEMORY_MODULE_BYTES)?;
+    }
+    Ok(())
+}
+
+/// The emulator's arguments. The disks of a power cut are served by these, or else are their images.
+pub fn arguments(session: &Session, servers: &[DiskServer]) -> String {
+    let raw = |disk: &str| format!("{},format=raw", session.image(disk).display());
+    let mut devices = format!("-cpu {PROCESSOR}");
+    for NvmeDisk { serial, subsystem, controller, namespace } in &DISKS {
+        let mut of_subsystem = String::new();
+        if let Some(properties) = subsystem {
+            let _ = write!(devices, " -device nvme-subsys,id=s-{serial}{properties}");
+            of_subsystem = format!(",subsys=s-{serial}");
+        }
+        let _ = write!(
+            devices,
+            " -drive file={},id=d-{serial},if=none,discard=unmap \
+             -device nvme,serial={serial},id={serial}{of_subsystem}{controller} \
+             -device nvme-ns,drive=d-{serial},bus={serial}{namespace}",
+            raw(serial)
+        );
+    }
+    for disk in power_cut::DISKS.iter().map(|disk| disk.serial).filter(|_| session.had_power_cut) {
+        let server = servers.iter().find(|server| server.serial == disk);
+        let file = server.map_or_else(|| raw(disk), |server| format!("{},format=raw", server.address()));
+        let _ = write!(
+            devices,
+            " -drive file={file},id=d-{disk},if=none -device nvme,serial={disk},drive=d-{disk}"
+        );
+    }
+    devices += " -machine nvdimm=on -m 1G,slots=2,maxmem=2G";
+    for module in MEMORY_MODULES {
+        let _ = write!(
+            devices,
+            " -object memory-backend-file,id=m-{module},share=on,mem-path={},size={MEMORY_MODULE_BYTES} \
+             -device nvdimm,id={module},memdev=m-{module}",
+            session.image(module).display()
+        );
+    }
+    devices
+}
