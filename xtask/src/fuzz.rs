@@ -12,7 +12,8 @@ use std::sync::Mutex;
 use serde_json::Value;
 
 use crate::repo;
-use crate::stage::{self, Counts, StageResult, Tally};
+use crate::stage::{self, StageResult};
+use crate::tally::{Counts, Tally};
 
 const SECONDS: u32 = 5;
 

@@ -17,10 +17,13 @@ mod instructions;
 mod machine;
 mod marked;
 mod mutants;
+mod process;
 mod repo;
 mod servers;
 mod stage;
 mod stage_times;
+mod tally;
+mod test_run;
 mod tidy;
 mod unused;
 

@@ -11,7 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::repo;
-use crate::stage::{Counts, StageResult, Tally};
+use crate::stage::StageResult;
+use crate::tally::{Counts, Tally};
 
 const PACKAGES: [&str; 4] = ["options", "plan", "stats", "workload"];
 const SURVIVORS: &str = "tests/mutants.txt";

@@ -1,12 +1,15 @@
 //! The file that receives what the emulator and its helpers print.
 //!
-//! Invariant: every boot of a command appends to one file, and errors name it.
+//! Invariant: every boot of a command appends to one file, and errors name it. It is left only by a command that failed.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::repo;
+
+/// How many of its last lines an error has.
+const LINES_MAX: usize = 20;
 
 /// The console of the machine.
 #[derive(Debug)]
@@ -21,7 +24,7 @@ impl Console {
     /// # Errors
     /// If the file cannot be created.
     pub fn create() -> Result<Console, String> {
-        let path = repo::target_dir().join("guest-console.log");
+        let path = repo::target_dir().join(format!("guest-console-{}.log", std::process::id()));
         let file = File::options().create(true).append(true).open(&path);
         let file = file.and_then(|file| file.set_len(0).map(|()| file));
         let file = file.map_err(|error| format!("{}: {error}", path.display()))?;
@@ -38,8 +41,17 @@ impl Console {
         Ok(())
     }
 
-    /// An error, with the place of the console.
-    pub fn named(&self, why: &str) -> String {
-        format!("{why}; its console is in {}", self.path.display())
+    /// The last lines, with the place of the file.
+    pub fn end(&self) -> String {
+        let bytes = fs::read(&self.path).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        let last = &lines[lines.len().saturating_sub(LINES_MAX)..];
+        format!("the end of its console, {}:\n  {}", self.path.display(), last.join("\n  "))
+    }
+
+    /// Removes the file.
+    pub fn remove(self) {
+        let _ = fs::remove_file(&self.path);
     }
 }

@@ -7,14 +7,13 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use super::console::Console;
 use super::hardware;
 use super::kernel::Tools;
 use super::power_cut::{self, DiskServer};
 use super::session::{STATUS, Session};
-use super::watch::{End, kill_group, pass_on};
+use super::watch::{End, Failure, Limits, kill_group, pass_on};
 use crate::repo;
 
 /// What boots, and what runs in it.
@@ -25,12 +24,12 @@ pub struct Machine<'a> {
     /// The binary to test.
     pub fiord: &'a Path,
     /// When the machine is taken for hung.
-    pub limit: Duration,
+    pub limits: Limits,
 }
 
 /// Boots with a shell on this terminal.
 pub fn interactive(tools: &Tools, fiord: &Path) -> Result<(), String> {
-    let session = Session::new(fiord, "true", false)?;
+    let session = Session::new(fiord, "true", false, None)?;
     println!(
         "In the guest, `. {}` makes the disks and puts fiord on the PATH.",
         session.path("disks").display()
@@ -50,23 +49,31 @@ pub fn interactive(tools: &Tools, fiord: &Path) -> Result<(), String> {
 impl Machine<'_> {
     /// Boots, runs a command with its output passed on, and returns its exit status. With `load`, the machine is booted
     /// with that command before, and loses its power when the command asks for it.
-    pub fn command(&self, command: &str, load: Option<&str>) -> Result<i32, String> {
-        let session = Session::new(self.fiord, command, load.is_some())?;
-        let console = Console::create()?;
+    pub fn command(&self, command: &str, load: Option<&str>) -> Result<i32, Failure> {
+        let session =
+            Session::new(self.fiord, command, load.is_some(), self.limits.silence).map_err(Failure::Other)?;
+        let console = Console::create().map_err(Failure::Other)?;
+        let status = self.run(&session, load, &console);
+        match &status {
+            Ok(_) => console.remove(),
+            Err(_) => eprintln!("guest: {}", console.end()),
+        }
+        status
+    }
+
+    fn run(&self, session: &Session, load: Option<&str>, console: &Console) -> Result<i32, Failure> {
         if let Some(load) = load {
-            self.cut_power(&session, load, &console).map_err(|why| console.named(&why))?;
+            self.cut_power(session, load, console)?;
         }
-        let mut child = self.boot(&session, "run", &[], &console)?;
-        let ended = pass_on(&mut child, &session, self.limit);
+        let mut child = self.boot(session, "run", &[], console).map_err(Failure::Other)?;
+        let ended = pass_on(&mut child, session, self.limits);
+        let skips = session.pass_skips();
+        skips.map_err(|error| Failure::Other(format!("the guest's record of skips: {error}")))?;
+        ended?;
         let status = fs::read_to_string(session.path(STATUS)).ok();
-        session
-            .pass_skips()
-            .map_err(|error| format!("cannot pass on the guest's record of skips: {error}"))?;
-        match (status.and_then(|text| text.trim().parse().ok()), ended) {
-            (Some(status), Ok(End::ItsOwn)) => Ok(status),
-            (_, Err(why)) => Err(console.named(&why)),
-            (_, Ok(_)) => Err(console.named("the guest stopped before the command had ended")),
-        }
+        status
+            .and_then(|text| text.trim().parse().ok())
+            .ok_or_else(|| Failure::Other("the guest stopped before the command had ended".to_string()))
     }
 
     /// Boots with this script of the session.
@@ -87,22 +94,23 @@ impl Machine<'_> {
 
     /// Boots with a load, and cuts the power when it asks for that: emulator and disks end at once, so that the disks'
     /// caches are lost.
-    fn cut_power(&self, session: &Session, load: &str, console: &Console) -> Result<(), String> {
+    fn cut_power(&self, session: &Session, load: &str, console: &Console) -> Result<(), Failure> {
         let written = fs::write(session.path("load"), load)
             .and_then(|()| fs::write(session.path("run-load"), session.script(self.fiord, "load")));
-        written.map_err(|error| format!("{}: {error}", session.dir.display()))?;
+        written.map_err(|error| Failure::Other(format!("{}: {error}", session.dir.display())))?;
         let servers = power_cut::DISKS
             .iter()
             .map(|disk| DiskServer::start(disk, &session.dir, &session.image(disk.serial), console))
-            .collect::<Result<Vec<DiskServer>, String>>()?;
-        let mut child = self.boot(session, "run-load", &servers, console)?;
-        let ended = pass_on(&mut child, session, self.limit);
+            .collect::<Result<Vec<DiskServer>, String>>()
+            .map_err(Failure::Other)?;
+        let mut child = self.boot(session, "run-load", &servers, console).map_err(Failure::Other)?;
+        let ended = pass_on(&mut child, session, self.limits);
         kill_group(&mut child);
         servers.into_iter().for_each(DiskServer::cut_power);
         let _ = fs::remove_file(session.path(STATUS));
         match ended? {
             End::PowerCut => Ok(()),
-            End::ItsOwn => Err("the guest ended before its power was cut".to_string()),
+            End::ItsOwn => Err(Failure::Other("the guest ended before its power was cut".to_string())),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! that end with it, and the one directory it may write to is below the target directory.
 
 mod cache;
+mod cases;
 mod console;
 mod emulator;
 mod hardware;
@@ -13,16 +14,15 @@ mod power_cut;
 mod session;
 mod watch;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Duration;
-
-use serde_json::Value;
 
 use self::kernel::Kernel;
 use self::machine::Machine;
-use crate::stage::{self, StageResult};
-use crate::{compat, repo};
+use self::watch::{Failure, Limits};
+use crate::{compat, stage};
+
+pub use self::cases::stage;
 
 const HELP: &str = "cargo x guest [--install] [--kernel SERIES] [--release] [--power-cut 'LOAD'] ['COMMAND']
 cargo x guest [--kernel SERIES] [--release] --cases [NAME…]
@@ -71,23 +71,8 @@ For example:
   cargo x guest --kernel 6.1 --cases passthrough
 ";
 
-/// When a guest with the cases of the stage is taken for hung. They take some minutes, and longer on a machine that does
-/// other work.
-const STAGE_SECONDS_MAX: u64 = 1800;
-
-/// The cases of the stage on the oldest kernel: few, because a boot and these take a minute.
-const OF_OLDEST: [&str; 4] = [
-    "nvme::a_queued_write_and_its_reading_back_agree_with_the_kernel",
-    "passthrough::counts_are_those_of_fio_on_short_and_long_blocks",
-    "passthrough::the_block_device_holds_what_was_written_and_trimmed",
-    "trims::trims_and_syncs_are_queued_in_the_ring",
-];
-
-/// The longest time a single command may take.
-const COMMAND_SECONDS_MAX: u64 = 3600;
-
-/// How long the machine may run, in seconds; set for the stage.
-const SECONDS_VARIABLE: &str = "FIORD_GUEST_SECONDS";
+/// How long a command may take.
+const RUN_MAX: Duration = Duration::from_secs(3600);
 
 /// What the command line asks for.
 struct Request {
@@ -160,17 +145,21 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let fiord = binary(request.release)?;
     if request.cases {
         let names: Vec<&str> = request.words.iter().map(String::as_str).collect();
-        return stage::command(cases(request.kernel, &fiord, &test_program()?, &names)?);
+        return stage::command(cases::command(request.kernel, &fiord, &cases::program()?, &names)?);
     }
     if request.words.is_empty() {
         return machine::interactive(&tools, &fiord);
     }
-    let seconds = std::env::var(SECONDS_VARIABLE).ok().and_then(|text| text.parse().ok());
-    let limit = Duration::from_secs(seconds.unwrap_or(COMMAND_SECONDS_MAX));
-    let machine = Machine { tools: &tools, fiord: &fiord, limit };
-    match machine.command(&request.words.join(" "), request.load.as_deref())? {
-        0 => Ok(()),
-        status => std::process::exit(status),
+    let limits = Limits { run: RUN_MAX, silence: cases::silence() };
+    let machine = Machine { tools: &tools, fiord: &fiord, limits };
+    match machine.command(&request.words.join(" "), request.load.as_deref()) {
+        Ok(0) => Ok(()),
+        Ok(status) => std::process::exit(status),
+        Err(Failure::Other(why)) => Err(why),
+        Err(Failure::Frozen(why)) => {
+            eprintln!("{why}");
+            std::process::exit(cases::FROZEN_STATUS)
+        }
     }
 }
 
@@ -178,81 +167,6 @@ pub fn run(args: &[String]) -> Result<(), String> {
 pub fn install() -> Result<(), String> {
     kernel::install(Kernel::DEFAULT)?;
     kernel::install(Kernel::OLDEST)
-}
-
-/// The cases in `tests/guest` on the newest kernel, in two machines, and those that depend most on the kernel's version on
-/// the oldest; two machines at a time.
-pub fn stage(fiord: &Path) -> StageResult {
-    let found = test_program().and_then(|program| Ok((listed(&program)?, program)));
-    let (names, program) = match found {
-        Ok(found) => found,
-        Err(why) => return StageResult::of(Err(why)),
-    };
-    let on = |kernel: &'static Kernel, names: &[&str]| {
-        if let Err(why) = kernel::Tools::find(kernel).and_then(|_| portable()) {
-            return StageResult::Skipped(why);
-        }
-        match cases(kernel, fiord, &program, &[&["--exact"], names].concat()) {
-            Ok(command) => stage::tests(command),
-            Err(why) => StageResult::of(Err(why)),
-        }
-    };
-    let [with_power_cut, others] = halves(&names);
-    std::thread::scope(|scope| {
-        let beside = scope.spawn(|| on(Kernel::DEFAULT, &with_power_cut));
-        let result = on(Kernel::DEFAULT, &others).and(on(Kernel::OLDEST, &OF_OLDEST));
-        let beside = beside.join();
-        result.and(
-            beside.unwrap_or_else(|_| StageResult::of(Err("a machine's thread has panicked".to_string()))),
-        )
-    })
-}
-
-/// The cases in two parts that take about as long. The first has the case about a power cut, which needs a second boot, as
-/// the second part is followed by the boot of another kernel.
-fn halves(names: &[String]) -> [Vec<&str>; 2] {
-    let (mut first, mut second) = (vec![power_cut::CASE], Vec::new());
-    for name in names.iter().map(String::as_str).filter(|name| *name != power_cut::CASE) {
-        if first.len() <= second.len() { first.push(name) } else { second.push(name) }
-    }
-    [first, second]
-}
-
-/// The names of the cases.
-fn listed(program: &Path) -> Result<Vec<String>, String> {
-    let mut command = Command::new(program);
-    command.args(["--list", "--format", "terse"]);
-    let list = repo::output_of(command)?;
-    Ok(list.lines().filter_map(|line| line.strip_suffix(": test")).map(String::from).collect())
-}
-
-/// A command that runs the cases whose names contain one of `names`, or all of them, in one boot. It comes after another
-/// boot whose power is cut, if the case about that is among them.
-fn cases(kernel: &Kernel, fiord: &Path, program: &Path, names: &[&str]) -> Result<Command, String> {
-    let this = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut command = Command::new(this);
-    command.args(["guest", "--kernel", kernel.series]);
-    if names.is_empty() || names.iter().any(|name| power_cut::CASE.contains(name)) {
-        command.args(["--power-cut", power_cut::LOAD]);
-    }
-    // One case at a time: they share the kernel's modules.
-    command
-        .arg(format!("{} --test-threads=1 {}", program.display(), names.join(" ")))
-        .env("FIORD", fiord)
-        .env(SECONDS_VARIABLE, STAGE_SECONDS_MAX.to_string());
-    Ok(command)
-}
-
-/// The program of `tests/guest`, just built.
-fn test_program() -> Result<PathBuf, String> {
-    let args = ["test", "--quiet", "-p", "fiord-guest", "--no-run", "--message-format=json"];
-    let messages = repo::output_of(repo::cargo(&args))?;
-    let executable = |line: &str| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        let is_test = message["target"]["kind"][0] == "test";
-        message["executable"].as_str().filter(|_| is_test).map(PathBuf::from)
-    };
-    messages.lines().find_map(executable).ok_or_else(|| "cargo built no test of fiord-guest".to_string())
 }
 
 /// The binary to run in the guest: `FIORD`, or one built now.
@@ -271,22 +185,5 @@ fn portable() -> Result<(), String> {
             "RUSTFLAGS={flags}: the emulated processor has not all instructions of this one; leave target-cpu out"
         )),
         false => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_case_runs_in_one_of_two_machines() {
-        let mut names: Vec<String> = (0..9).map(|number| format!("a::case_{number}")).collect();
-        names.push(power_cut::CASE.to_string());
-        let [first, second] = halves(&names);
-        assert!(first.contains(&power_cut::CASE));
-        assert_eq!((first.len(), second.len()), (5, 5));
-        let mut all = [first, second].concat();
-        all.sort_unstable();
-        assert_eq!(all, names);
     }
 }

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::hardware;
 use crate::repo;
@@ -14,8 +15,17 @@ use crate::repo;
 /// The guest's devices.
 const SETUP: &str = include_str!("setup.sh");
 
+/// What the guest does about a command that prints nothing.
+const REPORT_SILENCE: &str = include_str!("report_silence.sh");
+
 /// The file with the command's exit status, written when it has ended.
 pub const STATUS: &str = "status";
+
+/// The file that says what the guest's tasks wait for, once it was silent for too long.
+pub const TASKS: &str = "tasks";
+
+/// The file that shows that the other is complete.
+pub const ANSWERED: &str = "answered";
 
 /// The directory that the guest shares with this machine, removed when it ends.
 #[derive(Debug)]
@@ -24,13 +34,20 @@ pub struct Session {
     pub dir: PathBuf,
     /// Whether the disks of a power cut are there.
     pub had_power_cut: bool,
+    /// How long the command may print nothing.
+    silence: Option<Duration>,
 }
 
 impl Session {
     /// One for this command.
-    pub fn new(fiord: &Path, command: &str, had_power_cut: bool) -> Result<Session, String> {
+    pub fn new(
+        fiord: &Path,
+        command: &str,
+        had_power_cut: bool,
+        silence: Option<Duration>,
+    ) -> Result<Session, String> {
         let dir = repo::target_dir().join(format!("guest-{}", std::process::id()));
-        let session = Session { dir, had_power_cut };
+        let session = Session { dir, had_power_cut, silence };
         session.fill(fiord, command).map_err(|error| format!("{}: {error}", session.dir.display()))?;
         Ok(session)
     }
@@ -80,6 +97,10 @@ impl Session {
         for (name, value) in std::env::vars_os().filter(|(name, _)| passed(name)) {
             let value = if name == fiord_testing::RECORD { self.path("skips").into() } else { value };
             let _ = writeln!(script, "export {}='{}'", name.display(), value.display());
+        }
+        if let Some(silence) = self.silence {
+            let _ =
+                writeln!(script, "SILENCE_S={}\n{REPORT_SILENCE}report_silence {dir} &", silence.as_secs());
         }
         let _ = write!(
             script,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::session::{STATUS, Session};
+use super::session::{ANSWERED, STATUS, Session, TASKS};
 
 /// The file by which a script asks for the power to be cut.
 const CUT: &str = "cut";
@@ -20,8 +20,20 @@ const END_MAX: Duration = Duration::from_secs(5);
 /// never to do it.
 const POWER_DOWN_MAX: Duration = Duration::from_secs(60);
 
+/// How long a guest may take to say what its tasks wait for, beyond the time that it may be silent.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
 /// How often the guest's output is looked at.
 const POLL: Duration = Duration::from_millis(100);
+
+/// When a guest is taken for hung.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How long it may run.
+    pub run: Duration,
+    /// How long its command may print nothing, if it prints now and then what it has done.
+    pub silence: Option<Duration>,
+}
 
 /// How a guest ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,15 +44,26 @@ pub enum End {
     PowerCut,
 }
 
+/// Why a guest did not come to its end.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The guest itself stopped: none of its tasks went on. That is the emulator's doing, and not that of what ran there.
+    Frozen(String),
+    /// Anything else.
+    Other(String),
+}
+
 /// Copies the guest's output to this program's until the guest has ended or its power is to be cut.
-pub fn pass_on(child: &mut Child, session: &Session, limit: Duration) -> Result<End, String> {
+pub fn pass_on(child: &mut Child, session: &Session, limits: Limits) -> Result<End, Failure> {
+    let other = |what: &str, error: io::Error| Failure::Other(format!("{what}: {error}"));
     let start = Instant::now();
-    let mut done_since = None;
+    let (mut printed, mut done_since) = (start, None);
     let (mut stdout, mut stderr) = (Tail::new(session.path("stdout")), Tail::new(session.path("stderr")));
     loop {
-        let ended = child.try_wait().map_err(|error| error.to_string())?.is_some();
-        let copied = stdout.copy(&mut io::stdout()).and_then(|()| stderr.copy(&mut io::stderr()));
-        copied.map_err(|error| format!("cannot pass on the guest's output: {error}"))?;
+        let ended = child.try_wait().map_err(|error| other("virtme-ng", error))?.is_some();
+        let copied =
+            stdout.copy(&mut io::stdout()).and_then(|out| Ok((out, stderr.copy(&mut io::stderr())?)));
+        let (copied, _) = copied.map_err(|error| other("cannot pass on the guest's output", error))?;
         if ended {
             return Ok(End::ItsOwn);
         }
@@ -48,9 +71,16 @@ pub fn pass_on(child: &mut Child, session: &Session, limit: Duration) -> Result<
         if session.path(CUT).exists() && fs::remove_file(session.path(CUT)).is_ok() {
             return Ok(End::PowerCut);
         }
-        if start.elapsed() > limit {
+        if start.elapsed() > limits.run {
             end(child);
-            return Err(format!("the guest was ended after {} s", limit.as_secs()));
+            return Err(Failure::Other(format!("the guest was ended after {} s", limits.run.as_secs())));
+        }
+        if copied > 0 {
+            printed = Instant::now();
+        }
+        if let Some(why) = limits.silence.and_then(|silence| hung(session, silence, printed.elapsed())) {
+            end(child);
+            return Err(why);
         }
         if done_since.is_none() && session.path(STATUS).exists() {
             done_since = Some(Instant::now());
@@ -62,6 +92,29 @@ pub fn pass_on(child: &mut Child, session: &Session, limit: Duration) -> Result<
         }
         std::thread::sleep(POLL);
     }
+}
+
+/// Why a guest that has printed nothing for some time is hung, and what its tasks wait for if it could say so; `None` if it
+/// is not, or may still say it.
+fn hung(session: &Session, silence: Duration, silent: Duration) -> Option<Failure> {
+    if silent < silence {
+        return None;
+    }
+    if session.path(ANSWERED).exists() {
+        let tasks = fs::read(session.path(TASKS)).unwrap_or_default();
+        let tasks = String::from_utf8_lossy(&tasks);
+        return Some(Failure::Other(format!(
+            "{tasks}nothing was printed for {} s; what the guest's tasks waited for is above",
+            silence.as_secs()
+        )));
+    }
+    let all = silence + ANSWER_MAX;
+    (silent > all).then(|| {
+        Failure::Frozen(format!(
+            "nothing in the guest went on for {} s: it is the emulator that hung",
+            all.as_secs()
+        ))
+    })
 }
 
 /// Ends virtme-ng, and with it the emulator, which it started.
@@ -106,12 +159,14 @@ impl Tail {
         Tail { file: File::open(path) }
     }
 
-    fn copy(&mut self, to: &mut impl Write) -> io::Result<()> {
+    /// Copies what was added; returns its length.
+    fn copy(&mut self, to: &mut impl Write) -> io::Result<usize> {
         let mut text = Vec::new();
         if let Ok(file) = &mut self.file {
             file.read_to_end(&mut text)?;
         }
         to.write_all(&text)?;
-        to.flush()
+        to.flush()?;
+        Ok(text.len())
     }
 }

@@ -1,0 +1,295 @@
+//! Running a command that runs tests, and counting them.
+//!
+//! Invariant: a test that ended is counted, even if its program does not come to print its sums. A command that prints
+//! nothing for a long time is ended, and what it waited for is printed.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::process;
+use crate::repo;
+use crate::stage::StageResult;
+use crate::tally::{Counts, Tally};
+
+/// How long a command may print nothing until it is taken for hung. The longest that one is silent is while cargo compiles,
+/// which has been seen to take six minutes.
+const SILENCE_MAX: Duration = Duration::from_secs(20 * 60);
+
+/// The length of a command in a message, in characters.
+const SHOWN_LENGTH_MAX: usize = 160;
+
+/// A command that has run tests.
+#[derive(Debug)]
+pub struct TestRun {
+    /// Its tests.
+    pub tally: Tally,
+    /// The tests that had ended in a program that did not come to print its sums.
+    pub cut_off: Vec<String>,
+    status: Result<ExitStatus, String>,
+    shown: String,
+    /// The last line that it printed as an error.
+    last_error: Option<String>,
+}
+
+impl TestRun {
+    /// Its exit status; `None` if it has none.
+    pub fn code(&self) -> Option<i32> {
+        self.status.as_ref().ok().and_then(ExitStatus::code)
+    }
+
+    /// Whether it passed.
+    pub fn result(self) -> StageResult {
+        let TestRun { tally, status, shown, last_error, .. } = self;
+        let why = match status {
+            Ok(status) if status.success() => return StageResult::Passed(tally),
+            Ok(status) => format!("{shown}: {status}"),
+            Err(why) => format!("{shown}: {why}"),
+        };
+        let last = last_error.map_or_else(String::new, |line| format!("\n{line}"));
+        StageResult::Failed(tally, why + &last)
+    }
+}
+
+/// Runs a command that runs tests. Its output is passed on; skipped tests and their reasons are in the record that they
+/// write (`fiord_testing`).
+pub fn run(command: Command) -> TestRun {
+    run_within(SILENCE_MAX, command)
+}
+
+fn run_within(silence_max: Duration, mut command: Command) -> TestRun {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let record = repo::target_dir().join(format!("skips-{}-{count}", std::process::id()));
+    // Left by an earlier process with the same number.
+    let _ = fs::remove_file(&record);
+    let shown = shortened(&format!("{command:?}"));
+    command.env(fiord_testing::RECORD, &record).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut output = Output::default();
+    let (status, last_error) = match command.spawn() {
+        Ok(mut child) => pass_on(&mut child, silence_max, &mut output),
+        Err(error) => (Err(error.to_string()), None),
+    };
+    let skips = fiord_testing::recorded(&record);
+    let _ = fs::remove_file(&record);
+    let (status, skips) = match skips {
+        Ok(skips) => (status, skips),
+        Err(error) => (Err(format!("{}: {error}", record.display())), Vec::new()),
+    };
+    let cut_off: Vec<String> = output.unsummed.iter().map(|(name, _)| name.clone()).collect();
+    let tally =
+        Tally { failed: output.failed, failures: output.failures, ..Tally::of(output.counts, &skips) };
+    TestRun { tally, cut_off, status, shown, last_error }
+}
+
+/// Prints what a command prints until it ends; returns its status and its last error. One that prints nothing for this long
+/// is ended.
+fn pass_on(
+    child: &mut Child,
+    silence_max: Duration,
+    output: &mut Output,
+) -> (Result<ExitStatus, String>, Option<String>) {
+    let errors = child.stderr.take().map(|stderr| std::thread::spawn(|| last_line_of(stderr)));
+    let lines = child.stdout.take().map(lines_of);
+    let mut hung = None;
+    while let Some(lines) = &lines {
+        match lines.recv_timeout(silence_max) {
+            Ok(line) => {
+                println!("{line}");
+                output.read(line);
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            // The output is still held open by a process that is none of the command's any more.
+            Err(RecvTimeoutError::Timeout) if hung.is_some() => break,
+            Err(RecvTimeoutError::Timeout) => hung = Some(end(child, silence_max)),
+        }
+    }
+    output.end();
+    let status = child.wait().map_err(|error| error.to_string());
+    match hung {
+        Some(why) => (Err(why), None),
+        None => (status, errors.and_then(|errors| JoinHandle::join(errors).ok().flatten())),
+    }
+}
+
+/// Prints what a command that is silent waits for, and kills it with all that it has started; returns why.
+fn end(child: &Child, silence: Duration) -> String {
+    let processes = process::descendants(child.id());
+    println!("Nothing was printed for {} s. What runs, and what each thread waits for:", silence.as_secs());
+    for process in &processes {
+        println!("  {process}");
+    }
+    process::kill(&processes);
+    format!("killed after it had printed nothing for {} s", silence.as_secs())
+}
+
+/// The lines of a stream, as they come.
+fn lines_of(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let lines = BufReader::new(stream).lines().map_while(Result::ok);
+        lines.map(|line| send.send(line)).take_while(Result::is_ok).for_each(drop);
+    });
+    receive
+}
+
+/// Passes a stream of errors on to this program's; returns its last line that is not empty.
+fn last_line_of(stream: impl Read) -> Option<String> {
+    let lines = BufReader::new(stream).lines().map_while(Result::ok);
+    lines.inspect(|line| eprintln!("{line}")).filter(|line| !line.trim().is_empty()).last()
+}
+
+/// The begin of a command, in which the cases of a stage may be listed.
+fn shortened(command: &str) -> String {
+    match command.char_indices().nth(SHOWN_LENGTH_MAX) {
+        Some((end, _)) => format!("{}…", &command[..end]),
+        None => command.to_string(),
+    }
+}
+
+/// What test programs print: libtest's, and libtest-mimic's.
+#[derive(Debug, Default)]
+struct Output {
+    counts: Counts,
+    /// Tests of the program that runs, which has not printed its sums.
+    unsummed: Vec<(String, Counts)>,
+    failed: Vec<String>,
+    /// The lines from `failures:` to the sums of each program.
+    failures: Vec<String>,
+    is_in_failures: bool,
+}
+
+impl Output {
+    fn read(&mut self, line: String) {
+        if let Some(sums) = sums_of(&line) {
+            self.counts += sums;
+            self.unsummed.clear();
+            self.is_in_failures = false;
+            return;
+        }
+        if let Some((name, counts)) = ended_test(&line) {
+            if counts.failed > 0 {
+                self.failed.push(name.to_string());
+            }
+            self.unsummed.push((name.to_string(), counts));
+        }
+        self.is_in_failures |= line == "failures:";
+        if self.is_in_failures && !line.is_empty() {
+            self.failures.push(line);
+        }
+    }
+
+    /// Counts what a program had done that was cut off.
+    fn end(&mut self) {
+        for (_, counts) in &self.unsummed {
+            self.counts += *counts;
+        }
+    }
+}
+
+/// The figures of `test result: ok. 3 passed; 0 failed; 1 ignored; …`.
+fn sums_of(line: &str) -> Option<Counts> {
+    let (_, figures) = line.trim().strip_prefix("test result: ")?.split_once(". ")?;
+    let mut counts = Counts::default();
+    for part in figures.split(';') {
+        let Some((figure, word)) = part.trim().split_once(' ') else { continue };
+        let figure = figure.parse().unwrap_or(0);
+        match word {
+            "passed" => counts.passed = figure,
+            "failed" => counts.failed = figure,
+            "ignored" => counts.skipped = figure,
+            _ => {}
+        }
+    }
+    Some(counts)
+}
+
+/// The name of a test that has ended, and how: `test a::b ... ok`.
+fn ended_test(line: &str) -> Option<(&str, Counts)> {
+    let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    let one = Counts::default();
+    let counts = match outcome.split([',', ' ']).next()? {
+        "ok" => Counts { passed: 1, ..one },
+        "FAILED" => Counts { failed: 1, ..one },
+        "ignored" => Counts { skipped: 1, ..one },
+        _ => return None,
+    };
+    Some((name, counts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Output {
+        let mut output = Output::default();
+        text.lines().for_each(|line| output.read(line.to_string()));
+        output.end();
+        output
+    }
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn libtest_summaries_are_counted() {
+        let line = "test result: FAILED. 12 passed; 3 failed; 4 ignored; 0 measured; 0 filtered out; finished in 0.1s";
+        assert_eq!(sums_of(line), Some(Counts { passed: 12, failed: 3, skipped: 4 }));
+        assert_eq!(sums_of("test a ... ok"), None);
+    }
+
+    #[test]
+    fn what_programs_report_of_failed_tests_is_kept() {
+        let output = read(
+            "test a ... FAILED\n\nfailures:\n\n---- a stdout ----\nat a.rs:1\n\nfailures:\n    a\n\n\
+             test result: FAILED. 0 passed; 1 failed\ntest b ... ok\ntest result: ok. 1 passed",
+        );
+        assert_eq!(output.failures, ["failures:", "---- a stdout ----", "at a.rs:1", "failures:", "    a"]);
+        assert_eq!(output.failed, ["a"]);
+        assert_eq!(output.counts, Counts { passed: 1, failed: 1, skipped: 0 });
+    }
+
+    #[test]
+    fn tests_of_a_program_that_is_cut_off_are_counted() {
+        let output = read("test a ... ok\ntest b ... ignored, no disk\ntest c ... FAILED\ntest d ... ");
+        assert_eq!(output.counts, Counts { passed: 1, failed: 1, skipped: 1 });
+        let names: Vec<&str> = output.unsummed.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_skip_reaches_the_tally_through_the_record() {
+        let line = format!(
+            r#"printf 'it-1\ta\tno disk\n' >> "${}"; echo "test result: ok. 2 passed; 0 failed""#,
+            fiord_testing::RECORD
+        );
+        let StageResult::Passed(tally) = run(shell(&line)).result() else { panic!("the command succeeds") };
+        assert_eq!(tally.counts, Counts { passed: 1, failed: 0, skipped: 1 });
+        assert_eq!(tally.reasons, ["it: a: no disk"]);
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_killed_with_what_it_started() {
+        let script = "echo 'test a ... ok'; printf 'test b ... '; sleep 1000 & sleep 1001; echo ok";
+        let ended = run_within(Duration::from_secs(2), shell(script));
+        assert_eq!((ended.tally.counts.passed, &ended.cut_off[..]), (1, &["a".to_string()][..]));
+        let StageResult::Failed(_, why) = ended.result() else { panic!("it did not pass") };
+        assert!(why.contains("printed nothing for 2 s"), "{why}");
+    }
+
+    #[test]
+    fn a_failure_ends_with_the_last_error_and_its_command_is_short() {
+        let script = format!("echo first >&2; echo 'last one' >&2; exit 3; # {}", "x".repeat(1000));
+        let ended = run(shell(&script));
+        assert_eq!(ended.code(), Some(3));
+        let StageResult::Failed(_, why) = ended.result() else { panic!("it did not pass") };
+        assert!(why.ends_with("…: exit status: 3\nlast one") && why.len() < 300, "{why}");
+    }
+}
