@@ -32,6 +32,8 @@ pub struct TestRun {
     pub cut_off: Vec<String>,
     status: Result<ExitStatus, String>,
     shown: String,
+    /// The test that ran when it ended, if its program runs one at a time.
+    ran: Option<String>,
     /// The last line that it printed as an error.
     last_error: Option<String>,
 }
@@ -44,14 +46,15 @@ impl TestRun {
 
     /// Whether it passed.
     pub fn result(self) -> StageResult {
-        let TestRun { tally, status, shown, last_error, .. } = self;
+        let TestRun { tally, status, shown, ran, last_error, .. } = self;
         let why = match status {
             Ok(status) if status.success() => return StageResult::Passed(tally),
             Ok(status) => format!("{shown}: {status}"),
             Err(why) => format!("{shown}: {why}"),
         };
-        let last = last_error.map_or_else(String::new, |line| format!("\n{line}"));
-        StageResult::Failed(tally, why + &last)
+        let ran = ran.map(|test| format!("{test} had not ended"));
+        let lines: Vec<String> = [Some(why), ran, last_error].into_iter().flatten().collect();
+        StageResult::Failed(tally, lines.join("\n"))
     }
 }
 
@@ -83,7 +86,7 @@ fn run_within(silence_max: Duration, mut command: Command) -> TestRun {
     let cut_off: Vec<String> = output.unsummed.iter().map(|(name, _)| name.clone()).collect();
     let tally =
         Tally { failed: output.failed, failures: output.failures, ..Tally::of(output.counts, &skips) };
-    TestRun { tally, cut_off, status, shown, last_error }
+    TestRun { tally, cut_off, status, shown, ran: output.running, last_error }
 }
 
 /// Prints what a command prints until it ends; returns its status and its last error. One that prints nothing for this long
@@ -157,6 +160,8 @@ struct Output {
     counts: Counts,
     /// Tests of the program that runs, which has not printed its sums.
     unsummed: Vec<(String, Counts)>,
+    /// The test of the last line, which is not complete.
+    running: Option<String>,
     failed: Vec<String>,
     /// The lines from `failures:` to the sums of each program.
     failures: Vec<String>,
@@ -171,6 +176,8 @@ impl Output {
             self.is_in_failures = false;
             return;
         }
+        self.running =
+            line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... ")).map(String::from);
         if let Some((name, counts)) = ended_test(&line) {
             if counts.failed > 0 {
                 self.failed.push(name.to_string());
@@ -281,7 +288,7 @@ mod tests {
         let ended = run_within(Duration::from_secs(2), shell(script));
         assert_eq!((ended.tally.counts.passed, &ended.cut_off[..]), (1, &["a".to_string()][..]));
         let StageResult::Failed(_, why) = ended.result() else { panic!("it did not pass") };
-        assert!(why.contains("printed nothing for 2 s"), "{why}");
+        assert!(why.ends_with("killed after it had printed nothing for 2 s\nb had not ended"), "{why}");
     }
 
     #[test]

@@ -19,6 +19,8 @@ fn cut(name: &str, table: impl Fn(&str) -> String) -> (Option<i32>, serde_json::
     let disk = NullBlk::new(name, 16, &[]).expect("a disk");
     let above = DeviceMapper::new(&format!("{name}-dm"), &table(&disk.path())).expect("a device");
     let journal = format!("/run/{name}.journal");
+    // That of an earlier run has synced already.
+    let _ = fs::remove_file(&journal);
     let fiord = std::env::var_os("FIORD").expect("FIORD names the binary");
     let mut run = Command::new(&fiord);
     run.args(["crash-test", "run", &above.path(), "--overwrite", "--journal", &journal, "--size", "4M"]);

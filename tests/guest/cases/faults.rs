@@ -3,7 +3,7 @@
 //! Invariant: the job ends, what it measured is reported, and the exit status shows that it failed.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fiord_guest::{DeviceMapper, NullBlk, ScsiDebug, fiord};
 use serde_json::Value;
@@ -12,6 +12,9 @@ use crate::findings::{figure, findings};
 use crate::guest;
 
 const SECTORS: u64 = 16 << 11;
+
+/// How long a job may take to begin.
+const WRITES_WITHIN: Duration = Duration::from_secs(120);
 
 #[test]
 fn an_error_in_the_middle_of_a_disk_ends_the_job_with_its_report() {
@@ -87,7 +90,8 @@ fn a_disk_that_vanishes_ends_the_job_with_its_report() {
             let text = fs::read_to_string(&stat).unwrap_or_default();
             text.split_whitespace().nth(4).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0)
         };
-        while written() < 20 {
+        let since = Instant::now();
+        while written() < 20 && since.elapsed() < WRITES_WITHIN {
             std::thread::sleep(Duration::from_millis(5));
         }
         fs::write(delete, "1")

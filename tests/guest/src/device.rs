@@ -359,7 +359,9 @@ impl DeviceMapper {
 
 impl Drop for DeviceMapper {
     fn drop(&mut self) {
-        let _ = run("dmsetup", &["remove", "--noudevsync", "--noudevrules", &self.name]);
+        let _ = run("dmsetup", &["remove", "--retry", "--noudevsync", "--noudevrules", &self.name]);
+        // Its file would be that of the next device with its number.
+        let _ = run("dmsetup", &["mknodes"]);
     }
 }
 

@@ -5,8 +5,11 @@
 mod resources;
 
 use std::ffi::OsStr;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use resources::{Resources, resources_after};
@@ -14,6 +17,12 @@ use serde_json::Value;
 
 /// How long a job may take to be in a state that is waited for. An emulated machine may take half a minute.
 const STATE_WITHIN: Duration = Duration::from_secs(120);
+
+/// How long a program may take. The jobs take seconds, and up to a minute in an emulated machine that others slow down.
+const ENDS_WITHIN: Duration = Duration::from_secs(240);
+
+/// How often a program is looked at.
+const POLL: Duration = Duration::from_millis(10);
 
 /// How long a job that is at work has used a processor, if it does not wait. In an emulated machine its setup alone takes
 /// some tenths of a second.
@@ -35,11 +44,6 @@ pub struct Finished {
 }
 
 impl Finished {
-    fn of(out: Output) -> Finished {
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Finished { code: out.status.code(), stdout: text(out.stdout), stderr: text(out.stderr) }
-    }
-
     /// The report, which is the last document on standard output.
     ///
     /// # Errors
@@ -220,7 +224,7 @@ impl Running {
     /// # Errors
     /// If the program has no exit status.
     pub fn wait(self) -> Result<Finished, String> {
-        self.child.wait_with_output().map(Finished::of).map_err(|error| format!("fiord: {error}"))
+        finished(self.child).map_err(|why| format!("fiord: {why}"))
     }
 }
 
@@ -254,5 +258,100 @@ fn command_of_fiord() -> Result<Command, String> {
 }
 
 fn run(mut command: Command) -> Result<Finished, String> {
-    command.output().map(Finished::of).map_err(|error| format!("{command:?}: {error}"))
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
+    finished(child).map_err(|why| format!("{command:?}: {why}"))
+}
+
+/// What a program printed, once it has ended. One that does not end is killed.
+fn finished(child: Child) -> Result<Finished, String> {
+    finished_within(ENDS_WITHIN, child)
+}
+
+fn finished_within(time_max: Duration, mut child: Child) -> Result<Finished, String> {
+    let stdout = Stream::read(child.stdout.take());
+    let stderr = Stream::read(child.stderr.take());
+    let since = Instant::now();
+    while child.try_wait().map_err(|error| error.to_string())?.is_none() {
+        if since.elapsed() > time_max {
+            // Not waited for: what it does in the kernel may not end even now.
+            let _ = child.kill();
+            return Err(format!(
+                "killed because it had not ended after {} s\n{}\n{}",
+                time_max.as_secs(),
+                stdout.so_far(),
+                stderr.so_far()
+            ));
+        }
+        std::thread::sleep(POLL);
+    }
+    let code = child.wait().map_err(|error| error.to_string())?.code();
+    Ok(Finished { code, stdout: stdout.all(), stderr: stderr.all() })
+}
+
+/// What comes from a stream, which a thread reads.
+struct Stream {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Stream {
+    fn read(stream: Option<impl Read + Send + 'static>) -> Stream {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&bytes);
+        let reader = std::thread::spawn(move || {
+            let Some(mut stream) = stream else { return };
+            let mut part = [0; 4 << 10];
+            loop {
+                match stream.read(&mut part) {
+                    Ok(0) => return,
+                    Ok(length) => {
+                        into.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&part[..length])
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(_) => return,
+                }
+            }
+        });
+        Stream { bytes, reader }
+    }
+
+    fn so_far(&self) -> String {
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// All of it, when it has ended.
+    fn all(self) -> String {
+        let Stream { bytes, reader } = self;
+        let _ = reader.join();
+        let bytes = bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Child {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("sh starts")
+    }
+
+    #[test]
+    fn all_that_a_program_printed_is_there_when_it_has_ended() {
+        let ended = finished(shell("head -c 200000 /dev/zero | tr '\\0' x; echo why >&2; exit 3")).unwrap();
+        assert_eq!((ended.code, ended.stdout.len(), ended.stderr.as_str()), (Some(3), 200_000, "why\n"));
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed_and_shown() {
+        let since = Instant::now();
+        let ended = finished_within(Duration::from_secs(1), shell("echo begun; sleep 1000"));
+        let why = ended.unwrap_err();
+        assert!(why.contains("not ended after 1 s\nbegun"), "{why}");
+        assert!(since.elapsed() < Duration::from_secs(60));
+    }
 }

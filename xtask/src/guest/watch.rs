@@ -129,8 +129,7 @@ fn end(child: &mut Child) {
         }
         std::thread::sleep(POLL);
     }
-    let _ = child.kill();
-    let _ = child.wait();
+    kill_group(child);
 }
 
 /// Kills virtme-ng and the emulator at once, and waits until nothing of them runs.
