@@ -133,17 +133,20 @@ fn end(child: &Child, silence: Duration) -> String {
 /// The lines of a stream, as they come.
 fn lines_of(stream: impl Read + Send + 'static) -> Receiver<String> {
     let (send, receive) = mpsc::channel();
-    std::thread::spawn(move || {
-        let lines = BufReader::new(stream).lines().map_while(Result::ok);
-        lines.map(|line| send.send(line)).take_while(Result::is_ok).for_each(drop);
-    });
+    std::thread::spawn(move || text_lines(stream).try_for_each(|line| send.send(line)));
     receive
+}
+
+/// The lines of a stream. What is not UTF-8 is replaced.
+fn text_lines(stream: impl Read) -> impl Iterator<Item = String> {
+    let lines = BufReader::new(stream).split(b'\n').map_while(Result::ok);
+    lines.map(|line| String::from_utf8_lossy(&line).into_owned())
 }
 
 /// Passes a stream of errors on to this program's; returns its last line that is not empty.
 fn last_line_of(stream: impl Read) -> Option<String> {
-    let lines = BufReader::new(stream).lines().map_while(Result::ok);
-    lines.inspect(|line| eprintln!("{line}")).filter(|line| !line.trim().is_empty()).last()
+    let lines = text_lines(stream).inspect(|line| eprintln!("{line}"));
+    lines.filter(|line| !line.trim().is_empty()).last()
 }
 
 /// The begin of a command, in which the cases of a stage may be listed.
@@ -280,6 +283,12 @@ mod tests {
         let StageResult::Passed(tally) = run(shell(&line)).result() else { panic!("the command succeeds") };
         assert_eq!(tally.counts, Counts { passed: 1, failed: 0, skipped: 1 });
         assert_eq!(tally.reasons, ["it: a: no disk"]);
+    }
+
+    #[test]
+    fn text_that_is_not_utf_8_does_not_end_the_output() {
+        let ended = run(shell(r"printf 'a \377\ntest result: ok. 2 passed\n'"));
+        assert_eq!((ended.code(), ended.tally.counts.passed), (Some(0), 2));
     }
 
     #[test]
