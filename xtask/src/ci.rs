@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::stage::{self, StageResult, Stages};
 use crate::{
     browser, compat, dist, fmt, fuzz, guest, install, instructions, mutants, repo, servers, stage_times,
-    tidy, unused,
+    test_run, tidy, unused,
 };
 
 const FUZZ_SECONDS_PER_TARGET: u32 = 4;
@@ -30,9 +30,9 @@ const STAGES: &[Stage] = &[
         Ok(binary) => instructions::stage(&binary),
         Err(why) => StageResult::Skipped(format!("no binary to count: {why}")),
     }),
-    ("test", |_| stage::tests(tests())),
+    ("test", |_| test_run::tests(tests())),
     ("compat", |build| match build.binary() {
-        Ok(binary) => stage::tests(compat::command(&binary, &[])),
+        Ok(binary) => test_run::tests(compat::command(&binary, &[])),
         Err(why) => StageResult::Skipped(format!("no binary to compare: {why}")),
     }),
     ("guest", |build| match build.binary() {
@@ -150,5 +150,5 @@ fn address_sanitizer() -> StageResult {
         .env("RUSTFLAGS", "-Zsanitizer=address")
         .env("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1:handle_sigbus=0")
         .env("CARGO_TARGET_DIR", repo::target_dir().join("address-sanitizer"));
-    stage::tests(command)
+    test_run::tests(command)
 }

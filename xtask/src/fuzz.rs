@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::repo;
 use crate::stage::{self, StageResult};
 use crate::tally::{Counts, Tally};
+use crate::test_run;
 
 const SECONDS: u32 = 5;
 
@@ -61,7 +62,7 @@ pub fn tests() -> StageResult {
     let args = ["test", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features"];
     let mut cargo = repo::cargo(&args);
     cargo.env("CARGO_TARGET_DIR", build_dir());
-    stage::tests(cargo)
+    test_run::tests(cargo)
 }
 
 fn is_there() -> bool {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::stage::{self, StageResult};
-use crate::{compat, install, repo};
+use crate::{compat, install, repo, test_run};
 
 const HELP: &str = "cargo x servers [--install] [--release] [NAME…]
 
@@ -49,7 +49,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 
 /// The cases in `tests/servers`.
 pub fn stage(fiord: &Path) -> StageResult {
-    stage::tests(command(fiord))
+    test_run::tests(command(fiord))
 }
 
 /// Runs the tests with this binary.

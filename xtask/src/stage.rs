@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use crate::machine;
 use crate::stage_times::Times;
 use crate::tally::{Counts, Tally};
-use crate::test_run;
 
 /// Lines of a stage's failures that the summary repeats.
 const FAILURE_LINES_MAX: usize = 80;
@@ -147,11 +146,6 @@ pub fn command(mut command: Command) -> Result<(), String> {
         Ok(status) => Err(format!("{command:?}: {status}")),
         Err(error) => Err(format!("{command:?}: {error}")),
     }
-}
-
-/// Runs a command that runs tests, and counts them.
-pub fn tests(command: Command) -> StageResult {
-    test_run::run(command).result()
 }
 
 #[cfg(test)]

@@ -58,6 +58,11 @@ impl TestRun {
     }
 }
 
+/// Whether the tests that a command runs pass; see `run`.
+pub fn tests(command: Command) -> StageResult {
+    run(command).result()
+}
+
 /// Runs a command that runs tests. Its output is passed on; skipped tests and their reasons are in the record that they
 /// write (`fiord_testing`).
 pub fn run(command: Command) -> TestRun {

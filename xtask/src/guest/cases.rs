@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::hardware;
 use super::kernel::{self, Kernel};
-use super::{portable, power_cut};
+use super::power_cut;
 use crate::repo;
 use crate::stage::StageResult;
 use crate::test_run::{self, TestRun};
@@ -47,7 +48,7 @@ pub fn stage(fiord: &Path) -> StageResult {
         Err(why) => return StageResult::of(Err(why)),
     };
     let on = |kernel: &'static Kernel, names: &[&str]| {
-        if let Err(why) = kernel::Tools::find(kernel).and_then(|_| portable()) {
+        if let Err(why) = kernel::Tools::find(kernel).and_then(|_| hardware::portable()) {
             return StageResult::Skipped(why);
         }
         let run = |names: &[&str]| {

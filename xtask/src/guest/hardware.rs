@@ -5,9 +5,9 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 
 use super::power_cut::{self, DiskServer};
-use super::session::Session;
 
 /// QEMU 7.2 emulated `cmpxchg16b` wrongly if an interrupt came between (the kernel panics with a double fault), which newer
 /// ones may do; protection keys and five levels of page tables only cost time.
@@ -64,57 +64,84 @@ const MEMORY_MODULES: [&str; 2] = ["nvdimm0", "nvdimm1"];
 /// The length of each: the unit in which the kernel adds memory.
 const MEMORY_MODULE_BYTES: u64 = 128 << 20;
 
-/// The serial numbers of the NVMe disks, with those that a power cut is about or without.
-pub fn serial_numbers(of_power_cut: bool) -> impl Iterator<Item = &'static str> {
-    let cached = power_cut::DISKS.iter().map(|disk| disk.serial).filter(move |_| of_power_cut);
-    DISKS.iter().map(|disk| disk.serial).chain(cached)
+/// What a machine has.
+#[derive(Debug)]
+pub struct Hardware {
+    /// Where the contents of its disks and memory are.
+    pub dir: PathBuf,
+    /// Whether the disks are there that a power cut is about.
+    pub had_power_cut: bool,
 }
 
-/// Creates the contents of disks and memory, all of it zeroes.
-pub fn create_images(session: &Session) -> io::Result<()> {
-    for disk in session.disks() {
-        File::create(session.image(disk))?.set_len(IMAGE_BYTES)?;
+impl Hardware {
+    /// The serial numbers of the NVMe disks.
+    pub fn disks(&self) -> impl Iterator<Item = &'static str> {
+        let cached = power_cut::DISKS.iter().map(|disk| disk.serial).filter(|_| self.had_power_cut);
+        DISKS.iter().map(|disk| disk.serial).chain(cached)
     }
-    for module in MEMORY_MODULES {
-        File::create(session.image(module))?.set_len(MEMORY_MODULE_BYTES)?;
-    }
-    Ok(())
-}
 
-/// The emulator's arguments. The disks of a power cut are served by these, or else are their images.
-pub fn arguments(session: &Session, servers: &[DiskServer]) -> String {
-    let raw = |disk: &str| format!("{},format=raw", session.image(disk).display());
-    let mut devices = format!("-cpu {PROCESSOR}");
-    for NvmeDisk { serial, subsystem, controller, namespace } in &DISKS {
-        let mut of_subsystem = String::new();
-        if let Some(properties) = subsystem {
-            let _ = write!(devices, " -device nvme-subsys,id=s-{serial}{properties}");
-            of_subsystem = format!(",subsys=s-{serial}");
+    /// The contents of a disk or of a module of memory.
+    pub fn image(&self, name: &str) -> PathBuf {
+        self.dir.join(format!("{name}.img"))
+    }
+
+    /// Creates the contents of all, which are zeroes.
+    pub fn create_images(&self) -> io::Result<()> {
+        for disk in self.disks() {
+            File::create(self.image(disk))?.set_len(IMAGE_BYTES)?;
         }
-        let _ = write!(
-            devices,
-            " -drive file={},id=d-{serial},if=none,discard=unmap \
-             -device nvme,serial={serial},id={serial}{of_subsystem}{controller} \
-             -device nvme-ns,drive=d-{serial},bus={serial}{namespace}",
-            raw(serial)
-        );
+        for module in MEMORY_MODULES {
+            File::create(self.image(module))?.set_len(MEMORY_MODULE_BYTES)?;
+        }
+        Ok(())
     }
-    for disk in power_cut::DISKS.iter().map(|disk| disk.serial).filter(|_| session.had_power_cut) {
-        let server = servers.iter().find(|server| server.serial == disk);
-        let file = server.map_or_else(|| raw(disk), |server| format!("{},format=raw", server.address()));
-        let _ = write!(
-            devices,
-            " -drive file={file},id=d-{disk},if=none -device nvme,serial={disk},drive=d-{disk}"
-        );
+
+    /// The emulator's arguments. The disks of a power cut are served by these, or else are their images.
+    pub fn arguments(&self, servers: &[DiskServer]) -> String {
+        let raw = |disk: &str| format!("{},format=raw", self.image(disk).display());
+        let mut devices = format!("-cpu {PROCESSOR}");
+        for NvmeDisk { serial, subsystem, controller, namespace } in &DISKS {
+            let mut of_subsystem = String::new();
+            if let Some(properties) = subsystem {
+                let _ = write!(devices, " -device nvme-subsys,id=s-{serial}{properties}");
+                of_subsystem = format!(",subsys=s-{serial}");
+            }
+            let _ = write!(
+                devices,
+                " -drive file={},id=d-{serial},if=none,discard=unmap \
+                 -device nvme,serial={serial},id={serial}{of_subsystem}{controller} \
+                 -device nvme-ns,drive=d-{serial},bus={serial}{namespace}",
+                raw(serial)
+            );
+        }
+        for disk in power_cut::DISKS.iter().map(|disk| disk.serial).filter(|_| self.had_power_cut) {
+            let server = servers.iter().find(|server| server.serial == disk);
+            let file = server.map_or_else(|| raw(disk), |server| format!("{},format=raw", server.address()));
+            let _ = write!(
+                devices,
+                " -drive file={file},id=d-{disk},if=none -device nvme,serial={disk},drive=d-{disk}"
+            );
+        }
+        devices += " -machine nvdimm=on -m 1G,slots=2,maxmem=2G";
+        for module in MEMORY_MODULES {
+            let _ = write!(
+                devices,
+                " -object memory-backend-file,id=m-{module},share=on,mem-path={},size={MEMORY_MODULE_BYTES} \
+                 -device nvdimm,id={module},memdev=m-{module}",
+                self.image(module).display()
+            );
+        }
+        devices
     }
-    devices += " -machine nvdimm=on -m 1G,slots=2,maxmem=2G";
-    for module in MEMORY_MODULES {
-        let _ = write!(
-            devices,
-            " -object memory-backend-file,id=m-{module},share=on,mem-path={},size={MEMORY_MODULE_BYTES} \
-             -device nvdimm,id={module},memdev=m-{module}",
-            session.image(module).display()
-        );
+}
+
+/// Whether the compiler's flags suit a processor that is emulated.
+pub fn portable() -> Result<(), String> {
+    let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
+    match flags.contains("target-cpu") {
+        true => Err(format!(
+            "RUSTFLAGS={flags}: the emulated processor has not all instructions of this one; leave target-cpu out"
+        )),
+        false => Ok(()),
     }
-    devices
 }

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::console::Console;
-use super::hardware;
 use super::kernel::Tools;
 use super::power_cut::{self, DiskServer};
 use super::session::{STATUS, Session};
@@ -100,7 +99,7 @@ impl Machine<'_> {
         written.map_err(|error| Failure::Other(format!("{}: {error}", session.dir.display())))?;
         let servers = power_cut::DISKS
             .iter()
-            .map(|disk| DiskServer::start(disk, &session.dir, &session.image(disk.serial), console))
+            .map(|disk| DiskServer::start(disk, &session.dir, &session.hardware.image(disk.serial), console))
             .collect::<Result<Vec<DiskServer>, String>>()
             .map_err(Failure::Other)?;
         let mut child = self.boot(session, "run-load", &servers, console).map_err(Failure::Other)?;
@@ -117,7 +116,7 @@ impl Machine<'_> {
 
 /// The command that boots the machine. The disks of a power cut are served by these, or else are their images.
 fn vng(session: &Session, tools: &Tools, servers: &[DiskServer]) -> Command {
-    let options = hardware::arguments(session, servers) + &tools.emulator.arguments();
+    let options = session.hardware.arguments(servers) + &tools.emulator.arguments();
     let mut vng = Command::new(&tools.vng);
     // It starts its other programs by name.
     vng.env("PATH", tools.path());

@@ -172,18 +172,7 @@ pub fn install() -> Result<(), String> {
 /// The binary to run in the guest: `FIORD`, or one built now.
 fn binary(release: bool) -> Result<PathBuf, String> {
     if std::env::var_os("FIORD").is_none() {
-        portable()?;
+        hardware::portable()?;
     }
     compat::binary(release)
-}
-
-/// Whether the compiler's flags suit a processor that is emulated.
-fn portable() -> Result<(), String> {
-    let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
-    match flags.contains("target-cpu") {
-        true => Err(format!(
-            "RUSTFLAGS={flags}: the emulated processor has not all instructions of this one; leave target-cpu out"
-        )),
-        false => Ok(()),
-    }
 }

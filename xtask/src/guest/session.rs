@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::hardware;
+use super::hardware::Hardware;
 use crate::repo;
 
 /// The guest's devices.
@@ -32,8 +32,8 @@ pub const ANSWERED: &str = "answered";
 pub struct Session {
     /// Its path.
     pub dir: PathBuf,
-    /// Whether the disks of a power cut are there.
-    pub had_power_cut: bool,
+    /// What the machine has; the contents are here.
+    pub hardware: Hardware,
     /// How long the command may print nothing.
     silence: Option<Duration>,
 }
@@ -47,7 +47,7 @@ impl Session {
         silence: Option<Duration>,
     ) -> Result<Session, String> {
         let dir = repo::target_dir().join(format!("guest-{}", std::process::id()));
-        let session = Session { dir, had_power_cut, silence };
+        let session = Session { hardware: Hardware { dir: dir.clone(), had_power_cut }, dir, silence };
         session.fill(fiord, command).map_err(|error| format!("{}: {error}", session.dir.display()))?;
         Ok(session)
     }
@@ -56,7 +56,7 @@ impl Session {
         let _ = fs::remove_dir_all(&self.dir);
         fs::create_dir_all(self.path("bin"))?;
         std::os::unix::fs::symlink(fiord, self.path("bin/fiord"))?;
-        hardware::create_images(self)?;
+        self.hardware.create_images()?;
         for output in ["stdout", "stderr"] {
             File::create(self.path(output))?;
         }
@@ -69,19 +69,9 @@ impl Session {
         self.dir.join(name)
     }
 
-    /// The serial numbers of the NVMe disks.
-    pub fn disks(&self) -> impl Iterator<Item = &'static str> {
-        hardware::serial_numbers(self.had_power_cut)
-    }
-
-    /// The contents of a disk.
-    pub fn image(&self, disk: &str) -> PathBuf {
-        self.path(&format!("{disk}.img"))
-    }
-
     /// The commands that make the disks.
     pub fn setup(&self) -> String {
-        let disks: Vec<&str> = self.disks().collect();
+        let disks: Vec<&str> = self.hardware.disks().collect();
         format!("NVME_DISKS='{}'\n{SETUP}", disks.join(" "))
     }
 
