@@ -359,7 +359,9 @@ impl DeviceMapper {
 
 impl Drop for DeviceMapper {
     fn drop(&mut self) {
-        let _ = run("dmsetup", &["remove", "--retry", "--noudevsync", "--noudevrules", &self.name]);
+        // The guest's udev may still read it, and slowly: that fails from now on.
+        let options = ["remove", "--force", "--retry", "--noudevsync", "--noudevrules"];
+        let _ = run("dmsetup", &[&options[..], &[&self.name]].concat());
         // Its file would be that of the next device with its number.
         let _ = run("dmsetup", &["mknodes"]);
     }
