@@ -90,6 +90,10 @@ impl Exchange {
         let Exchange { staging, patience, .. } = self;
         (staging.start, staging.end, staging.is_silent) = (0, 0, true);
         let is_sent = staging.send(&mut connection, patience, head, body)?;
+        // The response takes a while: asking for it at once would find nothing, and cost a call.
+        if staging.is_silent && !connection.is_encrypted() {
+            wait(&connection, false, patience)?;
+        }
         let response = loop {
             let received = &staging.bytes[staging.start..staging.end];
             match ResponseHead::parse(received).map_err(io::Error::other)? {
