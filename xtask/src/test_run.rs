@@ -20,6 +20,9 @@ use crate::tally::{Counts, Tally};
 /// which has been seen to take six minutes.
 const SILENCE_MAX: Duration = Duration::from_secs(20 * 60);
 
+/// How long the output of a command that was killed may stay open.
+const CLOSED_WITHIN: Duration = Duration::from_secs(10);
+
 /// The length of a command in a message, in characters.
 const SHOWN_LENGTH_MAX: usize = 160;
 
@@ -105,13 +108,13 @@ fn pass_on(
     let lines = child.stdout.take().map(lines_of);
     let mut hung = None;
     while let Some(lines) = &lines {
-        match lines.recv_timeout(silence_max) {
+        match lines.recv_timeout(if hung.is_some() { CLOSED_WITHIN } else { silence_max }) {
             Ok(line) => {
                 println!("{line}");
                 output.read(line);
             }
             Err(RecvTimeoutError::Disconnected) => break,
-            // The output is still held open by a process that is none of the command's any more.
+            // By a process that has no parent in the command any more.
             Err(RecvTimeoutError::Timeout) if hung.is_some() => break,
             Err(RecvTimeoutError::Timeout) => hung = Some(end(child, silence_max)),
         }

@@ -236,15 +236,18 @@ fn new_memory_is_written_by_page_faults_and_verified() {
         let job = job(&run(&dir, line));
         (counted(&job), job["minf"].as_u64().unwrap())
     };
-    let ((ios, bytes, latencies), first) = faults("--ioengine=page_fault --rw=write --bs=4k --size=8m");
-    assert_eq!((ios, bytes, latencies), (2048, 8 << 20, 2048));
+    // At times a run has a few of other causes, so that several are compared.
+    let several = |line: &str| (0..5).map(|_| faults(line)).collect::<Vec<_>>();
+    let touched = several("--ioengine=page_fault --rw=write --bs=4k --size=8m");
+    assert!(touched.iter().all(|(counted, _)| *counted == (2048, 8 << 20, 2048)), "{touched:?}");
+    let untouched = several("--ioengine=null --rw=write --bs=4k --size=8m");
+    let none = untouched.iter().map(|(_, faults)| *faults).min().unwrap();
+    let [first, most] =
+        [Iterator::min, Iterator::max].map(|of| of(touched.iter().map(|(_, faults)| *faults)).unwrap());
     // One for each page, unless the kernel maps huge ones.
     let huge = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let least = if huge.contains("[always]") { 4 } else { 2048 };
-    assert!(first >= least, "{first} page faults");
-    // Of other causes a run has a few, and some runs have none.
-    let (_, without) = faults("--ioengine=null --rw=write --bs=4k --size=8m");
-    assert!(without < 1024, "{without} page faults without memory");
+    assert!(first >= least && most >= none + least, "{first} to {most} page faults, {none} without memory");
     // Memory that was touched causes none.
     let (_, twice) = faults("--ioengine=page_fault --rw=write --bs=4k --size=8m --loops=2");
     assert!(twice < first + 1024, "{first} page faults, {twice} in two passes");

@@ -317,17 +317,18 @@ impl Stream {
     }
 
     fn so_far(&self) -> String {
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
+        text_of(&self.bytes)
     }
 
     /// All of it, when it has ended.
     fn all(self) -> String {
-        let Stream { bytes, reader } = self;
-        let _ = reader.join();
-        let bytes = bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
+        let _ = self.reader.join();
+        text_of(&self.bytes)
     }
+}
+
+fn text_of(bytes: &Mutex<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
 }
 
 #[cfg(test)]

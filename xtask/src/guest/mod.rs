@@ -55,7 +55,9 @@ machine it runs on: it shows that something works, never how fast.
   --kernel SERIES
               the kernel that boots, or is installed: 6.12 (the default, of Debian's backports), or 6.1 (of Debian 12)
   --cases [NAME…]
-              runs the cases in tests/guest, as `cargo x ci guest` does, or those whose names contain one of these
+              runs the cases in tests/guest, as `cargo x ci guest` does, or those whose names contain one of these.
+              If they print nothing for five minutes the guest says what its tasks wait for, and is ended; the exit
+              status is 75 if it cannot even say that, because the emulator hangs
   --release   takes the release build of fiord instead of the debug build
   --power-cut 'LOAD'
               boots and runs LOAD before, cuts the power of the machine when LOAD creates the file $FIORD_SHARED/cut,

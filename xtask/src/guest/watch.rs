@@ -61,9 +61,9 @@ pub fn pass_on(child: &mut Child, session: &Session, limits: Limits) -> Result<E
     let (mut stdout, mut stderr) = (Tail::new(session.path("stdout")), Tail::new(session.path("stderr")));
     loop {
         let ended = child.try_wait().map_err(|error| other("virtme-ng", error))?.is_some();
-        let copied =
-            stdout.copy(&mut io::stdout()).and_then(|out| Ok((out, stderr.copy(&mut io::stderr())?)));
-        let (copied, _) = copied.map_err(|error| other("cannot pass on the guest's output", error))?;
+        let failed = |error| other("cannot pass on the guest's output", error);
+        let copied = stdout.copy(&mut io::stdout()).map_err(failed)?;
+        stderr.copy(&mut io::stderr()).map_err(failed)?;
         if ended {
             return Ok(End::ItsOwn);
         }
@@ -117,16 +117,11 @@ fn hung(session: &Session, silence: Duration, silent: Duration) -> Option<Failur
     })
 }
 
-/// Ends virtme-ng, and with it the emulator, which it started.
+/// Ends virtme-ng, and with it the emulator, which it started. One that hangs does not heed SIGTERM, as virtme-ng does.
 fn end(child: &mut Child) {
-    let mut stop = Command::new("kill");
-    stop.args(["-TERM", "--", &format!("-{}", child.id())]);
-    let _ = stop.status();
+    signal_group(child, "-TERM");
     let start = Instant::now();
-    while start.elapsed() < END_MAX {
-        if matches!(child.try_wait(), Ok(Some(_))) {
-            return;
-        }
+    while matches!(child.try_wait(), Ok(None)) && start.elapsed() < END_MAX {
         std::thread::sleep(POLL);
     }
     kill_group(child);
@@ -134,18 +129,19 @@ fn end(child: &mut Child) {
 
 /// Kills virtme-ng and the emulator at once, and waits until nothing of them runs.
 pub fn kill_group(child: &mut Child) {
-    let group = format!("-{}", child.id());
-    let signal = |signal: &str| {
-        let mut kill = Command::new("kill");
-        kill.args([signal, "--", &group]).stderr(Stdio::null());
-        kill.status().is_ok_and(|status| status.success())
-    };
-    signal("-KILL");
+    signal_group(child, "-KILL");
     let _ = child.wait();
     let start = Instant::now();
-    while signal("-0") && start.elapsed() < END_MAX {
+    while signal_group(child, "-0") && start.elapsed() < END_MAX {
         std::thread::sleep(POLL);
     }
+}
+
+/// Sends a signal to the group of a child; whether anything of it is there.
+fn signal_group(child: &Child, signal: &str) -> bool {
+    let mut kill = Command::new("kill");
+    kill.args([signal, "--", &format!("-{}", child.id())]).stderr(Stdio::null());
+    kill.status().is_ok_and(|status| status.success())
 }
 
 /// A file that grows.
@@ -167,5 +163,24 @@ impl Tail {
         to.write_all(&text)?;
         to.flush()?;
         Ok(text.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+
+    use super::*;
+
+    #[test]
+    fn an_emulator_that_does_not_heed_the_signal_ends_with_what_started_it() {
+        let script = "sh -c 'trap \"\" TERM; echo; while :; do sleep 1; done' & wait";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdout(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().unwrap();
+        // It ignores the signal from here on.
+        child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        end(&mut child);
+        assert!(!signal_group(&child, "-0"), "something still runs");
     }
 }
