@@ -48,6 +48,7 @@ mod repeat;
 mod report;
 mod scale;
 mod signals;
+mod space;
 mod submission;
 mod sweep;
 mod traces;

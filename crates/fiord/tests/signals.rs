@@ -84,6 +84,7 @@ fn layout_is_stopped_as_well() {
     let ran = stopped(&dir, line, 4 << 20, "TERM");
     ran.assert_status(143);
     assert_eq!(ran.json()["jobs"][0]["read"]["io_bytes"], 0);
+    assert!(!dir.join("f").exists(), "half a file");
 }
 
 /// The kernel does not count the bytes of an engine without system calls for I/O, so a second job shows progress.
@@ -196,6 +197,24 @@ fn a_file_that_grows_beyond_its_limit_fails_only_its_job() {
         |job: usize| (document["jobs"][job]["error"].as_i64(), &document["jobs"][job]["write"]["io_bytes"]);
     assert_eq!(figures(0).0, Some(27), "EFBIG: {document}");
     assert_eq!(figures(1), (Some(0), &serde_json::json!(256 << 10)), "{document}");
+}
+
+/// SIGXFSZ would end the process without a word.
+#[test]
+fn a_page_and_a_history_beyond_the_limit_of_files_are_refused_in_words() {
+    let dir = Dir::new();
+    dir.run("--output=r.json --output-format=json --name=a --ioengine=null --size=1m").assert_success();
+    let limited = |line: &str| {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "ulimit -f 1; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_fiord")]);
+        command.args(line.split(' ')).current_dir(dir.path()).env("XDG_STATE_HOME", dir.join("state"));
+        finish(start(command))
+    };
+    limited("report r.json -o page.html").assert_status(1).assert_prints(&["page.html", "EFBIG"]);
+    assert!(!dir.join("page.html").exists());
+    limited("--name=a --ioengine=null --size=1m").assert_status(0).assert_prints(&["READ: bw=", "history"]);
+    let listed = limited("history");
+    assert!(listed.status.is_some_and(|status| status <= 2), "{listed:?}");
 }
 
 // divergence: SIGINT, SIGTERM

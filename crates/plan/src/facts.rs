@@ -21,6 +21,10 @@ pub struct PathFacts {
     pub is_directory: bool,
     /// Length of the file or device; 0 when it does not report one.
     pub size_bytes: u64,
+    /// Bytes that its file system has allocated for it.
+    pub allocated_bytes: u64,
+    /// The space of its file system. For an absent path, that of the nearest existing directory; `None` when unknown.
+    pub space: Option<Space>,
     /// Logical block of the device below; 1 when unknown.
     pub logical_block_bytes: u64,
     /// Smallest unit of a direct transfer, offset and length alike; 1 when unknown.
@@ -54,6 +58,8 @@ impl PathFacts {
             kind: FileKind::Regular,
             is_directory: false,
             size_bytes: 0,
+            allocated_bytes: 0,
+            space: None,
             logical_block_bytes: 1,
             direct_align_bytes: 1,
             direct_memory_align_bytes: 1,
@@ -67,6 +73,17 @@ impl PathFacts {
             similar: None,
         }
     }
+}
+
+/// The space of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// The number of its device.
+    pub file_system: (u32, u32),
+    /// Free, including what is reserved for root.
+    pub free_bytes: u64,
+    /// It can compress or share what is written, which then takes less space than its length.
+    pub may_shrink: bool,
 }
 
 /// A target that only its engine can be asked about.

@@ -236,8 +236,8 @@ pub enum ClockSource {
     Best,
     /// `clock_gettime(CLOCK_MONOTONIC)`.
     Monotonic,
-    /// `gettimeofday`.
-    TimeOfDay,
+    /// The same in microseconds (`gettimeofday`).
+    Microseconds,
     /// The TSC.
     Tsc,
     /// What a thread keeps that does nothing else on this CPU (`gtod_cpu`).

@@ -21,7 +21,7 @@ use crate::run::environment;
 use crate::study;
 use crate::study::job_file::JobFile;
 use crate::study::scratch::ScratchFiles;
-use crate::study::target;
+use crate::study::target::{self, Space};
 use crate::subcommand::Subcommands;
 
 /// Finds the highest rate at which a percentile of the response latency stays
@@ -141,22 +141,14 @@ struct Prepared {
 fn prepare(options: &Options) -> Result<Prepared, String> {
     let machine = environment::machine()?;
     let (job, places) = options.job_and_targets(&machine)?;
-    let size_bytes = job.as_ref().and_then(JobFile::size_bytes).unwrap_or(options.study.size);
-    // A smaller job uses a part of the file.
-    let size_bytes = if job.is_some() { size_bytes.max(target::SIZE_MIN_BYTES) } else { size_bytes };
-    let mut targets: Vec<StudyTarget> = Vec::new();
-    let mut scratch = Vec::new();
-    let found = target::all(&places, "capacity", size_bytes, options.study.options.dry_run)?;
-    for (place, (target, files)) in places.iter().zip(found) {
-        if target.writable && job.is_some() && target.size_bytes < (size_bytes >> 20 << 20) {
-            return Err(format!(
-                "{}: the job's size does not fit into an eighth of the free space; a smaller size, or another directory",
-                shown(place)
-            ));
-        }
-        targets.push(target);
-        scratch.extend(files);
-    }
+    let space = match job.as_ref().and_then(JobFile::size_bytes) {
+        // A smaller job uses a part of the file.
+        Some(bytes) => Space::Exactly(bytes.max(target::SIZE_MIN_BYTES)),
+        None => Space::AtMost(options.study.size),
+    };
+    let found = target::all(&places, "capacity", space, options.study.options.dry_run)?;
+    let (targets, scratch): (Vec<StudyTarget>, Vec<Option<ScratchFiles>>) = found.into_iter().unzip();
+    let mut scratch: Vec<ScratchFiles> = scratch.into_iter().flatten().collect();
     let settings = Settings {
         bound: options.bound().ok_or("name a bound: --p99=10ms")?,
         even: options.even,

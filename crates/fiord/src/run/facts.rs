@@ -9,7 +9,7 @@ use fiord_engine::registry;
 use fiord_host::{DirectSupport, Machine, Prober, TargetFacts, TargetKind};
 use fiord_options::suggest;
 use fiord_plan::FileKind;
-use fiord_plan::facts::{Facts, GeometryNeed, Needs, PathFacts};
+use fiord_plan::facts::{Facts, GeometryNeed, Needs, PathFacts, Space};
 use fiord_plan::with_ancestors;
 use fiord_sys::sysfs::Sysfs;
 
@@ -74,6 +74,8 @@ pub(crate) fn path_facts(facts: &TargetFacts) -> PathFacts {
         is_directory: facts.kind == TargetKind::Directory,
         kind,
         size_bytes: facts.size_bytes.unwrap_or(0),
+        allocated_bytes: facts.allocated_bytes.unwrap_or(0),
+        space: space(facts),
         logical_block_bytes: facts.logical_block_bytes.map_or(1, u64::from),
         direct_align_bytes: facts.direct_offset_bytes().map_or(1, u64::from),
         direct_memory_align_bytes: facts.direct_memory_bytes().map_or(1, u64::from),
@@ -99,6 +101,19 @@ pub(crate) fn path_facts(facts: &TargetFacts) -> PathFacts {
         among_devices: facts.among_devices,
         similar: similar(facts),
     }
+}
+
+/// The space of the file system that a path is on, if it says how much it has.
+fn space(facts: &TargetFacts) -> Option<Space> {
+    // These store what they are given; others may compress it, or a server may.
+    const PLAIN: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "tmpfs"];
+    let system = facts.file_system.as_ref().filter(|system| system.total_bytes > 0)?;
+    let number = facts.device?;
+    Some(Space {
+        file_system: (number.major, number.minor),
+        free_bytes: system.free_bytes,
+        may_shrink: !PLAIN.contains(&system.type_name.as_str()),
+    })
 }
 
 /// The name most similar to an absent path, among the neighbours of it or of the first missing directory on the way.

@@ -25,7 +25,8 @@ use super::planned::PlannedSteps;
 use super::progress::Progress;
 use super::sampler::RunSampler;
 use super::step_plan::{StepError, StepPlan, step_name};
-use super::{dry_run, page, target};
+use super::target::{self, Space};
+use super::{dry_run, page};
 use crate::arguments::{self, CommandError, Form, Forms};
 use crate::layout::{WIDTH, is_coloured, width};
 use crate::live::LiveMode;
@@ -90,7 +91,7 @@ pub(crate) fn at<S: Study>(
     options: &Options,
     make: impl FnOnce(&StudyTarget) -> Result<S, String>,
 ) -> Result<ExitCode, CommandError> {
-    let (target, mut scratch) = target::at(path, name, size_bytes, options.dry_run)?;
+    let (target, mut scratch) = target::at(path, name, Space::AtMost(size_bytes), options.dry_run)?;
     let study = make(&target)?;
     scratch.as_mut().map_or(Ok(()), |scratch| scratch.record_files_of(study.steps()))?;
     carry_out(&study, &[&target], &[], options)
@@ -109,7 +110,7 @@ pub(crate) fn at_all<S: Study + 'static>(
     }
     // The scratch files live until everything has been printed.
     let places: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-    let mut targets = target::all(&places, name, size_bytes, options.dry_run)?;
+    let mut targets = target::all(&places, name, Space::AtMost(size_bytes), options.dry_run)?;
     let mut studies: Vec<(String, Box<dyn Study>)> = Vec::new();
     for (target, scratch) in &mut targets {
         let study = make(target)?;

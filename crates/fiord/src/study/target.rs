@@ -32,7 +32,24 @@ pub(crate) const SIZE_MIN_BYTES: u64 = 8 << 20;
 /// The columns of `fiord devices` that are shown in the heading.
 const DEVICE: [&str; 7] = ["name", "type", "transport", "size_bytes", "model", "rotational", "scheduler"];
 
-/// Probes `path` for runs that use up to `size_bytes`, and creates scratch files if it is a directory. Scratch files
+/// How much of a target a study uses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Space {
+    /// What is suggested, and less where that is more than a part of the free space.
+    AtMost(u64),
+    /// What the job says, which is not changed.
+    Exactly(u64),
+}
+
+impl Space {
+    fn bytes(self) -> u64 {
+        match self {
+            Space::AtMost(bytes) | Space::Exactly(bytes) => bytes,
+        }
+    }
+}
+
+/// Probes `path` for runs that use so much of it, and creates scratch files if it is a directory. Scratch files
 /// left there by killed studies are removed, except in a dry run.
 ///
 /// # Errors
@@ -40,7 +57,7 @@ const DEVICE: [&str; 7] = ["name", "type", "transport", "size_bytes", "model", "
 pub(crate) fn at(
     path: &Path,
     study: &str,
-    size_bytes: u64,
+    space: Space,
     dry_run: bool,
 ) -> Result<(StudyTarget, Option<ScratchFiles>), String> {
     // Without handlers a study still runs, but a signal leaves its files for the next one to remove.
@@ -57,12 +74,12 @@ pub(crate) fn at(
                 if dry_run { Vec::new() } else { scratch::clear(&directory, is_remote(&directory)) };
             // Clearing has freed space.
             let facts = if cleared.is_empty() { facts } else { probe(path)? };
-            let size_bytes = within_free(path, &facts, size_bytes)?;
+            let (size_bytes, less) = within_free(path, &facts, space)?;
             let scratch = ScratchFiles::create(&directory, study);
             let mut scratch = scratch.map_err(|(path, error)| not_created(&path, &error))?;
             let file = scratch.make("data").map_err(|error| not_created(scratch.path(), &error))?;
             let mut target = study_target(path, &file, &probe(&file)?, size_bytes, true);
-            target.remarks.extend(cleared);
+            target.remarks.extend(less.into_iter().chain(cleared));
             Ok((target, Some(scratch)))
         }
         TargetKind::Regular | TargetKind::Block => {
@@ -81,7 +98,7 @@ pub(crate) fn at(
                     shown_bytes(there)
                 ));
             }
-            Ok((study_target(path, path, &facts, there.min(size_bytes) >> 20 << 20, false), None))
+            Ok((study_target(path, path, &facts, there.min(space.bytes()) >> 20 << 20, false), None))
         }
         TargetKind::Absent => Err(format!("{}: no such directory, file or device", shown(path))),
         _ => Err(format!("{}: neither a directory nor a file nor a block device", shown(path))),
@@ -95,12 +112,12 @@ pub(crate) fn at(
 pub(crate) fn all(
     paths: &[&Path],
     study: &str,
-    size_bytes: u64,
+    space: Space,
     dry_run: bool,
 ) -> Result<Vec<(StudyTarget, Option<ScratchFiles>)>, String> {
     let mut targets: Vec<(StudyTarget, Option<ScratchFiles>)> = Vec::new();
     for path in paths {
-        let found = at(path, study, size_bytes, dry_run)?;
+        let found = at(path, study, space, dry_run)?;
         if targets.iter().any(|(known, _)| known.path == found.0.path) {
             return Err(format!("{}: named twice; name each target once", shown(path)));
         }
@@ -113,31 +130,52 @@ fn probe(path: &Path) -> Result<TargetFacts, String> {
     Prober::default().probe(path).map_err(|error| format!("{}: {}", shown(path), error_text(&error)))
 }
 
-/// How many bytes may be used, in whole MiB.
-fn within_free(directory: &Path, facts: &TargetFacts, size_bytes: u64) -> Result<u64, String> {
-    if size_bytes < SIZE_MIN_BYTES {
+/// How many bytes may be used, and a remark if that is less than what was asked for.
+fn within_free(directory: &Path, facts: &TargetFacts, space: Space) -> Result<(u64, Option<String>), String> {
+    let wanted_bytes = space.bytes();
+    if wanted_bytes < SIZE_MIN_BYTES {
         return Err(format!(
             "--size: {} is too small to measure a disk; the minimum is {}",
-            shown_bytes(size_bytes),
+            shown_bytes(wanted_bytes),
             shown_bytes(SIZE_MIN_BYTES)
         ));
     }
     let available = facts.file_system.as_ref().map_or(u64::MAX, |system| system.available_bytes);
-    let size_bytes = size_bytes.min(available / FREE_SHARE) >> 20 << 20;
+    let only = format!("{}: only {} are free", shown(directory), shown_bytes(available));
+    if let Space::Exactly(bytes) = space {
+        return match bytes <= available {
+            true => Ok((bytes, None)),
+            false => Err(format!(
+                "{only}, and the job's size is {}; lower size=, free some space, or name another directory",
+                shown_bytes(bytes)
+            )),
+        };
+    }
+    let size_bytes = wanted_bytes.min(available / FREE_SHARE) >> 20 << 20;
     if size_bytes < SIZE_MIN_BYTES {
         return Err(format!(
-            "{}: only {} are free; a study uses at most an eighth of that, and needs {}; free some space, or name \
-             another directory",
-            shown(directory),
-            shown_bytes(available),
+            "{only}; a study uses at most an eighth of that, and needs {}; free some space, or name another directory",
             shown_bytes(SIZE_MIN_BYTES),
         ));
     }
-    Ok(size_bytes)
+    let less = (size_bytes < wanted_bytes >> 20 << 20).then(|| {
+        format!(
+            "{} are used instead of {}: an eighth of the {} that are free",
+            shown_bytes(size_bytes),
+            shown_bytes(wanted_bytes),
+            shown_bytes(available)
+        )
+    });
+    Ok((size_bytes, less))
 }
 
 fn not_created(path: &Path, error: &io::Error) -> String {
-    format!("{}: cannot be created: {}; name a directory you may write to", shown(path), error_text(error))
+    // Scratch files are reached through their open directory, whatever its path leads to.
+    let remedy = match fs::exists("/proc/self/fd") {
+        Ok(true) => "name a directory you may write to",
+        _ => "/proc is missing, which a study needs; mount it (mount -t proc proc /proc)",
+    };
+    format!("{}: cannot be created: {}; {remedy}", shown(path), error_text(error))
 }
 
 fn study_target(

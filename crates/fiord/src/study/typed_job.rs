@@ -21,7 +21,7 @@ use fiord_sys::signal;
 
 use super::job_file::{self, FILES, joined};
 use super::scratch::ScratchFiles;
-use super::target;
+use super::target::{self, Space};
 use crate::run::environment;
 
 /// Size of the scratch file, at most.
@@ -159,8 +159,8 @@ impl TypedJob {
         }
         let size =
             self.value(job::Amount::size).and_then(|text| Bytes::parse(text, &mut Reading::default()).ok());
-        let size_bytes = size.map_or(SIZE_BYTES, |size| size.0);
-        let (target, scratch) = target::at(Path::new("."), self.name, size_bytes, dry_run)?;
+        let space = size.map_or(Space::AtMost(SIZE_BYTES), |size| Space::Exactly(size.0));
+        let (target, scratch) = target::at(Path::new("."), self.name, space, dry_run)?;
         Ok(scratch.map(|scratch| (target, scratch)))
     }
 }

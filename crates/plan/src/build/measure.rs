@@ -39,7 +39,7 @@ pub(crate) fn measure(section: &ResolvedSection<'_>) -> Measure {
             _ if reduced => ClockSource::None,
             _ if options.time.gtod_cpu.is_some() => ClockSource::Kept(options.time.gtod_cpu.unwrap_or(0)),
             None => ClockSource::Best,
-            Some(value::ClockSource::GetTimeOfDay) => ClockSource::TimeOfDay,
+            Some(value::ClockSource::GetTimeOfDay) => ClockSource::Microseconds,
             Some(value::ClockSource::ClockGetTime) => ClockSource::Monotonic,
             Some(value::ClockSource::Cpu) => ClockSource::Tsc,
         },

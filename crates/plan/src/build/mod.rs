@@ -19,6 +19,7 @@ mod rules;
 mod schedule;
 mod section;
 mod size;
+mod space;
 mod sprandom;
 mod steady;
 mod stream;
@@ -31,7 +32,7 @@ mod writers;
 mod zoned;
 mod zones;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
@@ -42,6 +43,7 @@ use self::diagnostics::Diagnostics;
 use self::replay::Replayed;
 use self::schedule::Grouping;
 use self::section::ResolvedSection;
+use self::space::LaidOut;
 use self::targets::PlannedWorker;
 use crate::engine::{Engines, PlannedEngine};
 use crate::facts::{Facts, GeometryNeed, Needs, RunSettings};
@@ -228,7 +230,7 @@ pub fn build(
         jobs: Vec::new(),
         diagnostics: Diagnostics::default(),
         grouping: Grouping::default(),
-        laid_out: BTreeMap::new(),
+        laid_out: LaidOut::default(),
         names: Vec::new(),
         time_cpus: time_cpus(sections, facts),
     };
@@ -268,8 +270,8 @@ struct Builder<'a> {
     jobs: Vec<Job>,
     diagnostics: Diagnostics,
     grouping: Grouping,
-    /// What the workers so far will have made of each path, in bytes.
-    laid_out: BTreeMap<PathBuf, u64>,
+    /// What the workers so far will have laid out.
+    laid_out: LaidOut,
     /// Names of the first workers of the sections so far, for `wait_for`.
     names: Vec<OsString>,
     /// CPUs that keep the time for jobs: no job runs there.

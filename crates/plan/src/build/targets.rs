@@ -2,7 +2,7 @@
 //!
 //! Invariant: a target that passes here can be opened and used as planned, as far as the facts show.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fiord_errno::Errno;
@@ -17,6 +17,7 @@ use super::names::{Naming, without_comment};
 use super::replay::Replayed;
 use super::section::ResolvedSection;
 use super::size::{self, Extent, Misfit, Present, Wanted};
+use super::space::{self, LaidOut};
 use crate::access::{Access, Direction, Pattern};
 use crate::engine::{Geometry, MissingSetting, NamePurpose, NoGeometry, PlannedEngine};
 use crate::facts::{Facts, PathFacts};
@@ -126,11 +127,7 @@ impl PlannedWorker<'_> {
     }
 
     /// The worker's files. `laid_out` is what earlier workers will have made of each path, and is added to.
-    pub fn targets(
-        &self,
-        laid_out: &mut BTreeMap<PathBuf, u64>,
-        diagnostics: &mut Diagnostics,
-    ) -> Option<Targets> {
+    pub fn targets(&self, laid_out: &mut LaidOut, diagnostics: &mut Diagnostics) -> Option<Targets> {
         let before = diagnostics.problems.len();
         if let Some(missing) = (self.engine.descriptor.missing)(&self.engine.settings) {
             let MissingSetting { option, message, remedy } = missing;
@@ -144,7 +141,7 @@ impl PlannedWorker<'_> {
         let wanted = self.wanted(paths.len() as u64);
         let mut list = Vec::with_capacity(paths.len());
         let mut memory_align_bytes = 1;
-        let mut laid_before: Vec<(PathBuf, u64)> = Vec::new();
+        let mut added = Vec::new();
         for (index, path) in paths.into_iter().enumerate() {
             let Some(known) = self.known(&path, diagnostics) else { continue };
             if self.opens_direct() {
@@ -153,11 +150,7 @@ impl PlannedWorker<'_> {
             let Some(file) = self.file(path, index as u64, &known, &wanted, laid_out, diagnostics) else {
                 continue;
             };
-            if let Some(bytes) = file.lay_out_bytes {
-                let laid = laid_out.entry(file.path.clone()).or_default();
-                laid_before.push((file.path.clone(), *laid));
-                *laid = (*laid).max(bytes);
-            }
+            added.extend(laid_out.add(&file, self.fills(&known), self.facts));
             list.push(file);
         }
         if diagnostics.stops_all_since(before) {
@@ -168,10 +161,13 @@ impl PlannedWorker<'_> {
             // Files too small for a block are skipped, but not if that leaves none.
             diagnostics.stop_worker_since(before, Errno::EINVAL);
         }
+        if let Some(problem) = laid_out.no_room(self.section, &list, self.facts) {
+            diagnostics.add_of_worker(problem, Errno::ENOSPC);
+        }
         let unplannable = diagnostics.take_unplannable();
         if unplannable.is_some() {
             // It creates no files that later workers could use.
-            laid_out.extend(laid_before.into_iter().rev());
+            laid_out.take_back(added, self.facts);
         }
         let lengths = list.iter().map(|file| file.length_bytes);
         let (pass_bytes, loop_bytes) = match self.replay {
@@ -338,7 +334,7 @@ impl PlannedWorker<'_> {
         index: u64,
         known: &PathFacts,
         wanted: &Wanted,
-        laid_out: &BTreeMap<PathBuf, u64>,
+        laid_out: &LaidOut,
         diagnostics: &mut Diagnostics,
     ) -> Option<FilePlan> {
         let kind = self.kind(&path, known, diagnostics)?;
@@ -358,7 +354,7 @@ impl PlannedWorker<'_> {
             // A target whose size its engine knows has that size, like a device.
             _ if self.has_geometry(&path) => Present { kind: FileKind::Block, bytes: known.size_bytes },
             FileKind::None => Present { kind, bytes: 0 },
-            _ => Present { kind, bytes: known.size_bytes.max(laid_out.get(&path).copied().unwrap_or(0)) },
+            _ => Present { kind, bytes: known.size_bytes.max(laid_out.length_bytes(&path)) },
         };
         let extent = match self.replay {
             Some(replay) => {
@@ -655,6 +651,25 @@ impl PlannedWorker<'_> {
         problems
     }
 
+    /// Whether layouts are written, and not only reserved.
+    fn lays_out_contents(&self) -> bool {
+        // A mapping cannot grow a file, and trimming what was never written measures nothing.
+        self.issues(Direction::Read)
+            || self.issues(Direction::Trim)
+            || self.section.options.files.overwrite
+            || self.engine.descriptor.maps_files()
+    }
+
+    /// Whether the layout of a file certainly takes its length in space, beside all others.
+    fn fills(&self, known: &PathFacts) -> bool {
+        let files = &self.section.options.files;
+        // Only what is laid out before the first worker starts lies there all at once, whoever removes it later.
+        let stays = files.create_serialize || !(files.unlink || files.unlink_each_loop);
+        let shrinks =
+            known.space.is_some_and(|space| space.may_shrink) && space::shrinks(self.section.options);
+        self.lays_out_contents() && stays && !shrinks
+    }
+
     /// How the files are opened and closed.
     fn files(&self, list: Vec<FilePlan>) -> Files {
         let options = self.section.options;
@@ -678,11 +693,7 @@ impl PlannedWorker<'_> {
             },
             writable: self.modifies(),
             may_create: options.files.allow_file_create,
-            // A mapping cannot grow a file, and trimming what was never written measures nothing.
-            lay_out_contents: self.issues(Direction::Read)
-                || self.issues(Direction::Trim)
-                || options.files.overwrite
-                || self.engine.descriptor.maps_files(),
+            lay_out_contents: self.lays_out_contents(),
             create_directories: self.missing_directories(&list),
             create_on_open: options.files.create_on_open,
             create_serially: options.files.create_serialize,

@@ -3,6 +3,7 @@
 //! Invariant: figures come from what fio 3.33 did with the same words, unless a comment says otherwise.
 
 mod replay;
+mod space;
 mod verification;
 mod writers;
 
@@ -697,18 +698,6 @@ fn a_clone_that_cannot_run_leaves_the_others_alone() {
     let (plan, _) = build(&sections(line), &[], &facts, &RunSettings::default()).unwrap();
     let runs: Vec<bool> = plan.jobs.iter().map(|job| job.unplannable.is_none()).collect();
     assert_eq!(runs, [true, true, false]);
-}
-
-#[test]
-fn what_a_job_that_cannot_run_would_have_laid_out_is_not_there_for_others() {
-    let facts = machine(&[("dir", directory())]);
-    let line = "--name=bad --filename=f:dir --size=2m --name=b --filename=f --size=1m";
-    let (plan, _) = build(&sections(line), &[], &facts, &RunSettings::default()).unwrap();
-    assert!(plan.jobs[0].unplannable.is_some());
-    assert_eq!(plan.jobs[1].files.list[0].length_bytes, MIB);
-    let alone = "--name=bad --filename=f:dir --size=2m --name=b --filename=f --size=0";
-    let (plan, _) = build(&sections(alone), &[], &facts, &RunSettings::default()).unwrap();
-    assert!(plan.jobs[1].unplannable.is_some(), "nobody makes it");
 }
 
 // divergence: a target in use, or a path below `/dev`

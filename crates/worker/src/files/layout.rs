@@ -10,6 +10,7 @@ use fiord_plan::job::Fill;
 use fiord_plan::{FileKind, FilePlan, Job};
 use fiord_sys::errno::Errno;
 use fiord_sys::file::{self, Allocate, OpenHow};
+use fiord_sys::stat::{self, Identity};
 use fiord_workload::Filler;
 
 use super::target_opener::TargetOpener;
@@ -42,21 +43,77 @@ pub(crate) fn lay_out(
     make_directories(job)?;
     let todo: Vec<(&FilePlan, u64)> = missing(job).collect();
     let mut filler = Filler::new(&fresh(&job.buffers.fill), job.access.seed);
+    let mut changed = Vec::with_capacity(todo.len());
     for (plan, bytes) in todo {
-        let how = OpenHow { create: job.files.may_create, interruptible: true, ..OpenHow::READ_WRITE };
-        let open = opener.open(plan, &how, !job.files.allow_in_use).map_err(|failure| Failure {
-            operation: format!("lay out ({})", failure.operation),
-            ..failure
-        })?;
-        make(job, &open, bytes, &mut filler, progress).map_err(|(operation, error)| {
-            let mut failure = Failure::file(&format!("lay out ({operation})"), &plan.path, &error);
-            if Errno::of(&error) == Some(Errno::ENOSPC) {
-                failure.explanation = format!("the file system has no room for {bytes} bytes");
-            }
-            failure
-        })?;
+        let made = opened(job, plan, opener).and_then(|(open, change)| {
+            changed.push(change);
+            make(job, &open, bytes, &mut filler, progress).map_err(|(operation, error)| {
+                Failure::file(&format!("lay out ({operation})"), &plan.path, &error)
+            })
+        });
+        let Err(mut failure) = made else { continue };
+        // Complete files are of use to the next run, unless they take the room that is missing.
+        let is_full = failure.errno == Some(Errno::ENOSPC);
+        if is_full {
+            failure.explanation =
+                format!("the file system has no room for {bytes} bytes; what was laid out is removed again");
+        }
+        let undone = changed.iter().filter(|change| is_full || change.plan.path == plan.path);
+        undone.for_each(|change| change.undo(job, opener));
+        return Err(failure);
     }
     Ok(())
+}
+
+/// What the layout of a file changes.
+struct Change<'a> {
+    plan: &'a FilePlan,
+    /// The file itself, whatever has its name later.
+    identity: Option<Identity>,
+    /// Its length before; `None` if it was created.
+    length_bytes: Option<u64>,
+}
+
+impl Change<'_> {
+    /// Removes a file that was created, and gives another its former length.
+    fn undo(&self, job: &Job, opener: &TargetOpener) {
+        let there = stat::stat(&self.plan.path).ok().map(|found| found.identity());
+        if there.is_none() || there != self.identity {
+            return;
+        }
+        let guarded = !job.files.allow_in_use;
+        // The failure that leads here is what is reported.
+        let _ = match self.length_bytes {
+            None => opener.remove(self.plan, guarded),
+            Some(bytes) => opener.open(self.plan, &OpenHow::READ_WRITE, guarded).and_then(|open| {
+                file::truncate(&open, bytes)
+                    .map_err(|error| Failure::file("truncate", &self.plan.path, &error))
+            }),
+        };
+    }
+}
+
+/// Opens a file to lay it out, and creates it where it is missing.
+fn opened<'a>(job: &Job, plan: &'a FilePlan, opener: &TargetOpener) -> Result<(File, Change<'a>), Failure> {
+    let guarded = !job.files.allow_in_use;
+    let how = OpenHow { create: job.files.may_create, interruptible: true, ..OpenHow::READ_WRITE };
+    let is_there = stat::stat(&plan.path).is_ok();
+    let created = match how.create && !is_there {
+        // Another worker, or the end of a link, may be there by now.
+        true => opener.open(plan, &OpenHow { exclusive: true, ..how }, guarded).ok(),
+        false => None,
+    };
+    let is_new = created.is_some();
+    let open = created
+        .map_or_else(|| opener.open(plan, &how, guarded), Ok)
+        .map_err(|failure| Failure { operation: format!("lay out ({})", failure.operation), ..failure })?;
+    let found = stat::fstat(&open).ok();
+    let change = Change {
+        plan,
+        identity: found.map(|found| found.identity()),
+        length_bytes: found.filter(|_| !is_new).map(|found| found.size_bytes),
+    };
+    Ok((open, change))
 }
 
 /// Creates the directories of the job's file names, parents first.

@@ -1,0 +1,87 @@
+//! Layouts on file systems that are too small for them.
+//!
+//! Invariant: a layout that fails leaves as much free space as it found.
+
+use std::fs;
+
+use fiord_testing::need;
+
+use crate::common::study::assert_fits;
+use crate::common::{Dir, Mount, run};
+
+const MIB: u64 = 1 << 20;
+
+fn names(mount: &Mount) -> Vec<String> {
+    let entries = fs::read_dir(&mount.path).unwrap().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_layout_that_does_not_fit_is_refused_before_it_begins() {
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=4m"));
+    let line = "--output-format=json --name=big --size=10t --rw=read --bs=64k --name=fits --size=1m";
+    let ran = run(&mount.path, line);
+    ran.assert_status(1).assert_prints(&["big.0.0", "10995116277760", "4194304", "free some space"]);
+    let jobs = ran.json()["jobs"].clone();
+    assert_eq!((&jobs[0]["error"], &jobs[1]["error"]), (&28.into(), &0.into()), "{jobs}");
+    assert_eq!(jobs[1]["read"]["io_bytes"], MIB);
+    assert_eq!(names(&mount), ["fits.0.0"]);
+    // What is there already needs no room.
+    run(&mount.path, "--name=j --filename=fits.0.0 --size=4m --rw=read").assert_status(0);
+    run(&mount.path, "--name=j --filename=fits.0.0 --size=4m --rw=read").assert_status(0);
+    let ran = run(&mount.path, "--name=j --filename=fits.0.0 --size=4097k --rw=read");
+    ran.assert_status(1).assert_prints(&["needs 1024 bytes", "has 0 free"]);
+    assert_eq!(fs::metadata(mount.path.join("fits.0.0")).unwrap().len(), 4 * MIB);
+}
+
+/// Files that are removed when their jobs end need not fit beside each other, and these do not.
+#[test]
+fn a_layout_that_fails_is_taken_back() {
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=4m"));
+    fs::write(mount.path.join("short"), vec![7; 1 << 20]).unwrap();
+    for fallocate in ["none", "native"] {
+        let line = format!(
+            "--output-format=json --fallocate={fallocate} --create_serialize=0 --unlink=1 --rw=read --bs=64k"
+        );
+        for files in
+            ["--filename=new --size=10m", "--filename=a:b:c:new --size=10m", "--filename=short --size=10m"]
+        {
+            let ran = run(&mount.path, &format!("{line} --name=j {files}"));
+            ran.assert_status(1).assert_prints(&["lay out", "ENOSPC", "removed again"]);
+            assert_eq!(names(&mount), ["short"], "{fallocate} {files}");
+            let short = fs::metadata(mount.path.join("short")).unwrap();
+            assert_eq!(short.len(), MIB, "{fallocate} {files}");
+        }
+    }
+}
+
+#[test]
+fn a_sweep_announces_the_size_of_its_job() {
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=80m"));
+    let line = "sweep --rw=read --bs=64k --over iodepth=1,2 --time=300ms";
+    let ran = run(&mount.path, &format!("{line} --size=40m"));
+    assert_fits(&ran);
+    ran.assert_prints(&["size=40m"]);
+    let announced = run(&mount.path, &format!("{line} --size=40m --json")).json();
+    assert_eq!(announced["target"]["size_bytes"], 40 * MIB, "{announced}");
+    let ran = run(&mount.path, &format!("{line} --size=200m"));
+    ran.assert_status(1).assert_prints(&["only 80MiB are free", "200MiB"]);
+    assert_eq!(names(&mount), [""; 0]);
+}
+
+#[test]
+fn a_study_says_that_it_uses_less_than_was_asked_for() {
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=80m"));
+    let ran = run(&mount.path, "quick --size=2G --time=1s");
+    assert_fits(&ran);
+    ran.assert_prints(&["10MiB are used instead of 2GiB", "an eighth of the 80MiB"]);
+    let ran = run(&mount.path, "quick --size=8M --time=1s");
+    assert!(!ran.stdout.contains("instead of"), "{}", ran.stdout);
+}

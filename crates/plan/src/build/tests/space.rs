@@ -1,0 +1,96 @@
+//! Layouts beside the free space of their file systems.
+//!
+//! Invariant: what would fit is never refused.
+
+use fiord_errno::Errno;
+
+use super::*;
+use crate::facts::Space;
+
+const FREE: u64 = 10 * MIB;
+
+fn space(may_shrink: bool) -> Option<Space> {
+    Some(Space { file_system: (8, 1), free_bytes: FREE, may_shrink })
+}
+
+/// The numbers of the jobs without room, among files on one file system.
+fn without_room(line: &str, may_shrink: bool) -> Vec<usize> {
+    let absent = PathFacts { space: space(may_shrink), ..PathFacts::absent() };
+    let half =
+        PathFacts { allocated_bytes: 6 * MIB, space: space(may_shrink), ..PathFacts::regular(6 * MIB) };
+    let sparse = PathFacts { allocated_bytes: 0, ..half.clone() };
+    let elsewhere = Space { file_system: (8, 2), ..space(may_shrink).unwrap() };
+    let other = PathFacts { space: Some(elsewhere), ..PathFacts::absent() };
+    let facts = machine(&[
+        ("a", absent.clone()),
+        ("b", absent),
+        ("half", half),
+        ("sparse", sparse),
+        ("other", other),
+        ("unknown", PathFacts::absent()),
+    ]);
+    let (plan, _) = build(&sections(line), &[], &facts, &RunSettings::default()).unwrap();
+    let refused = plan.jobs.iter().enumerate().filter(|(_, job)| {
+        job.unplannable.as_ref().is_some_and(|unplannable| unplannable.errno == Errno::ENOSPC)
+    });
+    refused.map(|(number, _)| number).collect()
+}
+
+// divergence: a layout that is larger than the free space
+#[test]
+fn only_what_is_certainly_written_and_not_there_yet_needs_room() {
+    let cases: [(&str, &[usize]); 17] = [
+        ("--name=j --filename=a --size=10m", &[]),
+        ("--name=j --filename=a --size=11m", &[0]),
+        ("--name=j --filename=a --size=11m --rw=randrw", &[0]),
+        ("--name=j --filename=a --size=11m --rw=write --overwrite=1", &[0]),
+        // It ends when the file system is full, or before.
+        ("--name=j --filename=a --size=11m --rw=write", &[]),
+        ("--name=j --filename=a --size=11m --rw=write --create_on_open=1", &[]),
+        ("--name=j --filename=a:b --size=22m", &[0]),
+        ("--name=j --filename=half --size=16m", &[]),
+        ("--name=j --filename=half --size=17m", &[0]),
+        ("--name=j --filename=sparse --size=16m", &[0]),
+        ("--name=j --filename=other:a --size=20m", &[]),
+        ("--name=j --filename=unknown --size=1t", &[]),
+        ("--name=j --filename=a --size=6m --name=k --filename=b --size=6m", &[1]),
+        // The one that is refused takes no room.
+        ("--name=j --filename=a --size=60m --name=k --filename=b --size=6m", &[0]),
+        ("--name=j --filename=a --size=6m --name=k --filename=a --size=8m", &[]),
+        ("--name=j --filename=a --size=6m --unlink=1 --name=k --filename=b --size=6m", &[1]),
+        (
+            "--name=j --filename=a --size=6m --unlink=1 --create_serialize=0 --name=k --filename=b --size=6m",
+            &[],
+        ),
+    ];
+    for (line, expected) in cases {
+        assert_eq!(without_room(line, false), expected, "{line}");
+        assert_eq!(without_room(line, true), expected, "{line}");
+    }
+    for contents in ["--zero_buffers=1", "--dedupe_percentage=50", "--buffer_compress_percentage=50"] {
+        let line = format!("--name=j --filename=a --size=11m {contents}");
+        assert_eq!(without_room(&line, false), [0], "{line}");
+        assert_eq!(without_room(&line, true), [], "{line}");
+    }
+}
+
+#[test]
+fn both_figures_are_said() {
+    let facts = [("a", PathFacts { space: space(false), ..PathFacts::absent() })];
+    let said = messages("--name=j --filename=a --size=1g", &facts);
+    for part in ["room for a:", "1073741824", "10485760"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn what_a_job_that_cannot_run_would_have_laid_out_is_not_there_for_others() {
+    let facts = machine(&[("dir", directory())]);
+    let line = "--name=bad --filename=f:dir --size=2m --name=b --filename=f --size=1m";
+    let (plan, _) = build(&sections(line), &[], &facts, &RunSettings::default()).unwrap();
+    assert!(plan.jobs[0].unplannable.is_some());
+    assert_eq!(plan.jobs[1].files.list[0].length_bytes, MIB);
+    let alone = "--name=bad --filename=f:dir --size=2m --name=b --filename=f --size=0";
+    let (plan, _) = build(&sections(alone), &[], &facts, &RunSettings::default()).unwrap();
+    assert!(plan.jobs[1].unplannable.is_some(), "nobody makes it");
+}
