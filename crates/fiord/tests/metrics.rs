@@ -62,7 +62,8 @@ fn prometheus_is_answered_while_the_run_lasts() {
     let _running = start(fiord(dir.path(), &format!("{JOB} --runtime=300 --metrics=prometheus:{port}")));
     let count = || {
         let answer = String::from_utf8(get(port, "/metrics", "*/*")).unwrap();
-        assert!(answer.is_empty() || answer.contains("Content-Type: text/plain; version=0.0.4"), "{answer}");
+        let is_early = answer.is_empty() || answer.starts_with("HTTP/1.1 503 ");
+        assert!(is_early || answer.contains("Content-Type: text/plain; version=0.0.4"), "{answer}");
         sum(&answer, "fiord_ios_total", "direction=\"read\"")
     };
     until("I/Os are counted", || count() > 0.0);
@@ -71,6 +72,49 @@ fn prometheus_is_answered_while_the_run_lasts() {
     let protobuf = get(port, "/metrics", "application/vnd.google.protobuf;encoding=delimited");
     assert!(String::from_utf8_lossy(&protobuf).contains("io.prometheus.client.MetricFamily"), "its type");
     assert!(String::from_utf8_lossy(&get(port, "/else", "*/*")).starts_with("HTTP/1.1 404"));
+}
+
+/// The whole answer to this text.
+fn ask(port: u16, text: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn an_endpoint_has_one_thread_and_ends_whoever_asks_nothing() {
+    let dir = Dir::new();
+    let port = free_port();
+    let running = start(fiord(dir.path(), &format!("{JOB} --runtime=300 --metrics=prometheus:{port}")));
+    let answered = || String::from_utf8(get(port, "/metrics", "*/*")).unwrap();
+    until("there are figures", || {
+        let answer = answered();
+        // Never an empty page: who averages would take it for a run that does nothing.
+        let is_ready = answer.starts_with("HTTP/1.1 200 ");
+        assert!(answer.is_empty() || is_ready || answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        assert_eq!(is_ready, answer.contains("fiord_run_info"), "{answer}");
+        is_ready
+    });
+    let threads = || std::fs::read_dir(format!("/proc/{}/task", running.0.id())).unwrap().count();
+    let before = threads();
+    let idle: Vec<TcpStream> = (0..60).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    for (number, stream) in idle.iter().enumerate().filter(|(number, _)| number % 2 == 0) {
+        (&mut &*stream).write_all(b"GET /metrics HT").unwrap_or_else(|error| panic!("{number}: {error}"));
+    }
+    assert!(answered().starts_with("HTTP/1.1 200 "), "those before it are ended");
+    assert_eq!(threads(), before);
+    for stream in idle {
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let end = (&mut &stream).read(&mut [0; 1]);
+        let is_reset = end.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset);
+        assert!(is_reset || end.as_ref().is_ok_and(|length| *length == 0), "{end:?}");
+    }
+    let posted = ask(port, "POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc");
+    assert!(posted.starts_with("HTTP/1.1 405 ") && posted.contains("Allow: GET, HEAD\r\n"), "{posted}");
+    let head = ask(port, "HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
 }
 
 #[test]

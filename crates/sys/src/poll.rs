@@ -1,4 +1,4 @@
-//! Waiting for a descriptor: `poll` on one of them.
+//! Waiting for descriptors: `poll`.
 //!
 //! Invariant: one system call; a signal ends it with `EINTR`.
 
@@ -22,17 +22,35 @@ pub enum Until {
 /// # Errors
 /// The kernel's: `EINTR` after a signal.
 pub fn wait(fd: BorrowedFd<'_>, until: Until, timeout: Option<Duration>) -> io::Result<bool> {
+    poll(&mut [entry(fd, until)], timeout)
+}
+
+/// The same for several; which of them can go on.
+///
+/// # Errors
+/// The kernel's: `EINTR` after a signal.
+pub fn wait_for_any(awaited: &[(BorrowedFd<'_>, Until)], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
+    let mut entries: Vec<libc::pollfd> = awaited.iter().map(|(fd, until)| entry(*fd, *until)).collect();
+    poll(&mut entries, timeout)?;
+    Ok(entries.iter().map(|entry| entry.revents != 0).collect())
+}
+
+fn entry(fd: BorrowedFd<'_>, until: Until) -> libc::pollfd {
     let events = match until {
         Until::Readable => libc::POLLIN,
         Until::ReadableOrWritable => libc::POLLIN | libc::POLLOUT,
     };
-    let mut entry = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
+    libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 }
+}
+
+fn poll(entries: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<bool> {
     let milliseconds = timeout.map_or(-1, |time| {
         let rounded = time.as_nanos().div_ceil(1_000_000);
         libc::c_int::try_from(rounded).unwrap_or(libc::c_int::MAX)
     });
-    // SAFETY: one entry, which lives during the call.
-    check(unsafe { libc::poll(&raw mut entry, 1, milliseconds) }).map(|ready| ready > 0)
+    // SAFETY: that many entries, which live during the call.
+    let ready = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, milliseconds) };
+    check(ready).map(|ready| ready > 0)
 }
 
 #[cfg(test)]
@@ -53,5 +71,8 @@ mod tests {
         assert!(readable());
         drop(here);
         assert!(readable());
+        let (_here, idle) = UnixStream::pair().unwrap();
+        let both = [(idle.as_fd(), Until::Readable), (there.as_fd(), Until::Readable)];
+        assert_eq!(wait_for_any(&both, None).unwrap(), [false, true]);
     }
 }

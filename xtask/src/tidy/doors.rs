@@ -157,7 +157,6 @@ pub const DOORS: &[Door] = &[
             "fiord-sys",
             "fiord-report",
             "fiord-store",
-            "tiny_http",
             "ureq",
             "ratatui-core",
         ],

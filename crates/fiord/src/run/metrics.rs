@@ -4,6 +4,7 @@
 //! reported when the run is over.
 
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,9 +16,12 @@ use fiord_options::value::{MetricsDestination, Value};
 use fiord_report::RunReport;
 use fiord_report::path::shown;
 use fiord_sys::errno::error_text;
-use fiord_sys::{clock, signal};
+use fiord_sys::{clock, signal, thread};
 use fiord_worker::TargetOpener;
-use tiny_http::{Header, Request, Response, Server};
+
+use self::server::{Request, Response};
+
+mod server;
 
 /// Interval between the snapshots that are exported.
 pub(crate) const EXPORT_EVERY: Duration = Duration::from_secs(1);
@@ -28,21 +32,25 @@ const SEND_EVERY: Duration = Duration::from_secs(5);
 /// How long a collector may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
+/// The lowest priority of a thread.
+const NICE_MOST: i32 = 19;
+
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PROTOBUF: &str =
     "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
 
 /// The latest snapshot, shared with those who export it.
 #[derive(Clone, Default)]
-struct Latest(Arc<Mutex<Arc<Vec<Family>>>>);
+struct Latest(Arc<Mutex<Option<Arc<Vec<Family>>>>>);
 
 impl Latest {
     fn set(&self, families: Vec<Family>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(families);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(families));
     }
 
-    fn get(&self) -> Arc<Vec<Family>> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// `None` as long as there is none.
+    fn get(&self) -> Option<Arc<Vec<Family>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -99,7 +107,7 @@ impl MetricsExporter {
     pub(crate) fn finish(self) -> Vec<String> {
         self.endpoints.into_iter().for_each(Endpoint::stop);
         let mut lines: Vec<String> = self.senders.into_iter().filter_map(CollectorThread::finish).collect();
-        let text = prometheus_text(&self.latest.get());
+        let text = prometheus_text(&self.latest.get().unwrap_or_default());
         for path in self.files {
             if let Err(failure) = TargetOpener::default().replace(Path::new(&path), text.as_bytes()) {
                 lines.push(format!("fiord: --metrics=file:{}: {}\n", shown(&path), failure.reason()));
@@ -109,9 +117,10 @@ impl MetricsExporter {
     }
 }
 
-/// Answers Prometheus on threads of its own.
+/// Answers Prometheus on a thread of its own.
 struct Endpoint {
-    server: Arc<Server>,
+    /// Dropped when the run is over.
+    over: UnixStream,
     thread: JoinHandle<()>,
 }
 
@@ -120,52 +129,44 @@ impl Endpoint {
         let failed = |why: String| format!("fiord: {name}: {why}\n");
         let listener = TcpListener::bind(address)
             .map_err(|error| failed(format!("{}; choose another address", error_text(&error))))?;
-        // The server starts threads as well, which inherit the signal mask of the thread that creates it.
-        let (created, creation) = channel();
+        let (over, is_over) = UnixStream::pair().map_err(|error| failed(error_text(&error)))?;
         let serve = move || {
             signal::leave_to_other_threads();
-            let server = Server::from_listener(listener, None).map(Arc::new);
-            let _ = created.send(server.as_ref().map(Arc::clone).map_err(ToString::to_string));
-            let Ok(server) = server else { return };
-            for request in server.incoming_requests() {
-                answer(request, &latest);
-            }
+            // The jobs go first.
+            let _ = thread::set_nice(NICE_MOST);
+            // Who asks then finds nobody; the run goes on.
+            let _ = server::serve(&listener, &is_over, &|request| answer(request, &latest));
         };
-        let thread = thread("fiord-metrics", serve).map_err(&failed)?;
-        let server = creation.recv().map_err(|closed| failed(closed.to_string()))?.map_err(failed)?;
-        Ok(Endpoint { server, thread })
+        let thread = started("fiord-metrics", serve).map_err(&failed)?;
+        Ok(Endpoint { over, thread })
     }
 
     fn stop(self) {
-        self.server.unblock();
+        drop(self.over);
         // If it panicked, that is on standard error.
         let _ = self.thread.join();
     }
 }
 
-/// Answers one request; a client that has gone needs no answer.
-fn answer(request: Request, latest: &Latest) {
-    let path = request.url().split('?').next().unwrap_or_default();
-    if path != "/metrics" {
-        let page = "fiord: the metrics of the run are at /metrics\n";
-        let status = if path == "/" { 200 } else { 404 };
-        let _ = request.respond(Response::from_string(page).with_status_code(status));
-        return;
+/// The answer to a request.
+fn answer(request: &Request, latest: &Latest) -> Response {
+    if !["GET", "HEAD"].contains(&request.method.as_str()) {
+        let refused = Response::text("405 Method Not Allowed", "fiord: metrics can only be read\n");
+        return Response { header: Some("Allow: GET, HEAD"), ..refused };
     }
-    let accepts = request.headers().iter().find(|header| header.field.equiv("Accept"));
-    let takes_protobuf =
-        accepts.is_some_and(|header| header.value.as_str().contains("application/vnd.google.protobuf"));
-    let families = latest.get();
-    let (kind, body) = if takes_protobuf {
-        (PROTOBUF, prometheus_protobuf(&families))
-    } else {
-        (TEXT, prometheus_text(&families).into_bytes())
+    if request.path != "/metrics" {
+        let status = if request.path == "/" { "200 OK" } else { "404 Not Found" };
+        return Response::text(status, "fiord: the metrics of the run are at /metrics\n");
+    }
+    let Some(families) = latest.get() else {
+        let early = Response::text("503 Service Unavailable", "fiord: the run has no figures yet\n");
+        return Response { header: Some("Retry-After: 1"), ..early };
     };
-    let mut response = Response::from_data(body);
-    if let Ok(header) = Header::from_bytes("Content-Type", kind) {
-        response.add_header(header);
-    }
-    let _ = request.respond(response);
+    let (kind, body) = match request.accept.contains("application/vnd.google.protobuf") {
+        true => (PROTOBUF, prometheus_protobuf(&families)),
+        false => (TEXT, prometheus_text(&families).into_bytes()),
+    };
+    Response { status: "200 OK", kind, header: None, body }
 }
 
 /// Sends to a collector on a thread of its own.
@@ -191,7 +192,7 @@ impl CollectorThread {
                     == Err(RecvTimeoutError::Disconnected);
                 next = Instant::now() + SEND_EVERY;
                 let body = otlp_json(
-                    &latest.get(),
+                    &latest.get().unwrap_or_default(),
                     &host,
                     env!("CARGO_PKG_VERSION"),
                     start_ns,
@@ -204,7 +205,7 @@ impl CollectorThread {
                 }
             }
         };
-        let thread = thread("fiord-otlp", send).map_err(|why| format!("fiord: {name}: {why}\n"))?;
+        let thread = started("fiord-otlp", send).map_err(|why| format!("fiord: {name}: {why}\n"))?;
         Ok(CollectorThread { name, over, thread })
     }
 
@@ -217,10 +218,37 @@ impl CollectorThread {
     }
 }
 
-fn thread<T: Send + 'static>(
+fn started<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, String> {
     let started = std::thread::Builder::new().name(name.to_string()).spawn(work);
     started.map_err(|error| format!("no thread could be started: {}", error_text(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_read_and_only_when_there_are_some() {
+        let latest = Latest::default();
+        let status = |method: &str, path: &str| {
+            let request = Request { method: method.into(), path: path.into(), accept: String::new() };
+            answer(&request, &latest).status
+        };
+        assert_eq!(status("GET", "/metrics"), "503 Service Unavailable");
+        latest.set(Vec::new());
+        let cases = [
+            ("GET", "/metrics", "200 OK"),
+            ("HEAD", "/metrics", "200 OK"),
+            ("GET", "/", "200 OK"),
+            ("GET", "/other", "404 Not Found"),
+            ("POST", "/metrics", "405 Method Not Allowed"),
+            ("DELETE", "/", "405 Method Not Allowed"),
+        ];
+        for (method, path, expected) in cases {
+            assert_eq!(status(method, path), expected, "{method} {path}");
+        }
+    }
 }
