@@ -7,13 +7,14 @@ use std::path::Path;
 use std::process::Command;
 
 use fiord_sys::procfs::{self, CpuTicks};
+use fiord_sys::system;
 use serde_json::{Value, json};
 
 /// Machine, kernel, commit and date.
 pub fn describe() -> Value {
     json!({
         "date": first_line(Path::new("date"), &["+%F"]),
-        "host": procfs::hostname().unwrap_or_default(),
+        "host": system::names().host,
         "cpu": procfs::cpu_model().unwrap_or_default(),
         "cpu_count": std::thread::available_parallelism().map_or(0, usize::from),
         "kernel": first_line(Path::new("uname"), &["-srm"]),

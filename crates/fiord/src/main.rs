@@ -36,8 +36,8 @@ fn main() -> ExitCode {
     TscClock::note();
     reserve::spare_address_space();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // When a reader goes away, the write fails instead of the process.
-    let _ = fiord_sys::signal::ignore_broken_pipes();
+    // When a reader goes away or a file becomes too long, the write fails instead of the process.
+    let _ = fiord_sys::signal::fail_writes_by_errno();
     // If it fails, they have an effect from the start of the run on.
     let _ = fiord_sys::signal::heed_stop_requests();
     // The first word may be a job file.

@@ -4,10 +4,13 @@
 //! whatever happens.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fiord_testing::need;
 use serde_json::Value;
@@ -288,6 +291,68 @@ fn a_signal_ends_a_setup_at_once_that_waits_for_no_file() {
         signal(running.0.id(), "INT");
         assert_eq!(running.0.wait().unwrap().signal(), Some(2), "{disposition}");
     }
+}
+
+/// A server that answers one request with single bytes, and the number of bytes so far.
+fn dripping_server() -> (u16, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let sent = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&sent);
+    std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let _ = client.read(&mut [0; 4096]);
+        let mut answer = client.write_all(b"HTTP/1.1 206 Partial Content\r\nContent-Length: 65536\r\n\r\n");
+        while answer.is_ok() {
+            std::thread::park_timeout(std::time::Duration::from_millis(50));
+            answer = client.write_all(b"x");
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    (port, sent)
+}
+
+/// Abandoned, the job would have the error ETIMEDOUT.
+#[test]
+fn a_signal_ends_the_wait_for_an_answer_that_drips() {
+    let dir = Dir::new();
+    let (port, sent) = dripping_server();
+    let line = format!(
+        "--output-format=json --name=a --ioengine=http --http_host=127.0.0.1:{port} --filename=/o --rw=read --bs=64k \
+         --size=1m"
+    );
+    let running = start(fiord(dir.path(), &line));
+    until("the answer drips", || sent.load(Ordering::Relaxed) > 3);
+    signal(running.0.id(), "INT");
+    let ran = finish(running);
+    let document = ran.assert_status(130).json();
+    assert_eq!(job(&document, "a")["error"], 0, "{ran:?}");
+}
+
+/// What hides `/proc` from a command, in a namespace of its own.
+fn without_proc(dir: &Dir, line: &str) -> Result<Command, String> {
+    let fiord = fiord(dir.path(), line);
+    let mut command = Command::new("unshare");
+    let script = "mount -t tmpfs none /proc && exec \"$0\" \"$@\"";
+    command.args(["--mount", "sh", "-c", script]).arg(fiord.get_program()).args(fiord.get_args());
+    command.current_dir(dir.path());
+    helper("unshare", &["--mount", "sh", "-c", "mount -t tmpfs none /proc"]).map(|_| command)
+}
+
+#[test]
+fn what_needs_no_proc_runs_without_it() {
+    let dir = Dir::new();
+    for line in [
+        "--name=a --ioengine=null --size=1m --rw=read",
+        "--name=a --size=1m --rw=randrw --bs=4k --direct=1",
+        "--name=a --size=1m --rw=randread --bs=4k --ioengine=libaio --numjobs=2 --write_lat_log=l",
+    ] {
+        let ran = finish(start(need!(without_proc(&dir, &format!("--no-history --trust=off {line}")))));
+        ran.assert_success().assert_prints(&["Run status group 0"]);
+    }
+    // A study reaches its scratch files through it, and says so.
+    let ran = finish(start(need!(without_proc(&dir, "quick --time=1s"))));
+    ran.assert_status(1).assert_prints(&["/proc is missing", "mount -t proc"]);
 }
 
 // divergence: `exec_postrun` after a signal

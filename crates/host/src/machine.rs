@@ -4,7 +4,7 @@
 
 use fiord_sys::procfs::{self, MemoryInfo};
 use fiord_sys::sysfs::Sysfs;
-use fiord_sys::{map, thread};
+use fiord_sys::{map, system, thread};
 use std::io;
 
 /// The properties of the machine that a run's figures depend on.
@@ -32,12 +32,16 @@ pub struct Machine {
 
 impl Machine {
     /// Reads the facts.
+    ///
+    /// # Errors
+    /// The kernel's, if it does not tell where this process may run.
     pub fn read() -> io::Result<Machine> {
         let sysfs = Sysfs::default();
         let cpus_allowed = thread::affinity()?;
+        let names = system::names();
         Ok(Machine {
-            hostname: procfs::hostname()?,
-            kernel_release: procfs::kernel_release()?,
+            hostname: names.host,
+            kernel_release: names.kernel_release,
             architecture: std::env::consts::ARCH,
             cpu_model: procfs::cpu_model(),
             // A sandbox without /sys still has the processors it may use.
@@ -45,7 +49,7 @@ impl Machine {
             cpus_allowed,
             // A kernel without NUMA lists no nodes.
             nodes: sysfs.online_nodes().unwrap_or_else(|_| vec![0]),
-            memory: procfs::memory()?,
+            memory: system::memory(),
             page_bytes: map::page_bytes() as u64,
         })
     }

@@ -1,4 +1,4 @@
-//! Clocks a hot loop can afford: the operating system's, the processor's counter, the time of day, and none.
+//! Clocks a hot loop can afford: the operating system's, in nanoseconds or microseconds, the processor's counter, and none.
 //!
 //! Invariant: every running clock counts nanoseconds from the same origin as `monotonic_ns`, so that a reading of one
 //! can be compared with a deadline taken from another (the counter drifts from it by a few parts in a million).
@@ -47,31 +47,17 @@ impl Clock for OsClock {
     }
 }
 
-/// The time of day in microseconds, moved to the common origin once. It jumps when the time of day is set.
-#[derive(Clone, Copy, Debug)]
-pub struct GettimeofdayClock {
-    origin_ns: u64,
-}
+/// The operating system's monotonic clock in microseconds: what `gettimeofday` shows of it, but for the steps that the time of
+/// day makes when it is set.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MicrosecondClock;
 
-impl GettimeofdayClock {
-    /// Sets the origin: now, by both clocks.
-    pub fn new() -> GettimeofdayClock {
-        GettimeofdayClock { origin_ns: time_of_day_ns().wrapping_sub(monotonic_ns()) }
-    }
-}
-
-impl Default for GettimeofdayClock {
-    fn default() -> GettimeofdayClock {
-        GettimeofdayClock::new()
-    }
-}
-
-impl Clock for GettimeofdayClock {
+impl Clock for MicrosecondClock {
     const RUNNING: bool = true;
 
     #[inline]
     fn now_ns(&self) -> u64 {
-        time_of_day_ns().wrapping_sub(self.origin_ns)
+        monotonic_ns() / 1000 * 1000
     }
 }
 
@@ -147,14 +133,6 @@ fn read(clock: libc::clockid_t) -> libc::timespec {
     time
 }
 
-#[inline]
-fn time_of_day_ns() -> u64 {
-    let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
-    // SAFETY: the kernel writes one timeval; the time zone may be null.
-    unsafe { libc::gettimeofday(&mut time, std::ptr::null_mut()) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
-}
-
 /// Sleeps until `monotonic_ns` reaches `deadline_ns`; returns at once if it has. Returns whether the deadline was
 /// reached: a signal that this thread handles ends the sleep early.
 pub fn sleep_until_ns(deadline_ns: u64) -> bool {
@@ -183,15 +161,16 @@ mod tests {
         }
     }
 
+    // divergence: `clocksource=gettimeofday`
     #[test]
-    fn running_clocks_share_an_origin() {
+    fn running_clocks_share_an_origin_that_no_step_of_the_time_of_day_moves() {
         let before_ns = monotonic_ns();
-        let (os_ns, day_ns) = (OsClock.now_ns(), GettimeofdayClock::new().now_ns());
+        let (os_ns, rounded_ns) = (OsClock.now_ns(), MicrosecondClock.now_ns());
         let after_ns = monotonic_ns();
         assert!((before_ns..=after_ns).contains(&os_ns));
-        // It takes two readings, each rounded down to a microsecond.
-        assert!((before_ns - 2000..=after_ns + 2000).contains(&day_ns));
+        assert!((before_ns - 999..=after_ns).contains(&rounded_ns) && rounded_ns % 1000 == 0);
         never_goes_back(OsClock);
+        never_goes_back(MicrosecondClock);
     }
 
     #[test]

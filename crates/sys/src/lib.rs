@@ -46,6 +46,7 @@ pub mod socket;
 pub mod spawn;
 pub mod stat;
 pub mod sysfs;
+pub mod system;
 pub mod thread;
 pub mod thread_activity;
 pub mod tracefs;

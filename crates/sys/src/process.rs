@@ -276,7 +276,7 @@ mod tests {
             };
             move || {
                 signal::leave_to_other_threads();
-                signal::ignore_broken_pipes().unwrap();
+                signal::fail_writes_by_errno().unwrap();
                 // SAFETY: no handler is passed; a write beyond a limit fails instead, in this process of tests.
                 unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
                 let ours = std::fs::read_to_string("/proc/thread-self/status").unwrap();

@@ -338,19 +338,9 @@ fn parse_process_io(text: &str) -> ProcessIo {
     ProcessIo { read_bytes: field("read_bytes"), write_bytes: field("write_bytes") }
 }
 
-/// The kernel's release, `6.12.1-amd64`.
-pub fn kernel_release() -> io::Result<String> {
-    line("/proc/sys/kernel/osrelease")
-}
-
 /// Who may use io_uring (`kernel.io_uring_disabled`): 0 all, 1 a group and root, 2 nobody; `None` before Linux 6.6.
 pub fn io_uring_disabled() -> Option<u8> {
     line("/proc/sys/kernel/io_uring_disabled").ok()?.parse().ok()
-}
-
-/// This machine's name.
-pub fn hostname() -> io::Result<String> {
-    line("/proc/sys/kernel/hostname")
 }
 
 /// The unique id of this boot.
@@ -494,12 +484,6 @@ mod tests {
     fn a_process_is_charged_for_what_devices_moved() {
         let text = "rchar: 9\nread_bytes: 4096\nwrite_bytes: 512\ncancelled_write_bytes: 7\n";
         assert_eq!(parse_process_io(text), ProcessIo { read_bytes: 4096, write_bytes: 512 });
-    }
-
-    #[test]
-    fn the_kernel_has_a_release() {
-        assert!(kernel_release().unwrap().starts_with(|first: char| first.is_ascii_digit()));
-        assert!(!hostname().unwrap().contains('\n'));
     }
 
     #[test]

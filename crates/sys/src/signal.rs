@@ -57,7 +57,7 @@ pub fn record_stop_requests() -> io::Result<()> {
     }
     set_handler(libc::SIGUSR1, on_status as extern "C" fn(libc::c_int) as libc::sighandler_t)?;
     set_handler(wake_signal(), on_wake as extern "C" fn(libc::c_int) as libc::sighandler_t)?;
-    set_handler(libc::SIGXFSZ, libc::SIG_IGN)
+    fail_writes_by_errno()
 }
 
 /// From now on signals that request a stop have an effect, if they were ignored when the process started; until
@@ -225,9 +225,13 @@ fn wake_signal() -> libc::c_int {
     libc::SIGRTMIN()
 }
 
-/// Makes a write to a closed pipe an error (`EPIPE`) instead of the end of the process.
-pub fn ignore_broken_pipes() -> io::Result<()> {
-    set_handler(libc::SIGPIPE, libc::SIG_IGN)
+/// Makes a write to a closed pipe (`EPIPE`) and one beyond the limit on file sizes (`EFBIG`) errors instead of the end of the
+/// process.
+///
+/// # Errors
+/// The kernel's.
+pub fn fail_writes_by_errno() -> io::Result<()> {
+    IGNORED.into_iter().try_for_each(|signal| set_handler(signal, libc::SIG_IGN))
 }
 
 /// In a child between `fork` and `exec`: no signal is blocked, and those that this program ignores for itself have their
@@ -311,7 +315,7 @@ mod tests {
     /// The body of the process under test: signals belong to a process, so each test starts its own.
     fn act(role: &str) -> ! {
         record_stop_requests().unwrap();
-        ignore_broken_pipes().unwrap();
+        fail_writes_by_errno().unwrap();
         for harmless in [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGUSR1, wake_signal()] {
             raise(harmless);
         }

@@ -12,7 +12,7 @@ use fiord_engine::engines::{Null, null::NullEngine};
 use fiord_plan::job::Limits;
 use fiord_plan::{Depth, Job};
 use fiord_stats::LogEntries;
-use fiord_sys::clock::{self, Clock, OsClock};
+use fiord_sys::clock::{self, Clock, MicrosecondClock, OsClock};
 use fiord_sys::memory::{MemorySource, Region};
 
 use crate::failure::Failure;
@@ -191,7 +191,7 @@ fn reading_ns(timer: Timer<'_>) -> f64 {
     match timer {
         Timer::Tsc(clock) => best_reading_ns(clock),
         Timer::Os => best_reading_ns(OsClock),
-        Timer::TimeOfDay(clock) => best_reading_ns(clock),
+        Timer::Microseconds => best_reading_ns(MicrosecondClock),
         Timer::Kept(clock) => best_reading_ns(clock),
         Timer::None => 0.0,
     }

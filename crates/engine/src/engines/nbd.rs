@@ -217,7 +217,7 @@ impl<'arena> QueuedEngine<'arena> for NbdEngine<'arena> {
         while wait != Wait::Poll && got < wanted && session.in_flight() > 0 {
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
             match session.wait(left) {
-                Ok(true) => patience.renew(),
+                Ok(true) => patience.heard(),
                 Ok(false) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => match patience.is_over() {
                     true => session.fail(Errno::EINTR, local),
@@ -226,7 +226,11 @@ impl<'arena> QueuedEngine<'arena> for NbdEngine<'arena> {
                 Err(error) => return Err(error),
             }
             session.advance(arena, local);
-            got += local.drain(max - got, done);
+            let ended = local.drain(max - got, done);
+            if ended > 0 {
+                patience.renew();
+            }
+            got += ended;
         }
         Ok(())
     }

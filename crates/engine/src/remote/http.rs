@@ -206,7 +206,7 @@ impl Staging {
             match connection.receive(&mut [IoSliceMut::new(into), IoSliceMut::new(free)]) {
                 Ok(0) => return Err(Errno::ECONNRESET.into()),
                 Ok(received) => {
-                    patience.renew();
+                    patience.heard();
                     self.is_silent = false;
                     self.end += received.saturating_sub(direct_bytes);
                     return Ok(received.min(direct_bytes));

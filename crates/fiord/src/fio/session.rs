@@ -92,8 +92,8 @@ struct Session {
 impl Session {
     fn read(arguments: &[OsString]) -> Result<Session, Vec<Problem>> {
         let machine = Machine::read().map_err(|error| {
-            let message = format!("/proc and /sys cannot be read: {}", error_text(&error));
-            vec![Problem::error(ProblemKind::Unreadable, Place::derived(), None, message, "mount them")]
+            let message = format!("the processors cannot be found out: {}", error_text(&error));
+            vec![Problem::error(ProblemKind::Unreadable, Place::derived(), None, message, "")]
         })?;
         let environment = Environment {
             files: &environment::read_file,

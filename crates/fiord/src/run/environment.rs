@@ -29,8 +29,7 @@ pub(crate) fn variable(name: &OsStr) -> Option<OsString> {
 /// # Errors
 /// What cannot be read, and what to do about it.
 pub(crate) fn machine() -> Result<Machine, String> {
-    Machine::read()
-        .map_err(|error| format!("/proc and /sys cannot be read: {}; mount them", error_text(&error)))
+    Machine::read().map_err(|error| format!("the processors cannot be found out: {}", error_text(&error)))
 }
 
 /// The values of `$ncpus`, `$mb_memory` and `$pagesize`.

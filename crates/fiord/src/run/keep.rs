@@ -33,6 +33,8 @@ pub(crate) struct Keeper {
     kernel: String,
     tag: Option<String>,
     started_ms: u64,
+    /// By the monotonic clock: the time of day may be set meanwhile.
+    began_ns: u64,
 }
 
 impl Keeper {
@@ -45,14 +47,20 @@ impl Keeper {
             kernel: machine.kernel_release.clone(),
             tag: tag.map(str::to_string),
             started_ms: clock::realtime_ms(),
+            began_ns: clock::monotonic_ns(),
         }
+    }
+
+    /// Milliseconds since it started.
+    fn elapsed_ms(&self) -> u64 {
+        clock::monotonic_ns().saturating_sub(self.began_ns) / 1_000_000
     }
 
     /// Records the run, or prints why it cannot.
     pub(crate) fn keep(self, plan: &Plan, report: &RunReport, exit_status: u8) {
         let facts = RunFacts {
             title: title(plan),
-            elapsed_ms: report.timestamp_ms.saturating_sub(self.started_ms),
+            elapsed_ms: self.elapsed_ms(),
             exit_status: Some(exit_status),
             ..self.facts(RunKind::Fio)
         };
@@ -164,7 +172,7 @@ impl StudyKeeper {
 
     /// Records the result, or prints why it cannot.
     pub(crate) fn conclude(mut self, exit_status: u8, summary: &Conclusion) {
-        let elapsed_ms = clock::realtime_ms().saturating_sub(self.keeper.started_ms);
+        let elapsed_ms = self.keeper.elapsed_ms();
         if let Err(why) = described(self.history.conclude(self.study, elapsed_ms, exit_status, summary)) {
             say_not_kept("study's result", &why);
         }

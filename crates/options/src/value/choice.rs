@@ -240,7 +240,7 @@ choices! {
 
     /// Clock that times are read from.
     pub enum ClockSource {
-        /// gettimeofday(2).
+        /// Microseconds, as gettimeofday(2) has them, but unmoved by steps of the time of day.
         GetTimeOfDay = "gettimeofday",
         /// clock_gettime(2), the monotonic clock.
         ClockGetTime = "clock_gettime",

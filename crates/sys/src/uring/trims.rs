@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use io_uring::{opcode, types};
 
 use super::{Ring, RingOptions};
-use crate::procfs;
+use crate::system;
 
 /// The command: `BLOCK_URING_CMD_DISCARD` of the kernel's `linux/blkdev.h`, `_IO(0x12, 0)`. Its offset is the entry's
 /// address.
@@ -28,7 +28,7 @@ const UNRELIABLE_SINCE: (u32, u32) = (6, 17);
 /// Whether the kernel queues discards of this block device, which is open for writing, and does all of them. A device that
 /// takes none is one whose discards are not queued.
 pub fn queues_discards(device: impl AsFd) -> bool {
-    let release = procfs::kernel_release().unwrap_or_default();
+    let release = system::names().kernel_release;
     version(&release).is_some_and(|version| version < UNRELIABLE_SINCE) && knows_discards(device)
 }
 

@@ -5,7 +5,7 @@
 use fiord_engine::contract::{QueuedEngine, Slot, SyncEngine};
 use fiord_plan::{ClockSource, Depth};
 use fiord_sys::clock::keeper::KeptClock;
-use fiord_sys::clock::{GettimeofdayClock, NoClock, OsClock, TscClock};
+use fiord_sys::clock::{MicrosecondClock, NoClock, OsClock, TscClock};
 
 use crate::failure::Failure;
 use crate::hot::end::End;
@@ -17,7 +17,7 @@ use crate::timekeepers::Timekeepers;
 pub(crate) enum Timer<'a> {
     Tsc(TscClock),
     Os,
-    TimeOfDay(GettimeofdayClock),
+    Microseconds,
     Kept(KeptClock<'a>),
     None,
 }
@@ -31,7 +31,7 @@ impl<'a> Timer<'a> {
         Ok(match source {
             ClockSource::None => Timer::None,
             ClockSource::Monotonic => Timer::Os,
-            ClockSource::TimeOfDay => Timer::TimeOfDay(GettimeofdayClock::new()),
+            ClockSource::Microseconds => Timer::Microseconds,
             ClockSource::Best | ClockSource::Tsc => {
                 TscClock::shared().ok().filter(TscClock::agrees_here).map_or(Timer::Os, Timer::Tsc)
             }
@@ -43,7 +43,7 @@ impl<'a> Timer<'a> {
     pub(crate) fn number(&self) -> u8 {
         match self {
             Timer::None | Timer::Kept(_) => 0,
-            Timer::TimeOfDay(_) => 1,
+            Timer::Microseconds => 1,
             Timer::Os => 2,
             Timer::Tsc(_) => 3,
         }
@@ -62,7 +62,7 @@ impl<'a> Timer<'a> {
         match self {
             Timer::Tsc(clock) => sync::run(engine, clock, work, slot),
             Timer::Os => sync::run(engine, OsClock, work, slot),
-            Timer::TimeOfDay(clock) => sync::run(engine, clock, work, slot),
+            Timer::Microseconds => sync::run(engine, MicrosecondClock, work, slot),
             Timer::Kept(clock) => sync::run(engine, clock, work, slot),
             Timer::None => sync::run(engine, NoClock, work, slot),
         }
@@ -79,7 +79,7 @@ impl<'a> Timer<'a> {
         match self {
             Timer::Tsc(clock) => queued::run(engine, clock, work, slots, depth),
             Timer::Os => queued::run(engine, OsClock, work, slots, depth),
-            Timer::TimeOfDay(clock) => queued::run(engine, clock, work, slots, depth),
+            Timer::Microseconds => queued::run(engine, MicrosecondClock, work, slots, depth),
             Timer::Kept(clock) => queued::run(engine, clock, work, slots, depth),
             Timer::None => queued::run(engine, NoClock, work, slots, depth),
         }

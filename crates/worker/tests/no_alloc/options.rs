@@ -534,7 +534,7 @@ fn measured(options: &mut Options) {
     let clocks = every!(ClockSource:
         ClockSource::Best => ClockSource::Best,
         ClockSource::Monotonic => ClockSource::Monotonic,
-        ClockSource::TimeOfDay => ClockSource::TimeOfDay,
+        ClockSource::Microseconds => ClockSource::Microseconds,
         ClockSource::Tsc => ClockSource::Tsc,
         ClockSource::Kept(_) => ClockSource::Kept(thread::affinity().unwrap()[0]),
         ClockSource::None => ClockSource::None,
