@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, reason = "files go through the target opener"))]
 
 mod arguments;
+mod claims;
 mod commands;
 mod crash;
 mod declaration;
@@ -14,6 +15,7 @@ mod layout;
 mod live;
 mod manual;
 mod output;
+mod output_file;
 mod profile;
 mod results;
 mod run;

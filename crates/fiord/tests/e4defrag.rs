@@ -113,7 +113,9 @@ fn what_cannot_be_exchanged_is_an_error_with_its_reason() {
         assert!(fs::read(place.path("data")).unwrap() == data, "{options}: the data have changed");
     };
     refused("--rw=write", &["donorname", "needs a file"]);
-    refused(&format!("--rw=write --donorname={}", place.path("data")), &["donorname names"]);
+    let onto_itself = place.run(&format!("--rw=write --donorname={}", place.path("data")));
+    onto_itself.assert_status(2).assert_prints(&["donorname", "is a target of the jobs"]);
+    assert!(fs::read(place.path("data")).unwrap() == data);
     refused(&format!("--rw=read --donorname={donor} --inplace=1"), &["EINVAL", "has writes only"]);
     refused("--rw=write --donorname=elsewhere --inplace=1", &["EINVAL", "on the same file system"]);
     let absent = place.path("absent/donor");

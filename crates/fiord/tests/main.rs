@@ -40,6 +40,7 @@ mod matrix;
 mod metrics;
 mod options_files;
 mod options_run;
+mod outputs;
 mod paths;
 mod patterns;
 mod profile;

@@ -6,13 +6,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::thread;
 
-use fiord_testing::skip;
+use fiord_testing::{need, skip};
 
 use crate::common::{
-    Dir, Ran, Running, finish, fiord, helper, run_with_input, signal, start, until, until_moved,
+    Dir, LoopDevice, Ran, Running, finish, fiord, helper, run_with_input, signal, start, until, until_moved,
 };
 
 const TRACE: &str = "fio version 3 iolog\n0 f add\n0 f open\n10 f read 0 4096\n20 f write 4096 8192\n\
@@ -232,7 +233,6 @@ fn what_cannot_be_merged_is_refused_and_nothing_is_written() {
         ("--read_iolog=a --merge_blktrace_file=both --merge_blktrace_iters=1.5", "1.5 is not a whole number"),
         ("--read_iolog=a:iolog --merge_blktrace_file=both", "iolog: it is not a binary trace"),
         ("--read_iolog=a:absent --merge_blktrace_file=both", "absent: No such file"),
-        ("--read_iolog=a:b --merge_blktrace_file=b", "b would be overwritten while it is merged"),
     ] {
         for only in ["", "--merge-blktrace-only"] {
             let ran = dir.run(&format!("--name=r --replay_redirect=f {only} {line}"));
@@ -240,5 +240,22 @@ fn what_cannot_be_merged_is_refused_and_nothing_is_written() {
             assert!(!dir.join("both").exists(), "{line}");
         }
     }
-    assert_eq!(dir.read("b").len(), 3 * 48);
+}
+
+#[test]
+fn traces_are_not_merged_over_what_the_command_reads_nor_onto_a_device() {
+    let dir = with_traces();
+    dir.write("job.fio", "[m]\nfilename=f\nsize=4k\n");
+    symlink("job.fio", dir.join("link")).unwrap();
+    let device = need!(LoopDevice::new(&dir, 1 << 20));
+    let before = dir.contents();
+    for output in ["b", "job.fio", "link", &device.path] {
+        let line =
+            format!("job.fio --name=r --read_iolog=a:b --replay_redirect=f --merge_blktrace_file={output}");
+        for only in ["", "--merge-blktrace-only"] {
+            let ran = dir.run(&format!("{line} {only}"));
+            ran.assert_status(2).assert_prints(&["name"]);
+        }
+    }
+    assert!(dir.contents() == before);
 }

@@ -16,6 +16,7 @@ use fiord_options::value::EngineName;
 
 use crate::engine_tests::EngineTests;
 use crate::example::Example;
+use crate::files::as_file_name;
 use crate::presentation::RateUnit;
 use crate::priority::PriorityRequests;
 
@@ -294,6 +295,8 @@ pub struct EngineOutput {
     pub option: &'static Spec,
     /// Whether a file that is there is opened as it is; it is emptied otherwise.
     pub is_kept: bool,
+    /// Whether the user gave the path, rather than the engine making it of the job's name.
+    pub is_given: bool,
 }
 
 /// A call on the name of a file or directory.
@@ -383,7 +386,7 @@ impl PlannedEngine {
 
     /// Files that the engine writes besides the job's targets, for a job of this name.
     pub fn outputs(&self, job: &OsStr) -> Vec<EngineOutput> {
-        (self.descriptor.outputs)(&self.settings, job)
+        (self.descriptor.outputs)(&self.settings, &as_file_name(job))
     }
 }
 

@@ -3,7 +3,16 @@
 //! Invariant: offsets and lengths are resolved to bytes; nothing is relative to a size not yet known, except for a
 //! target that does not report a size, whose `length_bytes` is what the job requests.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+
+use fiord_options::bytes;
+
+/// A job's name in the name of a file that fiord makes up. A slash would name a directory, and `../` one elsewhere.
+pub(crate) fn as_file_name(job: &OsStr) -> OsString {
+    OsString::from_vec(bytes::replace(job.as_bytes(), b"/", b"_"))
+}
 
 /// What a path is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

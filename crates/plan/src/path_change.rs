@@ -10,7 +10,7 @@ use fiord_options::shown::shown;
 use fiord_options::{Spec, job};
 
 use crate::facts::PathFacts;
-use crate::files::FileKind;
+use crate::files::{FileKind, as_file_name};
 use crate::job::{Job, Memory};
 use crate::replay::Replay;
 use crate::verification::Verification;
@@ -39,6 +39,8 @@ pub struct PathChange {
     pub kind: ChangeKind,
     /// The option that causes it.
     pub option: &'static Spec,
+    /// Whether the user gave the path, rather than fiord making it of a prefix or the job's name.
+    pub is_given: bool,
 }
 
 /// Why a path must not be changed.
@@ -65,51 +67,38 @@ pub fn path_changes(job: &Job) -> Vec<PathChange> {
             _ if is_file && removed => (ChangeKind::Remove, job::Files::unlink),
             _ => return None,
         };
-        Some(PathChange { path: file.path.clone(), kind, option })
+        Some(PathChange { path: file.path.clone(), kind, option, is_given: true })
     };
     let mut path_changes: Vec<PathChange> = files.list.iter().filter_map(to_file).collect();
     if let Some(path) = buffer_file(&job.buffers.memory) {
+        let option = job::Buffers::mem;
         path_changes.push(PathChange {
             path: path.to_path_buf(),
             kind: ChangeKind::Buffers,
-            option: job::Buffers::mem,
+            option,
+            is_given: true,
         });
     }
+    let mut output = |path: &Path, option: &'static Spec, is_given: bool| {
+        path_changes.push(PathChange {
+            path: path.to_path_buf(),
+            kind: ChangeKind::Output,
+            option,
+            is_given,
+        });
+    };
     let logs = job.logs.iter().flat_map(|logs| &logs.files);
-    path_changes.extend(logs.map(|log| PathChange {
-        path: log.path.clone(),
-        kind: ChangeKind::Output,
-        option: log.kind.option(),
-    }));
-    path_changes.extend(job.record.iter().map(|path| PathChange {
-        path: path.clone(),
-        kind: ChangeKind::Output,
-        option: job::Replay::write_iolog,
-    }));
+    logs.for_each(|log| output(&log.path, log.kind.option(), false));
+    job.record.iter().for_each(|path| output(path, job::Replay::write_iolog, true));
     let merged = job.replay.as_ref().and_then(Replay::merged);
-    path_changes.extend(merged.map(|path| PathChange {
-        path: path.to_path_buf(),
-        kind: ChangeKind::Output,
-        option: job::Replay::merge_blktrace_file,
-    }));
+    merged.into_iter().for_each(|path| output(path, job::Replay::merge_blktrace_file, true));
     let state = job.verification.as_ref().and_then(|verification| verification.saved_state.as_ref());
-    path_changes.extend(state.map(|path| PathChange {
-        path: path.clone(),
-        kind: ChangeKind::Output,
-        option: Verification::SAVE_OPTION,
-    }));
-    path_changes.extend(job.engine.outputs(&job.name).into_iter().map(|output| PathChange {
-        path: output.path,
-        kind: ChangeKind::Output,
-        option: output.option,
-    }));
+    state.into_iter().for_each(|path| output(path, Verification::SAVE_OPTION, false));
+    let of_engine = job.engine.outputs(&job.name);
+    of_engine.iter().for_each(|of_engine| output(&of_engine.path, of_engine.option, of_engine.is_given));
     let commands = [&job.process.exec_prerun, &job.process.exec_postrun];
     for (hook, _) in Hook::ALL.into_iter().zip(commands).filter(|(_, command)| command.is_some()) {
-        path_changes.push(PathChange {
-            path: hook.log(&job.name),
-            kind: ChangeKind::Output,
-            option: hook.option(),
-        });
+        output(&hook.log(&job.name), hook.option(), false);
     }
     path_changes
 }
@@ -137,7 +126,7 @@ impl Hook {
 
     /// The file its output goes to, for a job of this name.
     pub fn log(self, name: &OsStr) -> PathBuf {
-        let mut log = name.to_os_string();
+        let mut log = as_file_name(name);
         log.push(match self {
             Hook::Prerun => ".prerun.txt",
             Hook::Postrun => ".postrun.txt",

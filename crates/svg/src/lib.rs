@@ -42,7 +42,7 @@ impl Document {
         let (width, height) = (number(width), number(height));
         let text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
-             height=\"{height}\" role=\"img\">\n<title>{}</title>\n<style>\n{}\n</style>\n",
+             height=\"{height}\" role=\"img\">\n<!-- Made by fiord -->\n<title>{}</title>\n<style>\n{}\n</style>\n",
             escaped(title),
             style.trim_end()
         );

@@ -227,6 +227,9 @@ pub fn set_inode_write_life(file: impl AsFd, life: WriteLife) -> io::Result<()> 
     check(unsafe { libc::fcntl(file.as_fd().as_raw_fd(), F_SET_RW_HINT, &raw const value) }).map(drop)
 }
 
+/// The flag of `open` that fails with `ELOOP` at a symbolic link, instead of following it.
+pub const NO_FOLLOW: i32 = libc::O_NOFOLLOW;
+
 /// Renames a file; unlike `std::fs::rename` it replaces none.
 ///
 /// # Errors

@@ -54,7 +54,10 @@ impl Settings {
 
     fn outputs(&self) -> Vec<EngineOutput> {
         let option = engine::E4defrag::donorname;
-        self.donor.iter().map(|path| EngineOutput { path: path.clone(), option, is_kept: true }).collect()
+        self.donor
+            .iter()
+            .map(|path| EngineOutput { path: path.clone(), option, is_kept: true, is_given: true })
+            .collect()
     }
 }
 

@@ -70,7 +70,8 @@ impl Settings {
         let of = |suffix: &str| {
             let mut path = job.to_os_string();
             path.push(suffix);
-            EngineOutput { path: PathBuf::from(path), option: engine::Exec::std_redirect, is_kept: false }
+            let option = engine::Exec::std_redirect;
+            EngineOutput { path: PathBuf::from(path), option, is_kept: false, is_given: false }
         };
         if self.redirects { vec![of(".stdout"), of(".stderr")] } else { Vec::new() }
     }

@@ -17,6 +17,7 @@ use fiord_report::path::shown;
 use super::parse;
 use super::space::SizedStudy;
 use crate::arguments::{CommandError, Invocation};
+use crate::output_file::{Force, OutputFile};
 use crate::run::environment;
 use crate::study;
 use crate::study::job_file::JobFile;
@@ -76,6 +77,8 @@ pub(super) struct Options {
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     study: SizedStudy,
 }
 
@@ -123,24 +126,28 @@ fn bound(text: &str) -> Result<Bound, String> {
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         // The scratch files live until everything has been printed.
-        let Prepared { study, targets, scratch: _scratch, warnings } = prepare(&self)?;
+        let Prepared { study, plot, targets, scratch: _scratch, warnings } = prepare(&self)?;
         let targets: Vec<&StudyTarget> = targets.iter().collect();
-        study::carry_out(&study, &targets, &warnings, &self.study.options)
+        study::carry_out(&study, &targets, &warnings, &self.study.options, plot.as_slice())
     }
 }
 
 /// A study that is ready to run.
 struct Prepared {
     study: Capacity,
+    /// Where its chart is written, if one is wanted.
+    plot: Option<OutputFile>,
     targets: Vec<StudyTarget>,
     scratch: Vec<ScratchFiles>,
     /// Warnings about the job as typed.
     warnings: Vec<Problem>,
 }
 
-fn prepare(options: &Options) -> Result<Prepared, String> {
+fn prepare(options: &Options) -> Result<Prepared, CommandError> {
     let machine = environment::machine()?;
     let (job, places) = options.job_and_targets(&machine)?;
+    let plot = |path| OutputFile::new("--plot", path, Some(options.force));
+    let plot = options.plot.as_deref().map(plot).transpose()?;
     let space = match job.as_ref().and_then(JobFile::size_bytes) {
         // A smaller job uses a part of the file.
         Some(bytes) => Space::Exactly(bytes.max(target::SIZE_MIN_BYTES)),
@@ -150,7 +157,7 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
     let (targets, scratch): (Vec<StudyTarget>, Vec<Option<ScratchFiles>>) = found.into_iter().unzip();
     let mut scratch: Vec<ScratchFiles> = scratch.into_iter().flatten().collect();
     let settings = Settings {
-        bound: options.bound().ok_or("name a bound: --p99=10ms")?,
+        bound: options.bound().ok_or_else(|| "name a bound: --p99=10ms".to_string())?,
         even: options.even,
         time: options.time,
         plot: options.plot.clone(),
@@ -164,7 +171,7 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
     };
     let study = Capacity::new(targets.clone(), load, settings)?.headed(heading);
     scratch.iter_mut().try_for_each(|files: &mut ScratchFiles| files.record_files_of(study.steps()))?;
-    Ok(Prepared { study, targets, scratch, warnings })
+    Ok(Prepared { study, plot, targets, scratch, warnings })
 }
 
 impl Options {

@@ -25,8 +25,9 @@ use crate::arguments::{self, CommandError, Invocation};
 use crate::crash::block::{self, Loss};
 use crate::crash::journal::{Journal, Writes};
 use crate::output::{Output, remark};
+use crate::output_file::OutputFile;
 use crate::subcommand::Subcommands;
-use crate::{layout, status};
+use crate::{claims, layout, status};
 
 /// The file that is written in a directory.
 const DATA: &str = "fiord-crash-test.data";
@@ -198,6 +199,13 @@ fn write_all(options: &RunOptions) -> Result<ExitCode, CommandError> {
     }
     let path = target_of(&options.target);
     let opener = TargetOpener::default();
+    claims::output("TARGET", &path).map_err(|why| CommandError {
+        why: format!("{}: it {why}; {}", shown(&path), claims::REMEDY),
+        status: status::REFUSED,
+    })?;
+    if options.journal != Path::new("-") {
+        OutputFile::new("--journal", &options.journal, None)?;
+    }
     let writes = writes_to(options, &path, &opener)?;
     if options.dry_run {
         let text = format!(

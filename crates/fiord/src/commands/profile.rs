@@ -13,8 +13,9 @@ use fiord_lab::profile::Profile;
 use fiord_lab::{Repeat, Rounds, Study, StudyTarget};
 use fiord_options::Problem;
 
-use super::{parse, sweep};
+use super::parse;
 use crate::arguments::{self, CommandError, Invocation};
+use crate::output_file::{Force, OutputFile};
 use crate::profile::Profiler;
 use crate::run::environment;
 use crate::study;
@@ -41,6 +42,8 @@ pub(super) struct Options {
     /// Write everything to this file as one page of HTML
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// Job option to vary, and its values, as after `-- vary`
     #[arg(long, value_name = "KEY=LIST")]
     over: Vec<OsString>,
@@ -95,12 +98,13 @@ impl Invocation for Options {
         // The scratch files live until everything has been printed.
         let prepared = prepare(&self)?;
         let own_target = prepared.scratch.as_ref().map(|(own_target, _)| own_target);
-        let profiler = Profiler::new(&prepared.profile, prepared.page.as_deref());
+        let profiler = Profiler::new(&prepared.profile, prepared.page.as_ref().map(OutputFile::path));
         study::carry_out_sampled(
             &prepared.profile,
             own_target.as_slice(),
             &prepared.warnings,
             &self.study,
+            prepared.page.as_slice(),
             Some(&profiler),
         )
     }
@@ -110,21 +114,22 @@ impl Invocation for Options {
 struct Prepared {
     profile: Profile,
     /// Where its page is written, if one is wanted.
-    page: Option<PathBuf>,
+    page: Option<OutputFile>,
     /// The target and scratch files, if the job names no file.
     scratch: Option<(StudyTarget, ScratchFiles)>,
     /// Warnings about the job as typed.
     warnings: Vec<Problem>,
 }
 
-fn prepare(options: &Options) -> Result<Prepared, String> {
+fn prepare(options: &Options) -> Result<Prepared, CommandError> {
     let machine = environment::machine()?;
-    let page = options.output.as_deref().map(|path| sweep::writable("--output", path)).transpose()?;
     let typed = TypedJob::read("profile", &options.of_fio, &machine)?;
+    let page = |path| OutputFile::new("--output", path, Some(options.force));
+    let page = options.output.as_deref().map(page).transpose()?;
     let keys = match lists(&options.varied)? {
         [] => over::keys("--over", &options.over, &typed)?,
         _ if !options.over.is_empty() => {
-            return Err("write all keys after -- vary, or all with --over".to_string());
+            return Err("write all keys after -- vary, or all with --over".to_string().into());
         }
         lists => over::keys(VARY, lists, &typed)?,
     };

@@ -1,6 +1,6 @@
 //! `fiord report`: a run as one page of HTML, or two side by side, or a study.
 //!
-//! Invariant: the page is written as a whole or not at all, and never to a device; runs and logs are only read.
+//! Invariant: runs and logs are only read.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use fiord_report::json::Writer;
 use fiord_report::path::shown;
 use fiord_store::RunSelector;
 use fiord_sys::errno::error_text;
-use fiord_worker::TargetOpener;
 
 use super::{explain, history};
 use crate::arguments::{self, CommandError, Invocation};
 use crate::output;
+use crate::output_file::{Force, OutputFile};
 use crate::results::{self, Document};
 use crate::run::environment;
 use crate::subcommand::Subcommands;
@@ -41,9 +41,11 @@ pub(super) struct Options {
     /// the one run; logs that a report names are found beside it
     #[arg(value_name = "ID|FILE", default_value = "last")]
     what: Vec<OsString>,
-    /// The page to write (- for standard output); one that exists is replaced
+    /// The page to write (- for standard output); one that fiord wrote is replaced
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
+    #[command(flatten)]
+    force: Force,
     /// Print JSON about the page that was written (described in docs/json.md)
     #[arg(long)]
     json: bool,
@@ -70,7 +72,7 @@ impl Invocation for Options {
                 false => arguments::print(page),
             };
         }
-        TargetOpener::default().replace(&self.output, page.as_bytes())?;
+        OutputFile::new("--output", &self.output, Some(self.force))?.write(page.as_bytes())?;
         let place = shown(&self.output);
         if self.json {
             return arguments::print(Writer::document(|json| {

@@ -4,7 +4,7 @@
 //! anything runs; only files the job names are written to, or a scratch file if it names none.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,11 +12,10 @@ use clap::CommandFactory;
 use fiord_lab::sweep::{Pictures, Sweep};
 use fiord_lab::{Repeat, Rounds, Study, StudyTarget};
 use fiord_options::Problem;
-use fiord_report::path::shown;
-use fiord_worker::{Failure, TargetOpener};
 
 use super::parse;
 use crate::arguments::{self, CommandError, Invocation};
+use crate::output_file::{Force, OutputFile};
 use crate::run::environment;
 use crate::study::completed_job::{self, CompletedJob};
 use crate::study::over;
@@ -41,6 +40,8 @@ pub(super) struct Options {
     /// Write the chart to this file as SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// Total time of all runs, if the job sets none
     #[arg(long, value_parser = parse::positive_duration)]
     time: Option<Duration>,
@@ -83,25 +84,29 @@ impl Invocation for Options {
         // The scratch files live until everything has been printed.
         let prepared = prepare(&self)?;
         let own_target = prepared.scratch.as_ref().map(|(own_target, _)| own_target);
-        study::carry_out(&prepared.sweep, own_target.as_slice(), &prepared.warnings, &self.study)
+        let plot = prepared.plot.as_slice();
+        study::carry_out(&prepared.sweep, own_target.as_slice(), &prepared.warnings, &self.study, plot)
     }
 }
 
 /// A sweep that is ready to run.
 struct Prepared {
     sweep: Sweep,
+    /// Where its chart is written, if one is wanted.
+    plot: Option<OutputFile>,
     /// The target and scratch files, if the job names no file.
     scratch: Option<(StudyTarget, ScratchFiles)>,
     /// Warnings about the job as typed.
     warnings: Vec<Problem>,
 }
 
-fn prepare(options: &Options) -> Result<Prepared, String> {
+fn prepare(options: &Options) -> Result<Prepared, CommandError> {
     let machine = environment::machine()?;
     let typed = TypedJob::read("sweep", &options.of_fio, &machine)?;
     let keys = over::keys("--over", &options.over, &typed)?;
     typed.engines_have_their_options(&keys)?;
-    let plot = options.plot.as_deref().map(|path| writable("--plot", path)).transpose()?;
+    let plot = |path| OutputFile::new("--plot", path, Some(options.force));
+    let plot = options.plot.as_deref().map(plot).transpose()?;
     let runs = keys.iter().map(|key| key.values.len() as u32).fold(1, u32::saturating_mul);
     let each = options.time.map_or_else(|| (ALL / runs).clamp(RUN_MIN, RUN), |all| all / runs);
     let rounds = match options.study.repeat {
@@ -114,23 +119,12 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
     let own_target = scratch.as_ref().map(|(own_target, _)| own_target);
     let completed = CompletedJob::new(&typed, &keys, each, own_target);
     let (heading, job) = (completed.heading(), completed.job());
-    let pictures = Pictures { colour: layout::is_coloured(), plot };
+    let pictures = Pictures { colour: layout::is_coloured(), plot: options.plot.clone() };
     let sweep = Sweep::new(keys, job, pictures, &typed_job::time)?.headed(heading).repeated(rounds);
     let sweep = match own_target {
         Some(own_target) => sweep.prepared_by(own_target.fill()),
         None => sweep,
     };
     scratch.as_mut().map_or(Ok(()), |(_, scratch)| scratch.record_files_of(sweep.steps()))?;
-    Ok(Prepared { sweep, scratch, warnings: typed.warnings })
-}
-
-/// Checks that a file can be created at this path.
-pub(super) fn writable(option: &str, path: &Path) -> Result<PathBuf, String> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if path.is_dir() || !directory.is_dir() {
-        return Err(format!("{option} {}: not a file in an existing directory", shown(path)));
-    }
-    let refused = |failure: Failure| format!("{option} {}: {}", shown(path), failure.reason());
-    TargetOpener::default().may_write(path).map_err(refused)?;
-    Ok(path.to_path_buf())
+    Ok(Prepared { sweep, plot, scratch, warnings: typed.warnings })
 }

@@ -31,7 +31,7 @@ impl BandwidthLog {
     pub(crate) fn create(plan: &Plan) -> Result<BandwidthLog, String> {
         let opener = TargetOpener::default();
         let create = |name: &str| {
-            let made = opener.create(Path::new(name), false);
+            let made = opener.create_named(Path::new(name), false);
             made.map_err(|refused| format!("fiord: --bandwidth-log: {name}: {}\n", refused.reason()))
         };
         let interval = plan.jobs.iter().map(|job| job.measure.bandwidth_interval_ms).min();

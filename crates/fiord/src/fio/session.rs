@@ -14,9 +14,10 @@ use fiord_options::cli::{self, Parsed};
 use fiord_options::environment::Environment;
 use fiord_options::program::ProgramOptions;
 use fiord_options::value::{EtaWhen, IdleProf, MetricsDestination, Reading, Value};
-use fiord_options::{Given, Place, Problem, ProblemKind, ProblemLevel, resolve_program, showcmd};
+use fiord_options::{Given, Place, Problem, ProblemKind, ProblemLevel, Spec, resolve_program, showcmd};
 use fiord_plan::facts::RunSettings;
-use fiord_plan::{ChangeKind, Plan, Refusal, Trigger, path_change};
+use fiord_plan::path_change::{self, PathRefusal};
+use fiord_plan::{ChangeKind, Plan, Refusal, Trigger};
 use fiord_report::normal;
 use fiord_report::path::{self, shown};
 use fiord_sys::clock::TscClock;
@@ -25,6 +26,8 @@ use fiord_worker::DebugLog;
 use super::bandwidth::{BandwidthLog, NAMES as BANDWIDTH_LOGS};
 use super::presenter::{LiveLineOptions, Round, RunPresenter, remark_all};
 use super::{clocktest, crctest, debug, help, inflate, memcpytest, settings};
+use crate::arguments::CommandError;
+use crate::claims;
 use crate::live::LiveMode;
 use crate::output::{self, Output, say};
 use crate::run::drive::{Run, RunOutcome, drive};
@@ -115,11 +118,10 @@ impl Session {
         if let Some(status) = self.side_program() {
             return status;
         }
-        if self.options.showcmd.0 {
-            match self.open_output() {
-                Ok(mut output) => output.write_bytes(&showcmd::print(&self.parsed)),
-                Err(message) => return finished(Err(message)),
-            }
+        if self.options.showcmd.0
+            && let Err(status) = self.show_command()
+        {
+            return status;
         }
         if let Some(settings) = &self.options.debug {
             debug::announce(settings, &self.parsed);
@@ -139,6 +141,16 @@ impl Session {
             Ok(plan) => self.carry_out(&Arc::new(plan)),
             Err(refusal) => refused(&refusal),
         }
+    }
+
+    /// Prints the jobs as command lines, which runs nothing.
+    fn show_command(&self) -> Result<(), ExitCode> {
+        let needs = fiord_plan::needs(&self.parsed.sections, registry::ENGINES, &self.run_settings());
+        needs.paths.iter().for_each(|path| claims::tests(path));
+        self.refuse_outputs().map_err(|refusal| refused(&refusal))?;
+        let mut output = self.open_output().map_err(|why| finished(Err(why)))?;
+        output.write_bytes(&showcmd::print(&self.parsed));
+        Ok(())
     }
 
     /// What an option asks for instead of jobs, done: a page, a list, or a test of this machine.
@@ -202,24 +214,25 @@ impl Session {
     fn plan(&mut self) -> Result<Plan, Refusal> {
         // About halfway to the first I/O.
         TscClock::note();
-        let run = RunSettings {
-            readonly: self.options.readonly.0,
-            // fiord has no limit of its own.
-            max_jobs: self.given.get(ProgramOptions::max_jobs).map(|_| self.options.max_jobs),
-            entropy: fiord_sys::clock::realtime_ns(),
-            aux_path: self.options.aux_path.as_ref().map_or_else(PathBuf::new, |path| PathBuf::from(&path.0)),
-            trigger: self.trigger(),
-        };
-        let needs = fiord_plan::needs(&self.parsed.sections, registry::ENGINES, &run);
-        let facts = facts::gather(&needs, &self.machine);
-        let (plan, mut warnings) =
-            fiord_plan::build(&self.parsed.sections, &self.parsed.waiting, &facts, &run)?;
+        let (sections, settings) = (&self.parsed.sections, self.run_settings());
+        let (plan, mut warnings) = facts::plan(sections, &self.parsed.waiting, &self.machine, &settings)?;
         self.refuse_outputs()?;
         if warnings.iter().any(|warning| self.is_fatal(warning)) {
             return Err(Refusal { problems: warnings, unsafe_target: false });
         }
         self.warnings.append(&mut warnings);
         Ok(plan)
+    }
+
+    fn run_settings(&self) -> RunSettings {
+        RunSettings {
+            readonly: self.options.readonly.0,
+            // fiord has no limit of its own.
+            max_jobs: self.given.get(ProgramOptions::max_jobs).map(|_| self.options.max_jobs),
+            entropy: fiord_sys::clock::realtime_ns(),
+            aux_path: self.options.aux_path.as_ref().map_or_else(PathBuf::new, |path| PathBuf::from(&path.0)),
+            trigger: self.trigger(),
+        }
     }
 
     /// The trigger, which stops all jobs and saves their state. A command without a condition never runs.
@@ -272,20 +285,22 @@ impl Session {
         }
     }
 
-    /// Refuses output files that must not be overwritten, before the run whose report goes there.
+    /// Refuses output files that must not be overwritten, or removed, before the run.
     fn refuse_outputs(&self) -> Result<(), Refusal> {
-        let output = self.options.output.iter().map(|path| (ProgramOptions::output, Path::new(&path.0)));
-        let logs = BANDWIDTH_LOGS.into_iter().filter(|_| self.options.bandwidth_log.0);
         let prober = Prober::default();
-        for (option, path) in output.chain(logs.map(|name| (ProgramOptions::bandwidth_log, Path::new(name))))
-        {
+        for (option, path) in self.outputs() {
             // A path that cannot be probed cannot be opened either, which is reported then.
-            let Ok(found) = prober.probe(path) else { continue };
-            let Some(refused) =
+            let found = prober.probe(path).ok();
+            let refused = found.and_then(|found| {
                 path_change::refusal(path, ChangeKind::Output, &facts::path_facts(&found), false)
-            else {
-                continue;
+            });
+            let claimed = |why: String| PathRefusal {
+                message: format!("{} {why}", shown(path)),
+                remedy: claims::REMEDY.to_string(),
+                unsafe_target: true,
             };
+            let claim = || claims::output(&format!("--{}", option.name), path).err().map(claimed);
+            let Some(refused) = refused.or_else(claim) else { continue };
             let kind = if refused.unsafe_target { ProblemKind::InUse } else { ProblemKind::Target };
             let given = self.given.get(option);
             let place = given.map_or_else(Place::derived, |setting| setting.value_place.clone());
@@ -293,6 +308,18 @@ impl Session {
             return Err(Refusal { problems: vec![problem], unsafe_target: refused.unsafe_target });
         }
         Ok(())
+    }
+
+    /// The files that the program itself writes, or removes.
+    fn outputs(&self) -> impl Iterator<Item = (&'static Spec, &Path)> {
+        let named = [
+            (ProgramOptions::output, &self.options.output),
+            (ProgramOptions::trigger_file, &self.options.trigger_file),
+        ];
+        let named =
+            named.into_iter().filter_map(|(option, path)| Some((option, Path::new(&path.as_ref()?.0))));
+        let logs = BANDWIDTH_LOGS.into_iter().filter(|_| self.options.bandwidth_log.0);
+        named.chain(logs.map(|name| (ProgramOptions::bandwidth_log, Path::new(name))))
     }
 
     fn carry_out(mut self, plan: &Arc<Plan>) -> ExitCode {
@@ -303,10 +330,14 @@ impl Session {
             Err(why) => return finished(Err(format!("fiord: {why}\n"))),
         };
         let shown = settings::shown(&self.options, &self.given, live);
+        let mut metrics = match self.metrics_exporter() {
+            Ok(metrics) => metrics,
+            Err(why) => return finished(Err(why)),
+        };
         let opened = traces::merge_planned(plan).and_then(|()| self.open(plan));
         let (mut output, mut log) = match opened {
             Ok(opened) => opened,
-            Err(message) => return finished(Err(message)),
+            Err(why) => return finished(Err(why)),
         };
         let settings = self.options.debug.as_ref();
         let debug = match settings.map(|settings| debug::log(settings, &output)).transpose() {
@@ -317,10 +348,6 @@ impl Session {
                     "fiord: --debug: the thread that prints its lines cannot be started: {why}\n"
                 )));
             }
-        };
-        let mut metrics = match self.metrics_exporter() {
-            Ok(metrics) => metrics,
-            Err(message) => return finished(Err(message)),
         };
         let shows = Shows {
             options: &shown,
@@ -412,14 +439,14 @@ impl Session {
     }
 
     /// Opens what is written during the run: the report, and the bandwidth log of all jobs.
-    fn open(&self, plan: &Plan) -> Result<(Output, Option<BandwidthLog>), String> {
+    fn open(&self, plan: &Plan) -> Result<(Output, Option<BandwidthLog>), CommandError> {
         let output = self.open_output()?;
         let log = self.options.bandwidth_log.0.then(|| BandwidthLog::create(plan)).transpose()?;
         Ok((output, log))
     }
 
     /// Exports metrics to every destination of `--metrics`.
-    fn metrics_exporter(&self) -> Result<Option<MetricsExporter>, String> {
+    fn metrics_exporter(&self) -> Result<Option<MetricsExporter>, CommandError> {
         let values = self.given.all(ProgramOptions::metrics).filter_map(|setting| setting.value.as_ref());
         let mut destinations = Vec::new();
         for value in values {
@@ -437,10 +464,12 @@ impl Session {
         self.options.output.as_ref().map_or("standard output".to_string(), |path| shown(&path.0))
     }
 
-    fn open_output(&self) -> Result<Output, String> {
+    fn open_output(&self) -> Result<Output, CommandError> {
         let Some(path) = &self.options.output else { return Ok(Output::stdout()) };
-        Output::file(Path::new(&path.0))
-            .map_err(|refused| format!("fiord: --output={}: {}\n", shown(&path.0), refused.reason()))
+        Output::file(Path::new(&path.0)).map_err(|refused| CommandError {
+            why: format!("fiord: --output={}: {}\n", shown(&path.0), refused.reason()),
+            ..CommandError::from(refused)
+        })
     }
 
     fn global_options(&self) -> Vec<(String, String)> {
@@ -452,12 +481,12 @@ impl Session {
 }
 
 /// The exit status of something that succeeded or failed with these lines, which it prints.
-fn finished(result: Result<(), String>) -> ExitCode {
-    match result {
+fn finished(result: Result<(), impl Into<CommandError>>) -> ExitCode {
+    match result.map_err(Into::into) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            say(&message);
-            ExitCode::from(status::FAILED)
+        Err(CommandError { why, status }) => {
+            say(&why);
+            ExitCode::from(status)
         }
     }
 }

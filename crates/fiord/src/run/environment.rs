@@ -4,13 +4,17 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
+use std::path::Path;
 
 use fiord_host::Machine;
 use fiord_options::environment;
 use fiord_sys::errno::error_text;
 
-/// Reads a job file by the name the user gave; `-` is standard input.
+use crate::claims;
+
+/// Reads a file that the command is given, by the name the user typed; `-` is standard input. No output may overwrite it.
 pub(crate) fn read_file(name: &OsStr) -> io::Result<Vec<u8>> {
+    claims::reads(Path::new(name));
     if name != "-" {
         return std::fs::read(name);
     }

@@ -1,4 +1,4 @@
-//! Gathers the facts about the host that the plan needs.
+//! Plans jobs with the facts about the host.
 //!
 //! Invariant: probing changes nothing; a path that cannot be probed is absent from the facts, and the plan reports it.
 
@@ -7,23 +7,37 @@ use std::path::{Path, PathBuf};
 
 use fiord_engine::registry;
 use fiord_host::{DirectSupport, Machine, Prober, TargetFacts, TargetKind};
-use fiord_options::suggest;
-use fiord_plan::FileKind;
-use fiord_plan::facts::{Facts, GeometryNeed, Needs, PathFacts, Space};
-use fiord_plan::with_ancestors;
+use fiord_options::{Problem, Section, suggest};
+use fiord_plan::facts::{Facts, GeometryNeed, Needs, PathFacts, RunSettings, Space};
+use fiord_plan::{FileKind, Plan, Refusal, with_ancestors};
 use fiord_sys::sysfs::Sysfs;
 
 use super::{attended, traces};
+use crate::claims;
 
 /// How deep `opendir` descends: enough for any tree, and an end to loops of links.
 const DEPTH_MAX: usize = 64;
 
-/// Everything in `needs`, and the machine.
-pub(crate) fn gather(needs: &Needs, machine: &Machine) -> Facts {
-    attended::during(|| gathered(needs, machine))
+/// The plan of these sections on this machine, with warnings.
+///
+/// # Errors
+/// Why there is none, or what of the command's own it would overwrite.
+pub(crate) fn plan(
+    sections: &[Section],
+    waiting: &[usize],
+    machine: &Machine,
+    settings: &RunSettings,
+) -> Result<(Plan, Vec<Problem>), Refusal> {
+    attended::during(|| {
+        let facts = gather(&fiord_plan::needs(sections, registry::ENGINES, settings), machine);
+        let built = fiord_plan::build(sections, waiting, &facts, settings)?;
+        claims::admit(&built.0, sections)?;
+        Ok(built)
+    })
 }
 
-fn gathered(needs: &Needs, machine: &Machine) -> Facts {
+/// Everything in `needs`, and the machine.
+fn gather(needs: &Needs, machine: &Machine) -> Facts {
     let traces = traces::facts(&needs.traces);
     let traced = traces.values().flatten().flat_map(|trace| &trace.paths);
     let traced: Vec<PathBuf> = traced.cloned().flat_map(with_ancestors).collect();
@@ -40,7 +54,10 @@ fn gathered(needs: &Needs, machine: &Machine) -> Facts {
         let geometry = need.engine.descriptor.geometry?;
         Some((need.clone(), geometry(&need.engine.settings, &need.target)))
     };
-    let read = |path: &PathBuf| std::fs::read(path).ok().map(|bytes| (path.clone(), bytes));
+    let read = |path: &PathBuf| {
+        claims::reads(path);
+        std::fs::read(path).ok().map(|bytes| (path.clone(), bytes))
+    };
     Facts {
         paths,
         contents: needs.contents.iter().filter_map(read).collect(),

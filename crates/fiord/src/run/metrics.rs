@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 use fiord_metrics::{Family, families, otlp_json, prometheus_protobuf, prometheus_text};
 use fiord_options::value::{MetricsDestination, Value};
 use fiord_report::RunReport;
-use fiord_report::path::shown;
 use fiord_sys::errno::error_text;
 use fiord_sys::{clock, signal, thread};
-use fiord_worker::TargetOpener;
 
 use self::server::{Request, Response};
+use crate::arguments::CommandError;
+use crate::output_file::OutputFile;
 
 mod server;
 
@@ -59,7 +59,7 @@ pub(crate) struct MetricsExporter {
     latest: Latest,
     endpoints: Vec<Endpoint>,
     senders: Vec<CollectorThread>,
-    files: Vec<std::ffi::OsString>,
+    files: Vec<OutputFile>,
 }
 
 impl MetricsExporter {
@@ -71,7 +71,7 @@ impl MetricsExporter {
     pub(crate) fn start(
         destinations: Vec<MetricsDestination>,
         host: &str,
-    ) -> Result<MetricsExporter, String> {
+    ) -> Result<MetricsExporter, CommandError> {
         let latest = Latest::default();
         let mut exporter = MetricsExporter {
             latest: latest.clone(),
@@ -89,9 +89,8 @@ impl MetricsExporter {
                     exporter.senders.push(CollectorThread::start(url, name, host, latest.clone())?);
                 }
                 MetricsDestination::File(path) => {
-                    let refused = TargetOpener::default().may_write(Path::new(&path));
-                    refused.map_err(|failure| format!("fiord: {name}: {}\n", failure.reason()))?;
-                    exporter.files.push(path);
+                    let file = OutputFile::new("--metrics=file:", Path::new(&path), None);
+                    exporter.files.push(file.map_err(line)?);
                 }
             }
         }
@@ -108,13 +107,18 @@ impl MetricsExporter {
         self.endpoints.into_iter().for_each(Endpoint::stop);
         let mut lines: Vec<String> = self.senders.into_iter().filter_map(CollectorThread::finish).collect();
         let text = prometheus_text(&self.latest.get().unwrap_or_default());
-        for path in self.files {
-            if let Err(failure) = TargetOpener::default().replace(Path::new(&path), text.as_bytes()) {
-                lines.push(format!("fiord: --metrics=file:{}: {}\n", shown(&path), failure.reason()));
+        for file in self.files {
+            if let Err(why) = file.write(text.as_bytes()) {
+                lines.push(line(why).why);
             }
         }
         lines
     }
+}
+
+/// A failure as a line of the program.
+fn line(error: CommandError) -> CommandError {
+    CommandError { why: format!("fiord: {}\n", error.why), ..error }
 }
 
 /// Answers Prometheus on a thread of its own.

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::fd::IntoRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,11 @@ use fiord_sys::sysfs::Sysfs;
 use fiord_worker::TargetOpener;
 
 use super::environment;
+use crate::arguments::CommandError;
+use crate::{claims, status};
+
+/// The option that names the file of a merged trace.
+const MERGED: &str = "merge_blktrace_file";
 
 /// Bytes of a trace that are read at once.
 const READ_BYTES: usize = 1 << 20;
@@ -64,7 +69,7 @@ fn open(path: &Path) -> Result<BufReader<File>, String> {
 ///
 /// # Errors
 /// Why a file could not be written.
-pub(crate) fn merge_planned(plan: &Plan) -> Result<(), String> {
+pub(crate) fn merge_planned(plan: &Plan) -> Result<(), CommandError> {
     let mut written: BTreeMap<&Path, &TraceNeed> = BTreeMap::new();
     for replay in plan.jobs.iter().filter_map(|job| job.replay.as_ref()) {
         let need = &replay.trace;
@@ -72,7 +77,8 @@ pub(crate) fn merge_planned(plan: &Plan) -> Result<(), String> {
             None => {}
             Some((_, Some(other))) if other.parts == need.parts => {}
             Some((path, Some(_))) => {
-                return Err(format!("fiord: two jobs merge different traces into {}\n", shown(path)));
+                let why = format!("fiord: two jobs merge different traces into {}\n", shown(path));
+                return Err(why.into());
             }
             Some((path, None)) => {
                 merge(need, &replay.inputs)?;
@@ -87,22 +93,27 @@ pub(crate) fn merge_planned(plan: &Plan) -> Result<(), String> {
 ///
 /// # Errors
 /// Why a trace cannot be merged, or its file not be written.
-pub(crate) fn merge_only(needs: &[TraceNeed]) -> Result<(), String> {
+pub(crate) fn merge_only(needs: &[TraceNeed]) -> Result<(), CommandError> {
     let mut inputs = Inputs::default();
     needs.iter().try_for_each(|need| {
         let found = inputs.of(need).map_err(|why| format!("fiord: {why}\n"))?;
+        claims::output(MERGED, &need.path).map_err(|why| CommandError {
+            why: format!("fiord: {MERGED}={} {why}; {}\n", shown(&need.path), claims::REMEDY),
+            status: status::REFUSED,
+        })?;
         merge(need, &found)
     })
 }
 
-fn merge(need: &TraceNeed, inputs: &[PathBuf]) -> Result<(), String> {
-    let refused = |why: String| format!("fiord: merge_blktrace_file={}: {why}\n", shown(&need.path));
+fn merge(need: &TraceNeed, inputs: &[PathBuf]) -> Result<(), CommandError> {
+    let refused = |why: String| format!("fiord: {MERGED}={}: {why}\n", shown(&need.path));
     let mut parts = merged(need, inputs).map_err(refused)?;
-    let file =
-        TargetOpener::default().create(&need.path, false).map_err(|failure| refused(failure.reason()))?;
+    let file = TargetOpener::default()
+        .create(&need.path, false)
+        .map_err(|failure| CommandError { why: refused(failure.reason()), ..CommandError::from(failure) })?;
     let mut file = BufWriter::with_capacity(READ_BYTES, file);
     let copied = io::copy(&mut parts, &mut file).and_then(|_| file.flush());
-    copied.map_err(|error| refused(error_text(&error)))
+    Ok(copied.map_err(|error| refused(error_text(&error)))?)
 }
 
 fn merged(need: &TraceNeed, inputs: &[PathBuf]) -> Result<MergedTrace<BufReader<File>>, String> {
@@ -133,15 +144,9 @@ impl Inputs {
             return Ok(vec![self.of_path(&need.path)?]);
         }
         let mut inputs = Vec::new();
-        let output = fs::metadata(&need.path).ok();
         for part in &need.parts {
             let path = &part.path;
             let input = self.of_path(path).map_err(|why| format!("{}: {why}", shown(path)))?;
-            let identity = |found: &fs::Metadata| (found.dev(), found.ino());
-            let found = fs::metadata(&input).ok();
-            if output.is_some() && found.as_ref().map(identity) == output.as_ref().map(identity) {
-                return Err(format!("{} would be overwritten while it is merged", shown(path)));
-            }
             inputs.push(input);
         }
         Ok(inputs)
@@ -154,6 +159,7 @@ impl Inputs {
 
 /// Where a trace can be read as often as necessary.
 fn input(path: &Path) -> Result<PathBuf, String> {
+    claims::reads(path);
     if path == Path::new(STANDARD_INPUT) {
         return keep(io::stdin().lock());
     }

@@ -3,7 +3,6 @@
 //! Invariant: whatever happens, scratch files are removed at the end and every row that was measured is printed.
 
 use fiord_sys::errno::error_text;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,10 +14,8 @@ use fiord_options::value::Trust;
 use fiord_plan::Plan;
 use fiord_report::RunReport;
 use fiord_report::finding::any_void;
-use fiord_report::path::shown;
 use fiord_store::{Conclusion, Headline};
 use fiord_sys::signal;
-use fiord_worker::TargetOpener;
 
 use super::messages::Messages;
 use super::planned::PlannedSteps;
@@ -31,6 +28,7 @@ use crate::arguments::{self, CommandError, Form, Forms};
 use crate::layout::{WIDTH, is_coloured, width};
 use crate::live::LiveMode;
 use crate::output::{Output, remark, say};
+use crate::output_file::OutputFile;
 use crate::run::drive::{Run, RunOutcome, drive};
 use crate::run::environment;
 use crate::run::keep::{StudyKeeper, say_not_kept};
@@ -94,7 +92,7 @@ pub(crate) fn at<S: Study>(
     let (target, mut scratch) = target::at(path, name, Space::AtMost(size_bytes), options.dry_run)?;
     let study = make(&target)?;
     scratch.as_mut().map_or(Ok(()), |scratch| scratch.record_files_of(study.steps()))?;
-    carry_out(&study, &[&target], &[], options)
+    carry_out(&study, &[&target], &[], options, &[])
 }
 
 /// Runs a study at each of `paths`, step by step in turn if there are several, and compares these.
@@ -119,18 +117,19 @@ pub(crate) fn at_all<S: Study + 'static>(
     }
     let several = Several::new(studies)?;
     let targets: Vec<&StudyTarget> = targets.iter().map(|(target, _)| target).collect();
-    carry_out(&several, &targets, &[], options)
+    carry_out(&several, &targets, &[], options, &[])
 }
 
 /// Runs all steps of `study` and prints the result. There are no `targets` if the jobs name their files themselves;
-/// `typed` has the warnings about options as typed.
+/// `typed` has the warnings about options as typed, and `outputs` are the files that the study may make.
 pub(crate) fn carry_out(
     study: &dyn Study,
     targets: &[&StudyTarget],
     typed: &[Problem],
     options: &Options,
+    outputs: &[OutputFile],
 ) -> Result<ExitCode, CommandError> {
-    carry_out_sampled(study, targets, typed, options, None)
+    carry_out_sampled(study, targets, typed, options, outputs, None)
 }
 
 /// The same for a study that needs more of its runs than their reports.
@@ -139,6 +138,7 @@ pub(crate) fn carry_out_sampled(
     targets: &[&StudyTarget],
     typed: &[Problem],
     options: &Options,
+    outputs: &[OutputFile],
     sampler: Option<&dyn RunSampler>,
 ) -> Result<ExitCode, CommandError> {
     let machine = environment::machine()?;
@@ -149,6 +149,8 @@ pub(crate) fn carry_out_sampled(
     let form = options.forms.chosen();
     let mut output = Output::stdout();
     let mut planned = PlannedSteps::all(study, typed, &machine);
+    // What the runs would touch is known only now.
+    outputs.iter().try_for_each(OutputFile::check)?;
     if options.trust != Trust::Off {
         targets.iter().for_each(|target| planned.messages.target(&target.findings));
     }
@@ -180,7 +182,7 @@ pub(crate) fn carry_out_sampled(
     });
     let written = output.finish().map_err(|error| format!("standard output: {}", error_text(&error)));
     let made = sampler.map_or(Ok(Vec::new()), |sampler| sampler.files(&ran, &result, &findings));
-    let written = written.and_then(|()| write_files(&[result.files.clone(), made?].concat()));
+    let written = written.and_then(|()| write_files(&[result.files.clone(), made?].concat(), outputs));
     if let Err(why) = &written {
         say(&format!("fiord {}: {why}\n", study.name()));
     }
@@ -214,11 +216,10 @@ fn notes<'t>(targets: &'t [&StudyTarget]) -> impl Iterator<Item = &'t str> {
 }
 
 /// Writes the requested files, such as a chart.
-fn write_files(files: &[(PathBuf, String)]) -> Result<(), String> {
+fn write_files(files: &[(PathBuf, String)], outputs: &[OutputFile]) -> Result<(), String> {
     files.iter().try_for_each(|(path, text)| {
-        let opened = TargetOpener::default().create(path, false);
-        let mut file = opened.map_err(|refused| format!("{}: {}", shown(path), refused.reason()))?;
-        file.write_all(text.as_bytes()).map_err(|error| format!("{}: {}", shown(path), error_text(&error)))
+        let mut outputs = outputs.iter().filter(|output| output.path() == path);
+        outputs.try_for_each(|output| output.write(text.as_bytes())).map_err(|error| error.why)
     })
 }
 

@@ -8,7 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fiord_engine::registry;
 use fiord_host::Machine;
 use fiord_lab::Step;
 use fiord_options::{Origin, Place, Problem, Section};
@@ -78,8 +77,7 @@ pub(super) fn plan(
     entropy: u64,
 ) -> Result<(Plan, Vec<Problem>), Refusal> {
     let settings = RunSettings { entropy, ..RunSettings::default() };
-    let facts = facts::gather(&fiord_plan::needs(sections, registry::ENGINES, &settings), machine);
-    let (plan, warnings) = fiord_plan::build(sections, &[], &facts, &settings)?;
+    let (plan, warnings) = facts::plan(sections, &[], machine, &settings)?;
     // Results of some of the jobs would answer a different question.
     let problems: Vec<Problem> = plan.unplannable().cloned().collect();
     if problems.is_empty() { Ok((plan, warnings)) } else { Err(Refusal { problems, unsafe_target: false }) }

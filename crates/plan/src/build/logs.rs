@@ -2,17 +2,17 @@
 //!
 //! Invariant: names are `PREFIX_KIND.N.log`, N counted from 1 over all workers of the run.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use fiord_options::value::{LogWindowValue, OptionalText};
-use fiord_options::{Problem, bytes, job};
+use fiord_options::{Problem, job};
 
 use super::section::ResolvedSection;
 use super::{pace, process, stream};
 use crate::access::Direction;
 use crate::facts::Facts;
+use crate::files::as_file_name;
 use crate::job::{ClockSource, Measure};
 use crate::logs::{LogFile, LogKind, Logs, WindowValue};
 
@@ -73,9 +73,7 @@ pub(crate) fn files(
     let mut files = Vec::new();
     let mut add = |prefix: &Option<OptionalText>, kind: LogKind, recorded: bool| {
         let Some(OptionalText(prefix)) = prefix else { return };
-        // A job's name may contain slashes, which would name a directory.
-        let of_name = || OsString::from_vec(bytes::replace(name.as_bytes(), b"/", b"_"));
-        let mut file = prefix.clone().unwrap_or_else(of_name);
+        let mut file = prefix.clone().unwrap_or_else(|| as_file_name(name));
         // The compressed form has no place for the bins of a histogram.
         let is_compressed = options.measure.log_store_compressed && !kind.is_histogram();
         let ending = if is_compressed { "log.fz" } else { "log" };

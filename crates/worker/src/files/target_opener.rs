@@ -6,8 +6,10 @@
 #![allow(clippy::disallowed_methods, reason = "this is the opener of targets")]
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -248,9 +250,37 @@ impl TargetOpener {
     /// # Errors
     /// The kernel's, or those of `may_write`.
     pub fn create(&self, path: &Path, append: bool) -> Result<File, Failure> {
-        let how =
-            |options: &mut std::fs::OpenOptions| options.write(true).append(append).create(true).open(path);
-        let open = self.open_output(path, how)?;
+        self.output(path, append, std::fs::OpenOptions::new().write(true))
+    }
+
+    /// The same under a name that fiord made up. No one asked for what a link of that name leads to.
+    ///
+    /// # Errors
+    /// Those of `create`; or the path is a symbolic link, and not one to a device or pipe.
+    pub fn create_named(&self, path: &Path, append: bool) -> Result<File, Failure> {
+        if TargetOpener::is_link_to_file(path) {
+            let explanation = "it is a symbolic link, and would be written through it; remove the link";
+            return Err(Failure {
+                path: Some(path.to_path_buf()),
+                ..Failure::unsafe_target("open", explanation)
+            });
+        }
+        let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+        // It may be another link by now.
+        let flags = if is_link { 0 } else { file::NO_FOLLOW };
+        self.output(path, append, std::fs::OpenOptions::new().write(true).custom_flags(flags))
+    }
+
+    /// Whether a path is a symbolic link to a file, or to where one would be made. A link to a device or pipe is none.
+    pub fn is_link_to_file(path: &Path) -> bool {
+        let is_stream =
+            |found: Stat| matches!(found.kind, InodeKind::Char | InodeKind::Fifo | InodeKind::Other);
+        std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
+            && !stat::stat(path).is_ok_and(is_stream)
+    }
+
+    fn output(&self, path: &Path, append: bool, how: &mut std::fs::OpenOptions) -> Result<File, Failure> {
+        let open = self.open_output(path, || how.append(append).create(true).open(path))?;
         let failed = |error: io::Error| Failure::file("write", path, &error);
         if !append && open.metadata().map_err(failed)?.is_file() {
             open.set_len(0).map_err(failed)?;
@@ -271,8 +301,10 @@ impl TargetOpener {
             let explanation = "it is not a regular file; name another";
             return Err(Failure { path: Some(path.to_path_buf()), ..Failure::other("write", explanation) });
         }
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let beside = target.with_file_name(format!(".{name}.{}", std::process::id()));
+        let mut beside = OsString::from(".");
+        beside.push(target.file_name().unwrap_or_default());
+        beside.push(format!(".{}", std::process::id()));
+        let beside = target.with_file_name(beside);
         let failed = |error: io::Error| Failure::file("write", path, &error);
         let opened =
             self.create(&beside, false).map_err(|why| Failure { path: Some(path.to_path_buf()), ..why });
@@ -314,7 +346,7 @@ impl TargetOpener {
     /// As `create`'s.
     pub(crate) fn buffer_file(&self, path: &Path) -> Result<File, Failure> {
         let how = OpenHow { create: true, ..OpenHow::READ_WRITE };
-        self.open_output(path, |_| file::open(path, &how))
+        self.open_output(path, || file::open(path, &how))
     }
 
     /// Removes a file that `buffer_file` created, unless it is in use now. Another worker may have removed it.
@@ -332,14 +364,10 @@ impl TargetOpener {
         }
     }
 
-    fn open_output(
-        &self,
-        path: &Path,
-        open: impl FnOnce(&mut std::fs::OpenOptions) -> io::Result<File>,
-    ) -> Result<File, Failure> {
+    fn open_output(&self, path: &Path, open: impl FnOnce() -> io::Result<File>) -> Result<File, Failure> {
         self.may_write(path)?;
         let failed = |error: io::Error| Failure::file("open", path, &error);
-        let open = open(&mut std::fs::OpenOptions::new()).map_err(failed)?;
+        let open = open().map_err(failed)?;
         let found = stat::fstat(&open).map_err(failed)?;
         match self.user_of(&found) {
             _ if found.kind == InodeKind::Block => Err(overwritten(path)),

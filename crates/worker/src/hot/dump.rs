@@ -56,6 +56,6 @@ impl CorruptedPiece<'_> {
 }
 
 fn write(opener: &TargetOpener, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut file = opener.create(path, false)?;
+    let mut file = opener.create_named(path, false)?;
     file.write_all(bytes).map_err(|error| Failure::file("write", path, &error))
 }

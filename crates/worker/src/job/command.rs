@@ -27,7 +27,7 @@ pub(crate) fn exec(
     is_cancelled: &dyn Fn() -> bool,
 ) -> Option<String> {
     let (command_shown, shown) = (shown(command), shown(log));
-    let output = match opener.create(log, false) {
+    let output = match opener.create_named(log, false) {
         Ok(output) => output,
         Err(failure) => {
             return Some(format!(

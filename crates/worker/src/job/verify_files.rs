@@ -30,7 +30,7 @@ fn write(
     format: HeaderFormat,
     opener: &TargetOpener,
 ) -> Result<(), Failure> {
-    let mut file = opener.create(path, false)?;
+    let mut file = opener.create_named(path, false)?;
     file.write_all(&state.encode(format)).map_err(|error| Failure::file("write", path, &error))
 }
 

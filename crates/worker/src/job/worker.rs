@@ -397,7 +397,14 @@ impl<'a> Worker<'a> {
             table::pre_read(&self.job.files, &self.shared.opener, &|| !self.live.is_stop_requested())?;
         }
         for (number, output) in self.job.engine.outputs(&self.job.name).into_iter().enumerate() {
-            engine.take_output(number, self.shared.opener.create(&output.path, output.is_kept)?);
+            let opener = &self.shared.opener;
+            engine.take_output(
+                number,
+                match output.is_given {
+                    true => opener.create(&output.path, output.is_kept)?,
+                    false => opener.create_named(&output.path, output.is_kept)?,
+                },
+            );
         }
         // Cycles begin when the job does, not when it is ready.
         if self.job.engine.cycle().is_some() { Ok(()) } else { work.open_files(engine) }

@@ -1,6 +1,6 @@
 //! `fiord history --export`: the history as a table for databases.
 //!
-//! Invariant: studies and their runs are exported alike; a file is written as a whole or not at all.
+//! Invariant: studies and their runs are exported alike.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use fiord_report::path::shown;
 use fiord_report::table::Column;
 use fiord_store::{Filter, History, HistoryEntry, RunKind, RunSelector};
 use fiord_sys::tty;
-use fiord_worker::TargetOpener;
 
 use super::columns::{self, COLUMNS};
 use crate::arguments::{self, CommandError};
 use crate::output;
+use crate::output_file::{Force, OutputFile};
 
 /// The measurement of all points in line protocol.
 const MEASUREMENT: &str = "fiord_run";
@@ -25,9 +25,11 @@ pub(super) struct Export {
     /// Print a table of all runs and studies, and the runs of studies, with the figures of each direction (columns: docs/json.md)
     #[arg(long, value_name = "FORMAT", conflicts_with_all = ["json", "csv", "markdown"])]
     pub(super) export: Option<Format>,
-    /// Write the table to this file; one that exists is replaced
+    /// Write the table to this file; one that fiord wrote is replaced
     #[arg(short, long, value_name = "FILE", requires = "export")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
 }
 
 /// The format of an export.
@@ -66,7 +68,7 @@ impl Export {
         };
         match &self.output {
             Some(path) if path != Path::new("-") => {
-                TargetOpener::default().replace(path, &bytes)?;
+                OutputFile::new("--output", path, Some(self.force))?.write(&bytes)?;
                 let what = format!("{} rows", table.table.rows.len());
                 output::remark(&format!("fiord history: {} written, {what}\n", shown(path)));
                 Ok(ExitCode::SUCCESS)

@@ -146,7 +146,7 @@ impl JobFiles {
     pub(super) fn append_shared(&mut self) {
         for written in &mut self.files {
             let Some(Open::Plain(mut unnamed)) = written.open.take() else { continue };
-            let opened = self.opener.create(&written.path, true).map_err(|failure| failure.reason());
+            let opened = self.opener.create_named(&written.path, true).map_err(|failure| failure.reason());
             let copied = opened.and_then(|mut shared| {
                 let copy = unnamed.rewind().and_then(|()| io::copy(&mut unnamed, &mut shared));
                 copy.map_err(|error| error_text(&error))
@@ -218,7 +218,7 @@ impl Written {
                 unnamed.map(Open::Plain).map_err(|error| error_text(&error))
             }
             None => opener
-                .create(&self.path, planned.appends)
+                .create_named(&self.path, planned.appends)
                 .map(Open::Plain)
                 .map_err(|failure| failure.reason()),
         };
