@@ -19,6 +19,6 @@ pub use evidence::{evidence, steadiness};
 pub use interrupted::interrupted;
 pub use lint::known::{Known, KnownTarget, detailed_logs, log_directory};
 pub use lint::{lint, lint_target};
-pub use merge::merge;
+pub use merge::{Merged, have_same_words, merge, more};
 pub use own_cost::OwnCost;
 pub use reported::{EngineFacts, of_report};

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a worker counts towards exactly one entry of the report, or towards none if its job sets `stats=0`.
 
+use fiord_findings::{have_same_words, more};
 use fiord_options::{Origin, Problem, ProblemKind};
 use fiord_plan::presentation::{Presentation, RateUnit, Unified as PlannedUnified};
 use fiord_plan::{Job, Plan};
@@ -11,7 +12,7 @@ use fiord_report::{
 };
 use fiord_sys::clock;
 use fiord_sys::errno::Errno;
-use fiord_worker::{EndReason, Moment, Remark, WorkerReport};
+use fiord_worker::{EndReason, Failure, Moment, Remark, WorkerReport};
 
 use super::meters::Meters;
 use super::version::{FIO_VERSION, FIORD_VERSION};
@@ -172,17 +173,31 @@ fn show(job: &Job, presentation: &Presentation) -> Show {
     }
 }
 
-/// Lines about failures, in the order of the jobs: the ignored errors that `error_dump` prints, then what ended
-/// the job.
+/// Lines about failures, in the order of the jobs: the ignored errors that `error_dump` prints, then what ended jobs. Of
+/// jobs that failed in the same way, whatever their files, there is the first and the number of the others.
 pub(crate) fn failures(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
+    let jobs = || plan.jobs.iter().zip(workers);
     let mut lines = Vec::new();
-    for (job, worker) in plan.jobs.iter().zip(workers) {
+    for (job, worker) in jobs() {
         lines.extend(
             worker.passed_over.iter().map(|failure| format!("fiord: job {}: {failure}\n", shown(&job.name))),
         );
-        // Problems of a job that could not be planned have been printed.
-        let failure = worker.failure.iter().filter(|_| job.unplannable.is_none());
-        lines.extend(failure.map(|failure| format!("fiord: job {}: {failure}\n", shown(&job.name))));
+    }
+    let mut kinds: Vec<(String, String, usize)> = Vec::new();
+    // Problems of a job that could not be planned have been printed.
+    for (job, worker) in jobs().filter(|(job, _)| job.unplannable.is_none()) {
+        let Some(failure) = &worker.failure else { continue };
+        let way = Failure { path: None, range: None, ..failure.clone() }.to_string();
+        match kinds.iter_mut().find(|(known, ..)| have_same_words(known, &way)) {
+            Some((.., count)) => *count += 1,
+            None => kinds.push((way, format!("fiord: job {}: {failure}\n", shown(&job.name)), 0)),
+        }
+    }
+    for (_, first, count) in kinds {
+        lines.push(first);
+        if count > 0 {
+            lines.push(format!("fiord: {} failed in the same way\n", more(count, "job")));
+        }
     }
     lines
 }
