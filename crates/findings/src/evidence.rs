@@ -1,6 +1,6 @@
 //! Findings after a run: from what its jobs measured, and from what the kernel counted meanwhile.
 //!
-//! Invariant: findings come in the order of the jobs, and clones of a job do not repeat each other.
+//! Invariant: findings come in the order of the jobs; nothing is said about the figures of a job that failed.
 
 pub(crate) mod cache;
 pub(crate) mod depth;
@@ -15,7 +15,7 @@ pub(crate) mod processor;
 mod ramp;
 mod steady;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod traffic;
 pub(crate) mod waits;
 
@@ -32,7 +32,7 @@ pub fn steadiness(plan: &Plan, samples: &[ProgressSample]) -> Option<RunSteadine
 
 /// The findings about the figures of a run.
 pub fn evidence(plan: &Plan, measured: &Measurements<'_>) -> Vec<Finding> {
-    let jobs = || plan.jobs.iter().zip(measured.jobs);
+    let jobs = || measured.sound(plan);
     let mut findings: Vec<Finding> = jobs().filter_map(|(job, known)| ramp::ended(job, known.ramp)).collect();
     let cache = cache::served(plan, measured);
     let is_cached = !cache.is_empty();
@@ -53,21 +53,10 @@ pub fn evidence(plan: &Plan, measured: &Measurements<'_>) -> Vec<Finding> {
     findings.extend(steady::of(plan, measured.samples, measured.steadiness));
     findings.extend(jobs().filter_map(|(job, known)| waits::omitted(job, known.stats)));
     findings.extend(jobs().filter_map(|(job, known)| waits::never_issued(job, known.stats)));
-    findings.extend(jobs().filter_map(|(job, known)| errors::of_medium(job, known.stats)));
+    let all = plan.jobs.iter().zip(measured.jobs);
+    findings.extend(all.filter_map(|(job, known)| errors::of_medium(job, known.stats)));
     findings.extend(jobs().filter_map(|(job, known)| errors::continued(job, known.stats)));
-    once_for_clones(findings)
-}
-
-/// Each finding about a job once, whichever of its clones it is of.
-fn once_for_clones(findings: Vec<Finding>) -> Vec<Finding> {
-    let mut distinct: Vec<Finding> = Vec::new();
-    for finding in findings {
-        let same = |known: &Finding| known.code == finding.code && known.subject == finding.subject;
-        if !distinct.iter().any(same) {
-            distinct.push(finding);
-        }
-    }
-    distinct
+    findings
 }
 
 #[cfg(test)]
@@ -77,14 +66,14 @@ mod tests {
 
     use crate::testing::plan;
 
-    use super::measured::JobEvidence;
+    use super::measured::{Ended, JobEvidence};
     use super::*;
 
     fn found(plan: &Plan, ramps: &[RampEnd]) -> Vec<(Code, Subject, String)> {
         let stats = JobStats::default();
         let job = |ramp: &RampEnd| JobEvidence { ramp: *ramp, ..testing::job(&stats) };
         let jobs: Vec<JobEvidence<'_>> = ramps.iter().map(job).collect();
-        let findings = evidence(plan, &Measurements { jobs: &jobs, ..testing::nothing() });
+        let findings = crate::merge(evidence(plan, &Measurements { jobs: &jobs, ..testing::nothing() }));
         assert!(findings.iter().all(|finding| finding.severity() == Severity::Void), "{findings:?}");
         let key = |finding: Finding| (finding.code, finding.subject, finding.option.into_owned());
         findings.into_iter().map(key).collect()
@@ -105,10 +94,34 @@ mod tests {
         assert_eq!(found(&plan, &[RampEnd::Over, RampEnd::Over]), []);
     }
 
+    /// It ended in its ramp, did too few I/Os, reached no depth, and moved bytes that are not others'.
+    #[test]
+    fn nothing_is_said_about_the_figures_of_a_job_that_failed() {
+        let options = [
+            ("ioengine", "libaio"),
+            ("iodepth", "32"),
+            ("direct", "1"),
+            ("filename", "/data/f"),
+            ("ramp_time", "1h"),
+            ("rate_iops", "10"),
+            ("runtime", "60"),
+        ];
+        let plan = plan(&[("a", &options)]);
+        let stats = testing::moved(0, 4096 * 700);
+        let devices = [testing::device("sda", 4096 * 700, 0)];
+        let codes = |ended| -> Vec<Code> {
+            let jobs = [JobEvidence { ended, ramp: RampEnd::Unfinished, ..testing::job(&stats) }];
+            let found = evidence(&plan, &Measurements { jobs: &jobs, devices: &devices, ..testing::nothing() });
+            found.into_iter().map(|finding| finding.code).collect()
+        };
+        assert_eq!(codes(Ended::Failed), []);
+        assert_eq!(codes(Ended::Otherwise), [Code::EndedInRamp, Code::FewSamples]);
+    }
+
     #[test]
     fn clones_do_not_repeat_each_other() {
         let plan = plan(&[("a", &[("ramp_time", "1h"), ("numjobs", "3")]), ("b", &[("ramp_time", "1h")])]);
-        assert_eq!(found(&plan, &[RampEnd::Unfinished; 4]).len(), 2);
+        assert_eq!(found(&plan, &[RampEnd::Unfinished; 4]).len(), 1);
         assert_eq!(
             found(&plan, &[RampEnd::Unfinished, RampEnd::NothingAfter, RampEnd::Over, RampEnd::Over]).len(),
             2

@@ -1,6 +1,7 @@
-//! Findings before a run: from its plan, and from facts about the host.
+//! Findings from the plan of a run, and from facts about the host.
 //!
-//! Invariant: no finding depends on measurements.
+//! Invariant: no finding depends on measurements, but nothing is said of a job that failed, and what is in flight is said
+//! as it was measured.
 
 mod cache;
 mod contents;
@@ -19,16 +20,22 @@ use fiord_host::{StorageStack, TargetFacts};
 use fiord_plan::{Job, Plan};
 use fiord_report::Finding;
 
+use crate::evidence::measured::{Ended, JobEvidence};
 use crate::subject;
 use known::{Known, KnownTarget};
 
-/// The findings about a plan before it is run.
-pub fn lint(plan: &Plan, known: &Known) -> Vec<Finding> {
+/// The findings about a plan, whose jobs did this.
+pub fn lint(plan: &Plan, known: &Known, jobs: &[JobEvidence<'_>]) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let sound: Vec<(&Job, &JobEvidence<'_>)> =
+        plan.jobs.iter().zip(jobs).filter(|(_, job)| job.ended != Ended::Failed).collect();
     for target in &known.targets {
-        let uses = || plan.jobs.iter().filter(|job| subject_is(job, target));
-        if uses().next().is_some() {
+        // What else uses it may be why a job failed.
+        if plan.jobs.iter().any(|job| subject_is(job, target)) {
             findings.extend(target::in_use(&target.facts));
+        }
+        let uses = || sound.iter().map(|(job, _)| *job).filter(|job| subject_is(job, target));
+        if uses().next().is_some() {
             let below = target.stack.iter();
             findings.extend(below.flat_map(|stack| target::below(&target.facts, stack)));
         }
@@ -36,9 +43,12 @@ pub fn lint(plan: &Plan, known: &Known) -> Vec<Finding> {
             findings.extend(target::unwritten(&target.facts));
         }
     }
-    findings.extend(limits::of_processors(plan, known));
+    if !sound.is_empty() {
+        findings.extend(limits::of_processors(plan, known));
+    }
     // Clones have the findings of the first one.
-    for job in plan.jobs.iter().filter(|job| job.clone == 0) {
+    for clones in sound.chunk_by(|(one, _), (next, _)| one.section == next.section) {
+        let (job, _) = clones[0];
         findings.extend(name::contradicts(job));
         findings.extend(queue::depth_without_a_queue(job));
         findings.extend(queue::buffered_async(job));
@@ -51,7 +61,7 @@ pub fn lint(plan: &Plan, known: &Known) -> Vec<Finding> {
             findings.extend(contents::compressible(job, known));
             findings.extend(flush::volatile_cache(job, known));
             findings.extend(flush::ignored(job, known));
-            findings.extend(limits::io(plan, job, known));
+            findings.extend(limits::io(clones, known));
             findings.extend(logs::on_target(job, known));
             findings.extend(sharing::of(plan, job));
         }

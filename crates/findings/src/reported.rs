@@ -7,6 +7,7 @@ use fiord_options::value::{Reading, Seconds, Size, Value};
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding, Subject, finding};
 
+use crate::evidence::depth::Delay;
 use crate::evidence::waits::{self, ComparedLatencies, Unserved};
 use crate::evidence::{cache, depth, errors, length, others, processor};
 use crate::lint::queue;
@@ -114,10 +115,12 @@ impl<'r> Known<'r> {
         self.active().filter_map(|of| of.runtime_ms).max().unwrap_or(0)
     }
 
-    /// I/Os in flight on average: their rate times their mean latency (Little's law).
+    /// I/Os and syncs in flight on average: their rate times their mean latency (Little's law).
     fn mean_depth(&self) -> Option<f64> {
         let in_flight = |of: &DirectionFigures| Some(ios(of)? * of.lat.as_ref()?.mean_ns?);
-        let sum: f64 = self.active().map(in_flight).sum::<Option<f64>>()?;
+        let syncs = &self.job.sync;
+        let of_syncs = || Some(syncs.ios? as f64 * syncs.lat.as_ref()?.mean_ns?);
+        let sum = self.active().map(in_flight).sum::<Option<f64>>()? + of_syncs().unwrap_or(0.0);
         let runtime_ms = self.runtime_ms();
         (runtime_ms > 0).then(|| sum / (runtime_ms as f64 * 1e6))
     }
@@ -141,7 +144,8 @@ impl<'r> Known<'r> {
         if held_back || engine == "null" || count < (depth::IOS_PER_DEPTH_MIN * u64::from(asked)) as f64 {
             return None;
         }
-        depth::below(self.subject(), asked, self.mean_depth()? / f64::from(jobs.max(1)))
+        let delay = if self.is_set(&["direct"]) { Delay::Unknown } else { Delay::Buffered };
+        depth::below(self.subject(), asked, self.mean_depth()? / f64::from(jobs.max(1)), delay)
     }
 
     /// libaio that waits for its I/O when it submits it.
@@ -155,7 +159,7 @@ impl<'r> Known<'r> {
         let worst = self.active().filter_map(share).max_by(f64::total_cmp)?;
         (worst >= SUBMISSION_MIN).then(|| {
             let sentence = format!(
-                "slat is {worst:.0} % of lat: each submission waits for its I/O, so that one is in flight at a time"
+                "slat is {worst:.0} % of lat: each submission waits for its I/O"
             );
             Finding::new(Code::BufferedAsync, self.subject(), sentence, "direct=1, or ioengine=io_uring")
                 .based_on([("submission_percent", Cell::Number(worst, 1)), ("iodepth", Cell::Count(u64::from(asked)))])

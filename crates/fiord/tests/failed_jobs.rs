@@ -124,3 +124,47 @@ fn a_study_does_not_start_with_only_some_of_its_jobs() {
     assert_ne!(ran.status, Some(0), "{ran:?}");
     ran.assert_prints(&["no does not exist"]);
 }
+
+/// It fails at its first I/O, in its ramp: a shorter ramp would not help.
+#[test]
+fn a_failed_job_has_no_findings_about_its_figures() {
+    let dir = Dir::new();
+    let line = "--no-history --output-format=json --rw=write --bs=4k --size=64k --ramp_time=1h --ioengine=libaio \
+                --iodepth=16 --rate_iops=1000";
+    let codes = |file: &str, status: i32| -> Vec<String> {
+        let ran = dir.run(&format!("{line} --name=a --filename={file}"));
+        let document = ran.assert_status(status).json();
+        let findings = document["findings"].as_array().into_iter().flatten();
+        findings.map(|finding| finding["code"].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(codes("/dev/full", 1), [""; 0]);
+    let sound = codes("f", 0);
+    let expected = ["ended-in-ramp", "buffered-async", "closed-loop-rate"];
+    assert!(expected.iter().all(|code| sound.iter().any(|found| found == code)), "{sound:?}");
+}
+
+#[test]
+fn what_many_sections_have_in_common_is_said_once() {
+    let dir = Dir::new();
+    let sections = |file: fn(usize) -> String| -> String {
+        (0..24).map(|number| format!(" --name=s{number} --numjobs=2 --filename={}", file(number))).collect()
+    };
+    let line = "--no-history --rw=write --bs=4k --size=64k --ioengine=psync --iodepth=8";
+    let ran = dir.run(&format!("{line}{}", sections(|_| "/dev/full".to_string())));
+    let failures: Vec<&str> = ran.assert_status(1).stderr.lines().collect();
+    let [first, others] = failures[..] else { panic!("{failures:?}") };
+    assert!(first.starts_with("fiord: job s0: write /dev/full at offset 0"), "{first}");
+    assert_eq!(others, "fiord: 47 more jobs failed in the same way");
+    let ran = dir.run(&format!("{line} --output-format=json{}", sections(|number| format!("f{number}"))));
+    let document = ran.assert_success().json();
+    let of = |code: &str| -> Vec<&Value> {
+        document["findings"].as_array().unwrap().iter().filter(|finding| finding["code"] == code).collect()
+    };
+    let depth = of("sync-engine-depth");
+    assert_eq!(depth.len(), 1, "{document}");
+    assert_eq!(
+        depth[0]["sentence"],
+        "the engine psync is synchronous: the queue depth stays at 1 of 8 (and 23 more jobs)"
+    );
+    assert_eq!(of("concurrent-writers").len() + of("overlapping-sequential").len(), 1, "{document}");
+}

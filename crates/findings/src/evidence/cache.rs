@@ -20,6 +20,9 @@ const BYTES_MIN: u64 = 1 << 20;
 
 /// Reads served from a cache, and writes that stayed in one.
 pub(super) fn served(plan: &Plan, measured: &Measurements<'_>) -> Vec<Finding> {
+    if measured.working(plan).next().is_none() {
+        return Vec::new();
+    }
     reads(plan, measured).into_iter().chain(writes(plan, measured)).collect()
 }
 

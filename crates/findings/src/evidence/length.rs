@@ -40,7 +40,7 @@ pub(crate) fn stopped(subject: Subject, lasted_s: f64, asked_s: f64) -> Option<F
 /// The highest percentile that is shown, of the job with the fewest I/Os: `group_reporting` shows them together.
 pub(super) fn few_samples(plan: &Plan, measured: &Measurements<'_>) -> Option<Finding> {
     let mut shown: BTreeMap<(u32, u32, usize), (&Job, u64)> = BTreeMap::new();
-    for (job, known) in plan.jobs.iter().zip(measured.jobs) {
+    for (job, known) in measured.sound(plan) {
         // The percentiles reported together, or of each job alone.
         let number = if job.presentation.group_reporting { u32::MAX } else { job.number };
         for (index, direction) in known.stats.directions.iter().enumerate().filter(|(_, of)| of.ios > 0) {

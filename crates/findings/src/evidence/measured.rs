@@ -79,12 +79,19 @@ impl<'a> Measurements<'a> {
         })
     }
 
-    /// Each job with what it did, of those that do I/O and did not fail.
+    /// Each job with what it did, of those that did not fail: the figures of the others are not what they were to measure.
+    pub(super) fn sound(
+        &self,
+        plan: &'a Plan,
+    ) -> impl Iterator<Item = (&'a Job, &'a JobEvidence<'a>)> + Clone {
+        plan.jobs.iter().zip(self.jobs).filter(|(_, known)| known.ended != Ended::Failed)
+    }
+
+    /// The same of those that do I/O.
     pub(super) fn working(
         &self,
         plan: &'a Plan,
     ) -> impl Iterator<Item = (&'a Job, &'a JobEvidence<'a>)> + Clone {
-        let jobs = plan.jobs.iter().zip(self.jobs);
-        jobs.filter(|(job, known)| subject::does_io(job) && known.ended != Ended::Failed)
+        self.sound(plan).filter(|(job, _)| subject::does_io(job))
     }
 }

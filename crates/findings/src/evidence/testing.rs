@@ -8,12 +8,12 @@ use fiord_stats::{JobStats, Latency, RampEnd};
 use super::measured::{Ended, JobEvidence, Measurements};
 
 /// A job that did nothing for ten seconds.
-pub(super) fn job(stats: &JobStats) -> JobEvidence<'_> {
+pub(crate) fn job(stats: &JobStats) -> JobEvidence<'_> {
     JobEvidence { ramp: RampEnd::Over, ended: Ended::Otherwise, stats, started_ms: 1_000, elapsed_ms: 10_000 }
 }
 
 /// A run of which nothing was measured.
-pub(super) fn nothing<'a>() -> Measurements<'a> {
+pub(crate) fn nothing<'a>() -> Measurements<'a> {
     Measurements {
         jobs: &[],
         devices: &[],
@@ -27,7 +27,7 @@ pub(super) fn nothing<'a>() -> Measurements<'a> {
 }
 
 /// The machine at both ends of a run, between which this process had this account of its I/O; `None` if it is not known.
-pub(super) fn accounted(io: Option<ProcessIo>) -> [HostReading; 2] {
+pub(crate) fn accounted(io: Option<ProcessIo>) -> [HostReading; 2] {
     let reading = |io| HostReading {
         totals: Some(HostTotals { io, ..HostTotals::default() }),
         ..HostReading::default()
@@ -36,7 +36,7 @@ pub(super) fn accounted(io: Option<ProcessIo>) -> [HostReading; 2] {
 }
 
 /// Statistics of a job that moved this much in one direction, in ten seconds and in I/Os of 4 KiB of 1 ms each.
-pub(super) fn moved(direction: usize, bytes: u64) -> JobStats {
+pub(crate) fn moved(direction: usize, bytes: u64) -> JobStats {
     let mut stats = JobStats::default();
     let of = &mut stats.directions[direction];
     (of.bytes, of.ios, of.runtime_ms) = (bytes, bytes / 4096, 10_000);
@@ -50,7 +50,7 @@ pub(super) fn moved(direction: usize, bytes: u64) -> JobStats {
 }
 
 /// A device that holds the files and moved this much in ten seconds.
-pub(super) fn device(name: &str, read_bytes: u64, written_bytes: u64) -> DeviceUse {
+pub(crate) fn device(name: &str, read_bytes: u64, written_bytes: u64) -> DeviceUse {
     let end = DiskCounters {
         read_sectors: read_bytes / 512,
         write_sectors: written_bytes / 512,

@@ -7,6 +7,7 @@ use fiord_host::{DeviceUse, HostTotals};
 use fiord_plan::{Direction, Plan};
 
 use super::measured::Measurements;
+use crate::subject;
 
 const SECTOR_BYTES: u64 = 512;
 
@@ -26,7 +27,8 @@ pub(super) struct Traffic {
 impl Traffic {
     /// Of a run.
     pub fn of(plan: &Plan, measured: &Measurements<'_>, direction: Direction) -> Traffic {
-        let jobs = measured.working(plan);
+        // Devices do not tell the I/O of a job that failed later from that of others.
+        let jobs = plan.jobs.iter().zip(measured.jobs);
         // Persistent memory that is mapped is accessed past its driver, which counts nothing.
         let counts = |used: &DeviceUse| !(used.holds_files && used.device.kind == "pmem");
         let are_counted = measured.devices.iter().all(counts);
@@ -45,7 +47,7 @@ impl Traffic {
             Some(of(end.totals.as_ref()?)?.saturating_sub(of(start.totals.as_ref()?)?))
         });
         Traffic {
-            jobs_bytes: jobs.map(|(_, known)| known.stats.directions[direction.index()].bytes).sum(),
+            jobs_bytes: jobs.filter(|(job, _)| subject::does_io(job)).map(|(_, known)| known.stats.directions[direction.index()].bytes).sum(),
             top_bytes: sum(|used| used.holds_files),
             bottom_bytes: sum(|used| used.below.is_empty()),
             process_bytes: process,

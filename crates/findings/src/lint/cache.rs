@@ -46,9 +46,8 @@ pub(super) fn too_small(job: &Job, known: &Known) -> Option<Finding> {
     let device = known.devices_of(job).find(|facts| facts.caches_in_memory)?;
     (size_bytes < room_bytes).then(|| {
         let sentence = format!(
-            "all {} that {} uses fit into its cache: it goes through the page cache, which has room for {}",
+            "all {} that are used fit into its cache: it goes through the page cache, which has room for {}",
             shown_bytes(size_bytes),
-            subject::job(job),
             shown_bytes(room_bytes)
         );
         let remedy = "losetup --direct-io=on, or a size well above the machine's memory";

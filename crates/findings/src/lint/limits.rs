@@ -9,6 +9,11 @@ use fiord_report::table::{Cell, shown_bytes};
 use fiord_report::{Code, Finding, Subject};
 
 use super::known::Known;
+use crate::evidence::depth;
+use crate::evidence::measured::JobEvidence;
+
+/// With less in flight than this share of what a queue holds, the queue was no limit.
+const REACHED_MIN: f64 = 0.5;
 
 /// The scheduler that lets the device idle for one process while others wait.
 const IDLING_SCHEDULER: &str = "bfq";
@@ -39,14 +44,15 @@ pub(super) fn of_processors(plan: &Plan, known: &Known) -> Vec<Finding> {
     quota.into_iter().chain(slow).collect()
 }
 
-/// The limits on I/O of the job to the devices below its files: of control groups, schedulers and queues.
-pub(super) fn io(plan: &Plan, job: &Job, known: &Known) -> Vec<Finding> {
+/// The limits on I/O of a job and its clones to the devices below their files: of control groups, schedulers and queues.
+pub(super) fn io(clones: &[(&Job, &JobEvidence<'_>)], known: &Known) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
+    let Some((job, _)) = clones.first() else { return findings };
     for device in known.devices_of(job) {
         let name = &device.device.name;
         let of_it = known.limits.io.iter().filter(|limit| limit.device == *name);
         let groups = of_it.filter(|limit| concerns(limit, job)).map(|limit| of_group(name, limit));
-        for finding in groups.chain(queue(plan, job, device)).chain(scheduler(device)) {
+        for finding in groups.chain(queue(clones, device)).chain(scheduler(device)) {
             if !findings.contains(&finding) {
                 findings.push(finding);
             }
@@ -73,22 +79,28 @@ fn of_group(device: &str, limit: &IoLimit) -> Finding {
         .based_on([("limit_per_s", Cell::Count(limit.per_s))])
 }
 
-/// A job with more direct I/Os in flight, together with its clones, than the queue of the device holds.
-fn queue(plan: &Plan, job: &Job, device: &DeviceFacts) -> Option<Finding> {
-    let clones = plan.jobs.iter().filter(|other| other.section == job.section).count() as u64;
-    let asked = clones * u64::from(job.depth.max);
+/// A job that may have more direct I/Os in flight, together with its clones, than the queue of the device holds, and did not
+/// have far fewer.
+fn queue(clones: &[(&Job, &JobEvidence<'_>)], device: &DeviceFacts) -> Option<Finding> {
+    let (job, _) = clones.first()?;
+    let asked: u64 = clones.iter().map(|(job, _)| u64::from(job.depth.max)).sum();
     let queue = &device.device.queue;
     let of_kernel = queue.requests * queue.hardware_queues;
     let of_device = queue.device_depth.unwrap_or(0);
     // A queue of 0 is one that I/O bypasses, or that is not known.
     let holds = [of_kernel, of_device].into_iter().filter(|holds| *holds > 0).min()?;
-    (job.files.direct && asked > holds).then(|| {
-        let sentence = format!("its queue holds {holds} I/Os, of the {asked} that the jobs keep in flight");
+    let in_flight: Option<f64> = clones.iter().map(|(job, known)| depth::in_flight(job, known.stats)).sum();
+    let is_reached = in_flight.is_none_or(|mean| mean >= REACHED_MIN * holds as f64);
+    (job.files.direct && asked > holds && is_reached).then(|| {
+        let had = in_flight.map_or_else(String::new, |mean| format!("; they had {mean:.1} on average"));
+        let sentence =
+            format!("its queue holds {holds} I/Os, of the {asked} that the jobs may have in flight{had}");
         let remedy = "a smaller iodepth, fewer jobs, or a larger nr_requests";
         let finding = host_limit(Subject::Device(device.device.name.clone()), sentence, remedy);
         finding
             .of_option(job::Queue::iodepth)
-            .based_on([("queue", Cell::Count(holds)), ("in_flight", Cell::Count(asked))])
+            .based_on([("queue", Cell::Count(holds)), ("iodepth", Cell::Count(asked))])
+            .based_on(in_flight.map(|mean| ("in_flight", Cell::Number(mean, 1))))
     })
 }
 
@@ -108,6 +120,9 @@ fn host_limit(subject: Subject, sentence: impl Into<String>, remedy: &'static st
 mod tests {
     use fiord_host::{FrequencyLimit, LayerKind, Limits, RequestQueue};
 
+    use fiord_stats::JobStats;
+
+    use crate::evidence::testing::{job, moved};
     use crate::testing::{known_target, on_device, plan};
 
     use super::*;
@@ -117,8 +132,17 @@ mod tests {
         findings.iter().map(|finding| finding.sentence.as_str()).collect()
     }
 
-    /// On a device with this queue.
+    /// On a device with this queue, by a job of which nothing was measured.
     fn on_queue(queue: RequestQueue, options: &[(&'static str, &str)], limits: Limits) -> Vec<Finding> {
+        measured_on_queue(queue, options, limits, &JobStats::default())
+    }
+
+    fn measured_on_queue(
+        queue: RequestQueue,
+        options: &[(&'static str, &str)],
+        limits: Limits,
+        stats: &JobStats,
+    ) -> Vec<Finding> {
         let mut stack = on_device("disk", false);
         if let LayerKind::Device(facts) = &mut stack.layers[0].kind {
             facts.device.queue = queue;
@@ -129,7 +153,8 @@ mod tests {
         let common = [("ioengine", "libaio"), ("filename", "/data/f"), ("size", "64k")];
         let options: Vec<_> = common.iter().chain(options).copied().collect();
         let plan = plan(&[("a", &options)]);
-        io(&plan, &plan.jobs[0], &known)
+        let known_jobs: Vec<_> = plan.jobs.iter().map(|_| job(stats)).collect();
+        io(&plan.jobs.iter().zip(&known_jobs).collect::<Vec<_>>(), &known)
     }
 
     #[test]
@@ -163,6 +188,21 @@ mod tests {
             0,
             "I/O bypasses it"
         );
+    }
+
+    #[test]
+    fn what_was_in_flight_is_said_as_it_was_measured_and_a_queue_that_was_not_filled_is_no_limit() {
+        let queue = RequestQueue { requests: 64, hardware_queues: 1, ..RequestQueue::default() };
+        // I/Os of 1 ms in ten seconds.
+        let found = |ios: u64| {
+            let options = [("iodepth", "256"), ("direct", "1")];
+            let stats = moved(0, ios * 4096);
+            measured_on_queue(queue.clone(), &options, Limits::default(), &stats)
+        };
+        let sentence =
+            "its queue holds 64 I/Os, of the 256 that the jobs may have in flight; they had 200.0 on average";
+        assert_eq!(sentences(&found(2_000_000)), [sentence]);
+        assert_eq!(found(10_000), [], "one was in flight");
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl Witness {
             health,
             own_cost,
         };
-        lint(plan, &self.known).into_iter().chain(evidence(plan, &measured))
+        lint(plan, &self.known, jobs).into_iter().chain(evidence(plan, &measured))
     }
 }
 
