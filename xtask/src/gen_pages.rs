@@ -115,8 +115,8 @@ a `void` finding: it reports `CANNOT TELL` with the reason, and exits with statu
 
 `crates/fiord/tests/findings/table.rs` has, for each code, a run on a real kernel that must raise it and a near
 neighbour that must not, or the reason why a test cannot raise it. Nothing is added to the loops that do I/O: facts are
-read before and after the jobs run, and meanwhile the main thread reads the counters of the jobs four times a second,
-and once a second those of the devices below their files, of the processors, of what tasks wait for (`/proc/pressure`,
+read before and after the jobs run, and meanwhile the main thread reads the counters of the jobs, the clocks, and what
+the page cache holds of files that are used past it, four times a second, and once a second those of the devices below their files, of the processors, of what tasks wait for (`/proc/pressure`,
 and the same of the control group), of dirty memory and of cooling; and, also once a second, copies the histograms of
 latency. Together that took 0.8 ms of processor time per second, 0.08 % of one processor, and 1 ms before and after the
 run: the differences between `--trust=on` and `--trust=off`, by `getrusage`, of the medians of five runs of 23 s and five

@@ -4,16 +4,21 @@
 
 pub(crate) mod cache;
 pub(crate) mod depth;
+mod direct;
 pub(crate) mod errors;
+mod flat;
 mod health;
 pub(crate) mod length;
 pub(crate) mod measured;
 mod memory;
+mod mix;
 pub(crate) mod others;
 pub(crate) mod overhead;
 pub(crate) mod processor;
 mod ramp;
 mod steady;
+pub(crate) mod suspended;
+mod syncs;
 #[cfg(test)]
 pub(crate) mod testing;
 mod traffic;
@@ -37,8 +42,10 @@ pub fn evidence(plan: &Plan, measured: &Measurements<'_>) -> Vec<Finding> {
     let cache = cache::served(plan, measured);
     let is_cached = !cache.is_empty();
     findings.extend(cache);
+    findings.extend(direct::not_honoured(plan, measured));
     findings.extend(others::foreign(plan, measured));
     findings.extend(others::waited(measured));
+    findings.extend(suspended::of(measured.suspension));
     findings.extend(processor::of_host(measured));
     findings.extend(memory::of(plan, measured));
     findings.extend(health::of(measured));
@@ -47,10 +54,13 @@ pub fn evidence(plan: &Plan, measured: &Measurements<'_>) -> Vec<Finding> {
     }
     findings.extend(overhead::of_tool(plan, measured));
     findings.extend(measured.working(plan).filter_map(|(job, known)| depth::not_reached(job, known.stats)));
+    findings.extend(jobs().filter_map(|(job, known)| mix::not_reached(job, known.stats)));
+    findings.extend(measured.working(plan).filter_map(|(job, known)| syncs::excluded(job, known.stats)));
     findings.extend(jobs().filter_map(|(job, known)| length::by_size(job, known)));
     findings.extend(length::few_samples(plan, measured));
     findings.extend(length::apart(plan, measured));
     findings.extend(steady::of(plan, measured.samples, measured.steadiness));
+    findings.extend(flat::at_limit(plan, measured));
     findings.extend(jobs().filter_map(|(job, known)| waits::omitted(job, known.stats)));
     findings.extend(jobs().filter_map(|(job, known)| waits::never_issued(job, known.stats)));
     let all = plan.jobs.iter().zip(measured.jobs);

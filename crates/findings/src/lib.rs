@@ -15,6 +15,7 @@ mod testing;
 
 pub use evidence::measured::{Ended, JobEvidence, Measurements};
 pub use evidence::overhead::may_have_overhead;
+pub use evidence::suspended::{Look, Suspension, SuspensionWatch};
 pub use evidence::{evidence, steadiness};
 pub use interrupted::interrupted;
 pub use lint::known::{Known, KnownTarget, detailed_logs, log_directory};

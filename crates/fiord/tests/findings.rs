@@ -5,6 +5,7 @@
 //! never for the absence of those that others' work raises.
 
 mod clean;
+mod direct;
 mod made;
 mod table;
 mod withheld;

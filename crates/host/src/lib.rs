@@ -10,6 +10,7 @@ pub mod file_system;
 pub mod health;
 pub mod limits;
 pub mod machine;
+pub mod page_cache;
 pub mod reading;
 pub mod samples;
 pub mod signature;
@@ -27,6 +28,7 @@ pub use file_system::FileSystemFacts;
 pub use health::{Health, health};
 pub use limits::{FrequencyLimit, IoLimit, Limits};
 pub use machine::Machine;
+pub use page_cache::{PageCacheUse, PageCacheWatch};
 pub use reading::{DirtyReading, HostMeter, HostReading, HostTotals, Pressure, memory_available_bytes};
 pub use samples::Samples;
 pub use storage_stack::{Layer, LayerKind, StorageStack};
@@ -37,5 +39,5 @@ pub use users::Users;
 pub use fiord_device::{
     CounterSample, Device, DeviceUse, DiskCounters, DiskUse, FailureWarning, HealthLog, RequestQueue,
 };
-pub use fiord_sys::procfs::{CpuTicks, ProcessIo};
+pub use fiord_sys::procfs::{CpuTicks, MachineTraffic, ProcessIo};
 pub use fiord_sys::stat::{DeviceNumber, DirectAlignment, DirectSupport};

@@ -5,7 +5,7 @@
 
 use fiord_sys::cgroup::Groups;
 use fiord_sys::counter_file::CounterFile;
-use fiord_sys::procfs::{self, CpuTicks, DirtyPages, ProcessIo};
+use fiord_sys::procfs::{self, CpuTicks, DirtyPages, MachineTraffic, ProcessIo};
 use fiord_sys::sysfs::Sysfs;
 use fiord_sys::{clock, map, thread};
 
@@ -50,6 +50,8 @@ pub struct Pressure {
 pub struct HostTotals {
     /// Bytes that devices transferred for this process.
     pub io: Option<ProcessIo>,
+    /// What the disks and the network of the machine have moved.
+    pub traffic: Option<MachineTraffic>,
     /// How long limits of control groups have stopped this process and others in the group, in microseconds.
     pub throttled_us: Option<u64>,
     /// How often processors were slowed down because they were too hot.
@@ -141,6 +143,7 @@ impl HostMeter {
         let allowed_khz = self.cpus_allowed.iter().filter_map(|cpu| sysfs.frequency_khz_max(*cpu)).min();
         let totals = HostTotals {
             io: procfs::process_io().ok(),
+            traffic: procfs::machine_traffic().ok(),
             throttled_us: self.groups.throttled_us(),
             thermal_throttles: sysfs.thermal_throttles(),
             frequency_khz_max: allowed_khz,

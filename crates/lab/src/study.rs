@@ -122,7 +122,8 @@ pub trait Study {
 /// What holds of every study: see [`Study::accounts_for`].
 pub(crate) fn accounted_for(study: &(impl Study + ?Sized), finding: &Finding) -> bool {
     match finding.code {
-        Code::StopsEarly | Code::StoppedBySize => !study.outline().is_of_users_options,
+        // Studies that write durably judge by the syncs.
+        Code::StopsEarly | Code::StoppedBySize | Code::SyncExcluded => !study.outline().is_of_users_options,
         Code::FewSamples => finding.figures.iter().any(|figure| {
             let is_above =
                 matches!(figure.value, Cell::Number(percentile, _) if percentile > study.outline().percentile_max);

@@ -148,13 +148,14 @@ codes! {
     NameContradicts = "name-contradicts", Caution,
         see "Compare the names of the sections with their `rw`, `bs`, `iodepth` and `direct`.",
         fix "Correct the option, or rename the job.";
-    /// Several jobs read the same blocks in the same order, so that all but the first are served by a cache.
+    /// Several jobs read the same blocks in the same order, so that all but the first are served by a cache; or they write
+    /// them, so that the rate of one place is counted several times.
     OverlappingSequential = "overlapping-sequential", Caution,
         see "The sum of the jobs' bytes is several times what `iostat` shows for the device.",
         fix "Give each job its own range, with `offset_increment`, or its own file.";
-    /// Several jobs write the same range of one file or device, in an undefined order.
+    /// Several jobs write the same range of one file or device at random, in an undefined order.
     ConcurrentWriters = "concurrent-writers", Note,
-        see "`numjobs` is above 1, and there is no `offset_increment`.",
+        see "`numjobs` is above 1, and there is no `offset_increment`; or several jobs have the same `filename`.",
         fix "If the contents matter, give each job its own range, with `offset_increment`, or its own file.";
     /// Parts of the file were never written: it has holes, or blocks that were only allocated (`fallocate`). Reading them
     /// returns zeros and does not reach the disk.
@@ -180,8 +181,8 @@ codes! {
         see "`findmnt -o OPTIONS -T DIRECTORY` shows `volatile`, `nobarrier` or `barrier=0`.",
         fix "Mount it without that option, or name a directory elsewhere.";
     /// The host limits what the job could do: a control group limits I/O to the device, or processor time to less than
-    /// the jobs could use; the device's queue holds fewer direct I/Os than the jobs keep in flight, or its scheduler is
-    /// bfq; processors may not run as fast as they can, or were slowed down during the run. A limit that makes a job fail
+    /// the jobs could use; the device's queue holds fewer direct I/Os than the jobs may have in flight, and was filled, or
+    /// its scheduler is bfq; processors may not run as fast as they can, or were slowed down during the run. A limit that makes a job fail
     /// (locked memory, io_uring forbidden) is reported as the job's error, and not as a finding.
     HostLimits = "host-limits", Caution,
         see "`io.max` and `cpu.max` in the control group (`/proc/self/cgroup`), or `blkio.throttle.*` and \
@@ -212,6 +213,13 @@ codes! {
     CacheServed = "cache-served", Void,
         see "`iostat` shows fewer bytes than the report; so does `read_bytes` of `/proc/PID/io`.",
         fix "`direct=1`, or a size well above the machine's memory; write all of the file first.";
+    /// Direct I/O was not direct: the page cache had pages of the file that only buffered I/O leaves there; or, where no
+    /// device is seen (FUSE), hardly any of the bytes came from a disk or a network, because what serves the file system has
+    /// a cache. File systems do so without an error: btrfs for files with checksums (Linux 6.15 and newer) or compression, ext4
+    /// with `data=journal`, ZFS before 2.3, servers of FUSE.
+    DirectNotHonoured = "direct-not-honoured", Void,
+        see "`fincore FILE`, or `cachestat`, during the run; `iostat` shows fewer bytes than the report.",
+        fix "On btrfs `chattr +C` on an empty file or its directory; otherwise another file system, or the device below.";
     /// A large part of the bytes written had not reached a device at the end of the run: they were in the page cache,
     /// or overwritten there.
     NotYetWritten = "not-yet-written", Void,
@@ -284,7 +292,7 @@ codes! {
     DeviceWorn = "device-worn", Caution,
         see "`nvme smart-log DISK`: `critical_warning` and `percentage_used`; `smartctl -H DISK` of an ATA or SCSI disk.",
         fix "Measure a disk in good condition.";
-    /// On average, fewer I/Os were in flight than `iodepth` (I/Os per second times mean latency).
+    /// On average, fewer I/Os and syncs were in flight than `iodepth` (their rate times their mean latency).
     DepthNotReached = "depth-not-reached", Caution,
         see "`aqu-sz` of `iostat -x`.",
         fix "Look for what delays submission: buffered I/O, a small `nr_requests`, a busy processor.";
@@ -302,10 +310,30 @@ codes! {
     NotSteady = "not-steady", Caution,
         see "`write_bw_log`, drawn over time; `steady_part` in JSON, with the rates and latencies of that part.",
         fix "`ramp_time` until throughput is steady, and a longer run.";
-    /// For a second or more no I/O completed.
+    /// For a second or more no I/O completed, while the run went on waiting for it.
     Stalled = "stalled", Caution,
         see "`write_iops_log`, or the largest latency.",
         fix "Look in the kernel's log at that time; flushes, garbage collection and resets do this.";
+    /// The run itself stood still for a second or more: a signal stopped it (SIGSTOP, Ctrl-Z, a debugger), its control group
+    /// or container was frozen, its virtual machine paused, or the machine slept. That time is in its figures.
+    Suspended = "suspended", Void,
+        see "A gap in `write_iops_log`; `cgroup.events` of a frozen control group; `journalctl -k` for a sleep.",
+        fix "Repeat the run.";
+    /// Throughput hardly varied, at a number that limits have, while the fastest I/O shows that the device can do more: as a
+    /// limit of a cloud's volume, of an instance or of a hypervisor makes it.
+    FlatAtLimit = "flat-at-limit", Note,
+        see "`write_iops_log` and `write_bw_log` are a straight line; it is the other one with another block size.",
+        fix "Compare with the limits of the volume and of the instance.";
+    /// Reads and writes were not in the proportion that `rwmixread` asks for: a rate or think time of one direction held the
+    /// other back, for example.
+    MixNotReached = "mix-not-reached", Caution,
+        see "`total_ios` of reads and of writes.",
+        fix "Give both directions rates in the proportion of the mix, or each direction a job of its own.";
+    /// The latency of writes is that of writes alone, and the sync that makes them durable takes longer: it has a latency of
+    /// its own (`fsync`, `fdatasync`), or none (`end_fsync`, with which buffered writes are those of memory).
+    SyncExcluded = "sync-excluded", Note,
+        see "`sync` of the job, below its latencies, against `clat`.",
+        fix "Read the latency of the syncs as well, or use `sync=1`, with which a write includes its sync.";
     /// Jobs that are reported as one did not run at the same time: the sum of their rates was not reached at any time.
     NoOverlap = "no-overlap", Caution,
         see "`job_start` and `elapsed` of the jobs without `group_reporting`.",

@@ -97,6 +97,12 @@ pub fn monotonic_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// The monotonic clock that goes on while the machine sleeps (`CLOCK_BOOTTIME`), in nanoseconds.
+pub fn boot_ns() -> u64 {
+    let time = read(libc::CLOCK_BOOTTIME);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// The time of day, in nanoseconds since 1970.
 pub fn realtime_ns() -> u64 {
     let time = read(libc::CLOCK_REALTIME);

@@ -123,6 +123,24 @@ pub fn has_unflushed_pages(file: impl AsFd) -> io::Result<bool> {
     if stat::is_dax(&file).unwrap_or(false) {
         return Ok(false);
     }
+    Ok(cached_pages(file)?.unwritten > 0)
+}
+
+/// Pages of a file in the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachedPages {
+    /// All of them.
+    pub cached: u64,
+    /// Those that have not been written to the device yet.
+    pub unwritten: u64,
+}
+
+/// What the page cache has of a file, without asking its file system. Not for a file of a file system mounted with DAX
+/// ([`stat::is_dax`]).
+///
+/// # Errors
+/// As those of [`has_unflushed_pages`].
+pub fn cached_pages(file: impl AsFd) -> io::Result<CachedPages> {
     // A length of 0 means up to the end.
     let range = CacheRange { offset: 0, length: 0 };
     let mut pages = CacheStat::default();
@@ -130,7 +148,7 @@ pub fn has_unflushed_pages(file: impl AsFd) -> io::Result<bool> {
     check_long(unsafe {
         libc::syscall(SYS_CACHESTAT, file.as_fd().as_raw_fd(), &raw const range, &raw mut pages, 0)
     })?;
-    Ok(pages.dirty + pages.writeback > 0)
+    Ok(CachedPages { cached: pages.cached, unwritten: pages.dirty + pages.writeback })
 }
 
 /// Exchanges the blocks of a range of a file on ext4 with those of the same range of another, without a change of the

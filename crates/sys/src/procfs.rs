@@ -338,6 +338,49 @@ fn parse_process_io(text: &str) -> ProcessIo {
     ProcessIo { read_bytes: field("read_bytes"), write_bytes: field("write_bytes") }
 }
 
+/// What the disks and the network interfaces of this machine have moved, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MachineTraffic {
+    /// Read from disks. What a partition or a stacked device moves is counted again.
+    pub disks_read_bytes: u64,
+    /// Written to disks.
+    pub disks_written_bytes: u64,
+    /// Received by all interfaces of this network namespace but the loopback.
+    pub received_bytes: u64,
+    /// Sent by them.
+    pub sent_bytes: u64,
+}
+
+/// Reads `/proc/diskstats` and `/proc/net/dev`.
+///
+/// # Errors
+/// One of them cannot be read.
+pub fn machine_traffic() -> io::Result<MachineTraffic> {
+    Ok(parse_machine_traffic(&fs::read_to_string("/proc/diskstats")?, &fs::read_to_string("/proc/self/net/dev")?))
+}
+
+fn parse_machine_traffic(disks: &str, interfaces: &str) -> MachineTraffic {
+    const SECTOR_BYTES: u64 = 512;
+    let sum = |lines: &mut dyn Iterator<Item = &str>, field: usize| -> u64 {
+        lines.filter_map(|line| line.split_whitespace().nth(field)?.parse::<u64>().ok()).sum()
+    };
+    let of_interfaces = |field: usize| {
+        let counted = interfaces.lines().filter_map(|line| line.split_once(':'));
+        sum(&mut counted.filter(|(name, _)| name.trim() != "lo").map(|(_, counters)| counters), field)
+    };
+    MachineTraffic {
+        disks_read_bytes: sum(&mut disks.lines(), 5) * SECTOR_BYTES,
+        disks_written_bytes: sum(&mut disks.lines(), 9) * SECTOR_BYTES,
+        received_bytes: of_interfaces(0),
+        sent_bytes: of_interfaces(8),
+    }
+}
+
+/// How long the thread that opens it has waited for a processor, in nanoseconds; `None` if the kernel does not count it.
+pub fn waited_for_processor_ns() -> Option<CounterFile<u64>> {
+    CounterFile::open("/proc/thread-self/schedstat", |text| text.split_whitespace().nth(1)?.parse().ok())
+}
+
 /// Who may use io_uring (`kernel.io_uring_disabled`): 0 all, 1 a group and root, 2 nobody; `None` before Linux 6.6.
 pub fn io_uring_disabled() -> Option<u8> {
     line("/proc/sys/kernel/io_uring_disabled").ok()?.parse().ok()
@@ -502,5 +545,20 @@ mod tests {
         assert_eq!(parse_pressure(text), Some(2274));
         assert_eq!(parse_pressure(""), None);
         assert!(pressure_us("/nowhere").is_none());
+    }
+
+    #[test]
+    fn traffic_is_that_of_all_disks_and_interfaces() {
+        let disks = "   8       0 sda 10 0 200 5 20 0 400 9 0 7 7\n   8       1 sda1 1 0 2 5 2 0 4 9 0 7 7\n";
+        let interfaces = "Inter-|   Receive\n face |bytes\n    lo: 900 1 0 0 0 0 0 0 900 1 0 0 0 0 0 0\n  eth0: 30 1 0 0 0 0 \
+                          0 0 50 1 0 0 0 0 0 0\n";
+        let expected = MachineTraffic {
+            disks_read_bytes: 202 * 512,
+            disks_written_bytes: 404 * 512,
+            received_bytes: 30,
+            sent_bytes: 50,
+        };
+        assert_eq!(parse_machine_traffic(disks, interfaces), expected);
+        assert!(machine_traffic().is_ok());
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! Invariant: there is an entry for each job of the plan, in its order.
 
-use fiord_host::{DeviceUse, Health, HostReading};
+use fiord_host::{DeviceUse, Health, HostReading, PageCacheUse};
 use fiord_plan::{Job, Plan};
 use fiord_stats::{JobStats, ProgressSample, RampEnd, RunSteadiness};
 
+use super::suspended::Suspension;
 use crate::own_cost::OwnCost;
 use crate::subject;
 
@@ -45,12 +46,16 @@ pub struct Measurements<'a> {
     pub devices: &'a [DeviceUse],
     /// Whether files are on storage of which nothing is seen: no device, no memory, no server.
     pub is_hidden: bool,
+    /// What the page cache held of files that are read and written past it.
+    pub page_cache: &'a [PageCacheUse],
     /// The machine when the run began, about once per second, and when it ended; empty if it was not looked at.
     pub host: &'a [HostReading],
     /// The run over time, a few times per second.
     pub samples: &'a [ProgressSample],
     /// How steady it was, if that can be judged ([`crate::steadiness`]).
     pub steadiness: Option<&'a RunSteadiness>,
+    /// For how long the run was suspended, if it was.
+    pub suspension: Option<Suspension>,
     /// The health of the disks below the files at both ends, where they say it.
     pub health: (&'a [Health], &'a [Health]),
     /// fiord's own cost on this machine, where it was calibrated.

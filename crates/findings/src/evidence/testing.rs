@@ -18,9 +18,11 @@ pub(crate) fn nothing<'a>() -> Measurements<'a> {
         jobs: &[],
         devices: &[],
         is_hidden: false,
+        page_cache: &[],
         host: &[],
         samples: &[],
         steadiness: None,
+        suspension: None,
         health: (&[], &[]),
         own_cost: None,
     }

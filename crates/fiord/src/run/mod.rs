@@ -9,6 +9,7 @@ pub(crate) mod calibration;
 pub(crate) mod drive;
 pub(crate) mod environment;
 pub(crate) mod facts;
+mod heartbeat;
 pub(crate) mod idle;
 mod job_groups;
 pub(crate) mod keep;

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use fiord_host::{HostMeter, HostReading, Samples};
+use fiord_findings::Suspension;
+use fiord_host::{HostMeter, HostReading, PageCacheUse, PageCacheWatch, Samples};
 use fiord_plan::Plan;
 use fiord_report::path::text;
 use fiord_stats::{
@@ -15,6 +16,7 @@ use fiord_stats::{
 use fiord_sys::clock;
 use fiord_worker::{PublishedProgress, State, View, WorkerReport, WorkerView};
 
+use super::heartbeat::Heartbeat;
 use super::job_groups::JobGroups;
 use super::latency_marks::{GroupLatencies, LatencyMarks};
 
@@ -44,6 +46,10 @@ pub(super) struct Recording {
     looks_after_all: u32,
     /// The latencies at full resolution, at moments at which all of them were running.
     latencies: LatencyMarks,
+    /// Finds whether the run itself stood still.
+    heartbeat: Option<Heartbeat>,
+    /// The page cache of files that jobs use past it.
+    page_cache: PageCacheWatch,
     /// Samples since the last reading of the kernel's counters.
     since_reading: u32,
     meter: Option<HostMeter>,
@@ -59,12 +65,14 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// The first workers of this plan are about to start.
-    pub(super) fn start(&mut self, plan: &Plan) {
+    /// The first workers of this plan are about to start, which use these files past the page cache.
+    pub(super) fn start(&mut self, plan: &Plan, page_cache: PageCacheWatch) {
+        self.page_cache = page_cache;
         let jobs: Vec<String> = plan.jobs.iter().map(|job| text(&job.name)).collect();
         let jobs: Vec<&str> = jobs.iter().map(String::as_str).collect();
         self.names = JobGroups::by_name(&jobs, NAMES_MAX);
         self.singles = JobGroups::single(&jobs, JOBS_OVER_TIME_MAX);
+        self.heartbeat = Heartbeat::start();
         let mut meter = HostMeter::open();
         self.start = Some(meter.read_all());
         self.meter = Some(meter);
@@ -73,6 +81,7 @@ impl Recording {
     /// Takes a sample of the jobs if all of them are running, and one of the machine if that is due. Returns whether the
     /// kernel's counters are due to be read.
     pub(super) fn sample(&mut self, view: &View<'_>) -> bool {
+        self.page_cache.look();
         self.since_reading += 1;
         let is_due = self.since_reading >= SAMPLES_PER_READING;
         if is_due {
@@ -183,6 +192,17 @@ impl Recording {
         });
         let span = (self.samples().first()?, self.samples().last()?);
         self.latencies.of_part(part, span, at_end.as_deref())
+    }
+
+    /// What the page cache held of files that jobs use past it.
+    pub(super) fn page_cache(&self) -> Vec<PageCacheUse> {
+        self.page_cache.uses()
+    }
+
+    /// The run is over: for how long it was suspended, if it was.
+    pub(super) fn end(&mut self) -> Option<Suspension> {
+        self.page_cache.look();
+        self.heartbeat.take().and_then(Heartbeat::end)
     }
 
     /// The machine from before the first I/O until now.

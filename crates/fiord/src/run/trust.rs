@@ -6,20 +6,20 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fiord_findings::{
-    Ended, JobEvidence, Known, KnownTarget, Measurements, OwnCost, detailed_logs, evidence, lint,
+    Ended, JobEvidence, Known, KnownTarget, Measurements, OwnCost, Suspension, detailed_logs, evidence, lint,
     log_directory, may_have_overhead, merge, steadiness,
 };
 use fiord_host::{
-    DeviceUse, Health, HostReading, Limits, Prober, StorageStack, System, health, memory_available_bytes,
+    DeviceUse, Health, HostReading, Limits, PageCacheWatch, Prober, StorageStack, System, health, memory_available_bytes,
 };
 use fiord_options::Problem;
-use fiord_plan::{FileKind, Plan};
+use fiord_plan::{FileKind, Job, Plan};
 use fiord_report::Finding;
 use fiord_stats::{JobPart, PartLatencies, RunSteadiness};
 use fiord_worker::{EndReason, WorkerReport};
 
 use super::recording::Recording;
-use super::{assemble, calibration};
+use super::{assemble, attended, calibration};
 
 /// Number of files that are examined before a run; if there are more, these represent the others.
 const FILES_MAX: usize = 16;
@@ -30,6 +30,8 @@ pub(super) struct Witness {
     known: Known,
     /// What the run has done so far.
     pub recording: Recording,
+    /// For how long the run that is over was suspended.
+    suspension: Option<Suspension>,
     /// The devices before the run.
     health: Vec<Health>,
     /// Whether a calibration is kept for later runs.
@@ -59,7 +61,30 @@ impl Witness {
     /// The first workers of this plan are about to start.
     pub(super) fn start(&mut self, plan: &Plan) {
         self.health = self.health_now();
-        self.recording.start(plan);
+        let files = self.direct_files(plan);
+        let page_cache = attended::during(|| PageCacheWatch::start(files));
+        self.recording.start(plan, page_cache);
+    }
+
+    /// The regular files that jobs use past the page cache alone, with the types of their file systems, where a device is seen
+    /// below: the program or the machine that serves others may not answer.
+    fn direct_files<'w>(&'w self, plan: &Plan) -> Vec<(&'w Path, &'w str)> {
+        let is_direct = |path: &Path| {
+            let with_jobs = plan.jobs.iter().flat_map(|job| job.files.list.iter().map(move |file| (job, file)));
+            let mut uses = with_jobs.filter(|(_, file)| file.path == path).peekable();
+            // A job of a later stage lays its file out, or reads it in advance, during the run.
+            uses.peek().is_some()
+                && uses.all(|(Job { files, .. }, file)| {
+                    let is_filled_before = files.create_serially || file.lay_out_bytes.is_none();
+                    file.kind == FileKind::Regular && files.direct && is_filled_before && !files.pre_read
+                })
+        };
+        let with_type = |target: &'w KnownTarget| {
+            let stack = target.stack.as_ref().filter(|stack| !stack.devices().is_empty())?;
+            let system = stack.file_systems().first()?.type_name.as_str();
+            is_direct(&target.facts.path).then_some((target.facts.path.as_path(), system))
+        };
+        self.known.targets.iter().filter_map(with_type).collect()
     }
 
     /// Of the devices below the files.
@@ -116,6 +141,7 @@ impl Witness {
         devices: &[DeviceUse],
         problems: impl Iterator<Item = &'p Problem>,
     ) -> Vec<Finding> {
+        self.suspension = self.recording.end();
         let mut host = self.recording.readings();
         host.extend(self.recording.last_reading());
         let health = self.health_now();
@@ -140,13 +166,16 @@ impl Witness {
         own_cost: Option<&OwnCost>,
     ) -> impl Iterator<Item = Finding> + use<> {
         let steadiness = self.steadiness(plan);
+        let page_cache = self.recording.page_cache();
         let measured = Measurements {
             jobs,
+            page_cache: &page_cache,
             devices,
             is_hidden: self.is_hidden(),
             host,
             samples: self.recording.samples(),
             steadiness: steadiness.as_ref(),
+            suspension: self.suspension,
             health,
             own_cost,
         };

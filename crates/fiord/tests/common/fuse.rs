@@ -108,10 +108,17 @@ struct Store {
 impl Store {
     fn read(&self, offset: u64, length: u64) -> Vec<u8> {
         let end = (offset + length).min(self.bytes);
-        let byte = |at: u64| {
-            self.pages.get(&(at / PAGE_BYTES)).map_or(UNWRITTEN, |page| page[(at % PAGE_BYTES) as usize])
-        };
-        (offset..end).map(byte).collect()
+        let (mut at, mut data) = (offset, Vec::new());
+        while at < end {
+            let within = (at % PAGE_BYTES) as usize;
+            let count = (PAGE_BYTES - at % PAGE_BYTES).min(end - at) as usize;
+            match self.pages.get(&(at / PAGE_BYTES)) {
+                Some(page) => data.extend_from_slice(&page[within..within + count]),
+                None => data.resize(data.len() + count, UNWRITTEN),
+            }
+            at += count as u64;
+        }
+        data
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::common::{Dir, LoopDevice, Mount, Running, finish, fiord, root, start};
+use crate::common::{Dir, LoopDevice, Mount, Running, finish, fiord, helper, root, start};
 
 /// The one processor that pinned runs and their neighbours share: the last of those this process may use.
 pub fn shared_cpu() -> Result<String, String> {
@@ -91,6 +91,26 @@ pub fn private_device(dir: &Dir) -> Result<(Mount, LoopDevice), String> {
     file.set_len(256 << 20).map_err(|error| error.to_string())?;
     let device = LoopDevice::over(&backing)?;
     Ok((tmpfs, device))
+}
+
+/// A file system on a loop device.
+pub struct Made {
+    mount: Mount,
+    _device: LoopDevice,
+}
+
+impl Made {
+    /// One of this type, mounted with these options in `dir/TYPE`. All of them have room in 400 MiB.
+    pub fn new(dir: &Dir, kind: &str, options: &str) -> Result<Made, String> {
+        let device = LoopDevice::new(dir, 400 << 20)?;
+        helper(&format!("mkfs.{kind}"), &["-q", &device.path])?;
+        let mount = Mount::new(dir, kind, &["-t", kind, "-o", options, &device.path])?;
+        Ok(Made { mount, _device: device })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.mount.path
+    }
 }
 
 /// An overlay whose upper layer is in `upper`, mounted in `dir/NAME`.

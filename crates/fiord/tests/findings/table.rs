@@ -21,6 +21,7 @@ use crate::findings::made::{
     Zram, busy_during, hidden_overlay, hogs, overlay, pinned, private_device, processor_turn, run_as,
     shared_cpu, writer,
 };
+use crate::findings::direct::reads_of_zeros;
 use crate::findings::{counted, has, run};
 
 /// More of the processors' time than this in use disturbs a run that is judged by its own.
@@ -109,9 +110,9 @@ table! {
     stops_early: StopsEarly,
         lines("--name=a --ioengine=null --size=1t --runtime=200ms", "--name=a --ioengine=null --size=1t --runtime=200ms --time_based");
     overlapping_sequential: OverlappingSequential,
-        lines("--name=a --rw=read --size=64k --filename=f --numjobs=3", "--name=a --rw=read --size=64k --filename=f --numjobs=3 --offset_increment=64k");
+        Proof::Runs(overlapping_sequential_runs);
     concurrent_writers: ConcurrentWriters,
-        lines("--name=a --rw=write --size=64k --filename=f --numjobs=3", "--name=a --rw=write --size=64k --filename=f --numjobs=3 --offset_increment=64k");
+        lines("--name=a --rw=randwrite --size=64k --filename=f --numjobs=3", "--name=a --rw=randwrite --size=64k --filename=f --numjobs=3 --offset_increment=64k");
     unwritten: Unwritten, Proof::Runs(unwritten_runs);
     misaligned: Misaligned, elsewhere(
         "no device here has physical blocks larger than its logical ones",
@@ -127,6 +128,7 @@ table! {
         lines("--name=a --rw=write --size=64k --ramp_size=64k", "--name=a --rw=write --size=64k --ramp_size=16k");
     interrupted: Interrupted, Proof::Runs(interrupted_runs);
     cache_served: CacheServed, Proof::Runs(cache_served_runs);
+    direct_not_honoured: DirectNotHonoured, Proof::Runs(direct_not_honoured_runs);
     not_yet_written: NotYetWritten, Proof::Runs(not_yet_written_runs);
     foreign_io: ForeignIo, Proof::Runs(foreign_io_runs);
     disk_shared: DiskShared, Proof::Runs(disk_shared_runs);
@@ -161,6 +163,10 @@ table! {
         lines("--name=a --rw=write --size=64k --bs=4k", "--name=a --rw=write --size=1m --bs=4k --percentile_list=50");
     not_steady: NotSteady, Proof::Runs(not_steady_runs);
     stalled: Stalled, Proof::Runs(stalled_runs);
+    suspended: Suspended, Proof::Runs(suspended_runs);
+    flat_at_limit: FlatAtLimit, Proof::Runs(flat_at_limit_runs);
+    mix_not_reached: MixNotReached, Proof::Runs(mix_not_reached_runs);
+    sync_excluded: SyncExcluded, Proof::Runs(sync_excluded_runs);
     no_overlap: NoOverlap, Proof::Runs(no_overlap_runs);
     omitted_waits: OmittedWaits, Proof::Runs(omitted_waits_runs);
     arrivals_lost: ArrivalsLost, Proof::Runs(arrivals_lost_runs);
@@ -290,6 +296,12 @@ fn cache_served_runs(dir: &Dir) -> Result<Pair, String> {
     let line =
         "--name=a --rw=randread --bs=64k --size=8m --loops=8 --ioengine=psync --invalidate=0 --filename=f";
     Ok(both(dir, line, "--direct=0", "--direct=1"))
+}
+
+/// btrfs does no direct I/O of what it has compressed.
+fn direct_not_honoured_runs(dir: &Dir) -> Result<Pair, String> {
+    let of = |options| reads_of_zeros(dir, options);
+    Ok(Pair { raises: of("compress-force=zstd")?, spares: of("defaults")? })
 }
 
 fn not_yet_written_runs(dir: &Dir) -> Result<Pair, String> {
@@ -492,6 +504,79 @@ fn stalled_runs(dir: &Dir) -> Result<Pair, String> {
     };
     let raises = stalled_for(Duration::from_millis(2500))?;
     Ok(Pair { raises, spares: stalled_for(Duration::from_millis(100))? })
+}
+
+/// Stopped by a signal, and frozen as a container that is paused, while another run lasts, which is longer than a second;
+/// and a device that stands still as long.
+fn suspended_runs(dir: &Dir) -> Result<Pair, String> {
+    let line = "--name=stops --ioengine=null --rate_iops=1000 --size=1g --time_based --runtime=3s";
+    let begin = || fiord(dir.path(), &format!("--no-history --output-format=json {line}"));
+    let meanwhile =
+        || run(dir, "--name=meanwhile --ioengine=null --rate_iops=1000 --size=1g --time_based --runtime=1500ms");
+    let running = start(begin());
+    until_working(&running, "stops");
+    signal(running.0.id(), "STOP");
+    meanwhile();
+    signal(running.0.id(), "CONT");
+    let raises = finish(running).assert_success().json();
+    assert!(!has(&raises, "stalled"), "{raises}");
+    let (group, file, [frozen, thawed]) = match ControlGroup::new("freezer", "frozen") {
+        Ok(group) => (group, "freezer.state", ["FROZEN", "THAWED"]),
+        Err(_) => (ControlGroup::for_io("frozen")?, "cgroup.freeze", ["1", "0"]),
+    };
+    let running = start(group.inside(&begin()));
+    until_working(&running, "stops");
+    group.set(file, frozen)?;
+    meanwhile();
+    group.set(file, thawed)?;
+    let paused = finish(running).assert_success().json();
+    assert!(has(&paused, "suspended"), "{paused}");
+    let place = Dir::under(dir.path())?;
+    let stall = Stall { bytes: 200 * 4096, at_read: 100, lasts: Duration::from_millis(2500) };
+    let _mount = Stalling::mount(&place, stall)?;
+    let reads = "--name=a --filename=stalling/data --rw=read --bs=4k --ioengine=psync --direct=1";
+    Ok(Pair { raises, spares: run(&place, reads) })
+}
+
+/// A control group's limit, whose I/Os wait for it, and the same device without it.
+fn flat_at_limit_runs(dir: &Dir) -> Result<Pair, String> {
+    let (_tmpfs, device) = private_device(dir)?;
+    let group = ControlGroup::for_io("flat")?;
+    group.limit_reads(&device.number()?, ReadLimit::IosPerSecond(500))?;
+    let begin = |inside: bool| {
+        let command = fiord(
+            dir.path(),
+            &format!(
+                "--no-history --output-format=json --name=a --filename={} --rw=randread --bs=4k --direct=1 \
+                 --ioengine=libaio --iodepth=16 --time_based --runtime=14s",
+                device.path
+            ),
+        );
+        start(if inside { group.inside(&command) } else { command })
+    };
+    let raises = undisturbed(Code::FlatAtLimit, true, || finish(begin(true)).assert_success().json())?;
+    Ok(Pair { raises, spares: finish(begin(false)).assert_success().json() })
+}
+
+/// A rate for writes alone holds the reads back as well, or not: either way not one in ten is a write.
+fn mix_not_reached_runs(dir: &Dir) -> Result<Pair, String> {
+    let line = "--name=a --ioengine=null --rw=randrw --rwmixread=5 --bs=4k --size=1g --time_based --runtime=600ms";
+    Ok(both(dir, line, "--rate_iops=,100", "--rate_iops=100,1900"))
+}
+
+/// In the page cache, with a sync at the end; with one for each write, which is included.
+fn sync_excluded_runs(dir: &Dir) -> Result<Pair, String> {
+    let line = "--name=a --filename=f --rw=write --bs=4k --size=256k --ioengine=psync";
+    let document = run(dir, &format!("{line} --fdatasync=1"));
+    assert!(has(&document, "sync-excluded"), "{document}");
+    Ok(both(dir, line, "--end_fsync=1", "--end_fsync=1 --sync=1"))
+}
+
+/// Reads, and writes.
+fn overlapping_sequential_runs(dir: &Dir) -> Result<Pair, String> {
+    let line = "--name=a --size=64k --filename=f --numjobs=3";
+    assert!(has(&run(dir, &format!("{line} --rw=write")), "overlapping-sequential"));
+    Ok(both(dir, line, "--rw=read", "--rw=read --offset_increment=64k"))
 }
 
 fn no_overlap_runs(dir: &Dir) -> Result<Pair, String> {
