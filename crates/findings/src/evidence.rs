@@ -121,7 +121,8 @@ mod tests {
         let devices = [testing::device("sda", 4096 * 700, 0)];
         let codes = |ended| -> Vec<Code> {
             let jobs = [JobEvidence { ended, ramp: RampEnd::Unfinished, ..testing::job(&stats) }];
-            let found = evidence(&plan, &Measurements { jobs: &jobs, devices: &devices, ..testing::nothing() });
+            let found =
+                evidence(&plan, &Measurements { jobs: &jobs, devices: &devices, ..testing::nothing() });
             found.into_iter().map(|finding| finding.code).collect()
         };
         assert_eq!(codes(Ended::Failed), []);

@@ -57,7 +57,9 @@ impl Merged {
         for warning in warnings {
             let same = |known: &&mut Finding| !known.option.is_empty() && known.option == warning.option;
             match findings.iter_mut().find(same).filter(|_| warning.code == Code::Option) {
-                Some(known) if matches!(warning.subject, Subject::Place(_)) => known.subject = warning.subject,
+                Some(known) if matches!(warning.subject, Subject::Place(_)) => {
+                    known.subject = warning.subject
+                }
                 Some(_) => {}
                 None => others.push(warning),
             }
@@ -154,11 +156,16 @@ mod tests {
         let target = |path: &str, sentence: &str| {
             Finding::new(Code::Unwritten, Subject::Target(path.into()), sentence, "")
         };
-        let device = |sentence: &str| Finding::new(Code::HostLimits, Subject::Device("sda".into()), sentence, "");
+        let device =
+            |sentence: &str| Finding::new(Code::HostLimits, Subject::Device("sda".into()), sentence, "");
         let sentences = |all: Vec<Finding>| -> Vec<String> {
-            merge(all).into_iter().map(|finding| format!("{}: {}", finding.subject, finding.sentence)).collect()
+            merge(all)
+                .into_iter()
+                .map(|finding| format!("{}: {}", finding.subject, finding.sentence))
+                .collect()
         };
-        let sections = (0..24).map(|number| depth(&format!("s{number}"), &format!("{number} of 32"))).collect();
+        let sections =
+            (0..24).map(|number| depth(&format!("s{number}"), &format!("{number} of 32"))).collect();
         assert_eq!(sentences(sections), ["job s0: 0 of 32 (and 23 more jobs)"]);
         assert_eq!(sentences(vec![depth("a", "1 of 32"); 32]), ["job a: 1 of 32"], "clones");
         let two = vec![depth("a", "1 of 32"), depth("b", "2 of 32"), depth("b", "2 of 32")];

@@ -158,11 +158,12 @@ impl<'r> Known<'r> {
             |of: &DirectionFigures| Some(percent(of.slat.as_ref()?.mean_ns?, of.lat.as_ref()?.mean_ns?));
         let worst = self.active().filter_map(share).max_by(f64::total_cmp)?;
         (worst >= SUBMISSION_MIN).then(|| {
-            let sentence = format!(
-                "slat is {worst:.0} % of lat: each submission waits for its I/O"
-            );
+            let sentence = format!("slat is {worst:.0} % of lat: each submission waits for its I/O");
             Finding::new(Code::BufferedAsync, self.subject(), sentence, "direct=1, or ioengine=io_uring")
-                .based_on([("submission_percent", Cell::Number(worst, 1)), ("iodepth", Cell::Count(u64::from(asked)))])
+                .based_on([
+                    ("submission_percent", Cell::Number(worst, 1)),
+                    ("iodepth", Cell::Count(u64::from(asked))),
+                ])
         })
     }
 

@@ -58,7 +58,12 @@ impl PageCacheWatch {
                 ..PageCacheUse::default()
             };
             let file = file.into();
-            (cached <= PAGES_MAX).then_some(Watched { file, was_clean: unwritten == 0, least_pages: cached, seen })
+            (cached <= PAGES_MAX).then_some(Watched {
+                file,
+                was_clean: unwritten == 0,
+                least_pages: cached,
+                seen,
+            })
         };
         PageCacheWatch { files: files.into_iter().filter_map(watched).collect() }
     }
@@ -66,7 +71,8 @@ impl PageCacheWatch {
     /// Looks at all of them.
     pub fn look(&mut self) {
         // What has grown that much is known to be in the cache, and takes long to look at.
-        let is_small = |watched: &&mut Watched| watched.seen.grown_bytes <= PAGES_MAX * map::page_bytes() as u64;
+        let is_small =
+            |watched: &&mut Watched| watched.seen.grown_bytes <= PAGES_MAX * map::page_bytes() as u64;
         for Watched { file, was_clean, least_pages, seen } in self.files.iter_mut().filter(is_small) {
             let Ok(CachedPages { cached, unwritten }) = extents::cached_pages(&*file) else { continue };
             seen.looks += 1;

@@ -356,7 +356,10 @@ pub struct MachineTraffic {
 /// # Errors
 /// One of them cannot be read.
 pub fn machine_traffic() -> io::Result<MachineTraffic> {
-    Ok(parse_machine_traffic(&fs::read_to_string("/proc/diskstats")?, &fs::read_to_string("/proc/self/net/dev")?))
+    Ok(parse_machine_traffic(
+        &fs::read_to_string("/proc/diskstats")?,
+        &fs::read_to_string("/proc/self/net/dev")?,
+    ))
 }
 
 fn parse_machine_traffic(disks: &str, interfaces: &str) -> MachineTraffic {

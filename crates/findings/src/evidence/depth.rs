@@ -114,7 +114,8 @@ mod tests {
     #[test]
     fn the_remedy_is_about_what_delays_the_job() {
         let remedy = |options: &[(&'static str, &str)]| {
-            let common = [("ioengine", "libaio"), ("iodepth", "32"), ("filename", "/data/f"), ("direct", "1")];
+            let common =
+                [("ioengine", "libaio"), ("iodepth", "32"), ("filename", "/data/f"), ("direct", "1")];
             let options: Vec<(&'static str, &str)> = common.iter().chain(options).copied().collect();
             let found = not_reached(&plan(&[("a", &options)]).jobs[0], &moved(0, 31_000 * 4096)).unwrap();
             found.remedy.split([':', ' ']).next().unwrap_or_default().to_string()

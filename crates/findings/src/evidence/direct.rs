@@ -52,7 +52,8 @@ fn in_page_cache(plan: &Plan, measured: &Measurements<'_>, seen: &PageCacheUse) 
         jobs.map(|(_, known)| known.stats.directions[direction.index()].bytes).sum()
     };
     let (read, written) = (moved(Direction::Read), moved(Direction::Write));
-    let length = plan.jobs.iter().flat_map(|job| &job.files.list).find(|file| file.path == seen.path)?.length_bytes;
+    let length =
+        plan.jobs.iter().flat_map(|job| &job.files.list).find(|file| file.path == seen.path)?.length_bytes;
     let unwritten_share = percent(f64::from(seen.unwritten_looks), f64::from(seen.looks));
     let had_unwritten = written >= BYTES_MIN && unwritten_share >= LOOKS_MIN;
     let grown_share = percent(seen.grown_bytes as f64, (read + written).min(length) as f64);
@@ -79,8 +80,12 @@ fn in_page_cache(plan: &Plan, measured: &Measurements<'_>, seen: &PageCacheUse) 
 /// How to get direct I/O on a file system of this type.
 fn remedy(file_system: &str) -> &'static str {
     match file_system {
-        "btrfs" => "chattr +C on an empty file, or on its directory before it is made: without checksums and compression",
-        "ext3" | "ext4" => "mount it without data=journal, and use a file without the attributes j, E and V (lsattr)",
+        "btrfs" => {
+            "chattr +C on an empty file, or on its directory before it is made: without checksums and compression"
+        }
+        "ext3" | "ext4" => {
+            "mount it without data=journal, and use a file without the attributes j, E and V (lsattr)"
+        }
         _ => "measure a file system that does direct I/O, or the device itself",
     }
 }
@@ -160,11 +165,11 @@ mod tests {
 
     /// The sentences about a job that moved 100 MiB in a direction.
     fn found(option: (&'static str, &str), direction: Direction, seen: PageCacheUse) -> Vec<String> {
-        let common = [("ioengine", "psync"), ("filename", "/data/f"), ("size", "100m"), ("direct", "1"), option];
+        let common =
+            [("ioengine", "psync"), ("filename", "/data/f"), ("size", "100m"), ("direct", "1"), option];
         let plan = plan(&[("a", &common)]);
         let stats = moved(direction.index(), 100 * MIB);
-        let seen =
-            [PageCacheUse { path: "/data/f".into(), file_system: "btrfs".into(), looks: 40, ..seen }];
+        let seen = [PageCacheUse { path: "/data/f".into(), file_system: "btrfs".into(), looks: 40, ..seen }];
         let measured = Measurements { jobs: &[job(&stats)], page_cache: &seen, ..nothing() };
         not_honoured(&plan, &measured).into_iter().map(|finding| finding.sentence).collect()
     }
@@ -188,7 +193,13 @@ mod tests {
     }
 
     /// 100 MiB on storage that is not seen, while the disks and the network of the machine moved this much.
-    fn hidden(direction: Direction, disks: u64, network: u64, fastest_ns: u64, is_hidden: bool) -> Vec<String> {
+    fn hidden(
+        direction: Direction,
+        disks: u64,
+        network: u64,
+        fastest_ns: u64,
+        is_hidden: bool,
+    ) -> Vec<String> {
         let common = [("ioengine", "psync"), ("filename", "/fuse/f"), ("size", "100m"), ("direct", "1")];
         let plan = plan(&[("a", &common)]);
         let mut stats = moved(direction.index(), 100 * MIB);
@@ -209,7 +220,11 @@ mod tests {
         let measured = Measurements { jobs: &[job(&stats)], host: &host, is_hidden, ..nothing() };
         let seen = not_honoured(&plan, &measured);
         let devices = [device("sda", 0, 0)];
-        assert_eq!(not_honoured(&plan, &Measurements { devices: &devices, ..measured }), [], "a device is seen");
+        assert_eq!(
+            not_honoured(&plan, &Measurements { devices: &devices, ..measured }),
+            [],
+            "a device is seen"
+        );
         seen.into_iter().map(|finding| finding.sentence).collect()
     }
 
@@ -218,10 +233,16 @@ mod tests {
         let sentence = "100MiB were read directly, of which at most 1MiB came from any disk or network of this machine: the \
                         others are in a cache below";
         assert_eq!(hidden(Direction::Read, MIB, 0, 20_000, true), [sentence]);
-        assert!(hidden(Direction::Write, MIB, 0, 20_000, true)[0].starts_with("100MiB were written directly"));
+        assert!(
+            hidden(Direction::Write, MIB, 0, 20_000, true)[0].starts_with("100MiB were written directly")
+        );
         assert_eq!(hidden(Direction::Read, 100 * MIB, 0, 20_000, true), [""; 0], "from a disk");
         assert_eq!(hidden(Direction::Read, 0, 100 * MIB, 20_000, true), [""; 0], "from a server");
         assert_eq!(hidden(Direction::Read, 0, 0, 400_000, true), [""; 0], "over a network that is not seen");
-        assert_eq!(hidden(Direction::Read, 0, 0, 20_000, false), [""; 0], "a server, which has its own cache");
+        assert_eq!(
+            hidden(Direction::Read, 0, 0, 20_000, false),
+            [""; 0],
+            "a server, which has its own cache"
+        );
     }
 }

@@ -143,7 +143,10 @@ mod tests {
         assert_eq!(found(&flat, fast, slow, PLAIN).as_deref(), Some(sentence));
         let bursts: Vec<u64> = [12_000; 4].into_iter().chain(flat).collect();
         assert_eq!(found(&bursts, fast, slow, PLAIN).as_deref(), Some(sentence), "a burst at first");
-        assert!(found(&[32_001; 13], fast, slow, PLAIN).unwrap().contains(" 125 MiB per second"), "4 KiB each");
+        assert!(
+            found(&[32_001; 13], fast, slow, PLAIN).unwrap().contains(" 125 MiB per second"),
+            "4 KiB each"
+        );
     }
 
     #[test]
@@ -160,7 +163,10 @@ mod tests {
 
     #[test]
     fn rates_near_a_limit_are_at_it() {
-        assert_eq!([round(16_050.0), round(998.0), round(124.6)], [Some(16_000.0), Some(1000.0), Some(125.0)]);
+        assert_eq!(
+            [round(16_050.0), round(998.0), round(124.6)],
+            [Some(16_000.0), Some(1000.0), Some(125.0)]
+        );
         assert_eq!([round(16_200.0), round(9.99), round(0.0)], [None; 3]);
     }
 }

@@ -33,7 +33,8 @@ pub(super) fn not_reached(job: &Job, stats: &JobStats) -> Option<Finding> {
     let had = subject::percent(reads as f64, all as f64);
     let deviation = (asked * (100.0 - asked) / all as f64).sqrt();
     ((had - asked).abs() >= DIFFERENCE_MIN.max(DEVIATIONS_MAX * deviation)).then(|| {
-        let sentence = format!("{had:.0} % of its I/Os were reads, of the {asked:.0} % that the job asks for");
+        let sentence =
+            format!("{had:.0} % of its I/Os were reads, of the {asked:.0} % that the job asks for");
         let rates = &job.pace;
         let remedy = if rates.has_rates() {
             "rates for both directions in the proportion of the mix, or for none"

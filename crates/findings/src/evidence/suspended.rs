@@ -74,7 +74,8 @@ impl SuspensionWatch {
 fn is_pause(before: &Look, now: &Look) -> bool {
     let passed_ns = now.monotonic_ns.saturating_sub(before.monotonic_ns);
     let waited_ns = now.waited_ns.zip(before.waited_ns).map(|(now, before)| now.saturating_sub(before));
-    let is_waiting = waited_ns.is_none_or(|waited_ns| percent(waited_ns as f64, passed_ns as f64) > WAITED_MAX);
+    let is_waiting =
+        waited_ns.is_none_or(|waited_ns| percent(waited_ns as f64, passed_ns as f64) > WAITED_MAX);
     passed_ns >= PAUSE_MIN_NS && !is_waiting
 }
 
@@ -85,7 +86,8 @@ pub(super) fn of(suspension: Option<Suspension>) -> Option<Finding> {
     let sentence = format!(
         "the run itself was suspended for {total_s:.1} s, beginning {at_s:.0} s after its start: the time is in its figures"
     );
-    let remedy = "repeat the run; do not stop it, freeze its container or virtual machine, or let the machine sleep";
+    let remedy =
+        "repeat the run; do not stop it, freeze its container or virtual machine, or let the machine sleep";
     let finding = Finding::new(Code::Suspended, Subject::Run, sentence, remedy);
     Some(finding.based_on([("suspended_s", Cell::Number(total_s, 1)), ("at_s", Cell::Number(at_s, 1))]))
 }
@@ -122,7 +124,10 @@ mod tests {
         assert_eq!(found(pause(3000)), Some(expected));
         assert_eq!(found(pause(900)), None, "a look that came late");
         let sentence = of(Some(expected)).unwrap().sentence;
-        assert!(sentence.starts_with("the run itself was suspended for 3.0 s, beginning 1 s after"), "{sentence}");
+        assert!(
+            sentence.starts_with("the run itself was suspended for 3.0 s, beginning 1 s after"),
+            "{sentence}"
+        );
     }
 
     #[test]
@@ -134,7 +139,11 @@ mod tests {
 
     #[test]
     fn a_busy_machine_does_not_suspend_it() {
-        assert_eq!(found(Look { waited_ns: Some(2500 * MS), ..pause(3000) }), None, "it waited for a processor");
+        assert_eq!(
+            found(Look { waited_ns: Some(2500 * MS), ..pause(3000) }),
+            None,
+            "it waited for a processor"
+        );
         assert_eq!(found(Look { waited_ns: None, ..pause(3000) }), None, "the kernel does not count that");
     }
 }

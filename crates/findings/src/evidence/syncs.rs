@@ -52,8 +52,9 @@ fn after_writes(
             1 => "the sync after it".to_string(),
             every => format!("the sync after {every} of them"),
         };
-        let sentence =
-            format!("a write takes {write} on average and {after} {sync}: its latency does not include the sync");
+        let sentence = format!(
+            "a write takes {write} on average and {after} {sync}: its latency does not include the sync"
+        );
         let remedy = "read the latency of the syncs as well (`sync` in the report), or use sync=1";
         Finding::new(Code::SyncExcluded, subject::job(job), sentence, remedy).of_option(option).based_on([
             ("write_ms", Cell::Number(write_ns / 1e6, 3)),
@@ -107,7 +108,8 @@ mod tests {
 
     #[test]
     fn a_sync_after_each_write_is_not_in_the_latency_of_the_write() {
-        let sentence = "a write takes 1ms on average and the sync after it 9ms: its latency does not include the sync";
+        let sentence =
+            "a write takes 1ms on average and the sync after it 9ms: its latency does not include the sync";
         assert_eq!(found(&[("fdatasync", "1")], 9_000_000).as_deref(), Some(sentence));
         assert!(found(&[("fsync", "32")], 9_000_000).unwrap().contains("after 32 of them"));
         assert_eq!(found(&[("fsync", "1")], 900_000), None, "shorter than the write");

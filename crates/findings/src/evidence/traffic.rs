@@ -47,7 +47,10 @@ impl Traffic {
             Some(of(end.totals.as_ref()?)?.saturating_sub(of(start.totals.as_ref()?)?))
         });
         Traffic {
-            jobs_bytes: jobs.filter(|(job, _)| subject::does_io(job)).map(|(_, known)| known.stats.directions[direction.index()].bytes).sum(),
+            jobs_bytes: jobs
+                .filter(|(job, _)| subject::does_io(job))
+                .map(|(_, known)| known.stats.directions[direction.index()].bytes)
+                .sum(),
             top_bytes: sum(|used| used.holds_files),
             bottom_bytes: sum(|used| used.below.is_empty()),
             process_bytes: process,

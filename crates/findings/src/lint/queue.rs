@@ -31,7 +31,8 @@ pub(super) fn buffered_async(job: &Job) -> Option<Finding> {
     let buffered = subject::does_io(job) && !job.files.direct;
     (buffered && asked > 1 && job.engine.descriptor.blocks_when_buffered()).then(|| {
         let engine = job.engine.name();
-        let sentence = format!("{engine} submits buffered I/O synchronously: each submission waits for its I/O");
+        let sentence =
+            format!("{engine} submits buffered I/O synchronously: each submission waits for its I/O");
         let remedy = "direct=1, or ioengine=io_uring";
         Finding::new(Code::BufferedAsync, subject::job(job), sentence, remedy)
             .of_option(job::Access::direct)

@@ -51,10 +51,9 @@ pub(super) fn of(plan: &Plan, job: &Job) -> Option<Finding> {
                 "{count} jobs write the same blocks in the same order: the rate of one place is counted {count} times"
             ),
         ),
-        Use::Write => (
-            Code::ConcurrentWriters,
-            format!("{count} jobs write the same range, in an undefined order"),
-        ),
+        Use::Write => {
+            (Code::ConcurrentWriters, format!("{count} jobs write the same range, in an undefined order"))
+        }
     };
     let remedy = "offset_increment gives each job its own range";
     let finding = Finding::new(code, subject::job(job), sentence, remedy);

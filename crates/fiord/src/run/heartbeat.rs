@@ -26,7 +26,8 @@ impl Heartbeat {
     pub(super) fn start() -> Option<Heartbeat> {
         let is_over = Arc::new(AtomicBool::new(false));
         let shared = Arc::clone(&is_over);
-        let thread = thread::Builder::new().name("clock".to_string()).spawn(move || look_until(&shared)).ok()?;
+        let thread =
+            thread::Builder::new().name("clock".to_string()).spawn(move || look_until(&shared)).ok()?;
         Some(Heartbeat { is_over, thread })
     }
 

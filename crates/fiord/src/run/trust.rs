@@ -10,7 +10,8 @@ use fiord_findings::{
     log_directory, may_have_overhead, merge, steadiness,
 };
 use fiord_host::{
-    DeviceUse, Health, HostReading, Limits, PageCacheWatch, Prober, StorageStack, System, health, memory_available_bytes,
+    DeviceUse, Health, HostReading, Limits, PageCacheWatch, Prober, StorageStack, System, health,
+    memory_available_bytes,
 };
 use fiord_options::Problem;
 use fiord_plan::{FileKind, Job, Plan};
@@ -70,7 +71,8 @@ impl Witness {
     /// below: the program or the machine that serves others may not answer.
     fn direct_files<'w>(&'w self, plan: &Plan) -> Vec<(&'w Path, &'w str)> {
         let is_direct = |path: &Path| {
-            let with_jobs = plan.jobs.iter().flat_map(|job| job.files.list.iter().map(move |file| (job, file)));
+            let with_jobs =
+                plan.jobs.iter().flat_map(|job| job.files.list.iter().map(move |file| (job, file)));
             let mut uses = with_jobs.filter(|(_, file)| file.path == path).peekable();
             // A job of a later stage lays its file out, or reads it in advance, during the run.
             uses.peek().is_some()

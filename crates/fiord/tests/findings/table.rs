@@ -17,11 +17,11 @@ use crate::common::stalling::{Stall, Stalling};
 use crate::common::{
     Dir, LoopDevice, Mount, direct_works_in, finish, fiord, helper, signal, start, until_working,
 };
+use crate::findings::direct::reads_of_zeros;
 use crate::findings::made::{
     Zram, busy_during, hidden_overlay, hogs, overlay, pinned, private_device, processor_turn, run_as,
     shared_cpu, writer,
 };
-use crate::findings::direct::reads_of_zeros;
 use crate::findings::{counted, has, run};
 
 /// More of the processors' time than this in use disturbs a run that is judged by its own.
@@ -511,8 +511,9 @@ fn stalled_runs(dir: &Dir) -> Result<Pair, String> {
 fn suspended_runs(dir: &Dir) -> Result<Pair, String> {
     let line = "--name=stops --ioengine=null --rate_iops=1000 --size=1g --time_based --runtime=3s";
     let begin = || fiord(dir.path(), &format!("--no-history --output-format=json {line}"));
-    let meanwhile =
-        || run(dir, "--name=meanwhile --ioengine=null --rate_iops=1000 --size=1g --time_based --runtime=1500ms");
+    let meanwhile = || {
+        run(dir, "--name=meanwhile --ioengine=null --rate_iops=1000 --size=1g --time_based --runtime=1500ms")
+    };
     let running = start(begin());
     until_working(&running, "stops");
     signal(running.0.id(), "STOP");
@@ -560,7 +561,8 @@ fn flat_at_limit_runs(dir: &Dir) -> Result<Pair, String> {
 
 /// A rate for writes alone holds the reads back as well, or not: either way not one in ten is a write.
 fn mix_not_reached_runs(dir: &Dir) -> Result<Pair, String> {
-    let line = "--name=a --ioengine=null --rw=randrw --rwmixread=5 --bs=4k --size=1g --time_based --runtime=600ms";
+    let line =
+        "--name=a --ioengine=null --rw=randrw --rwmixread=5 --bs=4k --size=1g --time_based --runtime=600ms";
     Ok(both(dir, line, "--rate_iops=,100", "--rate_iops=100,1900"))
 }
 
