@@ -57,7 +57,6 @@ impl PageCacheWatch {
                 file_system: file_system.to_string(),
                 ..PageCacheUse::default()
             };
-            let file = file.into();
             (cached <= PAGES_MAX).then_some(Watched {
                 file,
                 was_clean: unwritten == 0,
