@@ -96,7 +96,7 @@ impl Key {
 
     fn figure(&self, number: f64) -> String {
         match self.unit {
-            Unit::MibPerS => format!("{} MiB/s", Cell::Number(number, 1).shown()),
+            Unit::MibPerS => format!("{} MiB/s", Cell::Number(number, decimals(number)).shown()),
             Unit::PerS => format!("{}/s", plain(number)),
             Unit::Percent => format!("{} %", Cell::Number(number, 1).shown()),
             Unit::Times => words::times(number),
@@ -204,6 +204,14 @@ pub fn shown(table: &StudyRows) -> ShownTable {
     }
 }
 
+/// Decimals at which a small figure still has two digits.
+fn decimals(number: f64) -> usize {
+    match number.abs() {
+        size if size > 0.0 && size < 0.1 => (1.0 - size.log10().floor()).min(9.0) as usize,
+        _ => 1,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +225,8 @@ mod tests {
         let expected = |title: &str, figure: &str| (title.to_string(), figure.to_string());
         assert_eq!(of("iops", 84_173.4), expected("IOPS", "84,173"));
         assert_eq!(of("mib_per_s", 328.84), expected("throughput", "328.8 MiB/s"));
+        assert_eq!(of("run_error_mib_per_s", 0.0123), expected("run error throughput", "0.012 MiB/s"));
+        assert_eq!(of("run_error_mib_per_s", 0.0), expected("run error throughput", "0.0 MiB/s"));
         assert_eq!(of("read_mib_per_s", 328.84), expected("read throughput", "328.8 MiB/s"));
         assert_eq!(of("p99_9_ns", 383_000.0), expected("p99.9", "383us"));
         assert_eq!(of("block_bytes", 4096.0), expected("block", "4KiB"));

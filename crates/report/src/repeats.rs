@@ -45,11 +45,10 @@ impl RepeatedFigure {
             Difference::Bimodal { lower, higher } => {
                 format!("bimodal, around {} and {}", self.cell(*lower).shown(), self.cell(*higher).shown())
             }
-            Difference::Drift { share } if *share < 0.0 => {
-                format!("drifting, falling by {:.0} % over the runs", -100.0 * share)
-            }
-            Difference::Drift { share } => {
-                format!("drifting, rising by {:.0} % over the runs", 100.0 * share)
+            Difference::Drift { from, to } => {
+                let way = if to < from { "falling" } else { "rising" };
+                let (from, to) = (self.cell(*from).shown(), self.cell(*to).shown());
+                format!("drifting, {way} from about {from} to {to} over the runs")
             }
             Difference::FirstApart { share } if *share < 0.0 => {
                 format!("the first run was {:.0} % lower than the others", -100.0 * share)
@@ -221,6 +220,9 @@ mod tests {
         assert!(text.contains("reads, IOPS: the first run was 50 % lower than the others\n"), "{text}");
         assert!(text.contains("reads: the figures are those of runs 2 to 5; before, "), "{text}");
         let falling = repeated("iops", "IOPS", &[1000.0, 950.0, 900.0, 850.0, 800.0], 0);
-        assert_eq!(falling.differences(), ["drifting, falling by 22 % over the runs"]);
+        assert_eq!(falling.differences(), ["drifting, falling from about 1000 to 800 over the runs"]);
+        // On the line through them the fall is 173 % of their mean.
+        let steep = repeated("iops", "IOPS", &[1000.0, 700.0, 400.0, 200.0, 180.0], 0);
+        assert_eq!(steep.differences(), ["drifting, falling from about 924 to 180 over the runs"]);
     }
 }

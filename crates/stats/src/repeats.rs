@@ -82,8 +82,10 @@ pub enum Difference {
     /// The slope of the line through them is significant (t test, 5 %), and beyond what SNIA's test specification
     /// allows a steady state: more than 10 % of the mean over all of them.
     Drift {
-        /// The change from the first to the last on that line, as a share of the mean.
-        share: f64,
+        /// Where that line begins, within the values.
+        from: f64,
+        /// Where it ends, within the values.
+        to: f64,
     },
     /// The first lies outside of the interval in which 95 % of further runs like the others are.
     FirstApart {
@@ -125,7 +127,12 @@ fn drift(values: &[f64]) -> Option<Difference> {
     let share = line.slope * (count - 1) as f64 / line.mean;
     let error = (line.squared_residuals / (count - 2) as f64 / line.squares).sqrt();
     let is_significant = line.slope.abs() > student_t_95(count - 2) * error;
-    (is_significant && share.abs() > SLOPE_SHARE_MAX).then_some(Difference::Drift { share })
+    let (lowest, highest) =
+        values.iter().fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(*value), high.max(*value)));
+    let half = line.slope * (count - 1) as f64 / 2.0;
+    let at = |value: f64| value.clamp(lowest, highest);
+    let drift = Difference::Drift { from: at(line.mean - half), to: at(line.mean + half) };
+    (is_significant && share.abs() > SLOPE_SHARE_MAX).then_some(drift)
 }
 
 fn two_modes(values: &[f64]) -> Option<Difference> {
@@ -229,7 +236,7 @@ mod tests {
             if (lower - 100.0).abs() < 0.1 && (higher - 200.75).abs() < 0.1));
         let falling = [100.0, 96.0, 93.0, 88.0, 85.0];
         assert!(
-            matches!(differences(&falling)[..], [Difference::Drift { share }] if share < -0.15),
+            matches!(differences(&falling)[..], [Difference::Drift { from, to }] if from > 99.0 && to < 85.0 + 1.0),
             "{:?}",
             differences(&falling)
         );
