@@ -2,7 +2,7 @@
 //!
 //! Invariant: results differ in an aspect only if both are known; what a report does not say is not held against it.
 
-use fiord_import::{DirectionName, ReportFormat};
+use fiord_import::DirectionName;
 use fiord_report::table::{Cell, shown_bytes};
 
 use crate::side::{Measured, Row, Side};
@@ -127,7 +127,10 @@ fn directions(run: &Measured<'_>) -> String {
 
 /// The pattern as the options or the heading of the job have it.
 fn pattern(run: &Measured<'_>) -> Option<String> {
-    let typed = run.option(&["rw", "readwrite"]).map(str::to_string).or_else(|| heading(run)?.rw.clone())?;
+    let typed = run
+        .option(&["rw", "readwrite"])
+        .map(str::to_string)
+        .or_else(|| run.job.heading.as_ref()?.rw.clone())?;
     // The number of I/Os per offset is not part of it.
     let name = typed.split(':').next().unwrap_or_default().to_string();
     Some(if name == "readwrite" { "rw".to_string() } else { name })
@@ -144,14 +147,14 @@ fn block_bytes(run: &Measured<'_>, name: DirectionName) -> Option<f64> {
 /// A number that is an option; a report that has options but not this one means the default.
 fn number(run: &Measured<'_>, names: &[&str], default: &str) -> Option<String> {
     let typed = run.option(names).map(str::to_string);
-    let depth = || heading(run)?.iodepth.map(|depth| depth.to_string());
+    let depth = || run.job.heading.as_ref()?.iodepth.map(|depth| depth.to_string());
     let of_heading = if names == ["iodepth"] { depth() } else { None };
     typed.or(of_heading).or_else(|| run.has_options().then(|| default.to_string()))
 }
 
 fn engine(run: &Measured<'_>) -> Option<String> {
     let typed = run.option(&["ioengine"]).map(str::to_string);
-    let of_heading = || heading(run)?.ioengine.clone();
+    let of_heading = || run.job.heading.as_ref()?.ioengine.clone();
     typed.or_else(of_heading).or_else(|| run.has_options().then(|| "psync".to_string()))
 }
 
@@ -161,13 +164,6 @@ fn direct(run: &Measured<'_>) -> Option<String> {
     let buffered = run.option(&["buffered"]).map(|value| !is_on(value));
     let is_direct = typed.or(buffered).or_else(|| run.has_options().then_some(false))?;
     Some(if is_direct { "direct" } else { "through the cache" }.to_string())
-}
-
-fn heading<'r>(run: &'r Measured<'_>) -> Option<&'r fiord_import::Heading> {
-    if run.report.format != ReportFormat::Normal {
-        return None;
-    }
-    run.report.headings.iter().find(|heading| heading.name == run.job.name)
 }
 
 /// The aspects as a list for messages.

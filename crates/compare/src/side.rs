@@ -2,8 +2,11 @@
 //!
 //! Invariant: runs of one name on one side are repetitions of the same thing; jobs of one name in a report are one row.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use fiord_import::{
-    DirectionFigures, DirectionName, JobFigures, LatencyFigures, Percentile, Report, SampleMoments,
+    DirectionFigures, DirectionName, Heading, JobFigures, LatencyFigures, Percentile, Report, SampleMoments,
 };
 use fiord_report::{Format, RunReport, TerseVersion, render};
 
@@ -57,42 +60,66 @@ pub(crate) struct Row<'s> {
 #[derive(Clone, Debug)]
 pub(crate) struct Measured<'s> {
     pub report: &'s Report,
-    pub job: JobFigures,
+    /// Of thousands of jobs, those that are alone under their name are not copied.
+    pub job: Cow<'s, JobFigures>,
+    /// Directions in which no job of another name did I/O.
+    pub alone_in: Vec<DirectionName>,
 }
 
 impl Side {
     /// The rows, in the order of their first run.
     pub(crate) fn rows(&self) -> Vec<Row<'_>> {
         let mut rows: Vec<Row<'_>> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
         for run in &self.runs {
-            let names = job_names(&run.report);
-            for job_name in &names {
-                let name = match (run.name.as_str(), names.len()) {
+            let named = named_jobs(&run.report);
+            let active_names = DirectionName::ALL.map(|name| active_in(&run.report, name));
+            for (job_name, jobs) in &named {
+                let name = match (run.name.as_str(), named.len()) {
                     ("", _) => (*job_name).to_string(),
                     (run, 1) => run.to_string(),
                     (run, _) => format!("{run}: {job_name}"),
                 };
-                let jobs: Vec<&JobFigures> =
-                    run.report.jobs.iter().filter(|job| job.name == *job_name).collect();
-                let measured = Measured { report: &run.report, job: joined(&jobs) };
-                match rows.iter_mut().find(|row| row.name == name) {
-                    Some(row) => row.measured.push(measured),
-                    None => rows.push(Row { name, measured: vec![measured] }),
-                }
+                let alone_in = DirectionName::ALL.into_iter().zip(&active_names);
+                let alone_in = alone_in.filter(|(_, names)| names.iter().all(|name| name == job_name));
+                let measured = Measured {
+                    report: &run.report,
+                    job: joined(jobs),
+                    alone_in: alone_in.map(|(name, _)| name).collect(),
+                };
+                let at = *places.entry(name.clone()).or_insert_with(|| {
+                    rows.push(Row { name, measured: Vec::new() });
+                    rows.len() - 1
+                });
+                rows[at].measured.push(measured);
             }
         }
         rows
     }
 }
 
-fn job_names(report: &Report) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
+/// The jobs of each name, in the order of the first ones.
+fn named_jobs(report: &Report) -> Vec<(&str, Vec<&JobFigures>)> {
+    let mut named: Vec<(&str, Vec<&JobFigures>)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for job in &report.jobs {
-        if !names.contains(&job.name.as_str()) {
-            names.push(&job.name);
-        }
+        let at = *places.entry(&job.name).or_insert_with(|| {
+            named.push((&job.name, Vec::new()));
+            named.len() - 1
+        });
+        named[at].1.push(job);
     }
-    names
+    named
+}
+
+/// The names of the jobs that did I/O in a direction: two different ones at most, which are enough to tell whether one is
+/// alone.
+fn active_in(report: &Report, name: DirectionName) -> Vec<&str> {
+    let does = |job: &&JobFigures| job.directions.iter().any(|of| of.name == name && of.is_active());
+    let mut active = report.jobs.iter().filter(does).map(|job| job.name.as_str());
+    let first = active.next();
+    let other = active.find(|name| Some(*name) != first);
+    first.into_iter().chain(other).collect()
 }
 
 impl Measured<'_> {
@@ -103,11 +130,7 @@ impl Measured<'_> {
 
     /// Whether no other job of the run did I/O in this direction, so that what all jobs did is what it did.
     pub fn is_alone_in(&self, name: DirectionName) -> bool {
-        let active = |job: &&fiord_import::JobFigures| {
-            job.name != self.job.name
-                && job.directions.iter().any(|direction| direction.name == name && direction.is_active())
-        };
-        !self.report.jobs.iter().any(|job| active(&job))
+        self.alone_in.contains(&name)
     }
 
     /// An option of the job, by any of its names; `None` if the report has no options, or not this one.
@@ -123,11 +146,16 @@ impl Measured<'_> {
 }
 
 /// Jobs that ran at the same time, as one.
-fn joined(jobs: &[&JobFigures]) -> JobFigures {
-    let Some((first, others)) = jobs.split_first() else { return JobFigures::default() };
+fn joined<'s>(jobs: &[&'s JobFigures]) -> Cow<'s, JobFigures> {
+    let Some((first, others)) = jobs.split_first() else { return Cow::default() };
+    if others.is_empty() {
+        return Cow::Borrowed(first);
+    }
     let mut all = (*first).clone();
     for job in others {
         all.member_count = Some(all.member_count.unwrap_or(1) + job.member_count.unwrap_or(1));
+        let is_known = |heading: &Heading| job.heading.as_ref().is_some_and(|other| heading.is_like(other));
+        all.heading = all.heading.filter(is_known);
         for direction in &job.directions {
             match all.directions.iter_mut().find(|known| known.name == direction.name) {
                 Some(known) => join(known, direction),
@@ -137,7 +165,7 @@ fn joined(jobs: &[&JobFigures]) -> JobFigures {
         all.sync.lat = joined_latency(all.sync.lat.as_ref(), job.sync.lat.as_ref());
         all.sync.ios = sum(all.sync.ios, job.sync.ios);
     }
-    all
+    Cow::Owned(all)
 }
 
 fn join(into: &mut DirectionFigures, other: &DirectionFigures) {

@@ -2,6 +2,8 @@
 //!
 //! Invariant: the disks' figures are of all programs together, and the text says so.
 
+use std::collections::HashMap;
+
 use fiord_import::{DirectionName, DiskFigures, Report};
 
 use crate::entry::{PartExplanation, Sentences};
@@ -13,10 +15,14 @@ const BUSY_MIN: f64 = 95.0;
 /// The sums of reporting groups, where they say more than their jobs.
 pub(crate) fn groups(report: &Report) -> Vec<PartExplanation> {
     let mut found = Vec::new();
+    let mut members: HashMap<u32, u32> = HashMap::new();
+    for job in &report.jobs {
+        let Some(group_id) = job.group_id else { continue };
+        *members.entry(group_id).or_default() += job.member_count.unwrap_or(1);
+    }
     for group in &report.groups {
-        let jobs = report.jobs.iter().filter(|job| job.group_id == Some(group.group_id));
         // The sum of one job is in its own block.
-        if jobs.map(|job| job.member_count.unwrap_or(1)).sum::<u32>() < 2 {
+        if members.get(&group.group_id).is_none_or(|count| *count < 2) {
             continue;
         }
         for rate in &group.directions {
@@ -42,15 +48,21 @@ pub(crate) fn groups(report: &Report) -> Vec<PartExplanation> {
 /// Each disk.
 pub(crate) fn disks(report: &Report) -> Vec<PartExplanation> {
     let elapsed_ms = report.jobs.iter().flat_map(|job| &job.directions).filter_map(|of| of.runtime_ms).max();
+    let own = |name: DirectionName| -> u64 {
+        let all = report.jobs.iter().flat_map(|job| &job.directions).filter(|of| of.name == name);
+        all.filter_map(|of| of.bytes).sum()
+    };
+    let own = [own(DirectionName::Read), own(DirectionName::Write)];
     let mut found = Vec::new();
     for disk in &report.disks {
-        let said = of_disk(report, disk, elapsed_ms.filter(|ms| *ms > 0));
+        let said = of_disk(report, disk, own, elapsed_ms.filter(|ms| *ms > 0));
         found.extend(said.entry(format!("disk.{}", disk.name), &disk.name, disk.line));
     }
     found
 }
 
-fn of_disk(report: &Report, disk: &DiskFigures, elapsed_ms: Option<u64>) -> Sentences {
+/// `own` is what the jobs read and wrote.
+fn of_disk(report: &Report, disk: &DiskFigures, own: [u64; 2], elapsed_ms: Option<u64>) -> Sentences {
     let mut said = Sentences::default();
     let ([Some(reads), Some(writes)], util) = (disk.ios, disk.util_percent) else { return said };
     if reads + writes == 0 {
@@ -65,13 +77,8 @@ fn of_disk(report: &Report, disk: &DiskFigures, elapsed_ms: Option<u64>) -> Sent
         number_of(reads, "read"),
         number_of(writes, "write")
     ));
-    let own = |name: DirectionName| -> u64 {
-        let all = report.jobs.iter().flat_map(|job| &job.directions).filter(|of| of.name == name);
-        all.filter_map(|of| of.bytes).sum()
-    };
-    let directions = [(0, DirectionName::Read, "read", "from"), (1, DirectionName::Write, "wrote", "to")];
-    for (index, name, verb, preposition) in directions {
-        let moved = own(name);
+    for (index, verb, preposition) in [(0, "read", "from"), (1, "wrote", "to")] {
+        let moved = own[index];
         let Some(sectors) = disk.sectors[index].filter(|_| moved > 0) else { continue };
         let transferred = bytes(sectors.saturating_mul(512));
         // Of several disks, which I/O of the jobs went to which is not known.

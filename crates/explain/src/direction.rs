@@ -78,6 +78,8 @@ fn rate(of: &DirectionFigures) -> Sentences {
         said.say(format!("{} in {runtime}: {} per second (IOPS).", number_of(ios, noun), count(rate)));
     } else if let (Some(rate), Some(runtime)) = (of.iops, &runtime) {
         said.say(format!("{} {noun}s per second (IOPS), for {runtime}.", count(rate)));
+    } else if let Some(rate) = of.iops {
+        said.say(format!("{} {noun}s per second (IOPS).", count(rate)));
     }
     if let (Some(moved), Some(rate)) = (of.bytes, of.bandwidth) {
         said.say(format!("They transferred {}, which is {} per second (BW).", bytes(moved), bytes(rate)));

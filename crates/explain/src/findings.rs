@@ -4,20 +4,33 @@
 
 use fiord_report::json::Writer;
 
+use crate::checks::Checks;
 use crate::noted::NotedFinding;
 use crate::paragraph::paragraph;
 
+/// More findings would not be read.
+pub const SHOWN_MAX: usize = 20;
+
 /// As the last two parts of a text.
-pub(crate) fn text(out: &mut String, findings: &[NotedFinding], next: &[String], width: usize) {
+pub(crate) fn text(
+    out: &mut String,
+    findings: &[NotedFinding],
+    checks: &Checks,
+    next: &[String],
+    width: usize,
+) {
     out.push_str("\nFindings\n");
-    if findings.is_empty() {
-        paragraph(out, "  The figures give no reason to doubt them. They do not show everything.", width);
-    }
-    for NotedFinding { code, severity, subject, sentence, remedy } in findings {
+    for NotedFinding { code, severity, subject, sentence, remedy } in findings.iter().take(SHOWN_MAX) {
         paragraph(out, &format!("  {severity}: {subject}: {code}: {sentence}."), width);
         if !remedy.is_empty() {
             paragraph(out, &format!("    To do: {remedy}."), width);
         }
+    }
+    if let Some(more) = findings.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+        paragraph(out, &format!("  {more} more, none of them worse; --json has them all."), width);
+    }
+    for sentence in checks.sentences(!findings.is_empty()) {
+        paragraph(out, &format!("  {sentence}"), width);
     }
     out.push_str("\nNext\n");
     next.iter().for_each(|advice| paragraph(out, &format!("  {advice}"), width));

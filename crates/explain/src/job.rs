@@ -84,7 +84,7 @@ fn setup(report: &Report, job: &JobFigures) -> Sentences {
     let given: Vec<String> = TELLING.iter().filter_map(option).collect();
     if !given.is_empty() {
         said.say(given.join(", ") + ".");
-    } else if let Some(heading) = report.headings.iter().find(|heading| heading.name == job.name) {
+    } else if let Some(heading) = &job.heading {
         let depth = heading.iodepth.map(|depth| format!("iodepth={depth}"));
         let engine = heading.ioengine.as_ref().map(|engine| format!("ioengine={engine}"));
         let rw = heading.rw.as_ref().map(|rw| format!("rw={rw}"));

@@ -2,6 +2,7 @@
 //!
 //! Invariant: pure; every statement follows from the figures of the report or its findings.
 
+mod checks;
 mod device;
 mod direction;
 mod entry;
@@ -18,13 +19,15 @@ mod words;
 
 use std::fmt::Write;
 
-use fiord_import::{Report, ReportFormat};
+use fiord_import::{ReadError, Report, ReportFormat};
 use fiord_report::Code;
 use fiord_report::columns::left_aligned;
 use fiord_report::json::Writer;
 use fiord_report::table::wrapped;
 
+pub use checks::Checks;
 pub use entry::PartExplanation;
+pub use findings::SHOWN_MAX as FINDINGS_MAX;
 pub use noted::NotedFinding;
 use paragraph::paragraph;
 
@@ -57,14 +60,20 @@ pub struct Explanation {
     pub disks: Vec<PartExplanation>,
     /// Messages of the program.
     pub messages: Vec<String>,
+    /// What could not be read, with its place.
+    pub damage: Vec<ReadError>,
+    /// The lines at which other reports begin.
+    pub others: Vec<u32>,
     /// Reasons why a figure may not mean what its reader thinks.
     pub findings: Vec<NotedFinding>,
+    /// What they rest on.
+    pub checks: Checks,
     /// What to look at next.
     pub next: Vec<String>,
 }
 
-/// Explains a report, with these findings.
-pub fn explain(report: &Report, findings: Vec<NotedFinding>) -> Explanation {
+/// Explains a report, with these findings and the checks that they come from.
+pub fn explain(report: &Report, findings: Vec<NotedFinding>, checks: Checks) -> Explanation {
     let of = |job: &fiord_import::JobFigures| JobExplanation {
         name: job.name.clone(),
         member_count: job.member_count.unwrap_or(1),
@@ -77,9 +86,37 @@ pub fn explain(report: &Report, findings: Vec<NotedFinding>) -> Explanation {
         groups: device::groups(report),
         disks: device::disks(report),
         messages: report.messages.iter().map(|message| message.text.clone()).collect(),
+        damage: report.damage.clone(),
+        others: report.others.clone(),
         findings,
+        checks,
         next,
     }
+}
+
+/// How much of the text was read, in sentences: the other reports in it, and what is damaged.
+pub fn reading(others: &[u32], damage: &[ReadError]) -> Vec<String> {
+    const SHOWN_MAX: usize = 8;
+    let more = |count: usize| match count.saturating_sub(SHOWN_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let mut said = Vec::new();
+    if !others.is_empty() {
+        let shown: Vec<String> = others.iter().take(SHOWN_MAX).map(u32::to_string).collect();
+        said.push(format!(
+            "This is the last of {} reports in the file; the others begin at line {}{}.",
+            others.len() + 1,
+            shown.join(", "),
+            more(others.len())
+        ));
+    }
+    let line = |why: &ReadError| format!("Line {}, column {}: {}.", why.line, why.column, why.problem);
+    said.extend(damage.iter().take(SHOWN_MAX).map(line));
+    if damage.len() > SHOWN_MAX {
+        said.push(format!("{} more places cannot be read.", damage.len() - SHOWN_MAX));
+    }
+    said
 }
 
 fn source(report: &Report) -> String {
@@ -101,6 +138,9 @@ impl Explanation {
     pub fn text(&self, width: usize) -> String {
         let mut out = String::new();
         paragraph(&mut out, &format!("Report of {}", self.source), width);
+        for sentence in reading(&self.others, &self.damage) {
+            paragraph(&mut out, &sentence, width);
+        }
         for job in self.jobs.iter().take(JOBS_MAX) {
             let members = match job.member_count {
                 1 => String::new(),
@@ -126,7 +166,7 @@ impl Explanation {
             out.push_str("\nMessages\n");
             self.messages.iter().for_each(|message| paragraph(&mut out, &format!("  {message}"), width));
         }
-        findings::text(&mut out, &self.findings, &self.next, width);
+        findings::text(&mut out, &self.findings, &self.checks, &self.next, width);
         out
     }
 
@@ -146,7 +186,20 @@ impl Explanation {
             entries(json, "groups", &self.groups);
             entries(json, "disks", &self.disks);
             json.strings("messages", &self.messages);
+            json.list("damage", |json| {
+                for ReadError { line, column, problem } in &self.damage {
+                    json.item(|json| {
+                        json.integer("line", line);
+                        json.integer("column", column);
+                        json.string("problem", problem);
+                    });
+                }
+            });
+            json.list("other_reports", |json| {
+                self.others.iter().for_each(|line| json.item(|json| json.integer("line", line)));
+            });
             findings::write(json, &self.findings);
+            self.checks.write(json);
             json.strings("next", &self.next);
         })
     }

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use fiord_import::{StudyDocument, StudyRows, StudyValue};
 use fiord_report::json::Writer;
 
+use crate::checks::Checks;
 use crate::findings;
 use crate::next;
 use crate::noted::NotedFinding;
@@ -187,7 +188,7 @@ impl StudyExplanation {
                 paragraph(&mut out, &format!("    {text}"), width);
             }
         }
-        findings::text(&mut out, &self.findings, &self.next, width);
+        findings::text(&mut out, &self.findings, &Checks::default(), &self.next, width);
         out
     }
 

@@ -10,7 +10,7 @@ mod fixture;
 
 use std::path::PathBuf;
 
-use fiord_explain::{NotedFinding, explain, lookup};
+use fiord_explain::{Checks, NotedFinding, explain, lookup};
 use fiord_report::{Code, Finding, Format, RunReport, Subject, TerseVersion, render};
 
 fn check(name: &str, text: &str) {
@@ -25,7 +25,7 @@ fn check(name: &str, text: &str) {
 fn explained(run: &RunReport, format: Format, version: TerseVersion) -> fiord_explain::Explanation {
     let report = fiord_import::read(&render(run, &[format], version)).unwrap().remove(0);
     let findings = report.findings.iter().map(NotedFinding::from).collect();
-    explain(&report, findings)
+    explain(&report, findings, Checks::default())
 }
 
 /// The run, with a finding.
@@ -110,7 +110,7 @@ fn absent_figures_are_not_explained() {
         jobs: vec![fiord_import::JobFigures { name: "a".into(), ..Default::default() }],
         ..Default::default()
     };
-    let text = explain(&report, Vec::new()).text(80);
+    let text = explain(&report, Vec::new(), Checks::default()).text(80);
     assert!(text.contains("did no I/O that this format reports"), "{text}");
     assert!(!text.contains("latency") && !text.contains("NaN") && !text.contains("inf"), "{text}");
 }

@@ -16,7 +16,8 @@ pub(crate) mod others;
 pub(crate) mod overhead;
 pub(crate) mod processor;
 mod ramp;
-mod steady;
+pub(crate) mod slow;
+pub(crate) mod steady;
 pub(crate) mod suspended;
 mod syncs;
 #[cfg(test)]
@@ -25,7 +26,7 @@ mod traffic;
 pub(crate) mod waits;
 
 use fiord_plan::Plan;
-use fiord_report::Finding;
+use fiord_report::{Code, Finding};
 use fiord_stats::{ProgressSample, RunSteadiness};
 
 use measured::Measurements;
@@ -61,6 +62,10 @@ pub fn evidence(plan: &Plan, measured: &Measurements<'_>) -> Vec<Finding> {
     findings.extend(length::apart(plan, measured));
     findings.extend(steady::of(plan, measured.samples, measured.steadiness));
     findings.extend(flat::at_limit(plan, measured));
+    // What the whole run stood still for is said once, with its time.
+    if findings.iter().all(|finding| !matches!(finding.code, Code::Stalled | Code::Suspended)) {
+        findings.extend(measured.working(plan).filter_map(|(job, known)| slow::of(job, known.stats)));
+    }
     findings.extend(jobs().filter_map(|(job, known)| waits::omitted(job, known.stats)));
     findings.extend(jobs().filter_map(|(job, known)| waits::never_issued(job, known.stats)));
     let all = plan.jobs.iter().zip(measured.jobs);
@@ -71,7 +76,7 @@ pub fn evidence(plan: &Plan, measured: &Measurements<'_>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use fiord_report::{Code, Severity, Subject};
+    use fiord_report::{Severity, Subject};
     use fiord_stats::{JobStats, RampEnd};
 
     use crate::testing::plan;

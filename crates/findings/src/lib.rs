@@ -22,4 +22,4 @@ pub use lint::known::{Known, KnownTarget, detailed_logs, log_directory};
 pub use lint::{lint, lint_target};
 pub use merge::{Merged, have_same_words, merge, more};
 pub use own_cost::OwnCost;
-pub use reported::{EngineFacts, of_report};
+pub use reported::{Check, EngineFacts, Judgement, of_report};

@@ -1,17 +1,28 @@
 //! Findings about a report that was read back: from its own figures alone, since nothing else is known of the run.
 //!
-//! Invariant: a finding needs every figure and option that it rests on; where a format lacks one, there is no finding.
+//! Invariant: a finding needs every figure that it rests on; where a format lacks one, there is no finding, and the check
+//! is named as one that could not be made.
 
-use fiord_import::{DirectionFigures, DirectionName, JobFigures, LatencyFigures, NeverIssued, Report};
+mod checks;
+mod disks;
+
+use fiord_import::{
+    DirectionFigures, DirectionName, JobFigures, LatencyFigures, NeverIssued, Report, SampleMoments,
+};
 use fiord_options::value::{Reading, Seconds, Size, Value};
 use fiord_report::table::Cell;
-use fiord_report::{Code, Finding, Subject, finding};
+use fiord_report::{Code, Finding, Subject};
 
 use crate::evidence::depth::Delay;
+use crate::evidence::slow::{self, LongestIo};
+use crate::evidence::steady::{self, SampledRate};
 use crate::evidence::waits::{self, ComparedLatencies, Unserved};
-use crate::evidence::{cache, depth, errors, length, others, processor};
+use crate::evidence::{depth, errors, length, processor};
 use crate::lint::queue;
 use crate::subject::percent;
+
+use checks::Outcome;
+pub use checks::{Check, Judgement};
 
 /// What is known about engines by name.
 #[derive(Clone, Copy)]
@@ -23,44 +34,39 @@ pub struct EngineFacts<'a> {
 /// Shorter runs say little about processors.
 const RUN_MS_MIN: u64 = 500;
 
-/// fio reads the disks' counters several times per second: in shorter runs they may lack a large part.
-const DISKS_RUN_MS_MIN: u64 = 3000;
-
 /// From this share of the latency on, I/Os are waited for while they are submitted, in percent.
 const SUBMISSION_MIN: f64 = 50.0;
+
+/// Samples that vary by less than this, in percent of their mean, are those of a rate that something holds constant.
+const CONSTANT_MAX: f64 = 0.5;
 
 /// Options that hold a job back on purpose.
 const PACED: [&str; 7] =
     ["rate", "rate_iops", "rate_min", "thinktime", "rate_process", "flow", "latency_target"];
 
-/// Options whose I/O the kernel counts and the job does not.
-const UNCOUNTED: [&str; 7] =
-    ["ramp_time", "ramp_size", "verify", "verify_only", "pre_read", "read_iolog", "write_iolog"];
+/// Why checks cannot be made.
+const NO_SETUP: &str = "the report does not show how its jobs were set up";
+const NO_RUNTIME: &str = "the run time of a job is missing";
+const NO_LATENCY: &str = "latencies are missing";
 
-/// Everything that the figures of a report allow, the worst first.
-pub fn of_report(report: &Report, engines: EngineFacts<'_>) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for job in &report.jobs {
-        let known = Known { report, job };
-        found.extend(known.errors());
-        found.extend(known.depth(engines));
-        found.extend(known.submission());
-        found.extend(known.processor());
-        found.extend(known.few_samples());
-        found.extend(known.stopped_by_size());
-        found.extend(known.hidden_waits());
-        found.extend(known.never_issued());
+/// Everything that the figures of a report allow to say.
+pub fn of_report(report: &Report, engines: EngineFacts<'_>) -> Judgement {
+    let mut judged = Judgement::default();
+    let jobs: Vec<Known<'_>> = report.jobs.iter().map(|job| Known { report, job }).collect();
+    for known in &jobs {
+        judged.add(Check::Errors, known.errors());
+        judged.add(Check::Depth, known.depth(engines));
+        judged.add(Check::Depth, Ok(known.submission()));
+        judged.add(Check::Processor, known.processor());
+        judged.add(Check::Percentiles, known.few_samples());
+        judged.add(Check::Percentiles, Ok(known.stopped_by_size()));
+        judged.add(Check::Steadiness, known.steadiness());
+        judged.add(Check::LongestIos, known.longest());
+        judged.add(Check::LongestIos, Ok(known.hidden_waits()));
+        judged.add(Check::LongestIos, Ok(known.never_issued()));
     }
-    found.extend(disks(report));
-    let mut distinct: Vec<Finding> = Vec::new();
-    for one in found {
-        let same = |known: &Finding| known.code == one.code && known.subject == one.subject;
-        if !distinct.iter().any(same) {
-            distinct.push(one);
-        }
-    }
-    finding::ordered(&mut distinct);
-    distinct
+    disks::judge(report, &jobs, &mut judged);
+    judged.closed()
 }
 
 /// A job and where its options are.
@@ -99,7 +105,7 @@ impl<'r> Known<'r> {
             let depth = self.option(&["iodepth"]).map_or(Some(1), |text| text.trim().parse().ok())?;
             return Some((engine, depth));
         }
-        let heading = self.report.headings.iter().find(|heading| heading.name == self.job.name)?;
+        let heading = self.job.heading.as_ref()?;
         Some((heading.ioengine.clone()?, heading.iodepth?))
     }
 
@@ -125,27 +131,103 @@ impl<'r> Known<'r> {
         (runtime_ms > 0).then(|| sum / (runtime_ms as f64 * 1e6))
     }
 
-    fn errors(&self) -> Option<Finding> {
-        errors::ignored(self.subject(), self.job.errors?.total)
+    /// Whether an option holds it back on purpose; a report without options does not say.
+    fn is_paced(&self) -> bool {
+        PACED.iter().any(|option| self.is_set(&[option]))
     }
 
-    fn depth(&self, engines: EngineFacts<'_>) -> Option<Finding> {
-        let (engine, asked) = self.queue()?;
+    /// Whether its rate is so constant that something must hold it.
+    fn is_constant(&self) -> bool {
+        let deviation = |samples: &SampleMoments| Some(percent(samples.stddev?, samples.mean?));
+        let constant = |of: &DirectionFigures| {
+            let samples = of.iops_samples.as_ref().or(of.bandwidth_samples.as_ref());
+            samples.and_then(deviation).is_some_and(|deviation| deviation < CONSTANT_MAX)
+        };
+        self.active().all(|of| constant(of))
+    }
+
+    fn errors(&self) -> Outcome {
+        self.job.error.ok_or("the error number of a job is missing")?;
+        Ok(self.job.errors.and_then(|errors| errors::ignored(self.subject(), errors.total)))
+    }
+
+    fn depth(&self, engines: EngineFacts<'_>) -> Outcome {
+        let (engine, asked) = self.queue().ok_or(NO_SETUP)?;
         let jobs = self.job.member_count.or_else(|| self.option(&["numjobs"])?.parse().ok()).unwrap_or(1);
-        if asked <= 1 {
-            return None;
+        // The null engine completes at once.
+        if asked <= 1 || engine == "null" || self.is_paced() {
+            return Ok(None);
         }
-        if !(engines.can_queue)(&engine)? {
-            return Some(queue::stays_at_one(self.subject(), &engine, asked));
+        if !(engines.can_queue)(&engine).ok_or("fiord does not know the engine")? {
+            return Ok(Some(queue::stays_at_one(self.subject(), &engine, asked)));
         }
-        // The null engine completes at once, and without options a rate cannot be ruled out.
-        let held_back = !self.has_options() || PACED.iter().any(|option| self.is_set(&[option]));
         let count: f64 = self.active().filter_map(ios).sum();
-        if held_back || engine == "null" || count < (depth::IOS_PER_DEPTH_MIN * u64::from(asked)) as f64 {
-            return None;
+        if count < (depth::IOS_PER_DEPTH_MIN * u64::from(asked)) as f64 {
+            return Err("too few I/Os for a mean depth");
         }
-        let delay = if self.is_set(&["direct"]) { Delay::Unknown } else { Delay::Buffered };
-        depth::below(self.subject(), asked, self.mean_depth()? / f64::from(jobs.max(1)), delay)
+        if !self.has_options() && self.is_constant() {
+            return Err(
+                "the rate is so constant that an option, which the report does not show, may hold it",
+            );
+        }
+        let mean = self.mean_depth().ok_or(NO_LATENCY)? / f64::from(jobs.max(1));
+        let is_buffered = self.has_options() && !self.is_set(&["direct"]);
+        let delay = if is_buffered { Delay::Buffered } else { Delay::Unknown };
+        Ok(depth::below(self.subject(), asked, mean, delay).map(|found| match self.has_options() {
+            true => found,
+            false => Finding {
+                remedy: format!("{}, or a rate or think time, which the report does not show", found.remedy)
+                    .into(),
+                ..found
+            },
+        }))
+    }
+
+    /// By the samples of its rate.
+    fn steadiness(&self) -> Outcome {
+        if self.is_paced() || self.active().next().is_none() {
+            return Ok(None);
+        }
+        match self.runtime_ms() {
+            0 => return Err(NO_RUNTIME),
+            ..steady::RUN_MS_MIN => return Err("a run shorter than 10 s"),
+            _ => {}
+        }
+        let rates = self.active().filter_map(|of| {
+            let samples =
+                of.iops_samples.as_ref().filter(|samples| samples.mean.is_some_and(|mean| mean > 0.0));
+            let is_bandwidth = samples.is_none();
+            let samples = samples.or(of.bandwidth_samples.as_ref())?;
+            Some(SampledRate {
+                direction: of.name.name(),
+                is_bandwidth,
+                lowest: samples.min?,
+                highest: samples.max?,
+                mean: samples.mean.filter(|mean| *mean > 0.0)?,
+                stddev: samples
+                    .stddev
+                    .filter(|_| samples.count.is_none_or(|count| count >= steady::SAMPLES_MIN))?,
+            })
+        });
+        let rates: Vec<SampledRate> = rates.collect();
+        if rates.len() < self.active().count() {
+            return Err("too few samples, or none");
+        }
+        Ok(steady::by_samples(self.subject(), rates.into_iter()))
+    }
+
+    fn longest(&self) -> Outcome {
+        let longest = self.active().map(|of| {
+            let latency =
+                [&of.lat, &of.clat].into_iter().flatten().find(|latency| latency.max_ns.is_some())?;
+            Some(LongestIo {
+                direction: of.name.name(),
+                longest_ns: latency.max_ns?,
+                mean_ns: latency.mean_ns?,
+            })
+        });
+        let longest: Option<Vec<LongestIo>> = longest.collect();
+        Ok(slow::longest_of(self.subject(), longest.ok_or(NO_LATENCY)?.into_iter()))
     }
 
     /// libaio that waits for its I/O when it submits it.
@@ -167,17 +249,29 @@ impl<'r> Known<'r> {
         })
     }
 
-    fn processor(&self) -> Option<Finding> {
+    fn processor(&self) -> Outcome {
         let (cpu, members) = (&self.job.cpu, self.job.member_count.unwrap_or(1));
-        let used = cpu.user_percent? + cpu.system_percent?;
+        let (user, system) = cpu.user_percent.zip(cpu.system_percent).ok_or("their use is missing")?;
+        let used = user + system;
+        match self.runtime_ms() {
+            0 => return Err(NO_RUNTIME),
+            ..RUN_MS_MIN => return Err("a run shorter than 0.5 s"),
+            _ => {}
+        }
         let on_purpose = self.queue().is_some_and(|(engine, _)| engine == "null" || engine == "cpuio")
             || self.is_set(&["hipri", "thinktime_spin"])
             || self.option(&["iodepth_batch_complete_min", "iodepth_batch_complete"]) == Some("0");
-        let is_judged = used >= processor::BOUND_MIN && self.runtime_ms() >= RUN_MS_MIN && !on_purpose;
-        is_judged.then(|| processor::busy(self.subject(), used.min(100.0), members as usize))
+        let is_bound = used >= processor::BOUND_MIN && !on_purpose;
+        Ok(is_bound.then(|| processor::busy(self.subject(), used.min(100.0), members as usize)))
     }
 
-    fn few_samples(&self) -> Option<Finding> {
+    fn few_samples(&self) -> Outcome {
+        let has_percentiles = |of: &DirectionFigures| {
+            [&of.clat, &of.lat].into_iter().flatten().any(|latency| !latency.percentiles.is_empty())
+        };
+        if !self.active().all(has_percentiles) {
+            return Err("the report has no percentiles");
+        }
         let lacking = |of: &DirectionFigures| {
             let latency =
                 [&of.clat, &of.lat].into_iter().flatten().find(|latency| !latency.percentiles.is_empty())?;
@@ -185,8 +279,8 @@ impl<'r> Known<'r> {
             let percentiles = latency.percentiles.iter().map(|known| known.percent);
             Some((length::first_lacking(percentiles, count)?, count))
         };
-        let worst = self.active().filter_map(lacking).min_by(|one, other| one.0.total_cmp(&other.0))?;
-        Some(length::few(self.subject(), worst.0, worst.1))
+        let worst = self.active().filter_map(lacking).min_by(|one, other| one.0.total_cmp(&other.0));
+        Ok(worst.map(|(percentile, count)| length::few(self.subject(), percentile, count)))
     }
 
     /// Waits that the response latency has, and the latency from the issue at the same percentile leaves out.
@@ -232,206 +326,5 @@ fn ios(of: &DirectionFigures) -> Option<f64> {
     }
 }
 
-/// Bytes of the jobs against bytes of the disks.
-fn disks(report: &Report) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let jobs: Vec<Known<'_>> = report.jobs.iter().map(|job| Known { report, job }).collect();
-    // A stacked disk counts what its members count again.
-    let are_plain = !report.disks.is_empty() && report.disks.iter().all(|disk| !disk.is_stacked);
-    let sum = |index: usize| report.disks.iter().map(|disk| disk.sectors[index]).sum::<Option<u64>>();
-    let elapsed_ms = jobs.iter().map(Known::runtime_ms).max().unwrap_or(0);
-    let is_judged = are_plain && elapsed_ms >= DISKS_RUN_MS_MIN;
-    let (true, Some(read), Some(written)) = (is_judged, sum(0), sum(1)) else { return found };
-    let (read, written) = (read.saturating_mul(512), written.saturating_mul(512));
-    let own = |name: DirectionName| -> u64 {
-        let all = jobs.iter().flat_map(Known::active).filter(|of| of.name == name);
-        all.filter_map(|of| of.bytes).sum()
-    };
-    let (own_read, own_written) = (own(DirectionName::Read), own(DirectionName::Write));
-    let is_direct = jobs.iter().all(|job| job.is_set(&["direct"]));
-    found.extend(cache::cached(own_read, read, is_direct));
-    found.extend(cache::missing(own_written, written));
-    let uncounted =
-        |job: &Known<'_>| !job.has_options() || UNCOUNTED.iter().any(|option| job.is_set(&[option]));
-    if !is_direct || jobs.iter().any(uncounted) {
-        return found;
-    }
-    let syncs: u64 = report.jobs.iter().filter_map(|job| job.sync.ios).sum();
-    let books = (own_written as f64 * others::BOOKS_SHARE) as u64
-        + syncs.saturating_mul(others::BOOKS_BYTES_PER_SYNC);
-    let foreign = read.saturating_sub(own_read) + written.saturating_sub(own_written.saturating_add(books));
-    let busiest = report.disks.iter().max_by_key(|disk| disk.in_queue_ms).map(|disk| disk.name.clone());
-    let device = Subject::Device(busiest.unwrap_or_default());
-    found.extend(others::beside(
-        device,
-        foreign,
-        own_read + own_written,
-        elapsed_ms.saturating_mul(1_000_000),
-    ));
-    found
-}
-
 #[cfg(test)]
-mod tests {
-    use fiord_import::{CpuFigures, DiskFigures, Heading, Percentile};
-
-    use super::*;
-
-    const MIB: u64 = 1 << 20;
-
-    /// A job that did this many reads of 4 KiB and 1 ms in ten seconds.
-    fn report(options: &[(&str, &str)], ios: u64) -> Report {
-        let latency = |mean_ns| LatencyFigures { mean_ns: Some(mean_ns), ..LatencyFigures::default() };
-        let read = DirectionFigures {
-            name: DirectionName::Read,
-            ios: Some(ios),
-            bytes: Some(ios * 4096),
-            runtime_ms: Some(10_000),
-            slat: Some(latency(10_000.0)),
-            clat: Some(latency(990_000.0)),
-            lat: Some(latency(1_000_000.0)),
-            ..DirectionFigures::default()
-        };
-        let options = options.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
-        let job = JobFigures {
-            name: "a".into(),
-            error: Some(0),
-            options,
-            directions: vec![read],
-            ..JobFigures::default()
-        };
-        Report { jobs: vec![job], ..Report::default() }
-    }
-
-    #[test]
-    fn waits_that_the_latency_from_the_issue_leaves_out_are_found_in_a_report() {
-        let found = |response_ns: u64, ios: u64| {
-            let mut report = report(&[("rate_iops", "1000")], ios);
-            let read = &mut report.jobs[0].directions[0];
-            let at = |ns| LatencyFigures {
-                percentiles: vec![Percentile { percent: 99.9, ns }],
-                ..LatencyFigures::default()
-            };
-            (read.clat, read.response) = (Some(at(1_000_000)), Some(at(response_ns)));
-            let found = of_report(&report, EngineFacts { can_queue: &|_| None });
-            found.into_iter().find(|one| one.code == Code::OmittedWaits).map(|one| one.sentence)
-        };
-        let sentence = "p99.9 of reads is 1ms from the issue and 900ms from the start that the rate intended";
-        assert_eq!(found(900_000_000, 20_000).as_deref(), Some(sentence));
-        assert_eq!(found(1_900_000, 20_000), None, "less than twice");
-        assert_eq!(found(900_000_000, 900), None, "its p99.9 is its maximum");
-    }
-
-    #[test]
-    fn arrivals_that_were_never_issued_are_found_in_a_report() {
-        let found = |waiting: u64| {
-            let mut report = report(&[("rate_iops", "1000"), ("iodepth", "4")], 10_000);
-            report.jobs[0].directions[0].never_issued = Some(NeverIssued { dropped: 0, waiting });
-            codes(&report).contains(&Code::ArrivalsLost)
-        };
-        assert_eq!([found(0), found(4), found(5), found(500)], [false, false, false, true]);
-    }
-
-    fn codes(report: &Report) -> Vec<Code> {
-        let can_queue = |name: &str| Some(name != "psync");
-        of_report(report, EngineFacts { can_queue: &can_queue }).into_iter().map(|found| found.code).collect()
-    }
-
-    #[test]
-    fn depths_are_judged_by_littles_law_unless_the_job_is_slowed_down() {
-        let depth =
-            |options: &[(&str, &str)], ios| codes(&report(&[&[("iodepth", "32")], options].concat(), ios));
-        assert_eq!(depth(&[("ioengine", "io_uring")], 31_000), [Code::DepthNotReached]);
-        assert_eq!(depth(&[("ioengine", "io_uring")], 200_000), [], "20 of 32");
-        assert_eq!(depth(&[("ioengine", "io_uring"), ("rate_iops", "3100")], 31_000), []);
-        assert_eq!(depth(&[("ioengine", "io_uring"), ("latency_target", "5ms")], 31_000), []);
-        assert_eq!(
-            depth(&[("ioengine", "io_uring"), ("numjobs", "4")], 200_000),
-            [Code::DepthNotReached],
-            "5 each"
-        );
-        assert_eq!(depth(&[], 31_000), [Code::SyncEngineDepth], "psync is the default");
-        // A heading has no rate, so that one cannot be ruled out.
-        let mut of_text = report(&[], 31_000);
-        let heading = |engine: &str| Heading {
-            name: "a".into(),
-            ioengine: Some(engine.into()),
-            iodepth: Some(32),
-            ..Heading::default()
-        };
-        of_text.headings = vec![heading("io_uring")];
-        assert_eq!(codes(&of_text), []);
-        of_text.headings = vec![heading("psync")];
-        assert_eq!(codes(&of_text), [Code::SyncEngineDepth]);
-    }
-
-    #[test]
-    fn submission_that_waits_is_found() {
-        let found = |direct: &str, slat_ns: f64| {
-            let mut report = report(&[("ioengine", "libaio"), ("iodepth", "2"), ("direct", direct)], 20_000);
-            report.jobs[0].directions[0].slat.as_mut().unwrap().mean_ns = Some(slat_ns);
-            codes(&report)
-        };
-        assert_eq!(found("0", 900_000.0), [Code::BufferedAsync]);
-        assert_eq!(found("0", 100_000.0), []);
-        assert_eq!(found("1", 900_000.0), []);
-    }
-
-    #[test]
-    fn processors_errors_and_counts_are_judged() {
-        let mut bound = report(&[], 10_000);
-        bound.jobs[0].cpu =
-            CpuFigures { user_percent: Some(60.0), system_percent: Some(38.0), ..CpuFigures::default() };
-        assert_eq!(codes(&bound), [Code::CpuBound]);
-        bound.jobs[0].cpu.user_percent = Some(50.0);
-        assert_eq!(codes(&bound), []);
-        bound.jobs[0].errors = Some(fiord_import::model::ErrorFigures { total: 3, first: 5 });
-        assert_eq!(codes(&bound), [Code::ErrorContinued]);
-        let few = |ios| {
-            let mut report = report(&[], ios);
-            let percentile = fiord_import::model::Percentile { percent: 99.9, ns: 5 };
-            report.jobs[0].directions[0].clat.as_mut().unwrap().percentiles = vec![percentile];
-            codes(&report)
-        };
-        assert_eq!((few(9_999), few(10_000)), (vec![Code::FewSamples], vec![]));
-    }
-
-    #[test]
-    fn a_job_that_ended_at_its_size_is_found() {
-        let found = |options: &[(&str, &str)]| codes(&report(options, 256));
-        assert_eq!(found(&[("runtime", "60"), ("size", "1m")]), [Code::StoppedBySize]);
-        assert_eq!(found(&[("runtime", "10"), ("size", "1m")]), []);
-        assert_eq!(found(&[("runtime", "60"), ("size", "2m")]), [], "something else ended it");
-        assert_eq!(found(&[("runtime", "60"), ("size", "1m"), ("time_based", "1")]), []);
-    }
-
-    #[test]
-    fn disks_are_compared_with_the_jobs() {
-        let found = |options: &[(&str, &str)], read: u64, stacked| {
-            let mut report = report(options, 100 * MIB / 4096);
-            let sectors = [Some(read / 512), Some(0)];
-            report.disks = vec![DiskFigures {
-                name: "sda".into(),
-                sectors,
-                is_stacked: stacked,
-                ..DiskFigures::default()
-            }];
-            codes(&report)
-        };
-        assert_eq!(found(&[("bs", "4k")], 8 * MIB, false), [Code::CacheServed]);
-        assert_eq!(found(&[("bs", "4k")], 8 * MIB, true), [], "members count again");
-        assert_eq!(found(&[("bs", "4k")], 200 * MIB, false), [], "read-ahead");
-        assert_eq!(found(&[("direct", "1")], 120 * MIB, false), [Code::ForeignIo]);
-        assert_eq!(found(&[("direct", "1")], 200 * MIB, false), [Code::DiskShared]);
-        assert_eq!(found(&[("direct", "1"), ("verify", "md5")], 200 * MIB, false), []);
-        let mut writes = report(&[], 100 * MIB / 4096);
-        writes.jobs[0].directions[0].name = DirectionName::Write;
-        writes.disks = vec![DiskFigures { sectors: [Some(0), Some(0)], ..DiskFigures::default() }];
-        assert_eq!(codes(&writes), [Code::NotYetWritten]);
-        writes.jobs[0].directions[0].runtime_ms = Some(2_000);
-        assert_eq!(codes(&writes), [], "too short");
-        writes.jobs[0].directions[0].runtime_ms = Some(10_000);
-        writes.disks[0].sectors = [None, None];
-        assert_eq!(codes(&writes), [], "fio 3.33 does not count bytes");
-    }
-}
+mod tests;

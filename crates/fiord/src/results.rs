@@ -51,7 +51,10 @@ fn text_of(path: &Path) -> Result<(String, String), String> {
     let place = if path == Path::new("-") { "standard input".to_string() } else { shown(path) };
     let bytes = environment::read_file(path.as_os_str())
         .map_err(|error| format!("{place}: {}", error_text(&error)))?;
-    Ok((place, String::from_utf8_lossy(&bytes).into_owned()))
+    // It may be large: it is copied only if it must be.
+    let text = String::from_utf8(bytes)
+        .unwrap_or_else(|damaged| String::from_utf8_lossy(damaged.as_bytes()).into_owned());
+    Ok((place, text))
 }
 
 /// The report with the most information.

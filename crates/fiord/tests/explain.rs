@@ -156,8 +156,6 @@ fn wrong_input_is_named_with_its_place() {
     dir.run("explain cut.json").assert_status(1).assert_prints(&["fiord explain: cut.json:2:", "not JSON"]);
     dir.write("log", "1000, 4096, 0, 0, 0\n");
     dir.run("explain log").assert_status(1).assert_prints(&["log:1:1: there is no report of fio here"]);
-    dir.write("text", "a: (groupid=0, jobs=1): err= 0: pid=1: now\n  cpu          : usr=1.x%\n");
-    dir.run("explain text").assert_status(1).assert_prints(&["text:2:"]);
     dir.run("explain depth-not-reachd")
         .assert_status(1)
         .assert_prints(&["did you mean the finding depth-not-reached?"]);
@@ -174,6 +172,109 @@ fn one_thing_is_explained() {
     let code = dir.run("explain depth-not-reached --json").assert_success().json();
     assert_eq!(code["name"], "depth-not-reached (caution)");
     assert!(code["here"][1].as_str().unwrap().starts_with("To do: "), "{code}");
+}
+
+/// Two runs of fio 2 in one file, each with its own heading, the second with a damaged line.
+const OLD_TEXT: &str = "\
+one: (g=0): rw=write, bs=4K-4K/4K-4K/4K-4K, ioengine=libaio, iodepth=32
+fio-2.16
+Starting 1 process
+
+one: (groupid=0, jobs=1): err= 0: pid=6080: Thu Nov 26 22:46:38 2026
+  write: io=80000KB, bw=4000.0KB/s, iops=1000, runt= 20000msec
+    clat (usec): min=23, max=52970, avg=3100.00, stdev=960.82
+     lat (usec): min=23, max=52970, avg=3100.00, stdev=960.74
+     issued    : total=r=0/w=20000/d=0, short=r=0/w=0/d=0, drop=r=0/w=0/d=0
+
+Run status group 0 (all jobs):
+  WRITE: io=80000KB, aggrb=4000KB/s, minb=4000KB/s, maxb=4000KB/s, mint=20000msec, maxt=20000msec
+two: (g=0): rw=randread, bs=8K-8K/8K-8K/8K-8K, ioengine=psync, iodepth=1
+fio-2.21
+Starting 1 process
+
+two: (groupid=0, jobs=1): err= 0: pid=6081: Thu Nov 26 22:50:00 2026
+  read : io=160000KB, bw=8000.0KB/s, iops=1000, runt= 20000mse
+    clat (usec): min=21, max=2980000, avg=990.00, stdev=1023.96
+    bw (KB  /s): min=  100, max=16000, per=100.00%, avg=8000.00, stdev=4960.00
+     issued    : total=r=20000/w=0/d=0, short=r=0/w=0/d=0, drop=r=0/w=0/d=0
+
+Run status group 0 (all jobs):
+   READ: io=160000KB, aggrb=8000KB/s, minb=8000KB/s, maxb=8000KB/s, mint=20000msec, maxt=20000msec
+
+Disk stats (read/write):
+  sda: ios=20/48482, merge=0/0, ticks=10/20, in_queue=30, util=90.00%
+";
+
+#[test]
+fn old_text_is_explained_with_what_is_damaged_and_what_was_not_checked() {
+    let dir = Dir::new();
+    let (first, second) = OLD_TEXT.split_at(OLD_TEXT.find("two: (g=0)").unwrap());
+    dir.write("first", first);
+    let text = dir.run("explain first").assert_success().stdout.clone();
+    assert_fits_terminal(&text);
+    let text = in_one_line(&text);
+    for part in [
+        "Report of fio-2.16, Thu",
+        "rw=write, ioengine=libaio, iodepth=32",
+        "20,000 writes in 20s: 1,000 per second",
+        "depth-not-reached: 3.1 I/Os were in flight on average, of the 32",
+        "Not checked:",
+        "caches, other programs on the disks (the report has no counters of disks)",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("reason to doubt"), "{text}");
+    dir.write("both", OLD_TEXT);
+    let text = in_one_line(&dir.run("explain both").assert_success().stdout.clone());
+    for part in [
+        "Report of fio-2.21,",
+        "This is the last of 2 reports in the file; the others begin at line 5.",
+        "Line 18, column 55: runt: \"20000mse\" is not a figure.",
+        "rw=randread, ioengine=psync",
+        "1,000 reads per second (IOPS).",
+        "slow-io: the longest read took 2.98s",
+        "the run time of a job is missing",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // Without the damage, samples and disks are judged as well.
+    dir.write("second", second.replace("20000mse\n", "20000msec\n"));
+    let json = dir.run("explain second --json").assert_success().json();
+    assert_documented(&json, &["explain"]);
+    let codes: Vec<&str> =
+        json["findings"].as_array().unwrap().iter().map(|found| found["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["cache-served", "not-steady", "slow-io"], "{json}");
+    dir.run("report second -o page.html").assert_success();
+    let page = dir.text("page.html");
+    assert!(page.contains("class=\"conclusion void\"") && page.contains("slow-io"), "{page}");
+    dir.run("report both -o page.html").assert_success();
+    assert!(dir.text("page.html").contains("Line 18, column 55"));
+}
+
+/// As many jobs as a report of a fleet has: each is looked at once.
+#[test]
+fn reports_of_many_jobs_are_explained_compared_and_shown() {
+    const JOBS: usize = 12_000;
+    let dir = Dir::new();
+    let job = |number: usize| {
+        format!(
+            "{{ \"jobname\" : \"job{number}\", \"groupid\" : {number}, \"error\" : 0, \"read\" : {{ \"io_bytes\" : \
+             4096000, \"iops\" : 1000, \"runtime\" : 1000, \"total_ios\" : 1000, \"clat_ns\" : {{ \"min\" : 1, \"max\" : \
+             9, \"mean\" : 5, \"stddev\" : 1, \"N\" : 1000, \"percentile\" : {{ \"99.900000\" : 8 }} }} }} }}"
+        )
+    };
+    let jobs: Vec<String> = (0..JOBS).map(job).collect();
+    dir.write(
+        "many.json",
+        format!("{{\n\"fio version\" : \"fio-3.42\", \"jobs\" : [\n{}\n] }}\n", jobs.join(",\n")),
+    );
+    let text = dir.run("explain many.json").assert_success().stdout.clone();
+    assert!(text.contains("11996 more jobs have the same parts"), "{text}");
+    assert!(in_one_line(&text).contains("11980 more, none of them worse; --json has them all"), "{text}");
+    dir.run("report many.json -o page.html").assert_success();
+    assert!(dir.text("page.html").contains("11000 more jobs are not on this page"));
+    let compared = dir.run("compare many.json many.json --json").json();
+    assert!(compared["rows"].as_array().unwrap().len() >= JOBS);
 }
 
 /// The block of the page after this mark, and where it is.

@@ -23,12 +23,15 @@ use place::NumberedLine;
 
 /// The reports of a text, in its order. A file may have several: of several formats, or one for each status interval.
 ///
+/// A damaged line costs its figures alone, and is named in the report.
+///
 /// # Errors
-/// A report that cannot be read, with its place; or there is none.
+/// A JSON document that cannot be read, with its place; or there is no report.
 pub fn read(text: &str) -> Result<Vec<Report>, ReadError> {
     let mut reports = Vec::new();
     let mut normal = NormalReader::default();
     let mut terse: Option<Report> = None;
+    let mut damage = Vec::new();
     let (mut offset, mut number) = (0, 0);
     while offset < text.len() {
         number += 1;
@@ -44,7 +47,10 @@ pub fn read(text: &str) -> Result<Vec<Report>, ReadError> {
         }
         if let Some(version) = version {
             reports.extend(normal.end());
-            terse = Some(terse::read(terse.take(), version, line)?);
+            match terse::read(version, line) {
+                Ok(job) => job.add_to(terse.get_or_insert_with(|| terse::begin(version, line.number))),
+                Err(why) => damage.push(why),
+            }
         } else if let Some(job) =
             terse.as_mut().and_then(|report| report.jobs.last_mut()).filter(|_| is_description(line))
         {
@@ -59,13 +65,17 @@ pub fn read(text: &str) -> Result<Vec<Report>, ReadError> {
             offset = after + 1;
             continue;
         } else {
-            reports.extend(normal.line(line)?);
+            reports.extend(normal.line(line));
         }
         offset = end + 1;
     }
     reports.extend(terse);
     reports.extend(normal.end());
-    if reports.is_empty() {
+    if let Some(last) = reports.last_mut() {
+        last.damage.append(&mut damage);
+    } else if let Some(first) = damage.into_iter().next() {
+        return Err(first);
+    } else {
         let problem = "there is no report of fio here: neither normal text (\"NAME: (groupid=0, jobs=1): err= 0\"), nor \
                        JSON (\"{\" at the beginning of a line), nor a terse line (\"3;fio-3.42;NAME;…\")";
         return Err(ReadError { line: 1, column: 1, problem: problem.to_string() });
@@ -79,14 +89,18 @@ fn is_description(line: NumberedLine<'_>) -> bool {
 }
 
 /// The report with the most information: of the last ones of their format the JSON document, which is exact, otherwise
-/// the normal text, which names its figures.
+/// the normal text, which names its figures. It says where others of its format are.
 pub fn best(reports: Vec<Report>) -> Option<Report> {
     let rank = |report: &Report| match report.format {
         ReportFormat::Terse(_) => 0,
         ReportFormat::Normal => 1,
         ReportFormat::Json | ReportFormat::JsonPlus => 2,
     };
-    reports.into_iter().max_by_key(rank)
+    let places: Vec<(u32, u32)> = reports.iter().map(|report| (rank(report), report.line)).collect();
+    let best = reports.into_iter().max_by_key(rank)?;
+    let is_other = |place: &&(u32, u32)| place.0 == rank(&best) && place.1 != best.line;
+    let others = places.iter().filter(is_other).map(|(_, line)| *line).collect();
+    Some(Report { others, ..best })
 }
 
 /// A single line of normal text, as if it stood below a direction. Nothing is in the result if it is none.

@@ -3,6 +3,8 @@
 //! Invariant: a figure that the format does not carry is `None` or absent from its list; every figure is in the unit
 //! that its name or its comment says, whatever unit the report printed.
 
+use crate::place::ReadError;
+
 /// The format a report was read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReportFormat {
@@ -30,8 +32,6 @@ pub struct Report {
     pub date: Option<String>,
     /// Options of all jobs: (name, text as typed). Only JSON has them.
     pub global_options: Vec<(String, String)>,
-    /// Headings of the job sections, which precede a normal report.
-    pub headings: Vec<Heading>,
     /// The jobs; under group reporting one stands for several.
     pub jobs: Vec<JobFigures>,
     /// The sums of reporting groups. Only the normal text has them.
@@ -42,6 +42,10 @@ pub struct Report {
     pub findings: Vec<ReportedFinding>,
     /// Messages of the program before the report: errors, warnings.
     pub messages: Vec<Message>,
+    /// What could not be read, with its place: figures of damaged lines, an end that is missing.
+    pub damage: Vec<ReadError>,
+    /// The lines at which the other reports of its format in the same text begin.
+    pub others: Vec<u32>,
     /// What all jobs together did over time, by direction. Only fiord's JSON has it.
     pub windows: Vec<WindowFigures>,
     /// The figures of repeated runs, of which the report shows the last. Only fiord's JSON has them.
@@ -91,6 +95,13 @@ pub struct Heading {
     pub line: u32,
 }
 
+impl Heading {
+    /// Whether it says the same of its jobs as another.
+    pub fn is_like(&self, other: &Heading) -> bool {
+        (&self.rw, &self.ioengine, self.iodepth) == (&other.rw, &other.ioengine, other.iodepth)
+    }
+}
+
 /// A message that the program printed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
@@ -123,6 +134,8 @@ pub struct JobFigures {
     pub elapsed_s: Option<u64>,
     /// Its options: (name, text as typed). Only JSON has them.
     pub options: Vec<(String, String)>,
+    /// The heading of its section, which precedes normal text; `None` where it cannot be told which of several it is.
+    pub heading: Option<Heading>,
     /// What it did in each direction. JSON and terse lines have idle directions, too.
     pub directions: Vec<DirectionFigures>,
     /// Its syncs.

@@ -1,18 +1,20 @@
 //! Reads normal text, line by line.
 //!
-//! Invariant: a line that belongs to a report and has a figure that cannot be read is an error; any other line is
-//! skipped, since programs print status lines and messages between reports.
+//! Invariant: a line that belongs to a report and has a figure that cannot be read is named in the report, and costs that
+//! line alone; any other line is skipped, since programs print status lines and messages between reports.
 
 mod job;
+mod preface;
 mod response;
 
 use crate::model::{
-    DirectionFigures, DirectionName, DiskFigures, GroupFigures, Heading, JobFigures, Message, RateFigures,
-    Report, ReportFormat, ReportedFinding,
+    DirectionFigures, DirectionName, DiskFigures, GroupFigures, JobFigures, RateFigures, Report,
+    ReportFormat, ReportedFinding,
 };
 use crate::number::{self, Prefixes};
 use crate::place::{NumberedLine, ReadError, pairs};
 use job::JobReader;
+use preface::{Preface, without_host};
 use response::ResponseReader;
 
 /// Which part of a report the next line belongs to.
@@ -34,47 +36,75 @@ enum Section {
 pub(crate) struct NormalReader {
     section: Section,
     /// What was printed before the first job.
-    preface: Report,
+    preface: Preface,
     /// The report that is being read.
     current: Option<Report>,
+    /// The last line, from 1.
+    last: u32,
     job: JobReader,
     responses: ResponseReader,
 }
 
 impl NormalReader {
     /// Takes a line. Returns the report that ended before it, if one did.
-    pub fn line(&mut self, line: NumberedLine<'_>) -> Result<Option<Report>, ReadError> {
-        let text = line.text.trim();
+    pub fn line(&mut self, line: NumberedLine<'_>) -> Option<Report> {
+        self.last = line.number;
         if let Some((name, rest)) = line.text.split_once(": (groupid=") {
-            let ended =
-                if matches!(self.section, Section::Before | Section::Job) { None } else { self.end() };
-            self.begin_job(line, name, rest)?;
-            return Ok(ended);
+            let is_next_job = matches!(self.section, Section::Before | Section::Job);
+            let ended = if is_next_job { None } else { self.end() };
+            self.begin_job(line, name, rest);
+            return ended;
         }
-        if self.of_preface(line)? {
-            return Ok(None);
+        if let Some(message) = preface::message(line) {
+            // It is of this report, and of the next ones, until other jobs are announced.
+            if let Some(report) = &mut self.current {
+                report.messages.push(message.clone());
+            }
+            self.preface.messages.push(message);
+            return None;
         }
+        if preface::announces_run(line) && (self.section == Section::Before || !line.text.starts_with(' ')) {
+            let ended = self.end();
+            if self.preface.is_used {
+                self.preface = Preface::default();
+            }
+            self.preface.line(line);
+            return ended;
+        }
+        if let Err(why) = self.of_report(line)
+            && let Some(report) = &mut self.current
+        {
+            report.damage.push(why);
+        }
+        None
+    }
+
+    /// A line of a report.
+    fn of_report(&mut self, line: NumberedLine<'_>) -> Result<(), ReadError> {
+        let text = line.text.trim();
+        let Some(report) = &mut self.current else { return Ok(()) };
         if let Some(rest) = text.strip_prefix("Run status group ") {
+            self.section = Section::Group;
+            report.groups.push(GroupFigures::default());
             let number = rest.split(' ').next().unwrap_or_default();
             let group_id = line.figure(number, "group", |text| text.parse().ok())?;
-            self.enter(Section::Group, |report| {
-                report.groups.push(GroupFigures { group_id, directions: Vec::new() });
-            });
+            if let Some(group) = report.groups.last_mut() {
+                group.group_id = group_id;
+            }
         } else if text.starts_with("Disk stats") {
-            self.enter(Section::Disks, |_| ());
+            self.section = Section::Disks;
         } else if text.starts_with("Response latency,") {
-            self.enter(Section::Responses, |_| ());
+            self.section = Section::Responses;
             self.responses = ResponseReader::default();
         } else if text.starts_with("Replay lateness,") || text == "CPU idleness:" || text == "Repeats:" {
-            self.enter(Section::Other, |_| ());
+            self.section = Section::Other;
         } else if text == "Findings:" {
-            self.enter(Section::Findings, |_| ());
-        } else if let Some(report) = &mut self.current {
+            self.section = Section::Findings;
+        } else {
             match self.section {
                 Section::Before | Section::Other => {}
                 Section::Job => {
-                    let jobs = &mut report.jobs;
-                    jobs.last_mut().map_or(Ok(()), |of| self.job.line(of, line))?;
+                    report.jobs.last_mut().map_or(Ok(()), |of| self.job.line(of, line))?;
                 }
                 Section::Group => rate(report, line)?,
                 Section::Disks => disk(report, line)?,
@@ -82,58 +112,45 @@ impl NormalReader {
                 Section::Findings => finding(report, line),
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// The report that was being read.
     pub fn end(&mut self) -> Option<Report> {
         self.section = Section::Before;
-        self.current.take()
+        let mut report = self.current.take()?;
+        self.preface.give_headings(&mut report.jobs);
+        if report.groups.is_empty() {
+            let problem = "the report ends before \"Run status group\": what followed is missing".to_string();
+            report.damage.push(ReadError { line: self.last, column: 1, problem });
+        }
+        Some(report)
     }
 
-    fn enter(&mut self, section: Section, change: impl FnOnce(&mut Report)) {
-        if let Some(report) = &mut self.current {
-            self.section = section;
-            change(report);
-        }
-    }
-
-    /// Lines that precede reports: headings, the version, messages.
-    fn of_preface(&mut self, line: NumberedLine<'_>) -> Result<bool, ReadError> {
-        let text = line.text;
-        if text.starts_with("fio: ") || text.starts_with("verify: ") || text.contains(": verify failed ") {
-            let message = Message { text: text.to_string(), line: line.number };
-            self.preface.messages.push(message.clone());
-            if let Some(report) = &mut self.current {
-                report.messages.push(message);
-            }
-            return Ok(true);
-        }
-        if self.section != Section::Before {
-            return Ok(false);
-        }
-        if text.starts_with("fio-") && !text.contains(' ') {
-            self.preface.version = Some(text.to_string());
-            return Ok(true);
-        }
-        let Some((name, rest)) = text.split_once(": (g=") else { return Ok(false) };
-        self.preface.headings.push(heading(line, name, rest)?);
-        Ok(true)
-    }
-
-    fn begin_job(&mut self, line: NumberedLine<'_>, name: &str, rest: &str) -> Result<(), ReadError> {
-        let (job, date) = job_heading(line, name, rest)?;
-        let preface = &self.preface;
+    fn begin_job(&mut self, line: NumberedLine<'_>, name: &str, rest: &str) {
+        let mut job = JobFigures {
+            name: without_host(name).to_string(),
+            line: Some(line.number),
+            ..JobFigures::default()
+        };
+        let read = job_heading(&mut job, line, rest);
+        let preface = &mut self.preface;
+        preface.is_used = true;
         let report = self.current.get_or_insert_with(|| Report {
             format: ReportFormat::Normal,
             line: line.number,
-            date,
-            ..preface.clone()
+            version: preface.version.clone(),
+            messages: preface.messages.clone(),
+            damage: preface.damage.clone(),
+            ..Report::default()
         });
+        match read {
+            Ok(date) => report.date = report.date.take().or(date),
+            Err(why) => report.damage.push(why),
+        }
         report.jobs.push(job);
         self.section = Section::Job;
         self.job = JobReader::default();
-        Ok(())
     }
 }
 
@@ -146,55 +163,25 @@ pub(crate) fn single(text: &str) -> Result<JobFigures, ReadError> {
     Ok(job)
 }
 
-/// `name: (g=0): rw=randread, bs=(R) 4096B-4096B, …, ioengine=psync, iodepth=1`.
-fn heading(line: NumberedLine<'_>, name: &str, rest: &str) -> Result<Heading, ReadError> {
-    let (group, settings) = rest.split_once("):").unwrap_or((rest, ""));
-    let mut found = Heading { name: without_host(name).to_string(), line: line.number, ..Heading::default() };
-    found.group_id = Some(line.figure(group, "group", |text| text.parse().ok())?);
-    for (key, value) in pairs(settings) {
-        match key {
-            "rw" => found.rw = Some(value.to_string()),
-            "ioengine" => found.ioengine = Some(value.to_string()),
-            "iodepth" => found.iodepth = Some(line.figure(value, key, |text| text.parse().ok())?),
-            _ => {}
-        }
-    }
-    Ok(found)
-}
-
-/// A client of a server prints the host before each line.
-fn without_host(text: &str) -> &str {
-    match text.strip_prefix('<').and_then(|rest| rest.split_once("> ")) {
-        Some((_, rest)) => rest,
-        None => text,
-    }
-}
-
-/// `0, jobs=2): err= 5 (file:…, error=…): pid=16955: Sat Nov 21 01:16:52 2026`, and the date in it.
+/// `0, jobs=2): err= 5 (file:…, error=…): pid=16955: Sat Nov 21 01:16:52 2026`; returns the date in it.
 fn job_heading(
+    job: &mut JobFigures,
     line: NumberedLine<'_>,
-    name: &str,
     rest: &str,
-) -> Result<(JobFigures, Option<String>), ReadError> {
+) -> Result<Option<String>, ReadError> {
     let cut = |what: &str| line.error(rest, format!("the heading of a job ends before its {what}"));
     let (group, rest) = rest.split_once(", jobs=").ok_or_else(|| cut("number of jobs"))?;
+    job.group_id = Some(line.figure(group, "group", |text| text.parse().ok())?);
     let (members, rest) = rest.split_once("): err=").ok_or_else(|| cut("error number"))?;
+    job.member_count = Some(line.figure(members, "number of jobs", |text| text.parse().ok())?);
     let (error, rest) = rest.split_once(": pid=").ok_or_else(|| cut("pid"))?;
     let (errno, text) = match error.split_once('(') {
         Some((errno, text)) => (errno, Some(text.strip_suffix(')').unwrap_or(text).to_string())),
         None => (error, None),
     };
-    let date = rest.split_once(": ").map(|(_, date)| date.trim().to_string());
-    let job = JobFigures {
-        name: without_host(name).to_string(),
-        line: Some(line.number),
-        group_id: Some(line.figure(group, "group", |text| text.parse().ok())?),
-        member_count: Some(line.figure(members, "number of jobs", |text| text.parse().ok())?),
-        error: Some(line.figure(errno, "error number", |text| text.parse().ok())?),
-        error_text: text,
-        ..JobFigures::default()
-    };
-    Ok((job, date))
+    job.error = Some(line.figure(errno, "error number", |text| text.parse().ok())?);
+    job.error_text = text;
+    Ok(rest.split_once(": ").map(|(_, date)| date.trim().to_string()))
 }
 
 /// `   READ: bw=434MiB/s (455MB/s), 434MiB/s-434MiB/s (…), io=22.1MiB (23.2MB), run=51-51msec`, in fio 2
@@ -230,6 +217,12 @@ fn rate(report: &mut Report, line: NumberedLine<'_>) -> Result<(), ReadError> {
             }
         }
     }
+    // fio 1 counts these two in powers of 1000: the slowest job cannot exceed the sum.
+    if prefixes == Prefixes::Binary && found.bandwidth_min > found.bandwidth {
+        let decimal = |bytes: Option<u64>| bytes.map(|bytes| bytes / 1024 * 1000);
+        (found.bandwidth_min, found.bandwidth_max) =
+            (decimal(found.bandwidth_min), decimal(found.bandwidth_max));
+    }
     if let Some(group) = report.groups.last_mut() {
         group.directions.push(found);
     }
@@ -239,8 +232,13 @@ fn rate(report: &mut Report, line: NumberedLine<'_>) -> Result<(), ReadError> {
 /// `  vda: ios=0/0, sectors=0/0, merge=0/0, ticks=0/0, in_queue=0, util=0.00%`.
 fn disk(report: &mut Report, line: NumberedLine<'_>) -> Result<(), ReadError> {
     let Some((name, rest)) = line.text.split_once(": ios=") else { return Ok(()) };
-    let mut found =
-        DiskFigures { name: name.trim().to_string(), line: Some(line.number), ..DiskFigures::default() };
+    // Even if its line is damaged it is one of the disks, so that their sums are not taken for whole.
+    report.disks.push(DiskFigures {
+        name: name.trim().to_string(),
+        line: Some(line.number),
+        ..DiskFigures::default()
+    });
+    let Some(found) = report.disks.last_mut() else { return Ok(()) };
     let both = |value: &str| -> Result<[Option<u64>; 2], ReadError> {
         let whole = |text: Option<&str>| text.unwrap_or_default().trim().parse::<u64>().ok();
         let mut parts = value.split('/');
@@ -263,7 +261,6 @@ fn disk(report: &mut Report, line: NumberedLine<'_>) -> Result<(), ReadError> {
             _ => {}
         }
     }
-    report.disks.push(found);
     Ok(())
 }
 

@@ -157,17 +157,31 @@ pub(crate) fn version_of(text: &str) -> Option<u32> {
     (version == 2 || rest.starts_with("fio-") || rest.starts_with("fiord")).then_some(version)
 }
 
-/// Adds a line to a report of the same version, or begins one.
-pub(crate) fn read(
-    report: Option<Report>,
-    version: u32,
-    line: NumberedLine<'_>,
-) -> Result<Report, ReadError> {
-    let mut report = report.unwrap_or_else(|| Report {
-        format: ReportFormat::Terse(version),
-        line: line.number,
-        ..Report::default()
-    });
+/// What a line says: a job, and the program and the disks.
+pub(crate) struct TerseLine {
+    job: JobFigures,
+    program: Option<String>,
+    disks: Vec<DiskFigures>,
+}
+
+impl TerseLine {
+    /// Adds it to the report of its version. Each line has all the disks.
+    pub fn add_to(self, report: &mut Report) {
+        report.version = self.program.or(report.version.take());
+        if report.disks.is_empty() {
+            report.disks = self.disks;
+        }
+        report.jobs.push(self.job);
+    }
+}
+
+/// A report of this version that begins at this line.
+pub(crate) fn begin(version: u32, line: u32) -> Report {
+    Report { format: ReportFormat::Terse(version), line, ..Report::default() }
+}
+
+/// Reads a line of this version.
+pub(crate) fn read(version: u32, line: NumberedLine<'_>) -> Result<TerseLine, ReadError> {
     let texts: Vec<&str> = line.text.split(';').collect();
     let (directions, name_fields) = shape(version, &texts).ok_or_else(|| {
         let problem = format!("{} fields do not make a terse line of version {version}", texts.len());
@@ -188,6 +202,7 @@ pub(crate) fn read(
         .iter()
         .map(|name| DirectionFigures { name: *name, line: Some(line.number), ..DirectionFigures::default() })
         .collect();
+    let mut program = None;
     let mut rest = texts.as_slice();
     for field in layout(version, &names) {
         let used = if field == TerseField::JobName { name_fields } else { 1 };
@@ -195,17 +210,13 @@ pub(crate) fn read(
         rest = after;
         match field {
             TerseField::Layout => {}
-            TerseField::Program => report.version = now.first().map(|text| (*text).to_string()),
+            TerseField::Program => program = now.first().map(|text| (*text).to_string()),
             TerseField::JobName => job.name = now.join(";"),
             _ => assign(&mut job, field, line, now.first().copied().unwrap_or_default())?,
         }
     }
     let disks = tail(&mut job, line, rest)?;
-    if report.disks.is_empty() {
-        report.disks = disks;
-    }
-    report.jobs.push(job);
-    Ok(report)
+    Ok(TerseLine { job, program, disks })
 }
 
 /// The number of directions of a line, and the fields of its name, which may contain semicolons.

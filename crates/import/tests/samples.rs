@@ -44,6 +44,7 @@ fn every_sample_is_read() {
         "uring-bssplit-rate",
         "write-fdatasync",
         "more-3.42",
+        "old-fio",
     ];
     let mut count = 0;
     for path in folders.iter().flat_map(|folder| reports_in(&samples.join(folder))) {

@@ -4,6 +4,7 @@
 //! inserted as they are. The page's policy allows exactly that style sheet and that script, and no request.
 
 use fiord_checksum::Checksum;
+use fiord_explain::FINDINGS_MAX;
 use minijinja::{Environment, Value, context};
 
 use crate::chart::{BIG, Chart, Frame, LINES_MAX, NARROW, WIDE};
@@ -116,6 +117,7 @@ fn run_value(runs: &[RunView], number: usize, run: &RunView) -> Value {
     let findings: Vec<Value> = run
         .findings
         .iter()
+        .take(FINDINGS_MAX)
         .map(|finding| {
             context! {
                 code => finding.code, severity => finding.severity, subject => finding.subject,
@@ -139,6 +141,9 @@ fn run_value(runs: &[RunView], number: usize, run: &RunView) -> Value {
         sentences => summary::sentences(run),
         mood => mood,
         verdict => verdict,
+        reading => fiord_explain::reading(&run.report.others, &run.report.damage),
+        jobs_left_out => run.jobs_left_out(),
+        findings_left_out => run.findings.len().saturating_sub(FINDINGS_MAX),
         findings => findings,
         jobs => jobs,
         facts => run.facts.iter().map(|(name, text)| context! { name => name, text => text }).collect::<Vec<_>>(),

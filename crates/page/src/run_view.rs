@@ -2,8 +2,10 @@
 //!
 //! Invariant: values only. What is not known is absent, and the page leaves its part out.
 
+use std::collections::HashMap;
+
 use fiord_device::DeviceUse;
-use fiord_explain::NotedFinding;
+use fiord_explain::{Checks, NotedFinding};
 use fiord_import::{JobFigures, Report};
 
 use crate::over_time::OverTime;
@@ -17,6 +19,8 @@ pub struct RunView {
     pub report: Report,
     /// Its findings, the worst first.
     pub findings: Vec<NotedFinding>,
+    /// What they rest on.
+    pub checks: Checks,
     /// What it did over time, if that is known.
     pub over_time: Option<OverTime>,
     /// The devices below its files; empty if they are not known.
@@ -27,16 +31,32 @@ pub struct RunView {
     pub command: Option<String>,
 }
 
+/// More jobs than this cannot be read on a page.
+const JOBS_MAX: usize = 1000;
+
 impl RunView {
     /// The jobs with their names; jobs that share one (`numjobs`) are numbered, as in the charts over time.
     pub(crate) fn named_jobs(&self) -> Vec<(String, &JobFigures)> {
-        let jobs = &self.report.jobs;
-        let count = |jobs: &[JobFigures], name: &str| jobs.iter().filter(|job| job.name == name).count();
-        let name = |(index, job): (usize, &JobFigures)| match count(jobs, &job.name) {
-            1 => job.name.clone(),
-            _ => format!("{} ({})", job.name, count(&jobs[..=index], &job.name)),
+        let jobs = &self.report.jobs[..self.report.jobs.len().min(JOBS_MAX)];
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for job in &self.report.jobs {
+            *counts.entry(&job.name).or_default() += 1;
+        }
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        let name = |job: &'_ JobFigures, known: &mut usize| {
+            *known += 1;
+            format!("{} ({known})", job.name)
         };
-        jobs.iter().enumerate().map(|(index, job)| (name((index, job)), job)).collect()
+        let named = jobs.iter().map(|job| match counts.get(job.name.as_str()) {
+            Some(1) => (job.name.clone(), job),
+            _ => (name(job, seen.entry(&job.name).or_default()), job),
+        });
+        named.collect()
+    }
+
+    /// Jobs that the page does not show.
+    pub(crate) fn jobs_left_out(&self) -> usize {
+        self.report.jobs.len().saturating_sub(JOBS_MAX)
     }
 }
 

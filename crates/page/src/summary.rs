@@ -2,7 +2,7 @@
 //!
 //! Invariant: every figure is the report's own; nothing is computed but rates from counts and times, as reports do.
 
-use fiord_import::{CpuFigures, DirectionFigures, JobFigures, LatencyFigures, ReportFormat};
+use fiord_import::{CpuFigures, DirectionFigures, JobFigures, LatencyFigures};
 
 use crate::figures::{self, Figure};
 use crate::percentiles::measured;
@@ -104,24 +104,33 @@ fn sentence(run: &RunView, job: &str, direction: &DirectionFigures) -> Option<St
     Some(format!("{who}{rate} {what} per second{bandwidth}{took}."))
 }
 
-/// What the findings mean for the figures.
+/// What the findings mean for the figures: never better than what was checked.
 pub(crate) fn verdict(run: &RunView) -> (&'static str, String) {
     let count = |severity: &str| run.findings.iter().filter(|finding| finding.severity == severity).count();
     let plural = |count: usize| if count == 1 { "finding" } else { "findings" };
-    match (count("void"), count("caution")) {
-        (0, 0) if run.report.format == ReportFormat::Normal && run.findings.is_empty() => {
-            ("good", "The figures give no reason to doubt them.".to_string())
+    let failed = run.report.jobs.iter().filter(|job| job.error.is_some_and(|error| error != 0)).count();
+    let (mood, findings) = match (count("void"), count("caution")) {
+        (0, 0) if failed > 0 => {
+            let jobs = if failed == 1 { "job" } else { "jobs" };
+            (
+                "void",
+                Some(format!(
+                    "{failed} {jobs} ended with an error: the figures are those of the time before."
+                )),
+            )
         }
-        (0, 0) => {
-            ("good", "The figures give no reason to doubt them; they do not show everything.".to_string())
-        }
+        (0, 0) if run.checks.are_complete() && run.report.damage.is_empty() => ("good", None),
+        (0, 0) => ("open", None),
         (0, cautions) => {
-            ("caution", format!("{cautions} {} to read before quoting a figure.", plural(cautions)))
+            ("caution", Some(format!("{cautions} {} to read before quoting a figure.", plural(cautions))))
         }
         (voids, _) => {
-            ("void", format!("{voids} {}: the figures do not measure what the job specifies.", plural(voids)))
+            let text = "the figures do not measure what the job specifies.";
+            ("void", Some(format!("{voids} {}: {text}", plural(voids))))
         }
-    }
+    };
+    let checks = run.checks.sentences(!run.findings.is_empty());
+    (mood, findings.into_iter().chain(checks).collect::<Vec<_>>().join(" "))
 }
 
 /// Facts about each job: (name, [(label, figure)]).

@@ -5,8 +5,10 @@
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
 use fiord_device::{CounterSample, Device, DeviceUse};
-use fiord_explain::NotedFinding;
-use fiord_import::{DirectionFigures, DirectionName, JobFigures, LatencyFigures, Percentile, Report};
+use fiord_explain::{Checks, NotedFinding};
+use fiord_import::{
+    DirectionFigures, DirectionName, JobFigures, LatencyFigures, Percentile, ReadError, Report,
+};
 use fiord_page::{LoggedJob, LoggedValue, OverTime, RunView, render};
 use fiord_stats::{JobTimeline, JobTotals, MachineWindow, ProcessorShares, Timeline, TimelineWindow};
 
@@ -117,6 +119,7 @@ fn run(name: &str, job_names: &[&str], seconds: u64) -> RunView {
         name: name.to_string(),
         report: Report { jobs: job_names.iter().map(|name| job(name)).collect(), ..Report::default() },
         findings: vec![finding],
+        checks: Checks::default(),
         over_time: Some(OverTime::of(&timeline(seconds))),
         devices: vec![device("vda1", &["vda"], seconds), device("vda", &[], seconds)],
         facts: vec![("Machine".to_string(), "host".to_string())],
@@ -329,4 +332,46 @@ fn identifiers_are_unique() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), count);
+}
+
+#[test]
+fn the_conclusion_is_no_better_than_what_was_checked() {
+    let class = |view: &RunView| {
+        let page = render(std::slice::from_ref(view)).unwrap();
+        let (_, rest) = page.split_once("<section class=\"conclusion ").unwrap();
+        rest.split('"').next().unwrap().to_string()
+    };
+    let made = vec!["depth".to_string()];
+    let all = RunView {
+        report: Report { jobs: vec![job("a")], ..Report::default() },
+        checks: Checks { made: made.clone(), missing: Vec::new() },
+        ..RunView::default()
+    };
+    assert_eq!(class(&all), "good");
+    assert_eq!(class(&RunView { checks: Checks::default(), ..all.clone() }), "open", "nothing was checked");
+    let missing = vec![("caches".to_string(), "no disks".to_string())];
+    let some = RunView { checks: Checks { made, missing }, ..all.clone() };
+    assert_eq!(class(&some), "open");
+    let page = render(&[some]).unwrap();
+    assert!(
+        page.contains("what was checked: depth.") && page.contains("Not checked: caches (no disks)."),
+        "{page}"
+    );
+    let mut damaged = all.clone();
+    damaged.report.damage = vec![ReadError { line: 7, column: 3, problem: "the line ends".to_string() }];
+    assert_eq!(class(&damaged), "open");
+    assert!(render(&[damaged]).unwrap().contains("Line 7, column 3: the line ends."));
+    let mut failed = all;
+    failed.report.jobs[0].error = Some(5);
+    assert_eq!(class(&failed), "void");
+}
+
+/// More jobs than a page can show are counted, and each of them is looked at once.
+#[test]
+fn jobs_beyond_a_thousand_are_counted() {
+    let jobs: Vec<JobFigures> = (0..3000).map(|number| job(["a", "b", "c"][number % 3])).collect();
+    let view = RunView { report: Report { jobs, ..Report::default() }, ..RunView::default() };
+    let page = render(&[view]).unwrap();
+    assert!(page.contains("2000 more jobs are not on this page"));
+    assert!(page.contains("a (334)") && !page.contains("a (335)"));
 }

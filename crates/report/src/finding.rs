@@ -306,7 +306,8 @@ codes! {
         fix "A longer run, or fewer percentiles.";
     /// Throughput was not steady, as SNIA's Performance Test Specification defines it: over five equal parts of the
     /// run, a slope of more than 10 % of the mean, or an excursion of more than 20 %. If it settled, the part from then to
-    /// the end is named with its throughput.
+    /// the end is named with its throughput. A report that was read back is judged by its samples of IOPS or bandwidth: a
+    /// standard deviation of at least 30 % of their mean.
     NotSteady = "not-steady", Caution,
         see "`write_bw_log`, drawn over time; `steady_part` in JSON, with the rates and latencies of that part.",
         fix "`ramp_time` until throughput is steady, and a longer run.";
@@ -334,6 +335,11 @@ codes! {
     SyncExcluded = "sync-excluded", Note,
         see "`sync` of the job, below its latencies, against `clat`.",
         fix "Read the latency of the syncs as well, or use `sync=1`, with which a write includes its sync.";
+    /// One I/O took a second or longer, and at least ten times the mean of its job: it waited for something that the mean
+    /// and the percentiles do not show.
+    SlowIo = "slow-io", Caution,
+        see "`max=` of `clat` against `avg=`.",
+        fix "Look in the kernel's log; flushes, garbage collection, resets and other programs do this. Repeat the run.";
     /// Jobs that are reported as one did not run at the same time: the sum of their rates was not reached at any time.
     NoOverlap = "no-overlap", Caution,
         see "`job_start` and `elapsed` of the jobs without `group_reporting`.",

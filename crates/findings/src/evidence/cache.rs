@@ -34,22 +34,25 @@ fn reads(plan: &Plan, measured: &Measurements<'_>) -> Option<Finding> {
         [moved.process_bytes, moved.top_bytes, moved.bottom_bytes].into_iter().flatten().min()?;
     // Without a device there are only the counters of the process, which do not cover a server's cache.
     moved.top_bytes?;
-    cached(moved.jobs_bytes, from_devices, is_direct(plan, measured, Direction::Read))
+    cached(moved.jobs_bytes, from_devices, Some(is_direct(plan, measured, Direction::Read)))
 }
 
-/// The finding of reads that came from devices in part.
-pub(crate) fn cached(jobs_bytes: u64, from_devices: u64, is_direct: bool) -> Option<Finding> {
+/// The finding of reads that came from devices in part; `is_direct` is `None` where that is not known.
+pub(crate) fn cached(jobs_bytes: u64, from_devices: u64, is_direct: Option<bool>) -> Option<Finding> {
     let cached = jobs_bytes.saturating_sub(from_devices);
     let share = percent(cached as f64, jobs_bytes as f64);
     if jobs_bytes < BYTES_MIN || share < SHARE_MIN {
         return None;
     }
     let (why, remedy) = match is_direct {
-        true => (
+        Some(true) => (
             "although they were read directly: there was nothing to read, or a level below has a cache",
             "write all of the file before it is read; see `fiord devices FILE` for what lies below it",
         ),
-        false => ("but from the page cache", "direct=1, or a size well above the machine's memory"),
+        Some(false) => ("but from the page cache", "direct=1, or a size well above the machine's memory"),
+        None => {
+            ("but from a cache, or there was nothing to read", "direct=1, of a file that was written before")
+        }
     };
     let sentence =
         format!("{share:.0} % of the {} read did not come from a device, {why}", shown_bytes(jobs_bytes));

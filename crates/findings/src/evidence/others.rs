@@ -33,6 +33,14 @@ pub(crate) const BOOKS_BYTES_PER_SYNC: u64 = 32 << 10;
 /// What it may write in addition, per byte of the run.
 pub(crate) const BOOKS_SHARE: f64 = 0.05;
 
+/// In requests, where bytes are not counted: what is written for each sync, and how large a request of a disk is at least
+/// that is a part of a larger I/O.
+const BOOKS_REQUESTS_PER_SYNC: u64 = 4;
+const REQUEST_BYTES: u64 = 128 << 10;
+
+/// Fewer per second are the noise of any system.
+const REQUESTS_PER_S_MIN: f64 = 20.0;
+
 /// I/O of others on the disks below the files.
 pub(super) fn foreign(plan: &Plan, measured: &Measurements<'_>) -> Option<Finding> {
     let bottoms = measured.devices.iter().filter(|used| used.below.is_empty());
@@ -67,6 +75,68 @@ pub(crate) fn beside(device: Subject, others: u64, own: u64, elapsed_ns: u64) ->
         ("own_bytes", Cell::Bytes(own)),
         ("others_percent", Cell::Number(share, 1)),
     ]))
+}
+
+/// Requests of a disk in one direction beside the I/Os of a run, where no bytes are counted.
+pub(crate) struct Requests {
+    /// `read` or `write`.
+    pub direction: &'static str,
+    /// Completed by the disk.
+    pub done: u64,
+    /// Issued by the run.
+    pub issued: u64,
+    /// The mean size of these, in bytes.
+    pub mean_bytes: u64,
+    /// What a file system may add to them, per I/O.
+    pub books_share: f64,
+    /// The run's syncs, as far as they are known.
+    pub syncs: u64,
+}
+
+impl Requests {
+    /// How many more the disk did than the run can have asked for.
+    fn excess(&self) -> u64 {
+        let whole = self.issued.saturating_mul(self.mean_bytes.div_ceil(REQUEST_BYTES).max(1));
+        let books =
+            (whole as f64 * self.books_share) as u64 + self.syncs.saturating_mul(BOOKS_REQUESTS_PER_SYNC);
+        self.done.saturating_sub(whole).saturating_sub(books)
+    }
+}
+
+/// The finding of a device that completed more requests than the run issued.
+pub(crate) fn requests_beside(
+    device: Subject,
+    all: impl Iterator<Item = Requests>,
+    elapsed_ns: u64,
+) -> Option<Finding> {
+    let of = all.max_by_key(Requests::excess)?;
+    let per_s = of.excess() as f64 / (elapsed_ns as f64 / 1e9).max(0.1);
+    if of.issued == 0
+        || per_s < REQUESTS_PER_S_MIN
+        || percent(of.excess() as f64, of.issued as f64) < CAUTION_MIN
+    {
+        return None;
+    }
+    let Requests { direction, done, issued, .. } = of;
+    let more = percent(done.saturating_sub(issued) as f64, issued as f64);
+    let sentence =
+        format!("it completed {done} {direction}s where this run issued {issued} ({more:.0} % more)");
+    let finding =
+        Finding::new(Code::ForeignIo, device, sentence, "stop the other programs, and repeat the run");
+    Some(finding.based_on([
+        ("device_requests", Cell::Count(done)),
+        ("own_requests", Cell::Count(issued)),
+        ("others_percent", Cell::Number(more, 1)),
+    ]))
+}
+
+/// The same finding where it is not known what else the run did.
+pub(crate) fn or_uncounted(finding: Finding) -> Finding {
+    let sentence = format!(
+        "{}; or it did more than its report counts: a ramp, verification, syncs, the journal of a file system",
+        finding.sentence
+    );
+    Finding { code: Code::ForeignIo, sentence, ..finding }
 }
 
 /// Others that waited for I/O, where no counter shows which device they used. What the kernel counts is when some task

@@ -4,15 +4,21 @@
 
 use fiord_options::job;
 use fiord_plan::Plan;
-use fiord_report::table::Cell;
+use fiord_report::table::{Cell, shown_bytes};
 use fiord_report::{Code, Finding, Subject};
 use fiord_stats::steady::SLOPE_SHARE_MAX;
 use fiord_stats::{ProgressSample, RunSteadiness};
 
-use crate::subject;
+use crate::subject::{self, percent};
 
 /// Shorter runs have no finding: in a few seconds throughput varies for many reasons.
-const RUN_MS_MIN: u64 = 10_000;
+pub(crate) const RUN_MS_MIN: u64 = 10_000;
+
+/// Where only the moments of samples are known: fewer say nothing …
+pub(crate) const SAMPLES_MIN: u64 = 10;
+
+/// … and from this standard deviation on, in percent of the mean, their rate was not steady.
+const DEVIATION_MIN: f64 = 30.0;
 
 /// No I/O for so long is a stall.
 const STALL_NS: u64 = 900_000_000;
@@ -54,6 +60,39 @@ fn stalled(samples: &[ProgressSample]) -> Option<Finding> {
     Some(finding.based_on([("stalled_s", Cell::Number(lasted_s, 1)), ("at_s", Cell::Number(at_s, 1))]))
 }
 
+/// Samples of a rate in one direction.
+pub(crate) struct SampledRate {
+    /// `read`, `write` or `trim`.
+    pub direction: &'static str,
+    /// They are of bytes, and not of I/Os.
+    pub is_bandwidth: bool,
+    pub lowest: u64,
+    pub highest: u64,
+    pub mean: f64,
+    pub stddev: f64,
+}
+
+/// The finding about the least steady of these rates, where nothing but the moments of samples is known.
+pub(crate) fn by_samples(subject: Subject, rates: impl Iterator<Item = SampledRate>) -> Option<Finding> {
+    let deviation = |rate: &SampledRate| percent(rate.stddev, rate.mean);
+    let worst = rates
+        .filter(|rate| deviation(rate) >= DEVIATION_MIN)
+        .max_by(|one, other| deviation(one).total_cmp(&deviation(other)))?;
+    let SampledRate { direction, is_bandwidth, lowest, highest, .. } = worst;
+    let shown = |rate: u64| if is_bandwidth { format!("{}/s", shown_bytes(rate)) } else { rate.to_string() };
+    let (what, were) = if is_bandwidth { ("bandwidth", "was") } else { ("IOPS", "were") };
+    let deviation = deviation(&worst);
+    let sentence = format!(
+        "{what} of {direction}s {were} from {} to {} in samples, with a standard deviation of {deviation:.0} % of their mean",
+        shown(lowest),
+        shown(highest)
+    );
+    let remedy =
+        "write_iops_log shows when; run until it is steady, and leave out the part before with ramp_time";
+    let finding = Finding::new(Code::NotSteady, subject, sentence, remedy).of_option(job::Time::ramp_time);
+    Some(finding.based_on([("deviation_percent", Cell::Number(deviation, 1))]))
+}
+
 fn unsteady(steadiness: &RunSteadiness) -> Option<Finding> {
     let RunSteadiness { run_ms, slope_share, excursion_share, part } = *steadiness;
     if run_ms < RUN_MS_MIN || part.is_some_and(|part| part.from_ms == 0) {
@@ -61,8 +100,13 @@ fn unsteady(steadiness: &RunSteadiness) -> Option<Finding> {
     }
     let (change_percent, excursion_percent) = (100.0 * slope_share, 100.0 * excursion_share);
     let how = if slope_share.abs() > SLOPE_SHARE_MAX {
-        let way = if slope_share < 0.0 { "fell" } else { "rose" };
-        format!("throughput {way} over the run, by {:.0} % of its mean", change_percent.abs())
+        // A fall cannot exceed what there was.
+        let (way, higher_end) = if slope_share < 0.0 { ("fell", "first") } else { ("rose", "last") };
+        let share = slope_share.abs() / (1.0 + slope_share.abs() / 2.0);
+        format!(
+            "throughput {way} over the run, by {:.0} % of what it was at {higher_end}",
+            100.0 * share.min(1.0)
+        )
     } else {
         format!("throughput varied between parts of the run, by {excursion_percent:.0} % of its mean")
     };
@@ -118,14 +162,14 @@ mod tests {
         assert_eq!(
             found_falling,
             [
-                "throughput fell over the run, by 39 % of its mean, and it was not steady at the end of the run either"
+                "throughput fell over the run, by 33 % of what it was at first, and it was not steady at the end of the run either"
             ]
         );
         let bump = [1000, 1000, 1000, 1000, 1300, 1300, 1000, 1000, 1000, 1000];
         let sentence = "throughput varied between parts of the run, by 28 % of its mean, and it was not steady at the end of the run either";
         assert_eq!(found(&[], &bump), [sentence]);
         let settling: Vec<u64> = [4000; 5].into_iter().chain([1000; 15]).collect();
-        let sentence = "throughput fell over the run, by 154 % of its mean; it was steady from 5.0 s to 20.0 s of 20.0, at 3.9 MiB/s";
+        let sentence = "throughput fell over the run, by 87 % of what it was at first; it was steady from 5.0 s to 20.0 s of 20.0, at 3.9 MiB/s";
         assert_eq!(found(&[], &settling), [sentence]);
         let steady = [1000, 1020, 990, 1010, 1000, 980, 1005, 1015, 995, 1000];
         assert_eq!(found(&[], &steady), [""; 0]);

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use fiord_engine::registry::ENGINES;
 use fiord_explain::study::{StudyExplanation, explain_study};
-use fiord_explain::{NotedFinding, explain, lookup};
-use fiord_findings::{EngineFacts, of_report};
+use fiord_explain::{Checks, NotedFinding, explain, lookup};
+use fiord_findings::{EngineFacts, Judgement, of_report};
 use fiord_import::{Report, StudyDocument, study};
 use fiord_options::suggest;
 use fiord_options::value::{Reading, Value};
@@ -106,8 +106,8 @@ fn what(name: &OsStr) -> Result<Explained, CommandError> {
 fn file(path: &Path) -> Result<Explained, String> {
     Ok(match results::document_in(path)? {
         Document::Report(report) => {
-            let findings = findings_of(&report);
-            Explained::Report(explain(&report, findings))
+            let (findings, checks) = judged(&report);
+            Explained::Report(explain(&report, findings, checks))
         }
         Document::Study(study) => {
             let source = format!("Study {} in {}", study.study, shown(path));
@@ -116,16 +116,22 @@ fn file(path: &Path) -> Result<Explained, String> {
     })
 }
 
-/// The findings in a report, or else those that its figures allow.
-pub(super) fn findings_of(report: &Report) -> Vec<NotedFinding> {
+/// The findings in a report, or else those that its figures allow, with what was checked for them.
+pub(super) fn judged(report: &Report) -> (Vec<NotedFinding>, Checks) {
     if !report.findings.is_empty() {
-        return report.findings.iter().map(NotedFinding::from).collect();
+        return (report.findings.iter().map(NotedFinding::from).collect(), Checks::default());
     }
     let can_queue = |name: &str| {
         let engine = EngineName::parse(name, &mut Reading::default()).ok()?;
         ENGINES.find(engine).map(|engine| engine.can_queue())
     };
-    of_report(report, EngineFacts { can_queue: &can_queue }).iter().map(NotedFinding::from).collect()
+    let Judgement { findings, checked, unchecked } = of_report(report, EngineFacts { can_queue: &can_queue });
+    let missing = unchecked.iter().map(|(check, why)| (check.name().to_string(), (*why).to_string()));
+    let checks = Checks {
+        made: checked.iter().map(|check| check.name().to_string()).collect(),
+        missing: missing.collect(),
+    };
+    (findings.iter().map(NotedFinding::from).collect(), checks)
 }
 
 /// A recorded run, with the findings recorded with it; or a recorded study.
@@ -145,7 +151,8 @@ fn recorded(which: RunSelector) -> Result<Explained, CommandError> {
 }
 
 fn of_run(run: &RunReport) -> Result<fiord_explain::Explanation, String> {
-    read_run(run).map(|(report, findings)| explain(&report, findings))
+    let (report, findings, checks) = read_run(run)?;
+    Ok(explain(&report, findings, checks))
 }
 
 /// The document of a recorded study.
@@ -171,7 +178,10 @@ pub(super) fn study_of(stored: &Stored, history: &History) -> Result<StudyDocume
     }
 }
 
-/// A run as its JSON says, with the histograms, and its findings.
-pub(super) fn read_run(run: &RunReport) -> Result<(Report, Vec<NotedFinding>), String> {
-    Ok((results::report_of(run)?, run.findings.iter().map(NotedFinding::from).collect()))
+/// A run as its JSON says, with the histograms, and its findings as those of any report: a run without any may have been
+/// one with `--trust=off`.
+pub(super) fn read_run(run: &RunReport) -> Result<(Report, Vec<NotedFinding>, Checks), String> {
+    let report = results::report_of(run)?;
+    let (findings, checks) = judged(&report);
+    Ok((report, findings, checks))
 }

@@ -164,7 +164,7 @@ fn recorded(which: RunSelector, logs: &[PathBuf]) -> Result<View, CommandError> 
         let runs = history::runs_of(&stored, &history)?;
         return of_study(study::of_history(&stored, &document, &runs), logs);
     };
-    let (report, findings) = explain::read_run(run)?;
+    let (report, findings, checks) = explain::read_run(run)?;
     let over_time = match logs {
         [] => run.timeline.as_ref().map(OverTime::of),
         logs => of_logs(logs, &report)?,
@@ -173,6 +173,7 @@ fn recorded(which: RunSelector, logs: &[PathBuf]) -> Result<View, CommandError> 
         name: format!("Run {}: {}", stored.entry.id, stored.entry.facts.title),
         report,
         findings,
+        checks,
         over_time,
         devices: run.devices.clone(),
         facts: facts(&stored),
@@ -186,7 +187,7 @@ fn file(path: &Path, logs: &[PathBuf]) -> Result<View, CommandError> {
         Document::Report(report) => report,
         Document::Study(document) => return of_study(study::of_file(&name, &document), logs),
     };
-    let findings = explain::findings_of(&report);
+    let (findings, checks) = explain::judged(&report);
     let found = if logs.is_empty() { logs_beside(path, &report) } else { logs.to_vec() };
     let facts = [("Program", report.version.clone()), ("Report of", report.date.clone())];
     let facts = facts.into_iter().filter_map(|(name, text)| Some((name.to_string(), text?)));
@@ -196,6 +197,7 @@ fn file(path: &Path, logs: &[PathBuf]) -> Result<View, CommandError> {
         over_time: of_logs(&found, &report)?,
         report,
         findings,
+        checks,
         ..RunView::default()
     })))
 }

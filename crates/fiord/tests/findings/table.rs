@@ -167,6 +167,7 @@ table! {
     flat_at_limit: FlatAtLimit, Proof::Runs(flat_at_limit_runs);
     mix_not_reached: MixNotReached, Proof::Runs(mix_not_reached_runs);
     sync_excluded: SyncExcluded, Proof::Runs(sync_excluded_runs);
+    slow_io: SlowIo, Proof::Runs(slow_io_runs);
     no_overlap: NoOverlap, Proof::Runs(no_overlap_runs);
     omitted_waits: OmittedWaits, Proof::Runs(omitted_waits_runs);
     arrivals_lost: ArrivalsLost, Proof::Runs(arrivals_lost_runs);
@@ -579,6 +580,21 @@ fn overlapping_sequential_runs(dir: &Dir) -> Result<Pair, String> {
     let line = "--name=a --size=64k --filename=f --numjobs=3";
     assert!(has(&run(dir, &format!("{line} --rw=write")), "overlapping-sequential"));
     Ok(both(dir, line, "--rw=read", "--rw=read --offset_increment=64k"))
+}
+
+/// A job with a rate is not said to stall: it stands still on purpose.
+fn slow_io_runs(dir: &Dir) -> Result<Pair, String> {
+    let stalled_for = |lasts: Duration| {
+        let place = Dir::under(dir.path())?;
+        let stall = Stall { bytes: 200 * 4096, at_read: 100, lasts };
+        let _mount = Stalling::mount(&place, stall)?;
+        Ok::<_, String>(run(
+            &place,
+            "--name=a --filename=stalling/data --rw=read --bs=4k --ioengine=psync --direct=1 --rate_iops=500",
+        ))
+    };
+    let raises = stalled_for(Duration::from_millis(2500))?;
+    Ok(Pair { raises, spares: stalled_for(Duration::from_millis(100))? })
 }
 
 fn no_overlap_runs(dir: &Dir) -> Result<Pair, String> {

@@ -147,40 +147,49 @@ fn slot(job: &mut JobFigures, of: Latency) -> Option<&mut LatencyFigures> {
     Some(place.get_or_insert_with(LatencyFigures::default))
 }
 
-/// `IOPS=111k, BW=434MiB/s (455MB/s)(22.1MiB/51msec)`, in fio 2 `io=22MB, bw=434MB/s, iops=111000, runtime=51msec`.
+/// `IOPS=111k, BW=434MiB/s (455MB/s)(22.1MiB/51msec)`, in fio 2 `io=22MB, bw=434MB/s, iops=111000, runt=    51msec`.
 fn direction(job: &mut JobFigures, line: NumberedLine<'_>, label: &str, rest: &str) -> Result<(), ReadError> {
     let Some(name) = DirectionName::from_name(label) else { return Ok(()) };
-    let mut found = DirectionFigures { name, line: Some(line.number), ..DirectionFigures::default() };
     let rest = rest.trim_start();
-    if rest.starts_with("io=") {
-        let bytes = |text| line.figure(text, "bytes", |text| number::bytes(text, Prefixes::Binary));
-        for (key, value) in pairs(rest) {
-            match key {
-                "io" => found.bytes = Some(bytes(value)? as u64),
-                "bw" => found.bandwidth = Some(bytes(value)? as u64),
-                "iops" => found.iops = Some(line.figure(value, key, number::count)?),
-                "runtime" => {
-                    found.runtime_ms = Some((line.figure(value, key, number::duration_ns)? / 1e6) as u64)
-                }
-                _ => {}
-            }
-        }
-        job.directions.push(found);
+    let is_old = rest.starts_with("io=");
+    if !is_old && !rest.starts_with("IOPS=") {
         return Ok(());
     }
-    let Some(rest) = rest.strip_prefix("IOPS=") else { return Ok(()) };
+    // The lines below are of this direction, even if this one is damaged.
+    job.directions.push(DirectionFigures { name, line: Some(line.number), ..DirectionFigures::default() });
+    let Some(found) = job.directions.last_mut() else { return Ok(()) };
+    if is_old { old_rates(found, line, rest) } else { rates(found, line, rest) }
+}
+
+/// The line of a direction in fio 1 and 2.
+fn old_rates(found: &mut DirectionFigures, line: NumberedLine<'_>, rest: &str) -> Result<(), ReadError> {
+    let bytes = |text| line.figure(text, "bytes", |text| number::bytes(text, Prefixes::Binary));
+    for (key, value) in pairs(rest) {
+        match key {
+            "io" => found.bytes = Some(bytes(value)? as u64),
+            "bw" => found.bandwidth = Some(bytes(value)? as u64),
+            "iops" => found.iops = Some(line.figure(value, key, number::count)?),
+            "runt" => found.runtime_ms = Some((line.figure(value, key, number::duration_ns)? / 1e6) as u64),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The line of a direction in fio 3. Each figure is kept as soon as it is read: the line may be cut.
+fn rates(found: &mut DirectionFigures, line: NumberedLine<'_>, rest: &str) -> Result<(), ReadError> {
+    let rest = rest.strip_prefix("IOPS=").unwrap_or(rest);
     let bytes = |text| line.figure(text, "bytes", |text| number::bytes(text, Prefixes::Precise));
-    let cut = |what: &str| line.error(rest, format!("the line ends before its {what}"));
-    let (iops, rest) = rest.split_once(", BW=").ok_or_else(|| cut("bandwidth"))?;
-    let (rate, rest) = rest.split_once(" (").ok_or_else(|| cut("bandwidth"))?;
-    let (_, rest) = rest.split_once(")(").ok_or_else(|| cut("bytes and time"))?;
-    let (moved, rest) = rest.split_once('/').ok_or_else(|| cut("bytes and time"))?;
-    let (runtime, _) = rest.split_once("msec)").ok_or_else(|| cut("time"))?;
+    let cut = |rest: &str, what: &str| line.error(rest, format!("the line ends before its {what}"));
+    let (iops, rest) = rest.split_once(", BW=").ok_or_else(|| cut(rest, "bandwidth"))?;
     found.iops = Some(line.figure(iops, "IOPS", number::count)?);
+    let (rate, rest) = rest.split_once(" (").ok_or_else(|| cut(rest, "bandwidth"))?;
     found.bandwidth = Some(bytes(rate)? as u64);
+    let (_, rest) = rest.split_once(")(").ok_or_else(|| cut(rest, "bytes and time"))?;
+    let (moved, rest) = rest.split_once('/').ok_or_else(|| cut(rest, "bytes and time"))?;
     found.bytes = Some(bytes(moved)? as u64);
+    let (runtime, _) = rest.split_once("msec)").ok_or_else(|| cut(rest, "time"))?;
     found.runtime_ms = Some(line.figure(runtime, "time", number::whole)?);
-    job.directions.push(found);
     Ok(())
 }
 
@@ -284,7 +293,8 @@ fn issued(job: &mut JobFigures, line: NumberedLine<'_>, rest: &str) -> Result<()
 
 fn place_issued(job: &mut JobFigures, what: &str, index: usize, count: u64) {
     if index == 3 {
-        if what == "total" {
+        // fio 3.19 counts none there, and measures them.
+        if what == "total" && (count > 0 || job.sync.lat.is_none()) {
             job.sync.ios = Some(count);
         }
         return;
@@ -295,8 +305,8 @@ fn place_issued(job: &mut JobFigures, what: &str, index: usize, count: u64) {
     let position = job.directions.iter().position(|direction| direction.name == wanted);
     let direction = match position {
         Some(at) => &mut job.directions[at],
-        // Directions without I/O have no lines.
-        None if count == 0 => return,
+        // Directions without I/O have no lines; fio 3.19 counts syncs as short reads.
+        None if count == 0 || what != "total" => return,
         None => {
             job.directions.push(DirectionFigures { name: wanted, line: None, ..DirectionFigures::default() });
             let last = job.directions.len() - 1;
