@@ -2,6 +2,8 @@
 //!
 //! Invariant: the changes of one row together are wrongly called a difference in at most a twentieth of all cases.
 
+use std::collections::HashMap;
+
 use fiord_stats::student;
 
 use crate::aspect::{self, Aspect};
@@ -50,15 +52,19 @@ fn paired<'r, 's>(sides: &'r [Vec<Row<'s>>]) -> Vec<Paired<'r, 's>> {
     let Some(first) = sides.first() else { return Vec::new() };
     let mut paired: Vec<Paired<'r, 's>> =
         first.iter().map(|row| (row.name.clone(), vec![Some(row)])).collect();
+    let names = paired.iter().enumerate().map(|(place, (name, _))| (name.clone(), place));
+    let mut places: HashMap<String, usize> = names.collect();
+    let of_first = places.len();
     for (index, side) in sides.iter().enumerate().skip(1) {
-        let is_common = side.iter().any(|row| first.iter().any(|known| known.name == row.name));
+        let is_common = side.iter().any(|row| places.get(&row.name).is_some_and(|place| *place < of_first));
         let by_place = !is_common && side.len() == first.len();
         for (place, row) in side.iter().enumerate() {
             let known = match by_place {
                 true => Some(place),
-                false => paired.iter().position(|(name, _)| *name == row.name),
+                false => places.get(&row.name).copied(),
             };
             let at = known.unwrap_or_else(|| {
+                places.insert(row.name.clone(), paired.len());
                 paired.push((row.name.clone(), Vec::new()));
                 paired.len() - 1
             });

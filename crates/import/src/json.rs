@@ -15,27 +15,82 @@ use crate::model::{
     ReportedFinding, SampleMoments, SteadyFigures, SyncFigures, WindowFigures,
 };
 use crate::place::{ReadError, place_of};
-use fields::{Fields, WrongType};
+use fields::{Fields, PathStep, WrongType};
+use locate::NotJson;
 
 /// The version of fio before latencies were in nanoseconds and bytes in bytes.
 const OLD: &str = "fio-2";
 
+/// The lists of jobs: those of a run, or of a server's clients.
+const JOBS: [&str; 2] = ["jobs", "client_stats"];
+
 /// Reads the document at the beginning of a text, which is this line. Returns it and its length in bytes.
 pub(crate) fn read(document: &str, line: u32) -> Result<(Report, usize), ReadError> {
-    let mut values = serde_json::Deserializer::from_str(document).into_iter::<Value>();
-    let value = match values.next() {
-        Some(Ok(value)) => value,
-        Some(Err(damage)) => {
-            let (line, column) = (line + (damage.line() as u32).saturating_sub(1), damage.column() as u32);
-            let whole = damage.to_string();
-            let problem = whole.split(" at line ").next().unwrap_or_default();
-            return Err(ReadError { line, column, problem: format!("this is not JSON: {problem}") });
-        }
-        None => return Err(ReadError { line, column: 1, problem: "this is not JSON".to_string() }),
+    let not_json = |NotJson { at, problem }: NotJson| {
+        let (lines_before, column) = place_of(document, at);
+        ReadError { line: line + lines_before - 1, column, problem: format!("this is not JSON: {problem}") }
     };
-    let length = values.byte_offset();
-    let report = report(&Fields::root(&value)).map_err(|wrong| placed(document, line, wrong))?;
-    Ok((Report { line, ..report }, length))
+    let (places, length) = locate::members(document).map_err(not_json)?;
+    // Of thousands of jobs one at a time is held as values.
+    let mut members = serde_json::Map::new();
+    for (key, at) in places.iter().filter(|(key, _)| !JOBS.contains(&key.as_str())) {
+        members.insert(key.clone(), locate::value(document, *at).map_err(not_json)?.0);
+    }
+    let members = Value::Object(members);
+    let root = Fields::root(&members);
+    let report = head(&root).and_then(|report| Ok((report, jobs_of(&root, document, &places)?)));
+    match report {
+        Ok((mut report, Ok(jobs))) => {
+            report.format = if has_bins(&jobs) { ReportFormat::JsonPlus } else { ReportFormat::Json };
+            Ok((Report { line, jobs, ..report }, length))
+        }
+        Ok((_, Err(why))) => Err(not_json(why)),
+        Err(wrong) => Err(placed(document, line, wrong)),
+    }
+}
+
+/// Why a list of jobs cannot be read.
+enum JobsError {
+    NotJson(NotJson),
+    Wrong(WrongType),
+}
+
+impl From<NotJson> for JobsError {
+    fn from(why: NotJson) -> JobsError {
+        JobsError::NotJson(why)
+    }
+}
+
+/// The jobs of a document whose members have these places.
+fn jobs_of(
+    root: &Fields<'_>,
+    document: &str,
+    places: &[(String, usize)],
+) -> Result<Result<Vec<JobFigures>, NotJson>, WrongType> {
+    let is_old = root.text("fio version")?.is_some_and(|version| version.starts_with(OLD));
+    let list = JOBS.iter().find_map(|name| places.iter().rev().find(|(key, _)| key == name));
+    let (key, at) = list.ok_or_else(|| {
+        root.wrong("a JSON document, but not a report of fio: it has neither \"jobs\" nor \"client_stats\"")
+    })?;
+    let mut jobs = Vec::new();
+    let read = locate::items(document, *at, |index, value| {
+        let steps = [PathStep::Key(key.clone()), PathStep::Index(index)];
+        let fields = Fields::at(&value, steps.to_vec(), key).map_err(JobsError::Wrong)?;
+        jobs.push(job(&fields, is_old).map_err(JobsError::Wrong)?);
+        Ok(())
+    });
+    match read {
+        Ok(Some(())) => Ok(Ok(jobs)),
+        Ok(None) => Err(root.wrong_member(key, "a list")),
+        Err(JobsError::NotJson(why)) => Ok(Err(why)),
+        Err(JobsError::Wrong(wrong)) => Err(wrong),
+    }
+}
+
+fn has_bins(jobs: &[JobFigures]) -> bool {
+    let has = |latency: &Option<LatencyFigures>| latency.as_ref().is_some_and(|of| !of.bins.is_empty());
+    let of = |direction: &DirectionFigures| has(&direction.clat) || has(&direction.lat);
+    jobs.iter().any(|job| job.directions.iter().any(of) || has(&job.sync.lat))
 }
 
 /// An error with the place of its value in a document that begins on this line.
@@ -44,25 +99,14 @@ fn placed(document: &str, line: u32, WrongType { path, problem }: WrongType) -> 
     ReadError { line: line + lines_before - 1, column, problem }
 }
 
-fn report(root: &Fields<'_>) -> Result<Report, WrongType> {
-    let jobs = match root.list("jobs")? {
-        Some(jobs) => jobs,
-        None => root.list("client_stats")?.ok_or_else(|| {
-            root.wrong(
-                "a JSON document, but not a report of fio: it has neither \"jobs\" nor \"client_stats\"",
-            )
-        })?,
-    };
+/// All but the jobs.
+fn head(root: &Fields<'_>) -> Result<Report, WrongType> {
     let mut report = Report {
         version: root.text("fio version")?,
         date: root.text("time")?,
         global_options: options(root, "global options")?,
         ..Report::default()
     };
-    let is_old = report.version.as_deref().is_some_and(|version| version.starts_with(OLD));
-    for fields in &jobs {
-        report.jobs.push(job(fields, is_old)?);
-    }
     for fields in root.list("disk_util")?.unwrap_or_default() {
         report.disks.push(disk(&fields)?);
     }
@@ -80,12 +124,6 @@ fn report(root: &Fields<'_>) -> Result<Report, WrongType> {
             left_out: fields.number("left_out")?.unwrap_or(0),
         });
     }
-    let has_bins = |latency: &Option<LatencyFigures>| latency.as_ref().is_some_and(|of| !of.bins.is_empty());
-    let is_plus = report.jobs.iter().any(|job| {
-        let of = |direction: &DirectionFigures| has_bins(&direction.clat) || has_bins(&direction.lat);
-        job.directions.iter().any(of) || has_bins(&job.sync.lat)
-    });
-    report.format = if is_plus { ReportFormat::JsonPlus } else { ReportFormat::Json };
     Ok(report)
 }
 

@@ -32,6 +32,14 @@ impl<'v> Fields<'v> {
         Fields { members: value.as_object(), path: Vec::new() }
     }
 
+    /// An item of the list of this key, at the end of this path.
+    pub fn at(value: &'v Value, path: Vec<PathStep>, key: &str) -> Result<Fields<'v>, WrongType> {
+        match value.as_object() {
+            Some(members) => Ok(Fields { members: Some(members), path }),
+            None => Err(WrongType { path, problem: format!("{key:?} has an item that is not an object") }),
+        }
+    }
+
     /// All members, in the order of the document.
     pub fn members(&self) -> impl Iterator<Item = (&'v str, &'v Value)> {
         self.members.into_iter().flatten().map(|(key, value)| (key.as_str(), value))
@@ -52,7 +60,7 @@ impl<'v> Fields<'v> {
         path
     }
 
-    fn wrong_member(&self, key: &str, wanted: &str) -> WrongType {
+    pub fn wrong_member(&self, key: &str, wanted: &str) -> WrongType {
         let path = self.within(PathStep::Key(key.to_string()));
         WrongType { path, problem: format!("{key:?} is not {wanted}") }
     }
@@ -108,12 +116,7 @@ impl<'v> Fields<'v> {
         let item = |(index, value): (usize, &'v Value)| {
             let mut path = path.clone();
             path.push(PathStep::Index(index));
-            match value.as_object() {
-                Some(members) => Ok(Fields { members: Some(members), path }),
-                None => {
-                    Err(WrongType { path, problem: format!("{key:?} has an item that is not an object") })
-                }
-            }
+            Fields::at(value, path, key)
         };
         items.iter().enumerate().map(item).collect::<Result<Vec<_>, _>>().map(Some)
     }

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::fields::{Fields, WrongType};
-use super::{finding, placed};
+use super::{finding, locate, placed};
 use crate::model::ReportedFinding;
 use crate::place::ReadError;
 
@@ -65,10 +65,13 @@ impl StudyDocument {
 /// # Errors
 /// A value of the wrong type, with its place.
 pub fn read(text: &str) -> Result<Option<StudyDocument>, ReadError> {
-    let Ok(value) = serde_json::from_str::<Value>(text) else { return Ok(None) };
-    if !value.get("study").is_some_and(Value::is_string) {
+    // A report is not held as values, since it may be large.
+    let Ok((places, _)) = locate::members(text) else { return Ok(None) };
+    let is_named = |at: usize| text.get(at..).is_some_and(|rest| rest.starts_with('"'));
+    if !places.iter().any(|(key, at)| key == "study" && is_named(*at)) {
         return Ok(None);
     }
+    let Ok(value) = serde_json::from_str::<Value>(text) else { return Ok(None) };
     document(&Fields::root(&value)).map(Some).map_err(|wrong| placed(text, 1, wrong))
 }
 
