@@ -9,6 +9,7 @@ mod entry;
 mod findings;
 mod job;
 pub mod lookup;
+mod message;
 mod next;
 mod noted;
 mod paragraph;

@@ -6,7 +6,7 @@ use fiord_import::terse::{self, CpuField, DirectionField, LatencyKind, MomentFie
 use fiord_import::{DirectionName, JobFigures, read_line};
 
 use crate::terms::{self, Term};
-use crate::{direction, job};
+use crate::{direction, job, message};
 
 /// The explanation of a line, key, field or finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,8 @@ pub fn line(text: &str) -> Result<Meaning, String> {
     let figures =
         if has_figures { read_line(text).map_err(|why| why.to_string())? } else { JobFigures::default() };
     let entries = figures.directions.iter().flat_map(direction::entries).chain(job::common(&figures));
-    let here = entries.map(|entry| entry.text).collect();
+    let mut here: Vec<String> = entries.map(|entry| entry.text).collect();
+    here.extend(message::here(text));
     Ok(Meaning { name: term.name.to_string(), meaning: term.meaning.to_string(), here })
 }
 
@@ -157,6 +158,34 @@ mod tests {
         assert!(cpu.here[0].contains("6.1 % (usr)"), "{cpu:?}");
         assert!(line("cpu : usr=x%").unwrap_err().contains("1:11: usr"));
         assert!(line("nonsense").unwrap_err().contains("clat_ns.percentile"));
+    }
+
+    /// What is printed beside reports: while a job runs, and when it fails.
+    #[test]
+    fn progress_and_errors_are_explained_with_their_figures() {
+        let here = |text: &str| {
+            let found = line(text).unwrap_or_else(|why| panic!("{text}: {why}"));
+            (found.name, found.here.join(" "))
+        };
+        let (name, said) = here(
+            "Jobs: 3 (f=2): [R(2),_(1)][40.0%][r=30.0MiB/s,w=2048KiB/s][r=7680,w=512 IOPS][eta 00m:03s]",
+        );
+        assert_eq!(name, "progress line");
+        assert_eq!(
+            said,
+            "3 jobs run, with 2 files open. R: reads in order; _: ended. 40.0% is done, at r=30.0MiB/s,w=2048KiB/s \
+             r=7680,w=512 IOPS, and it will end in 00m:03s."
+        );
+        let (_, old) =
+            here("Jobs: 4 (f=4): [mm_w] [100.0% done] [61240K/60880K /s] [7475 /7431  iops] [eta 00m:00s]");
+        assert!(
+            old.contains("m: a mix of reads and writes at random;") && old.contains("100.0% is done"),
+            "{old}"
+        );
+        let error = "fio: pid=77, err=5/file:io_u.c:1803, func=io_u error, error=Input/output error";
+        let (name, said) = here(error);
+        assert_eq!(name, "error message");
+        assert_eq!(said, "The job of process 77 failed with error 5 (Input/output error), in: io_u error.");
     }
 
     /// Whoever asks for a line types its label, or a word of it, and not its figures.

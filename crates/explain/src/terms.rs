@@ -30,6 +30,10 @@ terms! {
         "The block of one job, or of several that group_reporting shows as one (jobs=N). err is 0 if it succeeded, else an error number.";
     "error", [], ["error"],
         "The error number the job ended with; 0 is success.";
+    "progress line", ["jobs: "], [],
+        "Printed while the run goes on, over itself: how many jobs run (Jobs:), how many files they have open (f=), a letter for each job, how much is done, the rates of the last moment and how long it will still take (eta). Its figures are those of a moment, and not results.";
+    "error message", ["fio: pid="], [],
+        "Printed when a job fails: its process, the error number (err=), where it happened in the program, and the error in words. The report that follows has the figures of the time before, and err= with the same number.";
     "read, write, trim, mixed", ["read: iops", "write: iops", "trim: iops", "mixed: iops", "read : io", "write: io", "trim: io", "read", "write", "trim", "mixed"], ["read", "write", "trim", "mixed"],
         "What the job did in one direction: I/Os per second, bytes per second in powers of 1024 and of 1000, and in parentheses the bytes it transferred and the time it took. mixed is all directions as one (unified_rw_reporting).";
     "IOPS", ["iops="], ["iops"],
@@ -200,6 +204,14 @@ mod tests {
         assert_eq!(line("cpu          : usr=6.06%"), Some("cpu"));
         assert_eq!(line("issued rwts: total=1"), Some("issued rwts"));
         assert_eq!(line("a: (g=0): rw=read"), Some("section heading"));
+        assert_eq!(
+            line("Jobs: 1 (f=1): [R(1)][50.0%][r=4KiB/s][r=1 IOPS][eta 00m:02s]"),
+            Some("progress line")
+        );
+        assert_eq!(
+            line("fio: pid=77, err=5/file:io_u.c:1803, func=io_u error, error=x"),
+            Some("error message")
+        );
         assert_eq!(line("    never issued: dropped=1, waiting at the end=2"), Some("response latency"));
         assert_eq!(line("nonsense"), None);
         let key = |text| of_key(text).map(|term| term.name);
