@@ -13,7 +13,7 @@ use crate::value::{Choice, EngineName, Takes, ValueKind};
 const VALUES: [(&str, &str); 7] = [
     ("integer", "`32`, or `0x20` in hexadecimal, with the suffixes `k`, `m` and `g` of sizes"),
     ("size", "bytes: `4096`, `4k`, `1m`, `2g`, `1t`; `k` is 1024 unless `kb_base=1000`"),
-    ("percentage or number of zones", "`20%` of the target; `8z` for eight zones"),
+    ("percentage or number of zones", "`20%` of the target; `8z` for eight zones, with `zonemode`"),
     ("range", "`4k-64k`"),
     (
         "duration",

@@ -299,3 +299,15 @@ pub struct Access {
     /// Barriers between writes.
     pub barriers: Barriers,
 }
+
+impl Access {
+    /// Whether an operation of this direction is ever drawn: one direction of a mix may have no share.
+    pub fn draws(&self, direction: Direction) -> bool {
+        let has_share = match direction {
+            Direction::Read => self.read_percent > 0,
+            Direction::Write => self.read_percent < 100,
+            Direction::Trim => true,
+        };
+        self.pattern.includes(direction) && (self.pattern != Pattern::Mixed || has_share)
+    }
+}

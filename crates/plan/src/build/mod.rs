@@ -398,7 +398,7 @@ impl Builder<'_> {
         let group_id = self.group(section, begins_group, &measure);
         self.agree_on_steady_state(section, group_id);
         let submission = queue::submission(options);
-        let loop_bytes = sprandom::loop_bytes(section, &access, &targets);
+        let limits = schedule::limits(options, &targets, sprandom::loop_bytes(section, &access, &targets));
         let job = Job {
             name: name.to_os_string(),
             description: options.general.description.as_ref().map(|text| text.0.clone()),
@@ -411,7 +411,7 @@ impl Builder<'_> {
             submission,
             files: targets.files,
             buffers: Buffers { dedupe: buffers::dedupe(options, &access, targets.pass_bytes), ..buffers },
-            limits: schedule::limits(options, targets.pass_bytes, loop_bytes),
+            limits,
             pace: pace::pace(section, &access),
             schedule: schedule::schedule(options, stonewall),
             errors: measure::errors(options, pace::latency_target(section)),

@@ -5,6 +5,7 @@
 use fiord_options::job::JobOptions;
 use fiord_options::value::{self, Size};
 
+use super::targets::Targets;
 use crate::job::{ExitWhat, Limits, Schedule};
 
 const NS_PER_US: u64 = 1000;
@@ -14,12 +15,12 @@ pub(crate) fn is_time_based(options: &JobOptions) -> bool {
     options.time.time_based.0 && options.time.runtime.us > 0
 }
 
-/// The ends of a worker, given the bytes of one pass and of one loop.
-pub(crate) fn limits(options: &JobOptions, pass_bytes: u64, loop_bytes: u64) -> Limits {
+/// The ends of a worker with these targets, given the bytes of one loop.
+pub(crate) fn limits(options: &JobOptions, targets: &Targets, loop_bytes: u64) -> Limits {
     let has_io_size = matches!(options.amount.io_size, Some(Size::Bytes(1..) | Size::Zones(1..)));
     let runtime_ns = (options.time.runtime.us > 0).then(|| options.time.runtime.us.saturating_mul(NS_PER_US));
     Limits {
-        pass_bytes,
+        pass_bytes: targets.pass_bytes,
         loop_bytes,
         repeats_passes: has_io_size,
         loops: u64::from(options.general.loops.max(1)),
@@ -27,11 +28,7 @@ pub(crate) fn limits(options: &JobOptions, pass_bytes: u64, loop_bytes: u64) -> 
         runtime_ns,
         time_based: is_time_based(options),
         ramp_ns: options.time.ramp_time.us.saturating_mul(NS_PER_US),
-        ramp_bytes: match options.time.ramp_size {
-            Some(Size::Bytes(bytes)) => bytes,
-            Some(Size::Percent(percent)) => (u128::from(pass_bytes) * u128::from(percent) / 100) as u64,
-            Some(Size::Zones(_)) | None => 0,
-        },
+        ramp_bytes: targets.ramp_bytes,
     }
 }
 

@@ -152,8 +152,10 @@ fn file_bytes(wanted: &Wanted, index: u64, present: Present, start: u64) -> Opti
     match (wanted.file_size, wanted.size) {
         (Some(range), _) => Some(drawn(range, wanted, index)),
         (None, Some(Size::Bytes(bytes))) => Some(start.saturating_add(bytes / wanted.file_count.max(1))),
-        // Parts are parts of what is there, and zones are for zoned devices: without any, all is used.
-        (None, Some(Size::Percent(_) | Size::Zones(_)) | None) => Some(present.bytes),
+        // Parts are parts of what is there.
+        (None, Some(Size::Percent(_)) | None) => Some(present.bytes),
+        // Of zones without a length, which are refused.
+        (None, Some(Size::Zones(_))) => None,
     }
 }
 
@@ -215,12 +217,16 @@ pub(crate) fn totals(
         Some(Size::Bytes(bytes)) if sum < UNTIL_FULL_BYTES => sum.min(bytes),
         _ => sum,
     };
-    let per_loop = match io_size {
-        Some(Size::Bytes(bytes)) if bytes > 0 => bytes,
-        Some(Size::Percent(percent)) => percent_of(pass, percent),
-        _ => pass,
-    };
-    (pass, per_loop)
+    (pass, part(io_size, pass).filter(|bytes| *bytes > 0).unwrap_or(pass))
+}
+
+/// An amount in bytes, where percentages are of `whole_bytes`; `None` if it still counts zones.
+pub(crate) fn part(amount: Option<Size>, whole_bytes: u64) -> Option<u64> {
+    match amount? {
+        Size::Bytes(bytes) => Some(bytes),
+        Size::Percent(percent) => Some(percent_of(whole_bytes, percent)),
+        Size::Zones(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -309,7 +315,7 @@ mod tests {
         assert_eq!(parts(extent(&wanted(None), 0, file(100 * KIB))), (0, 100 * KIB, None));
         assert_eq!(extent(&wanted(None), 0, file(0)), Err(Misfit::NoSize));
         let zones = Wanted { offset: Size::Zones(1), ..wanted(Some(Size::Zones(2))) };
-        assert_eq!(parts(extent(&zones, 0, file(MIB))), (0, MIB, None), "without zones");
+        assert_eq!(extent(&zones, 0, file(MIB)), Err(Misfit::NoSize), "their length is not known");
         let in_zones = zones.in_bytes(256 * KIB);
         assert_eq!(parts(extent(&in_zones, 0, file(MIB))), (256 * KIB, 512 * KIB, None));
     }

@@ -18,6 +18,7 @@ use super::replay::Replayed;
 use super::section::ResolvedSection;
 use super::size::{self, Extent, Misfit, Present, Wanted};
 use super::space::{self, LaidOut};
+use super::zones;
 use crate::access::{Access, Direction, Pattern};
 use crate::engine::{Geometry, MissingSetting, NamePurpose, NoGeometry, PlannedEngine};
 use crate::facts::{Facts, PathFacts};
@@ -57,6 +58,8 @@ pub(crate) struct Targets {
     pub pass_bytes: u64,
     /// Bytes of one loop.
     pub loop_bytes: u64,
+    /// Bytes before anything is counted.
+    pub ramp_bytes: u64,
     /// Alignment that direct I/O needs of buffers, 1 without it.
     pub memory_align_bytes: u64,
     /// Why the worker cannot run; the files are then those that it could use.
@@ -170,16 +173,16 @@ impl PlannedWorker<'_> {
             laid_out.take_back(added, self.facts);
         }
         let lengths = list.iter().map(|file| file.length_bytes);
+        let zone_bytes = list.first().map_or(0, |file| self.zone_bytes(&self.facts.path(&file.path)));
+        let in_bytes = |size: Option<Size>| size.map(|size| size::in_bytes(size, zone_bytes));
+        let options = self.section.options;
         let (pass_bytes, loop_bytes) = match self.replay {
             Some(replay) => (replay.bytes(), replay.bytes()),
-            None => {
-                let zone_bytes = list.first().map_or(0, |file| self.zone_bytes(&self.facts.path(&file.path)));
-                let io_size =
-                    self.section.options.amount.io_size.map(|size| size::in_bytes(size, zone_bytes));
-                size::totals(wanted.in_bytes(zone_bytes).size, io_size, lengths)
-            }
+            None => size::totals(in_bytes(wanted.size), in_bytes(options.amount.io_size), lengths),
         };
-        Some(Targets { files: self.files(list), pass_bytes, loop_bytes, memory_align_bytes, unplannable })
+        let ramp_bytes = size::part(in_bytes(options.time.ramp_size), pass_bytes).unwrap_or(0);
+        let files = self.files(list);
+        Some(Targets { files, pass_bytes, loop_bytes, ramp_bytes, memory_align_bytes, unplannable })
     }
 
     /// The paths, from names or from a directory.
@@ -312,9 +315,14 @@ impl PlannedWorker<'_> {
         }
     }
 
-    /// Length of the zones that sizes and offsets may be given in (`8z`).
+    /// Length of the zones that amounts may count (`8z`); 0 if there is none. As in fio, a zone of `strided` counts with
+    /// what is transferred in it.
     fn zone_bytes(&self, known: &PathFacts) -> u64 {
-        self.access.zoned.map_or(0, |zoned| known.zone_bytes.unwrap_or(zoned.zone_bytes))
+        match (self.access.zoned, self.access.strided) {
+            (Some(zoned), _) => known.zone_bytes.unwrap_or(zoned.zone_bytes),
+            (None, Some(strided)) => strided.transfer_bytes,
+            (None, None) => 0,
+        }
     }
 
     /// The directions whose block sizes are used. With `bs_is_seq_rand`, the first size is for sequential I/Os and the
@@ -356,11 +364,16 @@ impl PlannedWorker<'_> {
             FileKind::None => Present { kind, bytes: 0 },
             _ => Present { kind, bytes: known.size_bytes.max(laid_out.length_bytes(&path)) },
         };
+        let zone_bytes = self.zone_bytes(known);
+        if let Some(problem) = zones::uncounted(self.section).filter(|_| zone_bytes == 0) {
+            diagnostics.problems.push(problem);
+            return None;
+        }
         let extent = match self.replay {
             Some(replay) => {
                 replay.extent(index, present).map_err(|end_bytes| self.beyond_end(&path, present, end_bytes))
             }
-            None => size::extent(&wanted.in_bytes(self.zone_bytes(known)), index, present)
+            None => size::extent(&wanted.in_bytes(zone_bytes), index, present)
                 .map_err(|misfit| self.misfit(&path, known, wanted, misfit)),
         };
         let extent = match extent {
@@ -744,7 +757,7 @@ impl PlannedWorker<'_> {
 
 /// `size`, unless it is 0.
 fn wanted_size(options: &JobOptions) -> Option<Size> {
-    options.amount.size.filter(|size| *size != Size::Bytes(0))
+    options.amount.size.filter(|size| !matches!(size, Size::Bytes(0) | Size::Zones(0)))
 }
 
 /// The directories above a path, nearest first, without the working directory and the root.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: figures come from what fio 3.33 did with the same words, unless a comment says otherwise.
 
+mod amounts;
 mod replay;
 mod space;
 mod verification;

@@ -5,7 +5,7 @@
 use fiord_options::job::{self, JobOptions};
 use fiord_options::shown::shown;
 use fiord_options::value::{self, Size, Skew, ZoneMode};
-use fiord_options::{Problem, ProblemKind};
+use fiord_options::{Problem, ProblemKind, Spec};
 
 use super::section::ResolvedSection;
 use crate::access::{
@@ -82,6 +82,34 @@ pub(crate) fn zone_bytes(options: &JobOptions) -> u64 {
         0 => options.files.zonesize.0,
         bytes => bytes,
     }
+}
+
+/// The options that may count zones (`8z`), with what the job says of each.
+fn amounts(options: &JobOptions) -> [(&'static Spec, Option<Size>); 6] {
+    [
+        (job::Amount::size, options.amount.size),
+        (job::Amount::io_size, options.amount.io_size),
+        (job::Access::offset, Some(options.access.offset)),
+        (job::Access::offset_increment, Some(options.access.offset_increment)),
+        (job::Files::zoneskip, Some(options.files.zoneskip)),
+        (job::Time::ramp_size, options.time.ramp_size),
+    ]
+}
+
+/// A problem of a target whose zones have no known length, if an option counts them. fio takes such an offset for 0, and
+/// such a size for the whole target.
+pub(super) fn uncounted(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let counts = |(option, size)| match size {
+        Some(Size::Zones(zones)) => Some((option, zones)),
+        Some(Size::Bytes(_) | Size::Percent(_)) | None => None,
+    };
+    let (option, zones) = amounts(section.options).into_iter().find_map(counts)?;
+    let (why, remedy) = match section.options.files.zonemode {
+        ZoneMode::None => ("zonemode=none has none", "give bytes, or add zonemode= and zonesize="),
+        ZoneMode::Strided | ZoneMode::Zbd => ("their length is not known", "add zonesize=, or give bytes"),
+    };
+    let message = format!("{}={zones}z counts zones, and {why}", option.name);
+    Some(section.error(ProblemKind::Conflict, option, message, remedy))
 }
 
 /// A rule; fio's words.

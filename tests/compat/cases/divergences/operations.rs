@@ -34,6 +34,19 @@ pub const ROWS: &[Row] = &[
         fiord: &[Accepted],
         ..ROW
     },
+    // divergence: `size=8z`, `offset=8z` and the like
+    Row {
+        name: "zones-without-zonemode",
+        args: "--output-format=json --name=a --filename=f --rw=write --size=4z --offset=2z",
+        files: &[Bytes("f", 65_536)],
+        fio: &[Accepted, Job("/write/io_bytes", "65536")],
+        fiord: &[
+            Refused,
+            Prints("size=4z counts zones"),
+            Is("the file is as it was", |ran| Ok(!bytes(ran, "f")?.contains(&0))),
+        ],
+        ..ROW
+    },
     // divergence: negative `zipf`
     Row {
         name: "negative-zipf",
