@@ -33,6 +33,7 @@ mod in_use;
 mod io_uring;
 mod leftovers;
 mod lifecycle;
+mod limits;
 mod live;
 mod logs;
 mod manual;

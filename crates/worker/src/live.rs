@@ -101,6 +101,10 @@ struct Shown {
     thread_id: AtomicU32,
     measured_since_ns: AtomicU64,
     ended_ns: AtomicU64,
+    /// Time spent reading back until the last time that it ended.
+    read_back_ns: AtomicU64,
+    /// Since when it reads back, on the monotonic clock; 0 if it does not.
+    reads_back_since_ns: AtomicU64,
     /// Completed operations that are not measured (a verification's reads), so that a worker that does nothing else is
     /// seen to make progress.
     unmeasured: AtomicU64,
@@ -187,6 +191,29 @@ impl Live {
     pub(crate) fn completed_unmeasured(&self) {
         let unmeasured = &self.shown.unmeasured;
         unmeasured.store(unmeasured.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// The worker reads back what it wrote from now on, or its own I/O goes on; `now_ns` reads the monotonic clock.
+    #[inline]
+    pub(crate) fn set_reads_back(&self, reads_back: bool, now_ns: impl Fn() -> u64) {
+        let since = &self.shown.reads_back_since_ns;
+        match (reads_back, since.load(Relaxed)) {
+            (true, 0) => since.store(now_ns(), Relaxed),
+            (false, 1..) => {
+                self.shown.read_back_ns.store(self.read_back_ns(now_ns()), Relaxed);
+                since.store(0, Relaxed);
+            }
+            (true, 1..) | (false, 0) => {}
+        }
+    }
+
+    /// Time spent reading back until `now_ns` on the monotonic clock, in which the job does no I/O of its own.
+    pub(crate) fn read_back_ns(&self, now_ns: u64) -> u64 {
+        let running_ns = match self.shown.reads_back_since_ns.load(Relaxed) {
+            0 => 0,
+            since_ns => now_ns.saturating_sub(since_ns),
+        };
+        self.shown.read_back_ns.load(Relaxed) + running_ns
     }
 
     /// Operations completed, measured or not: grows as long as the worker makes progress.

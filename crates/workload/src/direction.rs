@@ -30,6 +30,11 @@ impl Directions {
         }
     }
 
+    /// Whether both directions of a mix occur. One without a share does not, whatever rates allow.
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.pattern == Pattern::Mixed && self.reads_below > 0 && !self.always_read
+    }
+
     /// Sets the directions that replace a drawn write and a drawn read.
     pub(crate) fn steer(&mut self, either: [Direction; 2]) {
         self.either = either;
@@ -73,6 +78,13 @@ mod tests {
             let off = (reads(read_percent, draws) as f64 - expected).abs();
             assert!(off <= 6.0 * deviation, "{read_percent} %: off by {off}");
         }
+    }
+
+    #[test]
+    fn a_mix_of_one_share_is_none() {
+        let is_mixed = |percent| Directions::new(Pattern::Mixed, percent, 7).is_mixed();
+        assert_eq!([0, 1, 99, 100].map(is_mixed), [false, true, true, false]);
+        assert!(!Directions::new(Pattern::TrimThenWrite, 50, 7).is_mixed());
     }
 
     #[test]

@@ -163,6 +163,11 @@ pub trait OperationSource: Send {
         self.inner().map_or(0, |inner| inner.read_back_ns())
     }
 
+    /// Whether what it generates now reads back or trims what was written, and nothing of the job's own.
+    fn reads_back(&self) -> bool {
+        self.inner().is_some_and(|inner| inner.reads_back())
+    }
+
     /// Zones reset; `None` if the targets are not zoned.
     fn zone_resets(&self) -> Option<u64> {
         self.inner()?.zone_resets()

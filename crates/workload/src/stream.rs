@@ -118,7 +118,7 @@ impl Stream {
 
     /// Whether each operation's direction is drawn.
     pub fn is_mixed(&self) -> bool {
-        self.pattern == Pattern::Mixed
+        self.directions.is_mixed()
     }
 
     /// Sets the directions that replace a drawn write and a drawn read, from the next `fill` on: rates may delay either.

@@ -35,6 +35,12 @@ const NULL: &[(&str, &str)] = &[
     ("ramp_time-longer-than-size", "--rw=read --size=256k --ramp_time=5"),
     ("rate_iops", "--rw=read --size=64k --rate_iops=200"),
     ("rate", "--rw=write --size=64k --rate=1m"),
+    ("rate-of-a-mix-without-writes", "--rw=rw --rwmixread=100 --size=64k --rate=1m"),
+    ("rate-of-a-mix-without-reads", "--rw=rw --rwmixread=0 --size=64k --rate=1m"),
+    // Long enough for the rate to be judged.
+    ("rate_min-read", "--rw=read --size=7m --rate=2m --rate_min=1k"),
+    ("rate_min-write", "--rw=write --size=7m --rate=2m --rate_min=1k"),
+    ("rate_iops_min-mix", "--rw=rw --rwmixread=100 --size=7m --rate_iops=500 --rate_iops_min=10"),
     ("thinktime", "--rw=read --size=64k --thinktime=1000"),
     ("thread", "--rw=read --size=256k --thread"),
     ("wait_for", "--rw=read --size=64k --name=b --wait_for=a --rw=read --size=64k"),

@@ -21,6 +21,8 @@ pub(super) struct JobTick<'a> {
     pub measured_since_ns: u64,
     /// Its totals so far, including the ramp.
     pub counters: Counters,
+    /// Time that it has spent reading back what it wrote.
+    pub read_back_ns: u64,
 }
 
 impl JobTick<'_> {
@@ -123,6 +125,7 @@ impl<R: GroupRule + ?Sized> Group<R> {
                 state: live.state(),
                 measured_since_ns: live.measured_since_ns(),
                 counters: live.counters(),
+                read_back_ns: live.read_back_ns(now_ns),
             }
         };
         Tick { now_ns, jobs: self.members.iter().map(of).collect(), debug: shared.debug.as_ref() }

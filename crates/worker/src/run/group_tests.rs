@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 
-use fiord_plan::{Direction, Job, Pace, Plan, SteadyCriterion, SteadyLimit, SteadyMeasure};
+use fiord_plan::{Direction, Job, Pace, Pattern, Plan, SteadyCriterion, SteadyLimit, SteadyMeasure};
 
 use super::aggregate_sampler::{AggregateSampler, RateSample};
 use super::coordinator::run_under;
@@ -156,6 +156,58 @@ fn a_job_below_its_minimum_rate_fails_after_its_grace_and_the_others_of_its_grou
     assert_eq!(go(1, [120, 99]), [false, true]);
     assert_eq!(shared.live[1].stop_reason(), StopReason::TooSlow);
     assert_eq!(shared.live[1].complaint(), "rate_iops_min=100 not met, got 99 IOPS");
+}
+
+/// Whether a job with a minimum of 100 IOPS in every direction, as one value of `rate_iops_min` gives it, is stopped after
+/// windows in which it does this many I/Os.
+fn is_stopped(change: impl Fn(&mut Job), ios: [u64; 3], read_back: bool) -> bool {
+    let mut plan = plan(&[0]);
+    plan.jobs[0].pace = Pace { min_ios_per_s: [Some(100); 3], cycle_ms: 1000, ..Pace::default() };
+    change(&mut plan.jobs[0]);
+    let shared = running(plan, SECOND_NS);
+    let (live, mut groups) = (&shared.live[0], groups(&shared.plan));
+    groups[0].look(&shared, 3 * SECOND_NS);
+    live.set_reads_back(read_back, || 3 * SECOND_NS);
+    for second in 4..8 {
+        Direction::ALL.into_iter().for_each(|direction| live.completed(direction, ios[direction.index()], 0));
+        groups[0].look(&shared, second * SECOND_NS);
+    }
+    live.is_stop_requested()
+}
+
+#[test]
+fn only_directions_that_a_job_has_are_held_to_a_minimum() {
+    let mixed = |read_percent| {
+        move |job: &mut Job| {
+            (job.access.pattern, job.access.read_percent) = (Pattern::Mixed, read_percent);
+        }
+    };
+    let only = |direction| move |job: &mut Job| job.access.pattern = Pattern::Only(direction);
+    let trim_write = |job: &mut Job| job.access.pattern = Pattern::TrimThenWrite;
+    let table: [(&dyn Fn(&mut Job), [u64; 3]); 7] = [
+        (&only(Direction::Read), [100, 0, 0]),
+        (&only(Direction::Write), [0, 100, 0]),
+        (&only(Direction::Trim), [0, 0, 100]),
+        (&mixed(50), [100, 100, 0]),
+        (&mixed(100), [100, 0, 0]),
+        (&mixed(0), [0, 100, 0]),
+        (&trim_write, [0, 100, 100]),
+    ];
+    for (number, (change, ios)) in table.into_iter().enumerate() {
+        assert!(!is_stopped(change, ios, false), "row {number}");
+        for slow in (0..3).filter(|direction| ios[*direction] > 0) {
+            let mut slower = ios;
+            slower[slow] = 99;
+            assert!(is_stopped(change, slower, false), "row {number}, direction {slow}");
+        }
+    }
+}
+
+#[test]
+fn a_job_that_reads_back_what_it_wrote_is_not_held_to_its_rate_of_writes() {
+    let write = |job: &mut Job| job.access.pattern = Pattern::Only(Direction::Write);
+    assert!(!is_stopped(write, [500, 0, 0], true));
+    assert!(is_stopped(write, [500, 0, 0], false), "it reads, but not back");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! The rule that stops a job whose rate falls below its minimum (`rate_min`, `rate_iops_min`).
 //!
-//! Invariant: a job is judged by whole windows of its own cycle; the first begins when its grace period is over.
+//! Invariant: a job is judged by whole windows of its own cycle, and by what it can do in them; the first begins when
+//! its grace period is over.
 
-use fiord_plan::Job;
+use fiord_plan::{Direction, Job};
 
 use super::group::{GroupRule, JobTick, Stop, Tick};
 use super::window::{Window, WindowStart};
@@ -62,13 +63,25 @@ fn look_at(one: &JobTick<'_>, window_start: &mut Option<WindowStart>, now_ns: u6
     if now_ns < begins_ns {
         return (None, begins_ns);
     }
-    let window_start = window_start.get_or_insert(WindowStart { at_ns: now_ns, counters: one.counters });
-    let window = window_start.advance(now_ns, &one.counters, cycle_ms);
+    // What the job writes while it reads back is nothing: that time is left out.
+    let own_ns = now_ns.saturating_sub(one.read_back_ns);
+    let window_start = window_start.get_or_insert(WindowStart { at_ns: own_ns, counters: one.counters });
+    let window = window_start.advance(own_ns, &one.counters, cycle_ms);
     let missed: Vec<String> = match window {
-        Some(window) => (0..3).filter_map(|direction| missed(one.job, direction, &window)).collect(),
+        Some(window) => judged(one.job).filter_map(|direction| missed(one.job, direction, &window)).collect(),
         None => Vec::new(),
     };
-    ((!missed.is_empty()).then(|| missed.join("; ")), window_start.at_ns + cycle_ms * 1_000_000)
+    let left_ns = (window_start.at_ns + cycle_ms * 1_000_000).saturating_sub(own_ns);
+    ((!missed.is_empty()).then(|| missed.join("; ")), now_ns + left_ns)
+}
+
+/// The directions that the job's own I/O has. One value of `rate_min` counts for all three, and a job that reads writes
+/// nothing.
+fn judged(job: &Job) -> impl Iterator<Item = Direction> {
+    Direction::ALL.into_iter().filter(|direction| match &job.replay {
+        Some(replay) => replay.directions[direction.index()],
+        None => job.access.draws(*direction),
+    })
 }
 
 fn has_minimum(job: &Job) -> bool {
@@ -76,7 +89,8 @@ fn has_minimum(job: &Job) -> bool {
 }
 
 /// The message for a minimum rate that was missed in one direction, in fio's wording.
-fn missed(job: &Job, direction: usize, window: &Window) -> Option<String> {
+fn missed(job: &Job, direction: Direction, window: &Window) -> Option<String> {
+    let direction = direction.index();
     let below = |least: Option<u64>, done: u64| {
         let rate = (done as f64 / window.seconds) as u64;
         least.filter(|least| rate < *least).map(|least| (least, rate))

@@ -108,6 +108,10 @@ impl OperationSource for AnswersAll {
         6
     }
 
+    fn reads_back(&self) -> bool {
+        true
+    }
+
     fn zone_resets(&self) -> Option<u64> {
         Some(8)
     }
@@ -157,7 +161,7 @@ fn assert_passes_on(name: &str, source: &mut dyn OperationSource, calls: &Calls)
     assert_eq!(source.corruption(op), Some(corruption()), "{name}");
     assert_eq!(source.restored(op, &buffer), Some(vec![7, 7]), "{name}");
     assert_eq!(source.state().map(|state| state.numbers), Some(5), "{name}");
-    assert!(source.is_mixed(), "{name}");
+    assert!(source.is_mixed() && source.reads_back(), "{name}");
     assert_eq!((source.passes_begun(), source.open_generation(), source.read_back_ns()), (3, 4, 6), "{name}");
     assert_eq!(source.zone_resets(), Some(8), "{name}");
     assert_eq!(source.lateness().map(|lateness| lateness.running.max), Some(9), "{name}");

@@ -735,6 +735,13 @@ impl OperationSource for VerifySource {
         false
     }
 
+    fn reads_back(&self) -> bool {
+        match self.phase {
+            Phase::Backlog { .. } | Phase::Trimming { .. } | Phase::ReadingBack => true,
+            Phase::Working | Phase::Draining | Phase::Ended => false,
+        }
+    }
+
     fn read_back_ns(&self) -> u64 {
         let running_ns = match self.phase {
             Phase::ReadingBack => self.now_ns.saturating_sub(self.read_back_since_ns),

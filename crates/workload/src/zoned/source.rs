@@ -35,7 +35,6 @@ const LOOK_NS: u64 = 20_000;
 pub struct ZonedSource {
     zoned: ZonedAccess,
     is_random: bool,
-    is_mixed: bool,
     align_bytes: [u64; 3],
     directions: Directions,
     sizes: Sizes,
@@ -91,7 +90,6 @@ impl ZonedSource {
         Ok(ZonedSource {
             zoned: *zoned,
             is_random: access.random,
-            is_mixed: access.pattern == Pattern::Mixed,
             align_bytes: access.align_bytes.map(|bytes| bytes.max(1)),
             directions: Directions::new(access.pattern, access.read_percent, access.seed),
             placer: Placer::new(access, files)?,
@@ -208,7 +206,9 @@ impl ZonedSource {
         };
         let step = match (direction, self.step(file as usize, direction)) {
             // Nothing to read yet: the job writes first.
-            (Direction::Read, Step::Done) if self.is_mixed => self.step(file as usize, Direction::Write),
+            (Direction::Read, Step::Done) if self.directions.is_mixed() => {
+                self.step(file as usize, Direction::Write)
+            }
             (_, step) => step,
         };
         match step {
@@ -742,7 +742,7 @@ impl OperationSource for ZonedSource {
     }
 
     fn is_mixed(&self) -> bool {
-        self.is_mixed
+        self.directions.is_mixed()
     }
 
     fn steer(&mut self, either: [Direction; 2]) {

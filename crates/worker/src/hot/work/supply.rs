@@ -4,7 +4,7 @@
 
 use fiord_engine::contract::Engine;
 use fiord_sys::clock;
-use fiord_workload::{OperationSource, Supply};
+use fiord_workload::{OperationSource, Source, Supply};
 
 use super::batch::{BATCH, Refilled};
 use super::{Phase, Work};
@@ -86,6 +86,9 @@ impl Work<'_> {
         let room = if self.steer() || ramps_by_size { 1 } else { BATCH };
         let elapsed_ns = if self.source.is_generator() { 0 } else { self.elapsed_ns(now_ns) };
         let supply = self.source.fill(&mut self.ops.ops, room, elapsed_ns);
+        if let Source::Other(source) = &self.source {
+            self.live.set_reads_back(source.reads_back(), clock::monotonic_ns);
+        }
         if let Some(draw) = &mut self.priorities {
             draw.draw(&mut self.ops.ops);
         }
