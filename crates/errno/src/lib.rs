@@ -80,6 +80,11 @@ impl Errno {
         self.row().map_or("Unknown error", |row| row.2)
     }
 
+    /// Whether there is no room, on the file system or within a quota.
+    pub fn is_no_space(self) -> bool {
+        matches!(self, Errno::ENOSPC | Errno::EDQUOT)
+    }
+
     /// The number of a name, `"ENOSPC"`; aliases (`EWOULDBLOCK`, `ENOTSUP`, `EDEADLOCK`) are known.
     pub fn from_name(name: &str) -> Option<Errno> {
         let name = match name {

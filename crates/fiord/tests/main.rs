@@ -26,6 +26,7 @@ mod explain;
 mod failed_jobs;
 mod faults;
 mod findings;
+mod full_disk;
 mod hangs;
 mod history;
 mod history_export;

@@ -4,7 +4,7 @@
 //! other contents), and is returned to its source when dropped.
 
 use crate::errno::{Errno, check, error_text};
-use crate::file;
+use crate::file::{self, Allocate};
 use crate::map::{HugePages, Mapping, Protection, Sharing, page_bytes};
 use std::fmt;
 use std::fs::File;
@@ -82,6 +82,9 @@ impl MemoryError {
             }
             (MemorySource::Shm | MemorySource::ShmHuge(_), libc::EINVAL | libc::ENOSPC) => {
                 Some("raise the limits in /proc/sys/kernel/shmmax, shmall and shmmni")
+            }
+            (MemorySource::MmapFile { .. }, libc::ENOSPC | libc::EDQUOT) => {
+                Some("free space there, or ask for fewer or smaller buffers (iodepth, bs, numjobs)")
             }
             (_, libc::ENOMEM) => Some("ask for fewer or smaller buffers (iodepth, bs, numjobs)"),
             _ => None,
@@ -244,8 +247,16 @@ fn map_source(source: &MemorySource, len_bytes: usize) -> io::Result<Mapping> {
 fn map_file(file: &File, len_bytes: usize, sharing: Sharing) -> io::Result<Mapping> {
     let block_bytes = usize::try_from(crate::stat::file_system_of(file)?.block_bytes).unwrap_or(1);
     let whole_bytes = round_up(len_bytes, block_bytes.max(page_bytes()))?;
-    if file.metadata()?.len() < whole_bytes as u64 {
+    let found = file.metadata()?;
+    if found.len() < whole_bytes as u64 {
         file::truncate(file, whole_bytes as u64)?;
+    }
+    if found.is_file() {
+        // A page of a full file system ends the process when it is touched. Not every file system can reserve space.
+        match file::allocate(file, Allocate::Posix, 0, whole_bytes as u64) {
+            Err(error) if Errno::of(&error).is_some_and(Errno::is_no_space) => return Err(error),
+            _ => {}
+        }
     }
     Mapping::of_file(file.as_fd(), 0, whole_bytes, Protection::ReadWrite, sharing)
 }

@@ -35,13 +35,27 @@ pub enum EndReason {
     NotStarted,
 }
 
-/// A warning about an option, although nothing failed.
+/// A warning about an option, although the job did not fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
     /// The job option it is about.
     pub option: &'static Spec,
     /// The warning: a sentence without a final full stop.
     pub message: String,
+    /// A file that was asked for could not be written in full: the run fails, and what was measured stands.
+    pub is_lost_output: bool,
+}
+
+impl Remark {
+    /// A warning, no more.
+    pub(crate) fn warning(option: &'static Spec, message: String) -> Remark {
+        Remark { option, message, is_lost_output: false }
+    }
+
+    /// A file that could not be written in full.
+    pub(crate) fn lost_output(option: &'static Spec, message: String) -> Remark {
+        Remark { option, message, is_lost_output: true }
+    }
 }
 
 /// The report of one worker.
@@ -61,7 +75,7 @@ pub struct WorkerReport {
     pub failure: Option<Failure>,
     /// Errors that were ignored and are to be printed (`error_dump`), a line each.
     pub passed_over: Vec<String>,
-    /// Warnings, although nothing failed.
+    /// Warnings, although it did not fail.
     pub warnings: Vec<Remark>,
     /// How long its ramp had lasted when it ended.
     pub ramp: RampEnd,

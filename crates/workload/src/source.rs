@@ -120,6 +120,11 @@ pub trait OperationSource: Send {
         self.inner_mut()?.finish(at_ns)
     }
 
+    /// What is missing from a file that the source writes, and why. Known after `finish`. May allocate.
+    fn unwritten(&self) -> Option<String> {
+        self.inner()?.unwritten()
+    }
+
     /// Whether each operation's direction is drawn, so that `steer` has an effect.
     fn is_mixed(&self) -> bool {
         self.inner().is_some_and(|inner| inner.is_mixed())

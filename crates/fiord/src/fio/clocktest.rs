@@ -14,8 +14,7 @@ use crate::output::{Output, say};
 const READINGS_PER_CPU: u64 = 1_000_000;
 
 /// Checks the clock and prints the result; fails if the clock was seen to go backwards.
-pub(crate) fn run() -> ExitCode {
-    let mut output = Output::stdout();
+pub(super) fn run(output: &mut Output) -> ExitCode {
     let found = match TscClock::shared() {
         Ok(clock) => {
             let rate_khz = clock.frequency_khz();

@@ -16,11 +16,10 @@ const MEASURED_NS: u64 = 250_000_000;
 
 /// Measures the checksums listed in `names`, separated by commas, or all of them. An unknown name, such as `help`,
 /// prints the known names.
-pub(crate) fn run(names: Option<&str>) -> ExitCode {
+pub(super) fn run(names: Option<&str>, output: &mut Output) -> ExitCode {
     match chosen(names) {
         Ok(checksums) => {
             let block: Vec<u8> = (0..BLOCK_BYTES).map(|index| (index % 251) as u8).collect();
-            let mut output = Output::stdout();
             for checksum in checksums {
                 output.write(&line(checksum.name(), speed_mib_s(checksum, &block)));
             }
@@ -29,7 +28,7 @@ pub(crate) fn run(names: Option<&str>) -> ExitCode {
         Err(unknown) => {
             say(&format!("fiord: unknown checksum `{unknown}`. Available:\n"));
             let names = Checksum::ALL.map(|checksum| format!("{}\n", checksum.name()));
-            Output::stdout().write(&names.concat());
+            output.write(&names.concat());
             ExitCode::from(1)
         }
     }

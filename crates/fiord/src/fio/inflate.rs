@@ -18,8 +18,7 @@ use crate::status;
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Prints the log at `path`.
-pub(crate) fn run(path: &Path) -> ExitCode {
-    let mut output = Output::stdout();
+pub(super) fn run(path: &Path, output: &mut Output) -> ExitCode {
     let mut print = |text: &str| output.write(text);
     let printed = File::open(path).and_then(|log| print_all(log, &mut print));
     match printed {

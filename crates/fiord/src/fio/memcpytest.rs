@@ -51,11 +51,10 @@ fn copy_bytes(buffer: &mut [u8], bytes: usize) {
 
 /// Measures the methods listed in `names`, separated by commas, or all of them. An unknown name, such as `help`, prints
 /// the known names.
-pub(crate) fn run(names: Option<&str>) -> ExitCode {
+pub(super) fn run(names: Option<&str>, output: &mut Output) -> ExitCode {
     match chosen(names) {
         Ok(methods) => {
             let mut buffer = vec![1; BUFFER_BYTES];
-            let mut output = Output::stdout();
             for method in methods {
                 output.write(&format!("{}\n", method.name));
                 for bytes in SIZES_BYTES {
@@ -68,7 +67,7 @@ pub(crate) fn run(names: Option<&str>) -> ExitCode {
             if unknown != "help" {
                 say(&format!("fiord: unknown method of copying `{unknown}`. Available:\n"));
             }
-            Output::stdout().write(&METHODS.map(|method| format!("{}\n", method.name)).concat());
+            output.write(&METHODS.map(|method| format!("{}\n", method.name)).concat());
             ExitCode::from(1)
         }
     }

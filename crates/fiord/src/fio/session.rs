@@ -29,7 +29,7 @@ use super::{clocktest, crctest, debug, help, inflate, memcpytest, settings};
 use crate::arguments::CommandError;
 use crate::claims;
 use crate::live::LiveMode;
-use crate::output::{self, Output, say};
+use crate::output::{Output, say};
 use crate::run::drive::{Run, RunOutcome, drive};
 use crate::run::keep::Keeper;
 use crate::run::metrics::MetricsExporter;
@@ -115,8 +115,9 @@ impl Session {
         if let Err(problems) = self.check() {
             return failed(&problems);
         }
-        if let Some(status) = self.side_program() {
-            return status;
+        let mut stdout = Output::stdout();
+        if let Some(status) = self.side_program(&mut stdout) {
+            return printed(stdout, status);
         }
         if self.options.showcmd.0
             && let Err(status) = self.show_command()
@@ -150,33 +151,35 @@ impl Session {
         self.refuse_outputs().map_err(|refusal| refused(&refusal))?;
         let mut output = self.open_output().map_err(|why| finished(Err(why)))?;
         output.write_bytes(&showcmd::print(&self.parsed));
-        Ok(())
+        let unwritten =
+            |error: std::io::Error| finished(Err(format!("fiord: {}: {}\n", self.destination(), error_text(&error))));
+        output.finish().map_err(unwritten)
     }
 
     /// What an option asks for instead of jobs, done: a page, a list, or a test of this machine.
-    fn side_program(&self) -> Option<ExitCode> {
+    fn side_program(&self, stdout: &mut Output) -> Option<ExitCode> {
         if let Some(text) = help::asked_for(&self.options, self.own) {
-            let printed = text.and_then(|text| output::print(text.as_bytes()));
-            return Some(finished(printed.map_err(|why| format!("fiord: {why}\n"))));
+            let text = text.map(|text| stdout.write(&text));
+            return Some(finished(text.map_err(|why| format!("fiord: {why}\n"))));
         }
         if let Some(channels) = self.options.debug.as_ref().and_then(debug::help) {
-            Output::stdout().write(&channels);
+            stdout.write(&channels);
             return Some(ExitCode::SUCCESS);
         }
         if let Some(names) = &self.options.crctest {
-            return Some(crctest::run(names.0.as_ref().map(path::text).as_deref()));
+            return Some(crctest::run(names.0.as_ref().map(path::text).as_deref(), stdout));
         }
         if let Some(names) = &self.options.memcpytest {
-            return Some(memcpytest::run(names.0.as_ref().map(path::text).as_deref()));
+            return Some(memcpytest::run(names.0.as_ref().map(path::text).as_deref(), stdout));
         }
         if let Some(log) = &self.options.inflate_log {
-            return Some(inflate::run(Path::new(&log.0)));
+            return Some(inflate::run(Path::new(&log.0), stdout));
         }
         if self.options.cpuclock_test.0 {
-            return Some(clocktest::run());
+            return Some(clocktest::run(stdout));
         }
         if self.options.idle_prof == Some(IdleProf::Calibrate) {
-            Output::stdout().write(&normal::calibration(&idle::calibrate()));
+            stdout.write(&normal::calibration(&idle::calibrate()));
             return Some(ExitCode::SUCCESS);
         }
         None
@@ -488,6 +491,14 @@ fn finished(result: Result<(), impl Into<CommandError>>) -> ExitCode {
             say(&why);
             ExitCode::from(status)
         }
+    }
+}
+
+/// The exit status of what has printed to standard output and ends with `status`.
+fn printed(stdout: Output, status: ExitCode) -> ExitCode {
+    match stdout.finish() {
+        Ok(()) => status,
+        Err(error) => finished(Err(format!("fiord: standard output: {}\n", error_text(&error)))),
     }
 }
 

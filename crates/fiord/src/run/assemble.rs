@@ -3,7 +3,7 @@
 //! Invariant: a worker counts towards exactly one entry of the report, or towards none if its job sets `stats=0`.
 
 use fiord_findings::{have_same_words, more};
-use fiord_options::{Origin, Problem, ProblemKind};
+use fiord_options::{Origin, Problem, ProblemKind, job};
 use fiord_plan::presentation::{Presentation, RateUnit, Unified as PlannedUnified};
 use fiord_plan::{Job, Plan};
 use fiord_report::path::{self, shown};
@@ -108,6 +108,18 @@ pub(super) fn remarks(plan: &Plan, workers: &[WorkerReport]) -> Vec<Finding> {
     plan.jobs.iter().zip(workers).flat_map(of).collect()
 }
 
+/// A line for each file besides the logs that a job could not write in full.
+pub(super) fn lost_outputs(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
+    let of = |(job, worker): (&Job, &WorkerReport)| -> Vec<String> {
+        let lost = worker.warnings.iter().filter(|remark| remark.is_lost_output);
+        let line = |remark: &Remark| {
+            format!("fiord: job {}: {}: {}\n", shown(&job.name), remark.option.name, remark.message)
+        };
+        lost.map(line).collect()
+    };
+    plan.jobs.iter().zip(workers).flat_map(of).collect()
+}
+
 fn job_report(job: &Job, worker: &mut WorkerReport, moment: Moment) -> JobReport {
     let errors = &job.errors;
     let elapsed_s = moment.elapsed_ms / 1000 + 1;
@@ -131,8 +143,17 @@ fn job_report(job: &Job, worker: &mut WorkerReport, moment: Moment) -> JobReport
         continue_on_error: errors.passes_over_any(),
         steady: worker.steady.take().map(|steady| *steady),
         latency_target: latency_target(job, worker),
-        unstarted: worker.unstarted,
+        unstarted: worker.unstarted && !fails_at_first_io_in_fio(job),
     }
+}
+
+/// Whether fio starts a job that is not started here, because an I/O of it could not succeed. What a report has of a job
+/// depends on it.
+fn fails_at_first_io_in_fio(job: &Job) -> bool {
+    let cannot_succeed = |problem: &Problem| {
+        problem.kind == ProblemKind::Misaligned || problem.option == Some(job::Access::rw)
+    };
+    job.unplannable.as_ref().is_some_and(|unplannable| unplannable.problems.iter().all(cannot_succeed))
 }
 
 fn latency_target(job: &Job, worker: &WorkerReport) -> LatencyTarget {

@@ -126,7 +126,8 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
         metrics.exporter.publish(&report);
     }
     let mut errors = assemble::failures(plan, &result.workers);
-    let unwritten = watched.logs.finish();
+    let mut unwritten = assemble::lost_outputs(plan, &result.workers);
+    unwritten.extend(watched.logs.finish());
     let failed_jobs = assemble::failed_count(&result.workers);
     let status = match result.signal {
         Some(signal) => status::of_signal(signal),

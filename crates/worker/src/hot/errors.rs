@@ -104,7 +104,7 @@ impl<'a> ErrorHandler<'a> {
             return ErrorDecision::Stop(End::StopRequested);
         }
         // `fill_device` ends at an exhausted quota as at a full file system.
-        if self.fill_device && [Errno::ENOSPC, Errno::EDQUOT].contains(&errno) {
+        if self.fill_device && errno.is_no_space() {
             recorder.count_partial(rest);
             return ErrorDecision::Stop(End::Full);
         }

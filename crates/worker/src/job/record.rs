@@ -39,6 +39,8 @@ pub(crate) struct RecordedSource {
     spare: Receiver<Vec<Issue>>,
     writer: Option<Thread>,
     outcome: Arc<Mutex<io::Result<()>>>,
+    /// Why the iolog is incomplete, once it has ended.
+    unwritten: Option<String>,
     /// The iolog, as shown to the user.
     shown: String,
     /// How long the job waited for the writer.
@@ -81,6 +83,7 @@ impl RecordedSource {
             spare,
             writer: Some(writer),
             outcome,
+            unwritten: None,
             shown: shown(path),
             waited_ns: 0,
             open: Vec::with_capacity(job.files.list.len()),
@@ -131,15 +134,16 @@ impl RecordedSource {
             Ok(mut outcome) => std::mem::replace(&mut *outcome, Ok(())),
             Err(_) => Err(io::Error::other("its writer panicked")),
         };
-        match outcome {
-            Err(error) => Some(format!("the iolog {} is incomplete: {}", self.shown, error_text(&error))),
-            Ok(()) if self.waited_ns > 0 => Some(format!(
+        let incomplete =
+            |error| format!("the iolog {} is incomplete: {}", self.shown, error_text(&error));
+        self.unwritten = outcome.err().map(incomplete);
+        (self.waited_ns > 0 && self.unwritten.is_none()).then(|| {
+            format!(
                 "the job waited {} ms for the iolog {} to be written",
                 self.waited_ns.div_ceil(1_000_000),
                 self.shown
-            )),
-            Ok(()) => None,
-        }
+            )
+        })
     }
 }
 
@@ -177,6 +181,10 @@ impl OperationSource for RecordedSource {
     fn finish(&mut self, at_ns: u64) -> Option<String> {
         let of_source = self.source.finish(at_ns);
         self.end_iolog().or(of_source)
+    }
+
+    fn unwritten(&self) -> Option<String> {
+        self.unwritten.clone().or_else(|| self.source.unwritten())
     }
 
     fn open_generation(&self) -> u64 {

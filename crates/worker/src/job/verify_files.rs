@@ -1,37 +1,39 @@
 //! The saved state of a verified job: written at its end, and loaded by the job that verifies.
 //!
-//! Invariant: a state that cannot be saved is reported and fails nothing; one that cannot be loaded fails the job, which
-//! would otherwise verify what was never written.
+//! Invariant: a state that cannot be saved is reported and fails no job, but a part of one fails the run; one that cannot
+//! be loaded fails the job, which would otherwise verify what was never written.
 
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use fiord_plan::shown::shown;
 use fiord_plan::{Job, Verification};
-use fiord_verify::{HeaderFormat, VerifyState};
+use fiord_sys::errno::Errno;
+use fiord_verify::VerifyState;
 use fiord_workload::{OperationSource, Source};
 
 use crate::failure::Failure;
 use crate::files::target_opener::TargetOpener;
+use crate::report::Remark;
 
-/// Saves the progress of `job`'s writes, if the job requests it. Returns a message if that failed.
-pub(crate) fn save_state(job: &Job, source: &Source, opener: &TargetOpener) -> Option<String> {
+/// Saves the progress of `job`'s writes, if the job requests it, which it does by default. Returns what is to be said if
+/// that failed.
+pub(crate) fn save_state(job: &Job, source: &Source, opener: &TargetOpener) -> Option<Remark> {
     let verification = job.verification.as_ref()?;
     let path = verification.saved_state.as_deref()?;
     let state = VerifyState { name: job.name.as_bytes().to_vec(), ..source.state()? };
-    let saved = write(path, &state, verification.format.header, opener);
-    saved.err().map(|failure| format!("the state {} is not saved: {failure}", shown(path)))
-}
-
-fn write(
-    path: &Path,
-    state: &VerifyState,
-    format: HeaderFormat,
-    opener: &TargetOpener,
-) -> Result<(), Failure> {
-    let mut file = opener.create_named(path, false)?;
-    file.write_all(&state.encode(format)).map_err(|error| Failure::file("write", path, &error))
+    let unsaved = |failure: &Failure| format!("the state {} is not saved: {failure}", shown(path));
+    let mut file = match opener.create_named(path, false) {
+        Ok(file) => file,
+        // As in fio, verification does not need a directory that may be written to.
+        Err(failure) if !failure.errno.is_some_and(Errno::is_no_space) => {
+            return Some(Remark::warning(Verification::SAVE_OPTION, unsaved(&failure)));
+        }
+        Err(failure) => return Some(Remark::lost_output(Verification::SAVE_OPTION, unsaved(&failure))),
+    };
+    let written = file.write_all(&state.encode(verification.format.header));
+    let failure = Failure::file("write", path, &written.err()?);
+    Some(Remark::lost_output(Verification::SAVE_OPTION, unsaved(&failure)))
 }
 
 /// The state of the job whose writes are verified, if it is to be loaded.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::{EngineDefinition, JobOutline, Setup, SetupError, Visitor, offload};
 use fiord_plan::job::Memory;
-use fiord_plan::{DebugChannel, Direction, Hook, Job, Verification};
+use fiord_plan::{DebugChannel, Direction, Hook, Job};
 use fiord_stats::{DetailedProgress, JobStats, RampEnd, Random};
 use fiord_sys::clock;
 use fiord_sys::errno::Errno;
@@ -370,11 +370,11 @@ impl<'a> Worker<'a> {
         let looped_ns = clock::monotonic_ns().saturating_sub(began_ns);
         let message = work.source.finish(looped_ns);
         let end = end.followed_by(work.refuse_late());
-        let state_message = verify_files::save_state(self.job, &work.source, &self.shared.opener);
-        self.warnings
-            .extend(state_message.map(|message| Remark { option: Verification::SAVE_OPTION, message }));
+        self.warnings.extend(verify_files::save_state(self.job, &work.source, &self.shared.opener));
         let option = self.job.trace_option();
-        self.warnings.extend(message.map(|message| Remark { option, message }));
+        self.warnings.extend(message.map(|message| Remark::warning(option, message)));
+        let unwritten = work.source.unwritten();
+        self.warnings.extend(unwritten.map(|message| Remark::lost_output(option, message)));
         let end = self.sync_files(&work.files, end);
         let end = end.followed_by(work.files.close_all(engine));
         let read_back_ns = work.source.read_back_ns();
@@ -418,7 +418,7 @@ impl<'a> Worker<'a> {
             let message = format!(
                 "the job issued no I/O for {waited_ms} ms, because its logs could not be written as fast as it did I/O"
             );
-            self.warnings.push(Remark { option: file.kind.option(), message });
+            self.warnings.push(Remark::warning(file.kind.option(), message));
         }
     }
 
@@ -511,7 +511,7 @@ impl<'a> Worker<'a> {
         let message = command::exec(command, &log, opener, &is_cancelled);
         // It may have mounted what the job is about to write to.
         opener.invalidate();
-        self.warnings.extend(message.map(|message| Remark { option: hook.option(), message }));
+        self.warnings.extend(message.map(|message| Remark::warning(hook.option(), message)));
     }
 
     /// Whether a command that began at `began_ns` has used up its grace period after a signal.

@@ -621,7 +621,7 @@ impl<'w> Coordinator<'w> {
         let mut workers = self.annotated(jobs.iter().map(of).collect());
         let in_a_group = jobs.iter().position(|job| job.process.control_group.is_some());
         if let Some(worker) = in_a_group.and_then(|number| workers.get_mut(number)) {
-            let remark = |message| Remark { option: ControlGroup::OPTION, message };
+            let remark = |message| Remark::warning(ControlGroup::OPTION, message);
             worker.warnings.extend(self.shared.control_groups.remove().into_iter().map(remark));
         }
         RunResult { workers, signal: self.signal, trigger_warning: self.trigger_warning, elapsed_ms }

@@ -76,6 +76,10 @@ impl OperationSource for AnswersAll {
         Some("finished".into())
     }
 
+    fn unwritten(&self) -> Option<String> {
+        Some("unwritten".into())
+    }
+
     fn is_mixed(&self) -> bool {
         true
     }
