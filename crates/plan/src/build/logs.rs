@@ -90,22 +90,24 @@ pub(crate) fn files(
         });
     };
     let responds = measure.total && has_rate(section);
+    // As in fio, a call on a name has one latency, and moves nothing.
+    let calls_names = section.engine().is_some_and(|engine| engine.name_call().is_some());
     let latencies = [
         (LogKind::Submission, measure.submission),
         (LogKind::Completion, measure.completion),
-        (LogKind::Total, measure.total),
+        (LogKind::Total, measure.total || (calls_names && !options.measure.disable_lat && clocked)),
         (LogKind::Response, responds),
     ];
-    for (kind, recorded) in latencies.into_iter().filter(|(_, recorded)| *recorded) {
-        add(&options.measure.write_lat_log, kind, recorded);
+    for (kind, _) in latencies.into_iter().filter(|(_, is_written)| *is_written) {
+        add(&options.measure.write_lat_log, kind, kind != LogKind::Total || measure.total);
     }
     let has_windows = options.measure.log_hist_msec > 0;
     add(&options.measure.write_hist_log, LogKind::Histogram, measure.completion && has_windows);
     if responds {
         add(&options.measure.write_hist_log, LogKind::ResponseHistogram, has_windows);
     }
-    add(&options.measure.write_bw_log, LogKind::Bandwidth, clocked && measure.bandwidth);
-    add(&options.measure.write_iops_log, LogKind::Iops, clocked);
+    add(&options.measure.write_bw_log, LogKind::Bandwidth, clocked && measure.bandwidth && !calls_names);
+    add(&options.measure.write_iops_log, LogKind::Iops, clocked && !calls_names);
     files
 }
 

@@ -41,6 +41,7 @@ use fiord_options::{Problem, ProblemKind, Section, Spec, job, resolve_job};
 
 use self::diagnostics::Diagnostics;
 use self::replay::Replayed;
+use self::rules::conditions::{self, Judged};
 use self::schedule::Grouping;
 use self::section::ResolvedSection;
 use self::space::LaidOut;
@@ -233,11 +234,13 @@ pub fn build(
         laid_out: LaidOut::default(),
         names: Vec::new(),
         time_cpus: time_cpus(sections, facts),
+        judged: Vec::new(),
     };
     for (number, parsed) in sections.iter().enumerate() {
         builder.section(number as u32, parsed, waiting.contains(&number));
     }
-    let Builder { mut jobs, diagnostics, .. } = builder;
+    let Builder { mut jobs, mut diagnostics, judged, .. } = builder;
+    diagnostics.problems.extend(conditions::without_effect(judged));
     buffers::share_working_sets(&mut jobs);
     writers::expect_other_writers(&mut jobs);
     pace::wake_early(&mut jobs, facts);
@@ -276,6 +279,8 @@ struct Builder<'a> {
     names: Vec<OsString>,
     /// CPUs that keep the time for jobs: no job runs there.
     time_cpus: Vec<u32>,
+    /// What options need that have an effect only beside others.
+    judged: Vec<Judged>,
 }
 
 /// The CPUs that keep the time for jobs of these sections, sorted.
@@ -295,6 +300,7 @@ impl Builder<'_> {
         let before = self.diagnostics.problems.len();
         self.diagnostics.problems.extend(problems);
         self.diagnostics.problems.extend(rules::all(&section));
+        self.judged.extend(conditions::judge(&section));
         self.diagnostics.problems.extend(self.among_sections(&section));
         process::time_cpu(&section, self.facts, &mut self.diagnostics.problems);
         self.names.push(worker_name(&section, 0).to_os_string());
@@ -412,7 +418,7 @@ impl Builder<'_> {
             files: targets.files,
             buffers: Buffers { dedupe: buffers::dedupe(options, &access, targets.pass_bytes), ..buffers },
             limits,
-            pace: pace::pace(section, &access),
+            pace: pace::pace(section),
             schedule: schedule::schedule(options, stonewall),
             errors: measure::errors(options, pace::latency_target(section)),
             // Recorded I/O is replayed as it is.

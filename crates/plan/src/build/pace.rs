@@ -8,14 +8,14 @@ use fiord_options::{Problem, ProblemKind};
 
 use super::queue;
 use super::section::ResolvedSection;
-use crate::access::{Access, Direction, PerDirection};
+use crate::access::{Direction, PerDirection};
 use crate::engine::Cycle;
 use crate::facts::Facts;
 use crate::job::Job;
 use crate::pace::{Flow, LatencyTarget, Pace, Think};
 
 /// The limits of one worker.
-pub(crate) fn pace(section: &ResolvedSection<'_>, access: &Access) -> Pace {
+pub(crate) fn pace(section: &ResolvedSection<'_>) -> Pace {
     if let Some(cycle) = queue::engine(section).and_then(|engine| engine.cycle()) {
         return between_cycles(section, cycle);
     }
@@ -26,23 +26,13 @@ pub(crate) fn pace(section: &ResolvedSection<'_>, access: &Access) -> Pace {
     let ios = |rate: &fiord_options::value::PerDirection<u32>| {
         limits([rate.read, rate.write, rate.trim].map(|part| part.map(u64::from)))
     };
-    let poisson = options.pace.rate_process == RateProcess::Poisson;
-    let (mut bytes_per_s, mut ios_per_s) = (bytes(&options.pace.rate), ios(&options.pace.rate_iops));
-    // Of blocks of several sizes, `rate_iops` counts the smallest; arrivals at random are counted as they are.
-    for direction in (0..3).filter(|_| !poisson) {
-        let sizes = &access.block_sizes[direction];
-        if let (Some(ios), true) = (ios_per_s[direction], sizes.min() < sizes.max()) {
-            bytes_per_s[direction] = Some(ios.saturating_mul(sizes.min()));
-            ios_per_s[direction] = None;
-        }
-    }
     Pace {
-        bytes_per_s,
-        ios_per_s,
+        bytes_per_s: bytes(&options.pace.rate),
+        ios_per_s: ios(&options.pace.rate_iops),
         min_bytes_per_s: bytes(&options.pace.rate_min),
         min_ios_per_s: ios(&options.pace.rate_iops_min),
         cycle_ms: u64::from(options.pace.rate_cycle),
-        poisson,
+        poisson: options.pace.rate_process == RateProcess::Poisson,
         open: options.pace.rate_arrivals == RateArrivals::Open,
         ignore_think_time: options.pace.rate_ignore_thinktime,
         think: think(section),
@@ -111,18 +101,6 @@ pub(crate) fn has_rate(options: &JobOptions, direction: Direction) -> bool {
     let (rate, rate_iops) = (&options.pace.rate, &options.pace.rate_iops);
     let bytes = [rate.read, rate.write, rate.trim][direction.index()].is_some_and(|rate| rate.0 > 0);
     bytes || [rate_iops.read, rate_iops.write, rate_iops.trim][direction.index()].is_some_and(|rate| rate > 0)
-}
-
-/// I/Os arrive at a rate.
-pub(crate) fn open_arrivals_need_a_rate(section: &ResolvedSection<'_>) -> Option<Problem> {
-    let is_open = section.options.pace.rate_arrivals == RateArrivals::Open;
-    let has_rate = Direction::ALL.into_iter().any(|direction| has_rate(section.options, direction));
-    (is_open && !has_rate).then(|| {
-        let message = "rate_arrivals=open has no effect without a rate";
-        section
-            .error(ProblemKind::NoEffect, job::Pace::rate_arrivals, message, "for example rate_iops=1000")
-            .as_warning()
-    })
 }
 
 /// Without a clock no I/O has a latency.

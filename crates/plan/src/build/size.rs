@@ -136,9 +136,11 @@ pub(crate) fn extent(wanted: &Wanted, index: u64, present: Present) -> Result<Ex
     }
     let mut length = end - start;
     if let Some(Size::Percent(percent)) = wanted.size {
-        let part = percent_of(present.bytes.max(end), percent);
+        let part = percent_of(end, percent);
         length = length.min(part - part % wanted.block_bytes_min);
     }
+    // A part of a file that is made does not need the rest of it.
+    let end = if matches!(wanted.size, Some(Size::Percent(_))) { start + length } else { end };
     if length < wanted.block_bytes_min {
         return Err(Misfit::SmallerThanBlock { length_bytes: length });
     }
@@ -297,6 +299,20 @@ mod tests {
             ..wanted(Some(Size::Bytes(MIB)))
         };
         assert_eq!(parts(extent(&wanted, 0, file(0))), (512 * KIB, 512 * KIB, Some(MIB)));
+    }
+
+    #[test]
+    fn a_percentage_of_a_given_size_makes_no_more_than_that_part() {
+        let range = SizeRange { low_bytes: MIB, high_bytes: MIB };
+        let part = |percent| Wanted { file_size: Some(range), ..wanted(Some(Size::Percent(percent))) };
+        let quarter = part(25);
+        assert_eq!(parts(extent(&quarter, 0, file(0))), (0, 256 * KIB, Some(256 * KIB)));
+        assert_eq!(parts(extent(&quarter, 0, file(128 * KIB))), (0, 256 * KIB, Some(256 * KIB)));
+        assert_eq!(parts(extent(&quarter, 0, file(2 * MIB))), (0, 256 * KIB, None), "of what was given");
+        let behind = Wanted { offset: Size::Bytes(128 * KIB), ..part(25) };
+        assert_eq!(parts(extent(&behind, 0, file(0))), (128 * KIB, 256 * KIB, Some(384 * KIB)));
+        let cut = Wanted { offset: Size::Bytes(768 * KIB), ..part(50) };
+        assert_eq!(parts(extent(&cut, 0, file(0))), (768 * KIB, 256 * KIB, Some(MIB)));
     }
 
     #[test]

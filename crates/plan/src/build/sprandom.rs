@@ -111,17 +111,6 @@ pub(super) fn sprandom_knows_the_spare_flash(section: &ResolvedSection<'_>) -> O
     })
 }
 
-/// A rule.
-pub(super) fn sprandom_options_need_sprandom(section: &ResolvedSection<'_>) -> Option<Problem> {
-    if section.options.access.sprandom {
-        return None;
-    }
-    let options = [job::Access::spr_op, job::Access::spr_num_regions, job::Access::spr_cs];
-    let given = options.into_iter().find(|option| section.is_given(option))?;
-    let message = format!("{} has no effect without sprandom=1", given.name);
-    Some(section.error(ProblemKind::NoEffect, given, message, "").as_warning())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

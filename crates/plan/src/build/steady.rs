@@ -38,17 +38,6 @@ pub(crate) fn steady_window_holds_measurements(section: &ResolvedSection<'_>) ->
     })
 }
 
-/// Without a duration nothing is watched.
-pub(crate) fn steadystate_needs_a_duration(section: &ResolvedSection<'_>) -> Option<Problem> {
-    let is_given = section.is_given(job::Steady::steadystate);
-    (is_given && steady(section).is_none()).then(|| {
-        let message = "steadystate has no effect without a steadystate_duration of a second or more";
-        section
-            .error(ProblemKind::NoEffect, job::Steady::steadystate, message, "for example ss_dur=30")
-            .as_warning()
-    })
-}
-
 /// A job without a clock has no latencies.
 pub(crate) fn steady_latency_is_measured(section: &ResolvedSection<'_>) -> Option<Problem> {
     let options = section.options;

@@ -3,6 +3,7 @@
 //! Invariant: figures come from what fio 3.33 did with the same words, unless a comment says otherwise.
 
 mod amounts;
+mod inherited;
 mod replay;
 mod space;
 mod verification;
@@ -638,13 +639,13 @@ fn time_limits_are_in_nanoseconds_and_time_based_needs_one() {
 
 // divergence: `rate_iops` with blocks of several sizes
 #[test]
-fn rate_iops_counts_the_smallest_of_several_sizes_unless_arrivals_are_random() {
-    let pace = |options: &str| jobs(&format!("--name=a --size=1m --rate_iops=100 {options}")).remove(0).pace;
-    assert_eq!((pace("").bytes_per_s[0], pace("").ios_per_s[0]), (None, Some(100)));
-    let ranged = pace("--bsrange=4k-64k");
-    assert_eq!((ranged.bytes_per_s[0], ranged.ios_per_s[0]), (Some(100 * 4 * KIB), None));
-    let random = pace("--bsrange=4k-64k --rate_process=poisson");
-    assert_eq!((random.bytes_per_s[0], random.ios_per_s[0]), (None, Some(100)));
+fn rate_iops_counts_ios_of_any_size() {
+    for sizes in ["", "--bssplit=4k/50:16k/50", "--bsrange=4k-64k", "--bsrange=4k-64k --rate_process=poisson"] {
+        let (plan, warnings) =
+            attempt(&format!("--name=a --size=1m --rate_iops=100 {sizes}"), &machine(&[])).unwrap();
+        let pace = &plan.jobs[0].pace;
+        assert_eq!((pace.bytes_per_s[0], pace.ios_per_s[0], warnings), (None, Some(100), vec![]), "{sizes}");
+    }
 }
 
 #[test]

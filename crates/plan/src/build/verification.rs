@@ -95,6 +95,11 @@ pub(crate) fn verification(
     })
 }
 
+/// Whether a section's jobs verify.
+pub(super) fn verifies(section: &ResolvedSection<'_>) -> bool {
+    method(section).is_some()
+}
+
 /// The method of a section's jobs; `None` if they do not verify.
 fn method(section: &ResolvedSection<'_>) -> Option<Method> {
     let options = &section.options.verify;

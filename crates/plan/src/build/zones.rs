@@ -145,21 +145,6 @@ pub(super) fn zoneskip_is_bytes_or_zones(section: &ResolvedSection<'_>) -> Optio
 }
 
 /// A rule.
-pub(super) fn zone_options_need_zonemode(section: &ResolvedSection<'_>) -> Option<Problem> {
-    if section.options.files.zonemode != ZoneMode::None {
-        return None;
-    }
-    let files = &section.options.files;
-    let given = [
-        (files.zonerange.0 > 0, job::Files::zonerange),
-        (files.zoneskip != Size::Bytes(0), job::Files::zoneskip),
-    ];
-    let (_, option) = given.into_iter().find(|(is_given, _)| *is_given)?;
-    let message = format!("{} has no effect without zonemode", option.name);
-    Some(section.error(ProblemKind::NoEffect, option, message, "add zonemode=strided").as_warning())
-}
-
-/// A rule.
 pub(super) fn stride_needs_a_sequence(section: &ResolvedSection<'_>) -> Option<Problem> {
     let access = &section.options.access;
     let is_sequence = matches!(access.random_distribution.0[0], value::RandomDistribution::Sequence(_));
@@ -171,24 +156,6 @@ pub(super) fn stride_needs_a_sequence(section: &ResolvedSection<'_>) -> Option<P
                 job::Access::random_sequence_stride,
                 message,
                 "for example random_distribution=sequence:0,2,1,3",
-            )
-            .as_warning()
-    })
-}
-
-/// A rule.
-pub(super) fn distribution_needs_random_io(section: &ResolvedSection<'_>) -> Option<Problem> {
-    let is_uniform = |one: &value::RandomDistribution| *one == value::RandomDistribution::Uniform;
-    let access = &section.options.access;
-    let is_used = access.rw.kind.is_random();
-    (!is_used && !access.random_distribution.0.iter().all(is_uniform)).then(|| {
-        let message = "random_distribution has no effect on sequential I/O";
-        section
-            .error(
-                ProblemKind::NoEffect,
-                job::Access::random_distribution,
-                message,
-                "for example rw=randread",
             )
             .as_warning()
     })

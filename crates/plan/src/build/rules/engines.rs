@@ -109,15 +109,18 @@ pub(super) fn mapping_is_never_direct(section: &ResolvedSection<'_>) -> Option<P
     })
 }
 
+/// fio warns, too. Blocks that a target would refuse are a problem of the job that has them.
 pub(super) fn unaligned_blocks_are_not_direct(section: &ResolvedSection<'_>) -> Option<Problem> {
     let direct = is_direct(section);
     let touches_files = section.engine().is_none_or(EngineDescriptor::touches_files);
     (direct && section.options.blocks.bs_unaligned.0 && touches_files).then(|| {
-        section.error(
-            ProblemKind::Conflict,
-            job::Blocks::bs_unaligned,
-            "direct I/O needs block sizes that are multiples of the device's block",
-            "",
-        )
+        section
+            .error(
+                ProblemKind::Conflict,
+                job::Blocks::bs_unaligned,
+                "direct I/O needs block sizes that are multiples of the device's block",
+                "leave out bs_unaligned, or direct=1",
+            )
+            .as_fios_warning()
     })
 }

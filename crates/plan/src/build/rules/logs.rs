@@ -7,29 +7,6 @@ use fiord_options::{Problem, ProblemKind, job};
 
 use crate::build::section::ResolvedSection;
 
-pub(super) fn log_options_need_a_log(section: &ResolvedSection<'_>) -> Option<Problem> {
-    let logs = [
-        job::Measure::write_bw_log,
-        job::Measure::write_lat_log,
-        job::Measure::write_iops_log,
-        job::Measure::write_hist_log,
-    ];
-    if logs.into_iter().any(|log| section.is_given(log)) {
-        return None;
-    }
-    let options = [
-        job::Measure::log_avg_msec,
-        job::Measure::log_hist_msec,
-        job::Measure::log_window_value,
-        job::Measure::log_offset,
-        job::Measure::log_prio,
-        job::Measure::log_store_compressed,
-    ];
-    let given = options.into_iter().find(|option| section.is_given(option))?;
-    let message = format!("{} has no effect without a log", given.name);
-    Some(section.error(ProblemKind::NoEffect, given, message, "for example write_lat_log=run").as_warning())
-}
-
 pub(super) fn histogram_logs_need_a_window(section: &ResolvedSection<'_>) -> Option<Problem> {
     (section.is_given(job::Measure::write_hist_log) && section.options.measure.log_hist_msec == 0).then(
         || {

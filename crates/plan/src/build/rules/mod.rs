@@ -3,6 +3,7 @@
 //!
 //! Invariant: a rule looks at one section alone and changes nothing; `all` runs every rule.
 
+pub(super) mod conditions;
 mod engines;
 mod files;
 mod job;
@@ -31,11 +32,8 @@ const RULES: &[Rule] = &[
     rates::rate_excludes_rate_iops,
     rates::rate_min_is_below_rate,
     rates::rate_iops_min_is_below_rate_iops,
-    rates::rate_iops_counts_smallest_blocks,
     sizes::size_holds_a_block,
     rates::spin_is_part_of_thinktime,
-    rates::thinktime_options_need_thinktime,
-    pace::open_arrivals_need_a_rate,
     engines::batch_complete_range_is_ordered,
     engines::queue_depth_needs_a_queue,
     engines::mapping_is_never_direct,
@@ -51,7 +49,6 @@ const RULES: &[Rule] = &[
     engines::unaligned_blocks_are_not_direct,
     files::append_excludes_overwrite,
     buffers::huge_pages_are_larger_than_pages,
-    logs::log_options_need_a_log,
     logs::histogram_logs_need_a_window,
     job::log_clock_exists,
     logs::log_issue_time_needs_offsets_of_latencies,
@@ -64,17 +61,13 @@ const RULES: &[Rule] = &[
     sprandom::sprandom_is_one_random_write,
     sprandom::sprandom_has_its_generator,
     sprandom::sprandom_knows_the_spare_flash,
-    sprandom::sprandom_options_need_sprandom,
     job::profile_acts_on_the_command_line,
     sizes::strided_zones_hold_a_block,
     zones::zoneskip_is_bytes_or_zones,
-    zones::zone_options_need_zonemode,
     zones::stride_needs_a_sequence,
-    zones::distribution_needs_random_io,
     files::replay_excludes_recording,
     steady::steady_window_holds_measurements,
     pace::latency_target_needs_a_clock,
-    steady::steadystate_needs_a_duration,
     steady::steady_latency_is_measured,
     buffers::working_set_has_one_file,
     buffers::dedupe_options_need_duplicates,

@@ -2,10 +2,9 @@
 //!
 //! Invariant: a rate of 0 is none.
 
-use fiord_options::value::{PerDirection, RateProcess};
+use fiord_options::value::PerDirection;
 use fiord_options::{Problem, ProblemKind, job};
 
-use crate::build::blocks::block_sizes;
 use crate::build::section::ResolvedSection;
 
 pub(super) fn rate_excludes_rate_iops(section: &ResolvedSection<'_>) -> Option<Problem> {
@@ -47,60 +46,12 @@ pub(super) fn rate_iops_min_is_below_rate_iops(section: &ResolvedSection<'_>) ->
     })
 }
 
-/// fio turns `rate_iops` into bytes by the smallest block, so that larger ones come more rarely than it says.
-pub(super) fn rate_iops_counts_smallest_blocks(section: &ResolvedSection<'_>) -> Option<Problem> {
-    let options = section.options;
-    let sizes = block_sizes(options);
-    let limited = directions(&options.pace.rate_iops, |rate| u64::from(*rate));
-    let linear = options.pace.rate_process == RateProcess::Linear;
-    let direction = (0..3).find(|d| linear && limited[*d] > 0 && sizes[*d].min() < sizes[*d].max())?;
-    let (ios, bytes) = (limited[direction], sizes[direction].min());
-    let message = format!(
-        "with several block sizes, the limit is {ios} of the smallest blocks per second: {} bytes",
-        ios * bytes
-    );
-    Some(
-        section
-            .error(
-                ProblemKind::ReadDifferently,
-                job::Pace::rate_iops,
-                message,
-                "rate_process=poisson counts I/Os of any size; rate= counts bytes",
-            )
-            .as_warning(),
-    )
-}
-
 pub(super) fn spin_is_part_of_thinktime(section: &ResolvedSection<'_>) -> Option<Problem> {
     let options = section.options;
     (options.pace.thinktime.us > 0 && options.pace.thinktime_spin.us > options.pace.thinktime.us).then(|| {
         let message = "spinning longer than the think time itself; the whole think time is spun";
         section.error(ProblemKind::Adjusted, job::Pace::thinktime_spin, message, "").as_warning()
     })
-}
-
-pub(super) fn thinktime_options_need_thinktime(section: &ResolvedSection<'_>) -> Option<Problem> {
-    if section.options.pace.thinktime.us > 0 {
-        return None;
-    }
-    let companions = [
-        job::Pace::thinktime_spin,
-        job::Pace::thinktime_blocks,
-        job::Pace::thinktime_blocks_type,
-        job::Pace::thinktime_iotime,
-        job::Pace::thinkcycles,
-    ];
-    let given = companions.into_iter().find(|option| section.is_given(option))?;
-    Some(
-        section
-            .error(
-                ProblemKind::NoEffect,
-                given,
-                format!("{} has no effect without thinktime", given.name),
-                "for example thinktime=1ms",
-            )
-            .as_warning(),
-    )
 }
 
 fn directions<T>(values: &PerDirection<T>, number: impl Fn(&T) -> u64) -> [u64; 3] {

@@ -14,6 +14,11 @@ use crate::testing::ENGINES;
 
 /// The result of one rule for a job with these options.
 fn verdict(rule: Rule, options: &str) -> Option<(ProblemLevel, ProblemKind)> {
+    of_section(options, |section| rule(section).map(|problem| (problem.level, problem.kind)))
+}
+
+/// What is found of a section with these options.
+fn of_section<T>(options: &str, find: impl FnOnce(&ResolvedSection<'_>) -> T) -> T {
     let no_file = |_: &OsStr| Err(io::Error::from(io::ErrorKind::NotFound));
     let no_variable = |_: &OsStr| None;
     let keywords = KeywordValues { cpus: 1, memory_mib: 1, page_bytes: 4096 };
@@ -24,7 +29,7 @@ fn verdict(rule: Rule, options: &str) -> Option<(ProblemLevel, ProblemKind)> {
     let parsed = cli::read(&words, &environment).unwrap().sections.remove(0);
     let (options, given, _) = resolve_job(&parsed, &ENGINES.names());
     let section = ResolvedSection { parsed: &parsed, options: &options, given: &given, engines: ENGINES };
-    rule(&section).map(|problem| (problem.level, problem.kind))
+    find(&section)
 }
 
 /// A rule, options that break it, how severe the problem is, of what kind, and options that keep the rule.
@@ -56,13 +61,6 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         Error,
         ProblemKind::InvalidValue,
         "--sprandom=1 --rw=randwrite --spr_op=0.07",
-    ),
-    (
-        sprandom::sprandom_options_need_sprandom,
-        "--spr_cs=1m",
-        Warning,
-        ProblemKind::NoEffect,
-        "--sprandom=1 --rw=randwrite --spr_cs=1m",
     ),
     (
         engines::options_of_commands_need_commands,
@@ -171,14 +169,6 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         "--rate_iops_min=2",
     ),
     (
-        rates::rate_iops_counts_smallest_blocks,
-        "--rate_iops=9 --bsrange=4k-8k",
-        Warning,
-        ProblemKind::ReadDifferently,
-        "--rate_iops=0,9 --bsrange=4k-8k,4k-4k",
-    ),
-    (sizes::size_holds_a_block, "--size=1k", Error, ProblemKind::Conflict, "--size=1k --bs=1k"),
-    (
         sizes::size_holds_a_block,
         "--size=4k --bs=8k,1k",
         Error,
@@ -191,20 +181,6 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         Warning,
         ProblemKind::Adjusted,
         "--thinktime_spin=2",
-    ),
-    (
-        rates::thinktime_options_need_thinktime,
-        "--thinkcycles=9",
-        Warning,
-        ProblemKind::NoEffect,
-        "--thinktime=1 --thinkcycles=9",
-    ),
-    (
-        pace::open_arrivals_need_a_rate,
-        "--rate_arrivals=open",
-        Warning,
-        ProblemKind::NoEffect,
-        "--rate_arrivals=open --rate_iops=9",
     ),
     (
         engines::batch_complete_range_is_ordered,
@@ -237,7 +213,7 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
     (
         engines::unaligned_blocks_are_not_direct,
         "--direct=1 --bs_unaligned",
-        Error,
+        FiosWarning,
         ProblemKind::Conflict,
         "--bs_unaligned",
     ),
@@ -254,13 +230,6 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         Error,
         ProblemKind::InvalidValue,
         "--hugepage-size=1g",
-    ),
-    (
-        logs::log_options_need_a_log,
-        "--log_offset=1",
-        Warning,
-        ProblemKind::NoEffect,
-        "--log_offset=1 --write_bw_log=l",
     ),
     (
         logs::histogram_logs_need_a_window,
@@ -348,25 +317,11 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
     ),
     (zones::zoneskip_is_bytes_or_zones, "--zoneskip=10%", Error, ProblemKind::InvalidValue, "--zoneskip=2z"),
     (
-        zones::zone_options_need_zonemode,
-        "--zoneskip=4k",
-        Warning,
-        ProblemKind::NoEffect,
-        "--zonemode=strided --zoneskip=4k",
-    ),
-    (
         zones::stride_needs_a_sequence,
         "--random_sequence_stride=1",
         Warning,
         ProblemKind::NoEffect,
         "--random_sequence_stride=1 --random_distribution=sequence:1,0",
-    ),
-    (
-        zones::distribution_needs_random_io,
-        "--random_distribution=zipf",
-        Warning,
-        ProblemKind::NoEffect,
-        "--random_distribution=zipf --rw=randread",
     ),
     (
         files::replay_excludes_recording,
@@ -381,13 +336,6 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         Error,
         ProblemKind::Conflict,
         "--ss_dur=3 --ss_interval=500ms",
-    ),
-    (
-        steady::steadystate_needs_a_duration,
-        "--ss=bw:5% --ss_dur=500ms",
-        Warning,
-        ProblemKind::NoEffect,
-        "--ss=bw:5% --ss_dur=1",
     ),
     (
         pace::latency_target_needs_a_clock,
@@ -547,4 +495,153 @@ fn each_rule_speaks_when_broken_and_is_silent_otherwise() {
     }
     let tested = |rule: &Rule| CASES.iter().any(|case| std::ptr::fn_addr_eq(case.0, *rule));
     assert!(RULES.iter().all(tested), "a rule is without a case");
+}
+
+/// Options that have an effect beside others only, what is beside them where they have none, and where they have one.
+const CONDITIONAL: &[(&[&str], &str, &str)] = &[
+    (
+        &["thinktime_spin=9", "thinktime_blocks=2", "thinktime_blocks_type=issue", "thinktime_iotime=9"],
+        "",
+        "--thinktime=1ms",
+    ),
+    (&["thinkcycles=9"], "--thinktime=0", "--thinktime=1ms"),
+    (&["rate_process=poisson", "rate_arrivals=open"], "--rate_min=1", "--rate_iops=9"),
+    (&["rate_ignore_thinktime=1"], "--rate=1m", "--rate=1m --thinktime=1ms"),
+    (&["rate_cycle=500"], "--rate=1m", "--rate_iops_min=1"),
+    (&["latency_window=1s", "latency_percentile=90", "latency_run=1"], "", "--latency_target=1ms"),
+    (
+        &["steadystate=bw:5%", "steadystate_ramp_time=2", "steadystate_check_interval=2"],
+        "--ss_dur=500ms",
+        "--ss_dur=10",
+    ),
+    (
+        &[
+            "log_avg_msec=9",
+            "log_window_value=max",
+            "log_offset=1",
+            "log_prio=1",
+            "log_compression=64k",
+            "log_compression_cpus=0",
+            "log_store_compressed=1",
+            "log_alternate_epoch=1",
+        ],
+        "--disable_lat=1",
+        "--write_bw_log=l",
+    ),
+    (&["log_hist_msec=9", "log_hist_coarseness=2"], "--write_lat_log=l", "--write_hist_log=l"),
+    (&["log_alternate_epoch_clock_id=1"], "--write_lat_log=l", "--log_alternate_epoch=1"),
+    (&["error_dump=1"], "", "--continue_on_error=io"),
+    (
+        &[
+            "verify_policy=fsynced",
+            "verify_offset=64",
+            "verify_interval=512",
+            "verify_fatal=1",
+            "verify_dump=1",
+            "verify_async=2",
+            "verify_backlog=9",
+            "verify_state_load=1",
+            "verify_header_format=3.33",
+            "verify_only=1",
+        ],
+        "--rw=write --verify=0",
+        "--rw=write --verify_pattern=0xaa",
+    ),
+    (&["verify_async_cpus=0"], "--verify=md5", "--verify=md5 --verify_async=2"),
+    (&["verify_backlog_batch=9"], "--verify=md5", "--verify=md5 --verify_backlog=9"),
+    (&["verify_pattern_interval=512"], "--verify=md5", "--verify_pattern=0xaa"),
+    (&["verify=md5"], "--rw=randtrim", "--rw=trimwrite"),
+    (&["trim_percentage=10"], "--rw=write", "--rw=write --verify=md5"),
+    (&["trim_percentage=10"], "--rw=write --verify=md5 --do_verify=0", "--rw=randrw --verify=md5"),
+    (&["trim_percentage=10"], "--rw=read --verify=md5", "--rw=trimwrite --verify=md5"),
+    (&["trim_backlog=9"], "--verify=md5", "--trim_percentage=9"),
+    (&["trim_backlog_batch=9"], "--trim_percentage=9", "--trim_backlog=9"),
+    (&["io_size=9m"], "--time_based --runtime=9", "--runtime=9"),
+    (&["loops=2"], "--time_based --runtime=9", "--time_based --runtime=9 --number_ios=9"),
+    (&["zonerange=8k"], "--zonemode=zbd --zonesize=4k", "--zonemode=strided --zonesize=4k"),
+    (&["zoneskip=8k"], "", "--zonemode=zbd --zonesize=4k"),
+    (
+        &[
+            "zonecapacity=4k",
+            "read_beyond_wp=1",
+            "max_open_zones=2",
+            "job_max_open_zones=2",
+            "ignore_zone_limits=1",
+            "recover_zbd_write_error=1",
+            "write_zone_remainder=1",
+        ],
+        "--zonemode=strided --zonesize=8k",
+        "--zonemode=zbd --zonesize=8k",
+    ),
+    (
+        &[
+            "random_distribution=zipf",
+            "norandommap",
+            "softrandommap=1",
+            "random_generator=lfsr",
+            "percentage_random=50",
+        ],
+        "--rw=rw",
+        "--rw=randread",
+    ),
+    (&["rwmixread=70", "rwmixwrite=70"], "--rw=randread", "--rw=randrw"),
+    (&["fsync=1", "fdatasync=1", "sync_file_range=write:8"], "--rw=randread", "--rw=rw"),
+    (&["spr_op=0.2", "spr_num_regions=9", "spr_cs=1m"], "--rw=randwrite", "--rw=randwrite --sprandom=1"),
+    (&["offset_align=64k"], "--offset=1m", "--offset=10%"),
+    (&["buffer_compress_chunk=4k"], "", "--buffer_compress_percentage=50"),
+    (&["hugepage-size=1g"], "--iomem=mmap", "--iomem=mmaphuge"),
+    (&["flow_id=2", "flow_sleep=9"], "", "--flow=2"),
+    (&["exit_what=all"], "--stonewall", "--exitall"),
+    (&["cgroup_weight=500", "cgroup_nodelete=1"], "", "--cgroup=g"),
+    (&["cpus_allowed_policy=split"], "--numjobs=2", "--cpus_allowed=0"),
+    (
+        &[
+            "read_iolog_chunked=1",
+            "merge_blktrace_file=m",
+            "replay_no_stall=1",
+            "replay_time_scale=50",
+            "replay_redirect=f",
+            "replay_align=4k",
+            "replay_scale=2",
+            "replay_skip=read",
+        ],
+        "--write_iolog=t",
+        "--read_iolog=t",
+    ),
+    (
+        &["merge_blktrace_scalars=50", "merge_blktrace_iters=2"],
+        "--read_iolog=t",
+        "--read_iolog=t --merge_blktrace_file=m",
+    ),
+];
+
+#[test]
+fn an_option_whose_condition_is_not_met_is_said_and_silent_otherwise() {
+    let mut tested = Vec::new();
+    for (options, without, with) in CONDITIONAL {
+        for option in *options {
+            let name = option.split('=').next().unwrap();
+            let said = |beside: &str| {
+                let of_option = |problem: &fiord_options::Problem| {
+                    problem.option.is_some_and(|spec| spec.name == name) && problem.level == Warning
+                };
+                let judged = of_section(&format!("{beside} --{option}"), conditions::judge);
+                judged.into_iter().filter_map(|(_, problem)| problem).filter(of_option).count()
+            };
+            assert_eq!((said(without), said(with)), (1, 0), "{option}, {without:?} and {with:?}");
+            tested.push(name);
+        }
+    }
+    for option in conditions::CONDITIONS.iter().flat_map(|condition| condition.options) {
+        assert!(tested.contains(&option.name), "{} is without a case", option.name);
+    }
+}
+
+#[test]
+fn an_option_that_asks_for_nothing_needs_nothing() {
+    for nothing in ["verify_fatal=0", "norandommap=0", "rwmixread=50", "rate_process=linear", "loops=1"] {
+        let time_based = "--time_based --runtime=9";
+        let judged = of_section(&format!("{time_based} --{nothing}"), conditions::judge);
+        assert!(judged.iter().all(|(_, problem)| problem.is_none()), "{nothing}: {judged:?}");
+    }
 }
