@@ -112,3 +112,32 @@ fn a_rate_gives_no_share_to_a_direction_that_has_none() {
         assert_eq!(document["jobs"][0][none]["total_ios"], 0, "{percent} %");
     }
 }
+
+/// What ends a job in the middle of its I/O.
+const CUTS: [&str; 6] = [
+    "--runtime=50ms",
+    "--runtime=20ms --ramp_time=20ms",
+    "--runtime=30ms --rate_iops=3000",
+    "--runtime=50ms --thinktime=3ms --thinktime_blocks=3",
+    "--runtime=50 --name=b --ioengine=null --size=64k --rate_iops=200 --rw=read --exitall",
+    "--runtime=50 --ss=iops:99% --ss_dur=1 --ss_interval=500ms",
+];
+
+// divergence: `rw=trimwrite` that a run time ends
+/// A block that was trimmed is written, whatever ends the job: it would be left without contents.
+#[test]
+fn no_job_ends_between_a_trim_and_its_write() {
+    for cut in CUTS {
+        for queue in ["", "--iodepth=4", "--iodepth=8 --iodepth_batch=2", "--iodepth=5 --iodepth_batch=3"] {
+            for rw in ["trimwrite", "randtrimwrite"] {
+                let line = format!("--name=a --ioengine=null --size=1g --rw={rw} --time_based {queue} {cut}");
+                let job = &assert_no_job_fails(&line)["jobs"][0];
+                let ios = |direction: &str| job[direction]["total_ios"].as_u64().unwrap();
+                assert!(ios("trim") > 0, "{line}");
+                if !cut.contains("ramp") {
+                    assert_eq!(ios("trim"), ios("write"), "{line}");
+                }
+            }
+        }
+    }
+}

@@ -83,6 +83,10 @@ pub(crate) struct Work<'a> {
     asks_engine: bool,
     /// Whether operations that overlap must not be in flight together.
     pub serializes: bool,
+    /// Whether each trim is followed by its write.
+    writes_after_trims: bool,
+    /// A trim was issued, and its write was not.
+    owes_write: bool,
     /// Whether each operation needs preparing: it is observed, or must not overlap another.
     prepares_each: bool,
     /// Whether operations need preparing: each does, or buffers are filled before writes.
@@ -120,6 +124,8 @@ pub(crate) struct Parts<'a> {
     pub serializes: bool,
     /// Whether the job writes at all.
     pub writes: bool,
+    /// Whether each trim is followed by its write.
+    pub writes_after_trims: bool,
     /// By slot: whether its buffer has contents.
     pub primed: Box<[bool]>,
 }
@@ -133,13 +139,18 @@ impl<'a> Work<'a> {
             true => Refills::None,
         };
         let asks_engine = parts.engine.name_call().is_some() || parts.engine.cycle.is_some();
-        let observed = parts.limiter.is_some() || !parts.source.is_generator() || asks_engine;
+        let observed = parts.limiter.is_some()
+            || !parts.source.is_generator()
+            || asks_engine
+            || parts.writes_after_trims;
         let prepares_each = observed || parts.serializes;
         Work {
             refills,
             observed,
             asks_engine,
             serializes: parts.serializes,
+            writes_after_trims: parts.writes_after_trims,
+            owes_write: false,
             prepares_each,
             may_prepare: prepares_each || refills != Refills::None,
             primed: parts.primed,
@@ -234,12 +245,15 @@ impl<'a> Work<'a> {
         now_ns >= self.due_ns || self.live.has_requests()
     }
 
-    /// Flushes the statistics, handles requests, and checks the time.
+    /// Flushes the statistics, handles requests, and checks the time. What was trimmed is written first.
     ///
     /// # Errors
     /// The end of the loop, if a request or the time ends it.
     #[cold]
     pub(crate) fn handle_due(&mut self, now_ns: u64) -> Result<(), End> {
+        if self.owes_write {
+            return Ok(());
+        }
         self.recorder.flush();
         if self.clocked {
             self.due_ns = self.deadline_ns.min(now_ns + FLUSH_NS);

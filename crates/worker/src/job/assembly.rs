@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use fiord_engine::contract::{Engine, Slot};
 use fiord_plan::job::Fill;
-use fiord_plan::{Direction, Job};
+use fiord_plan::{Direction, Job, Pattern};
 use fiord_workload::{
     CycleSource, Filler, PriorityDraw, RangedTrims, Source, SprandomSource, Stream, VerifySource,
     WorkloadError, ZonedSource,
@@ -158,6 +158,7 @@ pub(crate) fn assemble_from<'a, 'arena, E: Engine<'arena>>(
         engine: job.engine.descriptor,
         serializes: job.submission.serialize_overlap,
         writes,
+        writes_after_trims: job.replay.is_none() && job.access.pattern == Pattern::TrimThenWrite,
         primed,
     }));
     (work, slots)

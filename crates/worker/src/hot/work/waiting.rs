@@ -2,7 +2,7 @@
 //!
 //! Invariant: a wait ends at the next deadline or request at the latest.
 
-use fiord_plan::Op;
+use fiord_plan::{Action, Op};
 use fiord_sys::clock::{self, Clock};
 
 use super::Work;
@@ -88,12 +88,21 @@ impl Work<'_> {
             return None;
         }
         let now_ns = limiter_ns(clock);
+        if self.writes_after_trims && self.is_ending(now_ns) {
+            // No trim without its write, and a write that is owed is late already.
+            return (op.action == Action::Trim && !self.owes_write).then_some(0);
+        }
         let due_in_ns = (self.began_ns + op.due_ns).saturating_sub(now_ns);
         let limiter = self.limiter.as_ref().filter(|_| op.purpose.rules().is_paced);
         let pause = limiter.and_then(|limiter| limiter.pause(op, now_ns));
         let paced_ns = pause.map(|pause| if pause.spin_ns > 0 { 0 } else { pause.ns });
         let wait_ns = paced_ns.max((due_in_ns > 0).then_some(due_in_ns));
         wait_ns.or_else(|| self.flow_of(op)?.wait_ns())
+    }
+
+    /// Whether the phase or the loop is to end at its next check.
+    fn is_ending(&self, now_ns: u64) -> bool {
+        now_ns >= self.deadline_ns || self.live.is_stop_requested()
     }
 
     /// The flow that `op` counts in, if any: that of all I/Os of the job.
@@ -119,6 +128,9 @@ impl Work<'_> {
     #[inline(never)]
     pub(crate) fn note_issue<C: Clock>(&mut self, op: &Op, clock: C) -> bool {
         let rules = op.purpose.rules();
+        if self.writes_after_trims && matches!(op.action, Action::Trim | Action::Write) {
+            self.owes_write = op.action == Action::Trim;
+        }
         if let Some(limiter) = self.limiter.as_mut().filter(|_| rules.is_paced) {
             limiter.issued(op, limiter_ns(clock));
         }
