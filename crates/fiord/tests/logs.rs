@@ -139,7 +139,7 @@ fn times_of_issue_are_between_the_start_and_the_completion() {
     let line = "--name=j --ioengine=null --iodepth=4 --rw=randread --size=4m --bs=4k --write_lat_log=l --log_offset=1 \
                 --log_issue_time=1";
     dir.run(line).assert_success();
-    let text = fs::read_to_string(dir.path().join("l_lat.1.log")).unwrap();
+    let text = fs::read_to_string(dir.path().join("l_clat.1.log")).unwrap();
     assert_eq!(text.lines().count(), 1024);
     for line in text.lines() {
         let columns: Vec<u64> = line.split(", ").map(|column| column.parse().unwrap()).collect();

@@ -123,9 +123,22 @@ fn io_line(text: &mut String, kind: LogKind, plan: &Logs, (io, zero_ms): (&Logge
     push_priority(text, plan, io);
     if plan.with_issue_time {
         text.push_str(", ");
-        push_number(text, zero_ms * 1_000_000 + io.end_ns.saturating_sub(io.completion_ns));
+        let issue_ns = zero_ms * 1_000_000 + io.end_ns.saturating_sub(io.completion_ns);
+        push_number(text, if has_issue_time(kind) { issue_ns } else { 0 });
     }
     text.push('\n');
+}
+
+/// Whether the column of issue times has any in a log of this kind. As in fio, it is 0 in the others.
+fn has_issue_time(kind: LogKind) -> bool {
+    match kind {
+        LogKind::Submission | LogKind::Completion | LogKind::Response => true,
+        LogKind::Total
+        | LogKind::Bandwidth
+        | LogKind::Iops
+        | LogKind::Histogram
+        | LogKind::ResponseHistogram => false,
+    }
 }
 
 /// One window's line; block size, offset and priority are zero, as in fio.
@@ -274,11 +287,19 @@ mod tests {
     }
 
     #[test]
-    fn times_of_issue_are_the_last_column_in_nanoseconds() {
+    fn times_of_issue_are_the_last_column_in_nanoseconds_of_logs_that_have_them() {
         let logs = logs(LogSettings { every_io: true, ..LogSettings::default() });
         let plan = Logs { with_offset: true, with_issue_time: true, ..plan() };
-        let lines = text(LogKind::Total, &plan, &logs);
-        assert_eq!(lines, "2, 250, 0, 4096, 8192, 0, 2999799\n7, 100000, 1, 4096, 8192, 0, 6900000\n");
+        let lines = |kind| text(kind, &plan, &logs);
+        let completions = "2, 200, 0, 4096, 8192, 0, 2999799\n7, 100000, 1, 4096, 8192, 0, 6900000\n";
+        assert_eq!(lines(LogKind::Completion), completions);
+        assert!(lines(LogKind::Submission).starts_with("2, 50, 0, 4096, 8192, 0, 2999799\n"));
+        assert_eq!(lines(LogKind::Response), "7, 101000, 1, 4096, 8192, 0, 6900000\n");
+        // As fio 3.41.
+        assert_eq!(lines(LogKind::Total), "2, 250, 0, 4096, 8192, 0, 0\n7, 100000, 1, 4096, 8192, 0, 0\n");
+        for kind in [LogKind::Bandwidth, LogKind::Iops] {
+            assert!(lines(kind).lines().all(|line| line.ends_with(", 8192, 0, 0")), "{kind:?}");
+        }
     }
 
     // divergence: bandwidth in a compressed log

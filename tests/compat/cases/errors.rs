@@ -2,7 +2,7 @@
 //!
 //! Invariant: every case expects a failure of fio too; cases in which fio continues belong elsewhere.
 
-use fiord_compat::compare::refused;
+use fiord_compat::compare::{json_shape, refused};
 use fiord_compat::verdict::Verdict;
 use fiord_compat::{Case, Pair, case};
 
@@ -61,5 +61,15 @@ pub fn cases() -> Vec<Case> {
             .bytes("a.0.0", 65_536)
             .check(refused),
     );
+    for (name, job) in [
+        ("direct-with-odd-block", "--filename=f --bs=700 --direct=1 --size=64k"),
+        ("trims-of-no-file", "--filename=/dev/null --rw=trim --size=64k"),
+        ("no-size", "--filename=new"),
+        ("directory", "--filename=. --size=64k"),
+    ] {
+        let line = format!("--output-format=json --name=b --ioengine=null --size=64k --name=a {job}");
+        let case = case(format!("errors/keys-of-{name}"), line).bytes("f", 65_536);
+        cases.push(case.check(refused).check(json_shape));
+    }
     cases
 }

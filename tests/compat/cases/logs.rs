@@ -59,7 +59,14 @@ pub fn cases() -> Vec<Case> {
         |name: &str, options: &str| case(format!("logs/{name}"), format!("{job} {options}")).check(success);
     let all = "--write_lat_log=l --write_bw_log=l --write_iops_log=l";
     let names: &[&str] = &["l_clat.1.log.fz", "l_lat.1.log.fz", "l_bw.1.log.fz", "l_iops.1.log.fz"];
+    let of_names = |engine: &str| {
+        let line = format!("--name=a --ioengine={engine} --filesize=4k --nrfiles=5 --bs=4k {all}");
+        case(format!("logs/{engine}"), line).check(success).check(same_files)
+    };
     vec![
+        of_names("filecreate"),
+        of_names("filestat"),
+        of_names("filedelete"),
         log("compressed", all).check(same_files).check(both_print(names)),
         log("compressed-offset", &format!("{all} --log_offset=1")).check(both_print(names)),
         log("compressed-priority", &format!("{all} --log_offset=1 --log_prio=1 --prioclass=2 --prio=3"))

@@ -47,6 +47,10 @@ const VALUES: &[&str] = &[
     "slope:5%",
 ];
 
+/// Limits that `--debug=parse` prints.
+const THRESHOLDS: &[&str] =
+    &["iops:10", "iops:10%", "iops:3.5%", "iops_slope:0.1%", "iops_slope:0.5", "bw:12", "bw:10%", "bw_slope:1m"];
+
 /// Options beside `steadystate`, for `--parse-only`.
 const BESIDE: &[(&str, &str)] = &[
     ("alias-ss_dur", "--ss=iops:5% --ss_dur=2"),
@@ -167,6 +171,17 @@ fn the_same_line(pair: &Pair) -> Verdict {
     equal("lines about the steady state", lines(&pair.fio.stdout), lines(&pair.fiord.stdout))
 }
 
+/// `--debug=parse` says the same of the limit.
+fn the_same_threshold(pair: &Pair) -> Verdict {
+    let thresholds = |ran: &Ran| -> Vec<String> {
+        let said = ran.stdout.lines().filter_map(|line| line.split_once("set steady state "));
+        said.map(|(_, threshold)| threshold.to_string()).collect()
+    };
+    let fio = thresholds(&pair.fio);
+    equal("fio says one", 1, fio.len())?;
+    equal("threshold", fio, thresholds(&pair.fiord))
+}
+
 /// Every case of this group.
 pub fn cases() -> Vec<Case> {
     let parsed = |name: String, args: &str| {
@@ -177,6 +192,10 @@ pub fn cases() -> Vec<Case> {
     cases.extend(VALUES.iter().map(|value| {
         let name = value.replace(['%', '/', ' '], "_");
         parsed(format!("value-{name}"), &format!("--ss={value} --ss_dur=2"))
+    }));
+    cases.extend(THRESHOLDS.iter().map(|value| {
+        let line = format!("--debug=parse --parse-only --name=a {PACED} --runtime=1 --ss={value} --ss_dur=2");
+        case(format!("steady/threshold-{value}"), line).check(success).check(the_same_threshold)
     }));
     cases.extend(BESIDE.iter().map(|(name, args)| parsed((*name).to_string(), args)));
     for (name, args) in RUNS {

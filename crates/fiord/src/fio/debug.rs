@@ -7,7 +7,10 @@ use std::sync::mpsc::{Sender, channel};
 
 use fiord_options::Setting;
 use fiord_options::cli::Parsed;
-use fiord_options::value::{DebugChannel, DebugSetting, DebugSettings};
+use fiord_options::job;
+use fiord_options::value::{
+    DebugChannel, DebugSetting, DebugSettings, Reading, SteadyCriterion, SteadyLimit, SteadyMeasure, Value,
+};
 use fiord_report::path::text;
 use fiord_sys::spawn;
 use fiord_worker::DebugLog;
@@ -48,7 +51,29 @@ pub(super) fn announce(settings: &DebugSettings, parsed: &Parsed) {
     for setting in parsed.sections.iter().flat_map(|section| section.global.iter().chain(&section.own)) {
         let option = format_args!("handle_option={}, ptr={}", setting.spec.name, value(setting));
         log.line(DebugChannel::Parse, option);
+        let threshold = steady_threshold(setting);
+        threshold.iter().for_each(|text| log.line(DebugChannel::Parse, format_args!("{text}")));
     }
+}
+
+/// What fio says of the limit of a steady state.
+fn steady_threshold(setting: &Setting) -> Option<String> {
+    if setting.spec != job::Steady::steadystate {
+        return None;
+    }
+    let criterion = SteadyCriterion::parse(setting.text()?, &mut Reading::default()).ok()?;
+    Some(match (criterion.limit, criterion.measure) {
+        (SteadyLimit::Percent(percent), _) => format!("set steady state threshold to {percent:.6}%"),
+        (SteadyLimit::Absolute(ios), SteadyMeasure::Iops) => {
+            format!("set steady state IOPS threshold to {ios:.6}")
+        }
+        (SteadyLimit::Absolute(bytes), SteadyMeasure::Bandwidth) => {
+            format!("set steady state BW threshold to {bytes:.0}")
+        }
+        (SteadyLimit::Absolute(ns), SteadyMeasure::Latency) => {
+            format!("set steady state latency threshold to {ns:.0}")
+        }
+    })
 }
 
 /// The channels that are printed.

@@ -78,7 +78,8 @@ options! {
         log_prio: bool = 0, in 0..=1;
         /// Whether log entries carry the time of issue.
         ///
-        /// It is the last column, in nanoseconds since the start. Needs `write_lat_log` and `log_offset`.
+        /// It is the last column, in nanoseconds since the start, in the logs of submission and completion latencies, and 0
+        /// in the others. Needs `write_lat_log` and `log_offset`.
         log_issue_time: bool = 0, in 0..=1;
         /// Keep logs in memory until the job has ended, compressed in chunks of this size.
         ///

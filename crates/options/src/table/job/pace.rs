@@ -39,8 +39,7 @@ options! {
         rate_min | ratemin: PerDirection<Bytes> = 0;
         /// Limit of I/Os per second, per worker; 0 for none.
         ///
-        /// With several block sizes, the rate counts blocks of the smallest: larger ones are issued proportionally less
-        /// often, unless `rate_process=poisson`. Example: `rate_iops=1000`.
+        /// Blocks of all sizes count alike. Example: `rate_iops=1000`.
         rate_iops: PerDirection<u32> = 0, in 0..=U32;
         /// I/Os per second below which the job is stopped; 0 for none.
         ///
