@@ -38,7 +38,8 @@ pub(crate) const MEANINGS: [(&str, &str); 10] = [
     ("0", "success"),
     (
         "1",
-        "invalid input, missing permission, or a failed job (called as `fio`: the number of failed jobs, at most 255)",
+        "invalid input, missing permission, output that could not be written, or a failed job (called as `fio`: the number of \
+         failed jobs, at most 255)",
     ),
     ("2", "refused, because data would be destroyed"),
     ("3", "with `--trust=strict`: according to a finding, the figures do not measure what the job specifies"),

@@ -67,7 +67,8 @@ pub fn cases() -> Vec<Case> {
         ("no-size", "--filename=new"),
         ("directory", "--filename=. --size=64k"),
     ] {
-        let line = format!("--output-format=json --name=b --ioengine=null --size=64k --name=a {job}");
+        let line =
+            format!("--output-format=json --disk_util=0 --name=b --ioengine=null --size=64k --name=a {job}");
         let case = case(format!("errors/keys-of-{name}"), line).bytes("f", 65_536);
         cases.push(case.check(refused).check(json_shape));
     }

@@ -61,7 +61,10 @@ const FILES: &[(&str, &str)] = &[
     ("file-size-from-file", "--rw=read --filename=given"),
     ("file-shorter-than-size", "--rw=read --filename=given --size=2m"),
     ("file-size-percent-of-filesize", "--rw=read --filename=new --filesize=1m --size=25%"),
-    ("file-size-percent-of-filesize-written", "--rw=randwrite --filename=new --filesize=1m --size=50% --offset=768k"),
+    (
+        "file-size-percent-of-filesize-written",
+        "--rw=randwrite --filename=new --filesize=1m --size=50% --offset=768k",
+    ),
     ("file-size-percent-of-smaller-filesize", "--rw=read --filename=given --filesize=512k --size=25%"),
     ("file-offset", "--rw=read --filename=given --offset=256k"),
     ("file-offset-percent", "--rw=read --filename=given --offset=25%"),

@@ -48,8 +48,16 @@ const VALUES: &[&str] = &[
 ];
 
 /// Limits that `--debug=parse` prints.
-const THRESHOLDS: &[&str] =
-    &["iops:10", "iops:10%", "iops:3.5%", "iops_slope:0.1%", "iops_slope:0.5", "bw:12", "bw:10%", "bw_slope:1m"];
+const THRESHOLDS: &[&str] = &[
+    "iops:10",
+    "iops:10%",
+    "iops:3.5%",
+    "iops_slope:0.1%",
+    "iops_slope:0.5",
+    "bw:12",
+    "bw:10%",
+    "bw_slope:1m",
+];
 
 /// Options beside `steadystate`, for `--parse-only`.
 const BESIDE: &[(&str, &str)] = &[

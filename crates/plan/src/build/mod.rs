@@ -10,6 +10,7 @@ mod diagnostics;
 mod logs;
 mod measure;
 mod names;
+mod opening;
 mod pace;
 mod priority;
 mod process;

@@ -14,6 +14,7 @@ use fiord_options::{Problem, ProblemKind, ProblemLevel};
 use super::blocks::granularity_bytes;
 use super::diagnostics::Diagnostics;
 use super::names::{Naming, without_comment};
+use super::opening;
 use super::replay::Replayed;
 use super::section::ResolvedSection;
 use super::size::{self, Extent, Misfit, Present, Wanted};
@@ -22,7 +23,7 @@ use super::zones;
 use crate::access::{Access, Direction, Pattern};
 use crate::engine::{Geometry, MissingSetting, NamePurpose, NoGeometry, PlannedEngine};
 use crate::facts::{Facts, PathFacts};
-use crate::files::{Advice, Fallocate, FileKind, FileLock, FilePlan, Files, SyncMode};
+use crate::files::{FileKind, FileLock, FilePlan, Files, SyncMode};
 use crate::job::Unplannable;
 use crate::path_change;
 use crate::seed;
@@ -712,9 +713,9 @@ impl PlannedWorker<'_> {
             create_serially: options.files.create_serialize,
             create_fsync: options.files.create_fsync,
             create_only: options.files.create_only,
-            fallocate: if options.amount.fill_device { Fallocate::None } else { fallocate(options) },
-            advice: advice(options),
-            write_hint: options.files.write_hint.map(write_hint),
+            fallocate: opening::fallocate(options),
+            advice: opening::advice(options),
+            write_hint: options.files.write_hint.map(opening::write_hint),
             pre_read: options.files.pre_read && self.purpose().is_none(),
             invalidate: options.buffers.invalidate,
             unlink: options.files.unlink,
@@ -765,35 +766,4 @@ pub(crate) fn ancestors(path: &Path) -> impl Iterator<Item = PathBuf> {
     let above =
         path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty() && path.parent().is_some());
     above.map(Path::to_path_buf)
-}
-
-fn fallocate(options: &JobOptions) -> Fallocate {
-    match options.files.fallocate {
-        value::Fallocate::None => Fallocate::None,
-        value::Fallocate::Native => Fallocate::Native,
-        value::Fallocate::Posix => Fallocate::Posix,
-        value::Fallocate::Keep => Fallocate::Keep,
-        value::Fallocate::Truncate => Fallocate::Truncate,
-    }
-}
-
-fn advice(options: &JobOptions) -> Advice {
-    match options.files.fadvise_hint {
-        value::FadviseHint::None => Advice::None,
-        value::FadviseHint::Workload => Advice::ByPattern,
-        value::FadviseHint::Random => Advice::Random,
-        value::FadviseHint::Sequential => Advice::Sequential,
-        value::FadviseHint::NoReuse => Advice::NoReuse,
-    }
-}
-
-/// The values of `F_SET_RW_HINT`, as the kernel has them.
-fn write_hint(hint: value::WriteHint) -> u64 {
-    match hint {
-        value::WriteHint::None => 1,
-        value::WriteHint::Short => 2,
-        value::WriteHint::Medium => 3,
-        value::WriteHint::Long => 4,
-        value::WriteHint::Extreme => 5,
-    }
 }

@@ -640,7 +640,8 @@ fn time_limits_are_in_nanoseconds_and_time_based_needs_one() {
 // divergence: `rate_iops` with blocks of several sizes
 #[test]
 fn rate_iops_counts_ios_of_any_size() {
-    for sizes in ["", "--bssplit=4k/50:16k/50", "--bsrange=4k-64k", "--bsrange=4k-64k --rate_process=poisson"] {
+    for sizes in ["", "--bssplit=4k/50:16k/50", "--bsrange=4k-64k", "--bsrange=4k-64k --rate_process=poisson"]
+    {
         let (plan, warnings) =
             attempt(&format!("--name=a --size=1m --rate_iops=100 {sizes}"), &machine(&[])).unwrap();
         let pace = &plan.jobs[0].pace;

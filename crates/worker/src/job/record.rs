@@ -134,8 +134,7 @@ impl RecordedSource {
             Ok(mut outcome) => std::mem::replace(&mut *outcome, Ok(())),
             Err(_) => Err(io::Error::other("its writer panicked")),
         };
-        let incomplete =
-            |error| format!("the iolog {} is incomplete: {}", self.shown, error_text(&error));
+        let incomplete = |error| format!("the iolog {} is incomplete: {}", self.shown, error_text(&error));
         self.unwritten = outcome.err().map(incomplete);
         (self.waited_ns > 0 && self.unwritten.is_none()).then(|| {
             format!(

@@ -188,9 +188,7 @@ pub(super) const CONDITIONS: &[Condition] = &[
     Condition {
         options: &[job::General::loops],
         // They multiply the number of I/Os, which also ends a job with a run time.
-        is_met: |section| {
-            !schedule::is_time_based(section.options) || section.options.access.number_ios > 0
-        },
+        is_met: |section| !schedule::is_time_based(section.options) || section.options.access.number_ios > 0,
         unless: "with time_based, which ends a job by its run time alone",
         remedy: "leave out one of them",
     },
@@ -338,11 +336,7 @@ pub(crate) fn judge(section: &ResolvedSection<'_>) -> Vec<Judged> {
     CONDITIONS.iter().flat_map(of_condition).collect()
 }
 
-fn judge_one(
-    section: &ResolvedSection<'_>,
-    condition: &Condition,
-    option: &'static Spec,
-) -> Option<Judged> {
+fn judge_one(section: &ResolvedSection<'_>, condition: &Condition, option: &'static Spec) -> Option<Judged> {
     let setting = section.given.get(option)?;
     let is_number = option.kind.is_number() || option.kind == ValueKind::Flag;
     let is_nothing = |text: &str| text == option.default || (is_number && text == "0");
