@@ -159,11 +159,25 @@ fn engine(run: &Measured<'_>) -> Option<String> {
 }
 
 fn direct(run: &Measured<'_>) -> Option<String> {
+    is_direct(run).map(|is_direct| if is_direct { "direct" } else { "through the cache" }.to_string())
+}
+
+fn is_direct(run: &Measured<'_>) -> Option<bool> {
     let is_on = |value: &str| matches!(value, "" | "1" | "true");
     let typed = run.option(&["direct"]).map(is_on);
     let buffered = run.option(&["buffered"]).map(|value| !is_on(value));
-    let is_direct = typed.or(buffered).or_else(|| run.has_options().then_some(false))?;
-    Some(if is_direct { "direct" } else { "through the cache" }.to_string())
+    typed.or(buffered).or_else(|| run.has_options().then_some(false))
+}
+
+/// The options that tell workloads apart, each with its value.
+pub(crate) fn workload(run: &Measured<'_>) -> [(&'static str, Option<String>); 5] {
+    [
+        ("rw", pattern(run)),
+        ("iodepth", number(run, &["iodepth"], "1")),
+        ("ioengine", engine(run)),
+        ("direct", is_direct(run).map(|is_direct| u8::from(is_direct).to_string())),
+        ("numjobs", number(run, &["numjobs"], "1")),
+    ]
 }
 
 /// The aspects as a list for messages.

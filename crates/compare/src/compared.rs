@@ -4,6 +4,7 @@
 
 use crate::estimate::Estimate;
 use crate::figure::Figure;
+use crate::margin::Margin;
 use crate::outcome::Outcome;
 
 /// Results side by side.
@@ -13,6 +14,8 @@ pub struct Comparison {
     pub sides: Vec<(String, String)>,
     /// What was measured in all of them, or in some.
     pub rows: Vec<ComparedRow>,
+    /// Within what a change is none.
+    pub margin: Margin,
     /// What became of the conditions.
     pub outcomes: Vec<Outcome>,
 }
@@ -85,10 +88,11 @@ impl Interval {
         self.high_tenths as f64 / 10.0
     }
 
-    /// What a change in this interval means.
-    pub fn verdict(self, is_more_better: bool) -> Verdict {
+    /// What a change in this interval means, if changes within `margin_percent` to either side are none.
+    pub fn verdict(self, is_more_better: bool, margin_percent: f64) -> Verdict {
         match (self.low_tenths > 0, self.high_tenths < 0) {
-            (false, false) => Verdict::Same,
+            (false, false) if self.low() >= -margin_percent && self.high() <= margin_percent => Verdict::Same,
+            (false, false) => Verdict::CannotTell,
             (is_more, _) if is_more == is_more_better => Verdict::Better,
             _ => Verdict::Worse,
         }
@@ -102,10 +106,10 @@ pub enum Verdict {
     Better,
     /// The contrary, beyond noise.
     Worse,
-    /// Noise explains it.
+    /// If there is a change, it is smaller than the margin.
     Same,
-    /// How much noise there is is not known.
-    Unknown,
+    /// Noise may be larger than the margin, or how much there is is not known: then there is no interval.
+    CannotTell,
     /// The two measured different things.
     NotComparable,
 }
@@ -117,7 +121,7 @@ impl Verdict {
             Verdict::Better => "better",
             Verdict::Worse => "worse",
             Verdict::Same => "same",
-            Verdict::Unknown => "unknown",
+            Verdict::CannotTell => "cannot tell",
             Verdict::NotComparable => "not comparable",
         }
     }

@@ -11,6 +11,7 @@ use crate::compared::{Change, ComparedFigure, ComparedRow, Comparison, Interval,
 use crate::condition::Condition;
 use crate::estimate::{estimate, welch};
 use crate::figure::{Figure, Measure, Subject};
+use crate::margin::Margin;
 use crate::side::{Row, Side};
 
 /// The share of rows in which a difference may be called that is none.
@@ -22,6 +23,8 @@ const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 /// What the user wants.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
+    /// Within what a change is none.
+    pub margin: Margin,
     /// Aspects in which the results may differ.
     pub across: Vec<Aspect>,
     /// What must not be the case.
@@ -37,6 +40,7 @@ pub fn compare(sides: &[Side], settings: &Settings) -> Comparison {
     let mut comparison = Comparison {
         sides: sides.iter().map(|side| (side.name.clone(), side.described.clone())).collect(),
         rows,
+        margin: settings.margin,
         outcomes: Vec::new(),
     };
     comparison.outcomes =
@@ -105,7 +109,16 @@ fn compared(name: &str, rows: &[Option<&Row<'_>>], sides: &[Side], settings: &Se
     for (index, obstacles) in obstacles.iter().enumerate() {
         let outside = WRONG_SHARE / count(&figures, index + 1) as f64;
         for figure in &mut figures {
-            let change = change(figure, index + 1, outside, !obstacles.is_empty());
+            let margin_percent = settings.margin.percent(figure.figure.measure);
+            let change = change(figure, index + 1, outside).map(|(percent, interval)| Change {
+                percent,
+                interval,
+                verdict: match interval {
+                    _ if !obstacles.is_empty() => Verdict::NotComparable,
+                    None => Verdict::CannotTell,
+                    Some(interval) => interval.verdict(figure.figure.is_more_better(), margin_percent),
+                },
+            });
             figure.changes.push(change);
         }
     }
@@ -128,7 +141,8 @@ fn count(figures: &[ComparedFigure], side: usize) -> usize {
     own.count().max(1)
 }
 
-fn change(figure: &ComparedFigure, side: usize, outside: f64, is_obstructed: bool) -> Option<Change> {
+/// The change in percent and its interval.
+fn change(figure: &ComparedFigure, side: usize, outside: f64) -> Option<(f64, Option<Interval>)> {
     let (from, to) = (figure.estimates[0]?, figure.estimates[side]?);
     if from.value <= 0.0 || to.value <= 0.0 {
         return None;
@@ -141,10 +155,5 @@ fn change(figure: &ComparedFigure, side: usize, outside: f64, is_obstructed: boo
         let reach = (student::two_sided(outside, welch(&parts)) * error).exp();
         Interval::around(100.0 * (ratio / reach - 1.0), 100.0 * (ratio * reach - 1.0))
     });
-    let verdict = match interval {
-        _ if is_obstructed => Verdict::NotComparable,
-        None => Verdict::Unknown,
-        Some(interval) => interval.verdict(figure.figure.is_more_better()),
-    };
-    Some(Change { percent: 100.0 * (ratio - 1.0), interval, verdict })
+    Some((100.0 * (ratio - 1.0), interval))
 }

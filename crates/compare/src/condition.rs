@@ -131,8 +131,9 @@ impl Condition {
                 if !beyond(estimate.value, limit) {
                     return (Decision::Clear, why);
                 }
-                // An error of about two standard errors; without one the value is what it is.
-                let reach = estimate.error.map_or(0.0, |error| 2.0 * error.share * estimate.value);
+                // An error of about two standard errors; if it was not measured, the value is what it is.
+                let error = estimate.error.filter(|_| estimate.basis.is_measured());
+                let reach = error.map_or(0.0, |error| 2.0 * error.share * estimate.value);
                 let nearest = if self.is_above { estimate.value - reach } else { estimate.value + reach };
                 match beyond(nearest, limit) {
                     true => (Decision::Holds, why),
@@ -149,9 +150,11 @@ impl Condition {
                         (Decision::Undecided, format!("{why}, but the two are not comparable"))
                     }
                     _ if !beyond(change.percent, limit) => (Decision::Clear, why),
-                    Verdict::Same => (Decision::Undecided, format!("{why}, which noise explains")),
-                    Verdict::Unknown => {
+                    Verdict::CannotTell if change.interval.is_none() => {
                         (Decision::Undecided, format!("{why}, and how much is noise is not known"))
+                    }
+                    Verdict::Same | Verdict::CannotTell => {
+                        (Decision::Undecided, format!("{why}, which noise explains"))
                     }
                     Verdict::Better | Verdict::Worse => (Decision::Holds, why),
                 }

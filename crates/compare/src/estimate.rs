@@ -1,7 +1,8 @@
 //! A figure of one side, and how far it may be off.
 //!
 //! Invariant: an error comes from repeated runs if there are at least three, else from what a single run carries, with an
-//! allowance for what a single run cannot show; without either there is none.
+//! allowance for what a single run cannot show; without either it is the largest that is plausible for a run of its length,
+//! and there is none if that is not known.
 
 use fiord_import::{DirectionFigures, LatencyFigures, SampleMoments};
 use fiord_stats::MeanError;
@@ -30,17 +31,25 @@ pub enum Basis {
     Windows(usize),
     /// The standard deviation of this many samples of a run.
     Samples(u64),
+    /// The largest that is plausible for a run of its length, because nothing shows how it varied.
+    RunTime,
     /// The result does not say how far it may be off.
     Nothing,
 }
 
 impl Basis {
+    /// Whether the error was measured.
+    pub fn is_measured(self) -> bool {
+        !matches!(self, Basis::RunTime | Basis::Nothing)
+    }
+
     /// In words, for JSON and below tables.
     pub fn words(self) -> String {
         match self {
             Basis::Repeats(count) => format!("{count} runs"),
             Basis::Windows(count) => format!("{count} windows of a run"),
             Basis::Samples(count) => format!("{count} samples of a run"),
+            Basis::RunTime => "the run time".to_string(),
             Basis::Nothing => "nothing".to_string(),
         }
     }
@@ -60,6 +69,12 @@ fn allowance(measure: Measure) -> f64 {
 
 /// The degrees of freedom of the allowance: a rule of thumb from a handful of disks.
 const ALLOWANCE_DEGREES: f64 = 30.0;
+
+/// The most that figures vary of runs that do not show how: a standard deviation of runs as a share, with which one in
+/// twenty is off by a factor of two, and that of the seconds of a run, each independent of the next. docs/compare.md gives
+/// these numbers.
+const RUNS_DEVIATION_MAX: f64 = 0.35;
+const SECONDS_DEVIATION_MAX: f64 = 1.0;
 
 /// A figure of a row; `None` if it does not have it.
 pub(crate) fn estimate(row: &Row<'_>, figure: Figure) -> Option<Estimate> {
@@ -176,9 +191,23 @@ fn rate_error(run: &Measured<'_>, figure: Figure) -> Option<(MeanError, Basis)> 
     }
     let samples = if is_bytes { &direction.bandwidth_samples } else { &direction.iops_samples };
     // Terse lines of version 3 have samples of bandwidth without their number.
-    let samples = samples.as_ref().or(direction.bandwidth_samples.as_ref())?;
-    let (error, count) = of_samples(samples, run)?;
-    Some((error, Basis::Samples(count)))
+    let samples = samples.as_ref().or(direction.bandwidth_samples.as_ref());
+    match samples.and_then(|samples| of_samples(samples, run)) {
+        Some((error, count)) => Some((error, Basis::Samples(count))),
+        None => Some((largest_plausible(direction)?, Basis::RunTime)),
+    }
+}
+
+/// The largest error that is plausible for a run of this length.
+fn largest_plausible(direction: &DirectionFigures) -> Option<MeanError> {
+    let ios = direction.ios.filter(|ios| *ios > 0)? as f64;
+    let seconds = match direction.runtime_ms {
+        Some(runtime_ms) => runtime_ms as f64 / 1000.0,
+        None => ios / direction.iops?,
+    };
+    let variances = [RUNS_DEVIATION_MAX.powi(2), SECONDS_DEVIATION_MAX.powi(2) / seconds, 1.0 / ios];
+    let share = variances.iter().sum::<f64>().sqrt();
+    (seconds > 0.0).then_some(MeanError { share, degrees: ALLOWANCE_DEGREES })
 }
 
 /// From the moments of samples. Under group reporting those of several jobs are listed together: their means are added
@@ -195,7 +224,8 @@ fn of_samples(samples: &SampleMoments, run: &Measured<'_>) -> Option<(MeanError,
     Some((MeanError::of_moments(count, deviation * jobs as f64 / mean)?, count))
 }
 
-fn bytes_per_s(direction: &DirectionFigures) -> Option<f64> {
+/// Bytes per second, if the report has them.
+pub(crate) fn bytes_per_s(direction: &DirectionFigures) -> Option<f64> {
     match (direction.bytes, direction.runtime_ms) {
         (Some(bytes), Some(runtime_ms)) if runtime_ms > 0 => Some(bytes as f64 * 1000.0 / runtime_ms as f64),
         _ => direction.bandwidth.map(|bandwidth| bandwidth as f64),

@@ -1,7 +1,6 @@
 //! Results side by side: the change of each figure, how sure it is, and what follows from it in a sentence.
 //!
-//! Invariant: pure. Nothing is called different that noise explains, and nothing is called anything without a measure of
-//! that noise; results of different workloads are shown beside each other and not judged.
+//! Invariant: pure. Nothing is called different that noise explains, nor the same that noise may hide a difference of; results of different workloads are shown beside each other and not judged.
 
 pub mod aspect;
 pub mod compared;
@@ -9,15 +8,18 @@ pub mod comparison;
 pub mod condition;
 mod estimate;
 pub mod figure;
+pub mod margin;
 pub mod outcome;
 pub mod page;
 mod sentence;
 pub mod side;
+pub mod study_runs;
 
 pub use aspect::Aspect;
 pub use compared::Comparison;
 pub use comparison::{Settings, compare};
 pub use condition::Condition;
 pub use figure::Figure;
+pub use margin::Margin;
 pub use outcome::Decision;
 pub use side::{NamedRun, Side};

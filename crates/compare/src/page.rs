@@ -196,6 +196,7 @@ impl Comparison {
             "verdict",
             "from_error",
             "to_error",
+            "margin_percent",
             "obstacles",
         ];
         let mut table = Table::new(keys.map(|key| Column::new(key, key)));
@@ -219,6 +220,7 @@ impl Comparison {
                         Cell::text(change.map(|change| change.verdict.word())),
                         Cell::text(from.map(|one| one.basis.words())),
                         Cell::text(to.map(|one| one.basis.words())),
+                        number(Some(self.margin.percent(figure.figure.measure))),
                         Cell::List(row.obstacles[side - 1].clone()),
                     ]);
                 }
@@ -235,24 +237,28 @@ impl Comparison {
         let several = self.sides.len() > 2;
         let mut note = Vec::new();
         let has_intervals = self.sides.len() != COLUMNS_MAX;
-        if has_intervals && (has(Verdict::Better) || has(Verdict::Worse) || has(Verdict::Same)) {
+        if has_intervals && verdicts().any(|change| change.interval.is_some()) {
             note.push(
                 "INTERVAL is the 95 % interval of the change, of all figures of a row together.".to_string(),
             );
         }
         let several = several && self.sides.len() <= COLUMNS_MAX;
-        if several && has(Verdict::Same) {
-            note.push("~ marks changes that noise explains.".to_string());
+        let margin = self.margin.shown();
+        if has(Verdict::Same) || has(Verdict::CannotTell) {
+            note.push(match several {
+                true => format!("= marks changes whose interval is within {margin}, ~ those of which noise does not tell."),
+                false => format!("What is the same has an interval within {margin} (--margin)."),
+            });
         }
-        if has(Verdict::NotComparable) || several && has(Verdict::Unknown) {
-            note.push("? marks changes that are not judged.".to_string());
+        if has(Verdict::NotComparable) {
+            note.push("? marks changes that are not judged; --across LIST judges them all the same.".to_string());
         }
         let estimates =
             || self.rows.iter().flat_map(|row| &row.figures).flat_map(|figure| &figure.estimates).flatten();
         let mut bases: Vec<String> = Vec::new();
-        for estimate in estimates() {
+        for estimate in estimates().filter(|estimate| estimate.basis.is_measured()) {
             let words = estimate.basis.words();
-            if estimate.error.is_some() && !bases.contains(&words) {
+            if !bases.contains(&words) {
                 bases.push(words);
             }
         }
@@ -264,9 +270,10 @@ impl Comparison {
                 if more > 0 { "; and others" } else { "" }
             ));
         }
-        if has(Verdict::Unknown) {
+        if estimates().any(|estimate| !estimate.basis.is_measured()) {
             note.push(
-                "Where a result has no repeated runs, windows or samples, no change is called a difference."
+                "Where a result has no repeated runs, windows or samples, only a change that is beyond any plausible \
+                 noise of runs of that length is called a difference."
                     .to_string(),
             );
         }
@@ -390,8 +397,9 @@ fn percent(change: Change, is_marked: bool) -> Cell {
     let mark = match change.verdict {
         _ if !is_marked => "",
         Verdict::Better | Verdict::Worse => "",
-        Verdict::Same => "~ ",
-        Verdict::Unknown | Verdict::NotComparable => "? ",
+        Verdict::Same => "= ",
+        Verdict::CannotTell => "~ ",
+        Verdict::NotComparable => "? ",
     };
     Cell::Formatted(format!("{mark}{:+.1} %", change.percent), change.percent)
 }

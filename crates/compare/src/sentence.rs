@@ -4,6 +4,7 @@
 //! there is none.
 
 use crate::compared::{Change, ComparedFigure, ComparedRow, Comparison, Verdict};
+use crate::margin::Margin;
 
 /// Rows or figures that are named; of more, the first.
 const NAMED_MAX: usize = 3;
@@ -16,7 +17,9 @@ enum RowVerdict {
     /// Some figures are better, others worse.
     Mixed,
     Same,
-    Unknown,
+    /// Some figures are the same; whether others are, the results do not tell.
+    PartlySame,
+    CannotTell,
     NotComparable,
 }
 
@@ -38,13 +41,13 @@ fn sentence(comparison: &Comparison, side: usize) -> String {
     let rows: Vec<&ComparedRow> = comparison.rows.iter().filter(has_both).collect();
     match rows.as_slice() {
         [] => format!("{name} is not comparable with {first}: they have no row in common."),
-        [only] if comparison.rows.len() == 1 => of_one(only, side, (first, name)),
+        [only] if comparison.rows.len() == 1 => of_one(only, side, (first, name), comparison.margin),
         rows => {
             let alone = |(of, rows): (&String, Vec<&ComparedRow>)| match rows.as_slice() {
                 [] => String::new(),
                 rows => format!(" Only {of} has {}.", names(rows)),
             };
-            let compared = of_several(rows, side, (first, name));
+            let compared = of_several(rows, side, (first, name), comparison.margin);
             let alone = [(first, alone_in(0, side)), (name, alone_in(side, 0))].map(alone);
             compared + &alone.concat()
         }
@@ -60,8 +63,9 @@ fn names(rows: &[&ComparedRow]) -> String {
 }
 
 /// The only row, with its figures.
-fn of_one(row: &ComparedRow, side: usize, (first, name): (&str, &str)) -> String {
+fn of_one(row: &ComparedRow, side: usize, (first, name): (&str, &str), margin: Margin) -> String {
     let figures = |verdict: Verdict| listed(row, side, verdict);
+    let margin = margin.shown();
     match verdict(row, side) {
         RowVerdict::Faster => {
             format!("{name} is faster than {first}: {}.", figures(Verdict::Better))
@@ -75,14 +79,19 @@ fn of_one(row: &ComparedRow, side: usize, (first, name): (&str, &str)) -> String
             figures(Verdict::Worse)
         ),
         RowVerdict::Same => {
-            let largest =
-                largest(row, side).map_or_else(String::new, |figure| format!("; the largest is {figure}"));
-            format!("{name} is the same as {first} within noise, which explains every change{largest}.")
+            let largest = largest(row, side, Verdict::Same).unwrap_or_default();
+            format!("{name} is the same as {first} within {margin}; the largest change is {largest}.")
         }
-        RowVerdict::Unknown => format!(
-            "Whether {name} differs from {first} is unknown: a result without repeated runs, windows or samples \
-             does not show how much is noise."
+        RowVerdict::PartlySame => format!(
+            "{name} is the same as {first} within {margin}: {}. {}",
+            figures(Verdict::Same),
+            lacking(&[row], side)
         ),
+        RowVerdict::CannotTell => {
+            let largest = largest(row, side, Verdict::CannotTell);
+            let largest = largest.map_or_else(String::new, |figure| format!(": the largest change is {figure}"));
+            format!("Cannot tell whether {name} differs from {first}{largest}. {}", lacking(&[row], side))
+        }
         RowVerdict::NotComparable => format!(
             "{name} is not comparable with {first}, because {}.",
             row.obstacles[side - 1].join(", and ")
@@ -90,17 +99,38 @@ fn of_one(row: &ComparedRow, side: usize, (first, name): (&str, &str)) -> String
     }
 }
 
+/// What the judgement of figures that cannot be judged lacks, as a sentence: how much is noise, or less of it.
+fn lacking(rows: &[&ComparedRow], side: usize) -> String {
+    let undecided = || {
+        rows.iter().flat_map(|row| changes(row, side)).filter(|(_, change)| change.verdict == Verdict::CannotTell)
+    };
+    let is_measured = |side: usize| {
+        undecided().all(|(figure, _)| figure.estimates[side].is_some_and(|estimate| estimate.basis.is_measured()))
+    };
+    match is_measured(0) && is_measured(side) {
+        true => "What is missing for the other figures is precision: three runs or more of each, or longer ones, \
+                 narrow their intervals."
+            .to_string(),
+        false => "What is missing is how much of the other figures is noise: repeated runs, windows or samples show it."
+            .to_string(),
+    }
+}
+
 /// How many of several rows say what.
-fn of_several(rows: &[&ComparedRow], side: usize, (first, name): (&str, &str)) -> String {
+fn of_several(rows: &[&ComparedRow], side: usize, (first, name): (&str, &str), margin: Margin) -> String {
+    let margin = margin.shown();
     let with = |wanted: RowVerdict| -> Vec<&ComparedRow> {
         rows.iter().copied().filter(|row| verdict(row, side) == wanted).collect()
     };
+    let same = format!("the same within {margin}");
+    let partly = format!("the same within {margin} in what is known well enough");
     let parts = [
         (RowVerdict::Faster, "faster"),
         (RowVerdict::Slower, "slower"),
         (RowVerdict::Mixed, "better in some figures and worse in others"),
-        (RowVerdict::Same, "the same within noise"),
-        (RowVerdict::Unknown, "not to be judged, for lack of repeated runs, windows or samples,"),
+        (RowVerdict::Same, &same),
+        (RowVerdict::PartlySame, &partly),
+        (RowVerdict::CannotTell, "not known well enough to tell"),
     ];
     let mut said: Vec<String> = Vec::new();
     for (wanted, words) in parts {
@@ -111,13 +141,18 @@ fn of_several(rows: &[&ComparedRow], side: usize, (first, name): (&str, &str)) -
             count => said.push(format!("{words} in {count} ({})", names(&rows))),
         }
     }
+    let undecided = [with(RowVerdict::PartlySame), with(RowVerdict::CannotTell)].concat();
+    let lacking = match undecided.as_slice() {
+        [] => String::new(),
+        rows => format!(" {}", lacking(rows, side)),
+    };
     let obstructed = with(RowVerdict::NotComparable);
     if let Some(row) = obstructed.first() {
         let why = row.obstacles[side - 1].join(", and ");
         said.push(format!("not comparable in {}, because {why}", obstructed.len()));
     }
     let plural = if rows.len() == 1 { "" } else { "s" };
-    format!("Of {} row{plural}, {name} is {}, compared with {first}.", rows.len(), joined(&said))
+    format!("Of {} row{plural}, {name} is {}, compared with {first}.{lacking}", rows.len(), joined(&said))
 }
 
 fn joined(parts: &[String]) -> String {
@@ -139,8 +174,9 @@ fn verdict(row: &ComparedRow, side: usize) -> RowVerdict {
         (true, true) => RowVerdict::Mixed,
         (true, false) => RowVerdict::Faster,
         (false, true) => RowVerdict::Slower,
-        _ if has(Verdict::Same) => RowVerdict::Same,
-        _ => RowVerdict::Unknown,
+        _ if !has(Verdict::Same) => RowVerdict::CannotTell,
+        _ if has(Verdict::CannotTell) => RowVerdict::PartlySame,
+        _ => RowVerdict::Same,
     }
 }
 
@@ -153,10 +189,10 @@ fn listed(row: &ComparedRow, side: usize, wanted: Verdict) -> String {
     if more > 0 { format!("{named}, and {more} more figures") } else { named }
 }
 
-/// The largest change that noise explains.
-fn largest(row: &ComparedRow, side: usize) -> Option<String> {
-    let of_noise = changes(row, side).filter(|(_, change)| change.verdict == Verdict::Same);
-    of_noise.max_by(|(_, one), (_, other)| one.percent.abs().total_cmp(&other.percent.abs())).map(described)
+/// The largest change of this verdict.
+fn largest(row: &ComparedRow, side: usize, wanted: Verdict) -> Option<String> {
+    let all = changes(row, side).filter(|(_, change)| change.verdict == wanted);
+    all.max_by(|(_, one), (_, other)| one.percent.abs().total_cmp(&other.percent.abs())).map(described)
 }
 
 fn described((figure, change): (&ComparedFigure, Change)) -> String {

@@ -72,20 +72,14 @@ impl Side {
         let mut rows: Vec<Row<'_>> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         for run in &self.runs {
-            let named = named_jobs(&run.report);
-            let active_names = DirectionName::ALL.map(|name| active_in(&run.report, name));
-            for (job_name, jobs) in &named {
-                let name = match (run.name.as_str(), named.len()) {
-                    ("", _) => (*job_name).to_string(),
+            let jobs = each_job(&run.report);
+            let count = jobs.len();
+            for measured in jobs {
+                let job_name = &measured.job.name;
+                let name = match (run.name.as_str(), count) {
+                    ("", _) => job_name.clone(),
                     (run, 1) => run.to_string(),
                     (run, _) => format!("{run}: {job_name}"),
-                };
-                let alone_in = DirectionName::ALL.into_iter().zip(&active_names);
-                let alone_in = alone_in.filter(|(_, names)| names.iter().all(|name| name == job_name));
-                let measured = Measured {
-                    report: &run.report,
-                    job: joined(jobs),
-                    alone_in: alone_in.map(|(name, _)| name).collect(),
                 };
                 let at = *places.entry(name.clone()).or_insert_with(|| {
                     rows.push(Row { name, measured: Vec::new() });
@@ -96,6 +90,17 @@ impl Side {
         }
         rows
     }
+}
+
+/// The jobs of a report, those of one name as one.
+pub(crate) fn each_job(report: &Report) -> Vec<Measured<'_>> {
+    let active_names = DirectionName::ALL.map(|name| active_in(report, name));
+    let of = |(job_name, jobs): (&str, Vec<&JobFigures>)| {
+        let alone_in = DirectionName::ALL.into_iter().zip(&active_names);
+        let alone_in = alone_in.filter(|(_, names)| names.iter().all(|name| *name == job_name));
+        Measured { report, job: joined(&jobs), alone_in: alone_in.map(|(name, _)| name).collect() }
+    };
+    named_jobs(report).into_iter().map(of).collect()
 }
 
 /// The jobs of each name, in the order of the first ones.

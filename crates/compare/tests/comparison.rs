@@ -5,11 +5,12 @@
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
 use fiord_compare::compared::{Interval, Verdict};
-use fiord_compare::{Aspect, Comparison, Decision, NamedRun, Settings, Side, compare};
+use fiord_compare::{Aspect, Comparison, Decision, NamedRun, Settings, Side, compare, study_runs};
 use fiord_import::{
-    DirectionFigures, DirectionName, JobFigures, LatencyFigures, Report, ReportFormat, ReportedFinding,
-    WindowFigures,
+    DirectionFigures, DirectionName, JobFigures, LatencyFigures, Percentile, Report, ReportFormat,
+    ReportedFinding, WindowFigures,
 };
+use fiord_report::json::Writer;
 use fiord_stats::Random;
 
 /// A normal value around 0 with a deviation of 1, as the sum of twelve uniform ones.
@@ -156,18 +157,20 @@ fn printed(comparison: &Comparison) -> (Vec<(Ends, String)>, Vec<Ends>) {
     };
     let row = |line: &str| {
         let cells: Vec<&str> = line.split_whitespace().collect();
-        (ends(cells[cells.len() - 2], ".."), cells[cells.len() - 1].to_string())
+        let at = cells.iter().position(|cell| cell.contains("..")).unwrap();
+        (ends(cells[at], ".."), cells[at + 1..].join(" "))
     };
     let table = comparison.table(80);
     let sentence = &comparison.sentences()[0];
-    let named = sentence.split(" (").skip(1).map(|rest| ends(rest.split_once(" %)").unwrap().0, " to "));
+    let named = sentence.split(" (").filter_map(|rest| rest.split_once(" %)"));
+    let named = named.filter(|(inner, _)| inner.contains(" to ")).map(|(inner, _)| ends(inner, " to "));
     (table.lines().filter(|line| line.contains("..")).map(row).collect(), named.collect())
 }
 
 #[test]
 fn no_word_contradicts_the_interval_beside_it() {
     let mut random = Random::new(2026);
-    let (mut near, mut words) = (0, [0, 0, 0]);
+    let (mut near, mut words) = (0, [0; 4]);
     for pair_number in 0..400 {
         let with = if pair_number % 2 == 0 { QUIET } else { NOISY };
         let runs = [1, 3][pair_number / 2 % 2];
@@ -178,13 +181,16 @@ fn no_word_contradicts_the_interval_beside_it() {
         assert!(rows.len() >= 5 && !named.is_empty(), "{}", comparison.text(80));
         for (line, ((low, high), word)) in rows.iter().enumerate() {
             let is_rate = line < 2;
+            // Two rates, mean, median, and two higher percentiles.
+            let margin = if line < 4 { 10.0 } else { 25.0 };
             let expected = match (*low > 0.0, *high < 0.0) {
-                (false, false) => "same",
+                (false, false) if *low >= -margin && *high <= margin => "same",
+                (false, false) => "cannot tell",
                 (is_more, _) if is_more == is_rate => "better",
                 _ => "worse",
             };
             assert_eq!(word, expected, "{}", comparison.text(80));
-            words[["same", "better", "worse"].iter().position(|known| known == word).unwrap()] += 1;
+            words[["same", "better", "worse", "cannot tell"].iter().position(|known| known == word).unwrap()] += 1;
             near += usize::from(low.abs().min(high.abs()) < 0.5);
         }
         let is_in_table = |named: &Ends| rows.iter().any(|(ends, _)| ends == named);
@@ -207,9 +213,11 @@ proptest::proptest! {
         let [shown_low, shown_high] = [interval.low(), interval.high()]
             .map(|end| format!("{end:+.1}").parse::<f64>().unwrap());
         assert!(shown_low <= low && low + width <= shown_high);
-        let is_same = interval.verdict(true) == Verdict::Same;
-        assert_eq!(is_same, shown_low <= 0.0 && shown_high >= 0.0);
-        assert_ne!(interval.verdict(false), if is_same { Verdict::Better } else { interval.verdict(true) });
+        let verdict = interval.verdict(true, 0.2);
+        let is_none = matches!(verdict, Verdict::Same | Verdict::CannotTell);
+        assert_eq!(is_none, shown_low <= 0.0 && shown_high >= 0.0);
+        assert_eq!(verdict == Verdict::Same, is_none && shown_low >= -0.2 && shown_high <= 0.2);
+        assert_eq!(interval.verdict(false, 0.2) == verdict, is_none);
     }
 }
 
@@ -226,13 +234,89 @@ fn a_report_without_windows_has_changes_and_no_judgement() {
     let verdicts: Vec<Verdict> =
         row.figures.iter().flat_map(|figure| &figure.changes).flatten().map(|one| one.verdict).collect();
     assert!(
-        verdicts.len() >= 5 && verdicts.iter().all(|verdict| *verdict == Verdict::Unknown),
+        verdicts.len() >= 5 && verdicts.iter().all(|verdict| *verdict == Verdict::CannotTell),
         "{verdicts:?}"
     );
     let sentence = &comparison.sentences()[0];
-    assert!(sentence.starts_with("Whether after differs from before is unknown"), "{sentence}");
+    assert!(sentence.starts_with("Cannot tell whether after differs from before: "), "{sentence}");
+    assert!(sentence.ends_with("is noise: repeated runs, windows or samples show it."), "{sentence}");
     let text = comparison.text(80).replace('\n', " ");
-    assert!(text.contains("no change is called a difference"), "{text}");
+    assert!(text.contains("only a change that is beyond any plausible noise of runs of that length"), "{text}");
+}
+
+/// A report as old text has it: counts, times and percentiles, and nothing of how the run varied.
+fn old(ios: u64, runtime_ms: u64) -> Report {
+    let ns = |share: f64| (runtime_ms as f64 * 1e6 / ios as f64 * share) as u64;
+    let percentiles = [(50.0, 0.8), (99.0, 2.5)].map(|(percent, share)| Percentile { percent, ns: ns(share) });
+    let clat = LatencyFigures {
+        max_ns: Some(ns(5.0)),
+        mean_ns: Some(ns(1.0) as f64),
+        stddev_ns: Some(ns(0.5) as f64),
+        percentiles: percentiles.to_vec(),
+        ..LatencyFigures::default()
+    };
+    let read = DirectionFigures {
+        ios: Some(ios),
+        runtime_ms: Some(runtime_ms),
+        clat: Some(clat),
+        name: DirectionName::Read,
+        ..DirectionFigures::default()
+    };
+    let job = JobFigures { name: "job".to_string(), directions: vec![read], ..JobFigures::default() };
+    Report { jobs: vec![job], ..Report::default() }
+}
+
+#[test]
+fn a_difference_beyond_any_plausible_noise_of_runs_of_that_length_is_one() {
+    let rate = |from: (u64, u64), to: (u64, u64)| {
+        let comparison = pair(vec![old(from.0, from.1)], vec![old(to.0, to.1)]);
+        let figure = &comparison.rows[0].figures[0];
+        assert_eq!((figure.figure.to_string(), figure.estimates[0].unwrap().basis.words()), ("read.iops".into(), "the run time".into()));
+        (figure.changes[0].unwrap().verdict, comparison.sentences().remove(0))
+    };
+    let (verdict, sentence) = rate((15_500, 100_000), (514_800, 100_000));
+    assert_eq!(verdict, Verdict::Better, "{sentence}");
+    assert!(sentence.starts_with("after is faster than before: read.iops "), "{sentence}");
+    assert_eq!(rate((514_800, 100_000), (15_500, 100_000)).0, Verdict::Worse);
+    // Twice as fast may be another day; and of a tenth of a second, or of a handful of I/Os, nothing is known.
+    assert_eq!(rate((15_500, 100_000), (31_000, 100_000)).0, Verdict::CannotTell);
+    assert_eq!(rate((155, 100), (5_148, 100)).0, Verdict::CannotTell);
+    assert_eq!(rate((1, 100_000), (8, 100_000)).0, Verdict::CannotTell);
+    // Nothing plausible makes two such runs the same.
+    let (verdict, sentence) = rate((15_500, 100_000), (15_500, 100_000));
+    assert_eq!(verdict, Verdict::CannotTell);
+    assert!(sentence.starts_with("Cannot tell whether after differs from before"), "{sentence}");
+}
+
+/// Runs that differ by an order of magnitude show no difference, and no equality either.
+#[test]
+fn what_noise_may_hide_is_not_called_the_same() {
+    let runs = |iops: [f64; 3]| -> Vec<Report> {
+        iops.iter().map(|iops| run(&mut Random::new(*iops as u64), *iops, QUIET)).collect()
+    };
+    let comparison = pair(runs([200.0, 20_000.0, 9000.0]), runs([15_000.0, 900.0, 40_000.0]));
+    let changes = || comparison.rows[0].figures.iter().flat_map(|figure| &figure.changes).flatten();
+    assert!(changes().all(|change| change.verdict == Verdict::CannotTell), "{}", comparison.text(80));
+    let sentence = &comparison.sentences()[0];
+    assert!(sentence.contains("What is missing for the other figures is precision"), "{sentence}");
+    assert!(!comparison.text(80).contains("within noise"), "{}", comparison.text(80));
+}
+
+#[test]
+fn the_margin_is_said_and_can_be_set() {
+    let mut random = Random::new(9);
+    let mut three = |iops: f64| (0..3).map(|_| run(&mut random, iops, QUIET)).collect();
+    let sides = [side("before", three(20_000.0)), side("after", three(20_000.0))];
+    let with = |margin: &str| compare(&sides, &Settings { margin: margin.parse().unwrap(), ..Settings::default() });
+    let verdict = |comparison: &Comparison| comparison.rows[0].figures[0].changes[0].unwrap().verdict;
+    let default = compare(&sides, &Settings::default());
+    assert_eq!(verdict(&default), Verdict::Same, "{}", default.text(80));
+    assert!(default.sentences()[0].contains("within ±10 % (±25 % above p75)"), "{}", default.text(80));
+    assert_eq!(verdict(&with("0.1%")), Verdict::CannotTell);
+    assert!(with("40%").text(80).contains("within ±40 %"), "{}", with("40%").text(80));
+    for comparison in [default, with("0.1%"), with("40%")] {
+        assert!(comparison.text(80).lines().all(|line| line.chars().count() <= 80), "{}", comparison.text(80));
+    }
 }
 
 #[test]
@@ -298,13 +382,13 @@ fn results_of_different_workloads_are_not_judged() {
         assert!(!text.contains("\n\n\n") && !comparison.markdown().contains("\n\n\n"), "{text}");
         let figures = || text.lines().filter(|line| line.contains(" %  ") && line.contains(".."));
         assert!(figures().count() > 0 && figures().all(|line| line.ends_with("  ?")), "{text}");
-        assert!(text.contains("? marks changes that are not judged."), "{text}");
+        assert!(text.replace('\n', " ").contains("? marks changes that are not judged; --across LIST "), "{text}");
         let across = compare(&sides, &Settings { across: vec![aspect], ..Settings::default() });
         assert!(!across.sentences()[0].contains("not comparable"), "{:?}", across.sentences());
         assert_eq!(Aspect::from_name(aspect.name()), Some(aspect));
     }
     let same = pair(vec![report()], vec![report()]);
-    assert!(same.sentences()[0].starts_with("after is the same as before within noise"));
+    assert!(same.sentences()[0].starts_with("after is the same as before within ±10 % (±25 % above p75)"), "{}", same.text(80));
 }
 
 fn with_conditions(conditions: &[&str], slowed: f64) -> Comparison {
@@ -376,9 +460,9 @@ fn rows_are_paired_by_name_or_else_by_place_and_others_are_named() {
     assert_eq!(
         sentences,
         [
-            "Of 3 rows, /b is faster in 1 (read 16k), slower in 1 (read 8k), and the same within noise in 1, compared \
-             with /a. Only /a has read 1M. Only /b has read 2M.",
-            "Of 4 rows, /c is the same within noise in 4, compared with /a.",
+            "Of 3 rows, /b is faster in 1 (read 16k), slower in 1 (read 8k), and the same within ±10 % (±25 % above \
+             p75) in 1, compared with /a. Only /a has read 1M. Only /b has read 2M.",
+            "Of 4 rows, /c is the same within ±10 % (±25 % above p75) in 4, compared with /a.",
         ]
     );
     assert!(comparison.text(80).lines().all(|line| line.chars().count() <= 80), "{}", comparison.text(80));
@@ -390,4 +474,68 @@ fn rows_are_paired_by_name_or_else_by_place_and_others_are_named() {
     let comparison = compare(&[renamed("x"), renamed("y")], &Settings::default());
     assert_eq!(comparison.rows.len(), 1);
     assert!(comparison.sentences()[0].starts_with("y is the same as x"), "{:?}", comparison.sentences());
+}
+
+/// The runs as the JSON document of a study has them, read back.
+fn reread(runs: &[NamedRun]) -> Vec<NamedRun> {
+    let document = Writer::document(|json| {
+        json.string("study", "quick");
+        study_runs::table(runs).write_json(json, study_runs::KEY);
+    });
+    let study = fiord_import::study::read(&document).unwrap().unwrap();
+    study_runs::read(study.table(study_runs::KEY).unwrap())
+}
+
+#[test]
+fn a_study_is_compared_by_its_document_as_by_its_runs() {
+    let mut random = Random::new(21);
+    for (runs, slowed) in [(1, 1.0), (1, 0.7), (3, 1.0), (3, 0.8)] {
+        let mut study = |iops: f64| -> Vec<NamedRun> {
+            let rows = ["random read", "random read, depth 32"].map(|name| vec![name; runs]).concat();
+            let run = |name: &&str| NamedRun { name: (*name).to_string(), report: run(&mut random, iops, QUIET) };
+            rows.iter().map(run).collect()
+        };
+        let sides = [("before", study(20_000.0)), ("after", study(20_000.0 * slowed))]
+            .map(|(name, runs)| Side { name: name.to_string(), runs, ..Side::default() });
+        let documents = sides.clone().map(|side| Side { runs: reread(&side.runs), ..side });
+        let [direct, by_document] = [sides, documents].map(|sides| compare(&sides, &Settings::default()));
+        assert_eq!(by_document.rows.len(), 2, "{}", by_document.text(80));
+        for (row, other) in direct.rows.iter().zip(&by_document.rows) {
+            assert_eq!((&row.name, row.figures.len()), (&other.name, other.figures.len()));
+            for (figure, other) in row.figures.iter().zip(&other.figures) {
+                let [change, other] = [figure, other].map(|figure| figure.changes[0].unwrap());
+                assert!((change.percent - other.percent).abs() < 0.5, "{}: {change:?} {other:?}", figure.figure);
+                // Between percentiles that are far apart the histogram knows more.
+                let is_rate = matches!(figure.figure.to_string().as_str(), "read.iops" | "read.bw" | "read.mean");
+                assert!(!is_rate || change.verdict == other.verdict, "{}: {change:?} {other:?}", figure.figure);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_document_keeps_what_makes_its_runs_incomparable() {
+    let named = |report: Report| vec![NamedRun { name: "read".to_string(), report }];
+    let report = || run(&mut Random::new(3), 20_000.0, QUIET);
+    let mut deeper = report();
+    deeper.jobs[0].options.retain(|(name, _)| name != "iodepth");
+    deeper.jobs[0].options.push(("iodepth".to_string(), "16".to_string()));
+    let mut void = report();
+    let finding = ReportedFinding { code: "in-memory".into(), severity: "void".into(), ..ReportedFinding::default() };
+    void.findings.push(finding);
+    let mut synced = report();
+    synced.jobs[0].sync.ios = Some(9000);
+    synced.jobs[0].sync.lat = synced.jobs[0].directions[0].clat.clone();
+    let sentence = |other: Report| {
+        let sides = [("before", report()), ("after", other)].map(|(name, report)| Side {
+            name: name.to_string(),
+            runs: reread(&named(report)),
+            ..Side::default()
+        });
+        compare(&sides, &Settings::default()).sentences().remove(0)
+    };
+    assert!(sentence(deeper).contains("because the depth differs (8, 16)"));
+    assert!(sentence(void).contains("because the figures of after are void (in-memory)"));
+    assert_eq!(reread(&named(synced.clone()))[0].report.jobs[0].sync.ios, Some(9000));
+    assert!(sentence(synced).starts_with("after is the same as before"), "what one alone has is not compared");
 }

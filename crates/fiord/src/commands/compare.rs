@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use fiord_compare::aspect::names;
 use fiord_compare::page::SIDES_MAX;
-use fiord_compare::{Aspect, Condition, Settings, compare};
+use fiord_compare::{Aspect, Condition, Margin, Settings, compare};
 
 use crate::arguments::{CommandError, Form, Forms, Invocation};
 use crate::layout::width;
@@ -16,7 +16,7 @@ use crate::subcommand::Subcommands;
 use crate::{output, results, status};
 
 /// Compares results with the first of them: the change of each figure, how sure it
-/// is, and a sentence: faster, slower, the same within noise, or not comparable.
+/// is, and a sentence: faster, slower, the same within a margin, or not comparable.
 /// A result is a recorded run or study (its number, last, last~1, or its --tag), or
 /// a file with a report of fio or fiord in any format (- for standard input).
 /// Several of them with commas between are repetitions, from which noise is known
@@ -34,6 +34,10 @@ pub(super) struct Options {
     /// (may be repeated)
     #[arg(long, value_name = "CONDITION", verbatim_doc_comment)]
     fail_if: Vec<Condition>,
+    /// Call a figure the same if its change is surely within this
+    /// margin [default: 10%, and 25% for percentiles above p75]
+    #[arg(long, value_name = "PERCENT", verbatim_doc_comment)]
+    margin: Option<Margin>,
     /// Compare in spite of these differences, separated by commas:
     /// pattern, block-size, depth, engine, direct, jobs, host,
     /// kernel, findings
@@ -85,7 +89,8 @@ impl Invocation for Options {
         for name in &named {
             sides.push(results::side(name)?);
         }
-        let settings = Settings { across: self.across, conditions: self.fail_if };
+        let margin = self.margin.unwrap_or_default();
+        let settings = Settings { margin, across: self.across, conditions: self.fail_if };
         let comparison = compare(&sides, &settings);
         let page = match self.forms.chosen() {
             _ if self.junit => comparison.junit(),
