@@ -28,7 +28,7 @@ mod search;
 mod trial;
 
 use found::Found;
-use search::Search;
+use search::{Outcome, Search};
 
 pub use load::{Load, Workload};
 pub use trial::Bound;
@@ -261,7 +261,11 @@ impl Study for Capacity {
         let (conclusion, verdict, most) = match all.as_slice() {
             _ if !is_over => (String::new(), None, None),
             [only] => {
-                let verdict = only.search.met().is_none().then_some(Verdict::Fail);
+                let verdict = match only.search.outcome() {
+                    Outcome::Sustains(_) => None,
+                    Outcome::Fails(_) => Some(Verdict::Fail),
+                    Outcome::Unclear => Some(Verdict::Undecided),
+                };
                 (only.sentence(&percentile, &limit), verdict, None)
             }
             _ => {

@@ -90,7 +90,7 @@ figures of one, nothing is concluded about that one alone.
 
 The exit status is 0 if a rate was found, 4 if not even a low rate stays within
 the bound, and 6 if the figures are inconclusive (a busy disk or machine, a
-target in memory, targets whose runs overlap).
+target in memory, runs that disagree, targets whose runs overlap).
 
 Examples:
   fiord capacity --p99=10ms

@@ -5,11 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use fiord_report::Finding;
 use fiord_report::table::{Cell, Column, Table};
 
 use super::found::Found;
-use crate::trust;
 use crate::verdict::Verdict;
 
 /// What the comparison says, for people.
@@ -40,7 +38,7 @@ pub(super) fn table(all: &[Found<'_>], is_over: bool) -> Table {
             true => found.rates(),
             false => [Cell::None, Cell::None, Cell::None],
         };
-        let met = found.search.medians().into_iter().find(|(rate, _)| Some(*rate) == found.search.met());
+        let met = found.search.medians().into_iter().find(|(rate, _)| Some(*rate) == found.search.sustained());
         let is_told = is_over && found.void.is_none();
         let response_ns = met.filter(|_| is_told).and_then(|(_, trial)| trial.response_ns);
         table.rows.push(vec![
@@ -69,8 +67,8 @@ pub(super) fn shown(table: &Table, all: &[Found<'_>]) -> Table {
 
 /// Compares targets whose searches are over. Of one whose figures are void nothing is said but why.
 pub(super) fn of(all: &[Found<'_>], percentile: &str, limit: &str) -> Comparison {
-    let sound: Vec<&Found<'_>> = all.iter().filter(|found| found.void.is_none()).collect();
-    let withheld = all.iter().filter_map(|found| Some(withheld(found, found.void?)));
+    let sound: Vec<&Found<'_>> = all.iter().filter(|found| found.withheld().is_none()).collect();
+    let withheld = all.iter().filter_map(withheld);
     let mut sentences: Vec<String> = withheld.collect();
     let is_whole = sentences.is_empty();
     let (mut most, mut verdict) = (None, Some(Verdict::Undecided));
@@ -90,8 +88,9 @@ pub(super) fn of(all: &[Found<'_>], percentile: &str, limit: &str) -> Comparison
     Comparison { sentence: sentences.join(" "), most, verdict }
 }
 
-fn withheld(found: &Found<'_>, void: &Finding) -> String {
-    format!("{} what {} carries, because {}.", Verdict::Undecided.word(), found.name, trust::because(void))
+fn withheld(found: &Found<'_>) -> Option<String> {
+    let why = found.withheld()?;
+    Some(format!("{} what {} carries, because {why}.", Verdict::Undecided.word(), found.name))
 }
 
 /// Targets that are on the same disks, of which a comparison is not one of disks.
@@ -119,8 +118,8 @@ fn same_disks(all: &[Found<'_>]) -> Vec<String> {
 
 /// Compares targets whose figures are sound.
 fn compared(all: &[&Found<'_>], percentile: &str, limit: &str) -> Comparison {
-    let mut ranked: Vec<usize> = (0..all.len()).filter(|index| all[*index].search.met().is_some()).collect();
-    ranked.sort_by_key(|index| std::cmp::Reverse(all[*index].search.met()));
+    let mut ranked: Vec<usize> = (0..all.len()).filter(|index| all[*index].search.sustained().is_some()).collect();
+    ranked.sort_by_key(|index| std::cmp::Reverse(all[*index].search.sustained()));
     let none = |index: &usize| !ranked.contains(index);
     let failing: Vec<&str> = (0..all.len()).filter(none).map(|index| all[index].name.as_str()).collect();
     let failed = match failing.as_slice() {
@@ -165,12 +164,12 @@ fn compared(all: &[&Found<'_>], percentile: &str, limit: &str) -> Comparison {
 
 #[cfg(test)]
 mod tests {
-    use fiord_report::{Code, RunReport, Subject};
+    use fiord_report::{Code, Finding, RunReport, Subject};
 
     use super::*;
     use crate::capacity::search::{Search, Trial};
 
-    /// A target whose runs at these rates met the bound, or did not.
+    /// A target whose runs at these rates met the bound, or did not; each is run three times.
     fn found<'r>(name: &str, report: &'r RunReport, runs: &[(u64, bool)]) -> Found<'r> {
         let mut search = Search::from(10_000.0);
         let trial = |(rate, meets): &(u64, bool)| Trial {
@@ -180,7 +179,7 @@ mod tests {
             meets: *meets,
             report,
         };
-        search.trials = runs.iter().map(trial).collect();
+        search.trials = runs.iter().flat_map(|run| [run; 3]).map(trial).collect();
         let (name, subject) = (name.to_string(), name.to_string());
         Found { target: None, name, subject, unpaced: report, search, void: None }
     }
@@ -290,6 +289,16 @@ mod tests {
         );
         // One without an upper end may carry any rate.
         assert_eq!(compared(&[&[(900, true), (950, false)], &[(400, true)]]).1, Some(Verdict::Undecided));
+    }
+
+    /// Its runs disagree down to the last: nothing is said of it, and of the other what it carries.
+    #[test]
+    fn one_whose_runs_disagree_is_neither_failing_nor_compared() {
+        let unclear: Runs<'_> = &[(900, true), (900, false), (700, false)];
+        let (most, verdict, sentence) = compared(&[unclear, &[(500, true), (600, false)]]);
+        assert_eq!((most, verdict), (None, Some(Verdict::Undecided)));
+        assert!(sentence.starts_with("CANNOT TELL what /a carries, because its runs disagree: "), "{sentence}");
+        assert!(sentence.contains(" /b sustains 500 "), "{sentence}");
     }
 
     #[test]

@@ -7,10 +7,13 @@ use std::collections::BTreeSet;
 use fiord_report::table::Cell;
 use fiord_report::{Finding, RepeatedFigure, RunReport};
 
-use super::search::{Search, Trial};
+use super::search::{Outcome, Search, Trial};
 use super::trial::{self, HOST};
 use crate::chart::{Line, Point};
 use crate::figures::{Figures, mib};
+use crate::study::counted;
+use crate::trust;
+use crate::verdict::Verdict;
 
 /// A target with its search.
 #[derive(Clone, Debug)]
@@ -75,7 +78,7 @@ impl<'r> Found<'r> {
         };
         let medians = self.search.medians();
         let mut drawn = medians.iter().filter(|(_, trial)| trial.response_ns.is_some());
-        let met = self.search.met().filter(|_| self.void.is_none());
+        let met = self.search.sustained().filter(|_| self.void.is_none());
         let knee = drawn.position(|(rate, _)| Some(*rate) == met);
         Line { name: self.name.clone(), points: medians.into_iter().filter_map(point).collect(), knee }
     }
@@ -96,38 +99,62 @@ impl<'r> Found<'r> {
         if self.void.is_some() {
             return [Cell::None, Cell::None, Cell::None];
         }
-        let met = self.search.met();
+        let met = self.search.sustained();
         let (sure, failed) = self.search.interval();
         [Cell::count(met), Cell::count(met.map(|_| sure)), Cell::count(failed)]
+    }
+
+    /// Why nothing can be said of what it carries, in the middle of a sentence; `None` if something can.
+    pub(super) fn withheld(&self) -> Option<String> {
+        match (self.void, self.search.outcome()) {
+            (Some(finding), _) => Some(trust::because(finding)),
+            (None, Outcome::Unclear) => Some(match self.search.closest() {
+                Some((rate, met, count)) => format!(
+                    "its runs disagree: the lowest rate that met the bound at all, {rate}, met it in {met} of {}, and no \
+                     run was left to try others more often",
+                    counted(count, "run")
+                ),
+                None => "no rate met the bound, and no run was left to try lower ones".to_string(),
+            }),
+            (None, Outcome::Sustains(_) | Outcome::Fails(_)) => None,
+        }
     }
 
     /// `percentile` within `limit`, as texts.
     pub(super) fn sentence(&self, percentile: &str, limit: &str) -> String {
         let subject = &self.subject;
-        let Some(met) = self.search.met() else {
-            let of = if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) };
-            let lowest = self.search.trials.iter().map(|trial| trial.rate).min();
-            return lowest.map_or(String::new(), |lowest| {
-                format!("{of}Not even {lowest} I/Os per second keep {percentile} within {limit}.")
-            });
+        let met = match self.search.outcome() {
+            Outcome::Sustains(met) => met,
+            Outcome::Fails(lowest) => {
+                let of = if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) };
+                return format!("{of}Not even {lowest} I/Os per second keep {percentile} within {limit}.");
+            }
+            Outcome::Unclear => {
+                let (what, why) = (self.name.as_str(), self.withheld().unwrap_or_default());
+                let what = if what.is_empty() { "this target" } else { what };
+                return format!("{} what {what} carries, because {why}.", Verdict::Undecided.word());
+            }
         };
         let (sure, failed) = self.search.interval();
-        let range = match failed {
-            Some(failed) => format!("between {sure} and {failed}"),
-            None => format!("{sure} or more"),
+        let (range, limited) = match failed {
+            Some(failed) => (format!("between {sure} and {failed}"), self.limited()),
+            None => (format!("{sure} or more"), "more was not tried"),
         };
-        let limited = match self.limit() {
+        format!(
+            "{subject} sustains {met} I/Os per second with {percentile} within {limit} (repeated runs: {range}); {limited}; \
+             without a rate it does {}.",
+            self.fastest()
+        )
+    }
+
+    /// What the rates beyond the one that is found exhausted.
+    fn limited(&self) -> &'static str {
+        match self.limit() {
             Some(HOST) => "beyond it, the host was the limit",
             Some(_) => "beyond it, the disk was the limit",
             None => {
                 "beyond it, neither the processor nor the disk was exhausted: what limits it is the depth, or the device's latency"
             }
-        };
-        let limited = if failed.is_some() { format!("; {limited}") } else { String::new() };
-        format!(
-            "{subject} sustains {met} I/Os per second with {percentile} within {limit} (repeated runs: {range}){limited}; \
-             without a rate it does {}.",
-            self.fastest()
-        )
+        }
     }
 }
