@@ -156,6 +156,16 @@ fn syncs(job: &JobFigures) -> Sentences {
         time(max as f64)
     ));
     said.say_if(percentiles(lat, "sync").entry(String::new(), "", None).map(|entry| entry.text));
+    said.say_if(job.synced_writes().and_then(|both| {
+        let (mean, median, p99) = (both.mean_ns?, both.percentile_ns(50.0)?, both.percentile_ns(99.0)?);
+        Some(format!(
+            "Each write was followed by one: a write with its sync took {} on average, half at most {}, 99 in 100 at most \
+             {}. That is the latency to judge these writes by, not clat.",
+            time(mean),
+            time(median as f64),
+            time(p99 as f64)
+        ))
+    }));
     said
 }
 
@@ -280,7 +290,39 @@ fn steady(job: &JobFigures) -> Sentences {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
+
+    use fiord_import::{DirectionFigures, DirectionName, LatencyFigures, Percentile};
+
     use super::*;
+
+    #[test]
+    fn writes_that_are_each_synced_are_explained_with_their_syncs() {
+        let latency = |ns: u64, count: u64| {
+            let percentile = |percent: f64| Percentile { percent, ns: ns * if percent > 50.0 { 2 } else { 1 } };
+            LatencyFigures {
+                mean_ns: Some(ns as f64),
+                max_ns: Some(ns * 3),
+                count: Some(count),
+                percentiles: [50.0, 99.0].map(percentile).to_vec(),
+                ..LatencyFigures::default()
+            }
+        };
+        let mut job = JobFigures::default();
+        job.directions.push(DirectionFigures {
+            name: DirectionName::Write,
+            ios: Some(1000),
+            clat: Some(latency(20_000, 1000)),
+            ..DirectionFigures::default()
+        });
+        let mut said = |count: u64| {
+            (job.sync.ios, job.sync.lat) = (Some(count), Some(latency(9_000_000, count)));
+            syncs(&job).entry(String::new(), "", None).map(|entry| entry.text).unwrap()
+        };
+        let each = "a write with its sync took 9.02ms on average, half at most 9.02ms, 99 in 100 at most 18ms";
+        assert!(said(999).contains(each), "{}", said(999));
+        assert!(!said(250).contains("with its sync"), "every fourth: {}", said(250));
+    }
 
     #[test]
     fn buckets_have_ascending_bounds() {

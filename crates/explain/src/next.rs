@@ -2,7 +2,7 @@
 //!
 //! Invariant: every suggestion follows from a figure of the report or from a finding, and there are few of them.
 
-use fiord_import::{JobFigures, LatencyFigures, Report};
+use fiord_import::{DirectionFigures, DirectionName, JobFigures, LatencyFigures, Report};
 
 use crate::noted::NotedFinding;
 
@@ -61,8 +61,13 @@ fn has_long_tail(job: &JobFigures) -> bool {
         (Some(median), Some(p99)) => median > 0 && p99 as f64 / median as f64 >= TAIL_MIN,
         _ => false,
     };
-    let enough = job.directions.iter().filter(|of| of.ios.is_some_and(|ios| ios >= IOS_MIN));
-    enough.flat_map(|of| [&of.clat, &of.lat]).flatten().any(is_long)
+    let mut enough = job.directions.iter().filter(|of| of.ios.is_some_and(|ios| ios >= IOS_MIN));
+    let synced = job.synced_writes();
+    let judged = |of: &DirectionFigures| match (of.name, &synced) {
+        (DirectionName::Write, Some(both)) => is_long(both),
+        _ => [&of.clat, &of.lat].into_iter().flatten().any(is_long),
+    };
+    enough.any(judged)
 }
 
 fn is_unsampled(job: &JobFigures) -> bool {

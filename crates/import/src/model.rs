@@ -3,6 +3,8 @@
 //! Invariant: a figure that the format does not carry is `None` or absent from its list; every figure is in the unit
 //! that its name or its comment says, whatever unit the report printed.
 
+use fiord_stats::syncs_each_write;
+
 use crate::place::ReadError;
 
 /// The format a report was read from.
@@ -172,6 +174,35 @@ pub enum DirectionName {
     /// All of them as one (`unified_rw_reporting`).
     #[default]
     Mixed,
+}
+
+impl JobFigures {
+    /// The latency of each write together with its sync, if each has one (`fsync=1`, `fdatasync=1`): percentiles that both
+    /// have, each the sum of the two, because a report does not say which sync followed which write.
+    pub fn synced_writes(&self) -> Option<LatencyFigures> {
+        let writes = self.directions.iter().find(|direction| direction.name == DirectionName::Write)?;
+        let syncs = self.sync.lat.as_ref().filter(|lat| lat.is_measured())?;
+        let workers = u64::from(self.member_count.unwrap_or(1));
+        if !syncs_each_write(writes.ios?, self.sync.ios.or(syncs.count)?, workers) {
+            return None;
+        }
+        let with_percentiles = |latency: &&LatencyFigures| latency.is_measured() && !latency.percentiles.is_empty();
+        let own = writes.clat.as_ref().filter(with_percentiles).or(writes.lat.as_ref())?;
+        let both = |known: &Percentile| {
+            let ns = known.ns.saturating_add(syncs.percentile_ns(known.percent)?);
+            Some(Percentile { percent: known.percent, ns })
+        };
+        let sum = |of: fn(&LatencyFigures) -> Option<u64>| Some(of(own)?.saturating_add(of(syncs)?));
+        Some(LatencyFigures {
+            min_ns: sum(|latency| latency.min_ns),
+            max_ns: sum(|latency| latency.max_ns),
+            mean_ns: own.mean_ns.zip(syncs.mean_ns).map(|(own, sync)| own + sync),
+            stddev_ns: own.stddev_ns.zip(syncs.stddev_ns).map(|(own, sync)| own + sync),
+            count: own.count,
+            percentiles: own.percentiles.iter().filter_map(both).collect(),
+            ..LatencyFigures::default()
+        })
+    }
 }
 
 impl DirectionName {

@@ -2,12 +2,14 @@
 //!
 //! Invariant: rates are all I/Os of a direction over the longest run time of its jobs, as in fio's group lines; those of
 //! a whole run are over the sum of its groups' times, as in the history. Of a run that became steady, figures are those of
-//! its steady part; where its latencies are not known, latencies are of the whole run.
+//! its steady part; where its latencies are not known, latencies are of the whole run. Writes that are each followed by a
+//! sync have the latency of both together.
 
 use std::collections::BTreeMap;
 
 use fiord_report::table::Cell;
 use fiord_report::{JobReport, RunReport};
+use fiord_stats::job::DIRECTIONS;
 use fiord_stats::{DirectionStats, JobPart, Latency, RunLatencies, RunSteadiness};
 
 /// Reads, writes or trims of a run.
@@ -54,24 +56,23 @@ impl Figures {
 
     /// Of one direction of all jobs; `None` if there was no I/O in it.
     pub fn of(report: &RunReport, direction: usize) -> Option<Figures> {
-        let mut all = DirectionStats::default();
-        report.jobs.iter().for_each(|job| all.merge(&job.stats.directions[direction]));
+        let all = merged(report.jobs.iter(), direction);
         let part = report.steadiness.as_ref().and_then(RunSteadiness::proper_part);
         let rates = part.map(|part| (part.ios_per_s[direction], part.bytes_per_s[direction]));
-        let latency = part_latencies(report).map(|latencies| &latencies.directions[direction]);
-        (all.ios > 0).then(|| Figures::of_direction(&all).at(rates).with_latency(latency))
+        let latency = part_latencies(report);
+        let latency = latency.map(|latencies| in_part(latencies, direction, report.jobs.iter()));
+        (all.ios > 0).then(|| Figures::of_direction(&all).at(rates).with_latency(latency.as_ref()))
     }
 
     /// Of the jobs of this name alone.
     pub fn of_job(report: &RunReport, name: &str, direction: usize) -> Option<Figures> {
-        let mut all = DirectionStats::default();
-        let jobs = report.jobs.iter().filter(|job| job.name == name);
-        jobs.for_each(|job| all.merge(&job.stats.directions[direction]));
+        let jobs = || report.jobs.iter().filter(|job| job.name == name);
+        let all = merged(jobs(), direction);
         let part = job_parts(report).iter().find(|part| part.name == name);
         let rates = part.map(|part| (part.ios_per_s[direction], part.bytes_per_s[direction]));
         let latency = part.and_then(|part| part.latencies.as_ref());
-        let latency = latency.map(|latencies| &latencies.directions[direction]);
-        (all.ios > 0).then(|| Figures::of_direction(&all).at(rates).with_latency(latency))
+        let latency = latency.map(|latencies| in_part(latencies, direction, jobs()));
+        (all.ios > 0).then(|| Figures::of_direction(&all).at(rates).with_latency(latency.as_ref()))
     }
 
     /// Of all directions of all jobs. Groups of jobs ran one after the other, so their times add up.
@@ -80,17 +81,18 @@ impl Figures {
         let mut longest_ms: BTreeMap<u32, u64> = BTreeMap::new();
         for job in &report.jobs {
             let runtime_ms = longest_ms.entry(job.group_id).or_default();
-            for direction in &job.stats.directions {
-                all.merge(direction);
-                *runtime_ms = direction.runtime_ms.max(*runtime_ms);
+            for (direction, stats) in job.stats.directions.iter().enumerate() {
+                all.merge(&merged(std::iter::once(job), direction));
+                *runtime_ms = stats.runtime_ms.max(*runtime_ms);
             }
         }
         all.runtime_ms = longest_ms.values().sum();
         let part = report.steadiness.as_ref().and_then(RunSteadiness::proper_part);
         let rates = part.map(|part| (part.ios_per_s.iter().sum(), part.bytes_per_s.iter().sum()));
-        let latency = part_latencies(report).map(|RunLatencies { directions, .. }| {
+        let latency = part_latencies(report).map(|latencies| {
             let mut all = Latency::default();
-            directions.iter().for_each(|latency| all.merge(latency));
+            let of = |direction| in_part(latencies, direction, report.jobs.iter());
+            (0..DIRECTIONS.len()).map(of).for_each(|latency| all.merge(&latency));
             all
         });
         (all.ios > 0).then(|| Figures::of_direction(&all).at(rates).with_latency(latency.as_ref()))
@@ -140,6 +142,31 @@ impl Figures {
     }
 }
 
+/// What jobs did in a direction together; the latency of each write is with its sync, if each has one.
+fn merged<'j>(jobs: impl Iterator<Item = &'j JobReport>, direction: usize) -> DirectionStats {
+    let mut all = DirectionStats::default();
+    let mut completion = Latency::default();
+    for job in jobs {
+        let synced = if direction == WRITE { job.stats.synced_writes(job.member_count) } else { None };
+        completion.merge(synced.as_ref().unwrap_or(&job.stats.directions[direction].completion));
+        all.merge(&job.stats.directions[direction]);
+    }
+    DirectionStats { completion, ..all }
+}
+
+/// The latency of a direction in a part of a run of these jobs, likewise.
+fn in_part<'j>(
+    latencies: &RunLatencies,
+    direction: usize,
+    jobs: impl Iterator<Item = &'j JobReport>,
+) -> Latency {
+    let mut writing = jobs.filter(|job| job.stats.directions[WRITE].ios > 0);
+    match direction == WRITE && writing.all(|job| job.stats.synced_writes(job.member_count).is_some()) {
+        true => latencies.directions[direction].followed_by(&latencies.sync),
+        false => latencies.directions[direction].clone(),
+    }
+}
+
 /// The latencies of the steady part of a run, if that is not the whole run and they are known.
 fn part_latencies(report: &RunReport) -> Option<&RunLatencies> {
     report.steadiness.as_ref().and_then(RunSteadiness::proper_part)?;
@@ -184,7 +211,7 @@ pub fn utilisation_percent(report: &RunReport) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{direction, report};
+    use crate::testing::{direction, report, synced};
 
     #[test]
     fn times_of_groups_are_added_and_times_of_jobs_in_a_group_are_not() {
@@ -194,5 +221,37 @@ mod tests {
         assert_eq!(iops(&run), Some(300.0));
         run.jobs[1].group_id = 1;
         assert_eq!(iops(&run), Some(150.0));
+    }
+
+    /// 25 us of a write to memory say nothing of a job whose caller waits 9 ms for the sync after each.
+    #[test]
+    fn writes_that_are_each_synced_have_the_latency_of_both() {
+        let writes = |syncs: u64| {
+            let mut run = synced(report(None, Some(direction(100, 4096, 25_000))), syncs, 9_000_000);
+            run.jobs[0].name = "wal".to_string();
+            run.jobs[0].member_count = 1;
+            run
+        };
+        let figures = |run: &RunReport| {
+            [Figures::of(run, WRITE), Figures::of_all(run), Figures::of_job(run, "wal", WRITE)].map(Option::unwrap)
+        };
+        for run in [writes(100), writes(99)] {
+            for figures in figures(&run) {
+                assert_eq!((figures.iops, figures.mean_ns, figures.max_ns), (100.0, 9_025_000, 9_025_000));
+                assert!(figures.p99_ns.abs_diff(9_025_000) < 200_000, "{figures:?}");
+            }
+        }
+        // Every fourth, or once at the end.
+        for run in [writes(25), writes(1), writes(0)] {
+            assert!(figures(&run).iter().all(|figures| figures.mean_ns == 25_000), "{run:?}");
+        }
+        let mut of_part = writes(100);
+        of_part.jobs.extend(report(Some(direction(10, 4096, 70_000)), None).jobs);
+        assert_eq!(Figures::of(&of_part, READ).unwrap().mean_ns, 70_000);
+        let mut part = RunLatencies::default();
+        part.directions[WRITE] = direction(50, 4096, 20_000).completion;
+        part.sync = direction(50, 4096, 4_000_000).completion;
+        assert_eq!(in_part(&part, WRITE, of_part.jobs.iter()).running.mean(), 4_020_000.0);
+        assert_eq!(in_part(&part, WRITE, writes(1).jobs.iter()).running.mean(), 20_000.0);
     }
 }

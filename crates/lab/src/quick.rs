@@ -16,7 +16,7 @@ use crate::rounds::{Repeat, Rounds};
 use crate::steady;
 use crate::step::{Step, StepResult};
 use crate::step_runs;
-use crate::study::{Study, StudyOutline, StudyResult};
+use crate::study::{Study, StudyOutline, StudyResult, counted};
 use crate::study_target::StudyTarget;
 use crate::trust;
 use crate::verdict::Verdict;
@@ -40,7 +40,7 @@ enum Kind {
     Queued,
     /// One after another.
     Single,
-    /// One after another to a growing file, each followed by fdatasync, whose latency is reported.
+    /// One after another to a growing file, each followed by fdatasync; their latency is that of both.
     Synced,
 }
 
@@ -167,10 +167,10 @@ impl Study for Quick {
     }
 
     fn purpose(&self) -> String {
-        let (runs, target, times) = (self.rows.len(), self.target.shown(), self.outline.rounds.shown());
+        let (target, times) = (self.target.shown(), self.outline.rounds.shown());
         match self.target.writable {
-            true => format!("{runs} runs in {target}{times}"),
-            false => format!("{runs} read-only runs on {target}{times}"),
+            true => format!("{} in {target}{times}", counted(self.rows.len(), "run")),
+            false => format!("{} on {target}{times}", counted(self.rows.len(), "read-only run")),
         }
     }
 
@@ -210,22 +210,14 @@ impl Study for Quick {
 impl Quick {
     fn measured(&self, run: &StepResult) -> Option<MeasuredRow> {
         let (_, row) = self.rows.iter().find(|(step, _)| *step == run.step)?;
-        let figures = Figures::of(&run.report, row.direction)?;
-        let figures = match Figures::of_syncs(&run.report) {
-            // The rate is of append and fdatasync together; the latency is of fdatasync alone.
-            Some(syncs) if row.kind == Kind::Synced => {
-                Figures { iops: figures.iops, bytes_per_s: figures.bytes_per_s, ..syncs }
-            }
-            _ => figures,
-        };
-        Some((row, figures))
+        Some((row, Figures::of(&run.report, row.direction)?))
     }
 }
 
 impl Row {
     fn latency_of(&self) -> &'static str {
         match (self.kind, self.direction) {
-            (Kind::Synced, _) => "fdatasync",
+            (Kind::Synced, _) => "write + fdatasync",
             (_, READ) => "read",
             _ => "write",
         }
@@ -272,7 +264,7 @@ fn pictures(measured: &[MeasuredRow], width: usize) -> String {
     };
     let mut text = String::new();
     if measured.iter().any(|(row, _)| row.kind == Kind::Synced) {
-        text += "The latency of synced appends is that of fdatasync.\n";
+        text += "The latency of synced appends is that of write and fdatasync together.\n";
     }
     text += "\n";
     text += &line("MiB/s, each mark x10", &BARS.axis(), "TYPICAL OF");
@@ -437,22 +429,22 @@ mod tests {
             assert!(result.text.contains(row.typical));
         }
         assert!(result.text.lines().all(|line| line.chars().count() <= 80), "{}", result.text);
-        assert!(result.text.contains("\nrandom read 4k, depth 32   20000   78.1  64us"), "{}", result.text);
+        assert!(result.text.contains("\nrandom read 4k, depth 32   20000   78.1    64us"), "{}", result.text);
         let narrow = quick.result(&results(&quick, 7), 70).text;
         assert!(narrow.lines().skip(9).all(|line| line.chars().count() <= 70), "{narrow}");
     }
 
     #[test]
-    fn the_rate_of_appends_includes_their_syncs_and_the_latency_is_of_the_syncs() {
+    fn the_rate_of_appends_and_their_latency_include_their_syncs() {
         let quick = quick(target());
         let result = quick.result(&results(&quick, 7), 80);
-        assert_eq!(result.latency_p99_ns, Some((2_000_000, "fdatasync")));
+        assert_eq!(result.latency_p99_ns, Some((2_064_000, "write + fdatasync")));
         let cell = |key: &str| {
             let column = result.table.columns.iter().position(|column| column.key == key).unwrap();
             result.table.rows[6][column].clone()
         };
-        assert_eq!((cell("iops"), cell("mean_ns")), (Cell::Count(400), Cell::Latency(2_000_000)));
-        assert_eq!(cell("latency_of"), Cell::Text("fdatasync".to_string()));
+        assert_eq!((cell("iops"), cell("mean_ns")), (Cell::Count(400), Cell::Latency(2_064_000)));
+        assert_eq!(cell("latency_of"), Cell::Text("write + fdatasync".to_string()));
     }
 
     #[test]
@@ -461,7 +453,7 @@ mod tests {
         assert_eq!(
             quick.result(&results(&quick, 7), 80).conclusion,
             "This disk serves 10.0 times as many random reads at depth 32 as at depth 1, and completes 400 synced 4k \
-             appends per second with a p99 of 2ms: fast enough for a lightly loaded etcd (50 per second, p99 within \
+             appends per second with a p99 of 2.06ms: fast enough for a lightly loaded etcd (50 per second, p99 within \
              10ms), but not for a heavily loaded one (500). It rests on one run of each, whose spread is \
              not known."
         );
@@ -484,7 +476,9 @@ mod tests {
         let appends = &mut results[6].report.jobs[0].stats;
         (appends.directions[WRITE].ios, appends.directions[WRITE].runtime_ms) = (1_017, 2000);
         appends.sync.latency = fiord_stats::Latency::with_histogram();
-        appends.sync.latency.record(10_027_000);
+        (0..1017).for_each(|_| {
+            appends.sync.latency.record(10_027_000);
+        });
         let result = quick.result(&results, 80);
         let row = result.text.lines().find(|line| line.starts_with("synced 4k appends")).unwrap();
         let cells: Vec<&str> = row.split_whitespace().collect();
@@ -496,13 +490,38 @@ mod tests {
         assert_ne!(cells[7], "10ms");
     }
 
+    /// Of two rounds or four, no run has the mean of the middle two.
+    #[test]
+    fn a_row_shows_the_rate_that_is_called_the_median_of_its_runs() {
+        for rates in [&[16_189, 26_647][..], &[1000, 3000, 2000], &[2100, 1000, 1900, 1800]] {
+            let quick = Quick::new(target(), Duration::from_secs(28), Repeat::Times(rates.len()));
+            let round = |ios: &u64| {
+                let step = quick.rows.iter().find(|(_, row)| row.kind == Kind::Single).unwrap().0;
+                StepResult { step, report: report(Some(direction(*ios, 4096, 64_000)), None) }
+            };
+            let result = quick.result(&rates.iter().map(round).collect::<Vec<_>>(), 80);
+            let (_, repeats) = result.tables.iter().find(|(key, _)| *key == "repeats").unwrap();
+            let of = |table: &Table, key: &str| table.select(&[key]).rows[0][0].figure();
+            assert_eq!(of(&result.table, "iops"), of(repeats, "median"), "{rates:?}");
+        }
+    }
+
+    #[test]
+    fn one_run_is_not_called_runs() {
+        let quick = |rows: usize| {
+            let all = quick(StudyTarget { writable: false, ..target() });
+            Quick { rows: all.rows.into_iter().take(rows).collect(), ..all }.purpose()
+        };
+        assert!(quick(1).starts_with("1 read-only run on ") && quick(3).starts_with("3 read-only runs on "));
+    }
+
     /// Five rounds whose syncs have these 99th percentiles.
     fn rated(syncs_ms: [u64; 5]) -> StudyResult {
         let quick = Quick::new(target(), Duration::from_secs(28), Repeat::Times(5));
         let round = |ms: &u64| {
             let mut results = results(&quick, 7);
             results[6].report.jobs[0].stats.sync.latency = fiord_stats::Latency::with_histogram();
-            (0..100).for_each(|_| {
+            (0..400).for_each(|_| {
                 results[6].report.jobs[0].stats.sync.latency.record(ms * 1_000_000);
             });
             results

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every figure is the report's own; nothing is computed but rates from counts and times, as reports do.
 
-use fiord_import::{CpuFigures, DirectionFigures, JobFigures, LatencyFigures};
+use fiord_import::{CpuFigures, DirectionFigures, DirectionName, JobFigures, LatencyFigures};
 
 use crate::figures::{self, Figure};
 use crate::percentiles::measured;
@@ -76,7 +76,7 @@ pub(crate) fn sentences(run: &RunView) -> Vec<String> {
             sentences.push(format!("{name} ended with an error: {text}."));
         }
         let active = job.directions.iter().filter(|direction| direction.is_active());
-        sentences.extend(active.filter_map(|direction| sentence(run, &name, direction)));
+        sentences.extend(active.filter_map(|direction| sentence(run, &name, job, direction)));
     }
     if sentences.is_empty() {
         sentences.push("No job did any I/O.".to_string());
@@ -84,21 +84,25 @@ pub(crate) fn sentences(run: &RunView) -> Vec<String> {
     sentences
 }
 
-fn sentence(run: &RunView, job: &str, direction: &DirectionFigures) -> Option<String> {
+fn sentence(run: &RunView, name: &str, job: &JobFigures, direction: &DirectionFigures) -> Option<String> {
     let what = match direction.name.name() {
         "mixed" => "I/Os".to_string(),
         name => format!("{name}s"),
     };
-    let who = if run.report.jobs.len() > 1 { format!("{job}: ") } else { String::new() };
+    let who = if run.report.jobs.len() > 1 { format!("{name}: ") } else { String::new() };
     let rate = figures::count(direction.ios_per_s()?);
     let bandwidth =
         direction.bandwidth.map_or_else(String::new, |bytes| format!(" ({}/s)", figures::size(bytes as f64)));
-    let latency = measured(direction).map(|(_, latency)| latency);
+    let synced = job.synced_writes().filter(|_| direction.name == DirectionName::Write);
+    let with_sync = if synced.is_some() { " with their syncs" } else { "" };
+    let latency = synced.as_ref().or_else(|| measured(direction).map(|(_, latency)| latency));
     let at = |percent| {
         latency.and_then(|latency| latency.percentile_ns(percent)).map(|ns| figures::time(ns as f64))
     };
     let took = match (at(50.0), at(99.0)) {
-        (Some(median), Some(most)) => format!("; half took at most {median}, 99 in 100 at most {most}"),
+        (Some(median), Some(most)) => {
+            format!("; half took at most {median}{with_sync}, 99 in 100 at most {most}")
+        }
         _ => String::new(),
     };
     Some(format!("{who}{rate} {what} per second{bandwidth}{took}."))

@@ -170,6 +170,24 @@ fn figures_are_those_of_the_report() {
     assert_eq!(values, expected.collect::<Vec<_>>());
 }
 
+/// Writes to memory of 80 us that are each followed by a sync of 100 times that.
+#[test]
+fn writes_that_are_each_synced_are_summed_up_with_their_syncs() {
+    let mut view = run("run", &["wal"], 20);
+    let synced = |view: &mut RunView, syncs: u64| {
+        let job = &mut view.report.jobs[0];
+        job.sync.ios = Some(syncs);
+        job.sync.lat = Some(LatencyFigures { count: Some(syncs), ..latency(8_000_000) });
+        render(std::slice::from_ref(view)).unwrap()
+    };
+    let each = synced(&mut view, 30_003);
+    // 80.003 us and 8 ms, doubled for each percentile that is listed before.
+    assert!(each.contains("half took at most 16.2 ms with their syncs, 99 in 100 at most 64.6 ms"), "{each}");
+    assert!(each.contains("half took at most 240"), "reads as before: {each}");
+    let some = synced(&mut view, 300);
+    assert!(!some.contains("with their syncs") && some.contains("half took at most 160"), "{some}");
+}
+
 /// The jobs that `numjobs` makes are one section, and are told apart by their numbers.
 #[test]
 fn clones_are_numbered_and_one_section_of_the_job_file() {

@@ -81,6 +81,34 @@ impl Histogram {
         index
     }
 
+    /// The sums of these values and those of `next`, the greatest with the greatest and so on, as often as there are of
+    /// these: each percentile is the sum of both. Empty if either is.
+    pub fn paired_with(&self, next: &Self) -> Self {
+        let (count, count_of_next) = (u128::from(self.count()), u128::from(next.count()));
+        if count == 0 || count_of_next == 0 {
+            return Histogram::default();
+        }
+        let mut bins = Box::new([0; BINS]);
+        // Positions are counted in parts of which both have as many.
+        let (mut ours, mut theirs) = (self.occupied(), next.occupied());
+        let (mut our, mut their) = (ours.next(), theirs.next());
+        let (mut our_end, mut their_end, mut begin) = (0, 0, 0u128);
+        while let (Some((our_ns, of_ours)), Some((their_ns, of_theirs))) = (our, their) {
+            let ends = [our_end + u128::from(of_ours) * count_of_next, their_end + u128::from(of_theirs) * count];
+            let end = ends[0].min(ends[1]);
+            bins[bin_index(our_ns.saturating_add(their_ns))] +=
+                (end / count_of_next - begin / count_of_next) as u64;
+            begin = end;
+            if ends[0] == end {
+                (our, our_end) = (ours.next(), end);
+            }
+            if ends[1] == end {
+                (their, their_end) = (theirs.next(), end);
+            }
+        }
+        Histogram { bins: Some(bins) }
+    }
+
     /// All counts, bin 0 first: [`BINS`] of them, or none when unallocated.
     pub fn bins(&self) -> &[u64] {
         self.bins.as_ref().map_or(&[], |bins| &bins[..])

@@ -230,7 +230,21 @@ pub struct JobStats {
     pub replay_lateness: Option<Latency>,
 }
 
+/// Whether there was a sync after each of this many writes (`fsync=1`, `fdatasync=1`), which are then judged together: a
+/// write that waits for memory alone is not what its caller waits for. The last one of each of the `workers` may not have
+/// been synced when its time ended.
+pub fn syncs_each_write(writes: u64, syncs: u64, workers: u64) -> bool {
+    writes > 1 && syncs.saturating_add(workers) >= writes && syncs >= writes / 2
+}
+
 impl JobStats {
+    /// The latency of each write together with its sync, if each has one, of this many workers; else `None`.
+    pub fn synced_writes(&self, workers: u32) -> Option<Latency> {
+        let (writes, syncs) = (&self.directions[1], &self.sync.latency);
+        let is_each = syncs_each_write(writes.ios, syncs.running.count, u64::from(workers));
+        is_each.then(|| writes.completion.followed_by(syncs))
+    }
+
     /// Adds those of another job that ran concurrently.
     ///
     /// Which of two jobs failed first is not known, so the smaller errno is kept.

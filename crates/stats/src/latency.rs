@@ -57,6 +57,29 @@ impl Latency {
         self.histogram.merge(histogram);
     }
 
+    /// These latencies, each with that of what followed it. Which followed which is not recorded: the longest are taken to
+    /// follow the longest, so that each percentile is the sum of both. The mean is exact.
+    pub fn followed_by(&self, next: &Self) -> Latency {
+        let (own, of_next) = (&self.running, &next.running);
+        if own.count == 0 || of_next.count == 0 {
+            return self.clone();
+        }
+        let count = u128::from(own.count);
+        let sum = own.sum + of_next.sum * count / u128::from(of_next.count);
+        let mean = sum as f64 / own.count.max(1) as f64;
+        let deviation = own.stddev() + of_next.stddev();
+        Latency {
+            running: Moments {
+                count: own.count,
+                sum,
+                sum_squares: ((mean.powi(2) + deviation.powi(2)) * own.count as f64) as u128,
+                min: own.min.saturating_add(of_next.min),
+                max: own.max.saturating_add(of_next.max),
+            },
+            histogram: self.histogram.paired_with(&next.histogram),
+        }
+    }
+
     /// Becomes a copy of `other`, in the memory that it has.
     pub fn copy_from(&mut self, other: &Self) {
         let Latency { running, histogram } = other;
@@ -96,6 +119,33 @@ mod tests {
         let mut latency = Latency::with_histogram();
         latency.record(2_657_402);
         assert_eq!(latency.percentiles(&[50.0, 100.0]), [2_657_402, 2_657_402]);
+    }
+
+    /// As many syncs as writes, or one fewer.
+    #[test]
+    fn what_is_followed_by_something_has_the_sum_of_both_percentiles() {
+        let of = |values: &[u64]| {
+            let mut latency = Latency::with_histogram();
+            values.iter().for_each(|ns| {
+                latency.record(*ns);
+            });
+            latency
+        };
+        let writes: Vec<u64> = (1..=1000).map(|rank| 10_000 + 7 * rank).collect();
+        let syncs: Vec<u64> = (1..=999).map(|rank| 1_000_000 + 90_000 * rank).collect();
+        let both = of(&writes).followed_by(&of(&syncs));
+        assert_eq!((both.running.count, both.histogram.count()), (1000, 1000));
+        assert!((both.running.mean() - (of(&writes).running.mean() + of(&syncs).running.mean())).abs() < 1.0);
+        assert_eq!((both.running.min, both.running.max), (writes[0] + syncs[0], writes[999] + syncs[998]));
+        for percent in [1.0, 50.0, 90.0, 99.0, 99.9] {
+            let at = |latency: &Latency| latency.percentiles(&[percent])[0] as f64;
+            let (sum, shown) = (at(&of(&writes)) + at(&of(&syncs)), at(&both));
+            assert!((shown / sum - 1.0).abs() < 0.03, "p{percent}: {shown} of {sum}");
+        }
+        assert_eq!(of(&writes).followed_by(&Latency::with_histogram()), of(&writes), "nothing followed");
+        assert_eq!(of(&[]).followed_by(&of(&syncs)).running.count, 0);
+        let bare = Latency { running: of(&writes).running, ..Latency::default() };
+        assert!(!bare.followed_by(&of(&syncs)).histogram.is_allocated());
     }
 
     #[test]

@@ -27,7 +27,9 @@ pub mod windows;
 pub use block_lifetimes::{BlockLifetimes, BlockState};
 pub use depth::{BatchMap, DepthMap};
 pub use histogram::Histogram;
-pub use job::{DirectionStats, JobStats, OpenArrivals, PriorityLatency, RampEnd, SyncStats, Usage};
+pub use job::{
+    DirectionStats, JobStats, OpenArrivals, PriorityLatency, RampEnd, SyncStats, Usage, syncs_each_write,
+};
 pub use job_timeline::{DirectionTotals, JobTimeline, JobTotals};
 pub use latency::Latency;
 pub use latency_distribution::LatencyDistribution;

@@ -25,7 +25,7 @@ const SHARE_MIN: f64 = 0.05;
 pub struct Summary {
     /// How many there are.
     pub count: usize,
-    /// The median; of an even number, the mean of the middle two.
+    /// The median; of an even number, the lower of the middle two, which was measured.
     pub median: f64,
     /// The lowest.
     pub lowest: f64,
@@ -45,16 +45,17 @@ impl Summary {
         sorted.sort_by(f64::total_cmp);
         let (lowest, highest) = (*sorted.first()?, *sorted.last()?);
         let count = sorted.len();
-        let median = f64::midpoint(sorted[(count - 1) / 2], sorted[count / 2]);
+        let median = sorted[(count - 1) / 2];
         let (mean, deviation) = mean_and_deviation(values);
         let half_width = (count >= INTERVAL_VALUES_MIN)
             .then(|| student_t_95(count - 1) * deviation / (count as f64).sqrt());
         Some(Summary { count, median, lowest, highest, mean, half_width })
     }
 
-    /// The 95 % confidence interval of the mean.
+    /// The 95 % confidence interval of the mean. Figures that are never negative have no mean below zero.
     pub fn interval(&self) -> Option<(f64, f64)> {
-        self.half_width.map(|half| (self.mean - half, self.mean + half))
+        let least = if self.lowest < 0.0 { f64::NEG_INFINITY } else { 0.0 };
+        self.half_width.map(|half| ((self.mean - half).max(least), self.mean + half))
     }
 
     /// Whether the interval contains this value, so that the mean may lie on either side of it.
@@ -182,11 +183,14 @@ mod tests {
     #[test]
     fn a_summary_has_median_spread_and_interval() {
         let summary = Summary::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
-        assert_eq!((summary.count, summary.median, summary.mean), (4, 2.5, 2.5));
+        assert_eq!((summary.count, summary.median, summary.mean), (4, 2.0, 2.5));
         assert_eq!((summary.lowest, summary.highest), (1.0, 4.0));
         // 3.182 * 1.291 / 2
         assert!((summary.half_width.unwrap() - 2.054).abs() < 0.001, "{summary:?}");
         assert!(summary.crosses(1.0) && summary.crosses(4.5) && !summary.crosses(4.6));
+        let latencies = Summary::of(&[1.9, 1.6, 6.9]).unwrap();
+        assert_eq!(latencies.interval().unwrap().0, 0.0, "no latency is negative: {latencies:?}");
+        assert!(Summary::of(&[-1.0, 1.0, 0.0]).unwrap().interval().unwrap().0 < -1.0);
         assert_eq!(Summary::of(&[1.0, 2.0]).unwrap().half_width, None);
         assert_eq!(Summary::of(&[]), None);
         let same = Summary::of(&[7.0; 5]).unwrap();

@@ -18,12 +18,12 @@ pub struct Headline {
     /// The 99th percentile of completion latency in nanoseconds; of total latency if completions were not measured,
     /// `None` if no percentiles were.
     pub latency_p99_ns: Option<u64>,
-    /// The subject of the latency if it is not that of all I/Os: `sync`, or the name of a study's figure.
+    /// The subject of the latency if it is not that of all I/Os: `write + sync`, or the name of a study's figure.
     pub latency_of: Option<String>,
 }
 
 /// The name of the latency of a run that syncs each of its writes.
-const SYNC: &str = "sync";
+const SYNCED_WRITES: &str = "write + sync";
 
 impl Headline {
     /// Of a report.
@@ -40,27 +40,27 @@ impl Headline {
         }
         let seconds = longest_ms.values().sum::<u64>() as f64 / 1000.0;
         let per_s = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-        let of_syncs = report.jobs.iter().all(syncs_each_write) && !report.jobs.is_empty();
-        let latency_p99_ns = match of_syncs {
-            true => p99_ns(report.jobs.iter().map(|job| &job.stats.sync.latency)),
-            false => of_ios(report, |direction| &direction.completion)
+        let synced: Option<Vec<Latency>> = report.jobs.iter().map(synced_writes).collect();
+        let synced = synced.filter(|jobs| !jobs.is_empty());
+        let latency_of = synced.as_ref().map(|_| SYNCED_WRITES.to_owned());
+        let latency_p99_ns = match synced {
+            Some(jobs) => p99_ns(jobs.iter()),
+            None => of_ios(report, |direction| &direction.completion)
                 .or_else(|| of_ios(report, |direction| &direction.total)),
         };
         Headline {
             ios_per_s: Some(per_s(ios)),
             bytes_per_s: Some(per_s(bytes)),
             latency_p99_ns,
-            latency_of: of_syncs.then(|| SYNC.to_owned()),
+            latency_of,
         }
     }
 }
 
-/// Whether a job only writes, and syncs after every write. The last one of each worker may not have been synced when
-/// its time ended.
-fn syncs_each_write(job: &JobReport) -> bool {
-    let [reads, writes, trims] = &job.stats.directions;
-    let synced = job.stats.sync.latency.running.count + u64::from(job.member_count);
-    reads.ios + trims.ios == 0 && writes.ios > 1 && synced >= writes.ios
+/// The latency of each write together with its sync, if a job only writes, and syncs after every write.
+fn synced_writes(job: &JobReport) -> Option<Latency> {
+    let [reads, _, trims] = &job.stats.directions;
+    job.stats.synced_writes(job.member_count).filter(|_| reads.ios + trims.ios == 0)
 }
 
 fn of_ios(report: &RunReport, kind: fn(&DirectionStats) -> &Latency) -> Option<u64> {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latency_of_a_run_that_syncs_each_write_is_that_of_the_syncs() {
+    fn the_latency_of_a_run_that_syncs_each_write_is_that_of_both() {
         let latencies = |count, ns| {
             let mut latency = Latency::with_histogram();
             (0..count).for_each(|_| {
@@ -126,7 +126,7 @@ mod tests {
             let headline = Headline::of(&RunReport { jobs: vec![job], ..RunReport::default() });
             (headline.latency_p99_ns, headline.latency_of)
         };
-        let synced = (Some(90), Some(SYNC.to_owned()));
+        let synced = (Some(140), Some(SYNCED_WRITES.to_owned()));
         assert_eq!([of(100, 100, 0), of(100, 99, 0)], [synced.clone(), synced]);
         // Every fourth, at the end, with reads, and none at all.
         let all = (Some(50), None);

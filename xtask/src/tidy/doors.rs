@@ -35,7 +35,7 @@ pub const DOORS: &[Door] = &[
     door("fiord-http", &["base64", "hmac", "httparse", "md-5", "sha2"], "sockets, jobs, plans"),
     door("fiord-profile", &["fiord-svg"], "how counters are read, jobs, stdout"),
     door("fiord-trace", &["fiord-errno"], "who records and replays"),
-    door("fiord-import", &["serde_json"], "who made a report, and who reads it"),
+    door("fiord-import", &["fiord-stats", "serde_json"], "who made a report, and who reads it"),
     door("fiord-device", &[], "how values are obtained"),
     door("fiord-sys", &["fiord-errno", "fiord-device", "libc", "io-uring", "rustix"], "what a job is"),
     door("fiord-testing", &[], "everything else; only tests and chores use it"),

@@ -62,12 +62,12 @@ fn measured_ns(job: &Job, known: &JobEvidence<'_>) -> [Option<f64>; 2] {
         let latency = if of.total.running.count > 0 { &of.total } else { &of.completion };
         (latency.running.count as f64, latency.running.count as f64 * latency.running.mean())
     };
-    let (count, sum_ns) = known
-        .stats
-        .directions
-        .iter()
-        .map(latency)
-        .fold((0.0, 0.0), |(count, sum), (one, ns)| (count + one, sum + ns));
+    let directions = known.stats.directions.iter().map(latency);
+    let (count, mut sum_ns) = directions.fold((0.0, 0.0), |(count, sum), (one, ns)| (count + one, sum + ns));
+    // The caller of a write that is synced waits for both.
+    if known.stats.synced_writes(1).is_some() {
+        sum_ns += known.stats.sync.latency.running.sum as f64;
+    }
     let thread_ns = known.elapsed_ms as f64 * 1e6 / ios(known).max(1) as f64;
     [(count > 0.0).then(|| sum_ns / count), (!subject::is_paced(job)).then_some(thread_ns)]
 }

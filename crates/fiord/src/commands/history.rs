@@ -203,7 +203,7 @@ pub(crate) fn text(entries: &[HistoryEntry]) -> String {
     let table = brief(entries).text(width());
     let others = entries.iter().any(|HistoryEntry { headline, .. }| headline.latency_of.is_some());
     let note =
-        "P99 of runs that sync each write is that of the syncs; of studies, that of their main figure.";
+        "P99 of runs that sync each write is that of write and sync; of studies, that of their main figure.";
     if others { format!("{table}\n{}\n", wrapped(note, width()).join("\n")) } else { table }
 }
 

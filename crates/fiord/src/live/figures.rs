@@ -8,7 +8,7 @@ use fiord_host::{DeviceUse, DiskWatch, HostMeter, HostReading};
 use fiord_live::{Cpu, DeviceRow, DirectionRow, JobRow, Model};
 use fiord_plan::FileKind;
 use fiord_stats::job::DIRECTIONS;
-use fiord_stats::{DirectionStats, Histogram, Latency, Moments};
+use fiord_stats::{DirectionStats, Histogram, Latency, Moments, syncs_each_write};
 use fiord_worker::{Counters, State, View, WorkerReport};
 
 /// The readings, and the figures made of them.
@@ -18,8 +18,8 @@ pub(super) struct Figures {
     from_zero: bool,
     /// When the workers' counters were read, in nanoseconds of the run, and what they were.
     counted: Option<(u64, Vec<Counters>)>,
-    /// The latencies of each worker in each direction, as published last.
-    latencies: Option<Vec<[Latency; 3]>>,
+    /// The latencies of each worker in each direction and of its syncs, as published last.
+    latencies: Option<Vec<[Latency; 4]>>,
     disks: Option<DiskWatch>,
     devices: Option<Vec<DeviceUse>>,
     meter: Option<HostMeter>,
@@ -86,8 +86,11 @@ impl Figures {
 
     /// Takes the statistics that the workers published, and adds what is new in them to the map.
     pub(super) fn statistics(&mut self, reports: &[WorkerReport]) {
-        let now: Vec<[Latency; 3]> =
-            reports.iter().map(|report| report.stats.directions.each_ref().map(shown_latency)).collect();
+        let shown = |report: &WorkerReport| {
+            let [reads, writes, trims] = report.stats.directions.each_ref().map(shown_latency);
+            [reads, writes, trims, report.stats.sync.latency.clone()]
+        };
+        let now: Vec<[Latency; 4]> = reports.iter().map(shown).collect();
         let before = self.latencies.replace(now.clone());
         let before = before.or_else(|| self.from_zero.then(|| vec![Default::default(); now.len()]));
         let Some(then) = before.filter(|then| then.len() == now.len()) else { return };
@@ -95,10 +98,9 @@ impl Figures {
         self.p99s_ns.clear();
         for (now, then) in now.iter().zip(&then) {
             let mut job = Histogram::default();
-            for (direction, (now, then)) in now.iter().zip(then).enumerate() {
-                let new = since(now, then);
+            for (all, new) in directions.iter_mut().zip(new_latencies(now, then)) {
                 job.merge(&new.histogram);
-                directions[direction].merge(&new);
+                all.merge(&new);
             }
             self.p99s_ns.push((job.count() > 0).then(|| job.percentiles(&[99.0], 0, u64::MAX)[0]));
         }
@@ -154,6 +156,14 @@ fn shown_latency(direction: &DirectionStats) -> Latency {
     let has_total_alone =
         !direction.completion.histogram.is_allocated() && direction.total.histogram.is_allocated();
     if has_total_alone { direction.total.clone() } else { direction.completion.clone() }
+}
+
+/// What was recorded of reads, writes and trims between two readings of these and of syncs. Writes that were each followed
+/// by a sync have the latency of both.
+fn new_latencies(now: &[Latency; 4], then: &[Latency; 4]) -> [Latency; 3] {
+    let [reads, writes, trims, syncs] = std::array::from_fn(|index| since(&now[index], &then[index]));
+    let is_each = syncs_each_write(writes.running.count, syncs.running.count, 1);
+    [reads, if is_each { writes.followed_by(&syncs) } else { writes }, trims]
 }
 
 /// What was recorded between two readings. Extremes of the difference are not known, and not used.
@@ -235,6 +245,14 @@ mod tests {
         }
         let new = since(&now, &then);
         assert_eq!((new.running.count, new.running.sum), (10, 500_000));
+        // Each of them was synced, unlike the writes before.
+        let mut syncs = Latency::with_histogram();
+        (0..10).for_each(|_| {
+            syncs.record(2_000_000);
+        });
+        let of = |writes: &Latency, syncs: &Latency| [Latency::default(), writes.clone(), Latency::default(), syncs.clone()];
+        let [_, writes, _] = new_latencies(&of(&now, &syncs), &of(&then, &Latency::default()));
+        assert_eq!((writes.running.count, writes.running.sum), (10, 20_500_000));
         let p50_ns = new.histogram.percentiles(&[50.0], 0, u64::MAX)[0];
         assert!(p50_ns.abs_diff(50_000) < 500, "{p50_ns}: not that of all I/Os, which is 100");
     }

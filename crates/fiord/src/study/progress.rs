@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use fiord_lab::Step;
+use fiord_lab::{Figures, Step};
 use fiord_plan::Job;
 use fiord_report::RunReport;
 use fiord_report::columns::{cut, left_aligned};
 use fiord_report::table::Cell;
 use fiord_stats::job::DIRECTIONS;
-use fiord_stats::{DirectionStats, Latency};
+use fiord_stats::DirectionStats;
 use fiord_sys::{signal, tty};
 use fiord_worker::{Observer, State, View, WorkerReport};
 
@@ -201,11 +201,9 @@ fn row(title: &str, report: &RunReport) -> String {
         if !has_ios(direction) {
             continue;
         }
-        let mut latency = Latency::default();
-        of_jobs().for_each(|stats| latency.merge(&stats.completion));
-        let p99 = match latency.histogram.count() {
-            0 => "-".to_string(),
-            _ => Cell::Latency(latency.percentiles(&[99.0])[0]).shown(),
+        let p99 = match Figures::of(report, direction) {
+            Some(figures) if figures.p99_ns > 0 => Cell::Latency(figures.p99_ns).shown(),
+            _ => "-".to_string(),
         };
         let label = if is_alone { title.to_string() } else { format!("{title}: {name}") };
         let (iops, mib) = (per_s(|stats| stats.ios), per_s(|stats| stats.bytes) / f64::from(1 << 20));
