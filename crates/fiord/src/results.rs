@@ -7,8 +7,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use fiord_compare::{NamedRun, Side};
-use fiord_import::{Report, StudyDocument, study};
+use fiord_compare::{NamedRun, Side, study_runs};
+use fiord_import::{Report, StudyDocument, StudyValue, study};
 use fiord_lab::rounds::without_round;
 use fiord_report::path::shown;
 use fiord_report::{Format, RunReport, TerseVersion, render, time};
@@ -35,15 +35,6 @@ pub(crate) fn document_in(path: &Path) -> Result<Document, String> {
         Some(study) => Ok(Document::Study(study)),
         None => best(&text).map(Document::Report).map_err(|why| format!("{place}:{why}")),
     }
-}
-
-/// The best report of a file; `-` is standard input.
-///
-/// # Errors
-/// It cannot be read, or has no report, with the place.
-pub(crate) fn report_in(path: &Path) -> Result<Report, String> {
-    let (place, text) = text_of(path)?;
-    best(&text).map_err(|why| format!("{place}:{why}"))
 }
 
 /// What errors call a file, and its text.
@@ -98,7 +89,10 @@ pub(crate) fn side(name: &OsStr) -> Result<Side, CommandError> {
 fn one(name: &OsStr) -> Result<Side, CommandError> {
     let path = PathBuf::from(std::ffi::OsString::from_vec(name.as_bytes().to_vec()));
     if is_file(&path) {
-        let report = report_in(&path)?;
+        let report = match document_in(&path)? {
+            Document::Report(report) => report,
+            Document::Study(study) => return side_of(&path, &study),
+        };
         let version = report.version.clone().unwrap_or_else(|| "unknown version".to_string());
         let date = report.date.as_ref().map_or_else(String::new, |date| format!(" of {date}"));
         return Ok(Side {
@@ -109,6 +103,31 @@ fn one(name: &OsStr) -> Result<Side, CommandError> {
         });
     }
     recorded(&name.to_string_lossy())
+}
+
+/// A study by its document, from any machine.
+fn side_of(path: &Path, study: &StudyDocument) -> Result<Side, CommandError> {
+    let name = if path == Path::new("-") { "standard input".to_string() } else { shown(path) };
+    let fact = |key: &str| match study.facts.iter().find(|(known, _)| known == key) {
+        Some((_, StudyValue::Text(text))) => Some(text.clone()),
+        _ => None,
+    };
+    let runs = study.table(study_runs::KEY).map(study_runs::read).unwrap_or_default();
+    if runs.is_empty() {
+        return Err(format!(
+            "{name}: the document of a study without its runs; measure it again with this fiord, and --json"
+        )
+        .into());
+    }
+    let words = [
+        Some(study.study.clone()),
+        fact("tag"),
+        fact("started").map(|time| format!("of {time}")),
+        fact("host").map(|host| format!("on {host}")),
+        fact("fiord_version").map(|version| format!("fiord {version}")),
+    ];
+    let described = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    Ok(Side { name, described, host: fact("host"), kernel: fact("kernel"), runs })
 }
 
 /// Whether a name is that of a file, or standard input. A directory has no report, and may be named like a run: who measures

@@ -52,8 +52,17 @@ fn memory_below_a_target_is_found_in_runs_and_studies_and_a_disk_is_not_memory()
         let document = ran.json();
         assert!(document["conclusion"].as_str().unwrap().starts_with("CANNOT TELL, because "), "{document}");
         assert!(has(&document, "in-memory"), "{document}");
-        let strict = dir.run(&format!("{study} --no-history --trust=strict --csv {here}"));
-        strict.assert_status(3);
+        // Strict or not, a study runs to its end.
+        let strict = dir.run(&format!("{study} --no-history --trust=strict --json {here}"));
+        assert_eq!(strict.assert_status(3).stderr, "");
+        let (strict, rows) = (strict.json(), |of: &Value| of["rows"].as_array().unwrap().len());
+        assert_eq!((&strict["complete"], &strict["error"]), (&true.into(), &Value::Null), "{strict}");
+        assert_eq!((&strict["verdict"], rows(&strict)), (&"CANNOT TELL".into(), rows(&document)), "{strict}");
+        let verdicts = || strict["rows"].as_array().unwrap().iter().filter_map(|row| row.get("verdict"));
+        assert!(verdicts().all(|verdict| *verdict == "CANNOT TELL"), "{strict}");
+        let markdown = dir.run(&format!("{study} --no-history --trust=on --markdown {here}")).stdout;
+        assert!(markdown.contains("\nCANNOT TELL, because "), "{markdown}");
+        assert!(!["PASS", "MARGINAL", "FAIL"].iter().any(|word| markdown.contains(&format!("| {word} |"))), "{markdown}");
     }
     assert_eq!(dir.run(&format!("check etcd --time 600ms --json {here}")).json()["verdict"], "PASS");
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use fiord_report::RepeatedFigure;
+use fiord_report::{Finding, RepeatedFigure};
 use fiord_report::repeats::Reported;
 use fiord_report::table::{Cell, Column, Table};
 
@@ -28,7 +28,7 @@ mod profile;
 mod rocksdb;
 
 use job_file::{ProfileTarget, Stage};
-use limit::Row;
+use limit::{Evidence, Row};
 use profile::Stages;
 pub use profile::{Profile, Space};
 
@@ -160,7 +160,7 @@ impl Study for Check {
 
     fn is_decided(&self, results: &[StepResult]) -> bool {
         let rows = self.rows(results);
-        let hidden = rows.iter().any(|row| row.noise_across_limit().is_some() || row.is_across_headroom());
+        let hidden = rows.iter().any(|row| row.noise_across_limit().or_else(|| row.noise_across_headroom()).is_some());
         let rounds = results.len().checked_div(self.measured()).unwrap_or(0).max(1) as u32;
         let next = Check::spent(results) / rounds;
         !hidden || Check::spent(results) + next > self.time
@@ -175,25 +175,24 @@ impl Study for Check {
         let measured = self.measured();
         let complete =
             results.len() >= measured * self.outline.rounds.min && results.len().is_multiple_of(measured);
-        let why = complete.then(|| undecided(&rows, results)).flatten();
-        let worst = rows.iter().filter_map(Row::verdict).max();
-        let verdict = if why.is_some() { Some(Verdict::Undecided) } else { worst.filter(|_| complete) };
-        let is_void = results.iter().any(|run| run.void_finding().is_some());
-        let told = |table: Table| if is_void { table.without("verdict") } else { table };
-        let shown = told(limit::shown(&rows));
+        let void = results.iter().find_map(StepResult::void_finding);
+        let evidence = match void {
+            _ if !complete => Evidence::Incomplete,
+            Some(_) => Evidence::Void,
+            None => Evidence::Sound,
+        };
+        let worst = rows.iter().filter_map(|row| row.verdict(evidence)).max();
+        let shown = limit::shown(&rows, evidence);
         let result = StudyResult {
             text: text(&shown, &rows, width),
-            conclusion: match why {
-                Some(why) => trust::cannot_tell(&why),
-                None => conclusion(self.profile, verdict, &rows),
+            conclusion: match worst {
+                Some(Verdict::Undecided) => trust::cannot_tell(&undecided(&rows, void)),
+                worst => conclusion(self.profile, worst, &rows),
             },
-            facts: vec![
-                ("profile", Cell::Text(self.profile.name.to_string())),
-                ("verdict", Cell::text(verdict.map(Verdict::word))),
-            ],
-            verdict,
+            facts: vec![("profile", Cell::Text(self.profile.name.to_string()))],
+            verdict: worst,
             latency_p99_ns: self.profile.headline.and_then(|name| limit::worst_ns(&rows, name)),
-            table: told(limit::table(&rows)),
+            table: limit::table(&rows, evidence),
             tables: vec![("details", limit::details(&rows))],
             shown: Some(shown),
             ..StudyResult::default()
@@ -235,9 +234,9 @@ fn text(table: &Table, rows: &[Row], width: usize) -> String {
 
 /// Why no verdict can be given although all rounds were run: the figures of one are void, or the rounds lie on both sides
 /// of a limit.
-fn undecided(rows: &[Row], results: &[StepResult]) -> Option<String> {
-    let void = results.iter().find_map(StepResult::void_finding).map(trust::because);
-    void.or_else(|| rows.iter().find_map(Row::noise_across_limit))
+fn undecided(rows: &[Row], void: Option<&Finding>) -> String {
+    let across = || rows.iter().find_map(Row::noise_across_limit);
+    void.map(trust::because).or_else(across).unwrap_or_default()
 }
 
 fn conclusion(profile: &Profile, verdict: Option<Verdict>, rows: &[Row]) -> String {
@@ -249,7 +248,8 @@ fn conclusion(profile: &Profile, verdict: Option<Verdict>, rows: &[Row]) -> Stri
         };
     };
     let workload = profile.workload;
-    let worst = rows.iter().find(|row| row.verdict() == Some(verdict)).map(Row::summary).unwrap_or_default();
+    let decides = |row: &&Row| row.verdict(Evidence::Sound) == Some(verdict);
+    let worst = rows.iter().find(decides).map(Row::summary).unwrap_or_default();
     match verdict {
         Verdict::Pass => {
             format!("PASS: this disk is fast enough for {workload}, with headroom: {worst}.{}", noise(rows))
@@ -269,16 +269,10 @@ fn conclusion(profile: &Profile, verdict: Option<Verdict>, rows: &[Row]) -> Stri
 /// That another check may say PASS instead of MARGINAL, or the other way round, as a further sentence; empty if that is not
 /// to be expected.
 fn noise(rows: &[Row]) -> String {
-    let across: Vec<&str> =
-        rows.iter().filter(|row| row.is_across_headroom()).map(|row| row.figure.as_str()).collect();
+    let across: Vec<String> = rows.iter().filter_map(Row::noise_across_headroom).collect();
     match across.as_slice() {
         [] => String::new(),
-        figures => {
-            let figures = figures.join(", and ");
-            format!(
-                " Another check may see more or less headroom: the rounds lie across its limit for {figures}."
-            )
-        }
+        across => format!(" Another check may see more or less headroom: {}.", across.join("; ")),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::rounds::{Repeat, Rounds};
 use crate::steady;
 use crate::step::{Step, StepResult};
 use crate::step_runs;
-use crate::study::{Study, StudyOutline, StudyResult};
+use crate::study::{Study, StudyOutline, StudyResult, counted};
 use crate::study_target::StudyTarget;
 use crate::trust;
 
@@ -140,10 +140,10 @@ impl Study for Matrix {
     }
 
     fn purpose(&self) -> String {
-        let (runs, target, times) = (self.rows.len(), self.target.shown(), self.outline.rounds.shown());
+        let (depth, target, times) = (self.depth, self.target.shown(), self.outline.rounds.shown());
         match self.target.writable {
-            true => format!("{runs} runs at depth {} in {target}{times}", self.depth),
-            false => format!("{runs} read-only runs at depth {} on {target}{times}", self.depth),
+            true => format!("{} at depth {depth} in {target}{times}", counted(self.rows.len(), "run")),
+            false => format!("{} at depth {depth} on {target}{times}", counted(self.rows.len(), "read-only run")),
         }
     }
 

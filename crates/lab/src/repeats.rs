@@ -39,6 +39,10 @@ pub(crate) fn basis(results: &[StepResult], planned: Rounds, name: impl Fn(usize
         (used, _) => format!("{used} runs of each{planned}"),
     };
     match worst {
+        // The interval of the mean contains zero: the runs say nothing of the order of the figure.
+        Some((share, step)) if share >= 1.0 => {
+            format!(" It rests on {runs}, which differ too much for throughput to be known (95 %; {}).", name(step))
+        }
         Some((share, step)) => {
             let (percent, name) = (100.0 * share, name(step));
             format!(" It rests on {runs}; throughput is known to ±{percent:.1} % or better (95 %; {name}).")
@@ -122,6 +126,10 @@ mod tests {
         assert_eq!(
             said(&[1000, 1000, 1000]),
             " It rests on 3 or more runs of each; throughput is known to ±0.0 % or better (95 %; read)."
+        );
+        assert_eq!(
+            said(&[100, 2000, 300]),
+            " It rests on 3 or more runs of each, which differ too much for throughput to be known (95 %; read)."
         );
         // Four were run and the first is left out, because throughput rose after it.
         assert_eq!(

@@ -147,9 +147,7 @@ impl Study for Several {
             text: format!("{said}\n{judged}{means}{}\n{}", comparison.legend(width), comparison.table(width)),
             conclusion: verdicts_of(&names, &own) + &comparison.sentences().join(" "),
             verdict: verdicts.into_iter().max(),
-            facts: own.into_iter().next().map_or_else(Vec::new, |first| {
-                first.facts.into_iter().filter(|(key, _)| *key != "verdict").collect()
-            }),
+            facts: own.into_iter().next().map_or_else(Vec::new, |first| first.facts),
             tables,
             ..StudyResult::default()
         }

@@ -119,6 +119,11 @@ pub trait Study {
     }
 }
 
+/// `1 run`, `7 runs`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// What holds of every study: see [`Study::accounts_for`].
 pub(crate) fn accounted_for(study: &(impl Study + ?Sized), finding: &Finding) -> bool {
     match finding.code {

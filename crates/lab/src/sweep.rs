@@ -21,7 +21,7 @@ use crate::rounds::Rounds;
 use crate::steady;
 use crate::step::{Step, StepResult};
 use crate::step_runs::{self, StepRuns};
-use crate::study::{Study, StudyOutline, StudyResult};
+use crate::study::{Study, StudyOutline, StudyResult, counted};
 use crate::svg;
 use crate::trust;
 use crate::verdict::Verdict;
@@ -306,8 +306,8 @@ impl Study for Sweep {
     }
 
     fn purpose(&self) -> String {
-        let runs = if self.points.len() == 1 { "run" } else { "runs" };
-        format!("{} {runs} over {}{}", self.points.len(), Key::list(&self.keys), self.outline.rounds.shown())
+        let runs = counted(self.points.len(), "run");
+        format!("{runs} over {}{}", Key::list(&self.keys), self.outline.rounds.shown())
     }
 
     fn outline(&self) -> &StudyOutline {

@@ -37,7 +37,18 @@ pub(crate) struct Keeper {
     began_ns: u64,
 }
 
+/// What is known of a study of this kind when it starts.
+pub(crate) fn facts_of_study(kind: &str, machine: &Machine, tag: Option<&str>) -> RunFacts {
+    Keeper::of_process(machine, tag).facts(RunKind::from_name(kind.to_string()))
+}
+
 impl Keeper {
+    /// With the arguments of this process.
+    fn of_process(machine: &Machine, tag: Option<&str>) -> Keeper {
+        let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+        Keeper::new(&arguments, machine, tag)
+    }
+
     /// For a run that starts now, with these arguments.
     pub(crate) fn new<A: AsRef<OsStr>>(arguments: &[A], machine: &Machine, tag: Option<&str>) -> Keeper {
         let words = std::iter::once(OsStr::new("fiord")).chain(arguments.iter().map(AsRef::as_ref));
@@ -109,8 +120,7 @@ impl StudyKeeper {
         machine: &Machine,
         tag: Option<&str>,
     ) -> Option<StudyKeeper> {
-        let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-        let keeper = Keeper::new(&arguments, machine, tag);
+        let keeper = Keeper::of_process(machine, tag);
         let facts = RunFacts {
             title: format!("{kind}: {purpose}"),
             targets: target.map(self::target).into_iter().collect(),

@@ -2,11 +2,16 @@
 //!
 //! Invariant: values in, text out; colours never carry information of their own.
 
-use fiord_lab::{Study, StudyResult, StudyTarget};
+use fiord_compare::{NamedRun, study_runs};
+use fiord_lab::rounds::without_round;
+use fiord_lab::{StepResult, Study, StudyResult, StudyTarget, Verdict};
 use fiord_plan::EngineName;
 use fiord_report::Finding;
 use fiord_report::json::{Writer, findings};
 use fiord_report::path;
+use fiord_report::table::{Cell, Column, Table};
+use fiord_report::time::iso;
+use fiord_store::RunFacts;
 
 use super::io_modes::IoModes;
 use super::planned::PlannedSteps;
@@ -41,9 +46,12 @@ pub(super) fn closing(result: &StudyResult, findings: &[Finding], width: usize, 
     text
 }
 
-/// The table, and the findings below it.
+/// The table, and below it the conclusion and the findings.
 pub(super) fn markdown(result: &StudyResult, findings: &[Finding]) -> String {
     let mut text = result.shown.as_ref().unwrap_or(&result.table).markdown();
+    if !result.conclusion.is_empty() {
+        text += &format!("\n{}\n", result.conclusion);
+    }
     if !findings.is_empty() {
         text += "\n";
     }
@@ -58,22 +66,69 @@ fn on_one_line(finding: &Finding) -> String {
     finding.text(0).replace('\n', "; ")
 }
 
-/// The study as one document; `why` is the reason if it is incomplete.
-pub(super) fn json(
-    study: &dyn Study,
-    targets: &[&StudyTarget],
-    planned: &PlannedSteps,
-    result: &StudyResult,
-    why: Option<&str>,
-) -> String {
+/// A study that is over.
+pub(super) struct StudyDocument<'s> {
+    pub study: &'s dyn Study,
+    pub targets: &'s [&'s StudyTarget],
+    pub planned: &'s PlannedSteps,
+    pub result: &'s StudyResult,
+    /// What was known when it started.
+    pub facts: &'s RunFacts,
+    /// The runs that were measured, and the names of their steps.
+    pub ran: &'s [StepResult],
+    pub names: &'s [String],
+    /// Why it is incomplete, if it is.
+    pub why: Option<&'s str>,
+}
+
+impl StudyDocument<'_> {
+    /// Its runs, from which another result is compared with it.
+    fn runs(&self) -> Table {
+        let of = |(run, name): (&StepResult, &String)| NamedRun::of_run(without_round(name), &run.report).ok();
+        let runs: Vec<NamedRun> = self.ran.iter().zip(self.names).filter_map(of).collect();
+        study_runs::table(&runs)
+    }
+
+    /// The devices below the files of all runs.
+    fn devices(&self) -> Table {
+        let keys = ["name", "type", "transport", "size_bytes", "model", "rotational", "scheduler"];
+        let mut table = Table::new(keys.map(|key| Column::new(key, "")));
+        for device in self.ran.iter().flat_map(|run| &run.report.devices).map(|used| &used.device) {
+            let cells = vec![
+                Cell::Text(device.name.clone()),
+                Cell::Text(device.kind.clone()),
+                Cell::text(device.transport.clone()),
+                Cell::Bytes(device.size_bytes),
+                Cell::text(device.model.clone()),
+                Cell::Flag(device.queue.rotational),
+                Cell::text(device.queue.scheduler.clone()),
+            ];
+            if !table.rows.contains(&cells) {
+                table.rows.push(cells);
+            }
+        }
+        table
+    }
+}
+
+/// The study as one document.
+pub(super) fn json(document: &StudyDocument<'_>) -> String {
+    let StudyDocument { study, targets, planned, result, facts, why, .. } = document;
     Writer::document(|json| {
         json.string("study", study.name());
+        json.string("fiord_version", &facts.fiord_version);
+        json.string("host", &facts.host);
+        optional(json, "kernel", facts.kernel.as_deref());
+        json.string("started", &iso(facts.started_ms, facts.utc_offset_s));
+        json.string("command", &facts.command);
+        optional(json, "tag", facts.tag.as_deref());
         json.boolean("complete", why.is_none());
-        optional(json, "error", why);
+        optional(json, "error", *why);
         match targets {
             [target] => json.object("target", |json| write_target(json, target, &planned.modes)),
             _ => json.null("target"),
         }
+        document.devices().write_json(json, "devices");
         planned.modes.jobs.write_json(json, "jobs");
         result.table.write_json(json, "rows");
         for (key, table) in &result.tables {
@@ -82,8 +137,10 @@ pub(super) fn json(
         for (key, cell) in &result.facts {
             cell.write(json, key);
         }
+        optional(json, "verdict", result.verdict.map(Verdict::word));
         optional(json, "conclusion", Some(result.conclusion.as_str()).filter(|text| !text.is_empty()));
         findings::write(json, &planned.messages.findings());
+        document.runs().write_json(json, study_runs::KEY);
     })
 }
 

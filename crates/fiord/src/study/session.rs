@@ -22,6 +22,7 @@ use super::planned::PlannedSteps;
 use super::progress::Progress;
 use super::sampler::RunSampler;
 use super::step_plan::{StepError, StepPlan, step_name};
+use super::page::StudyDocument;
 use super::target::{self, Space};
 use super::{dry_run, page};
 use crate::arguments::{self, CommandError, Form, Forms};
@@ -31,7 +32,7 @@ use crate::output::{Output, remark, say};
 use crate::output_file::OutputFile;
 use crate::run::drive::{Run, RunOutcome, drive};
 use crate::run::environment;
-use crate::run::keep::{StudyKeeper, say_not_kept};
+use crate::run::keep::{self, StudyKeeper, say_not_kept};
 use crate::status;
 
 /// The options of all studies.
@@ -167,15 +168,27 @@ pub(crate) fn carry_out_sampled(
     let begin = || {
         StudyKeeper::begin(study.name(), &study.purpose(), path, &heading, &machine, options.tag.as_deref())
     };
+    let facts = keep::facts_of_study(study.name(), &machine, options.tag.as_deref());
     let mut keeper = if options.no_history { None } else { begin() };
-    let (results, complete) = (Vec::new(), 0);
-    let mut runs = Runs { study, trust: options.trust, sampler, keeper: &mut keeper, results, complete };
+    let (results, names, complete) = (Vec::new(), Vec::new(), 0);
+    let mut runs = Runs { study, trust: options.trust, sampler, keeper: &mut keeper, results, names, complete };
     let end = run_steps(&mut runs, live, &machine, &mut planned);
-    let Runs { results: ran, complete, .. } = runs;
+    let Runs { results: ran, names, complete, .. } = runs;
     let result = study.result(&ran, width());
     let findings = planned.messages.findings();
+    let why = end.why();
+    let document = StudyDocument {
+        study,
+        targets,
+        planned: &planned,
+        result: &result,
+        facts: &facts,
+        ran: &ran,
+        names: &names,
+        why: why.as_deref(),
+    };
     output.write(&match form {
-        Form::Json => page::json(study, targets, &planned, &result, end.why().as_deref()),
+        Form::Json => page::json(&document),
         Form::Csv => result.table.csv(),
         Form::Markdown => page::markdown(&result, &findings),
         Form::Text => page::closing(&result, &findings, width(), is_coloured()),
@@ -186,21 +199,19 @@ pub(crate) fn carry_out_sampled(
     if let Err(why) = &written {
         say(&format!("fiord {}: {why}\n", study.name()));
     }
-    if let Some(why) = end.why() {
+    if let Some(why) = &why {
         let all = study.runs_max();
         say(&format!("fiord {}: after {complete} of {all} runs: {why}\n", study.name()));
     }
-    let status = match (&written, result.verdict) {
-        (Ok(()), _) if end.is_complete() && options.trust == Trust::Strict && any_void(&findings) => {
-            status::VOID
-        }
-        (Ok(()), Some(verdict)) if end.is_complete() && !study.accepts(verdict) => {
-            status::of_verdict(verdict)
-        }
-        _ => end.status(written.is_err()),
+    let is_void = options.trust == Trust::Strict && any_void(&findings);
+    let status = match result.verdict {
+        _ if !end.is_complete() || written.is_err() => end.status(written.is_err()),
+        _ if is_void => status::VOID,
+        Some(verdict) if !study.accepts(verdict) => status::of_verdict(verdict),
+        _ => end.status(false),
     };
     if let Some(keeper) = keeper {
-        let json = page::json(study, targets, &planned, &result, end.why().as_deref());
+        let json = page::json(&document);
         let text = page::closing(&study.result(&ran, WIDTH), &findings, WIDTH, false);
         let (latency_p99_ns, latency_of) = result.latency_p99_ns.unzip();
         let latency_of = latency_of.map(str::to_string);
@@ -268,6 +279,8 @@ struct Runs<'a> {
     sampler: Option<&'a dyn RunSampler>,
     keeper: &'a mut Option<StudyKeeper>,
     results: Vec<StepResult>,
+    /// The names of their steps.
+    names: Vec<String>,
     /// How many of the results are of runs that were not interrupted.
     complete: usize,
 }
@@ -309,6 +322,7 @@ impl Runs<'_> {
             let findings = report.findings.iter().filter(|finding| !self.study.accounts_for(finding));
             messages.run(&step.name, findings);
         }
+        self.names.push(step.name.clone());
         self.results.push(StepResult { step: step.repeats.unwrap_or(number), report });
     }
 
@@ -383,7 +397,8 @@ fn run_steps(runs: &mut Runs<'_>, live: LiveMode, machine: &Machine, planned: &m
             runs.add_interrupted((number, &step), &run.plan, report, signal, &mut planned.messages);
             return End::Signal(signal);
         }
-        if status != status::SUCCESS {
+        // Void figures are a matter of the conclusion, and of the exit status when all runs are over.
+        if !matches!(status, status::SUCCESS | status::VOID) {
             return End::Failed(errors.concat().trim_end().to_string(), status);
         }
         // Errors that were ignored.

@@ -1,6 +1,7 @@
 //! A figure compared with its limits.
 //!
-//! Invariant: the worst round decides, whether lower or higher is better.
+//! Invariant: the worst round decides, whether lower or higher is better, unless the rounds together decide nothing; every
+//! form of the result shows that one verdict.
 
 use fiord_report::RepeatedFigure;
 use fiord_report::table::{Cell, Column, Table};
@@ -61,8 +62,19 @@ const fn figure_columns(keys: [&'static str; 4]) -> [Column; 4] {
     [Column::new(keys[0], ""), Column::new(keys[1], ""), Column::new(keys[2], ""), Column::new(keys[3], "")]
 }
 
+/// What the runs behind the rows allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// All of them were made, and none is void: each row is judged by its own rounds.
+    Sound,
+    /// A finding voids one of them, and with it every verdict.
+    Void,
+    /// Some are missing: there is no verdict.
+    Incomplete,
+}
+
 /// The rows for programs: figures are numbers, with the unit in the key.
-pub(super) fn table(rows: &[Row]) -> Table {
+pub(super) fn table(rows: &[Row], evidence: Evidence) -> Table {
     let figures = [
         figure_columns(["measured_ns", "measured_per_s", "measured_percent", "measured_times"]),
         figure_columns(["pass_limit_ns", "pass_limit_per_s", "pass_limit_percent", "pass_limit_times"]),
@@ -71,7 +83,7 @@ pub(super) fn table(rows: &[Row]) -> Table {
     ];
     let columns = [Column::new("figure", ""), Column::new("verdict", "")].into_iter();
     let mut table = Table::new(columns.chain(figures.concat()).chain([Column::new("limits_from", "")]));
-    table.rows = rows.iter().map(Row::cells).collect();
+    table.rows = rows.iter().map(|row| row.cells(evidence)).collect();
     table
 }
 
@@ -95,7 +107,7 @@ pub(super) fn worst_ns(rows: &[Row], name: &'static str) -> Option<(u64, &'stati
 }
 
 /// The rows for the text and Markdown tables.
-pub(super) fn shown(rows: &[Row]) -> Table {
+pub(super) fn shown(rows: &[Row], evidence: Evidence) -> Table {
     let mut table = Table::new([
         Column::new("figure", "FIGURE"),
         Column::new("measured", "MEASURED"),
@@ -106,7 +118,7 @@ pub(super) fn shown(rows: &[Row]) -> Table {
         Column::new("details", "DETAILS"),
         Column::new("limits_from", "LIMITS FROM"),
     ]);
-    table.rows = rows.iter().map(Row::shown).collect();
+    table.rows = rows.iter().map(|row| row.shown(evidence)).collect();
     table
 }
 
@@ -240,8 +252,15 @@ impl Row {
         Summary::of(&self.rounds).filter(|summary| summary.half_width.is_some())
     }
 
-    pub(super) fn verdict(&self) -> Option<Verdict> {
-        self.limit.map(|limit| limit.verdict(self.measured()))
+    /// The verdict on this figure, which every form of the result shows; `None` without limits, or if runs are missing.
+    pub(super) fn verdict(&self, evidence: Evidence) -> Option<Verdict> {
+        let limit = self.limit?;
+        match evidence {
+            Evidence::Incomplete => None,
+            Evidence::Void => Some(Verdict::Undecided),
+            Evidence::Sound if self.noise_across_limit().is_some() => Some(Verdict::Undecided),
+            Evidence::Sound => Some(limit.verdict(self.measured())),
+        }
     }
 
     /// The limits as cells.
@@ -258,9 +277,10 @@ impl Row {
         }
     }
 
-    fn cells(&self) -> Vec<Cell> {
+    fn cells(&self, evidence: Evidence) -> Vec<Cell> {
         let [pass, fail] = self.limits();
-        let mut cells = vec![Cell::Text(self.figure.clone()), Cell::text(self.verdict().map(Verdict::word))];
+        let verdict = self.verdict(evidence).map(Verdict::word);
+        let mut cells = vec![Cell::Text(self.figure.clone()), Cell::text(verdict)];
         for figure in [self.measured_cell(), pass, fail, self.rounds()] {
             cells.extend(self.unit.spread(&figure));
         }
@@ -268,7 +288,7 @@ impl Row {
         cells
     }
 
-    fn shown(&self) -> Vec<Cell> {
+    fn shown(&self, evidence: Evidence) -> Vec<Cell> {
         let [pass, fail] = self.limits();
         let detail = |Detail { name, unit, value }: &Detail| {
             format!("{name} {}", unit.with_unit(&unit.cell(*value).shown()))
@@ -279,7 +299,7 @@ impl Row {
             self.measured_cell(),
             pass,
             fail,
-            Cell::text(self.verdict().map(Verdict::word)),
+            Cell::text(self.verdict(evidence).map(Verdict::word)),
             self.rounds(),
             Cell::text(Some(details).filter(|details| !details.is_empty())),
             Cell::text(self.limit.map(|limit| limit.from)),
@@ -297,8 +317,8 @@ impl Row {
             Better::Higher => ("from", "below"),
         };
         let spread = self.spread().map_or_else(String::new, |spread| format!("{spread}; "));
-        match self.verdict() {
-            Some(Verdict::Fail) => {
+        match limit.verdict(self.measured()) {
+            Verdict::Fail => {
                 format!("{} is {measured} ({spread}fails {beyond} {})", self.figure, text(&fail))
             }
             _ => format!("{} is {measured} ({spread}passes {within} {})", self.figure, text(&pass)),
@@ -312,44 +332,46 @@ impl Row {
         let rounded = || self.rounds.iter().map(|round| self.unit.rounded(*round));
         let (lowest, highest) = (rounded().reduce(f64::min)?, rounded().reduce(f64::max)?);
         let text = |value: f64| self.unit.cell(value).shown();
-        let spread = format!("{} to {} in {count} rounds", text(lowest), self.unit.with_unit(&text(highest)));
-        let mean = self.over_rounds().and_then(|summary| Some((summary.mean, summary.half_width?)));
-        let mean = mean.map_or_else(String::new, |(mean, half)| {
-            format!(", mean {} ± {}", text(mean), self.unit.with_unit(&text(half)))
-        });
-        (count > 1).then(|| spread + &mean)
+        let with_unit = |value: f64| self.unit.with_unit(&text(value));
+        let spread = format!("{} to {} in {count} rounds", text(lowest), with_unit(highest));
+        let mean = |summary: Summary| {
+            let (mean, half, (_, high)) = (text(summary.mean), summary.half_width?, summary.interval()?);
+            // No figure is below zero, as this half of the interval would be.
+            let error = match half < summary.mean {
+                true => format!("± {}", with_unit(half)),
+                false => format!("(95 %: up to {})", with_unit(high)),
+            };
+            Some(format!(", mean {mean} {error}"))
+        };
+        (count > 1).then(|| spread + &self.over_rounds().and_then(mean).unwrap_or_default())
     }
 
     /// That some rounds fail and others do not, or that the interval of their mean contains the limit: in the middle of a
     /// sentence.
     pub(super) fn noise_across_limit(&self) -> Option<String> {
-        let limit = self.limit?;
-        let fails = |round: &f64| limit.verdict(self.unit.rounded(*round)) == Verdict::Fail;
-        let failed = self.rounds.iter().filter(|round| fails(round)).count();
-        let [_, fail] = self.limits();
-        let fail = self.unit.with_unit(&fail.shown());
-        if failed > 0 && failed < self.rounds.len() {
-            return Some(format!(
-                "{} was {}, on both sides of the limit of {fail}",
-                self.figure,
-                self.spread()?
-            ));
-        }
-        let crosses = limit.fail.zip(self.over_rounds()).is_some_and(|(fail, summary)| summary.crosses(fail));
-        crosses.then_some(format!(
-            "{} was {}, and the 95 % interval of the mean contains the limit of {fail}",
-            self.figure,
-            self.spread()?
-        ))
+        let fail = self.limit?.fail?;
+        let across = self.across(fail, |verdict| verdict == Verdict::Fail)?;
+        Some(format!("{} was {}, {across}", self.figure, self.spread()?))
     }
 
-    /// Whether the interval of the mean contains the limit between PASS and MARGINAL, or rounds lie on both sides of it.
-    pub(super) fn is_across_headroom(&self) -> bool {
-        let Some(limit) = self.limit else { return false };
-        let passes = |round: &&f64| limit.verdict(self.unit.rounded(**round)) == Verdict::Pass;
-        let passed = self.rounds.iter().filter(passes).count();
-        (passed > 0 && passed < self.rounds.len())
-            || self.over_rounds().is_some_and(|summary| summary.crosses(limit.pass))
+    /// The same of the limit between PASS and MARGINAL.
+    pub(super) fn noise_across_headroom(&self) -> Option<String> {
+        let across = self.across(self.limit?.pass, |verdict| verdict == Verdict::Pass)?;
+        Some(format!("{} was {}, {across}", self.figure, self.spread()?))
+    }
+
+    /// How a limit lies within the noise: rounds on both sides of it, by whether their verdict `is_beside` it, or within the
+    /// interval of their mean.
+    fn across(&self, limit: f64, is_beside: impl Fn(Verdict) -> bool) -> Option<String> {
+        let limits = self.limit?;
+        let shown = self.unit.with_unit(&self.unit.cell(limit).shown());
+        let beside =
+            self.rounds.iter().filter(|round| is_beside(limits.verdict(self.unit.rounded(**round)))).count();
+        if beside > 0 && beside < self.rounds.len() {
+            return Some(format!("on both sides of the limit of {shown}"));
+        }
+        let crosses = self.over_rounds().is_some_and(|summary| summary.crosses(limit));
+        crosses.then(|| format!("and the 95 % interval of the mean contains the limit of {shown}"))
     }
 }
 
@@ -381,26 +403,56 @@ mod tests {
 
     #[test]
     fn the_worst_round_decides_for_lower_and_higher_limits() {
-        let latency = row(Limit::at_most(5.0, 10.0, ""), &[1.0, 11.0, 2.0]);
-        assert_eq!((latency.measured(), latency.verdict()), (11.0, Some(Verdict::Fail)));
-        let rate = row(Limit::at_least(500.0, 50.0, ""), &[900.0, 400.0, 600.0]);
-        assert_eq!((rate.measured(), rate.verdict()), (400.0, Some(Verdict::Marginal)));
+        let sound = |row: &Row| row.verdict(Evidence::Sound);
+        let latency = row(Limit::at_most(5.0, 10.0, ""), &[12.0, 13.0, 12.0]);
+        assert_eq!((latency.measured(), sound(&latency)), (13.0, Some(Verdict::Fail)));
+        let rate = row(Limit::at_least(500.0, 50.0, ""), &[450.0, 400.0, 420.0]);
+        assert_eq!((rate.measured(), sound(&rate)), (400.0, Some(Verdict::Marginal)));
+    }
+
+    /// A row has one verdict, that of the whole evidence, in every form.
+    #[test]
+    fn a_row_is_not_judged_by_its_worst_round_where_the_rounds_decide_nothing() {
+        let across = row(Limit::at_most(5.0, 10.0, ""), &[1.0, 11.0, 2.0]);
+        let (undecided, failed) = (Some(Verdict::Undecided), row(Limit::at_most(5.0, 10.0, ""), &[11.0]));
+        assert_eq!(across.verdict(Evidence::Sound), undecided);
+        assert_eq!(failed.verdict(Evidence::Void), undecided);
+        assert_eq!(failed.verdict(Evidence::Incomplete), None);
+        for evidence in [Evidence::Sound, Evidence::Void, Evidence::Incomplete] {
+            for row in [&across, &failed] {
+                let word = Cell::text(row.verdict(evidence).map(Verdict::word));
+                let tables = [table(std::slice::from_ref(row), evidence), shown(std::slice::from_ref(row), evidence)];
+                assert!(tables.iter().all(|table| table.select(&["verdict"]).rows == [[word.clone()]]));
+            }
+        }
+    }
+
+    #[test]
+    fn an_interval_across_a_limit_is_not_called_rounds_across_it_and_ends_at_zero() {
+        let few = row(Limit { fail: None, ..Limit::at_most(10e6, 10e6, "") }, &[1.9e6, 1.6e6, 6.9e6]);
+        assert_eq!(
+            few.noise_across_headroom().unwrap(),
+            "x was 1.6ms to 6.9ms in 3 rounds, mean 3.47ms (95 %: up to 10.9ms), and the 95 % interval of the mean contains \
+             the limit of 10ms"
+        );
+        let both = row(Limit::at_most(5e6, 10e6, ""), &[1.9e6, 1.6e6, 6.9e6]);
+        assert!(both.noise_across_headroom().unwrap().ends_with(", on both sides of the limit of 5ms"));
     }
 
     #[test]
     fn a_figure_without_limits_has_no_verdict() {
         let unlimited = Row { limit: None, ..row(Limit::at_most(0.0, 0.0, ""), &[1.0]) };
-        assert_eq!(unlimited.verdict(), None);
-        assert_eq!(unlimited.shown()[2..6], [Cell::None, Cell::None, Cell::None, Cell::None]);
+        assert_eq!(unlimited.verdict(Evidence::Sound), None);
+        assert_eq!(unlimited.shown(Evidence::Sound)[2..6], [Cell::None, Cell::None, Cell::None, Cell::None]);
     }
 
     #[test]
     fn the_figure_judged_is_the_one_shown() {
         let late = row(Limit::at_most(5e6, 10e6, ""), &[10_027_008.0]);
         assert_eq!(late.summary(), "x is 10.03ms (fails above 10ms)");
-        assert_eq!(late.shown()[1].shown(), "10.03ms");
+        assert_eq!(late.shown(Evidence::Sound)[1].shown(), "10.03ms");
         let few = Row { unit: Unit::PerSecond, ..row(Limit::at_least(500.0, 50.0, ""), &[499.6]) };
-        assert_eq!((few.shown()[1].shown(), few.verdict()), ("500".to_string(), Some(Verdict::Pass)));
+        assert_eq!((few.shown(Evidence::Sound)[1].shown(), few.verdict(Evidence::Sound)), ("500".to_string(), Some(Verdict::Pass)));
         let share = Row { unit: Unit::Percent, ..row(Limit::at_least(99.0, 90.0, ""), &[98.94]) };
         assert_eq!(share.summary(), "x is 98.9 % (passes from 99.0 %)");
     }
@@ -413,7 +465,7 @@ mod tests {
             let column = table.columns.iter().position(|column| column.key == key).unwrap();
             table.rows[0][column].clone()
         };
-        let rows = table(std::slice::from_ref(&row));
+        let rows = table(std::slice::from_ref(&row), Evidence::Sound);
         assert_eq!(cell(&rows, "measured_ns"), Cell::Latency(2_500_000));
         assert_eq!(cell(&rows, "fail_limit_ns"), Cell::Latency(10_000_000));
         assert_eq!(
@@ -423,6 +475,6 @@ mod tests {
         assert_eq!((cell(&rows, "measured_per_s"), cell(&rows, "rounds_percent")), (Cell::None, Cell::None));
         let details = details(std::slice::from_ref(&row));
         assert_eq!((cell(&details, "per_s"), cell(&details, "ns")), (Cell::Count(12), Cell::None));
-        assert_eq!(shown(&[row]).rows[0][6], Cell::Text("writes per second 12".to_string()));
+        assert_eq!(shown(&[row], Evidence::Sound).rows[0][6], Cell::Text("writes per second 12".to_string()));
     }
 }

@@ -9,11 +9,14 @@ use fiord_store::{HistoryEntry, Stored};
 
 use super::facts::facts;
 
-/// Tables that are not for people: the stacks of a profile are drawn on its own page.
-const LEFT_OUT: [&str; 1] = ["stacks"];
+/// Tables that are not for people: the stacks of a profile are drawn on its own page, the runs are for `fiord compare`.
+const LEFT_OUT: [&str; 2] = ["stacks", "runs"];
+
+/// Facts of a study's document that the history has as well.
+const RECORDED: [&str; 6] = ["fiord_version", "host", "kernel", "started", "command", "tag"];
 
 /// Titles of tables, those to be read first at the beginning; others are called by their key.
-const TITLES: [(&str, &str); 9] = [
+const TITLES: [(&str, &str); 10] = [
     ("targets", "Targets"),
     ("comparison", "Comparison"),
     ("rows", "Figures"),
@@ -23,6 +26,7 @@ const TITLES: [(&str, &str); 9] = [
     ("repeats", "How far the rounds agree"),
     ("steady_parts", "Steady parts"),
     ("jobs", "How the runs do their I/O"),
+    ("devices", "Devices"),
 ];
 
 /// The page of a study in a file.
@@ -33,7 +37,9 @@ pub(super) fn of_file(name: &str, study: &StudyDocument) -> StudyPage {
 /// The page of a recorded study, with these runs.
 pub(super) fn of_history(stored: &Stored, study: &StudyDocument, runs: &[HistoryEntry]) -> StudyPage {
     let HistoryEntry { id, facts: of_study, .. } = &stored.entry;
-    let mut page = page(format!("Study {id}: {}", of_study.title), study);
+    let mut study = study.clone();
+    study.facts.retain(|(key, _)| !RECORDED.contains(&key.as_str()));
+    let mut page = page(format!("Study {id}: {}", of_study.title), &study);
     let recorded_facts = facts(stored);
     // The history calls it targets.
     page.facts
