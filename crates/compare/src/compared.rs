@@ -42,6 +42,15 @@ pub struct ComparedFigure {
     pub changes: Vec<Option<Change>>,
 }
 
+impl ComparedFigure {
+    /// Whether both this side and the first show how much of the figure is noise.
+    pub(crate) fn is_noise_measured(&self, side: usize) -> bool {
+        [0, side]
+            .iter()
+            .all(|side| self.estimates[*side].is_some_and(|estimate| estimate.basis.is_measured()))
+    }
+}
+
 /// A change of a figure, in percent of its first value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {

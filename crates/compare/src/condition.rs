@@ -150,7 +150,7 @@ impl Condition {
                         (Decision::Undecided, format!("{why}, but the two are not comparable"))
                     }
                     _ if !beyond(change.percent, limit) => (Decision::Clear, why),
-                    Verdict::CannotTell if change.interval.is_none() => {
+                    Verdict::CannotTell if !figure.is_noise_measured(side) => {
                         (Decision::Undecided, format!("{why}, and how much is noise is not known"))
                     }
                     Verdict::Same | Verdict::CannotTell => {

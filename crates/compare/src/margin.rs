@@ -50,7 +50,8 @@ impl FromStr for Margin {
     fn from_str(text: &str) -> Result<Margin, String> {
         let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
         let percent = number.filter(|percent| *percent > 0.0 && *percent < 100.0);
-        let percent = percent.ok_or_else(|| format!("{text:?} is not a margin; write a percentage, such as 5%"))?;
+        let percent =
+            percent.ok_or_else(|| format!("{text:?} is not a margin; write a percentage, such as 5%"))?;
         Ok(Margin { steady_percent: percent, tail_percent: percent })
     }
 }

@@ -246,12 +246,16 @@ impl Comparison {
         let margin = self.margin.shown();
         if has(Verdict::Same) || has(Verdict::CannotTell) {
             note.push(match several {
-                true => format!("= marks changes whose interval is within {margin}, ~ those of which noise does not tell."),
+                true => format!(
+                    "= marks changes whose interval is within {margin}, ~ those of which noise does not tell."
+                ),
                 false => format!("What is the same has an interval within {margin} (--margin)."),
             });
         }
         if has(Verdict::NotComparable) {
-            note.push("? marks changes that are not judged; --across LIST judges them all the same.".to_string());
+            note.push(
+                "? marks changes that are not judged; --across LIST judges them nevertheless.".to_string(),
+            );
         }
         let estimates =
             || self.rows.iter().flat_map(|row| &row.figures).flat_map(|figure| &figure.estimates).flatten();

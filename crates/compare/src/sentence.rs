@@ -83,13 +83,14 @@ fn of_one(row: &ComparedRow, side: usize, (first, name): (&str, &str), margin: M
             format!("{name} is the same as {first} within {margin}; the largest change is {largest}.")
         }
         RowVerdict::PartlySame => format!(
-            "{name} is the same as {first} within {margin}: {}. {}",
+            "{name} is the same as {first} within {margin}: {}. Of the other figures it cannot tell. {}",
             figures(Verdict::Same),
             lacking(&[row], side)
         ),
         RowVerdict::CannotTell => {
             let largest = largest(row, side, Verdict::CannotTell);
-            let largest = largest.map_or_else(String::new, |figure| format!(": the largest change is {figure}"));
+            let largest =
+                largest.map_or_else(String::new, |figure| format!(": the largest change is {figure}"));
             format!("Cannot tell whether {name} differs from {first}{largest}. {}", lacking(&[row], side))
         }
         RowVerdict::NotComparable => format!(
@@ -100,19 +101,14 @@ fn of_one(row: &ComparedRow, side: usize, (first, name): (&str, &str), margin: M
 }
 
 /// What the judgement of figures that cannot be judged lacks, as a sentence: how much is noise, or less of it.
-fn lacking(rows: &[&ComparedRow], side: usize) -> String {
-    let undecided = || {
-        rows.iter().flat_map(|row| changes(row, side)).filter(|(_, change)| change.verdict == Verdict::CannotTell)
-    };
-    let is_measured = |side: usize| {
-        undecided().all(|(figure, _)| figure.estimates[side].is_some_and(|estimate| estimate.basis.is_measured()))
-    };
-    match is_measured(0) && is_measured(side) {
-        true => "What is missing for the other figures is precision: three runs or more of each, or longer ones, \
-                 narrow their intervals."
-            .to_string(),
-        false => "What is missing is how much of the other figures is noise: repeated runs, windows or samples show it."
-            .to_string(),
+fn lacking(rows: &[&ComparedRow], side: usize) -> &'static str {
+    let all = rows.iter().flat_map(|row| changes(row, side));
+    let mut undecided = all.filter(|(_, change)| change.verdict == Verdict::CannotTell);
+    match undecided.all(|(figure, _)| figure.is_noise_measured(side)) {
+        true => {
+            "What is missing is precision: three runs or more of each, or longer ones, narrow the intervals."
+        }
+        false => "What is missing is a measure of noise: repeated runs, windows or samples.",
     }
 }
 

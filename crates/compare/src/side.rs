@@ -95,12 +95,14 @@ impl Side {
 /// The jobs of a report, those of one name as one.
 pub(crate) fn each_job(report: &Report) -> Vec<Measured<'_>> {
     let active_names = DirectionName::ALL.map(|name| active_in(report, name));
-    let of = |(job_name, jobs): (&str, Vec<&JobFigures>)| {
+    let mut all = Vec::new();
+    for (job_name, jobs) in named_jobs(report) {
         let alone_in = DirectionName::ALL.into_iter().zip(&active_names);
         let alone_in = alone_in.filter(|(_, names)| names.iter().all(|name| *name == job_name));
-        Measured { report, job: joined(&jobs), alone_in: alone_in.map(|(name, _)| name).collect() }
-    };
-    named_jobs(report).into_iter().map(of).collect()
+        let alone_in = alone_in.map(|(name, _)| name).collect();
+        all.push(Measured { report, job: joined(&jobs), alone_in });
+    }
+    all
 }
 
 /// The jobs of each name, in the order of the first ones.

@@ -38,7 +38,8 @@ const OPTIONS: [&str; 5] = ["rw", "iodepth", "ioengine", "direct", "numjobs"];
 /// A row for each run, job and direction.
 pub fn table(runs: &[NamedRun]) -> Table {
     let keys = ["run", "of", "job", "direction"].into_iter().chain(OPTIONS);
-    let keys = keys.chain(["ios", "iops", "bytes", "bytes_per_s", "mean_ns", "stddev_ns", "min_ns", "max_ns"]);
+    let keys =
+        keys.chain(["ios", "iops", "bytes", "bytes_per_s", "mean_ns", "stddev_ns", "min_ns", "max_ns"]);
     let keys = keys.chain(PERCENTILES.map(|(_, key)| key)).chain(["window_s", "window_ios_per_s", "void"]);
     let mut table = Table::new(keys.map(|key| Column::new(key, "")));
     for (number, run) in runs.iter().enumerate() {
@@ -85,16 +86,15 @@ fn rates(direction: &DirectionFigures) -> [Cell; 4] {
 }
 
 /// Latencies and windows, and the findings that void them.
-fn figures(
-    latency: Option<&LatencyFigures>,
-    windows: Option<&WindowFigures>,
-    report: &Report,
-) -> Vec<Cell> {
+fn figures(latency: Option<&LatencyFigures>, windows: Option<&WindowFigures>, report: &Report) -> Vec<Cell> {
     let number = |value: Option<f64>| value.map_or(Cell::None, |value| Cell::Number(value, 1));
     let ns = |value: Option<u64>| value.map_or(Cell::None, Cell::Latency);
     let of = |figure: fn(&LatencyFigures) -> Option<f64>| number(latency.and_then(figure));
     let mut cells = vec![of(|latency| latency.mean_ns), of(|latency| latency.stddev_ns)];
-    cells.extend([ns(latency.and_then(|latency| latency.min_ns)), ns(latency.and_then(|latency| latency.max_ns))]);
+    cells.extend([
+        ns(latency.and_then(|latency| latency.min_ns)),
+        ns(latency.and_then(|latency| latency.max_ns)),
+    ]);
     let at = |percent: f64| latency.and_then(|latency| percentile(latency, percent)).map(|ns| ns as u64);
     cells.extend(PERCENTILES.map(|(percent, _)| ns(at(percent))));
     cells.push(windows.map_or(Cell::None, |windows| Cell::Number(windows.window_s, 3)));
@@ -162,9 +162,11 @@ impl Row<'_> {
     /// The findings that void the figures of its run.
     fn void(&self) -> Vec<ReportedFinding> {
         let finding = |code: &StudyValue| match code {
-            StudyValue::Text(code) => {
-                Some(ReportedFinding { code: code.clone(), severity: "void".to_string(), ..ReportedFinding::default() })
-            }
+            StudyValue::Text(code) => Some(ReportedFinding {
+                code: code.clone(),
+                severity: "void".to_string(),
+                ..ReportedFinding::default()
+            }),
             _ => None,
         };
         self.list("void").iter().filter_map(finding).collect()
@@ -201,7 +203,9 @@ impl Row<'_> {
             _ => None,
         };
         let iops: Vec<f64> = self.list("window_ios_per_s").iter().filter_map(rate).collect();
-        if let (Some(ios), Some(bytes), Some(window_s), false) = (ios, bytes, self.number("window_s"), iops.is_empty()) {
+        if let (Some(ios), Some(bytes), Some(window_s), false) =
+            (ios, bytes, self.number("window_s"), iops.is_empty())
+        {
             let block_bytes = bytes as f64 / ios.max(1) as f64;
             let bandwidth = iops.iter().map(|rate| rate * block_bytes).collect();
             report.windows.push(WindowFigures { name, window_s, iops, bandwidth });
@@ -209,7 +213,8 @@ impl Row<'_> {
     }
 
     fn latency(&self) -> LatencyFigures {
-        let percentile = |(percent, key): &(f64, &str)| Some(Percentile { percent: *percent, ns: self.count(key)? });
+        let percentile =
+            |(percent, key): &(f64, &str)| Some(Percentile { percent: *percent, ns: self.count(key)? });
         LatencyFigures {
             mean_ns: self.number("mean_ns"),
             stddev_ns: self.number("stddev_ns"),

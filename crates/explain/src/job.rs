@@ -299,7 +299,8 @@ mod tests {
     #[test]
     fn writes_that_are_each_synced_are_explained_with_their_syncs() {
         let latency = |ns: u64, count: u64| {
-            let percentile = |percent: f64| Percentile { percent, ns: ns * if percent > 50.0 { 2 } else { 1 } };
+            let percentile =
+                |percent: f64| Percentile { percent, ns: ns * if percent > 50.0 { 2 } else { 1 } };
             LatencyFigures {
                 mean_ns: Some(ns as f64),
                 max_ns: Some(ns * 3),
@@ -319,7 +320,8 @@ mod tests {
             (job.sync.ios, job.sync.lat) = (Some(count), Some(latency(9_000_000, count)));
             syncs(&job).entry(String::new(), "", None).map(|entry| entry.text).unwrap()
         };
-        let each = "a write with its sync took 9.02ms on average, half at most 9.02ms, 99 in 100 at most 18ms";
+        let each =
+            "a write with its sync took 9.02ms on average, half at most 9.02ms, 99 in 100 at most 18ms";
         assert!(said(999).contains(each), "{}", said(999));
         assert!(!said(250).contains("with its sync"), "every fourth: {}", said(250));
     }

@@ -166,7 +166,8 @@ fn csv_and_markdown_have_a_line_for_every_figure() {
     let markdown = dir.run(&format!("check etcd --markdown {SHORT}")).stdout;
     assert!(markdown.starts_with("| FIGURE | MEASURED | PASS | FAIL BEYOND | VERDICT |"), "{markdown}");
     let lines: Vec<&str> = markdown.lines().collect();
-    let is_verdict = |line: &&str| ["PASS", "MARGINAL", "FAIL", "CANNOT TELL"].iter().any(|word| line.starts_with(word));
+    let is_verdict =
+        |line: &&str| ["PASS", "MARGINAL", "FAIL", "CANNOT TELL"].iter().any(|word| line.starts_with(word));
     assert!(lines[3].starts_with('|') && lines[4].is_empty() && is_verdict(&lines[5]), "{markdown}");
 }
 

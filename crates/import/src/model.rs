@@ -186,7 +186,8 @@ impl JobFigures {
         if !syncs_each_write(writes.ios?, self.sync.ios.or(syncs.count)?, workers) {
             return None;
         }
-        let with_percentiles = |latency: &&LatencyFigures| latency.is_measured() && !latency.percentiles.is_empty();
+        let with_percentiles =
+            |latency: &&LatencyFigures| latency.is_measured() && !latency.percentiles.is_empty();
         let own = writes.clat.as_ref().filter(with_percentiles).or(writes.lat.as_ref())?;
         let both = |known: &Percentile| {
             let ns = known.ns.saturating_add(syncs.percentile_ns(known.percent)?);

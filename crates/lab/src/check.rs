@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use fiord_report::{Finding, RepeatedFigure};
 use fiord_report::repeats::Reported;
 use fiord_report::table::{Cell, Column, Table};
+use fiord_report::{Finding, RepeatedFigure};
 
 use crate::repeats;
 use crate::rounds::{Repeat, Rounds};
@@ -160,7 +160,8 @@ impl Study for Check {
 
     fn is_decided(&self, results: &[StepResult]) -> bool {
         let rows = self.rows(results);
-        let hidden = rows.iter().any(|row| row.noise_across_limit().or_else(|| row.noise_across_headroom()).is_some());
+        let hidden =
+            rows.iter().any(|row| row.noise_across_limit().or_else(|| row.noise_across_headroom()).is_some());
         let rounds = results.len().checked_div(self.measured()).unwrap_or(0).max(1) as u32;
         let next = Check::spent(results) / rounds;
         !hidden || Check::spent(results) + next > self.time

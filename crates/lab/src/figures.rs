@@ -161,7 +161,7 @@ fn in_part<'j>(
     jobs: impl Iterator<Item = &'j JobReport>,
 ) -> Latency {
     let mut writing = jobs.filter(|job| job.stats.directions[WRITE].ios > 0);
-    match direction == WRITE && writing.all(|job| job.stats.synced_writes(job.member_count).is_some()) {
+    match direction == WRITE && writing.all(|job| job.stats.syncs_each_write(job.member_count)) {
         true => latencies.directions[direction].followed_by(&latencies.sync),
         false => latencies.directions[direction].clone(),
     }
@@ -233,7 +233,8 @@ mod tests {
             run
         };
         let figures = |run: &RunReport| {
-            [Figures::of(run, WRITE), Figures::of_all(run), Figures::of_job(run, "wal", WRITE)].map(Option::unwrap)
+            [Figures::of(run, WRITE), Figures::of_all(run), Figures::of_job(run, "wal", WRITE)]
+                .map(Option::unwrap)
         };
         for run in [writes(100), writes(99)] {
             for figures in figures(&run) {

@@ -143,7 +143,9 @@ impl Study for Matrix {
         let (depth, target, times) = (self.depth, self.target.shown(), self.outline.rounds.shown());
         match self.target.writable {
             true => format!("{} at depth {depth} in {target}{times}", counted(self.rows.len(), "run")),
-            false => format!("{} at depth {depth} on {target}{times}", counted(self.rows.len(), "read-only run")),
+            false => {
+                format!("{} at depth {depth} on {target}{times}", counted(self.rows.len(), "read-only run"))
+            }
         }
     }
 

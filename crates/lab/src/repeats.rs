@@ -41,7 +41,10 @@ pub(crate) fn basis(results: &[StepResult], planned: Rounds, name: impl Fn(usize
     match worst {
         // The interval of the mean contains zero: the runs say nothing of the order of the figure.
         Some((share, step)) if share >= 1.0 => {
-            format!(" It rests on {runs}, which differ too much for throughput to be known (95 %; {}).", name(step))
+            format!(
+                " It rests on {runs}, which differ too much for throughput to be known (95 %; {}).",
+                name(step)
+            )
         }
         Some((share, step)) => {
             let (percent, name) = (100.0 * share, name(step));

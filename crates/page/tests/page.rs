@@ -178,7 +178,7 @@ fn writes_that_are_each_synced_are_summed_up_with_their_syncs() {
         let job = &mut view.report.jobs[0];
         job.sync.ios = Some(syncs);
         job.sync.lat = Some(LatencyFigures { count: Some(syncs), ..latency(8_000_000) });
-        render(std::slice::from_ref(view)).unwrap()
+        render(std::slice::from_ref(view)).unwrap().replace(['\u{a0}', '\u{202f}'], " ")
     };
     let each = synced(&mut view, 30_003);
     // 80.003 us and 8 ms, doubled for each percentile that is listed before.

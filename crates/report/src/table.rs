@@ -54,15 +54,6 @@ impl Table {
         }
     }
 
-    /// The same table, with nothing in the column of this key.
-    #[must_use]
-    pub fn without(mut self, key: &str) -> Table {
-        if let Some(at) = self.columns.iter().position(|column| column.key == key) {
-            self.rows.iter_mut().for_each(|row| row[at] = Cell::None);
-        }
-        self
-    }
-
     /// For people: columns under their titles, figures to the right, at most `width` columns of a terminal wide as long as words
     /// can be broken to fit. Empty for a table without rows.
     pub fn text(&self, width: usize) -> String {

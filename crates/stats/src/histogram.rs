@@ -94,7 +94,8 @@ impl Histogram {
         let (mut our, mut their) = (ours.next(), theirs.next());
         let (mut our_end, mut their_end, mut begin) = (0, 0, 0u128);
         while let (Some((our_ns, of_ours)), Some((their_ns, of_theirs))) = (our, their) {
-            let ends = [our_end + u128::from(of_ours) * count_of_next, their_end + u128::from(of_theirs) * count];
+            let ends =
+                [our_end + u128::from(of_ours) * count_of_next, their_end + u128::from(of_theirs) * count];
             let end = ends[0].min(ends[1]);
             bins[bin_index(our_ns.saturating_add(their_ns))] +=
                 (end / count_of_next - begin / count_of_next) as u64;

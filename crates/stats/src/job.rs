@@ -238,11 +238,15 @@ pub fn syncs_each_write(writes: u64, syncs: u64, workers: u64) -> bool {
 }
 
 impl JobStats {
-    /// The latency of each write together with its sync, if each has one, of this many workers; else `None`.
+    /// Whether this many workers synced after each of their writes.
+    pub fn syncs_each_write(&self, workers: u32) -> bool {
+        syncs_each_write(self.directions[1].ios, self.sync.latency.running.count, u64::from(workers))
+    }
+
+    /// The latency of each write together with its sync, if each has one; else `None`.
     pub fn synced_writes(&self, workers: u32) -> Option<Latency> {
-        let (writes, syncs) = (&self.directions[1], &self.sync.latency);
-        let is_each = syncs_each_write(writes.ios, syncs.running.count, u64::from(workers));
-        is_each.then(|| writes.completion.followed_by(syncs))
+        let both = || self.directions[1].completion.followed_by(&self.sync.latency);
+        self.syncs_each_write(workers).then(both)
     }
 
     /// Adds those of another job that ran concurrently.

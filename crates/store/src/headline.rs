@@ -48,12 +48,7 @@ impl Headline {
             None => of_ios(report, |direction| &direction.completion)
                 .or_else(|| of_ios(report, |direction| &direction.total)),
         };
-        Headline {
-            ios_per_s: Some(per_s(ios)),
-            bytes_per_s: Some(per_s(bytes)),
-            latency_p99_ns,
-            latency_of,
-        }
+        Headline { ios_per_s: Some(per_s(ios)), bytes_per_s: Some(per_s(bytes)), latency_p99_ns, latency_of }
     }
 }
 

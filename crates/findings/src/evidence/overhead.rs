@@ -65,7 +65,7 @@ fn measured_ns(job: &Job, known: &JobEvidence<'_>) -> [Option<f64>; 2] {
     let directions = known.stats.directions.iter().map(latency);
     let (count, mut sum_ns) = directions.fold((0.0, 0.0), |(count, sum), (one, ns)| (count + one, sum + ns));
     // The caller of a write that is synced waits for both.
-    if known.stats.synced_writes(1).is_some() {
+    if known.stats.syncs_each_write(1) {
         sum_ns += known.stats.sync.latency.running.sum as f64;
     }
     let thread_ns = known.elapsed_ms as f64 * 1e6 / ios(known).max(1) as f64;

@@ -250,7 +250,9 @@ mod tests {
         (0..10).for_each(|_| {
             syncs.record(2_000_000);
         });
-        let of = |writes: &Latency, syncs: &Latency| [Latency::default(), writes.clone(), Latency::default(), syncs.clone()];
+        let of = |writes: &Latency, syncs: &Latency| {
+            [Latency::default(), writes.clone(), Latency::default(), syncs.clone()]
+        };
         let [_, writes, _] = new_latencies(&of(&now, &syncs), &of(&then, &Latency::default()));
         assert_eq!((writes.running.count, writes.running.sum), (10, 20_500_000));
         let p50_ns = new.histogram.percentiles(&[50.0], 0, u64::MAX)[0];

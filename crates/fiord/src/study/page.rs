@@ -73,19 +73,20 @@ pub(super) struct StudyDocument<'s> {
     pub planned: &'s PlannedSteps,
     pub result: &'s StudyResult,
     /// What was known when it started.
-    pub facts: &'s RunFacts,
+    pub facts: RunFacts,
     /// The runs that were measured, and the names of their steps.
     pub ran: &'s [StepResult],
-    pub names: &'s [String],
+    pub names: Vec<String>,
     /// Why it is incomplete, if it is.
-    pub why: Option<&'s str>,
+    pub why_early: Option<&'s str>,
 }
 
 impl StudyDocument<'_> {
     /// Its runs, from which another result is compared with it.
     fn runs(&self) -> Table {
-        let of = |(run, name): (&StepResult, &String)| NamedRun::of_run(without_round(name), &run.report).ok();
-        let runs: Vec<NamedRun> = self.ran.iter().zip(self.names).filter_map(of).collect();
+        let of =
+            |(run, name): (&StepResult, &String)| NamedRun::of_run(without_round(name), &run.report).ok();
+        let runs: Vec<NamedRun> = self.ran.iter().zip(&self.names).filter_map(of).collect();
         study_runs::table(&runs)
     }
 
@@ -113,7 +114,7 @@ impl StudyDocument<'_> {
 
 /// The study as one document.
 pub(super) fn json(document: &StudyDocument<'_>) -> String {
-    let StudyDocument { study, targets, planned, result, facts, why, .. } = document;
+    let StudyDocument { study, targets, planned, result, facts, why_early: why, .. } = document;
     Writer::document(|json| {
         json.string("study", study.name());
         json.string("fiord_version", &facts.fiord_version);

@@ -9,8 +9,8 @@ use fiord_plan::Job;
 use fiord_report::RunReport;
 use fiord_report::columns::{cut, left_aligned};
 use fiord_report::table::Cell;
-use fiord_stats::job::DIRECTIONS;
 use fiord_stats::DirectionStats;
+use fiord_stats::job::DIRECTIONS;
 use fiord_sys::{signal, tty};
 use fiord_worker::{Observer, State, View, WorkerReport};
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use fiord_findings::interrupted;
 use fiord_host::Machine;
-use fiord_lab::{Figures, Repeat, Several, Step, StepResult, Study, StudyTarget};
+use fiord_lab::{Figures, Repeat, Several, Step, StepResult, Study, StudyResult, StudyTarget};
 use fiord_options::Problem;
 use fiord_options::value::Trust;
 use fiord_plan::Plan;
@@ -18,11 +18,11 @@ use fiord_store::{Conclusion, Headline};
 use fiord_sys::signal;
 
 use super::messages::Messages;
+use super::page::StudyDocument;
 use super::planned::PlannedSteps;
 use super::progress::Progress;
 use super::sampler::RunSampler;
 use super::step_plan::{StepError, StepPlan, step_name};
-use super::page::StudyDocument;
 use super::target::{self, Space};
 use super::{dry_run, page};
 use crate::arguments::{self, CommandError, Form, Forms};
@@ -171,24 +171,19 @@ pub(crate) fn carry_out_sampled(
     let facts = keep::facts_of_study(study.name(), &machine, options.tag.as_deref());
     let mut keeper = if options.no_history { None } else { begin() };
     let (results, names, complete) = (Vec::new(), Vec::new(), 0);
-    let mut runs = Runs { study, trust: options.trust, sampler, keeper: &mut keeper, results, names, complete };
+    let mut runs =
+        Runs { study, trust: options.trust, sampler, keeper: &mut keeper, results, names, complete };
     let end = run_steps(&mut runs, live, &machine, &mut planned);
     let Runs { results: ran, names, complete, .. } = runs;
-    let result = study.result(&ran, width());
     let findings = planned.messages.findings();
     let why = end.why();
-    let document = StudyDocument {
-        study,
-        targets,
-        planned: &planned,
-        result: &result,
-        facts: &facts,
-        ran: &ran,
-        names: &names,
-        why: why.as_deref(),
-    };
+    let why_early = why.as_deref();
+    let (planned, result) = (&planned, study.result(&ran, width()));
+    let document =
+        StudyDocument { study, targets, planned, result: &result, facts, ran: &ran, names, why_early };
+    let json = if form == Form::Json || keeper.is_some() { page::json(&document) } else { String::new() };
     output.write(&match form {
-        Form::Json => page::json(&document),
+        Form::Json => json.clone(),
         Form::Csv => result.table.csv(),
         Form::Markdown => page::markdown(&result, &findings),
         Form::Text => page::closing(&result, &findings, width(), is_coloured()),
@@ -211,14 +206,16 @@ pub(crate) fn carry_out_sampled(
         _ => end.status(false),
     };
     if let Some(keeper) = keeper {
-        let json = page::json(&document);
         let text = page::closing(&study.result(&ran, WIDTH), &findings, WIDTH, false);
-        let (latency_p99_ns, latency_of) = result.latency_p99_ns.unzip();
-        let latency_of = latency_of.map(str::to_string);
-        let headline = Headline { latency_p99_ns, latency_of, ..Headline::default() };
-        keeper.conclude(status, &Conclusion { json, text, headline });
+        keeper.conclude(status, &Conclusion { json, text, headline: headline(&result) });
     }
     Ok(ExitCode::from(status))
+}
+
+/// What lists show of a study.
+fn headline(result: &StudyResult) -> Headline {
+    let (latency_p99_ns, latency_of) = result.latency_p99_ns.unzip();
+    Headline { latency_p99_ns, latency_of: latency_of.map(str::to_string), ..Headline::default() }
 }
 
 /// Remarks to be read before the results.

@@ -38,7 +38,8 @@ pub(super) fn table(all: &[Found<'_>], is_over: bool) -> Table {
             true => found.rates(),
             false => [Cell::None, Cell::None, Cell::None],
         };
-        let met = found.search.medians().into_iter().find(|(rate, _)| Some(*rate) == found.search.sustained());
+        let met =
+            found.search.medians().into_iter().find(|(rate, _)| Some(*rate) == found.search.sustained());
         let is_told = is_over && found.void.is_none();
         let response_ns = met.filter(|_| is_told).and_then(|(_, trial)| trial.response_ns);
         table.rows.push(vec![
@@ -118,7 +119,8 @@ fn same_disks(all: &[Found<'_>]) -> Vec<String> {
 
 /// Compares targets whose figures are sound.
 fn compared(all: &[&Found<'_>], percentile: &str, limit: &str) -> Comparison {
-    let mut ranked: Vec<usize> = (0..all.len()).filter(|index| all[*index].search.sustained().is_some()).collect();
+    let mut ranked: Vec<usize> =
+        (0..all.len()).filter(|index| all[*index].search.sustained().is_some()).collect();
     ranked.sort_by_key(|index| std::cmp::Reverse(all[*index].search.sustained()));
     let none = |index: &usize| !ranked.contains(index);
     let failing: Vec<&str> = (0..all.len()).filter(none).map(|index| all[index].name.as_str()).collect();
@@ -297,7 +299,10 @@ mod tests {
         let unclear: Runs<'_> = &[(900, true), (900, false), (700, false)];
         let (most, verdict, sentence) = compared(&[unclear, &[(500, true), (600, false)]]);
         assert_eq!((most, verdict), (None, Some(Verdict::Undecided)));
-        assert!(sentence.starts_with("CANNOT TELL what /a carries, because its runs disagree: "), "{sentence}");
+        assert!(
+            sentence.starts_with("CANNOT TELL what /a carries, because its runs disagree: "),
+            "{sentence}"
+        );
         assert!(sentence.contains(" /b sustains 500 "), "{sentence}");
     }
 

@@ -299,7 +299,10 @@ mod tests {
         for unpaced in [15_438.0, 15_460.0, 999.5, 3.0] {
             let (rates, met, interval) = searched(unpaced, |_, _| true);
             assert!(rates.iter().all(|rate| *rate as f64 <= unpaced), "{unpaced}: {rates:?}");
-            assert!(met.unwrap() as f64 > 0.98 * unpaced - 1.0 && interval.1.is_none(), "{unpaced}: {rates:?}");
+            assert!(
+                met.unwrap() as f64 > 0.98 * unpaced - 1.0 && interval.1.is_none(),
+                "{unpaced}: {rates:?}"
+            );
             assert_eq!(rates.iter().filter(|rate| Some(**rate) == met).count(), REPEATS, "{rates:?}");
         }
     }
@@ -330,7 +333,10 @@ mod tests {
     fn a_bound_that_nothing_or_everything_meets_ends_the_search() {
         let (rates, met, interval) = searched(10_000.0, |_, _| false);
         assert_eq!((met, interval.0), (None, 0));
-        assert!(rates.windows(2).all(|pair| pair[1] <= pair[0]) && rates.ends_with(&[50; REPEATS]), "{rates:?}");
+        assert!(
+            rates.windows(2).all(|pair| pair[1] <= pair[0]) && rates.ends_with(&[50; REPEATS]),
+            "{rates:?}"
+        );
         let (rates, met, interval) = searched(10_000.0, |_, _| true);
         assert_eq!((met, interval.1), (rates.last().copied(), None));
         assert_eq!(searched(0.0, |_, _| true).0, [0u64; 0]);

@@ -8,7 +8,7 @@ use fiord_stats::{DirectionStats, OpenArrivals};
 use super::trial::percentile_with_lost;
 
 use super::*;
-use crate::testing::{direction, report, settings, target};
+use crate::testing::{direction, report, settings, synced, target};
 
 fn settings_of() -> Settings {
     let bound = Bound { percentile: 99.0, limit: Duration::from_millis(10) };
@@ -98,6 +98,20 @@ fn arrivals_that_never_got_in_count_as_beyond_the_bound() {
     assert_eq!(lost(9), Some(1_000_000));
     assert_eq!(lost(11), None, "more than 1 % of all");
     assert_eq!(percentile_with_lost(&DirectionStats::default(), 0, 99.0), None);
+}
+
+/// A write to memory within the bound, whose caller waits for the sync after it.
+#[test]
+fn the_response_to_a_write_that_is_synced_ends_with_its_sync() {
+    let mut writes = direction(1000, 4096, 20_000);
+    writes.response = direction(1000, 4096, 20_000).completion;
+    let judged = |syncs: u64| {
+        let report = synced(report(None, Some(writes.clone())), syncs, 30_000_000);
+        let trial = settings_of().bound.judge(1000, &report);
+        (trial.meets, trial.response_ns)
+    };
+    assert!(matches!(judged(1000), (false, Some(29_000_000..31_000_000))), "{:?}", judged(1000));
+    assert!(matches!(judged(10), (true, Some(..25_000))), "{:?}", judged(10));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use fiord_report::{Code, JobReport, RunReport};
 use fiord_stats::DirectionStats;
 
 use super::search::Trial;
-use crate::figures::{Figures, utilisation_percent};
+use crate::figures::{Figures, WRITE, utilisation_percent};
 
 /// A percentile of the response latency and its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,9 +38,20 @@ impl Bound {
     }
 }
 
+/// All I/Os of a run; the response to a write is over when its sync is, if each has one.
 fn all_directions(report: &RunReport) -> DirectionStats {
     let mut all = DirectionStats::default();
-    report.jobs.iter().flat_map(|job| &job.stats.directions).for_each(|direction| all.merge(direction));
+    for job in &report.jobs {
+        for (direction, stats) in job.stats.directions.iter().enumerate() {
+            match direction == WRITE && job.stats.syncs_each_write(job.member_count) {
+                true => all.merge(&DirectionStats {
+                    response: stats.response.followed_by(&job.stats.sync.latency),
+                    ..stats.clone()
+                }),
+                false => all.merge(stats),
+            }
+        }
+    }
     all
 }
 

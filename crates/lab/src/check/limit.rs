@@ -421,7 +421,8 @@ mod tests {
         for evidence in [Evidence::Sound, Evidence::Void, Evidence::Incomplete] {
             for row in [&across, &failed] {
                 let word = Cell::text(row.verdict(evidence).map(Verdict::word));
-                let tables = [table(std::slice::from_ref(row), evidence), shown(std::slice::from_ref(row), evidence)];
+                let tables =
+                    [table(std::slice::from_ref(row), evidence), shown(std::slice::from_ref(row), evidence)];
                 assert!(tables.iter().all(|table| table.select(&["verdict"]).rows == [[word.clone()]]));
             }
         }
@@ -452,7 +453,10 @@ mod tests {
         assert_eq!(late.summary(), "x is 10.03ms (fails above 10ms)");
         assert_eq!(late.shown(Evidence::Sound)[1].shown(), "10.03ms");
         let few = Row { unit: Unit::PerSecond, ..row(Limit::at_least(500.0, 50.0, ""), &[499.6]) };
-        assert_eq!((few.shown(Evidence::Sound)[1].shown(), few.verdict(Evidence::Sound)), ("500".to_string(), Some(Verdict::Pass)));
+        assert_eq!(
+            (few.shown(Evidence::Sound)[1].shown(), few.verdict(Evidence::Sound)),
+            ("500".to_string(), Some(Verdict::Pass))
+        );
         let share = Row { unit: Unit::Percent, ..row(Limit::at_least(99.0, 90.0, ""), &[98.94]) };
         assert_eq!(share.summary(), "x is 98.9 % (passes from 99.0 %)");
     }

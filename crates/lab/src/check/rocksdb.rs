@@ -95,7 +95,8 @@ fn log(report: &RunReport) -> Vec<Row> {
     let Some(syncs) = Figures::of_syncs(report) else { return Vec::new() };
     let writes = Figures::of_job(report, "wal", WRITE).unwrap_or_default();
     let wal = report.jobs.iter().filter(|job| job.name == "wal");
-    let longest_write_ns = wal.map(|job| job.stats.directions[WRITE].completion.running.max).max().unwrap_or(0);
+    let longest_write_ns =
+        wal.map(|job| job.stats.directions[WRITE].completion.running.max).max().unwrap_or(0);
     let row = |figure: &str, ns: u64, limit: Limit, details: Vec<Detail>| Row {
         figure: figure.to_string(),
         unit: Unit::Ns,
