@@ -151,8 +151,9 @@ impl Session {
         self.refuse_outputs().map_err(|refusal| refused(&refusal))?;
         let mut output = self.open_output().map_err(|why| finished(Err(why)))?;
         output.write_bytes(&showcmd::print(&self.parsed));
-        let unwritten =
-            |error: std::io::Error| finished(Err(format!("fiord: {}: {}\n", self.destination(), error_text(&error))));
+        let unwritten = |error: std::io::Error| {
+            finished(Err(format!("fiord: {}: {}\n", self.destination(), error_text(&error))))
+        };
         output.finish().map_err(unwritten)
     }
 

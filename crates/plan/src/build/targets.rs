@@ -402,17 +402,8 @@ impl PlannedWorker<'_> {
         let options = self.section.options;
         // What is only verified stays as it is, even if it has become shorter.
         let needed = needed.filter(|_| !(options.verify.verify_only.0 && known.exists));
-        let forbids = match (self.readonly, options.files.allow_file_create || options.files.file_append) {
-            (true, _) => Some("--readonly forbids that"),
-            (false, false) => Some("allow_file_create=0 forbids that"),
-            (false, true) => None,
-        };
-        if let (Some(needed), Some(why)) = (needed, forbids) {
-            let message = format!("{} would have to be extended to {needed} bytes", shown(&path));
-            diagnostics.add_of_worker(
-                self.section.error(ProblemKind::Forbidden, job::Amount::size, message, why),
-                Errno::EPERM,
-            );
+        if let Some(problem) = needed.and_then(|needed| self.may_not_be_extended(&path, needed)) {
+            diagnostics.add_of_worker(problem, Errno::EPERM);
         }
         Some(FilePlan {
             path,
@@ -422,6 +413,18 @@ impl PlannedWorker<'_> {
             length_bytes: extent.length_bytes,
             lay_out_bytes: needed.filter(|_| !self.section.options.files.create_on_open),
         })
+    }
+
+    /// Why a file that has to have `needed` bytes may not be given them.
+    fn may_not_be_extended(&self, path: &Path, needed: u64) -> Option<Problem> {
+        let options = &self.section.options.files;
+        let why = match (self.readonly, options.allow_file_create || options.file_append) {
+            (true, _) => "--readonly forbids that",
+            (false, false) => "allow_file_create=0 forbids that",
+            (false, true) => return None,
+        };
+        let message = format!("{} would have to be extended to {needed} bytes", shown(path));
+        Some(self.section.error(ProblemKind::Forbidden, job::Amount::size, message, why))
     }
 
     /// The kind of the target: that of the existing file, or of the file to be created. `filetype` must agree with it.

@@ -158,6 +158,9 @@ fn a_job_below_its_minimum_rate_fails_after_its_grace_and_the_others_of_its_grou
     assert_eq!(shared.live[1].complaint(), "rate_iops_min=100 not met, got 99 IOPS");
 }
 
+/// What makes a job of a row from a plain one.
+type ChangeJob<'a> = &'a dyn Fn(&mut Job);
+
 /// Whether a job with a minimum of 100 IOPS in every direction, as one value of `rate_iops_min` gives it, is stopped after
 /// windows in which it does this many I/Os.
 fn is_stopped(change: impl Fn(&mut Job), ios: [u64; 3], read_back: bool) -> bool {
@@ -184,7 +187,7 @@ fn only_directions_that_a_job_has_are_held_to_a_minimum() {
     };
     let only = |direction| move |job: &mut Job| job.access.pattern = Pattern::Only(direction);
     let trim_write = |job: &mut Job| job.access.pattern = Pattern::TrimThenWrite;
-    let table: [(&dyn Fn(&mut Job), [u64; 3]); 7] = [
+    let table: [(ChangeJob<'_>, [u64; 3]); 7] = [
         (&only(Direction::Read), [100, 0, 0]),
         (&only(Direction::Write), [0, 100, 0]),
         (&only(Direction::Trim), [0, 0, 100]),
