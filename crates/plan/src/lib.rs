@@ -59,4 +59,4 @@ pub use steady::{Steady, SteadyCriterion, SteadyLimit, SteadyMeasure};
 pub use trigger::Trigger;
 pub use trim_ranges::TrimRange;
 pub use verification::{Backlog, Trims, Verification};
-pub use zoned::ZonedAccess;
+pub use zoned::{ZoneSkip, ZonedAccess};

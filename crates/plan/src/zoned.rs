@@ -2,6 +2,28 @@
 //!
 //! Invariant: what a device reports about its zones overrides the settings here.
 
+/// What is left out after each zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZoneSkip {
+    /// So many zones.
+    Zones(u64),
+    /// So many bytes: whole zones, whose length a zoned device reports.
+    Bytes(u64),
+}
+
+impl ZoneSkip {
+    /// Nothing.
+    pub const NONE: ZoneSkip = ZoneSkip::Zones(0);
+
+    /// How many zones of this length that is.
+    pub fn zones(self, zone_bytes: u64) -> u64 {
+        match self {
+            ZoneSkip::Zones(zones) => zones,
+            ZoneSkip::Bytes(bytes) => bytes / zone_bytes.max(1),
+        }
+    }
+}
+
 /// How a job treats the zones of its targets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ZonedAccess {
@@ -9,15 +31,15 @@ pub struct ZonedAccess {
     pub zone_bytes: u64,
     /// How much of an emulated zone can be written; 0 for all of it.
     pub capacity_bytes: u64,
-    /// Sequential jobs: zones that are left out after each zone.
-    pub skip_zones: u64,
+    /// Sequential jobs: what is left out after each zone.
+    pub skip: ZoneSkip,
     /// Zones that all jobs together may have open for writing (`max_open_zones`); `None` for the device's own limit.
     pub open_max: Option<u32>,
     /// Zones that this job may have open.
     pub job_open_max: Option<u32>,
     /// `open_max` may be more than the device can have open.
     pub ignores_device_limit: bool,
-    /// Reads may go beyond what was written.
+    /// Reads may go beyond what was written, to the end of a zone.
     pub reads_beyond_pointer: bool,
     /// Share of the job's zones, by bytes, from which on zones are reset before they are full.
     pub reset_threshold: f64,

@@ -16,7 +16,7 @@ use fiord_engine::EngineDefinition;
 use fiord_engine::engines::{Libaio, Mmap, Psync};
 use fiord_plan::{
     Backlog, BlockSizes, Depth, Direction, Job, Pattern, PlannedEngine, RandomDistribution, Trims,
-    ZonedAccess,
+    ZonedAccess, ZoneSkip,
 };
 use fiord_stats::Random;
 use fiord_sys::errno::Errno;
@@ -170,7 +170,7 @@ fn drawn_in_zones(random: &mut Random, file: &TempFile) -> Job {
     job.access.zoned = Some(ZonedAccess {
         zone_bytes: one(random, &[128 << 10, 192 << 10, 256 << 10]),
         capacity_bytes: one(random, &[0, 96 << 10, 100 << 10]),
-        skip_zones: one(random, &[0, 0, 1]),
+        skip: ZoneSkip::Zones(one(random, &[0, 0, 1])),
         open_max: one(random, &[None, Some(1), Some(3)]),
         job_open_max: None,
         ignores_device_limit: false,
@@ -230,7 +230,7 @@ fn each_write_is_read_back_before_its_zone_is_reset() {
         job.access.zoned = drawn_in_zones(&mut Random::new(1), &file).access.zoned.map(|zoned| ZonedAccess {
             zone_bytes: 128 << 10,
             capacity_bytes: 96 << 10,
-            skip_zones: 0,
+            skip: ZoneSkip::NONE,
             open_max: None,
             reset_threshold: 0.0,
             ..zoned
@@ -253,7 +253,7 @@ fn a_damaged_block_in_a_zone_is_found_by_the_job_and_by_a_later_one() {
         writer_and_reader(&file, Psync::planned(()), Method::Checksum(Checksum::Crc32c));
     let zoned = drawn_in_zones(&mut Random::new(1), &file).access.zoned;
     let zoned =
-        zoned.map(|zoned| ZonedAccess { zone_bytes: 256 << 10, capacity_bytes: 0, skip_zones: 0, ..zoned });
+        zoned.map(|zoned| ZonedAccess { zone_bytes: 256 << 10, capacity_bytes: 0, skip: ZoneSkip::NONE, ..zoned });
     (writer.access.zoned, reader.access.zoned) =
         (zoned, zoned.map(|zoned| ZonedAccess { reads_beyond_pointer: true, ..zoned }));
     assert_eq!(run(vec![writer]).workers[0].failure, None);

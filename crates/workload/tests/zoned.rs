@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{Case, case};
 use fiord_errno::Errno;
-use fiord_plan::{Action, BlockSizes, FileService, Op, Pattern, ZonedAccess};
+use fiord_plan::{Action, BlockSizes, FileService, Op, Pattern, ZonedAccess, ZoneSkip};
 use fiord_stats::random::Random;
 use fiord_workload::{
     OperationSource, Supply, ZoneDevice, ZoneLayout, ZoneTable, ZoneWaiters, ZonedSource, ZonedTarget,
@@ -99,7 +99,7 @@ fn settings() -> ZonedAccess {
     ZonedAccess {
         zone_bytes: 0,
         capacity_bytes: 0,
-        skip_zones: 0,
+        skip: ZoneSkip::NONE,
         open_max: None,
         job_open_max: None,
         ignores_device_limit: false,
@@ -279,13 +279,16 @@ fn random_writes_fill_each_zone_once_per_pass() {
 #[test]
 fn zones_are_left_out_between_those_that_are_written() {
     let table = emulated();
-    let zoned = ZonedAccess { skip_zones: 1, ..settings() };
-    let job = job(Pattern::Only(fiord_plan::Direction::Write), false, CAPACITY).with(|case| {
-        case.limits.loop_bytes = 8 * CAPACITY;
-    });
-    let done = run(&mut [source(&job, &zoned, &table)], 1, 1, |_| {}).remove(0);
-    let zones: Vec<u64> = done.iter().map(|op| op.offset_bytes / ZONE).collect();
-    assert_eq!(zones, [0, 2, 4, 6, 8, 10, 0, 2], "what was left out is made up for");
+    // A device's own zones are as long as they are, whatever the job says.
+    for skip in [ZoneSkip::Zones(1), ZoneSkip::Bytes(ZONE)] {
+        let zoned = ZonedAccess { skip, ..settings() };
+        let job = job(Pattern::Only(fiord_plan::Direction::Write), false, CAPACITY).with(|case| {
+            case.limits.loop_bytes = 8 * CAPACITY;
+        });
+        let done = run(&mut [source(&job, &zoned, &table)], 1, 1, |_| {}).remove(0);
+        let zones: Vec<u64> = done.iter().map(|op| op.offset_bytes / ZONE).collect();
+        assert_eq!(zones, [0, 2, 4, 6, 8, 10, 0, 2], "what was left out is made up for");
+    }
 }
 
 // divergence: `zonemode=zbd` on a zoned device, where
@@ -459,7 +462,7 @@ fn queued_random_writes_transfer_the_whole_pass_and_trimwrite_ends_with_a_write(
             }
         }
     }
-    assert_eq!(done, (ZONES - CONVENTIONAL) * ZONE / (64 * KIB), "what waits for a zone is not left out");
+    assert_eq!(done, (ZONES - CONVENTIONAL) * CAPACITY / (64 * KIB), "what waits for a zone is not left out");
     let (model, table) = written_device(&[3, 7]);
     let trims = job(Pattern::TrimThenWrite, false, ZONE).with(|case| case.limits.loop_bytes = 2 * ZONE);
     let done = run(&mut [self::source(&trims, &settings(), &table)], 1, 1, |op| match op.action {
@@ -646,4 +649,74 @@ proptest! {
         };
         failures(jobs.into_iter().map(job).collect(), seed);
     }
+}
+
+fn offsets(ops: &[Op]) -> Vec<u64> {
+    ops.iter().map(|op| op.offset_bytes).collect()
+}
+
+/// What is between the capacity and the end of a zone no write covers.
+#[test]
+fn random_writes_fill_each_zone_to_its_capacity_once_in_a_pass() {
+    for (loops, has_map) in [(1, true), (2, true), (1, false)] {
+        let table = emulated();
+        let job = job(WRITE, true, 16 * KIB).with(|case| {
+            case.limits.loops = loops;
+            case.access.full_coverage = has_map;
+        });
+        let mut sources = [source(&job, &settings(), &table)];
+        let done = run(&mut sources, 1, 1, |_| {}).remove(0);
+        let places: std::collections::BTreeSet<u64> = offsets(&done).into_iter().collect();
+        let per_pass = ZONES * CAPACITY / (16 * KIB);
+        assert_eq!(done.len() as u64, loops * per_pass);
+        if has_map {
+            assert_eq!(places.len() as u64, per_pass, "each zone is full");
+            assert_eq!(sources[0].zone_resets(), Some((loops - 1) * ZONES), "only full zones are reset");
+        }
+    }
+}
+
+/// In fio, too, which goes on in the zone that it has reset.
+#[test]
+fn sequential_writes_reset_zones_early() {
+    let write = |zones: u64, loops: u64, reset_every: u64| {
+        let whole = |zone| ZoneLayout { is_sequential: true, capacity_bytes: ZONE, ..layout(zone) };
+        let table = Table::of(ZoneTable::new((0..zones).map(whole).collect(), None, false));
+        let zoned = ZonedAccess { reset_threshold: 0.5, reset_every: Some(reset_every), ..settings() };
+        let case = case(WRITE, false, &[zones * ZONE]).block(64 * KIB).with(|case| {
+            case.limits.loops = loops;
+        });
+        let mut sources = [source(&case, &zoned, &table)];
+        let done = run(&mut sources, 1, 1, |_| {}).remove(0);
+        (done.iter().map(|op| op.offset_bytes / (64 * KIB)).collect::<Vec<u64>>(), sources[0].zone_resets())
+    };
+    assert_eq!(write(1, 2, 1), (vec![0, 1, 0, 1, 0, 1, 0, 1], Some(3)));
+    let (blocks, resets) = write(4, 2, 1);
+    assert_eq!((blocks.len(), blocks[..9].to_vec(), resets), (32, (0..9).collect(), Some(23)));
+    assert!(blocks[8..].iter().all(|block| *block == 8), "{blocks:?}");
+    // Every second write above the threshold.
+    assert_eq!(write(1, 1, 2).0, [0, 1, 2, 0]);
+}
+
+#[test]
+fn reads_beyond_the_pointer_reach_the_end_of_each_zone() {
+    let zoned = ZonedAccess { reads_beyond_pointer: true, ..settings() };
+    for random in [false, true] {
+        let job = job(Pattern::Only(fiord_plan::Direction::Read), random, 64 * KIB);
+        let done = run(&mut [source(&job, &zoned, &emulated())], 1, 1, |_| {}).remove(0);
+        let places: std::collections::BTreeSet<u64> = offsets(&done).into_iter().collect();
+        assert_eq!(places.len() as u64, ZONES * ZONE / (64 * KIB), "random: {random}");
+    }
+}
+
+#[test]
+fn sequential_reads_begin_inside_a_zone() {
+    let zoned = ZonedAccess { reads_beyond_pointer: true, ..settings() };
+    let job = job(Pattern::Only(fiord_plan::Direction::Read), false, 64 * KIB).with(|case| {
+        case.files.list[0].offset_bytes = 128 * KIB;
+        case.files.list[0].length_bytes = 3 * ZONE;
+    });
+    let done = run(&mut [source(&job, &zoned, &emulated())], 1, 1, |_| {}).remove(0);
+    let blocks: Vec<u64> = done.iter().map(|op| op.offset_bytes / (64 * KIB)).collect();
+    assert_eq!(blocks, (2..12).collect::<Vec<u64>>(), "the last zone is not whole");
 }

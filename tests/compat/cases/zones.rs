@@ -49,6 +49,7 @@ const EMULATED: &[(&str, &str)] = &[
     ("randwrite-again", "--rw=randwrite --io_size=256k"),
     ("write-io-size", "--rw=write --io_size=6z"),
     ("randwrite-count", "--rw=randwrite --number_ios=7"),
+    ("randwrite-offset", "--rw=randwrite --offset=10k --size=44k"),
     ("read-empty", "--rw=read"),
     ("randread-empty", "--rw=randread"),
     ("read-beyond", "--rw=read --read_beyond_wp=1"),
@@ -89,6 +90,9 @@ const REFUSED: &[&str] = &[
     "--zonemode=zbd --zonesize=16k --zonecapacity=32k",
     "--zonemode=zbd --zonesize=16k --job_max_open_zones=1",
     "--zonemode=zbd --zonesize=128k",
+    "--zonemode=zbd --zonesize=16k --rw=write --bs=32k",
+    "--zonemode=zbd --zonesize=16k --rw=write --zoneskip=1",
+    "--zonemode=zbd --zonesize=16k --rw=randwrite --offset=4k --size=16k",
 ];
 
 /// Zones that are reset before they are full.
@@ -156,15 +160,17 @@ pub fn cases() -> Vec<Case> {
     }
     for (name, text) in RESETS_EARLY {
         // In one zone, the order in which zones are drawn does not matter.
-        let line = format!(
-            "--name=j --filename=data --size=64k --zonemode=zbd --zonesize=64k --bs=4k --rw=randwrite --loops=5 {text}"
-        );
-        cases.push(
-            case(format!("zones/resets-early-{name}"), line)
-                .text("data", "b".repeat(64 << 10))
-                .check(success)
-                .check(resets),
-        );
+        for (rw, zones) in [("randwrite", "64k"), ("write", "64k"), ("write", "16k")] {
+            let line = format!(
+                "--name=j --filename=data --size=64k --zonemode=zbd --zonesize={zones} --bs=4k --rw={rw} --loops=5 {text}"
+            );
+            cases.push(
+                case(format!("zones/resets-early-{rw}-{zones}-{name}"), line)
+                    .text("data", "b".repeat(64 << 10))
+                    .check(success)
+                    .check(resets),
+            );
+        }
     }
     for (name, zones) in STRIDED {
         for engine in ["psync", "libaio"] {
@@ -190,7 +196,7 @@ pub fn cases() -> Vec<Case> {
         }
     }
     for options in REFUSED {
-        let case = case(format!("distributions/refused{options}"), format!("{base} {options} --rw=randread"));
+        let case = case(format!("distributions/refused{options}"), format!("{base} --rw=randread {options}"));
         cases.push(case.check(refused));
     }
     cases

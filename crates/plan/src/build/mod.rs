@@ -398,7 +398,7 @@ impl Builder<'_> {
             problems,
         );
         let Some(targets) = targets else { return };
-        problems.extend(sprandom::needs_one_file(section, &targets.files));
+        problems.extend(sprandom::unsuited_files(section, &access, &targets.files));
         problems.extend(target_limits::problems(section, &access, &targets.files, self.facts));
         let stonewall = clone == 0 && (options.process.stonewall.0 || waits);
         let begins_group = stonewall || (clone == 0 && options.measure.new_group.0);

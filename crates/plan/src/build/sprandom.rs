@@ -60,6 +60,8 @@ pub(super) fn sprandom_is_one_random_write(section: &ResolvedSection<'_>) -> Opt
         )
     } else if section.is_given(job::Replay::read_iolog) {
         (job::Replay::read_iolog, "no trace")
+    } else if section.is_given(job::Access::norandommap) && !options.access.norandommap.0 {
+        (job::Access::norandommap, "norandommap=1, which it sets by itself: it writes blocks more than once")
     } else {
         return None;
     };
@@ -71,12 +73,42 @@ pub(super) fn sprandom_is_one_random_write(section: &ResolvedSection<'_>) -> Opt
     ))
 }
 
-/// More files than the order is over.
-pub(super) fn needs_one_file(section: &ResolvedSection<'_>, files: &Files) -> Option<Problem> {
-    (section.options.access.sprandom && files.list.len() > 1).then(|| {
+/// Blocks of a region, at least: shares of a region to be written again differ by percents.
+const REGION_BLOCKS_MIN: u64 = 32;
+
+/// What of a job's files does not suit its preconditioning.
+pub(super) fn unsuited_files(
+    section: &ResolvedSection<'_>,
+    access: &Access,
+    files: &Files,
+) -> Option<Problem> {
+    let plan = access.sprandom.as_ref()?;
+    if files.list.len() > 1 {
         let message = format!("sprandom needs one file, and this job has {}", files.list.len());
-        section.error(ProblemKind::Conflict, job::Files::filename, message, "one job for each file or device")
-    })
+        let remedy = "one job for each file or device";
+        return Some(section.error(ProblemKind::Conflict, job::Files::filename, message, remedy));
+    }
+    let block_bytes = access.block_sizes[Direction::Write.index()].min().max(1);
+    let blocks = files.list.first()?.length_bytes / block_bytes;
+    let region_blocks = blocks / u64::from(plan.regions);
+    let is_given = section.is_given(job::Access::spr_num_regions) && plan.regions > 1;
+    let (option, message, remedy) = if is_given && region_blocks < REGION_BLOCKS_MIN {
+        let message = format!(
+            "{} regions of {blocks} blocks have {region_blocks} each, fewer than {REGION_BLOCKS_MIN}",
+            plan.regions
+        );
+        let most = (blocks / REGION_BLOCKS_MIN).max(1);
+        (job::Access::spr_num_regions, message, format!("at most spr_num_regions={most}, or a larger size"))
+    } else if plan.cache_blocks >= blocks {
+        let message = format!(
+            "a cache of {} blocks holds all {blocks} of the file, so that the drive would write none of them twice",
+            plan.cache_blocks
+        );
+        (job::Access::spr_cs, message, "spr_cs=, as the maker of the drive says, below size".to_string())
+    } else {
+        return None;
+    };
+    Some(section.error(ProblemKind::InvalidValue, option, message, remedy))
 }
 
 /// A rule, as in fio.

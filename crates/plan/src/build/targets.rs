@@ -19,6 +19,7 @@ use super::replay::Replayed;
 use super::section::ResolvedSection;
 use super::size::{self, Extent, Misfit, Present, Wanted};
 use super::space::{self, LaidOut};
+use super::zoned;
 use super::zones;
 use crate::access::{Access, Direction, Pattern};
 use crate::engine::{Geometry, MissingSetting, NamePurpose, NoGeometry, PlannedEngine};
@@ -173,7 +174,10 @@ impl PlannedWorker<'_> {
             // It creates no files that later workers could use.
             laid_out.take_back(added, self.facts);
         }
-        let lengths = list.iter().map(|file| file.length_bytes);
+        let lengths = list.iter().map(|file| match self.access.zoned {
+            Some(_) => zoned::used_bytes(self.access, file, self.zone_bytes(&self.facts.path(&file.path))),
+            None => file.length_bytes,
+        });
         let zone_bytes = list.first().map_or(0, |file| self.zone_bytes(&self.facts.path(&file.path)));
         let in_bytes = |size: Option<Size>| size.map(|size| size::in_bytes(size, zone_bytes));
         let options = self.section.options;

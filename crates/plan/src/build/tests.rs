@@ -6,6 +6,7 @@ mod amounts;
 mod inherited;
 mod replay;
 mod space;
+mod unsuited;
 mod verification;
 mod writers;
 

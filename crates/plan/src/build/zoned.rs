@@ -5,14 +5,14 @@
 use fiord_options::job::{self, JobOptions};
 use fiord_options::shown::shown;
 use fiord_options::value::{FloatList, RwKind, Size, ZoneMode};
-use fiord_options::{Problem, ProblemKind};
+use fiord_options::{Problem, ProblemKind, Spec};
 
 use super::blocks::block_sizes;
 use super::section::ResolvedSection;
-use crate::access::{Access, BlockSizes, Direction};
+use crate::access::{Access, BlockSizes, Direction, Pattern};
 use crate::facts::Facts;
 use crate::files::{FilePlan, Files};
-use crate::zoned::ZonedAccess;
+use crate::zoned::{ZoneSkip, ZonedAccess};
 
 /// fio's smallest emulated zone.
 const ZONE_BYTES_MIN: u64 = 512;
@@ -26,11 +26,11 @@ pub(crate) fn zoned(options: &JobOptions) -> Option<ZonedAccess> {
     (options.files.zonemode == ZoneMode::Zbd).then(|| ZonedAccess {
         zone_bytes,
         capacity_bytes: options.files.zonecapacity.0,
-        skip_zones: match options.files.zoneskip {
-            Size::Zones(zones) => zones,
-            Size::Bytes(bytes) => bytes / zone_bytes.max(1),
+        skip: match options.files.zoneskip {
+            Size::Zones(zones) => ZoneSkip::Zones(zones),
+            Size::Bytes(bytes) => ZoneSkip::Bytes(bytes),
             // A rule refuses it.
-            Size::Percent(_) => 0,
+            Size::Percent(_) => ZoneSkip::NONE,
         },
         open_max: Some(options.files.max_open_zones).filter(|zones| *zones > 0),
         job_open_max: Some(options.files.job_max_open_zones).filter(|zones| *zones > 0),
@@ -100,6 +100,21 @@ pub(super) fn a_zone_has_room_for_its_capacity(section: &ResolvedSection<'_>) ->
     Some(section.error(ProblemKind::InvalidValue, option, message, remedy))
 }
 
+/// A rule, as in fio.
+pub(super) fn early_resets_have_one_number_each(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let files = &section.options.files;
+    let lists = [
+        (job::Files::zone_reset_threshold, &files.zone_reset_threshold),
+        (job::Files::zone_reset_frequency, &files.zone_reset_frequency),
+    ];
+    let (option, count) = lists.into_iter().find_map(|(option, list)| {
+        let count = list.as_ref().map_or(0, |list| list.0.len());
+        (count > 1).then_some((option, count))
+    })?;
+    let message = format!("{} is one number, and these are {count}", option.name);
+    Some(section.error(ProblemKind::InvalidValue, option, message, "leave out all but one"))
+}
+
 /// Problems of the job's targets.
 pub(crate) fn unsuited(
     section: &ResolvedSection<'_>,
@@ -152,22 +167,66 @@ fn unsuited_target(
         ),
         (own, given) => {
             let zone_bytes = own.unwrap_or(given);
-            let first = file.offset_bytes.next_multiple_of(zone_bytes);
-            let end = file.offset_bytes.saturating_add(file.length_bytes) / zone_bytes * zone_bytes;
-            if first < end {
-                return None;
-            }
-            (
-                job::Amount::size,
-                format!(
-                    "the {} bytes used of {path} do not contain a whole zone of {zone_bytes}",
-                    file.length_bytes
-                ),
-                "a larger size, or offset=0",
-            )
+            let capacity_bytes = match own {
+                None if zoned.capacity_bytes > 0 => zoned.capacity_bytes,
+                _ => zone_bytes,
+            };
+            unsuited_amount(access, zoned, file, [zone_bytes, capacity_bytes])?
         }
     };
     Some(section.error(ProblemKind::Target, option, message, remedy).of_path(&file.path))
+}
+
+/// What of the job's amounts does not suit zones of this length and capacity.
+fn unsuited_amount(
+    access: &Access,
+    zoned: &ZonedAccess,
+    file: &FilePlan,
+    [zone_bytes, capacity_bytes]: [u64; 2],
+) -> Option<(&'static Spec, String, &'static str)> {
+    let path = shown(&file.path);
+    // Only writes end at the capacity.
+    let longest = |direction: Direction, most_bytes: u64| {
+        let sizes = &access.block_sizes[direction.index()];
+        access.pattern.includes(direction) && sizes.max() > most_bytes
+    };
+    let (option, message, remedy) = match zoned.skip {
+        _ if longest(Direction::Write, capacity_bytes) => (
+            job::Blocks::bs,
+            format!("a block that is written is longer than what a zone of {path} holds, {capacity_bytes} bytes"),
+            "a smaller bs",
+        ),
+        _ if longest(Direction::Read, zone_bytes) => (
+            job::Blocks::bs,
+            format!("a block that is read is longer than a zone of {path}, {zone_bytes} bytes"),
+            "a smaller bs",
+        ),
+        ZoneSkip::Bytes(bytes) if !bytes.is_multiple_of(zone_bytes) => (
+            job::Files::zoneskip,
+            format!("{bytes} bytes are not whole zones of {path}, which have {zone_bytes}"),
+            "a multiple of that, or a number of zones such as 1z",
+        ),
+        _ if used_bytes(access, file, zone_bytes) == 0 => (
+            job::Amount::size,
+            format!("the {} bytes used of {path} do not contain a whole zone of {zone_bytes}", file.length_bytes),
+            "a larger size, or offset=0",
+        ),
+        _ => return None,
+    };
+    Some((option, message, remedy))
+}
+
+/// The bytes of a file that a job uses in zones of this length: whole zones, but that sequential reads begin where they are
+/// told to.
+pub(crate) fn used_bytes(access: &Access, file: &FilePlan, zone_bytes: u64) -> u64 {
+    // Of no known length: another check says so.
+    if zone_bytes == 0 {
+        return file.length_bytes;
+    }
+    let reads_on = access.pattern == Pattern::Only(Direction::Read) && !access.random;
+    let start = if reads_on { file.offset_bytes } else { file.offset_bytes.next_multiple_of(zone_bytes) };
+    let end = file.offset_bytes.saturating_add(file.length_bytes) / zone_bytes * zone_bytes;
+    end.saturating_sub(start)
 }
 
 fn trims_parts_of_zones(access: &Access, zone_bytes: u64) -> bool {

@@ -211,6 +211,8 @@ fn errno(error: io::Error) -> Errno {
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use fiord_plan::ZoneSkip;
+
     use super::*;
     use crate::test_jobs::{TempFile, null_job};
 
@@ -236,7 +238,7 @@ mod tests {
         ZonedAccess {
             zone_bytes: 65_536,
             capacity_bytes: 0,
-            skip_zones: 0,
+            skip: ZoneSkip::NONE,
             open_max: None,
             job_open_max: None,
             ignores_device_limit: false,

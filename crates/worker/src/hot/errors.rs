@@ -6,8 +6,10 @@ use std::path::Path;
 
 use fiord_engine::contract::Outcome;
 use fiord_plan::job::ErrorPolicy;
-use fiord_plan::{Direction, FileKind, Job, Op, PlannedEngine};
+use fiord_plan::{Action, Direction, FileKind, Job, Op, PlannedEngine};
 use fiord_sys::errno::Errno;
+use fiord_sys::stat::{self, InodeKind};
+use fiord_sys::zones;
 
 use super::end::End;
 use super::recorder::Recorder;
@@ -40,6 +42,8 @@ pub(crate) struct ErrorHandler<'a> {
     policy: &'a ErrorPolicy,
     engine: &'a PlannedEngine,
     fill_device: bool,
+    /// Whether the job knows of the zones of a zoned device.
+    knows_zones: bool,
     /// Whether any latency is limited.
     pub(super) watches_latency: bool,
     /// Where blocks that do not match are saved.
@@ -53,6 +57,7 @@ impl<'a> ErrorHandler<'a> {
             policy: &job.errors,
             engine: &job.engine,
             fill_device: job.files.fill_device,
+            knows_zones: job.access.zoned.is_some(),
             watches_latency: job.latency_target.is_some()
                 || job.errors.latency_ns_max.iter().any(Option::is_some),
             dump_directory: job.verification.as_ref().and_then(|verify| verify.dump_directory.as_deref()),
@@ -109,8 +114,10 @@ impl<'a> ErrorHandler<'a> {
             return ErrorDecision::Stop(End::Full);
         }
         let at_end = outcome == Outcome::Done(0) && rest.action.fills_buffer();
-        let engine = self.engine;
-        self.fail(rest, (errno, FoundBy::Engine), recorder, || explain(engine, rest, errno, at_end, files))
+        let (engine, knows_zones) = (self.engine, self.knows_zones);
+        self.fail(rest, (errno, FoundBy::Engine), recorder, || {
+            explain((engine, knows_zones), rest, errno, at_end, files)
+        })
     }
 
     /// Decides about an operation that failed with `errno`, by the job's policy for its purpose and direction.
@@ -163,7 +170,13 @@ pub(super) fn errno_of(rest: &Op, outcome: Outcome) -> Errno {
     }
 }
 
-fn explain(engine: &PlannedEngine, op: &Op, errno: Errno, at_end: bool, files: &FileTable<'_>) -> Failure {
+fn explain(
+    (engine, knows_zones): (&PlannedEngine, bool),
+    op: &Op,
+    errno: Errno,
+    at_end: bool,
+    files: &FileTable<'_>,
+) -> Failure {
     let path = files.path(op.file);
     if at_end {
         return Failure::end_of_file(op, path);
@@ -172,10 +185,28 @@ fn explain(engine: &PlannedEngine, op: &Op, errno: Errno, at_end: bool, files: &
         Some(call) => Failure::on_name(call, path, errno),
         None => Failure::io(op, path, errno),
     };
-    match fiord_engine::error_hint(engine, op.action, errno) {
+    let hint = fiord_engine::error_hint(engine, op.action, errno);
+    match hint.or_else(|| zones_hint(op.action, errno, knows_zones, || is_zoned(path))) {
         Some(hint) => Failure { explanation: hint.to_string(), ..failure },
         None => failure,
     }
+}
+
+/// Why a zoned device fails a write of a job that knows nothing of its zones.
+fn zones_hint(
+    action: Action,
+    errno: Errno,
+    knows_zones: bool,
+    is_zoned: impl FnOnce() -> bool,
+) -> Option<&'static str> {
+    (action == Action::Write && errno == Errno::EIO && !knows_zones && is_zoned()).then_some(
+        "the device is zoned, and takes a write only where that of its zone before it ended; add zonemode=zbd",
+    )
+}
+
+fn is_zoned(path: &Path) -> bool {
+    let device = stat::stat(path).ok().filter(|found| found.kind == InodeKind::Block);
+    device.and_then(|found| zones::shown_zone_bytes(found.special)).is_some()
 }
 
 /// Messages of ignored errors (`error_dump`), limited in number.
@@ -202,5 +233,26 @@ impl PassedOver {
             self.lines.push(format!("{} more errors ignored", self.more));
         }
         self.lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_a_zoned_device_fails_without_zonemode_is_explained() {
+        let hint = |action, errno, knows_zones, is_zoned| zones_hint(action, errno, knows_zones, || is_zoned);
+        let found = hint(Action::Write, Errno::EIO, false, true);
+        assert!(found.is_some_and(|hint| hint.contains("zonemode=zbd")), "{found:?}");
+        for (action, errno, knows_zones, is_zoned) in [
+            (Action::Read, Errno::EIO, false, true),
+            (Action::Write, Errno::ENOSPC, false, true),
+            (Action::Write, Errno::EIO, true, true),
+            (Action::Write, Errno::EIO, false, false),
+        ] {
+            assert_eq!(hint(action, errno, knows_zones, is_zoned), None, "{action:?} {errno}");
+        }
+        assert!(!is_zoned(Path::new("/dev/null")) && !is_zoned(Path::new("/proc/self/exe")));
     }
 }

@@ -14,7 +14,7 @@ use fiord_plan::{
     AccessZone, Backlog, Barriers, BlockSizes, ClockSource, Depth, Direction, FileKind, FileLock,
     FileService, Flow, IoPriorities, Job, LatencyTarget, LogKind, Logs, Pattern, PlannedEngine,
     PriorityShare, RandomDistribution, Replay, Sequencer, Sprandom, Steady, SteadyCriterion, SteadyLimit,
-    SteadyMeasure, StridedZones, SyncMode, Think, TraceNeed, Trims, ZoneSize, ZonedAccess,
+    SteadyMeasure, StridedZones, SyncMode, Think, TraceNeed, Trims, ZoneSize, ZonedAccess, ZoneSkip,
 };
 use fiord_sys::errno::Errno;
 use fiord_sys::thread;
@@ -177,7 +177,7 @@ fn order(options: &mut Options) {
         job.access.zoned = Some(ZonedAccess {
             zone_bytes: 16384,
             capacity_bytes: 12288,
-            skip_zones: 0,
+            skip: ZoneSkip::NONE,
             open_max: Some(2),
             job_open_max: Some(1),
             ignores_device_limit: false,

@@ -8,8 +8,8 @@ use fiord_plan::job::Limits;
 use fiord_plan::{Access, Action, Direction, FileIndex, Files, Op, Pattern, ZonedAccess};
 use fiord_stats::random::Random;
 
-use super::file::{ZonedFile, ZonedTarget};
-use super::step::{Batch, Reset, Step, Stop};
+use super::file::{self, ZonedFile, ZonedTarget};
+use super::step::{Batch, EarlyReset, Reset, Step, Stop};
 use super::table::{ClaimOutcome, ZoneLayout, divisor};
 use super::waiters::Waiter;
 use crate::barrier::BarrierCounter;
@@ -27,6 +27,9 @@ const CLAIMS_MAX: usize = 4096;
 
 /// Number of zones tried for a write before it waits.
 const TRIES: usize = 16;
+
+/// Number of places drawn for a write before any zone is taken.
+const DRAWS: usize = 1024;
 
 /// Interval between two checks of zones that other jobs write to.
 const LOOK_NS: u64 = 20_000;
@@ -85,8 +88,10 @@ impl ZonedSource {
         };
         let waiter = Waiter::new(first.table.waiters().clone(), access.pattern.modifies());
         let sizes = Sizes::new(access);
-        let open_max = zoned.job_open_max.unwrap_or(0) as usize;
-        let file = |(plan, target)| ZonedFile::new(plan, target, open_max);
+        let reads_alone = access.pattern == Pattern::Only(Direction::Read) && !access.random;
+        let file = |(plan, target)| ZonedFile::new(plan, target, zoned, reads_alone);
+        let file_list: Vec<ZonedFile> = files.list.iter().zip(targets).map(file).collect();
+        let limits = file::limits(*limits, access, &file_list);
         Ok(ZonedSource {
             zoned: *zoned,
             is_random: access.random,
@@ -94,10 +99,10 @@ impl ZonedSource {
             directions: Directions::new(access.pattern, access.read_percent, access.seed),
             placer: Placer::new(access, files)?,
             random: Substream::Zones.of(access.seed),
-            passes: Passes::new(*limits, access.pattern == Pattern::TrimThenWrite, shortest(access, &sizes)),
+            passes: Passes::new(limits, access.pattern == Pattern::TrimThenWrite, shortest(access, &sizes)),
             service: Service::new(access.service, files.list.len(), files.open_at_once, access.seed),
             barriers: BarrierCounter::new(access.barriers, files.list.len()),
-            files: files.list.iter().zip(targets).map(file).collect(),
+            files: file_list,
             sizes,
             request: None,
             writes_after_trims: access.pattern == Pattern::TrimThenWrite,
@@ -248,7 +253,7 @@ impl ZonedSource {
             let zone = one.write_zone;
             if zone >= one.end {
                 // As in fio, what was skipped is made up for.
-                if self.zoned.skip_zones == 0 || one.count() == 0 {
+                if one.skip_zones == 0 || one.count() == 0 {
                     return Step::Done;
                 }
                 self.files[file].write_zone = one.first;
@@ -259,26 +264,27 @@ impl ZonedSource {
                 // end of its last write.
                 let step = self.write_conventional_on(file, zone);
                 if matches!(step, Step::Done) {
-                    self.files[file].next_zone(self.zoned.skip_zones);
+                    self.files[file].next_zone();
                     continue;
                 }
                 return step;
             }
-            if self.is_full(file, zone) {
-                if self.files[file].has_entered {
-                    self.files[file].next_zone(self.zoned.skip_zones);
-                    continue;
-                }
-                match self.reset(file, zone) {
-                    Ok(Reset::Done) => {}
-                    Ok(Reset::Busy) => return Step::Wait,
-                    Ok(Reset::Asked) => return Step::BeforeReset,
-                    Err(errno) => return Step::Failed(file, errno),
-                }
+            let is_full = self.is_full(file, zone);
+            if is_full && self.files[file].has_entered {
+                self.files[file].next_zone();
+                continue;
+            }
+            let early = self.early_reset(file);
+            match self.reset_before_write(file, zone, early) {
+                Ok(Reset::Done) => {}
+                Ok(Reset::Busy) => return Step::Wait,
+                Ok(Reset::Asked) => return Step::BeforeReset,
+                Err(errno) => return Step::Failed(file, errno),
             }
             return match self.claim(file, zone) {
                 Ok(ClaimOutcome::At(offset_bytes)) => {
                     self.files[file].has_entered = true;
+                    self.count_towards_reset(early);
                     self.write(file, zone, offset_bytes)
                 }
                 Ok(ClaimOutcome::Full) => continue,
@@ -324,7 +330,7 @@ impl ZonedSource {
 
     fn write_anywhere(&mut self, file: usize) -> Step {
         let waiting = self.files[file].waiting_zone.take();
-        let Some(drawn) = waiting.or_else(|| Some(self.draw(file, Direction::Write)?.0)) else {
+        let Some(drawn) = waiting.or_else(|| self.draw_for_write(file)) else {
             return Step::Done;
         };
         let step = self.write_to_any(file, drawn);
@@ -344,26 +350,19 @@ impl ZonedSource {
             if let Some(mine) = self.zone_of_mine(file, zone) {
                 zone = mine;
             }
-            let is_above = self.is_above_threshold(file);
-            let resets_early =
-                is_above && self.zoned.reset_every.is_some_and(|every| self.writes_above + 1 >= every);
-            let has_data = self.files[file].table.written_bytes(zone) > 0;
-            if resets_early && has_data || self.is_full(file, zone) {
-                match self.reset(file, zone) {
-                    Ok(Reset::Done) if resets_early => self.writes_above = 0,
-                    Ok(Reset::Done) => {}
-                    Ok(Reset::Busy) => {
-                        zone = self.any_zone(file);
-                        continue;
-                    }
-                    Ok(Reset::Asked) => return Step::BeforeReset,
-                    Err(errno) => return Step::Failed(file, errno),
+            let early = self.early_reset(file);
+            match self.reset_before_write(file, zone, early) {
+                Ok(Reset::Done) => {}
+                Ok(Reset::Busy) => {
+                    zone = self.any_zone(file);
+                    continue;
                 }
+                Ok(Reset::Asked) => return Step::BeforeReset,
+                Err(errno) => return Step::Failed(file, errno),
             }
             zone = match self.claim(file, zone) {
                 Ok(ClaimOutcome::At(offset_bytes)) => {
-                    self.writes_above =
-                        if resets_early { 0 } else { self.writes_above + u64::from(is_above) };
+                    self.count_towards_reset(early);
                     return self.write(file, zone, offset_bytes);
                 }
                 Ok(ClaimOutcome::Full | ClaimOutcome::Busy) => self.any_zone(file),
@@ -412,16 +411,32 @@ impl ZonedSource {
         }
     }
 
-    /// Whether so much is written that some writes reset a zone that still has room. As in fio, only writes above the
-    /// threshold count towards the next of these resets, the count begins anew in each pass, and a zone that is empty is
-    /// not reset when it would be its turn.
-    fn is_above_threshold(&self, file: usize) -> bool {
-        if self.zoned.reset_every.is_none() {
-            return false;
-        }
+    /// Whether so much is written that some writes reset a zone that still has room, and the next is one of them. As in
+    /// fio, only writes above the threshold count towards the next of these resets, and the count begins anew in each pass.
+    fn early_reset(&self, file: usize) -> EarlyReset {
+        let Some(every) = self.zoned.reset_every else { return EarlyReset::None };
         let one = &self.files[file];
-        let range_bytes: u64 = one.zones().map(|zone| one.table.layout(zone).capacity_bytes).sum();
-        one.table.data_bytes() as f64 >= self.zoned.reset_threshold * range_bytes as f64
+        match one.table.data_bytes() as f64 >= self.zoned.reset_threshold * one.capacity_bytes() as f64 {
+            false => EarlyReset::None,
+            true if self.writes_above + 1 >= every => EarlyReset::Now,
+            true => EarlyReset::Later,
+        }
+    }
+
+    /// Resets the zone of the next write if it is full, or if it is the turn of an early reset: as in fio not if it is
+    /// empty then. `Done`: it has room.
+    fn reset_before_write(&mut self, file: usize, zone: usize, early: EarlyReset) -> Result<Reset, Errno> {
+        let is_its_turn = early == EarlyReset::Now && self.files[file].table.written_bytes(zone) > 0;
+        if is_its_turn || self.is_full(file, zone) { self.reset(file, zone) } else { Ok(Reset::Done) }
+    }
+
+    /// A write was made; `early` is what was true before it.
+    fn count_towards_reset(&mut self, early: EarlyReset) {
+        self.writes_above = match early {
+            EarlyReset::Now => 0,
+            EarlyReset::Later => self.writes_above + 1,
+            EarlyReset::None => self.writes_above,
+        };
     }
 
     fn reset(&mut self, file: usize, zone: usize) -> Result<Reset, Errno> {
@@ -587,9 +602,7 @@ impl ZonedSource {
             let end_bytes = layout.start_bytes + self.readable_bytes(file, zone);
             let room_bytes = end_bytes.saturating_sub(one.read_bytes);
             if room_bytes < self.sizes.min(Direction::Read, false) {
-                let skipped = one.zones().nth(zone - one.first + 1 + self.zoned.skip_zones as usize);
-                let next = skipped.map_or(u64::MAX, |zone| one.table.layout(zone).start_bytes);
-                self.files[file].read_bytes = next;
+                self.files[file].read_behind(zone);
                 continue;
             }
             let length_bytes = self.sizes.draw(Direction::Read, false, room_bytes);
@@ -640,13 +653,25 @@ impl ZonedSource {
         }
     }
 
+    /// The zone of the next random write. Places that no zone has room for are left out, so that a pass fills each zone
+    /// once; a job that hardly ever draws others writes anywhere.
+    fn draw_for_write(&mut self, file: usize) -> Option<usize> {
+        let shortest_bytes = self.sizes.min(Direction::Write, true);
+        for _ in 0..DRAWS {
+            let (zone, offset_bytes) = self.draw(file, Direction::Write)?;
+            if self.files[file].holds(offset_bytes, shortest_bytes) {
+                return Some(zone);
+            }
+        }
+        Some(self.any_zone(file))
+    }
+
     /// Bytes of a zone, from its start, that the job may read.
     fn readable_bytes(&self, file: usize, zone: usize) -> u64 {
         let table = &self.files[file].table;
         let layout = table.layout(zone);
         match (layout.is_sequential, self.zoned.reads_beyond_pointer) {
-            (false, _) => layout.length_bytes,
-            (true, true) => layout.capacity_bytes,
+            (false, _) | (true, true) => layout.length_bytes,
             (true, false) => table.written_bytes(zone),
         }
     }

@@ -44,8 +44,20 @@ pub(crate) enum Batch {
     BeforeReset,
 }
 
+/// Whether a zone is reset before it is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EarlyReset {
+    /// The job makes no such resets, or little is written yet.
+    None,
+    /// So much is written that a later write will.
+    Later,
+    /// By the next write.
+    Now,
+}
+
 /// What came of wanting to reset a zone.
 pub(super) enum Reset {
+    /// It was reset, or need not be.
     Done,
     /// Something is in flight there.
     Busy,

@@ -57,6 +57,7 @@ const RULES: &[Rule] = &[
     verification::verify_only_follows_a_whole_run,
     zoned::zones_are_verified_by_reading_them,
     zoned::a_zone_has_room_for_its_capacity,
+    zoned::early_resets_have_one_number_each,
     zones::zonesize_goes_with_zonemode,
     sprandom::sprandom_is_one_random_write,
     sprandom::sprandom_has_its_generator,

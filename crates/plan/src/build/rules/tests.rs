@@ -49,6 +49,13 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         "--sprandom=1 --rw=randwrite",
     ),
     (
+        sprandom::sprandom_is_one_random_write,
+        "--sprandom=1 --rw=randwrite --norandommap=0",
+        Error,
+        ProblemKind::Conflict,
+        "--sprandom=1 --rw=randwrite --norandommap=1",
+    ),
+    (
         sprandom::sprandom_has_its_generator,
         "--sprandom=1 --rw=randwrite --random_generator=tausworthe",
         Error,
@@ -293,6 +300,13 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         Error,
         ProblemKind::InvalidValue,
         "--zonemode=zbd --zonesize=1m --zonecapacity=512k",
+    ),
+    (
+        zoned::early_resets_have_one_number_each,
+        "--zonemode=zbd --zonesize=1m --zone_reset_threshold=.4:.6",
+        Error,
+        ProblemKind::InvalidValue,
+        "--zonemode=zbd --zonesize=1m --zone_reset_threshold=.4",
     ),
     (
         zones::zonesize_goes_with_zonemode,
