@@ -259,3 +259,45 @@ fn traces_are_not_merged_over_what_the_command_reads_nor_onto_a_device() {
     }
     assert!(dir.contents() == before);
 }
+
+/// Lines of an iolog without their times.
+fn lines_of(iolog: &str) -> Vec<String> {
+    let lines = iolog.lines().skip(1).filter_map(|line| line.split_once(' '));
+    lines.map(|(_, line)| line.to_string()).collect()
+}
+
+#[test]
+fn an_iolog_shows_which_files_were_open_when() {
+    let dir = Dir::new();
+    let job = "--name=a --ioengine=psync --nrfiles=3 --size=24k --rw=write --bs=4k --filename_format=h.$filenum \
+        --file_service_type=sequential";
+    dir.run(&format!("{job} --openfiles=1 --write_iolog=one")).assert_success();
+    let of = |file: usize| {
+        ["open", "write 0 4096", "write 4096 4096", "close"].map(|what| format!("h.{file} {what}"))
+    };
+    let added = (0..3).map(|file| format!("h.{file} add"));
+    let expected: Vec<String> = added.clone().chain((0..3).flat_map(of)).collect();
+    assert_eq!(lines_of(&fs::read_to_string(dir.join("one")).unwrap()), expected);
+    dir.run(&format!("{job} --write_iolog=all")).assert_success();
+    let all = lines_of(&fs::read_to_string(dir.join("all")).unwrap());
+    let opened = (0..3).map(|file| format!("h.{file} open"));
+    assert_eq!(all[..6], added.chain(opened).collect::<Vec<String>>());
+    assert_eq!(all.iter().filter(|line| line.ends_with("close")).count(), 3);
+    dir.run(&format!("{REPLAY}one")).assert_success();
+}
+
+// divergence: `sync_file_range` in an iolog
+#[test]
+fn syncs_are_recorded_and_replayed_with_their_percentiles() {
+    let dir = Dir::new();
+    let job = "--name=a --ioengine=psync --filename=f --size=16k --rw=write --bs=4k";
+    dir.run(&format!("{job} --sync_file_range=write:2 --fdatasync=3 --write_iolog=t")).assert_success();
+    let lines = lines_of(&fs::read_to_string(dir.join("t")).unwrap());
+    assert!(lines.iter().any(|line| line == "f sync_file_range 0 8192"), "{lines:?}");
+    assert!(lines.iter().any(|line| line == "f datasync 0 0"), "{lines:?}");
+    let ran = dir.run(&format!("{REPLAY}t"));
+    let sync = ran.assert_success().json()["jobs"][0]["sync"].clone();
+    let recorded = lines.iter().filter(|line| line.contains("sync")).count();
+    assert_eq!(sync["total_ios"], recorded, "{sync}");
+    assert!(sync["lat_ns"]["percentile"]["99.000000"].as_u64() > Some(0), "{sync}");
+}

@@ -14,6 +14,8 @@ use crate::{Entry, EntryKind, FileName};
 const NS_PER_US: u64 = 1_000;
 /// Pauses of version 2 shorter than this are ignored.
 const WAIT_US_MIN: u64 = 100;
+/// The longest transfer of one call: a page less than 2 GiB.
+const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 /// The longest line that is read: longer than any path.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
@@ -155,9 +157,16 @@ impl<R: BufRead> Lines<R> {
         if offset.checked_add(length).is_none_or(|end| end > i64::MAX as u64) {
             return Err(self.error("the entry ends beyond the largest file size"));
         }
-        let (offset_bytes, length_bytes) = if kind.has_range() { (offset, length) } else { (0, 0) };
+        let is_whole = matches!(kind, EntryKind::Sync | EntryKind::DataSync);
+        let (offset_bytes, length_bytes) = if is_whole { (0, 0) } else { (offset, length) };
         if kind.has_range() && length == 0 {
             return Err(self.error(format!("a {} of no bytes", kind.word())));
+        }
+        if kind.transfers() && length > TRANSFER_BYTES_MAX {
+            return Err(self.error(format!(
+                "a {} of {length} bytes, and no call of Linux transfers more than {TRANSFER_BYTES_MAX}",
+                kind.word()
+            )));
         }
         Ok(Some(Entry { at_ns: self.now_ns(), file, kind, offset_bytes, length_bytes }))
     }

@@ -36,12 +36,20 @@ pub enum EntryKind {
     Sync,
     /// `fdatasync`.
     DataSync,
+    /// `sync_file_range`.
+    RangeSync,
 }
 
 impl EntryKind {
     /// All kinds, in order.
-    pub const ALL: [EntryKind; 5] =
-        [EntryKind::Read, EntryKind::Write, EntryKind::Trim, EntryKind::Sync, EntryKind::DataSync];
+    pub const ALL: [EntryKind; 6] = [
+        EntryKind::Read,
+        EntryKind::Write,
+        EntryKind::Trim,
+        EntryKind::Sync,
+        EntryKind::DataSync,
+        EntryKind::RangeSync,
+    ];
 
     /// The word for it in an iolog.
     pub const fn word(self) -> &'static str {
@@ -51,12 +59,18 @@ impl EntryKind {
             EntryKind::Trim => "trim",
             EntryKind::Sync => "sync",
             EntryKind::DataSync => "datasync",
+            EntryKind::RangeSync => "sync_file_range",
         }
     }
 
-    /// Whether it has an offset and a length.
+    /// Whether it is of certain bytes, which have to be there.
     pub const fn has_range(self) -> bool {
         matches!(self, EntryKind::Read | EntryKind::Write | EntryKind::Trim)
+    }
+
+    /// Whether it moves data between the file and memory.
+    pub const fn transfers(self) -> bool {
+        matches!(self, EntryKind::Read | EntryKind::Write)
     }
 }
 
@@ -69,9 +83,9 @@ pub struct Entry {
     pub file: u32,
     /// What it does.
     pub kind: EntryKind,
-    /// First byte; 0 for synchronizations.
+    /// First byte; 0 for synchronizations of whole files.
     pub offset_bytes: u64,
-    /// Bytes; 0 for synchronizations.
+    /// Bytes; 0 for synchronizations of whole files, and of all from the first byte on.
     pub length_bytes: u64,
 }
 

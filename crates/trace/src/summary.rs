@@ -29,9 +29,9 @@ pub struct TracedFile {
 pub struct Summary {
     /// Its files, in order of their numbers.
     pub files: Vec<TracedFile>,
-    /// Longest transfer.
+    /// Longest read or write: a trim needs no memory.
     pub length_bytes_max: u64,
-    /// Bytes of all transfers.
+    /// Bytes of all reads, writes and trims.
     pub bytes: u64,
     /// How long it takes.
     pub length_ns: u64,
@@ -63,7 +63,9 @@ pub fn summarize(input: impl BufRead, transform: Transform) -> Result<Summary, T
             }
             let shift = (entry.offset_bytes | entry.length_bytes).trailing_zeros().min(63);
             file.align_bytes = file.align_bytes.min(1 << shift);
-            summary.length_bytes_max = summary.length_bytes_max.max(entry.length_bytes);
+            if entry.kind.transfers() {
+                summary.length_bytes_max = summary.length_bytes_max.max(entry.length_bytes);
+            }
             summary.bytes = summary.bytes.saturating_add(entry.length_bytes);
         }
     }

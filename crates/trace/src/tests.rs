@@ -61,7 +61,7 @@ fn the_pauses_of_version_2_add_up_and_short_ones_are_ignored() {
 // divergence: a malformed line
 #[test]
 fn errors_state_their_line() {
-    let cases: [(&str, u64, &str); 9] = [
+    let cases: [(&str, u64, &str); 10] = [
         ("", 1, "neither an iolog"),
         ("0, 4096, 4096\n", 1, "neither an iolog"),
         ("fio version 3 iolog\nx data add\n", 2, "begin with a time"),
@@ -71,6 +71,7 @@ fn errors_state_their_line() {
         ("fio version 3 iolog\n1 d add\n2 d wait 100 0\n", 3, "version 2"),
         ("fio version 2 iolog\nd add\nd read 0 0\n", 3, "a read of no bytes"),
         ("fio version 2 iolog\nd add\nd read 18446744073709551615 1\n", 3, "beyond the largest file size"),
+        ("fio version 2 iolog\nd add\nd write 0 4294967296\n", 3, "no call of Linux transfers more"),
     ];
     for (trace, line, message) in cases {
         let error = read(trace.as_bytes(), Transform::default()).unwrap_err();
@@ -89,8 +90,9 @@ fn a_summary_knows_files_ends_alignment_and_the_longest_transfer() {
     let facts: Vec<_> =
         summary.files.iter().map(|file| (file.read_end_bytes, file.end_bytes, file.align_bytes)).collect();
     assert_eq!(facts, [(4608, 66560, 512), (0, 8192, 8192), (0, 0, 1 << 63)]);
-    assert_eq!((summary.length_bytes_max, summary.bytes), (8192, 9728));
-    assert_eq!(EntryKind::ALL.map(|kind| summary.entries(kind)), [1, 1, 1, 0, 0]);
+    // A trim needs no buffer.
+    assert_eq!((summary.length_bytes_max, summary.bytes), (1024, 9728));
+    assert_eq!(EntryKind::ALL.map(|kind| summary.entries(kind)), [1, 1, 1, 0, 0, 0]);
     let skip = [EntryKind::Trim].into_iter().collect();
     let without = summarize(&trace[..], Transform { skip, ..Transform::default() }).unwrap();
     assert_eq!((without.length_bytes_max, without.files[1].end_bytes), (1024, 0));
@@ -187,8 +189,8 @@ fn entries(files: u32) -> impl Strategy<Value = Vec<Entry>> {
         let mut at_ns = 0;
         let entry = |(pause_us, file, kind, offset_bytes, length_bytes): (u64, u32, EntryKind, u64, u64)| {
             at_ns += pause_us * 1000;
-            let (offset_bytes, length_bytes) =
-                if kind.has_range() { (offset_bytes, length_bytes) } else { (0, 0) };
+            let is_whole = matches!(kind, EntryKind::Sync | EntryKind::DataSync);
+            let (offset_bytes, length_bytes) = if is_whole { (0, 0) } else { (offset_bytes, length_bytes) };
             Entry { at_ns, file, kind, offset_bytes, length_bytes }
         };
         list.into_iter().map(entry).collect()

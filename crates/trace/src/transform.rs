@@ -105,6 +105,6 @@ mod tests {
             .into_iter()
             .filter(|kind| transform.apply(Entry { kind: *kind, ..ENTRY }).is_some())
             .collect();
-        assert_eq!(left, [EntryKind::Write, EntryKind::Trim, EntryKind::DataSync]);
+        assert_eq!(left, [EntryKind::Write, EntryKind::Trim, EntryKind::DataSync, EntryKind::RangeSync]);
     }
 }

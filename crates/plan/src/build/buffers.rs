@@ -11,7 +11,7 @@ use fiord_options::value::{DedupeMode, MemoryKind, PatternPart};
 use fiord_options::{Problem, ProblemKind};
 
 use super::section::ResolvedSection;
-use crate::access::{Access, Direction};
+use crate::access::{Access, Direction, Pattern};
 use crate::facts::Facts;
 use crate::job::{Buffers, Dedupe, Fill, Job, Memory, WorkingSet};
 use crate::trim_ranges::TrimRange;
@@ -49,9 +49,12 @@ pub(crate) fn buffers(
     }
 }
 
-/// The longest block of the directions that occur.
+/// The longest block that is transferred. A trim transfers nothing, but where its blocks are written after it.
 pub(crate) fn longest_block(access: &Access) -> u64 {
-    let occurs = |direction: &Direction| access.pattern.includes(*direction) || access.sizes_by_order;
+    let occurs = |direction: &Direction| match direction {
+        Direction::Trim => access.pattern == Pattern::TrimThenWrite,
+        Direction::Read | Direction::Write => access.pattern.includes(*direction) || access.sizes_by_order,
+    };
     let longest = |direction: Direction| access.block_sizes[direction.index()].max();
     let longest = Direction::ALL.into_iter().filter(occurs).map(longest).max().unwrap_or(1);
     match access.trim_ranges {

@@ -36,6 +36,7 @@ pub(crate) fn need(section: &ResolvedSection<'_>, clone: u32) -> Result<Option<T
         (EntryKind::Trim, skip.trim),
         (EntryKind::Sync, skip.sync),
         (EntryKind::DataSync, skip.sync),
+        (EntryKind::RangeSync, skip.sync),
     ];
     let transform = Transform {
         speed_percent: options.replay_time_scale,

@@ -28,15 +28,22 @@ const BATCHES: usize = 64;
 const STACK_BYTES: usize = 256 << 10;
 const WRITE_BYTES: usize = 1 << 18;
 
-/// An operation and the time it was issued, in nanoseconds since the loop began.
-type Issue = (u64, Op);
+/// What happened, and when, in nanoseconds since the loop began.
+type Recorded = (u64, Event);
+
+/// A line of the iolog.
+enum Event {
+    Open(FileIndex),
+    Close(FileIndex),
+    Issue(Op),
+}
 
 /// A source whose operations are recorded.
 pub(crate) struct RecordedSource {
     source: Source,
-    batch: Vec<Issue>,
-    filled: Option<SyncSender<Vec<Issue>>>,
-    spare: Receiver<Vec<Issue>>,
+    batch: Vec<Recorded>,
+    filled: Option<SyncSender<Vec<Recorded>>>,
+    spare: Receiver<Vec<Recorded>>,
     writer: Option<Thread>,
     outcome: Arc<Mutex<io::Result<()>>>,
     /// Why the iolog is incomplete, once it has ended.
@@ -48,6 +55,9 @@ pub(crate) struct RecordedSource {
     /// The files that the source requests to be open, and the generation of that request.
     open: Vec<FileIndex>,
     open_generation: u64,
+    /// The files that are open by the lines so far, and of each whether it is one of them.
+    recorded_open: Vec<FileIndex>,
+    is_recorded_open: Vec<bool>,
 }
 
 impl RecordedSource {
@@ -88,8 +98,13 @@ impl RecordedSource {
             waited_ns: 0,
             open: Vec::with_capacity(job.files.list.len()),
             open_generation: 0,
+            recorded_open: Vec::with_capacity(job.files.list.len()),
+            is_recorded_open: vec![false; job.files.list.len()],
         };
         recorded.update_open_files();
+        for index in 0..recorded.open.len() {
+            recorded.record_opening(recorded.open[index], 0);
+        }
         Ok(recorded)
     }
 
@@ -99,6 +114,38 @@ impl RecordedSource {
         let open = &mut self.open;
         self.source.for_each_open_file(&mut |file| open.push(file));
         self.open_generation = self.source.open_generation();
+    }
+
+    fn record(&mut self, at_ns: u64, event: Event) {
+        self.batch.push((at_ns, event));
+        if self.batch.len() == BATCH {
+            // Waking the writer may allocate.
+            allow_alloc(|| self.hand_over());
+        }
+    }
+
+    fn record_opening(&mut self, file: FileIndex, at_ns: u64) {
+        if let Some(is_open) = self.is_recorded_open.get_mut(file as usize) {
+            *is_open = true;
+            self.recorded_open.push(file);
+            self.record(at_ns, Event::Open(file));
+        }
+    }
+
+    /// Records that a file was opened, and before it that those were closed which the source no longer requests.
+    #[cold]
+    fn record_change(&mut self, opened: FileIndex, at_ns: u64) {
+        let mut next = 0;
+        while let Some(&file) = self.recorded_open.get(next) {
+            if self.open.contains(&file) {
+                next += 1;
+                continue;
+            }
+            self.recorded_open.swap_remove(next);
+            self.is_recorded_open[file as usize] = false;
+            self.record(at_ns, Event::Close(file));
+        }
+        self.record_opening(opened, at_ns);
     }
 
     /// Hands a full batch to the writer, and takes an empty one.
@@ -170,11 +217,10 @@ impl OperationSource for RecordedSource {
         if !op.purpose.rules().is_measured {
             return;
         }
-        self.batch.push((at_ns, *op));
-        if self.batch.len() == BATCH {
-            // Waking the writer may allocate.
-            allow_alloc(|| self.hand_over());
+        if self.is_recorded_open.get(op.file as usize) == Some(&false) {
+            self.record_change(op.file, at_ns);
         }
+        self.record(at_ns, Event::Issue(*op));
     }
 
     fn finish(&mut self, at_ns: u64) -> Option<String> {
@@ -199,38 +245,44 @@ impl OperationSource for RecordedSource {
 fn write_all(
     iolog: File,
     files: &[PathBuf],
-    filled: &Receiver<Vec<Issue>>,
-    spares: &SyncSender<Vec<Issue>>,
+    filled: &Receiver<Vec<Recorded>>,
+    spares: &SyncSender<Vec<Recorded>>,
 ) -> io::Result<()> {
     let is_new = iolog.metadata()?.len() == 0;
     let mut writer = IologWriter::new(BufWriter::with_capacity(WRITE_BYTES, iolog), is_new)?;
-    for event in [IologEvent::Add, IologEvent::Open] {
-        files.iter().try_for_each(|file| writer.write(0, file, event))?;
-    }
-    let mut last_ns = 0;
+    files.iter().try_for_each(|file| writer.write(0, file, IologEvent::Add))?;
+    let (mut last_ns, mut is_open) = (0, vec![false; files.len()]);
     while let Ok(mut batch) = filled.recv() {
-        for (at_ns, op) in batch.drain(..) {
-            let Some(kind) = kind(op.action) else { continue };
-            let Some(file) = files.get(op.file as usize) else { continue };
-            let (offset_bytes, length_bytes) = (op.offset_bytes, op.length_bytes);
-            writer.write(at_ns, file, IologEvent::Io { kind, offset_bytes, length_bytes })?;
+        for (at_ns, event) in batch.drain(..) {
+            let (file, line) = match event {
+                Event::Open(file) => (file, IologEvent::Open),
+                Event::Close(file) => (file, IologEvent::Close),
+                Event::Issue(Op { action, file, offset_bytes, length_bytes, .. }) => {
+                    (file, IologEvent::Io { kind: kind(action), offset_bytes, length_bytes })
+                }
+            };
+            let index = file as usize;
+            let Some(path) = files.get(index) else { continue };
+            is_open[index] = line != IologEvent::Close;
+            writer.write(at_ns, path, line)?;
             last_ns = at_ns;
         }
         // If nothing receives it, the job has ended.
         let _ = spares.try_send(batch);
     }
-    files.iter().try_for_each(|file| writer.write(last_ns, file, IologEvent::Close))?;
+    let left = files.iter().zip(is_open).filter(|(_, is_open)| *is_open);
+    left.map(|(file, _)| file).try_for_each(|file| writer.write(last_ns, file, IologEvent::Close))?;
     writer.flush()
 }
 
-/// The name of an action in an iolog; `None` for an action that iologs do not have.
-fn kind(action: Action) -> Option<EntryKind> {
+/// The name of an action in an iolog.
+fn kind(action: Action) -> EntryKind {
     match action {
-        Action::Read => Some(EntryKind::Read),
-        Action::Write => Some(EntryKind::Write),
-        Action::Trim | Action::ResetZone => Some(EntryKind::Trim),
-        Action::Sync => Some(EntryKind::Sync),
-        Action::DataSync => Some(EntryKind::DataSync),
-        Action::RangeSync(_) => None,
+        Action::Read => EntryKind::Read,
+        Action::Write => EntryKind::Write,
+        Action::Trim | Action::ResetZone => EntryKind::Trim,
+        Action::Sync => EntryKind::Sync,
+        Action::DataSync => EntryKind::DataSync,
+        Action::RangeSync(_) => EntryKind::RangeSync,
     }
 }

@@ -20,6 +20,8 @@ use crate::alloc_guard::allow_alloc;
 use crate::debug::DebugLog;
 use crate::failure::Failure;
 
+/// `SYNC_FILE_RANGE_WRITE`: what a job begins to write back in the middle of its writes.
+const RANGE_SYNC_FLAGS: u8 = 2;
 /// Entries of one batch.
 const BATCH: usize = 1024;
 /// Batches that are read ahead.
@@ -169,7 +171,7 @@ impl PrintedEntries {
             EntryKind::Read => transfer(0),
             EntryKind::Write => transfer(1),
             EntryKind::Trim => format!("discard, off={offset}, len={length}, delay={delay_us}"),
-            EntryKind::Sync | EntryKind::DataSync => format!("flush delay={delay_us}"),
+            EntryKind::Sync | EntryKind::DataSync | EntryKind::RangeSync => format!("flush delay={delay_us}"),
         };
         self.log.line(DebugChannel::Blktrace, format_args!("store {stored}"));
     }
@@ -213,6 +215,8 @@ fn operation(entry: Entry, redirected: bool) -> Op {
         EntryKind::Trim => Action::Trim,
         EntryKind::Sync => Action::Sync,
         EntryKind::DataSync => Action::DataSync,
+        // Its flags are not in the trace.
+        EntryKind::RangeSync => Action::RangeSync(RANGE_SYNC_FLAGS),
     };
     let file = if redirected { 0 } else { entry.file };
     Op {

@@ -29,6 +29,15 @@ pub const ROWS: &[Row] = &[
         ],
         ..ROW
     },
+    // divergence: a read or write of an iolog longer
+    Row {
+        name: "trace-with-a-write-of-4-gib",
+        args: "--output-format=json --name=r --ioengine=null --read_iolog=t",
+        files: &[Text("t", "fio version 2 iolog\nf add\nf open\nf write 0 4294967296\nf close\n")],
+        fio: &[Is("nothing is written", |ran| Ok(figure(&ran.jobs()?[0], "write", "total_ios") == 0))],
+        fiord: &[Refused, Prints("no call of Linux transfers more")],
+        ..ROW
+    },
     // divergence: a file that a trace reads from
     Row {
         name: "trace-that-reads-what-is-not-there",

@@ -142,3 +142,18 @@ fn a_recording_is_an_output_and_what_is_replayed_is_not_recorded() {
     );
     assert_eq!(replay_of("--name=r --read_iolog=t --write_iolog=log", &[]).record, None);
 }
+
+#[test]
+fn trims_need_no_buffers() {
+    let line = "--name=r --read_iolog=t --iodepth=128";
+    let trace = b"fio version 2 iolog\na add\na trim 0 2147483648\na read 0 4096\n";
+    let facts = machine_with(line, trace, &[("a", PathFacts::block(4 << 30, 512))]);
+    assert_eq!(attempt(line, &facts).unwrap().0.jobs[0].buffers.bytes, 4096);
+    let bytes = |line: &str| {
+        let on = [("/dev/x", PathFacts::block(4 << 30, 512))];
+        jobs_on(&format!("--name=a --filename=/dev/x {line}"), &on)[0].buffers.bytes
+    };
+    assert_eq!(bytes("--rw=trim --bs=1g"), 1);
+    assert_eq!(bytes("--rw=randtrim --bs=4k,4k,1g --num_range=256"), 4096);
+    assert_eq!(bytes("--rw=trimwrite --bs=4k,4k,64k"), 65_536, "what was trimmed is written");
+}
