@@ -76,6 +76,8 @@ pub struct JobOutline {
     pub clone: u32,
     /// Whether it reads.
     pub reads: bool,
+    /// Whether it trims.
+    pub trims: bool,
     /// Its largest block, in bytes.
     pub block_bytes_max: u64,
     /// Whether what it writes is verified.
@@ -96,6 +98,7 @@ impl JobOutline {
             target: job.files.list.first().map(|file| file.path.clone()).unwrap_or_default(),
             clone: job.clone,
             reads: job.access.pattern.includes(Direction::Read),
+            trims: job.issues(Direction::Trim),
             block_bytes_max: job.buffers.bytes,
             verifies: job.verification.is_some(),
         }
@@ -114,6 +117,7 @@ impl JobOutline {
             target: PathBuf::new(),
             clone: 0,
             reads: false,
+            trims: false,
             block_bytes_max: 0,
             verifies: false,
         }

@@ -32,6 +32,8 @@ pub struct RingUse {
     pub submission_thread_cpu: Option<u32>,
     /// Completions are polled (`IORING_SETUP_IOPOLL`).
     pub hipri: bool,
+    /// An entry stays as it is until its operation has completed.
+    pub keeps_entries: bool,
 }
 
 /// Builds an entry on an operation's file, named by its place in the registered table or by its descriptor.
@@ -64,6 +66,55 @@ where
     adaptive_poll: AdaptivePoll,
     queued: u32,
     outstanding: u32,
+    kept: Option<KeptEntries>,
+}
+
+/// The entries of a ring that are still in use, for a kernel that reads one again: Linux from 6.17 on, which no longer
+/// copies a command when it submits it, and finds a later one in its place when it has to repeat it (the device had no free
+/// request). Seen on 6.18: a quarter of the discards was lost where more were in flight than `nr_requests`, none with this.
+#[derive(Debug)]
+struct KeptEntries {
+    /// By place in the ring, which has a power of two of them.
+    in_use: Box<[bool]>,
+    /// How many entries were added, modulo 2^32.
+    added: u32,
+    /// By slot.
+    places: Box<[u32]>,
+}
+
+/// So many entries has a ring that keeps them for each slot, so that it is rarely full because of an old one.
+const ENTRIES_PER_SLOT: u32 = 4;
+
+/// The most entries of a ring: a limit of the kernel.
+const ENTRIES_MAX: u32 = 32_768;
+
+impl KeptEntries {
+    fn new(entries: u32, slots: u32) -> KeptEntries {
+        let (in_use, places) = (vec![false; entries as usize], vec![0; slots as usize]);
+        KeptEntries { in_use: in_use.into(), added: 0, places: places.into() }
+    }
+
+    fn next(&self) -> usize {
+        self.added as usize & (self.in_use.len() - 1)
+    }
+
+    /// Whether the place of the next entry is free.
+    fn has_room(&self) -> bool {
+        !self.in_use[self.next()]
+    }
+
+    /// The entry of this slot was added.
+    fn add(&mut self, slot: u32) {
+        let place = self.next();
+        self.in_use[place] = true;
+        self.places[slot as usize] = place as u32;
+        self.added = self.added.wrapping_add(1);
+    }
+
+    /// The operation of this slot has completed.
+    fn free(&mut self, slot: u32) {
+        self.in_use[self.places[slot as usize] as usize] = false;
+    }
 }
 
 impl<'arena, S: squeue::EntryMarker, C: cqueue::EntryMarker> RingQueue<'arena, S, C> {
@@ -77,6 +128,8 @@ impl<'arena, S: squeue::EntryMarker, C: cqueue::EntryMarker> RingQueue<'arena, S
         files: usize,
     ) -> Result<RingQueue<'arena, S, C>, SetupError> {
         let ring: Ring<S, C> = build_ring(wanted, arena.count())?;
+        let entries = ring.entries();
+        let kept = wanted.keeps_entries.then(|| KeptEntries::new(entries, arena.count()));
         let registered_files =
             wanted.registered_files || (wanted.submission_thread && !ring.polls_any_file());
         if registered_files {
@@ -92,6 +145,7 @@ impl<'arena, S: squeue::EntryMarker, C: cqueue::EntryMarker> RingQueue<'arena, S
             adaptive_poll: AdaptivePoll::default(),
             queued: 0,
             outstanding: 0,
+            kept,
             ring,
             arena,
         })
@@ -160,11 +214,17 @@ impl<'arena, S: squeue::EntryMarker, C: cqueue::EntryMarker> RingQueue<'arena, S
     /// The entry names no memory but a part of the slot's buffer, and what is kept for the slot as long as this queue.
     #[inline]
     pub(crate) unsafe fn push(&mut self, entry: &S, index: u32) -> Result<(), Slot<'arena>> {
+        if self.kept.as_ref().is_some_and(|kept| !kept.has_room()) {
+            return Err(Slot::from_index(index));
+        }
         // SAFETY: the slot is ours until the completion has been seen, and its memory lives until then (`Drop` waits, or
         // releases nothing); the caller vouches for the rest.
         let pushed = unsafe { self.ring.submission().push(entry) };
         if pushed.is_err() {
             return Err(Slot::from_index(index));
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.add(index);
         }
         self.queued += 1;
         self.outstanding += 1;
@@ -208,7 +268,11 @@ impl<'arena, S: squeue::EntryMarker, C: cqueue::EntryMarker> RingQueue<'arena, S
         let mut completions = self.ring.completion();
         while count < max {
             let Some(completion) = completions.next() else { break };
-            let slot = Slot::from_index(completion.user_data() as u32);
+            let index = completion.user_data() as u32;
+            if let Some(kept) = &mut self.kept {
+                kept.free(index);
+            }
+            let slot = Slot::from_index(index);
             done.push(Completion { slot, outcome: outcome(&completion) });
             self.outstanding -= 1;
             count += 1;
@@ -334,8 +398,12 @@ where
     C: cqueue::EntryMarker,
 {
     let polling = SubmissionPolling { idle_ms: SUBMISSION_THREAD_IDLE_MS, cpu: wanted.submission_thread_cpu };
+    let entries = match wanted.keeps_entries {
+        true => depth.saturating_mul(ENTRIES_PER_SLOT).min(ENTRIES_MAX).max(depth),
+        false => depth,
+    };
     let options = RingOptions {
-        entries: depth,
+        entries,
         // Never more completions than slots.
         completion_entries: Some(depth),
         submission_polling: wanted.submission_thread.then_some(polling),
@@ -389,6 +457,21 @@ impl Every {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_is_not_replaced_before_its_operation_has_completed() {
+        let mut kept = KeptEntries::new(4, 2);
+        kept.added = u32::MAX - 2;
+        kept.add(0);
+        for _ in 0..3 {
+            assert!(kept.has_room());
+            kept.add(1);
+            kept.free(1);
+        }
+        assert!(!kept.has_room(), "the place of the first, which is in flight");
+        kept.free(0);
+        assert!(kept.has_room());
+    }
 
     #[test]
     fn every_third_call_is_true() {

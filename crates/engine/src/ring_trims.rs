@@ -1,6 +1,6 @@
 //! Trims that go through a ring: which files take them, and how long each is.
 //!
-//! Invariant: a trim is queued only where the kernel has shown that it queues it: discards of block devices (Linux 6.12 to 6.16)
+//! Invariant: a trim is queued only where the kernel has shown that it queues it: discards of block devices (Linux 6.12)
 //! and holes in regular files (Linux 5.6). All other trims are left to a blocking call.
 
 use std::os::fd::BorrowedFd;
@@ -36,7 +36,7 @@ pub(crate) struct RingTrims {
 }
 
 impl RingTrims {
-    /// For this many slots and files. `available`: the ring does not poll, and its kernel punches holes.
+    /// For this many slots and files. `available`: the ring keeps its entries and does not poll, and its kernel punches holes.
     pub(crate) fn new(slots: u32, files: usize, available: bool) -> RingTrims {
         let (calls, lengths) = (vec![None; files], vec![0; slots as usize]);
         RingTrims { calls: calls.into(), lengths: lengths.into(), available }

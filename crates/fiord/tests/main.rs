@@ -55,4 +55,5 @@ mod space;
 mod submission;
 mod sweep;
 mod traces;
+mod trims;
 mod verify_files;

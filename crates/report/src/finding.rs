@@ -296,6 +296,12 @@ codes! {
     DepthNotReached = "depth-not-reached", Caution,
         see "`aqu-sz` of `iostat -x`.",
         fix "Look for what delays submission: buffered I/O, a small `nr_requests`, a busy processor.";
+    /// Trims of a job with `iodepth` above 1 were made one at a time: the engine, the kernel or the target does not queue
+    /// them. The job waited for each, its other I/Os too.
+    TrimsUnqueued = "trims-unqueued", Caution,
+        see "`strace -f -c`: a call of `ioctl` (`BLKDISCARD`) or `fallocate` for each trim.",
+        fix "Block devices: `ioengine=io_uring` on Linux 6.12 or newer, without `hipri`; several jobs trim beside each \
+             other anywhere.";
     /// The job ended before its `runtime`, because it had transferred all of its `size`.
     StoppedBySize = "stopped-by-size", Note,
         see "`run=` of the report is less than `runtime`.",

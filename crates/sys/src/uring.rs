@@ -67,6 +67,11 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         })
     }
 
+    /// Entries of its submission queue: a power of two.
+    pub fn entries(&self) -> u32 {
+        self.ring.params().sq_entries()
+    }
+
     /// Whether a wait can have a time limit (5.11): otherwise `submit_and_reap_within` returns `EINVAL`.
     pub fn has_timed_waits(&self) -> bool {
         self.ring.params().is_feature_ext_arg()

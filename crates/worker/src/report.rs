@@ -77,6 +77,8 @@ pub struct WorkerReport {
     pub passed_over: Vec<String>,
     /// Warnings, although it did not fail.
     pub warnings: Vec<Remark>,
+    /// Trims that a queued engine could not queue, so that each ended before the job went on.
+    pub trims_unqueued: u64,
     /// How long its ramp had lasted when it ended.
     pub ramp: RampEnd,
     /// It never started its I/O: setup failed, or laying out files was all it had to do.
@@ -113,6 +115,7 @@ pub(crate) fn not_started(job: &Job) -> WorkerReport {
         failure: None,
         passed_over: Vec::new(),
         warnings: Vec::new(),
+        trims_unqueued: 0,
         ramp: RampEnd::Over,
         unstarted: false,
         thread_id: std::process::id(),

@@ -116,9 +116,10 @@ impl Settings {
         }
     }
 
-    /// What they want of the ring.
-    fn ring(&self) -> RingUse {
+    /// What they want of the ring of a job that trims, or does not.
+    fn ring(&self, trims: bool) -> RingUse {
         RingUse {
+            keeps_entries: trims,
             registered_files: self.registered_files,
             submission_thread: self.submission_thread,
             submission_thread_cpu: self.submission_thread_cpu,
@@ -155,7 +156,7 @@ impl EngineDefinition for IoUring {
 
     fn set_up<'a, V: Visitor<'a>>(settings: &Settings, setup: Setup<'_, 'a>, visitor: V) -> V::Output {
         let Setup { job, arena } = setup;
-        let engine = IoUringEngine::new(settings, arena, job.files);
+        let engine = IoUringEngine::new(settings, arena, job.files, job.trims);
         let priorities = Priorities::new(&job.priorities);
         visitor.queued(engine.map(|mut engine| {
             engine.priorities = priorities;
@@ -188,8 +189,8 @@ enum OpcodeVariant {
 }
 
 impl<'arena> IoUringEngine<'arena> {
-    /// An engine with these settings over these buffers for this many files. To be called on the thread that will do
-    /// the I/O.
+    /// An engine with these settings over these buffers for this many files, of a job that may trim. To be called on the
+    /// thread that will do the I/O.
     ///
     /// # Errors
     /// The call that the kernel refused, with its likely cause.
@@ -197,9 +198,10 @@ impl<'arena> IoUringEngine<'arena> {
         settings: &Settings,
         arena: Arena<'arena>,
         files: usize,
+        trims: bool,
     ) -> Result<IoUringEngine<'arena>, SetupError> {
         let slots = arena.count();
-        let queue = RingQueue::new(&settings.ring(), arena, files)?;
+        let queue = RingQueue::new(&settings.ring(trims), arena, files)?;
         let mut engine = IoUringEngine {
             variant: OpcodeVariant::Plain,
             read_flags: read_flags(settings).0,
@@ -209,7 +211,7 @@ impl<'arena> IoUringEngine<'arena> {
             trims: RingTrims::new(
                 slots,
                 files,
-                !settings.hipri && knows(&queue.ring, opcode::Fallocate::CODE),
+                trims && !settings.hipri && knows(&queue.ring, opcode::Fallocate::CODE),
             ),
             queue,
         };

@@ -112,7 +112,7 @@ fn no_engine_allocates_during_transfers() {
         });
         for submission_thread in [false, true] {
             let settings = UringSettings { submission_thread, ..Default::default() };
-            with_arena(|arena| match IoUringEngine::new(&settings, arena, FILES) {
+            with_arena(|arena| match IoUringEngine::new(&settings, arena, FILES, true) {
                 Ok(engine) => queued("io_uring", engine, &file),
                 Err(refused) => skip("io_uring", &refused),
             });

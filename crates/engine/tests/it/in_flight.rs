@@ -33,7 +33,7 @@ fn on_uring(settings: Settings, body: impl for<'arena> FnOnce(IoUringEngine<'are
 }
 
 fn uring_over<'arena>(settings: Settings, arena: Arena<'arena>, body: impl FnOnce(IoUringEngine<'arena>)) {
-    match IoUringEngine::new(&settings, arena, FILES) {
+    match IoUringEngine::new(&settings, arena, FILES, true) {
         Ok(engine) => body(engine),
         Err(error) => skip("io_uring", &error),
     }

@@ -16,7 +16,7 @@ fn on_a_thread_of_its_own<T: Send + 'static>(body: impl FnOnce() -> T + Send + '
 }
 
 fn uring_error(settings: UringSettings) -> SetupError {
-    with_arena(|arena| error_of(IoUringEngine::new(&settings, arena, FILES)))
+    with_arena(|arena| error_of(IoUringEngine::new(&settings, arena, FILES, true)))
 }
 
 fn aio_error() -> SetupError {
@@ -112,7 +112,7 @@ fn buffers_beyond_the_limit_on_locked_memory_are_refused_with_the_limit() {
         let region =
             Region::allocate(&MemorySource::Mmap, Arena::region_bytes(count, bytes, bytes), bytes).unwrap();
         let settings = UringSettings { fixed_buffers: true, ..Default::default() };
-        Arena::with(region, count, bytes, bytes, |arena| match IoUringEngine::new(&settings, arena, FILES) {
+        Arena::with(region, count, bytes, bytes, |arena| match IoUringEngine::new(&settings, arena, FILES, true) {
             Err(refused) if refused.call == "io_uring_setup" => skip("io_uring for nobody", &refused),
             made => {
                 let refused = error_of(made);

@@ -214,6 +214,7 @@ fn job(worker: &WorkerReport) -> JobEvidence<'_> {
             EndReason::Error | EndReason::NotStarted => Ended::Failed,
         },
         stats: &worker.stats,
+        trims_unqueued: worker.trims_unqueued,
         started_ms: worker.started_ms,
         elapsed_ms: worker.elapsed_ms,
     }

@@ -157,6 +157,9 @@ table! {
         "a test cannot wear out a disk",
         "tests/guest/cases/findings.rs", "a_disk_that_warns_of_its_reliability_is_worn");
     depth_not_reached: DepthNotReached, Proof::Runs(depth_not_reached_runs);
+    trims_unqueued: TrimsUnqueued, lines(
+        "--name=a --rw=trim --size=64k --bs=4k --iodepth=8 --ioengine=libaio",
+        "--name=a --rw=trim --size=64k --bs=4k --iodepth=8 --ioengine=io_uring");
     stopped_by_size: StoppedBySize,
         lines("--name=a --rw=write --size=64k --runtime=1h", "--name=a --rw=write --size=64k");
     few_samples: FewSamples,

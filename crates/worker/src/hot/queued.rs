@@ -11,7 +11,7 @@ use std::convert::Infallible;
 use std::io;
 
 use fiord_engine::contract::{Completion, Outcome, QueuedEngine, Slot, Wait};
-use fiord_plan::{Depth, Op};
+use fiord_plan::{Action, Depth, Op};
 use fiord_sys::clock::Clock;
 use fiord_sys::errno::Errno;
 
@@ -171,6 +171,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
     #[cold]
     fn count_unqueued(&mut self, completion: Completion<'arena>, op: Op, start_ns: u64) -> Result<u64, End> {
         let end_ns = self.clock.now_ns();
+        self.work.recorder.trims_unqueued += u64::from(op.action == Action::Trim);
         self.queue.begin_unqueued(completion.slot.index(), op, start_ns);
         if !self.work.is_observed() || self.work.note_issue(&op, self.clock) {
             self.work.recorder.stats.depth.record_many(self.queue.depth_shown(), 1);

@@ -25,6 +25,8 @@ use crate::log_sink::LogSink;
 pub(crate) struct Recorder<'a> {
     /// Boxed: they are large, and every move would deepen the worker's stack.
     pub stats: Box<JobStats>,
+    /// Trims that a queued engine could not queue.
+    pub trims_unqueued: u64,
     live: &'a Live,
     tallies: PerDirection<Tally>,
     /// Whether I/Os are issued later than they are generated.
@@ -72,9 +74,10 @@ impl<'a> Recorder<'a> {
         for direction in Direction::ALL.into_iter().filter(|direction| response[direction.index()]) {
             stats.directions[direction.index()].response = Latency::with_histogram();
         }
-        stats.sync.latency = latency(job.access.barriers != Barriers::default());
+        stats.sync.latency = latency(job.access.barriers != Barriers::default() || job.replay.is_some());
         Recorder {
             stats,
+            trims_unqueued: 0,
             live,
             tallies: Default::default(),
             queued: false,

@@ -48,6 +48,7 @@ pub(crate) struct Worker<'a> {
     started_ms: u64,
     passed_over: Vec<String>,
     warnings: Vec<Remark>,
+    trims_unqueued: u64,
     ramp: RampEnd,
     /// It never started its I/O: setup failed, or laying out files was all it had to do.
     unstarted: bool,
@@ -70,6 +71,7 @@ pub(crate) fn run_job(shared: &RunState, job: &Job, run_on: RunOn) -> WorkerRepo
         started_ms: clock::read_ms(job.measure.start_clock_id),
         passed_over: Vec::new(),
         warnings: Vec::new(),
+        trims_unqueued: 0,
         ramp: RampEnd::Over,
         unstarted: true,
         buffer_file: None,
@@ -92,6 +94,7 @@ pub(crate) fn run_job(shared: &RunState, job: &Job, run_on: RunOn) -> WorkerRepo
         failure,
         passed_over: worker.passed_over,
         warnings: worker.warnings,
+        trims_unqueued: worker.trims_unqueued,
         ramp: worker.ramp,
         unstarted: worker.unstarted,
         thread_id: live.thread_id(),
@@ -381,6 +384,7 @@ impl<'a> Worker<'a> {
         let ended_ns = clock::monotonic_ns();
         self.live.set_ended_ns(ended_ns);
         self.live.set_state(State::Finishing);
+        self.trims_unqueued = work.recorder.trims_unqueued;
         self.stats = work.recorder.conclude(self.job.engine.descriptor, &engine.end_threads());
         self.stats.zone_resets = work.source.zone_resets();
         self.stats.replay_lateness = work.source.lateness().cloned();

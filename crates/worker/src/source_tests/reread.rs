@@ -122,7 +122,7 @@ fn reread(which: Loop, job: &Job, source: Reread, with_faults: bool) -> Option<R
                 false => run_sync(engine, OsClock, job, source),
             })
         }
-        Loop::Queued => match IoUringEngine::new(&IoUringSettings::default(), arena, 1) {
+        Loop::Queued => match IoUringEngine::new(&IoUringSettings::default(), arena, 1, false) {
             Ok(engine) if with_faults => Some(run_queued(Faulty::new(engine, 8), OsClock, job, source)),
             Ok(engine) => Some(run_queued(engine, OsClock, job, source)),
             Err(error) => {
