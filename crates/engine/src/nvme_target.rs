@@ -87,6 +87,11 @@ impl NvmeTarget {
         }
     }
 
+    /// The same, whose writes are this command.
+    pub(crate) fn writing_by(self, write: NvmeWrite) -> NvmeTarget {
+        NvmeTarget { settings: CommandUse { write, ..self.settings }, ..self }
+    }
+
     /// The first block of an operation, and how many.
     pub(crate) fn blocks(&self, op: &Op) -> (u64, u64) {
         (op.offset_bytes / self.unit_bytes, op.length_bytes / self.unit_bytes)

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use fiord_options::engine;
 use fiord_options::job::JobOptions;
-use fiord_options::value::{CommandType, NvmeVerify, NvmeWrite, Verify};
+use fiord_options::value::{CommandType, NvmeVerify, NvmeWrite, NvmeWrites, Verify};
 use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry,
     Need, NoGeometry, Op, PlacementUse, Queueing, Tested, TrimRange,
@@ -45,6 +45,8 @@ pub struct Settings {
     /// The address of a vector in place of that of the buffer.
     vectored: bool,
     force_async_every: u32,
+    kind: CommandType,
+    writes: NvmeWrites,
     command: CommandUse,
     placement: Option<PlacementUse>,
     /// Whether what was written is compared with what is read.
@@ -61,8 +63,6 @@ impl Settings {
     /// Those of a job's options.
     fn of(options: &JobOptions) -> Settings {
         let (ring, own) = (&options.io_uring, &options.io_uring_cmd);
-        // There is one kind.
-        let CommandType::Nvme = own.cmd_type;
         let checks = own.pi_chk.unwrap_or_default();
         Settings {
             ring: RingUse {
@@ -70,14 +70,18 @@ impl Settings {
                 submission_thread: ring.sqthread_poll.is_some_and(|flag| flag.0),
                 submission_thread_cpu: ring.sqthread_poll_cpu,
                 hipri: ring.hipri.is_some_and(|flag| flag.0),
+                // A driver without a free request says so at once, and the kernel copies the command then.
+                keeps_entries: false,
             },
             fixed_buffers: ring.fixedbufs.is_some_and(|flag| flag.0),
             vectored: ring.nonvectored == 0,
             force_async_every: ring.force_async.unwrap_or(0),
             placement: PlacementUse::of(options),
             verifies: options.verify.verify != Verify::None,
+            kind: own.cmd_type,
+            writes: own.write_mode.clone(),
             command: CommandUse {
-                write: own.write_mode,
+                write: NvmeWrite::Write,
                 verify: own.verify_mode,
                 force_unit_access: [own.readfua, own.writefua],
                 deallocate: own.deac,
@@ -98,6 +102,10 @@ fn geometry(settings: &EngineSettings, path: &Path) -> Result<Geometry, NoGeomet
         let errno = Errno::of(&error).unwrap_or(Errno(libc::EIO));
         NoGeometry { errno, reason: explain_opening(path, errno) }
     };
+    if settings.kind == CommandType::Bsg {
+        let reason = "cmd_type=bsg is not built: SCSI commands through a ring need Linux 7.1; use ioengine=sg on /dev/sgN";
+        return Err(NoGeometry { errno: Errno(libc::EOPNOTSUPP), reason: reason.to_string() });
+    }
     let device = File::open(path).map_err(failed)?;
     if !device.metadata().map_err(failed)?.file_type().is_char_device() {
         return Err(failed(io::Error::from_raw_os_error(libc::ENOTTY)));
@@ -119,7 +127,7 @@ fn cannot_verify(settings: &Settings, target: &NvmeTarget) -> Option<&'static st
     let NvmeNamespace { block_bytes, protection, .. } = target.namespace;
     if !settings.verifies {
         None
-    } else if settings.command.write != NvmeWrite::Write {
+    } else if !settings.writes.are_plain() {
         Some(
             "write_mode= writes other data than the job's, which verify= would call corrupted; leave one of them out",
         )
@@ -225,6 +233,7 @@ pub struct IoUringCmdEngine<'arena> {
     /// How many slots each registered buffer contains.
     slots_per_buffer: Option<u32>,
     force_async: Every,
+    writes: WriteMix,
     /// What ended without the ring, and how many of these `submit` has not counted yet.
     local: LocalCompletions<'arena>,
     local_queued: u32,
@@ -314,6 +323,7 @@ impl<'arena> IoUringCmdEngine<'arena> {
             settings: settings.clone(),
             slots_per_buffer,
             force_async: Every::new(settings.force_async_every),
+            writes: WriteMix::new(&settings.writes),
             local: LocalCompletions::new(slots),
             local_queued: 0,
         })
@@ -448,6 +458,33 @@ impl<'arena> IoUringCmdEngine<'arena> {
     }
 }
 
+/// The commands of writes, in turn.
+#[derive(Debug)]
+struct WriteMix {
+    /// Each with its weight, and how much it has coming: the command with most of that is next.
+    commands: Box<[(NvmeWrite, i64, i64)]>,
+}
+
+impl WriteMix {
+    fn new(writes: &NvmeWrites) -> WriteMix {
+        WriteMix { commands: writes.0.iter().map(|(command, weight)| (*command, i64::from(*weight), 0)).collect() }
+    }
+
+    fn next(&mut self) -> NvmeWrite {
+        let mut total = 0;
+        for (_, weight, due) in &mut self.commands {
+            *due += *weight;
+            total += *weight;
+        }
+        // The first of those with most: the order of the job's option.
+        let next = self.commands.iter_mut().rev().max_by_key(|(_, _, due)| *due);
+        next.map_or(NvmeWrite::Write, |(command, _, due)| {
+            *due -= total;
+            *command
+        })
+    }
+}
+
 /// How the operation of a completion ended, apart from its data.
 fn outcome(ops: &[Op], completion: &cqueue::Entry32) -> Outcome {
     match completion.result() {
@@ -485,6 +522,8 @@ impl<'arena> QueuedEngine<'arena> for IoUringCmdEngine<'arena> {
     /// An operation that no command can be made of ends without the ring.
     fn queue(&mut self, op: Op, slot: Slot<'arena>) -> Result<(), Slot<'arena>> {
         let target = self.target(op.file).copied().ok_or(Errno(libc::EBADF));
+        let write = if op.action == Action::Write { self.writes.next() } else { NvmeWrite::Write };
+        let target = target.map(|target| target.writing_by(write));
         let target = target.and_then(|target| target.refuses(&op).map_or(Ok(target), Err));
         let target = match target {
             Ok(target) => target,
@@ -563,12 +602,16 @@ impl Drop for IoUringCmdEngine<'_> {
 mod tests {
     use super::*;
 
+    // divergence: `cmd_type=bsg`, `write_mode=zone_append`
     #[test]
     fn a_file_is_no_namespace_and_the_message_names_the_device_that_was_meant() {
         let settings = EngineSettings::new(Settings::default());
         let refused = geometry(&settings, Path::new("/proc/self/exe")).unwrap_err();
         assert!(refused.errno == Errno(libc::ENOTTY) && refused.reason.contains("/dev/ngXnY"), "{refused:?}");
         assert!(geometry(&settings, Path::new("/dev/null")).is_err());
+        let scsi = EngineSettings::new(Settings { kind: CommandType::Bsg, ..Settings::default() });
+        let refused = geometry(&scsi, Path::new("/dev/null")).unwrap_err();
+        assert!(refused.reason.contains("ioengine=sg"), "{refused:?}");
         let meant = explain_opening(Path::new("/dev/nvme1n2"), Errno(libc::ENOTTY));
         assert!(meant.ends_with(": /dev/ng1n2"), "{meant}");
     }
@@ -591,9 +634,20 @@ mod tests {
     fn options_become_settings() {
         let mut options = JobOptions::default();
         assert!(Settings::of(&options).command.controller_protects);
-        options.io_uring_cmd.write_mode = NvmeWrite::Zeroes;
+        options.io_uring_cmd.write_mode = NvmeWrites(vec![(NvmeWrite::Zeroes, 100)]);
         options.io_uring_cmd.apptag = 7;
-        let settings = Settings::of(&options).command;
-        assert_eq!((settings.write, settings.application_tag), (NvmeWrite::Zeroes, [7, 0xffff]));
+        let settings = Settings::of(&options);
+        assert_eq!(settings.command.application_tag, [7, 0xffff]);
+        assert!(!settings.writes.are_plain());
+    }
+
+    #[test]
+    fn commands_of_writes_take_turns_in_their_shares() {
+        let weights = [(NvmeWrite::Write, 120), (NvmeWrite::Zeroes, 60), (NvmeWrite::Verify, 120)];
+        let mut mix = WriteMix::new(&NvmeWrites(weights.to_vec()));
+        let issued: Vec<NvmeWrite> = (0..100).map(|_| mix.next()).collect();
+        let count = |command: NvmeWrite| issued.iter().filter(|issued| **issued == command).count();
+        assert_eq!(weights.map(|(command, _)| count(command)), [40, 20, 40]);
+        assert_eq!(issued[..2], [NvmeWrite::Write, NvmeWrite::Verify], "not one after all of the other");
     }
 }

@@ -484,6 +484,8 @@ choices! {
     pub enum CommandType {
         /// NVMe commands, to the character device of a namespace.
         Nvme = "nvme",
+        /// SCSI commands, to a device of bsg (not yet: they need Linux 7.1; the engine sg issues them).
+        Bsg = "bsg",
     }
 
     /// NVMe command that writes are issued as.

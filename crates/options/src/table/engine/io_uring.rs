@@ -48,10 +48,12 @@ options! {
         readfua: bool = 0, in 0..=1;
         /// Force unit access for writes: a write ends when its data are on the medium.
         writefua: bool = 0, in 0..=1;
-        /// Command that writes are issued as.
+        /// Command that writes are issued as, or several with their shares.
         ///
-        /// All but `write` transfer no data of the job, which must not verify what it wrote.
-        write_mode: NvmeWrite = "write";
+        /// All but `write` transfer no data of the job, which must not verify what it wrote. Example:
+        /// `write_mode=write/40:zeroes/:verify/` has 40 % Write commands; the others share the rest. The commands take
+        /// turns in these shares.
+        write_mode: NvmeWrites = "write";
         /// Command that reads back what was written.
         ///
         /// With `compare` the job has to have written the blocks itself, because it sends their whole contents.

@@ -152,7 +152,7 @@ options! {
         ///
         /// With `zonemode=zbd`, the zones that sequential jobs leave out after each zone.
         zoneskip: Size = 0;
-        /// Whether reads may go beyond the write pointer of a zone (`zonemode=zbd`).
+        /// Whether reads may go beyond the write pointer of a zone, to its end (`zonemode=zbd`).
         read_beyond_wp: bool = 0, in 0..=1;
         /// Zones that all jobs together may have open for writing (`zonemode=zbd`); 0 for as many as the device can.
         max_open_zones: u32 = 0, in 0..=4096;
@@ -162,7 +162,7 @@ options! {
         ignore_zone_limits: bool = 0, in 0..=1;
         /// Share of the zones, by bytes written, from which on zones are reset before they are full.
         ///
-        /// Example: `zone_reset_threshold=0.8` with `zone_reset_frequency=0.1` resets a zone after each ten random writes
+        /// Example: `zone_reset_threshold=0.8` with `zone_reset_frequency=0.1` resets a zone after each ten writes
         /// once 80 % is written.
         zone_reset_threshold: FloatList, in 0..=1;
         /// How often a zone is reset once the threshold is passed: resets per write.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: whether a namespace has a placement is left to the engine, which asks it.
 
-use fiord_options::value::{DataPlacement, EngineName, NvmeWrite, PlidSelect};
+use fiord_options::value::{DataPlacement, EngineName, PlidSelect};
 use fiord_options::{Problem, ProblemKind, Spec, engine, job};
 
 use crate::build::section::ResolvedSection;
@@ -31,7 +31,7 @@ pub(super) fn placements_need_commands(section: &ResolvedSection<'_>) -> Option<
 /// Only these commands have a field for it in every version of the specification.
 pub(super) fn placements_are_of_write_commands(section: &ResolvedSection<'_>) -> Option<Problem> {
     asked(section)?;
-    (section.options.io_uring_cmd.write_mode != NvmeWrite::Write).then(|| {
+    (!section.options.io_uring_cmd.write_mode.are_plain()).then(|| {
         let message = "only Write commands name a placement";
         let option = engine::IoUringCmd::write_mode;
         section.error(

@@ -68,6 +68,7 @@ fn zones_without_a_length_are_refused() {
     assert!(on_zoned_device.contains("offset=2z counts zones"), "{on_zoned_device}");
 }
 
+// divergence: `spr_num_regions` with fewer
 #[test]
 fn a_job_without_files_counts_zones_alike() {
     let strided = "--name=a --ioengine=null --zonemode=strided --zonesize=64k --size=10z --io_size=2z";
