@@ -404,8 +404,8 @@ where
     };
     let options = RingOptions {
         entries,
-        // Never more completions than slots.
-        completion_entries: Some(depth),
+        // Never more completions than slots, but the kernel wants no fewer than entries.
+        completion_entries: Some(entries),
         submission_polling: wanted.submission_thread.then_some(polling),
         completion_polling: wanted.hipri,
     };

@@ -15,8 +15,8 @@ use common::{SIZE_BYTES, TempFile, file_job, run};
 use fiord_engine::EngineDefinition;
 use fiord_engine::engines::{Libaio, Mmap, Psync};
 use fiord_plan::{
-    Backlog, BlockSizes, Depth, Direction, Job, Pattern, PlannedEngine, RandomDistribution, Trims,
-    ZonedAccess, ZoneSkip,
+    Backlog, BlockSizes, Depth, Direction, Job, Pattern, PlannedEngine, RandomDistribution, Trims, ZoneSkip,
+    ZonedAccess,
 };
 use fiord_stats::Random;
 use fiord_sys::errno::Errno;
@@ -252,8 +252,12 @@ fn a_damaged_block_in_a_zone_is_found_by_the_job_and_by_a_later_one() {
     let [mut writer, mut reader] =
         writer_and_reader(&file, Psync::planned(()), Method::Checksum(Checksum::Crc32c));
     let zoned = drawn_in_zones(&mut Random::new(1), &file).access.zoned;
-    let zoned =
-        zoned.map(|zoned| ZonedAccess { zone_bytes: 256 << 10, capacity_bytes: 0, skip: ZoneSkip::NONE, ..zoned });
+    let zoned = zoned.map(|zoned| ZonedAccess {
+        zone_bytes: 256 << 10,
+        capacity_bytes: 0,
+        skip: ZoneSkip::NONE,
+        ..zoned
+    });
     (writer.access.zoned, reader.access.zoned) =
         (zoned, zoned.map(|zoned| ZonedAccess { reads_beyond_pointer: true, ..zoned }));
     assert_eq!(run(vec![writer]).workers[0].failure, None);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{Case, case};
 use fiord_errno::Errno;
-use fiord_plan::{Action, BlockSizes, FileService, Op, Pattern, ZonedAccess, ZoneSkip};
+use fiord_plan::{Action, BlockSizes, FileService, Op, Pattern, ZoneSkip, ZonedAccess};
 use fiord_stats::random::Random;
 use fiord_workload::{
     OperationSource, Supply, ZoneDevice, ZoneLayout, ZoneTable, ZoneWaiters, ZonedSource, ZonedTarget,

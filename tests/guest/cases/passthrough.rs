@@ -82,7 +82,8 @@ fn zeroes_and_uncorrectable_blocks_are_written_by_their_commands() {
     assert_eq!(bytes(&disk, 256, 16), vec![0; 16 << 10]);
     let run = write(&["--write_mode=verify"]).unwrap();
     assert_eq!(run.code, Some(0), "{run:?}");
-    let all = commands(&words(&target, &[&place[..], &["--rw=write", "--write_mode=write/50:zeroes/"]].concat()));
+    let all =
+        commands(&words(&target, &[&place[..], &["--rw=write", "--write_mode=write/50:zeroes/"]].concat()));
     let count = |name: &str| all.iter().filter(|line| line.split(' ').next() == Some(name)).count();
     assert_eq!((count("write"), count("write_zeroes")), (2, 2), "{all:#?}");
     // The emulator has no Write Uncorrectable.

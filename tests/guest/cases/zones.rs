@@ -152,6 +152,54 @@ fn zones_are_reset_early_as_by_fio() {
     assert!(!ours[0].contains("(fu)"), "it was reset early, and not when it was full: {ours:?}");
 }
 
+#[test]
+fn sequential_writes_reset_a_zone_early_as_by_fio() {
+    guest!();
+    let disk = NullBlk::new("zseq", 2, &[("zoned", "1"), ("zone_size", "1")]).unwrap();
+    let path = disk.path();
+    let target = format!("--filename={path}");
+    let common = ["--name=z", &target, "--zonemode=zbd", "--direct=1", "--rw=write", "--bs=64k", "--size=1m"];
+    let early = ["--loops=2", "--zone_reset_threshold=0.5", "--zone_reset_frequency=0.2"];
+    let all = [&common[..], &early].concat();
+    let [theirs, ours] = [fio as fn(&[&str]) -> _, fiord].map(|program| {
+        reset(&path);
+        assert_eq!(writes(&program(&all).expect("it runs"))[0], 32);
+        zones(&path)
+    });
+    assert_eq!(ours, theirs);
+}
+
+// divergence: `zonemode=zbd` at random, where
+#[test]
+fn what_lies_between_capacity_and_end_of_zones_is_read_and_not_written() {
+    guest!();
+    let attributes = [("zoned", "1"), ("zone_size", "4"), ("zone_capacity", "3")];
+    let disk = NullBlk::new("zcap", 32, &attributes).unwrap();
+    let path = disk.path();
+    let target = format!("--filename={path}");
+    let common = ["--name=z", &target, "--zonemode=zbd", "--direct=1", "--bs=64k"];
+    let run = fiord(&[&common[..], &["--rw=randwrite", "--size=4z"]].concat()).expect("fiord runs");
+    assert_eq!(writes(&run)[1], 12 << 20);
+    let full = |zones: &[String]| zones.iter().filter(|zone| zone.contains("(fu)")).count();
+    assert_eq!(full(&zones(&path)), 4, "none was reset: {:?}", zones(&path));
+    let beyond = [&common[..], &["--rw=read", "--size=8z", "--read_beyond_wp=1"]].concat();
+    let [theirs, ours] = [fio(&beyond), fiord(&beyond)].map(|run| {
+        let run = run.expect("it runs");
+        assert_eq!(run.code, Some(0), "{run:?}");
+        run.job().unwrap()["read"]["io_bytes"].clone()
+    });
+    assert_eq!((&ours, &ours), (&theirs, &serde_json::json!(32 << 20)));
+    // The device's own zones are left out, whose length the job does not give.
+    reset(&path);
+    let run = fiord(&[&common[..], &["--rw=write", "--size=8z", "--io_size=9m", "--zoneskip=4m"]].concat());
+    assert_eq!(writes(&run.expect("fiord runs"))[1], 9 << 20);
+    let written: Vec<bool> = zones(&path).iter().map(|zone| zone.contains("(fu)")).collect();
+    assert_eq!(written[..6], [true, false, true, false, true, false]);
+    let blind = ["--name=z", &target, "--direct=1", "--rw=write", "--bs=64k", "--size=4m"];
+    let failed = fiord(&blind).expect("fiord runs");
+    assert!(failed.code == Some(1) && failed.stderr.contains("zonemode=zbd"), "{failed:?}");
+}
+
 /// Waits for a state of the zones that a job brings about.
 fn wait_for(path: &str, what: &str, is_so: impl Fn(&[String]) -> bool) {
     let since = Instant::now();

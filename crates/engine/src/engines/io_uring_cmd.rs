@@ -467,7 +467,9 @@ struct WriteMix {
 
 impl WriteMix {
     fn new(writes: &NvmeWrites) -> WriteMix {
-        WriteMix { commands: writes.0.iter().map(|(command, weight)| (*command, i64::from(*weight), 0)).collect() }
+        WriteMix {
+            commands: writes.0.iter().map(|(command, weight)| (*command, i64::from(*weight), 0)).collect(),
+        }
     }
 
     fn next(&mut self) -> NvmeWrite {

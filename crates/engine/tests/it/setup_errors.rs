@@ -112,12 +112,14 @@ fn buffers_beyond_the_limit_on_locked_memory_are_refused_with_the_limit() {
         let region =
             Region::allocate(&MemorySource::Mmap, Arena::region_bytes(count, bytes, bytes), bytes).unwrap();
         let settings = UringSettings { fixed_buffers: true, ..Default::default() };
-        Arena::with(region, count, bytes, bytes, |arena| match IoUringEngine::new(&settings, arena, FILES, true) {
-            Err(refused) if refused.call == "io_uring_setup" => skip("io_uring for nobody", &refused),
-            made => {
-                let refused = error_of(made);
-                assert_eq!(refused.errno, Errno(libc::ENOMEM), "{refused}");
-                assert!(refused.cause.contains("locked memory"), "{refused}");
+        Arena::with(region, count, bytes, bytes, |arena| {
+            match IoUringEngine::new(&settings, arena, FILES, true) {
+                Err(refused) if refused.call == "io_uring_setup" => skip("io_uring for nobody", &refused),
+                made => {
+                    let refused = error_of(made);
+                    assert_eq!(refused.errno, Errno(libc::ENOMEM), "{refused}");
+                    assert!(refused.cause.contains("locked memory"), "{refused}");
+                }
             }
         });
     });

@@ -22,10 +22,11 @@ pub(super) fn unqueued(job: &Job, known: &JobEvidence<'_>) -> Option<Finding> {
     );
     let remedy = "use ioengine=io_uring on a block device with Linux 6.12 or newer, without hipri, or several jobs (numjobs)";
     let finding = Finding::new(Code::TrimsUnqueued, subject::job(job), sentence, remedy);
-    Some(finding.of_option(job::Queue::iodepth).based_on([
-        ("trims_unqueued", Cell::Count(trims)),
-        ("iodepth", Cell::Count(u64::from(depth))),
-    ]))
+    Some(
+        finding
+            .of_option(job::Queue::iodepth)
+            .based_on([("trims_unqueued", Cell::Count(trims)), ("iodepth", Cell::Count(u64::from(depth)))]),
+    )
 }
 
 #[cfg(test)]
@@ -40,7 +41,8 @@ mod tests {
     fn trims_that_ended_one_by_one_are_found_in_a_job_that_queues() {
         let stats = JobStats::default();
         let found = |depth: &'static str, trims_unqueued: u64| {
-            let options = [("ioengine", "libaio"), ("iodepth", depth), ("filename", "/dev/x"), ("rw", "trim")];
+            let options =
+                [("ioengine", "libaio"), ("iodepth", depth), ("filename", "/dev/x"), ("rw", "trim")];
             let plan = plan(&[("a", &options)]);
             unqueued(&plan.jobs[0], &JobEvidence { trims_unqueued, ..testing::job(&stats) })
         };

@@ -29,9 +29,10 @@ impl Value for NvmeWrites {
     fn parse(text: &str, reading: &mut Reading) -> Result<NvmeWrites, String> {
         let parts: Vec<(NvmeWrite, Option<u32>)> =
             text.split(':').map(|part| entry(part, reading)).collect::<Result<_, String>>()?;
-        let repeated = parts.iter().enumerate().find(|(at, (command, _))| {
-            parts[..*at].iter().any(|(earlier, _)| earlier == command)
-        });
+        let repeated = parts
+            .iter()
+            .enumerate()
+            .find(|(at, (command, _))| parts[..*at].iter().any(|(earlier, _)| earlier == command));
         if let Some((_, (command, _))) = repeated {
             return Err(format!("{text:?} names {} twice", command.word()));
         }
@@ -62,11 +63,14 @@ impl Value for NvmeWrites {
 fn entry(part: &str, reading: &mut Reading) -> Result<(NvmeWrite, Option<u32>), String> {
     let (word, share) = part.split_once('/').unwrap_or((part, ""));
     if word == "zone_append" {
-        return Err("Zone Append is not built: with zonemode=zbd, write_mode=write has one write in flight in each \
+        return Err(
+            "Zone Append is not built: with zonemode=zbd, write_mode=write has one write in flight in each \
                     zone, at its write pointer"
-            .to_string());
+                .to_string(),
+        );
     }
-    let command = NvmeWrite::from_word(word).ok_or_else(|| unknown_word(word, NvmeWrite::CHOICES, reading))?;
+    let command =
+        NvmeWrite::from_word(word).ok_or_else(|| unknown_word(word, NvmeWrite::CHOICES, reading))?;
     let percent = match share {
         "" => None,
         share => {

@@ -193,7 +193,9 @@ fn unsuited_amount(
     let (option, message, remedy) = match zoned.skip {
         _ if longest(Direction::Write, capacity_bytes) => (
             job::Blocks::bs,
-            format!("a block that is written is longer than what a zone of {path} holds, {capacity_bytes} bytes"),
+            format!(
+                "a block that is written is longer than what a zone of {path} holds, {capacity_bytes} bytes"
+            ),
             "a smaller bs",
         ),
         _ if longest(Direction::Read, zone_bytes) => (
@@ -208,7 +210,10 @@ fn unsuited_amount(
         ),
         _ if used_bytes(access, file, zone_bytes) == 0 => (
             job::Amount::size,
-            format!("the {} bytes used of {path} do not contain a whole zone of {zone_bytes}", file.length_bytes),
+            format!(
+                "the {} bytes used of {path} do not contain a whole zone of {zone_bytes}",
+                file.length_bytes
+            ),
             "a larger size, or offset=0",
         ),
         _ => return None,

@@ -14,7 +14,7 @@ use fiord_plan::{
     AccessZone, Backlog, Barriers, BlockSizes, ClockSource, Depth, Direction, FileKind, FileLock,
     FileService, Flow, IoPriorities, Job, LatencyTarget, LogKind, Logs, Pattern, PlannedEngine,
     PriorityShare, RandomDistribution, Replay, Sequencer, Sprandom, Steady, SteadyCriterion, SteadyLimit,
-    SteadyMeasure, StridedZones, SyncMode, Think, TraceNeed, Trims, ZoneSize, ZonedAccess, ZoneSkip,
+    SteadyMeasure, StridedZones, SyncMode, Think, TraceNeed, Trims, ZoneSize, ZoneSkip, ZonedAccess,
 };
 use fiord_sys::errno::Errno;
 use fiord_sys::thread;

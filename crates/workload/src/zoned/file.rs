@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fiord_plan::job::Limits;
-use fiord_plan::{Access, Direction, FilePlan, ZonedAccess};
+use fiord_plan::{Access, Direction, FilePlan, Pattern, ZonedAccess};
 
 use super::table::{ZoneDevice, ZoneTable};
 
@@ -137,7 +137,8 @@ impl ZonedFile {
 
 /// What random writes transfer at most in a pass: what their zones hold.
 pub(super) fn limits(limits: Limits, access: &Access, files: &[ZonedFile]) -> Limits {
-    if !access.random || !access.pattern.includes(Direction::Write) {
+    let writes = matches!(access.pattern, Pattern::Only(Direction::Write) | Pattern::Mixed);
+    if !access.random || !writes {
         return limits;
     }
     let capacity_bytes = files.iter().map(ZonedFile::capacity_bytes).sum();

@@ -67,6 +67,33 @@ pub const ROWS: &[Row] = &[
         fiord: &[Prints("; 0 zone resets"), Is("all zones", |ran| is_zeroed(ran, "f", [true, true]))],
         ..ROW
     },
+    // divergence: `zonemode=zbd` at random, where
+    Row {
+        name: "zones-of-less-capacity-at-random",
+        args: "--output-format=json --name=a --filename=f --rw=randwrite --size=256k --bs=16k --zonemode=zbd --zonesize=64k --zonecapacity=48k",
+        files: &[Bytes("f", 262_144)],
+        fio: &[Accepted, Job("/write/total_ios", "16")],
+        fiord: &[Accepted, Job("/write/total_ios", "12")],
+        ..ROW
+    },
+    // divergence: `zonemode=zbd` with `bs` longer
+    Row {
+        name: "blocks-longer-than-zones",
+        args: "--name=a --filename=f --rw=read --size=256k --bs=128k --zonemode=zbd --zonesize=64k --read_beyond_wp=1",
+        files: &[Bytes("f", 262_144)],
+        fio: &[Accepted],
+        fiord: &[Refused, Prints("longer than a zone")],
+        ..ROW
+    },
+    // divergence: `zone_reset_threshold=.4:.6`
+    Row {
+        name: "two-thresholds-of-resets",
+        args: "--name=a --filename=f --rw=write --size=256k --bs=16k --zonemode=zbd --zonesize=64k --zone_reset_threshold=.4:.6",
+        files: &[Bytes("f", 262_144)],
+        fio: &[Accepted],
+        fiord: &[Refused, Prints("is one number")],
+        ..ROW
+    },
     // divergence: `zonemode=zbd` with trims shorter
     Row {
         name: "trims-of-parts-of-zones",

@@ -154,6 +154,5 @@ fn trims_need_no_buffers() {
         jobs_on(&format!("--name=a --filename=/dev/x {line}"), &on)[0].buffers.bytes
     };
     assert_eq!(bytes("--rw=trim --bs=1g"), 1);
-    assert_eq!(bytes("--rw=randtrim --bs=4k,4k,1g --num_range=256"), 4096);
     assert_eq!(bytes("--rw=trimwrite --bs=4k,4k,64k"), 65_536, "what was trimmed is written");
 }

@@ -22,7 +22,11 @@ fn what_does_not_suit_zones_is_refused_and_neighbours_are_not() {
         ("zoneskip", "--rw=write --bs=4k --zoneskip=1", "--rw=write --bs=4k --zoneskip=64k"),
         ("zoneskip", "--rw=write --bs=4k --zoneskip=96k", "--rw=write --bs=4k --zoneskip=1z"),
         ("size", "--rw=write --bs=4k --size=64k --offset=16k", "--rw=write --bs=4k --size=112k --offset=16k"),
-        ("size", "--rw=randread --bs=4k --size=64k --offset=16k", "--rw=read --bs=4k --size=64k --offset=16k"),
+        (
+            "size",
+            "--rw=randread --bs=4k --size=64k --offset=16k",
+            "--rw=read --bs=4k --size=64k --offset=16k",
+        ),
     ] {
         assert_eq!(option_refused(&format!("{common} {wrong}")), option, "{wrong}");
         assert_eq!(jobs(&format!("{common} {right}")).len(), 1, "{right}");
@@ -33,7 +37,8 @@ fn what_does_not_suit_zones_is_refused_and_neighbours_are_not() {
 #[test]
 fn a_pass_is_as_long_as_the_zones_that_it_uses() {
     let pass = |line: &str| {
-        let jobs = jobs(&format!("--name=a --ioengine=psync --filename=f --zonemode=zbd --zonesize=64k {line}"));
+        let jobs =
+            jobs(&format!("--name=a --ioengine=psync --filename=f --zonemode=zbd --zonesize=64k {line}"));
         (jobs[0].limits.pass_bytes, jobs[0].limits.loop_bytes)
     };
     assert_eq!(pass("--rw=randwrite --bs=16k --size=112k --offset=16k"), (65_536, 65_536));
@@ -42,6 +47,7 @@ fn a_pass_is_as_long_as_the_zones_that_it_uses() {
     assert_eq!(pass("--rw=write --bs=16k --size=2z --io_size=8z"), (131_072, 524_288));
 }
 
+// divergence: `spr_num_regions` with fewer
 #[test]
 fn regions_and_caches_that_sprandom_cannot_follow_are_refused() {
     let common = "--name=a --ioengine=psync --filename=f --sprandom=1 --rw=randwrite --bs=4k --size=32m";
