@@ -5,8 +5,8 @@
 use fiord_import::{DirectionFigures, DirectionName, Report};
 use fiord_report::{Finding, Subject};
 
-use super::Known;
 use super::checks::{Check, Judgement, Outcome};
+use super::known::{self, Known};
 use crate::evidence::cache;
 use crate::evidence::others::{self, Requests};
 
@@ -85,7 +85,7 @@ impl<'r> Disks<'r> {
         }
         let elapsed_ms = jobs.iter().map(Known::runtime_ms).max().unwrap_or(0);
         if elapsed_ms == 0 {
-            return Err(super::NO_RUNTIME);
+            return Err(known::NO_RUNTIME);
         }
         if elapsed_ms < RUN_MS_MIN {
             return Err("a run shorter than 3 s");
@@ -206,5 +206,5 @@ impl<'r> Disks<'r> {
 
 /// I/Os of a direction.
 fn count(of: &DirectionFigures) -> Result<u64, &'static str> {
-    super::ios(of).map(|ios| ios as u64).ok_or("the number of I/Os of a job is missing")
+    known::ios(of).map(|ios| ios as u64).ok_or("the number of I/Os of a job is missing")
 }

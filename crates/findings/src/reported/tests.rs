@@ -2,7 +2,11 @@
 //!
 //! Invariant: the report that they begin with has none.
 
-use fiord_import::{CpuFigures, DiskFigures, Heading, Percentile};
+use fiord_import::{
+    CpuFigures, DirectionFigures, DirectionName, DiskFigures, Heading, JobFigures, LatencyFigures,
+    NeverIssued, Percentile, SampleMoments,
+};
+use fiord_report::Code;
 
 use super::*;
 
