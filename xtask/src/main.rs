@@ -27,7 +27,8 @@ mod test_run;
 mod tidy;
 mod unused;
 
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 
 const HELP: &str = "cargo x CHORE
 
@@ -51,7 +52,26 @@ const HELP: &str = "cargo x CHORE
   instructions [--record] instructions per I/O against those in bench/instructions.json; --record writes them there
 ";
 
+/// The directory of the history of fiord's runs that chores make: they are none of whoever works here.
+const STATE: &str = "XDG_STATE_HOME";
+
+/// Replaces this program by itself with a history of its own, which all that it starts inherits.
+fn with_own_history() -> Result<(), String> {
+    let own = repo::target_dir().join("state");
+    if std::env::var_os(STATE).is_some_and(|state| state == own) {
+        return Ok(());
+    }
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    // It returns only if it fails.
+    let why = Command::new(program).args(std::env::args_os().skip(1)).env(STATE, own).exec();
+    Err(why.to_string())
+}
+
 fn main() -> ExitCode {
+    if let Err(why) = with_own_history() {
+        eprintln!("{why}");
+        return ExitCode::FAILURE;
+    }
     let args: Vec<String> = std::env::args().skip(1).collect();
     let (chore, rest) = match args.split_first() {
         Some((chore, rest)) => (chore.as_str(), rest),

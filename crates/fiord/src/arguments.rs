@@ -10,6 +10,7 @@ use clap::Parser;
 use fiord_store::StoreError;
 use fiord_worker::Failure;
 
+use crate::hint;
 use crate::layout;
 use crate::output::{self, say};
 use crate::status;
@@ -111,7 +112,7 @@ pub(crate) fn parsed<O: Parser>(arguments: &[OsString]) -> Result<O, clap::Error
 pub(crate) fn run<I: Invocation>(arguments: &[OsString], subcommands: &Subcommands) -> ExitCode {
     let ended = match I::read(arguments) {
         Ok(invocation) => invocation.run(subcommands),
-        Err(wrong) if wrong.use_stderr() => Err(wrong_usage(&wrong)),
+        Err(wrong) if wrong.use_stderr() => Err(wrong_usage(wrong, &I::command())),
         Err(help) => print(layout::fitted(&help.render().to_string())),
     };
     ended.unwrap_or_else(|CommandError { why, status }| {
@@ -120,7 +121,8 @@ pub(crate) fn run<I: Invocation>(arguments: &[OsString], subcommands: &Subcomman
     })
 }
 
-fn wrong_usage(wrong: &clap::Error) -> CommandError {
+fn wrong_usage(mut wrong: clap::Error, command: &clap::Command) -> CommandError {
+    hint::improve(&mut wrong, command);
     let text = wrong.render().to_string();
     CommandError::from(text.strip_prefix("error: ").unwrap_or(&text).trim_end_matches('\n').to_string())
 }

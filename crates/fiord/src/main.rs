@@ -11,6 +11,7 @@ mod crash;
 mod declaration;
 mod device_table;
 mod fio;
+mod hint;
 mod layout;
 mod live;
 mod manual;

@@ -6,7 +6,11 @@ use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 use clap::Command;
+use fiord_options::shown::shown;
 use fiord_options::suggest;
+use fiord_options::{Lookup, table};
+
+use crate::hint;
 
 /// One of fiord's own subcommands.
 pub(crate) struct Subcommand {
@@ -32,9 +36,21 @@ impl Subcommands {
         self.0.iter().find(|subcommand| word == subcommand.name)
     }
 
-    /// The subcommand whose name is most similar to `word`, if any is similar enough.
-    pub(crate) fn nearest(&self, word: &OsStr) -> Option<&'static str> {
-        suggest::nearest(word.to_str()?, self.0.iter().map(|subcommand| subcommand.name))
+    /// The command line that was probably meant by a word that is no subcommand: `fiord quick`.
+    pub(crate) fn meant(&self, word: &OsStr) -> Option<String> {
+        let word = word.to_str()?;
+        let nearest = || suggest::nearest(word, self.0.iter().map(|subcommand| subcommand.name));
+        hint::meant("fiord", word).or_else(|| nearest().map(|name| format!("fiord {name}")))
+    }
+
+    /// That a word is no subcommand, and what was probably meant.
+    pub(crate) fn unknown(&self, word: &OsStr) -> String {
+        let meant = match self.meant(word) {
+            Some(meant) => format!("; did you mean `{meant}`?"),
+            None if is_job_option(word) => format!(", but a job option is: fiord --cmdhelp={}", shown(word)),
+            None => "; `fiord help` lists them".to_string(),
+        };
+        format!("no subcommand is called {:?}{meant}", shown(word))
     }
 
     /// All of them, one per line.
@@ -48,6 +64,10 @@ impl Subcommands {
         let others = self.0.iter().filter(|subcommand| !subcommand.is_main);
         (lines, others.map(|subcommand| subcommand.name).collect::<Vec<_>>().join(", "))
     }
+}
+
+fn is_job_option(word: &OsStr) -> bool {
+    word.to_str().is_some_and(|name| matches!(table::find_job_option(name, false, &[]), Lookup::Found(_)))
 }
 
 fn line(subcommand: &Subcommand) -> String {

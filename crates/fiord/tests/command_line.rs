@@ -481,3 +481,26 @@ fn a_job_that_did_less_than_its_size_is_distinguishable() {
         .run("--output-format=json --name=a --ioengine=null --rw=read --bs=4k --size=64k --runtime=30");
     assert_eq!(ran.assert_success().json()["jobs"][0]["read"]["total_ios"], 16);
 }
+
+/// What a user of other programs types first, and what is meant.
+#[test]
+fn a_wrong_word_is_answered_with_the_right_one() {
+    let dir = Dir::new();
+    let cases = [
+        ("quick -t 10", "'--time'"),
+        ("quick --tme=3", "'--time'"),
+        ("capacity --p95=10ms", "'--bound=p95=TIME'"),
+        ("capacity --p99=10", "10ms"),
+        ("check postgres", "'oltp'"),
+        ("run job.fio", "`fiord JOBFILE`"),
+        ("parse --help", "`fiord --parse-only JOBFILE`"),
+        ("quik --help", "`fiord quick`"),
+        ("help run", "`fiord JOBFILE`"),
+        ("--name=a --ioengine=io_uring_cmd --filename=missing --size=1m", "/dev/ng"),
+    ];
+    for (line, hint) in cases {
+        let ran = dir.run(line);
+        ran.assert_status(1).assert_prints(&[hint]);
+        assert!(!ran.all_output().contains("-- -t"), "{ran:?}");
+    }
+}

@@ -6,8 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use fiord_testing::need;
+use fiord_testing::{need, skip};
 
+use crate::common::control_group::ControlGroup;
 use crate::common::{Dir, Ran, finish, fiord, root, start};
 
 /// Where the groups for I/O of version 1 are mounted.
@@ -181,4 +182,25 @@ fn a_weight_of_version_2_is_set_or_said_to_be_missing() {
         ]);
     }
     assert!(!two.has(&group));
+}
+
+/// Without the refusal the kernel ends the process, and the report of the other job with it.
+#[test]
+fn buffers_beyond_a_limit_on_memory_stop_their_job_alone() {
+    let dir = Dir::new();
+    let group = need!(ControlGroup::new("memory", "memory"));
+    need!(group.set("memory.limit_in_bytes", "67108864"));
+    dir.write("sparse", "");
+    fs::File::options().write(true).open(dir.join("sparse")).unwrap().set_len(1 << 30).unwrap();
+    let line = "--no-history --trust=off --output-format=json --name=big --filename=sparse --rw=randread --bs=4m --iodepth=64 \
+                --ioengine=libaio --direct=1 --name=small --size=1m --rw=write";
+    let ran = finish(start(group.inside(fiord(dir.path(), line).current_dir(dir.path()))));
+    if fs::read_to_string("/proc/swaps").is_ok_and(|swaps| swaps.lines().count() > 1) {
+        skip!("there is swap");
+    }
+    ran.assert_status(1).assert_prints(&["268435456", "67108864", "memory.max"]);
+    let document = ran.json();
+    let errors = [0, 1].map(|job: usize| document["jobs"][job]["error"].as_i64());
+    assert_eq!(errors, [Some(12), Some(0)], "{document}");
+    assert_eq!(document["jobs"][1]["write"]["io_bytes"], 1 << 20);
 }

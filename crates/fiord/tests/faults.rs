@@ -236,7 +236,7 @@ fn as_nobody(dir: &Dir, line: &str) -> Result<Ran, String> {
         helper("setpriv", &["--reuid=65534", "--regid=65534", "--clear-groups", "true"])?;
         let binary = own.to_string_lossy().into_owned();
         helper("setpriv", &["--reuid=65534", "--regid=65534", "--clear-groups", &binary, "--version"])?;
-        command = std::process::Command::new("setpriv");
+        command = crate::common::with_own_history("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", &binary]);
         command.args(line.split_whitespace()).current_dir(dir.path());
     }

@@ -2,7 +2,6 @@
 //!
 //! Invariant: what forbids it is the kernel, by a seccomp filter as those of containers.
 
-use std::process::Command;
 
 use fiord_testing::need;
 use serde_json::Value;
@@ -23,7 +22,7 @@ exec { $ARGV[0] } @ARGV or die "exec: $!";
 const PRCTL: &str = if cfg!(target_arch = "x86_64") { "157" } else { "167" };
 
 fn forbidden(dir: &Dir, errno: i32, program: &str, line: &str) -> Ran {
-    let mut command = Command::new("perl");
+    let mut command = crate::common::with_own_history("perl");
     command
         .args(["-e", FORBID, PRCTL, &errno.to_string(), program])
         .args(words(line))

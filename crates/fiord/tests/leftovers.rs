@@ -24,7 +24,7 @@ const NEXT: &str = "quick --size 8M --time 70ms --json --no-history .";
 
 fn begin(dir: &Path, line: &str) -> Running {
     // A core dump would be left behind, too.
-    let mut command = Command::new("env");
+    let mut command = crate::common::with_own_history("env");
     let line = line.replace("DIR", ".");
     // Programs in the background of a script inherit that SIGQUIT is ignored.
     command.args(["--default-signal=QUIT", "sh", "-c", &format!("ulimit -c 0; exec \"$0\" {line}")]);

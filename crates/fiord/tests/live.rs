@@ -29,7 +29,7 @@ impl Terminal<'_> {
     }
 
     fn tmux(&self, words: &[&str]) -> String {
-        let mut command = Command::new("tmux");
+        let mut command = crate::common::with_own_history("tmux");
         command.arg("-S").arg(self.dir.join("tmux")).args(words).current_dir(self.dir.path());
         let ran = command.env_remove("TMUX").env("LC_ALL", "C.UTF-8").output().unwrap();
         assert!(ran.status.success(), "tmux {words:?}: {}", String::from_utf8_lossy(&ran.stderr));

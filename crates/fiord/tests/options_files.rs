@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::process::Command;
 
 use fiord_testing::{need, skip, skipped};
 use serde_json::Value;
@@ -37,7 +36,7 @@ fn moved(job: &Value, direction: &str) -> (u64, u64) {
 fn strace(dir: &Dir, args: &[&str], line: &str) -> Result<Ran, String> {
     helper("strace", &["-V"])?;
     let plain = fiord(dir.path(), line);
-    let mut command = Command::new("strace");
+    let mut command = crate::common::with_own_history("strace");
     command.args(["-f", "-qq"]).args(args);
     command.arg(plain.get_program()).arg("--no-history").args(plain.get_args()).current_dir(dir.path());
     Ok(finish(start(command)))
@@ -155,7 +154,7 @@ fn the_last_sync_is_part_of_the_run() {
 fn openfiles_limits_the_open_files() {
     for engine in ENGINES {
         let dir = Dir::new();
-        let mut command = Command::new("sh");
+        let mut command = crate::common::with_own_history("sh");
         // Standard streams, the engine's own, and a few more.
         let script = "ulimit -n 20; exec \"$@\"";
         let plain = fiord(

@@ -7,7 +7,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use fiord_testing::need;
 
@@ -97,7 +96,7 @@ fn among_neighbours(dir: &Dir, name: &[u8]) -> PathBuf {
 }
 
 fn run(dir: &Dir, subcommand: &str, path: &Path, rest: &str) -> Ran {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
+    let mut command = crate::common::with_own_history(env!("CARGO_BIN_EXE_fiord"));
     command.args(crate::common::words(subcommand)).args(rest.split_whitespace()).arg("--").arg(path);
     command.current_dir(dir.path()).env("HOME", "home").env("F", "other");
     command.env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("paths-state"));
@@ -127,7 +126,7 @@ fn profiles_write_only_to_scratch_files_in_a_directory_of_any_name() {
         let path = among_neighbours(&dir, name);
         let before = dir.contents();
         for profile in ["etcd", "rocksdb", "oltp"] {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
+            let mut command = crate::common::with_own_history(env!("CARGO_BIN_EXE_fiord"));
             command.args(["check", "--time", "300ms", "--size", "8M", "--json", "--no-history", profile]);
             command.arg("--").arg(&path).current_dir(dir.path());
             let ran = finish(start(command));
@@ -143,7 +142,7 @@ fn a_sweep_without_files_works_in_a_directory_of_any_name() {
         let dir = Dir::new();
         let path = among_neighbours(&dir, name);
         let before = dir.contents();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
+        let mut command = crate::common::with_own_history(env!("CARGO_BIN_EXE_fiord"));
         command.args([
             "sweep",
             "--trust=off",
@@ -199,7 +198,7 @@ fn a_sweep_names_the_files_that_a_run_names() {
                 fs::write(dir.path().join(os(&neighbour)), &neighbour).unwrap();
             }
             let before = dir.contents();
-            let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
+            let mut command = crate::common::with_own_history(env!("CARGO_BIN_EXE_fiord"));
             command.args(line).args(["--rw=write", "--size=64k", "--loops=1"]).arg(os(&[
                 b"--filename=",
                 name,
@@ -256,7 +255,7 @@ fn made_by(program: &str, arguments: &[OsString], files: &[(OsString, Vec<u8>)])
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
-    let mut command = Command::new(program);
+    let mut command = crate::common::with_own_history(program);
     command.args(arguments).env("V", os(NAMES[0])).current_dir(dir.path());
     command.env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("paths-state"));
     let ran = finish(start(command));
@@ -344,7 +343,7 @@ fn the_command_line_that_showcmd_prints_has_the_bytes_of_the_job_file() {
     let dir = Dir::new();
     fs::write(dir.path().join("j.fio"), b"[caf\xe9]\nfilename=\xff:b\ndescription=\xfe \xc3\n").unwrap();
     let printed = |program: &str| {
-        let mut command = Command::new(program);
+        let mut command = crate::common::with_own_history(program);
         command.args(["--showcmd", "j.fio"]).current_dir(dir.path()).output().unwrap().stdout
     };
     assert_eq!(printed(env!("CARGO_BIN_EXE_fiord")), printed("fio"));
@@ -365,7 +364,7 @@ fn bytes_that_are_not_a_value_are_refused_with_their_place() {
         ),
         (vec![os(b"j.fio")], "j.fio:4:4"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
+        let mut command = crate::common::with_own_history(env!("CARGO_BIN_EXE_fiord"));
         command.args(&arguments).current_dir(dir.path());
         let ran = finish(start(command));
         ran.assert_status(1).assert_prints(&[place, "bs:", r#""4\xff" is not UTF-8"#]);
@@ -379,7 +378,7 @@ fn a_sweep_takes_paths_of_any_bytes() {
     let dir = Dir::new();
     let lossy = String::from_utf8_lossy(b"a\xff").into_owned();
     dir.write(&lossy, "precious");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
+    let mut command = crate::common::with_own_history(env!("CARGO_BIN_EXE_fiord"));
     command.args([
         "sweep",
         "--trust=off",
@@ -406,7 +405,7 @@ fn a_sweep_takes_paths_of_any_bytes() {
 fn the_history_keeps_names_of_any_bytes() {
     let (dir, state) = (Dir::new(), Dir::new());
     let fiord = |arguments: &[OsString]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
+        let mut command = crate::common::with_own_history(env!("CARGO_BIN_EXE_fiord"));
         command.args(arguments).current_dir(dir.path()).env("XDG_STATE_HOME", state.path());
         let ran = finish(start(command));
         ran.assert_success();
@@ -426,7 +425,7 @@ fn the_history_distinguishes_paths() {
     let state = Dir::new();
     let names: [&[u8]; 5] = [b"a\xff", b"a\\xff", "a\u{fffd}".as_bytes(), b"a\n", b"a\\n"];
     let fiord = |words: &[&str], name: &[u8]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
+        let mut command = crate::common::with_own_history(env!("CARGO_BIN_EXE_fiord"));
         command.args(words).arg(dir.path().join(os(name))).env("XDG_STATE_HOME", state.path());
         command.current_dir(dir.path());
         let ran = finish(start(command));

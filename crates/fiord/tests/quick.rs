@@ -4,7 +4,6 @@
 //! Invariant: however a run ends, existing files are unchanged, and no others remain.
 
 use std::fs;
-use std::process::Command;
 
 use fiord_testing::need;
 use serde_json::Value;
@@ -218,7 +217,7 @@ fn under_nohup_it_continues_when_its_terminal_is_closed() {
         "trap '' HUP; exec {} quick --trust=off --json --time 3500ms --size 8M",
         env!("CARGO_BIN_EXE_fiord")
     );
-    let mut command = Command::new("sh");
+    let mut command = crate::common::with_own_history("sh");
     command.args(["-c", &line]).current_dir(dir.path());
     let running = start(command);
     until_at(&running, "sequential-writ");

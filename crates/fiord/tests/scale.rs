@@ -3,7 +3,6 @@
 //! Invariant: nothing here depends on durations; a limit of this system on threads is a skip.
 
 use std::fs;
-use std::process::Command;
 
 use fiord_testing::skip;
 
@@ -68,7 +67,7 @@ fn each_of_a_thousand_workers_has_its_own_report() {
 fn limited(line: &str, kib: &str) -> Ran {
     let script = format!("ulimit -v {kib}; exec \"$0\" --no-history --output-format=json {line}");
     let dir = Dir::new();
-    let mut command = Command::new("sh");
+    let mut command = crate::common::with_own_history("sh");
     command.args(["-c", &script, env!("CARGO_BIN_EXE_fiord")]).current_dir(dir.path());
     finish(start(command))
 }
@@ -127,7 +126,7 @@ fn a_trivial_job_does_not_sleep() {
     let dir = Dir::new();
     let trace = dir.join("trace");
     let traced = fiord(dir.path(), "--name=a --ioengine=null --size=4k");
-    let mut strace = Command::new("strace");
+    let mut strace = crate::common::with_own_history("strace");
     strace.args(["-f", "-e", "trace=nanosleep,clock_nanosleep,exit_group", "-o"]).arg(&trace);
     strace.arg(traced.get_program()).args(traced.get_args()).current_dir(dir.path());
     let calls = match strace.output() {

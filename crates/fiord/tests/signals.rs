@@ -140,7 +140,7 @@ fn every_signal_that_ends_a_process_ends_a_run_with_its_report() {
 #[test]
 fn a_hang_up_that_is_ignored_stays_so() {
     let dir = Dir::new();
-    let mut command = std::process::Command::new("sh");
+    let mut command = crate::common::with_own_history("sh");
     let line = format!("trap '' HUP; exec \"$0\" --output-format=json {JOB}");
     command.args(["-c", &line, env!("CARGO_BIN_EXE_fiord")]).current_dir(dir.path());
     let running = start(command);
@@ -155,7 +155,7 @@ fn a_hang_up_that_is_ignored_stays_so() {
 #[test]
 fn a_quit_ends_the_process_without_a_report() {
     let dir = Dir::new();
-    let mut command = std::process::Command::new("sh");
+    let mut command = crate::common::with_own_history("sh");
     // A test may have been started where the signal is ignored; its core dump is not wanted.
     let line = format!("ulimit -c 0; exec env --default-signal=QUIT \"$0\" --output=out {JOB}");
     command.args(["-c", &line, env!("CARGO_BIN_EXE_fiord")]).current_dir(dir.path());

@@ -55,6 +55,25 @@ fn the_table_the_chart_and_a_sentence_fit_a_terminal() {
 }
 
 #[test]
+fn a_plot_is_written_or_it_is_said_why_not() {
+    let dir = Dir::new();
+    let mount = need!(Mount::tmpfs(&dir, "size=80m"));
+    let sweep = |over: &str| {
+        let line = format!("sweep --trust=on --rw=read --size=8M --over {over} --time=600ms --repeat=1 --plot=plot.svg");
+        in_one_line(&run(&mount.path, &line).all_output())
+    };
+    // In memory, all figures are void.
+    let said = sweep("bs=4k,8k");
+    assert!(said.contains("CANNOT TELL") && said.contains("The plot shows what was measured"), "{said}");
+    let svg = fs::read_to_string(mount.path.join("plot.svg")).unwrap();
+    assert!(svg.contains("<polyline") && svg.ends_with("</svg>\n"), "{svg}");
+    fs::remove_file(mount.path.join("plot.svg")).unwrap();
+    let said = sweep("ioengine=psync,libaio");
+    assert!(said.contains("No plot is written"), "{said}");
+    assert!(!mount.path.join("plot.svg").exists());
+}
+
+#[test]
 fn values_of_text_may_be_any_bytes() {
     let dir = Dir::new();
     fs::create_dir(dir.join("in")).unwrap();

@@ -2,6 +2,7 @@
 //!
 //! Invariant: read once, a value afterwards.
 
+use fiord_sys::cgroup::{Groups, MemoryLimit};
 use fiord_sys::procfs::{self, MemoryInfo};
 use fiord_sys::sysfs::Sysfs;
 use fiord_sys::{map, system, thread};
@@ -26,6 +27,9 @@ pub struct Machine {
     pub nodes: Vec<u32>,
     /// Memory in bytes, as it was when this was read.
     pub memory: MemoryInfo,
+    /// The limit that a control group sets on this process's memory; `None` without one, and where there is swap, to which what
+    /// exceeds it may go.
+    pub memory_limit: Option<MemoryLimit>,
     /// Size of a page in bytes.
     pub page_bytes: u64,
 }
@@ -50,9 +54,15 @@ impl Machine {
             // A kernel without NUMA lists no nodes.
             nodes: sysfs.online_nodes().unwrap_or_else(|_| vec![0]),
             memory: system::memory(),
+            memory_limit: memory_limit(),
             page_bytes: map::page_bytes() as u64,
         })
     }
+}
+
+fn memory_limit() -> Option<MemoryLimit> {
+    let has_swap = !procfs::swaps().is_ok_and(|swaps| swaps.is_empty());
+    Groups::read().ok().filter(|_| !has_swap)?.memory()
 }
 
 #[cfg(test)]

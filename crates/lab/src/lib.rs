@@ -9,6 +9,7 @@ pub mod bars;
 pub mod capacity;
 pub mod chart;
 pub mod check;
+mod disks;
 pub mod figures;
 pub mod knee;
 pub mod matrix;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use fiord_compare::{Comparison, NamedRun, Settings, Side, compare};
 use fiord_report::table::{Cell, Column, Table, wrapped};
 
+use crate::disks;
 use crate::rounds::{Rounds, without_round};
 use crate::step::{Step, StepResult};
 use crate::study::{Study, StudyOutline, StudyResult};
@@ -59,6 +60,16 @@ impl Several {
         let count = self.studies.len();
         let own = results.iter().filter(|run| run.step % count == target);
         own.map(|run| StepResult { step: run.step / count, report: run.report.clone() }).collect()
+    }
+
+    /// Sentences about targets on the same disks.
+    fn shared_disks(&self, results: &[StepResult]) -> Vec<String> {
+        let of_target = |(target, (name, _)): (usize, &'_ (String, Box<dyn Study>))| {
+            let own = results.iter().filter(|run| run.step % self.studies.len() == target);
+            (name.clone(), disks::below(own.map(|run| &run.report)))
+        };
+        let targets: Vec<_> = self.studies.iter().enumerate().map(of_target).collect();
+        disks::shared(targets.iter().map(|(name, disks)| (name.as_str(), disks.clone())))
     }
 
     fn compared(&self, results: &[StepResult]) -> Comparison {
@@ -139,13 +150,15 @@ impl Study for Several {
         let rows: Vec<Table> = own.iter().map(|result| result.table.clone()).collect();
         let said = targets.select(&["target", "conclusion"]).text(width);
         let judged = judged(&names, &own, width);
+        let mut sentences = comparison.sentences();
+        sentences.extend(self.shared_disks(results));
         let is_repeated = results.len() > self.outline.steps.len();
         let means = if is_repeated { wrapped(MEANS, width).join("\n") + "\n\n" } else { String::new() };
         StudyResult {
             table: joined(&names, &rows),
             shown: Some(comparison.shown()),
             text: format!("{said}\n{judged}{means}{}\n{}", comparison.legend(width), comparison.table(width)),
-            conclusion: verdicts_of(&names, &own) + &comparison.sentences().join(" "),
+            conclusion: verdicts_of(&names, &own) + &sentences.join(" "),
             verdict: verdicts.into_iter().max(),
             facts: own.into_iter().next().map_or_else(Vec::new, |first| first.facts),
             tables,

@@ -321,15 +321,9 @@ impl Study for Sweep {
             measured.iter().cloned().partition(|run| run.void.is_none());
         let curves = self.axis().map_or(Vec::new(), |axis| curve::of(&self.keys, axis, &sound));
         let style = Style::of(&measured);
-        let axis = self.axis().filter(|_| curves.iter().any(|curve| curve.runs.len() > 1));
-        let chart = axis.map(|axis| Chart {
-            axis: self.keys[axis].axis_title(),
-            lines: curves.iter().map(Curve::line).collect(),
-            latency_title: None,
-            mark_name: "knee",
-        });
+        let chart = self.chart(&curves);
+        let (plot, plot_note) = self.plot(chart.as_ref(), &measured, !void.is_empty());
         let text = |colour| self.page(&measured, &curves, &style, chart.as_ref(), width, colour);
-        let plot = self.pictures.plot.iter().zip(&chart);
         let (rounds, name) = (self.outline.rounds, |step: usize| self.outline.step_name(step));
         let basis = if rounds.max > 1 { repeats::basis(results, rounds, name) } else { String::new() };
         let figures = repeats::figures(results, &REPEATED, |run| {
@@ -343,10 +337,10 @@ impl Study for Sweep {
                     let all = sentence::conclusion(&self.keys, self.axis(), &curves, &sound, &style);
                     all + &sentence::left_out(&self.keys, &void) + &basis
                 }
-            },
+            } + plot_note,
             table: self.table(&measured),
             tables: vec![("knees", sentence::knees(&curves, &style))],
-            files: plot.map(|(path, chart)| (path.clone(), svg::draw(chart))).collect(),
+            files: plot.into_iter().collect(),
             text: text(false),
             coloured: self.pictures.colour.then(|| text(true)),
             ..StudyResult::default()
@@ -357,6 +351,39 @@ impl Study for Sweep {
 }
 
 impl Sweep {
+    /// The curves as a chart; `None` without two points of one of them.
+    fn chart(&self, curves: &[Curve]) -> Option<Chart> {
+        let axis = self.axis().filter(|_| curves.iter().any(|curve| curve.runs.len() > 1))?;
+        Some(Chart {
+            axis: self.keys[axis].axis_title(),
+            lines: curves.iter().map(Curve::line).collect(),
+            latency_title: None,
+            mark_name: "knee",
+        })
+    }
+
+    /// The plot that was asked for, and what is to be said about it. Where nothing is concluded, it shows what was measured.
+    fn plot(
+        &self,
+        sound: Option<&Chart>,
+        measured: &[SweepRun],
+        is_any_void: bool,
+    ) -> (Option<(PathBuf, String)>, &'static str) {
+        let Some(path) = &self.pictures.plot else { return (None, "") };
+        let file = |chart: &Chart| Some((path.clone(), svg::draw(chart)));
+        if let Some(chart) = sound {
+            let left_out = " The plot leaves out runs whose figures are void.";
+            return (file(chart), if is_any_void { left_out } else { "" });
+        }
+        let curves = self.axis().map_or(Vec::new(), |axis| curve::of(&self.keys, axis, measured));
+        let mut lines = self.chart(&curves);
+        lines.iter_mut().flat_map(|chart| &mut chart.lines).for_each(|line| line.knee = None);
+        match &lines {
+            Some(chart) => (file(chart), " The plot shows what was measured, from which nothing is concluded."),
+            None => (None, " No plot is written: it needs an option with two numbers that were run."),
+        }
+    }
+
     /// The table, the chart, and notes about the knees.
     fn page(
         &self,

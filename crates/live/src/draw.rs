@@ -4,7 +4,7 @@
 //! left out; the line of keys stays.
 
 use fiord_report::Severity;
-use fiord_report::columns::{cut, left_aligned, right_aligned, width};
+use fiord_report::columns::{cut, left_aligned, right_aligned, shortened, width};
 use fiord_report::path::text;
 use fiord_report::table::Cell;
 use ratatui_core::buffer::Buffer;
@@ -240,14 +240,6 @@ fn findings(model: &Model, lines: usize, columns: usize) -> Vec<Line<'static>> {
         }
     }
     list
-}
-
-/// A sentence that shows where it does not fit; the report has all of it.
-fn shortened(sentence: &str, columns: usize) -> String {
-    match width(sentence) <= columns {
-        true => sentence.to_string(),
-        false => format!("{}…", cut(sentence, columns.saturating_sub(1)).trim_end()),
-    }
 }
 
 /// Four digits at most: `9.53`, `953`, `95.3k`, `9.53M`.

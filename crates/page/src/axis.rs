@@ -23,6 +23,11 @@ impl Axis {
         Axis { low, high: if high > low { high } else { low + 1.0 }, logarithmic: false }
     }
 
+    /// From `low` to `high`, which are positive, with equal room for equal ratios.
+    pub(crate) fn logarithmic(low: f64, high: f64) -> Axis {
+        Axis { low, high: if high > low { high } else { low * 2.0 }, logarithmic: true }
+    }
+
     /// Over the decades of these figures, which are positive.
     pub(crate) fn decades(figures: impl Iterator<Item = f64> + Clone) -> Axis {
         let figures = figures.filter(|figure| figure.is_finite() && *figure > 0.0);

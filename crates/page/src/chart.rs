@@ -48,7 +48,7 @@ pub(crate) struct Chart {
     pub title: String,
     /// What it shows, in a sentence.
     pub description: String,
-    pub x_title: &'static str,
+    pub x_title: String,
     pub x: Axis,
     pub y: Axis,
     /// 1024 if y is in bytes.
@@ -62,7 +62,16 @@ pub(crate) struct Chart {
     pub bands: Vec<(f64, f64)>,
 }
 
+/// The width of a letter of a label, and what lies between a label and its axis.
+const LETTER: f64 = 6.8;
+const LABEL_GAP: f64 = 8.0;
+
 impl Frame {
+    /// The ends of the drawing area as shares of the picture's width.
+    pub(crate) fn area(&self) -> (f64, f64) {
+        (self.left / self.width, self.right() / self.width)
+    }
+
     pub(crate) fn right(&self) -> f64 {
         self.width - RIGHT
     }
@@ -84,14 +93,14 @@ impl Frame {
         for (share, label) in y {
             let row = self.row(*share);
             svg.add(Element::line((self.left, row), (self.right(), row)).class("grid"));
-            svg.add(Element::text((self.left - 8.0, row + 4.0), Anchor::End, label));
+            svg.add(Element::text((self.left - LABEL_GAP, row + 4.0), Anchor::End, label));
         }
         let bottom = self.bottom();
         svg.add(Element::line((self.left, bottom), (self.right(), bottom)).class("axis"));
         let mut free_from = f64::NEG_INFINITY;
         for (share, label) in x {
             let column = self.column(*share);
-            let half = label.chars().count() as f64 * 3.4;
+            let half = label.chars().count() as f64 * LETTER / 2.0;
             svg.add(Element::line((column, bottom), (column, bottom + 4.0)).class("axis"));
             // A label at either end stays inside the picture.
             let at = column.min(self.width - half - 1.0).max(half + 1.0);
@@ -108,6 +117,7 @@ impl Frame {
 impl Chart {
     /// The picture.
     pub(crate) fn draw(&self, frame: &Frame) -> String {
+        let frame = &self.fitted(frame);
         let id = format!("{}-{}", self.id, frame.suffix);
         let mut svg = Document::inline((frame.width, frame.height), &id, &self.title, &self.description);
         for (from, to) in &self.bands {
@@ -115,11 +125,10 @@ impl Chart {
             let size = ((right - left).max(2.0), frame.bottom() - TOP);
             svg.add(Element::rectangle((left, TOP), size).class("stall"));
         }
-        let y = self.y.ticks(4, self.y_base).into_iter();
-        let y: Vec<(f64, String)> = y.map(|tick| (self.y.share(tick), (self.y_text)(tick))).collect();
+        let y: Vec<(f64, String)> = self.y_labels().collect();
         let x = self.x_ticks.clone().unwrap_or_else(|| self.x.ticks(frame.x_labels, 1000.0)).into_iter();
         let x: Vec<(f64, String)> = x.map(|tick| (self.x.share(tick), (self.x_text)(tick))).collect();
-        frame.axes(&mut svg, &y, &x, self.x_title);
+        frame.axes(&mut svg, &y, &x, &self.x_title);
         for (number, line) in self.lines.iter().enumerate().take(LINES_MAX) {
             self.line(frame, number, line, &mut svg);
         }
@@ -173,9 +182,20 @@ impl Chart {
         self.lines.iter().all(|line| line.points.iter().all(|(_, y)| y.is_none()))
     }
 
+    fn y_labels(&self) -> impl Iterator<Item = (f64, String)> + '_ {
+        let ticks = self.y.ticks(4, self.y_base).into_iter();
+        ticks.map(|tick| (self.y.share(tick), (self.y_text)(tick)))
+    }
+
+    /// The frame with room for the longest label at its left.
+    fn fitted(&self, frame: &Frame) -> Frame {
+        let longest = self.y_labels().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+        Frame { left: frame.left.max(longest as f64 * LETTER + LABEL_GAP + 1.0), ..*frame }
+    }
+
     /// The ends of the drawing area as shares of the picture's width.
-    pub(crate) fn area(frame: &Frame) -> (f64, f64) {
-        (frame.left / frame.width, frame.right() / frame.width)
+    pub(crate) fn area(&self, frame: &Frame) -> (f64, f64) {
+        self.fitted(frame).area()
     }
 }
 
@@ -194,7 +214,7 @@ mod tests {
             id: "c".to_string(),
             title: "A <chart>".to_string(),
             description: "d".to_string(),
-            x_title: "Time",
+            x_title: "Time".to_string(),
             x: Axis::linear(0.0, 10.0),
             y: Axis::from_zero([0.0, 40.0].into_iter(), 1000.0),
             y_base: 1000.0,
@@ -204,6 +224,26 @@ mod tests {
             lines,
             bands: vec![(2.0, 3.0)],
         }
+    }
+
+    /// The left ends of the labels of the y axis.
+    #[test]
+    fn no_label_leaves_the_picture() {
+        let chart = Chart {
+            y: Axis::from_zero([0.0, 1.3e9].into_iter(), 1024.0),
+            y_base: 1024.0,
+            y_text: |bytes| format!("{}/s", figures::size(bytes)),
+            ..chart(vec![Line { name: "read".to_string(), points: vec![(0.0, Some(1.3e9))] }])
+        };
+        for frame in [WIDE, NARROW] {
+            let fitted = chart.fitted(&frame);
+            for (_, label) in chart.y_labels() {
+                let start = fitted.left - LABEL_GAP - label.chars().count() as f64 * LETTER;
+                assert!(start >= 0.0, "{label} begins at {start}");
+            }
+            assert_eq!(chart.area(&frame).0, fitted.left / frame.width, "the cursor is where the lines are");
+        }
+        assert!(chart.fitted(&NARROW).left > NARROW.left, "{:?}", chart.y_labels().collect::<Vec<_>>());
     }
 
     #[test]

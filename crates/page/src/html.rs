@@ -163,9 +163,9 @@ fn device(row: &environment::DeviceRow) -> Value {
 }
 
 /// The pictures of a chart for both widths, with the ends of their areas.
-fn pictures(wide: &Frame, draw: impl Fn(&Frame) -> String) -> Vec<Value> {
+fn pictures(wide: &Frame, draw: impl Fn(&Frame) -> String, area: impl Fn(&Frame) -> (f64, f64)) -> Vec<Value> {
     let picture = |class: &str, frame: &Frame| {
-        let (left, right) = Chart::area(frame);
+        let (left, right) = area(frame);
         let area = format!("{left:.4} {right:.4}");
         context! { class => class, svg => Value::from_safe_string(draw(frame)), area => area }
     };
@@ -190,7 +190,7 @@ pub(crate) fn chart_value(chart: &Chart) -> Value {
         id => chart.id,
         title => chart.title,
         description => chart.description,
-        pictures => pictures(&WIDE, |frame| chart.draw(frame)),
+        pictures => pictures(&WIDE, |frame| chart.draw(frame), |frame| chart.area(frame)),
         legend => legend(chart),
         x_title => chart.x_title,
         names => names,
@@ -209,7 +209,7 @@ fn percentile_value(percentiles: &PercentileChart) -> Value {
     context! {
         title => chart.title,
         description => chart.description,
-        pictures => pictures(&BIG, |frame| chart.draw(frame)),
+        pictures => pictures(&BIG, |frame| chart.draw(frame), |frame| chart.area(frame)),
         legend => legend(chart),
         names => names,
         rows => rows,
@@ -223,7 +223,7 @@ fn heat_map(runs: &[RunView], number: usize, run: &RunView) -> Option<Value> {
         id => map.id,
         title => map.title,
         description => map.description(),
-        pictures => pictures(&BIG, |frame| map.draw(frame)),
+        pictures => pictures(&BIG, |frame| map.draw(frame), Frame::area),
         shades => (0..SHADES).collect::<Vec<_>>(),
         rows => table_rows(&map.rows()),
     })

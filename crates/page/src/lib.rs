@@ -1,4 +1,4 @@
-//! A run, or two side by side, as one page of HTML: values in, a page out.
+//! A run, two side by side, or studies and runs one after the other, as one page of HTML: values in, a page out.
 //!
 //! Invariant: pure, and the page refers to nothing outside itself. Every text of the run is escaped by the template; every
 //! figure is that of the report it was made from, and has its exact value in a `data` element.
@@ -13,6 +13,7 @@ mod over_time;
 mod panels;
 mod percentiles;
 mod run_view;
+pub mod several;
 pub mod study_page;
 mod summary;
 

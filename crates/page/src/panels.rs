@@ -178,7 +178,7 @@ impl Panel {
             id: id.to_string(),
             title: title.to_string(),
             description: description.to_string(),
-            x_title: "Time since the start",
+            x_title: "Time since the start".to_string(),
             x: Axis::linear(0.0, end_s),
             y,
             y_base: base,

@@ -81,7 +81,7 @@ pub(crate) fn chart(curves: &[Curve<'_>]) -> Option<PercentileChart> {
         description: "Each line is a job and direction: to the right the share of its I/Os, each step one more nine; upwards the \
                       latency that this share did not exceed, on a logarithmic scale."
             .to_string(),
-        x_title: "Percentile of I/Os",
+        x_title: "Percentile of I/Os".to_string(),
         x,
         y,
         y_base: 1000.0,

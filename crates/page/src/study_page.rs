@@ -74,7 +74,33 @@ pub enum StudyScreen {
     Narrow,
 }
 
-/// Shares over time, as lines.
+/// What the axes of a chart show.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum StudyAxes {
+    /// Shares in percent, over the seconds since the start.
+    #[default]
+    SharesOverTime,
+    /// A figure of runs, against the value of an option of this name.
+    AgainstOption {
+        /// Its name.
+        option: String,
+        /// Whether its values are bytes.
+        in_bytes: bool,
+        /// What the figure is.
+        figure: StudyFigure,
+    },
+}
+
+/// The figure of a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StudyFigure {
+    /// Bytes per second.
+    BytesPerS,
+    /// A latency in nanoseconds.
+    Latency,
+}
+
+/// Figures as lines.
 #[derive(Clone, Debug, Default)]
 pub struct StudyChart {
     /// Unique in the page.
@@ -83,7 +109,9 @@ pub struct StudyChart {
     pub title: String,
     /// What it shows, in a sentence.
     pub description: String,
-    /// Lines: a name, and its points: seconds and percent.
+    /// What it shows.
+    pub axes: StudyAxes,
+    /// Lines: a name, and its points.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
@@ -151,24 +179,24 @@ fn part(part: &StudyPart) -> Value {
         title => part.title,
         note => part.note,
         pictures => pictures,
-        charts => part.charts.iter().map(|chart| chart_value(&shares(chart))).collect::<Vec<_>>(),
+        charts => part.charts.iter().map(|chart| chart_value(&drawn(chart))).collect::<Vec<_>>(),
         tables => part.tables.iter().map(table).collect::<Vec<_>>(),
     }
 }
 
-/// A chart of shares from 0 to 100 %.
-fn shares(chart: &StudyChart) -> Chart {
+fn drawn(chart: &StudyChart) -> Chart {
     let line = |(name, points): &(String, Vec<(f64, f64)>)| Line {
         name: name.clone(),
-        points: points.iter().map(|(at, share)| (*at, Some(*share))).collect(),
+        points: points.iter().map(|(at, figure)| (*at, Some(*figure))).collect(),
     };
-    let end = chart.lines.iter().flat_map(|(_, points)| points).map(|(at, _)| *at).fold(0.0, f64::max);
-    Chart {
+    let points = || chart.lines.iter().flat_map(|(_, points)| points.iter().copied());
+    let (xs, ys) = (points().map(|point| point.0), points().map(|point| point.1));
+    let shares = Chart {
         id: chart.id.clone(),
         title: chart.title.clone(),
         description: chart.description.clone(),
-        x_title: "Time since the start",
-        x: Axis::linear(0.0, end),
+        x_title: "Time since the start".to_string(),
+        x: Axis::linear(0.0, xs.clone().fold(0.0, f64::max)),
         y: Axis::linear(0.0, 100.0),
         y_base: 1000.0,
         x_text: figures::seconds,
@@ -176,8 +204,33 @@ fn shares(chart: &StudyChart) -> Chart {
         x_ticks: None,
         lines: chart.lines.iter().map(line).collect(),
         bands: Vec::new(),
+    };
+    let StudyAxes::AgainstOption { option, in_bytes, figure } = &chart.axes else { return shares };
+    let (low, high) = (xs.clone().fold(f64::INFINITY, f64::min), xs.clone().fold(0.0, f64::max));
+    let mut ticks: Vec<f64> = xs.clone().collect();
+    ticks.sort_by(f64::total_cmp);
+    ticks.dedup();
+    let against = Chart {
+        x_title: option.clone(),
+        // Values that double are equally far from each other.
+        x: if low > 0.0 && high / low >= DOUBLINGS_MIN { Axis::logarithmic(low, high) } else { Axis::linear(low.min(high), high) },
+        x_text: if *in_bytes { figures::size } else { figures::count },
+        x_ticks: Some(ticks),
+        ..shares
+    };
+    match figure {
+        StudyFigure::BytesPerS => Chart {
+            y: Axis::from_zero(ys, 1024.0),
+            y_base: 1024.0,
+            y_text: |bytes| format!("{}/s", figures::size(bytes)),
+            ..against
+        },
+        StudyFigure::Latency => Chart { y: Axis::decades(ys), y_text: figures::time, ..against },
     }
 }
+
+/// From this ratio of the highest to the lowest value on, an axis is logarithmic.
+const DOUBLINGS_MIN: f64 = 4.0;
 
 fn table(table: &StudyTable) -> Value {
     let is_number =

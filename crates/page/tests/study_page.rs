@@ -34,6 +34,7 @@ fn page() -> StudyPage {
                 title: text(),
                 description: text(),
                 lines: vec![(text(), vec![(0.5, 10.0), (1.5, 30.0)])],
+                ..StudyChart::default()
             }],
             tables: vec![StudyTable {
                 caption: text(),

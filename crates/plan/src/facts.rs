@@ -86,6 +86,15 @@ pub struct Space {
     pub may_shrink: bool,
 }
 
+/// Memory that a limit leaves to this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryLeft {
+    /// What is left.
+    pub left_bytes: u64,
+    /// The limit.
+    pub limit_bytes: u64,
+}
+
 /// A target that only its engine can be asked about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GeometryNeed {
@@ -121,6 +130,8 @@ pub struct Facts {
     pub page_bytes: u64,
     /// Memory installed.
     pub memory_bytes: u64,
+    /// Memory that a limit leaves to this process, and the limit; `None` without one.
+    pub memory_left: Option<MemoryLeft>,
 }
 
 impl Default for Facts {
@@ -138,6 +149,7 @@ impl Default for Facts {
             engines: Engines::default(),
             page_bytes: 4096,
             memory_bytes: 1 << 30,
+            memory_left: None,
         }
     }
 }

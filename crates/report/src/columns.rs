@@ -16,6 +16,24 @@ pub fn cut(text: &str, columns_max: usize) -> &str {
     &text[..end]
 }
 
+/// The text, or its beginning and an ellipsis if it is wider than `columns_max`.
+pub fn shortened(text: &str, columns_max: usize) -> String {
+    match width(text) <= columns_max {
+        true => text.to_string(),
+        false => format!("{}…", cut(text, columns_max.saturating_sub(1)).trim_end()),
+    }
+}
+
+/// The text, or an ellipsis and its end if it is wider than `columns_max`: what differs between paths is at their ends.
+pub fn shortened_at_start(text: &str, columns_max: usize) -> String {
+    if width(text) <= columns_max {
+        return text.to_string();
+    }
+    let mut ends = text.char_indices().map(|(at, _)| &text[at..]);
+    let end = ends.find(|end| width(end) < columns_max).unwrap_or_default();
+    format!("…{end}")
+}
+
 /// The text at the left of a field of `columns`; unchanged if it is wider.
 pub fn left_aligned(text: &str, columns: usize) -> String {
     format!("{text}{:1$}", "", columns.saturating_sub(width(text)))
@@ -42,6 +60,15 @@ mod tests {
         assert_eq!(cut("e\u{301}t\u{e9}", 1), "e\u{301}");
         assert_eq!(cut("disk", 0), "");
         assert_eq!(cut("disk", 9), "disk");
+    }
+
+    #[test]
+    fn what_is_shortened_fits() {
+        assert_eq!((shortened("disk", 4), shortened("disks", 4)), ("disk".to_string(), "dis…".to_string()));
+        assert_eq!(shortened_at_start("/mnt/disk", 9), "/mnt/disk");
+        assert_eq!(shortened_at_start("/mnt/disk", 6), "…/disk");
+        assert_eq!(shortened_at_start("ディスク", 5), "…スク");
+        assert_eq!(shortened_at_start("disk", 0), "…");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use fiord_report::finding::any_void;
 use fiord_report::{JobReport, RunReport};
 use fiord_stats::{DirectionStats, Latency};
 
@@ -20,6 +21,8 @@ pub struct Headline {
     pub latency_p99_ns: Option<u64>,
     /// The subject of the latency if it is not that of all I/Os: `write + sync`, or the name of a study's figure.
     pub latency_of: Option<String>,
+    /// A finding says that the figures do not measure what the jobs specify; earlier versions did not record it.
+    pub is_void: bool,
 }
 
 /// The name of the latency of a run that syncs each of its writes.
@@ -48,7 +51,13 @@ impl Headline {
             None => of_ios(report, |direction| &direction.completion)
                 .or_else(|| of_ios(report, |direction| &direction.total)),
         };
-        Headline { ios_per_s: Some(per_s(ios)), bytes_per_s: Some(per_s(bytes)), latency_p99_ns, latency_of }
+        Headline {
+            ios_per_s: Some(per_s(ios)),
+            bytes_per_s: Some(per_s(bytes)),
+            latency_p99_ns,
+            latency_of,
+            is_void: any_void(&report.findings),
+        }
     }
 }
 
@@ -97,6 +106,7 @@ mod tests {
             bytes_per_s: Some(409_600.0),
             latency_p99_ns: Some(101),
             latency_of: None,
+            is_void: false,
         };
         assert_eq!(headline, expected);
         let nothing = Headline { ios_per_s: Some(0.0), bytes_per_s: Some(0.0), ..Headline::default() };

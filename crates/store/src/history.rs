@@ -96,10 +96,10 @@ impl History {
         summary: &Conclusion,
     ) -> Result<(), StoreError> {
         self.write(|transaction| {
-            let Headline { ios_per_s, bytes_per_s, latency_p99_ns, latency_of } = &summary.headline;
+            let Headline { ios_per_s, bytes_per_s, latency_p99_ns, latency_of, is_void } = &summary.headline;
             transaction.execute(
                 "UPDATE run SET elapsed_ms = ?2, exit_status = ?3, ios_per_s = ?4, bytes_per_s = ?5,
-                    latency_p99_ns = ?6, latency_of = ?7 WHERE id = ?1",
+                    latency_p99_ns = ?6, latency_of = ?7, is_void = ?8 WHERE id = ?1",
                 params![
                     study,
                     elapsed_ms as i64,
@@ -108,6 +108,7 @@ impl History {
                     bytes_per_s,
                     latency_p99_ns.map(|p99_ns| p99_ns as i64),
                     latency_of,
+                    is_void,
                 ],
             )?;
             insert_summary(transaction, study, summary)
@@ -316,8 +317,8 @@ fn insert(
     let facts = &draft.facts;
     transaction.execute(
         "INSERT INTO run (parent, kind, title, command, host, fiord_version, started_ms, utc_offset_s, elapsed_ms,
-            exit_status, ios_per_s, bytes_per_s, latency_p99_ns, latency_of, heading, tag, kernel)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+            exit_status, ios_per_s, bytes_per_s, latency_p99_ns, latency_of, heading, tag, kernel, is_void)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
         params![
             facts.parent,
             facts.kind.name(),
@@ -336,6 +337,7 @@ fn insert(
             draft.heading,
             facts.tag,
             facts.kernel,
+            headline.is_void,
         ],
     )?;
     let id = transaction.last_insert_rowid();
@@ -373,7 +375,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, parent, kind, title, command, host, fiord_version, started_ms, utc_offset_s, elapsed_ms,
-                exit_status, ios_per_s, bytes_per_s, latency_p99_ns, latency_of, tag, kernel,
+                exit_status, ios_per_s, bytes_per_s, latency_p99_ns, latency_of, is_void, tag, kernel,
                 (SELECT group_concat(path, char(0)) FROM target WHERE run = run.id) AS targets FROM run ",
             $rest
         )
@@ -393,6 +395,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
         bytes_per_s: row.get("bytes_per_s")?,
         latency_p99_ns: row.get::<_, Option<i64>>("latency_p99_ns")?.map(|p99_ns| p99_ns as u64),
         latency_of: row.get("latency_of")?,
+        is_void: row.get::<_, Option<bool>>("is_void")?.unwrap_or(false),
     };
     let targets: Option<String> = row.get("targets")?;
     let facts = RunFacts {

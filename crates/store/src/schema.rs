@@ -54,6 +54,9 @@ const STEPS: &[&str] = &[
     ALTER TABLE run ADD COLUMN tag TEXT;
     ALTER TABLE run ADD COLUMN kernel TEXT;
 ",
+    "
+    ALTER TABLE run ADD COLUMN is_void INTEGER;
+",
 ];
 
 /// Migrates the tables to the current schema.

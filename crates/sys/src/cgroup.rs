@@ -1,5 +1,5 @@
-//! The control groups of this process: the limits on its processor time and on its I/O, in both versions of the
-//! kernel's interface.
+//! The control groups of this process: the limits on its processor time, its I/O and its memory, in both versions of
+//! the kernel's interface.
 //!
 //! Invariant: a limit of any group on the way to the root counts, because the kernel applies all of them; a group that
 //! cannot be read has no limit.
@@ -11,13 +11,30 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The directories of this process's groups, from its own to the root: of version 2, of the `cpu` controller of
-/// version 1, and of its `blkio` controller.
+/// The directories of this process's groups, from its own to the root: of version 2, and of the controllers `cpu`, `blkio`
+/// and `memory` of version 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
     unified: Vec<PathBuf>,
     cpu: Vec<PathBuf>,
     blkio: Vec<PathBuf>,
+    memory: Vec<PathBuf>,
+}
+
+/// A limit on memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// The limit.
+    pub limit_bytes: u64,
+    /// What cannot be reclaimed of what is used: the page cache does not count.
+    pub used_bytes: u64,
+}
+
+impl MemoryLimit {
+    /// What is left.
+    pub fn left_bytes(&self) -> u64 {
+        self.limit_bytes.saturating_sub(self.used_bytes)
+    }
 }
 
 /// A limit on I/O to a device, per second.
@@ -52,7 +69,9 @@ impl Groups {
             if controllers.is_empty() {
                 groups.unified = directories(path, mounts, |mount| mount.fs_type == "cgroup2");
             }
-            for (controller, into) in [("cpu", &mut groups.cpu), ("blkio", &mut groups.blkio)] {
+            let version_1 =
+                [("cpu", &mut groups.cpu), ("blkio", &mut groups.blkio), ("memory", &mut groups.memory)];
+            for (controller, into) in version_1 {
                 if controllers.split(',').any(|word| word == controller) {
                     *into = directories(path, mounts, |mount| {
                         mount.fs_type == "cgroup" && mount.options.split(',').any(|word| word == controller)
@@ -91,6 +110,21 @@ impl Groups {
             parse_cpu_max(&format!("{} {period}", text(directory, "cpu.cfs_quota_us")?.trim()))
         });
         unified.chain(cpu).min_by(f64::total_cmp)
+    }
+
+    /// The limit on memory of the group that has least left; `None` without a limit.
+    pub fn memory(&self) -> Option<MemoryLimit> {
+        let of = |directory: &PathBuf, file: &str, key: &str| {
+            let number = |file: &str| fs::read_to_string(directory.join(file)).ok();
+            let limit_bytes = number(file)?.trim().parse().ok()?;
+            Some(MemoryLimit { limit_bytes, used_bytes: field(&number("memory.stat")?, key)? })
+        };
+        let unified = self.unified.iter().filter_map(|directory| of(directory, "memory.max", "anon"));
+        // Of version 1 the largest number of pages is no limit.
+        let version_1 =
+            self.memory.iter().filter_map(|directory| of(directory, "memory.limit_in_bytes", "total_rss"));
+        let version_1 = version_1.filter(|limit| limit.limit_bytes < 1 << 62);
+        unified.chain(version_1).min_by_key(MemoryLimit::left_bytes)
     }
 
     /// For how long some task of this process's own group has waited for a resource (`cpu`, `io`, `memory`), in
@@ -203,6 +237,8 @@ mod tests {
         let text = "nr_periods 3\nnr_throttled 1\nthrottled_time 5000\nthrottled_usec 7\n";
         assert_eq!((field(text, "throttled_time"), field(text, "throttled_usec")), (Some(5000), Some(7)));
         assert_eq!(field(text, "throttled"), None);
-        Groups::read().unwrap().io_limits();
+        let groups = Groups::read().unwrap();
+        groups.io_limits();
+        assert!(groups.memory().is_none_or(|limit| limit.left_bytes() > 0));
     }
 }

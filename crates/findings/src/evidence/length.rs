@@ -40,10 +40,12 @@ pub(crate) fn stopped(subject: Subject, lasted_s: f64, asked_s: f64) -> Option<F
 /// The highest percentile that is shown, of the job with the fewest I/Os: `group_reporting` shows them together.
 pub(super) fn few_samples(plan: &Plan, measured: &Measurements<'_>) -> Option<Finding> {
     let mut shown: BTreeMap<(u32, u32, usize), (&Job, u64)> = BTreeMap::new();
-    for (job, known) in measured.sound(plan) {
+    // A job that goes on will have more.
+    for (job, known) in measured.sound(plan).filter(|(_, known)| known.ended != Ended::NotYet) {
         // The percentiles reported together, or of each job alone.
         let number = if job.presentation.group_reporting { u32::MAX } else { job.number };
-        for (index, direction) in known.stats.directions.iter().enumerate().filter(|(_, of)| of.ios > 0) {
+        let directions = known.stats.directions.iter().enumerate();
+        for (index, direction) in directions.filter(|(_, of)| of.ios > 0) {
             shown.entry((job.group_id, number, index)).or_insert((job, 0)).1 += direction.ios;
         }
     }
@@ -146,6 +148,9 @@ mod tests {
         assert_eq!(few(&[("clat_percentiles", "0")], 10), None, "none are shown");
         assert_eq!(few(&[("numjobs", "100"), ("group_reporting", "1")], 1000), None, "all together");
         assert_eq!(few(&[], 0), None);
+        let (plan, stats) = (plan(&[("a", &[])]), moved(0, 3 * 4096));
+        let goes_on = [JobEvidence { ended: Ended::NotYet, ..job(&stats) }];
+        assert_eq!(few_samples(&plan, &Measurements { jobs: &goes_on, ..nothing() }), None, "there will be more");
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub enum Ended {
     Otherwise,
     /// It failed, or was never started.
     Failed,
+    /// It has not: it goes on.
+    NotYet,
 }
 
 /// What one job did.

@@ -99,15 +99,15 @@ Examples:
   fiord capacity --p999=50ms --rw=randwrite --bs=16k /data
   fiord capacity --bound=p99.95=20ms --depth=16 --plot=sda.svg /dev/sda";
 
-/// A latency: `10ms`, `250us`, `1s`; without a unit, seconds.
+/// A latency: `10ms`, `250us`, `1s`. A number alone is refused: it would be seconds, and milliseconds are meant.
 fn latency(text: &str) -> Result<Duration, String> {
-    let units = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("", 1.0)];
+    let units = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
     let read = |(unit, seconds): (&str, f64)| {
         let number: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
         Duration::try_from_secs_f64(number * seconds).ok()
     };
     match units.into_iter().find_map(read) {
-        Some(Duration::ZERO) | None => Err("not a latency; write 10ms, 250us or 1s".to_string()),
+        Some(Duration::ZERO) | None => Err("not a latency with its unit; write 10ms, 250us or 1s".to_string()),
         Some(latency) => Ok(latency),
     }
 }

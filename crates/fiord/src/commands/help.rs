@@ -2,10 +2,9 @@
 //!
 //! Invariant: every line comes from the list it is given; an unknown name gets a suggestion and status 1.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use fiord_options::{Lookup, table};
 use fiord_sys::tty;
 
 use crate::arguments::{self, CommandError, Invocation};
@@ -45,11 +44,11 @@ impl Invocation for Options {
                 _ => page(subcommands),
             });
         };
-        match subcommands.named(OsStr::new(&name)) {
+        match subcommands.named(name.as_ref()) {
             Some(known) if self.man => arguments::print(manual::of(known)),
             Some(known) if self.json => arguments::print(declaration::json([known])),
             Some(known) => Ok((known.run)(&[OsString::from("--help")], subcommands)),
-            None => Err(unknown(&name, subcommands).into()),
+            None => Err(subcommands.unknown(name.as_ref()).into()),
         }
     }
 }
@@ -85,15 +84,4 @@ pub(crate) fn without_arguments(subcommands: &Subcommands) -> ExitCode {
         say(&format!("fiord: {why}\n"));
     }
     ExitCode::from(status::FAILED)
-}
-
-fn unknown(name: &str, subcommands: &Subcommands) -> String {
-    let meant = match subcommands.nearest(OsStr::new(name)) {
-        Some(nearest) => format!("; did you mean {nearest:?}?"),
-        None if matches!(table::find_job_option(name, false, &[]), Lookup::Found(_)) => {
-            format!(", but a job option is: fiord --cmdhelp={name}")
-        }
-        None => "; fiord help lists them".to_string(),
-    };
-    format!("no subcommand is called {name:?}{meant}")
 }

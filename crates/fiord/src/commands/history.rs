@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use fiord_report::columns as columns_of_text;
 use fiord_report::json::Writer;
 use fiord_report::path::shown;
 use fiord_report::table::{self, Cell, Column, Table, wrapped};
@@ -106,6 +107,10 @@ impl Invocation for Options {
 
 fn list(history: Option<&History>, options: &List) -> Result<String, StoreError> {
     let entries = listed(history, options, options.limit.or(Some(LISTED)))?;
+    if history.is_some() && entries.is_empty() {
+        let on = options.target.as_ref().map_or_else(String::new, |target| format!(" on {}", shown(target)));
+        remark(&format!("fiord history: no run{on} is recorded\n"));
+    }
     Ok(match options.forms.chosen() {
         Form::Json => json(&entries),
         Form::Csv => columns::table(&entries).csv(),
@@ -200,11 +205,43 @@ fn age_ms(text: &str) -> Result<u64, String> {
 
 /// Runs as a table that fits the terminal.
 pub(crate) fn text(entries: &[HistoryEntry]) -> String {
-    let table = brief(entries).text(width());
+    let mut table = brief(entries);
+    fit(&mut table, width());
+    let table = table.text(width());
     let others = entries.iter().any(|HistoryEntry { headline, .. }| headline.latency_of.is_some());
     let note =
         "P99 of runs that sync each write is that of write and sync; of studies, that of their main figure.";
     if others { format!("{table}\n{}\n", wrapped(note, width()).join("\n")) } else { table }
+}
+
+/// Shortens titles and targets so that each run has one line: the whole is in the other forms, and in `fiord show`.
+fn fit(table: &mut Table, width: usize) {
+    const TITLE: usize = 2;
+    const TARGET: usize = 3;
+    let longest = |column: usize| {
+        let cells = table.rows.iter().map(|row| columns_of(&row[column]));
+        cells.chain([table.columns[column].title.len()]).max().unwrap_or(0)
+    };
+    let gaps = 2 * (table.columns.len() - 1);
+    let others: usize = (0..table.columns.len()).filter(|column| ![TITLE, TARGET].contains(column)).map(longest).sum();
+    let room = width.saturating_sub(others + gaps).max(2 * SHORTEST);
+    let target = longest(TARGET).min((room / 2).max(room.saturating_sub(longest(TITLE)))).max(SHORTEST);
+    let title = room - target;
+    for row in &mut table.rows {
+        if let Cell::Text(text) = &mut row[TITLE] {
+            *text = columns_of_text::shortened(text, title);
+        }
+        if let Cell::Text(text) = &mut row[TARGET] {
+            *text = columns_of_text::shortened_at_start(text, target);
+        }
+    }
+}
+
+/// Columns that a title or a target has at least.
+const SHORTEST: usize = 8;
+
+fn columns_of(cell: &Cell) -> usize {
+    columns_of_text::width(&cell.shown())
 }
 
 /// Runs as a JSON document.
@@ -236,7 +273,7 @@ fn brief(entries: &[HistoryEntry]) -> Table {
             headline.ios_per_s.map_or(Cell::None, |ios_per_s| Cell::Number(ios_per_s, 0)),
             headline.bytes_per_s.map_or(Cell::None, |bytes_per_s| Cell::Bytes(bytes_per_s as u64)),
             headline.latency_p99_ns.map_or(Cell::None, Cell::Latency),
-            Cell::Text(status::words(facts.exit_status)),
+            Cell::Text(status::words(facts.exit_status, headline.is_void)),
         ]);
     }
     table

@@ -38,8 +38,8 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of::<check::Options>("check", "PROFILE [DIR]", "whether a disk is fit for etcd, rocksdb or oltp"),
     of::<matrix::Options>("matrix", "[TARGET]", "block sizes by access patterns, as one table"),
     of::<capacity::Options>("capacity", "--p99=TIME", "the highest rate with a bounded latency"),
-    of::<sweep::Options>("sweep", "... --over K=V", "a job at several option values, and the knee"),
-    of::<profile::Options>("profile", "JOB", "where the time of a job goes, in variants"),
+    of::<sweep::Options>("sweep", "... --over K=V", "a job at many values, and where gains end"),
+    of::<profile::Options>("profile", "JOB", "where the time of a job's I/O goes"),
     of::<crash_test::Options>("crash-test", "run|check", "whether synced writes survive a power cut"),
     of::<compare::Options>("compare", "A B", "what changed between runs, studies or reports"),
     of::<history::Options>("history", "", "earlier runs"),
@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn a_misspelt_subcommand_is_suggested_and_a_job_file_is_not_taken_for_one() {
-        assert_eq!(ALL.nearest("qiuck".as_ref()), Some("quick"));
-        assert_eq!(ALL.nearest("randread.fio".as_ref()), None);
+        assert_eq!(ALL.meant("qiuck".as_ref()).as_deref(), Some("fiord quick"));
+        assert_eq!(ALL.meant("run".as_ref()).as_deref(), Some("fiord JOBFILE"));
+        assert_eq!(ALL.meant("randread.fio".as_ref()), None);
     }
 }

@@ -1,4 +1,4 @@
-//! `fiord report`: a run as one page of HTML, or two side by side, or a study.
+//! `fiord report`: a run as one page of HTML, or two side by side, or studies and more runs one after the other.
 //!
 //! Invariant: runs and logs are only read.
 
@@ -10,7 +10,7 @@ use clap::Parser;
 use fiord_import::log::{self, LogKind, LogLine, LogName};
 use fiord_import::{JobFigures, Report};
 use fiord_page::study_page::{StudyPage, render_study};
-use fiord_page::{LoggedJob, LoggedValue, OverTime, RunView, render};
+use fiord_page::{LoggedJob, LoggedValue, OverTime, RunView, render, several};
 use fiord_report::json::Writer;
 use fiord_report::path::shown;
 use fiord_store::RunSelector;
@@ -26,12 +26,13 @@ use crate::subcommand::Subcommands;
 
 mod facts;
 mod study;
+mod sweep;
 
 use facts::facts;
 
 /// Makes one page of HTML of a run, or of two side by side: conclusion and findings, percentiles, a heat map of latency
-/// and charts over time, the devices, the job file, and how to repeat it; or of a study: conclusion and findings, and its
-/// tables. The page needs no other file and no network.
+/// and charts over time, the devices, the job file, and how to repeat it; or of studies and more runs, one after the other:
+/// conclusion and findings, charts and tables. The page needs no other file and no network.
 /// Reads recorded runs, and the reports of fio and fiord with the logs of `write_bw_log`, `write_lat_log` and
 /// `write_iops_log`. docs/report-page.md explains how to read it.
 #[derive(Parser)]
@@ -60,8 +61,11 @@ Examples:
   fiord report 12 -o - > page.html
 ";
 
-/// The most runs of a page.
-const RUNS_MAX: usize = 2;
+/// The most runs that a page shows side by side.
+const RUNS_SIDE_BY_SIDE: usize = 2;
+
+/// The most results of a page.
+const RESULTS_MAX: usize = 20;
 
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
@@ -92,21 +96,32 @@ enum View {
     Study(Box<StudyPage>),
 }
 
-/// The page, and the names of what it shows.
-fn page(views: Vec<View>) -> Result<(String, Vec<String>), CommandError> {
-    let several = views.len() > 1;
-    let mut runs = Vec::new();
-    for view in views {
-        match view {
-            View::Study(study) if several => {
-                let title = &study.title;
-                return Err(format!("{title}: a study has a page of its own; name it alone").into());
-            }
-            View::Study(study) => return Ok((render_study(&study)?, vec![study.title])),
-            View::Run(run) => runs.push(*run),
+impl View {
+    fn name(&self) -> String {
+        match self {
+            View::Run(run) => run.name.clone(),
+            View::Study(study) => study.title.clone(),
         }
     }
-    Ok((render(&runs)?, runs.into_iter().map(|run| run.name).collect()))
+}
+
+/// The page, and the names of what it shows. One run and two have pages of their own; studies, and more runs, stand one after
+/// the other.
+fn page(views: Vec<View>) -> Result<(String, Vec<String>), CommandError> {
+    let names = views.iter().map(View::name).collect();
+    let is_run = |view: &View| matches!(view, View::Run(_));
+    if views.len() <= RUNS_SIDE_BY_SIDE && views.iter().all(is_run) {
+        let run = |view| if let View::Run(run) = view { Some(*run) } else { None };
+        let runs: Vec<RunView> = views.into_iter().filter_map(run).collect();
+        return Ok((render(&runs)?, names));
+    }
+    let study = |view| match view {
+        View::Study(study) => *study,
+        View::Run(run) => several::of_run(&run),
+    };
+    let mut pages: Vec<StudyPage> = views.into_iter().map(study).collect();
+    let shown = if pages.len() == 1 { pages.swap_remove(0) } else { several::joined(pages) };
+    Ok((render_study(&shown)?, names))
 }
 
 /// The runs named, with their logs, or the study.
@@ -123,8 +138,8 @@ fn views(names: &[OsString]) -> Result<Vec<View>, CommandError> {
         _ if !logs.is_empty() => {
             return Err("logs belong to one run; name one report with them".to_string().into());
         }
-        2..=RUNS_MAX => {}
-        more => return Err(format!("a page shows one run or two, not {more}").into()),
+        2..=RESULTS_MAX => {}
+        more => return Err(format!("a page shows at most {RESULTS_MAX} results, not {more}").into()),
     }
     let logs: Vec<PathBuf> = logs.into_iter().map(PathBuf::from).collect();
     reports.into_iter().map(|name| view(name, &logs)).collect()

@@ -94,7 +94,7 @@ fn heading(stored: &Stored) -> String {
         time::date(facts.started_ms, facts.utc_offset_s),
         facts.host,
         facts.fiord_version,
-        status::words(facts.exit_status)
+        status::words(facts.exit_status, stored.entry.headline.is_void)
     );
     let lines = [("Run", run), ("Command", facts.command.clone())];
     format!("{}\n{}", labelled(&lines, width()), stored.heading.as_deref().unwrap_or_default())

@@ -3,7 +3,7 @@
 //! Invariant: nothing is opened for writing before the whole plan has been checked.
 
 use fiord_sys::errno::error_text;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -46,6 +46,12 @@ const NO_JOBS: &str = "fiord: no jobs: name a job file, or give --name and the o
 pub(crate) fn run(arguments: &[OsString], subcommands: &'static Subcommands) -> ExitCode {
     let own = (!is_called_by(arguments)).then_some(subcommands);
     let arguments = arguments.get(1..).unwrap_or_default();
+    if let (Some(own), Some(word)) = (own, arguments.first())
+        && is_help_of_a_word(word, &arguments[1..])
+    {
+        say(&format!("fiord: {}\n", own.unknown(word)));
+        return ExitCode::from(status::FAILED);
+    }
     match Session::read(arguments) {
         Ok(mut session) => {
             session.own = own;
@@ -55,12 +61,19 @@ pub(crate) fn run(arguments: &[OsString], subcommands: &'static Subcommands) -> 
         }
         Err(problems) => {
             print_all(&problems);
-            if let Some(name) = arguments.first().and_then(|word| own?.nearest(word)) {
-                say(&format!("fiord: or did you mean `fiord {name}`?\n"));
+            if let Some(meant) = arguments.first().and_then(|word| own?.meant(word)) {
+                say(&format!("fiord: or did you mean `{meant}`?\n"));
             }
             ExitCode::from(status::FAILED)
         }
     }
+}
+
+/// Whether the help of something is asked for that is neither an option nor a job file.
+fn is_help_of_a_word(word: &OsStr, others: &[OsString]) -> bool {
+    let is_option = word.as_encoded_bytes().starts_with(b"-");
+    let asks = matches!(others, [only] if *only == "--help" || *only == "-h");
+    asks && !is_option && !Path::new(word).exists()
 }
 
 /// Whether the program was called by fio's name, and so must do nothing that fio does not.

@@ -72,7 +72,7 @@ fn part(section: PageSection) -> StudyPart {
 
 fn chart(shares: Shares) -> StudyChart {
     let Shares { id, title, description, lines } = shares;
-    StudyChart { id, title, description: description.to_string(), lines }
+    StudyChart { id, title, description: description.to_string(), lines, ..StudyChart::default() }
 }
 
 fn table(caption: &str, table: &Table) -> StudyTable {

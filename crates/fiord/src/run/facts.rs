@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fiord_engine::registry;
 use fiord_host::{DirectSupport, Machine, Prober, TargetFacts, TargetKind};
 use fiord_options::{Problem, Section, suggest};
-use fiord_plan::facts::{Facts, GeometryNeed, Needs, PathFacts, RunSettings, Space};
+use fiord_plan::facts::{Facts, GeometryNeed, MemoryLeft, Needs, PathFacts, RunSettings, Space};
 use fiord_plan::{FileKind, Plan, Refusal, with_ancestors};
 use fiord_sys::sysfs::Sysfs;
 
@@ -70,6 +70,10 @@ fn gather(needs: &Needs, machine: &Machine) -> Facts {
         engines: registry::ENGINES,
         page_bytes: machine.page_bytes,
         memory_bytes: machine.memory.total_bytes,
+        memory_left: machine.memory_limit.map(|limit| MemoryLeft {
+            left_bytes: limit.left_bytes(),
+            limit_bytes: limit.limit_bytes,
+        }),
     }
 }
 

@@ -209,8 +209,8 @@ fn job(worker: &WorkerReport) -> JobEvidence<'_> {
             | EndReason::DepthFound
             | EndReason::Others
             | EndReason::Signal
-            | EndReason::Trigger
-            | EndReason::Running => Ended::Otherwise,
+            | EndReason::Trigger => Ended::Otherwise,
+            EndReason::Running => Ended::NotYet,
             EndReason::Error | EndReason::NotStarted => Ended::Failed,
         },
         stats: &worker.stats,

@@ -29,6 +29,10 @@ const FREE_SHARE: u64 = 8;
 /// The smallest size worth measuring.
 pub(crate) const SIZE_MIN_BYTES: u64 = 8 << 20;
 
+/// What is said of a target that is not a directory.
+const READ_ONLY: &str =
+    "it is only read, because writes would destroy its contents; a directory on it has the rows that write as well";
+
 /// The columns of `fiord devices` that are shown in the heading.
 const DEVICE: [&str; 7] = ["name", "type", "transport", "size_bytes", "model", "rotational", "scheduler"];
 
@@ -98,7 +102,9 @@ pub(crate) fn at(
                     shown_bytes(there)
                 ));
             }
-            Ok((study_target(path, path, &facts, there.min(space.bytes()) >> 20 << 20, false), None))
+            let mut target = study_target(path, path, &facts, there.min(space.bytes()) >> 20 << 20, false);
+            target.remarks.push(READ_ONLY.to_string());
+            Ok((target, None))
         }
         TargetKind::Absent => Err(format!("{}: no such directory, file or device", shown(path))),
         _ => Err(format!("{}: neither a directory nor a file nor a block device", shown(path))),

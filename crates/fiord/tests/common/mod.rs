@@ -2,6 +2,7 @@
 //!
 //! Invariant: a place that this system does not offer is a skip, recorded by `fiord_testing`, never a silent pass.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -68,8 +69,15 @@ impl Ran {
 
 /// The binary with these arguments, separated by blanks, in a directory.
 pub fn fiord(directory: &Path, line: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fiord"));
+    let mut command = with_own_history(env!("CARGO_BIN_EXE_fiord"));
     command.args(words(line)).current_dir(directory);
+    command
+}
+
+/// A program that runs fiord, whose runs are no history of whoever runs the tests.
+pub fn with_own_history(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("state"));
     command
 }
 

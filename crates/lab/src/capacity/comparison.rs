@@ -3,11 +3,10 @@
 //! Invariant: one carries more than another only if all of its runs met the bound at a rate at which none of the other's
 //! did; otherwise the runs do not say.
 
-use std::collections::BTreeMap;
-
 use fiord_report::table::{Cell, Column, Table};
 
 use super::found::Found;
+use crate::disks;
 use crate::verdict::Verdict;
 
 /// What the comparison says, for people.
@@ -52,7 +51,7 @@ pub(super) fn table(all: &[Found<'_>], is_over: bool) -> Table {
             Cell::text(found.limit().filter(|_| is_told)),
             Cell::Count(found.search.trials.len() as u64),
             Cell::text(found.void.map(|finding| finding.code.name())),
-            Cell::List(found.disks().into_iter().map(str::to_string).collect()),
+            Cell::List(disks::below([found.unpaced]).into_iter().map(str::to_string).collect()),
         ]);
     }
     table
@@ -85,36 +84,14 @@ pub(super) fn of(all: &[Found<'_>], percentile: &str, limit: &str) -> Comparison
             sentences.push(format!("{of}{}", compared.sentence));
         }
     }
-    sentences.extend(same_disks(all));
+    let disks = all.iter().map(|found| (found.name.as_str(), disks::below([found.unpaced])));
+    sentences.extend(disks::shared(disks));
     Comparison { sentence: sentences.join(" "), most, verdict }
 }
 
 fn withheld(found: &Found<'_>) -> Option<String> {
     let why = found.withheld()?;
     Some(format!("{} what {} carries, because {why}.", Verdict::Undecided.word(), found.name))
-}
-
-/// Targets that are on the same disks, of which a comparison is not one of disks.
-fn same_disks(all: &[Found<'_>]) -> Vec<String> {
-    let mut sharing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for found in all {
-        for disk in found.disks() {
-            sharing.entry(disk).or_default().push(&found.name);
-        }
-    }
-    let mut disks_of: BTreeMap<Vec<&str>, Vec<&str>> = BTreeMap::new();
-    for (disk, names) in sharing.into_iter().filter(|(_, names)| names.len() > 1) {
-        disks_of.entry(names).or_default().push(disk);
-    }
-    let sentence = |(names, disks): (Vec<&str>, Vec<&str>)| {
-        let plural = if disks.len() == 1 { "" } else { "s" };
-        format!(
-            "{} are on the same disk{plural} ({}): a difference between them is not one between disks.",
-            names.join(" and "),
-            disks.join(", ")
-        )
-    };
-    disks_of.into_iter().map(sentence).collect()
 }
 
 /// Compares targets whose figures are sound.

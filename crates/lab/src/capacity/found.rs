@@ -2,7 +2,6 @@
 //!
 //! Invariant: nothing is said of a search that is not over, except what was measured.
 
-use std::collections::BTreeSet;
 
 use fiord_report::table::Cell;
 use fiord_report::{Finding, RepeatedFigure, RunReport};
@@ -32,12 +31,6 @@ pub(super) struct Found<'r> {
 }
 
 impl<'r> Found<'r> {
-    /// The disks below its files: those of its devices that have no other below them.
-    pub(super) fn disks(&self) -> BTreeSet<&'r str> {
-        let disks = self.unpaced.devices.iter().filter(|of| of.below.is_empty());
-        disks.map(|of| of.device.name.as_str()).collect()
-    }
-
     /// I/Os per second without a rate.
     pub(super) fn fastest(&self) -> u64 {
         Figures::of_all(self.unpaced).map_or(0.0, |figures| figures.iops).round() as u64

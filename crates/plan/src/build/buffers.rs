@@ -14,6 +14,7 @@ use super::section::ResolvedSection;
 use crate::access::{Access, Direction, Pattern};
 use crate::facts::Facts;
 use crate::job::{Buffers, Dedupe, Fill, Job, Memory, WorkingSet};
+use crate::path_change;
 use crate::trim_ranges::TrimRange;
 
 /// Bytes of the block's offset in a pattern.
@@ -47,6 +48,15 @@ pub(crate) fn buffers(
         hugepage_bytes: options.buffers.hugepage_size.0,
         lock_bytes: options.buffers.lockmem.0,
     }
+}
+
+/// The part of a job's buffers that certainly is in memory once it runs: those that its data are in, unless a file is.
+pub(crate) fn certain_bytes(job: &Job) -> u64 {
+    let is_memory = path_change::buffer_file(&job.buffers.memory).is_none();
+    if !is_memory || !job.engine.descriptor.transfers_files() {
+        return 0;
+    }
+    (u64::from(job.depth.max) * job.buffers.bytes).min(job.limits.pass_bytes)
 }
 
 /// The longest block that is transferred. A trim transfers nothing, but where its blocks are written after it.

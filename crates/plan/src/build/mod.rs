@@ -37,6 +37,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use fiord_errno::Errno;
 use fiord_options::shown::shown;
 use fiord_options::{Problem, ProblemKind, Section, Spec, job, resolve_job};
 
@@ -233,6 +234,7 @@ pub fn build(
         diagnostics: Diagnostics::default(),
         grouping: Grouping::default(),
         laid_out: LaidOut::default(),
+        buffer_bytes: 0,
         names: Vec::new(),
         time_cpus: time_cpus(sections, facts),
         judged: Vec::new(),
@@ -276,6 +278,8 @@ struct Builder<'a> {
     grouping: Grouping,
     /// What the workers so far will have laid out.
     laid_out: LaidOut,
+    /// The buffers of the workers since the last stonewall.
+    buffer_bytes: u64,
     /// Names of the first workers of the sections so far, for `wait_for`.
     names: Vec<OsString>,
     /// CPUs that keep the time for jobs: no job runs there.
@@ -443,10 +447,35 @@ impl Builder<'_> {
     fn admit(&mut self, section: &ResolvedSection<'_>, mut job: Job) {
         self.refuse(section, &job);
         self.diagnostics.problems.extend(verification::compare_whole_blocks(section, &mut job));
+        if let Some(problem) = self.no_memory(section, &job) {
+            self.diagnostics.add_of_worker(problem, Errno::ENOMEM);
+            job.unplannable = self.diagnostics.take_unplannable();
+        }
         if job.unplannable.is_some() {
             job.files.list.clear();
         }
         self.jobs.push(job);
+    }
+
+    /// Why the buffers of a worker do not fit beside those of the workers that run with it: the kernel would end the whole
+    /// process, and with it all other jobs.
+    fn no_memory(&mut self, section: &ResolvedSection<'_>, job: &Job) -> Option<Problem> {
+        if job.schedule.stonewall {
+            self.buffer_bytes = 0;
+        }
+        let left = self.facts.memory_left.filter(|_| job.unplannable.is_none())?;
+        let all_bytes = self.buffer_bytes + buffers::certain_bytes(job);
+        if all_bytes <= left.left_bytes {
+            self.buffer_bytes = all_bytes;
+            return None;
+        }
+        let message = format!(
+            "the buffers of the jobs up to this one need {all_bytes} bytes, and the memory limit of the control group, {}, \
+             leaves {}",
+            left.limit_bytes, left.left_bytes
+        );
+        let remedy = "lower iodepth=, bs= or numjobs=, or raise the limit (memory.max)";
+        Some(section.error(ProblemKind::Extent, job::Queue::iodepth, message, remedy))
     }
 
     /// The group of the next worker, which must agree with the worker that it is reported with.

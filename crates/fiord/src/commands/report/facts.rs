@@ -18,7 +18,7 @@ pub(super) fn facts(stored: &Stored) -> Vec<(String, String)> {
         ("Started", time::date(facts.started_ms, facts.utc_offset_s)),
         ("Took", duration(Duration::from_millis(facts.elapsed_ms))),
         ("Program", format!("fiord {}", facts.fiord_version)),
-        ("Ended", status::words(facts.exit_status).to_string()),
+        ("Ended", status::words(facts.exit_status, stored.entry.headline.is_void).to_string()),
         ("Targets", facts.targets.join(", ")),
     ];
     lines

@@ -8,6 +8,10 @@ use fiord_page::study_page::{StudyFinding, StudyPage, StudyPart, StudyTable};
 use fiord_store::{HistoryEntry, Stored};
 
 use super::facts::facts;
+use super::sweep;
+
+/// The study whose rows are the points of curves.
+const SWEEP: &str = "sweep";
 
 /// Tables that are not for people: the stacks of a profile are drawn on its own page, the runs are for `fiord compare`.
 const LEFT_OUT: [&str; 2] = ["stacks", "runs"];
@@ -15,18 +19,18 @@ const LEFT_OUT: [&str; 2] = ["stacks", "runs"];
 /// Facts of a study's document that the history has as well.
 const RECORDED: [&str; 6] = ["fiord_version", "host", "kernel", "started", "command", "tag"];
 
-/// Titles of tables, those to be read first at the beginning; others are called by their key.
-const TITLES: [(&str, &str); 10] = [
-    ("targets", "Targets"),
-    ("comparison", "Comparison"),
-    ("rows", "Figures"),
-    ("variants", "Variants"),
-    ("knees", "Knees"),
-    ("details", "Details"),
-    ("repeats", "How far the rounds agree"),
-    ("steady_parts", "Steady parts"),
-    ("jobs", "How the runs do their I/O"),
-    ("devices", "Devices"),
+/// Titles and captions of tables, those to be read first at the beginning; others are called by their key.
+const TITLES: [(&str, &str, &str); 10] = [
+    ("targets", "Targets", "What was concluded about each target."),
+    ("comparison", "Comparison", "The figures of the targets beside each other, and whether they differ."),
+    ("rows", "Figures", "What each run did."),
+    ("variants", "Variants", "The variants of the job, and where the time of each went."),
+    ("knees", "Knees", "Where throughput stops rising."),
+    ("details", "Details", "More figures of the same runs."),
+    ("repeats", "How far the rounds agree", "The figures of each round, and how far they are apart."),
+    ("steady_parts", "Steady parts", "From when on throughput was steady, and the figures from there."),
+    ("jobs", "How the runs do their I/O", "The engine, the depth and the access of each job."),
+    ("devices", "Devices", "The devices below the files."),
 ];
 
 /// The page of a study in a file.
@@ -57,7 +61,7 @@ fn page(title: String, study: &StudyDocument) -> StudyPage {
     let mut conclusion: Vec<String> = study.conclusion.iter().cloned().collect();
     conclusion.extend(study.error.as_ref().map(|why| format!("The study is incomplete: {why}.")));
     let rank =
-        |table: &&StudyRows| TITLES.iter().position(|(key, _)| *key == table.key).unwrap_or(TITLES.len());
+        |table: &&StudyRows| TITLES.iter().position(|(key, ..)| *key == table.key).unwrap_or(TITLES.len());
     let mut tables: Vec<&StudyRows> =
         study.tables.iter().filter(|table| !LEFT_OUT.contains(&table.key.as_str())).collect();
     tables.sort_by_key(rank);
@@ -67,7 +71,7 @@ fn page(title: String, study: &StudyDocument) -> StudyPage {
         conclusion: conclusion.join(" "),
         findings: study.findings.iter().map(finding).collect(),
         facts: facts_of(study),
-        parts: tables.into_iter().map(part).collect(),
+        parts: tables.into_iter().map(|table| part(&study.study, table)).collect(),
         repeat: Vec::new(),
     }
 }
@@ -85,14 +89,15 @@ fn finding(finding: &ReportedFinding) -> StudyFinding {
     StudyFinding { code, severity, subject, sentence, remedy }
 }
 
-fn part(table: &StudyRows) -> StudyPart {
-    let title = TITLES.iter().find(|(key, _)| *key == table.key).map(|(_, title)| (*title).to_string());
-    let title = title.unwrap_or_else(|| capitalised(&table.key.replace('_', " ")));
+fn part(study: &str, table: &StudyRows) -> StudyPart {
+    let known = TITLES.iter().find(|(key, ..)| *key == table.key);
+    let title = known.map_or_else(|| capitalised(&table.key.replace('_', " ")), |(_, title, _)| (*title).to_string());
     let ShownTable { columns, rows } = shown(table);
-    let caption = format!("The list “{}” of the JSON document, with units.", table.key);
+    let caption = known.map_or_else(|| title.clone(), |(_, _, caption)| (*caption).to_string());
     let columns = columns.iter().map(|title| capitalised(title)).collect();
+    let charts = if study == SWEEP && table.key == "rows" { sweep::charts(table) } else { Vec::new() };
     let tables = vec![StudyTable { caption, columns, rows }];
-    StudyPart { id: table.key.replace('_', "-"), title, tables, ..StudyPart::default() }
+    StudyPart { id: table.key.replace('_', "-"), title, charts, tables, ..StudyPart::default() }
 }
 
 /// The runs of a recorded study, and how to see more of each; nothing without runs.

@@ -94,3 +94,22 @@ fn what_a_job_that_cannot_run_would_have_laid_out_is_not_there_for_others() {
     let (plan, _) = build(&sections(alone), &[], &facts, &RunSettings::default()).unwrap();
     assert!(plan.jobs[1].unplannable.is_some(), "nobody makes it");
 }
+
+#[test]
+fn buffers_that_a_control_group_leaves_no_memory_for_stop_their_job_alone() {
+    let left = crate::facts::MemoryLeft { left_bytes: 10 * MIB, limit_bytes: 16 * MIB };
+    let facts = Facts { memory_left: Some(left), ..machine(&[]) };
+    let refused = |line: &str| {
+        let (plan, _) = build(&sections(line), &[], &facts, &RunSettings::default()).unwrap();
+        let refused = plan.jobs.iter().map(|job| job.unplannable.as_ref().map(|refused| refused.errno));
+        refused.map(|errno| errno == Some(Errno::ENOMEM)).collect::<Vec<bool>>()
+    };
+    let job = |depth: u32| format!("--ioengine=io_uring --bs=1m --size=64m --iodepth={depth}");
+    assert_eq!(refused(&format!("--name=a {}", job(10))), [false]);
+    assert_eq!(refused(&format!("--name=a {} --name=b --size=1m", job(11))), [true, false]);
+    assert_eq!(refused(&format!("--name=a --numjobs=3 {}", job(5))), [false, false, true]);
+    assert_eq!(refused(&format!("--name=a {} --name=b --stonewall {}", job(8), job(8))), [false, false]);
+    // It never has that many in flight, or never touches them.
+    assert_eq!(refused(&format!("--name=a {} --size=2m", job(64))), [false]);
+    assert_eq!(refused("--name=a --ioengine=null --bs=1m --size=64m --iodepth=64"), [false]);
+}
