@@ -294,7 +294,7 @@ fn help_lists_and_explains_the_subcommands() {
         assert!(page.assert_success().stdout.contains(&format!("Usage: fiord {name}")), "{page:?}");
         assert_eq!(page.stdout, dir.run(&format!("{name} --help")).stdout, "{name}");
     }
-    dir.run("help qiuck").assert_status(1).assert_prints(&["did you mean \"quick\"?"]);
+    dir.run("help qiuck").assert_status(1).assert_prints(&["did you mean `fiord quick`?"]);
     dir.run("help iodepth").assert_status(1).assert_prints(&["fiord --cmdhelp=iodepth"]);
     dir.run("help nonsense").assert_status(1).assert_prints(&["fiord help lists them"]);
     assert_eq!(dir.contents(), []);

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fiord_testing::{need, skip};
+use fiord_testing::need;
 use serde_json::Value;
 
 use crate::common::fuse::{Fuse, Reply};
@@ -168,37 +168,6 @@ fn a_frozen_file_system_affects_only_the_report_of_its_own_job() {
             assert!(ran.stderr.contains(part), "{engine}: {part}: {}", ran.stderr);
         }
     }
-}
-
-/// The thread that waits holds a lock on the process's mappings, so that the others must not change any.
-#[test]
-fn a_mapping_of_a_file_on_a_frozen_file_system_affects_only_its_own_job() {
-    if !cfg!(target_env = "gnu") {
-        skip!("musl's allocator keeps no heap");
-    }
-    let dir = Dir::new();
-    let device = need!(LoopDevice::new(&dir, 64 << 20));
-    let mount = need!(Mount::ext4(&dir, &device));
-    // Its pages are not in memory when the job begins.
-    mount.write("hangs", &vec![1; 8 << 20]);
-    helper("sync", &[]).unwrap();
-    let frozen = need!(Frozen::new(&mount));
-    let line = format!(
-        "--output-format=json {MOVES} --name=hangs --directory={} --filename=hangs --rw=write --bs=4k --size=8m \
-         --time_based --runtime=60 --ioengine=mmap",
-        mount.path.display()
-    );
-    let mut running = start(fiord(dir.path(), &line));
-    until("the job hangs", || is_frozen(&running));
-    signal(running.0.id(), "INT");
-    signal(running.0.id(), "INT");
-    let said = output_of(&mut running);
-    drop(frozen);
-    finish(running).assert_status(130);
-    let document: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
-    assert_eq!(job(&document, "hangs")["error"].as_i64(), Some(ETIMEDOUT), "{document}");
-    assert_eq!(job(&document, "moves")["error"], 0, "{document}");
-    assert!(job(&document, "moves")["write"]["io_bytes"].as_u64() > Some(0), "{document}");
 }
 
 // divergence: a job that does not stop

@@ -109,26 +109,6 @@ pub fn spare_address_space() {
     }
 }
 
-/// Keeps a part of the heap free, so that most allocations change no mapping of this process: a thread that waits in the fault
-/// of a page of a file, on a file system that does not answer, blocks every change of a mapping until it goes on. Has no effect
-/// with musl, and where address space is limited.
-pub fn keep_heap() {
-    #[cfg(target_env = "gnu")]
-    if address_space_limit_bytes().is_none() {
-        const TRIM_THRESHOLD: libc::c_int = -1;
-        const TOP_PAD: libc::c_int = -2;
-        const MMAPS_MAX: libc::c_int = -4;
-        for (parameter, value) in
-            [(TRIM_THRESHOLD, libc::c_int::MAX), (TOP_PAD, RESERVE_BYTES_MAX as libc::c_int), (MMAPS_MAX, 0)]
-        {
-            // SAFETY: no memory is passed.
-            unsafe {
-                libc::mallopt(parameter, value);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ use fiord_options::value::{IdleProf, Trust};
 use fiord_plan::{DebugChannel, Job, Plan};
 use fiord_report::finding::any_void;
 use fiord_report::{RepeatedFigure, RunReport};
-use fiord_sys::{process, reserve, signal};
+use fiord_sys::{process, signal};
 use fiord_worker::{DebugLog, LogSink, Moment, Observer, PublishedProgress, View, Watcher, WorkerReport};
 
 use super::assemble::{self, Frame};
@@ -84,9 +84,6 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
     attended::begin();
     // Ten thousand jobs open ten thousand files; a limit that stays low shows as EMFILE in a job.
     let _ = process::raise_open_file_limit();
-    if plan.jobs.iter().any(|job| job.engine.descriptor.maps_files()) {
-        reserve::keep_heap();
-    }
     let frame = Frame { plan, global_options };
     let witness = (trust != Trust::Off).then(|| Witness::before(plan, keeps));
     let logs = LogWriters::start(plan, debug.as_ref());
