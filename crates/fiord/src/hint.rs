@@ -27,7 +27,8 @@ pub(crate) fn meant(command: &str, typed: &str) -> Option<String> {
         Err(_) => String::new(),
     };
     let is_meant = |word: &&str| *word == typed || *word == pattern;
-    let found = MEANT.iter().find(|(known, words, _)| *known == command && words.iter().any(|word| is_meant(&word)));
+    let found =
+        MEANT.iter().find(|(known, words, _)| *known == command && words.iter().any(|word| is_meant(&word)));
     found.map(|(_, _, meant)| meant.replace('#', number))
 }
 
@@ -81,7 +82,9 @@ mod tests {
         assert_eq!(meant("fiord", "run").as_deref(), Some("fiord JOBFILE"));
         assert_eq!(meant("fiord capacity", "--p95").as_deref(), Some("--bound=p95=TIME"));
         assert_eq!(meant("fiord capacity", "--p99.99").as_deref(), Some("--bound=p99.99=TIME"));
-        for unknown in [("fiord", "randread.fio"), ("fiord quick", "run"), ("fiord capacity", "--p"), ("fiord", "")] {
+        for unknown in
+            [("fiord", "randread.fio"), ("fiord quick", "run"), ("fiord capacity", "--p"), ("fiord", "")]
+        {
             assert_eq!(meant(unknown.0, unknown.1), None, "{unknown:?}");
         }
     }

@@ -436,11 +436,14 @@ fn void_runs_are_listed_as_such_and_each_run_has_one_line() {
     // Reads of what was just written come from memory.
     home.dir.write("a-file-with-a-name-that-is-longer-than-a-column-of-a-table-would-be", vec![1; 1 << 20]);
     let target = "--filename=a-file-with-a-name-that-is-longer-than-a-column-of-a-table-would-be";
-    let job = format!("--name=a-job-with-a-name-that-is-long-as-well-and-longer-than-half-of-eighty-columns {target}");
+    let job = format!(
+        "--name=a-job-with-a-name-that-is-long-as-well-and-longer-than-half-of-eighty-columns {target}"
+    );
     let void = home.run(&format!("{job} --rw=read --bs=4k --pre_read=1 --invalidate=0 --size=1m"));
     assert!(void.assert_status(0).stdout.contains("  void: "), "{void:?}");
     home.run(JOB).assert_success();
-    home.run("sweep --trust=off --rw=read --size=8M --over bs=4k,8k,16k,32k --time=800ms --repeat=1").assert_success();
+    home.run("sweep --trust=off --rw=read --size=8M --over bs=4k,8k,16k,32k --time=800ms --repeat=1")
+        .assert_success();
     let text = home.run("history").assert_success().stdout.clone();
     assert_fits_terminal(&text);
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("P99 ")).collect();

@@ -2,7 +2,6 @@
 //!
 //! Invariant: what forbids it is the kernel, by a seccomp filter as those of containers.
 
-
 use fiord_testing::need;
 use serde_json::Value;
 

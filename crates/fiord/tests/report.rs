@@ -145,7 +145,8 @@ fn several_results_share_a_page() {
     with_history(&dir, line).assert_success();
     with_history(&dir, "--name=one --ioengine=null --size=1m --rw=randread").assert_success();
     let study = with_history(&dir, "history --json").json();
-    let id = study["runs"].as_array().unwrap().iter().find(|run| run["kind"] == "sweep").unwrap()["id"].clone();
+    let id =
+        study["runs"].as_array().unwrap().iter().find(|run| run["kind"] == "sweep").unwrap()["id"].clone();
     with_history(&dir, &format!("report {id} -o sweep.html")).assert_success();
     let sweep = dir.text("sweep.html");
     for part in ["id=\"chart-throughput\"", "Throughput against bs", "id=\"chart-latency\"", "16\u{a0}KiB"] {

@@ -59,7 +59,9 @@ fn a_plot_is_written_or_it_is_said_why_not() {
     let dir = Dir::new();
     let mount = need!(Mount::tmpfs(&dir, "size=80m"));
     let sweep = |over: &str| {
-        let line = format!("sweep --trust=on --rw=read --size=8M --over {over} --time=600ms --repeat=1 --plot=plot.svg");
+        let line = format!(
+            "sweep --trust=on --rw=read --size=8M --over {over} --time=600ms --repeat=1 --plot=plot.svg"
+        );
         in_one_line(&run(&mount.path, &line).all_output())
     };
     // In memory, all figures are void.

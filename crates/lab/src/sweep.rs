@@ -379,7 +379,9 @@ impl Sweep {
         let mut lines = self.chart(&curves);
         lines.iter_mut().flat_map(|chart| &mut chart.lines).for_each(|line| line.knee = None);
         match &lines {
-            Some(chart) => (file(chart), " The plot shows what was measured, from which nothing is concluded."),
+            Some(chart) => {
+                (file(chart), " The plot shows what was measured, from which nothing is concluded.")
+            }
             None => (None, " No plot is written: it needs an option with two numbers that were run."),
         }
     }

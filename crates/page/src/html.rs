@@ -163,7 +163,11 @@ fn device(row: &environment::DeviceRow) -> Value {
 }
 
 /// The pictures of a chart for both widths, with the ends of their areas.
-fn pictures(wide: &Frame, draw: impl Fn(&Frame) -> String, area: impl Fn(&Frame) -> (f64, f64)) -> Vec<Value> {
+fn pictures(
+    wide: &Frame,
+    draw: impl Fn(&Frame) -> String,
+    area: impl Fn(&Frame) -> (f64, f64),
+) -> Vec<Value> {
     let picture = |class: &str, frame: &Frame| {
         let (left, right) = area(frame);
         let area = format!("{left:.4} {right:.4}");

@@ -46,11 +46,7 @@ fn finding(finding: &NotedFinding) -> StudyFinding {
 /// All of them on one page, in this order.
 pub fn joined(pages: Vec<StudyPage>) -> StudyPage {
     let titles: Vec<&str> = pages.iter().map(|page| page.title.as_str()).collect();
-    let mut all = StudyPage {
-        study: "report".to_string(),
-        title: titles.join("; "),
-        ..StudyPage::default()
-    };
+    let mut all = StudyPage { study: "report".to_string(), title: titles.join("; "), ..StudyPage::default() };
     let mut conclusions = Vec::new();
     for (number, page) in pages.into_iter().enumerate() {
         let StudyPage { title, conclusion, findings, facts, parts, repeat, .. } = page;
@@ -71,7 +67,9 @@ pub fn joined(pages: Vec<StudyPage>) -> StudyPage {
             part
         }));
     }
-    all.findings.sort_by_key(|finding| ["void", "caution"].iter().position(|one| *one == finding.severity).unwrap_or(2));
+    all.findings.sort_by_key(|finding| {
+        ["void", "caution"].iter().position(|one| *one == finding.severity).unwrap_or(2)
+    });
     all.conclusion = conclusions.join(" ");
     all
 }

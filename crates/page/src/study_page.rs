@@ -213,7 +213,11 @@ fn drawn(chart: &StudyChart) -> Chart {
     let against = Chart {
         x_title: option.clone(),
         // Values that double are equally far from each other.
-        x: if low > 0.0 && high / low >= DOUBLINGS_MIN { Axis::logarithmic(low, high) } else { Axis::linear(low.min(high), high) },
+        x: if low > 0.0 && high / low >= DOUBLINGS_MIN {
+            Axis::logarithmic(low, high)
+        } else {
+            Axis::linear(low.min(high), high)
+        },
         x_text: if *in_bytes { figures::size } else { figures::count },
         x_ticks: Some(ticks),
         ..shares

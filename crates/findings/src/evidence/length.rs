@@ -150,7 +150,11 @@ mod tests {
         assert_eq!(few(&[], 0), None);
         let (plan, stats) = (plan(&[("a", &[])]), moved(0, 3 * 4096));
         let goes_on = [JobEvidence { ended: Ended::NotYet, ..job(&stats) }];
-        assert_eq!(few_samples(&plan, &Measurements { jobs: &goes_on, ..nothing() }), None, "there will be more");
+        assert_eq!(
+            few_samples(&plan, &Measurements { jobs: &goes_on, ..nothing() }),
+            None,
+            "there will be more"
+        );
     }
 
     #[test]

@@ -107,7 +107,9 @@ fn latency(text: &str) -> Result<Duration, String> {
         Duration::try_from_secs_f64(number * seconds).ok()
     };
     match units.into_iter().find_map(read) {
-        Some(Duration::ZERO) | None => Err("not a latency with its unit; write 10ms, 250us or 1s".to_string()),
+        Some(Duration::ZERO) | None => {
+            Err("not a latency with its unit; write 10ms, 250us or 1s".to_string())
+        }
         Some(latency) => Ok(latency),
     }
 }

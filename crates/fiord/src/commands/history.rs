@@ -223,7 +223,8 @@ fn fit(table: &mut Table, width: usize) {
         cells.chain([table.columns[column].title.len()]).max().unwrap_or(0)
     };
     let gaps = 2 * (table.columns.len() - 1);
-    let others: usize = (0..table.columns.len()).filter(|column| ![TITLE, TARGET].contains(column)).map(longest).sum();
+    let others: usize =
+        (0..table.columns.len()).filter(|column| ![TITLE, TARGET].contains(column)).map(longest).sum();
     let room = width.saturating_sub(others + gaps).max(2 * SHORTEST);
     let target = longest(TARGET).min((room / 2).max(room.saturating_sub(longest(TITLE)))).max(SHORTEST);
     let title = room - target;

@@ -70,10 +70,9 @@ fn gather(needs: &Needs, machine: &Machine) -> Facts {
         engines: registry::ENGINES,
         page_bytes: machine.page_bytes,
         memory_bytes: machine.memory.total_bytes,
-        memory_left: machine.memory_limit.map(|limit| MemoryLeft {
-            left_bytes: limit.left_bytes(),
-            limit_bytes: limit.limit_bytes,
-        }),
+        memory_left: machine
+            .memory_limit
+            .map(|limit| MemoryLeft { left_bytes: limit.left_bytes(), limit_bytes: limit.limit_bytes }),
     }
 }
 

@@ -30,8 +30,7 @@ const FREE_SHARE: u64 = 8;
 pub(crate) const SIZE_MIN_BYTES: u64 = 8 << 20;
 
 /// What is said of a target that is not a directory.
-const READ_ONLY: &str =
-    "it is only read, because writes would destroy its contents; a directory on it has the rows that write as well";
+const READ_ONLY: &str = "it is only read, because writes would destroy its contents; a directory on it has the rows that write as well";
 
 /// The columns of `fiord devices` that are shown in the heading.
 const DEVICE: [&str; 7] = ["name", "type", "transport", "size_bytes", "model", "rotational", "scheduler"];

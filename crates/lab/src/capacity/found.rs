@@ -2,7 +2,6 @@
 //!
 //! Invariant: nothing is said of a search that is not over, except what was measured.
 
-
 use fiord_report::table::Cell;
 use fiord_report::{Finding, RepeatedFigure, RunReport};
 

@@ -104,8 +104,11 @@ fn the_conclusion_names_the_knee() {
         conclusion(&saturating()[..3]),
         "The knee is not reached within the range: throughput is still growing at 4 threads, where it is 1.56 MiB/s."
     );
-    assert_eq!(conclusion(&saturating()[..1]), "1 thread gave 0.39 MiB/s; a curve needs at least two runs. No plot is written: it needs an option with two \
-         numbers that were run.");
+    assert_eq!(
+        conclusion(&saturating()[..1]),
+        "1 thread gave 0.39 MiB/s; a curve needs at least two runs. No plot is written: it needs an option with two \
+         numbers that were run."
+    );
     assert_eq!(conclusion(&[]), "");
     let falling: Vec<StepResult> =
         [1000, 900, 500].iter().enumerate().map(|(step, ios)| reads(step, *ios, 9)).collect();
@@ -178,8 +181,11 @@ fn of_many_curves_only_the_best_run_is_described() {
 fn words_have_no_curve() {
     let sweep = sweep(vec![key(job::Queue::ioengine, Counted::Other, "psync,libaio")]);
     let result = sweep.result(&[reads(0, 100, 10), reads(1, 200, 5)], 80);
-    assert_eq!(result.conclusion, "Throughput is highest, 0.78 MiB/s, with ioengine=libaio. No plot is written: it needs an option with two \
-         numbers that were run.");
+    assert_eq!(
+        result.conclusion,
+        "Throughput is highest, 0.78 MiB/s, with ioengine=libaio. No plot is written: it needs an option with two \
+         numbers that were run."
+    );
     assert!(result.files.is_empty() && !result.text.contains("knee"), "{}", result.text);
     assert_eq!(result.table.rows.len(), 2);
 }

@@ -91,7 +91,8 @@ fn finding(finding: &ReportedFinding) -> StudyFinding {
 
 fn part(study: &str, table: &StudyRows) -> StudyPart {
     let known = TITLES.iter().find(|(key, ..)| *key == table.key);
-    let title = known.map_or_else(|| capitalised(&table.key.replace('_', " ")), |(_, title, _)| (*title).to_string());
+    let title =
+        known.map_or_else(|| capitalised(&table.key.replace('_', " ")), |(_, title, _)| (*title).to_string());
     let ShownTable { columns, rows } = shown(table);
     let caption = known.map_or_else(|| title.clone(), |(_, _, caption)| (*caption).to_string());
     let columns = columns.iter().map(|title| capitalised(title)).collect();

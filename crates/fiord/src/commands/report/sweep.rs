@@ -16,7 +16,8 @@ const IN_BYTES: [&str; 6] = ["bs", "size", "filesize", "io_size", "offset", "off
 /// Throughput and latency against the option with most numbers; none without two of them.
 pub(super) fn charts(table: &StudyRows) -> Vec<StudyChart> {
     let at = |key: &str| table.columns.iter().position(|known| known == key);
-    let (Some(direction), Some(throughput), Some(latency)) = (at(DIRECTION), at("mib_per_s"), at("mean_ns")) else {
+    let (Some(direction), Some(throughput), Some(latency)) = (at(DIRECTION), at("mib_per_s"), at("mean_ns"))
+    else {
         return Vec::new();
     };
     let number = |column: usize, row: &[StudyValue]| match row[column] {
@@ -31,7 +32,8 @@ pub(super) fn charts(table: &StudyRows) -> Vec<StudyChart> {
     if values(axis).len() < 2 {
         return Vec::new();
     }
-    let texts = |column: usize| table.rows.iter().map(move |row| text(&row[column])).collect::<BTreeSet<String>>();
+    let texts =
+        |column: usize| table.rows.iter().map(move |row| text(&row[column])).collect::<BTreeSet<String>>();
     let differing: Vec<usize> =
         (0..=direction).filter(|column| *column != axis && texts(*column).len() > 1).collect();
     let name = |row: &[StudyValue]| {
@@ -45,7 +47,9 @@ pub(super) fn charts(table: &StudyRows) -> Vec<StudyChart> {
     let lines = |column: usize, unit: f64| {
         let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
         for row in &table.rows {
-            let (Some(x), Some(y), name) = (number(axis, row), number(column, row), name(row)) else { continue };
+            let (Some(x), Some(y), name) = (number(axis, row), number(column, row), name(row)) else {
+                continue;
+            };
             match lines.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, points)) => points.push((x, y * unit)),
                 None => lines.push((name, vec![(x, y * unit)])),
@@ -119,7 +123,9 @@ mod tests {
             ]
         );
         assert_eq!(lines(&charts[1])[0].1, [(4096.0, 100.0), (8192.0, 200.0)]);
-        assert!(matches!(&charts[0].axes, StudyAxes::AgainstOption { option, in_bytes: true, .. } if option == "bs"));
+        assert!(
+            matches!(&charts[0].axes, StudyAxes::AgainstOption { option, in_bytes: true, .. } if option == "bs")
+        );
     }
 
     #[test]
