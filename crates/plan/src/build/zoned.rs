@@ -28,6 +28,9 @@ pub(crate) fn zoned(options: &JobOptions) -> Option<ZonedAccess> {
         capacity_bytes: options.files.zonecapacity.0,
         skip: match options.files.zoneskip {
             Size::Zones(zones) => ZoneSkip::Zones(zones),
+            Size::Bytes(bytes) if zone_bytes > 0 && bytes.is_multiple_of(zone_bytes) => {
+                ZoneSkip::Zones(bytes / zone_bytes)
+            }
             Size::Bytes(bytes) => ZoneSkip::Bytes(bytes),
             // A rule refuses it.
             Size::Percent(_) => ZoneSkip::NONE,
