@@ -6,12 +6,14 @@
 //! The messages are those of fio 3.33, seen on the wire: a sender of datagrams begins with `OPEN`, and the end that is
 //! done first sends `CLOSE`, on streams too.
 
+use std::ffi::OsString;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use fiord_options::job::JobOptions;
+use fiord_options::shown::shown;
 use fiord_options::value::NetProtocol;
 use fiord_sys::errno::{Errno, Explained, error_text};
 use fiord_sys::socket::{self, Address, Flags, Passes, Socket};
@@ -31,7 +33,7 @@ pub struct Settings {
     /// Protocol.
     pub protocol: NetProtocol,
     /// The other end, or a group.
-    pub host: Option<String>,
+    pub host: Option<OsString>,
     /// The port of the first clone; 0 for none.
     pub port: u32,
     /// Whether a stream waits for the other end.
@@ -60,15 +62,14 @@ impl Settings {
     /// Those of a job's options.
     pub(crate) fn of(options: &JobOptions) -> Settings {
         let own = &options.net;
-        let text = |text: &fiord_options::value::Text| text.0.to_string_lossy().into_owned();
         Settings {
             protocol: own.protocol,
-            host: own.hostname.as_ref().map(text),
+            host: own.hostname.as_ref().map(|host| host.0.clone()),
             port: own.port.unwrap_or(0),
             listen: own.listen.is_some_and(|flag| flag.0),
             pingpong: own.pingpong.is_some_and(|flag| flag.0),
             nodelay: own.nodelay.unwrap_or(false),
-            interface: own.interface.as_ref().map(text),
+            interface: own.interface.as_ref().map(|interface| interface.0.clone()),
             hops: own.ttl as u8,
             window_bytes: own.window_size.map(|size| size.0 as usize),
             segment_bytes: own.mss,
@@ -90,6 +91,11 @@ impl Settings {
             libc::ENOBUFS => Some("the network's queue is full: use rate="),
             _ => None,
         }
+    }
+
+    /// The host, if it is an address.
+    fn group(&self) -> Option<IpAddr> {
+        self.host.as_ref()?.to_str()?.parse().ok()
     }
 
     fn passes(&self) -> Passes {
@@ -183,7 +189,7 @@ impl Endpoint {
         } else {
             bound.share_address()?;
             settings.prepare(&bound, true)?;
-            if let Some(group) = settings.host.as_ref().and_then(|host| host.parse::<IpAddr>().ok()) {
+            if let Some(group) = settings.group() {
                 bound.join(group, settings.interface.as_deref())?;
             }
         }
@@ -232,8 +238,7 @@ impl Endpoint {
                 None
             }
             Passes::Datagrams => {
-                let group = self.settings.host.as_ref().and_then(|host| host.parse::<IpAddr>().ok());
-                if let Some(group) = group.filter(IpAddr::is_multicast) {
+                if let Some(group) = self.settings.group().filter(IpAddr::is_multicast) {
                     socket.send_to_groups(group, self.settings.interface.as_deref(), self.settings.hops)?;
                 }
                 // SAFETY: the message lives for ever.
@@ -247,15 +252,18 @@ impl Endpoint {
     /// The other end's address, and how it is shown.
     fn remote(&self) -> io::Result<(Address, String)> {
         let host = self.settings.host.as_deref().unwrap_or_default();
+        let no_machine = || io::Error::other("hostname= is not text in UTF-8, and so the name of no machine");
+        let name = || host.to_str().ok_or_else(no_machine);
         match self.settings.protocol {
-            NetProtocol::Unix => Ok((Address::unix(&self.path)?, self.path.display().to_string())),
+            NetProtocol::Unix => Ok((Address::unix(&self.path)?, shown(&self.path))),
             NetProtocol::Vsock => {
-                let machine = host.parse().map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+                let machine = name()?.parse().map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
                 Ok((Address::vsock(machine, self.port), format!("machine {machine}, port {}", self.port)))
             }
             NetProtocol::Tcp | NetProtocol::Tcpv6 | NetProtocol::Udp | NetProtocol::Udpv6 => {
-                let found = resolve(host, self.port as u16, self.settings.unspecified().is_ipv6())?;
-                Ok((Address::ip(found), format!("{host} ({}), port {}", found.ip(), self.port)))
+                let name = name()?;
+                let found = resolve(name, self.port as u16, self.settings.unspecified().is_ipv6())?;
+                Ok((Address::ip(found), format!("{name} ({}), port {}", found.ip(), self.port)))
             }
         }
     }

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use fiord_options::job::JobOptions;
-use fiord_options::value::{RdmaVerb, RwKind, Text};
+use fiord_options::value::{RdmaVerb, RwKind, Utf8Text};
 use fiord_sys::errno::{Errno, Explained, error_text};
 use fiord_sys::library::LibraryError;
 use fiord_sys::library::queue_pair::{Ended, Memory, QueuePair, RequestResult};
@@ -95,7 +95,7 @@ impl Settings {
     /// Those of a job's options.
     pub(crate) fn of(options: &JobOptions) -> Settings {
         let own = &options.rdma;
-        let text = |text: &Text| text.0.to_string_lossy().into_owned();
+        let text = |text: &Utf8Text| text.0.clone();
         Settings {
             host: own.hostname.as_ref().map(text),
             bind: own.bindname.as_ref().map(text),

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
+use fiord_report::path::visible_lines;
 use fiord_store::StoreError;
 use fiord_worker::Failure;
 
@@ -125,6 +126,14 @@ fn wrong_usage(mut wrong: clap::Error, command: &clap::Command) -> CommandError 
     hint::improve(&mut wrong, command);
     let text = wrong.render().to_string();
     CommandError::from(text.strip_prefix("error: ").unwrap_or(&text).trim_end_matches('\n').to_string())
+}
+
+/// Prints a page for people, whose names and texts may have escape sequences that a terminal must not interpret.
+///
+/// # Errors
+/// It could not be written.
+pub(crate) fn print_text(page: &str) -> Result<ExitCode, CommandError> {
+    print(visible_lines(page))
 }
 
 /// Prints a page to standard output. It may hold names that are not UTF-8.

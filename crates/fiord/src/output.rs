@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
+use fiord_options::secret;
+use fiord_report::path::visible_lines;
 use fiord_sys::errno::error_text;
 use fiord_sys::tty;
 use fiord_worker::{Failure, TargetOpener};
@@ -112,8 +114,13 @@ pub(crate) fn release() {
     let _ = fiord_sys::thread::release_streams();
 }
 
-/// Prints to standard error: an error, or a message on a terminal.
+/// Prints to standard error: an error, or a message on a terminal. It may quote a URL or a text as it was given.
 pub(crate) fn say(text: &str) {
+    draw(&visible_lines(&secret::in_urls_of(text)));
+}
+
+/// Writes to standard error as it is: what moves the cursor of a terminal.
+pub(crate) fn draw(text: &str) {
     // There is nowhere to report that standard error is gone.
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }

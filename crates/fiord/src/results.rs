@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use fiord_compare::{NamedRun, Side, study_runs};
 use fiord_import::{Report, StudyDocument, StudyValue, study};
 use fiord_lab::rounds::without_round;
+use fiord_options::masked;
 use fiord_report::path::shown;
 use fiord_report::{Format, RunReport, TerseVersion, render, time};
 use fiord_store::{Filter, History, HistoryEntry, RunSelector};
@@ -51,7 +52,17 @@ fn text_of(path: &Path) -> Result<(String, String), String> {
 /// The report with the most information.
 fn best(text: &str) -> Result<Report, String> {
     let reports = fiord_import::read(text).map_err(|why| why.to_string())?;
-    fiord_import::best(reports).ok_or_else(|| "1:1: there is no report in this file".to_string())
+    let best = fiord_import::best(reports).ok_or_else(|| "1:1: there is no report in this file".to_string());
+    best.map(without_secrets)
+}
+
+/// A report whose options may be shown: fio's have the secrets of engines.
+fn without_secrets(mut report: Report) -> Report {
+    let of_jobs = report.jobs.iter_mut().flat_map(|job| &mut job.options);
+    for (name, value) in report.global_options.iter_mut().chain(of_jobs) {
+        *value = masked::of_name(name, value);
+    }
+    report
 }
 
 /// A run as its JSON is read, with the histograms.

@@ -2,9 +2,11 @@
 //!
 //! Invariant: what one end counts as sent, the other receives, byte for byte.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::ffi::OsStrExt;
 
 use fiord_testing::skipped;
 
@@ -299,4 +301,32 @@ fn every_wait_ends_when_the_run_is_interrupted() {
     let entry = format!(":{port:04X} ");
     until("it is bound", || fs::read_to_string("/proc/net/udp").unwrap().contains(&entry));
     interrupted(opening);
+}
+
+// divergence: a host, a URL or a credential that is not UTF-8
+/// A path is its bytes; what is not UTF-8 is neither the name of a machine nor a URI.
+#[test]
+fn a_socket_is_at_its_path_byte_for_byte_and_other_names_are_text() {
+    let dir = Dir::new();
+    let socket = dir.path().join(OsStr::from_bytes(b"a\xff"));
+    let end = |options: &str| {
+        let mut command = fiord(dir.path(), &format!("--name=j --ioengine=net --protocol=unix --size=64k {options}"));
+        command.arg([OsStr::new("--hostname="), socket.as_os_str()].join(OsStr::new("")));
+        start(command)
+    };
+    let reader = end("--listen --rw=read");
+    until("the socket is there", || socket.exists());
+    finish(end("--rw=write")).assert_success();
+    finish(reader).assert_success();
+    for (options, name) in [
+        ("--ioengine=net --rw=write --port=1", "--hostname="),
+        ("--ioengine=net --rw=write --port=1 --hostname=127.0.0.1", "--interface="),
+        ("--ioengine=nbd", "--uri=nbd://127.0.0.1:1/"),
+        ("--ioengine=http", "--http_host="),
+        ("--ioengine=rdma --port=1 --rw=write --verb=write", "--hostname="),
+    ] {
+        let mut command = fiord(dir.path(), &format!("--name=j --filename=/x --size=64k {options}"));
+        command.arg([OsStr::new(name), OsStr::from_bytes(b"\xff")].join(OsStr::new("")));
+        finish(start(command)).assert_status(1).assert_prints(&["UTF-8"]);
+    }
 }

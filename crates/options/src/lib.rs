@@ -9,6 +9,7 @@ pub mod place;
 pub mod problem;
 pub mod reference;
 pub mod resolve;
+pub mod secret;
 pub mod section;
 pub mod shown;
 pub mod suggest;
@@ -17,7 +18,7 @@ pub mod value;
 
 mod arithmetic;
 
-pub use grammar::{cli, environment, expand, lookup, showcmd, write};
+pub use grammar::{cli, environment, expand, lookup, masked, showcmd, write};
 pub use place::{Origin, Place};
 pub use problem::{Problem, ProblemKind, ProblemLevel};
 pub use resolve::{Given, resolve_job, resolve_program};

@@ -45,6 +45,11 @@ impl Setting {
         self.value.as_deref()?.to_str()
     }
 
+    /// The value as it may be shown: masked if the option is secret.
+    pub fn shown_value(&self) -> Option<OsString> {
+        self.value.as_deref().map(|value| self.spec.shown_value(value))
+    }
+
     /// A setting that the user did not type.
     pub fn new(spec: &'static Spec, value: impl Into<OsString>) -> Setting {
         Setting {

@@ -1,16 +1,20 @@
 //! Paths, and other text that may be any bytes, in a readable form.
 //!
-//! Invariant: the form for people never breaks a line or controls a terminal, and different paths have different texts.
+//! Invariant: the form for people never breaks a line or controls a terminal, and different paths have different texts,
+//! except for credentials in URLs, which no text has.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
+use crate::secret;
+
 /// The path, or any other text of the system's: what is not readable as an escape (`\n`, `\xff`, `\u{1b}`), and so a
 /// backslash twice.
 pub fn shown(path: impl AsRef<OsStr>) -> String {
+    let path = secret::in_urls(path.as_ref());
     let mut shown = String::new();
-    for chunk in path.as_ref().as_bytes().utf8_chunks() {
+    for chunk in path.as_bytes().utf8_chunks() {
         shown += &visible(&chunk.valid().replace('\\', "\\\\"));
         for byte in chunk.invalid() {
             // Writing to a String cannot fail.
@@ -36,9 +40,15 @@ pub fn visible(text: &str) -> String {
     visible
 }
 
+/// A text of several lines for people, as `visible`. Line feeds stay, and so do tabs.
+pub fn visible_lines(text: &str) -> String {
+    let of_line = |line: &str| line.split('\t').map(visible).collect::<Vec<_>>().join("\t");
+    text.split('\n').map(of_line).collect::<Vec<_>>().join("\n")
+}
+
 /// The path for programs: its own text, as it is opened, where it has one; else as people read it.
 pub fn text(path: impl AsRef<OsStr>) -> String {
-    path.as_ref().to_str().map_or_else(|| shown(&path), str::to_string)
+    path.as_ref().to_str().map_or_else(|| shown(&path), secret::in_urls_of)
 }
 
 #[cfg(test)]
@@ -58,6 +68,7 @@ mod tests {
         assert_eq!(of(b"a\xff\\xff"), r"a\xff\\xff");
         assert_eq!(of("\u{202e}x".as_bytes()), r"\u{202e}x");
         assert_eq!(text("a\n\\"), "a\n\\");
+        assert_eq!(visible_lines("a\tb\n\x1b[31m\r\u{202e}\n"), "a\tb\n\\u{1b}[31m\\r\\u{202e}\n");
         assert_eq!(text(OsStr::from_bytes(b"a\xff")), r"a\xff");
     }
 

@@ -3,6 +3,8 @@
 //! Invariant: whatever the order of the request, terse lines come first, then JSON, then the normal text with the
 //! empty line before it: tools cut the stream at these places.
 
+use fiord_plan::shown::visible_lines;
+
 use crate::json::{Detail, json};
 use crate::model::RunReport;
 use crate::normal::normal;
@@ -34,7 +36,8 @@ pub fn render(run: &RunReport, formats: &[Format], terse_version: TerseVersion) 
         out += &json(run, Detail::Percentiles);
     }
     if wanted(Format::Normal) {
-        out += &normal(run);
+        // A name or a text of a job may have escape sequences, which a terminal must not interpret.
+        out += &visible_lines(&normal(run));
     }
     out
 }

@@ -12,6 +12,9 @@ mod layout;
 pub use cell::{Cell, shown_bytes};
 pub use layout::wrapped;
 
+/// What spreadsheets take for the beginning of a formula.
+const FORMULAS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+
 /// A column: its key for programs, and its title for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
@@ -72,12 +75,13 @@ impl Table {
         layout::text(&columns.collect::<Vec<_>>(), &rows.collect::<Vec<_>>(), width)
     }
 
-    /// RFC 4180: a line of keys, then a line for each row, all ended by CR LF.
+    /// RFC 4180: a line of keys, then a line for each row, all ended by CR LF. Words that a spreadsheet would calculate begin
+    /// with an apostrophe.
     pub fn csv(&self) -> String {
         let keys = self.columns.iter().map(|column| quoted_csv(column.key));
         let mut text = csv_line(keys);
         for row in &self.rows {
-            text.push_str(&csv_line(row.iter().map(|cell| quoted_csv(&cell.bare()))));
+            text.push_str(&csv_line(row.iter().map(|cell| quoted_csv(&inert(cell)))));
         }
         text
     }
@@ -132,6 +136,13 @@ pub fn json(tables: &[(&str, &Table)]) -> String {
 
 fn csv_line(fields: impl Iterator<Item = String>) -> String {
     format!("{}\r\n", fields.collect::<Vec<_>>().join(","))
+}
+
+/// A cell's field. What is not a figure must not be a formula to a spreadsheet, so it gets an apostrophe where it would be one.
+fn inert(cell: &Cell) -> String {
+    let field = cell.bare();
+    let is_formula = matches!(cell, Cell::Text(_) | Cell::List(_)) && field.starts_with(FORMULAS);
+    if is_formula { format!("'{field}") } else { field }
 }
 
 fn quoted_csv(field: &str) -> String {
@@ -199,6 +210,17 @@ mod tests {
         assert_eq!(
             table.csv(),
             "value\r\nplain\r\n\"a,b\"\r\n\"say \"\"x\"\"\"\r\n\"two\nlines\"\r\ntrue\r\n4096\r\n"
+        );
+    }
+
+    #[test]
+    fn csv_has_no_formula_but_all_figures() {
+        let words = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "a=b", "'"].map(|text| Cell::Text(text.to_owned()));
+        let rows = words.into_iter().chain([Cell::List(vec!["=x".to_owned()]), Cell::Number(-1.5, 1)]);
+        let csv = table(rows.collect()).csv();
+        assert_eq!(
+            csv,
+            "value\r\n'=1+1\r\n'+1\r\n'-1\r\n'@SUM(A1)\r\n'\tx\r\na=b\r\n'\r\n'=x\r\n-1.5\r\n"
         );
     }
 

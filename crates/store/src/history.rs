@@ -3,9 +3,9 @@
 //! Invariant: one run is one transaction. A run is in the write-ahead log when `keep` returns, so that a killed process
 //! loses nothing; a power failure may lose the newest runs, but nothing else.
 
-use std::fs::DirBuilder;
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -43,6 +43,7 @@ impl History {
         let directory = path.parent().unwrap_or(path);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
         made.map_err(|error| StoreError::new(path, Cause::Directory(error)))?;
+        keep_private(directory, 0o700);
         connect(path).map_err(|cause| StoreError::new(path, cause))
     }
 
@@ -268,6 +269,13 @@ impl History {
 fn connect(path: &Path) -> Result<History, Cause> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // SQLite gives its log the permissions of the database. What cannot be made or changed, it reports.
+    let _ = File::options().write(true).create_new(true).mode(0o600).open(path);
+    for suffix in ["", "-wal", "-shm"] {
+        let mut file = path.as_os_str().to_os_string();
+        file.push(suffix);
+        keep_private(Path::new(&file), 0o600);
+    }
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
@@ -275,6 +283,15 @@ fn connect(path: &Path) -> Result<History, Cause> {
     schema::migrate(&mut connection)?;
     use_log(&connection)?;
     Ok(History { connection, path: path.to_owned() })
+}
+
+/// Takes permissions away from others than the owner: a command line is recorded as it was typed.
+fn keep_private(path: &Path, mode: u32) {
+    let found = fs::metadata(path).map(|found| found.permissions().mode());
+    if found.is_ok_and(|found| found & 0o077 != 0) {
+        // What belongs to another user stays as it is.
+        let _ = fs::set_permissions(path, Permissions::from_mode(mode));
+    }
 }
 
 /// Turns the write-ahead log on. If that fails (a file system without shared memory), or another fiord is doing so,

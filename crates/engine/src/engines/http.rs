@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use fiord_http::{Access, Client, EncryptionKey, Endpoint, Keys, Method, Object, Part, S3, Signer};
 use fiord_options::job::JobOptions;
-use fiord_options::value::{HttpMode, HttpObjectMode, Https, Text};
+use fiord_options::value::{HttpMode, HttpObjectMode, Https, Utf8Text};
 use fiord_plan::{
     Action, EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Need, Op,
     Queueing, Tested,
@@ -50,15 +50,15 @@ enum Mode {
     Swift,
 }
 
-fn text(text: &Text) -> String {
-    text.0.to_string_lossy().into_owned()
+fn text(text: &Utf8Text) -> String {
+    text.0.clone()
 }
 
 impl Settings {
     /// Those of a job's options.
     fn of(options: &JobOptions) -> Settings {
         let own = &options.http;
-        let given = |option: &Option<Text>| option.as_ref().map(text);
+        let given = |option: &Option<Utf8Text>| option.as_ref().map(text);
         let user = given(&own.http_user);
         let password = given(&own.http_pass).unwrap_or_default();
         let algorithm = text(&own.http_s3_sse_customer_algorithm);

@@ -38,7 +38,7 @@ impl Settings {
     /// Those of a job's options.
     fn of(options: &JobOptions) -> Settings {
         Settings {
-            uri: options.nbd.uri.as_ref().map(|uri| uri.0.to_string_lossy().into_owned()),
+            uri: options.nbd.uri.as_ref().map(|uri| uri.0.clone()),
             writes_through: options.access.sync != SyncMode::None,
         }
     }

@@ -9,6 +9,7 @@ use clap::Parser;
 use fiord_compare::aspect::names;
 use fiord_compare::page::SIDES_MAX;
 use fiord_compare::{Aspect, Condition, Margin, Settings, compare};
+use fiord_report::path::visible_lines;
 
 use crate::arguments::{CommandError, Form, Forms, Invocation};
 use crate::layout::width;
@@ -96,8 +97,8 @@ impl Invocation for Options {
             _ if self.junit => comparison.junit(),
             Form::Json => comparison.json(),
             Form::Csv => comparison.full().csv(),
-            Form::Markdown => comparison.markdown(),
-            Form::Text => comparison.text(width()),
+            Form::Markdown => visible_lines(&comparison.markdown()),
+            Form::Text => visible_lines(&comparison.text(width())),
         };
         output::print(page.as_bytes())?;
         Ok(ExitCode::from(status::of_decision(comparison.decision())))

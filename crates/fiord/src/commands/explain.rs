@@ -62,13 +62,18 @@ impl Invocation for Options {
             Some(line) => lookup::line(line).map(Explained::One).map_err(CommandError::from),
             None => what(&self.what),
         };
-        arguments::print(match (explained?, self.json) {
-            (Explained::One(meaning), true) => meaning.json(),
-            (Explained::One(meaning), false) => meaning.text(width()),
-            (Explained::Report(explanation), true) => explanation.json(),
-            (Explained::Report(explanation), false) => explanation.text(width()),
-            (Explained::Study(explanation), true) => explanation.json(),
-            (Explained::Study(explanation), false) => explanation.text(width()),
+        let explained = explained?;
+        if self.json {
+            return arguments::print(match explained {
+                Explained::One(meaning) => meaning.json(),
+                Explained::Report(explanation) => explanation.json(),
+                Explained::Study(explanation) => explanation.json(),
+            });
+        }
+        arguments::print_text(&match explained {
+            Explained::One(meaning) => meaning.text(width()),
+            Explained::Report(explanation) => explanation.text(width()),
+            Explained::Study(explanation) => explanation.text(width()),
         })
     }
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use fiord_report::columns as columns_of_text;
 use fiord_report::json::Writer;
-use fiord_report::path::shown;
+use fiord_report::path::{shown, visible_lines};
 use fiord_report::table::{self, Cell, Column, Table, wrapped};
 use fiord_report::time;
 use fiord_store::{Filter, History, HistoryEntry, RunSelector, StoreError, Stored};
@@ -114,8 +114,8 @@ fn list(history: Option<&History>, options: &List) -> Result<String, StoreError>
     Ok(match options.forms.chosen() {
         Form::Json => json(&entries),
         Form::Csv => columns::table(&entries).csv(),
-        Form::Markdown => brief(&entries).markdown(),
-        Form::Text => text(&entries),
+        Form::Markdown => visible_lines(&brief(&entries).markdown()),
+        Form::Text => visible_lines(&text(&entries)),
     })
 }
 

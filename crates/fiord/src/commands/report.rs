@@ -12,7 +12,7 @@ use fiord_import::{JobFigures, Report};
 use fiord_page::study_page::{StudyPage, render_study};
 use fiord_page::{LoggedJob, LoggedValue, OverTime, RunView, render, several};
 use fiord_report::json::Writer;
-use fiord_report::path::shown;
+use fiord_report::path::{shown, visible_lines};
 use fiord_store::RunSelector;
 use fiord_sys::errno::error_text;
 
@@ -113,7 +113,7 @@ fn page(views: Vec<View>) -> Result<(String, Vec<String>), CommandError> {
     if views.len() <= RUNS_SIDE_BY_SIDE && views.iter().all(is_run) {
         let run = |view| if let View::Run(run) = view { Some(*run) } else { None };
         let runs: Vec<RunView> = views.into_iter().filter_map(run).collect();
-        return Ok((render(&runs)?, names));
+        return Ok((visible_lines(&render(&runs)?), names));
     }
     let study = |view| match view {
         View::Study(study) => *study,
@@ -121,7 +121,7 @@ fn page(views: Vec<View>) -> Result<(String, Vec<String>), CommandError> {
     };
     let mut pages: Vec<StudyPage> = views.into_iter().map(study).collect();
     let shown = if pages.len() == 1 { pages.swap_remove(0) } else { several::joined(pages) };
-    Ok((render_study(&shown)?, names))
+    Ok((visible_lines(&render_study(&shown)?), names))
 }
 
 /// The runs named, with their logs, or the study.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use fiord_options::value::{OutputFormats, Reading, Value};
+use fiord_report::path::visible_lines;
 use fiord_report::{Format, TerseVersion, render, time, wants_headings};
 use fiord_store::{HistoryEntry, Stored};
 
@@ -69,7 +70,7 @@ fn study(stored: &Stored, runs: &[HistoryEntry], formats: &[Format]) -> Result<S
     match formats {
         [Format::Normal] => {
             let conclusion = summary.map_or(String::new(), |summary| format!("{}\n", summary.text));
-            Ok(heading(stored) + &conclusion + &history::text(runs))
+            Ok(visible_lines(&(heading(stored) + &conclusion + &history::text(runs))))
         }
         [Format::Json | Format::JsonPlus] => {
             Ok(summary.map_or_else(|| history::json(runs), |summary| summary.json.clone()))

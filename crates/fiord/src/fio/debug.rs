@@ -44,7 +44,7 @@ pub(super) fn announce(settings: &DebugSettings, parsed: &Parsed) {
         return;
     }
     let log = DebugLog::new(channels, None, |line| Output::stdout().write(line));
-    let value = |setting: &Setting| setting.value.as_ref().map_or("(null)".to_string(), text);
+    let value = |setting: &Setting| setting.shown_value().map_or("(null)".to_string(), text);
     if let Some(profile) = &parsed.profile {
         log.line(DebugChannel::Profile, format_args!("loading profile '{}'", value(profile)));
     }

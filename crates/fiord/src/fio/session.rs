@@ -491,7 +491,7 @@ impl Session {
 
     fn global_options(&self) -> Vec<(String, String)> {
         let echoed = |setting: &fiord_options::Setting| {
-            (setting.spec.name.to_string(), setting.value.as_ref().map(path::text).unwrap_or_default())
+            (setting.spec.name.to_string(), setting.shown_value().map(path::text).unwrap_or_default())
         };
         self.parsed.globals.iter().map(echoed).collect()
     }

@@ -2,14 +2,16 @@
 //!
 //! Invariant: every figure is one of the study's tables.
 
+use std::ffi::OsString;
+
 use fiord_lab::profile::{PageSection, Profile, Screen, Shares};
 use fiord_lab::{StepResult, Study, StudyResult};
-use fiord_options::write;
+use fiord_options::{masked, write};
 use fiord_page::study_page::{
     StudyChart, StudyFinding, StudyPage, StudyPart, StudyScreen, StudyTable, render_study,
 };
 use fiord_report::Finding;
-use fiord_report::path::shown;
+use fiord_report::path::{shown, visible_lines};
 use fiord_report::table::Table;
 
 /// The page as HTML.
@@ -19,7 +21,8 @@ pub(super) fn of(
     result: &StudyResult,
     findings: &[Finding],
 ) -> Result<String, String> {
-    let command: Vec<String> = std::env::args_os().map(|argument| shown(&argument)).collect();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let command: Vec<String> = masked::of_arguments(&arguments).iter().map(shown).collect();
     let mut repeat = vec![("The command:".to_string(), command.join(" "))];
     for step in study.steps() {
         let text = write::job_file(&step.sections)?;
@@ -27,7 +30,7 @@ pub(super) fn of(
     }
     let purpose = study.purpose();
     let (first, rest) = purpose.split_at(purpose.chars().next().map_or(0, char::len_utf8));
-    render_study(&StudyPage {
+    let page = render_study(&StudyPage {
         study: study.name().to_string(),
         title: format!("{}{rest}", first.to_uppercase()),
         conclusion: result.conclusion.clone(),
@@ -40,7 +43,8 @@ pub(super) fn of(
             .collect(),
         parts: study.sections(results).into_iter().map(part).collect(),
         repeat,
-    })
+    })?;
+    Ok(visible_lines(&page))
 }
 
 fn finding(finding: &Finding) -> StudyFinding {

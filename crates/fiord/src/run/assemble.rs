@@ -45,7 +45,7 @@ pub(crate) fn headings(plan: &Plan) -> String {
             kb_base: presentation.kb_base,
         });
     }
-    format!("{text}{FIO_VERSION}\n{}", start::starting(plan.jobs.len() as u32, 0))
+    format!("{}{FIO_VERSION}\n{}", path::visible_lines(&text), start::starting(plan.jobs.len() as u32, 0))
 }
 
 /// The report of these workers at a moment of the run. It moves their statistics out of them, since copies for

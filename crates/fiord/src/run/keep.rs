@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use fiord_host::Machine;
+use fiord_options::{masked, secret};
 use fiord_plan::{FileKind, Plan};
 use fiord_report::RunReport;
 use fiord_report::path::{shown, text};
@@ -51,9 +52,9 @@ impl Keeper {
 
     /// For a run that starts now, with these arguments.
     pub(crate) fn new<A: AsRef<OsStr>>(arguments: &[A], machine: &Machine, tag: Option<&str>) -> Keeper {
-        let words = std::iter::once(OsStr::new("fiord")).chain(arguments.iter().map(AsRef::as_ref));
+        let words = std::iter::once("fiord".into()).chain(masked::of_arguments(arguments));
         Keeper {
-            command: words.map(quoted).collect::<Vec<_>>().join(" "),
+            command: words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" "),
             host: machine.hostname.clone(),
             kernel: machine.kernel_release.clone(),
             tag: tag.map(str::to_string),
@@ -254,12 +255,17 @@ fn targets(files: &BTreeSet<PathBuf>, name: fn(&Path) -> String) -> Vec<String> 
 /// A file, device or directory as it is recorded and looked up: its absolute path with all links followed, the same
 /// whatever name it was given by.
 pub(crate) fn target(path: &Path) -> String {
-    name_of(&real(&absolute(path)))
+    name_of(&real(&absolute(&without_credentials(path))))
 }
 
 /// The same with links left as they are, without a look at the file system.
 fn unfollowed(path: &Path) -> String {
-    name_of(&absolute(path))
+    name_of(&absolute(&without_credentials(path)))
+}
+
+/// A target that is a URL, as it may be recorded.
+fn without_credentials(path: &Path) -> PathBuf {
+    PathBuf::from(secret::in_urls(path.as_os_str()))
 }
 
 /// The absolute path, with links left as they are.

@@ -5,9 +5,10 @@
 use std::io;
 
 use fiord_report::columns::{self, cut, left_aligned};
+use fiord_report::path::visible;
 use fiord_sys::tty;
 
-use crate::output::say;
+use crate::output::draw;
 
 /// The line.
 #[derive(Debug, Default)]
@@ -20,11 +21,12 @@ impl StatusLine {
     /// Replaces the line on standard error by `text`.
     pub(crate) fn draw(&mut self, text: &str) {
         let line = self.next(text);
-        say(&format!("\r{line}"));
+        draw(&format!("\r{line}"));
     }
 
     /// `text`, cut to the width of the terminal and padded to cover the previous line.
     pub(crate) fn next(&mut self, text: &str) -> String {
+        let text = &visible(text);
         let text = match tty::columns(io::stderr()) {
             Some(wide) => cut(text, usize::from(wide).saturating_sub(1)),
             None => text,
@@ -42,7 +44,7 @@ impl StatusLine {
     pub(crate) fn clear(&mut self) {
         let drawn = self.drawn;
         if self.take() {
-            say(&format!("\r{:drawn$}\r", ""));
+            draw(&format!("\r{:drawn$}\r", ""));
         }
     }
 }

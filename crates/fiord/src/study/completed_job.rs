@@ -11,7 +11,7 @@ use fiord_lab::sweep::{Key, SweptJob};
 use fiord_options::{Section, Setting, Spec, job};
 use fiord_report::path::shown;
 
-use super::job_file::FILES;
+use super::job_file::{FILES, as_typed};
 use super::target;
 use super::typed_job::TypedJob;
 
@@ -138,14 +138,6 @@ pub(crate) fn says_when_it_ends(typed: &TypedJob, keys: &[Key]) -> bool {
 /// Whether a setting stays in the job: not `name`, which is the section's, and not a swept option.
 fn is_kept(setting: &Setting, keys: &[Key]) -> bool {
     setting.spec != job::General::name && keys.iter().all(|key| key.spec != setting.spec)
-}
-
-/// A setting as text.
-fn as_typed(setting: &Setting) -> String {
-    match &setting.value {
-        Some(value) => format!("{}={}", setting.spec.name, shown(value)),
-        None => setting.spec.name.to_string(),
-    }
 }
 
 /// A duration as job files take it: in seconds if it is a whole number of them.

@@ -45,6 +45,14 @@ pub(crate) fn joined(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
+/// A setting as text.
+pub(crate) fn as_typed(setting: &Setting) -> String {
+    match setting.shown_value() {
+        Some(value) => format!("{}={}", setting.spec.name, shown(value)),
+        None => setting.spec.name.to_string(),
+    }
+}
+
 /// A job file as read.
 pub(crate) struct JobFile {
     pub sections: Vec<Section>,
@@ -90,13 +98,9 @@ impl JobFile {
 
     /// Lines of a heading: each section with its settings.
     pub(crate) fn heading(&self) -> Vec<(&'static str, String)> {
-        let typed = |setting: &Setting| match &setting.value {
-            Some(value) => format!("{}={}", setting.spec.name, shown(value)),
-            None => setting.spec.name.to_string(),
-        };
         let line = |section: &Section| {
             let settings = section.settings().filter(|setting| setting.spec != job::General::name);
-            let settings: Vec<String> = settings.map(typed).collect();
+            let settings: Vec<String> = settings.map(as_typed).collect();
             format!("[{}] {}", shown(OsStr::new(&section.name)), settings.join(" "))
         };
         let names = ["Job"].into_iter().chain(std::iter::repeat(""));

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use fiord_lab::ranges;
 use fiord_lab::sweep::{Counted, Key};
 use fiord_options::value::{Bytes, EngineName, Micros, Reading, Seconds, Value, ValueKind};
-use fiord_options::{Lookup, Scope, Spec, job, table};
+use fiord_options::{Lookup, Scope, Spec, job, masked, table};
 use fiord_report::path::{self, shown};
 
 use super::typed_job::TypedJob;
@@ -17,7 +17,8 @@ use super::typed_job::TypedJob;
 pub(crate) fn keys(called: &str, over: &[OsString], typed: &TypedJob) -> Result<Vec<Key>, String> {
     let mut keys: Vec<Key> = Vec::new();
     for argument in over {
-        let (bytes, text) = (argument.as_bytes(), path::text(argument));
+        let (bytes, shown_argument) = (argument.as_bytes(), masked::of_arguments(&[argument]));
+        let text = shown_argument.iter().map(path::text).collect::<String>();
         let Some(equals) = bytes.iter().position(|byte| *byte == b'=') else {
             return Err(format!("{called} {text}: give an option and its values: {called} bs=4k,64k"));
         };
@@ -41,6 +42,9 @@ fn key(name: &str, list: &OsStr, typed: &TypedJob) -> Result<Key, String> {
     let spec = match table::find_job_option(name, false, &engines) {
         Lookup::Found(spec) if spec == job::General::name => {
             return Err("name cannot be varied".to_string());
+        }
+        Lookup::Found(spec) if spec.secret => {
+            return Err(format!("{name} is secret, and a study shows what it varies; set it as an option of the job"));
         }
         Lookup::Found(spec) => spec,
         Lookup::Ambiguous(_) => return Err(format!("no option of a job is called {name:?}")),

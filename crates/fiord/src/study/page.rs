@@ -8,7 +8,7 @@ use fiord_lab::{StepResult, Study, StudyResult, StudyTarget, Verdict};
 use fiord_plan::EngineName;
 use fiord_report::Finding;
 use fiord_report::json::{Writer, findings};
-use fiord_report::path;
+use fiord_report::path::{self, visible_lines};
 use fiord_report::table::{Cell, Column, Table};
 use fiord_report::time::iso;
 use fiord_store::RunFacts;
@@ -26,22 +26,24 @@ pub(super) fn opening(study: &dyn Study, targets: &[&StudyTarget], modes: &IoMod
     let mut heading: Vec<_> =
         targets.iter().flat_map(|target| target.heading(&modes.describe(target))).collect();
     heading.extend(study.outline().heading.iter().cloned());
-    folded(&title, width, 0) + &labelled(&heading, width) + "\n"
+    visible_lines(&(folded(&title, width, 0) + &labelled(&heading, width) + "\n"))
 }
 
 /// The table, the charts, the conclusion and the findings.
 pub(super) fn closing(result: &StudyResult, findings: &[Finding], width: usize, coloured: bool) -> String {
-    let text = result.coloured.as_ref().filter(|_| coloured).unwrap_or(&result.text);
-    let mut text = painted(text, coloured);
+    let mut text = match result.coloured.as_ref().filter(|_| coloured) {
+        Some(text) => painted(text, coloured),
+        None => painted(&visible_lines(&result.text), coloured),
+    };
     if !result.conclusion.is_empty() {
         text += "\n";
-        text += &folded(&result.conclusion, width, 0);
+        text += &visible_lines(&folded(&result.conclusion, width, 0));
     }
     if !findings.is_empty() {
         text += "\nFindings:\n";
     }
     for finding in findings {
-        text += &folded(&format!("    {}", on_one_line(finding)), width, 4);
+        text += &visible_lines(&folded(&format!("    {}", on_one_line(finding)), width, 4));
     }
     text
 }
@@ -58,7 +60,7 @@ pub(super) fn markdown(result: &StudyResult, findings: &[Finding]) -> String {
     for finding in findings {
         text += &format!("- {}\n", on_one_line(finding));
     }
-    text
+    visible_lines(&text)
 }
 
 /// A finding and its remedy, without line feeds.

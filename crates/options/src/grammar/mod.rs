@@ -7,6 +7,7 @@ pub mod environment;
 pub mod expand;
 pub mod jobfile;
 pub mod lookup;
+pub mod masked;
 mod profile;
 pub mod showcmd;
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //!
 //! Invariant: for every job file fio accepts, the text is fio's, byte for byte.
 
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use super::cli::{JobFile, Parsed};
@@ -42,8 +41,8 @@ fn line(file: &JobFile) -> Vec<u8> {
 fn push(line: &mut Vec<u8>, setting: &Setting) {
     let quote: &[u8] = if setting.spec == General::description { b"\"" } else { b"" };
     line.extend([b"--", setting.spec.name.as_bytes()].concat());
-    if let Some(value) = setting.value.as_deref().map(OsStr::as_bytes) {
-        line.extend([b"=", quote, value, quote].concat());
+    if let Some(value) = setting.shown_value() {
+        line.extend([b"=", quote, value.as_bytes(), quote].concat());
     }
     line.push(b' ');
 }

@@ -25,7 +25,8 @@ pub fn job_file(sections: &[Section]) -> Result<Vec<u8>, String> {
 
 fn section(section: &Section) -> Result<Vec<u8>, String> {
     let mut settings: Vec<Setting> = section.files.iter().map(|path| of_path(path)).collect();
-    settings.extend(section.settings().filter(|setting| setting.spec != General::name).cloned());
+    let others = section.settings().filter(|setting| setting.spec != General::name);
+    settings.extend(others.map(|setting| Setting { value: setting.shown_value(), ..setting.clone() }));
     let mut text = [b"[", section.name.as_bytes(), b"]\n"].concat();
     settings.iter().for_each(|setting| text.extend(line(setting)));
     settings.sort_by_key(|setting| application_order(setting.spec));

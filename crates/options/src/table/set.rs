@@ -36,9 +36,10 @@ use crate::value::{Reading, Value, behind_empty_first};
 /// - ready: the field holds the value;
 /// - `#[pending("reason")]`: refused with this reason, unless the value given is the default;
 /// - `#[ignored("explanation")]`: accepted without effect, with a warning;
-/// - `#[dormant(Set::option)]`: has an effect only together with that option, which is itself refused; accepted.
+/// - `#[dormant(Set::option)]`: has an effect only together with that option, which is itself refused; accepted;
+/// - `#[secret(masked)]`: ready, and its value is shown to no one.
 ///
-/// All but the first have no value that could be read: their fields are of type [`NotRead`]. The same holds for all
+/// All but the first and the last have no value that could be read: their fields are of type [`NotRead`]. The same holds for all
 /// options of a set that is declared `unbuilt`, whose engines are not built in (`scope Scope::Engine(…), unbuilt;`).
 macro_rules! options {
     (
@@ -52,6 +53,7 @@ macro_rules! options {
                 $(#[ignored($ignored:literal)])?
                 $(#[dormant($dormant:path)])?
                 $(#[unbuilt($unbuilt:ident)])?
+                $(#[secret($secret:ident)])?
                 $name:ident $(as $spelled:literal)? $(| $alias:ident)*:
                     $type:ty $(= $default:literal)? $(, in $range:expr)?;
             )*
@@ -103,6 +105,7 @@ macro_rules! options {
                         range: options!(@range $($range)?),
                         choices: <$type as $crate::value::Value>::CHOICES,
                         doc: concat!($($doc, "\n"),*),
+                        secret: options!(@secret $($secret)?),
                         category: $category,
                         parse: |text, reading| {
                             reading.range = options!(@range $($range)?);
@@ -162,6 +165,9 @@ macro_rules! options {
             })*
         }
     };
+
+    (@secret) => { false };
+    (@secret masked) => { true };
 
     (@name $name:ident) => { stringify!($name) };
     (@name $name:ident as $spelled:literal) => { $spelled };

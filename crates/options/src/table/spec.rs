@@ -2,11 +2,12 @@
 //!
 //! Invariant: a `Spec` comes from the one declaration in the table and from nowhere else.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::ptr;
 
+use crate::secret;
 use crate::value::{Choice, EngineName, Reading, Takes, ValueKind};
 
 /// Which namespace an option lives in.
@@ -58,6 +59,8 @@ pub struct Spec {
     pub choices: &'static [Choice],
     /// Documentation in our own words, one line of text per line; see `summary` and `details`.
     pub doc: &'static str,
+    /// Whether its value is shown to no one (`grammar/masked.rs`).
+    pub secret: bool,
     /// Heading the reference page lists it under.
     pub category: &'static str,
     /// Parses a value as the option's type and discards it; `reading` has the meaning of suffixes and collects
@@ -89,6 +92,11 @@ impl Spec {
     pub fn check(&self, value: Option<&OsStr>) -> Result<(), String> {
         let mut reading = Reading::default();
         (self.parse)(value, &mut reading).map_err(|why| reading.with_suggestion(why))
+    }
+
+    /// A value as it may be shown.
+    pub fn shown_value(&self, value: &OsStr) -> OsString {
+        if self.secret { OsString::from(secret::MASK) } else { secret::in_urls(value) }
     }
 
     /// Whether it is one of these.

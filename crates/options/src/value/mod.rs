@@ -61,5 +61,5 @@ pub use size::{BlockRange, Size, SizeRange};
 pub use skew::Skew;
 pub use split::{BlockSplit, SplitEntry};
 pub use steady_state::{SteadyCriterion, SteadyLimit, SteadyMeasure, steady_word};
-pub use text::{Flag, OptionalText, Switch, Text};
+pub use text::{Flag, OptionalText, Switch, Text, Utf8Text};
 pub use time::{Micros, Period, Seconds, StartDelay};

@@ -30,6 +30,22 @@ impl Value for Text {
     }
 }
 
+/// Text in UTF-8: a host, a URL, what a protocol of text sends. A path is `Text`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Utf8Text(pub String);
+
+impl Value for Utf8Text {
+    const KIND: ValueKind = ValueKind::Text;
+
+    fn parse(text: &str, _reading: &mut Reading) -> Result<Utf8Text, String> {
+        Ok(Utf8Text(text.to_string()))
+    }
+
+    fn print(&self) -> String {
+        shown::text(&self.0)
+    }
+}
+
 /// Text that may be left out: `write_bw_log` takes the job's name, `--cmdhelp` lists everything.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OptionalText(pub Option<OsString>);

@@ -171,10 +171,10 @@ pub(super) fn a_connection_has_its_port(section: &ResolvedSection<'_>) -> Option
 pub(super) fn only_one_end_has_a_hostname(section: &ResolvedSection<'_>) -> Option<Problem> {
     let protocol = protocol(section)?;
     let options = &section.options.net;
-    let host = options.hostname.as_ref().map(|host| host.0.to_string_lossy());
+    let host = options.hostname.as_ref().map(|host| host.0.to_str().unwrap_or_default());
     match (protocol, host, waits(section, protocol)) {
         (NetProtocol::Unix, _, _) => None,
-        (NetProtocol::Udp | NetProtocol::Udpv6, Some(host), true) if is_group(&host) => None,
+        (NetProtocol::Udp | NetProtocol::Udpv6, Some(host), true) if is_group(host) => None,
         (_, Some(_), true) => conflict(
             section,
             Net::hostname,

@@ -147,7 +147,7 @@ pub(crate) fn presentation(section: &ResolvedSection<'_>, access: &Access) -> Pr
 /// The section's own settings, as they are echoed; paths that were handed over as a file name would tell them.
 fn echoed(section: &ResolvedSection<'_>) -> Vec<(String, String)> {
     let text = |setting: &fiord_options::Setting| {
-        (setting.spec.name.to_string(), setting.value.as_ref().map(shown::text).unwrap_or_default())
+        (setting.spec.name.to_string(), setting.shown_value().map(shown::text).unwrap_or_default())
     };
     let path = |path: &std::path::PathBuf| (job::Files::filename.name.to_string(), shown::text(path));
     section.parsed.files.iter().map(path).chain(section.parsed.own.iter().map(text)).collect()

@@ -104,19 +104,24 @@ fn row(cells: &[String], columns: &[ColumnLayout<'_>], widths: &[usize]) -> Stri
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let blanks = text.chars().take_while(|letter| *letter == ' ').count();
     let indent = " ".repeat(blanks.min(width / 2));
-    let mut rest = text.to_owned();
+    let (mut rest, mut margin) = (text, "");
     let mut lines = Vec::new();
-    while columns::width(&rest) > width && width > 0 {
-        let at = break_at(&rest, width, indent.len());
-        lines.push(rest[..at].trim_end().to_owned());
-        let below = rest[at..].trim_start_matches(' ');
-        if below.is_empty() {
+    loop {
+        // Of a long text only the beginning is looked at, or its lines would cost the square of its length.
+        let near = rest.char_indices().nth(4 * (width + 1)).map_or(rest, |(at, _)| &rest[..at]);
+        let line = format!("{margin}{}", if width > 0 { near } else { rest });
+        if width == 0 || (near.len() == rest.len() && columns::width(&line) <= width) {
+            lines.push(line);
             return lines;
         }
-        rest = indent.clone() + below;
+        let at = break_at(&line, width, indent.len());
+        lines.push(line[..at].trim_end().to_owned());
+        rest = rest[at - margin.len()..].trim_start_matches(' ');
+        if rest.is_empty() {
+            return lines;
+        }
+        margin = &indent;
     }
-    lines.push(rest);
-    lines
 }
 
 /// The byte offset at which a text that is too wide is broken: at least one character after the indentation.
@@ -152,6 +157,16 @@ mod tests {
         assert_eq!(wrapped("abcdefghij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(wrapped("  sda1 second", 8), ["  sda1", "  second"]);
         assert_eq!(wrapped("", 4), [""]);
+    }
+
+    /// With the square of its length this takes minutes.
+    #[test]
+    fn a_long_text_is_wrapped_in_time_of_its_length() {
+        for text in ["x".repeat(1 << 20), "/x".repeat(1 << 19), "a b ".repeat(1 << 18)] {
+            let lines = wrapped(&text, 60);
+            assert!(lines.iter().all(|line| columns::width(line) <= 60));
+            assert_eq!(lines.concat().replace(' ', ""), text.replace(' ', ""));
+        }
     }
 
     #[test]

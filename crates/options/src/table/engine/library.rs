@@ -44,6 +44,7 @@ options! {
         /// Format of the image's encryption: `luks1`, `luks2`, or `luks` for the one that the image has.
         rbd_encryption_format: Text;
         /// Passphrase of the image's encryption.
+        #[secret(masked)]
         rbd_encryption_passphrase: Text;
     }
 }

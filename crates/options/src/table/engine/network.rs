@@ -36,7 +36,7 @@ options! {
         /// A job that writes waits for the same bytes to come back; one that reads sends them back. Both ends need it.
         pingpong: Flag;
         /// Interface used for multicast: its address, or for IPv6 its name.
-        interface: Text;
+        interface: Utf8Text;
         /// Hops a multicast packet may take.
         ttl: u32 = 1, in 0..=255;
         /// Size of the socket's buffer.
@@ -54,12 +54,12 @@ options! {
         /// Host to connect to.
         ///
         /// A name or an address, of the end that waits. A job that reads is that end, and does not use it.
-        hostname: Text;
+        hostname: Utf8Text;
         /// Address of this end.
         ///
         /// A name or an address of this machine: what a job that waits listens at, instead of all its IPv4 addresses, and
         /// where the connection of one that connects begins.
-        bindname: Text;
+        bindname: Utf8Text;
         /// Port to connect to or to listen on.
         ///
         /// Of the RDMA connection manager; TCP has ports of its own. With `numjobs`, the first clone's; each further one

@@ -56,32 +56,37 @@ options! {
         /// With S3, a bucket is either part of this name or the beginning of `filename`.
         ///
         /// Example: `http_host=localhost:9000`.
-        http_host: Text = "localhost";
+        http_host: Utf8Text = "localhost";
         /// User name for WebDAV.
-        http_user: Text;
+        http_user: Utf8Text;
         /// Password for WebDAV.
-        http_pass: Text;
+        #[secret(masked)]
+        http_pass: Utf8Text;
         /// Interface of the server.
         http_mode: HttpMode = "webdav";
         /// Region of S3, which is part of each signature.
-        http_s3_region: Text = "us-east-1";
+        http_s3_region: Utf8Text = "us-east-1";
         /// Secret key of S3.
-        http_s3_key: Text;
+        #[secret(masked)]
+        http_s3_key: Utf8Text;
         /// Identifier of the key of S3.
-        http_s3_keyid: Text;
+        http_s3_keyid: Utf8Text;
         /// Token of a session of S3.
-        http_s3_security_token: Text;
+        #[secret(masked)]
+        http_s3_security_token: Utf8Text;
         /// Key that the S3 server encrypts objects with and does not keep: 32 characters, or 32 bytes in base 64.
-        http_s3_sse_customer_key: Text;
+        #[secret(masked)]
+        http_s3_sse_customer_key: Utf8Text;
         /// Algorithm that the S3 server encrypts objects with.
-        http_s3_sse_customer_algorithm: Text = "AES256";
+        http_s3_sse_customer_algorithm: Utf8Text = "AES256";
         /// Whether each `block` of the file is an object, or the file is one, of which reads request a `range`.
         /// The start and end of a block are added to the name of its object. Writes write whole objects either way.
         http_object_mode: HttpObjectMode = "block";
         /// Storage class of objects written to S3.
-        http_s3_storage_class: Text = "STANDARD";
+        http_s3_storage_class: Utf8Text = "STANDARD";
         /// Token of Swift, as `swift auth` prints it.
-        http_swift_auth_token: Text;
+        #[secret(masked)]
+        http_swift_auth_token: Utf8Text;
         /// Detail of messages about requests.
         #[ignored("requests are not printed: the server's log has them, and --debug=io prints each I/O")]
         http_verbose: u32 = 0;
@@ -143,7 +148,7 @@ options! {
         /// `client-key.pem` if they are there.
         ///
         /// Example: `uri=nbd://localhost:10809/disk`.
-        uri: Text;
+        uri: Utf8Text;
     }
 }
 
