@@ -92,7 +92,7 @@ impl ClusterSettings {
 
 /// The name, for messages.
 pub(crate) fn shown(name: &CString) -> String {
-    name.to_string_lossy().into_owned()
+    fiord_options::secret::in_urls_of(&name.to_string_lossy())
 }
 
 /// A text as libraries take it. One with a zero byte, which no option can have, counts as absent.

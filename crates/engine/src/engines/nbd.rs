@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use fiord_nbd::{Address, Export};
 use fiord_options::job::JobOptions;
+use fiord_options::secret;
 use fiord_options::value::SyncMode;
 use fiord_plan::{
     EngineDescriptor, EngineName, EngineSettings, EngineTests, Example, FileIndex, FileUse, Geometry, Need,
@@ -48,7 +49,9 @@ impl Settings {
         let Some(uri) = &self.uri else {
             return Err(invalid("uri= is missing, such as uri=nbd://localhost:10809/EXPORT".to_string()));
         };
-        let address = Address::parse(uri).map_err(|wrong| invalid(format!("uri={uri} {wrong}")))?;
+        let address = Address::parse(uri);
+        let uri = secret::in_urls_of(uri);
+        let address = address.map_err(|wrong| invalid(format!("uri={uri} {wrong}")))?;
         let (connection, export) = nbd::connect(&address).map_err(|error| {
             io::Error::other(format!("cannot use {} as {uri}: {}", address.host, reason(&error)))
         })?;
