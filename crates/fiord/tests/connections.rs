@@ -310,7 +310,8 @@ fn a_socket_is_at_its_path_byte_for_byte_and_other_names_are_text() {
     let dir = Dir::new();
     let socket = dir.path().join(OsStr::from_bytes(b"a\xff"));
     let end = |options: &str| {
-        let mut command = fiord(dir.path(), &format!("--name=j --ioengine=net --protocol=unix --size=64k {options}"));
+        let mut command =
+            fiord(dir.path(), &format!("--name=j --ioengine=net --protocol=unix --size=64k {options}"));
         command.arg([OsStr::new("--hostname="), socket.as_os_str()].join(OsStr::new("")));
         start(command)
     };

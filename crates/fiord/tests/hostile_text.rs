@@ -22,9 +22,8 @@ impl Place {
 
 #[track_caller]
 fn assert_harmless(what: &[&str], text: &str) {
-    let is_hostile = |letter: &char| {
-        (letter.is_control() && !['\n', '\t'].contains(letter)) || *letter == '\u{202e}'
-    };
+    let is_hostile =
+        |letter: &char| (letter.is_control() && !['\n', '\t'].contains(letter)) || *letter == '\u{202e}';
     let found: Vec<char> = text.chars().filter(is_hostile).collect();
     assert!(found.is_empty(), "{what:?}: {found:?} in {text}");
 }
@@ -59,7 +58,16 @@ fn no_output_for_people_has_what_controls_a_terminal() {
         &["--name=b", "--ioengine=null", "--size=4k", &format!("--rw={HOSTILE}")],
         &["explain", HOSTILE],
         &["report", HOSTILE],
-        &["sweep", &name, "--ioengine=null", "--size=64k", "--over", "bs=4k,8k", "--time=100ms", "--trust=off"],
+        &[
+            "sweep",
+            &name,
+            "--ioengine=null",
+            "--size=64k",
+            "--over",
+            "bs=4k,8k",
+            "--time=100ms",
+            "--trust=off",
+        ],
         &["show", "last"],
     ] {
         assert_harmless(words, &place.run(words).all_output());

@@ -29,7 +29,10 @@ fn jobs() -> Vec<String> {
         format!("--ioengine=nbd --uri=nbd://me:{SECRET}@{NOWHERE}/x"),
         format!("--ioengine=nbd --uri=nbdx://me:{SECRET}@{NOWHERE}/x"),
         format!("--ioengine=nfs --nfs_url=nfs://me:{SECRET}@127.0.0.1/x?nfsport=1&mountport=1"),
-        format!("--ioengine=libiscsi --filename=iscsi\\://me%{SECRET}@{}/iqn.x/0", NOWHERE.replace(':', "\\:")),
+        format!(
+            "--ioengine=libiscsi --filename=iscsi\\://me%{SECRET}@{}/iqn.x/0",
+            NOWHERE.replace(':', "\\:")
+        ),
         format!("--ioengine=null --metrics=otlp:http://me:{SECRET}@{NOWHERE}/v1?api-key={SECRET}"),
         format!("--ioengine=null --exec_prerun=true${{IFS}}http://me:{SECRET}@h"),
     ]);
@@ -80,8 +83,10 @@ fn no_output_and_no_file_has_a_secret() {
     let place = Place(Dir::new());
     for job in jobs() {
         let line = format!("--name=a --size=4k --filename=/x --http_host={NOWHERE} --trust=on {job}");
-        let line = if job.contains("null") { line.replace(&format!(" --http_host={NOWHERE}"), "") } else { line };
-        let line = if job.contains("http_") { line } else { line.replace(&format!(" --http_host={NOWHERE}"), "") };
+        let line =
+            if job.contains("null") { line.replace(&format!(" --http_host={NOWHERE}"), "") } else { line };
+        let line =
+            if job.contains("http_") { line } else { line.replace(&format!(" --http_host={NOWHERE}"), "") };
         place.run(&format!("{line} --output-format=normal,json+,terse"));
         place.run(&format!("{line} --showcmd"));
         place.run(&format!("{line} --debug=parse --parse-only"));
@@ -109,13 +114,20 @@ fn studies_and_reports_of_others_have_no_secret_either() {
     ] {
         place.run(line);
     }
-    place.run(&format!("sweep --rw=read --ioengine=http --filename=/x --http_host={NOWHERE} --over http_pass=b,{SECRET}"));
+    place.run(&format!(
+        "sweep --rw=read --ioengine=http --filename=/x --http_host={NOWHERE} --over http_pass=b,{SECRET}"
+    ));
     SHOWN.iter().for_each(|shown| drop(place.run(shown)));
     // fio's own reports have them.
     let of_fio = place.0.text("r.json").replace("\"***\"", &format!("\"{SECRET}\""));
     assert!(of_fio.contains(SECRET), "{of_fio}");
     place.0.write("fio.given", of_fio);
-    for line in ["explain fio.given", "explain fio.given --json", "compare fio.given fio.given", "report fio.given -o of-fio.html"] {
+    for line in [
+        "explain fio.given",
+        "explain fio.given --json",
+        "compare fio.given fio.given",
+        "report fio.given -o of-fio.html",
+    ] {
         place.run(line);
     }
     place.assert_clean("studies");

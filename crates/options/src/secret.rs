@@ -60,7 +60,8 @@ fn push_url(masked: &mut Vec<u8>, url: &[u8]) {
         }
         let equals = parameter.iter().position(|byte| *byte == b'=').unwrap_or(parameter.len());
         let name = parameter[..equals].to_ascii_lowercase();
-        match PARAMETERS.iter().any(|part| find(&name, part.as_bytes()).is_some()) && equals < parameter.len() {
+        match PARAMETERS.iter().any(|part| find(&name, part.as_bytes()).is_some()) && equals < parameter.len()
+        {
             true => {
                 masked.extend_from_slice(&parameter[..=equals]);
                 masked.extend_from_slice(MASK.as_bytes());
@@ -79,8 +80,14 @@ mod tests {
         for (given, shown) in [
             ("nbd://alice:hunter2@host:10809/disk", "nbd://***@host:10809/disk"),
             ("iscsi://u%p/w@10.0.0.1/iqn.x/1", "iscsi://***@10.0.0.1/iqn.x/1"),
-            ("otlp:http://h/v1?token=abc&x=1 and http://a:b@c.", "otlp:http://h/v1?token=***&x=1 and http://***@c."),
-            ("nbds://h/?tls-certificates=/etc/pki&Password=p", "nbds://h/?tls-certificates=/etc/pki&Password=***"),
+            (
+                "otlp:http://h/v1?token=abc&x=1 and http://a:b@c.",
+                "otlp:http://h/v1?token=***&x=1 and http://***@c.",
+            ),
+            (
+                "nbds://h/?tls-certificates=/etc/pki&Password=p",
+                "nbds://h/?tls-certificates=/etc/pki&Password=***",
+            ),
             ("\"uri=nbd://a:b@h\" is", "\"uri=nbd://***@h\" is"),
             ("nfs://h/p?nfsport=1", "nfs://h/p?nfsport=1"),
             ("/data/a@b", "/data/a@b"),

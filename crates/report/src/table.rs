@@ -215,13 +215,11 @@ mod tests {
 
     #[test]
     fn csv_has_no_formula_but_all_figures() {
-        let words = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "a=b", "'"].map(|text| Cell::Text(text.to_owned()));
+        let words =
+            ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "a=b", "'"].map(|text| Cell::Text(text.to_owned()));
         let rows = words.into_iter().chain([Cell::List(vec!["=x".to_owned()]), Cell::Number(-1.5, 1)]);
         let csv = table(rows.collect()).csv();
-        assert_eq!(
-            csv,
-            "value\r\n'=1+1\r\n'+1\r\n'-1\r\n'@SUM(A1)\r\n'\tx\r\na=b\r\n'\r\n'=x\r\n-1.5\r\n"
-        );
+        assert_eq!(csv, "value\r\n'=1+1\r\n'+1\r\n'-1\r\n'@SUM(A1)\r\n'\tx\r\na=b\r\n'\r\n'=x\r\n-1.5\r\n");
     }
 
     #[test]

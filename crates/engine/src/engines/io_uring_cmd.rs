@@ -163,7 +163,9 @@ fn explain_opening(path: &Path, errno: Errno) -> String {
                 "{errno}: identifying a namespace needs root before Linux 6.2, and the right to open the device"
             )
         }
-        libc::ENOENT | libc::ENXIO | libc::ENODEV => format!("{errno}: `ls /dev/ng*` lists the namespaces of this machine"),
+        libc::ENOENT | libc::ENXIO | libc::ENODEV => {
+            format!("{errno}: `ls /dev/ng*` lists the namespaces of this machine")
+        }
         _ => format!("{errno}: the namespace cannot be identified"),
     }
 }

@@ -44,7 +44,9 @@ fn key(name: &str, list: &OsStr, typed: &TypedJob) -> Result<Key, String> {
             return Err("name cannot be varied".to_string());
         }
         Lookup::Found(spec) if spec.secret => {
-            return Err(format!("{name} is secret, and a study shows what it varies; set it as an option of the job"));
+            return Err(format!(
+                "{name} is secret, and a study shows what it varies; set it as an option of the job"
+            ));
         }
         Lookup::Found(spec) => spec,
         Lookup::Ambiguous(_) => return Err(format!("no option of a job is called {name:?}")),

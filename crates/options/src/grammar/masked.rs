@@ -61,14 +61,39 @@ mod tests {
     #[test]
     fn secret_options_of_a_command_line_are_masked_however_they_are_spelt() {
         let given = [
-            "--name=a", "--http_pass=x=y", "-http_s3_key=x", "--http_pass", "x", "--rw", "read", "--over",
-            "http_pass=x,y", "--over=http_pass=x", "--http_swift_auth=x", "--http_s3_keyid=me", "--uri=nbd://x@h",
+            "--name=a",
+            "--http_pass=x=y",
+            "-http_s3_key=x",
+            "--http_pass",
+            "x",
+            "--rw",
+            "read",
+            "--over",
+            "http_pass=x,y",
+            "--over=http_pass=x",
+            "--http_swift_auth=x",
+            "--http_s3_keyid=me",
+            "--uri=nbd://x@h",
         ];
         let shown = [
-            "--name=a", "--http_pass=***", "-http_s3_key=***", "--http_pass", "***", "--rw", "read", "--over",
-            "http_pass=***", "--over=http_pass=***", "--http_swift_auth=***", "--http_s3_keyid=me", "--uri=nbd://***@h",
+            "--name=a",
+            "--http_pass=***",
+            "-http_s3_key=***",
+            "--http_pass",
+            "***",
+            "--rw",
+            "read",
+            "--over",
+            "http_pass=***",
+            "--over=http_pass=***",
+            "--http_swift_auth=***",
+            "--http_s3_keyid=me",
+            "--uri=nbd://***@h",
         ];
         assert_eq!(of_arguments(&given), shown);
-        assert_eq!((of_name("http_pass", "x"), of_name("rw", "read")), (MASK.to_string(), "read".to_string()));
+        assert_eq!(
+            (of_name("http_pass", "x"), of_name("rw", "read")),
+            (MASK.to_string(), "read".to_string())
+        );
     }
 }
