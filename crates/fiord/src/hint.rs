@@ -28,7 +28,7 @@ pub(crate) fn meant(command: &str, typed: &str) -> Option<String> {
     };
     let is_meant = |word: &&str| *word == typed || *word == pattern;
     let found =
-        MEANT.iter().find(|(known, words, _)| *known == command && words.iter().any(|word| is_meant(&word)));
+        MEANT.iter().find(|(known, words, _)| *known == command && words.iter().any(|word| is_meant(word)));
     found.map(|(_, _, meant)| meant.replace('#', number))
 }
 

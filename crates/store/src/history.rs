@@ -266,6 +266,7 @@ impl History {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "the history is fiord's own, and never a target")]
 fn connect(path: &Path) -> Result<History, Cause> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

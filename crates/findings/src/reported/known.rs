@@ -117,7 +117,7 @@ impl<'r> Known<'r> {
             let samples = of.iops_samples.as_ref().or(of.bandwidth_samples.as_ref());
             samples.and_then(deviation).is_some_and(|deviation| deviation < CONSTANT_MAX)
         };
-        self.active().all(|of| constant(of))
+        self.active().all(constant)
     }
 
     pub fn errors(&self) -> Outcome {
@@ -164,7 +164,7 @@ impl<'r> Known<'r> {
         }
         match self.runtime_ms() {
             0 => return Err(NO_RUNTIME),
-            ..steady::RUN_MS_MIN => return Err("a run shorter than 10 s"),
+            1..steady::RUN_MS_MIN => return Err("a run shorter than 10 s"),
             _ => {}
         }
         let rates = self.active().filter_map(|of| {
@@ -229,7 +229,7 @@ impl<'r> Known<'r> {
         let used = user + system;
         match self.runtime_ms() {
             0 => return Err(NO_RUNTIME),
-            ..RUN_MS_MIN => return Err("a run shorter than 0.5 s"),
+            1..RUN_MS_MIN => return Err("a run shorter than 0.5 s"),
             _ => {}
         }
         let on_purpose = self.queue().is_some_and(|(engine, _)| engine == "null" || engine == "cpuio")

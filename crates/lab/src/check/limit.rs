@@ -337,11 +337,11 @@ impl Row {
         let mean = |summary: Summary| {
             let (mean, half, (_, high)) = (text(summary.mean), summary.half_width?, summary.interval()?);
             // No figure is below zero, as this half of the interval would be.
-            let error = match half < summary.mean {
+            let reach = match half < summary.mean {
                 true => format!("± {}", with_unit(half)),
                 false => format!("(95 %: up to {})", with_unit(high)),
             };
-            Some(format!(", mean {mean} {error}"))
+            Some(format!(", mean {mean} {reach}"))
         };
         (count > 1).then(|| spread + &self.over_rounds().and_then(mean).unwrap_or_default())
     }

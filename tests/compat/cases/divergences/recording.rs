@@ -246,7 +246,7 @@ pub const ROWS: &[Row] = &[
         ],
         ..ROW
     },
-    // divergence: a job name with `/`
+    // divergence: a job name with `/` as the prefix
     Row {
         name: "log-of-a-job-with-a-slash",
         args: "j.fio",
