@@ -27,8 +27,7 @@ pub(crate) fn meant(command: &str, typed: &str) -> Option<String> {
         Err(_) => String::new(),
     };
     let is_meant = |word: &&str| *word == typed || *word == pattern;
-    let found =
-        MEANT.iter().find(|(known, words, _)| *known == command && words.iter().any(|word| is_meant(word)));
+    let found = MEANT.iter().find(|(known, words, _)| *known == command && words.iter().any(&is_meant));
     found.map(|(_, _, meant)| meant.replace('#', number))
 }
 

@@ -296,7 +296,7 @@ fn help_lists_and_explains_the_subcommands() {
     }
     dir.run("help qiuck").assert_status(1).assert_prints(&["did you mean `fiord quick`?"]);
     dir.run("help iodepth").assert_status(1).assert_prints(&["fiord --cmdhelp=iodepth"]);
-    dir.run("help nonsense").assert_status(1).assert_prints(&["fiord help lists them"]);
+    dir.run("help nonsense").assert_status(1).assert_prints(&["`fiord help` lists them"]);
     assert_eq!(dir.contents(), []);
     // A job file of that name comes first.
     dir.write("help", "[from_a_file]\nioengine=null\nrw=read\nsize=64k\n");

@@ -315,7 +315,7 @@ fn a_socket_is_at_its_path_byte_for_byte_and_other_names_are_text() {
         command.arg([OsStr::new("--hostname="), socket.as_os_str()].join(OsStr::new("")));
         start(command)
     };
-    let reader = end("--listen --rw=read");
+    let reader = end("--rw=read");
     until("the socket is there", || socket.exists());
     finish(end("--rw=write")).assert_success();
     finish(reader).assert_success();

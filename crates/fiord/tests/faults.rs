@@ -71,8 +71,8 @@ fn on_a_small_file_system(mount: &Mount) {
     // Files laid out before the run do not fit either.
     let line = format!("{BYSTANDER} --name=lays --filename=g --rw=read --bs=64k --size=32m --ioengine=psync");
     let ran = run(&mount.path, &format!("--output-format=json {line}"));
-    ran.assert_status(1).assert_prints(&["ENOSPC"]);
-    let _ = fs::remove_file(mount.path.join("g"));
+    failed_job(&ran, "lays", ENOSPC);
+    ran.assert_prints(&["there is no room for g", "free some space"]);
 
     let line = "--output-format=json --name=to_the_brim --filename=h --rw=write --bs=64k --fill_device=1";
     let ran = run(&mount.path, line);

@@ -249,7 +249,7 @@ fn an_ordinary_user_gets_the_same() {
 fn warnings_are_in_the_report_once() {
     let dir = Dir::new();
     dir.write("f", vec![1; 1 << 20]);
-    let line = "sweep --filename=f --rw=read --iodepth=32 --rwmixread=50x --exec_prerun=false --over bs=4k,8k --time 200ms --trust=on";
+    let line = "sweep --filename=f --rw=rw --iodepth=32 --rwmixread=50x --exec_prerun=false --over bs=4k,8k --time 200ms --trust=on";
     let command = |line: &str| {
         let mut command = fiord(dir.path(), line);
         command.env("XDG_STATE_HOME", dir.join("state"));

@@ -369,7 +369,9 @@ impl Sweep {
         measured: &[SweepRun],
         is_any_void: bool,
     ) -> (Option<(PathBuf, String)>, &'static str) {
-        let Some(path) = &self.pictures.plot else { return (None, "") };
+        let Some(path) = self.pictures.plot.as_ref().filter(|_| !measured.is_empty()) else {
+            return (None, "");
+        };
         let file = |chart: &Chart| Some((path.clone(), svg::draw(chart)));
         if let Some(chart) = sound {
             let left_out = " The plot leaves out runs whose figures are void.";

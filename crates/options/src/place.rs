@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::shown::shown;
 
 /// The source of a setting.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// The command line; the "line" is 1 and columns count bytes of the arguments joined by one space.
     CommandLine,
@@ -20,7 +20,7 @@ pub enum Origin {
 }
 
 /// A position in a source. Lines and columns count from 1; columns count bytes. Line 0 is the source as a whole.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The text the position lies in.
     pub source: Origin,

@@ -24,16 +24,20 @@ pub fn shown(path: impl AsRef<OsStr>) -> String {
     shown
 }
 
+/// Whether a terminal acts on a character instead of showing it: control characters, and those that change the direction of
+/// a line.
+pub fn controls_terminal(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// A text in which what is not readable stands as an escape.
 pub fn visible(text: &str) -> String {
     let mut visible = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
-            // Control characters, and those that change the direction of a line.
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                visible.extend(letter.escape_unicode());
-            }
             letter if letter.is_control() => visible.extend(letter.escape_default()),
+            letter if controls_terminal(letter) => visible.extend(letter.escape_unicode()),
             letter => visible.push(letter),
         }
     }

@@ -231,8 +231,8 @@ mod tests {
     #[test]
     fn latencies_have_units() {
         let ms = |text| latency(text).map(|latency| latency.as_secs_f64() * 1000.0);
-        assert_eq!([ms("10ms"), ms("250us"), ms("1.5s"), ms("2")], [10.0, 0.25, 1500.0, 2000.0].map(Ok));
-        for wrong in ["", "ms", "0ms", "-1ms", "10m", "1e999s"] {
+        assert_eq!([ms("10ms"), ms("250us"), ms("1.5s")], [10.0, 0.25, 1500.0].map(Ok));
+        for wrong in ["", "2", "ms", "0ms", "-1ms", "10m", "1e999s"] {
             assert!(latency(wrong).is_err(), "{wrong}");
         }
     }

@@ -12,7 +12,7 @@ use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier};
 
-use crate::output::say;
+use crate::output::draw;
 
 /// The size of a terminal that does not report one.
 const SIZE: (u16, u16) = (80, 24);
@@ -44,7 +44,7 @@ impl Screen {
         changes(&self.shown.diff(&next), &mut text);
         self.shown = next;
         if !text.is_empty() && tty::has_screen() {
-            say(&text);
+            draw(&text);
         }
     }
 }

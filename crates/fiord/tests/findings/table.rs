@@ -547,7 +547,7 @@ fn suspended_runs(dir: &Dir) -> Result<Pair, String> {
 fn flat_at_limit_runs(dir: &Dir) -> Result<Pair, String> {
     let (_tmpfs, device) = private_device(dir)?;
     let group = ControlGroup::for_io("flat")?;
-    group.limit_reads(&device.number()?, ReadLimit::IosPerSecond(500))?;
+    group.limit_reads(&device.number()?, ReadLimit::IosPerSecond(5000))?;
     let begin = |inside: bool| {
         let command = fiord(
             dir.path(),
@@ -559,7 +559,12 @@ fn flat_at_limit_runs(dir: &Dir) -> Result<Pair, String> {
         );
         start(if inside { group.inside(&command) } else { command })
     };
-    let raises = undisturbed(Code::FlatAtLimit, true, || finish(begin(true)).assert_success().json())?;
+    let limited = || undisturbed(Code::FlatAtLimit, true, || finish(begin(true)).assert_success().json());
+    // Other tests may delay the kernel's timers by more than the hundredth that the rate may vary.
+    let mut raises = limited()?;
+    if !has(&raises, Code::FlatAtLimit.name()) {
+        raises = limited()?;
+    }
     Ok(Pair { raises, spares: finish(begin(false)).assert_success().json() })
 }
 

@@ -175,23 +175,24 @@ impl Scanner<'_> {
         Some(())
     }
 
-    /// Brackets balance in JSON, so that counting them finds the end of a value.
+    /// Brackets balance in JSON, which finds the end of a value.
     fn skip_value(&mut self) -> Option<()> {
-        let mut depth = 0u32;
+        let mut open = Vec::new();
         loop {
             match self.peek()? {
                 b'"' => {
                     self.skip_string()?;
-                    if depth == 0 {
+                    if open.is_empty() {
                         return Some(());
                     }
                     continue;
                 }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' | b',' if depth == 0 => return Some(()),
-                b'}' | b']' => {
-                    depth -= 1;
-                    if depth == 0 {
+                b'}' | b']' | b',' if open.is_empty() => return Some(()),
+                b'{' => open.push(b'}'),
+                b'[' => open.push(b']'),
+                closing @ (b'}' | b']') => {
+                    (open.pop()? == closing).then_some(())?;
+                    if open.is_empty() {
                         self.at += 1;
                         return Some(());
                     }

@@ -4,6 +4,7 @@
 //! at once.
 
 use fiord_errno::error_text;
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -107,10 +108,10 @@ pub fn check(parsed: &Parsed, engines: &[EngineName]) -> Vec<Problem> {
 fn unused_globals(parsed: &Parsed, engines: &[EngineName]) -> Vec<Problem> {
     let in_files = parsed.files.iter().flat_map(|file| &file.blocks).filter(|block| block.name.is_none());
     let globals = parsed.globals.iter().chain(in_files.flat_map(|block| &block.settings));
-    let inherited = |place: &Place| {
-        parsed.sections.iter().flat_map(|section| &section.global).any(|given| given.place == *place)
-    };
-    let unused: Vec<Setting> = globals.filter(|setting| !inherited(&setting.place)).cloned().collect();
+    let inherited: HashSet<&Place> =
+        parsed.sections.iter().flat_map(|section| &section.global).map(|given| &given.place).collect();
+    let unused: Vec<Setting> =
+        globals.filter(|setting| !inherited.contains(&setting.place)).cloned().collect();
     let section = Section { global: unused, ..Section::new("") };
     resolve_job(&section, engines).2
 }

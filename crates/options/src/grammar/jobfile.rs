@@ -54,12 +54,12 @@ pub(crate) fn read(
     lines.file(name, text);
     lines.report_strays();
     let blocks = std::mem::take(&mut lines.blocks);
-    let mut globals = inherited.to_vec();
+    let mut inherited_engine = lookup::engine_of(inherited.iter());
     let mut read = Vec::new();
     for block in blocks.into_iter().filter(|block| block.wanted) {
-        let settings = settings(block.lines, &globals, environment, problems);
-        if block.name.is_none() {
-            globals.extend(settings.iter().cloned());
+        let settings = settings(block.lines, &inherited_engine, environment, problems);
+        if block.name.is_none() && settings.iter().any(|setting| setting.spec == Queue::ioengine) {
+            inherited_engine = lookup::engine_of(settings.iter());
         }
         read.push(Block { name: block.name, place: block.place, settings });
     }
@@ -342,7 +342,7 @@ fn assignment(line: Line, environment: &Environment<'_>) -> Assignment {
 /// are accepted.
 fn settings(
     lines: Vec<Line>,
-    globals: &[Setting],
+    inherited_engine: &NamedEngine,
     environment: &Environment<'_>,
     problems: &mut Vec<Problem>,
 ) -> Vec<Setting> {
@@ -351,7 +351,7 @@ fn settings(
         assignments.iter().rev().find(|given| Queue::ioengine.names().any(|name| name == given.name));
     let engine = match own_engine.and_then(|given| given.value.as_deref()?.to_str()) {
         Some(value) => NamedEngine::of(value.trim()),
-        None => lookup::engine_of(globals.iter()),
+        None => inherited_engine.clone(),
     };
     let mut settings = Vec::new();
     for given in assignments {

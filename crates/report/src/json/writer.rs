@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use fiord_options::shown::controls_terminal;
+
 /// Text being written; `Writer::document` makes one.
 pub struct Writer {
     text: String,
@@ -135,7 +137,7 @@ impl Writer {
                 '\n' => self.text.push_str("\\n"),
                 '\r' => self.text.push_str("\\r"),
                 '\t' => self.text.push_str("\\t"),
-                c if u32::from(c) < 0x20 => self.push(format_args!("\\u{:04x}", u32::from(c))),
+                c if controls_terminal(c) => self.push(format_args!("\\u{:04x}", u32::from(c))),
                 c => self.text.push(c),
             }
         }
