@@ -12,7 +12,7 @@ use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier};
 
-use crate::output::draw;
+use crate::output;
 
 /// The size of a terminal that does not report one.
 const SIZE: (u16, u16) = (80, 24);
@@ -44,7 +44,7 @@ impl Screen {
         changes(&self.shown.diff(&next), &mut text);
         self.shown = next;
         if !text.is_empty() && tty::has_screen() {
-            draw(&text);
+            output::draw(&text);
         }
     }
 }
