@@ -269,8 +269,8 @@ fn a_later_schema_is_refused_with_both_numbers() {
     drop(place.history());
     Connection::open(place.file()).unwrap().pragma_update(None, "user_version", 7).unwrap();
     let error = History::open(&place.file()).unwrap_err();
-    assert!(matches!(error.cause, Cause::NewerSchema { found: 7, known: 3 }), "{error}");
-    assert!(error.to_string().contains("schema 7, this one knows up to 3"), "{error}");
+    assert!(matches!(error.cause, Cause::NewerSchema { found: 7, known: 4 }), "{error}");
+    assert!(error.to_string().contains("schema 7, this one knows up to 4"), "{error}");
 }
 
 #[test]

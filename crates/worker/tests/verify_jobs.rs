@@ -256,6 +256,7 @@ fn a_damaged_block_in_a_zone_is_found_by_the_job_and_by_a_later_one() {
         zone_bytes: 256 << 10,
         capacity_bytes: 0,
         skip: ZoneSkip::NONE,
+        reset_every: None,
         ..zoned
     });
     (writer.access.zoned, reader.access.zoned) =

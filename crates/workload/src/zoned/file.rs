@@ -112,12 +112,14 @@ impl ZonedFile {
         };
     }
 
-    /// Whether a write of this length, drawn for this byte, is one that its zone has room for.
-    pub(super) fn holds(&self, offset_bytes: u64, length_bytes: u64) -> bool {
+    /// Whether the block at this byte, counted in blocks of this length from the start of its zone, is one that the zone
+    /// has room for.
+    pub(super) fn holds(&self, offset_bytes: u64, block_bytes: u64) -> bool {
         let zone = self.table.zone_of(offset_bytes);
         self.zones().contains(&zone) && {
             let layout = self.table.layout(zone);
-            offset_bytes - layout.start_bytes + length_bytes <= layout.capacity_bytes
+            let block = (offset_bytes - layout.start_bytes) / block_bytes;
+            (block + 1) * block_bytes <= layout.capacity_bytes
         }
     }
 
