@@ -249,7 +249,7 @@ fn an_ordinary_user_gets_the_same() {
 fn warnings_are_in_the_report_once() {
     let dir = Dir::new();
     dir.write("f", vec![1; 1 << 20]);
-    let line = "sweep --filename=f --rw=rw --iodepth=32 --rwmixread=50x --exec_prerun=false --over bs=4k,8k --time 200ms --trust=on";
+    let line = "sweep --filename=f --rw=read --iodepth=32 --numjobs=1x --exec_prerun=false --over bs=4k,8k --time 200ms --trust=on";
     let command = |line: &str| {
         let mut command = fiord(dir.path(), line);
         command.env("XDG_STATE_HOME", dir.join("state"));
@@ -263,7 +263,7 @@ fn warnings_are_in_the_report_once() {
     let text = ended(command(line));
     let warnings = text.stdout.split_once("\nFindings:\n").expect("findings").1.to_string();
     let words = in_one_line(&warnings);
-    for part in ["rwmixread: ", "is ignored", "exec_prerun", "sync-engine-depth"] {
+    for part in ["numjobs: ", "is ignored", "exec_prerun", "sync-engine-depth"] {
         assert!(words.contains(part), "{part}: {text:?}");
     }
     assert_eq!(
@@ -281,7 +281,7 @@ fn warnings_are_in_the_report_once() {
     let document = ended(command(&format!("{line} --json"))).json();
     let findings = document["findings"].as_array().unwrap();
     let codes: Vec<&str> = findings.iter().filter_map(|one| one["option"].as_str()).collect();
-    for code in ["rwmixread", "exec_prerun", "iodepth"] {
+    for code in ["numjobs", "exec_prerun", "iodepth"] {
         assert_eq!(codes.iter().filter(|known| **known == code).count(), 1, "{code}: {codes:?}");
     }
 }
