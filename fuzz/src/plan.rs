@@ -8,6 +8,7 @@ use std::path::Path;
 use fiord_engine::registry::{ENGINES, NAMES};
 use fiord_options::cli::Parsed;
 use fiord_options::{Problem, ProblemLevel, Section, resolve_job};
+use fiord_plan::facts::Space;
 use fiord_plan::{Facts, FileKind, Job, Needs, PathFacts, RunSettings};
 use fiord_workload::{Stream, WorkloadError};
 
@@ -72,6 +73,12 @@ impl Dice<'_> {
             similar: None,
             zone_bytes: None,
             atomic_bytes: None,
+            allocated_bytes: self.size_bytes(),
+            space: self.bit().then(|| Space {
+                file_system: (0, u32::from(self.byte() % 2)),
+                free_bytes: self.size_bytes(),
+                may_shrink: self.bit(),
+            }),
         }
     }
 
