@@ -28,7 +28,7 @@ pub(crate) struct Layout {
 pub(crate) struct LaidOut {
     files: BTreeMap<PathBuf, Layout>,
     /// The space this takes on each file system.
-    taken_bytes: BTreeMap<(u32, u32), u64>,
+    taken_bytes: BTreeMap<(u32, u32), u128>,
 }
 
 impl LaidOut {
@@ -64,7 +64,7 @@ impl LaidOut {
         }
         let known = facts.path(path);
         let Some(space) = known.space else { return };
-        let missing = |layout: Layout| layout.written_bytes.saturating_sub(known.allocated_bytes);
+        let missing = |layout: Layout| u128::from(layout.written_bytes.saturating_sub(known.allocated_bytes));
         let taken = self.taken_bytes.entry(space.file_system).or_default();
         *taken = *taken - missing(before) + missing(layout);
     }
@@ -79,7 +79,7 @@ impl LaidOut {
         list.iter().filter(|file| file.lay_out_bytes.is_some()).find_map(|file| {
             let space = facts.path(&file.path).space?;
             let taken_bytes = *self.taken_bytes.get(&space.file_system)?;
-            (taken_bytes > space.free_bytes).then(|| {
+            (taken_bytes > u128::from(space.free_bytes)).then(|| {
                 let message = format!(
                     "there is no room for {}: what is laid out before the run needs {taken_bytes} bytes, and its file \
                      system has {} free",

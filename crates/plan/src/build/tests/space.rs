@@ -39,7 +39,7 @@ fn without_room(line: &str, may_shrink: bool) -> Vec<usize> {
 // divergence: a layout that is larger than the free space
 #[test]
 fn only_what_is_certainly_written_and_not_there_yet_needs_room() {
-    let cases: [(&str, &[usize]); 17] = [
+    let cases: [(&str, &[usize]); 18] = [
         ("--name=j --filename=a --size=10m", &[]),
         ("--name=j --filename=a --size=11m", &[0]),
         ("--name=j --filename=a --size=11m --rw=randrw", &[0]),
@@ -48,6 +48,7 @@ fn only_what_is_certainly_written_and_not_there_yet_needs_room() {
         ("--name=j --filename=a --size=11m --rw=write", &[]),
         ("--name=j --filename=a --size=11m --rw=write --create_on_open=1", &[]),
         ("--name=j --filename=a:b --size=22m", &[0]),
+        ("--name=j --filename=a:b:half --filesize=8191p", &[0]),
         ("--name=j --filename=half --size=16m", &[]),
         ("--name=j --filename=half --size=17m", &[0]),
         ("--name=j --filename=sparse --size=16m", &[0]),
