@@ -79,7 +79,7 @@ mod tests {
     fn credentials_of_urls_are_masked_and_nothing_else() {
         for (given, shown) in [
             ("nbd://alice:hunter2@host:10809/disk", "nbd://***@host:10809/disk"),
-            ("iscsi://u%p/w@10.0.0.1/iqn.x/1", "iscsi://***@10.0.0.1/iqn.x/1"),
+            ("iscsi://u%p/w@127.0.0.1/iqn.x/1", "iscsi://***@127.0.0.1/iqn.x/1"),
             (
                 "otlp:http://h/v1?token=abc&x=1 and http://a:b@c.",
                 "otlp:http://h/v1?token=***&x=1 and http://***@c.",
