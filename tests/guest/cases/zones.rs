@@ -246,7 +246,8 @@ fn a_zone_with_part_of_a_failed_write_goes_on_from_there_if_the_job_recovers() {
         assert_eq!(job["first_error"], 5, "EIO: {run:?}");
         assert!(job["total_err"].as_u64() > Some(0), "{run:?}");
         let now = zones(&path);
-        assert_eq!(now[2].contains("(em)"), !recovers, "{now:?}");
+        // A job that went on may be interrupted between the reset of this zone, in a later pass, and its next write.
+        assert!(recovers || now[2].contains("(em)"), "{now:?}");
         // Before 6.10 the kernel issues all requests of a write, and those that begin where the zone is now succeed.
         if recovers || fiord_guest::kernel_release().version >= (6, 10) {
             assert_eq!(now[1].contains(PART), !recovers, "{now:?}");
