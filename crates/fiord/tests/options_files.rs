@@ -484,7 +484,10 @@ fn script(dir: &Dir, options: &str) -> Result<Vec<String>, String> {
         .ok_or("the file was not opened")?;
     let shown = |call: &String| {
         let (name, rest) = call.split_once('(')?;
-        let arguments: Vec<&str> = rest.rsplit_once(") ")?.0.split(", ").collect();
+        // A call during which another thread makes one is printed in two parts.
+        let ended = rest.rsplit_once(") ").map(|(arguments, _)| arguments);
+        let arguments = ended.or_else(|| rest.strip_suffix(" <unfinished ...>"))?;
+        let arguments: Vec<&str> = arguments.split(", ").collect();
         let last: Vec<&str> = arguments.iter().rev().take(2).copied().collect();
         match name {
             // The flag has no effect on a machine of 64 bits; whether it is given depends on the library.
