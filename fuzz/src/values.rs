@@ -1,7 +1,9 @@
 //! Targets for the kinds of values, one per file of `options/src/value/`.
 //!
-//! Invariant: a printed value is read back as the same value, with every meaning of suffixes; refusals have a message.
+//! Invariant: a printed value is read back as the same value, with every meaning of suffixes, unless it names a URL whose
+//! credentials are masked, which is printed the same again; refusals have a message.
 
+use fiord_options::secret;
 use fiord_options::value::*;
 
 /// The meanings of suffixes.
@@ -21,6 +23,11 @@ fn round_trip<T: Value>(text: &str) {
             }
         };
         let printed = value.print();
+        if secret::in_urls_of(text) != text {
+            let again = read::<T>(&printed, base).map(|value| value.print());
+            assert_eq!(again.as_deref(), Ok(printed.as_str()), "{text:?} is printed as {printed:?}");
+            continue;
+        }
         for other in BASES {
             assert_eq!(read(&printed, other).as_ref(), Ok(&value), "{text:?} is printed as {printed:?}");
         }
