@@ -25,7 +25,7 @@ mod study;
 mod subcommand;
 
 use std::ffi::OsString;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 
 use fiord_sys::clock::TscClock;
 use fiord_sys::reserve::{self, Reserved};
@@ -43,6 +43,10 @@ fn main() -> ExitCode {
     let _ = fiord_sys::signal::fail_writes_by_errno();
     // If it fails, they have an effect from the start of the run on.
     let _ = fiord_sys::signal::heed_stop_requests();
+    run::attended::give_up_by(|unanswered| {
+        output::say(&format!("fiord: {unanswered}\n"));
+        process::exit(i32::from(status::of_signal(unanswered.signal)))
+    });
     // The first word may be a job file.
     run::attended::begin();
     let code = match commands::asked_for(&arguments) {

@@ -5,6 +5,8 @@
 use fiord_compare::Decision;
 use fiord_lab::Verdict;
 
+use crate::run::drive::Ending;
+
 /// Success.
 pub(crate) const SUCCESS: u8 = 0;
 
@@ -61,6 +63,17 @@ const SIGNALS: u8 = 128;
 /// Ended by this signal.
 pub(crate) fn of_signal(signal: i32) -> u8 {
     SIGNALS.wrapping_add(signal as u8)
+}
+
+/// The status for how a run or a study ended.
+pub(crate) fn of_ending(ending: Ending) -> u8 {
+    match ending {
+        Ending::Complete => SUCCESS,
+        Ending::Failed => FAILED,
+        Ending::Refused => REFUSED,
+        Ending::Void => VOID,
+        Ending::Signal(signal) => of_signal(signal),
+    }
 }
 
 /// The status for a verdict that was not accepted.

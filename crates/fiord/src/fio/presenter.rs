@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fiord_options::Problem;
 use fiord_options::value::EtaWhen;
-use fiord_plan::{Direction, Job, Pattern, PerDirection, Plan};
+use fiord_plan::{Direction, Job, Pattern, Plan};
 use fiord_report::live::{self, LiveLine, LiveProgress};
 use fiord_report::number::Units;
 use fiord_report::path::{self, shown};
@@ -16,13 +16,14 @@ use fiord_report::{
     Format, RunReport, TerseVersion, allows_messages, holds_documents, render, start, wants_headings,
 };
 use fiord_sys::{signal, tty};
-use fiord_worker::{Observer, State, View, WorkerReport, WorkerView};
+use fiord_worker::{State, View, WorkerReport, WorkerView};
 
 use super::bandwidth::BandwidthLog;
 use crate::live::{KEYS_EVERY, Live, LiveMode};
 use crate::output::{Output, remark, say};
 use crate::run::assemble::{self, headings};
-use crate::run::drive::Presenter;
+use crate::run::event::{Event, Intervals, Presenter};
+use crate::run::metrics::{EXPORT_EVERY, MetricsExporter};
 use crate::run::status_line::StatusLine;
 
 /// Layouts that take longer than this show their progress.
@@ -77,9 +78,8 @@ pub(super) struct RunPresenter<'a> {
     output: &'a mut Output,
     plan: &'a Plan,
     shown: &'a LiveLineOptions,
-    /// Warnings about options, to be printed if standard error is a terminal.
-    warnings: &'a [Problem],
     log: Option<&'a mut BandwidthLog>,
+    metrics: Option<&'a mut MetricsExporter>,
     screen: Screen,
     /// Standard output, for the live line: the report may go elsewhere.
     stream: Output,
@@ -87,6 +87,8 @@ pub(super) struct RunPresenter<'a> {
     last_newline: Instant,
     /// When the line is due.
     next_line: Instant,
+    /// When a snapshot was last due, or the run began.
+    last_snapshot: Instant,
     live: Live,
     /// What goes to standard output once the view is closed.
     held: String,
@@ -116,8 +118,8 @@ impl<'a> RunPresenter<'a> {
         output: &'a mut Output,
         plan: &'a Plan,
         shown: &'a LiveLineOptions,
-        warnings: &'a [Problem],
         log: Option<&'a mut BandwidthLog>,
+        metrics: Option<&'a mut MetricsExporter>,
         round: Round,
     ) -> RunPresenter<'a> {
         let streams = Streams {
@@ -131,13 +133,14 @@ impl<'a> RunPresenter<'a> {
             output,
             plan,
             shown,
-            warnings,
             log,
+            metrics,
             screen: Screen::of(shown.eta, streams),
             stream: Output::stdout(),
             line: StatusLine::default(),
             last_newline: now,
             next_line: now,
+            last_snapshot: now,
             live: Live::new(shown.live),
             held: String::new(),
             last: None,
@@ -197,9 +200,18 @@ impl<'a> RunPresenter<'a> {
             }
         }
     }
-}
 
-impl Observer for RunPresenter<'_> {
+    fn begin(&mut self, plan: &Plan, warnings: &[Problem]) {
+        if !self.round.is_first {
+            return;
+        }
+        remark_all(warnings);
+        assemble::unplannable(plan).iter().for_each(|line| say(line));
+        if wants_headings(&self.shown.formats) {
+            self.output.write(&headings(plan));
+        }
+    }
+
     fn laying_out(&mut self, job: &Job, files: usize, bytes: u64) {
         self.clear();
         let now = Instant::now();
@@ -225,17 +237,6 @@ impl Observer for RunPresenter<'_> {
         self.draw(&format!("Laying out: {done} of {total} MiB [{:.1}%][eta {left_s:.0}s]", share * 100.0));
     }
 
-    fn started(&mut self) {
-        self.clear();
-        self.live.started();
-    }
-
-    fn look_every(&self) -> Option<Duration> {
-        let interval = (self.screen != Screen::Nowhere).then_some(self.shown.eta_interval);
-        let keys = self.live.is_wanted().then_some(KEYS_EVERY);
-        interval.into_iter().chain(keys).min()
-    }
-
     fn look(&mut self, view: &View<'_>) {
         let plan = self.plan;
         if self.live.look(view, || title(plan)) {
@@ -253,10 +254,6 @@ impl Observer for RunPresenter<'_> {
         self.draw(&live::line(&live));
     }
 
-    fn snapshot_every(&self) -> Option<Duration> {
-        self.shown.status_interval
-    }
-
     fn stop_requested(&mut self, signal: i32) {
         self.close_view();
         self.clear();
@@ -265,41 +262,18 @@ impl Observer for RunPresenter<'_> {
         }
     }
 
-    fn waiting_for(&mut self, jobs: &[&Job]) {
-        self.clear();
-        self.live.remark(&waiting(jobs));
-    }
-
-    fn bandwidth_every(&self) -> Option<Duration> {
-        self.log.as_ref().map(|log| log.every())
-    }
-
-    fn bandwidth(&mut self, at_ms: u64, kib_per_s: PerDirection<u64>) {
-        if let Some(log) = &mut self.log {
-            log.record(at_ms, kib_per_s);
+    /// Prints a snapshot if one is due or requested: they come more often if they are exported, too.
+    fn snapshot(&mut self, report: &RunReport, is_requested: bool) {
+        // One that comes a little early is not put off by a whole period.
+        let every = self.shown.status_interval;
+        let is_due = every.is_some_and(|every| self.last_snapshot.elapsed() + EXPORT_EVERY / 2 >= every);
+        if is_due {
+            self.last_snapshot = Instant::now();
         }
-    }
-}
-
-impl Presenter for RunPresenter<'_> {
-    fn begin(&mut self) {
-        if !self.round.is_first {
-            return;
+        if is_due || is_requested {
+            self.clear();
+            self.write(&render(report, &self.shown.formats, self.shown.terse));
         }
-        remark_all(self.warnings);
-        assemble::unplannable(self.plan).iter().for_each(|line| say(line));
-        if wants_headings(&self.shown.formats) {
-            self.output.write(&headings(self.plan));
-        }
-    }
-
-    fn live(&mut self) -> Option<&mut Live> {
-        Some(&mut self.live)
-    }
-
-    fn snapshot(&mut self, report: &RunReport) {
-        self.clear();
-        self.write(&render(report, &self.shown.formats, self.shown.terse));
     }
 
     fn ended(&mut self, report: &RunReport, workers: &[WorkerReport]) {
@@ -319,6 +293,59 @@ impl Presenter for RunPresenter<'_> {
             assemble::fios_failures(self.plan, workers).iter().for_each(|line| self.output.write(line));
         }
         self.output.write(&render(report, &self.shown.formats, self.shown.terse));
+    }
+
+    fn publish(&mut self, report: &RunReport) {
+        if let Some(metrics) = &mut self.metrics {
+            metrics.publish(report);
+        }
+    }
+}
+
+impl Presenter for RunPresenter<'_> {
+    fn intervals(&self) -> Intervals {
+        let line = (self.screen != Screen::Nowhere).then_some(self.shown.eta_interval);
+        let keys = self.live.is_wanted().then_some(KEYS_EVERY);
+        let exported = self.metrics.as_ref().map(|_| EXPORT_EVERY);
+        Intervals {
+            tick: line.into_iter().chain(keys).min(),
+            snapshot: self.shown.status_interval.into_iter().chain(exported).min(),
+            bandwidth: self.log.as_ref().map(|log| log.every()),
+            ..self.live.intervals()
+        }
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Planned { plan, warnings } => self.begin(plan, warnings),
+            Event::LayingOut { job, files, bytes } => self.laying_out(job, files, bytes),
+            Event::LaidOut(bytes) => self.laid_out(bytes),
+            Event::Started => {
+                self.clear();
+                self.live.started();
+            }
+            Event::Tick(view) => self.look(view),
+            Event::Bandwidth { at_ms, kib_per_s } => {
+                if let Some(log) = &mut self.log {
+                    log.record(at_ms, kib_per_s);
+                }
+            }
+            Event::Statistics(workers) => self.live.statistics(workers),
+            Event::Findings(findings) => self.live.found(findings),
+            Event::Snapshot { report, is_requested } => {
+                self.snapshot(report, is_requested);
+                self.publish(report);
+            }
+            Event::StopRequested(signal) => self.stop_requested(signal),
+            Event::WaitingFor(jobs) => {
+                self.clear();
+                self.live.remark(&waiting(jobs));
+            }
+            Event::Report { report, workers } => {
+                self.ended(report, workers);
+                self.publish(report);
+            }
+        }
     }
 }
 

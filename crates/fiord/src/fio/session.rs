@@ -30,7 +30,7 @@ use crate::arguments::CommandError;
 use crate::claims;
 use crate::live::LiveMode;
 use crate::output::{Output, say};
-use crate::run::drive::{Run, RunOutcome, drive};
+use crate::run::drive::{Ending, Run, RunOutcome, drive};
 use crate::run::keep::Keeper;
 use crate::run::metrics::MetricsExporter;
 use crate::run::{environment, facts, idle, traces};
@@ -378,8 +378,8 @@ impl Session {
             Err(refusal) => return refused(&refusal),
         };
         let unsent = metrics.map_or_else(Vec::new, MetricsExporter::finish);
-        if !unsent.is_empty() && outcome.status == status::SUCCESS {
-            outcome.status = status::FAILED;
+        if !unsent.is_empty() && outcome.ending == Ending::Complete {
+            outcome.ending = Ending::Failed;
         }
         outcome.errors.extend(unsent);
         let status = self.conclude(&outcome, log.and_then(BandwidthLog::failure).as_deref(), output);
@@ -390,7 +390,7 @@ impl Session {
     }
 
     /// Runs the jobs as often as `--repeat` says, or until a run fails; the outcome is that of the last run, with the
-    /// first status that is not success. Later runs are planned again: the first one may have created files.
+    /// first ending that is not as planned. Later runs are planned again: the first one may have created files.
     fn run_repeatedly(
         &mut self,
         mut plan: Arc<Plan>,
@@ -399,7 +399,7 @@ impl Session {
         let Shows { options: shown, output, mut log, mut metrics, debug } = shows;
         let times = self.options.repeat;
         let mut repeats = Vec::new();
-        let mut status = status::SUCCESS;
+        let mut ending = Ending::Complete;
         let mut number = 1;
         loop {
             let round = Round { is_first: number == 1, is_last: number == times };
@@ -410,19 +410,19 @@ impl Session {
                 idle: self.options.idle_prof,
                 trust: self.options.trust,
                 debug: debug.cloned(),
-                metrics: metrics.as_deref_mut(),
                 keeps: self.keeper.is_some(),
                 repeats: (times > 1).then(|| std::mem::take(&mut repeats)),
             };
             let log = log.as_deref_mut().filter(|_| round.is_last);
-            let mut presenter = RunPresenter::new(output, &plan, shown, &self.warnings, log, round);
+            let metrics = metrics.as_deref_mut();
+            let mut presenter = RunPresenter::new(output, &plan, shown, log, metrics, round);
             let mut outcome = drive(run, &mut presenter);
             let has_reported = presenter.has_reported();
-            if status == status::SUCCESS {
-                status = outcome.status;
+            if ending == Ending::Complete {
+                ending = outcome.ending;
             }
             if has_reported {
-                outcome.status = status;
+                outcome.ending = ending;
                 return Ok((plan, outcome));
             }
             outcome.errors.iter().for_each(|line| say(line));
@@ -445,13 +445,13 @@ impl Session {
                 error_text(error)
             ));
         }
-        match outcome.status {
+        match outcome.ending {
             // fio's status is the count modulo 256, so that 256 failed jobs look like none.
-            status::FAILED if self.own.is_none() && outcome.failed_jobs > 0 => {
+            Ending::Failed if self.own.is_none() && outcome.failed_jobs > 0 => {
                 u8::try_from(outcome.failed_jobs).unwrap_or(u8::MAX)
             }
-            status::SUCCESS if written.is_err() || log_failure.is_some() => status::FAILED,
-            status => status,
+            Ending::Complete if written.is_err() || log_failure.is_some() => status::FAILED,
+            ending => status::of_ending(ending),
         }
     }
 

@@ -18,15 +18,16 @@ use self::figures::Figures;
 use self::screen::Screen;
 use crate::layout::{is_dumb, may_use_colours};
 use crate::output::remark;
+use crate::run::event::Intervals;
 
 /// Interval between two frames, and between two readings of what they show.
-pub(crate) const EVERY: Duration = Duration::from_secs(1);
+const EVERY: Duration = Duration::from_secs(1);
 
 /// How often keys and the size of the terminal are looked at.
 pub(crate) const KEYS_EVERY: Duration = Duration::from_millis(250);
 
-/// Findings are made for every fifth frame.
-const FRAMES_PER_FINDINGS: u32 = 5;
+/// Interval between two looks for findings.
+const FINDINGS_EVERY: Duration = Duration::from_secs(5);
 
 /// Whether and when the view is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,9 +69,6 @@ pub(crate) struct Live {
     figures: Figures,
     findings: Vec<Finding>,
     drawn: Option<Instant>,
-    frames: u32,
-    /// The frame for which findings are made next.
-    next_findings: u32,
     /// Text that waits until the view is closed.
     held: String,
 }
@@ -83,8 +81,6 @@ impl Live {
             figures: Figures::default(),
             findings: Vec::new(),
             drawn: None,
-            frames: 0,
-            next_findings: 0,
             held: String::new(),
         }
     }
@@ -92,7 +88,6 @@ impl Live {
     /// The first jobs of a run are about to start: keys are read from now on.
     pub(crate) fn started(&mut self) {
         self.findings.clear();
-        (self.frames, self.next_findings) = (0, 0);
         if self.mode == LiveMode::Never || tty::open_keyboard().is_err() {
             return;
         }
@@ -113,13 +108,10 @@ impl Live {
         self.screen.is_some() && tty::has_screen()
     }
 
-    /// Whether findings are to be made now.
-    pub(crate) fn wants_findings(&mut self) -> bool {
-        let is_due = self.is_shown() && self.frames >= self.next_findings;
-        if is_due {
-            self.next_findings = self.frames + FRAMES_PER_FINDINGS;
-        }
-        is_due
+    /// What the view needs, while it is shown.
+    pub(crate) fn intervals(&self) -> Intervals {
+        let of_shown = |every| self.is_shown().then_some(every);
+        Intervals { statistics: of_shown(EVERY), findings: of_shown(FINDINGS_EVERY), ..Intervals::default() }
     }
 
     /// Acts on keys and draws a frame if one is due. Returns whether the view is shown.
@@ -139,7 +131,6 @@ impl Live {
         if is_due {
             self.figures.read(view);
             self.drawn = Some(Instant::now());
-            self.frames += 1;
         }
         if is_due || is_resized {
             let model = Model {
@@ -162,8 +153,8 @@ impl Live {
     }
 
     /// The findings so far.
-    pub(crate) fn found(&mut self, findings: Vec<Finding>) {
-        self.findings = findings;
+    pub(crate) fn found(&mut self, findings: &[Finding]) {
+        self.findings = findings.to_vec();
     }
 
     /// Prints to a terminal; while the view is shown, the text waits until it is closed.
@@ -197,7 +188,7 @@ impl Live {
     fn open(&mut self) {
         restore_before_panics();
         self.figures.begin(false);
-        (self.drawn, self.frames, self.next_findings) = (None, 0, 0);
+        self.drawn = None;
         self.screen = Some(Screen::open());
     }
 }

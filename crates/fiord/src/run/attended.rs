@@ -6,18 +6,15 @@
 //! A thread that waits for a file system takes no signal before it is answered: it would run the handler when it comes
 //! back from the kernel, and by default the signal ends the process without a word about what it waited for.
 
-use std::process;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fiord_report::path;
 use fiord_sys::signal::{self, Taken};
 use fiord_sys::thread_activity::{self, ThreadActivity};
-
-use crate::output::say;
-use crate::status;
 
 /// How long a file may keep a run from its end that a signal asked for.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
@@ -27,6 +24,38 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The attention that is on.
 static ATTENTION: Mutex<Option<Arc<Attention>>> = Mutex::new(None);
+
+/// What ends the process, which knows how it says why.
+static GIVES_UP: OnceLock<fn(&Unanswered) -> !> = OnceLock::new();
+
+/// A file that did not answer while a run was set up, so that the signal that asked for its end has none.
+#[derive(Debug)]
+pub(crate) struct Unanswered {
+    /// The signal.
+    pub signal: i32,
+    /// What the thread that sets up waits for.
+    waits: ThreadActivity,
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.waits.path.as_deref().map(path::shown).unwrap_or_default();
+        let call = self.waits.call.unwrap_or("a system call");
+        write!(
+            f,
+            "{}: {file} does not answer ({call} has not come back), so the run ends before it has begun; the file system or \
+             the device below it hangs",
+            signal::name(self.signal)
+        )
+    }
+}
+
+/// Names what ends the process when a file does not answer: the thread that sets up may never come back, and the one that
+/// attends calls this. Without it nothing does, and the signal waits as well.
+pub(crate) fn give_up_by(gives_up: fn(&Unanswered) -> !) {
+    // The first one counts.
+    let _ = GIVES_UP.set(gives_up);
+}
 
 /// What both threads know.
 #[derive(Default)]
@@ -102,7 +131,11 @@ fn attend(attention: &Attention, setup: u32) {
             }
         } else if let Some(was) = &mut asked {
             match waits_for_file(setup) {
-                Some(waits) if waits == was.waits && was.since.elapsed() >= ANSWER_MAX => give_up(was),
+                Some(waits) if waits == was.waits && was.since.elapsed() >= ANSWER_MAX => {
+                    if let Some(give_up) = GIVES_UP.get() {
+                        give_up(&Unanswered { signal: was.signal, waits });
+                    }
+                }
                 Some(waits) if waits == was.waits => {}
                 _ if !signal::is_recorded(was.signal) => {
                     signal::pass_on(was.signal);
@@ -121,16 +154,4 @@ fn waits_for_file(setup: u32) -> Option<ThreadActivity> {
     let path = activity.path.as_ref()?;
     (!path.starts_with("/dev/pts") && !path.starts_with("/dev/tty") && !path.starts_with("/proc"))
         .then_some(activity)
-}
-
-/// Ends the process: the thread that sets up may never come back.
-fn give_up(asked: &Asked) -> ! {
-    let shown = asked.waits.path.as_deref().map(path::shown).unwrap_or_default();
-    let call = asked.waits.call.unwrap_or("a system call");
-    say(&format!(
-        "fiord: {}: {shown} does not answer ({call} has not come back), so the run ends before it has begun; the file \
-         system or the device below it hangs\n",
-        signal::name(asked.signal)
-    ));
-    process::exit(i32::from(status::of_signal(asked.signal)));
 }

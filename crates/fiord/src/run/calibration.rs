@@ -96,7 +96,9 @@ impl Key {
 /// A calibration, and where it is kept.
 #[derive(Debug)]
 pub(crate) struct Calibration {
+    /// What it depends on.
     pub key: Key,
+    /// The figures.
     pub cost: OwnCost,
     /// Whether it was measured just now, and not earlier.
     pub is_new: bool,

@@ -1,14 +1,14 @@
 //! The driver: carries out a plan, both for runs as fio and for studies.
 //!
 //! Invariant: the only caller of the worker; everything a run yields (report, warnings of workers, ignored errors,
-//! failures, a signal) is in its `RunOutcome`. A presenter shows the run and decides nothing.
+//! failures, a signal) is in its `RunOutcome`. A presenter is told of the run and decides nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fiord_options::Problem;
 use fiord_options::value::{IdleProf, Trust};
-use fiord_plan::{DebugChannel, Job, Plan};
+use fiord_plan::{DebugChannel, Job, PerDirection, Plan};
 use fiord_report::finding::any_void;
 use fiord_report::{RepeatedFigure, RunReport};
 use fiord_sys::{process, signal};
@@ -16,17 +16,16 @@ use fiord_worker::{DebugLog, LogSink, Moment, Observer, PublishedProgress, View,
 
 use super::assemble::{self, Frame};
 use super::attended;
+use super::event::{Event, Presenter};
 use super::logs::LogWriters;
 use super::meters::Meters;
-use super::metrics::{EXPORT_EVERY, MetricsExporter};
 use super::recording::{PROGRESS_EVERY, SAMPLE_EVERY};
 use super::repeats;
 use super::trust::Witness;
-use crate::live::{self, Live};
-use crate::status;
 
 /// A run to be carried out.
 pub(crate) struct Run<'a> {
+    /// What is to be run.
     pub plan: &'a Arc<Plan>,
     /// Settings of `[global]` sections, which the report echoes.
     pub global_options: Vec<(String, String)>,
@@ -38,63 +37,58 @@ pub(crate) struct Run<'a> {
     pub trust: Trust,
     /// The lines of `--debug`, if any are printed.
     pub debug: Option<DebugLog>,
-    /// Exports the figures as metrics, if wanted.
-    pub metrics: Option<&'a mut MetricsExporter>,
     /// The figures of the runs before it, if it is one of several.
     pub repeats: Option<Vec<RepeatedFigure>>,
     /// Whether something may be kept in the state directory for later runs.
     pub keeps: bool,
 }
 
+/// How a run ended, the worst of what happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// As planned.
+    Complete,
+    /// A job failed or was not started, or something could not be written.
+    Failed,
+    /// A job was stopped because it would have destroyed data.
+    Refused,
+    /// As planned, but with strict trust a finding voids the figures.
+    Void,
+    /// By this signal.
+    Signal(i32),
+}
+
 /// The outcome of a run.
 pub(crate) struct RunOutcome {
+    /// What was measured.
     pub report: RunReport,
-    /// Lines for standard error: ignored errors, failures, logs that could not be written.
+    /// Lines about ignored errors, failures, and logs that could not be written.
     pub errors: Vec<String>,
     /// Number of jobs that failed or were not started.
     pub failed_jobs: usize,
-    /// The signal that ended it, if one did.
-    pub signal: Option<i32>,
-    /// The resulting exit status.
-    pub status: u8,
-}
-
-/// Shows a run and its reports. All calls come from the thread that called `drive`.
-pub(crate) trait Presenter: Observer {
-    /// The run is about to begin: from here on a signal stops the run, not the process; no target has been opened.
-    fn begin(&mut self) {}
-    /// The report of what has been measured so far.
-    fn snapshot(&mut self, report: &RunReport) {
-        let _ = report;
-    }
-    /// The live view, if it may be shown.
-    fn live(&mut self) -> Option<&mut Live> {
-        None
-    }
-    /// The run is over. The rest of the log files is written after this.
-    fn ended(&mut self, report: &RunReport, workers: &[WorkerReport]);
+    /// How it ended.
+    pub ending: Ending,
 }
 
 /// Carries a plan out, to its end or to that of a signal.
 pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
-    let Run { plan, global_options, warnings, idle, trust, debug, metrics, repeats, keeps } = run;
+    let Run { plan, global_options, warnings, idle, trust, debug, repeats, keeps } = run;
     // Without its handlers a run still runs; a signal then ends it unreported.
     let _ = signal::record_stop_requests();
-    presenter.begin();
+    presenter.event(&Event::Planned { plan, warnings });
     attended::begin();
     // Ten thousand jobs open ten thousand files; a limit that stays low shows as EMFILE in a job.
     let _ = process::raise_open_file_limit();
     let frame = Frame { plan, global_options };
     let witness = (trust != Trust::Off).then(|| Witness::before(plan, keeps));
     let logs = LogWriters::start(plan, debug.as_ref());
-    let metrics = metrics.map(|exporter| Metrics { exporter, last_shown: Instant::now() });
     let mut watched = Watched {
         frame: &frame,
         meters: Meters::prepare(idle),
         witness,
         logs,
         presenter,
-        metrics,
+        last_findings: None,
         debug,
         warnings,
     };
@@ -121,24 +115,21 @@ pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
     let steadiness = watched.witness.as_ref().and_then(|witness| witness.steadiness(plan));
     let report =
         RunReport { findings, repeats, steadiness, part_latencies, job_parts, timeline, windows, ..report };
-    watched.presenter.ended(&report, &result.workers);
-    if let Some(metrics) = &mut watched.metrics {
-        metrics.exporter.publish(&report);
-    }
+    watched.presenter.event(&Event::Report { report: &report, workers: &result.workers });
     let mut errors = assemble::failures(plan, &result.workers);
     let mut unwritten = assemble::lost_outputs(plan, &result.workers);
     unwritten.extend(watched.logs.finish());
     let failed_jobs = assemble::failed_count(&result.workers);
-    let status = match result.signal {
-        Some(signal) => status::of_signal(signal),
-        None if assemble::any_unsafe_target(&result.workers) => status::REFUSED,
-        None if failed_jobs > 0 || !unwritten.is_empty() => status::FAILED,
-        None if trust == Trust::Strict && any_void(&report.findings) => status::VOID,
-        None => status::SUCCESS,
+    let ending = match result.signal {
+        Some(signal) => Ending::Signal(signal),
+        None if assemble::any_unsafe_target(&result.workers) => Ending::Refused,
+        None if failed_jobs > 0 || !unwritten.is_empty() => Ending::Failed,
+        None if trust == Trust::Strict && any_void(&report.findings) => Ending::Void,
+        None => Ending::Complete,
     };
     errors.extend(unwritten);
     errors.extend(result.trigger_warning.map(|warning| format!("fiord: warning: {warning}\n")));
-    RunOutcome { report, errors, failed_jobs, signal: result.signal, status }
+    RunOutcome { report, errors, failed_jobs, ending }
 }
 
 /// Reads the meters and makes reports of the workers' statistics.
@@ -149,28 +140,10 @@ struct Watched<'a> {
     witness: Option<Witness>,
     logs: LogWriters,
     presenter: &'a mut dyn Presenter,
-    metrics: Option<Metrics<'a>>,
+    /// When the presenter was last told the findings, since it wants statistics.
+    last_findings: Option<Instant>,
     debug: Option<DebugLog>,
     warnings: &'a [Problem],
-}
-
-/// Exports snapshots more often than they are shown.
-struct Metrics<'a> {
-    exporter: &'a mut MetricsExporter,
-    /// When a snapshot was last shown, or the run began.
-    last_shown: Instant,
-}
-
-impl Metrics<'_> {
-    /// Whether a snapshot is to be shown, too.
-    fn is_shown(&mut self, moment: Moment, every: Option<Duration>) -> bool {
-        // One that comes a little early is not put off by a whole period.
-        let is_due = every.is_some_and(|every| self.last_shown.elapsed() + EXPORT_EVERY / 2 >= every);
-        if is_due {
-            self.last_shown = Instant::now();
-        }
-        is_due || moment.is_requested
-    }
 }
 
 impl Watched<'_> {
@@ -189,9 +162,51 @@ impl Watched<'_> {
     }
 }
 
+impl Observer for Watched<'_> {
+    fn laying_out(&mut self, job: &Job, files: usize, bytes: u64) {
+        self.presenter.event(&Event::LayingOut { job, files, bytes });
+    }
+
+    fn laid_out(&mut self, bytes: u64) {
+        self.presenter.event(&Event::LaidOut(bytes));
+    }
+
+    fn started(&mut self) {
+        self.presenter.event(&Event::Started);
+    }
+
+    fn look_every(&self) -> Option<Duration> {
+        self.presenter.intervals().tick
+    }
+
+    fn look(&mut self, view: &View<'_>) {
+        self.presenter.event(&Event::Tick(view));
+    }
+
+    fn snapshot_every(&self) -> Option<Duration> {
+        self.presenter.intervals().snapshot
+    }
+
+    fn stop_requested(&mut self, signal: i32) {
+        self.presenter.event(&Event::StopRequested(signal));
+    }
+
+    fn waiting_for(&mut self, jobs: &[&Job]) {
+        self.presenter.event(&Event::WaitingFor(jobs));
+    }
+
+    fn bandwidth_every(&self) -> Option<Duration> {
+        self.presenter.intervals().bandwidth
+    }
+
+    fn bandwidth(&mut self, at_ms: u64, kib_per_s: PerDirection<u64>) {
+        self.presenter.event(&Event::Bandwidth { at_ms, kib_per_s });
+    }
+}
+
 impl Watcher for Watched<'_> {
     fn observer(&mut self) -> &mut dyn Observer {
-        self.presenter
+        self
     }
 
     fn log_sink(&mut self, job: &Job) -> Option<Box<dyn LogSink>> {
@@ -227,28 +242,23 @@ impl Watcher for Watched<'_> {
         }
     }
 
-    fn snapshot_every(&mut self) -> Option<Duration> {
-        let shown = self.presenter.snapshot_every();
-        let exported = self.metrics.as_ref().map(|_| EXPORT_EVERY);
-        shown.into_iter().chain(exported).min()
-    }
-
     fn statistics_every(&mut self) -> Option<Duration> {
-        self.presenter.live().filter(|live| live.is_shown()).map(|_| live::EVERY)
+        let every = self.presenter.intervals().statistics;
+        self.last_findings = self.last_findings.filter(|_| every.is_some());
+        every
     }
 
     fn statistics(&mut self, reports: &[WorkerReport]) {
-        let Some(live) = self.presenter.live() else { return };
-        live.statistics(reports);
-        if let Some(witness) = &self.witness
-            && live.wants_findings()
-        {
-            live.found(witness.findings_so_far(
-                self.frame.plan,
-                reports,
-                &self.meters.devices(),
-                self.warnings,
-            ));
+        self.presenter.event(&Event::Statistics(reports));
+        let (Some(every), Some(witness)) = (self.presenter.intervals().findings, &self.witness) else {
+            return;
+        };
+        // Those that come a little early are not put off by a whole interval of the statistics.
+        if self.last_findings.is_none_or(|last| last.elapsed() + every / 10 >= every) {
+            self.last_findings = Some(Instant::now());
+            let devices = self.meters.devices();
+            let findings = witness.findings_so_far(self.frame.plan, reports, &devices, self.warnings);
+            self.presenter.event(&Event::Findings(&findings));
         }
     }
 
@@ -264,13 +274,6 @@ impl Watcher for Watched<'_> {
 
     fn snapshot(&mut self, mut reports: Vec<WorkerReport>, moment: Moment) {
         let report = assemble::report(self.frame, &self.meters, &mut reports, moment);
-        let every = self.presenter.snapshot_every();
-        let is_shown = self.metrics.as_mut().is_none_or(|metrics| metrics.is_shown(moment, every));
-        if is_shown {
-            self.presenter.snapshot(&report);
-        }
-        if let Some(metrics) = &mut self.metrics {
-            metrics.exporter.publish(&report);
-        }
+        self.presenter.event(&Event::Snapshot { report: &report, is_requested: moment.is_requested });
     }
 }

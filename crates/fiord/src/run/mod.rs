@@ -8,6 +8,7 @@ pub(crate) mod attended;
 pub(crate) mod calibration;
 pub(crate) mod drive;
 pub(crate) mod environment;
+pub(crate) mod event;
 pub(crate) mod facts;
 mod heartbeat;
 pub(crate) mod idle;

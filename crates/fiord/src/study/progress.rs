@@ -5,19 +5,18 @@
 use std::time::Duration;
 
 use fiord_lab::{Figures, Step};
-use fiord_plan::Job;
 use fiord_report::RunReport;
 use fiord_report::columns::{cut, left_aligned};
 use fiord_report::table::Cell;
 use fiord_stats::DirectionStats;
 use fiord_stats::job::DIRECTIONS;
 use fiord_sys::{signal, tty};
-use fiord_worker::{Observer, State, View, WorkerReport};
+use fiord_worker::{State, View};
 
 use super::sampler::RunSampler;
 use crate::layout::duration;
 use crate::live::{KEYS_EVERY, Live, LiveMode};
-use crate::run::drive::Presenter;
+use crate::run::event::{Event, Intervals, Presenter};
 use crate::run::status_line::StatusLine;
 
 /// How often the line is drawn.
@@ -123,18 +122,6 @@ impl<'s> Progress<'s> {
             None => String::new(),
         }
     }
-}
-
-impl Observer for Progress<'_> {
-    fn laying_out(&mut self, _job: &Job, _files: usize, bytes: u64) {
-        (self.laid_out_bytes, self.to_lay_out_bytes) = (0, bytes);
-    }
-
-    fn laid_out(&mut self, bytes: u64) {
-        self.laid_out_bytes += bytes;
-        let (done, all) = (self.laid_out_bytes >> 20, self.to_lay_out_bytes >> 20);
-        self.draw(&format!(": laying out, {done} of {all} MiB"));
-    }
 
     fn started(&mut self) {
         self.draw(&self.left(None));
@@ -146,16 +133,6 @@ impl Observer for Progress<'_> {
         }
         self.line.clear();
         self.live.started();
-    }
-
-    fn look_every(&self) -> Option<Duration> {
-        let shown = self.on_terminal.then_some(EVERY.min(KEYS_EVERY));
-        let sampled = self.sampler.filter(|_| !self.steps[self.step].prepares).map(RunSampler::look_every);
-        shown.into_iter().chain(sampled).min()
-    }
-
-    fn stop_requested(&mut self, _signal: i32) {
-        self.clear();
     }
 
     fn look(&mut self, view: &View<'_>) {
@@ -176,15 +153,36 @@ impl Observer for Progress<'_> {
 }
 
 impl Presenter for Progress<'_> {
-    fn live(&mut self) -> Option<&mut Live> {
-        Some(&mut self.live)
+    fn intervals(&self) -> Intervals {
+        let shown = self.on_terminal.then_some(EVERY.min(KEYS_EVERY));
+        let sampled = self.sampler.filter(|_| !self.steps[self.step].prepares).map(RunSampler::look_every);
+        Intervals { tick: shown.into_iter().chain(sampled).min(), ..self.live.intervals() }
     }
 
-    fn ended(&mut self, report: &RunReport, workers: &[WorkerReport]) {
-        if let Some(sampler) = self.sampler.filter(|_| !self.steps[self.step].prepares) {
-            sampler.ended(report, workers);
+    fn event(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::LayingOut { bytes, .. } => (self.laid_out_bytes, self.to_lay_out_bytes) = (0, bytes),
+            Event::LaidOut(bytes) => {
+                self.laid_out_bytes += bytes;
+                let (done, all) = (self.laid_out_bytes >> 20, self.to_lay_out_bytes >> 20);
+                self.draw(&format!(": laying out, {done} of {all} MiB"));
+            }
+            Event::Started => self.started(),
+            Event::Tick(view) => self.look(view),
+            Event::Statistics(workers) => self.live.statistics(workers),
+            Event::Findings(findings) => self.live.found(findings),
+            Event::StopRequested(_) => self.clear(),
+            Event::Report { report, workers } => {
+                if let Some(sampler) = self.sampler.filter(|_| !self.steps[self.step].prepares) {
+                    sampler.ended(report, workers);
+                }
+                self.line.clear();
+            }
+            Event::Planned { .. }
+            | Event::Bandwidth { .. }
+            | Event::Snapshot { .. }
+            | Event::WaitingFor(_) => {}
         }
-        self.line.clear();
     }
 }
 

@@ -30,7 +30,7 @@ use crate::layout::{WIDTH, is_coloured, width};
 use crate::live::LiveMode;
 use crate::output::{Output, remark, say};
 use crate::output_file::OutputFile;
-use crate::run::drive::{Run, RunOutcome, drive};
+use crate::run::drive::{Ending, Run, RunOutcome, drive};
 use crate::run::environment;
 use crate::run::keep::{self, StudyKeeper, say_not_kept};
 use crate::status;
@@ -383,19 +383,19 @@ fn run_steps(runs: &mut Runs<'_>, live: LiveMode, machine: &Machine, planned: &m
             trust: runs.trust,
             debug: None,
             repeats: None,
-            metrics: None,
             keeps: runs.keeper.is_some(),
         };
         if let Some(sampler) = sampler.filter(|_| !step.prepares) {
             sampler.prepare(&run.plan);
         }
-        let RunOutcome { report, errors, signal, status, .. } = drive(of_step, &mut progress);
-        if let Some(signal) = signal {
+        let RunOutcome { report, errors, ending, .. } = drive(of_step, &mut progress);
+        if let Ending::Signal(signal) = ending {
             runs.add_interrupted((number, &step), &run.plan, report, signal, &mut planned.messages);
             return End::Signal(signal);
         }
         // Void figures are a matter of the conclusion, and of the exit status when all runs are over.
-        if !matches!(status, status::SUCCESS | status::VOID) {
+        if !matches!(ending, Ending::Complete | Ending::Void) {
+            let status = status::of_ending(ending);
             return End::Failed(errors.concat().trim_end().to_string(), status);
         }
         // Errors that were ignored.
