@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use fiord_report::path::visible_lines;
+use fiord_session::SessionError;
 use fiord_store::StoreError;
 use fiord_worker::Failure;
 
@@ -70,6 +71,12 @@ impl From<Failure> for CommandError {
     fn from(failure: Failure) -> CommandError {
         let status = if failure.unsafe_target { status::REFUSED } else { status::FAILED };
         CommandError { why: failure.to_string(), status }
+    }
+}
+
+impl From<SessionError> for CommandError {
+    fn from(SessionError { why, is_refused }: SessionError) -> CommandError {
+        CommandError { why, status: if is_refused { status::REFUSED } else { status::FAILED } }
     }
 }
 

@@ -5,28 +5,30 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, reason = "files go through the target opener"))]
 
 mod arguments;
-mod claims;
 mod commands;
 mod crash;
 mod declaration;
 mod device_table;
 mod fio;
 mod hint;
+mod keep;
 mod layout;
 mod live;
 mod manual;
+mod metrics;
 mod output;
 mod output_file;
 mod profile;
 mod results;
-mod run;
 mod status;
+mod status_line;
 mod study;
 mod subcommand;
 
 use std::ffi::OsString;
 use std::process::{self, ExitCode};
 
+use fiord_session::run::attended;
 use fiord_sys::clock::TscClock;
 use fiord_sys::reserve::{self, Reserved};
 
@@ -43,21 +45,21 @@ fn main() -> ExitCode {
     let _ = fiord_sys::signal::fail_writes_by_errno();
     // If it fails, they have an effect from the start of the run on.
     let _ = fiord_sys::signal::heed_stop_requests();
-    run::attended::give_up_by(|unanswered| {
+    attended::give_up_by(|unanswered| {
         output::say(&format!("fiord: {unanswered}\n"));
         process::exit(i32::from(status::of_signal(unanswered.signal)))
     });
     // The first word may be a job file.
-    run::attended::begin();
+    attended::begin();
     let code = match commands::asked_for(&arguments) {
         Some(subcommand) => {
-            run::attended::end();
+            attended::end();
             (subcommand.run)(&arguments[2..], &commands::ALL)
         }
         None if arguments.len() <= 1 && !fio::is_called_by(&arguments) => commands::without_arguments(),
         None => fio::run(&arguments, &commands::ALL),
     };
-    run::attended::end();
+    attended::end();
     output::release();
     code
 }

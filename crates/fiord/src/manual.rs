@@ -9,9 +9,9 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command};
 use fiord_options::reference::{self, roff};
+use fiord_session::run::calibration;
+use fiord_session::run::version::FIO_VERSION;
 
-use crate::run::calibration;
-use crate::run::version::FIO_VERSION;
 use crate::status;
 use crate::study::scratch;
 use crate::subcommand::{Subcommand, Subcommands};

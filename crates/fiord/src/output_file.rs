@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 
 use fiord_options::bytes::find;
 use fiord_report::path::shown;
+use fiord_session::claims;
 use fiord_sys::errno::error_text;
 use fiord_worker::TargetOpener;
 
 use crate::arguments::CommandError;
-use crate::{claims, status};
+use crate::status;
 
 /// What is in the first bytes of the files that fiord writes.
 const MARKS: [&str; 6] = [

@@ -13,11 +13,12 @@ use fiord_lab::rounds::without_round;
 use fiord_options::masked;
 use fiord_report::path::shown;
 use fiord_report::{Format, RunReport, TerseVersion, render, time};
+use fiord_session::run::environment;
 use fiord_store::{Filter, History, HistoryEntry, RunSelector};
 use fiord_sys::errno::error_text;
 
 use crate::arguments::CommandError;
-use crate::run::{environment, keep};
+use crate::keep;
 
 /// What a file has.
 pub(crate) enum Document {

@@ -4,8 +4,7 @@
 
 use fiord_compare::Decision;
 use fiord_lab::Verdict;
-
-use crate::run::drive::Ending;
+use fiord_session::run::drive::Ending;
 
 /// Success.
 pub(crate) const SUCCESS: u8 = 0;

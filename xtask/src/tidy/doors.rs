@@ -132,6 +132,24 @@ pub const DOORS: &[Door] = &[
         "how jobs are run, stdout",
     ),
     door(
+        "fiord-session",
+        &[
+            "flate2",
+            "fiord-checksum",
+            "fiord-options",
+            "fiord-plan",
+            "fiord-findings",
+            "fiord-host",
+            "fiord-engine",
+            "fiord-worker",
+            "fiord-stats",
+            "fiord-sys",
+            "fiord-report",
+            "fiord-store",
+        ],
+        "stdout, terminals, how a run is shown, clap",
+    ),
+    door(
         "fiord",
         &[
             "clap",
@@ -156,6 +174,7 @@ pub const DOORS: &[Door] = &[
             "fiord-stats",
             "fiord-sys",
             "fiord-report",
+            "fiord-session",
             "fiord-store",
             "ureq",
             "ratatui-core",

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use fiord_report::json::Writer;
 use fiord_report::path::shown;
 use fiord_report::table::{Cell, Column, Table};
+use fiord_session::run::calibration::{self, Calibration};
 
 use crate::arguments::{self, CommandError, Invocation};
 use crate::layout::{WIDTH, folded};
-use crate::run::calibration::{self, Calibration};
 use crate::subcommand::Subcommands;
 
 /// Prints what fiord itself costs per I/O on this machine, by what it is spent

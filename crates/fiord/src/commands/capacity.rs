@@ -13,12 +13,12 @@ use fiord_lab::StudyTarget;
 use fiord_lab::capacity::{Bound, Capacity, Load, Settings, Workload};
 use fiord_options::Problem;
 use fiord_report::path::shown;
+use fiord_session::run::environment;
 
 use super::parse;
 use super::space::SizedStudy;
 use crate::arguments::{CommandError, Invocation};
 use crate::output_file::{Force, OutputFile};
-use crate::run::environment;
 use crate::study;
 use crate::study::job_file::JobFile;
 use crate::study::scratch::ScratchFiles;

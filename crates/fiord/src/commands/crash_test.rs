@@ -13,6 +13,7 @@ use std::time::Duration;
 use fiord_report::json::Writer;
 use fiord_report::path::shown;
 use fiord_report::table::{self, Cell, Column, Table, shown_bytes};
+use fiord_session::claims;
 use fiord_sys::errno::error_text;
 use fiord_sys::file::{self, Advice};
 use fiord_sys::stat::{self, DeviceNumber, InodeKind};
@@ -27,7 +28,7 @@ use crate::crash::journal::{Journal, Writes};
 use crate::output::{Output, remark};
 use crate::output_file::OutputFile;
 use crate::subcommand::Subcommands;
-use crate::{claims, layout, status};
+use crate::{layout, status};
 
 /// The file that is written in a directory.
 const DATA: &str = "fiord-crash-test.data";

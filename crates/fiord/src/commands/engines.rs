@@ -11,6 +11,7 @@ use fiord_engine::{RingFeature, RingSupport, SetupError};
 use fiord_plan::EngineName;
 use fiord_report::json::Writer;
 use fiord_report::table::{Cell, Column, Table, wrapped};
+use fiord_session::run::{environment, self_cost};
 use fiord_sys::errno::Errno;
 use fiord_sys::procfs;
 use fiord_sys::uring::{FlagSupport, SetupFlag};
@@ -18,7 +19,6 @@ use fiord_worker::SelfCost;
 
 use crate::arguments::{self, CommandError, Invocation};
 use crate::layout::WIDTH;
-use crate::run::{environment, self_cost};
 use crate::subcommand::Subcommands;
 
 const ENGINE_COLUMNS: [Column; 9] = [

@@ -18,9 +18,9 @@ use fiord_sys::clock;
 
 use super::parse;
 use crate::arguments::{self, CommandError, Form, Forms, Invocation};
+use crate::keep;
 use crate::layout::width;
 use crate::output::remark;
-use crate::run::keep;
 use crate::status;
 use crate::subcommand::Subcommands;
 

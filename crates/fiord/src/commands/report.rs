@@ -13,6 +13,7 @@ use fiord_page::study_page::{StudyPage, render_study};
 use fiord_page::{LoggedJob, LoggedValue, OverTime, RunView, render, several};
 use fiord_report::json::Writer;
 use fiord_report::path::{shown, visible_lines};
+use fiord_session::run::environment;
 use fiord_store::RunSelector;
 use fiord_sys::errno::error_text;
 
@@ -21,7 +22,6 @@ use crate::arguments::{self, CommandError, Invocation};
 use crate::output;
 use crate::output_file::{Force, OutputFile};
 use crate::results::{self, Document};
-use crate::run::environment;
 use crate::subcommand::Subcommands;
 
 mod facts;

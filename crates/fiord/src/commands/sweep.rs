@@ -12,11 +12,11 @@ use clap::CommandFactory;
 use fiord_lab::sweep::{Pictures, Sweep};
 use fiord_lab::{Repeat, Rounds, Study, StudyTarget};
 use fiord_options::Problem;
+use fiord_session::run::environment;
 
 use super::parse;
 use crate::arguments::{self, CommandError, Invocation};
 use crate::output_file::{Force, OutputFile};
-use crate::run::environment;
 use crate::study::completed_job::{self, CompletedJob};
 use crate::study::over;
 use crate::study::scratch::ScratchFiles;

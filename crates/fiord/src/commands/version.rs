@@ -4,8 +4,9 @@
 
 use std::process::ExitCode;
 
+use fiord_session::run::version::{FIO_VERSION, FIORD_VERSION};
+
 use crate::arguments::{self, CommandError, Invocation};
-use crate::run::version::{FIO_VERSION, FIORD_VERSION};
 use crate::subcommand::Subcommands;
 
 /// Prints the version of fiord, and of the fio it is compatible with

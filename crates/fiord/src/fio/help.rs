@@ -6,9 +6,9 @@ use fiord_engine::registry;
 use fiord_options::program::ProgramOptions;
 use fiord_options::reference;
 use fiord_report::path::text;
+use fiord_session::run::version::{FIO_VERSION, FIORD_VERSION};
 
 use crate::layout;
-use crate::run::version::{FIO_VERSION, FIORD_VERSION};
 use crate::subcommand::Subcommands;
 
 /// The page requested, or what is wrong with the request; `None` if a run is requested. Without subcommands, as when

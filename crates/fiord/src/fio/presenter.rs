@@ -15,16 +15,16 @@ use fiord_report::path::{self, shown};
 use fiord_report::{
     Format, RunReport, TerseVersion, allows_messages, holds_documents, render, start, wants_headings,
 };
+use fiord_session::run::assemble::{self, headings};
+use fiord_session::run::event::{Event, Intervals, Presenter};
 use fiord_sys::{signal, tty};
 use fiord_worker::{State, View, WorkerReport, WorkerView};
 
 use super::bandwidth::BandwidthLog;
 use crate::live::{KEYS_EVERY, Live, LiveMode};
+use crate::metrics::{EXPORT_EVERY, MetricsExporter};
 use crate::output::{Output, remark, say};
-use crate::run::assemble::{self, headings};
-use crate::run::event::{Event, Intervals, Presenter};
-use crate::run::metrics::{EXPORT_EVERY, MetricsExporter};
-use crate::run::status_line::StatusLine;
+use crate::status_line::StatusLine;
 
 /// Layouts that take longer than this show their progress.
 const QUIET_LAYOUT: Duration = Duration::from_secs(2);

@@ -20,6 +20,9 @@ use fiord_plan::path_change::{self, PathRefusal};
 use fiord_plan::{ChangeKind, Plan, Refusal, Trigger};
 use fiord_report::normal;
 use fiord_report::path::{self, shown};
+use fiord_session::claims;
+use fiord_session::run::drive::{Ending, Run, RunOutcome, drive};
+use fiord_session::run::{environment, facts, idle, traces};
 use fiord_sys::clock::TscClock;
 use fiord_worker::DebugLog;
 
@@ -27,13 +30,10 @@ use super::bandwidth::{BandwidthLog, NAMES as BANDWIDTH_LOGS};
 use super::presenter::{LiveLineOptions, Round, RunPresenter, remark_all};
 use super::{clocktest, crctest, debug, help, inflate, memcpytest, settings};
 use crate::arguments::CommandError;
-use crate::claims;
+use crate::keep::Keeper;
 use crate::live::LiveMode;
+use crate::metrics::MetricsExporter;
 use crate::output::{Output, say};
-use crate::run::drive::{Ending, Run, RunOutcome, drive};
-use crate::run::keep::Keeper;
-use crate::run::metrics::MetricsExporter;
-use crate::run::{environment, facts, idle, traces};
 use crate::status;
 use crate::subcommand::Subcommands;
 
@@ -351,7 +351,7 @@ impl Session {
             Ok(metrics) => metrics,
             Err(why) => return finished(Err(why)),
         };
-        let opened = traces::merge_planned(plan).and_then(|()| self.open(plan));
+        let opened = traces::merge_planned(plan).map_err(CommandError::from).and_then(|()| self.open(plan));
         let (mut output, mut log) = match opened {
             Ok(opened) => opened,
             Err(why) => return finished(Err(why)),

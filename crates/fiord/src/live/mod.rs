@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use fiord_live::Model;
 use fiord_report::Finding;
+use fiord_session::run::event::Intervals;
 use fiord_sys::tty;
 use fiord_worker::{View, WorkerReport};
 
@@ -18,7 +19,6 @@ use self::figures::Figures;
 use self::screen::Screen;
 use crate::layout::{is_dumb, may_use_colours};
 use crate::output::remark;
-use crate::run::event::Intervals;
 
 /// Interval between two frames, and between two readings of what they show.
 const EVERY: Duration = Duration::from_secs(1);

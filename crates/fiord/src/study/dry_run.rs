@@ -11,9 +11,9 @@ use fiord_options::environment::Environment;
 use fiord_options::{Section, cli, write};
 use fiord_plan::Job;
 use fiord_report::path::shown;
+use fiord_session::run::environment;
 
 use super::step_plan;
-use crate::run::environment;
 
 /// The jobs of all steps as one job file.
 ///

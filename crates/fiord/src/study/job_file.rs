@@ -12,8 +12,7 @@ use fiord_options::environment::Environment;
 use fiord_options::value::{Bytes, Reading, Value};
 use fiord_options::{Problem, ProblemLevel, Section, Setting, Spec, job};
 use fiord_report::path::shown;
-
-use crate::run::environment;
+use fiord_session::run::environment;
 
 /// Options that name the files of a job.
 pub(crate) const FILES: [&Spec; 5] = [

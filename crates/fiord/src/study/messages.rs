@@ -6,9 +6,9 @@
 use fiord_findings::Merged;
 use fiord_options::Problem;
 use fiord_report::{Finding, Subject};
+use fiord_session::run::assemble;
 
 use crate::output::remark;
-use crate::run::assemble;
 
 /// The findings so far.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use fiord_options::Problem;
 use super::io_modes::IoModes;
 use super::messages::Messages;
 use super::step_plan::{StepError, StepPlan, step_name};
-use crate::run::keep;
+use crate::keep;
 
 /// The plans of all steps.
 pub(super) struct PlannedSteps {

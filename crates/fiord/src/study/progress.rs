@@ -8,6 +8,7 @@ use fiord_lab::{Figures, Step};
 use fiord_report::RunReport;
 use fiord_report::columns::{cut, left_aligned};
 use fiord_report::table::Cell;
+use fiord_session::run::event::{Event, Intervals, Presenter};
 use fiord_stats::DirectionStats;
 use fiord_stats::job::DIRECTIONS;
 use fiord_sys::{signal, tty};
@@ -16,8 +17,7 @@ use fiord_worker::{State, View};
 use super::sampler::RunSampler;
 use crate::layout::duration;
 use crate::live::{KEYS_EVERY, Live, LiveMode};
-use crate::run::event::{Event, Intervals, Presenter};
-use crate::run::status_line::StatusLine;
+use crate::status_line::StatusLine;
 
 /// How often the line is drawn.
 const EVERY: Duration = Duration::from_millis(250);

@@ -14,6 +14,8 @@ use fiord_options::value::Trust;
 use fiord_plan::Plan;
 use fiord_report::RunReport;
 use fiord_report::finding::any_void;
+use fiord_session::run::drive::{Ending, Run, RunOutcome, drive};
+use fiord_session::run::environment;
 use fiord_store::{Conclusion, Headline};
 use fiord_sys::signal;
 
@@ -26,13 +28,11 @@ use super::step_plan::{StepError, StepPlan, step_name};
 use super::target::{self, Space};
 use super::{dry_run, page};
 use crate::arguments::{self, CommandError, Form, Forms};
+use crate::keep::{self, StudyKeeper, say_not_kept};
 use crate::layout::{WIDTH, is_coloured, width};
 use crate::live::LiveMode;
 use crate::output::{Output, remark, say};
 use crate::output_file::OutputFile;
-use crate::run::drive::{Ending, Run, RunOutcome, drive};
-use crate::run::environment;
-use crate::run::keep::{self, StudyKeeper, say_not_kept};
 use crate::status;
 
 /// The options of all studies.

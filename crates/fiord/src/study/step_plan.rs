@@ -15,8 +15,8 @@ use fiord_plan::facts::RunSettings;
 use fiord_plan::job::Memory;
 use fiord_plan::{Job, Plan, Refusal};
 use fiord_report::path::shown;
+use fiord_session::run::facts;
 
-use crate::run::facts;
 use crate::status;
 
 /// A step as planned.

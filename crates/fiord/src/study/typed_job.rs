@@ -17,12 +17,12 @@ use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::program::ProgramOptions;
 use fiord_options::value::{Bytes, EngineName, NamedEngine, Reading, Value};
 use fiord_options::{Place, Problem, Scope, Section, Setting, Spec, job, lookup, resolve_job};
+use fiord_session::run::environment;
 use fiord_sys::signal;
 
 use super::job_file::{self, FILES, joined};
 use super::scratch::ScratchFiles;
 use super::target::{self, Space};
-use crate::run::environment;
 
 /// Size of the scratch file, at most.
 const SIZE_BYTES: u64 = 1 << 30;

@@ -24,7 +24,7 @@ use super::repeats;
 use super::trust::Witness;
 
 /// A run to be carried out.
-pub(crate) struct Run<'a> {
+pub struct Run<'a> {
     /// What is to be run.
     pub plan: &'a Arc<Plan>,
     /// Settings of `[global]` sections, which the report echoes.
@@ -45,7 +45,7 @@ pub(crate) struct Run<'a> {
 
 /// How a run ended, the worst of what happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub enum Ending {
     /// As planned.
     Complete,
     /// A job failed or was not started, or something could not be written.
@@ -59,7 +59,7 @@ pub(crate) enum Ending {
 }
 
 /// The outcome of a run.
-pub(crate) struct RunOutcome {
+pub struct RunOutcome {
     /// What was measured.
     pub report: RunReport,
     /// Lines about ignored errors, failures, and logs that could not be written.
@@ -71,7 +71,7 @@ pub(crate) struct RunOutcome {
 }
 
 /// Carries a plan out, to its end or to that of a signal.
-pub(crate) fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
+pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
     let Run { plan, global_options, warnings, idle, trust, debug, repeats, keeps } = run;
     // Without its handlers a run still runs; a signal then ends it unreported.
     let _ = signal::record_stop_requests();

@@ -13,7 +13,7 @@ use fiord_sys::errno::error_text;
 use crate::claims;
 
 /// Reads a file that the command is given, by the name the user typed; `-` is standard input. No output may overwrite it.
-pub(crate) fn read_file(name: &OsStr) -> io::Result<Vec<u8>> {
+pub fn read_file(name: &OsStr) -> io::Result<Vec<u8>> {
     claims::reads(Path::new(name));
     if name != "-" {
         return std::fs::read(name);
@@ -24,7 +24,7 @@ pub(crate) fn read_file(name: &OsStr) -> io::Result<Vec<u8>> {
 }
 
 /// An environment variable.
-pub(crate) fn variable(name: &OsStr) -> Option<OsString> {
+pub fn variable(name: &OsStr) -> Option<OsString> {
     std::env::var_os(name)
 }
 
@@ -32,12 +32,12 @@ pub(crate) fn variable(name: &OsStr) -> Option<OsString> {
 ///
 /// # Errors
 /// What cannot be read, and what to do about it.
-pub(crate) fn machine() -> Result<Machine, String> {
+pub fn machine() -> Result<Machine, String> {
     Machine::read().map_err(|error| format!("the processors cannot be found out: {}", error_text(&error)))
 }
 
 /// The values of `$ncpus`, `$mb_memory` and `$pagesize`.
-pub(crate) fn keywords(machine: &Machine) -> environment::KeywordValues {
+pub fn keywords(machine: &Machine) -> environment::KeywordValues {
     environment::KeywordValues {
         cpus: machine.cpus_online.len() as u64,
         memory_mib: machine.memory.total_bytes >> 20,

@@ -12,7 +12,7 @@ use fiord_worker::{View, WorkerReport};
 
 /// Something that happened.
 #[derive(Debug)]
-pub(crate) enum Event<'a> {
+pub enum Event<'a> {
     /// The run is about to begin: from here on a signal stops the run, not the process; no target has been opened.
     Planned {
         /// What is run.
@@ -69,7 +69,7 @@ pub(crate) enum Event<'a> {
 /// How often events that come again and again are wanted; those without an interval do not come, and what they would tell
 /// is not collected.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Intervals {
+pub struct Intervals {
     /// Of `Tick`.
     pub tick: Option<Duration>,
     /// Of `Snapshot`, which also comes when SIGUSR1 requests it.
@@ -83,7 +83,7 @@ pub(crate) struct Intervals {
 }
 
 /// Whoever is told what happens.
-pub(crate) trait Presenter {
+pub trait Presenter {
     /// How often it wants to be told, from now on.
     fn intervals(&self) -> Intervals;
     /// Something happened.

@@ -32,7 +32,7 @@ const REPEATS_NS: u64 = 1_000_000;
 ///
 /// # Errors
 /// Why it cannot be measured.
-pub(crate) fn measure(machine: &Machine) -> Result<SelfCost, String> {
+pub fn measure(machine: &Machine) -> Result<SelfCost, String> {
     let job = job(&["--rw=randread", "--iodepth=32"], machine)?;
     fiord_worker::self_cost(&job).map_err(|failure| failure.to_string())
 }

@@ -3,7 +3,7 @@
 //! Invariant: `--version`, headings, reports and the history all print these.
 
 /// The version of fiord.
-pub(crate) const FIORD_VERSION: &str = env!("CARGO_PKG_VERSION");
+pub const FIORD_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The version of fio whose options and outputs are followed, as `--version` prints it.
-pub(crate) const FIO_VERSION: &str = "fio-3.42";
+pub const FIO_VERSION: &str = "fio-3.42";

@@ -22,7 +22,7 @@ const DEPTH_MAX: usize = 64;
 ///
 /// # Errors
 /// Why there is none, or what of the command's own it would overwrite.
-pub(crate) fn plan(
+pub fn plan(
     sections: &[Section],
     waiting: &[usize],
     machine: &Machine,
@@ -82,7 +82,7 @@ fn nodes(machine: &Machine) -> BTreeMap<u32, Vec<u32>> {
 }
 
 /// The facts about one path that the plan needs.
-pub(crate) fn path_facts(facts: &TargetFacts) -> PathFacts {
+pub fn path_facts(facts: &TargetFacts) -> PathFacts {
     let kind = match facts.kind {
         TargetKind::Block => FileKind::Block,
         TargetKind::Char => FileKind::Char,

@@ -12,7 +12,7 @@ use fiord_report::{Idleness, UnitWork};
 use super::idle::{self, IdleWatch};
 
 /// The meters of one run.
-pub(crate) struct Meters {
+pub struct Meters {
     idle: Option<(IdleProf, UnitWork)>,
     disks: Option<DiskWatch>,
     cpus: Option<IdleWatch>,
@@ -20,35 +20,35 @@ pub(crate) struct Meters {
 
 impl Meters {
     /// Calibrates while nothing else runs; `idle` is how idleness is reported, if at all.
-    pub(crate) fn prepare(idle: Option<IdleProf>) -> Meters {
+    pub fn prepare(idle: Option<IdleProf>) -> Meters {
         Meters { idle: idle.map(|mode| (mode, idle::calibrate())), disks: None, cpus: None }
     }
 
     /// Takes the initial counters; called when the first workers are about to start.
-    pub(crate) fn start(&mut self, plan: &Plan) {
+    pub fn start(&mut self, plan: &Plan) {
         self.disks = watched_disks(plan);
         self.cpus = self.idle.map(|(mode, unit)| IdleWatch::start(mode, unit));
     }
 
     /// Keeps the counters of the devices as they are now.
-    pub(crate) fn sample(&mut self) {
+    pub fn sample(&mut self) {
         if let Some(disks) = &mut self.disks {
             disks.sample();
         }
     }
 
     /// The activity of each disk since `start`, as fio counts it.
-    pub(crate) fn disks(&self) -> Vec<DiskUse> {
+    pub fn disks(&self) -> Vec<DiskUse> {
         self.disks.as_ref().map(DiskWatch::so_far).unwrap_or_default()
     }
 
     /// The devices below the targets, and their activity since `start`.
-    pub(crate) fn devices(&self) -> Vec<DeviceUse> {
+    pub fn devices(&self) -> Vec<DeviceUse> {
         self.disks.as_ref().map(DiskWatch::devices).unwrap_or_default()
     }
 
     /// How idle the processors have been since `start`, if that is reported.
-    pub(crate) fn idleness(&self) -> Option<Idleness> {
+    pub fn idleness(&self) -> Option<Idleness> {
         self.cpus.as_ref().map(IdleWatch::so_far)
     }
 }

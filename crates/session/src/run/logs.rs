@@ -34,7 +34,7 @@ const THREADS_MAX: usize = 8;
 const STACK_BYTES: usize = 2 << 20;
 
 /// The threads that write log files.
-pub(crate) struct LogWriters {
+pub struct LogWriters {
     writers: Vec<Writer>,
     /// By number of the job: its receiver, until the job takes it.
     sinks: Vec<Option<Box<dyn LogSink>>>,
@@ -80,7 +80,7 @@ struct JobSink {
 
 impl LogWriters {
     /// Starts writers for the logs of a plan; none if it has no logs. `debug` is where their compression is printed.
-    pub(crate) fn start(plan: &Plan, debug: Option<&DebugLog>) -> LogWriters {
+    pub fn start(plan: &Plan, debug: Option<&DebugLog>) -> LogWriters {
         let logged: Vec<&Job> = plan.jobs.iter().filter(|job| job.logs.is_some()).collect();
         let mut started = LogWriters {
             writers: Vec::new(),
@@ -149,12 +149,12 @@ impl LogWriters {
     }
 
     /// The receiver of a job's logs, once.
-    pub(crate) fn sink(&mut self, job: &Job) -> Option<Box<dyn LogSink>> {
+    pub fn sink(&mut self, job: &Job) -> Option<Box<dyn LogSink>> {
         self.sinks.get_mut(job.number as usize)?.take()
     }
 
     /// Waits until all entries are written; returns a line for each file that could not be.
-    pub(crate) fn finish(&mut self) -> Vec<String> {
+    pub fn finish(&mut self) -> Vec<String> {
         for writer in &mut self.writers {
             // If it panicked, its files are incomplete, as is reported on standard error.
             let _ = writer.messages.send(Message::Over);

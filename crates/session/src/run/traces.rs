@@ -21,8 +21,8 @@ use fiord_sys::sysfs::Sysfs;
 use fiord_worker::TargetOpener;
 
 use super::environment;
-use crate::arguments::CommandError;
-use crate::{claims, status};
+use crate::claims;
+use crate::error::SessionError;
 
 /// The option that names the file of a merged trace.
 const MERGED: &str = "merge_blktrace_file";
@@ -69,7 +69,7 @@ fn open(path: &Path) -> Result<BufReader<File>, String> {
 ///
 /// # Errors
 /// Why a file could not be written.
-pub(crate) fn merge_planned(plan: &Plan) -> Result<(), CommandError> {
+pub fn merge_planned(plan: &Plan) -> Result<(), SessionError> {
     let mut written: BTreeMap<&Path, &TraceNeed> = BTreeMap::new();
     for replay in plan.jobs.iter().filter_map(|job| job.replay.as_ref()) {
         let need = &replay.trace;
@@ -93,24 +93,24 @@ pub(crate) fn merge_planned(plan: &Plan) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// Why a trace cannot be merged, or its file not be written.
-pub(crate) fn merge_only(needs: &[TraceNeed]) -> Result<(), CommandError> {
+pub fn merge_only(needs: &[TraceNeed]) -> Result<(), SessionError> {
     let mut inputs = Inputs::default();
     needs.iter().try_for_each(|need| {
         let found = inputs.of(need).map_err(|why| format!("fiord: {why}\n"))?;
-        claims::output(MERGED, &need.path).map_err(|why| CommandError {
+        claims::output(MERGED, &need.path).map_err(|why| SessionError {
             why: format!("fiord: {MERGED}={} {why}; {}\n", shown(&need.path), claims::REMEDY),
-            status: status::REFUSED,
+            is_refused: true,
         })?;
         merge(need, &found)
     })
 }
 
-fn merge(need: &TraceNeed, inputs: &[PathBuf]) -> Result<(), CommandError> {
+fn merge(need: &TraceNeed, inputs: &[PathBuf]) -> Result<(), SessionError> {
     let refused = |why: String| format!("fiord: {MERGED}={}: {why}\n", shown(&need.path));
     let mut parts = merged(need, inputs).map_err(refused)?;
     let file = TargetOpener::default()
         .create(&need.path, false)
-        .map_err(|failure| CommandError { why: refused(failure.reason()), ..CommandError::from(failure) })?;
+        .map_err(|failure| SessionError { why: refused(failure.reason()), ..SessionError::from(failure) })?;
     let mut file = BufWriter::with_capacity(READ_BYTES, file);
     let copied = io::copy(&mut parts, &mut file).and_then(|_| file.flush());
     Ok(copied.map_err(|error| refused(error_text(&error)))?)

@@ -17,7 +17,7 @@ use fiord_worker::TargetOpener;
 use super::self_cost;
 
 /// The name of the file beside the history.
-pub(crate) const FILE: &str = "calibration";
+pub const FILE: &str = "calibration";
 
 /// The first and the last line of the file.
 const FIRST: &str = "fiord calibration 1";
@@ -25,7 +25,7 @@ const LAST: &str = "end";
 
 /// What the figures depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Key {
+pub struct Key {
     /// The machine's id, else its name.
     pub machine: String,
     /// The model of its processors, if the kernel names one.
@@ -58,7 +58,7 @@ impl Key {
     }
 
     /// Each part by its name.
-    pub(crate) fn parts(&self) -> [(&'static str, &str); 5] {
+    pub fn parts(&self) -> [(&'static str, &str); 5] {
         let Key { machine, cpu_model, kernel, governor, fiord } = self;
         [
             ("machine", machine),
@@ -95,7 +95,7 @@ impl Key {
 
 /// A calibration, and where it is kept.
 #[derive(Debug)]
-pub(crate) struct Calibration {
+pub struct Calibration {
     /// What it depends on.
     pub key: Key,
     /// The figures.
@@ -111,7 +111,7 @@ pub(crate) struct Calibration {
 ///
 /// # Errors
 /// Why it cannot be measured.
-pub(crate) fn get(keeps: bool, again: bool) -> Result<Calibration, String> {
+pub fn get(keeps: bool, again: bool) -> Result<Calibration, String> {
     let machine = super::environment::machine()?;
     let key = Key::of(&machine);
     let file = fiord_store::state_path(|name| std::env::var_os(name), FILE);

@@ -13,13 +13,13 @@ use fiord_options::{masked, secret};
 use fiord_plan::{FileKind, Plan};
 use fiord_report::RunReport;
 use fiord_report::path::{shown, text};
+use fiord_session::run::assemble::headings;
+use fiord_session::run::version::FIORD_VERSION;
 use fiord_store::{Conclusion, Draft, History, Printed, RunFacts, RunKind, StoreError};
 use fiord_sys::clock;
 use fiord_sys::errno::Errno;
 use fiord_worker::{Failure, TargetOpener};
 
-use super::assemble::headings;
-use super::version::FIORD_VERSION;
 use crate::output::say;
 
 /// Number of job names in a title, which must fit into a list.

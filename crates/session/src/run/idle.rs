@@ -60,7 +60,7 @@ fn idle_shares(start: &[(u32, CpuTicks)], now: &[(u32, CpuTicks)]) -> Vec<(u32, 
 }
 
 /// Times units of work on each processor this process may use.
-pub(crate) fn calibrate() -> UnitWork {
+pub fn calibrate() -> UnitWork {
     let cpus = thread::affinity().unwrap_or_default();
     let on = |cpu: u32| {
         let worker = std::thread::spawn(move || thread::set_affinity(&[cpu]).ok().map(|()| unit_us()));

@@ -20,7 +20,7 @@ use fiord_worker::TargetOpener;
 const LINKS_MAX: usize = 40;
 
 /// What to do about an output that must not be written.
-pub(crate) const REMEDY: &str = "name another file";
+pub const REMEDY: &str = "name another file";
 
 /// What a file is to the command.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,12 +57,12 @@ fn table() -> MutexGuard<'static, BTreeSet<(Role, PathBuf)>> {
 }
 
 /// The command reads this file.
-pub(crate) fn reads(path: &Path) {
+pub fn reads(path: &Path) {
     table().insert((Role::Input, path.to_path_buf()));
 }
 
 /// The command's jobs would test this file.
-pub(crate) fn tests(path: &Path) {
+pub fn tests(path: &Path) {
     table().insert((Role::Target, path.to_path_buf()));
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn tests(path: &Path) {
 ///
 /// # Errors
 /// Why it must not be written: what else the file is to the command, as it follows the file's name.
-pub(crate) fn output(option: &str, path: &Path) -> Result<(), String> {
+pub fn output(option: &str, path: &Path) -> Result<(), String> {
     let mut files = Files::default();
     let Some(file) = files.of(path) else { return Ok(()) };
     let this = (Role::Output(option.to_string()), path.to_path_buf());
@@ -95,7 +95,7 @@ pub(crate) fn output(option: &str, path: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// Its jobs would change what the command reads or keeps, write an output to a target, or through a link that no one named.
-pub(crate) fn admit(plan: &Plan, sections: &[Section]) -> Result<(), Refusal> {
+pub fn admit(plan: &Plan, sections: &[Section]) -> Result<(), Refusal> {
     let mut files = Files::default();
     let inputs: Vec<PathBuf> = of_role(&Role::Input);
     let inputs: BTreeSet<File> = inputs.iter().filter_map(|path| files.of(path)).collect();

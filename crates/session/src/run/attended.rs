@@ -30,7 +30,7 @@ static GIVES_UP: OnceLock<fn(&Unanswered) -> !> = OnceLock::new();
 
 /// A file that did not answer while a run was set up, so that the signal that asked for its end has none.
 #[derive(Debug)]
-pub(crate) struct Unanswered {
+pub struct Unanswered {
     /// The signal.
     pub signal: i32,
     /// What the thread that sets up waits for.
@@ -52,7 +52,7 @@ impl fmt::Display for Unanswered {
 
 /// Names what ends the process when a file does not answer: the thread that sets up may never come back, and the one that
 /// attends calls this. Without it nothing does, and the signal waits as well.
-pub(crate) fn give_up_by(gives_up: fn(&Unanswered) -> !) {
+pub fn give_up_by(gives_up: fn(&Unanswered) -> !) {
     // The first one counts.
     let _ = GIVES_UP.set(gives_up);
 }
@@ -66,7 +66,7 @@ struct Attention {
 }
 
 /// The calling thread begins to set up a run; no effect if it has begun. Returns whether it is this call that began.
-pub(crate) fn begin() -> bool {
+pub fn begin() -> bool {
     let Ok(mut current) = ATTENTION.lock() else { return false };
     if current.is_some() {
         return false;
@@ -84,7 +84,7 @@ pub(crate) fn begin() -> bool {
 }
 
 /// The setup is over, or goes on with threads that may hang alone; no effect if it was not begun.
-pub(crate) fn end() {
+pub fn end() {
     let Some(attention) = ATTENTION.lock().ok().and_then(|mut current| current.take()) else { return };
     attention.is_over.store(true, Ordering::SeqCst);
     let thread = attention.thread.load(Ordering::SeqCst);

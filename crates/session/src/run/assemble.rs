@@ -27,7 +27,7 @@ pub(crate) struct Frame<'a> {
 }
 
 /// The lines before the run: one for each section, the version, how many start.
-pub(crate) fn headings(plan: &Plan) -> String {
+pub fn headings(plan: &Plan) -> String {
     let mut text = String::new();
     for job in plan.jobs.iter().filter(|job| job.clone == 0) {
         let clones = plan.jobs.iter().filter(|other| other.section == job.section).count() as u32;
@@ -78,7 +78,7 @@ pub(crate) fn report(
 }
 
 /// A warning about an option as typed, as a finding.
-pub(crate) fn of_problem(problem: &Problem) -> Finding {
+pub fn of_problem(problem: &Problem) -> Finding {
     let subject = match problem.place.source {
         // Nobody typed it: a study sets it.
         Origin::Derived => Subject::Run,
@@ -225,7 +225,7 @@ pub(crate) fn failures(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
 
 /// Lines about jobs that cannot run while others do: for each section the problems of its first such clone, and the
 /// number of further ones.
-pub(crate) fn unplannable(plan: &Plan) -> Vec<String> {
+pub fn unplannable(plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     for section in plan.jobs.chunk_by(|one, next| one.section == next.section) {
         let mut clones = section.iter().filter_map(|job| job.unplannable.as_ref());
@@ -241,7 +241,7 @@ pub(crate) fn unplannable(plan: &Plan) -> Vec<String> {
 
 /// A line for each failed job, in fio's words. Where fio names a line of its source, this names the file and offset
 /// concerned, or the job and 0.
-pub(crate) fn fios_failures(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
+pub fn fios_failures(plan: &Plan, workers: &[WorkerReport]) -> Vec<String> {
     let line = |(job, worker): (&Job, &WorkerReport)| {
         let failure = worker.failure.as_ref()?;
         Some(start::failed(&start::Failed {
@@ -257,7 +257,7 @@ pub(crate) fn fios_failures(plan: &Plan, workers: &[WorkerReport]) -> Vec<String
 }
 
 /// How many jobs failed or were not started.
-pub(crate) fn failed_count(workers: &[WorkerReport]) -> usize {
+pub fn failed_count(workers: &[WorkerReport]) -> usize {
     let failed = |worker: &&WorkerReport| worker.failure.is_some() || worker.reason == EndReason::NotStarted;
     workers.iter().filter(failed).count()
 }
