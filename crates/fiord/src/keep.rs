@@ -10,10 +10,11 @@ use std::path::{Component, Path, PathBuf};
 
 use fiord_host::Machine;
 use fiord_options::{masked, secret};
-use fiord_plan::{FileKind, Plan};
+use fiord_plan::Plan;
 use fiord_report::RunReport;
 use fiord_report::path::{shown, text};
 use fiord_session::run::assemble::headings;
+use fiord_session::run::files::files;
 use fiord_session::run::version::FIORD_VERSION;
 use fiord_store::{Conclusion, Draft, History, Printed, RunFacts, RunKind, StoreError};
 use fiord_sys::clock;
@@ -150,7 +151,10 @@ impl StudyKeeper {
         if self.has_place {
             return;
         }
-        if let Err(why) = described(self.history.add_targets(self.study, &targets(files, target))) {
+        if let Err(why) = described(
+            self.history
+                .add_targets(self.study, &targets(&files.iter().map(PathBuf::as_path).collect(), target)),
+        ) {
             say_not_kept("study's target", &why);
         }
     }
@@ -238,16 +242,10 @@ fn title(plan: &Plan) -> String {
     if rest > 0 { format!("{names} and {rest} more") } else { names }
 }
 
-/// The files that a run reads or writes.
-pub(crate) fn files(plan: &Plan) -> BTreeSet<PathBuf> {
-    let files = plan.jobs.iter().flat_map(|job| &job.files.list).filter(|file| file.kind != FileKind::None);
-    files.map(|file| file.path.clone()).collect()
-}
-
 /// Files as they are recorded; of many files, their directories.
-fn targets(files: &BTreeSet<PathBuf>, name: fn(&Path) -> String) -> Vec<String> {
+fn targets(files: &BTreeSet<&Path>, name: fn(&Path) -> String) -> Vec<String> {
     let many = files.len() > FILES_MAX;
-    let places = files.iter().map(|file| if many { file.parent().unwrap_or(file) } else { file.as_path() });
+    let places = files.iter().map(|file| if many { file.parent().unwrap_or(file) } else { file });
     let places: BTreeSet<String> = places.map(name).collect();
     places.into_iter().collect()
 }

@@ -8,7 +8,6 @@ mod arguments;
 mod commands;
 mod crash;
 mod declaration;
-mod device_table;
 mod fio;
 mod hint;
 mod keep;

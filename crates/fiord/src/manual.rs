@@ -11,9 +11,9 @@ use clap::{Arg, ArgAction, Command};
 use fiord_options::reference::{self, roff};
 use fiord_session::run::calibration;
 use fiord_session::run::version::FIO_VERSION;
+use fiord_session::study::scratch;
 
 use crate::status;
-use crate::study::scratch;
 use crate::subcommand::{Subcommand, Subcommands};
 
 /// When the pages of this version were written: the version and this date are changed together.

@@ -4,7 +4,7 @@
 
 use fiord_compare::Decision;
 use fiord_lab::Verdict;
-use fiord_session::run::drive::Ending;
+use fiord_session::Ending;
 
 /// Success.
 pub(crate) const SUCCESS: u8 = 0;

@@ -1,12 +1,17 @@
-//! Carries out plans: a plan in, a stream of events and a report out.
+//! Carries out plans and studies: one of them in, a stream of events and reports out.
 //!
 //! Invariant: prints nothing, and knows neither terminals, nor command lines, nor exit statuses. Whoever shows a run is told
-//! of it (`run::event`), and decides nothing.
+//! of it (`event`), and decides nothing.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, reason = "files go through the target opener"))]
 
 pub mod claims;
+pub mod device_table;
+mod ending;
 mod error;
+pub mod event;
 pub mod run;
+pub mod study;
 
+pub use ending::Ending;
 pub use error::SessionError;

@@ -140,6 +140,7 @@ pub const DOORS: &[Door] = &[
             "fiord-plan",
             "fiord-findings",
             "fiord-host",
+            "fiord-lab",
             "fiord-engine",
             "fiord-worker",
             "fiord-stats",

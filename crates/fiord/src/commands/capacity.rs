@@ -14,6 +14,8 @@ use fiord_lab::capacity::{Bound, Capacity, Load, Settings, Workload};
 use fiord_options::Problem;
 use fiord_report::path::shown;
 use fiord_session::run::environment;
+use fiord_session::study::scratch::ScratchFiles;
+use fiord_session::study::target::{self, Space};
 
 use super::parse;
 use super::space::SizedStudy;
@@ -21,8 +23,6 @@ use crate::arguments::{CommandError, Invocation};
 use crate::output_file::{Force, OutputFile};
 use crate::study;
 use crate::study::job_file::JobFile;
-use crate::study::scratch::ScratchFiles;
-use crate::study::target::{self, Space};
 use crate::subcommand::Subcommands;
 
 /// Finds the highest rate at which a percentile of the response latency stays

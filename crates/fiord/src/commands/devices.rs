@@ -11,9 +11,9 @@ use std::process::ExitCode;
 use fiord_host::{FileSystemFacts, Layer, LayerKind, StorageStack, System, TargetKind};
 use fiord_report::path;
 use fiord_report::table::{self, Cell, Column, Table};
+use fiord_session::device_table::{self, DEVICE, device_table};
 
 use crate::arguments::{self, CommandError, Form, Forms, Invocation};
-use crate::device_table::{self, DEVICE, device_table};
 use crate::layout::width;
 use crate::subcommand::Subcommands;
 

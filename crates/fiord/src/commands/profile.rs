@@ -13,6 +13,7 @@ use fiord_lab::profile::Profile;
 use fiord_lab::{Repeat, Rounds, Study, StudyTarget};
 use fiord_options::Problem;
 use fiord_session::run::environment;
+use fiord_session::study::scratch::ScratchFiles;
 
 use super::parse;
 use crate::arguments::{self, CommandError, Invocation};
@@ -21,7 +22,6 @@ use crate::profile::Profiler;
 use crate::study;
 use crate::study::completed_job::{self, CompletedJob};
 use crate::study::over;
-use crate::study::scratch::ScratchFiles;
 use crate::study::typed_job::{self, TypedJob};
 use crate::subcommand::Subcommands;
 
@@ -98,14 +98,14 @@ impl Invocation for Options {
         // The scratch files live until everything has been printed.
         let prepared = prepare(&self)?;
         let own_target = prepared.scratch.as_ref().map(|(own_target, _)| own_target);
-        let profiler = Profiler::new(&prepared.profile, prepared.page.as_ref().map(OutputFile::path));
-        study::carry_out_sampled(
+        let mut profiler = Profiler::new(&prepared.profile, prepared.page.as_ref().map(OutputFile::path));
+        study::carry_out_profiled(
             &prepared.profile,
             own_target.as_slice(),
             &prepared.warnings,
             &self.study,
             prepared.page.as_slice(),
-            Some(&profiler),
+            Some(&mut profiler),
         )
     }
 }

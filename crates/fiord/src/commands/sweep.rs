@@ -13,13 +13,13 @@ use fiord_lab::sweep::{Pictures, Sweep};
 use fiord_lab::{Repeat, Rounds, Study, StudyTarget};
 use fiord_options::Problem;
 use fiord_session::run::environment;
+use fiord_session::study::scratch::ScratchFiles;
 
 use super::parse;
 use crate::arguments::{self, CommandError, Invocation};
 use crate::output_file::{Force, OutputFile};
 use crate::study::completed_job::{self, CompletedJob};
 use crate::study::over;
-use crate::study::scratch::ScratchFiles;
 use crate::study::typed_job::{self, TypedJob};
 use crate::subcommand::Subcommands;
 use crate::{layout, study};

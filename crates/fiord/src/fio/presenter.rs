@@ -15,8 +15,8 @@ use fiord_report::path::{self, shown};
 use fiord_report::{
     Format, RunReport, TerseVersion, allows_messages, holds_documents, render, start, wants_headings,
 };
+use fiord_session::event::{Event, Intervals, Presenter};
 use fiord_session::run::assemble::{self, headings};
-use fiord_session::run::event::{Event, Intervals, Presenter};
 use fiord_sys::{signal, tty};
 use fiord_worker::{State, View, WorkerReport, WorkerView};
 
@@ -341,6 +341,8 @@ impl Presenter for RunPresenter<'_> {
                 self.clear();
                 self.live.remark(&waiting(jobs));
             }
+            // A run as fio is not a step of a study.
+            Event::Step { .. } | Event::StepDone { .. } => {}
             Event::Report { report, workers } => {
                 self.ended(report, workers);
                 self.publish(report);

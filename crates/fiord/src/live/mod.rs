@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fiord_live::Model;
 use fiord_report::Finding;
-use fiord_session::run::event::Intervals;
+use fiord_session::event::Intervals;
 use fiord_sys::tty;
 use fiord_worker::{View, WorkerReport};
 

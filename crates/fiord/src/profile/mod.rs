@@ -7,22 +7,21 @@ mod page;
 mod requests;
 mod stacks;
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fiord_host::DiskWatch;
 use fiord_lab::profile::Profile;
 use fiord_lab::{StepResult, StudyResult};
-use fiord_plan::{FileKind, Plan};
 use fiord_profile::Observation;
 use fiord_report::{Finding, RunReport};
-use fiord_worker::{View, WorkerReport};
+use fiord_session::event::{Event, Intervals, Presenter};
+use fiord_session::run::files::files;
+use fiord_worker::WorkerReport;
 
 use self::machine::MachineSampler;
 use self::requests::RequestTracer;
 use self::stacks::StackSampler;
-use crate::study::RunSampler;
 
 /// Interval between two looks at the scheduler's counters.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -31,12 +30,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(crate) struct Profiler<'s> {
     study: &'s Profile,
     page: Option<&'s Path>,
-    state: RefCell<State>,
+    /// Whether the step in progress is measured, and not only prepares others.
+    is_measured: bool,
+    run: ObservedRun,
 }
 
 /// The run in progress.
 #[derive(Default)]
-struct State {
+struct ObservedRun {
     files: Vec<PathBuf>,
     machine: Option<MachineSampler>,
     tracer: Option<RequestTracer>,
@@ -47,20 +48,55 @@ struct State {
 impl<'s> Profiler<'s> {
     /// Observes for this study, and makes a page of it if a path is given.
     pub(crate) fn new(study: &'s Profile, page: Option<&'s Path>) -> Profiler<'s> {
-        Profiler { study, page, state: RefCell::default() }
+        Profiler { study, page, is_measured: false, run: ObservedRun::default() }
+    }
+
+    /// Files to be written of the whole study: path and contents.
+    ///
+    /// # Errors
+    /// Why one cannot be made.
+    pub(crate) fn files(
+        &self,
+        results: &[StepResult],
+        result: &StudyResult,
+        findings: &[Finding],
+    ) -> Result<Vec<(PathBuf, String)>, String> {
+        let Some(path) = self.page else { return Ok(Vec::new()) };
+        Ok(vec![(path.to_path_buf(), page::of(self.study, results, result, findings)?)])
     }
 }
 
-impl RunSampler for Profiler<'_> {
-    fn prepare(&self, plan: &Plan) {
-        let files = plan.jobs.iter().flat_map(|job| &job.files.list);
-        let files = files.filter(|file| file.kind != FileKind::None).map(|file| file.path.clone());
-        *self.state.borrow_mut() = State { files: files.collect(), ..State::default() };
+impl Presenter for Profiler<'_> {
+    fn intervals(&self) -> Intervals {
+        Intervals { tick: self.is_measured.then_some(LOOK_EVERY), ..Intervals::default() }
     }
 
-    fn started(&self) {
-        let mut state = self.state.borrow_mut();
-        let State { files, machine, tracer, stacks, observation } = &mut *state;
+    fn event(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Step { step, .. } => self.is_measured = !step.prepares,
+            _ if !self.is_measured => {}
+            Event::Planned { plan, .. } => {
+                let files = files(plan).into_iter().map(Path::to_path_buf).collect();
+                self.run = ObservedRun { files, ..ObservedRun::default() };
+            }
+            Event::Started => self.run.start(),
+            Event::Tick(view) => {
+                if let Some(machine) = &mut self.run.machine {
+                    machine.look(view);
+                }
+            }
+            Event::Report { report, workers } => self.run.finish(report, workers),
+            Event::StepDone { is_result: true, .. } => {
+                self.study.observe(std::mem::take(&mut self.run.observation));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl ObservedRun {
+    fn start(&mut self) {
+        let ObservedRun { files, machine, tracer, stacks, observation } = self;
         let mut had = |lacking: String| observation.lacking.push(lacking);
         *stacks = StackSampler::start().map_err(&mut had).ok();
         *tracer = RequestTracer::start(&DiskWatch::start(files.iter()).so_far()).unwrap_or_else(|lacking| {
@@ -70,19 +106,8 @@ impl RunSampler for Profiler<'_> {
         *machine = Some(MachineSampler::start(files));
     }
 
-    fn look_every(&self) -> Duration {
-        LOOK_EVERY
-    }
-
-    fn look(&self, view: &View<'_>) {
-        if let Some(machine) = &mut self.state.borrow_mut().machine {
-            machine.look(view);
-        }
-    }
-
-    fn ended(&self, report: &RunReport, workers: &[WorkerReport]) {
-        let mut state = self.state.borrow_mut();
-        let State { machine, tracer, stacks, observation, .. } = &mut *state;
+    fn finish(&mut self, report: &RunReport, workers: &[WorkerReport]) {
+        let ObservedRun { machine, tracer, stacks, observation, .. } = self;
         if let Some(machine) = machine.take() {
             machine.finish(report, workers, observation);
         }
@@ -92,19 +117,5 @@ impl RunSampler for Profiler<'_> {
         if let Some(stacks) = stacks.take() {
             stacks.finish(workers, observation);
         }
-    }
-
-    fn files(
-        &self,
-        results: &[StepResult],
-        result: &StudyResult,
-        findings: &[Finding],
-    ) -> Result<Vec<(PathBuf, String)>, String> {
-        let Some(path) = self.page else { return Ok(Vec::new()) };
-        Ok(vec![(path.to_path_buf(), page::of(self.study, results, result, findings)?)])
-    }
-
-    fn measured(&self) {
-        self.study.observe(std::mem::take(&mut self.state.borrow_mut().observation));
     }
 }

@@ -10,9 +10,9 @@ use fiord_lab::StudyTarget;
 use fiord_lab::sweep::{Key, SweptJob};
 use fiord_options::{Section, Setting, Spec, job};
 use fiord_report::path::shown;
+use fiord_session::study::target;
 
 use super::job_file::{FILES, as_typed};
-use super::target;
 use super::typed_job::TypedJob;
 
 /// Options, beside `runtime`, that say when a job ends.

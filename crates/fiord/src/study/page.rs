@@ -11,10 +11,9 @@ use fiord_report::json::{Writer, findings};
 use fiord_report::path::{self, visible_lines};
 use fiord_report::table::{Cell, Column, Table};
 use fiord_report::time::iso;
+use fiord_session::study::io_modes::IoModes;
 use fiord_store::RunFacts;
 
-use super::io_modes::IoModes;
-use super::planned::PlannedSteps;
 use crate::layout::{duration, folded, labelled, painted};
 
 /// The heading: what the study does, on what targets, and how long it takes.
@@ -72,8 +71,10 @@ fn on_one_line(finding: &Finding) -> String {
 pub(super) struct StudyDocument<'s> {
     pub study: &'s dyn Study,
     pub targets: &'s [&'s StudyTarget],
-    pub planned: &'s PlannedSteps,
+    /// How its runs do I/O.
+    pub modes: &'s IoModes,
     pub result: &'s StudyResult,
+    pub findings: &'s [Finding],
     /// What was known when it started.
     pub facts: RunFacts,
     /// The runs that were measured, and the names of their steps.
@@ -116,7 +117,7 @@ impl StudyDocument<'_> {
 
 /// The study as one document.
 pub(super) fn json(document: &StudyDocument<'_>) -> String {
-    let StudyDocument { study, targets, planned, result, facts, why_early: why, .. } = document;
+    let StudyDocument { study, targets, modes, result, findings, facts, why_early: why, .. } = document;
     Writer::document(|json| {
         json.string("study", study.name());
         json.string("fiord_version", &facts.fiord_version);
@@ -128,11 +129,11 @@ pub(super) fn json(document: &StudyDocument<'_>) -> String {
         json.boolean("complete", why.is_none());
         optional(json, "error", *why);
         match targets {
-            [target] => json.object("target", |json| write_target(json, target, &planned.modes)),
+            [target] => json.object("target", |json| write_target(json, target, modes)),
             _ => json.null("target"),
         }
         document.devices().write_json(json, "devices");
-        planned.modes.jobs.write_json(json, "jobs");
+        modes.jobs.write_json(json, "jobs");
         result.table.write_json(json, "rows");
         for (key, table) in &result.tables {
             table.write_json(json, key);
@@ -142,7 +143,7 @@ pub(super) fn json(document: &StudyDocument<'_>) -> String {
         }
         optional(json, "verdict", result.verdict.map(Verdict::word));
         optional(json, "conclusion", Some(result.conclusion.as_str()).filter(|text| !text.is_empty()));
-        findings::write(json, &planned.messages.findings());
+        findings::write(json, findings);
         document.runs().write_json(json, study_runs::KEY);
     })
 }

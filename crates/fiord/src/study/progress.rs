@@ -8,13 +8,13 @@ use fiord_lab::{Figures, Step};
 use fiord_report::RunReport;
 use fiord_report::columns::{cut, left_aligned};
 use fiord_report::table::Cell;
-use fiord_session::run::event::{Event, Intervals, Presenter};
+use fiord_session::Ending;
+use fiord_session::event::{Event, Intervals, Presenter};
 use fiord_stats::DirectionStats;
 use fiord_stats::job::DIRECTIONS;
 use fiord_sys::{signal, tty};
 use fiord_worker::{State, View};
 
-use super::sampler::RunSampler;
 use crate::layout::duration;
 use crate::live::{KEYS_EVERY, Live, LiveMode};
 use crate::status_line::StatusLine;
@@ -23,7 +23,7 @@ use crate::status_line::StatusLine;
 const EVERY: Duration = Duration::from_millis(250);
 
 /// Progress over all steps.
-pub(super) struct Progress<'s> {
+pub(super) struct Progress {
     steps: Vec<Step>,
     /// How long all steps take, those that follow from results included, at most.
     time: Duration,
@@ -34,21 +34,14 @@ pub(super) struct Progress<'s> {
     step: usize,
     on_terminal: bool,
     live: Live,
-    /// Observes the runs that are measured, if the study needs more than their reports.
-    sampler: Option<&'s dyn RunSampler>,
     line: StatusLine,
     laid_out_bytes: u64,
     to_lay_out_bytes: u64,
 }
 
-impl<'s> Progress<'s> {
+impl Progress {
     /// Over these steps and, in a search, those that follow from their results; all take `time` at most.
-    pub(super) fn new(
-        steps: &[Step],
-        time: Duration,
-        live: LiveMode,
-        sampler: Option<&'s dyn RunSampler>,
-    ) -> Progress<'s> {
+    pub(super) fn new(steps: &[Step], time: Duration, live: LiveMode) -> Progress {
         let known: Duration = steps.iter().map(|step| step.time).sum();
         Progress {
             steps: steps.to_vec(),
@@ -58,7 +51,6 @@ impl<'s> Progress<'s> {
             step: 0,
             on_terminal: tty::stderr_is_terminal(),
             live: Live::new(live),
-            sampler,
             line: StatusLine::default(),
             laid_out_bytes: 0,
             to_lay_out_bytes: 0,
@@ -66,7 +58,7 @@ impl<'s> Progress<'s> {
     }
 
     /// Starts a step, which may follow those known before.
-    pub(super) fn begin(&mut self, number: usize, step: &Step) {
+    fn begin(&mut self, number: usize, step: &Step) {
         if number >= self.steps.len() {
             self.steps.push(step.clone());
             self.is_search = true;
@@ -82,7 +74,7 @@ impl<'s> Progress<'s> {
     }
 
     /// Shows the row of a step that was measured, on a terminal: the table follows when all are.
-    pub(super) fn measured(&mut self, report: &RunReport) {
+    fn measured(&mut self, report: &RunReport) {
         if !self.live.is_shown() {
             self.line.clear();
         }
@@ -128,17 +120,11 @@ impl<'s> Progress<'s> {
         if self.steps[self.step].prepares {
             return;
         }
-        if let Some(sampler) = self.sampler {
-            sampler.started();
-        }
         self.line.clear();
         self.live.started();
     }
 
     fn look(&mut self, view: &View<'_>) {
-        if let Some(sampler) = self.sampler.filter(|_| !self.steps[self.step].prepares) {
-            sampler.look(view);
-        }
         let title = self.title();
         if self.live.look(view, || title) {
             return;
@@ -152,15 +138,14 @@ impl<'s> Progress<'s> {
     }
 }
 
-impl Presenter for Progress<'_> {
+impl Presenter for Progress {
     fn intervals(&self) -> Intervals {
-        let shown = self.on_terminal.then_some(EVERY.min(KEYS_EVERY));
-        let sampled = self.sampler.filter(|_| !self.steps[self.step].prepares).map(RunSampler::look_every);
-        Intervals { tick: shown.into_iter().chain(sampled).min(), ..self.live.intervals() }
+        Intervals { tick: self.on_terminal.then_some(EVERY.min(KEYS_EVERY)), ..self.live.intervals() }
     }
 
     fn event(&mut self, event: &Event<'_>) {
         match *event {
+            Event::Step { number, step } => self.begin(number, step),
             Event::LayingOut { bytes, .. } => (self.laid_out_bytes, self.to_lay_out_bytes) = (0, bytes),
             Event::LaidOut(bytes) => {
                 self.laid_out_bytes += bytes;
@@ -172,11 +157,12 @@ impl Presenter for Progress<'_> {
             Event::Statistics(workers) => self.live.statistics(workers),
             Event::Findings(findings) => self.live.found(findings),
             Event::StopRequested(_) => self.clear(),
-            Event::Report { report, workers } => {
-                if let Some(sampler) = self.sampler.filter(|_| !self.steps[self.step].prepares) {
-                    sampler.ended(report, workers);
+            Event::Report { .. } => self.line.clear(),
+            // A run that was interrupted is in the table alone.
+            Event::StepDone { step, report, ending, .. } => {
+                if !step.prepares && !matches!(ending, Ending::Signal(_)) {
+                    self.measured(report);
                 }
-                self.line.clear();
             }
             Event::Planned { .. }
             | Event::Bandwidth { .. }

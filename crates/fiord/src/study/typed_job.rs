@@ -18,11 +18,11 @@ use fiord_options::program::ProgramOptions;
 use fiord_options::value::{Bytes, EngineName, NamedEngine, Reading, Value};
 use fiord_options::{Place, Problem, Scope, Section, Setting, Spec, job, lookup, resolve_job};
 use fiord_session::run::environment;
+use fiord_session::study::scratch::ScratchFiles;
+use fiord_session::study::target::{self, Space};
 use fiord_sys::signal;
 
 use super::job_file::{self, FILES, joined};
-use super::scratch::ScratchFiles;
-use super::target::{self, Space};
 
 /// Size of the scratch file, at most.
 const SIZE_BYTES: u64 = 1 << 30;

@@ -78,7 +78,7 @@ pub(crate) fn report(
 }
 
 /// A warning about an option as typed, as a finding.
-pub fn of_problem(problem: &Problem) -> Finding {
+pub(crate) fn of_problem(problem: &Problem) -> Finding {
     let subject = match problem.place.source {
         // Nobody typed it: a study sets it.
         Origin::Derived => Subject::Run,

@@ -16,12 +16,13 @@ use fiord_worker::{DebugLog, LogSink, Moment, Observer, PublishedProgress, View,
 
 use super::assemble::{self, Frame};
 use super::attended;
-use super::event::{Event, Presenter};
 use super::logs::LogWriters;
 use super::meters::Meters;
 use super::recording::{PROGRESS_EVERY, SAMPLE_EVERY};
 use super::repeats;
 use super::trust::Witness;
+use crate::ending::Ending;
+use crate::event::{Event, Presenter};
 
 /// A run to be carried out.
 pub struct Run<'a> {
@@ -41,21 +42,6 @@ pub struct Run<'a> {
     pub repeats: Option<Vec<RepeatedFigure>>,
     /// Whether something may be kept in the state directory for later runs.
     pub keeps: bool,
-}
-
-/// How a run ended, the worst of what happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// As planned.
-    Complete,
-    /// A job failed or was not started, or something could not be written.
-    Failed,
-    /// A job was stopped because it would have destroyed data.
-    Refused,
-    /// As planned, but with strict trust a finding voids the figures.
-    Void,
-    /// By this signal.
-    Signal(i32),
 }
 
 /// The outcome of a run.

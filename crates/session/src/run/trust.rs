@@ -19,6 +19,7 @@ use fiord_report::Finding;
 use fiord_stats::{JobPart, PartLatencies, RunSteadiness};
 use fiord_worker::{EndReason, WorkerReport};
 
+use super::files::files;
 use super::recording::Recording;
 use super::{assemble, attended, calibration};
 
@@ -42,16 +43,13 @@ pub(super) struct Witness {
 impl Witness {
     /// Examines the files of a plan before anything is laid out. `keeps`: whether something may be kept for later runs.
     pub(super) fn before(plan: &Plan, keeps: bool) -> Witness {
-        let files =
-            plan.jobs.iter().flat_map(|job| &job.files.list).filter(|file| file.kind != FileKind::None);
-        let paths: BTreeSet<&Path> = files.map(|file| file.path.as_path()).collect();
         let (prober, system) = (Prober::default(), System::read());
         let target = |path: &&Path| {
             let facts = prober.probe(path).ok()?;
             Some(KnownTarget { facts, stack: stack_below(path, &system) })
         };
         let known = Known {
-            targets: paths.iter().take(FILES_MAX).filter_map(target).collect(),
+            targets: files(plan).iter().take(FILES_MAX).filter_map(target).collect(),
             log_directories: log_directories(plan, &system),
             limits: Limits::read(),
             memory_available_bytes: memory_available_bytes(),

@@ -11,15 +11,15 @@ use fiord_options::environment::Environment;
 use fiord_options::{Section, cli, write};
 use fiord_plan::Job;
 use fiord_report::path::shown;
-use fiord_session::run::environment;
 
 use super::step_plan;
+use crate::run::environment;
 
 /// The jobs of all steps as one job file.
 ///
 /// # Errors
 /// What cannot be written in a job file, and why.
-pub(super) fn job_files(study: &dyn Study, machine: &Machine) -> Result<Vec<u8>, String> {
+pub fn job_files(study: &dyn Study, machine: &Machine) -> Result<Vec<u8>, String> {
     let mut texts = Vec::new();
     for (number, step) in study.steps().iter().enumerate() {
         // A name may hold text the user typed, including line breaks.

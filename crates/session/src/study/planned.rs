@@ -3,29 +3,31 @@
 //! Invariant: if one step is refused, none runs and nothing is written.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fiord_host::Machine;
-use fiord_lab::Study;
+use fiord_lab::{Study, StudyTarget};
 use fiord_options::Problem;
+use fiord_options::value::Trust;
 
 use super::io_modes::IoModes;
 use super::messages::Messages;
-use super::step_plan::{StepError, StepPlan, step_name};
-use crate::keep;
+use super::step_plan::{StepPlan, step_name};
+use crate::error::SessionError;
+use crate::run::files::files;
 
 /// The plans of all steps.
-pub(super) struct PlannedSteps {
+pub struct PlannedSteps {
     /// For each step, every path its run may touch.
-    pub touched: Vec<BTreeSet<PathBuf>>,
+    touched: Vec<BTreeSet<PathBuf>>,
     /// The files that the runs read and write.
     pub files: BTreeSet<PathBuf>,
     /// How they do so: engine, direct or not, depth.
     pub modes: IoModes,
-    /// Warnings so far.
-    pub messages: Messages,
+    /// Findings so far.
+    pub(super) messages: Messages,
     /// Why nothing is run, if a step was refused.
-    pub refused: Option<StepError>,
+    pub refused: Option<SessionError>,
 }
 
 impl PlannedSteps {
@@ -38,8 +40,20 @@ impl PlannedSteps {
         }
     }
 
-    /// Plans every step; `typed` has the warnings about options as typed.
-    pub(super) fn all(study: &dyn Study, typed: &[Problem], machine: &Machine) -> PlannedSteps {
+    /// The warnings about options, with their place in what was typed, each once.
+    pub fn warnings(&self) -> &[Problem] {
+        self.messages.warnings()
+    }
+
+    /// Plans every step; `typed` has the warnings about options as typed. There are no `targets` if the jobs name their
+    /// files themselves.
+    pub fn all(
+        study: &dyn Study,
+        targets: &[&StudyTarget],
+        typed: &[Problem],
+        trust: Trust,
+        machine: &Machine,
+    ) -> PlannedSteps {
         let mut planned = PlannedSteps {
             touched: Vec::new(),
             files: BTreeSet::new(),
@@ -58,10 +72,13 @@ impl PlannedSteps {
                 }
             };
             planned.touched.push(run.touched());
-            planned.files.extend(keep::files(&run.plan));
+            planned.files.extend(files(&run.plan).into_iter().map(Path::to_path_buf));
             planned.modes.add(step, &run.plan);
             // The user cannot fix options he did not type.
             planned.messages.problems(run.warnings.iter().filter(|_| of_user));
+        }
+        if trust != Trust::Off {
+            targets.iter().for_each(|target| planned.messages.target(&target.findings));
         }
         planned
     }

@@ -27,7 +27,7 @@ use crate::device_table::device_table;
 const FREE_SHARE: u64 = 8;
 
 /// The smallest size worth measuring.
-pub(crate) const SIZE_MIN_BYTES: u64 = 8 << 20;
+pub const SIZE_MIN_BYTES: u64 = 8 << 20;
 
 /// What is said of a target that is not a directory.
 const READ_ONLY: &str = "it is only read, because writes would destroy its contents; a directory on it has the rows that write as well";
@@ -37,7 +37,7 @@ const DEVICE: [&str; 7] = ["name", "type", "transport", "size_bytes", "model", "
 
 /// How much of a target a study uses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Space {
+pub enum Space {
     /// What is suggested, and less where that is more than a part of the free space.
     AtMost(u64),
     /// What the job says, which is not changed.
@@ -57,7 +57,7 @@ impl Space {
 ///
 /// # Errors
 /// Why the target cannot be used, and what to do.
-pub(crate) fn at(
+pub fn at(
     path: &Path,
     study: &str,
     space: Space,
@@ -114,7 +114,7 @@ pub(crate) fn at(
 ///
 /// # Errors
 /// Why one cannot be used, and what to do.
-pub(crate) fn all(
+pub fn all(
     paths: &[&Path],
     study: &str,
     space: Space,
@@ -216,7 +216,7 @@ fn is_remote(directory: &Path) -> bool {
 }
 
 /// The best queued engine for files and devices that is available on this kernel.
-pub(crate) fn queued_engine() -> EngineName {
+pub fn queued_engine() -> EngineName {
     let probed = registry::probe().unwrap_or_default();
     let works = |engine: &EngineDescriptor| {
         probed.iter().any(|probed| probed.engine.name == engine.name && probed.works.is_ok())

@@ -15,21 +15,15 @@ use fiord_plan::facts::RunSettings;
 use fiord_plan::job::Memory;
 use fiord_plan::{Job, Plan, Refusal};
 use fiord_report::path::shown;
-use fiord_session::run::facts;
 
-use crate::status;
+use crate::error::SessionError;
+use crate::run::facts;
 
 /// A step as planned.
 pub(super) struct StepPlan {
     pub plan: Arc<Plan>,
     /// Warnings, which do not stop it.
     pub warnings: Vec<Problem>,
-}
-
-/// Why a step cannot be run, and the exit status.
-pub(super) struct StepError {
-    pub text: String,
-    pub status: u8,
 }
 
 impl StepPlan {
@@ -40,15 +34,15 @@ impl StepPlan {
         step: &Step,
         has_users_options: bool,
         machine: &Machine,
-    ) -> Result<StepPlan, StepError> {
+    ) -> Result<StepPlan, SessionError> {
         let entropy = fiord_sys::clock::realtime_ns();
         let (plan, warnings) =
             plan(&step.sections, machine, entropy).map_err(|refusal| refused(name, &refusal))?;
         for job in &plan.jobs {
             let files = step.sections.get(job.section as usize).map_or(&[][..], |section| &section.files);
-            stays_within(job, files, has_users_options).map_err(|why| StepError {
-                text: format!("{name}: job {}: {why}; nothing was run\n", shown(&job.name)),
-                status: status::REFUSED,
+            stays_within(job, files, has_users_options).map_err(|why| SessionError {
+                why: format!("{name}: job {}: {why}; nothing was run\n", shown(&job.name)),
+                is_refused: true,
             })?;
         }
         Ok(StepPlan { plan: Arc::new(plan), warnings })
@@ -126,14 +120,14 @@ fn listed(paths: Vec<&PathBuf>) -> String {
 }
 
 /// Problems without a place are attributed to the step.
-fn refused(name: &str, refusal: &Refusal) -> StepError {
+fn refused(name: &str, refusal: &Refusal) -> SessionError {
     let placed = |problem: &Problem| match problem.place.source {
         Origin::Derived => problem.clone().at(Place::all_of(name)),
         Origin::CommandLine | Origin::File(_) => problem.clone(),
     };
-    StepError {
-        text: refusal.problems.iter().map(|problem| format!("{}\n", placed(problem))).collect(),
-        status: if refusal.unsafe_target { status::REFUSED } else { status::FAILED },
+    SessionError {
+        why: refusal.problems.iter().map(|problem| format!("{}\n", placed(problem))).collect(),
+        is_refused: refusal.unsafe_target,
     }
 }
 

@@ -1,14 +1,12 @@
 //! Findings of a study: about its target, about options as typed, and of all its runs.
 //!
-//! Invariant: none is repeated or lost. Warnings about options are printed to a terminal at once, so that the study can
-//! be stopped; all findings are in its report.
+//! Invariant: none is repeated or lost.
 
 use fiord_findings::Merged;
 use fiord_options::Problem;
 use fiord_report::{Finding, Subject};
-use fiord_session::run::assemble;
 
-use crate::output::remark;
+use crate::run::assemble;
 
 /// The findings so far.
 #[derive(Debug, Default)]
@@ -25,10 +23,14 @@ impl Messages {
             if self.problems.iter().any(|known| problem.repeats(known)) {
                 continue;
             }
-            remark(&format!("{problem}\n\n"));
             self.all.add(assemble::of_problem(problem));
             self.problems.push(problem.clone());
         }
+    }
+
+    /// The warnings about options as typed, each once.
+    pub(super) fn warnings(&self) -> &[Problem] {
+        &self.problems
     }
 
     /// Adds findings about the target.

@@ -6,10 +6,12 @@ use fiord_host::DeviceFacts;
 use fiord_report::table::{Cell, Column, Table};
 
 /// A column and its meaning.
-pub(crate) struct Fact {
+pub struct Fact {
+    /// Its key and title.
     pub column: Column,
     /// One sentence: why it matters for a benchmark.
     pub meaning: &'static str,
+    /// Its value for a device.
     pub cell: fn(&DeviceFacts) -> Cell,
 }
 
@@ -35,11 +37,10 @@ const fn fact(
 }
 
 /// The first table: what `lsblk` shows, and who uses the disk.
-pub(crate) const OVERVIEW: &[&str] =
-    &["name", "rotational", "type", "size_bytes", "transport", "model", "used_by"];
+pub const OVERVIEW: &[&str] = &["name", "rotational", "type", "size_bytes", "transport", "model", "used_by"];
 
 /// The second table: what lies between a job and the medium.
-pub(crate) const QUEUE: &[&str] = &[
+pub const QUEUE: &[&str] = &[
     "name",
     "logical_block_bytes",
     "physical_block_bytes",
@@ -51,7 +52,7 @@ pub(crate) const QUEUE: &[&str] = &[
 ];
 
 /// The remaining columns, for comparing devices.
-pub(crate) const REST: &[&str] = &[
+pub const REST: &[&str] = &[
     "name",
     "read_only",
     "hardware_queues",
@@ -64,10 +65,10 @@ pub(crate) const REST: &[&str] = &[
 ];
 
 /// What follows the name in the headline of a device's section.
-pub(crate) const HEADLINE: &[&str] = &["type", "transport", "size_bytes", "model"];
+pub const HEADLINE: &[&str] = &["type", "transport", "size_bytes", "model"];
 
 /// Every column, in the order of CSV and JSON.
-pub(crate) const DEVICE: &[Fact] = &[
+pub const DEVICE: &[Fact] = &[
     fact(
         "name",
         "NAME",
@@ -209,7 +210,7 @@ pub(crate) const DEVICE: &[Fact] = &[
 ];
 
 /// A row for each device, in all columns.
-pub(crate) fn device_table<'f>(devices: impl Iterator<Item = &'f DeviceFacts>) -> Table {
+pub fn device_table<'f>(devices: impl Iterator<Item = &'f DeviceFacts>) -> Table {
     let mut table = Table::new(DEVICE.iter().map(|fact| fact.column));
     table.rows = devices.map(|facts| DEVICE.iter().map(|fact| (fact.cell)(facts)).collect()).collect();
     table

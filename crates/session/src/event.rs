@@ -1,18 +1,28 @@
-//! What happens in a run, as whoever shows it is told.
+//! What happens in a run or a study, as whoever shows it is told.
 //!
-//! Invariant: events are values that refer to what they are about, and all of them come from the thread that carries the
-//! run out, in order. Who is told decides nothing but how often it is told.
+//! Invariant: events are values that refer to what they are about, and all of them come from the thread that carries it
+//! out, in order. Who is told decides nothing but how often it is told.
 
 use std::time::Duration;
 
+use fiord_lab::Step;
 use fiord_options::Problem;
 use fiord_plan::{Job, PerDirection, Plan};
 use fiord_report::{Finding, RunReport};
 use fiord_worker::{View, WorkerReport};
 
+use crate::ending::Ending;
+
 /// Something that happened.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// A step of a study comes next: its run, and `StepDone` if that measured something.
+    Step {
+        /// Its number, from 0.
+        number: usize,
+        /// The step.
+        step: &'a Step,
+    },
     /// The run is about to begin: from here on a signal stops the run, not the process; no target has been opened.
     Planned {
         /// What is run.
@@ -63,6 +73,21 @@ pub enum Event<'a> {
         report: &'a RunReport,
         /// What it was made of.
         workers: &'a [WorkerReport],
+    },
+    /// The run of a step is over, by its end or by a signal.
+    StepDone {
+        /// The step.
+        step: &'a Step,
+        /// What was run.
+        plan: &'a Plan,
+        /// What was measured.
+        report: &'a RunReport,
+        /// Lines about errors that were ignored.
+        errors: &'a [String],
+        /// How it ended.
+        ending: Ending,
+        /// Whether it is one of the results of the study.
+        is_result: bool,
     },
 }
 

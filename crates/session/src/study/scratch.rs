@@ -23,7 +23,7 @@ use fiord_sys::errno::error_text;
 use fiord_sys::{file, procfs};
 
 /// The prefix of the names of scratch directories.
-pub(crate) const PREFIX: &str = "fiord-";
+pub const PREFIX: &str = "fiord-";
 
 /// The file name of the mark.
 const MARK: &str = "owner";
@@ -42,7 +42,7 @@ const NAMES_MAX: u32 = 10_000;
 
 /// The scratch directory of a study, removed on drop.
 #[derive(Debug)]
-pub(crate) struct ScratchFiles {
+pub struct ScratchFiles {
     opened: Opened,
     /// Locked as long as it is open.
     mark: File,
@@ -54,7 +54,7 @@ impl ScratchFiles {
     ///
     /// # Errors
     /// The path and the error.
-    pub(crate) fn create(below: &Path, study: &str) -> Result<ScratchFiles, (PathBuf, io::Error)> {
+    pub fn create(below: &Path, study: &str) -> Result<ScratchFiles, (PathBuf, io::Error)> {
         let first = below.join(format!("{PREFIX}{study}-{}", std::process::id()));
         let mut path = first.clone();
         for number in 1..NAMES_MAX {
@@ -83,7 +83,7 @@ impl ScratchFiles {
     }
 
     /// Its path.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.opened.path
     }
 
@@ -91,7 +91,7 @@ impl ScratchFiles {
     ///
     /// # Errors
     /// The error of the call.
-    pub(crate) fn make(&mut self, name: &str) -> io::Result<PathBuf> {
+    pub fn make(&mut self, name: &str) -> io::Result<PathBuf> {
         self.record(name)?;
         File::create_new(self.opened.at(name))?;
         Ok(self.path().join(name))
@@ -101,7 +101,7 @@ impl ScratchFiles {
     ///
     /// # Errors
     /// They cannot be recorded in the mark.
-    pub(crate) fn record_files_of(&mut self, steps: &[Step]) -> Result<(), String> {
+    pub fn record_files_of(&mut self, steps: &[Step]) -> Result<(), String> {
         for file in steps.iter().flat_map(|step| &step.sections).flat_map(|section| &section.files) {
             let is_own = file.parent() == Some(self.path());
             let Some(name) = file.file_name().and_then(|name| name.to_str()).filter(|_| is_own) else {
@@ -266,7 +266,7 @@ impl Mark {
 
 /// Removes scratch directories left behind by studies that were killed, and returns a message for each. `is_remote`:
 /// other machines, whose locks may not be visible here, use the directory as well.
-pub(crate) fn clear(directory: &Path, is_remote: bool) -> Vec<String> {
+pub fn clear(directory: &Path, is_remote: bool) -> Vec<String> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut messages: Vec<String> = entries
         .flatten()

@@ -12,7 +12,7 @@ const NAMES_MAX: usize = 2;
 
 /// The jobs of all measured steps.
 #[derive(Debug)]
-pub(super) struct IoModes {
+pub struct IoModes {
     /// One row per section of each step.
     pub jobs: Table,
     /// The engines, each once.
@@ -64,7 +64,7 @@ impl IoModes {
     }
 
     /// The engine, if all jobs have the same.
-    pub(super) fn engine(&self) -> Option<EngineName> {
+    pub fn engine(&self) -> Option<EngineName> {
         match self.engines.as_slice() {
             [only] => Some(*only),
             _ => None,
@@ -72,7 +72,7 @@ impl IoModes {
     }
 
     /// Whether the jobs are direct, if they agree.
-    pub(super) fn direct(&self) -> Option<bool> {
+    pub fn direct(&self) -> Option<bool> {
         match (self.direct, self.cached.is_empty()) {
             (true, false) => None,
             (direct, _) => Some(direct),
@@ -80,7 +80,7 @@ impl IoModes {
     }
 
     /// The same in words, for this target: of several, the names of steps begin with theirs.
-    pub(super) fn describe(&self, target: &StudyTarget) -> String {
+    pub fn describe(&self, target: &StudyTarget) -> String {
         let own = format!("{}: ", target.shown());
         let cached: Vec<&str> = match self.cached.iter().any(|name| name.starts_with(&own)) {
             true => self.cached.iter().filter_map(|name| name.strip_prefix(&own)).collect(),

@@ -140,12 +140,12 @@ fn a_job_that_would_leave_its_files_is_refused() {
     let handed = handed.with([(job::Amount::size, "4k".to_string())]);
     let planned = |section: &Section, of_user: bool| {
         StepPlan::of("run 1", &step(section.clone()), of_user, &machine)
-            .map_err(|refused| (refused.status, refused.text))
+            .map_err(|refused| (refused.is_refused, refused.why))
     };
     assert!(planned(&handed, false).is_ok());
     let logging = handed.clone().with([(job::Measure::write_bw_log, "elsewhere".to_string())]);
-    let (status, text) = planned(&logging, false).map(drop).unwrap_err();
-    assert_eq!(status, status::REFUSED);
+    let (is_refused, text) = planned(&logging, false).map(drop).unwrap_err();
+    assert!(is_refused);
     assert!(text.contains("it would create elsewhere_bw.1.log, which is not a file of this study"), "{text}");
     assert!(planned(&logging, true).is_ok(), "the user's own options name it");
     // A link where a directory was.
