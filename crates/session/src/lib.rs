@@ -11,7 +11,9 @@ mod ending;
 mod error;
 pub mod event;
 pub mod run;
+mod stop;
 pub mod study;
 
 pub use ending::Ending;
 pub use error::SessionError;
+pub use stop::StopHandle;

@@ -40,6 +40,9 @@ const OTHERS: [libc::c_int; 8] = [
     libc::SIGPWR,
 ];
 
+/// Requests a stop in good order.
+pub const TERMINATE: i32 = libc::SIGTERM;
+
 /// Signals that this process ignores, so that the call that causes them fails with an errno.
 const IGNORED: [libc::c_int; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
 

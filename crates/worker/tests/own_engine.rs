@@ -19,7 +19,7 @@ use fiord_plan::{
     RunSettings,
 };
 use fiord_sys::errno::Errno;
-use fiord_worker::{EndReason, Moment, Observer, RunResult, RunnableEngine, Watcher, WorkerReport};
+use fiord_worker::{EndReason, Moment, RunResult, RunnableEngine, Watcher, WorkerReport};
 use own_engine::guasi::Guasi;
 use own_engine::volume::{VOLUME_BYTES, Volume, with_volume};
 
@@ -38,13 +38,7 @@ engines! {
 
 struct Unobserved;
 
-impl Observer for Unobserved {}
-
 impl Watcher for Unobserved {
-    fn observer(&mut self) -> &mut dyn Observer {
-        self
-    }
-
     fn snapshot(&mut self, _reports: Vec<WorkerReport>, _moment: Moment) {}
 }
 

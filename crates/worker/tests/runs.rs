@@ -21,7 +21,7 @@ use fiord_plan::job::Fill;
 use fiord_plan::{BlockSizes, ClockSource, Depth, Direction, EngineName, Job, LogKind, Plan};
 use fiord_stats::{DetailedProgress, DirectionProgress, RunLatencies};
 use fiord_worker::{
-    Counters, EndReason, Moment, Observer, PublishedProgress, State, View, Watcher, WorkerReport, WorkerView,
+    Counters, EndReason, Moment, PublishedProgress, State, View, Watcher, WorkerReport, WorkerView,
 };
 use fiord_workload::Stream;
 
@@ -381,16 +381,11 @@ fn buffers_filled_in_the_loop_hold_the_requested_contents() {
 /// Follows what a run has done so far.
 #[derive(Default)]
 struct ProgressFollower {
-    own: CallCounter,
     seen: Vec<(u64, DetailedProgress)>,
     latencies: Vec<RunLatencies>,
 }
 
 impl Watcher for ProgressFollower {
-    fn observer(&mut self) -> &mut dyn Observer {
-        &mut self.own
-    }
-
     fn progress_every(&self) -> Option<Duration> {
         Some(Duration::from_millis(10))
     }

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use fiord_engine::registry;
 use fiord_host::{Machine, Prober};
 use fiord_options::cli::{self, Parsed};
-use fiord_options::environment::Environment;
 use fiord_options::program::ProgramOptions;
 use fiord_options::value::{EtaWhen, IdleProf, MetricsDestination, Reading, Value};
 use fiord_options::{Given, Place, Problem, ProblemKind, ProblemLevel, Spec, resolve_program, showcmd};
@@ -112,13 +111,7 @@ impl Session {
             let message = format!("the processors cannot be found out: {}", error_text(&error));
             vec![Problem::error(ProblemKind::Unreadable, Place::derived(), None, message, "")]
         })?;
-        let environment = Environment {
-            files: &environment::read_file,
-            variables: &environment::variable,
-            keywords: environment::keywords(&machine),
-            engines: registry::NAMES,
-        };
-        let mut parsed = cli::read(arguments, &environment)?;
+        let mut parsed = cli::read(arguments, &environment::of(&machine))?;
         let (options, given, _) = resolve_program(&parsed.program);
         let warnings = std::mem::take(&mut parsed.warnings);
         Ok(Session { machine, parsed, options, given, warnings, own: None, keeper: None })
@@ -405,14 +398,13 @@ impl Session {
         loop {
             let round = Round { is_first: number == 1, is_last: number == times };
             let run = Run {
-                plan: &plan,
                 global_options: self.global_options(),
-                warnings: &self.warnings,
                 idle: self.options.idle_prof,
                 trust: self.options.trust,
                 debug: debug.cloned(),
                 keeps: self.keeper.is_some(),
                 repeats: (times > 1).then(|| std::mem::take(&mut repeats)),
+                ..Run::of(&plan, &self.warnings)
             };
             let log = log.as_deref_mut().filter(|_| round.is_last);
             let metrics = metrics.as_deref_mut();

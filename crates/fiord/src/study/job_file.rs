@@ -8,7 +8,6 @@ use std::path::Path;
 use fiord_engine::registry;
 use fiord_host::Machine;
 use fiord_options::cli::{self, Parsed};
-use fiord_options::environment::Environment;
 use fiord_options::value::{Bytes, Reading, Value};
 use fiord_options::{Problem, ProblemLevel, Section, Setting, Spec, job};
 use fiord_report::path::shown;
@@ -65,13 +64,8 @@ impl JobFile {
     /// # Errors
     /// What is wrong with it, with places.
     pub(crate) fn read(path: &Path, machine: &Machine) -> Result<JobFile, String> {
-        let environment = Environment {
-            files: &environment::read_file,
-            variables: &environment::variable,
-            keywords: environment::keywords(machine),
-            engines: registry::NAMES,
-        };
-        let parsed = cli::read(&[path.as_os_str()], &environment).map_err(|problems| joined(&problems))?;
+        let parsed = cli::read(&[path.as_os_str()], &environment::of(machine))
+            .map_err(|problems| joined(&problems))?;
         if parsed.sections.is_empty() {
             return Err(format!("{}: the job file has no section; add [job] and its options", shown(path)));
         }

@@ -8,12 +8,12 @@ use std::process::ExitCode;
 use fiord_lab::{Repeat, Several, Study, StudyResult, StudyTarget};
 use fiord_options::Problem;
 use fiord_options::value::Trust;
-use fiord_session::Ending;
 use fiord_session::run::environment;
 use fiord_session::study::dry_run;
 use fiord_session::study::planned::PlannedSteps;
 use fiord_session::study::steps::{StudyOutcome, StudyRun};
 use fiord_session::study::target::{self, Space};
+use fiord_session::{Ending, StopHandle};
 use fiord_store::{Conclusion, Headline};
 use fiord_sys::errno::error_text;
 
@@ -164,7 +164,8 @@ pub(crate) fn carry_out_profiled(
     if let Some(keeper) = keeper.as_mut().filter(|_| planned.refused.is_none()) {
         keeper.works_on(&planned.files);
     }
-    let run = StudyRun { study, machine: &machine, trust: options.trust, keeps: keeper.is_some() };
+    let (trust, keeps) = (options.trust, keeper.is_some());
+    let run = StudyRun { study, machine: &machine, trust, keeps, stop: StopHandle::default() };
     let mut presenter = StudyPresenter::new(study, live, keeper, profiler);
     let outcome = run.carry_out(&mut planned, &mut presenter);
     let (keeper, profiler) = presenter.finish();

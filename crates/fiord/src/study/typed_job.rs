@@ -13,7 +13,7 @@ use fiord_host::Machine;
 use fiord_lab::sweep::Key;
 use fiord_lab::{StudyTarget, ranges};
 use fiord_options::cli::{self, Parsed};
-use fiord_options::environment::{Environment, KeywordValues};
+use fiord_options::environment::KeywordValues;
 use fiord_options::program::ProgramOptions;
 use fiord_options::value::{Bytes, EngineName, NamedEngine, Reading, Value};
 use fiord_options::{Place, Problem, Scope, Section, Setting, Spec, job, lookup, resolve_job};
@@ -50,12 +50,7 @@ impl TypedJob {
         of_fio: &[OsString],
         machine: &Machine,
     ) -> Result<TypedJob, String> {
-        let environment = Environment {
-            files: &environment::read_file,
-            variables: &environment::variable,
-            keywords: environment::keywords(machine),
-            engines: registry::NAMES,
-        };
+        let environment = environment::of(machine);
         let mut parsed = cli::read(of_fio, &environment).map_err(|problems| joined(&problems))?;
         if parsed.sections.is_empty() && parsed.files.is_empty() {
             let named: Vec<OsString> =

@@ -12,7 +12,7 @@ use fiord_plan::{DebugChannel, Job, PerDirection, Plan};
 use fiord_report::finding::any_void;
 use fiord_report::{RepeatedFigure, RunReport};
 use fiord_sys::{process, signal};
-use fiord_worker::{DebugLog, LogSink, Moment, Observer, PublishedProgress, View, Watcher, WorkerReport};
+use fiord_worker::{DebugLog, LogSink, Moment, PublishedProgress, View, Watcher, WorkerReport};
 
 use super::assemble::{self, Frame};
 use super::attended;
@@ -23,6 +23,7 @@ use super::repeats;
 use super::trust::Witness;
 use crate::ending::Ending;
 use crate::event::{Event, Presenter};
+use crate::stop::StopHandle;
 
 /// A run to be carried out.
 pub struct Run<'a> {
@@ -42,6 +43,25 @@ pub struct Run<'a> {
     pub repeats: Option<Vec<RepeatedFigure>>,
     /// Whether something may be kept in the state directory for later runs.
     pub keeps: bool,
+    /// Ends it early.
+    pub stop: StopHandle,
+}
+
+impl<'a> Run<'a> {
+    /// A run of this plan and nothing more, with findings.
+    pub fn of(plan: &'a Arc<Plan>, warnings: &'a [Problem]) -> Run<'a> {
+        Run {
+            plan,
+            global_options: Vec::new(),
+            warnings,
+            idle: None,
+            trust: Trust::On,
+            debug: None,
+            repeats: None,
+            keeps: false,
+            stop: StopHandle::default(),
+        }
+    }
 }
 
 /// The outcome of a run.
@@ -58,7 +78,7 @@ pub struct RunOutcome {
 
 /// Carries a plan out, to its end or to that of a signal.
 pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
-    let Run { plan, global_options, warnings, idle, trust, debug, repeats, keeps } = run;
+    let Run { plan, global_options, warnings, idle, trust, debug, repeats, keeps, stop } = run;
     // Without its handlers a run still runs; a signal then ends it unreported.
     let _ = signal::record_stop_requests();
     presenter.event(&Event::Planned { plan, warnings });
@@ -75,6 +95,7 @@ pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
         logs,
         presenter,
         last_findings: None,
+        stop,
         debug,
         warnings,
     };
@@ -128,6 +149,7 @@ struct Watched<'a> {
     presenter: &'a mut dyn Presenter,
     /// When the presenter was last told the findings, since it wants statistics.
     last_findings: Option<Instant>,
+    stop: StopHandle,
     debug: Option<DebugLog>,
     warnings: &'a [Problem],
 }
@@ -148,7 +170,7 @@ impl Watched<'_> {
     }
 }
 
-impl Observer for Watched<'_> {
+impl Watcher for Watched<'_> {
     fn laying_out(&mut self, job: &Job, files: usize, bytes: u64) {
         self.presenter.event(&Event::LayingOut { job, files, bytes });
     }
@@ -173,6 +195,10 @@ impl Observer for Watched<'_> {
         self.presenter.intervals().snapshot
     }
 
+    fn is_stop_requested(&self) -> bool {
+        self.stop.is_used()
+    }
+
     fn stop_requested(&mut self, signal: i32) {
         self.presenter.event(&Event::StopRequested(signal));
     }
@@ -187,12 +213,6 @@ impl Observer for Watched<'_> {
 
     fn bandwidth(&mut self, at_ms: u64, kib_per_s: PerDirection<u64>) {
         self.presenter.event(&Event::Bandwidth { at_ms, kib_per_s });
-    }
-}
-
-impl Watcher for Watched<'_> {
-    fn observer(&mut self) -> &mut dyn Observer {
-        self
     }
 
     fn log_sink(&mut self, job: &Job) -> Option<Box<dyn LogSink>> {

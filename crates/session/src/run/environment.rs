@@ -2,12 +2,13 @@
 //!
 //! Invariant: only reads; nothing is created or changed, and no argument is taken for a different one.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::Path;
 
+use fiord_engine::registry;
 use fiord_host::Machine;
-use fiord_options::environment;
+use fiord_options::environment::{Environment, KeywordValues};
 use fiord_sys::errno::error_text;
 
 use crate::claims;
@@ -23,11 +24,6 @@ pub fn read_file(name: &OsStr) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// An environment variable.
-pub fn variable(name: &OsStr) -> Option<OsString> {
-    std::env::var_os(name)
-}
-
 /// The machine that this runs on.
 ///
 /// # Errors
@@ -36,9 +32,20 @@ pub fn machine() -> Result<Machine, String> {
     Machine::read().map_err(|error| format!("the processors cannot be found out: {}", error_text(&error)))
 }
 
+/// What the grammars need, of this machine and this process.
+pub fn of(machine: &Machine) -> Environment<'static> {
+    let keywords = keywords(machine);
+    Environment {
+        files: &read_file,
+        variables: &|name| std::env::var_os(name),
+        keywords,
+        engines: registry::NAMES,
+    }
+}
+
 /// The values of `$ncpus`, `$mb_memory` and `$pagesize`.
-pub fn keywords(machine: &Machine) -> environment::KeywordValues {
-    environment::KeywordValues {
+fn keywords(machine: &Machine) -> KeywordValues {
+    KeywordValues {
         cpus: machine.cpus_online.len() as u64,
         memory_mib: machine.memory.total_bytes >> 20,
         page_bytes: machine.page_bytes,

@@ -10,7 +10,6 @@ use fiord_engine::registry;
 use fiord_findings::OwnCost;
 use fiord_host::Machine;
 use fiord_options::cli;
-use fiord_options::environment::Environment;
 use fiord_plan::Job;
 use fiord_plan::facts::{Facts, RunSettings};
 use fiord_sys::clock;
@@ -86,14 +85,8 @@ fn job(options: &[&str], machine: &Machine) -> Result<Job, String> {
     let nothing = |problems: Vec<fiord_options::Problem>| {
         problems.first().map_or("no job to measure".to_string(), |problem| problem.message())
     };
-    let environment = Environment {
-        files: &environment::read_file,
-        variables: &environment::variable,
-        keywords: environment::keywords(machine),
-        engines: registry::NAMES,
-    };
     let line: Vec<&str> = JOB.iter().chain(options).copied().collect();
-    let parsed = cli::read(&line, &environment).map_err(nothing)?;
+    let parsed = cli::read(&line, &environment::of(machine)).map_err(nothing)?;
     let facts = Facts { engines: registry::ENGINES, ..Facts::default() };
     let planned = fiord_plan::build(&parsed.sections, &parsed.waiting, &facts, &RunSettings::default());
     let (plan, _) = planned.map_err(|refusal| nothing(refusal.problems))?;

@@ -3,7 +3,6 @@
 //! Invariant: a trace is streamed, whatever its length; what is read only once is kept on a disk, not in memory.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::fd::IntoRawFd;
@@ -20,7 +19,6 @@ use fiord_sys::stat::DeviceNumber;
 use fiord_sys::sysfs::Sysfs;
 use fiord_worker::TargetOpener;
 
-use super::environment;
 use crate::claims;
 use crate::error::SessionError;
 
@@ -179,8 +177,7 @@ fn input(path: &Path) -> Result<PathBuf, String> {
 /// Copies a stream into a file without a name, and returns a path under which this process can open it. The file
 /// exists until the process ends.
 fn keep(mut stream: impl Read) -> Result<PathBuf, String> {
-    let directory =
-        environment::variable(OsStr::new("TMPDIR")).map_or_else(|| PathBuf::from(KEPT_IN), PathBuf::from);
+    let directory = std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from(KEPT_IN), PathBuf::from);
     let copied = file::unnamed(&directory).and_then(|mut kept| {
         io::copy(&mut stream, &mut kept)?;
         Ok(kept)

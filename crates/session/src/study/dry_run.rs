@@ -4,7 +4,6 @@
 
 use std::ffi::OsStr;
 
-use fiord_engine::registry;
 use fiord_host::Machine;
 use fiord_lab::Study;
 use fiord_options::environment::Environment;
@@ -43,9 +42,7 @@ pub fn job_files(study: &dyn Study, machine: &Machine) -> Result<Vec<u8>, String
 
 fn read(text: &[u8], machine: &Machine) -> Result<Vec<Section>, String> {
     let file = |_: &OsStr| Ok(text.to_vec());
-    let variables = &environment::variable;
-    let keywords = environment::keywords(machine);
-    let environment = Environment { files: &file, variables, keywords, engines: registry::NAMES };
+    let environment = Environment { files: &file, ..environment::of(machine) };
     let parsed = cli::read(&["job"], &environment);
     parsed.map(|parsed| parsed.sections).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();

@@ -17,6 +17,7 @@ use crate::ending::Ending;
 use crate::error::SessionError;
 use crate::event::{Event, Presenter};
 use crate::run::drive::{Run, RunOutcome, drive};
+use crate::stop::StopHandle;
 
 /// A study to be carried out.
 pub struct StudyRun<'a> {
@@ -28,6 +29,8 @@ pub struct StudyRun<'a> {
     pub trust: Trust,
     /// Whether something may be kept in the state directory for later runs.
     pub keeps: bool,
+    /// Ends it early.
+    pub stop: StopHandle,
 }
 
 /// The outcome of a study.
@@ -100,23 +103,16 @@ impl Steps<'_> {
         }
         let mut number = 0;
         while let Some(step) = self.step(number) {
-            if let Some(signal) = signal::stop_requested() {
+            if let Some(signal) = self.stop_requested() {
                 return Err(Early::by_signal(signal));
             }
             self.presenter.event(&Event::Step { number, step: &step });
             let run = self.plan(number, &step)?;
             // The user cannot fix options he did not type.
             let is_users = self.of.study.outline().is_of_users_options;
-            let of_step = Run {
-                plan: &run.plan,
-                global_options: Vec::new(),
-                warnings: if is_users { run.warnings.as_slice() } else { &[] },
-                idle: None,
-                trust: self.of.trust,
-                debug: None,
-                repeats: None,
-                keeps: self.of.keeps,
-            };
+            let warnings = if is_users { run.warnings.as_slice() } else { &[] };
+            let StudyRun { trust, keeps, ref stop, .. } = *self.of;
+            let of_step = Run { trust, keeps, stop: stop.clone(), ..Run::of(&run.plan, warnings) };
             let outcome = drive(of_step, self.presenter);
             match outcome.ending {
                 Ending::Signal(signal) => {
@@ -134,6 +130,11 @@ impl Steps<'_> {
             number += 1;
         }
         Ok(())
+    }
+
+    /// The signal that ends the study, if one does.
+    fn stop_requested(&self) -> Option<i32> {
+        signal::stop_requested().or_else(|| self.of.stop.is_used().then_some(signal::TERMINATE))
     }
 
     /// A step by its number: one that was known before, or that follows from the results so far.

@@ -126,7 +126,7 @@ impl<'w> Coordinator<'w> {
         };
         let count = shared.plan.jobs.len();
         Coordinator {
-            next_look_ns: after(watcher.observer().look_every()),
+            next_look_ns: after(watcher.look_every()),
             next_sample_ns: after(watcher.sample_every()),
             next_snapshot_ns: after(watcher.snapshot_every()),
             statistics: PeriodicRequest::new(request::SNAPSHOT, u64::MAX),
@@ -184,7 +184,7 @@ impl<'w> Coordinator<'w> {
         }
     }
 
-    /// Reports the layout's progress to the observer until it is done; `false` if it hangs. `current` is the job whose
+    /// Reports the layout's progress to the watcher until it is done; `false` if it hangs. `current` is the job whose
     /// files are being laid out, and after a hang the job it hung on.
     fn follow_layout(&mut self, events: &mpsc::Receiver<LayoutEvent>, current: &mut Option<usize>) -> bool {
         loop {
@@ -212,9 +212,9 @@ impl<'w> Coordinator<'w> {
         match event {
             LayoutEvent::Begins(number, task) => {
                 *current = Some(number);
-                self.watcher.observer().laying_out(&shared.plan.jobs[number], task.files, task.bytes);
+                self.watcher.laying_out(&shared.plan.jobs[number], task.files, task.bytes);
             }
-            LayoutEvent::Wrote(bytes) => self.watcher.observer().laid_out(bytes),
+            LayoutEvent::Wrote(bytes) => self.watcher.laid_out(bytes),
             LayoutEvent::Ended(number, result) => {
                 *current = None;
                 // A job that was requested to stop has not failed.
@@ -330,8 +330,8 @@ impl<'w> Coordinator<'w> {
             return;
         }
         self.watcher.starting();
-        self.watcher.observer().started();
-        let interval = self.watcher.observer().bandwidth_every();
+        self.watcher.started();
+        let interval = self.watcher.bandwidth_every();
         self.aggregate = interval.map(|every| {
             let rule = AggregateSampler::new(clock::monotonic_ns(), every.as_millis().max(1) as u64);
             Group::new((0..self.shared.plan.jobs.len()).collect(), Box::new(rule))
@@ -363,14 +363,15 @@ impl<'w> Coordinator<'w> {
         }
     }
 
-    /// On a termination signal, requests all workers to stop and notifies the observer.
+    /// On a termination signal, or a request of the watcher's, requests all workers to stop and notifies the watcher.
     fn check_signals(&mut self, now_ns: u64) {
         if self.signal.is_none()
             && let Some(number) = signal::stop_requested()
+                .or_else(|| self.watcher.is_stop_requested().then_some(signal::TERMINATE))
         {
             self.signal = Some(number);
             self.shared.stop_all(now_ns);
-            self.watcher.observer().stop_requested(number);
+            self.watcher.stop_requested(number);
         }
         if signal::is_stop_urgent() {
             self.shared.set_urgent();
@@ -401,7 +402,7 @@ impl<'w> Coordinator<'w> {
         }
         if !actions.awaited.is_empty() {
             let jobs: Vec<&Job> = actions.awaited.iter().map(|number| &shared.plan.jobs[*number]).collect();
-            self.watcher.observer().waiting_for(&jobs);
+            self.watcher.waiting_for(&jobs);
         }
         for number in actions.to_abandon {
             self.abandon(&shared.plan.jobs[number]);
@@ -469,7 +470,7 @@ impl<'w> Coordinator<'w> {
         clock::monotonic_ns().saturating_sub(self.shared.started_ns) / 1_000_000
     }
 
-    /// Passes the observer the combined window of all workers, if one is full or is `cut` short.
+    /// Passes the watcher the combined window of all workers, if one is full or is `cut` short.
     fn publish_bandwidth(&mut self, now_ns: u64, cut: bool) {
         let Some(aggregate) = &mut self.aggregate else { return };
         if cut {
@@ -479,17 +480,17 @@ impl<'w> Coordinator<'w> {
             aggregate.look(&self.shared, now_ns);
         }
         if let Some(RateSample { at_ms, kib_per_s }) = aggregate.rule.take() {
-            self.watcher.observer().bandwidth(at_ms, kib_per_s);
+            self.watcher.bandwidth(at_ms, kib_per_s);
         }
     }
 
-    /// Makes the calls that are due to observer and watcher.
+    /// Makes the calls that are due to the watcher.
     fn notify_watcher(&mut self, now_ns: u64) {
         self.publish_bandwidth(now_ns, false);
         if now_ns >= self.next_look_ns
-            && let Some(period) = self.watcher.observer().look_every()
+            && let Some(period) = self.watcher.look_every()
         {
-            self.watcher.observer().look(&progress::look(&self.shared));
+            self.watcher.look(&progress::look(&self.shared));
             self.next_look_ns = now_ns + period.as_nanos() as u64;
         }
         if now_ns >= self.next_sample_ns

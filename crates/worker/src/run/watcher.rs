@@ -1,6 +1,6 @@
-//! The interfaces through which a caller follows a run.
+//! The interface through which a caller follows a run.
 //!
-//! Invariant: all calls come from the thread that called `run`, so neither interface needs a lock.
+//! Invariant: all calls come from the thread that called `run`, so it needs no lock.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ pub struct Moment {
     pub is_requested: bool,
 }
 
-/// Shows a run while it lasts. Methods that are not implemented ignore their event.
-pub trait Observer {
+/// Follows a run while it lasts. Methods that are not implemented ignore their event.
+pub trait Watcher {
     /// The layout of a job's files begins.
     fn laying_out(&mut self, job: &Job, files: usize, bytes: u64) {
         let _ = (job, files, bytes);
@@ -43,11 +43,15 @@ pub trait Observer {
     fn look(&mut self, view: &View<'_>) {
         let _ = view;
     }
-    /// Interval between snapshots that are shown; `None`: only when SIGUSR1 requests one.
+    /// Interval between snapshots; `None`: only when SIGUSR1 requests one.
     fn snapshot_every(&self) -> Option<Duration> {
         None
     }
-    /// A signal has requested all workers to stop.
+    /// Whether all workers are to stop, as if SIGTERM had requested it.
+    fn is_stop_requested(&self) -> bool {
+        false
+    }
+    /// A signal, or `is_stop_requested`, has requested all workers to stop.
     fn stop_requested(&mut self, signal: i32) {
         let _ = signal;
     }
@@ -63,12 +67,6 @@ pub trait Observer {
     fn bandwidth(&mut self, at_ms: u64, kib_per_s: PerDirection<u64>) {
         let _ = (at_ms, kib_per_s);
     }
-}
-
-/// Receives what a run measures while it lasts, and passes all other events to its observer.
-pub trait Watcher {
-    /// The observer of the run.
-    fn observer(&mut self) -> &mut dyn Observer;
     /// The receiver of this job's logs; without one they are not recorded. Called for each job before the run.
     fn log_sink(&mut self, job: &Job) -> Option<Box<dyn LogSink>> {
         let _ = job;
@@ -78,7 +76,7 @@ pub trait Watcher {
     fn debug_log(&self) -> Option<DebugLog> {
         None
     }
-    /// All files are laid out and the first workers are about to be released; called before the observer's `started`.
+    /// All files are laid out and the first workers are about to be released; called before `started`.
     fn starting(&mut self) {}
     /// Interval between calls of `sample`; `None`: never called.
     fn sample_every(&self) -> Option<Duration> {
@@ -87,11 +85,6 @@ pub trait Watcher {
     /// The current state of the run, for what is measured over time.
     fn sample(&mut self, view: &View<'_>) {
         let _ = view;
-    }
-    /// Interval between snapshots; `None`: only when SIGUSR1 requests one. The observer's, unless something else needs
-    /// them as well.
-    fn snapshot_every(&mut self) -> Option<Duration> {
-        self.observer().snapshot_every()
     }
     /// Interval between calls of `statistics` from now on; `None`: not now.
     fn statistics_every(&mut self) -> Option<Duration> {

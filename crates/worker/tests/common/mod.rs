@@ -17,7 +17,7 @@ use fiord_plan::{
     Files, Job, LogFile, LogKind, Logs, Pace, Pattern, Plan, PlannedEngine, Sequencer, SyncMode, WindowValue,
 };
 use fiord_stats::LogEntries;
-use fiord_worker::{LogSink, Moment, Observer, RunResult, Watcher, WorkerReport};
+use fiord_worker::{LogSink, Moment, RunResult, Watcher, WorkerReport};
 
 /// Bytes of a job's file.
 pub const SIZE_BYTES: u64 = 1 << 20;
@@ -51,19 +51,13 @@ impl LogSink for KeepAll {
     }
 }
 
-impl Observer for CallCounter {
+impl Watcher for CallCounter {
     fn laying_out(&mut self, _job: &Job, _files: usize, _bytes: u64) {
         self.layouts += 1;
     }
 
     fn snapshot_every(&self) -> Option<Duration> {
         self.snapshot_every
-    }
-}
-
-impl Watcher for CallCounter {
-    fn observer(&mut self) -> &mut dyn Observer {
-        self
     }
 
     fn log_sink(&mut self, job: &Job) -> Option<Box<dyn LogSink>> {
