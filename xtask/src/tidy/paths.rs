@@ -1,6 +1,6 @@
 //! The paths that documents and comments name exist, so that whoever follows them arrives.
 //!
-//! Invariant: a path may be shortened on the left (`run/drive.rs` for `crates/fiord/src/run/drive.rs`), never on the
+//! Invariant: a path may be shortened on the left (`run/drive.rs` for `crates/session/src/run/drive.rs`), never on the
 //! right; a path with a placeholder (`DATE-HOST.json`, `*.rs`) is not checked.
 
 use std::collections::BTreeSet;
