@@ -19,10 +19,7 @@ const CHROMIUM: &str = "/usr/bin/chromium";
 /// `cargo x browser [BINARY]`
 pub fn run(args: &[String]) -> Result<(), String> {
     let binary = match args {
-        [] => {
-            stage::command(repo::cargo(&["build", "--release", "-p", "fiord"]))?;
-            compat::release_binary()
-        }
+        [] => compat::build(true)?,
         // fiord runs in another directory.
         [binary] => {
             std::path::absolute(binary).map_err(|error| format!("{binary}: {}", error_text(&error)))?

@@ -1,12 +1,13 @@
-//! Everything CI checks, in the order in which failures are cheapest to find.
+//! Everything CI checks. What mostly waits, for servers and emulated machines, runs while the rest compiles.
 //!
 //! Invariant: each stage can be run separately; after a failure the later ones still run, except those that need its
 //! binary.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
-use crate::stage::{self, StageResult, Stages};
+use crate::stage::{self, Share, StageResult, Stages};
 use crate::{
     browser, compat, dist, fmt, fuzz, guest, install, instructions, mutants, repo, servers, stage_times,
     test_run, tidy, unused,
@@ -17,67 +18,71 @@ const FUZZ_SECONDS_PER_TARGET: u32 = 4;
 /// The crates with `unsafe` code, or whose loops pass buffers to it.
 const SANITIZED: [&str; 3] = ["fiord-sys", "fiord-engine", "fiord-worker"];
 
-type Stage = (&'static str, fn(&mut Build) -> StageResult);
+/// A stage: its name, when it runs, and its work.
+struct Stage(&'static str, Turn, fn(&Gate) -> StageResult);
+
+/// When a stage runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// One after the other, in the order of the list.
+    Alone,
+    /// While the stages after it run alone: most of its time is waiting. Two of them run one after the other.
+    Beside,
+}
+
+use Turn::{Alone, Beside};
 
 const STAGES: &[Stage] = &[
-    ("fmt", |_| StageResult::of(fmt::check())),
-    ("clippy", |_| cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])),
-    ("tidy", |_| StageResult::of(tidy::run())),
-    ("unused", |_| StageResult::of(unused::run())),
-    ("doc", |_| doc()),
-    ("build", |build| StageResult::of(build.binary().map(drop))),
-    ("instructions", |build| match build.binary() {
+    Stage("fmt", Alone, |_| StageResult::of(fmt::check())),
+    Stage("tidy", Alone, |_| StageResult::of(tidy::run())),
+    Stage("test", Alone, |_| test_run::tests(tests())),
+    Stage("servers", Beside, |gate| gate.with_binary(servers::stage)),
+    Stage("guest", Beside, |gate| gate.with_binary(guest::stage)),
+    Stage("compat", Alone, |gate| gate.with_binary(|binary| test_run::tests(compat::command(binary, &[])))),
+    Stage("browser", Alone, |gate| gate.with_binary(browser::stage)),
+    Stage("clippy", Alone, |_| {
+        cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    }),
+    Stage("unused", Alone, |_| StageResult::of(unused::run())),
+    Stage("doc", Alone, |_| doc()),
+    Stage("instructions", Alone, |_| match compat::build(true) {
         Ok(binary) => instructions::stage(&binary),
-        Err(why) => StageResult::Skipped(format!("no binary to count: {why}")),
+        Err(why) => StageResult::of(Err(why)),
     }),
-    ("test", |_| test_run::tests(tests())),
-    ("compat", |build| match build.binary() {
-        Ok(binary) => test_run::tests(compat::command(&binary, &[])),
-        Err(why) => StageResult::Skipped(format!("no binary to compare: {why}")),
-    }),
-    ("guest", |build| match build.binary() {
-        Ok(binary) => guest::stage(&binary),
-        Err(why) => StageResult::Skipped(format!("no binary to run: {why}")),
-    }),
-    ("servers", |build| match build.binary() {
-        Ok(binary) => servers::stage(&binary),
-        Err(why) => StageResult::Skipped(format!("no binary to run: {why}")),
-    }),
-    ("dist", |_| dist::stage()),
-    ("browser", |build| match build.binary() {
-        Ok(binary) => browser::stage(&binary),
-        Err(why) => StageResult::Skipped(format!("no binary to make pages with: {why}")),
-    }),
-    ("address-sanitizer", |_| address_sanitizer()),
-    ("seeds", |_| fuzz::tests()),
-    ("fuzz", |_| fuzz::smoke(FUZZ_SECONDS_PER_TARGET)),
-    ("mutants", |_| mutants::stage()),
+    Stage("dist", Alone, |_| dist::stage()),
+    Stage("address-sanitizer", Alone, |_| address_sanitizer()),
+    Stage("fuzz", Alone, |gate| fuzz::smoke(FUZZ_SECONDS_PER_TARGET, gate.share)),
+    Stage("mutants", Alone, |gate| mutants::stage(gate.share)),
 ];
 
-/// `cargo x ci [--install] [--record] [STAGE…]`
+const USAGE: &str = "cargo x ci [--install] [--record] [--all] [STAGE…]";
+
+/// `cargo x ci [--install] [--record] [--all] [STAGE…]`
 pub fn run(args: &[String]) -> Result<(), String> {
     let (flags, names): (Vec<&String>, Vec<&String>) = args.iter().partition(|arg| arg.starts_with("--"));
-    let known = |name: &&&String| STAGES.iter().any(|(stage, _)| stage == *name);
+    let known = |name: &&&String| STAGES.iter().any(|Stage(stage, ..)| stage == *name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
-        let stages: Vec<&str> = STAGES.iter().map(|(name, _)| *name).collect();
+        let stages: Vec<&str> = STAGES.iter().map(|Stage(name, ..)| *name).collect();
         return Err(format!("unknown stage {unknown:?}; the stages are {}", stages.join(", ")));
     }
-    if let Some(unknown) = flags.iter().find(|flag| !["--install", "--record"].contains(&flag.as_str())) {
-        return Err(format!(
-            "{unknown}: unknown argument; usage: cargo x ci [--install] [--record] [STAGE…]"
-        ));
+    if let Some(unknown) =
+        flags.iter().find(|flag| !["--install", "--record", "--all"].contains(&flag.as_str()))
+    {
+        return Err(format!("{unknown}: unknown argument; usage: {USAGE}"));
     }
     let asked = |flag: &str| flags.iter().any(|given| *given == flag);
+    let chosen = |Stage(name, ..): &&Stage| names.is_empty() || names.iter().any(|asked| asked == name);
+    let chosen: Vec<&Stage> = STAGES.iter().filter(chosen).collect();
     if asked("--install") {
-        install::run()?;
+        install::run(&chosen.iter().map(|Stage(name, ..)| *name).collect::<Vec<_>>())?;
     }
-    let mut stages = Stages::default();
-    let mut build = Build::default();
-    for (name, work) in STAGES {
-        if names.is_empty() || names.iter().any(|asked| asked == name) {
-            stages.run(name, || work(&mut build));
-        }
-    }
+    let gate = Gate {
+        share: if asked("--all") { Share::All } else { Share::OfCommit },
+        binary: OnceLock::new(),
+        tests_built_it: chosen.iter().any(|Stage(name, ..)| *name == "test"),
+    };
+    let stages = Stages::default();
+    run_stages(&chosen, &gate, &stages);
     if asked("--record") {
         stage_times::record(&stages.passed())?;
     }
@@ -87,17 +92,42 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
 }
 
-/// The release build of fiord, built for the first stage that needs it.
-#[derive(Default)]
-struct Build(Option<Result<PathBuf, String>>);
+/// Runs the stages: each of those that run beside others from the place where it stands in the list on.
+fn run_stages(chosen: &[&Stage], gate: &Gate, stages: &Stages) {
+    let run = |Stage(name, _, work): &Stage| stages.run(name, || work(gate));
+    let (beside, queue) = std::sync::mpsc::channel::<&Stage>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || queue.iter().for_each(run));
+        for stage in chosen {
+            match stage.1 {
+                Alone => run(stage),
+                // The receiver ends only after the sender.
+                Beside => drop(beside.send(stage)),
+            }
+        }
+        drop(beside);
+    });
+}
 
-impl Build {
-    fn binary(&mut self) -> Result<PathBuf, String> {
-        let build = || {
-            stage::command(repo::cargo(&["build", "--release", "-p", "fiord"]))?;
-            Ok(compat::release_binary())
-        };
-        self.0.get_or_insert_with(build).clone()
+/// What stages need to know.
+struct Gate {
+    share: Share,
+    binary: OnceLock<Result<PathBuf, String>>,
+    /// Whether the stage `test` has built the binary before the stages that use it.
+    tests_built_it: bool,
+}
+
+impl Gate {
+    /// A stage that runs fiord's binary.
+    fn with_binary(&self, stage: impl FnOnce(&Path) -> StageResult) -> StageResult {
+        let built = self.binary.get_or_init(|| match self.tests_built_it {
+            true => compat::built(),
+            false => compat::build(false),
+        });
+        match built {
+            Ok(binary) => stage(binary),
+            Err(why) => StageResult::Skipped(format!("no binary to run: {why}")),
+        }
     }
 }
 

@@ -14,20 +14,29 @@ pub fn run(args: &[String]) -> Result<(), String> {
 
 /// The binary that `FIORD` names, or one built now.
 pub fn binary(release: bool) -> Result<PathBuf, String> {
-    if let Some(path) = std::env::var_os("FIORD") {
-        return std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display()));
+    match std::env::var_os("FIORD") {
+        Some(path) => std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display())),
+        None => build(release),
     }
+}
+
+/// A binary built now.
+pub fn build(release: bool) -> Result<PathBuf, String> {
     let mut build = repo::cargo(&["build", "-p", "fiord"]);
     if release {
         build.arg("--release");
     }
     stage::command(build)?;
-    Ok(if release { release_binary() } else { repo::target_dir().join("debug/fiord") })
+    Ok(repo::target_dir().join(if release { "release/fiord" } else { "debug/fiord" }))
 }
 
-/// The path of fiord in a release build.
-pub fn release_binary() -> PathBuf {
-    repo::target_dir().join("release/fiord")
+/// The binary that the tests were built with.
+pub fn built() -> Result<PathBuf, String> {
+    let binary = repo::target_dir().join("debug/fiord");
+    match binary.exists() {
+        true => Ok(binary),
+        false => Err(format!("{} was not built", binary.display())),
+    }
 }
 
 /// Runs the suite on this binary.

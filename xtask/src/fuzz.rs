@@ -9,14 +9,17 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use serde_json::Value;
-
 use crate::repo;
-use crate::stage::{self, StageResult};
+use crate::stage::{self, Share, StageResult};
 use crate::tally::{Counts, Tally};
-use crate::test_run;
 
 const SECONDS: u32 = 5;
+
+/// The stage of CI runs one share of the targets.
+const SHARES: u64 = 4;
+
+/// Names the target of the fuzz binary; `fiord_fuzz::CHOICE`.
+const CHOICE: &str = "FIORD_FUZZ_TARGET";
 
 /// The compiler flags of `cargo fuzz`, without those that need a nightly compiler.
 const RUSTFLAGS: &[&str] = &[
@@ -42,11 +45,10 @@ enum Seed {
 pub fn run(args: &[String]) -> Result<(), String> {
     let seconds = args.iter().find_map(|arg| arg.parse().ok()).unwrap_or(SECONDS);
     let only = args.iter().find(|arg| arg.parse::<u32>().is_err());
-    let targets = targets()?;
+    let targets = build()?;
     if let Some(unknown) = only.filter(|&name| !targets.contains(name)) {
         return Err(format!("unknown fuzz target {unknown:?}; the targets are {}", targets.join(", ")));
     }
-    build()?;
     let chosen = targets.into_iter().filter(|target| only.is_none_or(|name| name == target));
     match run_all(chosen, seconds, Seed::Random) {
         (_, failures) if failures.is_empty() => Ok(()),
@@ -54,30 +56,18 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
 }
 
-/// The targets on their seeds, as ordinary tests, for machines without libFuzzer.
-pub fn tests() -> StageResult {
-    if !is_there() {
-        return StageResult::Skipped("there is no fuzz/ yet".to_string());
-    }
-    let args = ["test", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features"];
-    let mut cargo = repo::cargo(&args);
-    cargo.env("CARGO_TARGET_DIR", build_dir());
-    test_run::tests(cargo)
-}
-
-fn is_there() -> bool {
-    repo::root().join("fuzz/Cargo.toml").is_file()
-}
-
-/// Every target for a few seconds, as a stage of CI.
-pub fn smoke(seconds: u32) -> StageResult {
-    if !is_there() {
-        return StageResult::Skipped("there is no fuzz/ yet".to_string());
-    }
+/// The targets for a few seconds each, as a stage of CI: a share of them, chosen by the commit, or all.
+pub fn smoke(seconds: u32, share: Share) -> StageResult {
     if !has_cxx() {
         return StageResult::Skipped("libFuzzer needs a C++ compiler".to_string());
     }
-    let targets = match build().and_then(|()| targets()) {
+    let chosen = build().and_then(|targets| {
+        let number = if let Share::All = share { None } else { Some(repo::commit_number()? % SHARES) };
+        let chosen = targets.into_iter().zip((0..SHARES).cycle());
+        let chosen = chosen.filter(|(_, share)| number.is_none_or(|number| number == *share));
+        Ok(chosen.map(|(target, _)| target).collect::<Vec<_>>())
+    });
+    let targets = match chosen {
         Ok(targets) => targets,
         Err(why) => return StageResult::Failed(Tally::default(), why),
     };
@@ -113,43 +103,35 @@ fn has_cxx() -> bool {
     Command::new("c++").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-fn targets() -> Result<Vec<String>, String> {
-    let args = ["metadata", "--no-deps", "--format-version", "1", "--manifest-path", "fuzz/Cargo.toml"];
-    let metadata: Value =
-        serde_json::from_str(&repo::output_of(repo::cargo(&args))?).map_err(|error| error.to_string())?;
-    let targets = metadata["packages"][0]["targets"].as_array().ok_or("fuzz: no targets")?;
-    let bins = targets.iter().filter(|target| target["kind"][0] == "bin");
-    Ok(bins.filter_map(|target| target["name"].as_str()).map(String::from).collect())
-}
-
 fn build_dir() -> PathBuf {
     repo::target_dir().join("fuzz")
 }
 
-fn build() -> Result<(), String> {
+fn binary() -> Result<PathBuf, String> {
+    Ok(build_dir().join(repo::host()?).join("fuzz/fuzz"))
+}
+
+/// Builds the program of all targets; returns their names.
+fn build() -> Result<Vec<String>, String> {
+    let args = ["build", "--quiet", "--profile=fuzz", "-p", "fiord-fuzz", "--features=libfuzzer", "--target"];
     // Naming the target keeps the flags away from build scripts.
-    let mut cargo = repo::cargo(&[
-        "build",
-        "--release",
-        "--quiet",
-        "--manifest-path",
-        "fuzz/Cargo.toml",
-        "--target",
-        &repo::host()?,
-    ]);
+    let mut cargo = repo::cargo(&[&args[..], &[&repo::host()?]].concat());
     cargo.env("RUSTFLAGS", RUSTFLAGS.join(" ")).env("CARGO_TARGET_DIR", build_dir());
-    stage::command(cargo)
+    stage::command(cargo)?;
+    let mut names = Command::new(binary()?);
+    names.arg("/dev/null").env_remove(CHOICE).stderr(Stdio::null());
+    Ok(repo::output_of(names)?.lines().map(String::from).collect())
 }
 
 fn run_one(target: &str, seconds: u32, seed: Seed) -> Result<(), String> {
-    let binary = build_dir().join(repo::host()?).join("release").join(target);
     let corpus = build_dir().join("corpus").join(target);
     fs::create_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
     let seeds = repo::root().join("fuzz/seeds").join(target);
     let log = build_dir().join(format!("{target}.log"));
     let output = fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
-    let mut command = Command::new(binary);
+    let mut command = Command::new(binary()?);
     command
+        .env(CHOICE, target)
         .arg(format!("-max_total_time={seconds}"))
         .arg("-rss_limit_mb=2048")
         .arg("-artifact_prefix=found-");

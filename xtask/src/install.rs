@@ -8,29 +8,46 @@ use std::process::{Command, Stdio};
 use crate::dist::binary;
 use crate::{guest, repo, stage};
 
-/// A Debian package, and a program whose presence shows that it is installed.
-const PACKAGES: &[(&str, &str)] = &[
-    ("fio", "/usr/bin/fio"),
-    ("bc", "/usr/bin/bc"),
-    ("xfsprogs", "/sbin/mkfs.xfs"),
-    ("e2fsprogs", "/sbin/mkfs.ext4"),
-    ("btrfs-progs", "/sbin/mkfs.btrfs"),
-    ("util-linux", "/sbin/losetup"),
-    ("etcd-server", "/usr/bin/etcd"),
-    ("strace", "/usr/bin/strace"),
-    ("valgrind", "/usr/bin/valgrind"),
-    ("zstd", "/usr/bin/zstd"),
-    ("tmux", "/usr/bin/tmux"),
-    ("chromium", "/usr/bin/chromium"),
-    ("nodejs", "/usr/bin/node"),
-    ("npm", "/usr/bin/npm"),
-    ("g++", "/usr/bin/c++"),
-    ("musl-tools", "/usr/bin/musl-gcc"),
-    ("mmdebstrap", "/usr/bin/mmdebstrap"),
-    ("buildah", "/usr/bin/buildah"),
-    ("mandoc", "/usr/bin/mandoc"),
-    ("python3", "/usr/bin/python3"),
-    ("python3-venv", "/usr/share/doc/python3-venv"),
+/// Debian packages, each with a file whose presence shows that it is installed, by the stages that need them.
+const PACKAGES: &[(&[&str], &[(&str, &str)])] = &[
+    (
+        &["test", "compat", "guest", "servers"],
+        &[
+            ("fio", "/usr/bin/fio"),
+            ("bc", "/usr/bin/bc"),
+            ("xfsprogs", "/sbin/mkfs.xfs"),
+            ("e2fsprogs", "/sbin/mkfs.ext4"),
+            ("btrfs-progs", "/sbin/mkfs.btrfs"),
+            ("util-linux", "/sbin/losetup"),
+            ("python3", "/usr/bin/python3"),
+            ("python3-venv", "/usr/share/doc/python3-venv"),
+            ("zstd", "/usr/bin/zstd"),
+        ],
+    ),
+    (
+        &["test"],
+        &[
+            ("etcd-server", "/usr/bin/etcd"),
+            ("strace", "/usr/bin/strace"),
+            ("tmux", "/usr/bin/tmux"),
+            ("mandoc", "/usr/bin/mandoc"),
+        ],
+    ),
+    (&["servers"], SERVERS),
+    (&["instructions"], &[("valgrind", "/usr/bin/valgrind")]),
+    (
+        &["browser"],
+        &[("chromium", "/usr/bin/chromium"), ("nodejs", "/usr/bin/node"), ("npm", "/usr/bin/npm")],
+    ),
+    (&["fuzz"], &[("g++", "/usr/bin/c++")]),
+    (
+        &["dist"],
+        &[
+            ("musl-tools", "/usr/bin/musl-gcc"),
+            ("mmdebstrap", "/usr/bin/mmdebstrap"),
+            ("buildah", "/usr/bin/buildah"),
+        ],
+    ),
 ];
 
 /// Servers that engines talk to (`cargo x servers`), and programs that the tests look at them with.
@@ -57,22 +74,34 @@ pub const SERVERS: &[(&str, &str)] = &[
 /// Python packages that readers of fio's files import, installed into a virtual environment.
 const PYTHON_PACKAGES: &[&str] = &["fio-plot==1.1.21", "six", "numpy", "pandas"];
 
-/// Subcommands of cargo: for mutation tests, and to package.
-const CARGO_SUBCOMMANDS: &[(&str, &str)] = &[
-    ("mutants", "cargo-mutants@27.1.0"),
-    ("deb", "cargo-deb@3.8.0"),
-    ("generate-rpm", "cargo-generate-rpm@0.21.1"),
+/// Subcommands of cargo, by the stage that needs them. No registry that is reached here has them built.
+const CARGO_SUBCOMMANDS: &[(&str, &str, &str)] = &[
+    ("mutants", "mutants", "cargo-mutants@27.1.0"),
+    ("dist", "deb", "cargo-deb@3.8.0"),
+    ("dist", "generate-rpm", "cargo-generate-rpm@0.21.1"),
 ];
 
-/// Installs packages (as root, or through sudo) and the readers' virtual environment.
-pub fn run() -> Result<(), String> {
-    packages(PACKAGES);
-    packages(SERVERS);
-    readers();
-    nightly();
-    static_target();
-    cargo_subcommands();
-    if let Err(why) = guest::install() {
+/// Installs what these stages need: packages (as root, or through sudo), virtual environments, compilers. Each is named
+/// before.
+pub fn run(stages: &[&str]) -> Result<(), String> {
+    let is_chosen = |stage: &str| stages.contains(&stage);
+    let needed = PACKAGES.iter().filter(|(of, _)| of.iter().any(|stage| is_chosen(stage)));
+    packages(&needed.flat_map(|(_, packages)| *packages).copied().collect::<Vec<_>>());
+    if is_chosen("compat") {
+        readers();
+    }
+    if is_chosen("address-sanitizer") {
+        nightly();
+    }
+    if is_chosen("dist") {
+        static_target();
+    }
+    CARGO_SUBCOMMANDS.iter().filter(|(stage, ..)| is_chosen(stage)).for_each(|(_, name, package)| {
+        cargo_subcommand(name, package);
+    });
+    if is_chosen("guest")
+        && let Err(why) = guest::install()
+    {
         println!("install: {why}; the cases in the guest will be skipped");
     }
     Ok(())
@@ -108,18 +137,16 @@ fn static_target() {
     }
 }
 
-/// Builds cargo's own subcommands from source, hardly optimised: they run for seconds, and would compile for minutes.
-fn cargo_subcommands() {
-    for (name, package) in CARGO_SUBCOMMANDS {
-        if quiet(&mut repo::cargo(&[name, "--version"])) {
-            continue;
-        }
-        println!("install: {package}");
-        let mut cargo = repo::cargo(&["install", "--quiet", "--locked", package]);
-        cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1").env("CARGO_PROFILE_RELEASE_LTO", "off");
-        if let Err(why) = stage::command(cargo) {
-            println!("install: {why}; what needs cargo {name} will be skipped");
-        }
+/// Builds a subcommand of cargo from source, hardly optimised: it runs for seconds, and would compile for minutes.
+fn cargo_subcommand(name: &str, package: &str) {
+    if quiet(&mut repo::cargo(&[name, "--version"])) {
+        return;
+    }
+    println!("install: {package}");
+    let mut cargo = repo::cargo(&["install", "--quiet", "--locked", package]);
+    cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1").env("CARGO_PROFILE_RELEASE_LTO", "off");
+    if let Err(why) = stage::command(cargo) {
+        println!("install: {why}; what needs cargo {name} will be skipped");
     }
 }
 

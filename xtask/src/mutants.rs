@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::repo;
-use crate::stage::StageResult;
+use crate::stage::{Share, StageResult};
 use crate::tally::{Counts, Tally};
 
 const PACKAGES: [&str; 4] = ["options", "plan", "stats", "workload"];
@@ -19,7 +19,10 @@ const SURVIVORS: &str = "tests/mutants.txt";
 
 /// Trying all mutations takes hours; each run of the stage tries one share, chosen by the commit.
 const SHARES: u64 = 100;
-const TIME_MAX: Duration = Duration::from_secs(170);
+const TIME_MAX: Duration = Duration::from_secs(100);
+
+/// The time for all of them.
+const TIME_OF_ALL: Duration = Duration::from_secs(24 * 3600);
 
 /// The results of the mutations tried, by their names.
 #[derive(Debug, Default)]
@@ -31,7 +34,7 @@ struct Tried {
 }
 
 /// Tries mutations of code changed since the last commit, then the share of this one, within `TIME_MAX`.
-pub fn stage() -> StageResult {
+pub fn stage(share: Share) -> StageResult {
     if !Command::new("cargo-mutants")
         .args(["mutants", "--version"])
         .stdout(Stdio::null())
@@ -41,7 +44,7 @@ pub fn stage() -> StageResult {
     {
         return StageResult::Skipped("no cargo-mutants; `cargo x ci --install` installs it".to_string());
     }
-    match run() {
+    match run(share) {
         Ok((tried, _)) if tried.caught.is_empty() && tried.survived.is_empty() => {
             StageResult::Skipped(format!("no mutation was tried within {} s", TIME_MAX.as_secs()))
         }
@@ -60,21 +63,28 @@ pub fn stage() -> StageResult {
     }
 }
 
-fn run() -> Result<(Tried, Vec<String>), String> {
+fn run(share: Share) -> Result<(Tried, Vec<String>), String> {
     let place = repo::target_dir().join("mutants");
     fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
-    let end = Instant::now() + TIME_MAX;
+    let end = match share {
+        Share::OfCommit => Instant::now() + TIME_MAX,
+        Share::All => Instant::now() + TIME_OF_ALL,
+    };
     let listed = repo::output_of(command(&place, &["--list", "--line-col=false"]))?;
     let known = repo::read(SURVIVORS).unwrap_or_default();
 
     let mut tried = Tried::default();
-    let commit = repo::output_of(repo::command("git", &["rev-parse", "HEAD"]))?;
     if let Some(diff) = changes(&place)? {
         tried.add(&place, &["--in-diff", &diff], end)?;
         tried.survived_in_change = tried.survived.clone();
     }
-    let share = format!("{}/{SHARES}", share_of(&commit));
-    tried.add(&place, &["--shard", &share, "--sharding", "round-robin"], end)?;
+    match share {
+        Share::OfCommit => {
+            let share = format!("{}/{SHARES}", repo::commit_number()? % SHARES);
+            tried.add(&place, &["--shard", &share, "--sharding", "round-robin"], end)?;
+        }
+        Share::All => tried.add(&place, &[], end)?,
+    }
     tried.unlisted(&known).for_each(|name| println!("no test detects: {name}"));
     let findings = tried.findings(&listed, &known);
     Ok((tried, findings))
@@ -105,11 +115,6 @@ fn changes(place: &Path) -> Result<Option<String>, String> {
     let path = place.join("changes.diff");
     fs::write(&path, &diff).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok((!diff.is_empty()).then(|| path.to_string_lossy().into_owned()))
-}
-
-/// The share that a commit tries.
-fn share_of(commit: &str) -> u64 {
-    u64::from_str_radix(commit.get(..8).unwrap_or_default(), 16).unwrap_or(0) % SHARES
 }
 
 /// Runs a command, and interrupts it at `end`; its output until then counts.
@@ -256,11 +261,5 @@ mod tests {
         assert_eq!(findings(&["a.rs: y"], "a.rs: y"), 0, "one of two was tried");
         assert_eq!(findings(&["a.rs: y", "a.rs: y"], "a.rs: y"), 1, "both were");
         assert_eq!(findings(&[], "a.rs: z"), 1, "gone");
-    }
-
-    #[test]
-    fn a_commit_has_its_share() {
-        assert_eq!(share_of("000000ff00"), 255 % SHARES);
-        assert_eq!(share_of(""), 0);
     }
 }

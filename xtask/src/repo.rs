@@ -47,6 +47,13 @@ pub fn host() -> Result<String, String> {
     host.map(String::from).ok_or_else(|| "rustc -vV names no host".to_string())
 }
 
+/// A number of the current commit, by which it chooses its share of work.
+pub fn commit_number() -> Result<u64, String> {
+    let commit = output_of(command("git", &["rev-parse", "HEAD"]))?;
+    let number = commit.get(..8).and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    number.ok_or_else(|| format!("git rev-parse HEAD: {commit:?} is not a commit"))
+}
+
 /// Files that belong to the project: tracked, or new and not ignored.
 pub fn files() -> Result<Vec<String>, String> {
     let list = output_of(command("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"]))?;

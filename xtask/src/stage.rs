@@ -3,6 +3,7 @@
 //! Invariant: every test that ran or was skipped is counted once, and a stage counts as one more.
 
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::machine;
@@ -48,10 +49,18 @@ impl StageResult {
     }
 }
 
+/// How much a stage does that is too long to be done whole at each commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// The part that the commit chooses, so that all parts have their turn.
+    OfCommit,
+    All,
+}
+
 /// Everything that has run so far.
 #[derive(Default)]
 pub struct Stages {
-    results: Vec<Ended>,
+    results: Mutex<Vec<Ended>>,
 }
 
 /// A stage that has ended.
@@ -66,7 +75,7 @@ struct Ended {
 
 impl Stages {
     /// Runs one stage now.
-    pub fn run(&mut self, name: &'static str, work: impl FnOnce() -> StageResult) {
+    pub fn run(&self, name: &'static str, work: impl FnOnce() -> StageResult) {
         println!("\n=== {name}");
         let (start, before) = (Instant::now(), machine::cpu_ticks());
         let result = work();
@@ -76,18 +85,24 @@ impl Stages {
             StageResult::Skipped(why) => println!("{name}: skipped: {why}"),
             StageResult::Passed(_) => {}
         }
-        self.results.push(Ended { name, took: start.elapsed(), busy_percent, result });
+        println!("=== end of {name}");
+        self.results().push(Ended { name, took: start.elapsed(), busy_percent, result });
+    }
+
+    fn results(&self) -> MutexGuard<'_, Vec<Ended>> {
+        self.results.lock().expect("a stage that has ended was pushed")
     }
 
     /// The stages that passed, and their times.
     pub fn passed(&self) -> Vec<(&'static str, Duration)> {
-        let passed = self.results.iter().filter(|stage| matches!(stage.result, StageResult::Passed(_)));
+        let results = self.results();
+        let passed = results.iter().filter(|stage| matches!(stage.result, StageResult::Passed(_)));
         passed.map(|stage| (stage.name, stage.took)).collect()
     }
 
     /// Prints once more why stages failed, since a log may be kept by its end alone.
     fn print_failures(&self) {
-        for Ended { name, result, .. } in &self.results {
+        for Ended { name, result, .. } in self.results().iter() {
             let StageResult::Failed(tally, why) = result else { continue };
             tally.failures.iter().take(FAILURE_LINES_MAX).for_each(|line| println!("{name}: {line}"));
             println!("{name}: failed: {why}");
@@ -101,7 +116,7 @@ impl Stages {
             let parts: Vec<&str> = tally.failed.iter().map(String::as_str).chain(why.lines()).collect();
             Some(format!("FAILED {name}: {}", parts.join("; ")).chars().take(VERDICT_LENGTH_MAX).collect())
         };
-        self.results.iter().filter_map(verdict).collect()
+        self.results().iter().filter_map(verdict).collect()
     }
 
     /// Prints why tests were skipped, one line per stage, why stages failed, and the sum as the last line; returns whether
@@ -111,7 +126,7 @@ impl Stages {
         println!();
         let mut sum = Counts::default();
         let mut lines = Vec::new();
-        for Ended { name, took, busy_percent, result } in &self.results {
+        for Ended { name, took, busy_percent, result } in self.results().iter() {
             let (word, counts) = match result {
                 StageResult::Passed(tally) => {
                     ("passed".to_string(), Counts { passed: tally.counts.passed + 1, ..tally.counts })
@@ -173,7 +188,9 @@ mod tests {
         let why = format!("cargo test: exit status: 101\n{}", "x".repeat(1000));
         let result = StageResult::Failed(tally, why);
         let ended = Ended { name: "guest", took: Duration::ZERO, busy_percent: None, result };
-        let [verdict] = &Stages { results: vec![ended] }.verdicts()[..] else { panic!("one failed") };
+        let [verdict] = &Stages { results: Mutex::new(vec![ended]) }.verdicts()[..] else {
+            panic!("one failed")
+        };
         assert!(verdict.starts_with("FAILED guest: a::b; cargo test: exit status: 101; xx"), "{verdict}");
         assert_eq!(verdict.len(), VERDICT_LENGTH_MAX);
     }

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use fiord_sys::signal;
 use serde_json::{Value, json};
 
-use crate::{compat, machine, repo, stage};
+use crate::{compat, machine, repo};
 use measure::{Effort, Programs};
 use place::Places;
 pub use place::Scratch;
@@ -82,8 +82,7 @@ pub fn fiord() -> Result<PathBuf, String> {
     if let Some(path) = path_of("FIORD") {
         return Ok(path);
     }
-    stage::command(repo::cargo(&["build", "--release", "-p", "fiord"]))?;
-    Ok(compat::release_binary())
+    compat::build(true)
 }
 
 /// Measures and prints one row after another; the lines of the table and the raw results.

@@ -1,7 +1,0 @@
-//! Runs `fiord_fuzz::values::value_floats` under libFuzzer.
-//!
-//! Invariant: contains no code of its own.
-
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| fiord_fuzz::values::value_floats(data));
