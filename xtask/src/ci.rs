@@ -35,7 +35,7 @@ use Turn::{Alone, Beside};
 const STAGES: &[Stage] = &[
     Stage("fmt", Alone, |_| StageResult::of(fmt::check())),
     Stage("tidy", Alone, |_| StageResult::of(tidy::run())),
-    Stage("test", Alone, |_| test_run::tests(tests())),
+    Stage("test", Alone, |_| tests()),
     Stage("servers", Beside, |gate| gate.with_binary(servers::stage)),
     Stage("guest", Beside, |gate| gate.with_binary(guest::stage)),
     Stage("compat", Alone, |gate| gate.with_binary(|binary| test_run::tests(compat::command(binary, &[])))),
@@ -135,18 +135,20 @@ fn cargo(args: &[&str]) -> StageResult {
     StageResult::of(stage::command(repo::cargo(args)))
 }
 
-/// The tests that need no other program. Most of the time of a test of fiord's binary is waiting, so there are more threads
-/// than processors.
-fn tests() -> Command {
+/// What the README says, `cargo test`, and the tests of the chores. Most of the time of a test of fiord's binary is
+/// waiting, so there are more threads than processors.
+fn tests() -> StageResult {
     const THREADS_PER_PROCESSOR: usize = 2;
-    let others = ["fiord-compat", "fiord-guest", "fiord-servers"];
-    let mut cargo = repo::cargo(&["test", "--workspace", "--no-fail-fast"]);
-    cargo.args(others.iter().flat_map(|other| ["--exclude", other]));
-    if std::env::var_os("RUST_TEST_THREADS").is_none() {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        cargo.env("RUST_TEST_THREADS", (processors * THREADS_PER_PROCESSOR).to_string());
-    }
-    cargo
+    let tests_of = |packages: &[&str]| {
+        let mut cargo = repo::cargo(&["test", "--no-fail-fast"]);
+        cargo.args(packages);
+        if std::env::var_os("RUST_TEST_THREADS").is_none() {
+            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            cargo.env("RUST_TEST_THREADS", (processors * THREADS_PER_PROCESSOR).to_string());
+        }
+        test_run::tests(cargo)
+    };
+    tests_of(&[]).and(tests_of(&["-p", "xtask", "-p", "fiord-programs"]))
 }
 
 /// Checks all links in the documentation, including those of private items.
