@@ -54,12 +54,12 @@ impl Presenter for Names {
     }
 }
 
-fn planned(line: &str) -> Arc<Plan> {
-    let machine = environment::machine().unwrap();
+fn planned(line: &str) -> Result<Arc<Plan>, String> {
+    let machine = environment::machine()?;
     let words: Vec<&str> = line.split_whitespace().collect();
-    let parsed = cli::read(&words, &environment::of(&machine)).unwrap();
+    let parsed = cli::read(&words, &environment::of(&machine)).map_err(|problems| format!("{problems:?}"))?;
     let planned = facts::plan(&parsed.sections, &parsed.waiting, &machine, &RunSettings::default());
-    Arc::new(planned.unwrap_or_else(|refusal| panic!("{:?}", refusal.problems)).0)
+    planned.map(|(plan, _)| Arc::new(plan)).map_err(|refusal| format!("{:?}", refusal.problems))
 }
 
 fn ios(outcome: &RunOutcome) -> u64 {
@@ -68,7 +68,7 @@ fn ios(outcome: &RunOutcome) -> u64 {
 
 #[test]
 fn a_run_is_told_in_order_and_ends_by_its_handle_with_what_was_measured() {
-    let endless = planned("--name=a --ioengine=null --time_based=1 --runtime=1h --size=1m");
+    let endless = planned("--name=a --ioengine=null --time_based=1 --runtime=1h --size=1m").unwrap();
     let awaited = &["started", "tick", "statistics", "findings", "snapshot"];
     let stop = StopHandle::default();
     let mut names = Names { awaited, stop: stop.clone(), ..Names::default() };
@@ -79,7 +79,7 @@ fn a_run_is_told_in_order_and_ends_by_its_handle_with_what_was_measured() {
     assert!(names.seen.contains(&"stop requested"), "{:?}", names.seen);
     assert!(!names.seen.contains(&"bandwidth"), "nobody asked for it: {:?}", names.seen);
     // The next run is another.
-    let short = planned("--name=a --ioengine=null --size=1m");
+    let short = planned("--name=a --ioengine=null --size=1m").unwrap();
     let outcome = drive(Run::of(&short, &[]), &mut Names::default());
     assert_eq!((outcome.ending, ios(&outcome)), (Ending::Complete, 256));
 }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use fiord_lab::{Repeat, Several, Study, StudyResult, StudyTarget};
+use fiord_lab::{Repeat, Several, Study, StudyResult, StudyTarget, Verdict};
 use fiord_options::Problem;
 use fiord_options::value::Trust;
 use fiord_session::run::environment;
@@ -201,16 +201,21 @@ pub(crate) fn carry_out_profiled(
         let all = study.runs_max();
         say(&format!("fiord {}: after {complete} of {all} runs: {why}\n", study.name()));
     }
-    let status = match (ending, result.verdict) {
-        (Ending::Complete | Ending::Void, _) if written.is_err() => status::FAILED,
-        (Ending::Complete, Some(verdict)) if !study.accepts(verdict) => status::of_verdict(verdict),
-        (ending, _) => status::of_ending(ending),
-    };
+    let status = exit_status(study, ending, result.verdict, written.is_ok());
     if let Some(keeper) = keeper {
         let text = page::closing(&study.result(&ran, WIDTH), &findings, WIDTH, false);
         keeper.conclude(status, &Conclusion { json, text, headline: headline(result) });
     }
     Ok(ExitCode::from(status))
+}
+
+/// The exit status of a study with this ending and verdict, whose output was written or not.
+fn exit_status(study: &dyn Study, ending: Ending, verdict: Option<Verdict>, is_written: bool) -> u8 {
+    match (ending, verdict) {
+        (Ending::Complete | Ending::Void, _) if !is_written => status::FAILED,
+        (Ending::Complete, Some(verdict)) if !study.accepts(verdict) => status::of_verdict(verdict),
+        (ending, _) => status::of_ending(ending),
+    }
 }
 
 /// What lists show of a study.
