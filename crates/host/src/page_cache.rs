@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use fiord_sys::extents::{self, CachedPages};
 use fiord_sys::file::{self, OpenHow};
-use fiord_sys::{map, stat};
+use fiord_sys::stat;
 
 /// Files of which more was cached than this would take long to look at, in pages.
 const PAGES_MAX: u64 = 1 << 16;
@@ -24,7 +24,9 @@ pub struct PageCacheUse {
     pub looks: u32,
     /// How often there were pages that had not been written to the device yet; none if there were some before.
     pub unwritten_looks: u32,
-    /// By how much the cached part has grown, in bytes.
+    /// The parts of the file that its jobs looked at themselves when they began and when they ended, in bytes.
+    pub looked_bytes: u64,
+    /// By how much the cached part of these has grown.
     pub grown_bytes: u64,
 }
 
@@ -38,46 +40,35 @@ pub struct PageCacheWatch {
 struct Watched {
     file: File,
     was_clean: bool,
-    least_pages: u64,
+    is_small: bool,
     seen: PageCacheUse,
 }
 
 impl PageCacheWatch {
-    /// Begins with these regular files, each with the type of its file system, which must answer at once.
-    pub fn start<'p>(files: impl IntoIterator<Item = (&'p Path, &'p str)>) -> PageCacheWatch {
-        let watched = |(path, file_system): (&Path, &str)| {
+    /// Begins with these regular files, whose file systems must answer at once.
+    pub fn start<'p>(files: impl IntoIterator<Item = &'p Path>) -> PageCacheWatch {
+        let watched = |path: &Path| {
             let file = file::open(path, &OpenHow { nonblocking: true, ..OpenHow::READ }).ok()?;
             // Kernels (6.12 for one) crash on looks at such a file.
             if stat::is_dax(&file).unwrap_or(true) {
                 return None;
             }
             let CachedPages { cached, unwritten } = extents::cached_pages(&file).ok()?;
-            let seen = PageCacheUse {
-                path: path.to_path_buf(),
-                file_system: file_system.to_string(),
-                ..PageCacheUse::default()
-            };
-            (cached <= PAGES_MAX).then_some(Watched {
-                file,
-                was_clean: unwritten == 0,
-                least_pages: cached,
-                seen,
-            })
+            let seen = PageCacheUse { path: path.to_path_buf(), ..PageCacheUse::default() };
+            Some(Watched { file, was_clean: unwritten == 0, is_small: cached <= PAGES_MAX, seen })
         };
         PageCacheWatch { files: files.into_iter().filter_map(watched).collect() }
     }
 
     /// Looks at all of them.
     pub fn look(&mut self) {
-        // What has grown that much is known to be in the cache, and takes long to look at.
-        let is_small =
-            |watched: &&mut Watched| watched.seen.grown_bytes <= PAGES_MAX * map::page_bytes() as u64;
-        for Watched { file, was_clean, least_pages, seen } in self.files.iter_mut().filter(is_small) {
+        for Watched { file, was_clean, is_small, seen } in
+            self.files.iter_mut().filter(|watched| watched.is_small)
+        {
             let Ok(CachedPages { cached, unwritten }) = extents::cached_pages(&*file) else { continue };
             seen.looks += 1;
             seen.unwritten_looks += u32::from(*was_clean && unwritten > 0);
-            *least_pages = cached.min(*least_pages);
-            seen.grown_bytes = seen.grown_bytes.max((cached - *least_pages) * map::page_bytes() as u64);
+            *is_small = cached <= PAGES_MAX;
         }
     }
 
@@ -100,7 +91,7 @@ mod tests {
     fn pages_that_come_and_are_not_written_yet_are_seen() {
         let path = std::env::temp_dir().join(format!("fiord-page-cache-{}", std::process::id()));
         let file = File::create(&path).unwrap();
-        let mut watch = PageCacheWatch::start([(path.as_path(), "some")]);
+        let mut watch = PageCacheWatch::start([path.as_path()]);
         if watch.files.is_empty() {
             fs::remove_file(&path).unwrap();
             skip!("the kernel does not say what is cached of {}", path.display());
@@ -110,7 +101,7 @@ mod tests {
         watch.look();
         fs::remove_file(&path).unwrap();
         let [seen] = &watch.uses()[..] else { panic!("{watch:?}") };
-        assert_eq!((seen.looks, seen.grown_bytes, seen.file_system.as_str()), (2, 1 << 16, "some"));
+        assert_eq!(seen.looks, 2);
         assert!(seen.unwritten_looks <= 1);
     }
 }

@@ -216,7 +216,7 @@ codes! {
     /// Direct I/O was not direct: the page cache had pages of the file that only buffered I/O leaves there; or, where no
     /// device is seen (FUSE), hardly any of the bytes came from a disk or a network, because what serves the file system has
     /// a cache. File systems do so without an error: btrfs for files with checksums (Linux 6.15 and newer) or compression, ext4
-    /// with `data=journal`, ZFS before 2.3, servers of FUSE.
+    /// with `data=journal`, ZFS before 2.3, servers of FUSE, and overlays on these.
     DirectNotHonoured = "direct-not-honoured", Void,
         see "`fincore FILE`, or `cachestat`, during the run; `iostat` shows fewer bytes than the report.",
         fix "On btrfs `chattr +C` on an empty file or its directory; otherwise another file system, or the device below.";

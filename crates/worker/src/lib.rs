@@ -38,6 +38,7 @@ extern crate self as fiord_worker;
 pub use alloc_guard::{leave_no_alloc, no_alloc};
 pub use debug::DebugLog;
 pub use failure::Failure;
+pub use files::cache_growth::CacheGrowth;
 pub use files::target_opener::TargetOpener;
 pub use job::engines::{ENGINES, RunnableEngine};
 pub use live::{Counters, State};

@@ -7,6 +7,7 @@ use fiord_stats::{JobStats, RampEnd, SteadyState};
 use fiord_sys::clock;
 
 use crate::failure::Failure;
+use crate::files::cache_growth::CacheGrowth;
 
 /// Why a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +80,8 @@ pub struct WorkerReport {
     pub warnings: Vec<Remark>,
     /// Trims that a queued engine could not queue, so that each ended before the job went on.
     pub trims_unqueued: u64,
+    /// By how much the page cache grew of files that it used past it.
+    pub cache_growth: Vec<CacheGrowth>,
     /// How long its ramp had lasted when it ended.
     pub ramp: RampEnd,
     /// It never started its I/O: setup failed, or laying out files was all it had to do.
@@ -116,6 +119,7 @@ pub(crate) fn not_started(job: &Job) -> WorkerReport {
         passed_over: Vec::new(),
         warnings: Vec::new(),
         trims_unqueued: 0,
+        cache_growth: Vec::new(),
         ramp: RampEnd::Over,
         unstarted: false,
         thread_id: std::process::id(),

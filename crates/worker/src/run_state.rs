@@ -71,6 +71,8 @@ pub(crate) struct RunState {
     pub log_sinks: Vec<Mutex<Option<Box<dyn LogSink>>>>,
     /// The lines of `--debug`, if any are printed.
     pub debug: Option<DebugLog>,
+    /// Whether workers look at what the page cache has of their files.
+    pub looks_at_caches: bool,
     /// Opens, checks and removes files.
     pub opener: TargetOpener,
     /// Locks on files.
@@ -129,6 +131,7 @@ impl RunState {
             published: (0..count).map(|_| Mutex::default()).collect(),
             log_sinks: Vec::new(),
             debug: None,
+            looks_at_caches: false,
             started_ns: clock::monotonic_ns(),
             reports: (0..count).map(|_| Mutex::default()).collect(),
             stopping_since_ns: AtomicU64::new(0),

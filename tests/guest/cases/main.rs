@@ -3,6 +3,7 @@
 //! Invariant: outside of that machine every case says that it is skipped.
 
 mod atomic;
+mod clocks;
 mod commands;
 mod compared;
 mod crash;
@@ -11,6 +12,8 @@ mod findings;
 mod groups;
 mod health;
 mod kernel;
+mod names;
+mod network_files;
 mod nvme;
 mod passthrough;
 mod persistent;

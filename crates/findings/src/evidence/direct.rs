@@ -22,7 +22,8 @@ const BYTES_MIN: u64 = 1 << 20;
 /// ones that are written at once, as on btrfs, leave some while they last.
 const LOOKS_MIN: f64 = 10.0;
 
-/// The cached part has grown by at least this share of what was read and written, in percent. Direct I/O leaves nothing there.
+/// The cached part has grown by at least this share of what was read and written, in percent. Direct I/O leaves nothing
+/// there.
 const GROWN_MIN: f64 = 10.0;
 
 /// With less than this share of the bytes moved by any disk or network, in percent, they came from memory.
@@ -56,7 +57,10 @@ fn in_page_cache(plan: &Plan, measured: &Measurements<'_>, seen: &PageCacheUse) 
         plan.jobs.iter().flat_map(|job| &job.files.list).find(|file| file.path == seen.path)?.length_bytes;
     let unwritten_share = percent(f64::from(seen.unwritten_looks), f64::from(seen.looks));
     let had_unwritten = written >= BYTES_MIN && unwritten_share >= LOOKS_MIN;
-    let grown_share = percent(seen.grown_bytes as f64, (read + written).min(length) as f64);
+    // Of I/O that went through the cache, as much is in the parts that were looked at as in others, or more.
+    let looked_share = seen.looked_bytes as f64 / length.max(1) as f64;
+    let grown_share =
+        percent(seen.grown_bytes as f64, (read + written).min(length) as f64 * looked_share.min(1.0));
     let has_grown = read + written >= BYTES_MIN && seen.grown_bytes >= BYTES_MIN && grown_share >= GROWN_MIN;
     let what = match (has_grown, had_unwritten) {
         (false, false) => return None,
@@ -183,10 +187,14 @@ mod tests {
         assert_eq!(found(plain, Direction::Write, unwritten(3)), [""; 0], "another program, once");
         assert_eq!(found(plain, Direction::Write, unwritten(0)), [""; 0]);
         assert_eq!(found(plain, Direction::Read, unwritten(8)), [""; 0], "it does not write");
-        let grown = |grown_bytes| PageCacheUse { grown_bytes, ..PageCacheUse::default() };
+        let grown =
+            |grown_bytes| PageCacheUse { grown_bytes, looked_bytes: 100 * MIB, ..PageCacheUse::default() };
+        let in_parts = |grown_bytes| PageCacheUse { looked_bytes: 20 * MIB, ..grown(grown_bytes) };
         assert!(found(plain, Direction::Read, grown(100 * MIB))[0].starts_with("its direct reads went"));
         assert!(found(plain, Direction::Write, grown(100 * MIB))[0].starts_with("its direct writes went"));
         assert_eq!(found(plain, Direction::Read, grown(9 * MIB)), [""; 0], "less than a tenth");
+        assert!(found(plain, Direction::Read, in_parts(2 * MIB))[0].starts_with("its direct reads went"));
+        assert_eq!(found(plain, Direction::Read, in_parts(MIB)), [""; 0], "less than a tenth of the parts");
         assert_eq!(found(("direct", "0"), Direction::Read, grown(100 * MIB)), [""; 0], "as it asked");
         let of_journal = remedy("ext4");
         assert!(of_journal.contains("data=journal") && remedy("btrfs").starts_with("chattr +C"));

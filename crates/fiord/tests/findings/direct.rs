@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::fuse::{Fuse, Reply};
 use crate::common::{Dir, Mount, Ran, helper};
-use crate::findings::made::Made;
+use crate::findings::made::{Made, overlay};
 use crate::findings::{codes, has, run};
 
 /// What is found of direct I/O.
@@ -101,6 +101,29 @@ fn direct_io_is_found_to_be_direct_or_not_on_every_file_system() {
         tried += 1;
     }
     need!(if tried > 0 { Ok(()) } else { Err(missing) });
+}
+
+/// What is cached of a file of an overlay is cached of the file below, which only the job itself sees.
+#[test]
+fn an_overlay_is_judged_by_what_is_cached_below_it() {
+    for (options, is_found) in [("compress-force=zstd", true), ("defaults", false)] {
+        let dir = Dir::new();
+        let made = need!(Made::new(&dir, "btrfs", options));
+        let over = need!(overlay(&dir, made.path(), "over", ""));
+        let file = over.path.join("f");
+        write_zeros(&file);
+        let document = direct(&dir, &file, "read").assert_success().json();
+        assert_eq!(has(&document, FINDING), is_found, "{options}: {}", document["findings"]);
+        let bound =
+            need!(Mount::new(&dir, "again", &["--bind", &made.path().join("upper").to_string_lossy()]));
+        let document = direct(&dir, &bound.path.join("f"), "read").assert_success().json();
+        assert_eq!(has(&document, FINDING), is_found, "{options}, bound: {}", document["findings"]);
+        let unseen = dir.run(&format!(
+            "--no-history --output-format=json --trust=off --name=a --bs=64k --direct=1 --rw=read --filename={}",
+            file.display()
+        ));
+        assert!(!has(&unseen.assert_success().json(), FINDING));
+    }
 }
 
 /// Memory has no direct I/O, and a finding of its own.

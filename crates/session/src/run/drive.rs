@@ -215,6 +215,10 @@ impl Watcher for Watched<'_> {
         self.presenter.event(&Event::Bandwidth { at_ms, kib_per_s });
     }
 
+    fn looks_at_caches(&self) -> bool {
+        self.witness.is_some()
+    }
+
     fn log_sink(&mut self, job: &Job) -> Option<Box<dyn LogSink>> {
         self.logs.sink(job)
     }

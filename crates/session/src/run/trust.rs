@@ -2,7 +2,7 @@
 //!
 //! Invariant: with `--trust=off` nothing is read, and nothing recorded.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fiord_findings::{
@@ -10,14 +10,14 @@ use fiord_findings::{
     log_directory, may_have_overhead, merge, steadiness,
 };
 use fiord_host::{
-    DeviceUse, Health, HostReading, Limits, PageCacheWatch, Prober, StorageStack, System, health,
-    memory_available_bytes,
+    DeviceUse, Health, HostReading, LayerKind, Limits, PageCacheUse, PageCacheWatch, Prober, StorageStack,
+    System, health, memory_available_bytes,
 };
 use fiord_options::Problem;
 use fiord_plan::{FileKind, Job, Plan};
 use fiord_report::Finding;
 use fiord_stats::{JobPart, PartLatencies, RunSteadiness};
-use fiord_worker::{EndReason, WorkerReport};
+use fiord_worker::{CacheGrowth, EndReason, WorkerReport};
 
 use super::files::files;
 use super::recording::Recording;
@@ -60,14 +60,15 @@ impl Witness {
     /// The first workers of this plan are about to start.
     pub(super) fn start(&mut self, plan: &Plan) {
         self.health = self.health_now();
-        let files = self.direct_files(plan);
-        let page_cache = attended::during(|| PageCacheWatch::start(files));
+        // The program or the machine that serves other files may not answer when they are opened.
+        let has_device = |(_, stack): &(&Path, &StorageStack)| !stack.devices().is_empty();
+        let files = self.past_the_cache(plan).filter(has_device);
+        let page_cache = attended::during(|| PageCacheWatch::start(files.map(|(path, _)| path)));
         self.recording.start(plan, page_cache);
     }
 
-    /// The regular files that jobs use past the page cache alone, with the types of their file systems, where a device is seen
-    /// below: the program or the machine that serves others may not answer.
-    fn direct_files<'w>(&'w self, plan: &Plan) -> Vec<(&'w Path, &'w str)> {
+    /// The regular files that jobs use past the page cache alone, of which memory is not the medium.
+    fn past_the_cache<'w>(&'w self, plan: &'w Plan) -> impl Iterator<Item = (&'w Path, &'w StorageStack)> {
         let is_direct = |path: &Path| {
             let with_jobs =
                 plan.jobs.iter().flat_map(|job| job.files.list.iter().map(move |file| (job, file)));
@@ -79,12 +80,43 @@ impl Witness {
                     file.kind == FileKind::Regular && files.direct && is_filled_before && !files.pre_read
                 })
         };
-        let with_type = |target: &'w KnownTarget| {
-            let stack = target.stack.as_ref().filter(|stack| !stack.devices().is_empty())?;
-            let system = stack.file_systems().first()?.type_name.as_str();
-            is_direct(&target.facts.path).then_some((target.facts.path.as_path(), system))
+        let with_stack = move |target: &'w KnownTarget| {
+            let stack = target.stack.as_ref()?;
+            let in_memory = stack.layers.iter().any(|layer| layer.kind == LayerKind::Memory);
+            (!in_memory && is_direct(&target.facts.path)).then_some((target.facts.path.as_path(), stack))
         };
-        self.known.targets.iter().filter_map(with_type).collect()
+        self.known.targets.iter().filter_map(with_stack)
+    }
+
+    /// What the page cache held of these files: at looks from outside during the run, and by the looks of the jobs.
+    fn page_cache(&self, plan: &Plan, workers: &[WorkerReport]) -> Vec<PageCacheUse> {
+        let mut grown: BTreeMap<&Path, &CacheGrowth> = BTreeMap::new();
+        for worker in workers {
+            let files = &plan.jobs[worker.number as usize].files.list;
+            for growth in &worker.cache_growth {
+                let most = grown.entry(&files[growth.file as usize].path).or_insert(growth);
+                if growth.grown_bytes > most.grown_bytes {
+                    *most = growth;
+                }
+            }
+        }
+        let watched = self.recording.page_cache();
+        let seen = |(path, stack): (&Path, &StorageStack)| {
+            let looks = watched.iter().find(|seen| seen.path == path);
+            let growth = grown.get(path).map(|growth| (growth.looked_bytes, growth.grown_bytes));
+            let (looked_bytes, grown_bytes) = growth.unwrap_or_default();
+            PageCacheUse {
+                path: path.to_path_buf(),
+                file_system: stack
+                    .file_systems()
+                    .first()
+                    .map_or_else(String::new, |facts| facts.type_name.clone()),
+                looked_bytes,
+                grown_bytes,
+                ..looks.cloned().unwrap_or_default()
+            }
+        };
+        self.past_the_cache(plan).map(seen).collect()
     }
 
     /// Of the devices below the files.
@@ -127,8 +159,7 @@ impl Witness {
         problems: &[Problem],
     ) -> Vec<Finding> {
         let host = self.recording.readings();
-        let jobs: Vec<JobEvidence<'_>> = workers.iter().map(job).collect();
-        let judged = self.judged(plan, &jobs, devices, &host, (&[], &[]), None);
+        let judged = self.judged(plan, workers, devices, &host, (&[], &[]), None);
         let problems = problems.iter().map(assemble::of_problem);
         merge(judged.chain(problems))
     }
@@ -150,7 +181,7 @@ impl Witness {
         // A cost that cannot be measured is not known, which is no failure of the run.
         let calibration = is_needed.then(|| calibration::get(self.keeps, false).ok()).flatten();
         let own_cost = calibration.as_ref().map(|calibration| &calibration.cost);
-        let judged = self.judged(plan, &jobs, devices, &host, (&self.health, &health), own_cost);
+        let judged = self.judged(plan, workers, devices, &host, (&self.health, &health), own_cost);
         let problems = problems.map(assemble::of_problem);
         merge(judged.chain(problems).chain(assemble::remarks(plan, workers)))
     }
@@ -159,16 +190,17 @@ impl Witness {
     fn judged(
         &self,
         plan: &Plan,
-        jobs: &[JobEvidence<'_>],
+        workers: &[WorkerReport],
         devices: &[DeviceUse],
         host: &[HostReading],
         health: (&[Health], &[Health]),
         own_cost: Option<&OwnCost>,
     ) -> impl Iterator<Item = Finding> + use<> {
         let steadiness = self.steadiness(plan);
-        let page_cache = self.recording.page_cache();
+        let jobs: Vec<JobEvidence<'_>> = workers.iter().map(job).collect();
+        let page_cache = self.page_cache(plan, workers);
         let measured = Measurements {
-            jobs,
+            jobs: &jobs,
             page_cache: &page_cache,
             devices,
             is_hidden: self.is_hidden(),
@@ -179,7 +211,7 @@ impl Witness {
             health,
             own_cost,
         };
-        lint(plan, &self.known, jobs).into_iter().chain(evidence(plan, &measured))
+        lint(plan, &self.known, &jobs).into_iter().chain(evidence(plan, &measured))
     }
 }
 

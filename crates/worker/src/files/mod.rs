@@ -2,6 +2,7 @@
 //!
 //! Invariant: everything that opening, creating or removing may change goes through `target_opener`.
 
+pub(crate) mod cache_growth;
 pub(crate) mod claim;
 pub(crate) mod layout;
 pub(crate) mod locks;

@@ -16,6 +16,7 @@ use fiord_sys::errno::Errno;
 use fiord_sys::file::{self, Durability, OpenHow};
 use fiord_workload::{OperationSource, Source};
 
+use super::cache_growth::{CacheGrowth, CacheLooks};
 use super::target_opener::TargetOpener;
 use crate::debug::DebugLog;
 use crate::failure::Failure;
@@ -64,6 +65,8 @@ pub(crate) struct FileTable<'a> {
     opener: &'a TargetOpener,
     /// The lines of `--debug` of this job, if they are printed.
     pub(crate) debug: Option<DebugLog>,
+    /// What the page cache has of the files, if that is looked at.
+    pub(crate) cache: Option<CacheLooks>,
     open: Vec<Option<Opened>>,
     /// The open files, in no particular order.
     opened: Vec<FileIndex>,
@@ -113,6 +116,7 @@ impl<'a> FileTable<'a> {
                 && (syncs || maps || connects || plan.fsync_on_close || plan.unlink_each_loop);
         FileTable {
             debug: None,
+            cache: None,
             plan,
             opener,
             open: plan.list.iter().map(|_| None).collect(),
@@ -238,6 +242,9 @@ impl<'a> FileTable<'a> {
         self.prepare(plan, &opened).map_err(|(operation, error)| failed(operation, error))?;
         let end_bytes = plan.offset_bytes + plan.length_bytes;
         engine.attach(index, opened.as_fd(), end_bytes).map_err(|error| failed("attach", error))?;
+        if let Some(cache) = &mut self.cache {
+            cache.opened(self.plan, index, &opened);
+        }
         self.print("open", plan);
         self.add_open(index, Opened::File(opened));
         Ok(())
@@ -290,10 +297,20 @@ impl<'a> FileTable<'a> {
             false => self.opened.retain(|opened| *opened != index),
         }
         engine.detach(index);
+        if let (Some(cache), Opened::File(open)) = (&mut self.cache, &open) {
+            cache.dropping(self.plan, index, open);
+        }
         if let Some(open) = open.file().filter(|_| self.plan.fsync_on_close) {
             self.fsync(open).map_err(|error| Failure::file("fsync", self.path(index), &error))?;
         }
         Ok(())
+    }
+
+    /// By how much the page cache grew of the files. It is not looked at any more.
+    pub(crate) fn cache_growth(&mut self) -> Vec<CacheGrowth> {
+        let cache = self.cache.take();
+        let open = |index: FileIndex| self.open[index as usize].as_ref().and_then(Opened::file);
+        cache.map_or_else(Vec::new, |cache| cache.end(self.plan, open))
     }
 
     /// Closes all files.
@@ -364,9 +381,12 @@ impl<'a> FileTable<'a> {
     }
 
     /// Drops the page cache of the open files.
-    fn invalidate(&self) {
+    fn invalidate(&mut self) {
         for index in &self.opened {
             if let Some(Opened::File(open)) = &self.open[*index as usize] {
+                if let Some(cache) = &mut self.cache {
+                    cache.dropping(self.plan, *index, open);
+                }
                 invalidate(&self.plan.list[*index as usize], open);
             }
         }

@@ -24,6 +24,7 @@ use super::timer::Timer;
 use super::{command, privileges, verify_files};
 use crate::debug::DebugLog;
 use crate::failure::Failure;
+use crate::files::cache_growth::{CacheGrowth, CacheLooks};
 use crate::files::layout;
 use crate::files::table::{self, FileTable};
 use crate::hot::block_tracker::BlockTracker;
@@ -49,6 +50,7 @@ pub(crate) struct Worker<'a> {
     passed_over: Vec<String>,
     warnings: Vec<Remark>,
     trims_unqueued: u64,
+    cache_growth: Vec<CacheGrowth>,
     ramp: RampEnd,
     /// It never started its I/O: setup failed, or laying out files was all it had to do.
     unstarted: bool,
@@ -72,6 +74,7 @@ pub(crate) fn run_job(shared: &RunState, job: &Job, run_on: RunOn) -> WorkerRepo
         passed_over: Vec::new(),
         warnings: Vec::new(),
         trims_unqueued: 0,
+        cache_growth: Vec::new(),
         ramp: RampEnd::Over,
         unstarted: true,
         buffer_file: None,
@@ -95,6 +98,7 @@ pub(crate) fn run_job(shared: &RunState, job: &Job, run_on: RunOn) -> WorkerRepo
         passed_over: worker.passed_over,
         warnings: worker.warnings,
         trims_unqueued: worker.trims_unqueued,
+        cache_growth: worker.cache_growth,
         ramp: worker.ramp,
         unstarted: worker.unstarted,
         thread_id: live.thread_id(),
@@ -297,6 +301,7 @@ impl<'a> Worker<'a> {
         let common = Common { opener, zones, locks };
         let (mut work, slots) = assemble(self.job, shown, common, self.debug.as_ref(), engine)?;
         work.files.debug.clone_from(&self.debug);
+        work.files.cache = self.shared.looks_at_caches.then(CacheLooks::default);
         if let Some(blocks) = BlockTracker::of(self.job)? {
             work.track_blocks(blocks);
         }
@@ -379,9 +384,13 @@ impl<'a> Worker<'a> {
         let unwritten = work.source.unwritten();
         self.warnings.extend(unwritten.map(|message| Remark::lost_output(option, message)));
         let end = self.sync_files(&work.files, end);
+        let synced_ns = clock::monotonic_ns();
+        self.cache_growth = work.files.cache_growth();
+        // Which is not the job's work.
+        let looked_ns = clock::monotonic_ns() - synced_ns;
         let end = end.followed_by(work.files.close_all(engine));
         let read_back_ns = work.source.read_back_ns();
-        let ended_ns = clock::monotonic_ns();
+        let ended_ns = clock::monotonic_ns() - looked_ns;
         self.live.set_ended_ns(ended_ns);
         self.live.set_state(State::Finishing);
         self.trims_unqueued = work.recorder.trims_unqueued;

@@ -98,6 +98,7 @@ pub(super) fn run_under(
     let mut shared = RunState::new(Arc::clone(plan));
     shared.log_sinks = plan.jobs.iter().map(|job| Mutex::new(watcher.log_sink(job))).collect();
     shared.debug = watcher.debug_log();
+    shared.looks_at_caches = watcher.looks_at_caches();
     for job in &plan.jobs {
         if let Some(log) = shared.debug.as_ref().and_then(|debug| debug.of_job(job.number)) {
             log.seeds(job);

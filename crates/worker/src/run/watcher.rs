@@ -76,6 +76,10 @@ pub trait Watcher {
     fn debug_log(&self) -> Option<DebugLog> {
         None
     }
+    /// Whether workers look at what the page cache has of their files.
+    fn looks_at_caches(&self) -> bool {
+        false
+    }
     /// All files are laid out and the first workers are about to be released; called before `started`.
     fn starting(&mut self) {}
     /// Interval between calls of `sample`; `None`: never called.
