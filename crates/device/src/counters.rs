@@ -3,11 +3,13 @@
 //! Invariant: counters only grow. A reading below an earlier one means that the device was replaced by another of
 //! the same name, and the difference is 0.
 
+use serde::{Deserialize, Serialize};
+
 /// Declares the counters once: the structure, their names, and the operations on each of them.
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
         /// A device's counters: since boot, as the kernel reports them, or between two readings.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         pub struct DiskCounters {
             $($(#[doc = $doc])+ pub $name: u64,)+
         }

@@ -2,10 +2,12 @@
 //!
 //! Invariant: nothing here changes during a run.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+
+use serde::{Deserialize, Serialize};
 
 /// A block device: the properties that affect how a benchmark's figures on it are read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
     /// The kernel's name, `nvme0n1`.
     pub name: String,
@@ -16,8 +18,8 @@ pub struct Device {
     pub transport: Option<String>,
     /// Its model name; of a mapped device its own name, of a loop device its backing file, of a zram its compression.
     pub model: Option<String>,
-    /// The file behind a loop device.
-    pub backing_file: Option<PathBuf>,
+    /// The path of the file behind a loop device; not a `PathBuf`, which is stored only if it is UTF-8.
+    pub backing_file: Option<OsString>,
     /// Size in bytes; 0 without a medium (an unused loop device, an empty card reader).
     pub size_bytes: u64,
     /// Whether it is read-only.
@@ -29,7 +31,7 @@ pub struct Device {
 }
 
 /// The properties of a device's request queue, in bytes unless noted otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestQueue {
     /// The unit in which the device is addressed.
     pub logical_block_bytes: u64,

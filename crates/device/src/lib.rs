@@ -7,6 +7,7 @@ pub mod ata;
 mod counters;
 mod device;
 mod health;
+pub mod nested;
 pub mod nvme;
 pub mod nvme_namespace;
 pub mod scsi;

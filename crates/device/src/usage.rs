@@ -1,13 +1,15 @@
 //! The activity of a device during a run.
 //!
-//! Invariant: activity is the difference of counters at two moments. Figures that follow from them are not stored,
-//! except the busy share, because runs of earlier versions were recorded without their time.
+//! Invariant: activity is the difference of counters at two moments.
+
+use serde::{Deserialize, Serialize};
 
 use crate::counters::DiskCounters;
 use crate::device::Device;
+use crate::nested;
 
 /// A device of the storage under a run's files, with its counters when the run began and when it ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceUse {
     /// Its properties.
     pub device: Device,
@@ -27,7 +29,7 @@ pub struct DeviceUse {
 }
 
 /// A device's counters at one moment of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterSample {
     /// The time since the run began, in nanoseconds.
     pub elapsed_ns: u64,
@@ -45,7 +47,7 @@ impl DeviceUse {
 }
 
 /// The activity of a whole disk and of its member disks during a run: fio's `Disk stats`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskUse {
     /// The kernel's name, `vda`.
     pub name: String,
@@ -54,6 +56,7 @@ pub struct DiskUse {
     /// Share of the time during which it was busy, 0 to 100.
     pub util_percent: f64,
     /// Its member disks (`slaves` in sysfs), if it is made of others.
+    #[serde(deserialize_with = "nested::deserialize")]
     pub members: Vec<DiskUse>,
 }
 

@@ -122,7 +122,9 @@ fn are_same(one: &Finding, other: &Finding) -> bool {
     let are_equal = one.sentence == other.sentence;
     let subjects = match (&one.subject, &other.subject) {
         (Job(_) | Run | Place(_), Job(_) | Run | Place(_)) => !one.code.is_about_text() || are_equal,
-        (Target(path), Target(theirs)) if path != theirs => are_equal && is_beside(path, theirs),
+        (Target(path), Target(theirs)) if path != theirs => {
+            are_equal && is_beside(path.as_ref(), theirs.as_ref())
+        }
         (Target(_), Target(_)) | (Machine, Machine) => have_same_words(&one.sentence, &other.sentence),
         (Device(name), Device(theirs)) => name == theirs && have_same_words(&one.sentence, &other.sentence),
         _ => false,

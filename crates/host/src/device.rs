@@ -5,6 +5,7 @@
 use fiord_device::Device;
 use fiord_sys::procfs::{self, Mount};
 use fiord_sys::sysfs::{BlockDevice, Sysfs};
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -97,12 +98,12 @@ impl DeviceFacts {
 /// The properties of a device, read from its directory.
 pub(crate) fn describe(device: &BlockDevice) -> Device {
     let disk = device.disk();
-    let backing_file = device.attribute("loop/backing_file").map(PathBuf::from);
+    let backing_file = device.attribute("loop/backing_file").map(OsString::from);
     Device {
         name: device.name().to_owned(),
         kind: kind(device),
         transport: transport(&disk),
-        model: model(&disk).or_else(|| Some(backing_file.as_ref()?.display().to_string())),
+        model: model(&disk).or_else(|| Some(Path::new(backing_file.as_ref()?).display().to_string())),
         backing_file,
         size_bytes: device.size_bytes().unwrap_or(0),
         read_only: device.is_read_only(),
@@ -341,7 +342,7 @@ mod tests {
         let facts = System::read().devices().unwrap();
         let ours = facts.iter().find(|facts| facts.path() == device.path).unwrap();
         assert_eq!((ours.device.kind.as_str(), ours.device.size_bytes), ("loop", 1 << 20));
-        assert_eq!(ours.device.backing_file.as_deref(), Some(dir.path.join("backing").as_path()));
+        assert_eq!(ours.device.backing_file.as_deref(), Some(dir.path.join("backing").as_os_str()));
         assert_eq!(ours.device.model.as_deref(), dir.path.join("backing").to_str());
     }
 }

@@ -225,7 +225,7 @@ impl Walk<'_> {
             self.device(&slave, depth + 1);
         }
         if let Some(file) = backing_file {
-            self.path_of_below(&file, depth + 1);
+            self.path_of_below(Path::new(&file), depth + 1);
         }
         if in_memory {
             self.push(depth + 1, LayerKind::Memory);

@@ -4,10 +4,11 @@
 //! here: the crate `findings` makes them, studies and reports carry them.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
 
 use fiord_options::Spec;
+use serde::{Deserialize, Serialize};
 
 use crate::path;
 use crate::table::Cell;
@@ -39,7 +40,8 @@ impl Severity {
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $code:ident = $name:literal, $severity:ident, see $see:literal, fix $fix:literal;)+) => {
         /// What a finding reports, for programs.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(into = "&'static str", try_from = "String")]
         pub enum Code {
             $($(#[doc = $doc])+ $code,)+
         }
@@ -85,6 +87,21 @@ macro_rules! codes {
             }
         }
     };
+}
+
+// Stored by its name: a new code may stand anywhere in the table.
+impl From<Code> for &'static str {
+    fn from(code: Code) -> &'static str {
+        code.name()
+    }
+}
+
+impl TryFrom<String> for Code {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Code, String> {
+        Code::from_name(&name).ok_or(name)
+    }
 }
 
 codes! {
@@ -372,12 +389,12 @@ codes! {
 }
 
 /// What a finding is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subject {
     /// The run as a whole.
     Run,
-    /// A file, directory or device that is measured.
-    Target(PathBuf),
+    /// A file, directory or device that is measured, by its path; not a `PathBuf`, which is stored only if it is UTF-8.
+    Target(OsString),
     /// A job, by its name.
     Job(String),
     /// A place in a job file or on the command line: `job.fio:3:1`.
@@ -404,7 +421,7 @@ impl fmt::Display for Subject {
 }
 
 /// One figure of a finding.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Its name for programs: lower case, unit last.
     pub name: Cow<'static, str>,
@@ -413,7 +430,7 @@ pub struct Figure {
 }
 
 /// Something that a reader of the figures must know.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Its code, for programs.
     pub code: Code,

@@ -7,16 +7,17 @@ use fiord_device::{DeviceUse, DiskUse};
 use fiord_stats::{
     DirectionStats, JobPart, JobStats, PartLatencies, RunSteadiness, SteadyState, Timeline, Window,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
 use crate::repeats::RepeatedFigure;
 
 /// A run's result.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
     /// The name of the program in reports, such as `fio-3.42`.
     pub version: String,
-    /// The version of fiord that made the run; `None` in a recorded report from before it was kept.
+    /// The version of fiord that made the run; `None` if another program did.
     pub fiord_version: Option<String>,
     /// When this report was made, in milliseconds since the epoch.
     pub timestamp_ms: u64,
@@ -51,7 +52,7 @@ pub struct RunReport {
 }
 
 /// How idle the processors were during the run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Idleness {
     /// Idle share of the time of all processors together, in percent.
     pub system_percent: f64,
@@ -62,7 +63,7 @@ pub struct Idleness {
 }
 
 /// How long a processor takes for one unit of work, over all processors, in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UnitWork {
     /// Mean.
     pub mean_us: f64,
@@ -71,7 +72,7 @@ pub struct UnitWork {
 }
 
 /// One job's result, or a group's.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobReport {
     /// The job's name (the first one's under group reporting).
     pub name: String,
@@ -182,7 +183,7 @@ impl Default for JobReport {
 }
 
 /// The `latency_target` options and the depth in use.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LatencyTarget {
     /// `latency_target` in nanoseconds; 0 when unset.
     pub target_ns: u64,
@@ -201,7 +202,7 @@ impl Default for LatencyTarget {
 }
 
 /// Whether directions are reported separately (`unified_rw_reporting`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unified {
     /// Each separately.
     #[default]
@@ -213,7 +214,7 @@ pub enum Unified {
 }
 
 /// Which of a job's figures are shown, and in which units.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Show {
     /// Submission latencies (not `disable_slat`).
     pub slat: bool,

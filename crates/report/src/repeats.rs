@@ -3,11 +3,12 @@
 //! Invariant: what is shown is computed from the values kept here, so that a report read from the history shows the same.
 
 use fiord_stats::{Difference, Summary};
+use serde::{Deserialize, Serialize};
 
 use crate::table::{Cell, Column, Table, wrapped};
 
 /// One figure of something that was run several times.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RepeatedFigure {
     /// What it is a figure of: `random read 4k, depth 32`.
     pub subject: String,

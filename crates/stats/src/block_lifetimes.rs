@@ -2,6 +2,8 @@
 //!
 //! Invariant: `trims` is ascending, and its blocks are those that were written to or trimmed: all but the unwritten.
 
+use serde::{Deserialize, Serialize};
+
 /// The state of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockState {
@@ -46,7 +48,7 @@ impl BlockState {
 }
 
 /// The lifetimes of the blocks of a job, or of a group of jobs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockLifetimes {
     /// Trims that succeeded before the first failure, and how many blocks had that many; ascending.
     pub trims: Vec<(u64, u64)>,

@@ -2,11 +2,13 @@
 //!
 //! Invariant: every recorded number is in exactly one of seven buckets.
 
+use serde::{Deserialize, Serialize};
+
 /// Buckets of either map.
 const BUCKETS: usize = 7;
 
 /// Units in flight when each I/O was issued: buckets 1, 2, 4, 8, 16, 32, >=64, each from its label up to the next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DepthMap {
     /// Counts, smallest bucket first.
     pub counts: [u64; BUCKETS],
@@ -32,7 +34,7 @@ impl DepthMap {
 
 /// I/Os in one submit or one reaping call: buckets 0, 4, 8, 16, 32, 64, >=64, each from above the previous label up to
 /// its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchMap {
     /// Counts of calls, smallest bucket first.
     pub counts: [u64; BUCKETS],

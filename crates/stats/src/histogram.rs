@@ -3,6 +3,8 @@
 //! Invariant: `bin_index(bin_value(i)) == i` for every bin, and a value's bin is within 1/128 of the value, up to
 //! the last bin, which takes everything above about 17 s. Values below 128 ns are exact.
 
+use serde::{Deserialize, Serialize, Serializer};
+
 /// log2 of the bins in a group.
 const GROUP_BITS: u32 = 6;
 /// Bins in a group.
@@ -44,21 +46,37 @@ const fn bin_value(index: usize) -> u64 {
 ///
 /// An unallocated histogram (the default) costs one pointer and counts nothing: a latency whose percentiles are not
 /// requested costs nothing. Recording never allocates.
-#[derive(Clone, Debug, Default)]
+///
+/// It is stored as its bins, of which an unallocated one has none; the zeros among them vanish by compression.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(try_from = "Vec<u64>")]
 pub struct Histogram {
     bins: Option<Box<[u64; BINS]>>,
+}
+
+impl Serialize for Histogram {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        self.bins().serialize(out)
+    }
+}
+
+impl TryFrom<Vec<u64>> for Histogram {
+    type Error = &'static str;
+
+    /// The counterpart of [`Histogram::bins`].
+    fn try_from(bins: Vec<u64>) -> Result<Histogram, &'static str> {
+        if bins.is_empty() {
+            return Ok(Histogram::default());
+        }
+        let bins = bins.into_boxed_slice().try_into().map_err(|_| "a histogram has 1856 bins or none")?;
+        Ok(Histogram { bins: Some(bins) })
+    }
 }
 
 impl Histogram {
     /// An empty histogram that counts.
     pub fn allocated() -> Self {
         Histogram { bins: Some(Box::new([0; BINS])) }
-    }
-
-    /// A histogram with the given counts; `None` unless there are exactly [`BINS`] of them.
-    pub fn from_bins(counts: Vec<u64>) -> Option<Self> {
-        let bins = counts.into_boxed_slice().try_into().ok()?;
-        Some(Histogram { bins: Some(bins) })
     }
 
     /// Resets all counts to zero.

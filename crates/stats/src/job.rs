@@ -2,6 +2,8 @@
 //!
 //! Invariant: each `merge` destructures its argument, so a field cannot be added without deciding how it merges.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{BatchMap, BlockLifetimes, DepthMap, Latency, LatencyDistribution, Samples};
 
 /// Directions, in the order of [`JobStats::directions`].
@@ -20,7 +22,7 @@ pub enum RampEnd {
 }
 
 /// I/Os of an open loop that arrived and never were issued.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenArrivals {
     /// They arrived while as many were waiting as may.
     pub dropped: u64,
@@ -29,7 +31,7 @@ pub struct OpenArrivals {
 }
 
 /// The measurements of one direction of a job.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionStats {
     /// I/Os completed.
     pub ios: u64,
@@ -138,7 +140,7 @@ impl DirectionStats {
 }
 
 /// The latencies of the I/Os of one priority.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PriorityLatency {
     /// As the kernel packs it: class, hint and level.
     pub priority: u16,
@@ -154,7 +156,7 @@ impl PriorityLatency {
 }
 
 /// The measurements of syncing calls.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SyncStats {
     /// fsync, fdatasync, sync_file_range and syncfs calls.
     pub ios: u64,
@@ -172,7 +174,7 @@ impl SyncStats {
 }
 
 /// The resource usage that the kernel charged to a job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// CPU time in user mode, in microseconds.
     pub user_us: u64,
@@ -202,7 +204,7 @@ impl Usage {
 }
 
 /// The measurements of a job, or of a group of jobs.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobStats {
     /// Reads, writes, trims.
     pub directions: [DirectionStats; 3],

@@ -2,10 +2,12 @@
 //!
 //! Invariant: the windows are those of the timeline, one for one; what all jobs did in a window adds up to what it has.
 
+use serde::{Deserialize, Serialize};
+
 use crate::progress::DetailedProgress;
 
 /// What was done in one direction: so far, or in one window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectionTotals {
     /// I/Os completed.
     pub ios: u64,
@@ -16,7 +18,7 @@ pub struct DirectionTotals {
 }
 
 /// What one or several jobs have done: reads, writes, trims.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobTotals {
     /// By direction.
     pub directions: [DirectionTotals; 3],
@@ -56,7 +58,7 @@ impl JobTotals {
 }
 
 /// One job over time, or several that are shown as one.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobTimeline {
     /// Its name, unique among those of the run.
     pub name: String,

@@ -2,10 +2,12 @@
 //!
 //! Invariant: every recorded value is in the moments; and in the histogram if that is allocated.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Histogram, Moments};
 
 /// Latencies of one kind, in nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Count, mean, deviation and extremes.
     pub running: Moments,

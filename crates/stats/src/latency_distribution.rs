@@ -2,6 +2,8 @@
 //!
 //! Invariant: each value is counted once, in the bucket of the first bound above it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::histogram::{BINS, bin_floor};
 
 /// Upper bounds of the ns buckets, exclusive.
@@ -11,7 +13,7 @@ pub const US_BOUNDS: [u32; 10] = NS_BOUNDS;
 /// Upper bounds of the millisecond buckets, exclusive; one more bucket takes what is at or above the last.
 pub const MS_BOUNDS: [u32; 11] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000];
 /// All buckets: 10 of ns, 10 of us, 12 of ms.
-pub const BUCKETS: usize = NS_BOUNDS.len() + US_BOUNDS.len() + MS_BOUNDS.len() + 1;
+const BUCKETS: usize = NS_BOUNDS.len() + US_BOUNDS.len() + MS_BOUNDS.len() + 1;
 
 /// Every bucket's upper bound in nanoseconds; the last has none.
 const BOUNDS_NS: [u64; BUCKETS] = bounds_ns();
@@ -49,7 +51,7 @@ const fn bucket_of_bin() -> [u8; BINS] {
 }
 
 /// Counts of completion latencies by magnitude.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyDistribution {
     counts: [u64; BUCKETS],
 }
@@ -64,12 +66,8 @@ impl LatencyDistribution {
         self.counts[bucket.min(BUCKETS - 1)] += 1;
     }
 
-    /// A distribution with the given counts, smallest bucket first.
-    pub fn from_counts(counts: [u64; BUCKETS]) -> Self {
-        LatencyDistribution { counts }
-    }
-
     /// All counts, smallest bucket first.
+    #[allow(dead_code, reason = "the tests of other crates count them")]
     pub fn counts(&self) -> &[u64; BUCKETS] {
         &self.counts
     }

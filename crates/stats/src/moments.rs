@@ -2,8 +2,10 @@
 //!
 //! Invariant: nothing is rounded until a mean or deviation is computed, so merging in any order gives the same bits.
 
+use serde::{Deserialize, Serialize};
+
 /// Moments of a stream of values. The unit is the caller's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moments {
     /// Values recorded.
     pub count: u64,

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a difference between two moments has the counts of what was done between them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::histogram::{BINS, bin_floor};
 use crate::{Histogram, JobStats, Latency};
 
@@ -11,9 +13,10 @@ const FINE_PER_COARSE: usize = 16;
 pub const COARSE_BINS: usize = BINS / FINE_PER_COARSE;
 
 /// Counts of latencies, four bins to a power of two: enough for a heat map, and for percentiles within a tenth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoarseHistogram {
     /// The counts, bin 0 first.
+    #[serde(with = "counts")]
     pub counts: [u64; COARSE_BINS],
 }
 
@@ -59,8 +62,26 @@ impl CoarseHistogram {
     }
 }
 
+/// How more counts are stored than the 32 for which serde has arrays: as a list.
+mod counts {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(counts: &[u64], out: S) -> Result<S::Ok, S::Error> {
+        counts.serialize(out)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, const N: usize>(
+        from: D,
+    ) -> Result<[u64; N], D::Error> {
+        let counts = Vec::deserialize(from)?;
+        counts
+            .try_into()
+            .map_err(|counts: Vec<u64>| D::Error::invalid_length(counts.len(), &"a count for each bin"))
+    }
+}
+
 /// What was done in one direction: so far, or in one window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectionProgress {
     /// I/Os completed.
     pub ios: u64,
@@ -99,7 +120,7 @@ impl DirectionProgress {
 }
 
 /// What one or several jobs have done so far, without their ramps: reads, writes, trims.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DetailedProgress {
     /// By direction.
     pub directions: [DirectionProgress; 3],

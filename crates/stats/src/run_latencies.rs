@@ -2,10 +2,12 @@
 //!
 //! Invariant: there is a difference only between copies of which the later one counts all that the earlier one does.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{JobStats, Latency};
 
 /// Latencies of one or several jobs: so far, or in a part of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunLatencies {
     /// Completion latencies: reads, writes, trims.
     pub directions: [Latency; 3],
@@ -52,7 +54,7 @@ impl RunLatencies {
 }
 
 /// The latencies of a part of a run, up to its end.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartLatencies {
     /// Where they begin, in milliseconds since all jobs were running.
     pub from_ms: u64,
@@ -61,7 +63,7 @@ pub struct PartLatencies {
 }
 
 /// What the jobs of one name did in the steady part of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobPart {
     /// Their name.
     pub name: String,

@@ -3,13 +3,15 @@
 //! Invariant: merging follows fio's group report: extremes and means of the merged jobs add up (they ran
 //! concurrently), and the deviation is that of each job's samples from that job's own mean.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Moments;
 
 /// Fixed-point scale of means and squared deviations kept for merging: integer sums have the same bits in any order.
 const FIXED_POINT: f64 = 4_294_967_296.0;
 
 /// Samples of a rate, in KiB/s or in I/Os per second.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Samples {
     /// Samples of this job.
     own: Moments,
@@ -18,18 +20,18 @@ pub struct Samples {
 }
 
 /// Sums over jobs of each job's figures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sums {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Sums {
     /// Samples taken.
-    pub count: u64,
+    count: u64,
     /// Smallest samples.
-    pub min: u64,
+    min: u64,
     /// Largest samples.
-    pub max: u64,
+    max: u64,
     /// Means, in units of 2^-32.
-    pub mean_fixed: u128,
+    mean_fixed: u128,
     /// Squared deviations, each from its job's mean, in units of 2^-32.
-    pub squared_deviation_fixed: u128,
+    squared_deviation_fixed: u128,
 }
 
 /// The printed figures of [`Samples`], in their unit.
@@ -48,16 +50,6 @@ pub struct SampleFigures {
 }
 
 impl Samples {
-    /// The samples of this job and the sums of merged jobs, for storing them.
-    pub fn parts(&self) -> (&Moments, &Sums) {
-        (&self.own, &self.merged)
-    }
-
-    /// The counterpart of [`Samples::parts`].
-    pub fn from_parts(own: Moments, merged: Sums) -> Self {
-        Samples { own, merged }
-    }
-
     /// Adds a sample of this job.
     pub fn record(&mut self, value: u64) {
         self.own.record(value);

@@ -4,8 +4,10 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 /// A measure of progress.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SteadyMeasure {
     /// I/Os per second.
     #[default]
@@ -17,7 +19,7 @@ pub enum SteadyMeasure {
 }
 
 /// What must be steady.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SteadyRule {
     /// The measure.
     pub measure: SteadyMeasure,
@@ -32,7 +34,7 @@ pub struct SteadyRule {
 }
 
 /// One measurement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SteadySample {
     /// I/Os per second.
     pub iops: u64,
@@ -54,7 +56,7 @@ impl SteadySample {
 }
 
 /// What is known about the steadiness of a job or a group.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SteadyState {
     /// What must be steady.
     pub rule: SteadyRule,

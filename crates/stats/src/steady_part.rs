@@ -4,6 +4,8 @@
 //! Invariant: a part is judged by five rounds of equal length, as the specification does, and only if each round is long
 //! enough and has enough I/Os for its throughput not to be a matter of chance.
 
+use serde::{Deserialize, Serialize};
+
 use crate::steady::Steadiness;
 
 /// The rounds that a part is divided into: the measurement window of the specification.
@@ -39,7 +41,7 @@ impl ProgressSample {
 }
 
 /// How steady a run was.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSteadiness {
     /// The time that was judged, in milliseconds: while all jobs were running.
     pub run_ms: u64,
@@ -52,7 +54,7 @@ pub struct RunSteadiness {
 }
 
 /// A part of a run, up to its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SteadyPart {
     /// Where it begins, in milliseconds of the time that was judged; 0 if it is the whole run.
     pub from_ms: u64,

@@ -3,6 +3,8 @@
 //! Invariant: windows follow each other without a gap. When there are too many, each two become one, so that the sums over
 //! all windows stay the same.
 
+use serde::{Deserialize, Serialize};
+
 use crate::job_timeline::{JobTimeline, JobTotals, JobsRecorder};
 use crate::progress::DetailedProgress;
 
@@ -10,7 +12,7 @@ use crate::progress::DetailedProgress;
 const WINDOWS_MAX: usize = 1024;
 
 /// How the processors were used in a window, in thousandths of the time of those that the program may use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessorShares {
     /// In programs.
     pub user: u32,
@@ -36,7 +38,7 @@ impl ProcessorShares {
 }
 
 /// What the machine did in a window, besides the I/O of the jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineWindow {
     /// The use of the processors, if the kernel counts it.
     pub processors: Option<ProcessorShares>,
@@ -45,7 +47,7 @@ pub struct MachineWindow {
 }
 
 /// One window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelineWindow {
     /// Its end, in milliseconds since the first job was released. It begins where the one before ends; the first at 0.
     pub end_ms: u64,
@@ -56,7 +58,7 @@ pub struct TimelineWindow {
 }
 
 /// A run over time.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
     /// Its windows, in order.
     pub windows: Vec<TimelineWindow>,

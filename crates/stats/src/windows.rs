@@ -3,6 +3,8 @@
 //! Invariant: windows follow each other without a gap, and their sums are those of the run between its first sample and
 //! its last. The error of a mean respects that neighbouring windows resemble each other.
 
+use serde::{Deserialize, Serialize};
+
 use crate::steady_part::ProgressSample;
 
 /// A run has at most this many windows; neighbours are joined until it does.
@@ -12,7 +14,7 @@ const WINDOWS_MAX: usize = 120;
 pub const WINDOWS_MIN: usize = 10;
 
 /// What the jobs of a run did together in a part of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// How long it was, in nanoseconds.
     pub length_ns: u64,

@@ -155,7 +155,7 @@ proptest! {
 #[test]
 fn counts_given_back_are_the_same_histogram() {
     let latency = counted(&[1, 1, 500, 70_000]);
-    let again = Histogram::from_bins(latency.histogram.bins().to_vec()).unwrap();
+    let again = Histogram::try_from(latency.histogram.bins().to_vec()).unwrap();
     assert_eq!(again, latency.histogram);
-    assert!(Histogram::from_bins(vec![0; 7]).is_none());
+    assert!(Histogram::try_from(vec![0; 7]).is_err());
 }

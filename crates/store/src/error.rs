@@ -9,8 +9,6 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use crate::codec::Damaged;
-
 /// A history that cannot be used, and why.
 #[derive(Debug)]
 pub struct StoreError {
@@ -29,20 +27,22 @@ pub enum Cause {
     Database(rusqlite::Error),
     /// Another program's database.
     Foreign,
-    /// Its tables are those of a newer fiord.
-    NewerSchema {
-        /// Its schema.
+    /// Its tables are those of another version of fiord.
+    OtherSchema {
+        /// Their number.
         found: i64,
-        /// The last one known here.
+        /// That of the tables known here.
         known: i64,
     },
-    /// The report was recorded by a newer fiord.
-    NewerReport {
-        /// Its version.
+    /// The report was recorded by another version of fiord.
+    OtherReport {
+        /// The number of its format.
         found: u32,
-        /// The last one known here.
+        /// That of the format known here.
         known: u32,
     },
+    /// The report cannot be stored, and why.
+    Unstorable(String),
     /// The bytes of a report do not encode one.
     Damaged,
 }
@@ -56,12 +56,6 @@ impl StoreError {
 impl From<rusqlite::Error> for Cause {
     fn from(error: rusqlite::Error) -> Cause {
         Cause::Database(error)
-    }
-}
-
-impl From<Damaged> for Cause {
-    fn from(_: Damaged) -> Cause {
-        Cause::Damaged
     }
 }
 
@@ -93,15 +87,17 @@ impl fmt::Display for Cause {
             Cause::Foreign => {
                 out.write_str("another program's database; move it away, and the next run creates a new one")
             }
-            Cause::NewerSchema { found, known } => write!(
+            Cause::OtherSchema { found, known } => write!(
                 out,
-                "a newer fiord created it (schema {found}, this one knows up to {known}); use that fiord, or set \
-                 XDG_STATE_HOME to another directory"
+                "another version of fiord created it (schema {found}, this one reads {known}); use that fiord, or move \
+                 the file away, and the next run creates a new one"
             ),
-            Cause::NewerReport { found, known } => write!(
+            Cause::OtherReport { found, known } => write!(
                 out,
-                "a newer fiord recorded this report (version {found}, this one knows up to {known}); use that fiord"
+                "another version of fiord recorded this report (format {found}, this one reads {known}); use that \
+                 fiord, or delete the run with fiord history rm"
             ),
+            Cause::Unstorable(why) => write!(out, "the report cannot be recorded: {why}"),
             Cause::Damaged => out.write_str("the stored report is damaged; delete it with fiord history rm"),
         }
     }

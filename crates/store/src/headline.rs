@@ -21,7 +21,7 @@ pub struct Headline {
     pub latency_p99_ns: Option<u64>,
     /// The subject of the latency if it is not that of all I/Os: `write + sync`, or the name of a study's figure.
     pub latency_of: Option<String>,
-    /// A finding says that the figures do not measure what the jobs specify; earlier versions did not record it.
+    /// A finding says that the figures do not measure what the jobs specify.
     pub is_void: bool,
 }
 

@@ -14,10 +14,12 @@ use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params,
 };
 
+use crate::encoding::{decode, encode};
 use crate::error::{Cause, StoreError};
 use crate::headline::Headline;
-use crate::record::{Conclusion, Draft, Filter, HistoryEntry, RunFacts, RunKind, RunSelector, Stored};
-use crate::report_codec::{decode, encode};
+use crate::record::{
+    Conclusion, Draft, Filter, HistoryEntry, Printed, RunFacts, RunKind, RunSelector, Stored,
+};
 use crate::schema;
 
 /// How long to wait for another fiord that is writing.
@@ -62,12 +64,13 @@ impl History {
     ///
     /// # Errors
     /// It cannot be written; the history is unchanged.
-    pub fn keep(&mut self, draft: &Draft<'_>) -> Result<i64, StoreError> {
-        let measured = draft.printed.map(|printed| EncodedReport {
-            headings: printed.headings,
-            headline: Headline::of(printed.report),
-            body: encode(printed.report),
-        });
+    pub fn keep<'d>(&mut self, draft: &Draft<'d>) -> Result<i64, StoreError> {
+        let encoded = |printed: Printed<'d>| {
+            let (headings, headline) = (printed.headings, Headline::of(printed.report));
+            let body = encode(printed.report).map_err(|cause| self.error(cause))?;
+            Ok(EncodedReport { headings, headline, body })
+        };
+        let measured = draft.printed.map(encoded).transpose()?;
         let id = self.write(|transaction| insert(transaction, draft, measured.as_ref()))?;
         let mut log = self.path.clone().into_os_string();
         log.push("-wal");
@@ -281,7 +284,7 @@ fn connect(path: &Path) -> Result<History, Cause> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    schema::migrate(&mut connection)?;
+    schema::create(&mut connection)?;
     use_log(&connection)?;
     Ok(History { connection, path: path.to_owned() })
 }
@@ -413,7 +416,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<HistoryEntry> {
         bytes_per_s: row.get("bytes_per_s")?,
         latency_p99_ns: row.get::<_, Option<i64>>("latency_p99_ns")?.map(|p99_ns| p99_ns as u64),
         latency_of: row.get("latency_of")?,
-        is_void: row.get::<_, Option<bool>>("is_void")?.unwrap_or(false),
+        is_void: row.get("is_void")?,
     };
     let targets: Option<String> = row.get("targets")?;
     let facts = RunFacts {

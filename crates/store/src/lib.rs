@@ -5,16 +5,15 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, reason = "files go through the target opener"))]
 
-pub mod codec;
+mod encoding;
 mod error;
-mod finding_codec;
 mod headline;
 mod history;
 mod location;
 mod record;
-mod report_codec;
 mod schema;
 
+pub use encoding::{checksum, decode, encode, seal};
 pub use error::{Cause, StoreError};
 pub use headline::Headline;
 pub use history::History;
@@ -22,4 +21,3 @@ pub use location::{default_path, state_path};
 pub use record::{
     Conclusion, Draft, Filter, HistoryEntry, Printed, RunFacts, RunKind, RunSelector, Stored, check_tag,
 };
-pub use report_codec::{decode, encode};

@@ -75,7 +75,7 @@ pub struct RunFacts {
     pub exit_status: Option<u8>,
     /// The name that its user gave it (`--tag`).
     pub tag: Option<String>,
-    /// The release of the kernel; earlier versions did not record it.
+    /// The release of the kernel, if it is known.
     pub kernel: Option<String>,
 }
 

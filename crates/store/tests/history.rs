@@ -264,13 +264,42 @@ fn a_database_that_is_not_a_history_is_refused_and_unchanged() {
 }
 
 #[test]
-fn a_later_schema_is_refused_with_both_numbers() {
+fn another_schema_is_refused_with_both_numbers_and_unchanged() {
     let place = TempHistory::new();
-    drop(place.history());
-    Connection::open(place.file()).unwrap().pragma_update(None, "user_version", 7).unwrap();
-    let error = History::open(&place.file()).unwrap_err();
-    assert!(matches!(error.cause, Cause::NewerSchema { found: 7, known: 4 }), "{error}");
-    assert!(error.to_string().contains("schema 7, this one knows up to 4"), "{error}");
+    place.history().keep(&run(facts("kept"))).unwrap();
+    let set = |number: i64| {
+        let connection = Connection::open(place.file()).unwrap();
+        connection.pragma_update(None, "user_version", number).unwrap();
+    };
+    for number in [0, 4, i64::from(i32::MAX)] {
+        set(number);
+        let error = History::open(&place.file()).unwrap_err();
+        assert!(matches!(error.cause, Cause::OtherSchema { found, known: 1 } if found == number), "{error}");
+        let (text, file) = (error.to_string(), place.file());
+        assert!(text.starts_with(&format!("{}: another version of fiord", file.display())), "{text}");
+        assert!(
+            text.contains(&format!("(schema {number}, this one reads 1); use that fiord, or move")),
+            "{text}"
+        );
+        assert!(History::open_existing(&file).is_err());
+    }
+    set(1);
+    assert_eq!(place.history().load(RunSelector::Last(0)).unwrap().unwrap().entry.facts, facts("kept"));
+}
+
+#[test]
+fn a_report_of_another_format_is_refused_and_its_run_is_still_listed() {
+    let place = TempHistory::new();
+    let mut history = place.history();
+    let id = history.keep(&run(facts("kept"))).unwrap();
+    let change = "UPDATE report SET body = CAST(x'13' || substr(body, 2) AS BLOB)";
+    Connection::open(place.file()).unwrap().execute_batch(change).unwrap();
+    let error = history.load(RunSelector::Id(id)).unwrap_err();
+    assert!(matches!(error.cause, Cause::OtherReport { found: 19, known: 1 }), "{error}");
+    let remedy = "use that fiord, or delete the run with fiord history rm";
+    assert!(error.to_string().ends_with(remedy), "{error}");
+    assert_eq!(ids(&history, &Filter::default()), [id]);
+    assert_eq!(history.remove(&[id]).unwrap(), [0; 0]);
 }
 
 #[test]

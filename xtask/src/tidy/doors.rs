@@ -24,7 +24,7 @@ const fn door(room: &'static str, may_use: &'static [&'static str], must_not_kno
 pub const DOORS: &[Door] = &[
     door("fiord-errno", &[], "everything else"),
     door("fiord-options", &["fiord-errno", "fiord-stats", "strsim"], "files, clocks, engines' code"),
-    door("fiord-stats", &[], "everything else"),
+    door("fiord-stats", &["serde"], "everything else"),
     door(
         "fiord-checksum",
         &["crc", "crc32c", "md-5", "sha1", "sha2", "sha3", "xxhash-rust"],
@@ -36,7 +36,7 @@ pub const DOORS: &[Door] = &[
     door("fiord-profile", &["fiord-svg"], "how counters are read, jobs, stdout"),
     door("fiord-trace", &["fiord-errno"], "who records and replays"),
     door("fiord-import", &["fiord-stats", "serde_json"], "who made a report, and who reads it"),
-    door("fiord-device", &[], "how values are obtained"),
+    door("fiord-device", &["serde"], "how values are obtained"),
     door("fiord-sys", &["fiord-errno", "fiord-device", "libc", "io-uring", "rustix"], "what a job is"),
     door("fiord-testing", &[], "everything else; only tests and chores use it"),
     door("fiord-host", &["fiord-device", "fiord-sys"], "jobs, plans"),
@@ -75,7 +75,15 @@ pub const DOORS: &[Door] = &[
     ),
     door(
         "fiord-report",
-        &["fiord-device", "fiord-errno", "fiord-options", "fiord-plan", "fiord-stats", "unicode-width"],
+        &[
+            "fiord-device",
+            "fiord-errno",
+            "fiord-options",
+            "fiord-plan",
+            "fiord-stats",
+            "serde",
+            "unicode-width",
+        ],
         "worker, engine, stdout",
     ),
     door(
@@ -128,7 +136,7 @@ pub const DOORS: &[Door] = &[
     ),
     door(
         "fiord-store",
-        &["fiord-device", "fiord-errno", "fiord-report", "fiord-stats", "rusqlite"],
+        &["fiord-errno", "fiord-report", "fiord-stats", "flate2", "postcard", "rusqlite"],
         "how jobs are run, stdout",
     ),
     door(

@@ -72,7 +72,7 @@ fn in_page_cache(plan: &Plan, measured: &Measurements<'_>, seen: &PageCacheUse) 
         "its direct {what} went through the page cache: {} does not do direct I/O there",
         seen.file_system
     );
-    let subject = Subject::Target(seen.path.clone());
+    let subject = Subject::Target(seen.path.clone().into());
     let finding = Finding::new(Code::DirectNotHonoured, subject, sentence, remedy(&seen.file_system));
     Some(finding.of_option(job::Access::direct).based_on([
         ("looks", Cell::Count(u64::from(seen.looks))),
@@ -129,7 +129,7 @@ fn moved_nowhere(plan: &Plan, measured: &Measurements<'_>, direction: Direction)
             shown_bytes(moved.min(own))
         );
         let remedy = "let what serves the file system do direct I/O, or measure the directory or device below it";
-        let subject = path_of(plan).map_or(Subject::Run, |path| Subject::Target(path.to_path_buf()));
+        let subject = path_of(plan).map_or(Subject::Run, |path| Subject::Target(path.into()));
         let finding = Finding::new(Code::DirectNotHonoured, subject, sentence, remedy);
         finding
             .of_option(job::Access::direct)

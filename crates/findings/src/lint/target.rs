@@ -81,7 +81,7 @@ pub(super) fn unwritten(facts: &TargetFacts) -> Option<Finding> {
 }
 
 fn target(facts: &TargetFacts) -> Subject {
-    Subject::Target(facts.path.clone())
+    Subject::Target(facts.path.clone().into())
 }
 
 #[cfg(test)]

@@ -2,10 +2,13 @@
 //!
 //! Invariant: text for people has a unit; programs get a bare figure, whose unit is in the column's key.
 
+use fiord_device::nested;
+use serde::{Deserialize, Serialize};
+
 use crate::json::Writer;
 
 /// One cell.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Cell {
     /// Words.
     Text(String),
@@ -24,7 +27,7 @@ pub enum Cell {
     /// A figure with its text for people: as it was typed (`64k`), or with more digits than usual.
     Formatted(String, f64),
     /// Several figures.
-    Figures(Vec<Cell>),
+    Figures(#[serde(deserialize_with = "nested::deserialize")] Vec<Cell>),
     /// Unknown, or not applicable.
     None,
 }
