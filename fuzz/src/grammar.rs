@@ -149,7 +149,7 @@ pub fn profile_jobs(data: &[u8]) {
 /// Variables and sums.
 pub fn expansion(data: &[u8]) {
     let text = OsStr::from_bytes(data);
-    let variable = |name: &OsStr| (name.len() % 2 == 0).then(|| name.to_os_string());
+    let variable = |name: &OsStr| name.len().is_multiple_of(2).then(|| name.to_os_string());
     let expanded = expand::variables(text, &variable);
     if !data.contains(&b'$') {
         assert_eq!(expanded.text, text);
