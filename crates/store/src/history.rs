@@ -163,7 +163,7 @@ impl History {
     /// The selected run; `None` if there is no such run.
     ///
     /// # Errors
-    /// It cannot be read, or a newer fiord recorded it.
+    /// It cannot be read, or another version of fiord recorded it.
     pub fn load(&self, which: RunSelector) -> Result<Option<Stored>, StoreError> {
         match self.resolve(which)? {
             Some(id) => self.find(id).map_err(|cause| self.error(cause)),

@@ -119,8 +119,8 @@ fn list(history: Option<&History>, options: &List) -> Result<String, StoreError>
     })
 }
 
-/// The runs requested. A target is looked up by its real path, and by the path as given, which older versions
-/// recorded.
+/// The runs requested. A target is looked up by its real path, and by the path as given, which may be a
+/// link by now.
 fn listed(
     history: Option<&History>,
     options: &List,
