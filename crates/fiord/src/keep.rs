@@ -17,8 +17,8 @@ use fiord_session::run::assemble::headings;
 use fiord_session::run::files::files;
 use fiord_session::run::version::FIORD_VERSION;
 use fiord_store::{Conclusion, Draft, History, Printed, RunFacts, RunKind, StoreError};
-use fiord_sys::clock;
 use fiord_sys::errno::Errno;
+use fiord_sys::{clock, sealed_map};
 use fiord_worker::{Failure, TargetOpener};
 
 use crate::output::say;
@@ -188,6 +188,11 @@ impl StudyKeeper {
     /// Records the result, or prints why it cannot.
     pub(crate) fn conclude(mut self, exit_status: u8, summary: &Conclusion) {
         let elapsed_ms = self.keeper.elapsed_ms();
+        if let Err(why) = may_map() {
+            say_not_kept("study's result", &why);
+            // Closing the history unmaps memory.
+            return std::mem::forget(self);
+        }
         if let Err(why) = described(self.history.conclude(self.study, elapsed_ms, exit_status, summary)) {
             say_not_kept("study's result", &why);
         }
@@ -196,6 +201,7 @@ impl StudyKeeper {
 
 /// Records a run: its facts, its targets, its headings and its report.
 fn keep_run(history: &mut History, facts: RunFacts, plan: &Plan, report: &RunReport) -> Result<(), String> {
+    may_map()?;
     let headings = headings(plan);
     let printed = Some(Printed { headings: &headings, report });
     // A file system that did not answer a job would not tell where a link leads either.
@@ -207,7 +213,13 @@ fn keep_run(history: &mut History, facts: RunFacts, plan: &Plan, report: &RunRep
 
 /// Opens the history, creating it if necessary.
 fn open() -> Result<History, String> {
+    may_map()?;
     place().and_then(|path| described(History::open(&path)))
+}
+
+/// Whether memory can be mapped, as SQLite does; else it would wait until a file system goes on.
+fn may_map() -> Result<(), String> {
+    if sealed_map::is_sealed() { Err(sealed_map::HELD.to_string()) } else { Ok(()) }
 }
 
 fn described<T>(result: Result<T, StoreError>) -> Result<T, String> {

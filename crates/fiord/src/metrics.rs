@@ -3,19 +3,20 @@
 //! Invariant: the run never waits for a reader of metrics. Whoever asks gets the latest snapshot; what cannot be sent is
 //! reported when the run is over.
 
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fiord_metrics::{Family, families, otlp_json, prometheus_protobuf, prometheus_text};
 use fiord_options::value::{MetricsDestination, Value};
 use fiord_report::RunReport;
 use fiord_sys::errno::error_text;
-use fiord_sys::{clock, signal, thread};
+use fiord_sys::spawn::{Thread, ThreadWithValue, spawn, spawn_for};
+use fiord_sys::{clock, sealed_map, signal, thread};
 
 use self::server::{Request, Response};
 use crate::arguments::CommandError;
@@ -31,6 +32,9 @@ const SEND_EVERY: Duration = Duration::from_secs(5);
 
 /// How long a collector may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// Stack of each thread.
+const STACK_BYTES: usize = 2 << 20;
 
 /// The lowest priority of a thread.
 const NICE_MOST: i32 = 19;
@@ -125,7 +129,7 @@ fn line(error: CommandError) -> CommandError {
 struct Endpoint {
     /// Dropped when the run is over.
     over: UnixStream,
-    thread: JoinHandle<()>,
+    thread: Thread,
 }
 
 impl Endpoint {
@@ -141,14 +145,15 @@ impl Endpoint {
             // Who asks then finds nobody; the run goes on.
             let _ = server::serve(&listener, &is_over, &|request| answer(request, &latest));
         };
-        let thread = started("fiord-metrics", serve).map_err(&failed)?;
+        let thread =
+            spawn("fiord-metrics", STACK_BYTES, serve).map_err(|error| failed(not_started(&error)))?;
         Ok(Endpoint { over, thread })
     }
 
     fn stop(self) {
         drop(self.over);
         // If it panicked, that is on standard error.
-        let _ = self.thread.join();
+        self.thread.join();
     }
 }
 
@@ -178,7 +183,7 @@ struct CollectorThread {
     name: String,
     /// Dropped when the run is over.
     over: Sender<()>,
-    thread: JoinHandle<Result<(), String>>,
+    thread: ThreadWithValue<Result<(), String>>,
 }
 
 impl CollectorThread {
@@ -209,25 +214,30 @@ impl CollectorThread {
                 }
             }
         };
-        let thread = started("fiord-otlp", send).map_err(|why| format!("fiord: {name}: {why}\n"))?;
+        let thread = spawn_for("fiord-otlp", STACK_BYTES, send)
+            .map_err(|error| format!("fiord: {name}: {}\n", not_started(&error)))?;
         Ok(CollectorThread { name, over, thread })
     }
 
     /// Waits until the last figures are sent; returns why they could not be.
     fn finish(self) -> Option<String> {
+        if sealed_map::is_sealed() {
+            // A request may need another thread, to resolve a name.
+            return Some(format!(
+                "fiord: {}: the last figures were not sent: {}\n",
+                self.name,
+                sealed_map::HELD
+            ));
+        }
         drop(self.over);
-        let sent = self.thread.join().unwrap_or_else(|_| Err("its thread panicked".to_string()));
+        let sent = self.thread.join().unwrap_or_else(|| Err("its thread panicked".to_string()));
         let why = sent.err()?;
         Some(format!("fiord: {}: the last figures were not sent: {why}; is a collector there?\n", self.name))
     }
 }
 
-fn started<T: Send + 'static>(
-    name: &str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, String> {
-    let started = std::thread::Builder::new().name(name.to_string()).spawn(work);
-    started.map_err(|error| format!("no thread could be started: {}", error_text(&error)))
+fn not_started(error: &io::Error) -> String {
+    format!("no thread could be started: {}", error_text(error))
 }
 
 #[cfg(test)]

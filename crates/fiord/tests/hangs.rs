@@ -11,13 +11,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
 
 use fiord_testing::need;
 use serde_json::Value;
 
 use crate::common::fuse::{Fuse, Reply};
 use crate::common::{
-    Dir, LoopDevice, Mount, Running, finish, fiord, helper, signal, start, until, until_moved,
+    Dir, LoopDevice, Mount, Running, TIMEOUT, finish, fiord, helper, signal, start, until, until_moved,
 };
 
 /// A job that moves bytes until it is stopped.
@@ -129,10 +130,25 @@ impl Drop for Frozen<'_> {
 }
 
 /// All output of a run, before the kernel releases its threads.
+#[track_caller]
 fn output_of(running: &mut Running) -> String {
-    let mut text = String::new();
-    running.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-    text
+    let mut stdout = running.0.stdout.take().unwrap();
+    let (read, text) = channel();
+    std::thread::spawn(move || read.send(std::io::read_to_string(&mut stdout)));
+    text.recv_timeout(TIMEOUT).expect("standard output is closed while the job hangs").unwrap()
+}
+
+/// A job that writes to the file `hangs` through memory, hardly ever twice to one page: each of its faults reads a page of
+/// the file, and then holds the lock on the process's whole memory map.
+fn writes_mapped(mount: &Mount) -> String {
+    let file = fs::File::create(mount.path.join("hangs")).unwrap();
+    std::io::copy(&mut std::io::repeat(1).take(40 << 20), &mut &file).unwrap();
+    file.sync_all().unwrap();
+    let directory = mount.path.display();
+    format!(
+        "--name=hangs --directory={directory} --filename=hangs --rw=randwrite --bs=4k --size=40m --rate_iops=500 \
+         --time_based --ioengine=mmap"
+    )
 }
 
 // divergence: a second and third SIGINT
@@ -170,25 +186,93 @@ fn a_frozen_file_system_affects_only_the_report_of_its_own_job() {
     }
 }
 
+/// A thread in a page fault holds a lock on the memory map of the process, in which nothing can be mapped then, not even for
+/// the report.
+#[test]
+fn a_page_fault_that_hangs_affects_only_the_report_of_its_own_job() {
+    let dir = Dir::new();
+    let device = need!(LoopDevice::new(&dir, 64 << 20));
+    let mount = need!(Mount::ext4(&dir, &device));
+    for (other, output) in [
+        ("psync", "--output-format=json"),
+        ("libaio --iodepth=8", "--output=report --output-format=normal,terse,json+"),
+        (
+            "io_uring --iodepth=8 --mem=mmap --unlink=1",
+            "--output=report --output-format=json --bandwidth-log",
+        ),
+        ("mmap --write_lat_log=log", "--output=report --output-format=json --status-interval=1"),
+    ] {
+        let mapped = writes_mapped(&mount);
+        let ends = "--name=ends --filename=ends --rw=randrw --bs=4k --size=1m --time_based --runtime=60";
+        let line = format!("{output} {MOVES} {ends} --ioengine={other} {mapped} --runtime=60");
+        let mut running = start(fiord(dir.path(), &line));
+        until_moved(&running, 4 << 20);
+        let frozen = need!(Frozen::new(&mount));
+        until("the job hangs", || is_frozen(&running));
+        signal(running.0.id(), "INT");
+        signal(running.0.id(), "INT");
+        let said = output_of(&mut running);
+        let said = if line.contains("--output=") { dir.text("report") } else { said };
+        drop(frozen);
+        let ran = finish(running);
+        ran.assert_status(130);
+        for part in ["job hangs: page fault", "ETIMEDOUT", "/hangs", "could not be recorded in the history"] {
+            assert!(ran.stderr.contains(part), "{other}: {part}: {}", ran.stderr);
+        }
+        for (part, option) in [
+            ("not done: a job hangs in a page fault", "unlink"),
+            ("Run status group 0", "normal"),
+            ("3;fio-", "terse"),
+        ] {
+            assert_eq!(said.contains(part), line.contains(option), "{part}: {said}");
+        }
+        // The last document, in a line of its own.
+        let json = &said[said.rfind("\n{\n").map_or(0, |at| at + 1)..];
+        let json = &json[..json.find("\n}\n").unwrap() + 2];
+        let document: Value =
+            serde_json::from_str(json).unwrap_or_else(|error| panic!("{other}: {error}: {said}"));
+        assert_eq!(job(&document, "hangs")["error"].as_i64(), Some(ETIMEDOUT), "{other}: {document}");
+        assert!(job(&document, "hangs")["write"]["io_bytes"].as_u64() > Some(0), "{other}: {document}");
+        for name in ["moves", "ends"] {
+            assert_eq!(job(&document, name)["error"], 0, "{other}: {document}");
+            assert!(job(&document, name)["write"]["io_bytes"].as_u64() > Some(0), "{other}: {document}");
+        }
+    }
+}
+
 // divergence: a job that does not stop
-/// The only test here that takes a whole grace period: half a minute of waiting.
+/// The only test here that takes a whole grace period: half a minute of waiting, of two runs at a time.
 #[test]
 fn a_job_that_hangs_past_its_runtime_is_abandoned_and_the_next_ones_run() {
     let dir = Dir::new();
     let device = need!(LoopDevice::new(&dir, 64 << 20));
     let mount = need!(Mount::ext4(&dir, &device));
-    let line = format!(
-        "--output-format=json {MOVES} --runtime=1 --name=hangs --directory={} --filename=hangs --rw=write --bs=4k \
-         --size=1m --time_based --runtime=1 --name=next --stonewall --ioengine=null --size=1m",
-        mount.path.display()
-    );
-    let mut running = start(fiord(dir.path(), &line));
+    let begin = |hangs: &str| {
+        let line = format!(
+            "--output-format=json {MOVES} --runtime=5 {hangs} --runtime=5 --name=next --stonewall --ioengine=null --size=1m"
+        );
+        start(fiord(dir.path(), &line))
+    };
+    let directory = mount.path.display();
+    let mut faults = begin(&writes_mapped(&mount));
+    let mut running = begin(&format!(
+        "--name=hangs --directory={directory} --filename=hangs-as-well --rw=write --bs=4k --size=1m --time_based"
+    ));
+    until_moved(&faults, 4 << 20);
     until_moved(&running, 4 << 20);
-    until("the file is there", || mount.path.join("hangs").exists());
+    until("the file is there", || mount.path.join("hangs-as-well").exists());
     let frozen = need!(Frozen::new(&mount));
     let said = output_of(&mut running);
+    let said_of_fault = output_of(&mut faults);
     drop(frozen);
-    finish(running).assert_status(1).assert_prints(&["its run time was over", "/hangs"]);
+    finish(faults).assert_status(1).assert_prints(&[
+        "job hangs: page fault",
+        "its run time was over",
+        "job next: start a thread: a job hangs in a page fault",
+    ]);
+    let document: Value = serde_json::from_str(&said_of_fault).unwrap();
+    assert_eq!(job(&document, "moves")["error"], 0, "{document}");
+    finish(running).assert_status(1).assert_prints(&["its run time was over", "/hangs-as-well"]);
     let document: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(job(&document, "hangs")["error"].as_i64(), Some(ETIMEDOUT), "{document}");
     assert!(

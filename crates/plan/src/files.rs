@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use fiord_options::bytes;
+use fiord_options::{Spec, bytes, job};
 
 /// A job's name in the name of a file that fiord makes up. A slash would name a directory, and `../` one elsewhere.
 pub(crate) fn as_file_name(job: &OsStr) -> OsString {
@@ -167,4 +167,9 @@ pub struct Files {
     pub fill_device: bool,
     /// A mounted or held device may be written to.
     pub allow_in_use: bool,
+}
+
+impl Files {
+    /// The option that has them removed at the end of the job.
+    pub const UNLINK_OPTION: &'static Spec = job::Files::unlink;
 }

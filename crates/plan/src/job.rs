@@ -433,6 +433,15 @@ impl Job {
         direction == Direction::Trim && trims && self.access.pattern.includes(Direction::Write)
     }
 
+    /// Whether its I/O touches pages of files in memory, so that a page fault may wait for a file system.
+    pub fn touches_mapped_files(&self) -> bool {
+        let has_mapped_buffers = match &self.buffers.memory {
+            Memory::Mmap(file) | Memory::MmapHuge(file) | Memory::MmapShared(file) => file.is_some(),
+            Memory::Malloc | Memory::Shm | Memory::ShmHuge => false,
+        };
+        has_mapped_buffers || self.engine.descriptor.maps_files()
+    }
+
     /// The option of the trace that it records, or else replays.
     pub fn trace_option(&self) -> &'static Spec {
         if self.record.is_some() { job::Replay::write_iolog } else { job::Replay::read_iolog }

@@ -2,10 +2,11 @@
 //! fails, so that the program can continue until it ends in good order.
 //!
 //! Invariant: every request goes to the system's allocator, and once more after the reserve was released if it fails.
-//! `is_short` reports that this has happened.
+//! `is_short` reports that this has happened. While the memory map is sealed (`sealed_map.rs`), the stock comes first.
 
 use crate::map::{Mapping, Sharing};
 use crate::process::address_space_limit_bytes;
+use crate::{sealed_map, stock};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,22 +29,37 @@ static IS_SHORT: AtomicBool = AtomicBool::new(false);
 #[derive(Debug)]
 pub struct Reserved;
 
-// SAFETY: passes everything on to the system's allocator unchanged, at most twice.
+// SAFETY: passes everything on to the system's allocator unchanged, at most twice; while the memory map is sealed, to the
+// stock, which keeps the same contract. A block goes back to where it came from.
 unsafe impl GlobalAlloc for Reserved {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract.
-        unsafe { or_from_reserve(System.alloc(layout), || System.alloc(layout)) }
+        match from_stock(layout) {
+            // SAFETY: the caller keeps the contract.
+            None => unsafe { or_from_reserve(System.alloc(layout), || System.alloc(layout)) },
+            Some(block) => block,
+        }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract.
-        unsafe { or_from_reserve(System.alloc_zeroed(layout), || System.alloc_zeroed(layout)) }
+        match from_stock(layout) {
+            // SAFETY: the caller keeps the contract.
+            None => unsafe { or_from_reserve(System.alloc_zeroed(layout), || System.alloc_zeroed(layout)) },
+            Some(block) => {
+                // SAFETY: the block has this size.
+                unsafe { block.write_bytes(0, layout.size()) };
+                block
+            }
+        }
     }
 
     #[inline]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size_bytes: usize) -> *mut u8 {
+        if sealed_map::is_sealed() || stock::owns(pointer) {
+            // SAFETY: the caller keeps the contract.
+            return unsafe { self.move_to(pointer, layout, size_bytes) };
+        }
         // SAFETY: the caller keeps the contract; a request that failed has left the memory as it was.
         unsafe {
             or_from_reserve(System.realloc(pointer, layout, size_bytes), || {
@@ -55,8 +71,49 @@ unsafe impl GlobalAlloc for Reserved {
     #[inline]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: the caller keeps the contract.
-        unsafe { System.dealloc(pointer, layout) }
+        unsafe {
+            match stock::owns(pointer) {
+                true => stock::put_back(pointer, layout),
+                false if sealed_map::is_sealed() => sealed_map::free_later(pointer, layout),
+                false => System.dealloc(pointer, layout),
+            }
+        }
     }
+}
+
+impl Reserved {
+    /// Resizes a block of the stock, or of the system's allocator while the memory map is sealed.
+    ///
+    /// # Safety
+    /// As `realloc`.
+    #[cold]
+    unsafe fn move_to(&self, pointer: *mut u8, layout: Layout, size_bytes: usize) -> *mut u8 {
+        // SAFETY: the caller passes a size that is valid for this alignment.
+        let wanted = unsafe { Layout::from_size_align_unchecked(size_bytes, layout.align()) };
+        let stays = match stock::owns(pointer) {
+            true => stock::is_same_block(layout, wanted),
+            false => size_bytes <= layout.size(),
+        };
+        if stays {
+            return pointer;
+        }
+        // SAFETY: the caller keeps the contract; the blocks do not overlap, and both have what is copied.
+        unsafe {
+            let moved = self.alloc(wanted);
+            if !moved.is_null() {
+                moved.copy_from_nonoverlapping(pointer, layout.size().min(size_bytes));
+                self.dealloc(pointer, layout);
+            }
+            moved
+        }
+    }
+}
+
+/// A block of the stock, if the memory map is sealed and one is left.
+#[inline]
+fn from_stock(layout: Layout) -> Option<*mut u8> {
+    let block = sealed_map::is_sealed().then(|| stock::take(layout))?;
+    (!block.is_null()).then_some(block)
 }
 
 #[inline]

@@ -1,24 +1,33 @@
 //! Threads with a small stack, whose creation may fail, and which may be abandoned.
 //!
 //! Invariant: failure to start a thread is an error, whatever resource the kernel lacks, and never ends the process.
-//! `std`'s threads first map a signal stack, and panic if there is no memory for it.
+//! `std`'s threads first map a signal stack, and panic if there is no memory for it. While the memory map is sealed, no
+//! stack is unmapped.
 
 use crate::errno::check_posix;
-use crate::thread;
+use crate::{sealed_map, thread};
 use std::io;
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// Whether the body of a thread has ended, and what is notified then.
+type Ended = (Mutex<bool>, Condvar);
 
 /// The body of a thread, behind a thin pointer.
 struct Work {
     name: String,
     body: Box<dyn FnOnce() + Send>,
+    ended: Arc<Ended>,
 }
 
 /// A running thread. Dropped without `join`, it is detached.
 #[derive(Debug)]
 pub struct Thread {
-    handle: libc::pthread_t,
+    /// `None` once it is joined, or left as it is.
+    handle: Option<libc::pthread_t>,
+    ended: Arc<Ended>,
 }
 
 // SAFETY: the handle names a thread, and any thread may join or detach it. Only musl's is a pointer, which nothing here
@@ -33,7 +42,9 @@ unsafe impl Sync for Thread {}
 /// # Errors
 /// `EAGAIN` at a limit on threads (of the user, the control group or the system), or without memory for its stack.
 pub fn spawn(name: &str, stack_bytes: usize, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
-    let work = Box::into_raw(Box::new(Work { name: name.replace('\0', ""), body: Box::new(body) }));
+    let ended = Arc::<Ended>::default();
+    let work = Work { name: name.replace('\0', ""), body: Box::new(body), ended: Arc::clone(&ended) };
+    let work = Box::into_raw(Box::new(work));
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let mut handle = MaybeUninit::<libc::pthread_t>::uninit();
     // SAFETY: the attributes are initialised before they are used and destroyed once. The new thread owns `work` from
@@ -56,7 +67,7 @@ pub fn spawn(name: &str, stack_bytes: usize, body: impl FnOnce() + Send + 'stati
     };
     match started {
         // SAFETY: a thread that was started has a handle.
-        Ok(()) => Ok(Thread { handle: unsafe { handle.assume_init() } }),
+        Ok(()) => Ok(Thread { handle: Some(unsafe { handle.assume_init() }), ended }),
         Err(error) => {
             // SAFETY: no thread was started, so it is still ours.
             drop(unsafe { Box::from_raw(work) });
@@ -67,18 +78,26 @@ pub fn spawn(name: &str, stack_bytes: usize, body: impl FnOnce() + Send + 'stati
 
 extern "C" fn main_of_thread(work: *mut libc::c_void) -> *mut libc::c_void {
     // SAFETY: `spawn` made it of a box, and gave it to this thread alone.
-    let Work { name, body } = *unsafe { Box::from_raw(work.cast::<Work>()) };
+    let Work { name, body, ended } = *unsafe { Box::from_raw(work.cast::<Work>()) };
     // Only for people: a thread without a name works.
     let _ = thread::set_name(&name);
     // The panic has been reported on standard error; nothing may unwind into C.
     drop(catch_unwind(AssertUnwindSafe(body)));
+    *ended.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    ended.1.notify_all();
     std::ptr::null_mut()
 }
 
 impl Thread {
-    /// Waits until it has ended and its resources are freed.
-    pub fn join(self) {
-        let handle = ManuallyDrop::new(self).handle;
+    /// Waits until it has ended and its resources are freed; while the memory map is sealed, until it has ended.
+    pub fn join(mut self) {
+        let Some(handle) = self.handle.take() else { return };
+        if sealed_map::is_sealed() {
+            let (has_ended, notified) = &*self.ended;
+            let guard = has_ended.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(notified.wait_while(guard, |has_ended| !*has_ended));
+            return;
+        }
         // SAFETY: the handle is of a thread that was neither joined nor detached. It cannot fail.
         unsafe { libc::pthread_join(handle, std::ptr::null_mut()) };
     }
@@ -86,8 +105,42 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        // SAFETY: the handle is of a thread that was neither joined nor detached. It cannot fail.
-        unsafe { libc::pthread_detach(self.handle) };
+        if let Some(handle) = self.handle.take().filter(|_| !sealed_map::is_sealed()) {
+            // SAFETY: the handle is of a thread that was neither joined nor detached. It cannot fail.
+            unsafe { libc::pthread_detach(handle) };
+        }
+    }
+}
+
+/// A running thread whose body returns a value.
+#[derive(Debug)]
+pub struct ThreadWithValue<T> {
+    thread: Thread,
+    value: Receiver<T>,
+}
+
+/// Starts a thread as `spawn` does, whose body returns a value.
+///
+/// # Errors
+/// As `spawn`.
+pub fn spawn_for<T: Send + 'static>(
+    name: &str,
+    stack_bytes: usize,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<ThreadWithValue<T>> {
+    let (sender, value) = channel();
+    let thread = spawn(name, stack_bytes, move || {
+        // Nobody may want it.
+        let _ = sender.send(body());
+    })?;
+    Ok(ThreadWithValue { thread, value })
+}
+
+impl<T> ThreadWithValue<T> {
+    /// Waits until it has ended, and returns the value; `None` if it panicked.
+    pub fn join(self) -> Option<T> {
+        self.thread.join();
+        self.value.try_recv().ok()
     }
 }
 
@@ -113,6 +166,8 @@ mod tests {
     #[test]
     fn a_panic_ends_only_its_thread() {
         spawn("panics", 256 << 10, || panic!("in a thread of its own")).unwrap().join();
+        assert_eq!(spawn_for("panics", 256 << 10, || -> u8 { panic!("as well") }).unwrap().join(), None);
+        assert_eq!(spawn_for("returns", 256 << 10, || 7).unwrap().join(), Some(7));
     }
 
     #[test]

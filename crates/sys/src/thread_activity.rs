@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// What a thread is doing in the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadActivity {
-    /// The name of its current system call, if it is one of those known here.
+    /// The name of its current system call, if it is one of those known here, or that it waits in a page fault.
     pub call: Option<&'static str>,
     /// The file that the call operates on, if it has a path.
     pub path: Option<PathBuf>,
@@ -32,8 +32,12 @@ enum About {
 /// The same on all architectures.
 const SYS_CACHESTAT: libc::c_long = 451;
 
+/// What `syscall` has for a thread that waits outside of system calls.
+const NO_CALL: libc::c_long = -1;
+
 /// The calls that workers make, and those of the setup of a run.
 const CALLS: &[(libc::c_long, &str, About)] = &[
+    (NO_CALL, "page fault", About::Nothing),
     (libc::SYS_openat, "openat", About::Path(1)),
     (libc::SYS_unlinkat, "unlinkat", About::Path(1)),
     (libc::SYS_mkdirat, "mkdirat", About::Path(1)),
@@ -58,6 +62,11 @@ const CALLS: &[(libc::c_long, &str, About)] = &[
     (libc::SYS_ioctl, "ioctl", About::Descriptor),
     (libc::SYS_fadvise64, "fadvise", About::Descriptor),
     (libc::SYS_msync, "msync", About::Nothing),
+    (libc::SYS_mmap, "mmap", About::Nothing),
+    (libc::SYS_munmap, "munmap", About::Nothing),
+    (libc::SYS_mprotect, "mprotect", About::Nothing),
+    (libc::SYS_madvise, "madvise", About::Nothing),
+    (libc::SYS_brk, "brk", About::Nothing),
     (libc::SYS_io_uring_enter, "io_uring_enter", About::Nothing),
     (libc::SYS_io_getevents, "io_getevents", About::Nothing),
     (libc::SYS_io_submit, "io_submit", About::Nothing),
@@ -111,6 +120,12 @@ pub fn of(thread_id: u32) -> ThreadActivity {
     ThreadActivity { call: Some(call).filter(|call| !call.is_empty()), path, is_uninterruptible }
 }
 
+/// Whether the thread with this id waits in a page fault at this moment.
+pub fn is_in_page_fault(thread_id: u32) -> bool {
+    let text = fs::read_to_string(format!("/proc/self/task/{thread_id}/syscall")).unwrap_or_default();
+    text.split_whitespace().next().and_then(|word| word.parse().ok()) == Some(NO_CALL)
+}
+
 /// The state in `stat`, after the name, which may contain anything, including parentheses.
 fn state_of(stat: &str) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
@@ -147,7 +162,8 @@ mod tests {
         assert_eq!(state_of(""), None);
         let (name, _, arguments) = call_of(&format!("{} 0x3 0x10 0x0 0x7ffe", libc::SYS_pread64)).unwrap();
         assert_eq!((name, &arguments[..2]), ("pread", &[3, 16][..]));
-        assert!(call_of("running\n").is_none() && call_of("-1 0x1 0x2").is_none());
+        assert!(call_of("running\n").is_none() && call_of("").is_none());
+        assert_eq!(call_of("-1 0x1 0x2").unwrap().0, "page fault");
     }
 
     #[test]

@@ -108,6 +108,8 @@ struct Shown {
     /// Completed operations that are not measured (a verification's reads), so that a worker that does nothing else is
     /// seen to make progress.
     unmeasured: AtomicU64,
+    /// Whether it has done its I/O, and waits for the page faults of others.
+    is_held_up: AtomicBool,
 }
 
 /// What a worker publishes of its statistics while it runs.
@@ -277,6 +279,15 @@ impl Live {
 
     pub(crate) fn set_ended_ns(&self, at_ns: u64) {
         self.shown.ended_ns.store(at_ns, Relaxed);
+    }
+
+    /// Whether it has done its I/O, and waits for the page faults of others: it makes no progress, but does not hang.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.shown.is_held_up.load(Relaxed)
+    }
+
+    pub(crate) fn set_held_up(&self, is_held_up: bool) {
+        self.shown.is_held_up.store(is_held_up, Relaxed);
     }
 
     /// Whether any request is pending: one relaxed load per I/O.

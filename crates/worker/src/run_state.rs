@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fiord_plan::{ExitWhat, Job, Plan};
-use fiord_sys::clock;
 use fiord_sys::futex::EventCount;
+use fiord_sys::{clock, thread_activity};
 
 use crate::control_groups::ControlGroups;
 use crate::debug::DebugLog;
@@ -22,6 +22,9 @@ use crate::live::{Live, Published, StopReason};
 use crate::log_sink::LogSink;
 use crate::report::WorkerReport;
 use crate::timekeepers::Timekeepers;
+
+/// Time between two looks at the page faults of other workers.
+const FAULT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A worker's report, which is stored and taken at most once.
 #[derive(Debug, Default)]
@@ -112,6 +115,8 @@ pub(crate) struct RunState {
     one_ended: EventCount,
     /// Number of workers that wait for others to end.
     waiting_for_ends: AtomicUsize,
+    /// Whether a worker was abandoned that may hang in a page fault, and then holds a lock on the memory map.
+    is_memory_map_held: AtomicBool,
 }
 
 impl RunState {
@@ -146,6 +151,7 @@ impl RunState {
             stage_released: EventCount::default(),
             one_ended: EventCount::default(),
             waiting_for_ends: AtomicUsize::new(0),
+            is_memory_map_held: AtomicBool::new(false),
         }
     }
 
@@ -277,6 +283,35 @@ impl RunState {
         waited
     }
 
+    /// Records that a worker was abandoned that may hang in a page fault.
+    pub(crate) fn hold_memory_map(&self) {
+        self.is_memory_map_held.store(true, SeqCst);
+    }
+
+    /// Whether a worker was abandoned that may hang in a page fault: nothing must be mapped or unmapped any more.
+    pub(crate) fn is_memory_map_held(&self) -> bool {
+        self.is_memory_map_held.load(SeqCst)
+    }
+
+    /// Blocks a worker that has done its I/O while others of its stage wait in page faults, in which it could unmap nothing;
+    /// `false` if one of these was abandoned.
+    pub(crate) fn wait_for_page_faults(&self, number: usize) -> bool {
+        let may_fault = |other: &usize| *other != number && self.plan.jobs[*other].touches_mapped_files();
+        let waits = |other: usize| thread_activity::is_in_page_fault(self.live[other].thread_id());
+        let completions = |other: usize| self.live[other].completions();
+        let others = self.stages[self.stage_of(number)].clone().filter(may_fault);
+        let mut waiting: Vec<(usize, u64)> =
+            others.filter(|other| waits(*other)).map(|other| (other, completions(other))).collect();
+        self.live[number].set_held_up(!waiting.is_empty());
+        while !waiting.is_empty() && !self.is_memory_map_held() {
+            self.stage_released.wait(self.stage_released.current(), Some(FAULT_INTERVAL));
+            // The next page is another fault.
+            waiting.retain(|(other, seen)| waits(*other) && completions(*other) == *seen);
+        }
+        self.live[number].set_held_up(false);
+        !self.is_memory_map_held()
+    }
+
     /// Blocks a worker until `deadline_ns`; `false` if it was requested to stop meanwhile.
     pub(crate) fn wait_until_ns(&self, live: &Live, deadline_ns: u64) -> bool {
         loop {
@@ -332,6 +367,13 @@ impl RunState {
         if job.schedule.exit_all || (has_failed && job.schedule.exit_all_on_error) {
             self.stop_others(job, StopReason::Other);
         }
+    }
+
+    /// Stores the report of a worker at its end, and ends those that depend on it.
+    pub(crate) fn end_worker(&self, job: &Job, report: WorkerReport) {
+        self.stop_dependents(job, report.failure.is_some());
+        self.put_report(report);
+        self.mark_ended(job.number as usize);
     }
 
     /// Requests all workers to stop because of a signal.

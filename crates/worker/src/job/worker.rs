@@ -10,13 +10,13 @@ use std::sync::Arc;
 use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::{EngineDefinition, JobOutline, Setup, SetupError, Visitor, offload};
 use fiord_plan::job::Memory;
-use fiord_plan::{DebugChannel, Direction, Hook, Job};
+use fiord_plan::{DebugChannel, Direction, Files, Hook, Job};
 use fiord_stats::{DetailedProgress, JobStats, RampEnd, Random};
 use fiord_sys::clock;
 use fiord_sys::errno::Errno;
 use fiord_sys::map::{HugePages, Sharing};
 use fiord_sys::memory::{self, MemorySource, Region};
-use fiord_sys::{reserve, thread};
+use fiord_sys::{reserve, sealed_map, thread};
 use fiord_workload::OperationSource;
 
 use super::assembly::{Common, Shown, assemble};
@@ -54,6 +54,9 @@ pub(crate) struct Worker<'a> {
     ramp: RampEnd,
     /// It never started its I/O: setup failed, or laying out files was all it had to do.
     unstarted: bool,
+    began_ns: u64,
+    /// How long it waited for the page faults of others when its I/O was done.
+    held_up_ns: u64,
     /// A file created for the buffers (`iomem=mmap:FILE`), to be removed with them.
     buffer_file: Option<PathBuf>,
     run_on: RunOn,
@@ -77,34 +80,16 @@ pub(crate) fn run_job(shared: &RunState, job: &Job, run_on: RunOn) -> WorkerRepo
         cache_growth: Vec::new(),
         ramp: RampEnd::Over,
         unstarted: true,
+        began_ns: clock::monotonic_ns(),
+        held_up_ns: 0,
         buffer_file: None,
         run_on,
         debug: shared.debug.as_ref().and_then(|log| log.of_job(job.number)),
     };
     worker.print(DebugChannel::Process, format_args!("jobs pid={} started", thread::id()));
-    let began_ns = clock::monotonic_ns();
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| worker.run()));
     let end = caught.unwrap_or_else(|panic| End::from(Failure::other("worker", panic_message(&*panic))));
-    let (reason, failure) = worker.conclude(end);
-    worker.print_state("FINISHING", "EXITED");
-    live.set_state(if failure.is_some() { State::Failed } else { State::Ended });
-    WorkerReport {
-        number: job.number,
-        stats: worker.stats,
-        depth: None,
-        steady: None,
-        reason,
-        failure,
-        passed_over: worker.passed_over,
-        warnings: worker.warnings,
-        trims_unqueued: worker.trims_unqueued,
-        cache_growth: worker.cache_growth,
-        ramp: worker.ramp,
-        unstarted: worker.unstarted,
-        thread_id: live.thread_id(),
-        started_ms: worker.started_ms,
-        elapsed_ms: clock::monotonic_ns().saturating_sub(began_ns) / 1_000_000,
-    }
+    worker.report(end)
 }
 
 /// Whether memory is short and the reserve was used and cannot be refilled.
@@ -385,10 +370,14 @@ impl<'a> Worker<'a> {
         self.warnings.extend(unwritten.map(|message| Remark::lost_output(option, message)));
         let end = self.sync_files(&work.files, end);
         let synced_ns = clock::monotonic_ns();
-        self.cache_growth = work.files.cache_growth();
+        let may_unmap = self.shared.wait_for_page_faults(self.job.number as usize);
+        self.held_up_ns = clock::monotonic_ns() - synced_ns;
+        if may_unmap {
+            self.cache_growth = work.files.cache_growth();
+        }
         // Which is not the job's work.
         let looked_ns = clock::monotonic_ns() - synced_ns;
-        let end = end.followed_by(work.files.close_all(engine));
+        let end = if may_unmap { end.followed_by(work.files.close_all(engine)) } else { end };
         let read_back_ns = work.source.read_back_ns();
         let ended_ns = clock::monotonic_ns() - looked_ns;
         self.live.set_ended_ns(ended_ns);
@@ -400,7 +389,49 @@ impl<'a> Worker<'a> {
         self.passed_over = work.errors.into_lines();
         self.finish_logs(work.recorder.finish_logs(ended_ns));
         self.account(began_ns, ended_ns, read_back_ns);
-        end
+        if may_unmap { end } else { self.end_without_cleanup(end) }
+    }
+
+    /// Hands in the report, and waits for the end of the process: closing the files and freeing the buffers would have to
+    /// wait for a page fault that may never end.
+    fn end_without_cleanup(&mut self, end: End) -> ! {
+        let process = &self.job.process;
+        let undone = [
+            (self.job.files.unlink, Files::UNLINK_OPTION),
+            (process.exec_postrun.is_some(), Hook::Postrun.option()),
+        ];
+        let undone = undone.into_iter().filter_map(|(is_wanted, option)| is_wanted.then_some(option));
+        let remark = |option| Remark::warning(option, format!("not done: {}", sealed_map::HELD));
+        self.warnings.extend(undone.map(remark));
+        self.shared.end_worker(self.job, self.report(end));
+        loop {
+            std::thread::park();
+        }
+    }
+
+    /// The report at the end.
+    fn report(&mut self, end: End) -> WorkerReport {
+        let (reason, failure) = self.conclude(end);
+        self.print_state("FINISHING", "EXITED");
+        self.live.set_state(if failure.is_some() { State::Failed } else { State::Ended });
+        let elapsed_ns = clock::monotonic_ns().saturating_sub(self.began_ns + self.held_up_ns);
+        WorkerReport {
+            number: self.job.number,
+            stats: std::mem::take(&mut self.stats),
+            depth: None,
+            steady: None,
+            reason,
+            failure,
+            passed_over: std::mem::take(&mut self.passed_over),
+            warnings: std::mem::take(&mut self.warnings),
+            trims_unqueued: self.trims_unqueued,
+            cache_growth: std::mem::take(&mut self.cache_growth),
+            ramp: self.ramp,
+            unstarted: self.unstarted,
+            thread_id: self.live.thread_id(),
+            started_ms: self.started_ms,
+            elapsed_ms: elapsed_ns / 1_000_000,
+        }
     }
 
     /// Opens the first files, and pre-reads them if the job requests it.

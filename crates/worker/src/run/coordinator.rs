@@ -12,10 +12,8 @@ use fiord_plan::job::ControlGroup;
 use fiord_plan::{ClockSource, DebugChannel, Job, Plan, shown};
 use fiord_stats::JobStats;
 use fiord_sys::clock::{self, TscClock};
-use fiord_sys::reserve;
-use fiord_sys::signal;
 use fiord_sys::spawn::{Thread, spawn};
-use fiord_sys::thread;
+use fiord_sys::{reserve, sealed_map, signal, thread};
 
 use super::aggregate_sampler::{AggregateSampler, RateSample};
 use super::group::Group;
@@ -250,6 +248,10 @@ impl<'w> Coordinator<'w> {
     /// Runs the command of a trigger that has fired, once all workers have ended. A second signal kills it.
     fn run_trigger_command(&mut self) {
         let shared = Arc::clone(&self.shared);
+        if shared.is_memory_map_held() {
+            self.trigger_warning = self.trigger.leave_command(sealed_map::HELD);
+            return;
+        }
         let is_cancelled = || {
             if signal::is_stop_urgent() {
                 shared.set_urgent();
@@ -263,6 +265,10 @@ impl<'w> Coordinator<'w> {
     fn play(&mut self, stage: &Range<usize>) {
         let shared = Arc::clone(&self.shared);
         let jobs = &shared.plan.jobs[stage.clone()];
+        if shared.is_memory_map_held() {
+            let failure = Failure::other("start a thread", sealed_map::HELD);
+            return jobs.iter().for_each(|job| self.fail(job, failure.clone()));
+        }
         shared.begin_stage(stage.clone());
         let threads = self.start(jobs);
         self.print(DebugChannel::Mutex, format_args!("wait on startup_sem"));
@@ -270,8 +276,18 @@ impl<'w> Coordinator<'w> {
         self.print(DebugChannel::Mutex, format_args!("done waiting on startup_sem"));
         self.notify_started();
         calibrate(jobs);
+        let may_fault = jobs.iter().any(Job::touches_mapped_files);
+        if may_fault {
+            sealed_map::seal();
+        }
         shared.release_stage();
         self.watch(stage, RunState::have_all_ended);
+        if shared.is_memory_map_held() {
+            return;
+        }
+        if may_fault {
+            sealed_map::unseal();
+        }
         for (number, thread) in threads {
             // An abandoned worker is not joined.
             if !self.watchdog.has_abandoned(number) {
@@ -420,15 +436,12 @@ impl<'w> Coordinator<'w> {
         let thread_id = shared.live[number].thread_id();
         // If it returns from the kernel it must not continue.
         shared.live[number].request_stop(StopReason::Other);
-        shared.put_report(WorkerReport {
-            failure: Some(failure),
-            reason: EndReason::Error,
-            thread_id,
-            ..so_far
-        });
+        if job.touches_mapped_files() {
+            shared.hold_memory_map();
+        }
         shared.live[number].set_state(State::Failed);
-        shared.stop_dependents(job, true);
-        shared.mark_ended(number);
+        let failure = Some(failure);
+        shared.end_worker(job, WorkerReport { failure, reason: EndReason::Error, thread_id, ..so_far });
     }
 
     fn wake_ns(&self, stage: &Range<usize>, now_ns: u64, next_sample_ns: u64) -> u64 {
@@ -634,10 +647,7 @@ impl<'w> Coordinator<'w> {
 fn work(shared: &RunState, number: usize, run_on: RunOn) {
     signal::leave_to_other_threads();
     let job = &shared.plan.jobs[number];
-    let report = worker::run_job(shared, job, run_on);
-    shared.stop_dependents(job, report.failure.is_some());
-    shared.put_report(report);
-    shared.mark_ended(number);
+    shared.end_worker(job, worker::run_job(shared, job, run_on));
 }
 
 /// The plan was made with an engine that this run does not have.

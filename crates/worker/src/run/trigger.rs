@@ -46,6 +46,12 @@ impl TriggerWatch {
         self.has_fired
     }
 
+    /// Leaves the command undone; returns a warning that says why, if there is one.
+    pub(super) fn leave_command(&mut self, why: &str) -> Option<String> {
+        let command = self.command.take()?;
+        Some(format!("the trigger {} was not run: {why}", shown(&command)))
+    }
+
     /// Runs the command, once; its output goes to standard error. Returns a warning if it failed.
     pub(super) fn run_command(&mut self, is_cancelled: &dyn Fn() -> bool) -> Option<String> {
         let command: &OsStr = &self.command.take()?;

@@ -104,6 +104,9 @@ impl Watchdog {
         let mut actions = Actions::default();
         for number in unended {
             self.note(shared, number, now_ns);
+            if shared.live[number].is_held_up() {
+                self.seen[number].1 = now_ns;
+            }
             let (seen, _) = self.seen[number];
             if !seen.should_end {
                 continue;
@@ -147,7 +150,8 @@ impl Watchdog {
         match grace_ns(stopping_for_ns > 0, shared.is_urgent(), shared.live[number].state()) {
             Some(grace_ns) if stopping_for_ns > 0 => unmoved_ns.min(stopping_for_ns) >= grace_ns,
             Some(grace_ns) => self.seen[number].0.should_end && unmoved_ns >= grace_ns,
-            None => false,
+            // What unmaps memory waits for the page fault of another worker.
+            None => shared.is_memory_map_held() && unmoved_ns >= GRACE_OVERTIME_NS,
         }
     }
 }
