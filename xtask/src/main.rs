@@ -23,6 +23,7 @@ mod servers;
 mod stage;
 mod stage_times;
 mod tally;
+mod targets;
 mod test_run;
 mod tidy;
 mod unused;
@@ -45,6 +46,7 @@ const HELP: &str = "cargo x CHORE
                           (--install, --release; --help says more)
   dist [ARTEFACT…]        the static binary, and the archive, packages and container image made of it (--help says more)
   browser [BINARY]        pages of runs in headless Chromium: axe-core, errors, screenshots in target/browser
+  targets [TARGET]        check that fiord compiles for aarch64, riscv64 and armv7 (--install; --help says more)
   tidy                    dependencies between crates, lengths, headers
   unused                  items that nothing but tests uses, in any crate
   bench [--quick] [ROW]   fiord against fio, pair by pair; writes the raw results to bench/runs/ (FIO=, FIORD= and
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(rest),
         "guest" => guest::run(rest),
         "servers" => servers::run(rest),
+        "targets" => targets::run(rest),
         "tidy" => tidy::run(),
         "browser" => browser::run(rest),
         "unused" => unused::run(),
