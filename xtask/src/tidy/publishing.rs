@@ -1,4 +1,4 @@
-//! What crates.io demands of the crates that can be published there.
+//! What crates.io, and who looks for a crate there, demand of the crates that can be published.
 //!
 //! Invariant: a crate is one of these unless its manifest says `publish = false`; what is checked is cargo's metadata.
 
@@ -31,6 +31,12 @@ fn of_package(package: &Value, packages: &[Value]) -> Vec<String> {
     }
     if lacks("license") && lacks("license_file") {
         wrong.push("has no license".to_string());
+    }
+    if lacks("repository") {
+        wrong.push("has no repository".to_string());
+    }
+    if listed("keywords").is_empty() || listed("categories").is_empty() {
+        wrong.push("has no keywords or no categories: nobody would find it".to_string());
     }
     let is_keyword = |keyword: &Value| {
         let keyword = keyword.as_str().unwrap_or_default();
@@ -95,17 +101,23 @@ mod tests {
 
     fn found(first: Value, second: Value) -> Vec<String> {
         let mut packages = vec![
-            json!({"name": "a", "version": "0.1.0", "publish": null, "description": "d", "license": "MIT", "dependencies": [
+            json!({"name": "a", "dependencies": [
                 {"name": "b", "path": "/b", "kind": null, "req": "^0.1.0"},
                 {"name": "t", "path": "/t", "kind": "dev", "req": "*"},
                 {"name": "libc", "path": null, "kind": null, "req": "^0.2"},
             ]}),
-            json!({"name": "b", "version": "0.1.0", "publish": null, "description": "d", "license": "MIT", "dependencies": []}),
+            json!({"name": "b", "dependencies": []}),
             json!({"name": "t", "version": "0.1.0", "publish": [], "dependencies": []}),
         ];
+        let complete = json!({
+            "version": "0.1.0", "publish": null, "description": "d", "license": "MIT", "repository": "r",
+            "keywords": ["k"], "categories": ["c"],
+        });
         for (package, changes) in packages.iter_mut().zip([first, second]) {
-            let changes = changes.as_object().expect("an object").clone();
-            package.as_object_mut().expect("an object").extend(changes);
+            for values in [&complete, &changes] {
+                let values = values.as_object().expect("an object").clone();
+                package.as_object_mut().expect("an object").extend(values);
+            }
         }
         check(&json!({ "packages": packages })).expect("packages")
     }
@@ -130,6 +142,9 @@ mod tests {
         let cases = [
             (json!({"description": " "}), json!({}), "has no description"),
             (json!({"license": null}), json!({}), "has no license"),
+            (json!({"repository": null}), json!({}), "has no repository"),
+            (json!({"keywords": []}), json!({}), "has no keywords or no categories"),
+            (json!({"categories": []}), json!({}), "has no keywords or no categories"),
             (json!({"keywords": ["a", "b", "c", "d", "e", "f"]}), json!({}), "more than 5 keywords"),
             (json!({"keywords": ["two words"]}), json!({}), "not a word"),
             (json!({"categories": ["a", "b", "c", "d", "e", "f"]}), json!({}), "more than 5 categories"),
