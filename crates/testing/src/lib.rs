@@ -4,12 +4,13 @@
 //!
 //! Only tests and chores link this crate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::panic::Location;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// The variable that names the file skips are recorded in.
 pub const RECORD: &str = "FIORD_SKIPS";
@@ -25,7 +26,8 @@ pub struct Skip {
     pub why: String,
 }
 
-/// Records that the running test, or a part of it, cannot run here, and prints why for anyone who runs it by hand.
+/// Records that the running test, or a part of it, cannot run here. Without a record it says so on standard error, past the
+/// test harness, which shows nothing of a test that passes.
 ///
 /// # Panics
 /// If the record cannot be written: a skip must not count as a test that ran.
@@ -37,11 +39,19 @@ pub fn skipped(why: impl Display) {
         Some(name) if name != "main" => name.to_string(),
         _ => Location::caller().to_string(),
     };
-    #[allow(clippy::print_stdout, reason = "shows why a test run by hand did nothing")]
-    {
-        println!("skipped: {why}");
+    match std::env::var_os(RECORD) {
+        Some(_) => record(&test, why),
+        None => show(&test, why),
     }
-    record(&test, why);
+}
+
+/// Says that a test was skipped, and how many of its program were so far.
+fn show(test: &str, why: impl Display) {
+    static SKIPPED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut skipped = SKIPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    skipped.insert(test.to_string());
+    // `eprintln!` would be captured. Who closed standard error does not want to know.
+    let _ = writeln!(io::stderr(), "skipped ({}): {test}: {why}", skipped.len());
 }
 
 /// `skipped` for a test whose name is known and whose harness prints why.
@@ -109,7 +119,31 @@ macro_rules! need {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+
+    /// The test that `without_a_record_skips_are_shown_with_their_number` runs alone.
+    #[test]
+    fn skips_if_asked() {
+        for reason in std::env::var("SKIP_FOR").iter().flat_map(|reasons| reasons.split(',')) {
+            skipped(reason);
+        }
+    }
+
+    #[test]
+    fn without_a_record_skips_are_shown_with_their_number() {
+        let program = std::env::current_exe().unwrap();
+        let mut command = Command::new(program);
+        command.args(["--exact", "tests::skips_if_asked", "--test-threads=2"]);
+        let ran = command.env_remove(RECORD).env("SKIP_FOR", "needs root,no disk").output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        let test = "tests::skips_if_asked";
+        assert_eq!(
+            String::from_utf8(ran.stderr).unwrap(),
+            format!("skipped (1): {test}: needs root\nskipped (1): {test}: no disk\n")
+        );
+    }
 
     #[test]
     fn recorded_skips_are_read_back_once_per_test() {
