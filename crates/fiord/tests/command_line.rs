@@ -5,12 +5,13 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
 use crate::common::study::assert_documented;
-use crate::common::{Dir, finish, fiord, run_with_input, start};
+use crate::common::{Dir, direct_works_in, finish, fiord, run_with_input, start};
 
 const JOB: &str = "--name=job --ioengine=null --rw=randrw --bs=4k --size=1m";
 
@@ -30,6 +31,28 @@ fn standard_error_is_empty_on_success() {
         "--output-format=json --name=a --rw=write --bs=4k --size=64k --iodepth=32 --thread --alloc-size=1m",
     );
     assert_eq!(ran.assert_success().json()["jobs"][0]["write"]["total_ios"], 16);
+}
+
+/// The job files that the README begins with, shortened.
+#[test]
+fn each_job_file_in_examples_runs_without_a_warning() {
+    let dir = Dir::new();
+    fiord_testing::need!(direct_works_in(dir.path()));
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let files = fs::read_dir(examples).unwrap().map(|file| file.unwrap().path());
+    let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "fio")).collect();
+    assert!(files.len() >= 4, "{files:?}");
+    let shorter = |line: &str| match line.split_once('=') {
+        Some(("runtime", _)) => "runtime=200ms".to_string(),
+        Some(("size", _)) => "size=4m".to_string(),
+        _ => line.to_string(),
+    };
+    for path in files {
+        let lines: Vec<String> = fs::read_to_string(&path).unwrap().lines().map(shorter).collect();
+        dir.write("job.fio", lines.join("\n"));
+        let ran = dir.run("--trust=off job.fio");
+        assert_eq!((ran.status, &ran.stderr[..]), (Some(0), ""), "{}: {ran:?}", path.display());
+    }
 }
 
 #[test]
