@@ -3,6 +3,7 @@
 //! Invariant: a buffer in flight cannot be touched; a `Slot` is the right to it and moves with the operation.
 
 #![allow(unsafe_code, reason = "buffers are lent to the kernel; each block says why it is sound")]
+#![cfg_attr(not(target_pointer_width = "64"), allow(dead_code, reason = "what only the engines over rings use"))]
 #![deny(clippy::wildcard_enum_match_arm, reason = "each engine must handle new actions and outcomes")]
 
 pub mod boxed;
@@ -14,6 +15,7 @@ pub mod error_hint;
 pub mod offload;
 pub mod read_write;
 pub mod registry;
+#[cfg(target_pointer_width = "64")]
 pub mod ring_support;
 #[cfg(any(test, feature = "scripted"))]
 pub mod scripted;
@@ -37,7 +39,9 @@ mod priorities;
 mod rdma_connection;
 mod rdma_message;
 mod remote;
+#[cfg(target_pointer_width = "64")]
 mod ring_queue;
+#[cfg(target_pointer_width = "64")]
 mod ring_trims;
 mod scsi_command;
 mod sigbus;
@@ -54,5 +58,6 @@ pub use definition::{EngineDefinition, JobOutline, Setup, Visitor};
 pub use error_hint::error_hint;
 pub use offload::offload;
 pub use read_write::ReadWriteEngine;
+#[cfg(target_pointer_width = "64")]
 pub use ring_support::{RingFeature, RingSupport, ring_support};
 pub use setup_error::SetupError;

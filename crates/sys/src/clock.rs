@@ -154,6 +154,14 @@ pub(crate) fn timespec(time: Duration) -> Timespec {
     }
 }
 
+/// The same for functions of the C library, of which some have 32 bits for the seconds.
+pub(crate) fn c_timespec(time: Duration) -> libc::timespec {
+    libc::timespec {
+        tv_sec: time.as_secs().try_into().unwrap_or(i32::MAX.into()),
+        tv_nsec: time.subsec_nanos() as libc::c_long,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -54,6 +54,7 @@ pub mod thread_activity;
 pub mod tracefs;
 pub mod transfer;
 pub mod tty;
+#[cfg(target_pointer_width = "64")]
 pub mod uring;
 pub mod zones;
 

@@ -9,6 +9,7 @@ use std::os::fd::RawFd;
 use std::ptr;
 use std::time::Duration;
 
+use crate::clock::c_timespec;
 use crate::errno::Errno;
 
 /// A request and the state of it that the C library keeps.
@@ -68,7 +69,8 @@ impl Request {
         block.aio_fildes = transfer.fd;
         block.aio_buf = transfer.buffer.cast();
         block.aio_nbytes = transfer.len_bytes;
-        block.aio_offset = transfer.offset_bytes as libc::off_t;
+        // Where the library's offsets have 32 bits, one that needs more becomes one that it refuses.
+        block.aio_offset = libc::off_t::try_from(transfer.offset_bytes).unwrap_or(-1);
     }
 
     /// Hands the request to the C library.
@@ -116,10 +118,7 @@ impl Request {
 /// # Errors
 /// `EINTR` after a signal, `EAGAIN` after the time.
 pub unsafe fn wait(requests: &[*const Request], timeout: Option<Duration>) -> io::Result<()> {
-    let time = timeout.map(|time| libc::timespec {
-        tv_sec: time.as_secs() as i64,
-        tv_nsec: time.subsec_nanos() as libc::c_long,
-    });
+    let time = timeout.map(c_timespec);
     let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
     // SAFETY: a request is its control block; the caller vouches for them, and the time lives during the call.
     let answer = unsafe { libc::aio_suspend(requests.as_ptr().cast(), requests.len() as libc::c_int, time) };

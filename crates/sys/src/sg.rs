@@ -5,7 +5,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::time::Duration;
 
+use crate::clock::c_timespec;
 use crate::errno::{Errno, check, check_len};
 
 /// From the kernel's `scsi/sg.h`.
@@ -234,10 +236,7 @@ pub fn receive(fd: RawFd) -> io::Result<SgRequest> {
 /// # Errors
 /// The kernel's.
 pub fn wait(devices: &mut [libc::pollfd], time_ns: Option<u64>) -> io::Result<bool> {
-    let time = time_ns.map(|time_ns| libc::timespec {
-        tv_sec: (time_ns / 1_000_000_000).cast_signed(),
-        tv_nsec: (time_ns % 1_000_000_000) as libc::c_long,
-    });
+    let time = time_ns.map(Duration::from_nanos).map(c_timespec);
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let count = devices.len() as libc::nfds_t;
     // SAFETY: the call writes the devices, and reads the time; both live through it.

@@ -8,6 +8,7 @@
 //! SIGQUIT, SIGABRT and the signals of a fault keep their default action, because whoever sends them wants a core dump
 //! of the process as it is.
 
+use crate::clock::c_timespec;
 use crate::errno::{check, check_long, check_posix};
 use crate::tty;
 use std::io;
@@ -146,11 +147,7 @@ pub enum Taken {
 /// signal has no effect unless it is passed on.
 pub fn take(limit: Option<Duration>) -> Taken {
     let signals = set_of(ASKED.into_iter().chain(OTHERS).chain([libc::SIGUSR1, wake_signal()]));
-    let limit = limit.map(|limit| libc::timespec {
-        // `time_t`, a name that the crate deprecates with musl.
-        tv_sec: limit.as_secs() as _,
-        tv_nsec: limit.subsec_nanos() as libc::c_long,
-    });
+    let limit = limit.map(c_timespec);
     let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the set and the time are valid, and nothing is written.
     match unsafe { libc::sigtimedwait(&raw const signals, std::ptr::null_mut(), limit) } {

@@ -243,7 +243,7 @@ fn of_raw_fs(raw: &rustix::fs::StatFs) -> FileSystem {
         total_bytes: raw.f_blocks.saturating_mul(unit_bytes),
         free_bytes: raw.f_bfree.saturating_mul(unit_bytes),
         available_bytes: raw.f_bavail.saturating_mul(unit_bytes),
-        read_only: raw.f_flags as u64 & libc::ST_RDONLY != 0,
+        read_only: raw.f_flags as libc::c_ulong & libc::ST_RDONLY != 0,
     }
 }
 

@@ -36,7 +36,7 @@ pub fn memory() -> MemoryInfo {
             libc::sysinfo(&raw mut found);
             found
         };
-        let bytes = |units: libc::c_ulong| units * libc::c_ulong::from(found.mem_unit);
+        let bytes = |units: libc::c_ulong| units as u64 * u64::from(found.mem_unit);
         MemoryInfo {
             total_bytes: bytes(found.totalram),
             free_bytes: bytes(found.freeram),

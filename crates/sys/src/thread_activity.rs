@@ -55,11 +55,13 @@ const CALLS: &[(libc::c_long, &str, About)] = &[
     (libc::SYS_pwritev2, "pwritev2", About::Descriptor),
     (libc::SYS_fsync, "fsync", About::Descriptor),
     (libc::SYS_fdatasync, "fdatasync", About::Descriptor),
+    #[cfg(target_pointer_width = "64")]
     (libc::SYS_sync_file_range, "sync_file_range", About::Descriptor),
     (libc::SYS_syncfs, "syncfs", About::Descriptor),
     (libc::SYS_fallocate, "fallocate", About::Descriptor),
     (libc::SYS_ftruncate, "ftruncate", About::Descriptor),
     (libc::SYS_ioctl, "ioctl", About::Descriptor),
+    #[cfg(target_pointer_width = "64")]
     (libc::SYS_fadvise64, "fadvise", About::Descriptor),
     (libc::SYS_msync, "msync", About::Nothing),
     (libc::SYS_mmap, "mmap", About::Nothing),
@@ -71,6 +73,7 @@ const CALLS: &[(libc::c_long, &str, About)] = &[
     (libc::SYS_io_getevents, "io_getevents", About::Nothing),
     (libc::SYS_io_submit, "io_submit", About::Nothing),
     (libc::SYS_wait4, "wait4", About::Nothing),
+    #[cfg(target_pointer_width = "64")]
     (libc::SYS_newfstatat, "newfstatat", About::Path(1)),
     (libc::SYS_readlinkat, "readlinkat", About::Path(1)),
     (libc::SYS_faccessat, "faccessat", About::Path(1)),

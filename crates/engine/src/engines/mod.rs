@@ -4,19 +4,41 @@
 //! Outside its file and its line no code names an engine: modules, lists of names, rules, pages and loops derive from
 //! the list.
 
-/// Declares a module for each line, and hands the definitions on.
+/// Declares a module for each line, and hands the definitions on. Those that need `fiord_sys::uring` exist on 64-bit processors
+/// alone, and `EngineName::refusal` says so elsewhere.
 macro_rules! engines {
-    ($(mod $module:ident: $definition:ident;)+) => {
+    (
+        $(mod $module:ident: $definition:ident;)+
+        64 bits: $(mod $ring_module:ident: $ring_definition:ident;)+
+        any: $(mod $later_module:ident: $later_definition:ident;)+
+    ) => {
         $(
             pub mod $module;
             pub use $module::$definition;
         )+
+        $(
+            #[cfg(target_pointer_width = "64")]
+            pub mod $ring_module;
+            #[cfg(target_pointer_width = "64")]
+            pub use $ring_module::$ring_definition;
+        )+
+        $(
+            pub mod $later_module;
+            pub use $later_module::$later_definition;
+        )+
 
-        for_each! { ($) $($crate::engines::$definition,)+ }
+        #[cfg(target_pointer_width = "64")]
+        for_each! {
+            ($) $($crate::engines::$definition,)+ $($crate::engines::$ring_definition,)+
+            $($crate::engines::$later_definition,)+
+        }
+        #[cfg(not(target_pointer_width = "64"))]
+        for_each! { ($) $($crate::engines::$definition,)+ $($crate::engines::$later_definition,)+ }
 
         /// The names of the modules.
         #[cfg(test)]
-        const MODULES: &[&str] = &[$(stringify!($module)),+];
+        const MODULES: &[&str] =
+            &[$(stringify!($module),)+ $(stringify!($ring_module),)+ $(stringify!($later_module),)+];
     };
 }
 
@@ -46,8 +68,10 @@ engines! {
     mod sg: Sg;
     mod posixaio: Posixaio;
     mod libaio: Libaio;
+    64 bits:
     mod io_uring: IoUring;
     mod io_uring_cmd: IoUringCmd;
+    any:
     mod rados: Rados;
     mod rbd: Rbd;
     mod gfapi: Gfapi;

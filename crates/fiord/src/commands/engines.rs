@@ -6,20 +6,33 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use fiord_engine::SetupError;
 use fiord_engine::registry::{self, Probed};
-use fiord_engine::{RingFeature, RingSupport, SetupError};
 use fiord_plan::EngineName;
 use fiord_report::json::Writer;
 use fiord_report::table::{Cell, Column, Table, wrapped};
 use fiord_session::run::{environment, self_cost};
-use fiord_sys::errno::Errno;
 use fiord_sys::procfs;
-use fiord_sys::uring::{FlagSupport, SetupFlag};
 use fiord_worker::SelfCost;
 
 use crate::arguments::{self, CommandError, Invocation};
 use crate::layout::WIDTH;
 use crate::subcommand::Subcommands;
+
+#[cfg(target_pointer_width = "64")]
+mod rings;
+/// Without the engine there is nothing to say of its features.
+#[cfg(not(target_pointer_width = "64"))]
+mod rings {
+    use super::Rows;
+
+    pub(super) fn rows() -> (Rows, Rows) {
+        Default::default()
+    }
+}
+
+/// The rows of a table.
+type Rows = Vec<Vec<Cell>>;
 
 const ENGINE_COLUMNS: [Column; 9] = [
     Column::new("name", "NAME"),
@@ -91,8 +104,7 @@ impl Found {
             .map_err(|why| format!("fiord's own cost cannot be measured: {why}"))?;
         let probed =
             registry::probe().map_err(|why| format!("no memory for two 4 KiB buffers: {why}; free some"))?;
-        // If there is none, the row of the engine has the reason.
-        let support = fiord_engine::ring_support().ok();
+        let (ring, operations) = rings::rows();
         Ok(Found {
             kernel: machine.kernel_release,
             io_uring_disabled: procfs::io_uring_disabled(),
@@ -102,14 +114,8 @@ impl Found {
                 rows: probed.iter().map(engine_row).collect(),
             },
             missing: Table { columns: MISSING_COLUMNS.to_vec(), rows: missing_rows() },
-            ring: Table {
-                columns: RING_COLUMNS.to_vec(),
-                rows: support.as_ref().map(ring_rows).unwrap_or_default(),
-            },
-            operations: Table {
-                columns: OPERATION_COLUMNS.to_vec(),
-                rows: support.as_ref().map(operation_rows).unwrap_or_default(),
-            },
+            ring: Table { columns: RING_COLUMNS.to_vec(), rows: ring },
+            operations: Table { columns: OPERATION_COLUMNS.to_vec(), rows: operations },
         })
     }
 
@@ -204,36 +210,6 @@ fn missing_lines(missing: &Table) -> String {
     wrapped(&format!("{title}: {}", names.join(" ")), WIDTH).join("\n") + "\n"
 }
 
-fn ring_rows(support: &RingSupport) -> Vec<Vec<Cell>> {
-    let setup_flags = support.setup_flags.iter().map(|(flag, state)| flag_row(*flag, *state));
-    let features = support.features.iter().map(|(feature, answer)| feature_row(*feature, *answer));
-    setup_flags.chain(features).collect()
-}
-
-fn flag_row(flag: SetupFlag, state: FlagSupport) -> Vec<Cell> {
-    let (state, errno) = match state {
-        FlagSupport::InUse => ("used", None),
-        FlagSupport::NotNeeded => ("unneeded", None),
-        FlagSupport::Unsupported(errno) => ("refused", Some(errno)),
-    };
-    ring_row(flag.name(), state, errno, flag.since(), "every ring")
-}
-
-fn feature_row(feature: RingFeature, answer: Result<(), Errno>) -> Vec<Cell> {
-    let state = if answer.is_ok() { "taken" } else { "refused" };
-    ring_row(feature.name(), state, answer.err(), feature.since(), feature.serves())
-}
-
-fn ring_row(name: &str, state: &str, errno: Option<Errno>, since: &str, serves: &str) -> Vec<Cell> {
-    let text = |text: &str| Cell::Text(text.to_string());
-    vec![text(name), text(state), Cell::text(errno.map(Errno::name)), text(since), text(serves)]
-}
-
-fn operation_rows(support: &RingSupport) -> Vec<Vec<Cell>> {
-    let row = |(name, known): &(&str, bool)| vec![Cell::Text((*name).to_string()), Cell::Flag(*known)];
-    support.operations.iter().map(row).collect()
-}
-
 /// Two lines: the operations the kernel supports, and those it does not.
 fn operation_lines(operations: &Table) -> String {
     let names = |wanted: bool| {
@@ -257,9 +233,13 @@ fn cost_lines(cost: &SelfCost) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fiord_engine::{RingFeature, RingSupport};
+    use fiord_sys::errno::Errno;
+    use fiord_sys::uring::{FlagSupport, SetupFlag};
+
     use super::*;
 
-    fn found(support: Option<&RingSupport>, works: Result<(), SetupError>) -> Found {
+    fn found((ring, operations): (Rows, Rows), works: Result<(), SetupError>) -> Found {
         let engine = registry::ENGINES.find(EngineName::IoUring).unwrap();
         Found {
             kernel: "5.15.0-91-generic".to_string(),
@@ -276,11 +256,8 @@ mod tests {
                 rows: vec![engine_row(&Probed { engine, works })],
             },
             missing: Table { columns: MISSING_COLUMNS.to_vec(), rows: missing_rows() },
-            ring: Table { columns: RING_COLUMNS.to_vec(), rows: support.map(ring_rows).unwrap_or_default() },
-            operations: Table {
-                columns: OPERATION_COLUMNS.to_vec(),
-                rows: support.map(operation_rows).unwrap_or_default(),
-            },
+            ring: Table { columns: RING_COLUMNS.to_vec(), rows: ring },
+            operations: Table { columns: OPERATION_COLUMNS.to_vec(), rows: operations },
         }
     }
 
@@ -292,7 +269,7 @@ mod tests {
             features: RingFeature::ALL.map(|feature| (feature, Err(einval))).to_vec(),
             operations: vec![("READ", true), ("SYNC_FILE_RANGE", false)],
         };
-        let text = found(Some(&support), Ok(())).text();
+        let text = found(rings::rows_of(&support), Ok(())).text();
         assert!(text.contains("\nunknown: SYNC_FILE_RANGE\n"), "{text}");
         assert_eq!(text.matches("EINVAL").count(), SetupFlag::ALL.len() + RingFeature::ALL.len(), "{text}");
         assert!(text.contains("41 ns an I/O (synchronous), 1060 ns (queued, depth 32);\n"), "{text}");
@@ -307,7 +284,7 @@ mod tests {
             cause: "a sandbox (seccomp, as in containers) forbids it",
             remedy: "allow it there, or use ioengine=libaio",
         };
-        let found = found(None, Err(refused));
+        let found = found(Default::default(), Err(refused));
         let text = found.text();
         assert!(text.contains("io_uring_setup failed") && text.contains("EPERM"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");

@@ -121,6 +121,10 @@ impl EngineName {
     /// Why fiord will never have it; `None` if it has it, or may.
     pub const fn refusal(self) -> Option<Refusal> {
         let (reason, instead) = match self {
+            EngineName::IoUring | EngineName::IoUringCmd if cfg!(not(target_pointer_width = "64")) => (
+                "fiord knows the layout of its rings on 64-bit processors alone",
+                "use ioengine=libaio, with direct=1",
+            ),
             EngineName::Windowsaio => {
                 ("it is an interface of Windows", "use ioengine=libaio or io_uring, with direct=1")
             }

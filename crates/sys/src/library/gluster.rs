@@ -24,14 +24,14 @@ functions! {
     fn glfs_open(*mut c_void, *const c_char, c_int) -> *mut c_void;
     fn glfs_creat(*mut c_void, *const c_char, c_int, libc::mode_t) -> *mut c_void;
     fn glfs_close(*mut c_void) -> c_int;
-    fn glfs_lseek(*mut c_void, libc::off_t, c_int) -> libc::off_t;
-    fn glfs_ftruncate(*mut c_void, libc::off_t, *mut c_void, *mut c_void) -> c_int, version "GFAPI_6.0";
-    fn glfs_pwrite(*mut c_void, *const c_void, usize, libc::off_t, c_int, *mut c_void, *mut c_void) -> isize, version "GFAPI_6.0";
-    fn glfs_pread_async(*mut c_void, *mut c_void, usize, libc::off_t, c_int, Callback, *mut c_void) -> c_int, version "GFAPI_6.0";
-    fn glfs_pwrite_async(*mut c_void, *const c_void, c_int, libc::off_t, c_int, Callback, *mut c_void) -> c_int, version "GFAPI_6.0";
+    fn glfs_lseek(*mut c_void, libc::off64_t, c_int) -> libc::off64_t;
+    fn glfs_ftruncate(*mut c_void, libc::off64_t, *mut c_void, *mut c_void) -> c_int, version "GFAPI_6.0";
+    fn glfs_pwrite(*mut c_void, *const c_void, usize, libc::off64_t, c_int, *mut c_void, *mut c_void) -> isize, version "GFAPI_6.0";
+    fn glfs_pread_async(*mut c_void, *mut c_void, usize, libc::off64_t, c_int, Callback, *mut c_void) -> c_int, version "GFAPI_6.0";
+    fn glfs_pwrite_async(*mut c_void, *const c_void, c_int, libc::off64_t, c_int, Callback, *mut c_void) -> c_int, version "GFAPI_6.0";
     fn glfs_fsync_async(*mut c_void, Callback, *mut c_void) -> c_int, version "GFAPI_6.0";
     fn glfs_fdatasync_async(*mut c_void, Callback, *mut c_void) -> c_int, version "GFAPI_6.0";
-    fn glfs_discard_async(*mut c_void, libc::off_t, usize, Callback, *mut c_void) -> c_int, version "GFAPI_6.0";
+    fn glfs_discard_async(*mut c_void, libc::off64_t, usize, Callback, *mut c_void) -> c_int, version "GFAPI_6.0";
 }
 
 /// What is done with a part of a file.
@@ -155,7 +155,7 @@ impl VolumeFile {
     /// # Errors
     /// The call that failed.
     pub fn set_length(&self, bytes: u64) -> Result<(), LibraryError> {
-        let length = bytes as libc::off_t;
+        let length = bytes as libc::off64_t;
         // SAFETY: the file is open; the library returns no attributes through null.
         let answer = unsafe {
             (self.volume.functions.glfs_ftruncate)(self.handle, length, ptr::null_mut(), ptr::null_mut())
@@ -168,7 +168,7 @@ impl VolumeFile {
     /// # Errors
     /// The error of the call.
     pub fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> Result<usize, Errno> {
-        let (start, offset) = (bytes.as_ptr().cast(), offset_bytes as libc::off_t);
+        let (start, offset) = (bytes.as_ptr().cast(), offset_bytes as libc::off64_t);
         let none = ptr::null_mut();
         // SAFETY: the file is open, and the memory lives during the call; no attributes are asked for.
         let answer = unsafe {
@@ -190,7 +190,7 @@ impl VolumeFile {
     pub unsafe fn start(&self, command: FileCommand, part: Part, ticket: *mut c_void) -> Result<(), Errno> {
         let (functions, file) = (self.volume.functions, self.handle);
         let Part { buffer, length_bytes: length, offset_bytes } = part;
-        let offset = offset_bytes as libc::off_t;
+        let offset = offset_bytes as libc::off64_t;
         // SAFETY: the file is open, and the caller vouches for the memory.
         let answer = unsafe {
             match command {

@@ -7,6 +7,7 @@
 //! through pointers in its context.
 
 use std::ffi::{c_int, c_uint, c_void};
+#[cfg(target_pointer_width = "64")]
 use std::mem::offset_of;
 
 use super::functions;
