@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use crate::stage::{self, Share, StageResult, Stages};
 use crate::{
     browser, compat, dist, fmt, fuzz, guest, install, instructions, mutants, repo, servers, stage_times,
-    test_run, tidy, unused,
+    targets, test_run, tidy, unused,
 };
 
 const FUZZ_SECONDS_PER_TARGET: u32 = 4;
@@ -45,6 +45,7 @@ const STAGES: &[Stage] = &[
     }),
     Stage("unused", Alone, |_| StageResult::of(unused::run())),
     Stage("doc", Alone, |_| doc()),
+    Stage("targets", Alone, |_| targets::stage()),
     Stage("instructions", Alone, |_| match compat::build(true) {
         Ok(binary) => instructions::stage(&binary),
         Err(why) => StageResult::of(Err(why)),

@@ -6,7 +6,7 @@
 use std::process::{Command, Stdio};
 
 use crate::dist::binary;
-use crate::{guest, repo, stage};
+use crate::{guest, repo, stage, targets};
 
 /// Debian packages, each with a file whose presence shows that it is installed, by the stages that need them.
 const PACKAGES: &[(&[&str], &[(&str, &str)])] = &[
@@ -95,6 +95,9 @@ pub fn run(stages: &[&str]) -> Result<(), String> {
     }
     if is_chosen("dist") {
         static_target();
+    }
+    if is_chosen("targets") {
+        targets::install();
     }
     CARGO_SUBCOMMANDS.iter().filter(|(stage, ..)| is_chosen(stage)).for_each(|(_, name, package)| {
         cargo_subcommand(name, package);

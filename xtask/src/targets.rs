@@ -50,7 +50,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
         return Err(format!("{unknown}: unknown target\n\n{HELP}"));
     }
-    let mut stages = Stages::default();
+    let stages = Stages::default();
     for (target, compiler) in TARGETS {
         if names.is_empty() || names.iter().any(|name| *name == target) {
             stages.run(target, || check(target, compiler));
@@ -83,7 +83,7 @@ fn check(target: &str, compiler: &str) -> StageResult {
     if let Err(why) = needs(target, compiler) {
         return StageResult::Skipped(why);
     }
-    let mut cargo = repo::cargo(&["check", "--quiet", "--target", target]);
+    let mut cargo = repo::cargo(&["check", "--quiet", "-p", "fiord", "--target", target]);
     // Build scripts are compiled for this machine, and not concerned.
     cargo.env("RUSTFLAGS", "-D warnings");
     StageResult::of(stage::command(cargo))

@@ -357,11 +357,19 @@ fn a_run_calibrates_only_if_its_ios_are_fast() {
     assert!(!file.exists(), "nothing is known of its latency, and its thread sleeps");
     ran(&format!("{null} --runtime=600ms --trust=off"));
     assert!(!file.exists(), "no findings are wanted");
-    let found = ran(&format!("{null} --runtime=600ms --no-history"));
-    assert!(!file.exists(), "nothing is recorded");
-    assert!(found["findings"].to_string().contains("tool-overhead"), "{found}");
-    ran(&format!("{null} --runtime=600ms"));
-    assert!(file.exists());
+    // A thread that others keep waiting for a tenth of a second has no fast I/Os on average: of several runs one has.
+    const RUNS_MAX: usize = 20;
+    let is_found = |_| {
+        let found = ran(&format!("{null} --runtime=600ms --no-history"));
+        assert!(!file.exists(), "nothing is recorded");
+        found["findings"].to_string().contains("tool-overhead")
+    };
+    assert!((0..RUNS_MAX).any(is_found), "no run was fast");
+    let is_recorded = |_| {
+        ran(&format!("{null} --runtime=600ms"));
+        file.exists()
+    };
+    assert!((0..RUNS_MAX).any(is_recorded), "no run was fast");
 }
 
 #[test]

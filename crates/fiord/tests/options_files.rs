@@ -2,6 +2,7 @@
 //!
 //! Invariant: an option is judged by files, system calls and counts, never by the program's messages.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -50,15 +51,44 @@ fn traced(dir: &Dir, calls: &str, line: &str) -> Result<(Ran, Vec<String>), Stri
     let ran = strace(dir, &["-y", "-o", &log.to_string_lossy(), "-e", &calls], line)?;
     let text = fs::read_to_string(&log).map_err(|error| error.to_string())?;
     let _ = fs::remove_file(&log);
-    let ours = |line: &&str| line.contains(&*dir.path().to_string_lossy()) || line.contains("/dev/loop");
-    // Calls interrupted by others have two lines; files in /proc and /sys do not count.
-    let begun =
-        |line: &&str| !line.contains(" resumed>") && !line.contains("\"/proc") && !line.contains("\"/sys");
-    let calls = text.lines().filter(begun).filter(ours).map(|line| {
-        let start = line.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(0);
-        line[start..].to_string()
-    });
-    Ok((ran, calls.collect()))
+    let ours = |line: &str| line.contains(&*dir.path().to_string_lossy()) || line.contains("/dev/loop");
+    let of_the_system = |call: &str| call.contains("\"/proc") || call.contains("\"/sys");
+    let mut calls = whole_calls(&text);
+    calls.retain(|call| ours(call) && !of_the_system(call));
+    Ok((ran, calls))
+}
+
+/// The calls that strace printed, without the threads that made them. One during which another thread made a call is printed in
+/// two parts, with what the kernel writes for a read in the second.
+fn whole_calls(printed: &str) -> Vec<String> {
+    let mut calls: Vec<String> = Vec::new();
+    let mut begun: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in printed.lines() {
+        let (thread, call) = line.split_at(line.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(0));
+        let call = call.trim_start();
+        let end = call.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"));
+        match (end, call.strip_suffix(" <unfinished ...>")) {
+            (Some((_, end)), _) => {
+                if let Some(index) = begun.remove(thread) {
+                    calls[index] += end;
+                }
+            }
+            (None, Some(start)) => {
+                begun.insert(thread, calls.len());
+                calls.push(start.to_string());
+            }
+            (None, None) => calls.push(call.to_string()),
+        }
+    }
+    calls
+}
+
+#[test]
+fn calls_that_strace_prints_in_two_parts_are_whole() {
+    let printed = "12 fsync(4</d/f> <unfinished ...>\n13 pread64(4</d/f>,  <unfinished ...>\n12 <... fsync resumed>) = 0\n\
+                   14 openat(AT_FDCWD, \"f\") = 5\n13 <... pread64 resumed>\"\\1\", 4096, 8192) = 4096\n";
+    let whole = ["fsync(4</d/f>) = 0", "pread64(4</d/f>, \"\\1\", 4096, 8192) = 4096", "openat(AT_FDCWD, \"f\") = 5"];
+    assert_eq!(whole_calls(printed), whole);
 }
 
 /// Number of these calls that contain all of the words.
@@ -484,9 +514,7 @@ fn script(dir: &Dir, options: &str) -> Result<Vec<String>, String> {
         .ok_or("the file was not opened")?;
     let shown = |call: &String| {
         let (name, rest) = call.split_once('(')?;
-        // A call during which another thread makes one is printed in two parts.
-        let ended = rest.rsplit_once(") ").map(|(arguments, _)| arguments);
-        let arguments = ended.or_else(|| rest.strip_suffix(" <unfinished ...>"))?;
+        let (arguments, _) = rest.rsplit_once(") ")?;
         let arguments: Vec<&str> = arguments.split(", ").collect();
         let last: Vec<&str> = arguments.iter().rev().take(2).copied().collect();
         match name {

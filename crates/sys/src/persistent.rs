@@ -52,11 +52,14 @@ pub fn map(file: BorrowedFd<'_>, len_bytes: usize, protection: Protection) -> io
 const LINE_BYTES: usize = 64;
 
 #[cfg(target_arch = "x86_64")]
+#[allow(unused_unsafe, reason = "the oldest Rust that compiles this has the function as unsafe")]
 fn fastest() -> Option<WriteBack> {
-    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    use std::arch::x86_64::__cpuid_count;
 
+    // SAFETY: every x86-64 processor has the instruction.
+    let leaf = |number| unsafe { __cpuid_count(number, 0) };
     // Bits 24 and 23 of EBX of leaf 7 stand for the two newer instructions.
-    let newer = if __cpuid(0).eax >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
+    let newer = if leaf(0).eax >= 7 { leaf(7).ebx } else { 0 };
     Some(match ((newer >> 24) & 1, (newer >> 23) & 1) {
         (1, _) => WriteBack::Clwb,
         (_, 1) => WriteBack::ClflushOpt,

@@ -227,12 +227,15 @@ fn supported() -> Result<(), TscRefusal> {
 
 /// Whether the processor guarantees a constant rate in all its states.
 #[cfg(target_arch = "x86_64")]
+#[allow(unused_unsafe, reason = "the oldest Rust that compiles this has the function as unsafe")]
 fn invariant() -> bool {
     use std::arch::x86_64::__cpuid;
     const HIGHEST: u32 = 0x8000_0000;
     const POWER_MANAGEMENT: u32 = 0x8000_0007;
     const INVARIANT_TSC: u32 = 1 << 8;
-    __cpuid(HIGHEST).eax >= POWER_MANAGEMENT && __cpuid(POWER_MANAGEMENT).edx & INVARIANT_TSC != 0
+    // SAFETY: every x86-64 processor has the instruction.
+    let leaf = |number| unsafe { __cpuid(number) };
+    leaf(HIGHEST).eax >= POWER_MANAGEMENT && leaf(POWER_MANAGEMENT).edx & INVARIANT_TSC != 0
 }
 
 #[cfg(not(target_arch = "x86_64"))]
