@@ -100,7 +100,9 @@ fn needs(target: &str, compiler: &str) -> Result<(), String> {
     if !trial.status().is_ok_and(|status| status.success()) {
         let package = PACKAGES.iter().find(|(_, sign)| sign.ends_with(compiler));
         let package = package.map_or(compiler, |(package, _)| package);
-        return Err(format!("{target} needs {compiler}: apt-get install {package}, with the headers of its C library"));
+        return Err(format!(
+            "{target} needs {compiler}: apt-get install {package}, with the headers of its C library"
+        ));
     }
     Ok(())
 }
@@ -118,7 +120,10 @@ mod tests {
         );
         let host = repo::host().unwrap();
         let uncompiled = needs(&host, "no-such-gcc").unwrap_err();
-        assert!(uncompiled.starts_with(&format!("{host} needs no-such-gcc: apt-get install ")), "{uncompiled}");
+        assert!(
+            uncompiled.starts_with(&format!("{host} needs no-such-gcc: apt-get install ")),
+            "{uncompiled}"
+        );
         let StageResult::Skipped(why) = check("no-such-target", "cc") else { panic!("it cannot be checked") };
         assert_eq!(why, unknown);
     }

@@ -3,7 +3,10 @@
 //! Invariant: a buffer in flight cannot be touched; a `Slot` is the right to it and moves with the operation.
 
 #![allow(unsafe_code, reason = "buffers are lent to the kernel; each block says why it is sound")]
-#![cfg_attr(not(target_pointer_width = "64"), allow(dead_code, reason = "what only the engines over rings use"))]
+#![cfg_attr(
+    not(target_pointer_width = "64"),
+    allow(dead_code, reason = "what only the engines over rings use")
+)]
 #![deny(clippy::wildcard_enum_match_arm, reason = "each engine must handle new actions and outcomes")]
 
 pub mod boxed;

@@ -87,7 +87,8 @@ fn whole_calls(printed: &str) -> Vec<String> {
 fn calls_that_strace_prints_in_two_parts_are_whole() {
     let printed = "12 fsync(4</d/f> <unfinished ...>\n13 pread64(4</d/f>,  <unfinished ...>\n12 <... fsync resumed>) = 0\n\
                    14 openat(AT_FDCWD, \"f\") = 5\n13 <... pread64 resumed>\"\\1\", 4096, 8192) = 4096\n";
-    let whole = ["fsync(4</d/f>) = 0", "pread64(4</d/f>, \"\\1\", 4096, 8192) = 4096", "openat(AT_FDCWD, \"f\") = 5"];
+    let whole =
+        ["fsync(4</d/f>) = 0", "pread64(4</d/f>, \"\\1\", 4096, 8192) = 4096", "openat(AT_FDCWD, \"f\") = 5"];
     assert_eq!(whole_calls(printed), whole);
 }
 
