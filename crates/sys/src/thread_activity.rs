@@ -64,6 +64,7 @@ const CALLS: &[(libc::c_long, &str, About)] = &[
     #[cfg(target_pointer_width = "64")]
     (libc::SYS_fadvise64, "fadvise", About::Descriptor),
     (libc::SYS_msync, "msync", About::Nothing),
+    #[cfg(target_pointer_width = "64")]
     (libc::SYS_mmap, "mmap", About::Nothing),
     (libc::SYS_munmap, "munmap", About::Nothing),
     (libc::SYS_mprotect, "mprotect", About::Nothing),
