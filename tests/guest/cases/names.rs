@@ -11,9 +11,8 @@ use fiord_guest::nvme;
 
 use crate::guest;
 
-/// Escape sequences that set colours and a title, a character of the second set of control characters, and a byte that is no
-/// character.
-const MODEL: &[u8] = b"\x1b[31mRED\x1b]0;title\x07 \xc2\x9b31m \xff<b>\n";
+/// Escape sequences that set colours and a title, a character of the second set of control characters, and markup.
+const MODEL: &[u8] = b"\x1b[31mRED\x1b]0;title\x07 \xc2\x9b31m <b>\n";
 
 /// The model of a disk.
 struct Model(String);
