@@ -37,7 +37,7 @@ pub fn parse_smart_data(data: &[u8; SMART_DATA_BYTES]) -> Option<HealthLog> {
         entries.into_iter().find(|entry| entry[0] == number).map(|entry| &entry[RAW_OFFSET..])
     };
     // The upper bytes have the lowest and the highest temperature so far.
-    let celsius = |raw: &[u8]| i64::from(raw[0] as i8);
+    let celsius = |raw: &[u8]| i64::from(raw[0].cast_signed());
     let count = |raw: &[u8]| little_endian(raw, 0, 4);
     Some(HealthLog {
         temperature_celsius: TEMPERATURES.into_iter().find_map(raw).map(celsius),

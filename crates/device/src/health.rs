@@ -50,6 +50,12 @@ pub(crate) fn little_endian(bytes: &[u8], offset: usize, length: usize) -> u64 {
     (0..length).rev().fold(0, |number, index| number << 8 | at(index))
 }
 
+/// The number in two bytes, the least significant first; bytes beyond the end count as 0.
+pub(crate) fn little_endian_u16(bytes: &[u8], offset: usize) -> u16 {
+    let at = |index: usize| bytes.get(index).copied().unwrap_or(0);
+    u16::from_le_bytes([at(offset), at(offset + 1)])
+}
+
 /// A number in all of these bytes, the most significant first; the last eight count if there are more.
 pub(crate) fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
@@ -70,6 +76,7 @@ mod tests {
         assert_eq!(little_endian(&[9, 0x40, 1], 1, 2), 0x140);
         assert_eq!(little_endian(&[7], 0, 4), 7);
         assert_eq!(little_endian(&[], 3, 8), 0);
+        assert_eq!((little_endian_u16(&[9, 0x40, 1], 1), little_endian_u16(&[7], 0)), (0x140, 7));
         assert_eq!(big_endian(&[1, 0x40]), 0x140);
         assert_eq!(big_endian(&[]), 0);
         assert_eq!(big_endian(&[9, 0, 0, 0, 0, 0, 0, 0, 1]), 1);

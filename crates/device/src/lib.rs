@@ -3,6 +3,11 @@
 //! Invariant: nothing here depends on how values are obtained: the crate that reads `/sys` and asks disks, those that judge
 //! and those that print share one description without linking system calls.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)
+)]
+
 pub mod ata;
 mod counters;
 mod device;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: pure, and total: any bytes are a log.
 
-use crate::health::{FailureWarning, HealthLog, little_endian};
+use crate::health::{FailureWarning, HealthLog, little_endian, little_endian_u16};
 
 /// Length of the page.
 pub const HEALTH_PAGE_BYTES: usize = 512;
@@ -18,7 +18,7 @@ const ZERO_CELSIUS_K: i64 = 273;
 /// The health that a log page reports.
 pub fn parse_health(page: &[u8; HEALTH_PAGE_BYTES]) -> HealthLog {
     let warning = page[0];
-    let kelvin = little_endian(page, 1, 2) as i64;
+    let kelvin = i64::from(little_endian_u16(page, 1));
     HealthLog {
         // A disk without a sensor reports 0.
         temperature_celsius: (kelvin > 0).then_some(kelvin - ZERO_CELSIUS_K),

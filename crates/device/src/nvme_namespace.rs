@@ -2,7 +2,7 @@
 //!
 //! Invariant: pure, and total: any bytes are a namespace or none. A namespace has blocks of at least 512 bytes.
 
-use crate::health::little_endian;
+use crate::health::{little_endian, little_endian_u16};
 
 /// Length of each page.
 pub const IDENTIFY_BYTES: usize = 4096;
@@ -65,7 +65,7 @@ pub fn parse_namespace(
     // Two more bits for disks with more than 16 formats.
     let index = usize::from(format & 0x0f) | if formats > 15 { usize::from(format >> 5 & 3) << 4 } else { 0 };
     let at = 128 + 4 * index;
-    let metadata_bytes = little_endian(page, at, 2) as u32;
+    let metadata_bytes = u32::from(little_endian_u16(page, at));
     let block_bytes = 1_u32.checked_shl(u32::from(page[at + 2])).filter(|bytes| *bytes >= 512)?;
     let kind = page[29] & 7;
     let guard = match of_command_set.map(|page| little_endian(page, 12 + 4 * index, 4) >> 7 & 3) {
@@ -91,13 +91,13 @@ const HANDLE_BYTES: usize = 32;
 
 /// Length of the status of all handles, as its beginning says.
 pub fn handles_bytes(header: &[u8; HANDLES_HEADER_BYTES]) -> usize {
-    HANDLES_HEADER_BYTES + little_endian(header, 14, 2) as usize * HANDLE_BYTES
+    HANDLES_HEADER_BYTES + usize::from(little_endian_u16(header, 14)) * HANDLE_BYTES
 }
 
 /// The placement identifiers in the status of a namespace's handles, in their order.
 pub fn parse_placements(status: &[u8]) -> Vec<u16> {
     let handles = status.get(HANDLES_HEADER_BYTES..).unwrap_or_default().chunks_exact(HANDLE_BYTES);
-    handles.map(|handle| little_endian(handle, 0, 2) as u16).collect()
+    handles.map(|handle| little_endian_u16(handle, 0)).collect()
 }
 
 #[cfg(test)]

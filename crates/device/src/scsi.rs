@@ -59,9 +59,9 @@ pub fn parse_log_pages<'p>(pages: impl IntoIterator<Item = &'p [u8]>) -> HealthL
 
 /// The code and the value of each parameter after the header of four bytes.
 fn parameters(page: &[u8]) -> Vec<(u16, &[u8])> {
-    let length = page.get(2..4).map_or(0, big_endian) as usize;
+    let length = if let [_, _, high, low, ..] = page { u16::from_be_bytes([*high, *low]) } else { 0 };
     let mut rest = page.get(4..).unwrap_or_default();
-    rest = &rest[..length.min(rest.len())];
+    rest = &rest[..usize::from(length).min(rest.len())];
     let mut found = Vec::new();
     while let [high, low, _, length, after @ ..] = rest {
         let Some(value) = after.get(..usize::from(*length)) else { break };
