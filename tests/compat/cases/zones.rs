@@ -40,6 +40,7 @@ const EMULATED: &[(&str, &str)] = &[
     ("write-offset", "--rw=write --offset=10k"),
     ("write-part", "--rw=write --size=60k"),
     ("write-zones", "--rw=write --offset=1z --size=2z"),
+    ("write-skip-part", "--rw=write --zoneskip=1z --size=60k"),
     ("write-skip-zones", "--rw=write --zoneskip=1z"),
     ("write-increment-zones", "--rw=write --offset_increment=2z --size=1z --numjobs=2"),
     ("write-queued", "--rw=write --ioengine=libaio --iodepth=4"),
@@ -88,7 +89,7 @@ const REFUSED: &[&str] = &[
     "--zonemode=zbd",
     "--zonemode=zbd --zonesize=256",
     "--zonemode=zbd --zonesize=16k --zonecapacity=32k",
-    "--zonemode=zbd --zonesize=16k --job_max_open_zones=1",
+    "--zonemode=zbd --zonesize=16k --rw=write --job_max_open_zones=1",
     "--zonemode=zbd --zonesize=128k",
     "--zonemode=zbd --zonesize=16k --rw=write --bs=32k",
     "--zonemode=zbd --zonesize=16k --rw=write --zoneskip=1",
@@ -175,8 +176,11 @@ pub fn cases() -> Vec<Case> {
     for (name, zones) in STRIDED {
         for engine in ["psync", "libaio"] {
             let line = format!("{base} --ioengine={engine} --rw=write --zonemode=strided {zones}");
-            let case = case(format!("zones/strided-{name}-{engine}"), line);
-            cases.push(case.check(success).check(counts).check(contents).check(json_shape));
+            let new = case(format!("zones/strided-{name}-{engine}"), line.clone());
+            cases.push(new.check(success).check(counts).check(contents).check(json_shape));
+            let longer = case(format!("zones/strided-{name}-{engine}-longer"), line);
+            let longer = longer.text("data", "b".repeat(160 << 10));
+            cases.push(longer.check(success).check(counts).check(contents));
         }
     }
     for (name, options) in [

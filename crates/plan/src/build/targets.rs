@@ -175,7 +175,10 @@ impl PlannedWorker<'_> {
             laid_out.take_back(added, self.facts);
         }
         let lengths = list.iter().map(|file| match self.access.zoned {
-            Some(_) => zoned::used_bytes(self.access, file, self.zone_bytes(&self.facts.path(&file.path))),
+            Some(zoned) => {
+                let zone_bytes = self.zone_bytes(&self.facts.path(&file.path));
+                zoned::pass_bytes(self.access, &zoned, file, zone_bytes)
+            }
             None => file.length_bytes,
         });
         let zone_bytes = list.first().map_or(0, |file| self.zone_bytes(&self.facts.path(&file.path)));
@@ -186,8 +189,18 @@ impl PlannedWorker<'_> {
             None => size::totals(in_bytes(wanted.size), in_bytes(options.amount.io_size), lengths),
         };
         let ramp_bytes = size::part(in_bytes(options.time.ramp_size), pass_bytes).unwrap_or(0);
+        self.reach_ends(&mut list, laid_out, diagnostics);
         let files = self.files(list);
         Some(Targets { files, pass_bytes, loop_bytes, ramp_bytes, memory_align_bytes, unplannable })
+    }
+
+    /// As in fio, strided zones go on behind what `size` counts, to the end of a longer file.
+    fn reach_ends(&self, list: &mut [FilePlan], laid_out: &LaidOut, diagnostics: &mut Diagnostics) {
+        for file in list.iter_mut().filter(|_| self.access.strided.is_some() && self.replay.is_none()) {
+            let known_bytes = self.known(&file.path, diagnostics).map_or(0, |known| known.size_bytes);
+            let end_bytes = known_bytes.max(laid_out.length_bytes(&file.path));
+            file.length_bytes = file.length_bytes.max(end_bytes.saturating_sub(file.offset_bytes));
+        }
     }
 
     /// The paths, from names or from a directory.

@@ -145,7 +145,10 @@ fn unsuited_target(
             format!("{path} is not zoned, and zonesize does not give the length of the zones to emulate"),
             "for example zonesize=1m",
         ),
-        (None, _) if zoned.job_open_max.is_some() && zoned.open_max.is_none() => (
+        // As in fio 3.41; 3.33 refuses jobs that only read as well.
+        (None, _)
+            if access.pattern.modifies() && zoned.job_open_max.is_some() && zoned.open_max.is_none() =>
+        (
             job::Files::job_max_open_zones,
             "job_max_open_zones cannot be used without a global open zones limit".to_string(),
             "add max_open_zones=N",
@@ -235,6 +238,15 @@ pub(crate) fn used_bytes(access: &Access, file: &FilePlan, zone_bytes: u64) -> u
     let start = if reads_on { file.offset_bytes } else { file.offset_bytes.next_multiple_of(zone_bytes) };
     let end = file.offset_bytes.saturating_add(file.length_bytes) / zone_bytes * zone_bytes;
     end.saturating_sub(start)
+}
+
+/// The bytes of a file that a pass transfers. As in fio, a sequential job that writes makes up for the zones that it skips.
+pub(crate) fn pass_bytes(access: &Access, zoned: &ZonedAccess, file: &FilePlan, zone_bytes: u64) -> u64 {
+    let skips = zoned.skip.zones(zone_bytes) > 0;
+    match used_bytes(access, file, zone_bytes) {
+        1.. if skips && !access.random && access.pattern.includes(Direction::Write) => file.length_bytes,
+        used_bytes => used_bytes,
+    }
 }
 
 fn trims_parts_of_zones(access: &Access, zone_bytes: u64) -> bool {

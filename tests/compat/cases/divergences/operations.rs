@@ -34,6 +34,24 @@ pub const ROWS: &[Row] = &[
         fiord: &[Accepted],
         ..ROW
     },
+    // divergence: `zonemode=zbd` at random on a file that is shorter
+    Row {
+        name: "zones-of-a-shorter-file",
+        args: "--output-format=json --name=a --filename=f --rw=randwrite --bs=4k --zonemode=zbd --zonesize=16k --size=5z",
+        files: &[Bytes("f", 65_536)],
+        fio: &[Accepted, Job("/write/total_ios", "16"), File("f", 81_920)],
+        fiord: &[Accepted, Job("/write/total_ios", "20"), File("f", 81_920)],
+        ..ROW
+    },
+    // divergence: `zonemode=strided` at random, where blocks do not divide
+    Row {
+        name: "blocks-that-do-not-divide-a-strided-zone",
+        args: "--output-format=json --name=a --filename=f --rw=randwrite --bs=3k --size=24k --zonemode=strided --zonesize=8k --zonerange=8k",
+        files: &[Bytes("f", 131_072)],
+        fio: &[Accepted, Job("/write/total_ios", "2")],
+        fiord: &[Accepted, Job("/write/total_ios", "8")],
+        ..ROW
+    },
     // divergence: `size=8z`, `offset=8z` and the like
     Row {
         name: "zones-without-zonemode",

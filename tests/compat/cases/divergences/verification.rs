@@ -63,6 +63,14 @@ pub const ROWS: &[Row] = &[
         fiord: &[Accepted, Job("/write/total_ios", "6"), Job("/read/total_ios", "6")],
         ..ROW
     },
+    // divergence: `number_ios` with `verify_backlog`
+    Row {
+        name: "io_size-with-a-backlog",
+        args: "--output-format=json --name=v --filename=f --rw=write --size=16k --io_size=40k --bs=2k --verify=crc32c --verify_backlog=2",
+        fio: &[Accepted, Job("/write/total_ios", "16")],
+        fiord: &[Accepted, Job("/write/total_ios", "20"), Job("/read/total_ios", "20")],
+        ..ROW
+    },
     // divergence: `loops` with `experimental_verify`
     Row {
         name: "loops-with-experimental_verify",

@@ -68,6 +68,17 @@ fn zones_without_a_length_are_refused() {
     assert!(on_zoned_device.contains("offset=2z counts zones"), "{on_zoned_device}");
 }
 
+#[test]
+fn strided_zones_reach_the_end_of_a_file_that_is_longer_than_their_amount() {
+    let line = "--name=a --filename=f --rw=write --zonemode=strided --zonesize=64k --zoneskip=64k --size=2z --offset=1z";
+    for target in [PathFacts::regular(MIB), PathFacts::block(MIB, 512)] {
+        let job = jobs_on(line, &[("f", target)]).pop().unwrap();
+        assert_eq!((job.files.list[0].length_bytes, job.limits.pass_bytes), (MIB - 64 * KIB, 128 * KIB));
+    }
+    let job = jobs_on(line, &[("f", PathFacts::absent())]).pop().unwrap();
+    assert_eq!((job.files.list[0].length_bytes, job.limits.pass_bytes), (128 * KIB, 128 * KIB));
+}
+
 // divergence: `spr_num_regions` with fewer
 #[test]
 fn a_job_without_files_counts_zones_alike() {
