@@ -187,6 +187,9 @@ fn assert_resolved(parsed: &Parsed) {
         assert!(problems.iter().all(|problem| all.contains(problem)), "{problems:?} is not all in {all:?}");
         let (again, _, same) = resolve_job(section, NAMES);
         assert_eq!(format!("{options:?}{problems:?}"), format!("{again:?}{same:?}"), "results differ");
-        assert_eq!(given.iter().count(), section.global.len() + section.own.len());
+        for setting in section.settings() {
+            let in_force = given.get(setting.spec).map(|given| &given.place);
+            assert_eq!(in_force, section.last(setting.spec).map(|last| &last.place));
+        }
     }
 }

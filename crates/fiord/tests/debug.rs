@@ -78,6 +78,11 @@ fn options_are_printed_as_they_are_read() {
         "thread, ptr=(null)",
     ];
     assert_eq!(parse, expected.map(|option| format!("handle_option={option}")));
+    // Those that jobs share are read once.
+    let output =
+        printed("--bs=4k --name=a --name=global --size=4k --name=b --name=c --debug=parse --parse-only");
+    let options = ["bs, ptr=4k", "name, ptr=a", "size, ptr=4k", "name, ptr=b", "name, ptr=c"];
+    assert_eq!(lines(&output, "parse"), options.map(|option| format!("handle_option={option}")));
 }
 
 /// The seeds of each job, by the lines of `--debug=random`.

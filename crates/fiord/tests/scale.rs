@@ -90,6 +90,40 @@ fn a_shortage_of_memory_for_one_job_fails_only_that_job() {
     }
 }
 
+/// Ten thousand jobs that inherit ten thousand settings: of one section, and of as many as there are jobs, each of which
+/// adds one.
+fn many_that_inherit() -> [String; 2] {
+    const COUNT: usize = 10_000;
+    let options = ["bs=4k", "size=64k", "rw=read", "iodepth=1", "numjobs=1", "runtime=5", "rate_min=0"];
+    let setting = |number: usize| options[number % options.len()];
+    let job = |number| format!("[j{number}]\nbs=,8k\n");
+    let of_one: String = (0..COUNT).map(|number| format!("{}\n", setting(number))).collect();
+    let jobs: String = (0..COUNT).map(job).collect();
+    let of_many: String =
+        (0..COUNT).map(|number| format!("[global]\n{}\n{}", setting(number), job(number))).collect();
+    [
+        "[global]\nioengine=null\n".to_string() + &of_one + &jobs,
+        "[global]\nioengine=null\n".to_string() + &of_many,
+    ]
+}
+
+/// A hundred million settings if each job had its own: what is inherited is kept once, and resolved once.
+#[test]
+fn ten_thousand_jobs_share_ten_thousand_global_settings() {
+    let dir = Dir::new();
+    for (number, text) in many_that_inherit().into_iter().enumerate() {
+        let path = dir.join(&format!("{number}.fio"));
+        fs::write(&path, text).unwrap();
+        let path = path.display();
+        limited(&format!("--parse-only {path}"), "300000").assert_success();
+        // The plan is made of all jobs before the last one refuses it.
+        let ran = limited(&format!("--max-jobs=9999 {path}"), "600000");
+        ran.assert_status(1);
+        let why = "10000 workers are more than --max-jobs=9999 allows";
+        assert!(ran.stderr.contains(why) && ran.stderr.contains("job j9999"), "{}", ran.stderr);
+    }
+}
+
 /// The least memory, in steps, with which a job of one worker runs: nearly all of it is the program itself, which grows.
 fn least_for_a_worker_kib() -> u64 {
     let runs = |kib: &u64| {

@@ -20,8 +20,8 @@ mod arithmetic;
 
 pub use grammar::{cli, environment, expand, lookup, masked, showcmd, write};
 pub use place::{Origin, Place};
-pub use problem::{Problem, ProblemKind, ProblemLevel};
-pub use resolve::{Given, resolve_job, resolve_program};
-pub use section::{Section, Setting};
+pub use problem::{Problem, ProblemKind, ProblemLevel, without_repeats};
+pub use resolve::{Given, Resolver, resolve_job, resolve_program};
+pub use section::{Globals, Section, Setting, change_settings};
 pub use table::{Lookup, Scope, Spec, Status, engine, job, program};
 pub use value::{Choice, Takes};

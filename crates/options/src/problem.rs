@@ -2,6 +2,7 @@
 //!
 //! Invariant: decisions depend on the kind, the option and the place of a problem; its text is only shown.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
@@ -11,7 +12,7 @@ use crate::shown::shown;
 use crate::table::Spec;
 
 /// Whether a problem stops the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProblemLevel {
     /// Printed, and the run continues (unless `--strict`). fio does not warn of it.
     Warning,
@@ -22,7 +23,7 @@ pub enum ProblemLevel {
 }
 
 /// What kind of problem it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProblemKind {
     /// A job file, an included file, the file of a pattern, or a part of the system cannot be read.
     Unreadable,
@@ -69,7 +70,7 @@ pub enum ProblemKind {
 }
 
 /// One problem in the user's input: what, where, why, and what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Problem {
     /// Stops the run or not.
     pub level: ProblemLevel,
@@ -85,6 +86,12 @@ pub struct Problem {
     pub path: Option<Box<Path>>,
     message: Box<str>,
     remedy: Box<str>,
+}
+
+/// Each problem once, in their order: sections and clones that inherit a mistake repeat it.
+pub fn without_repeats(problems: impl IntoIterator<Item = Problem>) -> Vec<Problem> {
+    let mut known = HashSet::new();
+    problems.into_iter().filter(|problem| known.insert(problem.clone())).collect()
 }
 
 impl Problem {

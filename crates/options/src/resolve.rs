@@ -2,24 +2,41 @@
 //!
 //! Invariant: every problem of the settings is reported, not the first; the last setting of an option wins.
 
-use crate::place::Origin;
 use crate::problem::{Problem, ProblemKind};
-use crate::section::{Section, Setting};
-use crate::table::job::{General, JobOptions, Queue};
+use crate::section::{Globals, Section, Setting};
+use crate::table::job::{Files, General, JobOptions, Queue};
 use crate::table::program::ProgramOptions;
 use crate::table::{Applied, OptionSet, Scope, Spec, Status};
 use crate::value::{EngineName, KbBase, Note, Reading, Value};
 
-/// What was given, before resolving: each setting with its spelling, text and place.
+/// What was given, before resolving: the settings in force, each with its spelling, text and place.
 #[derive(Debug, Clone, Default)]
-pub struct Given {
-    settings: Vec<Setting>,
+pub struct Given<'a> {
+    /// In the order they were given: of each option the last one, of those that add up all.
+    settings: Vec<&'a Setting>,
 }
 
-impl Given {
+/// Options of which all values count.
+const ADD_UP: [&Spec; 3] = [Files::filename, ProgramOptions::metrics, ProgramOptions::section];
+
+impl<'a> Given<'a> {
+    /// What is in force of these settings.
+    pub fn of(settings: &'a [Setting]) -> Given<'a> {
+        let mut given = Given::default();
+        settings.iter().for_each(|setting| given.add(setting));
+        given
+    }
+
+    fn add(&mut self, setting: &'a Setting) {
+        if !setting.spec.is_one_of(&ADD_UP) {
+            self.settings.retain(|earlier| earlier.spec != setting.spec);
+        }
+        self.settings.push(setting);
+    }
+
     /// The setting in force for the option: the last one given.
-    pub fn get(&self, option: &Spec) -> Option<&Setting> {
-        self.settings.iter().rev().find(|setting| setting.spec == option)
+    pub fn get(&self, option: &Spec) -> Option<&'a Setting> {
+        self.settings.iter().rev().find(|setting| setting.spec == option).copied()
     }
 
     /// Which of these options was given last.
@@ -27,34 +44,67 @@ impl Given {
         self.settings.iter().rev().map(|setting| setting.spec).find(|spec| spec.is_one_of(options))
     }
 
-    /// Every setting of the option, in order (`--section` may be repeated).
-    pub fn all<'a>(&'a self, option: &'a Spec) -> impl Iterator<Item = &'a Setting> {
-        self.settings.iter().filter(move |setting| setting.spec == option)
+    /// Every setting in force of the option, in order (`--section` may be repeated).
+    pub fn all<'b>(&'b self, option: &'b Spec) -> impl Iterator<Item = &'a Setting> + 'b {
+        self.iter().filter(move |setting| setting.spec == option)
     }
 
-    /// Every setting, inherited ones first, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Setting> {
-        self.settings.iter()
+    /// Every setting in force, inherited ones first, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &'a Setting> {
+        self.settings.iter().copied()
     }
 }
 
-/// Resolves a section: applies what it inherits, then its own settings, on top of the defaults.
-///
-/// Problems come in the order of the settings; those of inherited settings are the same for every section that
-/// inherits them.
-///
-/// `engines` are the names of those built into this program.
-pub fn resolve_job(section: &Section, engines: &[EngineName]) -> (JobOptions, Given, Vec<Problem>) {
-    let settings: Vec<Setting> = section.global.iter().chain(&section.own).cloned().collect();
-    let (job, given, mut problems) = resolve_settings::<JobOptions>(settings, engines);
-    let engine = job.queue.ioengine;
-    problems.extend(section.own.iter().filter_map(|setting| foreign(setting, engine)));
-    if let Some(setting) = given.get(Queue::ioengine).filter(|_| !engines.contains(&engine)) {
-        let (kind, reason, remedy) = missing(engine, engines);
-        let message = format!("engine {engine} not loadable: {reason}");
-        problems.push(Problem::error(kind, setting.value_place.clone(), Queue::ioengine, message, remedy));
+/// Resolves sections, one after the other. What several of them inherit is resolved once.
+#[derive(Debug)]
+pub struct Resolver<'a> {
+    /// The names of the engines built into this program.
+    engines: Vec<EngineName>,
+    /// What the section before inherits, resolved.
+    globals: Globals,
+    inherited: Resolution<'a, JobOptions>,
+}
+
+impl<'a> Resolver<'a> {
+    /// A resolver of sections in a program with these engines.
+    pub fn new(engines: &[EngineName]) -> Resolver<'a> {
+        Resolver { engines: engines.to_vec(), globals: Globals::default(), inherited: Resolution::default() }
     }
-    (job, given, problems)
+
+    /// Resolves a section: applies what it inherits, then its own settings, on top of the defaults.
+    ///
+    /// Problems of values come in the order of the settings. Those of inherited values are reported for the first of the
+    /// sections that inherit them.
+    pub fn job(&mut self, section: &'a Section) -> (JobOptions, Given<'a>, Vec<Problem>) {
+        let engines = self.engines.as_slice();
+        let added = section.global.since(&self.globals).unwrap_or_else(|| {
+            self.inherited = Resolution::default();
+            &section.global
+        });
+        added.iter().for_each(|setting| self.inherited.apply(setting, engines));
+        self.globals = section.global.clone();
+        let problems = std::mem::take(&mut self.inherited.problems);
+        let mut resolution = Resolution { problems, ..self.inherited.clone() };
+        section.own.iter().for_each(|setting| resolution.apply(setting, engines));
+        let (job, given, mut problems) = resolution.finish();
+        let engine = job.queue.ioengine;
+        problems.extend(section.own.iter().filter_map(|setting| foreign(setting, engine)));
+        if let Some(setting) = given.get(Queue::ioengine).filter(|_| !engines.contains(&engine)) {
+            let (kind, reason, remedy) = missing(engine, engines);
+            let message = format!("engine {engine} not loadable: {reason}");
+            let place = setting.value_place.clone();
+            problems.push(Problem::error(kind, place, Queue::ioengine, message, remedy));
+        }
+        (job, given, problems)
+    }
+}
+
+/// Resolves one section; see [`Resolver::job`].
+pub fn resolve_job<'a>(
+    section: &'a Section,
+    engines: &[EngineName],
+) -> (JobOptions, Given<'a>, Vec<Problem>) {
+    Resolver::new(engines).job(section)
 }
 
 /// Why an engine is not among those built in, and what to do.
@@ -88,8 +138,10 @@ fn foreign(setting: &Setting, engine: EngineName) -> Option<Problem> {
 const MIN_ETA_INTERVAL_US: u64 = 250_000;
 
 /// Resolves the program's options in the order they were given.
-pub fn resolve_program(settings: &[Setting]) -> (ProgramOptions, Given, Vec<Problem>) {
-    let (program, given, mut problems) = resolve_settings::<ProgramOptions>(settings.to_vec(), &[]);
+pub fn resolve_program(settings: &[Setting]) -> (ProgramOptions, Given<'_>, Vec<Problem>) {
+    let mut resolution = Resolution::<ProgramOptions>::default();
+    settings.iter().for_each(|setting| resolution.apply(setting, &[]));
+    let (program, given, mut problems) = resolution.finish();
     let mut too_short = |option: &'static Spec, shortest: &str| {
         if let Some(setting) = given.get(option) {
             let message = format!("the time is too short, at least {shortest} is needed");
@@ -111,46 +163,58 @@ pub fn resolve_program(settings: &[Setting]) -> (ProgramOptions, Given, Vec<Prob
     (program, given, problems)
 }
 
-/// Applies settings in order on top of the defaults, where these engines are built in.
-fn resolve_settings<T: OptionSet>(
-    settings: Vec<Setting>,
-    engines: &[EngineName],
-) -> (T, Given, Vec<Problem>) {
-    let mut set = T::default();
-    let mut problems = Vec::new();
-    let bases = kb_bases(&settings);
-    for (index, (setting, kb_base)) in settings.iter().zip(bases).enumerate() {
-        let mut reading = Reading { kb_base, ..Reading::default() };
-        let overridden = settings[index + 1..].iter().any(|later| later.spec == setting.spec);
-        match set.apply(setting.spec, setting.value.as_deref(), &mut reading) {
-            Some(Err(why)) => problems.push(value_problem(setting, why, &reading, engines)),
-            Some(Ok(Applied::NotRead)) if !overridden => {
-                problems.extend(not_read_problem(setting, &settings))
-            }
-            // Options of an engine that is not built in belong to no set.
-            None => {
-                let checked = (setting.spec.parse)(setting.value.as_deref(), &mut reading);
-                problems.extend(checked.err().map(|why| value_problem(setting, why, &reading, engines)));
-            }
-            Some(Ok(_)) => {}
+/// Options while settings are applied to them, on top of the defaults.
+#[derive(Debug, Clone, Default)]
+struct Resolution<'a, T> {
+    set: T,
+    given: Given<'a>,
+    /// The options that are not carried out, and whose value in force is not the default.
+    not_read: Vec<&'static Spec>,
+    /// The meaning of suffixes from here on. In a job file `kb_base` comes before the other options of its section, as
+    /// fio reads it there.
+    kb_base: KbBase,
+    problems: Vec<Problem>,
+}
+
+impl<'a, T: OptionSet> Resolution<'a, T> {
+    /// Applies one more setting, where these engines are built in.
+    fn apply(&mut self, setting: &'a Setting, engines: &[EngineName]) {
+        let spec = setting.spec;
+        self.given.add(setting);
+        self.not_read.retain(|earlier| *earlier != spec);
+        let mut reading = Reading { kb_base: self.kb_base, ..Reading::default() };
+        // Options of an engine that is not built in belong to no set.
+        let applied = self.set.apply(spec, setting.value.as_deref(), &mut reading).unwrap_or_else(|| {
+            (spec.parse)(setting.value.as_deref(), &mut reading).map(|()| Applied::Neutral)
+        });
+        match applied {
+            Err(why) => self.problems.push(value_problem(setting, why, &reading, engines)),
+            Ok(Applied::NotRead) => self.not_read.push(spec),
+            Ok(Applied::Set | Applied::Neutral) => {}
         }
-        let place = &setting.value_place;
-        let notes = reading.notes.into_iter();
-        problems.extend(notes.map(|Note { sentence, is_decimal_unit }| {
-            match is_decimal_unit {
-                true => {
-                    let remedy = "write k, m or g for powers of 1024";
-                    Problem::error(ProblemKind::DecimalUnit, place.clone(), setting.spec, sentence, remedy)
-                        .as_warning()
-                }
-                false => {
-                    Problem::error(ProblemKind::ReadDifferently, place.clone(), setting.spec, sentence, "")
-                        .as_warning()
-                }
-            }
-        }));
+        self.problems.extend(reading.notes.into_iter().map(|note| of_note(setting, note)));
+        if spec == General::kb_base
+            && let Some(Ok(base)) = setting.text().map(|text| KbBase::parse(text, &mut Reading::default()))
+        {
+            self.kb_base = base;
+        }
     }
-    (set, Given { settings }, problems)
+
+    /// What the settings come to.
+    fn finish(mut self) -> (T, Given<'a>, Vec<Problem>) {
+        let not_read = self.not_read.iter().filter_map(|option| self.given.get(option));
+        self.problems.extend(not_read.filter_map(|setting| not_read_problem(setting, &self.given)));
+        (self.set, self.given, self.problems)
+    }
+}
+
+/// A value that is read otherwise than it seems.
+fn of_note(setting: &Setting, note: Note) -> Problem {
+    let (kind, remedy) = match note.is_decimal_unit {
+        true => (ProblemKind::DecimalUnit, "write k, m or g for powers of 1024"),
+        false => (ProblemKind::ReadDifferently, ""),
+    };
+    Problem::error(kind, setting.value_place.clone(), setting.spec, note.sentence, remedy).as_warning()
 }
 
 /// A value that the option does not accept.
@@ -170,7 +234,7 @@ fn value_problem(setting: &Setting, why: String, reading: &Reading, engines: &[E
 }
 
 /// An option that fiord does not carry out.
-fn not_read_problem(setting: &Setting, settings: &[Setting]) -> Option<Problem> {
+fn not_read_problem(setting: &Setting, given: &Given<'_>) -> Option<Problem> {
     let spec = setting.spec;
     match spec.status {
         Status::Pending(why) => {
@@ -182,7 +246,7 @@ fn not_read_problem(setting: &Setting, settings: &[Setting]) -> Option<Problem> 
             Some(Problem::error(ProblemKind::NoEffect, setting.place.clone(), spec, message, "").as_warning())
         }
         // If the other one is given, that one is refused.
-        Status::Dormant(other) if settings.iter().any(|given| given.spec == other) => None,
+        Status::Dormant(other) if given.get(other).is_some() => None,
         Status::Dormant(other) => {
             let (name, other) = (spec.name, other.name);
             let message =
@@ -194,34 +258,12 @@ fn not_read_problem(setting: &Setting, settings: &[Setting]) -> Option<Problem> 
     }
 }
 
-/// The meaning of suffixes each setting is read under. fio reads `kb_base` before the other options of a job file's
-/// section; on the command line it applies to the options after it.
-fn kb_bases(settings: &[Setting]) -> Vec<KbBase> {
-    let given = |setting: &Setting| match setting.spec == General::kb_base {
-        true => KbBase::parse(setting.text()?, &mut Reading::default()).ok(),
-        false => None,
-    };
-    let mut base = KbBase::default();
-    let mut bases = Vec::with_capacity(settings.len());
-    for (index, setting) in settings.iter().enumerate() {
-        let starts_file = matches!(setting.place.source, Origin::File(_))
-            && (index == 0 || settings[index - 1].place.source != setting.place.source);
-        if starts_file {
-            let same_file =
-                settings[index..].iter().take_while(|later| later.place.source == setting.place.source);
-            base = same_file.filter_map(given).last().unwrap_or(base);
-        }
-        base = given(setting).unwrap_or(base);
-        bases.push(base);
-    }
-    bases
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{resolve_job, resolve_program};
+    use super::{Given, Resolver, resolve_job, resolve_program};
     use crate::grammar::testing::{ENGINES, read_text, read_with, texts};
-    use crate::table::job::JobOptions;
+    use crate::section::Setting;
+    use crate::table::job::{Blocks, Files, JobOptions};
     use crate::table::program::ProgramOptions;
     use crate::value::{Bytes, EngineName, PerDirection, Seconds, Size};
 
@@ -244,6 +286,44 @@ mod tests {
         assert_eq!(job.blocks.bs, PerDirection { read: Some(Bytes(16384)), ..all(8192) });
         let (job, _) = last_section("[j]\n");
         assert_eq!(job, JobOptions::default());
+    }
+
+    /// As if each section was the only one.
+    #[test]
+    fn what_sections_share_is_resolved_once_and_to_the_same() {
+        let text = "[global]\nbs=4k\nioengine=io_uring\nverifysort=0\niodepth=x\n[a]\nbs=,8k\nverifysort=1\n[b]\nrw=raed\n\
+                    [global]\nbs=,,16k\nrw=write\nkb_base=1000\nfilename=f\n[c]\nbs=1k\n[d]\nfilename=g\nioengine=rbd\n";
+        let mut parsed = read_text(text).expect(text);
+        // Sections of another list, and then of the first one again.
+        let others = read_text("[global]\nbs=2k\niodepth=4\n[e]\n").expect("a job").sections;
+        parsed.sections.splice(2..2, others);
+        let mut resolver = Resolver::new(&ENGINES);
+        let mut said = Vec::new();
+        for section in &parsed.sections {
+            let (alone, given_alone, all) = resolve_job(section, &ENGINES);
+            let (together, given, problems) = resolver.job(section);
+            assert_eq!(together, alone, "{:?}", section.name);
+            let places =
+                |given: &Given<'_>| given.iter().map(|setting| setting.place.clone()).collect::<Vec<_>>();
+            assert_eq!(places(&given), places(&given_alone), "{:?}", section.name);
+            assert!(problems.iter().all(|problem| all.contains(problem)), "{problems:?}");
+            said.extend(problems);
+            assert!(all.iter().all(|problem| said.contains(problem)), "{all:?}");
+        }
+        let inherited = texts(&said).matches("\"x\" is not a number").count();
+        assert_eq!(inherited, 2, "once for each list it was resolved in");
+        assert_eq!(texts(&said).matches("verifysort: accepted").count(), 3, "not where it is the default");
+    }
+
+    #[test]
+    fn settings_that_were_superseded_are_not_given_but_for_those_that_add_up() {
+        let text = "[global]\nfilename=f\nbs=4k\nrw=read\n[j]\nbs=,8k\nfilename=g\n";
+        let parsed = read_text(text).expect(text);
+        let given = resolve_job(&parsed.sections[0], &ENGINES).1;
+        let shown: Vec<&str> = given.iter().filter_map(Setting::text).collect();
+        assert_eq!(shown, ["read", "f", ",8k", "g"]);
+        assert_eq!(given.all(Files::filename).count(), 2);
+        assert_eq!(given.last_of(&[Blocks::bs, Files::filename]), Some(Files::filename));
     }
 
     #[test]
@@ -305,6 +385,9 @@ j.fio:5:10: error: ioengine: engine rbd not loadable: known to fio, not built in
     fn kb_base_holds_for_a_section_but_on_the_command_line_from_where_it_stands() {
         assert_eq!(last_section("[j]\nbs=8k\nkb_base=1000\n").0.blocks.bs, all(8000));
         assert_eq!(last_section("[global]\nkb_base=1000\n[j]\nbs=8k\n").0.blocks.bs, all(8000));
+        // What a section before has set is read already.
+        assert_eq!(last_section("[global]\nbs=8k\n[j]\nkb_base=1000\n").0.blocks.bs, all(8192));
+        assert_eq!(last_section("[global]\nbs=8k\n[global]\nkb_base=1000\n[j]\n").0.blocks.bs, all(8192));
         let of_arguments = |args: &[&str]| {
             let parsed = read_with(args, &[]).expect("a job");
             resolve_job(parsed.sections.last().expect("a section"), &ENGINES).0.blocks.bs

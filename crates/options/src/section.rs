@@ -1,13 +1,17 @@
 //! The typed settings, in order: the value between the grammars (job file, command line) and the table.
 //!
 //! Invariant: a section is what was typed, byte for byte; nothing in it has been parsed as a value yet, and nothing in
-//! it is parsed by a grammar again. Files that the user did not type are paths from the beginning.
+//! it is parsed by a grammar again. Files that the user did not type are paths from the beginning. Sections share what
+//! they inherit, however many they are.
 
 use std::ffi::OsString;
+use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::place::Place;
 use crate::table::Spec;
+use crate::table::job::General;
 
 /// One `option=value` as typed, after `${VAR}` and keyword expansion.
 #[derive(Debug, Clone)]
@@ -30,7 +34,7 @@ pub struct Section {
     /// The section's name (`[name]`) or the value of `--name`.
     pub name: OsString,
     /// Settings inherited from the globals before the section, in order.
-    pub global: Vec<Setting>,
+    pub global: Globals,
     /// The section's own settings, in order. On the command line `name` itself is among them.
     pub own: Vec<Setting>,
     /// The place of the section's name.
@@ -66,7 +70,7 @@ impl Section {
     /// A section of this name that the user did not type, without settings.
     pub fn new(name: impl Into<OsString>) -> Section {
         let (name, place) = (name.into(), Place::derived());
-        Section { name, global: Vec::new(), own: Vec::new(), place, files: Vec::new() }
+        Section { name, global: Globals::default(), own: Vec::new(), place, files: Vec::new() }
     }
 
     /// With these settings after its own.
@@ -90,13 +94,100 @@ impl Section {
     }
 }
 
+/// What a section inherits, in order: the beginning of a list, up to where the section stands. The sections of a file, or
+/// of the command line, have one list.
+#[derive(Debug, Clone)]
+pub struct Globals {
+    list: Arc<[Setting]>,
+    count: usize,
+}
+
+impl Globals {
+    /// What jobs inherit of these settings: all but the name, which fio does not pass on.
+    pub fn inheritable<'a>(settings: impl IntoIterator<Item = &'a Setting>) -> Globals {
+        settings.into_iter().filter(|setting| is_inheritable(setting)).cloned().collect()
+    }
+
+    /// The first `count` of them, in the same list.
+    pub fn first(&self, count: usize) -> Globals {
+        Globals { list: Arc::clone(&self.list), count: count.min(self.count) }
+    }
+
+    /// The settings behind those of `before`; `None` if these do not begin with those.
+    pub fn since(&self, before: &Globals) -> Option<&[Setting]> {
+        let begins_so = before.count == 0 || Arc::ptr_eq(&self.list, &before.list);
+        self.get(before.count..).filter(|_| begins_so)
+    }
+}
+
+/// How many of these settings jobs inherit.
+pub(crate) fn count_inheritable(settings: &[Setting]) -> usize {
+    settings.iter().filter(|setting| is_inheritable(setting)).count()
+}
+
+fn is_inheritable(setting: &Setting) -> bool {
+    setting.spec != General::name
+}
+
+/// Makes of each setting of the sections, inherited or their own, what `change` makes of it; `None` removes it. What
+/// they share stays shared.
+pub fn change_settings(sections: &mut [Section], change: impl Fn(&Setting) -> Option<Setting>) {
+    // The list of the section before: as it was, as it is, and how many are left of its beginnings.
+    let mut last: Option<(Arc<[Setting]>, Globals, Vec<usize>)> = None;
+    for section in sections {
+        section.own = section.own.iter().filter_map(&change).collect();
+        let Globals { list, count } = &section.global;
+        let (_, changed, left) = match last.take().filter(|(before, ..)| Arc::ptr_eq(before, list)) {
+            Some(same) => last.insert(same),
+            None => {
+                let (mut changed, mut left) = (Vec::with_capacity(list.len()), vec![0]);
+                for setting in list.iter() {
+                    changed.extend(change(setting));
+                    left.push(changed.len());
+                }
+                last.insert((Arc::clone(list), Globals::from(changed), left))
+            }
+        };
+        section.global = changed.first(left[*count]);
+    }
+}
+
+impl Default for Globals {
+    fn default() -> Globals {
+        Globals::from(Vec::new())
+    }
+}
+
+impl From<Vec<Setting>> for Globals {
+    fn from(settings: Vec<Setting>) -> Globals {
+        Globals { count: settings.len(), list: settings.into() }
+    }
+}
+
+impl FromIterator<Setting> for Globals {
+    fn from_iter<I: IntoIterator<Item = Setting>>(settings: I) -> Globals {
+        Globals::from(settings.into_iter().collect::<Vec<Setting>>())
+    }
+}
+
+impl Deref for Globals {
+    type Target = [Setting];
+
+    fn deref(&self) -> &[Setting] {
+        &self.list[..self.count]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
+    use crate::grammar::testing::{read_text, settings};
     use crate::table::job::{Access, Blocks, Files};
+
+    const TEXT: &str = "[global]\nbs=4k\n[a]\n[global]\nrw=read\nbs=,8k\n[b]\nbs=1k\n[c]\n";
 
     #[test]
     fn settings_that_were_not_typed_are_those_of_the_table() {
@@ -123,12 +214,41 @@ mod tests {
     #[test]
     fn the_last_setting_of_an_option_is_in_force() {
         let inherited = vec![Setting::new(Access::rw, "write"), Setting::new(Blocks::bs, "8k")];
-        let section = Section { global: inherited, ..Section::new("a") };
+        let section = Section { global: inherited.into(), ..Section::new("a") };
         let section = section.with([(Access::rw, "read"), (Access::rw, "randread")]);
         let last = |option| section.last(option).and_then(Setting::text);
         assert_eq!(
             (last(Access::rw), last(Blocks::bs), last(Access::direct)),
             (Some("randread"), Some("8k"), None)
         );
+    }
+
+    #[test]
+    fn jobs_of_one_file_share_one_list() {
+        let sections = read_text(TEXT).unwrap().sections;
+        let [a, b, c] = sections.as_slice() else { panic!("{sections:?}") };
+        assert!(sections.iter().all(|section| Arc::ptr_eq(&section.global.list, &a.global.list)));
+        assert_eq!(b.global.since(&a.global).map(settings).as_deref(), Some("rw=read bs=,8k"));
+        assert_eq!(c.global.since(&b.global).map(settings).as_deref(), Some(""));
+        assert!(a.global.since(&b.global).is_none(), "b's are more");
+        let other = Globals::inheritable([&Setting::new(Blocks::bs, "4k")]);
+        assert!(b.global.since(&other).is_none(), "equal settings of another list");
+        assert_eq!(b.global.since(&Globals::default()).map(<[Setting]>::len), Some(3));
+    }
+
+    #[test]
+    fn what_is_shared_stays_shared_when_it_changes() {
+        let mut sections = read_text(TEXT).unwrap().sections;
+        change_settings(&mut sections, |setting| match setting.spec == Blocks::bs {
+            true => setting.text().is_some_and(|text| text.starts_with(',')).then(|| setting.clone()),
+            false => Some(Setting::new(Access::rw, "write")),
+        });
+        let shown: Vec<String> = sections
+            .iter()
+            .map(|section| format!("{}|{}", settings(&section.global), settings(&section.own)))
+            .collect();
+        assert_eq!(shown, ["|", "rw=write bs=,8k|", "rw=write bs=,8k|"]);
+        let list = &sections[0].global.list;
+        assert!(sections.iter().all(|section| Arc::ptr_eq(&section.global.list, list)));
     }
 }

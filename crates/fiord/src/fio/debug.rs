@@ -5,12 +5,11 @@
 use std::io;
 use std::sync::mpsc::{Sender, channel};
 
-use fiord_options::Setting;
 use fiord_options::cli::Parsed;
-use fiord_options::job;
 use fiord_options::value::{
     DebugChannel, DebugSetting, DebugSettings, Reading, SteadyCriterion, SteadyLimit, SteadyMeasure, Value,
 };
+use fiord_options::{Globals, Section, Setting, job};
 use fiord_report::path::text;
 use fiord_sys::spawn;
 use fiord_worker::DebugLog;
@@ -48,11 +47,16 @@ pub(super) fn announce(settings: &DebugSettings, parsed: &Parsed) {
     if let Some(profile) = &parsed.profile {
         log.line(DebugChannel::Profile, format_args!("loading profile '{}'", value(profile)));
     }
-    for setting in parsed.sections.iter().flat_map(|section| section.global.iter().chain(&section.own)) {
-        let option = format_args!("handle_option={}, ptr={}", setting.spec.name, value(setting));
-        log.line(DebugChannel::Parse, option);
-        let threshold = steady_threshold(setting);
-        threshold.iter().for_each(|text| log.line(DebugChannel::Parse, format_args!("{text}")));
+    let mut before = &Globals::default();
+    for Section { global, own, .. } in &parsed.sections {
+        // Each is read once, as in fio.
+        for setting in global.since(before).unwrap_or(global).iter().chain(own) {
+            let option = format_args!("handle_option={}, ptr={}", setting.spec.name, value(setting));
+            log.line(DebugChannel::Parse, option);
+            let threshold = steady_threshold(setting);
+            threshold.iter().for_each(|text| log.line(DebugChannel::Parse, format_args!("{text}")));
+        }
+        before = global;
     }
 }
 

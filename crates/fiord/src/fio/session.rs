@@ -96,8 +96,6 @@ struct Session {
     machine: Machine,
     parsed: Parsed,
     options: ProgramOptions,
-    /// The program's options as typed, in order.
-    given: Given,
     warnings: Vec<Problem>,
     /// fiord's own subcommands; `None` under fio's name, where help and exit statuses are fio's as well.
     own: Option<&'static Subcommands>,
@@ -112,9 +110,14 @@ impl Session {
             vec![Problem::error(ProblemKind::Unreadable, Place::derived(), None, message, "")]
         })?;
         let mut parsed = cli::read(arguments, &environment::of(&machine))?;
-        let (options, given, _) = resolve_program(&parsed.program);
+        let (options, _, _) = resolve_program(&parsed.program);
         let warnings = std::mem::take(&mut parsed.warnings);
-        Ok(Session { machine, parsed, options, given, warnings, own: None, keeper: None })
+        Ok(Session { machine, parsed, options, warnings, own: None, keeper: None })
+    }
+
+    /// The program's options in force, in the order they were typed.
+    fn given(&self) -> Given<'_> {
+        Given::of(&self.parsed.program)
     }
 
     fn go(mut self) -> ExitCode {
@@ -239,7 +242,7 @@ impl Session {
         RunSettings {
             readonly: self.options.readonly.0,
             // fiord has no limit of its own.
-            max_jobs: self.given.get(ProgramOptions::max_jobs).map(|_| self.options.max_jobs),
+            max_jobs: self.given().get(ProgramOptions::max_jobs).map(|_| self.options.max_jobs),
             entropy: fiord_sys::clock::realtime_ns(),
             aux_path: self.options.aux_path.as_ref().map_or_else(PathBuf::new, |path| PathBuf::from(&path.0)),
             trigger: self.trigger(),
@@ -256,7 +259,7 @@ impl Session {
     }
 
     fn trigger_that_never_fires(&self) -> Option<Problem> {
-        let setting = self.given.get(ProgramOptions::trigger).filter(|_| self.trigger().is_none())?;
+        let setting = self.given().get(ProgramOptions::trigger).filter(|_| self.trigger().is_none())?;
         let message = "it is never run";
         let remedy = "give --trigger-file or --trigger-timeout as well";
         let place = setting.value_place.clone();
@@ -273,7 +276,7 @@ impl Session {
 
     /// A name that cannot be one, or that is given where nothing is recorded.
     fn unusable_tag(&self) -> Option<Problem> {
-        let setting = self.given.get(ProgramOptions::tag)?;
+        let setting = self.given().get(ProgramOptions::tag)?;
         let place = setting.value_place.clone();
         let (kind, message) = match (self.own, fiord_store::check_tag(&self.tag()?)) {
             (None, _) => (ProblemKind::Misplaced, "runs under the name fio are not recorded".to_string()),
@@ -313,7 +316,7 @@ impl Session {
             let claim = || claims::output(&format!("--{}", option.name), path).err().map(claimed);
             let Some(refused) = refused.or_else(claim) else { continue };
             let kind = if refused.unsafe_target { ProblemKind::InUse } else { ProblemKind::Target };
-            let given = self.given.get(option);
+            let given = self.given().get(option);
             let place = given.map_or_else(Place::derived, |setting| setting.value_place.clone());
             let problem = Problem::error(kind, place, option, refused.message, refused.remedy);
             return Err(Refusal { problems: vec![problem], unsafe_target: refused.unsafe_target });
@@ -340,7 +343,7 @@ impl Session {
             Ok(live) => live,
             Err(why) => return finished(Err(format!("fiord: {why}\n"))),
         };
-        let shown = settings::shown(&self.options, &self.given, live);
+        let shown = settings::shown(&self.options, &self.given(), live);
         let mut metrics = match self.metrics_exporter() {
             Ok(metrics) => metrics,
             Err(why) => return finished(Err(why)),
@@ -457,7 +460,8 @@ impl Session {
 
     /// Exports metrics to every destination of `--metrics`.
     fn metrics_exporter(&self) -> Result<Option<MetricsExporter>, CommandError> {
-        let values = self.given.all(ProgramOptions::metrics).filter_map(|setting| setting.value.as_ref());
+        let given = self.given();
+        let values = given.all(ProgramOptions::metrics).filter_map(|setting| setting.value.as_ref());
         let mut destinations = Vec::new();
         for value in values {
             let parsed = MetricsDestination::parse_bytes(value, &mut Reading::default());

@@ -14,7 +14,7 @@ use super::presenter::LiveLineOptions;
 use crate::live::LiveMode;
 
 /// How the run is shown; `given` has the options in the order they were typed.
-pub(crate) fn shown(options: &ProgramOptions, given: &Given, live: LiveMode) -> LiveLineOptions {
+pub(crate) fn shown(options: &ProgramOptions, given: &Given<'_>, live: LiveMode) -> LiveLineOptions {
     LiveLineOptions {
         formats: formats(options, given),
         terse: TerseVersion::from_number(options.terse_version).unwrap_or(TerseVersion::V3),
@@ -28,7 +28,7 @@ pub(crate) fn shown(options: &ProgramOptions, given: &Given, live: LiveMode) -> 
 
 /// `--output-format` and `--minimal` replace the formats, `--append-terse` adds to those chosen so far; the last
 /// option wins, as in fio.
-fn formats(options: &ProgramOptions, given: &Given) -> Vec<Format> {
+fn formats(options: &ProgramOptions, given: &Given<'_>) -> Vec<Format> {
     let mut formats = vec![Format::Normal];
     for setting in given.iter() {
         let appends = setting.spec == ProgramOptions::append_terse && options.append_terse.0;

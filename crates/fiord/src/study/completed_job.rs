@@ -8,7 +8,7 @@ use std::time::Duration;
 use fiord_engine::registry;
 use fiord_lab::StudyTarget;
 use fiord_lab::sweep::{Key, SweptJob};
-use fiord_options::{Section, Setting, Spec, job};
+use fiord_options::{Section, Setting, Spec, change_settings, job};
 use fiord_report::path::shown;
 use fiord_session::study::target;
 
@@ -116,9 +116,8 @@ impl<'a> CompletedJob<'a> {
     pub(crate) fn job(&self) -> SweptJob {
         let CompletedJob { typed, keys, own_target, added } = self;
         let mut sections = typed.sections.clone();
+        change_settings(&mut sections, |setting| is_kept(setting, keys).then(|| setting.clone()));
         for section in &mut sections {
-            section.global.retain(|setting| is_kept(setting, keys));
-            section.own.retain(|setting| is_kept(setting, keys));
             section.own.extend(added.iter().map(|(option, value)| Setting::new(option, value)));
             section.files = own_target.iter().map(|own_target| own_target.file.clone()).collect();
         }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use fiord_options::{Section, Setting, Spec, job};
+use fiord_options::{Section, Setting, Spec, change_settings, job};
 use fiord_report::{RunReport, path};
 
 use crate::step::Step;
@@ -114,8 +114,7 @@ impl Load {
             (Load::Pattern(workload), Some(target)) => workload.step(name, target, &[], time),
             (Load::Pattern(_), None) => Step::measure(name, Vec::new(), time),
             (Load::Job(sections), _) => {
-                let sections = sections.iter().map(|section| bounded(section, target, time)).collect();
-                first_waits(Step::measure(name, sections, time))
+                first_waits(Step::measure(name, bounded(sections.clone(), target, time), time))
             }
         }
     }
@@ -142,9 +141,8 @@ impl Load {
             (Load::Pattern(_), None) => Step::measure(name, Vec::new(), time),
             (Load::Job(sections), _) => {
                 let sections = sections.iter().flat_map(|section| at_rate(section, rate, unpaced));
-                let sections =
-                    sections.map(|section| bounded(&section.with(arrivals), target, time)).collect();
-                Step::measure(name, sections, time)
+                let sections = sections.map(|section| section.with(arrivals)).collect();
+                Step::measure(name, bounded(sections, target, time), time)
             }
         };
         first_waits(step)
@@ -195,12 +193,15 @@ fn check(section: &Section, is_later: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// A section that runs for this time, on the target if there is one.
-fn bounded(section: &Section, target: Option<&StudyTarget>, time: Duration) -> Section {
-    let mut section = section.clone();
+/// Sections that run for this time, on the target if there is one.
+fn bounded(mut sections: Vec<Section>, target: Option<&StudyTarget>, time: Duration) -> Vec<Section> {
     let is_kept = |setting: &Setting| setting.spec != job::General::name && !setting.spec.is_one_of(&ENDS);
-    section.global.retain(is_kept);
-    section.own.retain(is_kept);
+    change_settings(&mut sections, |setting| is_kept(setting).then(|| setting.clone()));
+    sections.into_iter().map(|section| with_end(section, target, time)).collect()
+}
+
+/// With what ends the section after this time.
+fn with_end(mut section: Section, target: Option<&StudyTarget>, time: Duration) -> Section {
     let is_given = |options: &[&Spec]| section.settings().any(|setting| setting.spec.is_one_of(options));
     let mut added = vec![
         (job::Time::time_based, "1".to_string()),

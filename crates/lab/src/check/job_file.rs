@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fiord_options::environment::{Environment, KeywordValues};
-use fiord_options::{Section, Setting, Spec, cli, job};
+use fiord_options::{Section, Setting, Spec, change_settings, cli, job};
 use fiord_report::path;
 
 /// Where a profile is run.
@@ -80,8 +80,13 @@ fn text<'a>(section: &'a Section, option: &Spec) -> Option<&'a str> {
 impl Stage {
     /// Its jobs with their files in this place and with this run time, after all earlier jobs.
     pub fn placed(&self, place: &ProfileTarget, time: Duration) -> Vec<Section> {
-        let mut sections: Vec<Section> =
-            self.sections.iter().map(|section| placed(section, place, time)).collect();
+        let mut sections = self.sections.clone();
+        for section in &mut sections {
+            // The file of a job without `filename` has the job's name.
+            let file = text(section, job::Files::filename).map_or(section.name.as_os_str(), OsStr::new);
+            section.files = vec![place.directory.join(file)];
+        }
+        change_settings(&mut sections, |setting| placed(setting, place, time));
         if let Some(first) =
             sections.first_mut().filter(|first| first.last(job::Process::stonewall).is_none())
         {
@@ -91,28 +96,21 @@ impl Stage {
     }
 }
 
-fn placed(section: &Section, place: &ProfileTarget, time: Duration) -> Section {
-    let mut section = section.clone();
-    // The file of a job without `filename` has the job's name.
-    let file = text(&section, job::Files::filename).map_or(section.name.as_os_str(), OsStr::new);
-    section.files = vec![place.directory.join(file)];
-    for settings in [&mut section.global, &mut section.own] {
-        settings.retain(|setting| setting.spec != job::Files::filename);
-        for setting in settings {
-            let is = |option, value| setting.spec == option && setting.text() == Some(value);
-            let value = if is(job::Access::direct, "1") {
-                u8::from(place.direct).to_string()
-            } else if is(job::Amount::size, LARGE) {
-                place.size_bytes.to_string()
-            } else if setting.spec == job::Time::runtime {
-                format!("{}ms", time.as_millis().max(1))
-            } else {
-                continue;
-            };
-            setting.value = Some(value.into());
-        }
-    }
-    section
+/// A setting of a job in this place, with this run time; `None` for the name of a file elsewhere.
+fn placed(setting: &Setting, place: &ProfileTarget, time: Duration) -> Option<Setting> {
+    let is = |option, value| setting.spec == option && setting.text() == Some(value);
+    let value = if setting.spec == job::Files::filename {
+        return None;
+    } else if is(job::Access::direct, "1") {
+        u8::from(place.direct).to_string()
+    } else if is(job::Amount::size, LARGE) {
+        place.size_bytes.to_string()
+    } else if setting.spec == job::Time::runtime {
+        format!("{}ms", time.as_millis().max(1))
+    } else {
+        return Some(setting.clone());
+    };
+    Some(Setting { value: Some(value.into()), ..setting.clone() })
 }
 
 #[cfg(test)]

@@ -12,16 +12,14 @@ use super::environment::Environment;
 use super::jobfile::{self, Block};
 use super::{lookup, profile};
 use crate::place::{Origin, Place};
-use crate::problem::{Problem, ProblemKind, ProblemLevel};
-use crate::resolve::{resolve_job, resolve_program};
-use crate::section::{Section, Setting};
+use crate::problem::{Problem, ProblemKind, ProblemLevel, without_repeats};
+use crate::resolve::{Resolver, resolve_job, resolve_program};
+use crate::section::{Globals, Section, Setting, count_inheritable};
 use crate::shown::shown;
 use crate::table::job::General;
 use crate::table::program::ProgramOptions;
 use crate::table::{Scope, Spec};
-use crate::value::Takes;
-use crate::value::ValueKind;
-use crate::value::{EngineName, NamedEngine};
+use crate::value::{EngineName, NamedEngine, Takes, ValueKind};
 
 /// Everything on the command line and in its job files.
 #[derive(Debug, Clone, Default)]
@@ -94,24 +92,23 @@ pub fn sort_by_place(problems: &mut [Problem]) {
 /// All problems of the values, given the engines that are built in, each once: those of the program's options, of every
 /// section, and of globals that no section inherits, since fio reads these too.
 pub fn check(parsed: &Parsed, engines: &[EngineName]) -> Vec<Problem> {
-    let (_, _, mut problems) = resolve_program(&parsed.program);
-    let of_sections = parsed.sections.iter().map(|section| resolve_job(section, engines).2);
-    for problem in of_sections.flatten().chain(unused_globals(parsed, engines)) {
-        if !problems.contains(&problem) {
-            problems.push(problem);
-        }
-    }
-    problems
+    let (_, _, of_program) = resolve_program(&parsed.program);
+    let mut resolver = Resolver::new(engines);
+    let of_sections = parsed.sections.iter().flat_map(|section| resolver.job(section).2);
+    without_repeats(of_program.into_iter().chain(of_sections).chain(unused_globals(parsed, engines)))
 }
 
 /// The problems of globals that no section inherits, found by resolving them as if one did.
 fn unused_globals(parsed: &Parsed, engines: &[EngineName]) -> Vec<Problem> {
     let in_files = parsed.files.iter().flat_map(|file| &file.blocks).filter(|block| block.name.is_none());
     let globals = parsed.globals.iter().chain(in_files.flat_map(|block| &block.settings));
-    let inherited: HashSet<&Place> =
-        parsed.sections.iter().flat_map(|section| &section.global).map(|given| &given.place).collect();
-    let unused: Vec<Setting> =
-        globals.filter(|setting| !inherited.contains(&setting.place)).cloned().collect();
+    let mut inherited: HashSet<&Place> = HashSet::new();
+    let mut before = &Globals::default();
+    for Section { global, .. } in &parsed.sections {
+        inherited.extend(global.since(before).unwrap_or(global).iter().map(|given| &given.place));
+        before = global;
+    }
+    let unused = globals.filter(|setting| !inherited.contains(&setting.place)).cloned().collect();
     let section = Section { global: unused, ..Section::new("") };
     resolve_job(&section, engines).2
 }
@@ -200,6 +197,8 @@ struct Reader<'a> {
     parsed: Parsed,
     /// The job that options now apply to; `None` before the first `--name` and after `--name=global`.
     current: Current,
+    /// How many globals each of the sections so far inherits.
+    inherited: Vec<usize>,
     /// Sections named by `--section`, each with its place.
     wanted: Vec<(OsString, Place)>,
     files: Vec<FileArgument>,
@@ -232,6 +231,7 @@ impl<'a> Reader<'a> {
             arguments: arguments.into_iter(),
             parsed: Parsed::default(),
             current: Current::Globals,
+            inherited: Vec::new(),
             wanted: Vec::new(),
             files: Vec::new(),
             files_wanted: true,
@@ -265,6 +265,10 @@ impl<'a> Reader<'a> {
                 self.after = None;
                 self.option(&argument);
             }
+        }
+        let globals = Globals::inheritable(&self.parsed.globals);
+        for (section, count) in self.parsed.sections.iter_mut().zip(&self.inherited) {
+            section.global = globals.first(*count);
         }
     }
 
@@ -326,10 +330,9 @@ impl<'a> Reader<'a> {
 
     /// The engine whose private options are accepted here.
     fn engine(&self) -> NamedEngine {
-        match (self.current, self.parsed.sections.last()) {
-            (Current::Job, Some(job)) => lookup::engine_of(job.global.iter().chain(&job.own)),
-            _ => lookup::engine_of(self.parsed.globals.iter()),
-        }
+        let job = self.parsed.sections.last().filter(|_| self.current == Current::Job);
+        let own = job.map_or(&[][..], |job| &job.own);
+        lookup::engine_of(self.parsed.globals.iter().chain(own))
     }
 
     fn found(&mut self, spec: &'static Spec, mut typed: Typed) {
@@ -408,9 +411,9 @@ impl<'a> Reader<'a> {
             self.current = Current::Nothing;
         } else {
             self.current = Current::Job;
-            let global = inheritable(&self.parsed.globals);
+            self.inherited.push(count_inheritable(&self.parsed.globals));
             let place = setting.value_place.clone();
-            self.parsed.sections.push(Section { global, own: vec![setting], place, ..Section::new(name) });
+            self.parsed.sections.push(Section { own: vec![setting], place, ..Section::new(name) });
         }
     }
 
@@ -429,7 +432,7 @@ impl<'a> Reader<'a> {
                 .push(Problem::error(ProblemKind::NoEffect, place, General::name, message, "").as_warning());
         }
         self.files.clear();
-        let global = inheritable(&self.parsed.globals);
+        let global = Globals::inheritable(&self.parsed.globals);
         self.parsed.sections = jobs;
         self.parsed.sections.iter_mut().for_each(|section| section.global.clone_from(&global));
     }
@@ -456,9 +459,9 @@ impl<'a> Reader<'a> {
             let blocks = jobfile::read(name, &text, &wanted, &globals, self.environment, &mut self.problems);
             let first_section = self.parsed.sections.len();
             let inherited = globals.clone();
-            for block in &blocks {
-                self.add_block(block, &mut globals);
-            }
+            let added = blocks.iter().filter(|block| block.name.is_none());
+            globals.extend(added.flat_map(|block| &block.settings).cloned());
+            self.add_blocks(&blocks, count_inheritable(&inherited), &Globals::inheritable(&globals));
             if index > 0 && self.parsed.sections.len() > first_section {
                 self.parsed.waiting.push(first_section);
             }
@@ -467,15 +470,16 @@ impl<'a> Reader<'a> {
         self.parsed.globals = globals;
     }
 
-    fn add_block(&mut self, block: &Block, globals: &mut Vec<Setting>) {
-        let own = block.settings.clone();
-        match &block.name {
-            None => globals.extend(own),
-            Some(name) => {
-                let global = inheritable(globals);
-                let place = block.place.clone();
-                self.parsed.sections.push(Section { global, own, place, ..Section::new(name) });
-            }
+    /// Adds the sections of a file: each inherits those of the globals that were known before the file, or that the file
+    /// has before it.
+    fn add_blocks(&mut self, blocks: &[Block], mut known: usize, globals: &Globals) {
+        for Block { name, place, settings } in blocks {
+            let Some(name) = name else {
+                known += count_inheritable(settings);
+                continue;
+            };
+            let (global, own, place) = (globals.first(known), settings.clone(), place.clone());
+            self.parsed.sections.push(Section { global, own, place, ..Section::new(name) });
         }
     }
 
@@ -533,11 +537,6 @@ impl<'a> Reader<'a> {
             }
         }
     }
-}
-
-/// The globals a job inherits: all but the name, which fio does not pass on.
-fn inheritable(globals: &[Setting]) -> Vec<Setting> {
-    globals.iter().filter(|setting| setting.spec != General::name).cloned().collect()
 }
 
 /// The place of a byte of the command line.

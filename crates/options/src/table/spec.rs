@@ -4,6 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
 use std::ptr;
 
@@ -75,6 +76,12 @@ impl PartialEq for Spec {
 }
 
 impl Eq for Spec {}
+
+impl Hash for Spec {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        ptr::hash(self, hasher);
+    }
+}
 
 impl fmt::Debug for Spec {
     /// `bs`, `--output`.

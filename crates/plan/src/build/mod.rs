@@ -38,12 +38,14 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use fiord_errno::Errno;
+use fiord_options::job::JobOptions;
 use fiord_options::shown::shown;
-use fiord_options::{Problem, ProblemKind, Section, Spec, job, resolve_job};
+use fiord_options::value::EngineName;
+use fiord_options::{Given, Problem, ProblemKind, Resolver, Section, Spec, job, without_repeats};
 
 use self::diagnostics::Diagnostics;
 use self::replay::Replayed;
-use self::rules::conditions::{self, Judged};
+use self::rules::conditions::{self, Judgements};
 use self::schedule::Grouping;
 use self::section::ResolvedSection;
 use self::space::LaidOut;
@@ -86,8 +88,9 @@ pub fn needs(sections: &[Section], engines: Engines, run: &RunSettings) -> Needs
     let mut traces = BTreeSet::new();
     let mut geometries = Vec::new();
     let mut workers = 0;
+    let mut resolver = Resolver::new(&engines.names());
     for parsed in sections {
-        let (options, given, _) = resolve_job(parsed, &engines.names());
+        let (options, given, _) = resolver.job(parsed);
         let section = ResolvedSection { parsed, options: &options, given: &given, engines };
         contents.extend(buffers::pattern_files(&options));
         let naming = targets::naming(&section);
@@ -148,8 +151,9 @@ fn add_geometries(geometries: &mut Vec<GeometryNeed>, engine: &PlannedEngine, ta
 pub fn merges(sections: &[Section], engines: Engines) -> Result<Vec<TraceNeed>, Vec<Problem>> {
     let mut traces = BTreeSet::new();
     let mut problems = Vec::new();
+    let mut resolver = Resolver::new(&engines.names());
     for parsed in sections {
-        let (options, given, _) = resolve_job(parsed, &engines.names());
+        let (options, given, _) = resolver.job(parsed);
         match replay::need(&ResolvedSection { parsed, options: &options, given: &given, engines }, 0) {
             Ok(need) => traces.extend(need.filter(|need| !need.parts.is_empty())),
             Err(problem) => problems.push(problem),
@@ -167,9 +171,10 @@ pub fn with_ancestors(file: PathBuf) -> impl Iterator<Item = PathBuf> {
 /// Problems of sections that write or trim although `--readonly` is given. Needs no facts, so that it also works where
 /// nothing is run.
 pub fn forbidden_by_readonly(sections: &[Section]) -> Vec<Problem> {
-    let check = |parsed: &Section| {
-        // Whether its engine is built in makes no difference to what it would do.
-        let (options, given, _) = resolve_job(parsed, &[]);
+    // Whether its engine is built in makes no difference to what it would do.
+    let mut resolver = Resolver::new(&[]);
+    let check = |parsed| {
+        let (options, given, _) = resolver.job(parsed);
         modifies(&ResolvedSection { parsed, options: &options, given: &given, engines: Engines::default() })
     };
     sections.iter().filter_map(check).collect()
@@ -227,6 +232,7 @@ pub fn build(
     facts: &Facts,
     run: &RunSettings,
 ) -> Result<(Plan, Vec<Problem>), Refusal> {
+    let engines = facts.engines.names();
     let mut builder = Builder {
         facts,
         run,
@@ -236,14 +242,15 @@ pub fn build(
         laid_out: LaidOut::default(),
         buffer_bytes: 0,
         names: Vec::new(),
-        time_cpus: time_cpus(sections, facts),
-        judged: Vec::new(),
+        time_cpus: time_cpus(sections, &engines),
+        judged: Judgements::default(),
     };
+    let mut resolver = Resolver::new(&engines);
     for (number, parsed) in sections.iter().enumerate() {
-        builder.section(number as u32, parsed, waiting.contains(&number));
+        builder.section(number as u32, parsed, resolver.job(parsed), waiting.contains(&number));
     }
     let Builder { mut jobs, mut diagnostics, judged, .. } = builder;
-    diagnostics.problems.extend(conditions::without_effect(judged));
+    diagnostics.problems.extend(judged.without_effect());
     buffers::share_working_sets(&mut jobs);
     writers::expect_other_writers(&mut jobs);
     pace::wake_early(&mut jobs, facts);
@@ -258,16 +265,8 @@ pub fn build(
     }
 }
 
-/// Each problem once: clones and sections that inherit a mistake repeat it.
-fn without_repeats(problems: Vec<Problem>) -> Vec<Problem> {
-    let mut unique: Vec<Problem> = Vec::with_capacity(problems.len());
-    for problem in problems {
-        if !unique.contains(&problem) {
-            unique.push(problem);
-        }
-    }
-    unique
-}
+/// A section resolved: its options, what was given, and what is wrong with it.
+type Resolved<'a> = (JobOptions, Given<'a>, Vec<Problem>);
 
 /// The plan under construction.
 struct Builder<'a> {
@@ -285,27 +284,27 @@ struct Builder<'a> {
     /// CPUs that keep the time for jobs: no job runs there.
     time_cpus: Vec<u32>,
     /// What options need that have an effect only beside others.
-    judged: Vec<Judged>,
+    judged: Judgements,
 }
 
 /// The CPUs that keep the time for jobs of these sections, sorted.
-fn time_cpus(sections: &[Section], facts: &Facts) -> Vec<u32> {
-    let named = sections.iter().filter(|section| section.last(job::Time::gtod_cpu).is_some());
+fn time_cpus(sections: &[Section], engines: &[EngineName]) -> Vec<u32> {
+    let mut resolver = Resolver::new(engines);
     // What is wrong with the sections is found when each is built.
-    let cpus = named.filter_map(|section| resolve_job(section, &facts.engines.names()).0.time.gtod_cpu);
-    let sorted: BTreeSet<u32> = cpus.collect();
+    let sorted: BTreeSet<u32> =
+        sections.iter().filter_map(|section| resolver.job(section).0.time.gtod_cpu).collect();
     sorted.into_iter().collect()
 }
 
 impl Builder<'_> {
-    fn section(&mut self, number: u32, parsed: &Section, waits: bool) {
-        let (options, given, problems) = resolve_job(parsed, &self.facts.engines.names());
+    fn section(&mut self, number: u32, parsed: &Section, resolved: Resolved<'_>, waits: bool) {
+        let (options, given, problems) = resolved;
         let engines = self.facts.engines;
         let section = ResolvedSection { parsed, options: &options, given: &given, engines };
         let before = self.diagnostics.problems.len();
         self.diagnostics.problems.extend(problems);
         self.diagnostics.problems.extend(rules::all(&section));
-        self.judged.extend(conditions::judge(&section));
+        self.judged.add(conditions::judge(&section));
         self.diagnostics.problems.extend(self.among_sections(&section));
         process::time_cpu(&section, self.facts, &mut self.diagnostics.problems);
         self.names.push(worker_name(&section, 0).to_os_string());

@@ -14,7 +14,7 @@ pub(crate) struct ResolvedSection<'a> {
     /// Its options.
     pub options: &'a JobOptions,
     /// What was given, and where.
-    pub given: &'a Given,
+    pub given: &'a Given<'a>,
     /// The engines that are built in.
     pub engines: Engines,
 }

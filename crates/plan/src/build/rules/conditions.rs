@@ -3,6 +3,9 @@
 //! Invariant: an option that is given and has no effect in any job it is given for is said once, where it was given. One of
 //! `[global]` is for those jobs that it concerns.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use fiord_options::value::{ContinueOnError, MemoryKind, Size, ValueKind, ZoneMode};
 use fiord_options::{Place, Problem, ProblemKind, Spec, job};
 
@@ -336,6 +339,36 @@ pub(crate) fn judge(section: &ResolvedSection<'_>) -> Vec<Judged> {
     CONDITIONS.iter().flat_map(of_condition).collect()
 }
 
+/// What the table says of the options of all jobs so far.
+#[derive(Default)]
+pub(crate) struct Judgements {
+    /// Of each place where an option was given, in the order they were judged: the problem, unless it has an effect.
+    problems: Vec<Option<Problem>>,
+    indices: HashMap<Place, usize>,
+}
+
+impl Judgements {
+    /// Adds those of one more section.
+    pub fn add(&mut self, judged: Vec<Judged>) {
+        for (place, problem) in judged {
+            match self.indices.entry(place) {
+                Entry::Vacant(new) => {
+                    new.insert(self.problems.len());
+                    self.problems.push(problem);
+                }
+                // An effect in one job is enough.
+                Entry::Occupied(known) if problem.is_none() => self.problems[*known.get()] = None,
+                Entry::Occupied(_) => {}
+            }
+        }
+    }
+
+    /// The problems of options that have an effect in none of the jobs they were given for, each once.
+    pub fn without_effect(self) -> impl Iterator<Item = Problem> {
+        self.problems.into_iter().flatten()
+    }
+}
+
 fn judge_one(section: &ResolvedSection<'_>, condition: &Condition, option: &'static Spec) -> Option<Judged> {
     let setting = section.given.get(option)?;
     let is_number = option.kind.is_number() || option.kind == ValueKind::Flag;
@@ -350,19 +383,4 @@ fn judge_one(section: &ResolvedSection<'_>, condition: &Condition, option: &'sta
         section.error(ProblemKind::NoEffect, option, message, condition.remedy).as_warning()
     };
     Some((setting.place.clone(), (!(condition.is_met)(section)).then(unmet)))
-}
-
-/// The problems of options that have an effect in none of the jobs they were given for, each once.
-pub(crate) fn without_effect(judged: Vec<Judged>) -> Vec<Problem> {
-    let met: Vec<Place> =
-        judged.iter().filter(|(_, problem)| problem.is_none()).map(|(place, _)| place.clone()).collect();
-    let mut said: Vec<Place> = Vec::new();
-    let mut problems = Vec::new();
-    for (place, problem) in judged {
-        if let Some(problem) = problem.filter(|_| !met.contains(&place) && !said.contains(&place)) {
-            problems.push(problem);
-            said.push(place);
-        }
-    }
-    problems
 }
