@@ -5,6 +5,8 @@
 
 use fiord_report::Finding;
 
+use crate::merge::merge;
+
 /// A check of the figures of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
@@ -80,11 +82,9 @@ impl Judgement {
         }
     }
 
-    /// With all outcomes added, each finding once and the worst first.
+    /// With all outcomes added: findings merged as those of a run are.
     pub(super) fn closed(mut self) -> Judgement {
-        let mut known = std::collections::BTreeSet::new();
-        self.findings.retain(|one| known.insert((one.code, one.subject.to_string())));
-        fiord_report::finding::ordered(&mut self.findings);
+        self.findings = merge(self.findings);
         self.unchecked.sort_by_key(|(check, _)| *check);
         let is_checked = |check: &Check| self.unchecked.iter().all(|(known, _)| known != check);
         self.checked = Check::ALL.into_iter().filter(is_checked).collect();

@@ -6,7 +6,7 @@ use fiord_import::{
     CpuFigures, DirectionFigures, DirectionName, DiskFigures, Heading, JobFigures, LatencyFigures,
     NeverIssued, Percentile, SampleMoments,
 };
-use fiord_report::Code;
+use fiord_report::{Code, Finding};
 
 use super::*;
 
@@ -68,6 +68,18 @@ fn arrivals_that_were_never_issued_are_found_in_a_report() {
 fn judged(report: &Report) -> Judgement {
     let can_queue = |name: &str| Some(name != "psync");
     of_report(report, EngineFacts { can_queue: &can_queue })
+}
+
+/// As those of a run are.
+#[test]
+fn findings_of_several_jobs_are_merged() {
+    let mut report = report(&[("ioengine", "io_uring"), ("iodepth", "32")], 31_000);
+    report.jobs.push(JobFigures { name: "b".into(), ..report.jobs[0].clone() });
+    let found = judged(&report).findings;
+    let depth: Vec<&Finding> = found.iter().filter(|one| one.code == Code::DepthNotReached).collect();
+    let [one] = depth.as_slice() else { panic!("{depth:?}") };
+    assert_eq!(one.subject.to_string(), "job a");
+    assert!(one.sentence.ends_with(" (and 1 more job)"), "{}", one.sentence);
 }
 
 fn codes(report: &Report) -> Vec<Code> {
