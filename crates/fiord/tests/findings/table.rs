@@ -165,12 +165,13 @@ table! {
     few_samples: FewSamples,
         lines("--name=a --rw=write --size=64k --bs=4k", "--name=a --rw=write --size=1m --bs=4k --percentile_list=50");
     not_steady: NotSteady, Proof::Runs(not_steady_runs);
-    stalled: Stalled, Proof::Runs(stalled_runs);
+    stalled: Stalled, Proof::Runs(|dir| stalled_runs(dir, ""));
     suspended: Suspended, Proof::Runs(suspended_runs);
     flat_at_limit: FlatAtLimit, Proof::Runs(flat_at_limit_runs);
     mix_not_reached: MixNotReached, Proof::Runs(mix_not_reached_runs);
     sync_excluded: SyncExcluded, Proof::Runs(sync_excluded_runs);
-    slow_io: SlowIo, Proof::Runs(slow_io_runs);
+    // A job with a rate is not said to stall: it stands still on purpose.
+    slow_io: SlowIo, Proof::Runs(|dir| stalled_runs(dir, "--rate_iops=500"));
     no_overlap: NoOverlap, Proof::Runs(no_overlap_runs);
     omitted_waits: OmittedWaits, Proof::Runs(omitted_waits_runs);
     arrivals_lost: ArrivalsLost, Proof::Runs(arrivals_lost_runs);
@@ -495,19 +496,21 @@ fn not_steady_runs(dir: &Dir) -> Result<Pair, String> {
     Ok(Pair { raises, spares })
 }
 
-/// Two samples of a run must fall into the stall.
-fn stalled_runs(dir: &Dir) -> Result<Pair, String> {
-    let stalled_for = |lasts: Duration| {
-        let place = Dir::under(dir.path())?;
-        let stall = Stall { bytes: 200 * 4096, at_read: 100, lasts };
-        let _mount = Stalling::mount(&place, stall)?;
-        Ok::<_, String>(run(
-            &place,
-            "--name=a --filename=stalling/data --rw=read --bs=4k --ioengine=psync --direct=1",
-        ))
-    };
-    let raises = stalled_for(Duration::from_millis(2500))?;
-    Ok(Pair { raises, spares: stalled_for(Duration::from_millis(100))? })
+/// How long a device stands still so that two samples of a run fall into the time.
+const STALL: Duration = Duration::from_millis(2500);
+
+/// Reads a device that stands still for this long, once, with these options beside those that read it.
+fn stalled_run(dir: &Dir, lasts: Duration, options: &str) -> Result<Value, String> {
+    let place = Dir::under(dir.path())?;
+    let _mount = Stalling::mount(&place, Stall { bytes: 200 * 4096, at_read: 100, lasts })?;
+    let line = "--name=a --filename=stalling/data --rw=read --bs=4k --ioengine=psync --direct=1";
+    Ok(run(&place, &format!("{line} {options}")))
+}
+
+/// Reads of a device that stands still, and of one that hesitates.
+fn stalled_runs(dir: &Dir, options: &str) -> Result<Pair, String> {
+    let stalled_for = |lasts: Duration| stalled_run(dir, lasts, options);
+    Ok(Pair { raises: stalled_for(STALL)?, spares: stalled_for(Duration::from_millis(100))? })
 }
 
 /// Stopped by a signal, and frozen as a container that is paused, while another run lasts, which is longer than a second;
@@ -536,11 +539,7 @@ fn suspended_runs(dir: &Dir) -> Result<Pair, String> {
     group.set(file, thawed)?;
     let paused = finish(running).assert_success().json();
     assert!(has(&paused, "suspended"), "{paused}");
-    let place = Dir::under(dir.path())?;
-    let stall = Stall { bytes: 200 * 4096, at_read: 100, lasts: Duration::from_millis(2500) };
-    let _mount = Stalling::mount(&place, stall)?;
-    let reads = "--name=a --filename=stalling/data --rw=read --bs=4k --ioengine=psync --direct=1";
-    Ok(Pair { raises, spares: run(&place, reads) })
+    Ok(Pair { raises, spares: stalled_run(dir, STALL, "")? })
 }
 
 /// A control group's limit, whose I/Os wait for it, and the same device without it.
@@ -588,21 +587,6 @@ fn overlapping_sequential_runs(dir: &Dir) -> Result<Pair, String> {
     let line = "--name=a --size=64k --filename=f --numjobs=3";
     assert!(has(&run(dir, &format!("{line} --rw=write")), "overlapping-sequential"));
     Ok(both(dir, line, "--rw=read", "--rw=read --offset_increment=64k"))
-}
-
-/// A job with a rate is not said to stall: it stands still on purpose.
-fn slow_io_runs(dir: &Dir) -> Result<Pair, String> {
-    let stalled_for = |lasts: Duration| {
-        let place = Dir::under(dir.path())?;
-        let stall = Stall { bytes: 200 * 4096, at_read: 100, lasts };
-        let _mount = Stalling::mount(&place, stall)?;
-        Ok::<_, String>(run(
-            &place,
-            "--name=a --filename=stalling/data --rw=read --bs=4k --ioengine=psync --direct=1 --rate_iops=500",
-        ))
-    };
-    let raises = stalled_for(Duration::from_millis(2500))?;
-    Ok(Pair { raises, spares: stalled_for(Duration::from_millis(100))? })
 }
 
 fn no_overlap_runs(dir: &Dir) -> Result<Pair, String> {
