@@ -54,6 +54,41 @@ impl NvmeProtection {
     }
 }
 
+/// The zones of a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NvmeZones {
+    /// Blocks of a zone, up to the start of the next.
+    pub blocks: u64,
+    /// The most bytes of a Zone Append, if they are limited.
+    pub append_bytes_max: Option<u64>,
+}
+
+/// The unit of limits of transfers: the smallest page of memory, as drivers assume it.
+const LIMIT_UNIT_BYTES: u64 = 4096;
+
+/// Which of the formats of a namespace it has.
+fn format_index(page: &[u8; IDENTIFY_BYTES]) -> usize {
+    let (formats, format) = (page[25], page[26]);
+    // Two more bits for disks with more than 16 formats.
+    usize::from(format & 0x0f) | if formats > 15 { usize::from(format >> 5 & 3) << 4 } else { 0 }
+}
+
+/// The zones that the pages describe: the page of a namespace, what the zoned command set adds to it and to that of the
+/// controller, and the latter.
+pub fn parse_zones(
+    page: &[u8; IDENTIFY_BYTES],
+    of_zones: &[u8; IDENTIFY_BYTES],
+    controller_of_zones: &[u8; IDENTIFY_BYTES],
+    controller: &[u8; IDENTIFY_BYTES],
+) -> Option<NvmeZones> {
+    let blocks = little_endian(of_zones, 2816 + 16 * format_index(page), 8);
+    // Without a limit of their own, appends have that of all transfers.
+    let exponent = [controller_of_zones[0], controller[77]].into_iter().find(|exponent| *exponent > 0);
+    let append_bytes_max =
+        exponent.and_then(|exponent| LIMIT_UNIT_BYTES.checked_mul(1_u64.checked_shl(exponent.into())?));
+    (blocks > 0).then_some(NvmeZones { blocks, append_bytes_max })
+}
+
 /// The namespace that the pages describe: that of the base specification, and that of the NVM command set, which older disks
 /// do not have.
 pub fn parse_namespace(
@@ -61,9 +96,7 @@ pub fn parse_namespace(
     page: &[u8; IDENTIFY_BYTES],
     of_command_set: Option<&[u8; IDENTIFY_BYTES]>,
 ) -> Option<NvmeNamespace> {
-    let (formats, format) = (page[25], page[26]);
-    // Two more bits for disks with more than 16 formats.
-    let index = usize::from(format & 0x0f) | if formats > 15 { usize::from(format >> 5 & 3) << 4 } else { 0 };
+    let index = format_index(page);
     let at = 128 + 4 * index;
     let metadata_bytes = u32::from(little_endian_u16(page, at));
     let block_bytes = 1_u32.checked_shl(u32::from(page[at + 2])).filter(|bytes| *bytes >= 512)?;
@@ -78,7 +111,7 @@ pub fn parse_namespace(
         blocks: little_endian(page, 0, 8),
         block_bytes,
         metadata_bytes,
-        metadata_in_data: format & 0x10 != 0 && metadata_bytes > 0,
+        metadata_in_data: page[26] & 0x10 != 0 && metadata_bytes > 0,
         protection: (kind != 0 && metadata_bytes >= protection.bytes()).then_some(protection),
     })
 }
@@ -149,6 +182,23 @@ mod tests {
             (protection.guard, protection.bytes(), protection.is_first),
             (NvmeGuard::Crc64, 16, false)
         );
+    }
+
+    #[test]
+    fn zones_are_those_of_the_format_and_appends_have_a_limit() {
+        let (mut of_zones, mut own, mut all) =
+            ([0; IDENTIFY_BYTES], [0; IDENTIFY_BYTES], [0; IDENTIFY_BYTES]);
+        of_zones[2816] = 7;
+        assert_eq!(parse_zones(&page(), &of_zones, &own, &all), None, "another format");
+        of_zones[2833] = 8;
+        let zones = |own: &_, all: &_| parse_zones(&page(), &of_zones, own, all).unwrap();
+        assert_eq!(zones(&own, &all), NvmeZones { blocks: 2048, append_bytes_max: None });
+        all[77] = 7;
+        assert_eq!(zones(&own, &all).append_bytes_max, Some(512 << 10));
+        own[0] = 5;
+        assert_eq!(zones(&own, &all).append_bytes_max, Some(128 << 10));
+        own[0] = 0xff;
+        assert_eq!(zones(&own, &all).append_bytes_max, None);
     }
 
     #[test]

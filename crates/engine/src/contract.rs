@@ -25,6 +25,8 @@ use crate::attached_files::AttachedFiles;
 pub enum Outcome {
     /// Bytes; 0 at the end of a file and for synchronisations.
     Done(u64),
+    /// The whole of a write, which the device has put at this byte of the file.
+    Appended(u64),
     /// errno.
     Failed(Errno),
 }

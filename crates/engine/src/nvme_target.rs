@@ -5,7 +5,7 @@
 use fiord_options::value::{NvmeVerify, NvmeWrite};
 use fiord_plan::{Action, Op, Purpose, TrimRange};
 use fiord_sys::errno::Errno;
-use fiord_sys::nvme::{NvmeCommand, NvmeNamespace};
+use fiord_sys::nvme::{NvmeCommand, NvmeNamespace, NvmeZones};
 
 /// Commands of the NVM command set and of the zoned command set.
 mod opcode {
@@ -18,6 +18,7 @@ mod opcode {
     pub(super) const DATASET_MANAGEMENT: u8 = 0x09;
     pub(super) const VERIFY: u8 = 0x0c;
     pub(super) const ZONE_MANAGEMENT_SEND: u8 = 0x79;
+    pub(super) const ZONE_APPEND: u8 = 0x7d;
 }
 
 /// Bits of word 12: force unit access; deallocate, of Write Zeroes.
@@ -69,6 +70,8 @@ pub(crate) struct NvmeTarget {
     pub unit_bytes: u64,
     /// Bytes of the buffer for metadata that a block takes.
     pub separate_bytes: u64,
+    /// The zones that writes are appended to.
+    zones: Option<NvmeZones>,
     settings: CommandUse,
 }
 
@@ -83,6 +86,7 @@ impl NvmeTarget {
             namespace,
             unit_bytes: u64::from(block_bytes) + in_data,
             separate_bytes: transferred - in_data,
+            zones: None,
             settings: *settings,
         }
     }
@@ -90,6 +94,29 @@ impl NvmeTarget {
     /// The same, whose writes are this command.
     pub(crate) fn writing_by(self, write: NvmeWrite) -> NvmeTarget {
         NvmeTarget { settings: CommandUse { write, ..self.settings }, ..self }
+    }
+
+    /// The same, whose writes may be appended to these zones.
+    pub(crate) fn appending_to(self, zones: NvmeZones) -> NvmeTarget {
+        NvmeTarget { zones: Some(zones), ..self }
+    }
+
+    /// Whether writes are appended to zones.
+    pub(crate) fn appends(&self) -> bool {
+        self.zones.is_some()
+    }
+
+    /// The first block of the zone of an operation.
+    fn zone_start(&self, op: &Op) -> u64 {
+        let (first, _) = self.blocks(op);
+        self.zones.map_or(first, |zones| first - first % zones.blocks)
+    }
+
+    /// Where an append went, by the number of its first block as the controller said it; `None` if that is not its zone.
+    pub(crate) fn appended_bytes(&self, op: &Op, block: u64) -> Option<u64> {
+        let (_, blocks) = self.blocks(op);
+        let within = block.checked_sub(self.zone_start(op))?;
+        (within.checked_add(blocks)? <= self.zones?.blocks).then(|| block * self.unit_bytes)
     }
 
     /// The first block of an operation, and how many.
@@ -110,6 +137,7 @@ impl NvmeTarget {
                 Some(Errno(libc::EINVAL))
             }
             Action::Read | Action::Write if blocks > BLOCKS_MAX => Some(Errno(libc::EFBIG)),
+            Action::Write if self.exceeds_append(op) => Some(Errno(libc::EFBIG)),
             Action::Trim if blocks > u64::from(u32::MAX) => Some(Errno(libc::EFBIG)),
             Action::Read | Action::Write | Action::Trim | Action::ResetZone => {
                 let needed = blocks * self.separate_bytes;
@@ -117,6 +145,12 @@ impl NvmeTarget {
                     .then_some(Errno(libc::EMSGSIZE))
             }
         }
+    }
+
+    /// Whether a write is longer than the controller appends at once.
+    fn exceeds_append(&self, op: &Op) -> bool {
+        let limit_bytes = self.zones.and_then(|zones| zones.append_bytes_max);
+        self.settings.write == NvmeWrite::ZoneAppend && limit_bytes.is_some_and(|most| op.length_bytes > most)
     }
 
     /// Whether the command of an operation sends data that the controller compares.
@@ -128,7 +162,10 @@ impl NvmeTarget {
     pub(crate) fn sends_data(&self, op: &Op) -> bool {
         match op.action {
             Action::Read => true,
-            Action::Write => self.settings.write == NvmeWrite::Write,
+            Action::Write => match self.settings.write {
+                NvmeWrite::Write | NvmeWrite::ZoneAppend => true,
+                NvmeWrite::Uncorrectable | NvmeWrite::Zeroes | NvmeWrite::Verify => false,
+            },
             Action::Trim | Action::ResetZone | Action::Sync | Action::DataSync | Action::RangeSync(_) => {
                 false
             }
@@ -152,6 +189,9 @@ impl NvmeTarget {
                     (opcode::WRITE_ZEROES, words)
                 }
                 NvmeWrite::Verify => (opcode::VERIFY, self.transfer_words(first, count, 1)),
+                NvmeWrite::ZoneAppend => {
+                    (opcode::ZONE_APPEND, self.transfer_words(self.zone_start(op), count, 1))
+                }
             },
             Action::Trim => (opcode::DATASET_MANAGEMENT, [0, DEALLOCATE, 0, 0, 0, 0]),
             Action::ResetZone => (opcode::ZONE_MANAGEMENT_SEND, [low, high, 0, RESET_ZONE, 0, 0]),
@@ -231,10 +271,16 @@ pub(crate) fn explain(errno: i32) -> Option<&'static str> {
         libc::EMSGSIZE => {
             "md_per_io_size= is smaller than the metadata of the blocks of an I/O, which this namespace keeps apart"
         }
-        libc::EFBIG => "a command has at most 65536 blocks; use a smaller bs=",
-        libc::EREMOTEIO => {
-            "the controller refused the blocks: beyond the end of the namespace, or not where its zone is written to"
+        libc::EFBIG => {
+            "a command has at most 65536 blocks, and Zone Append at most the zone append size limit of the controller (`nvme zns \
+             id-ctrl`: 4096 bytes times 2 to the power of zasl, or of mdts); use a smaller bs="
         }
+        libc::EREMOTEIO => {
+            "the controller refused the blocks: beyond the end of the namespace or of a zone, not where the zone is written \
+             to, or the zone is full or offline"
+        }
+        libc::EROFS => "the namespace or the zone is read-only",
+        libc::EPROTO => "the controller says that it has appended the data elsewhere than to their zone",
         libc::ENODATA => "the controller could not read the medium (unrecovered read error), or not write it",
         libc::EILSEQ => {
             "the controller found that the data differ (verify_mode=compare), or that the protection information does not \
@@ -310,6 +356,26 @@ mod tests {
         let command = zeroes.command(&write);
         assert_eq!((command.opcode, command.words_10_15[2]), (0x08, 1 << 30 | 1 << 25));
         assert!(!zeroes.sends_data(&write) && target.sends_data(&write));
+    }
+
+    #[test]
+    fn appends_name_their_zone_and_have_a_limit() {
+        let settings = CommandUse { write: NvmeWrite::ZoneAppend, ..PLAIN };
+        let zones = NvmeZones { blocks: 16, append_bytes_max: Some(4096) };
+        let target = NvmeTarget::new(namespace(0, false, false), &settings).appending_to(zones);
+        let write = op(Action::Write, 37, 3, 512);
+        let command = target.command(&write);
+        assert_eq!((command.opcode, command.words_10_15), (0x7d, [32, 0, 1 << 30 | 2, 0, 0, 0]));
+        assert!(target.sends_data(&write));
+        assert_eq!(target.command(&op(Action::Read, 37, 3, 512)).words_10_15[0], 37);
+        let place = |block| target.appended_bytes(&write, block);
+        assert_eq!((place(32), place(45)), (Some(32 * 512), Some(45 * 512)));
+        assert_eq!((place(31), place(46), place(u64::MAX)), (None, None, None));
+        assert_eq!(target.refuses(&op(Action::Write, 32, 8, 512)), None);
+        assert_eq!(target.refuses(&op(Action::Write, 32, 9, 512)), Some(Errno(libc::EFBIG)));
+        assert_eq!(target.refuses(&op(Action::Read, 32, 9, 512)), None);
+        let writes = target.writing_by(NvmeWrite::Write);
+        assert_eq!(writes.refuses(&op(Action::Write, 32, 9, 512)), None);
     }
 
     #[test]

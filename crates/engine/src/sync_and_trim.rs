@@ -67,7 +67,7 @@ fn discard(fd: RawFd, op: &Op) -> Outcome {
         // On a device that takes no discards, a hole is a command of the device that writes zeroes, if it has one.
         Outcome::Failed(Errno(libc::ENOTTY | libc::EOPNOTSUPP)) => after_write_back_if_busy(punch, fd, op),
         Outcome::Failed(Errno(libc::EBUSY)) => after_write_back_if_busy(block_discard, fd, op),
-        outcome @ (Outcome::Done(_) | Outcome::Failed(_)) => outcome,
+        outcome @ (Outcome::Done(_) | Outcome::Appended(_) | Outcome::Failed(_)) => outcome,
     }
 }
 
@@ -91,7 +91,7 @@ fn block_discard(fd: RawFd, op: &Op) -> Outcome {
 fn after_write_back_if_busy(trim: fn(RawFd, &Op) -> Outcome, fd: RawFd, op: &Op) -> Outcome {
     match trim(fd, op) {
         Outcome::Failed(Errno(libc::EBUSY)) => {}
-        outcome @ (Outcome::Done(_) | Outcome::Failed(_)) => return outcome,
+        outcome @ (Outcome::Done(_) | Outcome::Appended(_) | Outcome::Failed(_)) => return outcome,
     }
     let flags =
         libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;

@@ -46,6 +46,8 @@ pub struct EngineDescriptor {
     pub trim_ranges_max: u32,
     /// Whether its writes name the placement of their data, as `dataplacement` asks.
     pub names_placements: bool,
+    /// Whether its writes can be appended to zones, as `write_mode=zone_append` asks.
+    pub appends_to_zones: bool,
     /// The option that has the device compare what was written in place of reading it back, if it is set so; only of engines
     /// whose devices can.
     pub compares: Option<fn(&EngineSettings) -> Option<&'static Spec>>,
@@ -84,6 +86,7 @@ impl EngineDescriptor {
             shares_threads: false,
             trim_ranges_max: 1,
             names_placements: false,
+            appends_to_zones: false,
             compares: None,
             explain: |_, _| None,
             cycle: None,

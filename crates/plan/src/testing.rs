@@ -13,6 +13,7 @@ const fn engine(name: EngineName, queueing: Queueing, files: FileUse) -> EngineD
     EngineDescriptor {
         files,
         atomic_writes: matches!(name, EngineName::Libaio),
+        appends_to_zones: matches!(name, EngineName::IoUring),
         ..EngineDescriptor::of(name, "for tests", queueing)
     }
 }

@@ -47,6 +47,8 @@ pub struct ZonedAccess {
     pub reset_every: Option<u64>,
     /// After a failed write, the zone continues at the write pointer that the device reports.
     pub recovers: bool,
+    /// The device chooses the place of each write in its zone, which may have several in flight.
+    pub appends: bool,
     /// The rest of a zone, too short for a block, is written instead of finishing the zone.
     pub writes_remainder: bool,
 }

@@ -9,9 +9,9 @@ use std::os::fd::{AsFd, AsRawFd};
 use fiord_device::HealthLog;
 use fiord_device::nvme::{HEALTH_PAGE_BYTES, parse_health};
 use fiord_device::nvme_namespace::{
-    HANDLES_HEADER_BYTES, IDENTIFY_BYTES, handles_bytes, parse_namespace, parse_placements,
+    HANDLES_HEADER_BYTES, IDENTIFY_BYTES, handles_bytes, parse_namespace, parse_placements, parse_zones,
 };
-pub use fiord_device::nvme_namespace::{NvmeGuard, NvmeNamespace, NvmeProtection};
+pub use fiord_device::nvme_namespace::{NvmeGuard, NvmeNamespace, NvmeProtection, NvmeZones};
 
 use crate::errno::check;
 
@@ -28,10 +28,16 @@ pub const NVME_URING_CMD_IO_VEC: u32 = libc::_IOWR::<NvmeCommand>(0x4e, 0x81) as
 const GET_LOG_PAGE: u8 = 0x02;
 const HEALTH_PAGE: u32 = 0x02;
 const ALL_NAMESPACES: u32 = 0xffff_ffff;
-/// The command Identify, and what it describes: a namespace, and the part of it that is of the NVM command set.
+/// The command Identify, and what it describes: a namespace and the controller, and the parts of them that are of a command
+/// set.
 const IDENTIFY: u8 = 0x06;
 const OF_NAMESPACE: u32 = 0x00;
+const OF_CONTROLLER: u32 = 0x01;
 const OF_NAMESPACE_AND_COMMAND_SET: u32 = 0x05;
+const OF_CONTROLLER_AND_COMMAND_SET: u32 = 0x06;
+/// The command sets: of blocks, and of zones.
+const BLOCKS: u32 = 0;
+const ZONES: u32 = 2;
 /// The command I/O Management Receive, and what it receives: the status of reclaim unit handles.
 const IO_MANAGEMENT_RECEIVE: u8 = 0x12;
 const RECLAIM_UNIT_HANDLES: u32 = 0x01;
@@ -98,16 +104,36 @@ pub fn nvme_namespace_id(device: impl AsFd) -> io::Result<u32> {
 /// answer makes no sense.
 pub fn nvme_namespace(device: impl AsFd) -> io::Result<NvmeNamespace> {
     let id = nvme_namespace_id(&device)?;
-    let page = identify(&device, id, OF_NAMESPACE)?;
+    let page = identify(&device, id, OF_NAMESPACE, BLOCKS)?;
     // Older disks do not know this question: their protection information has 16-bit guards.
-    let of_command_set = identify(&device, id, OF_NAMESPACE_AND_COMMAND_SET).ok();
+    let of_command_set = identify(&device, id, OF_NAMESPACE_AND_COMMAND_SET, BLOCKS).ok();
     let parsed = parse_namespace(id, &page, of_command_set.as_deref());
     parsed.ok_or_else(|| io::Error::from_raw_os_error(libc::EIO))
 }
 
-fn identify(device: &impl AsFd, namespace: u32, what: u32) -> io::Result<Box<[u8; IDENTIFY_BYTES]>> {
+/// The zones of a namespace. Needs root before Linux 6.2.
+///
+/// # Errors
+/// The kernel's; `EIO` if the namespace has none.
+pub fn nvme_zones(device: impl AsFd) -> io::Result<NvmeZones> {
+    let id = nvme_namespace_id(&device)?;
+    let parsed = parse_zones(
+        &*identify(&device, id, OF_NAMESPACE, BLOCKS)?,
+        &*identify(&device, id, OF_NAMESPACE_AND_COMMAND_SET, ZONES)?,
+        &*identify(&device, 0, OF_CONTROLLER_AND_COMMAND_SET, ZONES)?,
+        &*identify(&device, 0, OF_CONTROLLER, BLOCKS)?,
+    );
+    parsed.ok_or_else(|| io::Error::from_raw_os_error(libc::EIO))
+}
+
+fn identify(
+    device: &impl AsFd,
+    namespace: u32,
+    what: u32,
+    command_set: u32,
+) -> io::Result<Box<[u8; IDENTIFY_BYTES]>> {
     let mut page = Box::new([0; IDENTIFY_BYTES]);
-    let command = NvmeCommand::new(IDENTIFY, namespace, [what, 0, 0, 0, 0, 0]);
+    let command = NvmeCommand::new(IDENTIFY, namespace, [what, command_set << 24, 0, 0, 0, 0]);
     receive(device, NVME_IOCTL_ADMIN_CMD, command, &mut *page)?;
     Ok(page)
 }
@@ -175,7 +201,7 @@ mod tests {
     #[test]
     fn a_file_has_no_health() {
         let file = std::fs::File::open("/proc/self/exe").unwrap();
-        assert!(nvme_health(&file).is_err() && nvme_namespace(&file).is_err());
+        assert!(nvme_health(&file).is_err() && nvme_namespace(&file).is_err() && nvme_zones(&file).is_err());
         assert!(nvme_placements(&file, 1).is_err());
     }
 }

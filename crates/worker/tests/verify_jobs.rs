@@ -178,6 +178,7 @@ fn drawn_in_zones(random: &mut Random, file: &TempFile) -> Job {
         reset_threshold: one(random, &[0.0, 0.4]),
         reset_every: Some(1 + random.below(20)),
         recovers: false,
+        appends: false,
         writes_remainder: random.below(2) == 0,
     });
     let verification = job.verification.as_mut().unwrap();

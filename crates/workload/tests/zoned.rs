@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
+#[path = "zoned/appends.rs"]
+mod appends;
 mod common;
 
 use std::sync::{Arc, Mutex};
@@ -50,6 +52,19 @@ impl Model {
         assert!(!self.finished[zone as usize], "the zone is full: {op:?}");
         *written += op.length_bytes;
         assert!(*written <= CAPACITY, "beyond the capacity: {op:?}");
+        self.see_open();
+    }
+
+    /// An append that has reached the device, which chooses its place.
+    fn append(&mut self, op: &mut Op) {
+        let zone = op.offset_bytes / ZONE;
+        if zone >= CONVENTIONAL {
+            op.offset_bytes = zone * ZONE + self.written[zone as usize];
+        }
+        self.write(op);
+    }
+
+    fn see_open(&mut self) {
         let open = |zone: &usize| !self.finished[*zone] && (1..CAPACITY).contains(&self.written[*zone]);
         self.open_seen = self.open_seen.max((0..ZONES as usize).filter(open).count());
     }
@@ -107,6 +122,7 @@ fn settings() -> ZonedAccess {
         reset_threshold: 0.0,
         reset_every: None,
         recovers: false,
+        appends: false,
         writes_remainder: false,
     }
 }
@@ -147,6 +163,16 @@ fn source(case: &Case, zoned: &ZonedAccess, table: &Table) -> ZonedSource {
 /// Runs jobs together, with up to `depth` operations of each in flight, which reach the device and complete in any order.
 /// Returns what each has done.
 fn run(sources: &mut [ZonedSource], depth: usize, seed: u64, mut complete: impl FnMut(&Op)) -> Vec<Vec<Op>> {
+    run_each(sources, depth, seed, |_, op| complete(op))
+}
+
+/// The same, where the device may choose the places of a job's writes.
+fn run_each(
+    sources: &mut [ZonedSource],
+    depth: usize,
+    seed: u64,
+    mut complete: impl FnMut(usize, &mut Op),
+) -> Vec<Vec<Op>> {
     let mut random = Random::new(seed);
     let mut in_flight: Vec<Vec<Op>> = vec![Vec::new(); sources.len()];
     let mut done: Vec<Vec<Op>> = vec![Vec::new(); sources.len()];
@@ -163,8 +189,8 @@ fn run(sources: &mut [ZonedSource], depth: usize, seed: u64, mut complete: impl 
             break;
         }
         if !flying.is_empty() {
-            let op = flying.swap_remove(random.below(flying.len() as u64) as usize);
-            complete(&op);
+            let mut op = flying.swap_remove(random.below(flying.len() as u64) as usize);
+            complete(index, &mut op);
             sources[index].completed(&op, &[]).unwrap();
             done[index].push(op);
         }
@@ -186,6 +212,7 @@ proptest! {
         open_max in prop::option::of(1..6u32),
         job_open_max in prop::option::of(1..3u32),
         reset in prop::option::of(1..5u64),
+        appends in any::<[bool; 2]>(),
         depth in 1..5usize,
         seed in any::<u64>(),
     ) {
@@ -201,8 +228,13 @@ proptest! {
             case.access.seed = seed ^ number;
             case.limits.loop_bytes = 4 * ZONES * ZONE;
         }));
-        let mut sources = both.each_ref().map(|case| source(case, &zoned, &table));
-        let done = run(&mut sources, depth, seed, |op| if op.action == Action::Write { model.lock().unwrap().write(op) });
+        let settings = appends.map(|appends| ZonedAccess { appends, ..zoned });
+        let mut sources = [0, 1].map(|number| source(&both[number], &settings[number], &table));
+        let done = run_each(&mut sources, depth, seed, |job, op| match op.action {
+            Action::Write if appends[job] => model.lock().unwrap().append(op),
+            Action::Write => model.lock().unwrap().write(op),
+            _ => {}
+        });
         let model = model.lock().unwrap();
         if let Some(open_max) = open_max {
             prop_assert!(model.open_seen <= open_max as usize, "{} open", model.open_seen);
@@ -331,6 +363,25 @@ fn a_failed_write_releases_the_zone_and_recovery_reads_the_devices_write_pointer
     }
 }
 
+/// A sequential write of 16 KiB blocks to the first sequential zone.
+fn writes_to_one_zone() -> Case {
+    job(Pattern::Only(fiord_plan::Direction::Write), false, 16 * KIB).with(|case| {
+        case.files.list[0].offset_bytes = CONVENTIONAL * ZONE;
+        case.files.list[0].length_bytes = ZONE;
+    })
+}
+
+#[test]
+fn a_write_that_took_two_calls_moves_the_pointer_by_all_of_it() {
+    let (_, table) = device(None);
+    let mut source = source(&writes_to_one_zone(), &settings(), &table);
+    let mut ops = Vec::new();
+    assert_eq!(source.fill(&mut ops, 1, 0), Supply::Ready);
+    source.completed(&ops[0].rest(4 * KIB), &[]).unwrap();
+    assert_eq!(source.fill(&mut ops, 1, 0), Supply::Ready);
+    assert_eq!(ops[1].offset_bytes, CONVENTIONAL * ZONE + 16 * KIB);
+}
+
 #[test]
 fn a_job_that_ends_with_writes_it_never_issued_does_not_block_others() {
     let (_, table) = device(None);
@@ -376,6 +427,22 @@ fn written_device(written: &[u64]) -> (Arc<Mutex<Model>>, Table) {
     let model = Arc::new(Mutex::new(Model::new()));
     model.lock().unwrap().written = (0..ZONES).map(|zone| u64::from(is_written(zone)) * CAPACITY).collect();
     (model.clone(), Table { zones: Arc::new(table), model: Some(model) })
+}
+
+/// The wait for a rate or a pause lies between the two, and a job that is interrupted there leaves the zone empty.
+#[test]
+fn a_full_zone_is_reset_when_its_write_is_made_and_not_when_that_is_issued() {
+    let (model, table) = written_device(&[CONVENTIONAL]);
+    let state = || {
+        let model = model.lock().unwrap();
+        (model.resets, model.written[CONVENTIONAL as usize])
+    };
+    let mut source = source(&writes_to_one_zone(), &settings(), &table);
+    assert_eq!(state(), (0, CAPACITY));
+    assert_eq!(source.fill(&mut Vec::new(), 1, 0), Supply::Ready);
+    assert_eq!(state(), (1, 0), "before the write is issued");
+    drop(source);
+    assert_eq!(state(), (1, 0), "and without one");
 }
 
 fn trimmed_zones(

@@ -2,6 +2,7 @@
 //!
 //! Invariant: outside of that machine every case says that it is skipped.
 
+mod appends;
 mod atomic;
 mod clocks;
 mod commands;

@@ -10,13 +10,13 @@ use fiord_guest::{Finished, NullBlk, ScsiDebug, fio, fiord, nvme, start};
 use crate::guest;
 
 /// Type, condition and written sectors of each zone, as blkzone reports them.
-fn zones(path: &str) -> Vec<String> {
+pub fn zones(path: &str) -> Vec<String> {
     let out = Command::new("blkzone").args(["report", path]).output().expect("blkzone runs");
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
-fn reset(path: &str) {
+pub fn reset(path: &str) {
     assert!(Command::new("blkzone").args(["reset", path]).status().expect("blkzone runs").success());
 }
 
@@ -201,7 +201,7 @@ fn what_lies_between_capacity_and_end_of_zones_is_read_and_not_written() {
 }
 
 /// Waits for a state of the zones that a job brings about.
-fn wait_for(path: &str, what: &str, is_so: impl Fn(&[String]) -> bool) {
+pub fn wait_for(path: &str, what: &str, is_so: impl Fn(&[String]) -> bool) {
     let since = Instant::now();
     loop {
         let now = zones(path);
@@ -246,7 +246,8 @@ fn a_zone_with_part_of_a_failed_write_goes_on_from_there_if_the_job_recovers() {
         assert_eq!(job["first_error"], 5, "EIO: {run:?}");
         assert!(job["total_err"].as_u64() > Some(0), "{run:?}");
         let now = zones(&path);
-        // A job that went on may be interrupted between the reset of this zone, in a later pass, and its next write.
+        // A job that went on may be interrupted between the reset of this zone, in a later pass, and its next write: the reset
+        // comes before the wait for the rate, the write after it.
         assert!(recovers || now[2].contains("(em)"), "{now:?}");
         // Before 6.10 the kernel issues all requests of a write, and those that begin where the zone is now succeed.
         if recovers || fiord_guest::kernel_release().version >= (6, 10) {

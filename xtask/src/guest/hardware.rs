@@ -40,6 +40,8 @@ impl NvmeDisk {
 const DISKS: [NvmeDisk; 7] = [
     NvmeDisk::plain("plain"),
     NvmeDisk {
+        // Appends of 4 KiB times 2 to the power of this.
+        controller: ",zoned.zasl=5",
         namespace: ",zoned=true,zoned.zone_size=8M,zoned.zone_capacity=6M,zoned.max_open=4,zoned.max_active=4",
         ..NvmeDisk::plain("zoned")
     },

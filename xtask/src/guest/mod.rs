@@ -34,7 +34,7 @@ The guest sees this machine's root file system; what it changes is lost when it 
 (FIORD=PATH: that one), first on the PATH, and in $FIORD. It has these disks, all of them small and empty:
 
   /dev/nvme-plain  NVMe, 64 MiB, with a polled queue (its kernel name varies: `readlink` shows it)
-  /dev/nvme-zoned  NVMe zoned namespace: 8 zones of 8 MiB, 6 MiB of them usable; at most 4 open
+  /dev/nvme-zoned  NVMe zoned namespace: 8 zones of 8 MiB, 6 MiB of them usable; at most 4 open; appends of 128 KiB
   /dev/nvme-worn   NVMe, 64 MiB, whose health log warns that its reliability is degraded
   /dev/nvme-wide   NVMe with blocks of 4096 bytes
   /dev/nvme-guarded

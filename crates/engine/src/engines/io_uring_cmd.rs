@@ -112,7 +112,8 @@ fn geometry(settings: &EngineSettings, path: &Path) -> Result<Geometry, NoGeomet
     }
     let target = NvmeTarget::new(nvme::nvme_namespace(&device).map_err(failed)?, &settings.command);
     let invalid = |reason| NoGeometry { errno: Errno(libc::EINVAL), reason };
-    if let Some(reason) = cannot_verify(&settings, &target) {
+    let refused = cannot_verify(&settings, &target).or_else(|| cannot_append(&settings, &target, &device));
+    if let Some(reason) = refused {
         return Err(invalid(reason.to_string()));
     }
     if let Some(wanted) = &settings.placement {
@@ -127,7 +128,7 @@ fn cannot_verify(settings: &Settings, target: &NvmeTarget) -> Option<&'static st
     let NvmeNamespace { block_bytes, protection, .. } = target.namespace;
     if !settings.verifies {
         None
-    } else if !settings.writes.are_plain() {
+    } else if !settings.writes.are_plain() && !settings.writes.append() {
         Some(
             "write_mode= writes other data than the job's, which verify= would call corrupted; leave one of them out",
         )
@@ -143,6 +144,22 @@ fn cannot_verify(settings: &Settings, target: &NvmeTarget) -> Option<&'static st
         Some(
             "the controller does not make the protection information of Compare commands; use pi_act=0 with \
              md_per_io_size=, or verify_mode=read",
+        )
+    } else {
+        None
+    }
+}
+
+/// Why writes cannot be appended to zones.
+fn cannot_append(settings: &Settings, target: &NvmeTarget, device: &File) -> Option<&'static str> {
+    if !settings.writes.append() {
+        None
+    } else if nvme::nvme_zones(device).is_err() {
+        Some("write_mode=zone_append needs a zoned namespace, and this is none; use write_mode=write")
+    } else if target.namespace.protection.is_some() {
+        Some(
+            "protection information has the number of its block, which the controller chooses in Zone Append; use \
+             write_mode=write",
         )
     } else {
         None
@@ -204,6 +221,7 @@ impl EngineDefinition for IoUringCmd {
         settings: |options| EngineSettings::new(Settings::of(options)),
         trim_ranges_max: nvme_target::RANGES_MAX,
         names_placements: true,
+        appends_to_zones: true,
         compares: Some(|settings| {
             let settings = settings.get::<Settings>()?;
             (settings.command.verify == NvmeVerify::Compare).then_some(engine::IoUringCmd::verify_mode)
@@ -491,9 +509,17 @@ impl WriteMix {
 }
 
 /// How the operation of a completion ended, apart from its data.
-fn outcome(ops: &[Op], completion: &cqueue::Entry32) -> Outcome {
+fn outcome(ops: &[Op], targets: &[Option<NvmeTarget>], completion: &cqueue::Entry32) -> Outcome {
+    let op = &ops[completion.user_data() as usize];
     match completion.result() {
-        0 => Outcome::whole(&ops[completion.user_data() as usize]),
+        0 => match targets.get(op.file as usize).and_then(Option::as_ref) {
+            Some(target) if target.appends() && op.action == Action::Write => {
+                // The result of the command: two words of its completion, as one number.
+                let place = target.appended_bytes(op, completion.big_cqe()[0]);
+                place.map_or(Outcome::Failed(Errno(libc::EPROTO)), Outcome::Appended)
+            }
+            _ => Outcome::whole(op),
+        },
         error if error < 0 => Outcome::Failed(Errno(-error)),
         status => Outcome::Failed(nvme_target::errno_of(status as u32)),
     }
@@ -501,7 +527,10 @@ fn outcome(ops: &[Op], completion: &cqueue::Entry32) -> Outcome {
 
 impl<'arena> Engine<'arena> for IoUringCmdEngine<'arena> {
     fn attach(&mut self, file: FileIndex, fd: BorrowedFd<'_>, _length_bytes: u64) -> io::Result<()> {
-        let target = NvmeTarget::new(nvme::nvme_namespace(fd)?, &self.settings.command);
+        let mut target = NvmeTarget::new(nvme::nvme_namespace(fd)?, &self.settings.command);
+        if self.settings.writes.append() {
+            target = target.appending_to(nvme::nvme_zones(fd)?);
+        }
         if let Some(wanted) = &self.settings.placement {
             let placements = Placements::of(wanted, fd, &target.namespace).map_err(io::Error::other)?;
             self.placements[file as usize] = Some(placements);
@@ -566,9 +595,9 @@ impl<'arena> QueuedEngine<'arena> for IoUringCmdEngine<'arena> {
 
     fn reap(&mut self, min: u32, max: u32, wait: Wait, done: &mut Vec<Completion<'arena>>) -> io::Result<()> {
         let local = if self.local.len() > 0 { self.local.drain(max, done) } else { 0 };
-        let (before, ops) = (done.len(), &self.ops);
+        let (before, ops, targets) = (done.len(), &self.ops, &self.targets);
         let (min, max) = (min.saturating_sub(local), max - local);
-        let reaped = self.queue.reap(min, max, wait, done, |completion| outcome(ops, completion));
+        let reaped = self.queue.reap(min, max, wait, done, |completion| outcome(ops, targets, completion));
         self.check(&mut done[before..]);
         reaped
     }
@@ -578,8 +607,8 @@ impl<'arena> QueuedEngine<'arena> for IoUringCmdEngine<'arena> {
             let taken = self.submit()?;
             return self.reap(1, 1, Wait::Block, done).map(|()| taken);
         }
-        let (before, ops) = (done.len(), &self.ops);
-        let taken = self.queue.submit_and_wait(done, |completion| outcome(ops, completion));
+        let (before, ops, targets) = (done.len(), &self.ops, &self.targets);
+        let taken = self.queue.submit_and_wait(done, |completion| outcome(ops, targets, completion));
         self.check(&mut done[before..]);
         taken
     }
@@ -607,7 +636,7 @@ impl Drop for IoUringCmdEngine<'_> {
 mod tests {
     use super::*;
 
-    // divergence: `cmd_type=bsg`, `write_mode=zone_append`
+    // divergence: `cmd_type=bsg` with
     #[test]
     fn a_file_is_no_namespace_and_the_message_names_the_device_that_was_meant() {
         let settings = EngineSettings::new(Settings::default());

@@ -309,7 +309,7 @@ impl<'arena> SgEngine<'arena> {
                 (Ok(()), Outcome::Done(bytes)) => {
                     Outcome::Done(bytes.saturating_sub(answer.residual_bytes() as u64))
                 }
-                (Ok(()), failed @ Outcome::Failed(_)) => failed,
+                (Ok(()), other @ (Outcome::Appended(_) | Outcome::Failed(_))) => other,
             };
             let next = own.next;
             self.local.push(Slot::from_index(slot), outcome);

@@ -34,7 +34,7 @@ mod rings {
 /// The rows of a table.
 type Rows = Vec<Vec<Cell>>;
 
-const ENGINE_COLUMNS: [Column; 9] = [
+const ENGINE_COLUMNS: [Column; 10] = [
     Column::new("name", "NAME"),
     Column::new("queued", "QUEUED"),
     Column::new("works", "WORKS"),
@@ -44,6 +44,7 @@ const ENGINE_COLUMNS: [Column; 9] = [
     Column::new("trim_ranges_max", "RANGES"),
     Column::new("device_compares", "COMPARES"),
     Column::new("names_placements", "PLACES"),
+    Column::new("appends_to_zones", "APPENDS"),
 ];
 
 const RING_COLUMNS: [Column; 5] = [
@@ -186,6 +187,7 @@ fn engine_row(probed: &Probed) -> Vec<Cell> {
         Cell::Count(u64::from(engine.trim_ranges_max)),
         Cell::Flag(engine.compares.is_some()),
         Cell::Flag(engine.names_placements),
+        Cell::Flag(engine.appends_to_zones),
     ]
 }
 

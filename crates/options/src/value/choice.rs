@@ -498,6 +498,8 @@ choices! {
         Zeroes = "zeroes",
         /// Verify: the drive reads the blocks and checks them, without a transfer.
         Verify = "verify",
+        /// Zone Append: the drive chooses the place in the zone, so that several are in flight there. For `zonemode=zbd`.
+        ZoneAppend = "zone_append",
     }
 
     /// NVMe command that reads back what was written.

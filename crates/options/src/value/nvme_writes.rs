@@ -16,6 +16,11 @@ impl NvmeWrites {
         self.0.iter().all(|(command, _)| *command == NvmeWrite::Write)
     }
 
+    /// Whether all writes are Zone Append commands.
+    pub fn append(&self) -> bool {
+        matches!(self.0[..], [(NvmeWrite::ZoneAppend, _)])
+    }
+
     /// The sum of all weights.
     fn total(&self) -> u32 {
         self.0.iter().map(|(_, weight)| weight).sum()
@@ -35,6 +40,12 @@ impl Value for NvmeWrites {
             .find(|(at, (command, _))| parts[..*at].iter().any(|(earlier, _)| earlier == command));
         if let Some((_, (command, _))) = repeated {
             return Err(format!("{text:?} names {} twice", command.word()));
+        }
+        if parts.len() > 1 && parts.iter().any(|(command, _)| *command == NvmeWrite::ZoneAppend) {
+            return Err(format!(
+                "{text:?}: other commands write at the write pointer of a zone, which Zone Append commands in flight move; \
+                 use zone_append alone"
+            ));
         }
         let given: u32 = parts.iter().filter_map(|(_, percent)| *percent).sum();
         // What is left is divided evenly.
@@ -62,13 +73,6 @@ impl Value for NvmeWrites {
 /// `COMMAND`, `COMMAND/` or `COMMAND/PERCENT`.
 fn entry(part: &str, reading: &mut Reading) -> Result<(NvmeWrite, Option<u32>), String> {
     let (word, share) = part.split_once('/').unwrap_or((part, ""));
-    if word == "zone_append" {
-        return Err(
-            "Zone Append is not built: with zonemode=zbd, write_mode=write has one write in flight in each \
-                    zone, at its write pointer"
-                .to_string(),
-        );
-    }
     let command =
         NvmeWrite::from_word(word).ok_or_else(|| unknown_word(word, NvmeWrite::CHOICES, reading))?;
     let percent = match share {
@@ -99,6 +103,7 @@ mod tests {
         assert_eq!(four.print(), "write/40:zeroes/20:uncor/20:verify/20");
         assert_eq!(parsed("write/25:zeroes/75").unwrap().print(), "write/25:zeroes/75");
         assert!(parsed("write").unwrap().are_plain() && !four.are_plain());
+        assert!(parsed("zone_append").unwrap().append() && !four.append());
     }
 
     #[test]
@@ -111,7 +116,7 @@ mod tests {
             ("write/x", "not a share"),
             ("write/:write/", "twice"),
             ("writes", "not one of the allowed"),
-            ("zone_append", "Zone Append is not built"),
+            ("write/50:zone_append/50", "use zone_append alone"),
         ] {
             let refused = parsed(text).unwrap_err();
             assert!(refused.contains(why), "{text}: {refused}");

@@ -64,7 +64,7 @@ pub(crate) fn access(
         read_percent: read_percent(section),
         distribution: zones::distributions(options),
         strided: zones::strided(options, pattern(mode.kind), &block_sizes),
-        zoned: zoned::zoned(options),
+        zoned: zoned::zoned(section),
         sprandom: sprandom::sprandom(options),
         trim_ranges: options.access.num_range.max(1),
         full_coverage: !options.access.norandommap.0 && !given_align,

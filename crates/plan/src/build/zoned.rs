@@ -2,10 +2,9 @@
 //!
 //! Invariant: a target without zones is given a length for emulated ones, and a zoned device keeps its own.
 
-use fiord_options::job::{self, JobOptions};
 use fiord_options::shown::shown;
 use fiord_options::value::{FloatList, RwKind, Size, ZoneMode};
-use fiord_options::{Problem, ProblemKind, Spec};
+use fiord_options::{Problem, ProblemKind, Spec, job};
 
 use super::blocks::block_sizes;
 use super::section::ResolvedSection;
@@ -18,7 +17,8 @@ use crate::zoned::{ZoneSkip, ZonedAccess};
 const ZONE_BYTES_MIN: u64 = 512;
 
 /// The job's settings.
-pub(crate) fn zoned(options: &JobOptions) -> Option<ZonedAccess> {
+pub(crate) fn zoned(section: &ResolvedSection<'_>) -> Option<ZonedAccess> {
+    let options = section.options;
     let zone_bytes = options.files.zonesize.0;
     let first =
         |list: &Option<FloatList>| list.as_ref().and_then(|list| list.0.first().copied()).unwrap_or(0.0);
@@ -42,8 +42,15 @@ pub(crate) fn zoned(options: &JobOptions) -> Option<ZonedAccess> {
         reset_threshold: first(&options.files.zone_reset_threshold),
         reset_every: (reset_frequency > 0.0).then(|| (1.0 / reset_frequency) as u64),
         recovers: options.files.recover_zbd_write_error,
+        appends: appends(section),
         writes_remainder: options.files.write_zone_remainder,
     })
+}
+
+/// Whether the job's writes are appended to zones.
+pub(crate) fn appends(section: &ResolvedSection<'_>) -> bool {
+    let is_able = section.engine().is_some_and(|engine| engine.appends_to_zones);
+    is_able && section.options.io_uring_cmd.write_mode.append()
 }
 
 /// A rule: what a job wrote in zones follows from where their write pointers were when it began, which a later run does
@@ -148,11 +155,13 @@ fn unsuited_target(
         // As in fio 3.41; 3.33 refuses jobs that only read as well.
         (None, _)
             if access.pattern.modifies() && zoned.job_open_max.is_some() && zoned.open_max.is_none() =>
-        (
-            job::Files::job_max_open_zones,
-            "job_max_open_zones cannot be used without a global open zones limit".to_string(),
-            "add max_open_zones=N",
-        ),
+        {
+            (
+                job::Files::job_max_open_zones,
+                "job_max_open_zones cannot be used without a global open zones limit".to_string(),
+                "add max_open_zones=N",
+            )
+        }
         (Some(own), given) if given != 0 && given != own => (
             job::Files::zonesize,
             format!("the zones of {path} have {own} bytes, not {given}"),

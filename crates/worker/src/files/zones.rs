@@ -246,6 +246,7 @@ mod tests {
             reset_threshold: 0.0,
             reset_every: None,
             recovers: false,
+            appends: false,
             writes_remainder: false,
         }
     }

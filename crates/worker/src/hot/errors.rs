@@ -167,6 +167,8 @@ pub(super) fn errno_of(rest: &Op, outcome: Outcome) -> Errno {
         Outcome::Failed(errno) => errno,
         Outcome::Done(_) if rest.action.fills_buffer() => Errno::EIO,
         Outcome::Done(_) => Errno::ENOSPC,
+        // No failure: the queued loop takes it for the whole.
+        Outcome::Appended(_) => Errno::EIO,
     }
 }
 

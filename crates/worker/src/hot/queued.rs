@@ -331,7 +331,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         completed
     }
 
-    /// Continues a short transfer, ignores a failure, or ends the loop.
+    /// Counts what was appended or is nothing, continues a short transfer, ignores a failure, or ends the loop.
     #[cold]
     fn handle_incomplete(
         &mut self,
@@ -341,9 +341,15 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         stamps: Stamps,
     ) -> Result<(), End> {
         let index = slot.index();
-        if ErrorHandler::is_device_end(op, outcome, &self.work.files) {
-            let nothing = Op { length_bytes: 0, ..*op };
-            let completed = self.work.completed::<E, C>(self.engine, &mut slot, &nothing, stamps);
+        let known = match outcome {
+            Outcome::Appended(offset_bytes) => Some(Op { offset_bytes, ..*op }),
+            _ if ErrorHandler::is_device_end(op, outcome, &self.work.files) => {
+                Some(Op { length_bytes: 0, ..*op })
+            }
+            Outcome::Done(_) | Outcome::Failed(_) => None,
+        };
+        if let Some(known) = known {
+            let completed = self.work.completed::<E, C>(self.engine, &mut slot, &known, stamps);
             self.queue.complete(slot);
             return completed;
         }

@@ -185,6 +185,7 @@ fn order(options: &mut Options) {
             reset_threshold: 0.1,
             reset_every: Some(2),
             recovers: true,
+            appends: false,
             writes_remainder: true,
         });
     });

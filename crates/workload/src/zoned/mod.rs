@@ -2,6 +2,7 @@
 //!
 //! Invariant: a zone is written at its write pointer only.
 
+mod claims;
 mod file;
 mod source;
 mod step;

@@ -1,16 +1,18 @@
 //! The operations of a job on zoned targets.
 //!
 //! Invariant: writes go to the write pointer of their zone and never beyond its capacity; reads stay below the write
-//! pointer unless the job may go beyond it.
+//! pointer unless the job may go beyond it. The place of an append is one that it would have if writes ended in order, until
+//! it has completed: then it is where the device put it.
 
 use fiord_errno::Errno;
 use fiord_plan::job::Limits;
 use fiord_plan::{Access, Action, Direction, FileIndex, Files, Op, Pattern, ZonedAccess};
 use fiord_stats::random::Random;
 
+use super::claims::{Claim, Claims};
 use super::file::{self, ZonedFile, ZonedTarget};
 use super::step::{Batch, EarlyReset, Reset, Step, Stop};
-use super::table::{ClaimOutcome, ZoneLayout, divisor};
+use super::table::{ClaimOutcome, ZoneLayout, ZoneTable, divisor};
 use super::waiters::Waiter;
 use crate::barrier::BarrierCounter;
 use crate::direction::Directions;
@@ -21,9 +23,6 @@ use crate::passes::Passes;
 use crate::size::Sizes;
 use crate::source::{OperationSource, Supply};
 use crate::substream::Substream;
-
-/// Writes and trims that a job may have in flight; one that wants more waits.
-const CLAIMS_MAX: usize = 4096;
 
 /// Number of zones tried for a write before it waits.
 const TRIES: usize = 16;
@@ -54,8 +53,7 @@ pub struct ZonedSource {
     writes_after_trims: bool,
     /// The file and the zone of a trim whose write follows.
     owed: Option<(usize, usize)>,
-    /// Zones of the job's writes and trims that have not completed yet.
-    claims: Vec<(FileIndex, usize)>,
+    claims: Claims,
     in_flight: u64,
     /// Length of the write that was claimed last.
     drawn_bytes: u64,
@@ -107,7 +105,7 @@ impl ZonedSource {
             request: None,
             writes_after_trims: access.pattern == Pattern::TrimThenWrite,
             owed: None,
-            claims: Vec::with_capacity(CLAIMS_MAX),
+            claims: Claims::new(),
             in_flight: 0,
             drawn_bytes: 0,
             writes_above: 0,
@@ -404,11 +402,18 @@ impl ZonedSource {
     /// Whether the shortest block does not fit into a zone any longer.
     fn is_full(&self, file: usize, zone: usize) -> bool {
         let table = &self.files[file].table;
-        let left_bytes = table.layout(zone).capacity_bytes.saturating_sub(table.written_bytes(zone));
+        let left_bytes = self.room_bytes(table, zone);
         match self.zoned.writes_remainder {
             true => left_bytes == 0,
             false => left_bytes < self.sizes.min(Direction::Write, self.is_random),
         }
+    }
+
+    /// Bytes of a zone that are left to write: appends need not wait for those in flight.
+    fn room_bytes(&self, table: &ZoneTable, zone: usize) -> u64 {
+        let used_bytes =
+            if self.zoned.appends { table.claimed_bytes(zone) } else { table.written_bytes(zone) };
+        table.layout(zone).capacity_bytes.saturating_sub(used_bytes)
     }
 
     /// Whether so much is written that some writes reset a zone that still has room, and the next is one of them. As in
@@ -488,7 +493,7 @@ impl ZonedSource {
     /// Takes the right to write the next block of a zone.
     fn claim(&mut self, file: usize, zone: usize) -> Result<ClaimOutcome, Errno> {
         let one = &self.files[file];
-        let room_bytes = one.table.layout(zone).capacity_bytes.saturating_sub(one.table.written_bytes(zone));
+        let room_bytes = self.room_bytes(&one.table, zone);
         let shortest_bytes = self.sizes.min(Direction::Write, self.is_random);
         let length_bytes = match room_bytes < shortest_bytes {
             true => room_bytes,
@@ -497,10 +502,10 @@ impl ZonedSource {
         if length_bytes == 0 {
             return Ok(ClaimOutcome::Full);
         }
-        if self.claims.len() == CLAIMS_MAX {
+        if self.claims.is_full() {
             return Ok(ClaimOutcome::Busy);
         }
-        let claim = one.table.claim(zone, length_bytes);
+        let claim = one.table.claim(zone, length_bytes, self.zoned.appends);
         self.drawn_bytes = length_bytes;
         if matches!(claim, ClaimOutcome::At(_)) {
             self.close_if_full(file, zone)?;
@@ -528,7 +533,7 @@ impl ZonedSource {
                 one.mine.push(zone);
             }
         }
-        self.claims.push((file as FileIndex, zone));
+        self.claims.push(file, zone, self.drawn_bytes);
         Step::Made(Op::new(Action::Write, file as FileIndex, offset_bytes, self.drawn_bytes))
     }
 
@@ -563,12 +568,12 @@ impl ZonedSource {
     /// The reset of a zone of a device; where zones are emulated, the discard of what is in it.
     fn trim(&mut self, file: usize, zone: usize) -> Step {
         let table = &self.files[file].table;
-        if self.claims.len() == CLAIMS_MAX || !table.begin_reset(zone) {
+        if self.claims.is_full() || !table.begin_reset(zone) {
             return Step::Wait;
         }
         let ZoneLayout { start_bytes, length_bytes, .. } = *table.layout(zone);
         let action = if table.is_device() { Action::ResetZone } else { Action::Trim };
-        self.claims.push((file as FileIndex, zone));
+        self.claims.push(file, zone, 0);
         self.owed = self.writes_after_trims.then_some((file, zone));
         Step::Made(Op::new(action, file as FileIndex, start_bytes, length_bytes))
     }
@@ -577,7 +582,7 @@ impl ZonedSource {
     fn write_all_of(&mut self, file: usize, zone: usize) -> Step {
         let table = &self.files[file].table;
         let capacity_bytes = table.layout(zone).capacity_bytes;
-        match table.claim(zone, capacity_bytes) {
+        match table.claim(zone, capacity_bytes, self.zoned.appends) {
             ClaimOutcome::At(offset_bytes) => {
                 self.drawn_bytes = capacity_bytes;
                 match self.close_if_full(file, zone) {
@@ -695,23 +700,24 @@ impl ZonedSource {
     /// Whether others wait for an operation, but for those that reset its zone.
     fn holds_zone(&self, op: &Op) -> bool {
         let is_write = op.action == Action::Write;
-        let is_shared = is_write && !self.files[op.file as usize].table.is_device();
-        !is_shared && self.claim_of(op).is_some()
+        let is_alone = self.files[op.file as usize].table.is_device() && !self.zoned.appends;
+        let is_shared = is_write && !is_alone;
+        !is_shared && self.claimed_zone(op).is_some_and(|zone| self.claims.place_of(op, zone).is_some())
     }
 
-    /// The place among the claims of that of an operation, and its zone; `None` for one that claims no zone.
-    fn claim_of(&self, op: &Op) -> Option<(usize, usize)> {
-        if self.claims.is_empty() {
-            return None;
+    /// The zone of an operation that may have claimed it.
+    fn claimed_zone(&self, op: &Op) -> Option<usize> {
+        (!self.claims.is_empty()).then(|| self.files[op.file as usize].table.zone_of(op.offset_bytes))
+    }
+
+    /// The operation of a claim has failed, or was never issued; `recover`: ask the device where the zone is now.
+    fn give_up(&self, claim: &Claim, recover: bool) {
+        let one = &self.files[claim.file as usize];
+        let device = one.device.as_deref();
+        match claim.write_bytes {
+            0 => one.table.release(claim.zone),
+            bytes => one.table.fail_write(claim.zone, bytes, self.zoned.appends, recover, device),
         }
-        let table = &self.files[op.file as usize].table;
-        let is_claiming = match op.action {
-            Action::Write | Action::Trim | Action::ResetZone => true,
-            Action::Read | Action::Sync | Action::DataSync | Action::RangeSync(_) => false,
-        };
-        let zone = table.zone_of(op.offset_bytes);
-        let index = self.claims.iter().position(|claim| is_claiming && *claim == (op.file, zone))?;
-        Some((index, zone))
     }
 }
 
@@ -719,9 +725,8 @@ impl Drop for ZonedSource {
     /// Other jobs must not wait for writes that were never issued.
     fn drop(&mut self) {
         self.waiter.leave();
-        for (file, zone) in self.claims.drain(..) {
-            let one = &self.files[file as usize];
-            one.table.fail(zone, true, one.device.as_deref());
+        while let Some(claim) = self.claims.pop() {
+            self.give_up(&claim, true);
         }
     }
 }
@@ -741,25 +746,22 @@ impl OperationSource for ZonedSource {
 
     fn completed(&mut self, op: &Op, _buffer: &[u8]) -> Result<(), Errno> {
         self.in_flight = self.in_flight.saturating_sub(1);
-        let Some((index, zone)) = self.claim_of(op) else { return Ok(()) };
-        self.claims.swap_remove(index);
+        let claim = self.claimed_zone(op).and_then(|zone| self.claims.take(op, zone));
+        let Some(Claim { zone, write_bytes, .. }) = claim else { return Ok(()) };
         let table = &self.files[op.file as usize].table;
         if op.action != Action::Write {
             table.end_reset(zone);
             self.resets += 1;
             return Ok(());
         }
-        table.complete(zone, op.length_bytes);
+        table.complete(zone, write_bytes, self.zoned.appends);
         self.close_if_full(op.file as usize, zone)
     }
 
     fn failed(&mut self, op: &Op, _errno: Errno) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        let recovers = self.zoned.recovers;
-        let Some((index, zone)) = self.claim_of(op) else { return };
-        self.claims.swap_remove(index);
-        let one = &self.files[op.file as usize];
-        one.table.fail(zone, recovers, one.device.as_deref());
+        let claim = self.claimed_zone(op).and_then(|zone| self.claims.take(op, zone));
+        claim.iter().for_each(|claim| self.give_up(claim, self.zoned.recovers));
     }
 
     fn failure(&self) -> String {

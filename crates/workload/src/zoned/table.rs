@@ -1,7 +1,7 @@
 //! The zones of one target, shared by all jobs that work on it.
 //!
-//! Invariant: a zone of a device has at most one write or reset in flight, and its write pointer moves when that has
-//! completed. There is no lock: each zone is one word, which a writer changes in one atomic step.
+//! Invariant: a zone of a device has at most one write or reset in flight, or only appends, whose places the device chooses.
+//! What a zone holds is what was claimed of it, without what has failed or is in flight. There is no lock: each zone is one word, which a writer changes in one atomic step.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -10,7 +10,7 @@ use fiord_errno::Errno;
 
 use super::waiters::ZoneWaiters;
 
-/// A write or a reset of the zone is in flight.
+/// Somebody has the zone alone: a write or a reset is in flight.
 const BUSY: u64 = 1 << 63;
 /// The zone counts as open.
 const OPEN: u64 = 1 << 62;
@@ -65,8 +65,8 @@ struct Zone {
     state: AtomicU64,
     /// Resets so far, counted before each begins, so that what is read without a change in between was there before it.
     resets: AtomicU64,
-    /// Writes in flight, for which a reset waits: one at most, but where zones are emulated.
-    writes: AtomicU64,
+    /// Bytes of writes in flight, for which a reset waits.
+    in_flight_bytes: AtomicU64,
 }
 
 /// The zones of a target.
@@ -75,7 +75,7 @@ pub struct ZoneTable {
     /// Numbers of open zones, as many as may be open; empty without a limit.
     slots: Box<[AtomicU64]>,
     waiters: ZoneWaiters,
-    /// Bytes written to sequential zones.
+    /// Bytes written to sequential zones, or about to be.
     data_bytes: AtomicU64,
     is_device: bool,
 }
@@ -109,7 +109,7 @@ impl ZoneTable {
                 layout,
                 state: AtomicU64::new(flag | layout.written_bytes),
                 resets: AtomicU64::new(0),
-                writes: AtomicU64::new(0),
+                in_flight_bytes: AtomicU64::new(0),
             }
         };
         let zones = layout.into_iter().enumerate().map(zone).collect();
@@ -154,8 +154,15 @@ impl ZoneTable {
         self.zones.partition_point(|zone| zone.layout.start_bytes < offset_bytes)
     }
 
-    /// Bytes written to a zone.
+    /// Bytes written to a zone: of a device, without those in flight.
     pub(crate) fn written_bytes(&self, zone: usize) -> u64 {
+        let claimed_bytes = self.claimed_bytes(zone);
+        let in_flight = &self.zones[zone].in_flight_bytes;
+        if self.is_device { claimed_bytes.saturating_sub(in_flight.load(Acquire)) } else { claimed_bytes }
+    }
+
+    /// Bytes written to a zone or in flight there.
+    pub(crate) fn claimed_bytes(&self, zone: usize) -> u64 {
         self.zones[zone].state.load(Acquire) & WRITTEN
     }
 
@@ -177,12 +184,13 @@ impl ZoneTable {
         zones.into_iter().find(|zone| *zone != FREE).map(|zone| zone as usize)
     }
 
-    /// Takes the right to write `length_bytes` at the zone's write pointer. On a device nobody else writes to it until
-    /// `complete` or `fail`; where zones are emulated the pointer moves at once.
-    pub(crate) fn claim(&self, zone: usize, length_bytes: u64) -> ClaimOutcome {
+    /// Takes the right to write `length_bytes` at the zone's write pointer, which moves at once. On a device nobody else
+    /// writes to it until `complete` or `fail_write`, unless it `appends` too.
+    pub(crate) fn claim(&self, zone: usize, length_bytes: u64, appends: bool) -> ClaimOutcome {
         let one = &self.zones[zone];
         let seen = one.state.load(Acquire);
-        if seen & BUSY != 0 {
+        let is_alone = self.is_alone(appends);
+        if seen & BUSY != 0 || is_alone && one.in_flight_bytes.load(Acquire) > 0 {
             return ClaimOutcome::Busy;
         }
         let written = seen & WRITTEN;
@@ -193,53 +201,81 @@ impl ZoneTable {
         if !was_open && !self.take_slot(zone) {
             return ClaimOutcome::TooManyOpen;
         }
-        let next = match self.is_device {
-            true => BUSY | OPEN | written,
-            false => OPEN | (written + length_bytes),
-        };
-        // Before the zone is taken, so that a reset that comes then sees it.
-        one.writes.fetch_add(1, AcqRel);
-        if one.state.compare_exchange(seen, next, AcqRel, Acquire).is_err() {
-            one.writes.fetch_sub(1, AcqRel);
+        let next = OPEN | (written + length_bytes) | if is_alone { BUSY } else { 0 };
+        // Before the zone is taken, so that whoever wants it alone then sees it.
+        let in_flight_bytes = one.in_flight_bytes.fetch_add(length_bytes, AcqRel);
+        let has_others = is_alone && in_flight_bytes > 0;
+        if has_others || one.state.compare_exchange(seen, next, AcqRel, Acquire).is_err() {
+            one.in_flight_bytes.fetch_sub(length_bytes, AcqRel);
             if !was_open {
                 self.free_slot(zone);
             }
             return ClaimOutcome::Busy;
         }
-        if !self.is_device {
-            self.data_bytes.fetch_add(length_bytes, Relaxed);
-        }
+        self.data_bytes.fetch_add(length_bytes, Relaxed);
         ClaimOutcome::At(one.layout.start_bytes + written)
     }
 
+    /// Whether a write has its zone alone.
+    fn is_alone(&self, appends: bool) -> bool {
+        self.is_device && !appends
+    }
+
     /// The claimed write has completed.
-    pub(crate) fn complete(&self, zone: usize, length_bytes: u64) {
-        self.zones[zone].writes.fetch_sub(1, AcqRel);
-        if self.is_device {
-            let written = self.written_bytes(zone) + length_bytes;
-            self.data_bytes.fetch_add(length_bytes, Relaxed);
-            self.zones[zone].state.store(OPEN | written, Release);
+    pub(crate) fn complete(&self, zone: usize, length_bytes: u64, appends: bool) {
+        self.zones[zone].in_flight_bytes.fetch_sub(length_bytes, AcqRel);
+        if self.is_alone(appends) {
+            self.release(zone);
         }
     }
 
-    /// The claimed write or reset has failed, or was never issued; `recover`: ask the device where the zone is now.
-    pub(crate) fn fail(&self, zone: usize, recover: bool, device: OpenDevice<'_>) {
+    /// The claimed write has failed, or was never issued; `recover`: ask the device where the zone is now, which it can say
+    /// when nothing else is in flight there.
+    pub(crate) fn fail_write(
+        &self,
+        zone: usize,
+        length_bytes: u64,
+        appends: bool,
+        recover: bool,
+        device: OpenDevice<'_>,
+    ) {
         let one = &self.zones[zone];
-        // A reset waits for writes, so that there is either a write or a reset.
-        let is_write = one.writes.fetch_update(AcqRel, Acquire, |writes| writes.checked_sub(1)).is_ok();
-        if is_write && !self.is_device {
-            return;
+        if self.is_device {
+            one.state.fetch_sub(length_bytes, AcqRel);
+            self.data_bytes.fetch_sub(length_bytes, Relaxed);
         }
-        let seen = one.state.load(Acquire);
-        let before = seen & WRITTEN;
-        let asked =
-            device.filter(|_| recover).and_then(|device| device.written_bytes(one.layout.start_bytes).ok());
-        let now = asked.unwrap_or(before);
-        self.data_bytes.fetch_add(now.wrapping_sub(before), Relaxed);
-        one.state.store(seen & OPEN | now, Release);
+        one.in_flight_bytes.fetch_sub(length_bytes, AcqRel);
+        let device = device.filter(|_| recover);
+        if self.is_alone(appends) || (device.is_some() && self.take(zone)) {
+            let before = self.claimed_bytes(zone);
+            let asked = device.and_then(|device| device.written_bytes(one.layout.start_bytes).ok());
+            let now = asked.unwrap_or(before);
+            self.data_bytes.fetch_add(now.wrapping_sub(before), Relaxed);
+            one.state.store(one.state.load(Acquire) & !WRITTEN | now, Release);
+            self.release(zone);
+        }
     }
 
-    /// Closes a zone that has less than `shortest_bytes` left.
+    /// Takes a zone for oneself until `release`; `false`: something is in flight there.
+    fn take(&self, zone: usize) -> bool {
+        let one = &self.zones[zone];
+        let seen = one.state.load(Acquire);
+        if seen & BUSY != 0 || one.state.compare_exchange(seen, seen | BUSY, AcqRel, Acquire).is_err() {
+            return false;
+        }
+        let is_alone = one.in_flight_bytes.load(Acquire) == 0;
+        if !is_alone {
+            self.release(zone);
+        }
+        is_alone
+    }
+
+    /// Others may use a zone again: after `take`, or a reset that has failed or was never issued.
+    pub(crate) fn release(&self, zone: usize) {
+        self.zones[zone].state.fetch_and(!BUSY, AcqRel);
+    }
+
+    /// Closes a zone that has less than `shortest_bytes` left, one of a device when nothing is in flight there.
     ///
     /// # Errors
     /// The device's errno, if the zone had to be finished.
@@ -250,19 +286,29 @@ impl ZoneTable {
         device: OpenDevice<'_>,
     ) -> Result<(), Errno> {
         let one = &self.zones[zone];
-        let seen = one.state.load(Acquire);
-        let left = one.layout.capacity_bytes.saturating_sub(seen & WRITTEN);
-        let closed = BUSY | (seen & WRITTEN);
-        let closes = seen & (BUSY | OPEN) == OPEN && left < shortest_bytes;
-        if !closes || one.state.compare_exchange(seen, closed, AcqRel, Acquire).is_err() {
-            return Ok(());
-        }
+        let left = loop {
+            let seen = one.state.load(Acquire);
+            let left = one.layout.capacity_bytes.saturating_sub(seen & WRITTEN);
+            let closes = seen & (BUSY | OPEN) == OPEN && left < shortest_bytes;
+            if !closes || one.state.compare_exchange(seen, seen | BUSY, AcqRel, Acquire).is_err() {
+                return Ok(());
+            }
+            let has_writes = || self.is_device && one.in_flight_bytes.load(Acquire) > 0;
+            if !has_writes() {
+                break left;
+            }
+            self.release(zone);
+            // The last write, if it has ended since, may have found the zone taken, and left this to us.
+            if has_writes() {
+                return Ok(());
+            }
+        };
         let finished = match device {
             Some(device) if left > 0 => device.finish(one.layout.start_bytes, one.layout.length_bytes),
             _ => Ok(()),
         };
         self.free_slot(zone);
-        one.state.store(seen & WRITTEN, Release);
+        one.state.fetch_and(WRITTEN, AcqRel);
         finished
     }
 
@@ -278,24 +324,18 @@ impl ZoneTable {
         let reset = device.map_or(Ok(()), |device| device.reset(layout.start_bytes, layout.length_bytes));
         match reset {
             Ok(()) => self.end_reset(zone),
-            Err(_) => self.fail(zone, false, device),
+            Err(_) => self.release(zone),
         }
         reset.map(|()| true)
     }
 
-    /// Takes the right to reset a zone, until `end_reset` or `fail`; `false`: something is in flight there.
+    /// Takes the right to reset a zone, until `end_reset` or `release`; `false`: something is in flight there.
     pub(crate) fn begin_reset(&self, zone: usize) -> bool {
-        let one = &self.zones[zone];
-        let seen = one.state.load(Acquire);
-        if seen & BUSY != 0 || one.state.compare_exchange(seen, seen | BUSY, AcqRel, Acquire).is_err() {
-            return false;
+        let is_taken = self.take(zone);
+        if is_taken {
+            self.zones[zone].resets.fetch_add(1, AcqRel);
         }
-        if one.writes.load(Acquire) > 0 {
-            one.state.store(seen, Release);
-            return false;
-        }
-        one.resets.fetch_add(1, AcqRel);
-        true
+        is_taken
     }
 
     /// The reset that `begin_reset` began has been done.
@@ -328,7 +368,7 @@ impl ZoneTable {
         self.zones.iter().flat_map(places).fold(0, divisor)
     }
 
-    /// Whether zones belong to a device, which takes one write of a zone at a time.
+    /// Whether zones belong to a device, which takes one write of a zone at a time, but for appends.
     pub(crate) fn is_device(&self) -> bool {
         self.is_device
     }

@@ -50,9 +50,11 @@ options! {
         writefua: bool = 0, in 0..=1;
         /// Command that writes are issued as, or several with their shares.
         ///
-        /// All but `write` transfer no data of the job, which must not verify what it wrote. Example:
+        /// All but `write` and `zone_append` transfer no data of the job, which must not verify what it wrote. Example:
         /// `write_mode=write/40:zeroes/:verify/` has 40 % Write commands; the others share the rest. The commands take
-        /// turns in these shares.
+        /// turns in these shares. `zone_append` stands alone, and needs a zoned namespace and `zonemode=zbd`: a zone then has
+        /// as many writes in flight as the job, each of at most the zone append size limit of the drive. The place that the
+        /// drive chose is in logs (`log_offset`); a job cannot verify what it appended.
         write_mode: NvmeWrites = "write";
         /// Command that reads back what was written.
         ///

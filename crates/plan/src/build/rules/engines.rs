@@ -9,8 +9,8 @@ use fiord_options::{Problem, ProblemKind, Scope, Spec, job};
 
 use crate::access::{Direction, Pattern};
 use crate::build::section::ResolvedSection;
-use crate::build::stream;
 use crate::build::targets::is_direct;
+use crate::build::{stream, verification, zoned};
 use crate::engine::EngineDescriptor;
 
 pub(super) fn batch_complete_range_is_ordered(section: &ResolvedSection<'_>) -> Option<Problem> {
@@ -56,6 +56,37 @@ pub(super) fn options_of_commands_need_commands(section: &ResolvedSection<'_>) -
     let able: Vec<EngineName> = able.map(|engine| engine.name).collect();
     let remedy = format!("it is for ioengine={}", EngineName::join(&able, " or "));
     Some(section.error(ProblemKind::NoEffect, given, message, remedy).as_warning())
+}
+
+/// The drive chooses where appended data go.
+pub(super) fn appends_go_to_zones(section: &ResolvedSection<'_>) -> Option<Problem> {
+    let options = section.options;
+    let writes = stream::pattern(options.access.rw.kind).includes(Direction::Write);
+    if !writes || !zoned::appends(section) {
+        return None;
+    }
+    let (option, message, remedy) = if options.files.zonemode != ZoneMode::Zbd {
+        (
+            IoUringCmd::write_mode,
+            "only zonemode=zbd knows the zones that Zone Append writes to",
+            "add zonemode=zbd, or use write_mode=write",
+        )
+    } else if section.is_given(job::Replay::read_iolog) {
+        (
+            job::Replay::read_iolog,
+            "a trace says where each write goes, and the drive chooses the place of Zone Append",
+            "use write_mode=write",
+        )
+    } else if verification::verifies(section) {
+        (
+            job::Verification::verify,
+            "the header of a block has its place, which the drive chooses after it was sent",
+            "use write_mode=write, or leave out verify",
+        )
+    } else {
+        return None;
+    };
+    Some(section.error(ProblemKind::Conflict, option, format!("write_mode=zone_append: {message}"), remedy))
 }
 
 /// A trim of several ranges has no place of its own, by which others could tell what it does.

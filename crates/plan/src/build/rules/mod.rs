@@ -39,6 +39,7 @@ const RULES: &[Rule] = &[
     engines::mapping_is_never_direct,
     engines::options_of_commands_need_commands,
     engines::several_ranges_are_trimmed_alone,
+    engines::appends_go_to_zones,
     placement::placements_need_commands,
     placement::placements_are_of_write_commands,
     placement::one_interface_places,

@@ -301,6 +301,28 @@ const CASES: &[(Rule, &str, ProblemLevel, ProblemKind, &str)] = &[
         ProblemKind::InvalidValue,
         "--zonemode=zbd --zonesize=1m --zonecapacity=512k",
     ),
+    // divergence: `write_mode=zone_append` with
+    (
+        engines::appends_go_to_zones,
+        "--ioengine=io_uring --write_mode=zone_append --rw=write",
+        Error,
+        ProblemKind::Conflict,
+        "--ioengine=io_uring --write_mode=zone_append --rw=write --zonemode=zbd --zonesize=1m",
+    ),
+    (
+        engines::appends_go_to_zones,
+        "--ioengine=io_uring --write_mode=zone_append --rw=write --zonemode=zbd --zonesize=1m --verify=md5",
+        Error,
+        ProblemKind::Conflict,
+        "--ioengine=io_uring --write_mode=write --rw=write --zonemode=zbd --zonesize=1m --verify=md5",
+    ),
+    (
+        engines::appends_go_to_zones,
+        "--ioengine=io_uring --write_mode=zone_append --rw=write --zonemode=zbd --zonesize=1m --read_iolog=trace",
+        Error,
+        ProblemKind::Conflict,
+        "--ioengine=io_uring --write_mode=write --rw=write --zonemode=zbd --zonesize=1m --read_iolog=trace",
+    ),
     (
         zoned::early_resets_have_one_number_each,
         "--zonemode=zbd --zonesize=1m --zone_reset_threshold=.4:.6",
