@@ -46,7 +46,7 @@ impl Invocation for Options {
             Form::Json => found.json(),
             Form::Csv => found.devices.csv(),
             Form::Markdown => found.sections(&Style::Markdown),
-            Form::Text => found.sections(&Style::Text(width())),
+            Form::Text => return arguments::print_text(&found.sections(&Style::Text(width()))),
         })
     }
 }
