@@ -6,14 +6,15 @@
 
 use crate::errno::check_posix;
 use crate::{sealed_map, thread};
+use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Whether the body of a thread has ended, and what is notified then.
-type Ended = (Mutex<bool>, Condvar);
+/// How the body of a thread has ended, `None` before it has, and what is notified then.
+type Ended = (Mutex<Option<Result<(), Panicked>>>, Condvar);
 
 /// The body of a thread, behind a thin pointer.
 struct Work {
@@ -81,25 +82,40 @@ extern "C" fn main_of_thread(work: *mut libc::c_void) -> *mut libc::c_void {
     let Work { name, body, ended } = *unsafe { Box::from_raw(work.cast::<Work>()) };
     // Only for people: a thread without a name works.
     let _ = thread::set_name(&name);
-    // The panic has been reported on standard error; nothing may unwind into C.
-    drop(catch_unwind(AssertUnwindSafe(body)));
-    *ended.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    // Nothing may unwind into C. The panic has been reported on standard error; `join` returns that there was one.
+    let result = catch_unwind(AssertUnwindSafe(body)).map_err(|_| Panicked);
+    *ended.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
     ended.1.notify_all();
     std::ptr::null_mut()
 }
 
+/// A thread panicked, and what it was to do is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Panicked;
+
+impl fmt::Display for Panicked {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("fiord has a bug: its thread panicked")
+    }
+}
+
 impl Thread {
     /// Waits until it has ended and its resources are freed; while the memory map is sealed, until it has ended.
-    pub fn join(mut self) {
-        let Some(handle) = self.handle.take() else { return };
+    ///
+    /// # Errors
+    /// It panicked.
+    pub fn join(mut self) -> Result<(), Panicked> {
+        let Some(handle) = self.handle.take() else { return Ok(()) };
+        let (result, notified) = &*self.ended;
+        let guard = result.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = notified.wait_while(guard, |result| result.is_none());
+        let result = guard.unwrap_or_else(PoisonError::into_inner).unwrap_or(Err(Panicked));
         if sealed_map::is_sealed() {
-            let (has_ended, notified) = &*self.ended;
-            let guard = has_ended.lock().unwrap_or_else(PoisonError::into_inner);
-            drop(notified.wait_while(guard, |has_ended| !*has_ended));
-            return;
+            return result;
         }
         // SAFETY: the handle is of a thread that was neither joined nor detached. It cannot fail.
         unsafe { libc::pthread_join(handle, std::ptr::null_mut()) };
+        result
     }
 }
 
@@ -139,7 +155,7 @@ pub fn spawn_for<T: Send + 'static>(
 impl<T> ThreadWithValue<T> {
     /// Waits until it has ended, and returns the value; `None` if it panicked.
     pub fn join(self) -> Option<T> {
-        self.thread.join();
+        self.thread.join().ok()?;
         self.value.try_recv().ok()
     }
 }
@@ -156,7 +172,7 @@ mod tests {
         let comm = || std::fs::read_to_string(format!("/proc/self/task/{}/comm", thread::id()));
         let first = spawn("name-of-a-thread", 256 << 10, move || sender_clone.send(comm().unwrap()).unwrap())
             .unwrap();
-        first.join();
+        assert_eq!(first.join(), Ok(()));
         assert_eq!(receiver.try_recv().unwrap(), "name-of-a-threa\n");
         // A detached thread continues.
         drop(spawn("", 256 << 10, move || sender.send(String::new()).unwrap()).unwrap());
@@ -165,7 +181,8 @@ mod tests {
 
     #[test]
     fn a_panic_ends_only_its_thread() {
-        spawn("panics", 256 << 10, || panic!("in a thread of its own")).unwrap().join();
+        let thread = spawn("panics", 256 << 10, || panic!("in a thread of its own")).unwrap();
+        assert_eq!(thread.join(), Err(Panicked));
         assert_eq!(spawn_for("panics", 256 << 10, || -> u8 { panic!("as well") }).unwrap().join(), None);
         assert_eq!(spawn_for("returns", 256 << 10, || 7).unwrap().join(), Some(7));
     }

@@ -3,8 +3,8 @@
 //! Invariant: the counters have one writer, the worker, and are read relaxed; the flags are written by the coordinator
 //! and other workers' ends, on a cache line of their own.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use fiord_plan::{Direction, PerDirection};
 use fiord_stats::{DetailedProgress, JobStats, RunLatencies};
@@ -123,6 +123,19 @@ pub(crate) struct Published {
     pub latencies: Option<Box<RunLatencies>>,
     /// When `latencies` were published, on the monotonic clock.
     pub latencies_ns: u64,
+}
+
+/// What a worker publishes and others read. A thread that panics while it has the lock takes no figure from the others:
+/// statistics and progress are replaced as a whole, and latencies are dated after they are complete. That it panicked is
+/// the failure of its own job, or the end of the run.
+#[derive(Default)]
+pub(crate) struct PublishedLock(Mutex<Published>);
+
+impl PublishedLock {
+    /// What was published last.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Published> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Published {

@@ -18,7 +18,7 @@ use crate::files::locks::Locks;
 use crate::files::target_opener::TargetOpener;
 use crate::files::zones::ZoneTables;
 use crate::flow::FlowMember;
-use crate::live::{Live, Published, StopReason};
+use crate::live::{Live, PublishedLock, StopReason};
 use crate::log_sink::LogSink;
 use crate::report::WorkerReport;
 use crate::timekeepers::Timekeepers;
@@ -69,7 +69,7 @@ pub(crate) struct RunState {
     pub stages: Vec<std::ops::Range<usize>>,
     pub live: Vec<Live>,
     /// What the workers have published of their statistics, on request.
-    pub published: Vec<Mutex<Published>>,
+    pub published: Vec<PublishedLock>,
     /// Receivers of the jobs' logs, each taken once by its worker.
     pub log_sinks: Vec<Mutex<Option<Box<dyn LogSink>>>>,
     /// The lines of `--debug`, if any are printed.
@@ -133,7 +133,7 @@ impl RunState {
             flows: FlowMember::all(&plan),
             plan,
             live: (0..count).map(|_| Live::default()).collect(),
-            published: (0..count).map(|_| Mutex::default()).collect(),
+            published: (0..count).map(|_| PublishedLock::default()).collect(),
             log_sinks: Vec::new(),
             debug: None,
             looks_at_caches: false,

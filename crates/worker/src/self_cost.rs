@@ -4,7 +4,6 @@
 //! processor time of this thread, because other load on the machine can only make rounds longer.
 
 use std::hint::black_box;
-use std::sync::Mutex;
 
 use fiord_engine::EngineDefinition;
 use fiord_engine::contract::{Arena, Slot};
@@ -23,7 +22,7 @@ use crate::hot::end::End;
 use crate::hot::work::Work;
 use crate::job::assembly::{Common, Shown, assemble};
 use crate::job::timer::Timer;
-use crate::live::Live;
+use crate::live::{Live, PublishedLock};
 use crate::log_sink::LogSink;
 use crate::timekeepers::Timekeepers;
 
@@ -162,7 +161,7 @@ fn run_once<'arena>(
     mut engine: NullEngine<'arena>,
     body: impl Fn(Timer<'_>, &mut NullEngine<'arena>, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
 ) -> Result<(u64, u64), Failure> {
-    let (live, published, opener) = (Live::default(), Mutex::default(), TargetOpener::default());
+    let (live, published, opener) = (Live::default(), PublishedLock::default(), TargetOpener::default());
     let (zones, locks) = (ZoneTables::default(), Locks::default());
     let shown = Shown { live: &live, published: &published };
     let common = Common { opener: &opener, zones: &zones, locks: &locks };

@@ -8,7 +8,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -65,9 +65,14 @@ struct Attention {
     is_over: AtomicBool,
 }
 
+/// The attention that is on, whole also if a thread panicked beside it: it is set and taken at once.
+fn attention() -> MutexGuard<'static, Option<Arc<Attention>>> {
+    ATTENTION.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The calling thread begins to set up a run; no effect if it has begun. Returns whether it is this call that began.
 pub fn begin() -> bool {
-    let Ok(mut current) = ATTENTION.lock() else { return false };
+    let mut current = attention();
     if current.is_some() {
         return false;
     }
@@ -85,7 +90,7 @@ pub fn begin() -> bool {
 
 /// The setup is over, or goes on with threads that may hang alone; no effect if it was not begun.
 pub fn end() {
-    let Some(attention) = ATTENTION.lock().ok().and_then(|mut current| current.take()) else { return };
+    let Some(attention) = attention().take() else { return };
     attention.is_over.store(true, Ordering::SeqCst);
     let thread = attention.thread.load(Ordering::SeqCst);
     if thread != 0 {

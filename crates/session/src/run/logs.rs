@@ -47,6 +47,8 @@ pub struct LogWriters {
 struct Writer {
     messages: Sender<Message>,
     thread: Option<Thread>,
+    /// What it writes, for people.
+    names: Vec<String>,
 }
 
 /// A message to a writer.
@@ -137,7 +139,7 @@ impl LogWriters {
         };
         match spawn("fiord-logs", STACK_BYTES, write) {
             Ok(thread) => {
-                self.writers.push(Writer { messages, thread: Some(thread) });
+                self.writers.push(Writer { messages, thread: Some(thread), names });
                 for (number, sink) in sinks {
                     self.sinks[number] = Some(Box::new(sink));
                 }
@@ -156,11 +158,14 @@ impl LogWriters {
     /// Waits until all entries are written; returns a line for each file that could not be.
     pub fn finish(&mut self) -> Vec<String> {
         for writer in &mut self.writers {
-            // If it panicked, its files are incomplete, as is reported on standard error.
+            // If it panicked, `join` says so.
             let _ = writer.messages.send(Message::Over);
         }
-        for thread in self.writers.iter_mut().filter_map(|writer| writer.thread.take()) {
-            thread.join();
+        for writer in &mut self.writers {
+            if let Some(Err(panicked)) = writer.thread.take().map(Thread::join) {
+                let incomplete = |names| format!("fiord: {names}: incomplete: {panicked}\n");
+                self.failures.extend(writer.names.iter().map(incomplete));
+            }
         }
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         written.sort_by_key(JobFiles::number);
@@ -228,7 +233,7 @@ impl LogSink for JobSink {
     }
 
     fn take(&mut self, entries: LogEntries) {
-        // If the writer panicked, its files are incomplete, as is reported on standard error.
+        // If the writer panicked, its files are incomplete, as `finish` reports.
         let _ = self.messages.send(Message::Entries(self.index, Box::new(entries)));
     }
 }

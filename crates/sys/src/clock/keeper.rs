@@ -85,7 +85,8 @@ impl Drop for Timekeeper {
     fn drop(&mut self) {
         self.stop();
         if let Some(thread) = self.thread.take() {
-            thread.join();
+            // If it panicked, its clock stands still, as a run that waits for it finds out.
+            let _ = thread.join();
         }
     }
 }

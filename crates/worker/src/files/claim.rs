@@ -70,9 +70,12 @@ impl Claims {
     /// The devices that are currently claimed.
     pub(crate) fn held(&self) -> Vec<DeviceNumber> {
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(keeper) = keeper else { return Vec::new() };
         let (reply_to, reply) = mpsc::channel();
-        let sent = keeper.and_then(|keeper| keeper.send(Request::List(reply_to)).ok());
-        sent.and_then(|()| reply.recv().ok()).unwrap_or_default()
+        let held = keeper.send(Request::List(reply_to)).ok().and_then(|()| reply.recv().ok());
+        // Without it a device of this run would be taken for another program's.
+        assert!(held.is_some(), "the thread that keeps the claims panicked");
+        held.unwrap_or_default()
     }
 
     /// The channel to the keeper, which starts with the first claim and ends when the last sender is dropped.

@@ -107,8 +107,9 @@ impl FileBlocks {
 }
 
 fn unpack(block: u32) -> (BlockState, u64) {
-    let state = BlockState::ALL.get((block >> TRIM_BITS) as usize).copied().unwrap_or_default();
-    (state, u64::from(block & TRIMS_MAX))
+    let state = BlockState::ALL.get((block >> TRIM_BITS) as usize).copied();
+    debug_assert!(state.is_some(), "only states are packed: {block:#x}");
+    (state.unwrap_or_default(), u64::from(block & TRIMS_MAX))
 }
 
 #[cfg(test)]

@@ -28,7 +28,9 @@ impl CorruptedPiece<'_> {
     /// `directory`. Returns the lines about them, each after a line break.
     pub(super) fn dump(&self, directory: &Path, opener: &TargetOpener, restored: Option<&[u8]>) -> String {
         let from = self.corruption.piece_offset_bytes.saturating_sub(self.op.offset_bytes) as usize;
-        let received = self.buffer.get(from..).unwrap_or_default();
+        let received = self.buffer.get(from..);
+        debug_assert!(received.is_some(), "the piece at {from} lies in a block of {}", self.buffer.len());
+        let received = received.unwrap_or_default();
         let received = &received[..received.len().min(self.corruption.piece_bytes as usize)];
         let line = |kind: &str, bytes: &[u8]| {
             let path = directory.join(self.file_name(kind));

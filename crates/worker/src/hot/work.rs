@@ -7,7 +7,7 @@ mod completion;
 mod supply;
 mod waiting;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use fiord_engine::contract::{Engine, Slot};
 use fiord_plan::job::Limits;
@@ -29,7 +29,7 @@ use super::wake::WakeAhead;
 use crate::alloc_guard::allow_alloc;
 use crate::files::table::FileTable;
 use crate::flow::FlowMember;
-use crate::live::{Live, Published, State, StopReason, request};
+use crate::live::{Live, PublishedLock, State, StopReason, request};
 
 /// How long noted I/Os may be missing from the statistics and the live counters.
 const FLUSH_NS: u64 = 1_000_000;
@@ -71,7 +71,7 @@ pub(crate) struct Work<'a> {
     search: Option<Box<DepthSearch>>,
     pub live: &'a Live,
     pub limits: &'a Limits,
-    pub published: &'a Mutex<Published>,
+    pub published: &'a PublishedLock,
     engine: &'static EngineDescriptor,
     refills: Refills,
     /// By slot: whether its buffer has contents.
@@ -118,7 +118,7 @@ pub(crate) struct Parts<'a> {
     pub search: Option<Box<DepthSearch>>,
     pub live: &'a Live,
     pub limits: &'a Limits,
-    pub published: &'a Mutex<Published>,
+    pub published: &'a PublishedLock,
     pub engine: &'static EngineDescriptor,
     /// Whether operations that overlap must not be in flight together.
     pub serializes: bool,
@@ -283,7 +283,7 @@ impl<'a> Work<'a> {
 
     /// Publishes what is requested of the statistics; of a ramp, nothing.
     fn publish(&mut self, requests: u32) {
-        let Ok(mut published) = self.published.lock() else { return };
+        let mut published = self.published.lock();
         let is_ramp = matches!(self.phase, Phase::Ramp);
         if requests & request::SNAPSHOT != 0 {
             published.stats = if is_ramp { JobStats::default() } else { self.recorder.publish(self.engine) };

@@ -2,8 +2,6 @@
 //!
 //! Invariant: everything a loop needs is allocated here, since nothing may be allocated once it runs.
 
-use std::sync::Mutex;
-
 use fiord_engine::contract::{Engine, Slot};
 use fiord_plan::job::Fill;
 use fiord_plan::{Direction, Job, Pattern};
@@ -30,7 +28,7 @@ use crate::hot::rate_limiter::RateLimiter;
 use crate::hot::recorder::Recorder;
 use crate::hot::wake::WakeAhead;
 use crate::hot::work::{Parts, Work};
-use crate::live::{Live, Published};
+use crate::live::{Live, PublishedLock};
 
 /// Bytes of buffers that are touched before the start: for small I/Os a page fault would show in the latency. Larger
 /// buffers are touched when they are first used.
@@ -40,7 +38,7 @@ const TOUCHED_AHEAD_BYTES: u64 = 1 << 20;
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<'a> {
     pub live: &'a Live,
-    pub published: &'a Mutex<Published>,
+    pub published: &'a PublishedLock,
 }
 
 /// What a job has in common with the other jobs of its run.

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 
 use fiord_plan::shown::shown;
 use fiord_plan::{Action, FileIndex, Job, Op};
@@ -45,7 +45,8 @@ pub(crate) struct RecordedSource {
     filled: Option<SyncSender<Vec<Recorded>>>,
     spare: Receiver<Vec<Recorded>>,
     writer: Option<Thread>,
-    outcome: Arc<Mutex<io::Result<()>>>,
+    /// Why its writer has failed, if it has.
+    failed: Arc<OnceLock<String>>,
     /// Why the iolog is incomplete, once it has ended.
     unwritten: Option<String>,
     /// The iolog, as shown to the user.
@@ -75,13 +76,12 @@ impl RecordedSource {
             // There is room for all of them.
             let _ = spares.try_send(Vec::with_capacity(BATCH));
         }
-        let outcome = Arc::new(Mutex::new(Ok(())));
+        let failed = Arc::new(OnceLock::new());
         let files: Vec<PathBuf> = job.files.list.iter().map(|file| file.path.clone()).collect();
-        let written = outcome.clone();
+        let failure = Arc::clone(&failed);
         let write = move || {
-            let result = write_all(iolog, &files, &filled, &spares);
-            if let Ok(mut written) = written.lock() {
-                *written = result;
+            if let Err(error) = write_all(iolog, &files, &filled, &spares) {
+                failure.get_or_init(|| error_text(&error));
             }
         };
         let writer = spawn::spawn("fiord-iolog", STACK_BYTES, write);
@@ -92,7 +92,7 @@ impl RecordedSource {
             filled: Some(fill),
             spare,
             writer: Some(writer),
-            outcome,
+            failed,
             unwritten: None,
             shown: shown(path),
             waited_ns: 0,
@@ -176,13 +176,9 @@ impl RecordedSource {
             // If the writer failed, its result has the error.
             let _ = filled.send(last);
         }
-        self.writer.take()?.join();
-        let outcome = match self.outcome.lock() {
-            Ok(mut outcome) => std::mem::replace(&mut *outcome, Ok(())),
-            Err(_) => Err(io::Error::other("its writer panicked")),
-        };
-        let incomplete = |error| format!("the iolog {} is incomplete: {}", self.shown, error_text(&error));
-        self.unwritten = outcome.err().map(incomplete);
+        let panicked = self.writer.take()?.join().err().map(|panicked| panicked.to_string());
+        let why = panicked.or_else(|| self.failed.get().cloned());
+        self.unwritten = why.map(|why| format!("the iolog {} is incomplete: {why}", self.shown));
         (self.waited_ns > 0 && self.unwritten.is_none()).then(|| {
             format!(
                 "the job waited {} ms for the iolog {} to be written",
@@ -262,9 +258,8 @@ fn write_all(
                 }
             };
             let index = file as usize;
-            let Some(path) = files.get(index) else { continue };
             is_open[index] = line != IologEvent::Close;
-            writer.write(at_ns, path, line)?;
+            writer.write(at_ns, &files[index], line)?;
             last_ns = at_ns;
         }
         // If nothing receives it, the job has ended.
@@ -284,5 +279,25 @@ fn kind(action: Action) -> EntryKind {
         Action::Sync => EntryKind::Sync,
         Action::DataSync => EntryKind::DataSync,
         Action::RangeSync(_) => EntryKind::RangeSync,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fiord_workload::Stream;
+
+    use super::*;
+    use crate::test_jobs::{TempFile, null_job};
+
+    #[test]
+    fn an_iolog_whose_writer_panicked_is_incomplete() {
+        let (job, iolog) = (null_job("a"), TempFile::new("panicking-writer"));
+        let stream = Stream::new(&job.access, &job.files, &job.limits).unwrap();
+        let source = Source::Generator(stream);
+        let mut recorded = RecordedSource::new(source, &job, &iolog.0, &TargetOpener::default()).unwrap();
+        recorded.record(0, Event::Close(99));
+        assert_eq!(recorded.end_iolog(), None);
+        let why = recorded.unwritten.take().unwrap_or_default();
+        assert!(why.contains("is incomplete: fiord has a bug: its thread panicked"), "{why}");
     }
 }

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 
 use fiord_plan::shown::shown;
 use fiord_plan::{Action, DebugChannel, FileIndex, Job, Op, Purpose, Replay};
@@ -38,8 +38,8 @@ pub(crate) struct ReplaySource {
     spare: SyncSender<Vec<Op>>,
     batch: Vec<Op>,
     next: usize,
-    /// Why reading ended before the end of the trace.
-    failure: Arc<Mutex<Option<String>>>,
+    /// How reading ended: at the end of the trace, or why before; unset while it goes on, and if its thread panicked.
+    end: Arc<OnceLock<Result<(), String>>>,
     /// How long the trace is.
     length_ns: u64,
     files: Vec<FileIndex>,
@@ -59,8 +59,8 @@ impl ReplaySource {
             // There is room for all of them.
             let _ = spare.try_send(Vec::with_capacity(BATCH));
         }
-        let failure = Arc::new(Mutex::new(None));
-        let (failed, transform, redirected) = (failure.clone(), trace.transform, replay.redirected);
+        let end = Arc::new(OnceLock::new());
+        let (ended, transform, redirected) = (Arc::clone(&end), trace.transform, replay.redirected);
         let path = shown(&trace.path);
         let debug = debug.filter(|debug| debug.has(DebugChannel::Blktrace)).cloned();
         if let Some(debug) = &debug {
@@ -74,14 +74,12 @@ impl ReplaySource {
                 let stores = debug.filter(|_| reader.is_blktrace()).map(PrintedEntries::new);
                 read_all(reader, redirected, stores, &spares, &fill)
             });
-            if let (Err(why), Ok(mut failed)) = (read, failed.lock()) {
-                *failed = Some(format!("{path} cannot be replayed any further: {why}"));
-            }
+            ended.get_or_init(|| read.map_err(|why| format!("{path} cannot be replayed any further: {why}")));
         };
         // The thread ends when the source is dropped, because sending then fails.
         let reader = spawn::spawn("fiord-trace", STACK_BYTES, read);
         drop(reader.map_err(|error| Failure::system("start a thread", &error))?);
-        // Waits for the first batch, so that the first operation is not late. Without any batch, `failure` has the
+        // Waits for the first batch, so that the first operation is not late. Without any batch, `end` has the
         // reason.
         let batch = filled.recv().unwrap_or_default();
         Ok(ReplaySource {
@@ -89,7 +87,7 @@ impl ReplaySource {
             spare,
             batch,
             next: 0,
-            failure,
+            end,
             length_ns: replay.length_ns,
             files: (0..job.files.list.len() as FileIndex).collect(),
             lateness: (!trace.transform.no_stall).then(Latency::with_histogram),
@@ -106,12 +104,10 @@ impl ReplaySource {
                 None
             }
             Err(TryRecvError::Empty) => Some(Supply::NotBefore(now_ns + LOOK_NS)),
-            Err(TryRecvError::Disconnected) => Some(match self.failure.lock() {
-                Ok(failure) if failure.is_none() && now_ns < self.length_ns => {
-                    Supply::NotBefore(self.length_ns)
-                }
-                Ok(failure) if failure.is_none() => Supply::Ended,
-                _ => Supply::Failed,
+            Err(TryRecvError::Disconnected) => Some(match self.end.get() {
+                Some(Ok(())) if now_ns < self.length_ns => Supply::NotBefore(self.length_ns),
+                Some(Ok(())) => Supply::Ended,
+                Some(Err(_)) | None => Supply::Failed,
             }),
         }
     }
@@ -142,7 +138,8 @@ impl OperationSource for ReplaySource {
     }
 
     fn failure(&self) -> String {
-        self.failure.lock().ok().and_then(|failure| failure.clone()).unwrap_or_default()
+        let panicked = || "fiord has a bug: the thread that reads the trace panicked".to_string();
+        self.end.get().map_or_else(panicked, |end| end.clone().err().unwrap_or_default())
     }
 
     fn for_each_open_file(&self, show: &mut dyn FnMut(FileIndex)) {
@@ -223,5 +220,35 @@ fn operation(entry: Entry, redirected: bool) -> Op {
         purpose: Purpose::Replay,
         due_ns: entry.at_ns,
         ..Op::new(action, file, entry.offset_bytes, entry.length_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its length does not matter: what was not read was not replayed.
+    #[test]
+    fn a_trace_whose_reader_panicked_has_no_end() {
+        for (end, supply) in [
+            (None, Supply::Failed),
+            (Some(Err("damaged".to_string())), Supply::Failed),
+            (Some(Ok(())), Supply::Ended),
+        ] {
+            let ((_, filled), (spare, _)) = (sync_channel(1), sync_channel(1));
+            let mut source = ReplaySource {
+                filled,
+                spare,
+                batch: Vec::new(),
+                next: 0,
+                end: Arc::new(end.clone().map_or_else(OnceLock::new, OnceLock::from)),
+                length_ns: 0,
+                files: Vec::new(),
+                lateness: None,
+            };
+            assert_eq!(source.fill(&mut Vec::new(), 1, 1), supply, "{end:?}");
+            let why = if end.is_none() { "panicked" } else { "damaged" };
+            assert!(supply == Supply::Ended || source.failure().contains(why), "{}", source.failure());
+        }
     }
 }

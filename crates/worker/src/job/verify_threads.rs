@@ -37,7 +37,8 @@ struct BlockCheck {
 pub(crate) struct ThreadedVerifySource {
     source: VerifySource,
     checks: Option<SyncSender<BlockCheck>>,
-    results: Receiver<BlockCheck>,
+    /// `None` of a thread that panicked, with the check it had.
+    results: Receiver<Option<BlockCheck>>,
     threads: Vec<Thread>,
     /// Copies that are not in use.
     spare: Vec<Vec<u8>>,
@@ -88,14 +89,13 @@ impl ThreadedVerifySource {
     fn collect(&mut self, all: bool) {
         while self.pending > 0 {
             let next = match all {
-                true => self.results.recv().ok(),
+                true => Some(self.results.recv().unwrap_or_default()),
                 false => self.results.try_recv().ok(),
             };
-            let Some(mut check) = next else {
-                // Without threads there are no results.
-                self.pending = if all { 0 } else { self.pending };
-                return;
-            };
+            let Some(result) = next else { return };
+            // Its block would pass unchecked.
+            assert!(result.is_some(), "a thread that checks blocks panicked");
+            let Some(mut check) = result else { return };
             self.pending -= 1;
             match check.found {
                 Some(_) => self.rejected.push_back(check),
@@ -121,7 +121,22 @@ impl ThreadedVerifySource {
 impl Drop for ThreadedVerifySource {
     fn drop(&mut self) {
         self.checks = None;
-        self.threads.drain(..).for_each(Thread::join);
+        // One that panicked has said so among the results.
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Says among the results that its thread panicked.
+struct PanicNotice<'r>(&'r SyncSender<Option<BlockCheck>>);
+
+impl Drop for PanicNotice<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // If nothing receives it, the job has ended.
+            let _ = self.0.send(None);
+        }
     }
 }
 
@@ -130,14 +145,15 @@ fn check_all(
     format: &BlockFormat,
     block_bytes: usize,
     checks: &Mutex<Receiver<BlockCheck>>,
-    report: &SyncSender<BlockCheck>,
+    report: &SyncSender<Option<BlockCheck>>,
 ) {
+    let _notice = PanicNotice(report);
     let mut scratch = CheckBuffer::for_blocks_of(block_bytes);
     loop {
         let next = checks.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(mut check) = next else { return };
         check.found = format.check(&check.buffer, &check.expected, &mut scratch).err();
-        if report.send(check).is_err() {
+        if report.send(Some(check)).is_err() {
             return;
         }
     }
@@ -175,5 +191,26 @@ impl OperationSource for ThreadedVerifySource {
 
     fn for_each_open_file(&self, show: &mut dyn FnMut(FileIndex)) {
         self.source.for_each_open_file(show);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_says_so_among_the_results_and_one_that_ends_does_not() {
+        let (report, results) = sync_channel::<Option<BlockCheck>>(1);
+        let panicking = spawn::spawn("panics", STACK_BYTES, {
+            let report = report.clone();
+            move || {
+                let _notice = PanicNotice(&report);
+                panic!("at a block");
+            }
+        });
+        panicking.unwrap().join().unwrap_err();
+        assert!(results.try_recv().is_ok_and(|result| result.is_none()));
+        drop(PanicNotice(&report));
+        assert!(results.try_recv().is_err());
     }
 }

@@ -485,9 +485,8 @@ impl<'a> Worker<'a> {
     /// Publishes what was done, and records the run time from the end of the ramp; for a job that ended within its ramp, of
     /// the whole job.
     fn account(&mut self, began_ns: u64, ended_ns: u64, read_back_ns: u64) {
-        if let Ok(mut published) = self.shared.published[self.job.number as usize].lock() {
-            published.progress = Some(Box::new(DetailedProgress::of(&self.stats)));
-        }
+        self.shared.published[self.job.number as usize].lock().progress =
+            Some(Box::new(DetailedProgress::of(&self.stats)));
         let done: u64 = self.stats.directions.iter().map(|direction| direction.ios).sum();
         let (since_ns, ramp) = match self.live.measured_since_ns() {
             0 => (began_ns, RampEnd::Unfinished),

@@ -167,8 +167,12 @@ impl<'w> Coordinator<'w> {
         let mut current = None;
         match started {
             Ok(thread) => {
-                if self.follow_layout(&events, &mut current) {
-                    thread.join();
+                if self.follow_layout(&events, &mut current)
+                    && let Err(panicked) = thread.join()
+                {
+                    current = None;
+                    let failure = Failure::other("lay out files", panicked.to_string());
+                    shared.plan.jobs.iter().for_each(|job| self.fail(job, failure.clone()));
                 }
             }
             Err(error) => {
@@ -291,7 +295,8 @@ impl<'w> Coordinator<'w> {
         for (number, thread) in threads {
             // An abandoned worker is not joined.
             if !self.watchdog.has_abandoned(number) {
-                thread.join();
+                let joined = thread.join();
+                debug_assert!(joined.is_ok(), "a panic of a worker is caught, and is its job's failure");
                 let pid = self.shared.live[number].thread_id();
                 self.print(DebugChannel::Process, format_args!("pid={pid}: runstate EXITED -> REAPED"));
             }
@@ -573,8 +578,7 @@ impl<'w> Coordinator<'w> {
 
     fn so_far(&self, job: &Job) -> WorkerReport {
         let number = job.number as usize;
-        let stats =
-            self.shared.published[number].lock().map(|published| published.stats.clone()).unwrap_or_default();
+        let stats = self.shared.published[number].lock().stats.clone();
         self.timed_so_far(job, stats)
     }
 

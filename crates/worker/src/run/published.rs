@@ -43,10 +43,7 @@ impl<'r> PublishedProgress<'r> {
         let nothing = DetailedProgress::default();
         let RunState { live, published, .. } = self.shared;
         for (number, (live, published)) in live.iter().zip(published).enumerate() {
-            let Ok(published) = published.lock() else {
-                each(JobProgress { number, so_far: &nothing, latencies: None });
-                continue;
-            };
+            let published = published.lock();
             let is_of_now = live.state() == State::Running && published.latencies_ns >= self.asked_ns;
             each(JobProgress {
                 number,
@@ -54,5 +51,39 @@ impl<'r> PublishedProgress<'r> {
                 latencies: published.latencies.as_deref().filter(|_| is_of_now),
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+
+    use fiord_plan::Plan;
+
+    use super::*;
+    use crate::job::engines;
+    use crate::job::worker::run_job;
+    use crate::test_jobs::null_job;
+
+    /// Neither those that the worker published before nor what it does afterwards.
+    #[test]
+    fn a_panic_under_the_lock_takes_no_figure_from_others() {
+        let job = null_job("a");
+        let shared = RunState::new(Arc::new(Plan { jobs: vec![job.clone()], trigger: None }));
+        let panics = || {
+            shared.published[0].lock().stats.directions[0].ios = 7;
+            let _held = shared.published[0].lock();
+            panic!("under the lock");
+        };
+        catch_unwind(AssertUnwindSafe(panics)).unwrap_err();
+        assert_eq!(shared.published[0].lock().stats.directions[0].ios, 7);
+        shared.begin_stage(0..1);
+        shared.release_stage();
+        let report = run_job(&shared, &job, engines::find(engines::ENGINES, &job.engine).unwrap());
+        assert_eq!(report.failure, None);
+        let mut seen = Vec::new();
+        PublishedProgress::new(&shared, 0).for_each(|of| seen.push(of.so_far.directions[0].ios));
+        assert!(seen[0] > 0 && seen == [report.stats.directions[0].ios], "{seen:?}");
     }
 }

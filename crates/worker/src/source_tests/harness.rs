@@ -3,7 +3,6 @@
 //! Invariant: every allocation in a loop is recorded on every engine, except for the scripted engine's own lists.
 
 use std::cell::RefCell;
-use std::sync::Mutex;
 
 use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::scripted::{Answer, FakeClock, Script, Scripted, Seen};
@@ -21,7 +20,7 @@ use crate::hot::end::End;
 use crate::hot::work::Work;
 use crate::hot::{queued, sync};
 use crate::job::assembly::{Shown, assemble_from};
-use crate::live::{Counters, Live};
+use crate::live::{Counters, Live, PublishedLock};
 
 thread_local! {
     static FOUND: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
@@ -119,7 +118,7 @@ fn run<'arena, E: Engine<'arena>>(
     engine: &mut E,
     body: impl FnOnce(&mut E, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
 ) -> Ran {
-    let (live, published, opener) = (Live::default(), Mutex::default(), TargetOpener::default());
+    let (live, published, opener) = (Live::default(), PublishedLock::default(), TargetOpener::default());
     let (mut work, slots) = assemble_from(
         Source::Other(source),
         job,
