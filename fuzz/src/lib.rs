@@ -3,6 +3,8 @@
 //! Invariant: every target is in `TARGETS`, and also runs in an ordinary test, so that machines without libFuzzer
 //! exercise all of them.
 
+#![allow(clippy::panic, clippy::print_stdout, reason = "a target panics, and the program lists its targets")]
+
 use std::sync::OnceLock;
 
 pub mod grammar;

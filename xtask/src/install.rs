@@ -8,8 +8,11 @@ use std::process::{Command, Stdio};
 use crate::dist::binary;
 use crate::{guest, repo, stage, targets};
 
-/// Debian packages, each with a file whose presence shows that it is installed, by the stages that need them.
-const PACKAGES: &[(&[&str], &[(&str, &str)])] = &[
+/// A Debian package, and a file whose presence shows that it is installed.
+type Package = (&'static str, &'static str);
+
+/// Packages, by the stages that need them.
+const PACKAGES: &[(&[&str], &[Package])] = &[
     (
         &["test", "compat", "guest", "servers"],
         &[
@@ -51,7 +54,7 @@ const PACKAGES: &[(&[&str], &[(&str, &str)])] = &[
 ];
 
 /// Servers that engines talk to (`cargo x servers`), and programs that the tests look at them with.
-pub const SERVERS: &[(&str, &str)] = &[
+pub const SERVERS: &[Package] = &[
     ("nbdkit", "/usr/bin/nbdkit"),
     ("qemu-utils", "/usr/bin/qemu-nbd"),
     ("libnbd-bin", "/usr/bin/nbdcopy"),
@@ -111,7 +114,7 @@ pub fn run(stages: &[&str]) -> Result<(), String> {
 }
 
 /// Installs those of these Debian packages whose sign is missing.
-pub fn packages(packages: &[(&'static str, &str)]) {
+pub fn packages(packages: &[Package]) {
     let missing: Vec<&str> = packages
         .iter()
         .filter(|(_, sign)| !std::path::Path::new(sign).exists())

@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use fiord_testing::{need, skip};
 
@@ -48,7 +47,7 @@ impl VersionTwo {
     /// Runs a command of the shell there; `$@` is fiord with the words of `line`.
     fn shell(&self, command: &str, line: &str) -> Ran {
         let fiord = fiord(self.dir.path(), line);
-        let mut namespace = Command::new("unshare");
+        let mut namespace = crate::common::with_own_history("unshare");
         namespace.args(["--mount", "--propagation", "private", "sh", "-c"]);
         namespace.args([&format!("{} && {command}", self.script), "sh"]);
         namespace.arg(fiord.get_program()).args(fiord.get_args()).current_dir(self.dir.path());

@@ -23,7 +23,7 @@ const LENGTH_MAX: usize = 1 << 28;
 /// # Errors
 /// It is longer than can be read back.
 pub fn encode(report: &RunReport) -> Result<Vec<u8>, Cause> {
-    let fields = postcard::to_allocvec(report).map_err(|error| Cause::Unstorable(error.to_string()))?;
+    let fields = postcard::to_allocvec(report).map_err(|why| Cause::Unstorable(why.to_string()))?;
     if fields.len() > LENGTH_MAX {
         return Err(Cause::Unstorable(format!(
             "it takes {} bytes, and at most {LENGTH_MAX} are read back; show jobs as one (group_reporting)",
@@ -39,10 +39,10 @@ pub fn encode(report: &RunReport) -> Result<Vec<u8>, Cause> {
 /// # Errors
 /// None that is known: memory is written to memory.
 pub fn seal(fields: &[u8]) -> Result<Vec<u8>, Cause> {
-    let unstorable = |error: &dyn std::fmt::Display| Cause::Unstorable(error.to_string());
-    let mut bytes = postcard::to_allocvec(&FORMAT).map_err(|error| unstorable(&error))?;
+    let unstorable = |why: &dyn std::fmt::Display| Cause::Unstorable(why.to_string());
+    let mut bytes = postcard::to_allocvec(&FORMAT).map_err(|why| unstorable(&why))?;
     let compressed = DeflateEncoder::new(fields, Compression::fast()).read_to_end(&mut bytes);
-    compressed.map_err(|error| unstorable(&error))?;
+    compressed.map_err(|why| unstorable(&why))?;
     bytes.extend(checksum(&bytes));
     Ok(bytes)
 }

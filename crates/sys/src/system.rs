@@ -36,6 +36,7 @@ pub fn memory() -> MemoryInfo {
             libc::sysinfo(&raw mut found);
             found
         };
+        #[allow(clippy::unnecessary_cast, reason = "it is one where a long has eight bytes")]
         let bytes = |units: libc::c_ulong| units as u64 * u64::from(found.mem_unit);
         MemoryInfo {
             total_bytes: bytes(found.totalram),

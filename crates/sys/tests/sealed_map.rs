@@ -2,6 +2,8 @@
 //!
 //! Invariant: the only test of its process, because the map is that of all threads.
 
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+
 use std::fs;
 use std::sync::mpsc::channel;
 
