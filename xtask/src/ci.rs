@@ -36,9 +36,9 @@ const STAGES: &[Stage] = &[
     Stage("fmt", Alone, |_| StageResult::of(fmt::check())),
     Stage("tidy", Alone, |_| StageResult::of(tidy::run())),
     Stage("test", Alone, |_| tests()),
+    Stage("compat", Alone, |gate| gate.with_binary(|binary| test_run::tests(compat::command(binary, &[])))),
     Stage("servers", Beside, |gate| gate.with_binary(servers::stage)),
     Stage("guest", Beside, |gate| gate.with_binary(guest::stage)),
-    Stage("compat", Alone, |gate| gate.with_binary(|binary| test_run::tests(compat::command(binary, &[])))),
     Stage("browser", Alone, |gate| gate.with_binary(browser::stage)),
     Stage("clippy", Alone, |_| {
         cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])

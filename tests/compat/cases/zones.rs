@@ -180,7 +180,10 @@ pub fn cases() -> Vec<Case> {
             cases.push(new.check(success).check(counts).check(contents).check(json_shape));
             let longer = case(format!("zones/strided-{name}-{engine}-longer"), line);
             let longer = longer.text("data", "b".repeat(160 << 10));
-            cases.push(longer.check(success).check(counts).check(contents));
+            let longer = longer.check(success).check(counts);
+            // A queued engine of fio's begins again after `size` (docs/divergences.md).
+            let begins_again = engine == "libaio" && *name == "io-size";
+            cases.push(if begins_again { longer } else { longer.check(contents) });
         }
     }
     for (name, options) in [

@@ -43,6 +43,15 @@ pub const ROWS: &[Row] = &[
         fiord: &[Accepted, Job("/write/total_ios", "20"), File("f", 81_920)],
         ..ROW
     },
+    // divergence: `zonemode=strided` with `io_size` above `size`
+    Row {
+        name: "strided-zones-of-a-queued-job",
+        args: "--name=a --filename=f --rw=write --bs=4k --size=64k --io_size=128k --ioengine=libaio --zonemode=strided --zonesize=12k --zonerange=16k --zoneskip=4k --buffer_pattern=0",
+        files: &[Bytes("f", 163_840)],
+        fio: &[Accepted, Is("the zone at 120 KiB is as it was", |ran| Ok(bytes(ran, "f")?[122_880] != 0))],
+        fiord: &[Accepted, Is("the zone at 120 KiB is written", |ran| Ok(bytes(ran, "f")?[122_880] == 0))],
+        ..ROW
+    },
     // divergence: `zonemode=strided` at random, where blocks do not divide
     Row {
         name: "blocks-that-do-not-divide-a-strided-zone",
