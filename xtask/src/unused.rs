@@ -115,7 +115,7 @@ impl Crates {
         for target in packages.iter().filter_map(|package| package["targets"].as_array()).flatten() {
             let name = target["name"].as_str().unwrap_or_default().replace('-', "_");
             let root = repo::relative(target["src_path"].as_str().unwrap_or_default());
-            let is_for_tests = root.starts_with("tests/");
+            let is_for_tests = root.starts_with("tests/") || root.starts_with("fuzz/");
             match target["kind"][0].as_str() {
                 _ if is_for_tests && !USED_BY_CHORES.iter().any(|place| root.starts_with(place)) => None,
                 Some("lib") => crates.libraries.insert(name, root),

@@ -136,7 +136,12 @@ impl NvmeTarget {
             Action::Read | Action::Write | Action::Trim | Action::ResetZone if !is_whole => {
                 Some(Errno(libc::EINVAL))
             }
-            Action::Read | Action::Write if blocks > BLOCKS_MAX => Some(Errno(libc::EFBIG)),
+            // The kernel is told the length of the data in 32 bits.
+            Action::Read | Action::Write
+                if blocks > BLOCKS_MAX || u32::try_from(op.length_bytes).is_err() =>
+            {
+                Some(Errno(libc::EFBIG))
+            }
             Action::Write if self.exceeds_append(op) => Some(Errno(libc::EFBIG)),
             Action::Trim if blocks > u64::from(u32::MAX) => Some(Errno(libc::EFBIG)),
             Action::Read | Action::Write | Action::Trim | Action::ResetZone => {

@@ -65,10 +65,16 @@ pub(crate) fn refuses(op: &Op, block_bytes: u64, write: ScsiWrite) -> Option<Err
     // The field of WRITE STREAM is shorter.
     let is_short = op.action == Action::Write && write == ScsiWrite::WriteStream;
     let blocks_max = if is_short { u64::from(u16::MAX) } else { u64::from(u32::MAX) };
+    // The driver is told the length of the data in 32 bits.
+    let is_without_data =
+        op.action == Action::Write && matches!(write, ScsiWrite::WriteSameNoData | ScsiWrite::Verify);
     match op.action {
         Action::Sync | Action::DataSync | Action::RangeSync(_) => None,
         Action::ResetZone => Some(Errno(libc::EOPNOTSUPP)),
         Action::Read | Action::Write | Action::Trim if !is_whole => Some(Errno(libc::EINVAL)),
+        Action::Read | Action::Write if !is_without_data && op.length_bytes > u64::from(u32::MAX) => {
+            Some(Errno(libc::EFBIG))
+        }
         Action::Read | Action::Write | Action::Trim => (blocks > blocks_max).then_some(Errno(libc::EFBIG)),
     }
 }
@@ -242,6 +248,10 @@ mod tests {
         let write = ScsiWrite::Write;
         assert_eq!(refuses(&Op::new(Action::Read, 0, 100, 512), 512, write), Some(Errno(libc::EINVAL)));
         assert_eq!(refuses(&op(Action::Read, 1, 1), 512, write), None);
+        let huge = |action| Op::new(action, 0, 0, 1 << 32);
+        assert_eq!(refuses(&huge(Action::Read), 512, write), Some(Errno(libc::EFBIG)));
+        assert_eq!(refuses(&huge(Action::Write), 512, ScsiWrite::Write), Some(Errno(libc::EFBIG)));
+        assert_eq!(refuses(&huge(Action::Write), 512, ScsiWrite::WriteSameNoData), None);
         assert_eq!(refuses(&Op::new(Action::Sync, 0, 100, 0), 512, write), None);
         let long = op(Action::Write, 0, 65536);
         assert_eq!(refuses(&long, 512, ScsiWrite::WriteStream), Some(Errno(libc::EFBIG)));

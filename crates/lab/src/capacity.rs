@@ -296,7 +296,7 @@ impl Study for Capacity {
         let name = |step: usize| self.outline.step_name(step);
         let result = steady::beside(result, results, name, width);
         // Of several targets, each has a conclusion of its own.
-        if several { result } else { trust::concluded(result, results) }
+        if several { result } else { trust::concluded(result, results, results) }
     }
 }
 

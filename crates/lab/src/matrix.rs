@@ -168,7 +168,7 @@ impl Study for Matrix {
         let text = table.select(&SHOWN).text(width);
         let result = StudyResult { text, conclusion, table, ..StudyResult::default() };
         let result = repeats::beside(result, &figures, &REPEATED_SHOWN, Reported::Median, width);
-        trust::concluded(steady::beside(result, &typical, name, width), &typical)
+        trust::concluded(steady::beside(result, &typical, name, width), &typical, results)
     }
 }
 

@@ -203,7 +203,7 @@ impl Study for Quick {
         };
         let result = repeats::beside(result, &figures, &REPEATED_SHOWN, Reported::Median, width);
         let result = steady::beside(result, &typical, |step| self.outline.step_name(step), width);
-        trust::concluded(result, &typical)
+        trust::concluded(result, &typical, results)
     }
 }
 

@@ -131,6 +131,34 @@ fn resets(pair: &Pair) -> Verdict {
     equal("zone resets", named(&pair.fio.stdout), named(&pair.fiord.stdout))
 }
 
+/// Cases with `zonemode=strided`.
+fn strided(base: &str) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (name, zones) in STRIDED {
+        for engine in ["psync", "libaio"] {
+            let line = format!("{base} --ioengine={engine} --rw=write --zonemode=strided {zones}");
+            let new = case(format!("zones/strided-{name}-{engine}"), line.clone());
+            cases.push(new.check(success).check(counts).check(contents).check(json_shape));
+            let longer = case(format!("zones/strided-{name}-{engine}-longer"), line);
+            let longer = longer.text("data", "b".repeat(160 << 10));
+            let longer = longer.check(success).check(counts);
+            // A queued engine of fio's begins again after `size` (docs/divergences.md).
+            let begins_again = engine == "libaio" && *name == "io-size";
+            cases.push(if begins_again { longer } else { longer.check(contents) });
+        }
+    }
+    for (name, options) in [
+        ("random", "--rw=randwrite --zonesize=16k --zonerange=16k --zoneskip=16k"),
+        ("random-part", "--rw=randwrite --zonesize=8k --zonerange=16k"),
+        ("random-again", "--rw=randwrite --zonesize=32k --zonerange=16k --zoneskip=16k"),
+        ("mix", "--rw=randrw --zonesize=16k --zonerange=16k --rwmixread=0"),
+    ] {
+        let line = format!("{base} {options} --zonemode=strided");
+        cases.push(case(format!("zones/strided-{name}"), line).check(success).check(counts));
+    }
+    cases
+}
+
 pub fn cases() -> Vec<Case> {
     let base = "--name=j --filename=data --size=64k --bs=4k --output-format=json --buffer_pattern=0x61";
     let mut cases = Vec::new();
@@ -173,28 +201,7 @@ pub fn cases() -> Vec<Case> {
             );
         }
     }
-    for (name, zones) in STRIDED {
-        for engine in ["psync", "libaio"] {
-            let line = format!("{base} --ioengine={engine} --rw=write --zonemode=strided {zones}");
-            let new = case(format!("zones/strided-{name}-{engine}"), line.clone());
-            cases.push(new.check(success).check(counts).check(contents).check(json_shape));
-            let longer = case(format!("zones/strided-{name}-{engine}-longer"), line);
-            let longer = longer.text("data", "b".repeat(160 << 10));
-            let longer = longer.check(success).check(counts);
-            // A queued engine of fio's begins again after `size` (docs/divergences.md).
-            let begins_again = engine == "libaio" && *name == "io-size";
-            cases.push(if begins_again { longer } else { longer.check(contents) });
-        }
-    }
-    for (name, options) in [
-        ("random", "--rw=randwrite --zonesize=16k --zonerange=16k --zoneskip=16k"),
-        ("random-part", "--rw=randwrite --zonesize=8k --zonerange=16k"),
-        ("random-again", "--rw=randwrite --zonesize=32k --zonerange=16k --zoneskip=16k"),
-        ("mix", "--rw=randrw --zonesize=16k --zonerange=16k --rwmixread=0"),
-    ] {
-        let line = format!("{base} {options} --zonemode=strided");
-        cases.push(case(format!("zones/strided-{name}"), line).check(success).check(counts));
-    }
+    cases.extend(strided(base));
     for distribution in DISTRIBUTIONS {
         for rw in ["randread", "randwrite"] {
             let line = format!("{base} --size=1m --rw={rw} --random_distribution={distribution}");

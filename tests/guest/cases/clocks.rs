@@ -71,7 +71,8 @@ fn a_step_of_the_time_of_day_changes_neither_run_time_nor_rate() {
 #[test]
 fn a_run_that_is_frozen_with_the_machine_is_found() {
     guest!();
-    let run = run_during(&PACED, || {
+    // A slow machine takes seconds until the tasks are frozen.
+    let run = run_during(&[&PACED[..], &["--runtime=30s"]].concat(), || {
         fs::write("/sys/power/pm_test", "freezer").expect("the kernel has tests of its sleep");
         fs::write("/sys/power/state", "freeze").expect("it sleeps");
         fs::write("/sys/power/pm_test", "none").expect("it is restored");

@@ -194,6 +194,9 @@ fn room_for_metadata_that_is_missing_and_parts_of_blocks_are_explained() {
 fn zones_are_written_and_reset_by_commands() {
     guest!();
     let target = format!("--filename={}", namespace("zoned"));
+    // Another case may have left zones that are written in part, at whose pointers a job goes on.
+    let reset = Command::new("blkzone").args(["reset", &nvme("zoned").unwrap()]).status();
+    assert!(reset.is_ok_and(|status| status.success()));
     let zoned = ["--zonemode=zbd", "--bs=64k", "--size=2z"];
     let run = fiord(&words(&target, &[&zoned[..], &["--rw=write", "--verify=crc32c"]].concat())).unwrap();
     assert_eq!(run.code, Some(0), "{run:?}");

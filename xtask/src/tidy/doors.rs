@@ -330,7 +330,7 @@ mod tests {
         assert!(
             mended.starts_with("# a\n")
                 && mended.ends_with("rest\n")
-                && mended.contains("| stats | std only |")
+                && mended.contains("| errno | std only |")
         );
         assert_eq!(check_page(Some(&mended)).len(), 0);
         assert_eq!(check_page(Some("no marks")).len(), 1);
