@@ -23,7 +23,7 @@ fn round_trip<T: Value>(text: &str) {
             }
         };
         let printed = value.print();
-        if secret::in_urls_of(text) != text {
+        if printed.contains(secret::MASK) {
             let again = read::<T>(&printed, base).map(|value| value.print());
             assert_eq!(again.as_deref(), Ok(printed.as_str()), "{text:?} is printed as {printed:?}");
             continue;
