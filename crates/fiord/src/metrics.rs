@@ -15,7 +15,7 @@ use fiord_metrics::{Family, families, otlp_json, prometheus_protobuf, prometheus
 use fiord_options::value::{MetricsDestination, Value};
 use fiord_report::RunReport;
 use fiord_sys::errno::error_text;
-use fiord_sys::spawn::{Thread, ThreadWithValue, spawn, spawn_for};
+use fiord_sys::spawn::{Thread, spawn};
 use fiord_sys::{clock, sealed_map, signal, thread};
 
 use self::server::{Request, Response};
@@ -183,7 +183,7 @@ struct CollectorThread {
     name: String,
     /// Dropped when the run is over.
     over: Sender<()>,
-    thread: ThreadWithValue<Result<(), String>>,
+    thread: Thread<Result<(), String>>,
 }
 
 impl CollectorThread {
@@ -214,7 +214,7 @@ impl CollectorThread {
                 }
             }
         };
-        let thread = spawn_for("fiord-otlp", STACK_BYTES, send)
+        let thread = spawn("fiord-otlp", STACK_BYTES, send)
             .map_err(|error| format!("fiord: {name}: {}\n", not_started(&error)))?;
         Ok(CollectorThread { name, over, thread })
     }
@@ -230,7 +230,7 @@ impl CollectorThread {
             ));
         }
         drop(self.over);
-        let sent = self.thread.join().unwrap_or_else(|| Err("its thread panicked".to_string()));
+        let sent = self.thread.join().unwrap_or_else(|panicked| Err(panicked.to_string()));
         let why = sent.err()?;
         Some(format!("fiord: {}: the last figures were not sent: {why}; is a collector there?\n", self.name))
     }

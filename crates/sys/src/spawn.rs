@@ -10,42 +10,50 @@ use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// How the body of a thread has ended, `None` before it has, and what is notified then.
-type Ended = (Mutex<Option<Result<(), Panicked>>>, Condvar);
+/// What the body of a thread has returned, `None` before it has ended, and what is notified then.
+type Ended<T> = (Mutex<Option<Result<T, Panicked>>>, Condvar);
 
 /// The body of a thread, behind a thin pointer.
 struct Work {
     name: String,
     body: Box<dyn FnOnce() + Send>,
-    ended: Arc<Ended>,
 }
 
 /// A running thread. Dropped without `join`, it is detached.
 #[derive(Debug)]
-pub struct Thread {
+pub struct Thread<T = ()> {
     /// `None` once it is joined, or left as it is.
     handle: Option<libc::pthread_t>,
-    ended: Arc<Ended>,
+    ended: Arc<Ended<T>>,
 }
 
 // SAFETY: the handle names a thread, and any thread may join or detach it. Only musl's is a pointer, which nothing here
 // follows.
-unsafe impl Send for Thread {}
+unsafe impl<T: Send> Send for Thread<T> {}
 // SAFETY: as above; a shared reference gives no access to the handle.
-unsafe impl Sync for Thread {}
+unsafe impl<T: Send> Sync for Thread<T> {}
 
 /// Starts a thread with a stack of `stack_bytes` that runs `body`. The kernel keeps 15 bytes of `name`. A panic ends
 /// only this thread.
 ///
 /// # Errors
 /// `EAGAIN` at a limit on threads (of the user, the control group or the system), or without memory for its stack.
-pub fn spawn(name: &str, stack_bytes: usize, body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
-    let ended = Arc::<Ended>::default();
-    let work = Work { name: name.replace('\0', ""), body: Box::new(body), ended: Arc::clone(&ended) };
-    let work = Box::into_raw(Box::new(work));
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    stack_bytes: usize,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<Thread<T>> {
+    let ended: Arc<Ended<T>> = Arc::new((Mutex::new(None), Condvar::new()));
+    let notified = Arc::clone(&ended);
+    let body = move || {
+        // Nothing may unwind into C. The panic has been reported on standard error; `join` returns that there was one.
+        let result = catch_unwind(AssertUnwindSafe(body)).map_err(|_| Panicked);
+        *notified.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        notified.1.notify_all();
+    };
+    let work = Box::into_raw(Box::new(Work { name: name.replace('\0', ""), body: Box::new(body) }));
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let mut handle = MaybeUninit::<libc::pthread_t>::uninit();
     // SAFETY: the attributes are initialised before they are used and destroyed once. The new thread owns `work` from
@@ -79,13 +87,10 @@ pub fn spawn(name: &str, stack_bytes: usize, body: impl FnOnce() + Send + 'stati
 
 extern "C" fn main_of_thread(work: *mut libc::c_void) -> *mut libc::c_void {
     // SAFETY: `spawn` made it of a box, and gave it to this thread alone.
-    let Work { name, body, ended } = *unsafe { Box::from_raw(work.cast::<Work>()) };
+    let Work { name, body } = *unsafe { Box::from_raw(work.cast::<Work>()) };
     // Only for people: a thread without a name works.
     let _ = thread::set_name(&name);
-    // Nothing may unwind into C. The panic has been reported on standard error; `join` returns that there was one.
-    let result = catch_unwind(AssertUnwindSafe(body)).map_err(|_| Panicked);
-    *ended.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-    ended.1.notify_all();
+    body();
     std::ptr::null_mut()
 }
 
@@ -99,64 +104,31 @@ impl fmt::Display for Panicked {
     }
 }
 
-impl Thread {
-    /// Waits until it has ended and its resources are freed; while the memory map is sealed, until it has ended.
+impl<T> Thread<T> {
+    /// Waits until it has ended and its resources are freed; while the memory map is sealed, until it has ended. Returns
+    /// what its body has returned.
     ///
     /// # Errors
     /// It panicked.
-    pub fn join(mut self) -> Result<(), Panicked> {
-        let Some(handle) = self.handle.take() else { return Ok(()) };
+    pub fn join(mut self) -> Result<T, Panicked> {
         let (result, notified) = &*self.ended;
         let guard = result.lock().unwrap_or_else(PoisonError::into_inner);
         let guard = notified.wait_while(guard, |result| result.is_none());
-        let result = guard.unwrap_or_else(PoisonError::into_inner).unwrap_or(Err(Panicked));
-        if sealed_map::is_sealed() {
-            return result;
+        let result = guard.unwrap_or_else(PoisonError::into_inner).take().unwrap_or(Err(Panicked));
+        if let Some(handle) = self.handle.take().filter(|_| !sealed_map::is_sealed()) {
+            // SAFETY: the handle is of a thread that was neither joined nor detached. It cannot fail.
+            unsafe { libc::pthread_join(handle, std::ptr::null_mut()) };
         }
-        // SAFETY: the handle is of a thread that was neither joined nor detached. It cannot fail.
-        unsafe { libc::pthread_join(handle, std::ptr::null_mut()) };
         result
     }
 }
 
-impl Drop for Thread {
+impl<T> Drop for Thread<T> {
     fn drop(&mut self) {
         if let Some(handle) = self.handle.take().filter(|_| !sealed_map::is_sealed()) {
             // SAFETY: the handle is of a thread that was neither joined nor detached. It cannot fail.
             unsafe { libc::pthread_detach(handle) };
         }
-    }
-}
-
-/// A running thread whose body returns a value.
-#[derive(Debug)]
-pub struct ThreadWithValue<T> {
-    thread: Thread,
-    value: Receiver<T>,
-}
-
-/// Starts a thread as `spawn` does, whose body returns a value.
-///
-/// # Errors
-/// As `spawn`.
-pub fn spawn_for<T: Send + 'static>(
-    name: &str,
-    stack_bytes: usize,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> io::Result<ThreadWithValue<T>> {
-    let (sender, value) = channel();
-    let thread = spawn(name, stack_bytes, move || {
-        // Nobody may want it.
-        let _ = sender.send(body());
-    })?;
-    Ok(ThreadWithValue { thread, value })
-}
-
-impl<T> ThreadWithValue<T> {
-    /// Waits until it has ended, and returns the value; `None` if it panicked.
-    pub fn join(self) -> Option<T> {
-        self.thread.join().ok()?;
-        self.value.try_recv().ok()
     }
 }
 
@@ -181,10 +153,9 @@ mod tests {
 
     #[test]
     fn a_panic_ends_only_its_thread() {
-        let thread = spawn("panics", 256 << 10, || panic!("in a thread of its own")).unwrap();
+        let thread = spawn("panics", 256 << 10, || -> u8 { panic!("in a thread of its own") }).unwrap();
         assert_eq!(thread.join(), Err(Panicked));
-        assert_eq!(spawn_for("panics", 256 << 10, || -> u8 { panic!("as well") }).unwrap().join(), None);
-        assert_eq!(spawn_for("returns", 256 << 10, || 7).unwrap().join(), Some(7));
+        assert_eq!(spawn("returns", 256 << 10, || 7).unwrap().join(), Ok(7));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 
 use fiord_sys::reserve::Reserved;
 use fiord_sys::sealed_map::{is_sealed, seal, unseal};
-use fiord_sys::spawn::{spawn, spawn_for};
+use fiord_sys::spawn::spawn;
 
 #[global_allocator]
 static ALLOCATOR: Reserved = Reserved;
@@ -31,7 +31,7 @@ fn a_sealed_map_does_not_change() {
     let freed = vec![7_u8; 1 << 20];
     let (release, released) = channel::<()>();
     let (release_other, other_released) = channel::<()>();
-    let returns = spawn_for("returns", STACK_BYTES, move || {
+    let returns = spawn("returns", STACK_BYTES, move || {
         // Every worker has allocated before.
         drop(vec![7_u8; 100]);
         let _ = released.recv();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fiord_findings::{Look, Suspension, SuspensionWatch};
 use fiord_sys::counter_file::CounterFile;
-use fiord_sys::spawn::{ThreadWithValue, spawn_for};
+use fiord_sys::spawn::{Thread, spawn};
 use fiord_sys::{clock, procfs, signal};
 
 /// Time between two looks.
@@ -21,21 +21,21 @@ const STACK_BYTES: usize = 256 * 1024;
 pub(super) struct Heartbeat {
     /// Dropped when the run is over.
     over: Sender<()>,
-    thread: ThreadWithValue<Option<Suspension>>,
+    thread: Thread<Option<Suspension>>,
 }
 
 impl Heartbeat {
     /// Begins to look; `None` if no thread can be had.
     pub(super) fn start() -> Option<Heartbeat> {
         let (over, is_over) = channel();
-        let thread = spawn_for("clock", STACK_BYTES, move || look_until(&is_over)).ok()?;
+        let thread = spawn("clock", STACK_BYTES, move || look_until(&is_over)).ok()?;
         Some(Heartbeat { over, thread })
     }
 
     /// Ends it; returns for how long the run was suspended meanwhile, if it was.
     pub(super) fn end(self) -> Option<Suspension> {
         drop(self.over);
-        self.thread.join().flatten()
+        self.thread.join().ok().flatten()
     }
 }
 

@@ -303,11 +303,11 @@ mod tests {
 
     #[test]
     fn addresses_are_in_the_order_of_the_network() {
-        let v4 = RawAddress::of(&"10.7.0.1:8765".parse().unwrap());
+        let v4 = RawAddress::of(&"127.7.0.1:8765".parse().unwrap());
         // SAFETY: it was written as this kind.
         let v4 = unsafe { v4.v4 };
         assert_eq!((v4.sin_family, v4.sin_port.to_ne_bytes()), (libc::AF_INET as u16, [0x22, 0x3d]));
-        assert_eq!(v4.sin_addr.s_addr.to_ne_bytes(), [10, 7, 0, 1]);
+        assert_eq!(v4.sin_addr.s_addr.to_ne_bytes(), [127, 7, 0, 1]);
         let v6 = RawAddress::of(&"[fe80::2]:1".parse().unwrap());
         // SAFETY: it was written as this kind.
         let v6 = unsafe { v6.v6 };
