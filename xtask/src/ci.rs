@@ -136,20 +136,17 @@ fn cargo(args: &[&str]) -> StageResult {
     StageResult::of(stage::command(repo::cargo(args)))
 }
 
-/// What the README says, `cargo test`, and the tests of the chores. Most of the time of a test of fiord's binary is
-/// waiting, so there are more threads than processors.
+/// What the README says, `cargo test`, and the tests of the chores. All of the workspace at once, here and where a stage
+/// builds its cases: what is compiled for fewer members has other features, and would be compiled again. Most of the time of
+/// a test of fiord's binary is waiting, so there are more threads than processors.
 fn tests() -> StageResult {
     const THREADS_PER_PROCESSOR: usize = 2;
-    let tests_of = |packages: &[&str]| {
-        let mut cargo = repo::cargo(&["test", "--no-fail-fast"]);
-        cargo.args(packages);
-        if std::env::var_os("RUST_TEST_THREADS").is_none() {
-            let processors = std::thread::available_parallelism().map_or(1, usize::from);
-            cargo.env("RUST_TEST_THREADS", (processors * THREADS_PER_PROCESSOR).to_string());
-        }
-        test_run::tests(cargo)
-    };
-    tests_of(&[]).and(tests_of(&["-p", "xtask", "-p", "fiord-programs"]))
+    let mut cargo = repo::cargo(&["test", "--workspace", "--no-fail-fast"]);
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        cargo.env("RUST_TEST_THREADS", (processors * THREADS_PER_PROCESSOR).to_string());
+    }
+    test_run::tests(cargo)
 }
 
 /// Checks all links in the documentation, including those of private items.

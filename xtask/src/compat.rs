@@ -22,11 +22,10 @@ pub fn binary(release: bool) -> Result<PathBuf, String> {
 
 /// A binary built now.
 pub fn build(release: bool) -> Result<PathBuf, String> {
-    let mut build = repo::cargo(&["build", "-p", "fiord"]);
-    if release {
-        build.arg("--release");
-    }
-    stage::command(build)?;
+    // What is handed out has its own features alone; the tests share those of the workspace.
+    let args: &[&str] =
+        if release { &["build", "--release", "-p", "fiord"] } else { &["build", "--workspace", "--bin", "fiord"] };
+    stage::command(repo::cargo(args))?;
     Ok(repo::target_dir().join(if release { "release/fiord" } else { "debug/fiord" }))
 }
 
@@ -41,7 +40,7 @@ pub fn built() -> Result<PathBuf, String> {
 
 /// Runs the suite on this binary.
 pub fn command(binary: &Path, args: &[String]) -> Command {
-    let mut command = repo::cargo(&["test", "-p", "fiord-compat", "--", "--quiet"]);
+    let mut command = repo::cargo(&["test", "--workspace", "--test", "compat", "--", "--quiet"]);
     command.args(args).env("FIORD", binary);
     command
 }

@@ -56,7 +56,7 @@ pub fn stage(fiord: &Path) -> StageResult {
 fn command(fiord: &Path) -> Command {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = format!("--test-threads={}", processors * THREADS_PER_PROCESSOR);
-    let mut command = repo::cargo(&["test", "-p", "fiord-servers", "--no-fail-fast", "--", &threads]);
+    let mut command = repo::cargo(&["test", "--workspace", "--test", "servers", "--", &threads]);
     command.env("FIORD", fiord);
     command
 }

@@ -147,8 +147,9 @@ impl Stages {
             lines.push(format!("{name:<18} {:>7.1} s {busy:>6}  {word}{remark}", took.as_secs_f64()));
             sum += counts;
         }
+        lines.iter().for_each(|line| println!("{line}"));
         self.print_failures();
-        lines.iter().chain(&self.verdicts()).for_each(|line| println!("{line}"));
+        self.verdicts().iter().for_each(|line| println!("{line}"));
         println!("{} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped);
         sum.failed == 0
     }

@@ -321,7 +321,10 @@ fn help_lists_and_explains_the_subcommands() {
     dir.run("help iodepth").assert_status(1).assert_prints(&["fiord --cmdhelp=iodepth"]);
     dir.run("help nonsense").assert_status(1).assert_prints(&["`fiord help` lists them"]);
     assert_eq!(dir.contents(), []);
-    // A job file of that name comes first.
+    // A job file of that name comes first, a directory does not.
+    fs::create_dir(dir.join("help")).unwrap();
+    assert_eq!(dir.run("help").assert_success().stdout, list);
+    fs::remove_dir(dir.join("help")).unwrap();
     dir.write("help", "[from_a_file]\nioengine=null\nrw=read\nsize=64k\n");
     let ran = dir.run("help --output-format=json");
     assert_eq!(ran.assert_success().json()["jobs"][0]["jobname"], "from_a_file");

@@ -135,7 +135,7 @@ pub fn command(kernel: &Kernel, fiord: &Path, program: &Path, names: &[&str]) ->
 
 /// The program of `tests/guest`, just built.
 pub fn program() -> Result<PathBuf, String> {
-    let args = ["test", "--quiet", "-p", "fiord-guest", "--no-run", "--message-format=json"];
+    let args = ["test", "--quiet", "--workspace", "--test", "guest", "--no-run", "--message-format=json"];
     let messages = repo::output_of(repo::cargo(&args))?;
     let executable = |line: &str| {
         let message: Value = serde_json::from_str(line).ok()?;

@@ -68,13 +68,17 @@ pub(crate) fn without_arguments() -> ExitCode {
 }
 
 /// The subcommand requested; `None` if the program is used as fio. That is always so when it is called by fio's name,
-/// and a job file takes precedence over a subcommand of the same name.
+/// and a job file takes precedence over a subcommand of the same name. A directory is no job file.
 pub(crate) fn asked_for(arguments: &[OsString]) -> Option<&'static Subcommand> {
     let word = arguments.get(1)?;
-    if crate::fio::is_called_by(arguments) || Path::new(word).exists() {
+    if crate::fio::is_called_by(arguments) || is_job_file(Path::new(word)) {
         return None;
     }
     ALL.named(word)
+}
+
+fn is_job_file(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| !found.is_dir())
 }
 
 #[cfg(test)]
