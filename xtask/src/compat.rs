@@ -23,8 +23,11 @@ pub fn binary(release: bool) -> Result<PathBuf, String> {
 /// A binary built now.
 pub fn build(release: bool) -> Result<PathBuf, String> {
     // What is handed out has its own features alone; the tests share those of the workspace.
-    let args: &[&str] =
-        if release { &["build", "--release", "-p", "fiord"] } else { &["build", "--workspace", "--bin", "fiord"] };
+    let args: &[&str] = if release {
+        &["build", "--release", "-p", "fiord"]
+    } else {
+        &["build", "--workspace", "--bin", "fiord"]
+    };
     stage::command(repo::cargo(args))?;
     Ok(repo::target_dir().join(if release { "release/fiord" } else { "debug/fiord" }))
 }

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::sizes;
 use crate::{repo, stage};
 
 /// What it is built for.
@@ -11,9 +12,6 @@ pub const TARGET: &str = "x86_64-unknown-linux-musl";
 
 /// The profile of Cargo.toml that it is built with.
 pub const PROFILE: &str = "dist";
-
-/// The most bytes that it may have.
-const BYTES_MAX: u64 = 10_000_000;
 
 /// Why it cannot be built here.
 pub fn is_possible() -> Result<(), String> {
@@ -32,8 +30,8 @@ pub fn path() -> PathBuf {
     repo::target_dir().join(TARGET).join(PROFILE).join("fiord")
 }
 
-/// Builds it; quickly means that it is optimised less.
-pub fn build(is_quick: bool) -> Result<PathBuf, String> {
+/// Builds it; quickly means that it is optimised less, so that its size says nothing.
+pub fn build(is_quick: bool, is_recorded: bool) -> Result<PathBuf, String> {
     is_possible()?;
     let args = ["build", "--quiet", "--profile", PROFILE, "--target", TARGET, "-p", "fiord"];
     let mut cargo = repo::cargo(&args);
@@ -41,11 +39,22 @@ pub fn build(is_quick: bool) -> Result<PathBuf, String> {
         let quick = [("LTO", "off"), ("CODEGEN_UNITS", "16"), ("OPT_LEVEL", "1")];
         cargo.envs(quick.map(|(setting, value)| (format!("CARGO_PROFILE_DIST_{setting}"), value)));
     }
-    stage::command(cargo)?;
+    // The symbols say what belongs to which crate. Cargo links the file here anew, with its symbols, only if it is not here.
     let binary = path();
+    if binary.exists() {
+        std::fs::remove_file(&binary).map_err(|error| format!("{}: {error}", binary.display()))?;
+    }
+    cargo.env("CARGO_PROFILE_DIST_STRIP", "none");
+    stage::command(cargo)?;
+    let sizes = sizes::by_crate(&binary)?;
+    sizes::strip(&binary)?;
     let bytes = std::fs::metadata(&binary).map_err(|error| format!("{}: {error}", binary.display()))?.len();
-    if !is_quick && bytes > BYTES_MAX {
-        return Err(format!("{} has {bytes} bytes, more than {BYTES_MAX}", binary.display()));
+    if !is_quick {
+        sizes::print(&sizes, bytes);
+        if is_recorded {
+            sizes::record(&sizes, bytes)?;
+        }
+        sizes::check(bytes)?;
     }
     Ok(binary)
 }

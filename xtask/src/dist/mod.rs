@@ -9,6 +9,7 @@ pub mod binary;
 mod chroot;
 mod clean_root;
 mod record;
+mod sizes;
 mod tree;
 
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ Builds fiord for x86_64-unknown-linux-musl, and packages it in target/packages:
 and SHA256SUMS of them. Without a name it makes all four; cargo x ci --install installs what they need.
 
   --quick       hardly optimises the binary, to save time: for trying the packages out
-  --record      writes sizes and times of everything to docs/install.md
+  --record      writes sizes and times of everything to docs/install.md, and the bytes by crate to bench/binary.json
   --try[=ROOT]  also runs the binary, by chroot, in a root file system that has nothing but /proc and /sys, or in ROOT,
                 such as that of Alpine Linux: a job, two studies and the page of a run
 ";
@@ -61,7 +62,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         return Err("--record: needs every artefact as it is handed out; give it alone".to_string());
     }
     let wanted = ALL.iter().filter(|one| names.is_empty() || names.iter().any(|name| *name == one.name));
-    let made = make(&wanted.collect::<Vec<_>>(), is_quick)?;
+    let made = make(&wanted.collect::<Vec<_>>(), is_quick, is_recorded)?;
     if is_recorded {
         record::write(&made)?;
     }
@@ -69,9 +70,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
 }
 
 /// Builds, packages, and prints a table of what was made.
-fn make(wanted: &[&Artefact], is_quick: bool) -> Result<Vec<Made>, String> {
+fn make(wanted: &[&Artefact], is_quick: bool, is_recorded: bool) -> Result<Vec<Made>, String> {
     let start = Instant::now();
-    let binary = binary::build(is_quick)?;
+    let binary = binary::build(is_quick, is_recorded)?;
     let mut table = vec![Made::of("binary", binary.clone(), start.elapsed())?];
     let tree = tree::write(&binary)?;
     let mut failures = Vec::new();
@@ -96,7 +97,7 @@ pub fn stage() -> StageResult {
     {
         return StageResult::Skipped(why);
     }
-    let installed = make(&[&artefact::DEB], true).and_then(|made| match made.last() {
+    let installed = make(&[&artefact::DEB], true, false).and_then(|made| match made.last() {
         Some(package) => clean_root::install_and_run(&package.path),
         None => Err("no package was made".to_string()),
     });

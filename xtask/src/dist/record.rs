@@ -37,7 +37,7 @@ fn row(made: &Made) -> String {
 }
 
 /// A number with its digits in groups of three.
-fn with_commas(number: u64) -> String {
+pub fn with_commas(number: u64) -> String {
     let digits = number.to_string();
     let comma = |place: usize| place > 0 && (digits.len() - place).is_multiple_of(3);
     let group = |(place, digit): (usize, char)| [comma(place).then_some(','), Some(digit)];
