@@ -220,8 +220,8 @@ fn exit_status(study: &dyn Study, ending: Ending, verdict: Option<Verdict>, is_w
 
 /// What lists show of a study.
 fn headline(result: &StudyResult) -> Headline {
-    let (latency_p99_ns, latency_of) = result.latency_p99_ns.unzip();
-    Headline { latency_p99_ns, latency_of: latency_of.map(str::to_string), ..Headline::default() }
+    let (latency_p99_ns, latency_of) = result.latency_p99_ns.clone().unzip();
+    Headline { latency_p99_ns, latency_of, ..Headline::default() }
 }
 
 /// Remarks to be read before the results.

@@ -276,7 +276,7 @@ fn a_time_budget_is_divided_as_in_the_profile() {
 
 #[test]
 fn the_files_of_a_profile_take_the_declared_space() {
-    for profile in &PROFILES {
+    for profile in PROFILES.iter() {
         let check = Check::new(profile, &target(), None, own(profile)).unwrap();
         let sections = || check.steps().iter().flat_map(|step| &step.sections);
         let files: std::collections::BTreeSet<&std::path::PathBuf> =
@@ -284,8 +284,8 @@ fn the_files_of_a_profile_take_the_declared_space() {
         assert!(sections().all(|section| section.files.len() == 1));
         assert!(files.iter().all(|file| file.parent() == Some("/there/own".as_ref())), "{files:?}");
         let size = match profile.space {
-            Space::Bytes(bytes) => format!("\nsize={}m\n", bytes >> 20),
-            Space::Files(count) => {
+            Space { fixed_bytes, files: 0 } => format!("\nsize={}m\n", fixed_bytes >> 20),
+            Space { files: count, .. } => {
                 assert_eq!(files.len() as u64, count, "{}", profile.name);
                 "\nsize=1g\n".to_string()
             }
