@@ -28,6 +28,7 @@ mod job_file;
 mod limit;
 mod profile;
 mod source;
+mod term;
 
 pub use builtin::PROFILES;
 use expression::Stages;

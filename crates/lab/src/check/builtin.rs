@@ -15,7 +15,24 @@ macro_rules! files {
     };
 }
 
-files!["etcd", "rocksdb", "oltp"];
+files![
+    "etcd",
+    "rocksdb",
+    "oltp",
+    "postgres",
+    "mysql",
+    "oracle",
+    "kafka",
+    "cassandra",
+    "clickhouse",
+    "ceph-osd",
+    "minio",
+    "vm-host",
+    "kubernetes-node",
+    "nvr",
+    "ai-training",
+    "ai-checkpoint",
+];
 
 /// All of them.
 pub static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| FILES.iter().map(|(name, text)| read(name, text)).collect());

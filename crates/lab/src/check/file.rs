@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use fiord_compare::figure::{Figure, Measure, Subject};
+use fiord_compare::figure::{Figure, Measure};
 use fiord_options::Problem;
 use fiord_options::cli::sort_by_place;
 use fiord_options::suggest::nearest;
@@ -17,6 +17,7 @@ use super::job_file::{self, Stage};
 use super::limit::{Better, Limit, Unit};
 use super::profile::{FigureOfCheck, Profile};
 use super::source::{Keys, Source, Text};
+use super::term::term;
 
 const TOP: [&str; 10] = [
     "title", "fast_enough_for", "rounds", "headline", "jobs", "source", "remedy", "forbidden_findings", "limit", "figure",
@@ -133,6 +134,9 @@ fn figure<'f>(source: &mut Source<'f>, keys: &Keys<'f>, shared: &Shared<'_>) -> 
     source.only(keys, &FIGURE, "a figure");
     source.needed_any(keys, "of", "\"read.p99\"");
     let texts = source.strings(keys, "of");
+    if texts.is_empty() && keys.table.get("of").is_some_and(|of| of.get_ref().as_array().is_some_and(|list| list.is_empty())) {
+        source.error(keys.span.start, "of is an empty list", "write of = \"read.p99\"");
+    }
     let of = if texts.is_empty() { None } else { expression(source, &texts, None, shared.stages) };
     let job = of.as_ref().and_then(|of| of.0.first()).map(|first| first.term.clone());
     let mut details = Vec::new();
@@ -248,60 +252,6 @@ fn expression(source: &mut Source<'_>, texts: &[Text<'_>], within: Option<&Term>
         }
     }
     Some(Expression(quotients))
-}
-
-/// A figure of a job: `wal: sync.p99`, or `read.p99` where there is one stage.
-fn term(text: &str, within: Option<&Term>, stages: &[Stage]) -> Result<Term, (String, String)> {
-    let (job, figure) = match text.rsplit_once(':') {
-        Some((job, figure)) => (Some(job.trim()), figure.trim()),
-        None => (None, text),
-    };
-    let quantity = Quantity::parse(figure).map_err(|why| (why, String::new()))?;
-    let measured = || stages.iter().filter(|stage| stage.seconds > 0).enumerate();
-    let names = || stages.iter().flat_map(|stage| stage.jobs.iter().map(|job| job.name.as_str()));
-    let (number, stage, job) = match (job, within) {
-        (Some(name), _) => {
-            let found = measured().find(|(_, stage)| stage.jobs.iter().any(|job| job.name == name));
-            let Some((number, stage)) = found else {
-                let what = format!("{text:?}: no job that is measured is called {name:?}");
-                let remedy = match names().any(|known| known == name) {
-                    true => "give it a time: runtime=10 and time_based=1".to_string(),
-                    false => match nearest(name, names()) {
-                        Some(near) => format!("did you mean {near:?}?"),
-                        None => format!("jobs: {}", names().collect::<Vec<_>>().join(", ")),
-                    },
-                };
-                return Err((what, remedy));
-            };
-            (number, stage, Some(name).filter(|_| stage.jobs.len() > 1))
-        }
-        (None, Some(within)) => match measured().find(|(number, _)| *number == within.stage) {
-            Some((number, stage)) => (number, stage, within.job.as_deref()),
-            None => return Err((format!("{text:?} is of no job"), String::new())),
-        },
-        (None, None) => match (measured().next(), measured().nth(1)) {
-            (Some((number, stage)), None) => (number, stage, None),
-            (None, _) => return Err((format!("{text:?}: no job is measured"), "give a job a time: runtime=10 and time_based=1".to_string())),
-            _ => {
-                let first = names().next().unwrap_or_default();
-                return Err((format!("{text:?} could be of several stages"), format!("name the job: {first}: {figure}")));
-            }
-        },
-    };
-    let mut jobs = stage.jobs.iter().filter(|known| job.is_none_or(|job| known.name == job));
-    if !jobs.any(|job| job.can_measure(quantity)) {
-        return Err((format!("{text:?}: the job does no such I/O"), needs(quantity)));
-    }
-    Ok(Term { stage: number, job: job.map(str::to_string), quantity })
-}
-
-/// What a job needs for a figure.
-fn needs(quantity: Quantity) -> String {
-    match quantity {
-        Quantity::ShareOfRate(_) => "a share is that of the rate that the job is given: add rate=16m".to_string(),
-        _ if quantity.subject() == Subject::Sync => "add fdatasync=1 or fsync=1 to the job, or name another figure".to_string(),
-        _ => "change rw= of the job, or name another figure".to_string(),
-    }
 }
 
 /// A limit of a figure: `<= 10ms`.
