@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
+use fiord_report::RepeatedFigure;
 use fiord_report::repeats::Reported;
 use fiord_report::table::{Cell, Column, Table, shown_bytes};
-use fiord_report::RepeatedFigure;
 
 use crate::repeats;
 use crate::rounds::{Repeat, Rounds};
@@ -283,7 +283,8 @@ fn conclusion(profile: &Profile, verdict: Option<Verdict>, rows: &[Row]) -> Stri
     let decides = |row: &&Row| row.verdict(Evidence::Sound) == Some(verdict);
     let deciding = rows.iter().find(decides);
     let worst = deciding.map(Row::summary).unwrap_or_default();
-    let remedy = deciding.and_then(|row| row.remedy.as_ref()).map_or_else(String::new, |remedy| format!(" {remedy}"));
+    let remedy =
+        deciding.and_then(|row| row.remedy.as_ref()).map_or_else(String::new, |remedy| format!(" {remedy}"));
     let is_finding = deciding.is_some_and(|row| row.unit == Unit::Count);
     match verdict {
         Verdict::Pass => {
@@ -314,3 +315,6 @@ fn noise(rows: &[Row]) -> String {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod shipped_tests;

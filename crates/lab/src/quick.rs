@@ -197,7 +197,8 @@ impl Study for Quick {
             text: table.select(&SHOWN).text(width) + &pictures(&measured, width),
             verdict: self.across_a_limit(results).map(|_| Verdict::Undecided),
             conclusion,
-            latency_p99_ns: syncs(&measured).map(|(row, figures)| (figures.p99_ns, row.latency_of().to_string())),
+            latency_p99_ns: syncs(&measured)
+                .map(|(row, figures)| (figures.p99_ns, row.latency_of().to_string())),
             table,
             ..StudyResult::default()
         };

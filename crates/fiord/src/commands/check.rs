@@ -109,7 +109,10 @@ impl Invocation for Options {
             return arguments::print(&profile.job_file);
         }
         if self.study.trust == Trust::Off && profile.forbids_findings() {
-            let why = format!("{} fails with certain findings, which --trust=off does not look for; remove the option", profile.name);
+            let why = format!(
+                "{} fails with certain findings, which --trust=off does not look for; remove the option",
+                profile.name
+            );
             return Err(why.into());
         }
         let space = profile.space_bytes(self.size);
@@ -132,7 +135,10 @@ fn profile(named: &OsStr) -> Result<Cow<'static, Profile>, String> {
             Some(near) => format!("did you mean {near:?}?"),
             None => format!("there are {}, {LIST}", names().collect::<Vec<_>>().join(", ")),
         };
-        return Err(format!("no check is called {:?}; {meant} Name a file of your own with .toml at its end", shown(named)));
+        return Err(format!(
+            "no check is called {:?}; {meant} Name a file of your own with .toml at its end",
+            shown(named)
+        ));
     }
     let text = contents(path).map_err(|why| format!("{}: {why}", shown(path)))?;
     let name = path.file_stem().map_or_else(String::new, |stem| shown(stem));
@@ -144,12 +150,16 @@ fn profile(named: &OsStr) -> Result<Cow<'static, Profile>, String> {
 fn contents(path: &Path) -> Result<String, String> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
-    let remedy = |error: &io::Error| format!("{}; name a check file, or a check of `fiord check list`", error_text(error));
+    let remedy = |error: &io::Error| {
+        format!("{}; name a check file, or a check of `fiord check list`", error_text(error))
+    };
     read.map_err(|error| remedy(&error))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err("longer than 1 MiB; a check file is a few lines of TOML".to_string());
     }
-    String::from_utf8(bytes).map_err(|error| format!("not UTF-8 at byte {}; a check file is text", error.utf8_error().valid_up_to()))
+    String::from_utf8(bytes).map_err(|error| {
+        format!("not UTF-8 at byte {}; a check file is text", error.utf8_error().valid_up_to())
+    })
 }
 
 fn list(options: &study::Options) -> String {

@@ -35,7 +35,8 @@ files![
 ];
 
 /// All of them.
-pub static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| FILES.iter().map(|(name, text)| read(name, text)).collect());
+pub static PROFILES: LazyLock<Vec<Profile>> =
+    LazyLock::new(|| FILES.iter().map(|(name, text)| read(name, text)).collect());
 
 /// One of them.
 ///

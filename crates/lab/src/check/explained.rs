@@ -12,7 +12,10 @@ use super::profile::{FigureOfCheck, Profile};
 impl Profile {
     /// In words, each paragraph a line.
     pub fn explained(&self) -> String {
-        let mut text = format!("{}: {}\n\nPASS means that a disk is fast enough for {}.\n\n", self.name, self.runs, self.workload);
+        let mut text = format!(
+            "{}: {}\n\nPASS means that a disk is fast enough for {}.\n\n",
+            self.name, self.runs, self.workload
+        );
         for stage in &self.stages {
             let jobs: Vec<&str> = stage.jobs.iter().map(|job| job.name.as_str()).collect();
             let (jobs, seconds) = (jobs.join(", "), stage.seconds);
@@ -31,7 +34,11 @@ impl Profile {
             space.push(format!("{files} x --size"));
         }
         let rounds = if self.rounds == 1 { "once".to_string() } else { format!("{} times", self.rounds) };
-        text += &format!("All of it {rounds} or more, at most {} s together. Space: {}.\n", self.seconds(), space.join(" and "));
+        text += &format!(
+            "All of it {rounds} or more, at most {} s together. Space: {}.\n",
+            self.seconds(),
+            space.join(" and ")
+        );
         self.figures.iter().for_each(|figure| text += &figure.explained());
         if !self.forbidden.is_empty() {
             let codes: Vec<&str> = self.forbidden.iter().map(|code| code.name()).collect();

@@ -54,7 +54,9 @@ impl Quantity {
         };
         match quantity.subject() {
             Subject::Direction(DirectionName::Mixed) => Err(wrong()),
-            Subject::Sync if has_rate => Err(format!("{text:?}: syncs have a latency alone; write sync.p99, sync.mean or sync.max")),
+            Subject::Sync if has_rate => {
+                Err(format!("{text:?}: syncs have a latency alone; write sync.p99, sync.mean or sync.max"))
+            }
             _ => Ok(quantity),
         }
     }
@@ -94,7 +96,9 @@ impl Quantity {
                     Measure::Iops => Some(rates(direction?)?.iops),
                     Measure::Bandwidth => Some(rates(direction?)?.bytes_per_s),
                     Measure::Mean => Some(measured()?.running.mean().round()),
-                    Measure::Percentile(percent) => measured()?.percentiles(&[percent]).first().map(|ns| *ns as f64),
+                    Measure::Percentile(percent) => {
+                        measured()?.percentiles(&[percent]).first().map(|ns| *ns as f64)
+                    }
                 }
             }
             (Quantity::Longest(_), None) => {
@@ -102,12 +106,15 @@ impl Quantity {
                 (latency.running.count > 0).then_some(latency.running.max as f64)
             }
             (Quantity::Longest(_), Some(direction)) => {
-                let of_jobs = figures::named(report, job).map(|job| &job.stats.directions[direction].completion.running);
+                let of_jobs = figures::named(report, job)
+                    .map(|job| &job.stats.directions[direction].completion.running);
                 of_jobs.filter(|running| running.count > 0).map(|running| running.max as f64).reduce(f64::max)
             }
             (Quantity::ShareOfRate(_), direction) => {
                 let direction = direction?;
-                let asked = figures::named(report, job).map(|job| asked_bytes_per_s(job, direction)).sum::<Option<f64>>()?;
+                let asked = figures::named(report, job)
+                    .map(|job| asked_bytes_per_s(job, direction))
+                    .sum::<Option<f64>>()?;
                 let moved = match job {
                     Some(name) => Figures::of_job(report, name, direction),
                     None => Figures::of(report, direction),

@@ -19,11 +19,20 @@ use super::profile::{FigureOfCheck, Profile};
 use super::source::{Keys, Source, Text};
 use super::term::term;
 
-const TOP: [&str; 10] = [
-    "title", "fast_enough_for", "rounds", "headline", "jobs", "source", "remedy", "forbidden_findings", "limit", "figure",
+pub(super) const TOP: [&str; 10] = [
+    "title",
+    "fast_enough_for",
+    "rounds",
+    "headline",
+    "jobs",
+    "source",
+    "remedy",
+    "forbidden_findings",
+    "limit",
+    "figure",
 ];
 
-const FIGURE: [&str; 7] = ["title", "of", "pass", "limit", "source", "remedy", "details"];
+pub(super) const FIGURE: [&str; 7] = ["title", "of", "pass", "limit", "source", "remedy", "details"];
 
 /// Most rounds that a check may ask for.
 const ROUNDS_MAX: usize = 10;
@@ -42,7 +51,11 @@ pub fn read(path: &OsStr, name: &str, text: &str) -> Result<Profile, Vec<Problem
         Err(error) => {
             let at = error.span().map_or(0, |span| span.start);
             let what = error.message().replace('\n', ", ");
-            source.error(at, format!("not TOML: {what}"), "texts are in quotes, jobs between '''; fiord check --show etcd prints an example");
+            source.error(
+                at,
+                format!("not TOML: {what}"),
+                "texts are in quotes, jobs between '''; fiord check --show etcd prints an example",
+            );
             return Err(source.problems);
         }
     };
@@ -62,14 +75,17 @@ fn profile<'f>(source: &mut Source<'f>, keys: &Keys<'f>, name: &str) -> Option<P
     let jobs = source.needed(keys, "jobs", "''' and a job file of fio'''");
     let workload = source.string(keys, "fast_enough_for").map_or(name, |(text, _)| text);
     let rounds = source.number(keys, "rounds", ROUNDS_MAX).unwrap_or(1);
+    let before = source.problems.len();
     let stages = match &jobs {
         Some((text, span)) => job_file::read(source, text, span.clone()),
         None => Vec::new(),
     };
+    let are_jobs_known = jobs.is_some() && source.problems.len() == before;
     let shared = Shared {
         source: source.string(keys, "source").map(|(text, _)| text.to_string()),
         remedy: source.string(keys, "remedy").map(|(text, _)| text.to_string()),
         stages: &stages,
+        are_jobs_known,
     };
     let mut figures = short_limits(source, keys, &shared);
     for keys in source.tables(keys, "figure") {
@@ -80,7 +96,11 @@ fn profile<'f>(source: &mut Source<'f>, keys: &Keys<'f>, name: &str) -> Option<P
     let forbidden = forbidden(source, keys);
     let has_limit = figures.iter().any(|figure| figure.limit.is_some()) || !forbidden.is_empty();
     if !has_limit && source.problems.is_empty() {
-        source.error(0, "a check without a limit has no verdict", "add [limit] and a line such as read.p99 = \"<= 10ms\"");
+        source.error(
+            0,
+            "a check without a limit has no verdict",
+            "add [limit] and a line such as read.p99 = \"<= 10ms\"",
+        );
     }
     let headline = headline(source, keys, &figures);
     let (title, _) = title?;
@@ -105,21 +125,36 @@ struct Shared<'s> {
     source: Option<String>,
     remedy: Option<String>,
     stages: &'s [Stage],
+    /// Whether they are those of the file: what is wrong with figures of broken jobs says nothing.
+    are_jobs_known: bool,
 }
 
 /// The limits of one line each: `sync.p99 = "<= 10ms"`. A dot in a key makes a table, so that the name is in parts.
-fn short_limits<'f>(source: &mut Source<'f>, keys: &Keys<'f>, shared: &Shared<'_>) -> Vec<(usize, FigureOfCheck)> {
+fn short_limits<'f>(
+    source: &mut Source<'f>,
+    keys: &Keys<'f>,
+    shared: &Shared<'_>,
+) -> Vec<(usize, FigureOfCheck)> {
     let mut figures = Vec::new();
-    let mut open: Vec<_> = source.entries(keys, "limit").into_iter().rev().map(|((name, span), value)| (name.to_string(), span, value)).collect();
+    let mut open: Vec<_> = source
+        .entries(keys, "limit")
+        .into_iter()
+        .rev()
+        .map(|((name, span), value)| (name.to_string(), span, value))
+        .collect();
     while let Some((name, span, value)) = open.pop() {
         if let toml::de::DeValue::Table(table) = value.get_ref() {
             let mut inner: Vec<_> = table.iter().collect();
             inner.sort_by_key(|(key, _)| std::cmp::Reverse(key.span().start));
-            open.extend(inner.into_iter().map(|(key, value)| (format!("{name}.{}", key.get_ref()), span.clone(), value)));
+            open.extend(
+                inner
+                    .into_iter()
+                    .map(|(key, value)| (format!("{name}.{}", key.get_ref()), span.clone(), value)),
+            );
             continue;
         }
         let Some((text, at)) = source.as_text(value, &name) else { continue };
-        let Some(of) = expression(source, &[(&name, span.clone())], None, shared.stages) else { continue };
+        let Some(of) = expression(source, &[(&name, span.clone())], None, shared) else { continue };
         let Some((better, value)) = bound(source, (text, at.clone()), &of) else { continue };
         let from = shared.source.clone().unwrap_or_else(|| OWN_LIMIT.to_string());
         let limit = Some(Limit { pass: value, fail: Some(value), better, from });
@@ -134,15 +169,17 @@ fn figure<'f>(source: &mut Source<'f>, keys: &Keys<'f>, shared: &Shared<'_>) -> 
     source.only(keys, &FIGURE, "a figure");
     source.needed_any(keys, "of", "\"read.p99\"");
     let texts = source.strings(keys, "of");
-    if texts.is_empty() && keys.table.get("of").is_some_and(|of| of.get_ref().as_array().is_some_and(|list| list.is_empty())) {
+    if texts.is_empty()
+        && keys.table.get("of").is_some_and(|of| of.get_ref().as_array().is_some_and(|list| list.is_empty()))
+    {
         source.error(keys.span.start, "of is an empty list", "write of = \"read.p99\"");
     }
-    let of = if texts.is_empty() { None } else { expression(source, &texts, None, shared.stages) };
+    let of = if texts.is_empty() { None } else { expression(source, &texts, None, shared) };
     let job = of.as_ref().and_then(|of| of.0.first()).map(|first| first.term.clone());
     let mut details = Vec::new();
     for ((name, _), value) in source.entries(keys, "details") {
         let text = source.as_text(value, name);
-        let of = text.and_then(|text| expression(source, &[text], job.as_ref(), shared.stages));
+        let of = text.and_then(|text| expression(source, &[text], job.as_ref(), shared));
         details.extend(of.map(|of| (name.to_string(), of)));
     }
     let pass = source.string(keys, "pass");
@@ -168,7 +205,11 @@ fn figure<'f>(source: &mut Source<'f>, keys: &Keys<'f>, shared: &Shared<'_>) -> 
                 Better::Higher => value < beyond,
             });
             if is_looser {
-                source.error(at.unwrap_or(0), "pass is looser than limit, so that nothing lies between them", "pass is the stricter of the two: with headroom");
+                source.error(
+                    at.unwrap_or(0),
+                    "pass is looser than limit, so that nothing lies between them",
+                    "pass is the stricter of the two: with headroom",
+                );
             }
             let from = from.or_else(|| shared.source.clone()).unwrap_or_else(|| OWN_LIMIT.to_string());
             Some(Limit { pass: value, fail: beyond, better, from })
@@ -183,7 +224,11 @@ fn figure<'f>(source: &mut Source<'f>, keys: &Keys<'f>, shared: &Shared<'_>) -> 
 fn unique(source: &mut Source<'_>, figures: &[(usize, FigureOfCheck)]) {
     for (number, (at, figure)) in figures.iter().enumerate() {
         if figures[..number].iter().any(|(_, known)| known.title == figure.title) {
-            source.error(*at, format!("two figures are called {:?}", figure.title), "give each a title of its own");
+            source.error(
+                *at,
+                format!("two figures are called {:?}", figure.title),
+                "give each a title of its own",
+            );
         }
     }
 }
@@ -191,7 +236,8 @@ fn unique(source: &mut Source<'_>, figures: &[(usize, FigureOfCheck)]) {
 /// The figure that lists show: the title of one that is a latency.
 fn headline<'f>(source: &mut Source<'f>, keys: &Keys<'f>, figures: &[FigureOfCheck]) -> Option<String> {
     let (title, span) = source.string(keys, "headline")?;
-    let mut latencies = figures.iter().filter(|figure| figure.of.unit() == Unit::Ns).map(|figure| figure.title.as_str());
+    let mut latencies =
+        figures.iter().filter(|figure| figure.of.unit() == Unit::Ns).map(|figure| figure.title.as_str());
     if latencies.clone().any(|known| known == title) {
         return Some(title.to_string());
     }
@@ -222,20 +268,35 @@ fn forbidden<'f>(source: &mut Source<'f>, keys: &Keys<'f>) -> Vec<Code> {
 }
 
 /// What a figure is, of one text or several; terms without a job are of that of `within`.
-fn expression(source: &mut Source<'_>, texts: &[Text<'_>], within: Option<&Term>, stages: &[Stage]) -> Option<Expression> {
+fn expression(
+    source: &mut Source<'_>,
+    texts: &[Text<'_>],
+    within: Option<&Term>,
+    shared: &Shared<'_>,
+) -> Option<Expression> {
+    if !shared.are_jobs_known {
+        return None;
+    }
     let mut quotients: Vec<Quotient> = Vec::new();
     for (text, span) in texts {
-        let mut terms = text.split(" / ").map(|text| term(text.trim(), within, stages));
+        let mut terms = text.split(" / ").map(|text| term(text.trim(), within, shared.stages));
         let quotient = match (terms.next(), terms.next(), terms.next()) {
             (Some(Ok(term)), None, _) => Ok(Quotient { term, over: None }),
             (Some(Ok(term)), Some(Ok(over)), None) => {
-                let is_like = Quotient { term: term.clone(), over: None }.unit() == Quotient { term: over.clone(), over: None }.unit();
+                let is_like = Quotient { term: term.clone(), over: None }.unit()
+                    == Quotient { term: over.clone(), over: None }.unit();
                 match is_like {
                     true => Ok(Quotient { term, over: Some(over) }),
-                    false => Err((format!("{text:?} divides figures of different units"), "divide a latency by a latency, or a rate by a rate".to_string())),
+                    false => Err((
+                        format!("{text:?} divides figures of different units"),
+                        "divide a latency by a latency, or a rate by a rate".to_string(),
+                    )),
                 }
             }
-            (_, _, Some(_)) => Err((format!("{text:?} has more than one / in it"), "write one figure, or one divided by another".to_string())),
+            (_, _, Some(_)) => Err((
+                format!("{text:?} has more than one / in it"),
+                "write one figure, or one divided by another".to_string(),
+            )),
             (Some(Err(why)), ..) | (_, Some(Err(why)), _) => Err(why),
             (None, ..) => Err((format!("{text:?} is empty"), String::new())),
         };
@@ -245,7 +306,11 @@ fn expression(source: &mut Source<'_>, texts: &[Text<'_>], within: Option<&Term>
                 return None;
             }
             Ok(quotient) if quotients.first().is_some_and(|first| first.unit() != quotient.unit()) => {
-                source.error(span.start, format!("{text:?} has another unit than the figure before it"), "the worst is taken of figures of one unit");
+                source.error(
+                    span.start,
+                    format!("{text:?} has another unit than the figure before it"),
+                    "the worst is taken of figures of one unit",
+                );
                 return None;
             }
             Ok(quotient) => quotients.push(quotient),
@@ -276,7 +341,8 @@ fn bound(source: &mut Source<'_>, (text, span): Text<'_>, of: &Expression) -> Op
         source.error(span.start, what, format!("write \"{sign} {example}\""));
         return None;
     };
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    let number =
+        |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
     let value = match (of.unit(), of.0.first().map(|first| first.term.quantity)) {
         (Unit::Percent, _) => value.strip_suffix('%').and_then(number),
         (Unit::Times, _) => number(value.strip_suffix('x').unwrap_or(value)),
@@ -285,7 +351,11 @@ fn bound(source: &mut Source<'_>, (text, span): Text<'_>, of: &Expression) -> Op
         (_, None) => None,
     };
     if value.is_none() {
-        source.error(span.start, format!("{text:?} has no value of this figure"), format!("write \"{sign} {example}\""));
+        source.error(
+            span.start,
+            format!("{text:?} has no value of this figure"),
+            format!("write \"{sign} {example}\""),
+        );
     }
     Some((natural, value?))
 }

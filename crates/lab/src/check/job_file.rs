@@ -116,7 +116,8 @@ pub(super) fn read(source: &mut Source<'_>, jobs: &str, span: Range<usize>) -> V
         true => Ok(numbered.clone().into_bytes()),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "a check file includes no other")),
     };
-    let engines: Vec<EngineName> = EngineName::ALL.iter().copied().filter(|engine| engine.refusal().is_none()).collect();
+    let engines: Vec<EngineName> =
+        EngineName::ALL.iter().copied().filter(|engine| engine.refusal().is_none()).collect();
     let environment = Environment {
         files: &read_file,
         variables: &|_| None,
@@ -152,11 +153,20 @@ pub(super) fn read(source: &mut Source<'_>, jobs: &str, span: Range<usize>) -> V
                 stage.jobs.push(job);
                 stage.seconds = stage.seconds.max(seconds);
             }
-            _ => stages.push(Stage { name: job.name.clone(), sections: vec![section], jobs: vec![job], seconds }),
+            _ => stages.push(Stage {
+                name: job.name.clone(),
+                sections: vec![section],
+                jobs: vec![job],
+                seconds,
+            }),
         }
     }
     if source.problems.is_empty() && stages.iter().all(|stage| stage.seconds == 0) {
-        source.error(span.start, "no job has a time, so that none is measured", "add runtime=10 and time_based=1 to those that are");
+        source.error(
+            span.start,
+            "no job has a time, so that none is measured",
+            "add runtime=10 and time_based=1 to those that are",
+        );
     }
     stages
 }
@@ -172,14 +182,22 @@ fn job_of(source: &mut Source<'_>, section: &Section) -> Option<Job> {
     let mut is_refused = false;
     for setting in section.settings().filter(|setting| setting.spec.is_one_of(&REFUSED)) {
         is_refused = true;
-        let what = format!("{} cannot be used in a check, whose jobs have one file each in a directory of its own", setting.spec.name);
+        let what = format!(
+            "{} cannot be used in a check, whose jobs have one file each in a directory of its own",
+            setting.spec.name
+        );
         refuse(source, &setting.place, what, "remove it");
     }
     let name = path::text(&section.name);
     let file = text(section, job::Files::filename).unwrap_or(&name).to_string();
     if file.contains(['/', ':', '\\']) || file.starts_with('.') {
         let place = section.last(job::Files::filename).map_or(&section.place, |setting| &setting.value_place);
-        refuse(source, place, format!("{file:?} is not a plain file name"), "write one without / and :, such as filename=data");
+        refuse(
+            source,
+            place,
+            format!("{file:?} is not a plain file name"),
+            "write one without / and :, such as filename=data",
+        );
         is_refused = true;
     }
     let size = section.last(job::Amount::size);
@@ -193,17 +211,31 @@ fn job_of(source: &mut Source<'_>, section: &Section) -> Option<Job> {
     };
     if size_bytes.is_none() {
         let place = size.map_or(&section.place, |setting| &setting.value_place).clone();
-        refuse(source, &place, format!("job {name}: a check needs the size of its files"), "write size=1g, which --size changes, or a fixed size such as size=22m");
+        refuse(
+            source,
+            &place,
+            format!("job {name}: a check needs the size of its files"),
+            "write size=1g, which --size changes, or a fixed size such as size=22m",
+        );
     }
     let pattern = text(section, job::Access::rw).unwrap_or("read");
     let pattern = pattern.split(':').next().unwrap_or_default();
     let both = matches!(pattern, "rw" | "readwrite" | "randrw");
-    let directions = [both || pattern.ends_with("read"), both || pattern.ends_with("write"), pattern.contains("trim")];
+    let directions =
+        [both || pattern.ends_with("read"), both || pattern.ends_with("write"), pattern.contains("trim")];
     let is_set = |option| text(section, option).is_some_and(|value| value != "0");
-    let syncs = [job::Access::fsync, job::Access::fdatasync, job::Access::sync_file_range].into_iter().any(is_set);
+    let syncs =
+        [job::Access::fsync, job::Access::fdatasync, job::Access::sync_file_range].into_iter().any(is_set);
     let removed = section.last(job::Files::unlink).is_some_and(|setting| setting.text() != Some("0"));
     let has_rate = is_set(job::Pace::rate);
-    (!is_refused).then_some(Job { name, directions, syncs, has_rate, file: (file, removed), size_bytes: size_bytes? })
+    (!is_refused).then_some(Job {
+        name,
+        directions,
+        syncs,
+        has_rate,
+        file: (file, removed),
+        size_bytes: size_bytes?,
+    })
 }
 
 fn refuse(source: &mut Source<'_>, place: &Place, what: String, remedy: &str) {

@@ -84,13 +84,43 @@ pub(super) enum Evidence {
 /// The rows for programs: figures are numbers, with the unit in the key.
 pub(super) fn table(rows: &[Row], evidence: Evidence) -> Table {
     let figures = [
-        figure_columns(["measured_ns", "measured_per_s", "measured_percent", "measured_times", "measured_bytes_per_s", "measured_count"]),
-        figure_columns(["pass_limit_ns", "pass_limit_per_s", "pass_limit_percent", "pass_limit_times", "pass_limit_bytes_per_s", "pass_limit_count"]),
-        figure_columns(["fail_limit_ns", "fail_limit_per_s", "fail_limit_percent", "fail_limit_times", "fail_limit_bytes_per_s", "fail_limit_count"]),
-        figure_columns(["rounds_ns", "rounds_per_s", "rounds_percent", "rounds_times", "rounds_bytes_per_s", "rounds_count"]),
+        figure_columns([
+            "measured_ns",
+            "measured_per_s",
+            "measured_percent",
+            "measured_times",
+            "measured_bytes_per_s",
+            "measured_count",
+        ]),
+        figure_columns([
+            "pass_limit_ns",
+            "pass_limit_per_s",
+            "pass_limit_percent",
+            "pass_limit_times",
+            "pass_limit_bytes_per_s",
+            "pass_limit_count",
+        ]),
+        figure_columns([
+            "fail_limit_ns",
+            "fail_limit_per_s",
+            "fail_limit_percent",
+            "fail_limit_times",
+            "fail_limit_bytes_per_s",
+            "fail_limit_count",
+        ]),
+        figure_columns([
+            "rounds_ns",
+            "rounds_per_s",
+            "rounds_percent",
+            "rounds_times",
+            "rounds_bytes_per_s",
+            "rounds_count",
+        ]),
     ];
     let columns = [Column::new("figure", ""), Column::new("verdict", "")].into_iter();
-    let mut table = Table::new(columns.chain(figures.concat()).chain(["limits_from", "remedy"].map(|key| Column::new(key, ""))));
+    let mut table = Table::new(
+        columns.chain(figures.concat()).chain(["limits_from", "remedy"].map(|key| Column::new(key, ""))),
+    );
     table.rows = rows.iter().map(|row| row.cells(evidence)).collect();
     table
 }
@@ -98,7 +128,14 @@ pub(super) fn table(rows: &[Row], evidence: Evidence) -> Table {
 /// The details of the figures, for programs.
 pub(super) fn details(rows: &[Row]) -> Table {
     let columns = [Column::new("figure", ""), Column::new("detail", "")].into_iter();
-    let mut table = Table::new(columns.chain(figure_columns(["ns", "per_s", "percent", "times", "bytes_per_s", "count"])));
+    let mut table = Table::new(columns.chain(figure_columns([
+        "ns",
+        "per_s",
+        "percent",
+        "times",
+        "bytes_per_s",
+        "count",
+    ])));
     for row in rows {
         table.rows.extend(row.details.iter().map(|Detail { name, unit, value }| {
             let named = [Cell::Text(row.figure.clone()), Cell::Text(name.clone())].into_iter();
@@ -474,7 +511,8 @@ mod tests {
     #[test]
     fn programs_get_numbers_with_their_unit_in_the_key() {
         let mut row = row(Limit::at_most(5e6, 10e6), &[1e6, 2_500_000.0]);
-        row.details = vec![Detail { name: "writes per second".to_string(), unit: Unit::PerSecond, value: 12.0 }];
+        row.details =
+            vec![Detail { name: "writes per second".to_string(), unit: Unit::PerSecond, value: 12.0 }];
         let cell = |table: &Table, key: &str| {
             let column = table.columns.iter().position(|column| column.key == key).unwrap();
             table.rows[0][column].clone()

@@ -74,7 +74,8 @@ impl Profile {
 
     /// The first figure with a limit that these rows lack in one of so many rounds.
     pub(super) fn unmeasured(&self, rows: &[Row], rounds: usize) -> Option<&str> {
-        let is_measured = |title: &str| rows.iter().any(|row| row.figure == title && row.rounds.len() >= rounds);
+        let is_measured =
+            |title: &str| rows.iter().any(|row| row.figure == title && row.rounds.len() >= rounds);
         let mut limited = self.figures.iter().filter(|figure| figure.limit.is_some());
         limited.find(|figure| !is_measured(&figure.title)).map(|figure| figure.title.as_str())
     }
@@ -100,7 +101,8 @@ impl FigureOfCheck {
 /// How often a round has a finding that it must not have; `None` until all of its stages were run.
 fn forbidden(code: Code, stages: &Stages<'_>) -> Option<Row> {
     let reports = stages.iter().copied().collect::<Option<Vec<&RunReport>>>()?;
-    let found = reports.iter().flat_map(|report| &report.findings).filter(|finding| finding.code == code).count();
+    let found =
+        reports.iter().flat_map(|report| &report.findings).filter(|finding| finding.code == code).count();
     let from = format!("the check forbids this finding; fiord explain --line {} says more", code.name());
     Some(Row {
         figure: format!("findings {}", code.name()),

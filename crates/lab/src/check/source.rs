@@ -76,7 +76,11 @@ impl<'f> Source<'f> {
     /// Refuses a table without this key.
     pub(super) fn needed_any(&mut self, keys: &Keys<'f>, key: &str, example: &str) {
         if !keys.table.contains_key(key) {
-            self.error(keys.span.start, format!("the key {key:?} is missing"), format!("add {key} = {example}"));
+            self.error(
+                keys.span.start,
+                format!("the key {key:?} is missing"),
+                format!("add {key} = {example}"),
+            );
         }
     }
 
@@ -115,19 +119,32 @@ impl<'f> Source<'f> {
         };
         let number = number.filter(|number| (1..=max).contains(number));
         if number.is_none() {
-            self.error(value.span().start, format!("{key} is not a whole number from 1 to {max}"), format!("write {key} = 3"));
+            self.error(
+                value.span().start,
+                format!("{key} is not a whole number from 1 to {max}"),
+                format!("write {key} = 3"),
+            );
         }
         number
     }
 
     /// The entries of a table, in the order of the file; none if it is missing, or not a table.
-    pub(super) fn entries(&mut self, keys: &Keys<'f>, key: &str) -> Vec<(Text<'f>, &'f Spanned<DeValue<'f>>)> {
+    pub(super) fn entries(
+        &mut self,
+        keys: &Keys<'f>,
+        key: &str,
+    ) -> Vec<(Text<'f>, &'f Spanned<DeValue<'f>>)> {
         let Some(value) = keys.table.get(key) else { return Vec::new() };
         let DeValue::Table(table) = value.get_ref() else {
-            self.error(value.span().start, format!("{key} is {}, not a table", kind(value.get_ref())), format!("write [{key}] and a line for each entry below it"));
+            self.error(
+                value.span().start,
+                format!("{key} is {}, not a table", kind(value.get_ref())),
+                format!("write [{key}] and a line for each entry below it"),
+            );
             return Vec::new();
         };
-        let mut entries: Vec<_> = table.iter().map(|(name, value)| ((name.get_ref().as_ref(), name.span()), value)).collect();
+        let mut entries: Vec<_> =
+            table.iter().map(|(name, value)| ((name.get_ref().as_ref(), name.span()), value)).collect();
         entries.sort_by_key(|((_, span), _)| span.start);
         entries
     }
@@ -136,7 +153,11 @@ impl<'f> Source<'f> {
     pub(super) fn tables(&mut self, keys: &Keys<'f>, key: &str) -> Vec<Keys<'f>> {
         let Some(value) = keys.table.get(key) else { return Vec::new() };
         let DeValue::Array(list) = value.get_ref() else {
-            self.error(value.span().start, format!("{key} is {}, not a list of tables", kind(value.get_ref())), format!("write [[{key}]] with two brackets"));
+            self.error(
+                value.span().start,
+                format!("{key} is {}, not a list of tables", kind(value.get_ref())),
+                format!("write [[{key}]] with two brackets"),
+            );
             return Vec::new();
         };
         let mut tables = Vec::new();
@@ -144,7 +165,11 @@ impl<'f> Source<'f> {
             match value.get_ref() {
                 DeValue::Table(table) => tables.push(Keys { table, span: value.span() }),
                 other => {
-                    self.error(value.span().start, format!("an entry of {key} is {}, not a table", kind(other)), format!("write [[{key}]] with two brackets"));
+                    self.error(
+                        value.span().start,
+                        format!("an entry of {key} is {}, not a table", kind(other)),
+                        format!("write [[{key}]] with two brackets"),
+                    );
                 }
             }
         }

@@ -29,7 +29,9 @@ pub(super) fn term(text: &str, within: Option<&Term>, stages: &[Stage]) -> Resul
     let quantity = Quantity::parse(figure).map_err(|why| (why, String::new()))?;
     let (stage, of, job) = match (name, within) {
         (Some(name), _) => named(text, name, stages)?,
-        (None, Some(within)) => of_term(within, stages).ok_or_else(|| (format!("{text:?} is of no job"), String::new()))?,
+        (None, Some(within)) => {
+            of_term(within, stages).ok_or_else(|| (format!("{text:?} is of no job"), String::new()))?
+        }
         (None, None) => only(text, figure, stages)?,
     };
     let jobs: Vec<_> = of.jobs.iter().filter(|known| job.is_none_or(|job| known.name == job)).collect();
@@ -89,9 +91,10 @@ fn only<'s>(text: &str, figure: &str, stages: &'s [Stage]) -> Result<Found<'s>, 
     match (all.next(), all.next()) {
         (Some((number, stage)), None) => Ok((number, stage, None)),
         (None, _) => Err((format!("{text:?}: no job is measured"), needs_time())),
-        (Some((_, stage)), Some(_)) => {
-            Err((format!("{text:?} could be of several stages"), format!("name the job: {}: {figure}", stage.name)))
-        }
+        (Some((_, stage)), Some(_)) => Err((
+            format!("{text:?} could be of several stages"),
+            format!("name the job: {}: {figure}", stage.name),
+        )),
     }
 }
 
@@ -103,7 +106,9 @@ fn needs_time() -> String {
 fn needs(quantity: Quantity) -> String {
     let what = match quantity {
         Quantity::ShareOfRate(_) => "a share is that of the rate of the job: add rate=16m",
-        _ if quantity.subject() == Subject::Sync => "add fdatasync=1 or fsync=1 to the job, or name another figure",
+        _ if quantity.subject() == Subject::Sync => {
+            "add fdatasync=1 or fsync=1 to the job, or name another figure"
+        }
         _ => "change rw= of the job, or name another figure",
     };
     what.to_string()
