@@ -79,6 +79,11 @@ impl Condition {
         }
     }
 
+    /// Whether it is about a change, which takes a result to compare with.
+    pub fn is_change(&self) -> bool {
+        matches!(self.limit, Limit::Change(_))
+    }
+
     /// What becomes of it: the worst over all rows and sides that have its figure.
     pub(crate) fn outcome(&self, comparison: &Comparison) -> Outcome {
         let mut worst: Option<(Decision, String)> = None;
@@ -87,7 +92,8 @@ impl Condition {
             let Some(figure) = row.figures.iter().find(|figure| figure.figure == self.figure) else {
                 continue;
             };
-            for side in 1..comparison.sides.len() {
+            // The first result is what others are compared with, unless there is no other.
+            for side in usize::from(comparison.sides.len() > 1)..comparison.sides.len() {
                 let of = match comparison.rows.len() {
                     1 => comparison.sides[side].0.clone(),
                     _ => format!("{}, {}", comparison.sides[side].0, row.name),
@@ -127,7 +133,8 @@ impl Condition {
                 }
             }
             Limit::Change(limit) => {
-                let Some(change) = figure.changes[side - 1] else {
+                let change = side.checked_sub(1).and_then(|at| figure.changes.get(at).copied().flatten());
+                let Some(change) = change else {
                     return (Decision::Undecided, format!("{} has nothing to be compared with", self.figure));
                 };
                 let why = format!("{} changed by {}", self.figure, change.shown());
