@@ -222,17 +222,20 @@ impl Study for Check {
 /// The target has no space for them beside the others.
 fn size_of_large_files(profile: &Profile, target: &StudyTarget) -> Result<u64, String> {
     let Space { fixed_bytes, files } = profile.space;
-    let Some(each) = target.size_bytes.saturating_sub(fixed_bytes).checked_div(files) else { return Ok(0) };
-    match each / BLOCK_BYTES * BLOCK_BYTES {
-        0 => Err(format!(
-            "{}: {} can be used, and the files of {} whose size is fixed take {}; free some space, or name another directory",
-            target.shown(),
-            shown_bytes(target.size_bytes),
-            profile.name,
-            shown_bytes(fixed_bytes)
-        )),
-        each => Ok(each),
-    }
+    let each = target.size_bytes.saturating_sub(fixed_bytes).checked_div(files);
+    let each = each.map(|each| each / BLOCK_BYTES * BLOCK_BYTES);
+    let (found, found_bytes) = match (target.free_bytes, each) {
+        (Some(free_bytes), _) if free_bytes < fixed_bytes => ("are free", free_bytes),
+        (_, Some(0)) => ("can be used", target.size_bytes),
+        (_, each) => return Ok(each.unwrap_or(0)),
+    };
+    Err(format!(
+        "{}: {} {found}, and the files of {} whose size is fixed take {}; free some space, or name another directory",
+        target.shown(),
+        shown_bytes(found_bytes),
+        profile.name,
+        shown_bytes(fixed_bytes)
+    ))
 }
 
 /// How often a profile is run, if the shortest of its stages has this time in all rounds.

@@ -173,6 +173,7 @@ fn write_target(json: &mut Writer, target: &StudyTarget, modes: &IoModes) {
         file,
         writable,
         size_bytes,
+        free_bytes: _,
         direct,
         in_memory,
         engine: _,
