@@ -129,7 +129,7 @@ fn profile(named: &OsStr) -> Result<Cow<'static, Profile>, String> {
         return Ok(Cow::Borrowed(profile));
     }
     let path = Path::new(named);
-    if !path.extension().is_some_and(|extension| extension == "toml") && path.components().count() < 2 {
+    if path.extension().is_none_or(|extension| extension != "toml") && path.components().count() < 2 {
         let names = || PROFILES.iter().map(|profile| profile.name.as_str());
         let meant = match nearest(&named.to_string_lossy(), names()) {
             Some(near) => format!("did you mean {near:?}?"),
@@ -141,7 +141,7 @@ fn profile(named: &OsStr) -> Result<Cow<'static, Profile>, String> {
         ));
     }
     let text = contents(path).map_err(|why| format!("{}: {why}", shown(path)))?;
-    let name = path.file_stem().map_or_else(String::new, |stem| shown(stem));
+    let name = path.file_stem().map_or_else(String::new, shown);
     let profile = read(named, &name, &text).map_err(|problems| joined(&problems))?;
     Ok(Cow::Owned(profile))
 }

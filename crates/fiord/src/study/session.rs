@@ -206,13 +206,9 @@ pub(crate) fn carry_out_profiled(
     let written = output.finish().map_err(|error| format!("standard output: {}", error_text(&error)));
     let made = profiler.map_or(Ok(Vec::new()), |profiler| profiler.files(&ran, result, &findings));
     let written = written.and_then(|()| write_files(&[result.files.clone(), made?].concat(), outputs));
-    if let Err(why) = &written {
-        say(&format!("fiord {}: {why}\n", study.name()));
-    }
-    if let Some(why) = why_early {
-        let all = study.runs_max();
-        say(&format!("fiord {}: after {complete} of {all} runs: {why}\n", study.name()));
-    }
+    let unwritten = written.as_ref().err().map(|why| format!("fiord {}: {why}\n", study.name()));
+    let early = why_early.map(|why| ended_early(study, complete, why));
+    unwritten.into_iter().chain(early).for_each(|line| say(&line));
     let status = exit_status(study, ending, result.verdict, written.is_ok(), options, &outcomes);
     if let Some(keeper) = keeper {
         let text = page::closing(&study.result(&ran, WIDTH), &findings, WIDTH, false);
@@ -242,6 +238,11 @@ fn exit_status(
         },
         ending => status::of_ending(ending),
     }
+}
+
+/// The line about a study that was not completed.
+fn ended_early(study: &dyn Study, complete: usize, why: &str) -> String {
+    format!("fiord {}: after {complete} of {} runs: {why}\n", study.name(), study.runs_max())
 }
 
 /// What lists show of a study.
