@@ -7,6 +7,7 @@
 
 use std::sync::OnceLock;
 
+pub mod checks;
 pub mod grammar;
 pub mod health;
 pub mod history;
@@ -31,6 +32,7 @@ macro_rules! targets {
 
 targets! {
     grammar: job_file command_line expansion option_value profile_jobs resolve;
+    checks: check_file;
     plan: build_plan;
     trace: trace merged_trace;
     history: stored_report;

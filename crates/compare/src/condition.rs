@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::compared::{ComparedFigure, Comparison, Verdict};
-use crate::figure::{Figure, Measure};
+use crate::figure::{Figure, Measure, number};
 use crate::outcome::{Decision, Outcome};
 
 /// A condition:
@@ -60,27 +60,13 @@ impl FromStr for Condition {
 }
 
 fn limit(text: &str, figure: Figure) -> Result<Limit, String> {
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
     if let Some(percent) = text.strip_suffix('%') {
         return number(percent)
             .map(Limit::Change)
             .ok_or_else(|| format!("{text:?} is not a change in percent; write +10% or -5%"));
     }
-    let units: &[(&str, f64)] = match figure.measure {
-        Measure::Iops => &[("k", 1e3), ("M", 1e6), ("", 1.0)],
-        Measure::Bandwidth => {
-            &[("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0), ("B", 1.0), ("", 1.0)]
-        }
-        Measure::Mean | Measure::Percentile(_) => &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)],
-    };
-    let bare = text.strip_suffix("/s").unwrap_or(text);
-    let read = |(unit, scale): &(&str, f64)| Some(number(bare.strip_suffix(unit)?)? * scale);
-    units.iter().find_map(read).filter(|value| *value >= 0.0).map(Limit::Value).ok_or_else(|| {
-        let names: Vec<&str> = units.iter().map(|(unit, _)| *unit).filter(|unit| !unit.is_empty()).collect();
-        format!(
-            "{text:?} is not a limit; write a change (+10%), or a value of {figure} ({})",
-            names.join(", ")
-        )
+    figure.value(text).map(Limit::Value).map_err(|units| {
+        format!("{text:?} is not a limit; write a change (+10%), or a value of {figure} ({units})")
     })
 }
 
@@ -93,6 +79,11 @@ impl Condition {
         }
     }
 
+    /// Whether it is about a change, which takes a result to compare with.
+    pub fn is_change(&self) -> bool {
+        matches!(self.limit, Limit::Change(_))
+    }
+
     /// What becomes of it: the worst over all rows and sides that have its figure.
     pub(crate) fn outcome(&self, comparison: &Comparison) -> Outcome {
         let mut worst: Option<(Decision, String)> = None;
@@ -101,7 +92,8 @@ impl Condition {
             let Some(figure) = row.figures.iter().find(|figure| figure.figure == self.figure) else {
                 continue;
             };
-            for side in 1..comparison.sides.len() {
+            // The first result is what others are compared with, unless there is no other.
+            for side in usize::from(comparison.sides.len() > 1)..comparison.sides.len() {
                 let of = match comparison.rows.len() {
                     1 => comparison.sides[side].0.clone(),
                     _ => format!("{}, {}", comparison.sides[side].0, row.name),
@@ -141,7 +133,8 @@ impl Condition {
                 }
             }
             Limit::Change(limit) => {
-                let Some(change) = figure.changes[side - 1] else {
+                let change = side.checked_sub(1).and_then(|at| figure.changes.get(at).copied().flatten());
+                let Some(change) = change else {
                     return (Decision::Undecided, format!("{} has nothing to be compared with", self.figure));
                 };
                 let why = format!("{} changed by {}", self.figure, change.shown());

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use fiord_import::DirectionName;
+pub use fiord_import::DirectionName;
 use fiord_report::table::{Cell, shown_bytes};
 
 /// What a figure is of.
@@ -59,6 +59,26 @@ impl Figure {
         matches!(self.measure, Measure::Iops | Measure::Bandwidth)
     }
 
+    /// A value of it as people write one, in I/Os per second, bytes per second or nanoseconds: `50k`, `100MiB`, `10ms`.
+    ///
+    /// # Errors
+    /// It is not one; the units that it may have, separated by commas.
+    pub fn value(self, text: &str) -> Result<f64, String> {
+        let units: &[(&str, f64)] = match self.measure {
+            Measure::Iops => &[("k", 1e3), ("M", 1e6), ("", 1.0)],
+            Measure::Bandwidth => {
+                &[("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0), ("B", 1.0), ("", 1.0)]
+            }
+            Measure::Mean | Measure::Percentile(_) => &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)],
+        };
+        let bare = text.strip_suffix("/s").unwrap_or(text);
+        let read = |(unit, scale): &(&str, f64)| Some(number(bare.strip_suffix(unit)?)? * scale);
+        units.iter().find_map(read).filter(|value| *value >= 0.0).ok_or_else(|| {
+            let names = units.iter().map(|(unit, _)| *unit).filter(|unit| !unit.is_empty());
+            names.collect::<Vec<_>>().join(", ")
+        })
+    }
+
     /// A value of it.
     pub fn cell(self, value: f64) -> Cell {
         match self.measure {
@@ -68,6 +88,11 @@ impl Figure {
             Measure::Mean | Measure::Percentile(_) => Cell::Latency(value.max(0.0).round() as u64),
         }
     }
+}
+
+/// A finite number; `None` if the text is none.
+pub(crate) fn number(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 impl fmt::Display for Figure {

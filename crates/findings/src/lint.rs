@@ -17,7 +17,7 @@ mod sharing;
 mod target;
 
 use fiord_host::{StorageStack, TargetFacts};
-use fiord_plan::{Job, Plan};
+use fiord_plan::{Direction, Job, Plan};
 use fiord_report::Finding;
 
 use crate::evidence::measured::{Ended, JobEvidence};
@@ -38,6 +38,9 @@ pub fn lint(plan: &Plan, known: &Known, jobs: &[JobEvidence<'_>]) -> Vec<Finding
         if uses().next().is_some() {
             let below = target.stack.iter();
             findings.extend(below.flat_map(|stack| target::below(&target.facts, stack)));
+        }
+        if uses().any(|job| job.access.pattern.includes(Direction::Write)) {
+            findings.extend(target::of_file_system(&target.facts));
         }
         if uses().any(|job| target::reads_what_is_there(job, &target.facts)) {
             findings.extend(target::unwritten(&target.facts));
@@ -80,5 +83,6 @@ pub fn lint_target(facts: &TargetFacts, stack: Option<&StorageStack>) -> Vec<Fin
         .into_iter()
         .chain(stack.into_iter().flat_map(|stack| target::below(facts, stack)))
         .chain(target::unwritten(facts))
+        .chain(target::of_file_system(facts))
         .collect()
 }

@@ -9,6 +9,7 @@ mod commands;
 mod crash;
 mod declaration;
 mod fio;
+mod gate;
 mod hint;
 mod keep;
 mod layout;

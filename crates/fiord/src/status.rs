@@ -4,6 +4,7 @@
 
 use fiord_compare::Decision;
 use fiord_lab::Verdict;
+use fiord_options::value::Undecided;
 use fiord_session::Ending;
 
 /// Success.
@@ -25,13 +26,13 @@ const VERDICT_FAIL: u8 = 4;
 const VERDICT_MARGINAL: u8 = 5;
 
 /// A study is inconclusive: a finding voids its figures, or they lie on both sides of a limit; or no condition of
-/// `fiord compare --fail-if` holds, but one cannot be decided.
+/// `--fail-if` holds, but one cannot be decided.
 const VERDICT_UNDECIDED: u8 = 6;
 
 /// `fiord crash-test check` found that synced data was lost.
 pub(crate) const LOST: u8 = 7;
 
-/// A condition of `fiord compare --fail-if` holds.
+/// A condition of `--fail-if` holds.
 pub(crate) const CONDITION_HOLDS: u8 = 8;
 
 /// What each of them means, as manual pages and README.md say it.
@@ -48,11 +49,11 @@ pub(crate) const MEANINGS: [(&str, &str); 10] = [
     ("5", "`fiord check --strict`: MARGINAL"),
     (
         "6",
-        "a study is inconclusive: a finding voids its figures, or they lie on both sides of a limit; `fiord compare --fail-if`: \
-         no condition holds, but one cannot be decided",
+        "a study is inconclusive: a finding voids its figures, or they lie on both sides of a limit; `--fail-if`: no condition \
+         holds, but one cannot be decided; `--undecided=pass` or `fail` has the status of that instead",
     ),
     ("7", "`fiord crash-test check`: synced data was lost"),
-    ("8", "`fiord compare --fail-if`: a condition holds"),
+    ("8", "`--fail-if`: a condition holds"),
     ("128 + N", "ended by signal N"),
 ];
 
@@ -76,20 +77,28 @@ pub(crate) fn of_ending(ending: Ending) -> u8 {
 }
 
 /// The status for a verdict that was not accepted.
-pub(crate) fn of_verdict(verdict: Verdict) -> u8 {
+pub(crate) fn of_verdict(verdict: Verdict, undecided: Undecided) -> u8 {
     match verdict {
         Verdict::Pass => SUCCESS,
         Verdict::Marginal => VERDICT_MARGINAL,
         Verdict::Fail => VERDICT_FAIL,
-        Verdict::Undecided => VERDICT_UNDECIDED,
+        Verdict::Undecided => match undecided {
+            Undecided::Tell => VERDICT_UNDECIDED,
+            Undecided::Pass => SUCCESS,
+            Undecided::Fail => VERDICT_FAIL,
+        },
     }
 }
 
-/// The status for the worst of the conditions of a comparison; `None`: there is none.
-pub(crate) fn of_decision(decision: Option<Decision>) -> u8 {
+/// The status for the worst of the conditions on a result; `None`: there is none.
+pub(crate) fn of_decision(decision: Option<Decision>, undecided: Undecided) -> u8 {
     match decision {
         None | Some(Decision::Clear) => SUCCESS,
-        Some(Decision::Undecided) => VERDICT_UNDECIDED,
+        Some(Decision::Undecided) => match undecided {
+            Undecided::Tell => VERDICT_UNDECIDED,
+            Undecided::Pass => SUCCESS,
+            Undecided::Fail => CONDITION_HOLDS,
+        },
         Some(Decision::Holds) => CONDITION_HOLDS,
     }
 }
@@ -116,10 +125,14 @@ mod tests {
 
     #[test]
     fn each_status_means_one_thing() {
-        let verdicts = [Verdict::Pass, Verdict::Marginal, Verdict::Fail, Verdict::Undecided].map(of_verdict);
+        let verdicts = [Verdict::Pass, Verdict::Marginal, Verdict::Fail, Verdict::Undecided];
+        let verdicts = verdicts.map(|verdict| of_verdict(verdict, Undecided::Tell));
         assert_eq!(verdicts, [0, 5, 4, 6]);
         let decisions = [None, Some(Decision::Clear), Some(Decision::Undecided), Some(Decision::Holds)];
-        assert_eq!(decisions.map(of_decision), [0, 0, 6, 8]);
+        let both = [Undecided::Pass, Undecided::Fail];
+        assert_eq!(both.map(|as_if| of_verdict(Verdict::Undecided, as_if)), [0, 4]);
+        assert_eq!(both.map(|as_if| of_decision(Some(Decision::Undecided), as_if)), [0, 8]);
+        assert_eq!(decisions.map(|decision| of_decision(decision, Undecided::Tell)), [0, 0, 6, 8]);
         let all =
             [SUCCESS, FAILED, REFUSED, VOID, 4, 5, 6, LOST, CONDITION_HOLDS, of_signal(2), of_signal(15)];
         assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7, 8, 130, 143]);

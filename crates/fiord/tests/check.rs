@@ -223,8 +223,10 @@ fn profiles_are_listed_and_unknown_ones_refused() {
     }
     let document = dir.run("check list --json").json();
     let names: Vec<_> = document["profiles"].as_array().unwrap().iter().map(|row| &row["profile"]).collect();
-    assert_eq!(names, PROFILES);
-    dir.run("check postgres").assert_status(1).assert_prints(&["etcd, rocksdb, oltp, list"]);
+    assert_eq!(names[..PROFILES.len()], PROFILES);
+    assert!(names.len() > 15, "{names:?}");
+    dir.run("check postgers").assert_status(1).assert_prints(&["did you mean \"postgres\"?"]);
+    dir.run("check absent").assert_status(1).assert_prints(&["etcd, rocksdb, oltp, postgres"]);
 }
 
 /// Each profile under the real fio: as shown, scaled down, and as a dry run shows it.
@@ -302,4 +304,92 @@ fn several_directories_are_judged_each_and_compared() {
     for part in ["TARGET", "CONCLUSION", "one", "other"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+/// What a team keeps in its repository: a check of fiord's, changed, and one of its own.
+#[test]
+fn a_file_is_a_check() {
+    let dir = Dir::new();
+    let shown = dir.run("check --show etcd").stdout;
+    dir.write("mine.toml", &shown);
+    assert_eq!(dir.run("check --show mine.toml").stdout, shown);
+    fs::create_dir(dir.join("here")).unwrap();
+    assert_judged(&dir.run(&format!("check mine.toml --json {SHORT} here")), "mine");
+    let explained = dir.run("check --explain ./mine.toml");
+    explained.assert_success().assert_prints(&["PASS up to 5ms, FAIL above 10ms", "from: etcd FAQ"]);
+    assert_fits_terminal(&explained.stdout);
+    let schema: Value = dir.run("check --schema").json();
+    assert!(schema["properties"]["figure"].is_object(), "{schema}");
+    dir.write("slow.toml", shown.replace("<= 5ms", "<= 1ns").replace("<= 10ms", "<= 2ns"));
+    let slow = dir.run(&format!("check slow.toml --json --trust=off {SHORT} here"));
+    // The other limit may lie within the noise.
+    assert!(matches!(slow.status, Some(4 | 6)), "{slow:?}");
+    assert_eq!(slow.json()["rows"][0]["verdict"], "FAIL");
+    assert!(is_empty(&dir.join("here")));
+}
+
+#[test]
+fn errors_of_a_check_file_have_their_place() {
+    let dir = Dir::new();
+    dir.write("c.toml", "title = \"x\"\njobs = '''\n[a]\nrw=randraed\nsize=1g\nruntime=1\n'''\n[limit]\nread.p99 = \"<= 1ms\"\n");
+    dir.run("check c.toml")
+        .assert_status(1)
+        .assert_prints(&["c.toml:4:4: error: rw: ", "did you mean \"randread\"?"]);
+    dir.run("check ./absent.toml").assert_status(1).assert_prints(&["ENOENT"]);
+    dir.write("bytes.toml", [0xff, 0xfe]);
+    dir.run("check bytes.toml").assert_status(1).assert_prints(&["not UTF-8 at byte 0"]);
+    dir.run("check /dev/zero").assert_status(1).assert_prints(&["longer than 1 MiB"]);
+    let forbids = "title = \"x\"\nforbidden_findings = \"volatile-cache\"\njobs = '''\n[a]\nrw=read\nsize=8m\nruntime=1\n'''\n";
+    dir.write("forbids.toml", forbids);
+    dir.run("check forbids.toml --trust=off")
+        .assert_status(1)
+        .assert_prints(&["--trust=off does not look for"]);
+}
+
+/// A run of each that is not run elsewhere: its jobs are valid in every place, and every limit is measured.
+#[test]
+fn every_check_can_be_run() {
+    let dir = Dir::new();
+    let document = dir.run("check list --json").json();
+    for name in document["profiles"].as_array().unwrap().iter().map(|row| row["profile"].as_str().unwrap()) {
+        dir.run(&format!("check {name} --dry-run")).assert_success();
+        if PROFILES.contains(&name) {
+            continue;
+        }
+        let ran = dir.run(&format!("check {name} --json --repeat=1 --trust=off {SHORT}"));
+        let document = ran.json();
+        assert_eq!(document["complete"], true, "{ran:?}");
+        assert!(matches!(ran.status, Some(0 | 4)), "{ran:?}");
+        assert_documented(&document, &["Studies", "check"]);
+        assert!(is_empty(dir.path()), "{name}");
+    }
+}
+
+/// `--fail-if` of runs and studies, in the language of `fiord compare`.
+#[test]
+fn conditions_decide_the_status_of_runs_and_studies() {
+    let dir = Dir::new();
+    let run = "--name=a --rw=randread --size=1m --ioengine=null --number_ios=1000 --trust=off";
+    for (condition, options, status) in [
+        ("read.p99>1s", "", 0),
+        ("read.iops>1", "", 8),
+        ("a:read.iops>1", "", 8),
+        ("write.iops>1", "", 6),
+        ("write.iops>1", "--undecided=pass", 0),
+        ("write.iops>1", "--undecided=fail", 8),
+    ] {
+        let ran = dir.run(&format!("{run} {options} --fail-if={condition}"));
+        ran.assert_status(status);
+        let says = ran.stderr.contains(&format!("fiord: --fail-if {condition:?}: "));
+        assert_eq!(says, status != 0 || options.contains("pass"), "{ran:?}");
+    }
+    dir.run(&format!("{run} --fail-if=read.p99>+10%")).assert_status(1).assert_prints(&["fiord compare"]);
+    dir.run(&format!("{run} --fail-if=raed.p99>1s")).assert_status(1).assert_prints(&["is not a figure"]);
+    let study = "check etcd --json --trust=off --repeat=1 --time 400ms";
+    let ran = dir.run(&format!("{study} --fail-if=write.iops>0.1"));
+    let document = ran.json();
+    assert_eq!(document["conditions"][0]["decision"], "holds", "{ran:?}");
+    assert_documented(&document, &["Studies", "check"]);
+    ran.assert_status(if document["verdict"] == "FAIL" { 4 } else { 8 });
+    dir.run(&format!("{study} --fail-if=nonsense")).assert_status(1);
 }

@@ -1,14 +1,14 @@
-//! `check`: whether a disk is fast enough for a known workload, by that workload's published limits.
+//! `check`: whether a disk is fast enough for a workload, by the limits of a check file.
 //!
-//! Invariant: a verdict is given only if all rounds were run and none of their figures is void, and is that of the worst
+//! Invariant: a verdict is given only if all rounds were run, each figure with a limit was measured in each, and none is void, and is that of the worst
 //! round; rounds on both sides of the limit beyond which a disk fails, or a confidence interval that contains it, give
 //! none.
 
 use std::time::Duration;
 
+use fiord_report::RepeatedFigure;
 use fiord_report::repeats::Reported;
-use fiord_report::table::{Cell, Column, Table};
-use fiord_report::{Finding, RepeatedFigure};
+use fiord_report::table::{Cell, Column, Table, shown_bytes};
 
 use crate::repeats;
 use crate::rounds::{Repeat, Rounds};
@@ -20,20 +20,23 @@ use crate::study_target::StudyTarget;
 use crate::trust;
 use crate::verdict::Verdict;
 
-mod etcd;
+mod builtin;
+mod explained;
+mod expression;
+mod file;
 mod job_file;
 mod limit;
-mod oltp;
 mod profile;
-mod rocksdb;
+mod source;
+mod term;
 
+pub use builtin::PROFILES;
+use expression::Stages;
+pub use file::read;
+pub use job_file::Space;
 use job_file::{ProfileTarget, Stage};
-use limit::{Evidence, Row};
-use profile::Stages;
-pub use profile::{Profile, Space};
-
-/// All profiles.
-pub static PROFILES: [Profile; 3] = [etcd::PROFILE, rocksdb::PROFILE, oltp::PROFILE];
+use limit::{Evidence, Row, Unit};
+pub use profile::Profile;
 
 /// Most rounds, if noise hides the verdict.
 const ROUNDS_MAX: usize = 10;
@@ -44,7 +47,7 @@ const BLOCK_BYTES: u64 = 4096;
 /// The study.
 #[derive(Debug)]
 pub struct Check {
-    profile: &'static Profile,
+    profile: Profile,
     target: StudyTarget,
     outline: StudyOutline,
     /// The time for all rounds.
@@ -57,9 +60,9 @@ impl Check {
     /// and further ones while noise hides the verdict and time is left.
     ///
     /// # Errors
-    /// The target is not a directory.
+    /// The target is not a directory, or has too little space for the files of the check.
     pub fn new(
-        profile: &'static Profile,
+        profile: &Profile,
         target: &StudyTarget,
         time: Option<Duration>,
         repeat: Repeat,
@@ -70,16 +73,13 @@ impl Check {
                 target.shown()
             ));
         }
-        let size_bytes = match profile.space {
-            Space::Bytes(bytes) => bytes,
-            Space::Files(count) => target.size_bytes / count / BLOCK_BYTES * BLOCK_BYTES,
-        };
+        let size_bytes = size_of_large_files(profile, target)?;
         let place = ProfileTarget {
             directory: target.own_directory().to_path_buf(),
             direct: target.direct,
             size_bytes,
         };
-        let stages = job_file::stages(profile.job_file);
+        let stages = &profile.stages;
         let time = time.unwrap_or(Duration::from_secs(profile.seconds()));
         let of_round: u64 = stages.iter().map(|stage| stage.seconds).sum();
         let all_rounds = |stage: &Stage| time.mul_f64(stage.seconds as f64 / of_round.max(1) as f64);
@@ -96,7 +96,7 @@ impl Check {
         };
         let steps = stages.iter().map(step).collect();
         let outline = StudyOutline::of(steps, rounds);
-        Ok(Check { profile, target: target.clone(), outline, time, strict: false })
+        Ok(Check { profile: profile.clone(), target: target.clone(), outline, time, strict: false })
     }
 
     /// With headroom required: only PASS is accepted.
@@ -111,7 +111,7 @@ impl Check {
         for round in results.chunks(self.measured().max(1)) {
             let mut stages: Stages<'_> = vec![None; self.measured()];
             stages.iter_mut().zip(round).for_each(|(stage, run)| *stage = Some(&run.report));
-            for row in (self.profile.rows)(&stages) {
+            for row in self.profile.rows(&stages) {
                 match rows.iter_mut().find(|known| known.figure == row.figure) {
                     Some(known) => known.add_round(row),
                     None => rows.push(row),
@@ -119,6 +119,15 @@ impl Check {
             }
         }
         rows
+    }
+
+    /// Why the figures of runs so far decide nothing, if they do not: a finding voids one, or a figure was not measured.
+    fn void(&self, results: &[StepResult], rows: &[Row], rounds: usize) -> Option<String> {
+        let missing = || {
+            let figure = self.profile.unmeasured(rows, rounds)?;
+            Some(format!("{figure} was not measured in every round: no such I/O completed"))
+        };
+        results.iter().find_map(StepResult::void_finding).map(trust::because).or_else(missing)
     }
 
     /// How long the runs so far took.
@@ -176,23 +185,26 @@ impl Study for Check {
         let measured = self.measured();
         let complete =
             results.len() >= measured * self.outline.rounds.min && results.len().is_multiple_of(measured);
-        let void = results.iter().find_map(StepResult::void_finding);
+        let rounds = results.len().checked_div(measured).unwrap_or(0);
+        let void = self.void(results, &rows, rounds);
         let evidence = match void {
             _ if !complete => Evidence::Incomplete,
             Some(_) => Evidence::Void,
             None => Evidence::Sound,
         };
         let worst = rows.iter().filter_map(|row| row.verdict(evidence)).max();
+        // A check whose every figure is missing has no row to say so.
+        let worst = worst.or(if evidence == Evidence::Void { Some(Verdict::Undecided) } else { None });
         let shown = limit::shown(&rows, evidence);
         let result = StudyResult {
             text: text(&shown, &rows, width),
             conclusion: match worst {
-                Some(Verdict::Undecided) => trust::cannot_tell(&undecided(&rows, void)),
-                worst => conclusion(self.profile, worst, &rows),
+                Some(Verdict::Undecided) => trust::cannot_tell(&undecided(&rows, void.as_deref())),
+                worst => conclusion(&self.profile, worst, &rows),
             },
-            facts: vec![("profile", Cell::Text(self.profile.name.to_string()))],
+            facts: vec![("profile", Cell::Text(self.profile.name.clone()))],
             verdict: worst,
-            latency_p99_ns: self.profile.headline.and_then(|name| limit::worst_ns(&rows, name)),
+            latency_p99_ns: self.profile.headline.as_ref().and_then(|name| limit::worst_ns(&rows, name)),
             table: limit::table(&rows, evidence),
             tables: vec![("details", limit::details(&rows))],
             shown: Some(shown),
@@ -202,6 +214,28 @@ impl Study for Check {
         let result = repeats::beside(result, &figures, &[], Reported::Median, width);
         steady::beside(result, &step_runs::typical(results), |step| self.outline.step_name(step), width)
     }
+}
+
+/// The size of each file whose size may be chosen, in bytes.
+///
+/// # Errors
+/// The target has no space for them beside the others.
+fn size_of_large_files(profile: &Profile, target: &StudyTarget) -> Result<u64, String> {
+    let Space { fixed_bytes, files } = profile.space;
+    let each = target.size_bytes.saturating_sub(fixed_bytes).checked_div(files);
+    let each = each.map(|each| each / BLOCK_BYTES * BLOCK_BYTES);
+    let (found, found_bytes) = match (target.free_bytes, each) {
+        (Some(free_bytes), _) if free_bytes < fixed_bytes => ("are free", free_bytes),
+        (_, Some(0)) => ("can be used", target.size_bytes),
+        (_, each) => return Ok(each.unwrap_or(0)),
+    };
+    Err(format!(
+        "{}: {} {found}, and the files of {} whose size is fixed take {}; free some space, or name another directory",
+        target.shown(),
+        shown_bytes(found_bytes),
+        profile.name,
+        shown_bytes(fixed_bytes)
+    ))
 }
 
 /// How often a profile is run, if the shortest of its stages has this time in all rounds.
@@ -220,7 +254,7 @@ fn text(table: &Table, rows: &[Row], width: usize) -> String {
     let mut limits = Table::new([Column::new("limit", "LIMIT"), Column::new("from", "FROM")]);
     for row in rows {
         if let Some(limit) = &row.limit {
-            limits.rows.push(vec![Cell::Text(row.figure.clone()), Cell::Text(limit.from.to_string())]);
+            limits.rows.push(vec![Cell::Text(row.figure.clone()), Cell::Text(limit.from.clone())]);
         }
     }
     limits.rows.dedup_by(|later, earlier| later[1] == earlier[1]);
@@ -235,9 +269,9 @@ fn text(table: &Table, rows: &[Row], width: usize) -> String {
 
 /// Why no verdict can be given although all rounds were run: the figures of one are void, or the rounds lie on both sides
 /// of a limit.
-fn undecided(rows: &[Row], void: Option<&Finding>) -> String {
+fn undecided(rows: &[Row], void: Option<&str>) -> String {
     let across = || rows.iter().find_map(Row::noise_across_limit);
-    void.map(trust::because).or_else(across).unwrap_or_default()
+    void.map(str::to_string).or_else(across).unwrap_or_default()
 }
 
 fn conclusion(profile: &Profile, verdict: Option<Verdict>, rows: &[Row]) -> String {
@@ -248,9 +282,13 @@ fn conclusion(profile: &Profile, verdict: Option<Verdict>, rows: &[Row]) -> Stri
             "No verdict: not all rounds were run.".to_string()
         };
     };
-    let workload = profile.workload;
+    let workload = &profile.workload;
     let decides = |row: &&Row| row.verdict(Evidence::Sound) == Some(verdict);
-    let worst = rows.iter().find(decides).map(Row::summary).unwrap_or_default();
+    let deciding = rows.iter().find(decides);
+    let worst = deciding.map(Row::summary).unwrap_or_default();
+    let remedy =
+        deciding.and_then(|row| row.remedy.as_ref()).map_or_else(String::new, |remedy| format!(" {remedy}"));
+    let is_finding = deciding.is_some_and(|row| row.unit == Unit::Count);
     match verdict {
         Verdict::Pass => {
             format!("PASS: this disk is fast enough for {workload}, with headroom: {worst}.{}", noise(rows))
@@ -258,10 +296,11 @@ fn conclusion(profile: &Profile, verdict: Option<Verdict>, rows: &[Row]) -> Stri
         Verdict::Marginal => {
             let noise = noise(rows);
             format!(
-                "MARGINAL: this disk is fast enough for {workload}, but without headroom: {worst}.{noise}"
+                "MARGINAL: this disk is fast enough for {workload}, but without headroom: {worst}.{noise}{remedy}"
             )
         }
-        Verdict::Fail => format!("FAIL: this disk is too slow for {workload}: {worst}."),
+        Verdict::Fail if is_finding => format!("FAIL: this disk does not suit {workload}: {worst}.{remedy}"),
+        Verdict::Fail => format!("FAIL: this disk is too slow for {workload}: {worst}.{remedy}"),
         // The reason is not in the rows alone.
         Verdict::Undecided => String::new(),
     }
@@ -279,3 +318,6 @@ fn noise(rows: &[Row]) -> String {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod shipped_tests;

@@ -142,6 +142,36 @@ impl Figures {
     }
 }
 
+/// The latencies behind the figures of a direction: of all jobs, or of those of one name.
+pub(crate) fn latency_of(report: &RunReport, name: Option<&str>, direction: usize) -> Latency {
+    let jobs = || named(report, name);
+    let part = part_of(report, name).map(|latencies| in_part(latencies, direction, jobs()));
+    part.filter(|latency| latency.running.count > 0).unwrap_or_else(|| merged(jobs(), direction).completion)
+}
+
+/// The latencies of sync calls: of all jobs, or of those of one name.
+pub(crate) fn sync_latency_of(report: &RunReport, name: Option<&str>) -> Latency {
+    let part = part_of(report, name).map(|latencies| latencies.sync.clone());
+    part.filter(|latency| latency.running.count > 0).unwrap_or_else(|| {
+        let mut all = Latency::default();
+        named(report, name).for_each(|job| all.merge(&job.stats.sync.latency));
+        all
+    })
+}
+
+/// All jobs, or those of this name.
+pub(crate) fn named<'r>(report: &'r RunReport, name: Option<&'r str>) -> impl Iterator<Item = &'r JobReport> {
+    report.jobs.iter().filter(move |job| name.is_none_or(|name| job.name == name))
+}
+
+/// The latencies of the steady part of a run, likewise, if that is not the whole run and they are known.
+fn part_of<'r>(report: &'r RunReport, name: Option<&str>) -> Option<&'r RunLatencies> {
+    match name {
+        None => part_latencies(report),
+        Some(name) => job_parts(report).iter().find(|part| part.name == name)?.latencies.as_ref(),
+    }
+}
+
 /// What jobs did in a direction together; the latency of each write is with its sync, if each has one.
 fn merged<'j>(jobs: impl Iterator<Item = &'j JobReport>, direction: usize) -> DirectionStats {
     let mut all = DirectionStats::default();

@@ -197,7 +197,8 @@ impl Study for Quick {
             text: table.select(&SHOWN).text(width) + &pictures(&measured, width),
             verdict: self.across_a_limit(results).map(|_| Verdict::Undecided),
             conclusion,
-            latency_p99_ns: syncs(&measured).map(|(row, figures)| (figures.p99_ns, row.latency_of())),
+            latency_p99_ns: syncs(&measured)
+                .map(|(row, figures)| (figures.p99_ns, row.latency_of().to_string())),
             table,
             ..StudyResult::default()
         };
@@ -438,7 +439,7 @@ mod tests {
     fn the_rate_of_appends_and_their_latency_include_their_syncs() {
         let quick = quick(target());
         let result = quick.result(&results(&quick, 7), 80);
-        assert_eq!(result.latency_p99_ns, Some((2_064_000, "write + fdatasync")));
+        assert_eq!(result.latency_p99_ns, Some((2_064_000, "write + fdatasync".to_string())));
         let cell = |key: &str| {
             let column = result.table.columns.iter().position(|column| column.key == key).unwrap();
             result.table.rows[6][column].clone()

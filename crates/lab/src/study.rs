@@ -31,7 +31,7 @@ pub struct StudyResult {
     /// Requested files: path and contents.
     pub files: Vec<(PathBuf, String)>,
     /// The latency that the study is about, if any: its 99th percentile in nanoseconds, and the operation it belongs to.
-    pub latency_p99_ns: Option<(u64, &'static str)>,
+    pub latency_p99_ns: Option<(u64, String)>,
     /// The conclusion in one sentence; empty if nothing was measured.
     pub conclusion: String,
     /// Further facts for JSON, each with its key: the knee, the verdict, the requirement.

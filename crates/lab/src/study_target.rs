@@ -26,6 +26,8 @@ pub struct StudyTarget {
     pub writable: bool,
     /// How much of it they use, in bytes.
     pub size_bytes: u64,
+    /// How much is free on its file system, in bytes, if that is known.
+    pub free_bytes: Option<u64>,
     /// Whether it takes direct I/O.
     pub direct: bool,
     /// Whether it is in memory, with no disk below it.

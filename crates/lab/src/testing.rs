@@ -62,6 +62,7 @@ pub fn target() -> StudyTarget {
         file: "/data/own:1/data".into(),
         writable: true,
         size_bytes: 1 << 30,
+        free_bytes: None,
         direct: true,
         in_memory: false,
         engine: EngineName::IoUring,

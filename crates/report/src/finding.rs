@@ -138,6 +138,17 @@ codes! {
     TooSmall = "too-small", Void,
         see "`losetup --list` shows `DIO` 0; compare `size` with `MemAvailable` in `/proc/meminfo`.",
         fix "`losetup --direct-io=on`, or a size well above the machine's memory.";
+    /// The file system was nearly full before the run: less than a tenth was free. Files are then laid out in many pieces, and a
+    /// flash device has little room to collect garbage in, so that writes are slower than on an emptier one.
+    NearlyFull = "nearly-full", Caution,
+        see "`df DIRECTORY`; `filefrag FILE` shows the pieces of a file.",
+        fix "Free some space, or measure on an emptier file system, unless this is what you want to know.";
+    /// The job writes on a file system that never overwrites in place (btrfs, bcachefs, ZFS): each write goes to a new place and
+    /// changes metadata too, so that later sequential reads become random ones, and figures depend on snapshots, compression and
+    /// the age of the file system.
+    CopyOnWrite = "copy-on-write", Note,
+        see "`findmnt -o FSTYPE,OPTIONS -T DIRECTORY`; on btrfs `lsattr FILE` shows `C` where it is off.",
+        fix "`chattr +C DIRECTORY` on btrfs before files are made, or a file system that overwrites, unless this is what you use.";
     /// A job reads data that fits into memory through the page cache, more than once or after writing it, and the
     /// kernel does not count how much of it came from a device.
     CachedIo = "cached-io", Caution,

@@ -126,7 +126,15 @@ pub const DOORS: &[Door] = &[
     ),
     door(
         "fiord-lab",
-        &["fiord-compare", "fiord-options", "fiord-profile", "fiord-report", "fiord-stats", "fiord-svg"],
+        &[
+            "fiord-compare",
+            "fiord-options",
+            "fiord-profile",
+            "fiord-report",
+            "fiord-stats",
+            "fiord-svg",
+            "toml",
+        ],
         "how jobs are run, stdout",
     ),
     door(
@@ -197,6 +205,7 @@ pub const DOORS: &[Door] = &[
             "fiord-engine",
             "fiord-http",
             "fiord-import",
+            "fiord-lab",
             "fiord-nbd",
             "fiord-options",
             "fiord-plan",

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every finding rests on what the kernel lists, never on the name of the target.
 
-use fiord_host::{Claim, Layer, LayerKind, StorageStack, TargetFacts};
+use fiord_host::{Claim, Layer, LayerKind, StorageStack, TargetFacts, TargetKind};
 use fiord_plan::{Direction, FilePlan, Job};
 use fiord_report::table::{Cell, shown_bytes};
 use fiord_report::{Code, Finding, Subject};
@@ -44,6 +44,42 @@ fn hidden(facts: &TargetFacts, stack: &StorageStack) -> Option<Finding> {
         let remedy = "name a directory on a volume of its own, or run outside the container";
         Finding::new(Code::StorageHidden, target(facts), sentence, remedy)
     })
+}
+
+/// Less than one part in so many is free on a file system that is nearly full.
+const FREE_SHARE_MIN: u64 = 10;
+
+/// File systems that write to a new place what is overwritten.
+const COPY_ON_WRITE: [&str; 3] = ["btrfs", "bcachefs", "zfs"];
+
+/// What the file system of a target that is written to does to figures.
+pub(super) fn of_file_system(facts: &TargetFacts) -> Vec<Finding> {
+    let is_on_it = matches!(facts.kind, TargetKind::Regular | TargetKind::Absent | TargetKind::Directory);
+    let Some(system) = facts.file_system.as_ref().filter(|_| is_on_it) else { return Vec::new() };
+    let mut findings = Vec::new();
+    let (available_bytes, total_bytes) = (system.available_bytes, system.total_bytes);
+    // Memory has no place that is slower than another.
+    if available_bytes < total_bytes / FREE_SHARE_MIN
+        && !matches!(system.type_name.as_str(), "tmpfs" | "ramfs")
+    {
+        let [available, total] = [available_bytes, total_bytes].map(shown_bytes);
+        let sentence = format!(
+            "its file system is nearly full, {available} of {total} are free: writes are slower than on an emptier one"
+        );
+        let remedy = "free some space, or measure on an emptier file system";
+        let figures =
+            [("available_bytes", Cell::Bytes(available_bytes)), ("total_bytes", Cell::Bytes(total_bytes))];
+        findings.push(Finding::new(Code::NearlyFull, target(facts), sentence, remedy).based_on(figures));
+    }
+    if COPY_ON_WRITE.contains(&system.type_name.as_str()) {
+        let sentence = format!(
+            "it is on {}, which writes to a new place what is overwritten: figures depend on snapshots, compression and age",
+            system.type_name
+        );
+        let remedy = "measure on a file system of the same kind and age as the one in use";
+        findings.push(Finding::new(Code::CopyOnWrite, target(facts), sentence, remedy));
+    }
+    findings
 }
 
 /// Whether a job reads what is in the file, and not what is laid out or written first.
@@ -88,7 +124,7 @@ fn target(facts: &TargetFacts) -> Subject {
 mod tests {
     use std::path::Path;
 
-    use fiord_host::{FileSystemFacts, TargetKind};
+    use fiord_host::FileSystemFacts;
 
     use super::*;
 
@@ -122,6 +158,30 @@ mod tests {
         assert!(found.iter().all(|finding| finding.code == Code::TargetInUse));
         assert_eq!(found[0].subject, Subject::Target("/data/file".into()));
         assert_eq!(in_use(&TargetFacts { claims: vec![holds], ..file() }), []);
+    }
+
+    #[test]
+    fn a_file_system_that_is_nearly_full_or_never_overwrites_is_found() {
+        let found = |type_name: &str, available_bytes: u64| {
+            let system = FileSystemFacts {
+                type_name: type_name.to_string(),
+                mount_point: None,
+                source: None,
+                options: None,
+                read_only: false,
+                total_bytes: 1000,
+                free_bytes: available_bytes,
+                available_bytes,
+            };
+            let found = of_file_system(&TargetFacts { file_system: Some(system), ..file() });
+            found.iter().map(|finding| finding.code).collect::<Vec<_>>()
+        };
+        assert_eq!(found("ext4", 100), []);
+        assert_eq!(found("ext4", 99), [Code::NearlyFull]);
+        assert_eq!(found("tmpfs", 0), []);
+        assert_eq!(found("btrfs", 500), [Code::CopyOnWrite]);
+        assert_eq!(found("zfs", 5), [Code::NearlyFull, Code::CopyOnWrite]);
+        assert_eq!(of_file_system(&file()), []);
     }
 
     #[test]

@@ -9,12 +9,13 @@ use clap::Parser;
 use fiord_compare::aspect::names;
 use fiord_compare::page::SIDES_MAX;
 use fiord_compare::{Aspect, Condition, Margin, Settings, compare};
+use fiord_options::value::Undecided;
 use fiord_report::path::visible_lines;
 
 use crate::arguments::{CommandError, Form, Forms, Invocation};
 use crate::layout::width;
 use crate::subcommand::Subcommands;
-use crate::{output, results, status};
+use crate::{gate, output, results, status};
 
 /// Compares results with the first of them: the change of each figure, how sure it
 /// is, and a sentence: faster, slower, the same within a margin, or not comparable.
@@ -35,6 +36,10 @@ pub(super) struct Options {
     /// (may be repeated)
     #[arg(long, value_name = "CONDITION", verbatim_doc_comment)]
     fail_if: Vec<Condition>,
+    /// What a condition is that cannot be decided: tell (status
+    /// 6), pass (0), or fail (8)
+    #[arg(long, default_value = "tell", value_parser = gate::undecided, verbatim_doc_comment)]
+    undecided: Undecided,
     /// Call a figure the same if its change is surely within this
     /// margin [default: 10%, and 25% for percentiles above p75]
     #[arg(long, value_name = "PERCENT", verbatim_doc_comment)]
@@ -101,6 +106,6 @@ impl Invocation for Options {
             Form::Text => visible_lines(&comparison.text(width())),
         };
         output::print(page.as_bytes())?;
-        Ok(ExitCode::from(status::of_decision(comparison.decision())))
+        Ok(ExitCode::from(status::of_decision(comparison.decision(), self.undecided)))
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use fiord_compare::{Condition, NamedRun, Side};
 use fiord_engine::registry;
 use fiord_host::{Machine, Prober};
 use fiord_options::cli::{self, Parsed};
@@ -30,6 +31,7 @@ use super::bandwidth::{BandwidthLog, NAMES as BANDWIDTH_LOGS};
 use super::presenter::{LiveLineOptions, Round, RunPresenter, remark_all};
 use super::{clocktest, crctest, debug, help, inflate, memcpytest, settings};
 use crate::arguments::CommandError;
+use crate::gate;
 use crate::keep::Keeper;
 use crate::live::LiveMode;
 use crate::metrics::MetricsExporter;
@@ -101,6 +103,8 @@ struct Session {
     own: Option<&'static Subcommands>,
     /// Records the run in the history, unless disabled.
     keeper: Option<Keeper>,
+    /// Those of `--fail-if`.
+    conditions: Vec<Condition>,
 }
 
 impl Session {
@@ -112,7 +116,7 @@ impl Session {
         let mut parsed = cli::read(arguments, &environment::of(&machine))?;
         let (options, _, _) = resolve_program(&parsed.program);
         let warnings = std::mem::take(&mut parsed.warnings);
-        Ok(Session { machine, parsed, options, warnings, own: None, keeper: None })
+        Ok(Session { machine, parsed, options, warnings, own: None, keeper: None, conditions: Vec::new() })
     }
 
     /// The program's options in force, in the order they were typed.
@@ -204,6 +208,7 @@ impl Session {
         }
         problems.extend(self.trigger_that_never_fires());
         problems.extend(self.unusable_tag());
+        problems.extend(self.read_conditions());
         self.warnings.append(&mut problems);
         if help::asked_for(&self.options, self.own).is_some() {
             // A page may explain options that are not built in.
@@ -290,6 +295,22 @@ impl Session {
         Some(Problem::error(kind, place, Some(ProgramOptions::tag), message, remedy))
     }
 
+    /// Reads the conditions of `--fail-if`; what is wrong with them is returned.
+    fn read_conditions(&mut self) -> Vec<Problem> {
+        let (mut conditions, mut problems) = (Vec::new(), Vec::new());
+        for setting in self.given().all(ProgramOptions::fail_if) {
+            match fiord_compare::gate::condition(setting.text().unwrap_or_default()) {
+                Ok(condition) => conditions.push(condition),
+                Err(why) => {
+                    let (kind, place) = (ProblemKind::InvalidValue, setting.value_place.clone());
+                    problems.push(Problem::error(kind, place, ProgramOptions::fail_if, why, ""));
+                }
+            }
+        }
+        self.conditions = conditions;
+        problems
+    }
+
     /// Merges traces; the devices they are of need not exist here.
     fn merge_only(&self) -> ExitCode {
         print_all(&self.warnings);
@@ -370,7 +391,7 @@ impl Session {
             metrics: metrics.as_mut(),
             debug: debug.as_ref(),
         };
-        let (plan, mut outcome) = match self.run_repeatedly(Arc::clone(plan), shows) {
+        let (plan, mut outcome, runs) = match self.run_repeatedly(Arc::clone(plan), shows) {
             Ok(ran) => ran,
             Err(refusal) => return refused(&refusal),
         };
@@ -379,7 +400,11 @@ impl Session {
             outcome.ending = Ending::Failed;
         }
         outcome.errors.extend(unsent);
-        let status = self.conclude(&outcome, log.and_then(BandwidthLog::failure).as_deref(), output);
+        let mut status = self.conclude(&outcome, log.and_then(BandwidthLog::failure).as_deref(), output);
+        if status == status::SUCCESS {
+            let side = Side { name: "this run".to_string(), runs, ..Side::default() };
+            status = gate::conclude(&gate::outcomes(side, &self.conditions), self.options.undecided);
+        }
         if let Some(keeper) = self.keeper.take() {
             keeper.keep(&plan, &outcome.report, status);
         }
@@ -392,9 +417,10 @@ impl Session {
         &mut self,
         mut plan: Arc<Plan>,
         shows: Shows<'_>,
-    ) -> Result<(Arc<Plan>, RunOutcome), Refusal> {
+    ) -> Result<(Arc<Plan>, RunOutcome, Vec<NamedRun>), Refusal> {
         let Shows { options: shown, output, mut log, mut metrics, debug } = shows;
         let times = self.options.repeat;
+        let mut runs = Vec::new();
         let mut repeats = Vec::new();
         let mut ending = Ending::Complete;
         let mut number = 1;
@@ -414,12 +440,15 @@ impl Session {
             let mut presenter = RunPresenter::new(output, &plan, shown, log, metrics, round);
             let mut outcome = drive(run, &mut presenter);
             let has_reported = presenter.has_reported();
+            if !self.conditions.is_empty() {
+                runs.extend(NamedRun::of_run("", &outcome.report));
+            }
             if ending == Ending::Complete {
                 ending = outcome.ending;
             }
             if has_reported {
                 outcome.ending = ending;
-                return Ok((plan, outcome));
+                return Ok((plan, outcome, runs));
             }
             outcome.errors.iter().for_each(|line| say(line));
             repeats = outcome.report.repeats;

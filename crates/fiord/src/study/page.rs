@@ -2,7 +2,7 @@
 //!
 //! Invariant: values in, text out; colours never carry information of their own.
 
-use fiord_compare::{NamedRun, study_runs};
+use fiord_compare::{NamedRun, Outcome, Side, study_runs};
 use fiord_lab::rounds::without_round;
 use fiord_lab::{StepResult, Study, StudyResult, StudyTarget, Verdict};
 use fiord_plan::EngineName;
@@ -80,6 +80,8 @@ pub(super) struct StudyDocument<'s> {
     /// The runs that were measured, and the names of their steps.
     pub ran: &'s [StepResult],
     pub names: Vec<String>,
+    /// What became of the conditions of `--fail-if`.
+    pub outcomes: &'s [Outcome],
     /// Why it is incomplete, if it is.
     pub why_early: Option<&'s str>,
 }
@@ -87,10 +89,16 @@ pub(super) struct StudyDocument<'s> {
 impl StudyDocument<'_> {
     /// Its runs, from which another result is compared with it.
     fn runs(&self) -> Table {
-        let of =
-            |(run, name): (&StepResult, &String)| NamedRun::of_run(without_round(name), &run.report).ok();
-        let runs: Vec<NamedRun> = self.ran.iter().zip(&self.names).filter_map(of).collect();
-        study_runs::table(&runs)
+        study_runs::table(&side(self.ran, &self.names).runs)
+    }
+
+    /// What became of each condition.
+    fn conditions(&self) -> Table {
+        let mut table = Table::new(["condition", "decision", "why"].map(|key| Column::new(key, "")));
+        table.rows.extend(self.outcomes.iter().map(|Outcome { condition, decision, why }| {
+            [condition.as_str(), decision.word(), why].map(|text| Cell::Text(text.to_string())).to_vec()
+        }));
+        table
     }
 
     /// The devices below the files of all runs.
@@ -112,6 +120,16 @@ impl StudyDocument<'_> {
             }
         }
         table
+    }
+}
+
+/// The runs as a result of their own.
+pub(super) fn side(ran: &[StepResult], names: &[String]) -> Side {
+    let of = |(run, name): (&StepResult, &String)| NamedRun::of_run(without_round(name), &run.report).ok();
+    Side {
+        name: "this study".to_string(),
+        runs: ran.iter().zip(names).filter_map(of).collect(),
+        ..Side::default()
     }
 }
 
@@ -143,6 +161,7 @@ pub(super) fn json(document: &StudyDocument<'_>) -> String {
         }
         optional(json, "verdict", result.verdict.map(Verdict::word));
         optional(json, "conclusion", Some(result.conclusion.as_str()).filter(|text| !text.is_empty()));
+        document.conditions().write_json(json, "conditions");
         findings::write(json, findings);
         document.runs().write_json(json, study_runs::KEY);
     })
@@ -154,6 +173,7 @@ fn write_target(json: &mut Writer, target: &StudyTarget, modes: &IoModes) {
         file,
         writable,
         size_bytes,
+        free_bytes: _,
         direct,
         in_memory,
         engine: _,

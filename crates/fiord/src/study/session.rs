@@ -5,9 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use fiord_compare::{Condition, Outcome};
 use fiord_lab::{Repeat, Several, Study, StudyResult, StudyTarget, Verdict};
 use fiord_options::Problem;
-use fiord_options::value::Trust;
+use fiord_options::value::{Trust, Undecided};
 use fiord_session::run::environment;
 use fiord_session::study::dry_run;
 use fiord_session::study::planned::PlannedSteps;
@@ -20,6 +21,7 @@ use fiord_sys::errno::error_text;
 use super::page::{self, StudyDocument};
 use super::presenter::StudyPresenter;
 use crate::arguments::{self, CommandError, Form, Forms};
+use crate::gate;
 use crate::keep::{self, StudyKeeper};
 use crate::layout::{WIDTH, is_coloured, width};
 use crate::live::LiveMode;
@@ -45,6 +47,14 @@ pub(crate) struct Options {
     /// needs within the time (docs/repeats.md)
     #[arg(long, default_value = "auto", value_name = "N", value_parser = repeat)]
     pub repeat: Repeat,
+    /// Exit with status 8 if this holds, such as
+    /// 'read.p99 > 2ms' (may be repeated; docs/compare.md)
+    #[arg(long, value_name = "CONDITION", value_parser = fiord_compare::gate::condition)]
+    pub fail_if: Vec<Condition>,
+    /// What a verdict or condition is that cannot be decided:
+    /// tell (status 6), pass, or fail
+    #[arg(long, default_value = "tell", value_parser = gate::undecided)]
+    pub undecided: Undecided,
     /// Do not record the study in the history
     #[arg(long)]
     pub no_history: bool,
@@ -173,7 +183,9 @@ pub(crate) fn carry_out_profiled(
     let why_early = why_early.as_deref();
     let result = study.result(&ran, width());
     let (modes, result) = (&planned.modes, &result);
+    let outcomes = gate::outcomes(page::side(&ran, &names), &options.fail_if);
     let document = StudyDocument {
+        outcomes: &outcomes,
         study,
         targets,
         modes,
@@ -194,14 +206,10 @@ pub(crate) fn carry_out_profiled(
     let written = output.finish().map_err(|error| format!("standard output: {}", error_text(&error)));
     let made = profiler.map_or(Ok(Vec::new()), |profiler| profiler.files(&ran, result, &findings));
     let written = written.and_then(|()| write_files(&[result.files.clone(), made?].concat(), outputs));
-    if let Err(why) = &written {
-        say(&format!("fiord {}: {why}\n", study.name()));
-    }
-    if let Some(why) = why_early {
-        let all = study.runs_max();
-        say(&format!("fiord {}: after {complete} of {all} runs: {why}\n", study.name()));
-    }
-    let status = exit_status(study, ending, result.verdict, written.is_ok());
+    let unwritten = written.as_ref().err().map(|why| format!("fiord {}: {why}\n", study.name()));
+    let early = why_early.map(|why| ended_early(study, complete, why));
+    unwritten.into_iter().chain(early).for_each(|line| say(&line));
+    let status = exit_status(study, ending, result.verdict, written.is_ok(), options, &outcomes);
     if let Some(keeper) = keeper {
         let text = page::closing(&study.result(&ran, WIDTH), &findings, WIDTH, false);
         keeper.conclude(status, &Conclusion { json, text, headline: headline(result) });
@@ -209,19 +217,38 @@ pub(crate) fn carry_out_profiled(
     Ok(ExitCode::from(status))
 }
 
-/// The exit status of a study with this ending and verdict, whose output was written or not.
-fn exit_status(study: &dyn Study, ending: Ending, verdict: Option<Verdict>, is_written: bool) -> u8 {
-    match (ending, verdict) {
-        (Ending::Complete | Ending::Void, _) if !is_written => status::FAILED,
-        (Ending::Complete, Some(verdict)) if !study.accepts(verdict) => status::of_verdict(verdict),
-        (ending, _) => status::of_ending(ending),
+/// The exit status of a study with this ending and verdict and these conditions, whose output was written or not.
+fn exit_status(
+    study: &dyn Study,
+    ending: Ending,
+    verdict: Option<Verdict>,
+    is_written: bool,
+    options: &Options,
+    outcomes: &[Outcome],
+) -> u8 {
+    let of_verdict = match verdict {
+        Some(verdict) if !study.accepts(verdict) => status::of_verdict(verdict, options.undecided),
+        _ => status::SUCCESS,
+    };
+    match ending {
+        Ending::Complete | Ending::Void if !is_written => status::FAILED,
+        Ending::Complete => match gate::conclude(outcomes, options.undecided) {
+            _ if of_verdict != status::SUCCESS => of_verdict,
+            of_conditions => of_conditions,
+        },
+        ending => status::of_ending(ending),
     }
+}
+
+/// The line about a study that was not completed.
+fn ended_early(study: &dyn Study, complete: usize, why: &str) -> String {
+    format!("fiord {}: after {complete} of {} runs: {why}\n", study.name(), study.runs_max())
 }
 
 /// What lists show of a study.
 fn headline(result: &StudyResult) -> Headline {
-    let (latency_p99_ns, latency_of) = result.latency_p99_ns.unzip();
-    Headline { latency_p99_ns, latency_of: latency_of.map(str::to_string), ..Headline::default() }
+    let (latency_p99_ns, latency_of) = result.latency_p99_ns.clone().unzip();
+    Headline { latency_p99_ns, latency_of, ..Headline::default() }
 }
 
 /// Remarks to be read before the results.

@@ -98,6 +98,8 @@ table! {
     in_memory: InMemory, Proof::Runs(in_memory_runs);
     storage_hidden: StorageHidden, Proof::Runs(storage_hidden_runs);
     too_small: TooSmall, Proof::Runs(too_small_runs);
+    nearly_full: NearlyFull, Proof::Runs(nearly_full_runs);
+    copy_on_write: CopyOnWrite, Proof::Runs(copy_on_write_runs);
     cached_io: CachedIo, Proof::Runs(cached_io_runs);
     sync_engine_depth: SyncEngineDepth,
         lines("--name=a --rw=write --size=64k --ioengine=psync --iodepth=8", "--name=a --rw=write --size=64k --ioengine=psync");
@@ -274,6 +276,24 @@ fn sync_ignored_runs(dir: &Dir) -> Result<Pair, String> {
         "--directory=volatile",
         "--directory=durable",
     ))
+}
+
+/// A file system with a few percent free, and the same one when the file that fills it is gone.
+fn nearly_full_runs(dir: &Dir) -> Result<Pair, String> {
+    let device = LoopDevice::new(dir, 64 << 20)?;
+    let disk = Mount::ext4(dir, &device)?;
+    disk.write("fills", &vec![0; 50 << 20]);
+    let line = "--name=a --filename=ext4/f --rw=write --size=64k";
+    let raises = run(dir, line);
+    fs::remove_file(disk.path.join("fills")).map_err(|error| error.to_string())?;
+    Ok(Pair { raises, spares: run(dir, line) })
+}
+
+fn copy_on_write_runs(dir: &Dir) -> Result<Pair, String> {
+    let device = LoopDevice::new(dir, 128 << 20)?;
+    helper("mkfs.btrfs", &["-q", "-f", &device.path])?;
+    let _disk = Mount::new(dir, "btrfs", &[&device.path])?;
+    Ok(both(dir, "--name=a --rw=write --size=64k", "--directory=btrfs", "--directory=."))
 }
 
 /// A log of each I/O beside the file; the same on another file system.

@@ -1,15 +1,25 @@
-//! A profile's job file, cut into the stages that are run one after another.
+//! A check's job file, cut into the stages that are run one after another.
 //!
 //! Invariant: a job file is parsed once and contains no path of the user's; a placed stage differs from it only in its
 //! files, times, sizes, direct I/O and stonewall.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fiord_compare::figure::{DirectionName, Subject};
 use fiord_options::environment::{Environment, KeywordValues};
-use fiord_options::{Section, Setting, Spec, change_settings, cli, job};
+use fiord_options::value::{EngineName, Reading, Seconds, Size, Value};
+use fiord_options::{
+    Place, Problem, ProblemKind, ProblemLevel, Section, Setting, Spec, change_settings, cli, job,
+};
 use fiord_report::path;
+
+use super::expression::Quantity;
+use super::source::Source;
 
 /// Where a profile is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,50 +35,234 @@ pub(super) struct ProfileTarget {
 /// The size of large files as job files give it.
 const LARGE: &str = "1g";
 
+/// The space a profile's files take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    /// Of files whose size is fixed, in bytes.
+    pub fixed_bytes: u64,
+    /// The number of files whose size the user may choose.
+    pub files: u64,
+}
+
 /// Jobs that run concurrently.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Stage {
     /// Its first job.
     pub name: String,
     /// Its jobs, with what they inherit.
     sections: Vec<Section>,
+    /// What they can be asked for, in the same order.
+    pub jobs: Vec<Job>,
     /// The most seconds it runs; 0 if it runs until everything is written.
     pub seconds: u64,
 }
 
-/// The stages, which begin at the sections with a `stonewall`.
-pub(super) fn stages(job_file: &str) -> Vec<Stage> {
+/// What a job does, as far as its figures depend on it.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub name: String,
+    /// Whether it reads, writes and trims.
+    directions: [bool; 3],
+    syncs: bool,
+    has_rate: bool,
+    /// The name of its file, and whether that is removed when the job ends.
+    file: (String, bool),
+    /// The size of its file in bytes; `None` for the size that the user may choose.
+    size_bytes: Option<u64>,
+}
+
+impl Job {
+    /// Whether it does the I/O that the quantity is of.
+    pub(super) fn can_measure(&self, quantity: Quantity) -> bool {
+        let [reads, writes, trims] = self.directions;
+        let does = match quantity.subject() {
+            Subject::Direction(DirectionName::Read) => reads,
+            Subject::Direction(DirectionName::Write) => writes,
+            Subject::Direction(DirectionName::Trim) => trims,
+            Subject::Direction(DirectionName::Mixed) => false,
+            Subject::Sync => self.syncs && writes,
+        };
+        does && (self.has_rate || !matches!(quantity, Quantity::ShareOfRate(_)))
+    }
+}
+
+/// Options that name files elsewhere, start programs or have many files: a check has its own files, and nothing else.
+const REFUSED: [&Spec; 14] = [
+    job::Files::directory,
+    job::Files::filename_format,
+    job::Files::opendir,
+    job::Files::nrfiles,
+    job::Amount::filesize,
+    job::Replay::read_iolog,
+    job::Replay::write_iolog,
+    job::Measure::write_bw_log,
+    job::Measure::write_lat_log,
+    job::Measure::write_iops_log,
+    job::Measure::write_hist_log,
+    job::Process::exec_prerun,
+    job::Process::exec_postrun,
+    job::Replay::replay_redirect,
+];
+
+/// The stages of the job file at this place of a check file, which begin at the sections with a `stonewall`. What is wrong
+/// with it is added to the problems, warnings included: a check that may mean something else than it says is none.
+pub(super) fn read(source: &mut Source<'_>, jobs: &str, span: Range<usize>) -> Vec<Stage> {
+    // Lines in front of it give each line the number that it has in the check file.
+    let quotes = source.text.get(span.clone()).map_or(0, |raw| raw.find(jobs).unwrap_or(0));
+    let lines = source.place(span.start + quotes).line.saturating_sub(1);
+    let numbered = "\n".repeat(lines as usize) + jobs;
+    let path = source.name.clone();
+    let read_file = |name: &OsStr| match name == &*path {
+        true => Ok(numbered.clone().into_bytes()),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "a check file includes no other")),
+    };
+    let engines: Vec<EngineName> =
+        EngineName::ALL.iter().copied().filter(|engine| engine.refusal().is_none()).collect();
+    let environment = Environment {
+        files: &read_file,
+        variables: &|_| None,
+        keywords: KeywordValues { cpus: 1, memory_mib: 1, page_bytes: 4096 },
+        engines: &engines,
+    };
+    let parsed = match cli::read(&[&*path], &environment) {
+        Ok(parsed) => parsed,
+        Err(problems) => {
+            source.problems.extend(problems);
+            return Vec::new();
+        }
+    };
+    for mut problem in parsed.warnings.iter().cloned().chain(cli::check(&parsed, &engines)) {
+        problem.level = ProblemLevel::Error;
+        source.problems.push(problem);
+    }
+    if parsed.sections.is_empty() {
+        source.error(span.start, "jobs has no section", "add [job] and its options below it");
+    }
     let mut stages: Vec<Stage> = Vec::new();
-    for section in read(job_file) {
-        let seconds = text(&section, job::Time::runtime).and_then(|text| text.parse().ok()).unwrap_or(0);
+    for section in parsed.sections {
+        let Some(job) = job_of(source, &section) else { continue };
+        if stages.iter().flat_map(|stage| &stage.jobs).any(|known| known.name == job.name) {
+            let what = format!("two jobs are called {:?}", job.name);
+            refuse(source, &section.place, what, "give each a name of its own: figures are named by it");
+        }
+        let seconds = text(&section, job::Time::runtime).map_or(0, seconds);
         let begins = section.last(job::Process::stonewall).is_some();
         match stages.last_mut() {
             Some(stage) if !begins => {
                 stage.sections.push(section);
+                stage.jobs.push(job);
                 stage.seconds = stage.seconds.max(seconds);
             }
-            _ => stages.push(Stage { name: path::text(&section.name), sections: vec![section], seconds }),
+            _ => stages.push(Stage {
+                name: job.name.clone(),
+                sections: vec![section],
+                jobs: vec![job],
+                seconds,
+            }),
         }
+    }
+    if source.problems.is_empty() && stages.iter().all(|stage| stage.seconds == 0) {
+        source.error(
+            span.start,
+            "no job has a time, so that none is measured",
+            "add runtime=10 and time_based=1 to those that are",
+        );
     }
     stages
 }
 
-/// The sections of a built-in job file.
-///
-/// # Panics
-/// It cannot be parsed; a test reads every profile.
-#[expect(clippy::panic, reason = "documented; a test reads every profile")]
-fn read(job_file: &str) -> Vec<Section> {
-    let read_file = |_: &OsStr| Ok(job_file.as_bytes().to_vec());
-    let environment = Environment {
-        files: &read_file,
-        variables: &|_| None,
-        keywords: KeywordValues { cpus: 1, memory_mib: 1, page_bytes: 1 },
-        engines: &[],
+/// A run time in seconds, at least one.
+fn seconds(text: &str) -> u64 {
+    let seconds = Seconds::parse(text, &mut Reading::default()).map_or(0, |seconds| seconds.us);
+    seconds.div_ceil(1_000_000)
+}
+
+/// What a section does; `None` if it cannot be a job of a check.
+fn job_of(source: &mut Source<'_>, section: &Section) -> Option<Job> {
+    let mut is_refused = false;
+    for setting in section.settings().filter(|setting| setting.spec.is_one_of(&REFUSED)) {
+        is_refused = true;
+        let what = format!(
+            "{} cannot be used in a check, whose jobs have one file each in a directory of its own",
+            setting.spec.name
+        );
+        refuse(source, &setting.place, what, "remove it");
+    }
+    let name = path::text(&section.name);
+    let file = text(section, job::Files::filename).unwrap_or(&name).to_string();
+    if file.contains(['/', ':', '\\']) || file.starts_with('.') {
+        let place = section.last(job::Files::filename).map_or(&section.place, |setting| &setting.value_place);
+        refuse(
+            source,
+            place,
+            format!("{file:?} is not a plain file name"),
+            "write one without / and :, such as filename=data",
+        );
+        is_refused = true;
+    }
+    let size = section.last(job::Amount::size);
+    let size_bytes = match size.and_then(Setting::text) {
+        Some(LARGE) => Some(None),
+        Some(text) => match Size::parse(text, &mut Reading::default()) {
+            Ok(Size::Bytes(bytes)) if bytes > 0 => Some(Some(bytes)),
+            _ => None,
+        },
+        None => None,
     };
-    match cli::read(&["profile"], &environment) {
-        Ok(parsed) => parsed.sections,
-        Err(problems) => panic!("a built-in profile cannot be parsed: {problems:?}"),
+    if size_bytes.is_none() {
+        let place = size.map_or(&section.place, |setting| &setting.value_place).clone();
+        refuse(
+            source,
+            &place,
+            format!("job {name}: a check needs the size of its files"),
+            "write size=1g, which --size changes, or a fixed size such as size=22m",
+        );
+    }
+    let pattern = text(section, job::Access::rw).unwrap_or("read");
+    let pattern = pattern.split(':').next().unwrap_or_default();
+    let both = matches!(pattern, "rw" | "readwrite" | "randrw");
+    let directions =
+        [both || pattern.ends_with("read"), both || pattern.ends_with("write"), pattern.contains("trim")];
+    let is_set = |option| text(section, option).is_some_and(|value| value != "0");
+    let syncs =
+        [job::Access::fsync, job::Access::fdatasync, job::Access::sync_file_range].into_iter().any(is_set);
+    let removed = section.last(job::Files::unlink).is_some_and(|setting| setting.text() != Some("0"));
+    let has_rate = is_set(job::Pace::rate);
+    (!is_refused).then_some(Job {
+        name,
+        directions,
+        syncs,
+        has_rate,
+        file: (file, removed),
+        size_bytes: size_bytes?,
+    })
+}
+
+fn refuse(source: &mut Source<'_>, place: &Place, what: String, remedy: &str) {
+    source.problems.push(Problem::error(ProblemKind::InvalidValue, place.clone(), None, what, remedy));
+}
+
+/// The space that the files of these stages take at the same time.
+pub(super) fn space(stages: &[Stage]) -> Space {
+    let mut kept: BTreeMap<&str, Option<u64>> = BTreeMap::new();
+    let mut removed_bytes = 0;
+    let larger = |one: Option<u64>, other: Option<u64>| Some(one?.max(other?));
+    for stage in stages {
+        let mut removed: BTreeMap<&str, Option<u64>> = BTreeMap::new();
+        for job in &stage.jobs {
+            let (name, is_removed) = &job.file;
+            // A file whose size may be chosen has a fixed part of the directory, removed or not.
+            let files = if *is_removed && job.size_bytes.is_some() { &mut removed } else { &mut kept };
+            let size = files.entry(name).or_insert(job.size_bytes);
+            *size = larger(*size, job.size_bytes);
+        }
+        let bytes = removed.values().flatten().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+        removed_bytes = bytes.max(removed_bytes);
+    }
+    let kept_bytes = kept.values().flatten().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+    Space {
+        fixed_bytes: kept_bytes.saturating_add(removed_bytes),
+        files: kept.values().filter(|size| size.is_none()).count() as u64,
     }
 }
 
@@ -121,6 +315,13 @@ mod tests {
 
     const FILE: &str = "# Why\n[global]\nsize=1g\ndirect=1\n\n[a]\nruntime=3\n\n\
                         [b]\nstonewall=1\nruntime=4\nfilename=f\n[c]\nruntime=5\ndirect=0\n";
+
+    fn stages(jobs: &str) -> Vec<Stage> {
+        let mut source = Source { name: OsStr::new("a.toml").into(), text: jobs, problems: Vec::new() };
+        let stages = read(&mut source, jobs, 0..jobs.len());
+        assert!(source.problems.is_empty(), "{:?}", source.problems);
+        stages
+    }
 
     fn text(sections: &[Section]) -> String {
         settings(&Step::prepare("", sections.to_vec()))

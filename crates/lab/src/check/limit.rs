@@ -4,7 +4,7 @@
 //! form of the result shows that one verdict.
 
 use fiord_report::RepeatedFigure;
-use fiord_report::table::{Cell, Column, Table};
+use fiord_report::table::{Cell, Column, Table, shown_bytes};
 use fiord_stats::Summary;
 
 use crate::verdict::Verdict;
@@ -16,36 +16,44 @@ pub(super) enum Unit {
     Ns,
     /// Per second.
     PerSecond,
+    /// Bytes per second.
+    BytesPerSecond,
     /// Percent.
     Percent,
     /// The ratio of two figures.
     Times,
+    /// A number of things, such as findings.
+    Count,
 }
 
 impl Unit {
     /// All of them, in the order of the columns of [`figure_columns`].
-    const ALL: [Unit; 4] = [Unit::Ns, Unit::PerSecond, Unit::Percent, Unit::Times];
+    const ALL: [Unit; 6] =
+        [Unit::Ns, Unit::PerSecond, Unit::Percent, Unit::Times, Unit::BytesPerSecond, Unit::Count];
 
     /// Rounded as it is shown and judged: to a whole number, or to a tenth for percentages and ratios.
     fn rounded(self, value: f64) -> f64 {
         match self {
-            Unit::Ns | Unit::PerSecond => value.round(),
+            Unit::Ns | Unit::PerSecond | Unit::BytesPerSecond | Unit::Count => value.round(),
             Unit::Percent | Unit::Times => (value * 10.0).round() / 10.0,
         }
     }
 
-    fn cell(self, value: f64) -> Cell {
+    pub(super) fn cell(self, value: f64) -> Cell {
         match self {
             Unit::Ns => Cell::Latency(value.round() as u64),
-            Unit::PerSecond => Cell::Count(value.round() as u64),
+            Unit::PerSecond | Unit::Count => Cell::Count(value.round() as u64),
+            Unit::BytesPerSecond => {
+                Cell::Formatted(format!("{}/s", shown_bytes(value.round() as u64)), value.round())
+            }
             Unit::Percent | Unit::Times => Cell::Number(self.rounded(value), 1),
         }
     }
 
     /// With its unit, for a sentence.
-    fn with_unit(self, shown: &str) -> String {
+    pub(super) fn with_unit(self, shown: &str) -> String {
         match self {
-            Unit::Ns | Unit::PerSecond => shown.to_string(),
+            Unit::Ns | Unit::PerSecond | Unit::BytesPerSecond | Unit::Count => shown.to_string(),
             Unit::Percent => format!("{shown} %"),
             Unit::Times => format!("{shown} times"),
         }
@@ -58,8 +66,8 @@ impl Unit {
 }
 
 /// The columns of a figure for programs: one for each unit, of which one is filled.
-const fn figure_columns(keys: [&'static str; 4]) -> [Column; 4] {
-    [Column::new(keys[0], ""), Column::new(keys[1], ""), Column::new(keys[2], ""), Column::new(keys[3], "")]
+fn figure_columns(keys: [&'static str; 6]) -> [Column; 6] {
+    keys.map(|key| Column::new(key, ""))
 }
 
 /// What the runs behind the rows allow.
@@ -76,13 +84,43 @@ pub(super) enum Evidence {
 /// The rows for programs: figures are numbers, with the unit in the key.
 pub(super) fn table(rows: &[Row], evidence: Evidence) -> Table {
     let figures = [
-        figure_columns(["measured_ns", "measured_per_s", "measured_percent", "measured_times"]),
-        figure_columns(["pass_limit_ns", "pass_limit_per_s", "pass_limit_percent", "pass_limit_times"]),
-        figure_columns(["fail_limit_ns", "fail_limit_per_s", "fail_limit_percent", "fail_limit_times"]),
-        figure_columns(["rounds_ns", "rounds_per_s", "rounds_percent", "rounds_times"]),
+        figure_columns([
+            "measured_ns",
+            "measured_per_s",
+            "measured_percent",
+            "measured_times",
+            "measured_bytes_per_s",
+            "measured_count",
+        ]),
+        figure_columns([
+            "pass_limit_ns",
+            "pass_limit_per_s",
+            "pass_limit_percent",
+            "pass_limit_times",
+            "pass_limit_bytes_per_s",
+            "pass_limit_count",
+        ]),
+        figure_columns([
+            "fail_limit_ns",
+            "fail_limit_per_s",
+            "fail_limit_percent",
+            "fail_limit_times",
+            "fail_limit_bytes_per_s",
+            "fail_limit_count",
+        ]),
+        figure_columns([
+            "rounds_ns",
+            "rounds_per_s",
+            "rounds_percent",
+            "rounds_times",
+            "rounds_bytes_per_s",
+            "rounds_count",
+        ]),
     ];
     let columns = [Column::new("figure", ""), Column::new("verdict", "")].into_iter();
-    let mut table = Table::new(columns.chain(figures.concat()).chain([Column::new("limits_from", "")]));
+    let mut table = Table::new(
+        columns.chain(figures.concat()).chain(["limits_from", "remedy"].map(|key| Column::new(key, ""))),
+    );
     table.rows = rows.iter().map(|row| row.cells(evidence)).collect();
     table
 }
@@ -90,10 +128,17 @@ pub(super) fn table(rows: &[Row], evidence: Evidence) -> Table {
 /// The details of the figures, for programs.
 pub(super) fn details(rows: &[Row]) -> Table {
     let columns = [Column::new("figure", ""), Column::new("detail", "")].into_iter();
-    let mut table = Table::new(columns.chain(figure_columns(["ns", "per_s", "percent", "times"])));
+    let mut table = Table::new(columns.chain(figure_columns([
+        "ns",
+        "per_s",
+        "percent",
+        "times",
+        "bytes_per_s",
+        "count",
+    ])));
     for row in rows {
         table.rows.extend(row.details.iter().map(|Detail { name, unit, value }| {
-            let named = [Cell::Text(row.figure.clone()), Cell::Text((*name).to_string())].into_iter();
+            let named = [Cell::Text(row.figure.clone()), Cell::Text(name.clone())].into_iter();
             named.chain(unit.spread(&unit.cell(*value))).collect()
         }));
     }
@@ -101,9 +146,9 @@ pub(super) fn details(rows: &[Row]) -> Table {
 }
 
 /// The figure of this name, in nanoseconds, and its name.
-pub(super) fn worst_ns(rows: &[Row], name: &'static str) -> Option<(u64, &'static str)> {
-    let row = rows.iter().find(|row| row.figure == name)?;
-    Some((row.measured() as u64, name))
+pub(super) fn worst_ns(rows: &[Row], name: &str) -> Option<(u64, String)> {
+    let row = rows.iter().find(|row| row.figure == name && row.unit == Unit::Ns)?;
+    Some((row.measured() as u64, name.to_string()))
 }
 
 /// The rows for the text and Markdown tables.
@@ -123,14 +168,14 @@ pub(super) fn shown(rows: &[Row], evidence: Evidence) -> Table {
 }
 
 /// The limits of a figure: where it passes, and beyond which it fails.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Limit {
     pub pass: f64,
     /// Not stricter than `pass`. `None`: the figure cannot fail.
     pub fail: Option<f64>,
     pub better: Better,
     /// The source of the limits.
-    pub from: &'static str,
+    pub from: String,
 }
 
 /// Whether lower or higher is better.
@@ -141,16 +186,6 @@ pub(super) enum Better {
 }
 
 impl Limit {
-    /// An upper limit.
-    pub(super) const fn at_most(pass: f64, fail: f64, from: &'static str) -> Limit {
-        Limit { pass, fail: Some(fail), better: Better::Lower, from }
-    }
-
-    /// A lower limit.
-    pub(super) const fn at_least(pass: f64, fail: f64, from: &'static str) -> Limit {
-        Limit { pass, fail: Some(fail), better: Better::Higher, from }
-    }
-
     fn verdict(&self, value: f64) -> Verdict {
         let within = |limit: f64| match self.better {
             Better::Lower => value <= limit,
@@ -175,6 +210,8 @@ pub(super) struct Row {
     pub rounds: Vec<f64>,
     /// Its limits; `None`: it is reported without a verdict.
     pub limit: Option<Limit>,
+    /// What to do if it is not within its limits.
+    pub remedy: Option<String>,
     /// Related figures.
     pub details: Vec<Detail>,
 }
@@ -182,19 +219,9 @@ pub(super) struct Row {
 /// A figure that explains another.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Detail {
-    pub name: &'static str,
+    pub name: String,
     pub unit: Unit,
     pub value: f64,
-}
-
-impl Detail {
-    pub(super) fn ns(name: &'static str, ns: u64) -> Detail {
-        Detail { name, unit: Unit::Ns, value: ns as f64 }
-    }
-
-    pub(super) fn per_second(name: &'static str, per_s: f64) -> Detail {
-        Detail { name, unit: Unit::PerSecond, value: per_s }
-    }
 }
 
 impl Row {
@@ -204,7 +231,7 @@ impl Row {
     }
 
     fn worst(&self) -> f64 {
-        let worst = match self.limit.map_or(Better::Lower, |limit| limit.better) {
+        let worst = match self.limit.as_ref().map_or(Better::Lower, |limit| limit.better) {
             Better::Lower => f64::max,
             Better::Higher => f64::min,
         };
@@ -238,6 +265,8 @@ impl Row {
             Unit::PerSecond => "measured_per_s",
             Unit::Percent => "measured_percent",
             Unit::Times => "measured_times",
+            Unit::BytesPerSecond => "measured_bytes_per_s",
+            Unit::Count => "measured_count",
         };
         RepeatedFigure {
             subject: self.figure.clone(),
@@ -254,7 +283,7 @@ impl Row {
 
     /// The verdict on this figure, which every form of the result shows; `None` without limits, or if runs are missing.
     pub(super) fn verdict(&self, evidence: Evidence) -> Option<Verdict> {
-        let limit = self.limit?;
+        let limit = self.limit.as_ref()?;
         match evidence {
             Evidence::Incomplete => None,
             Evidence::Void => Some(Verdict::Undecided),
@@ -266,7 +295,8 @@ impl Row {
     /// The limits as cells.
     fn limits(&self) -> [Cell; 2] {
         let cell = |value: Option<f64>| value.map_or(Cell::None, |value| self.unit.cell(value));
-        [cell(self.limit.map(|limit| limit.pass)), cell(self.limit.and_then(|limit| limit.fail))]
+        let limit = self.limit.as_ref();
+        [cell(limit.map(|limit| limit.pass)), cell(limit.and_then(|limit| limit.fail))]
     }
 
     /// Every round, if there were several.
@@ -284,7 +314,8 @@ impl Row {
         for figure in [self.measured_cell(), pass, fail, self.rounds()] {
             cells.extend(self.unit.spread(&figure));
         }
-        cells.push(Cell::text(self.limit.map(|limit| limit.from)));
+        cells.push(self.source());
+        cells.push(Cell::text(self.remedy.clone()));
         cells
     }
 
@@ -302,8 +333,13 @@ impl Row {
             Cell::text(self.verdict(evidence).map(Verdict::word)),
             self.rounds(),
             Cell::text(Some(details).filter(|details| !details.is_empty())),
-            Cell::text(self.limit.map(|limit| limit.from)),
+            self.source(),
         ]
+    }
+
+    /// Where its limits are from.
+    fn source(&self) -> Cell {
+        Cell::text(self.limit.as_ref().map(|limit| limit.from.clone()))
     }
 
     /// For the conclusion: the figure and the limit that decided.
@@ -311,7 +347,7 @@ impl Row {
         let text = |cell: &Cell| self.unit.with_unit(&cell.shown());
         let measured = text(&self.measured_cell());
         let [pass, fail] = self.limits();
-        let Some(limit) = self.limit else { return format!("{} is {measured}", self.figure) };
+        let Some(limit) = &self.limit else { return format!("{} is {measured}", self.figure) };
         let (within, beyond) = match limit.better {
             Better::Lower => ("up to", "above"),
             Better::Higher => ("from", "below"),
@@ -349,21 +385,21 @@ impl Row {
     /// That some rounds fail and others do not, or that the interval of their mean contains the limit: in the middle of a
     /// sentence.
     pub(super) fn noise_across_limit(&self) -> Option<String> {
-        let fail = self.limit?.fail?;
+        let fail = self.limit.as_ref()?.fail?;
         let across = self.across(fail, |verdict| verdict == Verdict::Fail)?;
         Some(format!("{} was {}, {across}", self.figure, self.spread()?))
     }
 
     /// The same of the limit between PASS and MARGINAL.
     pub(super) fn noise_across_headroom(&self) -> Option<String> {
-        let across = self.across(self.limit?.pass, |verdict| verdict == Verdict::Pass)?;
+        let across = self.across(self.limit.as_ref()?.pass, |verdict| verdict == Verdict::Pass)?;
         Some(format!("{} was {}, {across}", self.figure, self.spread()?))
     }
 
     /// How a limit lies within the noise: rounds on both sides of it, by whether their verdict `is_beside` it, or within the
     /// interval of their mean.
     fn across(&self, limit: f64, is_beside: impl Fn(Verdict) -> bool) -> Option<String> {
-        let limits = self.limit?;
+        let limits = self.limit.as_ref()?;
         let shown = self.unit.with_unit(&self.unit.cell(limit).shown());
         let beside =
             self.rounds.iter().filter(|round| is_beside(limits.verdict(self.unit.rounded(**round)))).count();
@@ -379,22 +415,33 @@ impl Row {
 mod tests {
     use super::*;
 
+    impl Limit {
+        fn at_most(pass: f64, fail: f64) -> Limit {
+            Limit { pass, fail: Some(fail), better: Better::Lower, from: String::new() }
+        }
+
+        fn at_least(pass: f64, fail: f64) -> Limit {
+            Limit { better: Better::Higher, ..Limit::at_most(pass, fail) }
+        }
+    }
+
     fn row(limit: Limit, rounds: &[f64]) -> Row {
         Row {
             figure: "x".to_string(),
             unit: Unit::Ns,
             rounds: rounds.to_vec(),
             limit: Some(limit),
+            remedy: None,
             details: Vec::new(),
         }
     }
 
     #[test]
     fn a_value_equal_to_its_limit_is_within_it() {
-        let latency = Limit::at_most(5.0, 10.0, "");
+        let latency = Limit::at_most(5.0, 10.0);
         let verdicts = [0.0, 5.0, 5.1, 10.0, 10.1].map(|value| latency.verdict(value).word());
         assert_eq!(verdicts, ["PASS", "PASS", "MARGINAL", "MARGINAL", "FAIL"]);
-        let rate = Limit::at_least(500.0, 50.0, "");
+        let rate = Limit::at_least(500.0, 50.0);
         let verdicts = [600.0, 500.0, 499.0, 50.0, 49.0].map(|value| rate.verdict(value).word());
         assert_eq!(verdicts, ["PASS", "PASS", "MARGINAL", "MARGINAL", "FAIL"]);
         let soft = Limit { fail: None, ..latency };
@@ -404,17 +451,17 @@ mod tests {
     #[test]
     fn the_worst_round_decides_for_lower_and_higher_limits() {
         let sound = |row: &Row| row.verdict(Evidence::Sound);
-        let latency = row(Limit::at_most(5.0, 10.0, ""), &[12.0, 13.0, 12.0]);
+        let latency = row(Limit::at_most(5.0, 10.0), &[12.0, 13.0, 12.0]);
         assert_eq!((latency.measured(), sound(&latency)), (13.0, Some(Verdict::Fail)));
-        let rate = row(Limit::at_least(500.0, 50.0, ""), &[450.0, 400.0, 420.0]);
+        let rate = row(Limit::at_least(500.0, 50.0), &[450.0, 400.0, 420.0]);
         assert_eq!((rate.measured(), sound(&rate)), (400.0, Some(Verdict::Marginal)));
     }
 
     /// A row has one verdict, that of the whole evidence, in every form.
     #[test]
     fn a_row_is_not_judged_by_its_worst_round_where_the_rounds_decide_nothing() {
-        let across = row(Limit::at_most(5.0, 10.0, ""), &[1.0, 11.0, 2.0]);
-        let (undecided, failed) = (Some(Verdict::Undecided), row(Limit::at_most(5.0, 10.0, ""), &[11.0]));
+        let across = row(Limit::at_most(5.0, 10.0), &[1.0, 11.0, 2.0]);
+        let (undecided, failed) = (Some(Verdict::Undecided), row(Limit::at_most(5.0, 10.0), &[11.0]));
         assert_eq!(across.verdict(Evidence::Sound), undecided);
         assert_eq!(failed.verdict(Evidence::Void), undecided);
         assert_eq!(failed.verdict(Evidence::Incomplete), None);
@@ -430,41 +477,42 @@ mod tests {
 
     #[test]
     fn an_interval_across_a_limit_is_not_called_rounds_across_it_and_ends_at_zero() {
-        let few = row(Limit { fail: None, ..Limit::at_most(10e6, 10e6, "") }, &[1.9e6, 1.6e6, 6.9e6]);
+        let few = row(Limit { fail: None, ..Limit::at_most(10e6, 10e6) }, &[1.9e6, 1.6e6, 6.9e6]);
         assert_eq!(
             few.noise_across_headroom().unwrap(),
             "x was 1.6ms to 6.9ms in 3 rounds, mean 3.47ms (95 %: up to 10.9ms), and the 95 % interval of the mean contains \
              the limit of 10ms"
         );
-        let both = row(Limit::at_most(5e6, 10e6, ""), &[1.9e6, 1.6e6, 6.9e6]);
+        let both = row(Limit::at_most(5e6, 10e6), &[1.9e6, 1.6e6, 6.9e6]);
         assert!(both.noise_across_headroom().unwrap().ends_with(", on both sides of the limit of 5ms"));
     }
 
     #[test]
     fn a_figure_without_limits_has_no_verdict() {
-        let unlimited = Row { limit: None, ..row(Limit::at_most(0.0, 0.0, ""), &[1.0]) };
+        let unlimited = Row { limit: None, ..row(Limit::at_most(0.0, 0.0), &[1.0]) };
         assert_eq!(unlimited.verdict(Evidence::Sound), None);
         assert_eq!(unlimited.shown(Evidence::Sound)[2..6], [Cell::None, Cell::None, Cell::None, Cell::None]);
     }
 
     #[test]
     fn the_figure_judged_is_the_one_shown() {
-        let late = row(Limit::at_most(5e6, 10e6, ""), &[10_027_008.0]);
+        let late = row(Limit::at_most(5e6, 10e6), &[10_027_008.0]);
         assert_eq!(late.summary(), "x is 10.03ms (fails above 10ms)");
         assert_eq!(late.shown(Evidence::Sound)[1].shown(), "10.03ms");
-        let few = Row { unit: Unit::PerSecond, ..row(Limit::at_least(500.0, 50.0, ""), &[499.6]) };
+        let few = Row { unit: Unit::PerSecond, ..row(Limit::at_least(500.0, 50.0), &[499.6]) };
         assert_eq!(
             (few.shown(Evidence::Sound)[1].shown(), few.verdict(Evidence::Sound)),
             ("500".to_string(), Some(Verdict::Pass))
         );
-        let share = Row { unit: Unit::Percent, ..row(Limit::at_least(99.0, 90.0, ""), &[98.94]) };
+        let share = Row { unit: Unit::Percent, ..row(Limit::at_least(99.0, 90.0), &[98.94]) };
         assert_eq!(share.summary(), "x is 98.9 % (passes from 99.0 %)");
     }
 
     #[test]
     fn programs_get_numbers_with_their_unit_in_the_key() {
-        let mut row = row(Limit::at_most(5e6, 10e6, ""), &[1e6, 2_500_000.0]);
-        row.details = vec![Detail::per_second("writes per second", 12.0)];
+        let mut row = row(Limit::at_most(5e6, 10e6), &[1e6, 2_500_000.0]);
+        row.details =
+            vec![Detail { name: "writes per second".to_string(), unit: Unit::PerSecond, value: 12.0 }];
         let cell = |table: &Table, key: &str| {
             let column = table.columns.iter().position(|column| column.key == key).unwrap();
             table.rows[0][column].clone()

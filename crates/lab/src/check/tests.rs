@@ -276,7 +276,7 @@ fn a_time_budget_is_divided_as_in_the_profile() {
 
 #[test]
 fn the_files_of_a_profile_take_the_declared_space() {
-    for profile in &PROFILES {
+    for profile in PROFILES.iter() {
         let check = Check::new(profile, &target(), None, own(profile)).unwrap();
         let sections = || check.steps().iter().flat_map(|step| &step.sections);
         let files: std::collections::BTreeSet<&std::path::PathBuf> =
@@ -284,8 +284,8 @@ fn the_files_of_a_profile_take_the_declared_space() {
         assert!(sections().all(|section| section.files.len() == 1));
         assert!(files.iter().all(|file| file.parent() == Some("/there/own".as_ref())), "{files:?}");
         let size = match profile.space {
-            Space::Bytes(bytes) => format!("\nsize={}m\n", bytes >> 20),
-            Space::Files(count) => {
+            Space { fixed_bytes, files: 0 } => format!("\nsize={}m\n", fixed_bytes >> 20),
+            Space { files: count, .. } => {
                 assert_eq!(files.len() as u64, count, "{}", profile.name);
                 "\nsize=1g\n".to_string()
             }
@@ -299,4 +299,23 @@ fn a_read_only_target_cannot_be_checked() {
     let read = StudyTarget { writable: false, ..target() };
     let why = Check::new(&PROFILES[0], &read, None, Repeat::Auto).unwrap_err();
     assert_eq!(why, "/there: not a directory, and check writes to scratch files; name a directory");
+}
+
+#[test]
+fn files_that_do_not_fit_are_refused_with_both_figures() {
+    let small = StudyTarget { free_bytes: Some(20 << 20), ..target() };
+    let why = Check::new(&PROFILES[0], &small, None, Repeat::Auto).unwrap_err();
+    assert_eq!(
+        why,
+        "/there: 20MiB are free, and the files of etcd whose size is fixed take 22MiB; free some space, or name another \
+         directory"
+    );
+    let text = "title = 'x'\njobs = '''\n[a]\nrw=read\nsize=5g\nruntime=1\n[b]\nrw=read\nsize=1g\nruntime=1\n'''\n[limit]\n'a: read.p99' = '<= 1ms'";
+    let profile = super::read("x.toml".as_ref(), "x", text).unwrap();
+    assert_eq!((profile.space_bytes(1 << 30), profile.seconds()), (6 << 30, 1));
+    let why = Check::new(&profile, &target(), None, Repeat::Auto).unwrap_err();
+    assert!(
+        why.starts_with("/there: 4GiB can be used, and the files of x whose size is fixed take 5GiB"),
+        "{why}"
+    );
 }

@@ -64,6 +64,16 @@ options! {
         ///
         /// A finding is a reason why a figure may not mean what its reader thinks (docs/findings.md).
         trust: Trust = "on";
+        /// Exit with status 8 if this holds, such as `read.p99 > 2ms`. May be repeated. Not an option of fio.
+        ///
+        /// A condition is `[JOB:] FIGURE > LIMIT` or `< LIMIT`, as those of `fiord compare` (docs/compare.md): `read`, `write`,
+        /// `trim` or `sync`; a dot; `iops`, `bw`, `mean`, or a percentile (`p99.9`). The status is 6 if the figures do not decide
+        /// it: noise lies on both sides of the limit, or a finding voids them.
+        fail_if as "fail-if": Text;
+        /// What a condition of `--fail-if` is that the figures do not decide. Not an option of fio.
+        ///
+        /// `tell` ends with status 6, `pass` as if the condition did not hold, `fail` as if it did.
+        undecided: Undecided = "tell";
         /// Export the figures of the run as metrics. May be repeated. Not an option of fio.
         ///
         /// `prometheus:9464` answers Prometheus on a port of 127.0.0.1 while the run lasts (`IP:PORT` for another

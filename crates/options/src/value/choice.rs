@@ -116,6 +116,16 @@ choices! {
         Strict = "strict",
     }
 
+    /// What a condition or a verdict is that the figures do not decide.
+    pub enum Undecided {
+    /// A result of its own, exit status 6.
+        Tell = "tell",
+    /// As if it were fulfilled.
+        Pass = "pass",
+    /// As if it were not.
+        Fail = "fail",
+    }
+
     /// Unit that bandwidth is reported in.
     pub enum UnitBase {
     /// Chosen automatically.

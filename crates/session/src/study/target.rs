@@ -199,6 +199,7 @@ fn study_target(
         file,
         writable,
         size_bytes,
+        free_bytes: facts.file_system.as_ref().map(|system| system.available_bytes),
         direct: !matches!(facts.direct, DirectSupport::Unsupported),
         in_memory: findings.iter().any(|finding| finding.code == Code::InMemory),
         engine: queued_engine(),
