@@ -118,10 +118,15 @@ impl<'a> Recorder<'a> {
         self.submission = false;
     }
 
-    /// Records an I/O that completed in full; `op` may be its rest.
+    /// Records an I/O that completed in full; `op` may be its rest. Returns whether that took longer than a note: the clock has
+    /// to be read again before the next I/O begins.
     #[inline(always)]
-    pub(crate) fn timed(&mut self, op: &Op, stamps: Stamps) {
-        let Some(direction) = op.action.direction() else { return self.synced(stamps.completion_ns()) };
+    pub(crate) fn timed(&mut self, op: &Op, stamps: Stamps) -> bool {
+        let Some(direction) = op.action.direction() else {
+            self.synced(stamps.completion_ns());
+            return true;
+        };
+        let mut took_time = self.per_io.is_some();
         if let Some(per_io) = &mut self.per_io {
             // A call out of line takes them from the stack: it gets a copy, so that other I/Os store none.
             let Stamps { start_ns, issue_ns, end_ns } = stamps;
@@ -130,9 +135,12 @@ impl<'a> Recorder<'a> {
         let tally = &mut self.tallies[direction.index()];
         if !tally.note(op.whole_bytes(), stamps) {
             self.record_long(direction, op.whole_bytes(), (stamps.submission_ns(), stamps.completion_ns()));
+            took_time = true;
         } else if tally.is_full() {
             self.flush_tally(direction);
+            took_time = true;
         }
+        took_time
     }
 
     /// Records the response latency of an I/O that completed in full, if its direction has a rate. Not by a tally: a rate

@@ -18,10 +18,8 @@ pub(crate) struct Batch {
 /// The result of a refill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refilled {
-    /// Operations are available.
+    /// Operations are available, and generating them took time that is part of no latency.
     Ready,
-    /// Operations are available, and changing their files took time that is not part of their latency.
-    ReadyLater,
     /// Operations in flight have to complete first.
     Blocked,
     /// None is available for this many nanoseconds.
@@ -48,6 +46,11 @@ impl Batch {
         let op = self.ops.get(self.next);
         self.next += 1;
         op
+    }
+
+    /// Whether one is left.
+    pub(crate) fn has_next(&self) -> bool {
+        self.next < self.ops.len()
     }
 
     /// Puts the operation just taken back.
