@@ -278,16 +278,15 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         self.count_taken(taken);
         // Completions reaped together with the one that ends the worker count too.
         let mut completed = reaped.map_err(|error| self.not_reaped(&error));
-        let mut took_time = done.len() > NOTES_MAX;
+        let takes_time = done.len() > NOTES_MAX;
         for completion in done.drain(..) {
-            match self.complete(completion, end_ns) {
-                Ok(longer) => took_time |= longer,
+            if let Err(end) = self.complete(completion, end_ns) {
                 // Only one of several ends is kept; dropping the other frees its text.
-                Err(end) => completed = allow_alloc(|| completed.and(Err(end))),
+                completed = allow_alloc(|| completed.and(Err(end)));
             }
         }
         self.queue.done = done;
-        completed.map(|()| if took_time { self.clock.now_ns() } else { end_ns })
+        completed.map(|()| if takes_time { self.clock.now_ns() } else { end_ns })
     }
 
     /// Ends the loop: an engine that gives up what is in flight after a request to stop has not failed.
@@ -313,16 +312,16 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         }
     }
 
-    /// Counts a completed operation, or handles one that was short or failed. Returns whether more than a note was made.
+    /// Counts a completed operation, or handles one that was short or failed.
     // It has two callers, one of them rare; a call would cost 26 instructions an I/O.
     #[inline(always)]
-    fn complete(&mut self, completion: Completion<'arena>, end_ns: u64) -> Result<bool, End> {
+    fn complete(&mut self, completion: Completion<'arena>, end_ns: u64) -> Result<(), End> {
         let Completion { mut slot, outcome } = completion;
         let Flight { op, start_ns, issue_ns } = self.queue.flight(&slot);
         if E::OFFLOADS {
             let (op, stamps) = (*op, Stamps::offloaded(*start_ns, end_ns, self.engine.timing(&slot)));
             if outcome != Outcome::whole(&op) {
-                return self.handle_incomplete(slot, &op, outcome, stamps).map(|()| true);
+                return self.handle_incomplete(slot, &op, outcome, stamps);
             }
             let completed = self.work.completed::<E, C>(self.engine, &mut slot, &op, stamps);
             self.queue.complete(slot);
@@ -330,7 +329,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         }
         if outcome != Outcome::whole(op) {
             let (op, stamps) = (*op, Stamps { start_ns: *start_ns, issue_ns: *issue_ns, end_ns });
-            return self.handle_incomplete(slot, &op, outcome, stamps).map(|()| true);
+            return self.handle_incomplete(slot, &op, outcome, stamps);
         }
         let stamps = Stamps { start_ns: *start_ns, issue_ns: *issue_ns, end_ns };
         let completed = self.work.completed::<E, C>(self.engine, &mut slot, op, stamps);
@@ -358,7 +357,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         if let Some(known) = known {
             let completed = self.work.completed::<E, C>(self.engine, &mut slot, &known, stamps);
             self.queue.complete(slot);
-            return completed.map(drop);
+            return completed;
         }
         match self.work.judge(op, outcome) {
             ErrorDecision::Continue(rest) => {

@@ -36,9 +36,11 @@ fn execute_all<'arena, E: SyncEngine<'arena>, C: Clock>(
     let mut now_ns = clock.now_ns();
     work.begin(now_ns, C::RUNNING);
     loop {
-        match work.refill(engine, now_ns, 0)? {
-            // To generate operations takes as long as several I/Os of a fast device.
-            Refilled::Ready => now_ns = clock.now_ns(),
+        let refilled = work.refill(engine, now_ns, 0)?;
+        // To generate operations takes as long as several I/Os of a fast device.
+        now_ns = clock.now_ns();
+        match refilled {
+            Refilled::Ready => {}
             Refilled::Later(ns) => {
                 work.sleep(ns, clock)?;
                 now_ns = clock.now_ns();
@@ -66,9 +68,8 @@ fn execute_all<'arena, E: SyncEngine<'arena>, C: Clock>(
                     continue;
                 }
             }
-            let took_time = work.completed::<E, C>(engine, slot, &op, Stamps::unqueued(now_ns, end_ns))?;
-            // After the last of a batch the next is generated, which ends with a reading.
-            now_ns = if took_time && work.ops.has_next() { clock.now_ns() } else { end_ns };
+            work.completed::<E, C>(engine, slot, &op, Stamps::unqueued(now_ns, end_ns))?;
+            now_ns = end_ns;
         }
     }
 }

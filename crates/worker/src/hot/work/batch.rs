@@ -48,11 +48,6 @@ impl Batch {
         op
     }
 
-    /// Whether one is left.
-    pub(crate) fn has_next(&self) -> bool {
-        self.next < self.ops.len()
-    }
-
     /// Puts the operation just taken back.
     #[inline]
     pub(crate) fn put_back(&mut self) {

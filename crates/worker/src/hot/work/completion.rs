@@ -20,9 +20,7 @@ use crate::hot::errors::{ErrorDecision, FoundBy, errno_of};
 use crate::hot::stamps::Stamps;
 
 impl Work<'_> {
-    /// Records an operation that completed in full; `op` may be its rest, and its data is in the slot's buffer. Returns whether
-    /// more than a note was made of it: the next I/O then begins at another reading of the clock, because the time since this
-    /// one's end is the worker's.
+    /// Records an operation that completed in full; `op` may be its rest, and its data is in the slot's buffer.
     ///
     /// # Errors
     /// The end, if it took longer than `max_latency`, or if its source rejects it.
@@ -33,19 +31,19 @@ impl Work<'_> {
         slot: &mut Slot<'arena>,
         op: &Op,
         stamps: Stamps,
-    ) -> Result<bool, End> {
+    ) -> Result<(), End> {
         if self.observed && !self.note_completion::<E, C>(engine, slot, op, stamps)? {
-            return Ok(true);
+            return Ok(());
         }
         if !C::RUNNING {
             self.recorder.counted(op);
-            return Ok(false);
+            return Ok(());
         }
-        let took_time = self.recorder.timed(op, stamps);
-        if self.errors.watches_latency {
-            self.check_latency(op, stamps.completion_ns())?;
+        self.recorder.timed(op, stamps);
+        match self.errors.watches_latency {
+            true => self.check_latency(op, stamps.completion_ns()),
+            false => Ok(()),
         }
-        Ok(took_time)
     }
 
     /// Compares the latency of an I/O with the job's target and its limit.
@@ -134,7 +132,7 @@ impl Work<'_> {
     fn record<C: Clock>(&mut self, op: &Op, stamps: Stamps) {
         match op.purpose.rules().is_measured {
             false => self.live.completed_unmeasured(),
-            true if C::RUNNING => _ = self.recorder.timed(op, stamps),
+            true if C::RUNNING => self.recorder.timed(op, stamps),
             true => self.recorder.counted(op),
         }
     }
