@@ -40,6 +40,8 @@ where
     handle: i32,
     enter_flags: u32,
     polls: bool,
+    /// Completions are finished only when this thread enters the kernel for them.
+    deferred: bool,
     submission_polled: bool,
     of_this_thread: PhantomData<*const ()>,
 }
@@ -62,6 +64,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
             handle: registration.unwrap_or(descriptor),
             enter_flags: registration.map_or(0, |_| EnterFlags::REGISTERED_RING.bits()),
             polls: options.completion_polling,
+            deferred: flags.contains(&SetupFlag::DeferTaskrun),
             submission_polled: options.submission_polling.is_some(),
             of_this_thread: PhantomData,
         })
@@ -108,7 +111,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     }
 
     /// Submits what was pushed and waits for `min` completions (0: finishes those that are due without waiting, and
-    /// without a system call if none is). Returns how many entries were consumed.
+    /// without a system call if it is known that none is). Returns how many entries were consumed.
     #[inline]
     pub fn submit_and_reap(&mut self, min: u32) -> io::Result<usize> {
         self.enter(min, true, None)
@@ -128,12 +131,14 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
 
     #[inline]
     fn enter(&mut self, min: u32, reap: bool, time_ns: Option<u64>) -> io::Result<usize> {
+        let none_there = self.ring.completion().is_empty();
         let queue = self.ring.submission();
         let pending = queue.len() as u32;
         let mut flags = self.enter_flags;
-        // Completions that are due are finished when this thread enters; those of a polled device are never announced.
+        // Completions that are due are finished when this thread enters; those that are deferred, or of a polled device, are
+        // never announced.
         let due = queue.cq_overflow() || queue.taskrun();
-        let must_reap = due || (reap && self.polls);
+        let must_reap = due || (reap && (self.polls || (self.deferred && none_there)));
         if min > 0 || must_reap {
             flags |= EnterFlags::GETEVENTS.bits();
         }
@@ -150,12 +155,16 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         enter_raw(self.handle, pending, min, flags, time_ns)
     }
 
-    /// Polls for completions that are there or due, without a system call, for at most this long; returns whether it
-    /// found one. It polls a few times a microsecond: more often would contend with the kernel for the cache line.
+    /// Polls for completions that are there or due, for at most this long; returns whether it found one. Without a system
+    /// call, unless they are deferred. It polls a few times a microsecond: more often would contend with the kernel for the
+    /// cache line.
     pub fn poll_for(&mut self, time_ns: u64) -> bool {
         const PAUSES_BETWEEN_LOOKS: u32 = 16;
         let end_ns = clock::monotonic_ns() + time_ns;
         loop {
+            if self.deferred && self.wait(0).is_err() {
+                return false;
+            }
             let queue = self.ring.submission();
             let is_due = queue.taskrun() || queue.cq_overflow();
             drop(queue);

@@ -2,11 +2,10 @@
 //!
 //! Invariant: the current file is always open, and never more files are open than allowed.
 
-use std::collections::VecDeque;
-
 use fiord_plan::{FileIndex, FileService};
 use fiord_stats::{Random, Ranks};
 
+use crate::open_files::OpenFiles;
 use crate::substream::Substream;
 
 /// Slots per file: fio draws a slot, and a Zipf distribution of slots favours the first file more than a distribution
@@ -24,7 +23,7 @@ pub(crate) struct Service {
     every: u32,
     /// Operations before the next choice.
     left: u32,
-    open: VecDeque<FileIndex>,
+    open: OpenFiles,
     /// Still open, but done for this pass.
     finished: Vec<FileIndex>,
     /// The next file of the list to be opened.
@@ -98,7 +97,7 @@ impl Service {
             choice,
             every: every.max(1),
             left: 0,
-            open: VecDeque::with_capacity(limit),
+            open: OpenFiles::new(count, limit),
             finished: Vec::with_capacity(limit),
             unopened: 0,
             count: count as FileIndex,
@@ -120,9 +119,8 @@ impl Service {
     }
 
     fn reopen(&mut self) {
-        self.open.clear();
+        self.open.restart();
         self.finished.clear();
-        self.open.extend(0..self.limit as FileIndex);
         self.unopened = self.limit as FileIndex;
         self.awaited = None;
         // The next file is the first already, unless files are drawn.
@@ -138,7 +136,7 @@ impl Service {
         if self.awaited.is_some() && !self.open_awaited(may_open) {
             return Turn::Unopened;
         }
-        self.open.front().map_or(Turn::Nobody, |file| Turn::File(*file))
+        self.open.front().map_or(Turn::Nobody, Turn::File)
     }
 
     /// Counts an operation on the current file.
@@ -153,9 +151,7 @@ impl Service {
     /// Goes on to the next open file, because the current one has no operation now; `false`: as many have been `tried` as
     /// are open.
     pub(crate) fn pass_over(&mut self, tried: usize) -> bool {
-        if !self.open.is_empty() {
-            self.open.rotate_left(1);
-        }
+        self.open.rotate();
         tried < self.open.len()
     }
 
@@ -189,7 +185,7 @@ impl Service {
 
     /// The open files, in no particular order.
     pub(crate) fn open(&self) -> impl Iterator<Item = FileIndex> + '_ {
-        self.open.iter().chain(&self.finished).copied()
+        self.open.iter().chain(self.finished.iter().copied())
     }
 
     fn is_limited(&self) -> bool {
@@ -202,37 +198,32 @@ impl Service {
 
     /// Moves the next file to the front.
     fn choose(&mut self) {
-        if self.open.is_empty() {
+        if self.open.len() == 0 {
             return;
         }
         self.left = self.every;
         let rank = match &self.choice {
             FileChoice::Sequential => return,
-            FileChoice::RoundRobin => return self.open.rotate_left(1),
+            FileChoice::RoundRobin => return self.open.rotate(),
             FileChoice::Even => {
                 let place = self.random.below(self.open.len() as u64) as usize;
-                return self.open.swap(0, place);
+                return self.open.bring_forward(place);
             }
             FileChoice::Zipf(zipf, shift) => zipf.sample(&mut self.random) / SLOTS_PER_FILE + shift,
             FileChoice::Pareto(pareto, shift) => pareto.sample(&mut self.random) + shift,
             FileChoice::Normal(normal) => normal.sample(&mut self.random),
         };
-        self.bring_forward((rank % u64::from(self.count)) as FileIndex);
-    }
-
-    /// Makes this file the current one, as soon as it is open.
-    fn bring_forward(&mut self, file: FileIndex) {
-        match self.open.iter().position(|open| *open == file) {
-            Some(place) => self.open.swap(0, place),
-            None => self.awaited = Some(file),
+        let file = (rank % u64::from(self.count)) as FileIndex;
+        if !self.open.bring_file_forward(file) {
+            // It becomes the current one as soon as it is open.
+            self.awaited = Some(file);
         }
     }
 
     /// Opens the awaited file in place of the last one, if permitted.
     fn open_awaited(&mut self, may_open: bool) -> bool {
         if let (Some(file), true) = (self.awaited, may_open) {
-            self.open.pop_back();
-            self.open.push_front(file);
+            self.open.replace_last(file);
             self.generation += 1;
             self.awaited = None;
         }

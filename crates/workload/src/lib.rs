@@ -10,6 +10,7 @@ mod direction;
 mod error;
 mod files;
 mod offset;
+mod open_files;
 mod passes;
 mod priority;
 mod ranged_trims;

@@ -13,11 +13,13 @@ use fiord_sys::file::{self, Allocate, OpenHow};
 use fiord_sys::stat::{self, Identity};
 use fiord_workload::Filler;
 
+use super::layout_writer;
 use super::target_opener::TargetOpener;
 use crate::failure::Failure;
 
-/// Bytes per write when a file is filled.
-const CHUNK_BYTES: u64 = 1 << 20;
+/// From this size on a file is written past the page cache, several writes at once: the cache is slower than most disks once
+/// it has to write back, and what it keeps is dropped before the run. For smaller files opening them twice takes longer.
+const DIRECT_BYTES_MIN: u64 = 8 << 20;
 
 /// The extent of a job's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +48,9 @@ pub(crate) fn lay_out(
     let mut changed = Vec::with_capacity(todo.len());
     for (plan, bytes) in todo {
         let made = opened(job, plan, opener).and_then(|(open, change)| {
+            let direct = direct(job, plan, bytes, opener, change.identity);
             changed.push(change);
-            make(job, &open, bytes, &mut filler, progress).map_err(|(operation, error)| {
+            make(job, (&open, direct.as_ref()), bytes, &mut filler, progress).map_err(|(operation, error)| {
                 Failure::file(&format!("lay out ({operation})"), &plan.path, &error)
             })
         });
@@ -116,6 +119,21 @@ fn opened<'a>(job: &Job, plan: &'a FilePlan, opener: &TargetOpener) -> Result<(F
     Ok((open, change))
 }
 
+/// The same file, opened past the page cache, if that is of use and the file system takes it.
+fn direct(
+    job: &Job,
+    plan: &FilePlan,
+    bytes: u64,
+    opener: &TargetOpener,
+    identity: Option<Identity>,
+) -> Option<File> {
+    let is_wanted = job.files.lay_out_contents && job.files.invalidate && bytes >= DIRECT_BYTES_MIN;
+    let how = OpenHow { direct: true, interruptible: true, ..OpenHow::WRITE };
+    let open = is_wanted.then(|| opener.open(plan, &how, !job.files.allow_in_use).ok()).flatten()?;
+    let found = stat::fstat(&open).ok()?;
+    (Some(found.identity()) == identity).then_some(open)
+}
+
 /// Creates the directories of the job's file names, parents first.
 pub(crate) fn make_directories(job: &Job) -> Result<(), Failure> {
     for directory in &job.files.create_directories {
@@ -147,7 +165,7 @@ fn fresh(fill: &Fill) -> Fill {
 
 fn make(
     job: &Job,
-    open: &File,
+    (open, direct): (&File, Option<&File>),
     bytes: u64,
     filler: &mut Filler,
     progress: &mut dyn FnMut(u64) -> bool,
@@ -155,7 +173,7 @@ fn make(
     let reserved = reserve(job.files.fallocate, open, bytes);
     if job.files.lay_out_contents {
         reserved?;
-        fill(filler, open, bytes, progress).map_err(|error| ("write", error))?;
+        layout_writer::write((open, direct), bytes, filler, progress).map_err(|error| ("write", error))?;
         if job.files.create_fsync {
             file::fsync(open).map_err(|error| ("fsync", error))?;
         }
@@ -178,27 +196,4 @@ fn reserve(how: Fallocate, open: &File, bytes: u64) -> Result<(), Failed> {
         Err(error) if Errno::of(&error) == Some(Errno::ENOSPC) => Err(("fallocate", error)),
         _ => Ok(()),
     }
-}
-
-fn fill(
-    filler: &mut Filler,
-    open: &File,
-    bytes: u64,
-    progress: &mut dyn FnMut(u64) -> bool,
-) -> io::Result<()> {
-    use std::os::unix::fs::FileExt;
-
-    let mut buffer = vec![0; CHUNK_BYTES.min(bytes) as usize];
-    filler.prime(&mut buffer);
-    let mut done = 0;
-    while done < bytes {
-        let length = CHUNK_BYTES.min(bytes - done) as usize;
-        filler.before_write(&mut buffer[..length], done);
-        open.write_all_at(&buffer[..length], done)?;
-        done += length as u64;
-        if !progress(length as u64) {
-            return Err(Errno::EINTR.into());
-        }
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@
 pub(crate) mod cache_growth;
 pub(crate) mod claim;
 pub(crate) mod layout;
+mod layout_writer;
 pub(crate) mod locks;
 pub(crate) mod table;
 pub(crate) mod target_opener;

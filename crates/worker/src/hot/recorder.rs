@@ -15,6 +15,9 @@ use super::tally::{Noted, Tally};
 use crate::live::Live;
 use crate::log_sink::LogSink;
 
+/// A time that has passed on every clock.
+pub(super) const NOW: u64 = 0;
+
 /// The statistics of one worker while it runs.
 ///
 /// The loop notes each I/O in a tally. `flush` adds the noted I/Os to the statistics: when a tally is full, every
@@ -27,6 +30,9 @@ pub(crate) struct Recorder<'a> {
     pub stats: Box<JobStats>,
     /// Trims that a queued engine could not queue.
     pub trims_unqueued: u64,
+    /// When the loop has to do something else before the next I/O, on its clock: `NOW` after work that is not an I/O, since the
+    /// clock has to be read again then. The loop compares with this anyway.
+    pub due_ns: u64,
     live: &'a Live,
     tallies: PerDirection<Tally>,
     /// Whether I/Os are issued later than they are generated.
@@ -78,6 +84,7 @@ impl<'a> Recorder<'a> {
         Recorder {
             stats,
             trims_unqueued: 0,
+            due_ns: u64::MAX,
             live,
             tallies: Default::default(),
             queued: false,
@@ -126,12 +133,14 @@ impl<'a> Recorder<'a> {
             // A call out of line takes them from the stack: it gets a copy, so that other I/Os store none.
             let Stamps { start_ns, issue_ns, end_ns } = stamps;
             per_io.record(op, direction, Stamps { start_ns, issue_ns, end_ns }, self.queued);
+            self.due_ns = NOW;
         }
         let tally = &mut self.tallies[direction.index()];
         if !tally.note(op.whole_bytes(), stamps) {
             self.record_long(direction, op.whole_bytes(), (stamps.submission_ns(), stamps.completion_ns()));
         } else if tally.is_full() {
             self.flush_tally(direction);
+            self.due_ns = NOW;
         }
     }
 
@@ -182,6 +191,7 @@ impl<'a> Recorder<'a> {
 
     #[inline(never)]
     fn synced(&mut self, completion_ns: u64) {
+        self.due_ns = NOW;
         self.stats.sync.ios += 1;
         self.stats.sync.latency.record(completion_ns);
     }
@@ -215,6 +225,7 @@ impl<'a> Recorder<'a> {
     /// Records an I/O that is too long for a tally.
     #[cold]
     fn record_long(&mut self, direction: Direction, bytes: u64, (submission_ns, completion_ns): (u64, u64)) {
+        self.due_ns = NOW;
         let total_ns = submission_ns + completion_ns;
         let stats = &mut self.stats.directions[direction.index()];
         let bin = stats.completion.record(completion_ns);

@@ -1,7 +1,8 @@
 //! The loop of the synchronous engines: one operation at a time.
 //!
 //! Invariant: data plane. No allocation, no lock, no formatting; one clock read per I/O, because the end of one is
-//! the start of the next. docs/hot-loop.md follows an I/O through it.
+//! the start of the next, and one more after work that is not an I/O, which is in no latency. docs/hot-loop.md follows an
+//! I/O through it.
 
 use fiord_engine::contract::{Outcome, Slot, SyncEngine};
 use fiord_plan::Op;
@@ -35,9 +36,11 @@ fn execute_all<'arena, E: SyncEngine<'arena>, C: Clock>(
     let mut now_ns = clock.now_ns();
     work.begin(now_ns, C::RUNNING);
     loop {
-        match work.refill(engine, now_ns, 0)? {
+        let refilled = work.refill(engine, now_ns, 0)?;
+        // To generate operations takes as long as several I/Os of a fast device.
+        now_ns = clock.now_ns();
+        match refilled {
             Refilled::Ready => {}
-            Refilled::ReadyLater => now_ns = clock.now_ns(),
             Refilled::Later(ns) => {
                 work.sleep(ns, clock)?;
                 now_ns = clock.now_ns();
@@ -48,6 +51,7 @@ fn execute_all<'arena, E: SyncEngine<'arena>, C: Clock>(
         while let Some(&op) = work.ops.next() {
             if work.is_due(now_ns) {
                 work.handle_due(now_ns)?;
+                now_ns = clock.now_ns();
             }
             if work.needs_preparing(&op) {
                 work.wait_for_turn(&op, clock)?;

@@ -101,7 +101,7 @@ pub(crate) struct Work<'a> {
     phase: Phase,
     /// When the phase ends.
     deadline_ns: u64,
-    /// When `handle_due` is due next.
+    /// When `handle_due` has more to do than to have the clock read: `Recorder::due_ns` may be earlier.
     due_ns: u64,
 }
 
@@ -236,27 +236,35 @@ impl<'a> Work<'a> {
     fn set_deadline(&mut self, now_ns: u64, length_ns: Option<u64>) {
         let length_ns = length_ns.filter(|_| self.clocked);
         self.deadline_ns = length_ns.map_or(u64::MAX, |length_ns| now_ns + length_ns);
-        self.due_ns = if self.clocked { self.deadline_ns.min(now_ns + FLUSH_NS) } else { u64::MAX };
+        self.be_due_at(if self.clocked { self.deadline_ns.min(now_ns + FLUSH_NS) } else { u64::MAX });
+    }
+
+    /// Sets when `handle_due` is due next.
+    fn be_due_at(&mut self, at_ns: u64) {
+        (self.due_ns, self.recorder.due_ns) = (at_ns, at_ns);
     }
 
     /// Whether `handle_due` has something to do.
     #[inline]
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
-        now_ns >= self.due_ns || self.live.has_requests()
+        now_ns >= self.recorder.due_ns || self.live.has_requests()
     }
 
-    /// Flushes the statistics, handles requests, and checks the time. What was trimmed is written first.
+    /// Flushes the statistics, handles requests, and checks the time; the caller reads the clock again. What was trimmed is
+    /// written first.
     ///
     /// # Errors
     /// The end of the loop, if a request or the time ends it.
     #[cold]
     pub(crate) fn handle_due(&mut self, now_ns: u64) -> Result<(), End> {
-        if self.owes_write {
+        // After work that is not an I/O only the clock has to be read.
+        self.recorder.due_ns = self.due_ns;
+        if self.owes_write || !self.is_due(now_ns) {
             return Ok(());
         }
         self.recorder.flush();
         if self.clocked {
-            self.due_ns = self.deadline_ns.min(now_ns + FLUSH_NS);
+            self.be_due_at(self.deadline_ns.min(now_ns + FLUSH_NS));
         }
         if self.live.watches_signals() && signal::is_stop_pending() {
             self.live.request_stop(StopReason::Signal);
@@ -368,7 +376,8 @@ impl<'a> Work<'a> {
             DepthDecision::Found => return Err(End::DepthFound),
             DepthDecision::Stay | DepthDecision::Change(_) => {}
         }
-        self.due_ns = self.due_ns.min(search.window_ends_ns().max(now_ns + 1));
+        let at_ns = self.due_ns.min(search.window_ends_ns().max(now_ns + 1));
+        self.be_due_at(at_ns);
         Ok(())
     }
 }

@@ -21,6 +21,7 @@ use crate::hot::work::Work;
 use crate::hot::{queued, sync};
 use crate::job::assembly::{Shown, assemble_from};
 use crate::live::{Counters, Live, PublishedLock};
+use crate::log_sink::LogSink;
 
 thread_local! {
     static FOUND: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
@@ -61,12 +62,15 @@ struct Moved<'a> {
     clock: &'a FakeClock,
     /// How late sleeps end.
     late_ns: u64,
+    /// How long a reading takes.
+    reading_ns: u64,
 }
 
 impl Clock for Moved<'_> {
     const RUNNING: bool = true;
 
     fn now_ns(&self) -> u64 {
+        self.clock.advance(self.reading_ns);
         self.clock.now_ns()
     }
 
@@ -99,7 +103,9 @@ pub fn run_sync<'arena, E: SyncEngine<'arena>>(
     job: &Job,
     source: Box<dyn OperationSource>,
 ) -> Ran {
-    run(job, source, &mut engine, |engine, work, mut slots| sync::run(engine, clock, work, &mut slots[0]))
+    run(job, Source::Other(source), None, &mut engine, |engine, work, mut slots| {
+        sync::run(engine, clock, work, &mut slots[0])
+    })
 }
 
 /// Runs the loop of the queued engines.
@@ -109,25 +115,26 @@ pub fn run_queued<'arena, E: QueuedEngine<'arena>>(
     job: &Job,
     source: Box<dyn OperationSource>,
 ) -> Ran {
-    run(job, source, &mut engine, |engine, work, slots| queued::run(engine, clock, work, slots, job.depth))
+    run(job, Source::Other(source), None, &mut engine, |engine, work, slots| {
+        queued::run(engine, clock, work, slots, job.depth)
+    })
 }
 
 fn run<'arena, E: Engine<'arena>>(
     job: &Job,
-    source: Box<dyn OperationSource>,
+    source: Source,
+    logs: Option<Box<dyn LogSink>>,
     engine: &mut E,
     body: impl FnOnce(&mut E, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
 ) -> Ran {
     let (live, published, opener) = (Live::default(), PublishedLock::default(), TargetOpener::default());
-    let (mut work, slots) = assemble_from(
-        Source::Other(source),
-        job,
-        Shown { live: &live, published: &published },
-        &opener,
-        engine,
-    );
+    let (mut work, slots) =
+        assemble_from(source, job, Shown { live: &live, published: &published }, &opener, engine);
     if let Some(blocks) = BlockTracker::of(job).unwrap() {
         work.track_blocks(blocks);
+    }
+    if let (Some(plan), Some(sink)) = (&job.logs, logs) {
+        work.recorder.log_to(plan, sink);
     }
     work.open_files(engine).unwrap();
     FOUND.with_borrow_mut(Vec::clear);
@@ -166,9 +173,33 @@ pub fn run_scripted_late(
         let engine = Scripted::new(script, clock.clone(), arena);
         let journal = engine.journal();
         let ran = match which {
-            Loop::Sync => run_sync(engine, Moved { clock: &clock, late_ns }, &job, source),
-            Loop::Queued => run_queued(engine, Moved { clock: &clock, late_ns }, &job, source),
+            Loop::Sync => run_sync(engine, Moved { clock: &clock, late_ns, reading_ns: 0 }, &job, source),
+            Loop::Queued => run_queued(engine, Moved { clock: &clock, late_ns, reading_ns: 0 }, &job, source),
         };
+        (ran, journal.seen())
+    })
+}
+
+/// How long a reading of the clock takes in `run_timed`.
+pub const READING_NS: u64 = 10;
+
+/// Runs a source on the scripted engine, one operation at a time, each of which takes `delay_ns`, with a clock whose
+/// readings take time, and whose hand is in `clock`.
+pub fn run_timed(
+    which: Loop,
+    job: &Job,
+    (source, logs): (Source, Option<Box<dyn LogSink>>),
+    clock: &FakeClock,
+    delay_ns: u64,
+) -> (Ran, Vec<Seen>) {
+    with_arena(job, |arena| {
+        let mut engine = Scripted::new(whole(delay_ns), clock.clone(), arena);
+        let journal = engine.journal();
+        let moved = Moved { clock, late_ns: 0, reading_ns: READING_NS };
+        let ran = run(job, source, logs, &mut engine, |engine, work, mut slots| match which {
+            Loop::Sync => sync::run(engine, moved, work, &mut slots[0]),
+            Loop::Queued => queued::run(engine, moved, work, slots, job.depth),
+        });
         (ran, journal.seen())
     })
 }
@@ -178,7 +209,7 @@ pub fn run_blocking(job: &Job, source: Box<dyn OperationSource>, script: Script)
     let clock = FakeClock::default();
     with_arena(job, |arena| {
         let engine = Scripted::new(script, clock.clone(), arena).blocking();
-        run_queued(engine, Moved { clock: &clock, late_ns: 0 }, job, source)
+        run_queued(engine, Moved { clock: &clock, late_ns: 0, reading_ns: 0 }, job, source)
     })
 }
 

@@ -18,10 +18,8 @@ pub(crate) struct Batch {
 /// The result of a refill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refilled {
-    /// Operations are available.
+    /// Operations are available, and generating them took time that is part of no latency.
     Ready,
-    /// Operations are available, and changing their files took time that is not part of their latency.
-    ReadyLater,
     /// Operations in flight have to complete first.
     Blocked,
     /// None is available for this many nanoseconds.

@@ -54,7 +54,7 @@ impl Work<'_> {
         }
         self.change_files(change, engine)?;
         self.ops.release();
-        Ok(Refilled::ReadyLater)
+        Ok(Refilled::Ready)
     }
 
     /// Opens the files of the first operations.
