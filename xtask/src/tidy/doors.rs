@@ -135,6 +135,11 @@ pub const DOORS: &[Door] = &[
         "terminals, clocks, how figures are read",
     ),
     door(
+        "fiord-fleet",
+        &["fiord-errno", "fiord-options", "fiord-report", "fiord-stats", "serde"],
+        "how hosts are reached, clocks, sockets, stdout",
+    ),
+    door(
         "fiord-store",
         &["fiord-errno", "fiord-report", "fiord-stats", "flate2", "postcard", "rusqlite"],
         "how jobs are run, stdout",
