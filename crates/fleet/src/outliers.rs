@@ -104,22 +104,22 @@ mod tests {
     #[test]
     fn a_slow_host_is_found_and_a_quick_one_is_not() {
         assert_eq!(hosts_of(Measure::Iops, &[100.0, 101.0, 99.0, 60.0, 100.0, 50.0]), [5, 3]);
-        assert_eq!(hosts_of(Measure::Iops, &[100.0, 101.0, 99.0, 160.0, 100.0]), []);
+        assert_eq!(hosts_of(Measure::Iops, &[100.0, 101.0, 99.0, 160.0, 100.0]), [0_usize; 0]);
         assert_eq!(hosts_of(Measure::P99, &[100.0, 101.0, 99.0, 160.0, 100.0]), [3]);
     }
 
     #[test]
     fn hosts_near_the_median_or_few_or_widely_spread_are_none() {
-        assert_eq!(hosts_of(Measure::Iops, &[100.0, 100.0, 100.0, 50.0]), [], "four");
+        assert_eq!(hosts_of(Measure::Iops, &[100.0, 100.0, 100.0, 50.0]), [0_usize; 0], "four");
         assert_eq!(
             hosts_of(Measure::Iops, &[100.0, 100.0, 100.0, 100.0, 96.0]),
-            [],
+            [0_usize; 0],
             "4 %, though the others are alike"
         );
         assert_eq!(hosts_of(Measure::Iops, &[100.0, 100.0, 100.0, 100.0, 94.0]), [4]);
-        assert_eq!(hosts_of(Measure::Iops, &[100.0, 140.0, 80.0, 60.0, 120.0]), []);
-        assert_eq!(hosts_of(Measure::Iops, &[0.0; 6]), []);
-        assert_eq!(hosts_of(Measure::P99, &[]), []);
+        assert_eq!(hosts_of(Measure::Iops, &[100.0, 140.0, 80.0, 60.0, 120.0]), [0_usize; 0]);
+        assert_eq!(hosts_of(Measure::Iops, &[0.0; 6]), [0_usize; 0]);
+        assert_eq!(hosts_of(Measure::P99, &[]), [0_usize; 0]);
     }
 
     #[test]
