@@ -35,7 +35,7 @@ impl Ping {
 
     /// Its middle, on the controller's clock.
     fn middle_ns(&self) -> i64 {
-        self.t1 + (self.t4 - self.t1) / 2
+        self.t1.midpoint(self.t4)
     }
 }
 

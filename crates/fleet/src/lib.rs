@@ -3,15 +3,24 @@
 //! Invariant: pure. How hosts are reached, and what clocks and sockets say, comes in as values; text and values go out.
 
 pub mod clock;
+mod findings;
 pub mod hosts;
+pub mod member;
 pub mod order;
+pub mod outliers;
 pub mod render;
 pub mod report;
 pub mod run;
 pub mod start;
+#[cfg(test)]
+mod testing;
+pub mod window;
 
 pub use clock::{ClockFit, Ping};
 pub use hosts::Host;
+pub use member::Member;
 pub use order::Order;
-pub use report::{FleetReport, FleetSettings};
+pub use outliers::Outlier;
+pub use report::{FleetReport, FleetSettings, Starts};
 pub use run::{Fate, HostFacts, HostRun, StageStart, TargetFacts};
+pub use window::CommonWindow;

@@ -128,3 +128,11 @@ pub struct HostRun {
     /// Its report: whole unless its fate says otherwise.
     pub report: Option<RunReport>,
 }
+
+impl HostRun {
+    /// Whether it is in the sums: its report is there, and is whole or, as all were told to stop, until then.
+    pub fn is_counted(&self) -> bool {
+        let is_whole = matches!(self.fate, Fate::Complete | Fate::Failed { .. } | Fate::Stopped);
+        is_whole && self.report.is_some()
+    }
+}
