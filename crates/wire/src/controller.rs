@@ -86,6 +86,8 @@ pub struct Remote {
     problems: Vec<Told>,
     progress: Progress,
     laid_bytes: u64,
+    /// When its agent was started; `None` before.
+    began_ns: Option<i64>,
     heard_ns: i64,
     pinged_ns: i64,
     report: Vec<u8>,
@@ -130,6 +132,7 @@ impl Remote {
             problems: Vec::new(),
             progress: Progress::default(),
             laid_bytes: 0,
+            began_ns: None,
             heard_ns: now_ns,
             pinged_ns: now_ns,
             report: Vec::new(),
@@ -246,6 +249,13 @@ impl Controller {
         self.first_start_ns
     }
 
+    /// The agent of this host is being started.
+    pub fn connecting(&mut self, number: usize, now_ns: i64) {
+        if let Some(remote) = self.remotes.get_mut(number) {
+            remote.began_ns = Some(now_ns);
+        }
+    }
+
     /// A message came of the host of this number.
     pub fn message(&mut self, number: usize, message: Message, now_ns: i64) -> Vec<ControllerAction> {
         let mut actions = Vec::new();
@@ -347,7 +357,7 @@ impl Controller {
         let remote = &self.remotes[number];
         let in_s = |ns: i64| ns / 1_000_000_000;
         if matches!(remote.phase, Phase::Connecting | Phase::Clocked) {
-            let is_late = now_ns - self.began_ns > self.settings.connect_ns;
+            let is_late = remote.began_ns.is_some_and(|began_ns| now_ns - began_ns > self.settings.connect_ns);
             return is_late.then(|| format!("no answer within {} s", in_s(self.settings.connect_ns)));
         }
         if let Some(stopped_ns) = self.stopped_ns

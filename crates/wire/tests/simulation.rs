@@ -105,6 +105,7 @@ impl World {
                 released_ns: None,
             });
             world.act(number, vec![first]);
+            world.controller.connecting(number, 0);
         }
         world
     }
@@ -224,7 +225,8 @@ impl World {
     fn next_ns(&self) -> i64 {
         let tick_ns = (self.now_ns / (100 * MS) + 1) * 100 * MS;
         let letter_ns = self.letters.first_key_value().map_or(tick_ns, |((at_ns, _), _)| *at_ns);
-        let steps = self.hosts.iter().filter_map(|host| Some(host.next?.0));
+        let moves = |(number, host): (usize, &Simulated)| host.next.filter(|_| !self.is_frozen(number) && !host.has_left);
+        let steps = self.hosts.iter().enumerate().filter_map(moves).map(|(at_ns, _)| at_ns);
         let next_ns = steps.chain([letter_ns]).min().unwrap_or(tick_ns).max(self.now_ns + 1);
         ((next_ns + MS - 1) / MS * MS).min(tick_ns)
     }
