@@ -189,7 +189,6 @@ fn read(link: &Link) {
 /// Writes what the controller is told.
 fn write(link: &Link) {
     signal::leave_to_other_threads();
-    let mut stdout = io::stdout().lock();
     loop {
         let mut outbox = locked(&link.outbox);
         while outbox.bytes().is_empty() {
@@ -198,7 +197,11 @@ fn write(link: &Link) {
         let bytes = outbox.bytes().to_vec();
         outbox.wrote(bytes.len());
         drop(outbox);
-        if stdout.write_all(&bytes).and_then(|()| stdout.flush()).is_err() {
+        // Locked no longer than that: whoever ends the process takes the lock.
+        let mut stdout = io::stdout().lock();
+        let written = stdout.write_all(&bytes).and_then(|()| stdout.flush());
+        drop(stdout);
+        if written.is_err() {
             return link.on(AgentEvent::Closed);
         }
     }

@@ -189,7 +189,10 @@ impl Pump<'_> {
                 Err(why) => break Err(why.to_string()),
             }
         };
-        connection.has_answered |= !messages.is_empty();
+        if !messages.is_empty() && !std::mem::replace(&mut connection.has_answered, true) {
+            // Not before: a shell there would take it for the program.
+            connection.outbox.preface();
+        }
         for message in messages {
             let actions = self.controller.message(number, message, now());
             self.act(actions);

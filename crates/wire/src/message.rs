@@ -19,8 +19,6 @@ pub struct Hello {
     pub protocol: (u16, u16),
     /// The version of fiord.
     pub fiord: String,
-    /// SHA-256 of the program; empty if it cannot be read.
-    pub digest: Vec<u8>,
     /// The number of its process.
     pub pid: u32,
     /// The name of its machine.
