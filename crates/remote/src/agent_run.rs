@@ -57,6 +57,11 @@ pub(crate) fn plan(prepare: &Prepare) -> Result<(Planned, HostFacts), Vec<Told>>
     let planned = facts::plan(&sections, &prepare.sections.waiting, &machine, &settings);
     let (plan, warnings) =
         planned.map_err(|refusal| of_problems(&refusal.problems, refusal.unsafe_target))?;
+    // One of many hosts: a job that cannot run there is known before any of them starts.
+    if plan.unplannable().next().is_some() {
+        let problems: Vec<Problem> = plan.unplannable().cloned().collect();
+        return Err(of_problems(&problems, false));
+    }
     let facts = agent_facts::of(&machine, &plan);
     let trust = if prepare.has_findings { Trust::On } else { Trust::Off };
     let global_options = prepare.global_options.clone();
@@ -69,8 +74,10 @@ pub fn of(machine: &Machine) -> KeywordValues {
 }
 
 fn of_problems(problems: &[Problem], is_unsafe: bool) -> Vec<Told> {
-    let errors = problems.iter().filter(|problem| problem.level == ProblemLevel::Error);
-    errors.map(|problem| Told { text: problem.to_string(), is_unsafe }).collect()
+    let is_error = |problem: &&Problem| problem.level == ProblemLevel::Error;
+    // What stops a job may be a warning to the others.
+    let all = !problems.iter().any(|problem| is_error(&problem));
+    problems.iter().filter(|problem| all || is_error(problem)).map(|problem| Told { text: problem.to_string(), is_unsafe }).collect()
 }
 
 /// Runs it; how it ended.

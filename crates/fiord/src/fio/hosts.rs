@@ -111,7 +111,7 @@ impl OnHosts<'_> {
                 .map_err(|why| format!("--via: {why}"))?;
             let sections = host.sections(&self.parsed.sections);
             let prepare = Prepare {
-                run: run.clone(),
+                run: format!("{run}-{}", host.name),
                 number: host.number,
                 hosts: hosts.len() as u32,
                 name: host.name.clone(),
