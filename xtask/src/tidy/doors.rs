@@ -247,6 +247,7 @@ pub const DOORS: &[Door] = &[
     door("fiord-programs", &["serde_json"], "fiord's crates: it drives binaries"),
     door("fiord-guest", &["fiord-programs", "serde_json"], "fiord's crates: it drives binaries"),
     door("fiord-servers", &["fiord-programs", "serde_json"], "fiord's crates: it drives binaries"),
+    door("fiord-fleet-tests", &["fiord-servers", "serde_json"], "fiord's crates: it drives binaries"),
     door(
         "xtask",
         &[
