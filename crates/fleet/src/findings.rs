@@ -12,10 +12,6 @@ use crate::outliers::{Measure, Outlier};
 use crate::report::FleetReport;
 use crate::run::{Fate, HostRun};
 
-/// The share of the shortest run below which the common window is cautioned of, and below which it voids the sum.
-const SHARE_MIN: f64 = 0.9;
-const SHARE_VOID: f64 = 0.5;
-
 /// Everything, the worst first.
 pub(crate) fn of(fleet: &FleetReport) -> Vec<Finding> {
     let mut found = fates(fleet);
@@ -87,36 +83,19 @@ fn fates(fleet: &FleetReport) -> Vec<Finding> {
     found
 }
 
-fn window(fleet: &FleetReport) -> Option<Finding> {
+fn window(fleet: &FleetReport) -> Vec<Finding> {
     let counted: Vec<&HostRun> = fleet.counted().map(|(run, _)| run).collect();
     if counted.len() < 2 {
-        return None;
+        return Vec::new();
     }
     let Some(window) = &fleet.window else {
         let silent = counted.iter().copied().filter(|run| crate::window::Series::of(run).is_none());
         let sentence = format!("when {} ran is not known, so that no common window is", names(silent));
         let remedy = "use one version of fiord on all hosts";
-        return Some(Finding::new(Code::ClockUnsure, Subject::Run, sentence, remedy));
+        return vec![Finding::new(Code::ClockUnsure, Subject::Run, sentence, remedy)];
     };
-    let share = window.share();
-    let code = match share {
-        share if share < SHARE_VOID => Code::NoCommonWindow,
-        share if share < SHARE_MIN => Code::NoOverlap,
-        _ => return None,
-    };
-    let sentence = format!(
-        "the {} hosts ran together for {:.1} s, {:.0} % of the shortest run: the sum over whole runs was not reached",
-        window.hosts,
-        window.length_ns as f64 / 1e9,
-        share * 100.0
-    );
-    let remedy = "time_based=1 with the same runtime for all, and files laid out before";
-    let figures = [
-        ("window_ns", Cell::Latency(window.length_ns)),
-        ("shortest_run_ns", Cell::Latency(window.shortest_run_ns)),
-        ("together_percent", Cell::Number(share * 100.0, 1)),
-    ];
-    Some(Finding::new(code, Subject::Run, sentence, remedy).based_on(figures))
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    finding::of_hosts_together(window.hosts, seconds(window.length_ns), seconds(window.shortest_run_ns))
 }
 
 fn starts(fleet: &FleetReport) -> Vec<Finding> {
