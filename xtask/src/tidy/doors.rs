@@ -200,6 +200,7 @@ pub const DOORS: &[Door] = &[
         &[
             "fiord-device",
             "fiord-engine",
+            "fiord-fleet",
             "fiord-http",
             "fiord-import",
             "fiord-nbd",
