@@ -98,7 +98,7 @@ pub(crate) fn each_job(report: &Report) -> Vec<Measured<'_>> {
     let mut all = Vec::new();
     for (job_name, jobs) in named_jobs(report) {
         let alone_in = DirectionName::ALL.into_iter().zip(&active_names);
-        let alone_in = alone_in.filter(|(_, names)| names.iter().all(|name| *name == &*job_name));
+        let alone_in = alone_in.filter(|(_, names)| names.iter().all(|name| *name == job_name));
         let alone_in = alone_in.map(|(name, _)| name).collect();
         all.push(Measured { report, job: joined(&jobs), alone_in });
     }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding, Subject, finding};
 
+use crate::model::FleetReport;
 use crate::order::Order;
 use crate::outliers::{Measure, Outlier};
-use crate::report::FleetReport;
 use crate::run::{Fate, HostRun};
 
 /// Everything, the worst first.
@@ -287,7 +287,7 @@ fn of_hosts(fleet: &FleetReport) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::FleetSettings;
+    use crate::model::FleetSettings;
     use crate::run::{HostFacts, TargetFacts};
     use crate::testing::{host, job};
 
@@ -317,7 +317,9 @@ mod tests {
         );
         let some = apart(200);
         assert!(
-            some[0].contains("no-overlap: the 2 hosts ran together for 0.8 s, 80 % of the shortest"),
+            some[0].contains(
+                "no-overlap: the 2 hosts ran together for 0.8 s of the shortest run, which took 1.0 s (80 %)"
+            ),
             "{some:?}"
         );
         let none = apart(1000);

@@ -4,8 +4,8 @@
 
 use fiord_report::table::{Cell, Column, Table};
 
+use crate::model::FleetReport;
 use crate::outliers::spread;
-use crate::report::FleetReport;
 use crate::run::HostRun;
 
 /// Above this many hosts, text shows the worst, the median and the best.

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::report::FleetSettings;
+use crate::model::FleetSettings;
 use crate::run::{Fate, HostRun};
 use crate::testing::{host, job};
 
@@ -144,4 +144,38 @@ fn a_host_that_is_gone_is_in_no_sum_and_is_said() {
     assert_eq!(document["client_stats"][2]["read"]["total_ios"], 202);
     assert_eq!(document["fleet"]["hosts"][1]["fate"], "lost");
     assert_eq!(document["fleet"]["hosts"][1]["iops"], Value::Null);
+}
+
+/// The paths of all keys of a value, as docs/json.md writes them.
+fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            members.iter().for_each(|(key, value)| paths(value, &format!("{path}.{key}"), found));
+        }
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            items.iter().for_each(|item| paths(item, &format!("{path}[]"), found));
+        }
+        _ => found.push(path.to_string()),
+    }
+}
+
+#[test]
+fn every_key_of_fleet_is_documented() {
+    let mut runs = hosts(6);
+    runs[5] = host(5, 0, vec![job(&[900_000; 10], 1000)]);
+    for run in &mut runs {
+        let targets = vec![crate::TargetFacts::default()];
+        run.facts = Some(crate::HostFacts { targets, ..crate::HostFacts::default() });
+    }
+    let mut found = Vec::new();
+    paths(&document(runs)["fleet"], "fleet", &mut found);
+    found.sort();
+    found.dedup();
+    assert!(found.iter().any(|path| path == "fleet.outliers[].z"), "{found:?}");
+    let page = include_str!("../../../../docs/json.md");
+    for path in found {
+        let last = path.rsplit('.').next().unwrap_or_default();
+        let is_there = page.contains(&format!("`{path}`")) || page.contains(&format!("`{last}`"));
+        assert!(is_there, "{path} is not in docs/json.md");
+    }
 }
