@@ -137,6 +137,7 @@ fn source(report: &Report) -> String {
     };
     let last = match report.superseded {
         0 => String::new(),
+        1 => "; an entry of an earlier status report is left out".to_string(),
         count => format!("; {count} entries of earlier status reports are left out"),
     };
     format!("{program}{date}{hosts} ({format}{last})")

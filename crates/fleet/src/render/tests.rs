@@ -179,3 +179,23 @@ fn every_key_of_fleet_is_documented() {
         assert!(is_there, "{path} is not in docs/json.md");
     }
 }
+
+#[test]
+fn what_is_printed_is_read_back_with_its_hosts() {
+    let fleet = FleetReport::of(hosts(3), FleetSettings::default());
+    for format in [Format::Normal, Format::Terse, Format::Json, Format::JsonPlus] {
+        let text = render(&fleet, &[format], TerseVersion::V3);
+        let reports = fiord_import::read(&text).unwrap();
+        let [report] = reports.as_slice() else { panic!("{format:?}: {} reports", reports.len()) };
+        assert_eq!(report.damage, [], "{format:?}");
+        let ios = |job: &fiord_import::JobFigures| {
+            let read = &job.directions[0];
+            read.ios.unwrap_or_else(|| read.bytes.unwrap() / 4096)
+        };
+        assert_eq!(report.jobs.iter().map(ios).collect::<Vec<_>>(), [100, 101, 102], "{format:?}");
+        assert_eq!(report.all_hosts.as_deref().map(ios), Some(303), "{format:?}");
+        // Terse lines name no host.
+        let expected: &[&str] = if format == Format::Terse { &[] } else { &["db1", "db2", "db3"] };
+        assert_eq!(report.hosts, expected, "{format:?}");
+    }
+}
