@@ -3,7 +3,7 @@
 //! Invariant: a figure is counted once: the sum is beside the jobs and not among them, and of the reports of one job over time
 //! there is the last.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::model::{DirectionFigures, JobFigures, LatencyFigures, Report};
 
@@ -33,11 +33,9 @@ pub(crate) fn settle(report: &mut Report) {
     }
     report.superseded = count - jobs.len();
     shorten_hosts(&mut jobs);
-    for host in jobs.iter().filter_map(|job| job.host.as_ref()) {
-        if report.hosts.last() != Some(host) && !report.hosts.contains(host) {
-            report.hosts.push(host.clone());
-        }
-    }
+    let mut known = HashSet::new();
+    let hosts = jobs.iter().filter_map(|job| job.host.as_deref()).filter(|host| known.insert(*host));
+    report.hosts = hosts.map(str::to_string).collect();
     if let Some(all) = &mut report.all_hosts {
         all.host = None;
     }
