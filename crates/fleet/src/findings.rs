@@ -7,14 +7,10 @@ use std::collections::BTreeMap;
 use fiord_report::table::Cell;
 use fiord_report::{Code, Finding, Subject, finding};
 
+use crate::model::FleetReport;
 use crate::order::Order;
 use crate::outliers::{Measure, Outlier};
-use crate::report::FleetReport;
 use crate::run::{Fate, HostRun};
-
-/// The share of the shortest run below which the common window is cautioned of, and below which it voids the sum.
-const SHARE_MIN: f64 = 0.9;
-const SHARE_VOID: f64 = 0.5;
 
 /// Everything, the worst first.
 pub(crate) fn of(fleet: &FleetReport) -> Vec<Finding> {
@@ -87,36 +83,19 @@ fn fates(fleet: &FleetReport) -> Vec<Finding> {
     found
 }
 
-fn window(fleet: &FleetReport) -> Option<Finding> {
+fn window(fleet: &FleetReport) -> Vec<Finding> {
     let counted: Vec<&HostRun> = fleet.counted().map(|(run, _)| run).collect();
     if counted.len() < 2 {
-        return None;
+        return Vec::new();
     }
     let Some(window) = &fleet.window else {
         let silent = counted.iter().copied().filter(|run| crate::window::Series::of(run).is_none());
         let sentence = format!("when {} ran is not known, so that no common window is", names(silent));
         let remedy = "use one version of fiord on all hosts";
-        return Some(Finding::new(Code::ClockUnsure, Subject::Run, sentence, remedy));
+        return vec![Finding::new(Code::ClockUnsure, Subject::Run, sentence, remedy)];
     };
-    let share = window.share();
-    let code = match share {
-        share if share < SHARE_VOID => Code::NoCommonWindow,
-        share if share < SHARE_MIN => Code::NoOverlap,
-        _ => return None,
-    };
-    let sentence = format!(
-        "the {} hosts ran together for {:.1} s, {:.0} % of the shortest run: the sum over whole runs was not reached",
-        window.hosts,
-        window.length_ns as f64 / 1e9,
-        share * 100.0
-    );
-    let remedy = "time_based=1 with the same runtime for all, and files laid out before";
-    let figures = [
-        ("window_ns", Cell::Latency(window.length_ns)),
-        ("shortest_run_ns", Cell::Latency(window.shortest_run_ns)),
-        ("together_percent", Cell::Number(share * 100.0, 1)),
-    ];
-    Some(Finding::new(code, Subject::Run, sentence, remedy).based_on(figures))
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    finding::of_hosts_together(window.hosts, seconds(window.length_ns), seconds(window.shortest_run_ns))
 }
 
 fn starts(fleet: &FleetReport) -> Vec<Finding> {
@@ -308,7 +287,7 @@ fn of_hosts(fleet: &FleetReport) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::FleetSettings;
+    use crate::model::FleetSettings;
     use crate::run::{HostFacts, TargetFacts};
     use crate::testing::{host, job};
 
@@ -338,7 +317,9 @@ mod tests {
         );
         let some = apart(200);
         assert!(
-            some[0].contains("no-overlap: the 2 hosts ran together for 0.8 s, 80 % of the shortest"),
+            some[0].contains(
+                "no-overlap: the 2 hosts ran together for 0.8 s of the shortest run, which took 1.0 s (80 %)"
+            ),
             "{some:?}"
         );
         let none = apart(1000);

@@ -23,9 +23,7 @@ use fiord_options::{Place, Problem, ProblemKind, Section, Setting};
 
 use address::Address;
 use entry::Entry;
-
-/// The most hosts of a list.
-pub const HOSTS_MAX: usize = 16_384;
+pub use pattern::HOSTS_MAX;
 
 /// One host.
 #[derive(Clone, Debug)]

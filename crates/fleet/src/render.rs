@@ -2,6 +2,7 @@
 //!
 //! Invariant: formats differ in what they omit, never in figures.
 
+mod all_clients;
 mod json;
 mod table;
 mod text;
@@ -9,9 +10,10 @@ mod text;
 use fiord_report::json::Detail;
 use fiord_report::path::visible_lines;
 use fiord_report::terse::terse;
-use fiord_report::{Format, RunReport, TerseVersion};
+use fiord_report::{Format, TerseVersion};
 
-use crate::report::FleetReport;
+use crate::model::FleetReport;
+use all_clients::all_clients;
 
 pub use table::table;
 pub use text::{started, together};
@@ -39,21 +41,6 @@ fn terse_lines(fleet: &FleetReport, version: TerseVersion) -> String {
     let reports = fleet.counted().filter_map(|(run, _)| run.report.as_ref());
     let lines: String = reports.map(|report| terse(report, version)).collect();
     lines + &all_clients(fleet).map_or_else(String::new, |all| terse(&all, version))
-}
-
-/// All jobs of all hosts as a report of its own, as fio has it if there is more than one.
-fn all_clients(fleet: &FleetReport) -> Option<RunReport> {
-    let reports = || fleet.counted().filter_map(|(run, _)| run.report.as_ref());
-    let entries: usize = reports().map(|report| report.jobs.len()).sum();
-    let last = reports().last()?;
-    let all = fleet.all.clone().filter(|_| entries > 1)?;
-    Some(RunReport {
-        version: last.version.clone(),
-        timestamp_ms: last.timestamp_ms,
-        utc_offset_s: last.utc_offset_s,
-        jobs: vec![all],
-        ..RunReport::default()
-    })
 }
 
 #[cfg(test)]

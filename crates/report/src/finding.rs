@@ -540,6 +540,37 @@ impl Finding {
     }
 }
 
+/// The shares of the shortest run below which hosts that ran together are cautioned of, and below which their sum is void.
+const TOGETHER_MIN: f64 = 0.9;
+const TOGETHER_VOID: f64 = 0.5;
+
+/// What there is to say of hosts that ran together for this part of the shortest run of one, both in seconds.
+pub fn of_hosts_together(hosts: usize, together_s: f64, shortest_s: f64) -> Vec<Finding> {
+    let share = if shortest_s > 0.0 { together_s / shortest_s } else { 0.0 };
+    let figures = || {
+        [
+            ("together_s", Cell::Number(together_s, 3)),
+            ("shortest_s", Cell::Number(shortest_s, 3)),
+            ("together_percent", Cell::Number(share * 100.0, 1)),
+        ]
+    };
+    let mut found = Vec::new();
+    if hosts > 1 && share < TOGETHER_MIN {
+        let sentence = format!(
+            "the {hosts} hosts ran together for {together_s:.1} s of the shortest run, which took {shortest_s:.1} s ({:.0} %)",
+            share * 100.0
+        );
+        let remedy = "time_based=1 with the same runtime for all, and files laid out before";
+        found.push(Finding::new(Code::NoOverlap, Subject::Run, sentence, remedy).based_on(figures()));
+    }
+    if hosts > 1 && share < TOGETHER_VOID {
+        let sentence = "the sum over all hosts is of loads that were mostly not there at the same time";
+        let remedy = "start all at once, or read the figures of each host";
+        found.push(Finding::new(Code::NoCommonWindow, Subject::Run, sentence, remedy).based_on(figures()));
+    }
+    found
+}
+
 /// Whether one of them voids the figures.
 pub fn any_void(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.severity() == Severity::Void)

@@ -224,6 +224,7 @@ pub const DOORS: &[Door] = &[
         &[
             "fiord-device",
             "fiord-engine",
+            "fiord-fleet",
             "fiord-http",
             "fiord-import",
             "fiord-nbd",

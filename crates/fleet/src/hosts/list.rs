@@ -148,18 +148,26 @@ fn key_line(
 
 fn apply(keys: &mut HostKeys, lines: Vec<KeyLine>, problems: &mut Vec<Problem>) {
     for KeyLine { key, value, place } in lines {
-        let read = |text: &str| address::read(text, false);
         let result = match key {
-            "via" => Ok(keys.via = Some(value)),
-            "agent" => Ok(keys.agent = Some(PathBuf::from(OsString::from(value)))),
-            "role" => Ok(keys.role = Some(value)),
-            "user" => read(&format!("{value}@x")).map(|found| keys.user = found.user),
-            "port" => read(&format!("x:{value}")).map(|found| keys.port = found.port),
-            _ => pattern::names(&value).and_then(|_| read(&value)).map(|found| {
+            "user" => address::read(&format!("{value}@x"), false).map(|found| keys.user = found.user),
+            "port" => address::read(&format!("x:{value}"), false).map(|found| keys.port = found.port),
+            "address" => address::read(&value, false).map(|found| {
                 keys.user = found.user.or(keys.user.take());
                 keys.port = found.port.or(keys.port.take());
                 keys.address = Some(found.host);
             }),
+            "via" => {
+                keys.via = Some(value);
+                continue;
+            }
+            "agent" => {
+                keys.agent = Some(PathBuf::from(OsString::from(value)));
+                continue;
+            }
+            _ => {
+                keys.role = Some(value);
+                continue;
+            }
         };
         if let Err(mistake) = result {
             // The place is that of the key: the text was read with other text around it.

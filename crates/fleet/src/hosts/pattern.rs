@@ -4,7 +4,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::HOSTS_MAX;
+/// The most hosts of a list.
+pub const HOSTS_MAX: usize = 16_384;
 
 /// What is wrong with a text, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,9 +7,10 @@ use fiord_report::json::{Detail, Writer, findings};
 use fiord_report::table::Cell;
 use fiord_stats::job::DIRECTIONS;
 
+use super::all_clients::all_clients;
 use super::table::table;
+use crate::model::FleetReport;
 use crate::outliers::Outlier;
-use crate::report::FleetReport;
 use crate::run::{HostFacts, HostRun};
 
 /// The document.
@@ -21,7 +22,7 @@ pub(super) fn document(fleet: &FleetReport, detail: Detail) -> String {
             Some(Client { hostname: hostname(run), port: of(run), report: run.report.as_ref()? })
         })
         .collect();
-    let all = super::all_clients(fleet);
+    let all = all_clients(fleet);
     let all = all.as_ref().and_then(|all| all.jobs.first());
     Writer::document(|json| {
         clients::write(json, &clients, all, detail);

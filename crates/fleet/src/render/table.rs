@@ -4,8 +4,8 @@
 
 use fiord_report::table::{Cell, Column, Table};
 
+use crate::model::FleetReport;
 use crate::outliers::spread;
-use crate::report::FleetReport;
 use crate::run::HostRun;
 
 /// Above this many hosts, text shows the worst, the median and the best.
@@ -32,16 +32,15 @@ const COLUMNS: [Column; 11] = [
     Column::new("fate", "fate"),
 ];
 
-/// When a host started, in nanoseconds after the first of all.
-fn start_ns(fleet: &FleetReport, run: &HostRun) -> Option<u64> {
-    let started = |run: &HostRun| run.stages.first().and_then(|start| start.started_ns);
-    let first_ns = fleet.hosts.iter().filter_map(started).min()?;
-    Some(started(run)?.abs_diff(first_ns))
+/// When a host started, on the controller's clock.
+fn started_ns(run: &HostRun) -> Option<i64> {
+    run.stages.first().and_then(|start| start.started_ns)
 }
 
 /// Every host, in the order of the list.
 pub fn table(fleet: &FleetReport) -> Table {
     let mut table = Table::new(COLUMNS);
+    let first_ns = fleet.hosts.iter().filter_map(started_ns).min();
     for (run, member) in fleet.hosts.iter().zip(&fleet.members) {
         let latency = |ns: Option<u64>| ns.map_or(Cell::None, Cell::Latency);
         let percentile =
@@ -49,7 +48,7 @@ pub fn table(fleet: &FleetReport) -> Table {
         let figure = |of: fn(&crate::Member) -> Cell| member.as_ref().map_or(Cell::None, of);
         table.rows.push(vec![
             Cell::Text(run.host.name.clone()),
-            latency(start_ns(fleet, run)),
+            latency(started_ns(run).zip(first_ns).map(|(start_ns, first_ns)| start_ns.abs_diff(first_ns))),
             figure(|member| Cell::Number(member.iops, 0)),
             figure(|member| Cell::Bytes(member.bytes_per_s as u64)),
             figure(|member| Cell::Latency(member.mean_ns as u64)),

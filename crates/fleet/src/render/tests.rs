@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::report::FleetSettings;
+use crate::model::FleetSettings;
 use crate::run::{Fate, HostRun};
 use crate::testing::{host, job};
 
@@ -144,4 +144,58 @@ fn a_host_that_is_gone_is_in_no_sum_and_is_said() {
     assert_eq!(document["client_stats"][2]["read"]["total_ios"], 202);
     assert_eq!(document["fleet"]["hosts"][1]["fate"], "lost");
     assert_eq!(document["fleet"]["hosts"][1]["iops"], Value::Null);
+}
+
+/// The paths of all keys of a value, as docs/json.md writes them.
+fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            members.iter().for_each(|(key, value)| paths(value, &format!("{path}.{key}"), found));
+        }
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            items.iter().for_each(|item| paths(item, &format!("{path}[]"), found));
+        }
+        _ => found.push(path.to_string()),
+    }
+}
+
+#[test]
+fn every_key_of_fleet_is_documented() {
+    let mut runs = hosts(6);
+    runs[5] = host(5, 0, vec![job(&[900_000; 10], 1000)]);
+    for run in &mut runs {
+        let targets = vec![crate::TargetFacts::default()];
+        run.facts = Some(crate::HostFacts { targets, ..crate::HostFacts::default() });
+    }
+    let mut found = Vec::new();
+    paths(&document(runs)["fleet"], "fleet", &mut found);
+    found.sort();
+    found.dedup();
+    assert!(found.iter().any(|path| path == "fleet.outliers[].z"), "{found:?}");
+    let page = include_str!("../../../../docs/json.md");
+    for path in found {
+        let last = path.rsplit('.').next().unwrap_or_default();
+        let is_there = page.contains(&format!("`{path}`")) || page.contains(&format!("`{last}`"));
+        assert!(is_there, "{path} is not in docs/json.md");
+    }
+}
+
+#[test]
+fn what_is_printed_is_read_back_with_its_hosts() {
+    let fleet = FleetReport::of(hosts(3), FleetSettings::default());
+    for format in [Format::Normal, Format::Terse, Format::Json, Format::JsonPlus] {
+        let text = render(&fleet, &[format], TerseVersion::V3);
+        let reports = fiord_import::read(&text).unwrap();
+        let [report] = reports.as_slice() else { panic!("{format:?}: {} reports", reports.len()) };
+        assert_eq!(report.damage, [], "{format:?}");
+        let ios = |job: &fiord_import::JobFigures| {
+            let read = &job.directions[0];
+            read.ios.unwrap_or_else(|| read.bytes.unwrap() / 4096)
+        };
+        assert_eq!(report.jobs.iter().map(ios).collect::<Vec<_>>(), [100, 101, 102], "{format:?}");
+        assert_eq!(report.all_hosts.as_deref().map(ios), Some(303), "{format:?}");
+        // Terse lines name no host.
+        let expected: &[&str] = if format == Format::Terse { &[] } else { &["db1", "db2", "db3"] };
+        assert_eq!(report.hosts, expected, "{format:?}");
+    }
 }

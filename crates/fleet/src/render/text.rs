@@ -9,8 +9,9 @@ use fiord_report::number::Units;
 use fiord_report::{RunReport, Show};
 use fiord_stats::job::DIRECTIONS;
 
-use super::{all_clients, table};
-use crate::report::FleetReport;
+use super::all_clients::all_clients;
+use super::table;
+use crate::model::FleetReport;
 
 /// Columns of the table.
 const WIDTH: usize = 80;
