@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use crate::stage::{self, Share, StageResult, Stages};
 use crate::{
-    browser, compat, dist, fmt, fuzz, guest, install, instructions, mutants, repo, servers, stage_times,
+    browser, compat, dist, fleet, fmt, fuzz, guest, install, instructions, mutants, repo, servers, stage_times,
     targets, test_run, tidy, unused,
 };
 
@@ -38,6 +38,7 @@ const STAGES: &[Stage] = &[
     Stage("test", Alone, |_| tests()),
     Stage("compat", Alone, |gate| gate.with_binary(|binary| test_run::tests(compat::command(binary, &[])))),
     Stage("servers", Beside, |gate| gate.with_binary(servers::stage)),
+    Stage("fleet", Beside, |gate| gate.with_binary(fleet::stage)),
     Stage("guest", Beside, |gate| gate.with_binary(guest::stage)),
     Stage("browser", Alone, |gate| gate.with_binary(browser::stage)),
     Stage("clippy", Alone, |_| {

@@ -37,6 +37,7 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
         ],
     ),
     (&["servers"], SERVERS),
+    (&["fleet"], FLEET),
     (&["instructions"], &[("valgrind", "/usr/bin/valgrind")]),
     (
         &["browser"],
@@ -52,6 +53,10 @@ const PACKAGES: &[(&[&str], &[Package])] = &[
         ],
     ),
 ];
+
+/// How hosts are reached (`cargo x fleet`).
+pub const FLEET: &[Package] =
+    &[("openssh-server", "/usr/sbin/sshd"), ("openssh-client", "/usr/bin/ssh"), ("iproute2", "/usr/sbin/ip")];
 
 /// Servers that engines talk to (`cargo x servers`), and programs that the tests look at them with.
 pub const SERVERS: &[Package] = &[

@@ -8,6 +8,7 @@ mod browser;
 mod ci;
 mod compat;
 mod dist;
+mod fleet;
 mod fmt;
 mod fuzz;
 mod gen_pages;
@@ -42,6 +43,7 @@ const HELP: &str = "cargo x CHORE
   fuzz [TARGET] [SECS]    run the fuzz targets, each for SECS seconds (5)
   guest ['COMMAND']       boot an emulated machine with NVMe, zoned and SCSI disks and run COMMAND, or a shell, in it
                           (--install, --release; --help says more)
+  fleet [NAME]            runs on many hosts, which are processes and ssh servers of this machine
   servers [NAME]          the engines that talk to servers, each against a real one that the tests start on this machine
                           (--install, --release; --help says more)
   dist [ARTEFACT…]        the static binary, and the archive, packages and container image made of it (--help says more)
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         "dist" => dist::run(rest),
         "fuzz" => fuzz::run(rest),
         "guest" => guest::run(rest),
+        "fleet" => fleet::run(rest),
         "servers" => servers::run(rest),
         "targets" => targets::run(rest),
         "tidy" => tidy::run(),

@@ -75,9 +75,9 @@ impl Side {
             let jobs = each_job(&run.report);
             let count = jobs.len();
             for measured in jobs {
-                let job_name = &measured.job.name;
+                let job_name = run.report.name_of(&measured.job);
                 let name = match (run.name.as_str(), count) {
-                    ("", _) => job_name.clone(),
+                    ("", _) => job_name.into_owned(),
                     (run, 1) => run.to_string(),
                     (run, _) => format!("{run}: {job_name}"),
                 };
@@ -92,7 +92,7 @@ impl Side {
     }
 }
 
-/// The jobs of a report, those of one name as one.
+/// The jobs of a report, those of one name on one host as one; and beside them all jobs of all hosts, if it has their sum.
 pub(crate) fn each_job(report: &Report) -> Vec<Measured<'_>> {
     let active_names = DirectionName::ALL.map(|name| active_in(report, name));
     let mut all = Vec::new();
@@ -102,16 +102,23 @@ pub(crate) fn each_job(report: &Report) -> Vec<Measured<'_>> {
         let alone_in = alone_in.map(|(name, _)| name).collect();
         all.push(Measured { report, job: joined(&jobs), alone_in });
     }
+    let sum = report.all_hosts.as_deref();
+    all.extend(sum.map(|sum| Measured {
+        report,
+        job: Cow::Borrowed(sum),
+        alone_in: DirectionName::ALL.to_vec(),
+    }));
     all
 }
 
 /// The jobs of each name, in the order of the first ones.
-fn named_jobs(report: &Report) -> Vec<(&str, Vec<&JobFigures>)> {
-    let mut named: Vec<(&str, Vec<&JobFigures>)> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
+fn named_jobs(report: &Report) -> Vec<(Cow<'_, str>, Vec<&JobFigures>)> {
+    let mut named: Vec<(Cow<'_, str>, Vec<&JobFigures>)> = Vec::new();
+    let mut places: HashMap<Cow<'_, str>, usize> = HashMap::new();
     for job in &report.jobs {
-        let at = *places.entry(&job.name).or_insert_with(|| {
-            named.push((&job.name, Vec::new()));
+        let name = report.name_of(job);
+        let at = *places.entry(name.clone()).or_insert_with(|| {
+            named.push((name, Vec::new()));
             named.len() - 1
         });
         named[at].1.push(job);
@@ -121,11 +128,11 @@ fn named_jobs(report: &Report) -> Vec<(&str, Vec<&JobFigures>)> {
 
 /// The names of the jobs that did I/O in a direction: two different ones at most, which are enough to tell whether one is
 /// alone.
-fn active_in(report: &Report, name: DirectionName) -> Vec<&str> {
+fn active_in(report: &Report, name: DirectionName) -> Vec<Cow<'_, str>> {
     let does = |job: &&JobFigures| job.directions.iter().any(|of| of.name == name && of.is_active());
-    let mut active = report.jobs.iter().filter(does).map(|job| job.name.as_str());
+    let mut active = report.jobs.iter().filter(does).map(|job| report.name_of(job));
     let first = active.next();
-    let other = active.find(|name| Some(*name) != first);
+    let other = active.find(|name| Some(name) != first.as_ref());
     first.into_iter().chain(other).collect()
 }
 

@@ -76,14 +76,14 @@ pub struct Explanation {
 /// Explains a report, with these findings and the checks that they come from.
 pub fn explain(report: &Report, findings: Vec<NotedFinding>, checks: Checks) -> Explanation {
     let of = |job: &fiord_import::JobFigures| JobExplanation {
-        name: job.name.clone(),
+        name: report.name_of(job).into_owned(),
         member_count: job.member_count.unwrap_or(1),
         entries: job::entries(report, job),
     };
     let next = next::advice(report, &findings);
     Explanation {
         source: source(report),
-        jobs: report.jobs.iter().map(of).collect(),
+        jobs: report.jobs_and_sum().map(of).collect(),
         groups: device::groups(report),
         disks: device::disks(report),
         messages: report.messages.iter().map(|message| message.text.clone()).collect(),
@@ -131,7 +131,16 @@ fn source(report: &Report) -> String {
     };
     let program = report.version.as_deref().unwrap_or("fio");
     let date = report.date.as_ref().map_or_else(String::new, |date| format!(", {date}"));
-    format!("{program}{date} ({format})")
+    let hosts = match report.hosts.len() {
+        0 | 1 => String::new(),
+        count => format!(", {count} hosts"),
+    };
+    let last = match report.superseded {
+        0 => String::new(),
+        1 => "; an entry of an earlier status report is left out".to_string(),
+        count => format!("; {count} entries of earlier status reports are left out"),
+    };
+    format!("{program}{date}{hosts} ({format}{last})")
 }
 
 impl Explanation {

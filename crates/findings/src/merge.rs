@@ -82,6 +82,7 @@ impl Kind {
             let noun = match self.first.subject {
                 Subject::Place(_) => "place",
                 Subject::Target(_) => "target",
+                Subject::Host(_) => "host",
                 Subject::Job(_) | Subject::Run | Subject::Device(_) | Subject::Machine => "job",
             };
             sentence += &format!(" (and {})", more(self.others.len(), noun));

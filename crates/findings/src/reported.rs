@@ -5,6 +5,7 @@
 
 mod checks;
 mod disks;
+mod hosts;
 mod known;
 
 use fiord_import::Report;
@@ -30,7 +31,8 @@ pub fn of_report(report: &Report, engines: EngineFacts<'_>) -> Judgement {
         judged.add(Check::LongestIos, Ok(known.never_issued()));
     }
     disks::judge(report, &jobs, &mut judged);
-    judged.closed()
+    hosts::judge(report, &mut judged);
+    judged.closed(report.hosts.len() > 1)
 }
 
 #[cfg(test)]

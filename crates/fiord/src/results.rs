@@ -59,7 +59,8 @@ fn best(text: &str) -> Result<Report, String> {
 
 /// A report whose options may be shown: fio's have the secrets of engines.
 fn without_secrets(mut report: Report) -> Report {
-    let of_jobs = report.jobs.iter_mut().flat_map(|job| &mut job.options);
+    let jobs = report.jobs.iter_mut().chain(report.all_hosts.as_deref_mut());
+    let of_jobs = jobs.flat_map(|job| &mut job.options);
     for (name, value) in report.global_options.iter_mut().chain(of_jobs) {
         *value = masked::of_name(name, value);
     }
@@ -114,7 +115,36 @@ fn one(name: &OsStr) -> Result<Side, CommandError> {
             ..Side::default()
         });
     }
+    if let Some((path, host)) = file_and_host(name) {
+        return of_host(&path, &host);
+    }
     recorded(&name.to_string_lossy())
+}
+
+/// `FILE@HOST`, if there is such a file.
+fn file_and_host(name: &OsStr) -> Option<(PathBuf, String)> {
+    let at = name.as_bytes().iter().rposition(|byte| *byte == b'@')?;
+    let path = PathBuf::from(OsStr::from_bytes(&name.as_bytes()[..at]));
+    let host = OsStr::from_bytes(&name.as_bytes()[at + 1..]).to_string_lossy().into_owned();
+    is_file(&path).then_some((path, host))
+}
+
+/// The jobs that one host has in the report of several.
+fn of_host(path: &Path, host: &str) -> Result<Side, CommandError> {
+    let place = shown(path);
+    let report = match document_in(path)? {
+        Document::Report(report) => report,
+        Document::Study(_) => return Err(format!("{place} has a study, and no hosts").into()),
+    };
+    let hosts = report.hosts.join(", ");
+    let report = report.of_host(host).ok_or_else(|| match hosts.as_str() {
+        "" => format!("{place} has no hosts; leave out @{}", shown(host)),
+        hosts => format!("{place} has no host {}; it has {hosts}", shown(host)),
+    })?;
+    let name = format!("{place}@{}", shown(host));
+    let described = format!("host {} of {place}", shown(host));
+    let runs = vec![NamedRun { name: String::new(), report }];
+    Ok(Side { name, described, host: Some(host.to_string()), runs, ..Side::default() })
 }
 
 /// A study by its document, from any machine.

@@ -357,3 +357,38 @@ slow.json is slower than fast.json: read.iops -20.0 % (-24.5 to -15.3 %),
 read.bw -20.0 % (-24.5 to -15.3 %), read.mean +25.0 % (+18.1 to +32.3 %), and 3
 more figures.
 ";
+
+/// The report of two hosts, in the shape of fio's client mode, with what they did together beside them.
+fn of_hosts() -> String {
+    let entry = |name: &str, host: &str, ios: u32| {
+        format!(
+            "{{\"jobname\": \"{name}\", \"groupid\": 0, \"job_start\": 5, \"error\": 0, \"read\": {{\"io_bytes\": {}, \"runtime\": \
+             10000, \"total_ios\": {ios}}}, \"hostname\": \"{host}\", \"port\": 8765}}",
+            ios * 4096
+        )
+    };
+    format!(
+        "{{\"fio version\": \"fio-3.42\", \"global options\": {{\"rw\": \"read\"}}, \"client_stats\": [{}, {}, {}, {}]}}\n",
+        entry("job", "db1", 10_000),
+        entry("job", "db2", 50_000),
+        entry("job", "db2", 200_000),
+        entry("All clients", "db2", 210_000)
+    )
+}
+
+#[test]
+fn hosts_of_one_report_are_compared_with_each_other() {
+    let home = Home::new();
+    home.write("run.json", &of_hosts());
+    let ran = home.run("compare run.json@db1 run.json@db2 --csv");
+    ran.assert_success().assert_prints(&["1000", "20000"]);
+    let whole = home.run("compare run.json run.json --csv");
+    // The entry of an earlier status report is not added up, and neither is the sum.
+    whole.assert_success().assert_prints(&["job@db1", "job@db2", "All clients", "20000", "21000"]);
+    assert!(!whole.stdout.contains("25000"), "{}", whole.stdout);
+    let missing = home.run("compare run.json@db1 run.json@db3");
+    missing.assert_status(1);
+    assert!(missing.stderr.contains("run.json has no host db3; it has db1, db2"), "{}", missing.stderr);
+    let explained = home.run("explain run.json");
+    explained.assert_success().assert_prints(&["2 hosts", "Job job@db2", "an entry of an earlier"]);
+}

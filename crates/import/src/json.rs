@@ -9,6 +9,7 @@ pub mod study;
 
 use serde_json::Value;
 
+use crate::clients;
 use crate::model::{
     CpuFigures, DirectionFigures, DirectionName, DiskFigures, ErrorFigures, JobFigures, LatencyBucket,
     LatencyFigures, LatencyTargetFigures, NeverIssued, Percentile, RepeatedFigures, Report, ReportFormat,
@@ -40,9 +41,13 @@ pub(crate) fn read(document: &str, line: u32) -> Result<(Report, usize), ReadErr
     let root = Fields::root(&members);
     let report = head(&root).and_then(|report| Ok((report, jobs_of(&root, document, &places)?)));
     match report {
-        Ok((mut report, Ok(jobs))) => {
+        Ok((mut report, Ok(mut jobs))) => {
             report.format = if has_bins(&jobs) { ReportFormat::JsonPlus } else { ReportFormat::Json };
-            Ok((Report { line, jobs, ..report }, length))
+            let global_options =
+                global_options(&root, &mut jobs).map_err(|wrong| placed(document, line, wrong))?;
+            let mut report = Report { line, jobs, global_options, ..report };
+            clients::settle(&mut report);
+            Ok((report, length))
         }
         Ok((_, Err(why))) => Err(not_json(why)),
         Err(wrong) => Err(placed(document, line, wrong)),
@@ -101,12 +106,8 @@ fn placed(document: &str, line: u32, WrongType { path, problem }: WrongType) -> 
 
 /// All but the jobs.
 fn head(root: &Fields<'_>) -> Result<Report, WrongType> {
-    let mut report = Report {
-        version: root.text("fio version")?,
-        date: root.text("time")?,
-        global_options: options(root, "global options")?,
-        ..Report::default()
-    };
+    let mut report =
+        Report { version: root.text("fio version")?, date: root.text("time")?, ..Report::default() };
     for fields in root.list("disk_util")?.unwrap_or_default() {
         report.disks.push(disk(&fields)?);
     }
@@ -141,6 +142,30 @@ fn windows(fields: &Fields<'_>) -> Result<Vec<WindowFigures>, WrongType> {
     Ok(windows)
 }
 
+/// The options of all jobs. In reports of several clients each has its own: where these differ they become part of the
+/// options of its jobs.
+fn global_options(root: &Fields<'_>, jobs: &mut [JobFigures]) -> Result<Vec<(String, String)>, WrongType> {
+    if !root.is_list("global options") {
+        return options(root, "global options");
+    }
+    let mut each = Vec::new();
+    for fields in root.list("global options")?.unwrap_or_default() {
+        let host = clients::host_and_port(fields.text("hostname")?, fields.number("port")?);
+        let mut options = fields.texts();
+        options.retain(|(name, _)| name != "hostname" && name != "port");
+        each.push((host, options));
+    }
+    if each.windows(2).all(|pair| pair[0].1 == pair[1].1) {
+        return Ok(each.into_iter().next().map(|(_, options)| options).unwrap_or_default());
+    }
+    for job in jobs {
+        if let Some((_, options)) = each.iter().find(|(host, _)| *host == job.host) {
+            job.options = options.iter().cloned().chain(std::mem::take(&mut job.options)).collect();
+        }
+    }
+    Ok(Vec::new())
+}
+
 /// Options as text; in reports of servers they are a list of objects.
 fn options(fields: &Fields<'_>, key: &str) -> Result<Vec<(String, String)>, WrongType> {
     let Some(options) = fields.object_in(key)? else { return Ok(Vec::new()) };
@@ -150,6 +175,7 @@ fn options(fields: &Fields<'_>, key: &str) -> Result<Vec<(String, String)>, Wron
 fn job(fields: &Fields<'_>, is_old: bool) -> Result<JobFigures, WrongType> {
     let mut job = JobFigures {
         name: fields.text("jobname")?.unwrap_or_default(),
+        host: clients::host_and_port(fields.text("hostname")?, fields.number("port")?),
         group_id: fields.number("groupid")?,
         error: fields.number("error")?,
         description: fields.text("desc")?,

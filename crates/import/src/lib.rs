@@ -2,6 +2,7 @@
 //!
 //! Invariant: pure, and no input makes it panic. A figure that a format does not carry is absent, never guessed.
 
+mod clients;
 mod json;
 pub mod log;
 pub mod model;
@@ -71,6 +72,11 @@ pub fn read(text: &str) -> Result<Vec<Report>, ReadError> {
     }
     reports.extend(terse);
     reports.extend(normal.end());
+    reports
+        .iter_mut()
+        .filter(|report| matches!(report.format, ReportFormat::Terse(_)))
+        .for_each(clients::settle);
+    clients::join_terse(&mut reports);
     if let Some(last) = reports.last_mut() {
         last.damage.append(&mut damage);
     } else if let Some(first) = damage.into_iter().next() {

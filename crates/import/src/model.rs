@@ -3,6 +3,8 @@
 //! Invariant: a figure that the format does not carry is `None` or absent from its list; every figure is in the unit
 //! that its name or its comment says, whatever unit the report printed.
 
+use std::borrow::Cow;
+
 use fiord_stats::syncs_each_write;
 
 use crate::place::ReadError;
@@ -36,6 +38,12 @@ pub struct Report {
     pub global_options: Vec<(String, String)>,
     /// The jobs; under group reporting one stands for several.
     pub jobs: Vec<JobFigures>,
+    /// The hosts that they ran on, in the order of their first jobs; empty if it was one machine, which is not named.
+    pub hosts: Vec<String>,
+    /// All jobs of all hosts as one (`All clients`), which is not among the jobs.
+    pub all_hosts: Option<Box<JobFigures>>,
+    /// Entries of earlier status reports in the same document, which later ones of the same jobs replace.
+    pub superseded: usize,
     /// The sums of reporting groups. Only the normal text has them.
     pub groups: Vec<GroupFigures>,
     /// The disks below the files; empty if the report has none.
@@ -118,6 +126,8 @@ pub struct Message {
 pub struct JobFigures {
     /// Its name.
     pub name: String,
+    /// The host that it ran on, in reports of several.
+    pub host: Option<String>,
     /// The line at which it begins; `None` in JSON.
     pub line: Option<u32>,
     /// Its reporting group.
@@ -174,6 +184,35 @@ pub enum DirectionName {
     /// All of them as one (`unified_rw_reporting`).
     #[default]
     Mixed,
+}
+
+impl Report {
+    /// The name of a job of it, with its host where there are several: `a@db1`.
+    pub fn name_of<'j>(&self, job: &'j JobFigures) -> Cow<'j, str> {
+        match &job.host {
+            Some(host) if self.hosts.len() > 1 => Cow::Owned(format!("{}@{host}", job.name)),
+            _ => Cow::Borrowed(&job.name),
+        }
+    }
+
+    /// The jobs, and behind them all jobs of all hosts as one if the report has that.
+    pub fn jobs_and_sum(&self) -> impl Iterator<Item = &JobFigures> {
+        self.jobs.iter().chain(self.all_hosts.as_deref())
+    }
+
+    /// The report with the jobs of one host alone; `None` if it has none of it.
+    pub fn of_host(mut self, host: &str) -> Option<Report> {
+        self.jobs.retain(|job| job.host.as_deref() == Some(host));
+        let hosts = vec![host.to_string()];
+        // What was observed of all hosts is not that of one.
+        (!self.jobs.is_empty()).then(|| Report {
+            hosts,
+            all_hosts: None,
+            windows: Vec::new(),
+            repeats: Vec::new(),
+            ..self
+        })
+    }
 }
 
 impl JobFigures {

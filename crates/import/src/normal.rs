@@ -7,6 +7,7 @@ mod job;
 mod preface;
 mod response;
 
+use crate::clients;
 use crate::model::{
     DirectionFigures, DirectionName, DiskFigures, GroupFigures, JobFigures, RateFigures, Report,
     ReportFormat, ReportedFinding,
@@ -41,6 +42,10 @@ pub(crate) struct NormalReader {
     current: Option<Report>,
     /// The last line, from 1.
     last: u32,
+    /// Hosts whose jobs the report has, the one being read included: each has its jobs, then its groups and disks.
+    hosts: usize,
+    /// The host whose jobs are being read.
+    host: Option<String>,
     job: JobReader,
     responses: ResponseReader,
 }
@@ -49,9 +54,13 @@ impl NormalReader {
     /// Takes a line. Returns the report that ended before it, if one did.
     pub fn line(&mut self, line: NumberedLine<'_>) -> Option<Report> {
         self.last = line.number;
+        if let Some(host) = preface::host_alone(line.text) {
+            self.preface.announced.push(host.to_string());
+            return None;
+        }
         if let Some((name, rest)) = line.text.split_once(": (groupid=") {
-            let is_next_job = matches!(self.section, Section::Before | Section::Job);
-            let ended = if is_next_job { None } else { self.end() };
+            let ended = if self.goes_on(name) { None } else { self.end() };
+            self.next_host(name);
             self.begin_job(line, name, rest);
             return ended;
         }
@@ -77,6 +86,43 @@ impl NormalReader {
             report.damage.push(why);
         }
         None
+    }
+
+    /// Whether a job of this name is of the report that is being read.
+    fn goes_on(&self, name: &str) -> bool {
+        let has_sum = |report: &Report| report.jobs.last().is_some_and(|job| job.name == clients::ALL);
+        if self.current.as_ref().is_some_and(has_sum) {
+            return false;
+        }
+        let of_same_host = matches!(self.section, Section::Before | Section::Job);
+        let of_next_host = match self.preface.clients {
+            0 => !self.preface.announced.is_empty(),
+            clients => self.hosts < clients,
+        };
+        of_same_host || of_next_host || (name == clients::ALL && self.hosts > 1)
+    }
+
+    /// A job of this name is about to be read: if it is the first of a host, of which one.
+    fn next_host(&mut self, name: &str) {
+        let is_first = self.current.is_none() || !matches!(self.section, Section::Before | Section::Job);
+        if name == clients::ALL && self.hosts > 1 {
+            self.host = None;
+        } else if is_first {
+            self.hosts += 1;
+            let announced = std::mem::take(&mut self.preface.announced);
+            // Of several that were announced at once, the first to be reported may be any.
+            self.host = match announced.as_slice() {
+                [one] => Some(one.clone()),
+                [] if self.preface.clients < 2 => None,
+                _ => Some(format!("client {}", self.hosts)),
+            };
+            let report = self.current.as_ref();
+            let known = clients::host_and_port(self.host.clone(), None);
+            if known.is_some() && report.is_some_and(|report| report.jobs.iter().any(|job| job.host == known))
+            {
+                self.host = self.host.take().map(|host| format!("{host} ({})", self.hosts));
+            }
+        }
     }
 
     /// A line of a report.
@@ -118,8 +164,11 @@ impl NormalReader {
     /// The report that was being read.
     pub fn end(&mut self) -> Option<Report> {
         self.section = Section::Before;
+        self.hosts = 0;
         let mut report = self.current.take()?;
         self.preface.give_headings(&mut report.jobs);
+        clients::settle(&mut report);
+        without_rounded_percentiles(&mut report);
         if report.groups.is_empty() {
             let problem = "the report ends before \"Run status group\": what followed is missing".to_string();
             report.damage.push(ReadError { line: self.last, column: 1, problem });
@@ -130,6 +179,7 @@ impl NormalReader {
     fn begin_job(&mut self, line: NumberedLine<'_>, name: &str, rest: &str) {
         let mut job = JobFigures {
             name: without_host(name).to_string(),
+            host: clients::host_and_port(self.host.clone(), None),
             line: Some(line.number),
             ..JobFigures::default()
         };
@@ -151,6 +201,31 @@ impl NormalReader {
         report.jobs.push(job);
         self.section = Section::Job;
         self.job = JobReader::default();
+    }
+}
+
+/// The sum over all clients names its percentiles without decimals, so that four of them are called 100. Those remain whose
+/// names are those of the jobs, once.
+fn without_rounded_percentiles(report: &mut Report) {
+    let Some(all) = &mut report.all_hosts else { return };
+    let latencies = |of: &mut DirectionFigures| [of.slat.take(), of.clat.take(), of.lat.take()];
+    let known: Vec<f64> = report
+        .jobs
+        .iter()
+        .flat_map(|job| &job.directions)
+        .flat_map(|of| [&of.slat, &of.clat, &of.lat])
+        .flatten()
+        .flat_map(|latency| latency.percentiles.iter().map(|each| each.percent))
+        .collect();
+    for direction in &mut all.directions {
+        let [slat, clat, lat] = latencies(direction).map(|latency| {
+            let mut latency = latency?;
+            let percents: Vec<f64> = latency.percentiles.iter().map(|each| each.percent).collect();
+            let is_once = |percent: f64| percents.iter().filter(|other| **other == percent).count() == 1;
+            latency.percentiles.retain(|each| known.contains(&each.percent) && is_once(each.percent));
+            Some(latency)
+        });
+        (direction.slat, direction.clat, direction.lat) = (slat, clat, lat);
     }
 }
 

@@ -126,3 +126,44 @@ fn what_the_installed_fio_prints_is_read() {
         assert!(compared.iter().all(|count| *count > 20), "{run}: {compared:?}");
     }
 }
+
+/// What the reports of several clients say of each host, and of all together.
+fn of_clients(name: &str) -> Option<Report> {
+    let path = samples()?.join("fleet").join(name);
+    fiord_import::best(read(&fs::read_to_string(path).ok()?).unwrap_or_else(|why| panic!("{name}: {why}")))
+}
+
+#[test]
+fn reports_of_several_clients_have_a_host_for_each_job() {
+    if samples().is_none() {
+        skip!("there is no ../shared/samples beside the repository");
+    }
+    for (name, hosts, reads, all) in [
+        ("342-two-json.out", "127.0.0.5 127.0.0.6", 7_726_160, 7_726_160),
+        ("342-two-jsonplus.out", "127.0.0.5 127.0.0.6", 0, 0),
+        ("342-two-text.out", "client 1 client 2", 10_285_438, 10_285_438),
+        ("342-status.out", "127.0.0.6 127.0.0.5", 7_149_791, 0),
+        ("342-layout-skew.json", "127.0.0.12 127.0.0.11", 5999, 5999),
+        ("two-json.out", "127.0.0.2 127.0.0.1", 0, 0),
+        ("two-text.out", "vm vm (2)", 0, 0),
+        ("status-interval-after.out", "127.0.0.1", 24_501_064, 0),
+        ("342-terse.out", "", 12_004_649, 12_004_649),
+        ("two-terse.out", "", 0, 0),
+    ] {
+        let Some(report) = of_clients(name) else { skip!("{name} is not there") };
+        assert_eq!(report.damage, [], "{name}");
+        assert_eq!(report.hosts.join(" "), hosts, "{name}");
+        let ios =
+            |of: &fiord_import::DirectionFigures| of.ios.unwrap_or_else(|| of.bytes.unwrap_or(0) / 4096);
+        let read = |job: &fiord_import::JobFigures| {
+            job.directions.iter().filter(|of| of.name == DirectionName::Read).map(ios).sum::<u64>()
+        };
+        let sum: u64 = report.jobs.iter().map(read).sum();
+        let of_all = report.all_hosts.as_deref().map_or(0, read);
+        if reads > 0 {
+            assert_eq!((sum, of_all), (reads, all), "{name}");
+        } else {
+            assert_eq!(sum, of_all, "{name}");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! Invariant: values only. What is not known is absent, and the page leaves its part out.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use fiord_device::DeviceUse;
@@ -38,20 +39,22 @@ impl RunView {
     /// The jobs with their names; jobs that share one (`numjobs`) are numbered, as in the charts over time.
     pub(crate) fn named_jobs(&self) -> Vec<(String, &JobFigures)> {
         let jobs = &self.report.jobs[..self.report.jobs.len().min(JOBS_MAX)];
-        let mut counts: HashMap<&str, usize> = HashMap::new();
+        let mut counts: HashMap<Cow<'_, str>, usize> = HashMap::new();
         for job in &self.report.jobs {
-            *counts.entry(&job.name).or_default() += 1;
+            *counts.entry(self.report.name_of(job)).or_default() += 1;
         }
-        let mut seen: HashMap<&str, usize> = HashMap::new();
-        let name = |job: &'_ JobFigures, known: &mut usize| {
+        let mut seen: HashMap<Cow<'_, str>, usize> = HashMap::new();
+        let named = jobs.iter().map(|job| {
+            let name = self.report.name_of(job);
+            if counts.get(&name) == Some(&1) {
+                return (name.into_owned(), job);
+            }
+            let known = seen.entry(name.clone()).or_default();
             *known += 1;
-            format!("{} ({known})", job.name)
-        };
-        let named = jobs.iter().map(|job| match counts.get(job.name.as_str()) {
-            Some(1) => (job.name.clone(), job),
-            _ => (name(job, seen.entry(&job.name).or_default()), job),
+            (format!("{name} ({known})"), job)
         });
-        named.collect()
+        let sum = self.report.all_hosts.as_deref().map(|sum| (sum.name.clone(), sum));
+        named.chain(sum).collect()
     }
 
     /// Jobs that the page does not show.

@@ -374,10 +374,47 @@ codes! {
     SlowIo = "slow-io", Caution,
         see "`max=` of `clat` against `avg=`.",
         fix "Look in the kernel's log; flushes, garbage collection, resets and other programs do this. Repeat the run.";
-    /// Jobs that are reported as one did not run at the same time: the sum of their rates was not reached at any time.
+    /// Jobs or hosts that are reported as one did not run at the same time, or only for a part of it: the sum of their
+    /// rates was not reached at any time.
     NoOverlap = "no-overlap", Caution,
-        see "`job_start` and `elapsed` of the jobs without `group_reporting`.",
-        fix "`time_based=1` with the same `runtime` for all, or report them separately.";
+        see "`job_start` and `elapsed` of the jobs without `group_reporting`; of hosts, `job_start` by synchronised clocks.",
+        fix "`time_based=1` with the same `runtime` for all, files laid out before, or report them separately.";
+    /// All hosts together ran for less than half of the shortest run: a sum over them is not of one load.
+    NoCommonWindow = "no-common-window", Void,
+        see "`job_start` and `elapsed` of each host, by synchronised clocks.",
+        fix "Start all at once (`fiord JOBFILE --hosts=…`), with `time_based=1` and the same `runtime` for all.";
+    /// Hosts that were asked for never started, and are in no figure.
+    HostMissing = "host-missing", Void,
+        see "Reach each host by the same command that fiord uses (`ssh HOST true`).",
+        fix "Make them reachable, leave them out of the list, or allow it: `--allow-missing=N`.";
+    /// A host started and its report never came: its I/O was part of the load, and is in no figure.
+    HostLost = "host-lost", Void,
+        see "The host's row in the table; its kernel's log, and whether it can be reached.",
+        fix "Fetch what it kept, or run again.";
+    /// Hosts that were asked for are in no figure, and that many were allowed to be missing.
+    FewerHosts = "fewer-hosts", Caution,
+        see "The rows of the table that are not `complete`.",
+        fix "Quote the figures with the number of hosts they are of.";
+    /// Hosts started further apart than is accepted: 10 ms, or a thousandth of the run.
+    StartSkew = "start-skew", Caution,
+        see "The column `start` of the table of hosts.",
+        fix "Look for hosts whose processors are busy, or a slow way to them; a longer run makes it matter less.";
+    /// How the clocks of hosts belong together is known worse than the starts may be apart.
+    ClockUnsure = "clock-unsure", Caution,
+        see "`clocks` in the JSON of the run: the error and the round trips of each host.",
+        fix "A quicker way to the hosts, or a longer run.";
+    /// Several hosts used one disk or one export: what it can do is shared among them, and it is counted once for each.
+    SharedTarget = "shared-target", Caution,
+        see "The WWID or serial number of the disks (`lsblk -o NAME,WWN,SERIAL`), or the source of the mount (`findmnt -T`).",
+        fix "Give each host a target of its own, or say that it is meant: `--shared`.";
+    /// A host is far slower than the others: more than 5 % from the median, and beyond what their spread explains.
+    Straggler = "straggler", Caution,
+        see "The first rows of the table of hosts, which has the worst first.",
+        fix "Compare its disk, kernel and load with those of the others; run on it alone.";
+    /// The hosts differ in kernel, processor, disks or version of fiord.
+    MixedHosts = "mixed-hosts", Note,
+        see "`uname -r`, `lscpu`, `lsblk -o MODEL` on each; or `fiord hosts LIST`.",
+        fix "Group them by what differs, or compare like with like.";
     /// The job has a rate, and its latency from the issue hides waits: I/Os that were due during a stall were issued
     /// after it. Their latency from the start that the rate intended, the response latency, is at least twice as long.
     OmittedWaits = "omitted-waits", Caution,
@@ -414,6 +451,8 @@ pub enum Subject {
     Device(String),
     /// The machine: its processors and its memory.
     Machine,
+    /// A host of several, by its name.
+    Host(String),
 }
 
 impl fmt::Display for Subject {
@@ -427,6 +466,7 @@ impl fmt::Display for Subject {
             Subject::Place(place) => out.write_str(place),
             Subject::Device(name) => write!(out, "device {name}"),
             Subject::Machine => out.write_str("this machine"),
+            Subject::Host(name) => write!(out, "host {}", path::shown(name)),
         }
     }
 }
@@ -509,6 +549,37 @@ impl Finding {
         let all = if remedy.is_empty() { self.line() } else { format!("{}\n{remedy}", self.line()) };
         all.replace('\n', &below)
     }
+}
+
+/// The shares of the shortest run below which hosts that ran together are cautioned of, and below which their sum is void.
+const TOGETHER_MIN: f64 = 0.9;
+const TOGETHER_VOID: f64 = 0.5;
+
+/// What there is to say of hosts that ran together for this part of the shortest run of one, both in seconds.
+pub fn of_hosts_together(hosts: usize, together_s: f64, shortest_s: f64) -> Vec<Finding> {
+    let share = if shortest_s > 0.0 { together_s / shortest_s } else { 0.0 };
+    let figures = || {
+        [
+            ("together_s", Cell::Number(together_s, 3)),
+            ("shortest_s", Cell::Number(shortest_s, 3)),
+            ("together_percent", Cell::Number(share * 100.0, 1)),
+        ]
+    };
+    let mut found = Vec::new();
+    if hosts > 1 && share < TOGETHER_MIN {
+        let sentence = format!(
+            "the {hosts} hosts ran together for {together_s:.1} s of the shortest run, which took {shortest_s:.1} s ({:.0} %)",
+            share * 100.0
+        );
+        let remedy = "time_based=1 with the same runtime for all, and files laid out before";
+        found.push(Finding::new(Code::NoOverlap, Subject::Run, sentence, remedy).based_on(figures()));
+    }
+    if hosts > 1 && share < TOGETHER_VOID {
+        let sentence = "the sum over all hosts is of loads that were mostly not there at the same time";
+        let remedy = "start all at once, or read the figures of each host";
+        found.push(Finding::new(Code::NoCommonWindow, Subject::Run, sentence, remedy).based_on(figures()));
+    }
+    found
 }
 
 /// Whether one of them voids the figures.

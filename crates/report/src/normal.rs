@@ -29,11 +29,8 @@ const REPEATS_WIDTH: usize = 80;
 /// The whole report.
 pub fn normal(run: &RunReport) -> String {
     let groups = run.groups();
-    let date = figures::date(run);
     let mut out = String::from("\n");
-    for report in &run.jobs {
-        job(&mut out, report, &groups, &date);
-    }
+    blocks(&mut out, run, &groups);
     for report in &groups {
         group(&mut out, report);
     }
@@ -48,6 +45,25 @@ pub fn normal(run: &RunReport) -> String {
         out += "\nRepeats:\n";
         out += &repeats::text(&run.repeats, Reported::Last, REPEATS_WIDTH);
     }
+    out
+}
+
+/// The block of each job alone: what fio prints of all clients together.
+pub fn blocks_alone(run: &RunReport) -> String {
+    let mut out = String::new();
+    blocks(&mut out, run, &run.groups());
+    out
+}
+
+fn blocks(out: &mut String, run: &RunReport, groups: &[GroupReport]) {
+    let date = figures::date(run);
+    run.jobs.iter().for_each(|report| job(out, report, groups, &date));
+}
+
+/// The findings as they stand at the end of a report; nothing if there are none.
+pub fn findings_alone(found: &[Finding]) -> String {
+    let mut out = String::new();
+    findings(&mut out, found);
     out
 }
 

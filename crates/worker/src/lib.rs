@@ -47,5 +47,5 @@ pub use report::{EndReason, Remark, RunResult, WorkerReport};
 pub use run::coordinator::run;
 pub use run::progress::{View, WorkerView};
 pub use run::published::{JobProgress, PublishedProgress};
-pub use run::watcher::{Moment, Watcher};
+pub use run::watcher::{Gate, Moment, Watcher};
 pub use self_cost::{SelfCost, cost_per_io_ns, self_cost};

@@ -66,6 +66,11 @@ impl Server {
         Ok(server)
     }
 
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Stops it without ending it: its sockets stay open, and nothing answers.
     ///
     /// # Errors

@@ -143,6 +143,11 @@ pub const DOORS: &[Door] = &[
         "terminals, clocks, how figures are read",
     ),
     door(
+        "fiord-fleet",
+        &["fiord-errno", "fiord-options", "fiord-report", "fiord-stats", "serde"],
+        "how hosts are reached, clocks, sockets, stdout",
+    ),
+    door(
         "fiord-store",
         &["fiord-errno", "fiord-report", "fiord-stats", "flate2", "postcard", "rusqlite"],
         "how jobs are run, stdout",
@@ -167,6 +172,27 @@ pub const DOORS: &[Door] = &[
         "stdout, terminals, how a run is shown, clap",
     ),
     door(
+        "fiord-wire",
+        &["crc32c", "fiord-checksum", "fiord-fleet", "fiord-options", "postcard", "serde"],
+        "sockets, clocks, processes, jobs",
+    ),
+    door(
+        "fiord-remote",
+        &[
+            "fiord-fleet",
+            "fiord-host",
+            "fiord-options",
+            "fiord-plan",
+            "fiord-report",
+            "fiord-session",
+            "fiord-store",
+            "fiord-sys",
+            "fiord-wire",
+            "fiord-worker",
+        ],
+        "stdout beside an agent's stream, terminals, clap",
+    ),
+    door(
         "fiord",
         &[
             "clap",
@@ -180,6 +206,7 @@ pub const DOORS: &[Door] = &[
             "fiord-explain",
             "fiord-export",
             "fiord-findings",
+            "fiord-fleet",
             "fiord-host",
             "fiord-import",
             "fiord-lab",
@@ -187,9 +214,11 @@ pub const DOORS: &[Door] = &[
             "fiord-live",
             "fiord-page",
             "fiord-engine",
+            "fiord-wire",
             "fiord-worker",
             "fiord-stats",
             "fiord-sys",
+            "fiord-remote",
             "fiord-report",
             "fiord-session",
             "fiord-store",
@@ -203,6 +232,7 @@ pub const DOORS: &[Door] = &[
         &[
             "fiord-device",
             "fiord-engine",
+            "fiord-fleet",
             "fiord-http",
             "fiord-import",
             "fiord-lab",
@@ -227,6 +257,7 @@ pub const DOORS: &[Door] = &[
     door("fiord-programs", &["serde_json"], "fiord's crates: it drives binaries"),
     door("fiord-guest", &["fiord-programs", "serde_json"], "fiord's crates: it drives binaries"),
     door("fiord-servers", &["fiord-programs", "serde_json"], "fiord's crates: it drives binaries"),
+    door("fiord-fleet-tests", &["fiord-servers", "serde_json"], "fiord's crates: it drives binaries"),
     door(
         "xtask",
         &[

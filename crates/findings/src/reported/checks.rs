@@ -26,11 +26,13 @@ pub enum Check {
     Caches,
     /// Whether others used the disks.
     Others,
+    /// Whether the hosts ran at the same time, in reports of several.
+    Together,
 }
 
 impl Check {
     /// Every check, in the order in which they are named.
-    pub const ALL: [Check; 8] = [
+    pub const ALL: [Check; 9] = [
         Check::Errors,
         Check::Depth,
         Check::Steadiness,
@@ -39,6 +41,7 @@ impl Check {
         Check::Percentiles,
         Check::Caches,
         Check::Others,
+        Check::Together,
     ];
 
     /// In words.
@@ -52,6 +55,7 @@ impl Check {
             Check::Percentiles => "enough I/Os for the percentiles",
             Check::Caches => "caches",
             Check::Others => "other programs on the disks",
+            Check::Together => "whether the hosts ran at the same time",
         }
     }
 }
@@ -82,11 +86,15 @@ impl Judgement {
         }
     }
 
-    /// With all outcomes added: findings merged as those of a run are.
-    pub(super) fn closed(mut self) -> Judgement {
+    /// With all outcomes added: findings merged as those of a run are. Whether hosts ran together is only a question where
+    /// there are several.
+    pub(super) fn closed(mut self, has_hosts: bool) -> Judgement {
         self.findings = merge(self.findings);
         self.unchecked.sort_by_key(|(check, _)| *check);
-        let is_checked = |check: &Check| self.unchecked.iter().all(|(known, _)| known != check);
+        let is_checked = |check: &Check| {
+            let applies = *check != Check::Together || has_hosts;
+            applies && self.unchecked.iter().all(|(known, _)| known != check)
+        };
         self.checked = Check::ALL.into_iter().filter(is_checked).collect();
         self
     }

@@ -51,7 +51,7 @@ pub(super) struct Known<'r> {
 
 impl<'r> Known<'r> {
     pub fn subject(&self) -> Subject {
-        Subject::Job(self.job.name.clone())
+        Subject::Job(self.report.name_of(self.job).into_owned())
     }
 
     /// Whether the report says how the job was set up.

@@ -332,5 +332,31 @@ fn what_a_report_does_not_show_is_not_checked() {
     whole.jobs[0].cpu =
         CpuFigures { user_percent: Some(6.0), system_percent: Some(3.0), ..CpuFigures::default() };
     let Judgement { findings, checked, unchecked } = judged(&whole);
-    assert_eq!((findings, checked.as_slice(), unchecked), (vec![], Check::ALL.as_slice(), vec![]));
+    // Whether hosts ran together is no question of one machine.
+    let all = Check::ALL.into_iter().filter(|check| *check != Check::Together).collect();
+    assert_eq!((findings, checked, unchecked), (vec![], all, vec![]));
+}
+
+/// Two hosts that started so far apart and ran for ten seconds.
+fn apart(start_ms: Option<u64>) -> Report {
+    let one = report(&[], 1000);
+    let job = |host: &str, start_ms| JobFigures { host: Some(host.into()), start_ms, ..one.jobs[0].clone() };
+    let jobs = vec![job("db1", Some(5_000)), job("db2", start_ms.map(|ms| 5_000 + ms))];
+    Report { jobs, hosts: vec!["db1".into(), "db2".into()], ..Report::default() }
+}
+
+#[test]
+fn hosts_that_did_not_run_together_are_found() {
+    let codes = |start_ms: u64| {
+        let judgement = judged(&apart(Some(start_ms)));
+        let of_hosts = [Code::NoCommonWindow, Code::NoOverlap];
+        let found = judgement.findings.iter().map(|one| one.code).filter(|code| of_hosts.contains(code));
+        (found.collect::<Vec<_>>(), judgement.checked.contains(&Check::Together))
+    };
+    assert_eq!(codes(900), (vec![], true));
+    assert_eq!(codes(1100), (vec![Code::NoOverlap], true));
+    assert_eq!(codes(5100), (vec![Code::NoCommonWindow, Code::NoOverlap], true));
+    assert_eq!(codes(10_700), (vec![Code::NoCommonWindow, Code::NoOverlap], true));
+    let unknown = judged(&apart(None));
+    assert!(unknown.unchecked.iter().any(|(check, _)| *check == Check::Together));
 }

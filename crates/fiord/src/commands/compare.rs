@@ -68,6 +68,7 @@ Examples:
   fiord compare last~1 last
   fiord compare before.json after.json --fail-if 'read.p99 > +10%'
   fiord compare a1.json,a2.json,a3.json b1.json,b2.json,b3.json
+  fiord compare run.json@db3 run.json@db4 --across host
   fiord compare --baseline release-1 --fail-if 'write.iops < -5%' --junit
   fiord compare old-kernel new-kernel --across kernel";
 

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use crate::arguments::{self, Invocation};
 use crate::subcommand::{Subcommand, Subcommands};
 
+mod agent;
 mod calibrate;
 mod capacity;
 mod check;
@@ -47,6 +48,7 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of::<report::Options>("report", "[ID|FILE]...", "a run, or two side by side, as a web page"),
     of::<explain::Options>("explain", "[ID|FILE|CODE]", "a report of fiord or fio in plain words"),
     other::<engines::Options>("engines", "", "the engines that work here, and fiord's own cost"),
+    other::<agent::Options>("agent", "", "the other end of --hosts, on each host"),
     other::<calibrate::Options>("calibrate", "", "what fiord itself costs per I/O here"),
     other::<completions::Options>("completions", "SHELL", "completion of command lines in a shell"),
     other::<version::Options>("version", "", "the version of fiord"),

@@ -8,6 +8,7 @@ mod clocktest;
 mod crctest;
 mod debug;
 mod help;
+mod hosts;
 mod inflate;
 mod memcpytest;
 mod presenter;

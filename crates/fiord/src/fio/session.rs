@@ -29,7 +29,7 @@ use fiord_worker::DebugLog;
 
 use super::bandwidth::{BandwidthLog, NAMES as BANDWIDTH_LOGS};
 use super::presenter::{LiveLineOptions, Round, RunPresenter, remark_all};
-use super::{clocktest, crctest, debug, help, inflate, memcpytest, settings};
+use super::{clocktest, crctest, debug, help, hosts, inflate, memcpytest, settings};
 use crate::arguments::CommandError;
 use crate::gate;
 use crate::keep::Keeper;
@@ -113,7 +113,11 @@ impl Session {
             let message = format!("the processors cannot be found out: {}", error_text(&error));
             vec![Problem::error(ProblemKind::Unreadable, Place::derived(), None, message, "")]
         })?;
-        let mut parsed = cli::read(arguments, &environment::of(&machine))?;
+        let mut environment = environment::of(&machine);
+        if hosts::are_named(arguments) {
+            environment = hosts::environment(environment);
+        }
+        let mut parsed = cli::read(arguments, &environment)?;
         let (options, _, _) = resolve_program(&parsed.program);
         let warnings = std::mem::take(&mut parsed.warnings);
         Ok(Session { machine, parsed, options, warnings, own: None, keeper: None, conditions: Vec::new() })
@@ -151,6 +155,9 @@ impl Session {
         }
         if self.options.merge_blktrace_only.0 {
             return self.merge_only();
+        }
+        if self.options.hosts.is_some() {
+            return self.run_on_hosts();
         }
         match self.plan() {
             Ok(plan) => self.carry_out(&Arc::new(plan)),
@@ -202,7 +209,9 @@ impl Session {
 
     /// Checks every value, whether it is used or not.
     fn check(&mut self) -> Result<(), Vec<Problem>> {
-        let mut problems = cli::check(&self.parsed, registry::NAMES);
+        let here = environment::of(&self.machine).keywords;
+        let as_read_here = self.options.hosts.is_some().then(|| hosts::as_read_here(&self.parsed, here)).transpose()?;
+        let mut problems = cli::check(as_read_here.as_ref().unwrap_or(&self.parsed), registry::NAMES);
         if self.options.readonly.0 {
             problems.extend(fiord_plan::forbidden_by_readonly(&self.parsed.sections));
         }
@@ -456,6 +465,42 @@ impl Session {
             plan = Arc::new(self.plan()?);
             self.warnings.truncate(known);
             number += 1;
+        }
+    }
+
+    /// Runs the jobs on the hosts of `--hosts`.
+    fn run_on_hosts(self) -> ExitCode {
+        print_all(&self.warnings);
+        if let Err(refusal) = self.refuse_outputs() {
+            return refused(&refusal);
+        }
+        let mut output = match self.open_output() {
+            Ok(output) => output,
+            Err(why) => return finished(Err(why)),
+        };
+        let on_hosts = hosts::OnHosts {
+            parsed: &self.parsed,
+            options: &self.options,
+            global_options: self.global_options(),
+            environment: hosts::environment(environment::of(&self.machine)),
+        };
+        let hosts::Outcome { fleet, status, errors } = match on_hosts.run() {
+            Ok(outcome) => outcome,
+            Err(lines) => {
+                lines.iter().for_each(|line| say(line));
+                return ExitCode::from(status::FAILED);
+            }
+        };
+        let shown = settings::shown(&self.options, &self.given(), LiveMode::Never);
+        if fleet.hosts.iter().any(|run| run.report.is_some()) {
+            output.write(&fiord_fleet::render::render(&fleet, &shown.formats, shown.terse));
+        }
+        errors.iter().for_each(|line| say(line));
+        match output.finish() {
+            Ok(()) => ExitCode::from(status),
+            Err(error) => {
+                finished(Err(format!("fiord: {}: {}\n", self.destination(), error_text(&error))))
+            }
         }
     }
 

@@ -66,6 +66,11 @@ impl Proof {
     }
 }
 
+/// What is only said of several hosts.
+const fn of_hosts(test: &'static str) -> Proof {
+    Proof::Elsewhere { why: "it takes several hosts", file: "crates/fleet/src/findings.rs", test }
+}
+
 macro_rules! table {
     ($($test:ident: $code:ident, $proof:expr;)+) => {
         $(#[test] fn $test() { $proof.check(Code::$code); })+
@@ -175,6 +180,15 @@ table! {
     // A job with a rate is not said to stall: it stands still on purpose.
     slow_io: SlowIo, Proof::Runs(|dir| stalled_runs(dir, "--rate_iops=500"));
     no_overlap: NoOverlap, Proof::Runs(no_overlap_runs);
+    no_common_window: NoCommonWindow, of_hosts("hosts_apart_are_cautioned_of_and_void_the_sum");
+    host_missing: HostMissing, of_hosts("hosts_that_are_gone_void_the_figures_unless_allowed");
+    host_lost: HostLost, of_hosts("hosts_that_are_gone_void_the_figures_unless_allowed");
+    fewer_hosts: FewerHosts, of_hosts("hosts_that_are_gone_void_the_figures_unless_allowed");
+    start_skew: StartSkew, of_hosts("hosts_apart_are_cautioned_of_and_void_the_sum");
+    clock_unsure: ClockUnsure, of_hosts("clocks_that_are_known_badly_and_starts_that_are_not_known_are_said");
+    shared_target: SharedTarget, of_hosts("one_target_of_two_hosts_is_found_unless_it_is_meant");
+    straggler: Straggler, of_hosts("a_straggler_has_its_cost_and_what_it_has_in_common");
+    mixed_hosts: MixedHosts, of_hosts("a_straggler_has_its_cost_and_what_it_has_in_common");
     omitted_waits: OmittedWaits, Proof::Runs(omitted_waits_runs);
     arrivals_lost: ArrivalsLost, Proof::Runs(arrivals_lost_runs);
     tool_overhead: ToolOverhead, Proof::Runs(tool_overhead_runs);

@@ -108,6 +108,11 @@ impl<'v> Fields<'v> {
         }
     }
 
+    /// Whether it has a list of this name.
+    pub fn is_list(&self, key: &str) -> bool {
+        matches!(self.get(key), Some(Value::Array(_)))
+    }
+
     /// A list of objects.
     pub fn list(&self, key: &str) -> Result<Option<Vec<Fields<'v>>>, WrongType> {
         let Some(value) = self.get(key) else { return Ok(None) };

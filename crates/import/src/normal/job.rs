@@ -2,6 +2,7 @@
 //!
 //! Invariant: figures without a direction of their own (`issued rwts`) go to the directions that were read before.
 
+use crate::clients::ALL;
 use crate::model::{
     DirectionFigures, DirectionName, ErrorFigures, JobFigures, LatencyBucket, LatencyFigures,
     LatencyTargetFigures, Percentile, SampleMoments, SteadyFigures,
@@ -157,8 +158,10 @@ fn direction(job: &mut JobFigures, line: NumberedLine<'_>, label: &str, rest: &s
     }
     // The lines below are of this direction, even if this one is damaged.
     job.directions.push(DirectionFigures { name, line: Some(line.number), ..DirectionFigures::default() });
+    // fio 3.42 leaves the unit out where it sums clients: `BW=19.6Gi (21.0G)`.
+    let unit = if job.name == ALL { "B" } else { "" };
     let Some(found) = job.directions.last_mut() else { return Ok(()) };
-    if is_old { old_rates(found, line, rest) } else { rates(found, line, rest) }
+    if is_old { old_rates(found, line, rest) } else { rates(found, line, rest, unit) }
 }
 
 /// The line of a direction in fio 1 and 2.
@@ -176,15 +179,26 @@ fn old_rates(found: &mut DirectionFigures, line: NumberedLine<'_>, rest: &str) -
     Ok(())
 }
 
-/// The line of a direction in fio 3. Each figure is kept as soon as it is read: the line may be cut.
-fn rates(found: &mut DirectionFigures, line: NumberedLine<'_>, rest: &str) -> Result<(), ReadError> {
+/// The line of a direction in fio 3. Each figure is kept as soon as it is read: the line may be cut. A bandwidth without a
+/// unit is in this one.
+fn rates(
+    found: &mut DirectionFigures,
+    line: NumberedLine<'_>,
+    rest: &str,
+    unit: &str,
+) -> Result<(), ReadError> {
     let rest = rest.strip_prefix("IOPS=").unwrap_or(rest);
     let bytes = |text| line.figure(text, "bytes", |text| number::bytes(text, Prefixes::Precise));
     let cut = |rest: &str, what: &str| line.error(rest, format!("the line ends before its {what}"));
     let (iops, rest) = rest.split_once(", BW=").ok_or_else(|| cut(rest, "bandwidth"))?;
     found.iops = Some(line.figure(iops, "IOPS", number::count)?);
     let (rate, rest) = rest.split_once(" (").ok_or_else(|| cut(rest, "bandwidth"))?;
-    found.bandwidth = Some(bytes(rate)? as u64);
+    let is_bare =
+        rate.ends_with(|last: char| last == 'i' || last.is_ascii_digit() || "kMGTPE".contains(last));
+    found.bandwidth = match is_bare && !unit.is_empty() {
+        true => number::bytes(&format!("{rate}{unit}"), Prefixes::Precise).map(|rate| rate as u64),
+        false => Some(bytes(rate)? as u64),
+    };
     let (_, rest) = rest.split_once(")(").ok_or_else(|| cut(rest, "bytes and time"))?;
     let (moved, rest) = rest.split_once('/').ok_or_else(|| cut(rest, "bytes and time"))?;
     found.bytes = Some(bytes(moved)? as u64);

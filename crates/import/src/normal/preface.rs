@@ -17,11 +17,27 @@ pub(super) struct Preface {
     /// Whether a report has followed it: the next heading is that of another run.
     pub is_used: bool,
     headings: Vec<Heading>,
+    /// Clients that announced themselves (`hostname=vm, be=0, …`).
+    pub clients: usize,
+    /// The hosts of lines that have nothing but a host since the last block of a job.
+    pub announced: Vec<String>,
 }
 
 /// Whether a line announces the jobs of a run: the heading of a section, or the version.
 pub(super) fn announces_run(line: NumberedLine<'_>) -> bool {
-    version(line.text).is_some() || line.text.contains(": (g=")
+    version(line.text).is_some() || line.text.contains(": (g=") || is_client(line.text)
+}
+
+/// `hostname=vm, be=0, 64-bit, os=Linux, arch=x86-64, fio=fio-3.42, flags=1`.
+fn is_client(text: &str) -> bool {
+    text.starts_with("hostname=") && text.contains(", be=")
+}
+
+/// The host of a line that has nothing else, which stands before what the host reports: `<db1> `.
+pub(super) fn host_alone(text: &str) -> Option<&str> {
+    // The status line stands before it where that ends without a line feed.
+    let (_, host) = text.trim_end().strip_suffix('>')?.rsplit_once('<')?;
+    (!host.is_empty() && !host.contains([' ', ':'])).then_some(host)
 }
 
 /// `fio-3.42`; `fio 1.57` before there were hyphens.
@@ -45,6 +61,10 @@ impl Preface {
     pub fn line(&mut self, line: NumberedLine<'_>) {
         if let Some(version) = version(line.text) {
             self.version = Some(version);
+        } else if is_client(line.text) {
+            self.clients += 1;
+            let fio = line.text.split(", ").find_map(|part| part.strip_prefix("fio="));
+            self.version = fio.and_then(version).or(self.version.take());
         } else if let Some((name, rest)) = line.text.split_once(": (g=") {
             self.headings.push(Heading {
                 name: without_host(name).to_string(),

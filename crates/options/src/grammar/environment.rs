@@ -26,7 +26,7 @@ pub struct Environment<'a> {
     pub engines: &'a [EngineName],
 }
 
-/// The values of the reserved keywords.
+/// The values of the reserved keywords. Where they are not known yet ([`KeywordValues::UNKNOWN`]), keywords stay as typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeywordValues {
     /// `$ncpus`: CPUs online.
@@ -35,4 +35,9 @@ pub struct KeywordValues {
     pub memory_mib: u64,
     /// `$pagesize`: size of a memory page in bytes.
     pub page_bytes: u64,
+}
+
+impl KeywordValues {
+    /// Of a machine that is not known yet: of a host that is reached later.
+    pub const UNKNOWN: KeywordValues = KeywordValues { cpus: 0, memory_mib: 0, page_bytes: 0 };
 }

@@ -44,6 +44,9 @@ pub fn variables(text: &OsStr, lookup: ReadVariable<'_>) -> Expanded {
 ///
 /// fio hands such a value to `bc`, and only when a keyword stands in it: `10*10` alone stays text.
 pub fn keywords(value: &OsStr, values: &KeywordValues, sums: bool) -> Result<OsString, String> {
+    if *values == KeywordValues::UNKNOWN {
+        return Ok(value.to_os_string());
+    }
     let known =
         [("$pagesize", values.page_bytes), ("$mb_memory", values.memory_mib), ("$ncpus", values.cpus)];
     let mut replaced = value.as_bytes().to_vec();

@@ -33,8 +33,9 @@ pub struct Block {
 }
 
 /// Reads one job file. `wanted` names the sections to read (all when empty); the contents of others are not checked.
-/// `inherited` are the globals in force before the file. Problems are added to `problems`.
-pub(crate) fn read(
+/// `inherited` are the globals in force before the file. Problems are added to `problems`. Lists of hosts have the same
+/// grammar.
+pub fn read(
     name: &OsStr,
     text: &[u8],
     wanted: &[OsString],
@@ -263,7 +264,7 @@ fn column_at(byte: usize) -> u32 {
 
 /// The part of a line before any comment, where it begins, and the comment: a `;` or `#` begins a comment anywhere, even
 /// within quotes and after a backslash. A comment that is separated by a blank begins with that blank.
-fn strip(line: &[u8]) -> (usize, &[u8], &[u8]) {
+pub fn strip(line: &[u8]) -> (usize, &[u8], &[u8]) {
     let end = line.iter().position(|byte| matches!(byte, b';' | b'#')).unwrap_or(line.len());
     let content = trim(&line[..end]);
     // Nothing but blanks stands before it.

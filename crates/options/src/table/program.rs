@@ -121,6 +121,32 @@ options! {
     }
 
     "Several hosts" {
+        /// Run the jobs on these hosts, all from one start (docs/hosts.md). Not an option of fio.
+        ///
+        /// Names and ranges separated by commas (`db[1-12],^db7`, `user@host:port`), or a file with a host on each line, or with
+        /// a section for each and options of jobs that hold on it.
+        hosts: Text;
+        /// How hosts are reached: `ssh`, or a command with `{host}` and `{agent}` in it. Not an option of fio.
+        via: Text;
+        /// Go on without up to this many hosts that cannot be reached, or are lost. Not an option of fio.
+        allow_missing as "allow-missing": u32 = 0;
+        /// What a host does that has lost this program. Not an option of fio.
+        on_lost as "on-lost": OnLost = "stop";
+        /// In which order hosts run. Not an option of fio.
+        order: HostOrder = "together";
+        /// How long a host may take to answer. Not an option of fio.
+        connect_timeout as "connect-timeout": Seconds = "10s";
+        /// How far apart hosts may start before a finding says so; by default 10 ms, or a thousandth of the run. Not an option
+        /// of fio.
+        start_within as "start-within": Seconds;
+        /// How many hosts are connected to at a time. Not an option of fio.
+        fan_out as "fan-out": u32 = 64, in 1..=4096;
+        /// Whether this program is copied to hosts that are reached by ssh. Not an option of fio.
+        push: Push = "auto";
+        /// Leave the copy there, so that the next run need not copy it. Not an option of fio.
+        keep_agent as "keep-agent": Switch = 0;
+        /// The hosts share a target on purpose. Not an option of fio.
+        shared: Switch = 0;
         /// Wait for jobs from clients.
         #[pending("jobs run on this host only; start fiord on each, for example by ssh, and `fiord compare` the results")]
         server: OptionalText;

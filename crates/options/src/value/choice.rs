@@ -126,6 +126,32 @@ choices! {
         Fail = "fail",
     }
 
+    /// What a host does whose controller is lost.
+    pub enum OnLost {
+        /// It stops, as by SIGTERM.
+        Stop = "stop",
+        /// It runs to its end.
+        Finish = "finish",
+    }
+
+    /// Whether the program is copied to hosts.
+    pub enum Push {
+        /// Where the same program is not there.
+        Auto = "auto",
+        /// Never.
+        Never = "never",
+        /// To all.
+        Always = "always",
+    }
+
+    /// In which order hosts run.
+    pub enum HostOrder {
+        /// All at once.
+        Together = "together",
+        /// Each alone, one after another.
+        Alone = "alone",
+    }
+
     /// Unit that bandwidth is reported in.
     pub enum UnitBase {
     /// Chosen automatically.

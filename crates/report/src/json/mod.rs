@@ -3,6 +3,7 @@
 //! Invariant: keys, their order and their types are those of fio 3.42, whatever was measured: a parser of one document
 //! parses all.
 
+pub mod clients;
 mod devices;
 pub mod findings;
 mod latency;
@@ -34,7 +35,7 @@ pub fn json(run: &RunReport, detail: Detail) -> String {
         }
         json.list("jobs", |json| {
             for report in &run.jobs {
-                json.item(|json| job(json, report, &groups, detail));
+                json.item(|json| job(json, report, &groups, detail, None));
             }
         });
         if !run.disks.is_empty() {
@@ -80,14 +81,23 @@ fn options(json: &mut Writer, options: &[(String, String)]) {
     }
 }
 
-fn job(json: &mut Writer, job: &JobReport, groups: &[GroupReport], detail: Detail) {
+/// A job; of a client as fio writes those: without the times that are left, and with the client's address and port.
+fn job(
+    json: &mut Writer,
+    job: &JobReport,
+    groups: &[GroupReport],
+    detail: Detail,
+    client: Option<(&str, u16)>,
+) {
     let stats = &job.stats;
     json.string("jobname", &job.name);
     json.integer("groupid", job.group_id);
     json.integer("job_start", job.start_ms);
     json.integer("error", job.error);
-    json.integer("eta", job.eta_s);
-    json.integer("elapsed", job.elapsed_s);
+    if client.is_none() {
+        json.integer("eta", job.eta_s);
+        json.integer("elapsed", job.elapsed_s);
+    }
     if !job.options.is_empty() {
         json.object("job options", |json| options(json, &job.options));
     }
@@ -129,13 +139,27 @@ fn job(json: &mut Writer, job: &JobReport, groups: &[GroupReport], detail: Detai
     if let Some(steady) = &job.steady {
         json.object("steadystate", |json| steady::write(json, steady));
     }
-    let all = shown.iter().chain(&mixed);
-    let responses: Vec<&Shown> = all.filter(|direction| direction.has_response()).collect();
+    own_latencies(json, job, shown.iter().chain(&mixed), &percentiles, detail);
+    if let Some((hostname, port)) = client {
+        json.string("hostname", hostname);
+        json.integer("port", port);
+    }
+}
+
+/// Latencies that only fiord measures.
+fn own_latencies<'s>(
+    json: &mut Writer,
+    job: &JobReport,
+    all: impl Iterator<Item = &'s Shown<'s>>,
+    percentiles: &[f64],
+    detail: Detail,
+) {
+    let responses: Vec<&Shown<'_>> = all.filter(|direction| direction.has_response()).collect();
     if !responses.is_empty() {
         json.object("response", |json| responses.iter().for_each(|shown| response(json, job, shown, detail)));
     }
-    if let Some(lateness) = &stats.replay_lateness {
-        json.object("replay", |json| latency(json, "lateness_ns", lateness, &percentiles, detail));
+    if let Some(lateness) = &job.stats.replay_lateness {
+        json.object("replay", |json| latency(json, "lateness_ns", lateness, percentiles, detail));
     }
 }
 

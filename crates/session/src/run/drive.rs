@@ -12,7 +12,7 @@ use fiord_plan::{DebugChannel, Job, PerDirection, Plan};
 use fiord_report::finding::any_void;
 use fiord_report::{RepeatedFigure, RunReport};
 use fiord_sys::{process, signal};
-use fiord_worker::{DebugLog, LogSink, Moment, PublishedProgress, View, Watcher, WorkerReport};
+use fiord_worker::{DebugLog, Gate, LogSink, Moment, PublishedProgress, View, Watcher, WorkerReport};
 
 use super::assemble::{self, Frame};
 use super::attended;
@@ -24,6 +24,14 @@ use super::trust::Witness;
 use crate::ending::Ending;
 use crate::event::{Event, Presenter};
 use crate::stop::StopHandle;
+
+/// Holds each stage until others are ready for it as well.
+pub trait StageGate {
+    /// When the workers of this stage may be released; see [`Watcher::gate`].
+    fn gate(&mut self, stage: usize, patience: Duration) -> Gate;
+    /// They were released, at this time of the monotonic clock in nanoseconds.
+    fn released(&mut self, stage: usize, at_ns: u64);
+}
 
 /// A run to be carried out.
 pub struct Run<'a> {
@@ -45,6 +53,8 @@ pub struct Run<'a> {
     pub keeps: bool,
     /// Ends it early.
     pub stop: StopHandle,
+    /// Holds its stages, if it does not start on its own.
+    pub gate: Option<&'a mut dyn StageGate>,
 }
 
 impl<'a> Run<'a> {
@@ -60,6 +70,7 @@ impl<'a> Run<'a> {
             repeats: None,
             keeps: false,
             stop: StopHandle::default(),
+            gate: None,
         }
     }
 }
@@ -78,7 +89,7 @@ pub struct RunOutcome {
 
 /// Carries a plan out, to its end or to that of a signal.
 pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
-    let Run { plan, global_options, warnings, idle, trust, debug, repeats, keeps, stop } = run;
+    let Run { plan, global_options, warnings, idle, trust, debug, repeats, keeps, stop, gate } = run;
     // Without its handlers a run still runs; a signal then ends it unreported.
     let _ = signal::record_stop_requests();
     presenter.event(&Event::Planned { plan, warnings });
@@ -96,6 +107,7 @@ pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
         presenter,
         last_findings: None,
         stop,
+        gate,
         debug,
         warnings,
     };
@@ -140,7 +152,7 @@ pub fn drive(run: Run<'_>, presenter: &mut dyn Presenter) -> RunOutcome {
 }
 
 /// Reads the meters and makes reports of the workers' statistics.
-struct Watched<'a> {
+struct Watched<'a, 'g> {
     frame: &'a Frame<'a>,
     meters: Meters,
     /// The facts that findings are based on, if findings are wanted.
@@ -150,11 +162,12 @@ struct Watched<'a> {
     /// When the presenter was last told the findings, since it wants statistics.
     last_findings: Option<Instant>,
     stop: StopHandle,
+    gate: Option<&'g mut dyn StageGate>,
     debug: Option<DebugLog>,
     warnings: &'a [Problem],
 }
 
-impl Watched<'_> {
+impl Watched<'_, '_> {
     /// Prints the kernel's counters of the devices since the run began (`--debug=diskutil`).
     fn print_devices(&self) {
         let Some(debug) = self.debug.as_ref().filter(|debug| debug.has(DebugChannel::Diskutil)) else {
@@ -170,7 +183,7 @@ impl Watched<'_> {
     }
 }
 
-impl Watcher for Watched<'_> {
+impl Watcher for Watched<'_, '_> {
     fn laying_out(&mut self, job: &Job, files: usize, bytes: u64) {
         self.presenter.event(&Event::LayingOut { job, files, bytes });
     }
@@ -181,6 +194,16 @@ impl Watcher for Watched<'_> {
 
     fn started(&mut self) {
         self.presenter.event(&Event::Started);
+    }
+
+    fn gate(&mut self, stage: usize, patience: Duration) -> Gate {
+        self.gate.as_mut().map_or(Gate::Open, |gate| gate.gate(stage, patience))
+    }
+
+    fn released(&mut self, stage: usize, at_ns: u64) {
+        if let Some(gate) = &mut self.gate {
+            gate.released(stage, at_ns);
+        }
     }
 
     fn look_every(&self) -> Option<Duration> {

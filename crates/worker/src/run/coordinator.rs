@@ -25,7 +25,7 @@ use super::rules;
 use super::sampler::Sampler;
 use super::trigger::TriggerWatch;
 use super::watchdog::{self, Watchdog};
-use super::watcher::{Moment, Watcher};
+use super::watcher::{Gate, Moment, Watcher};
 use crate::failure::Failure;
 use crate::job::engines::{self, RunnableEngine};
 use crate::job::worker::{self, RunOn, is_memory_short};
@@ -48,6 +48,9 @@ const OVERSUBSCRIBED_PER_CPU: usize = 16;
 
 /// Interval between two checks for signals.
 const TICK: Duration = Duration::from_millis(50);
+
+/// How long before a gate opens the coordinator no longer sleeps, in nanoseconds: it might wake up too late.
+const SPIN_NS: u64 = 500_000;
 
 /// Minimum time between two rounds of samples.
 const SAMPLE_INTERVAL_MIN: Duration = Duration::from_millis(1);
@@ -240,11 +243,11 @@ impl<'w> Coordinator<'w> {
 
     /// Runs one stage after the other.
     fn run_stages(&mut self) {
-        for stage in self.shared.stages.clone() {
+        for (number, stage) in self.shared.stages.clone().into_iter().enumerate() {
             if self.signal.is_some() || self.trigger.has_fired() {
                 break;
             }
-            self.play(&stage);
+            self.play(number, &stage);
         }
         self.run_trigger_command();
     }
@@ -266,7 +269,7 @@ impl<'w> Coordinator<'w> {
     }
 
     /// Runs one stage: starts its workers, releases them together and supervises them until all have ended.
-    fn play(&mut self, stage: &Range<usize>) {
+    fn play(&mut self, number: usize, stage: &Range<usize>) {
         let shared = Arc::clone(&self.shared);
         let jobs = &shared.plan.jobs[stage.clone()];
         if shared.is_memory_map_held() {
@@ -278,13 +281,17 @@ impl<'w> Coordinator<'w> {
         self.print(DebugChannel::Mutex, format_args!("wait on startup_sem"));
         self.watch(stage, RunState::are_all_ready);
         self.print(DebugChannel::Mutex, format_args!("done waiting on startup_sem"));
+        // The meters start once the time of the start is known, and not while the stage waits to be told it.
+        self.hold(number, |gate| gate != Gate::Closed);
         self.notify_started();
         calibrate(jobs);
         let may_fault = jobs.iter().any(Job::touches_mapped_files);
         if may_fault {
             sealed_map::seal();
         }
+        self.hold(number, |gate| gate == Gate::Open);
         shared.release_stage();
+        self.watcher.released(number, clock::monotonic_ns());
         self.watch(stage, RunState::have_all_ended);
         if shared.is_memory_map_held() {
             return;
@@ -300,6 +307,28 @@ impl<'w> Coordinator<'w> {
                 let pid = self.shared.live[number].thread_id();
                 self.print(DebugChannel::Process, format_args!("pid={pid}: runstate EXITED -> REAPED"));
             }
+        }
+    }
+
+    /// Waits until the watcher's gate of this stage is as far as that, the stage has ended, or a stop is requested.
+    fn hold(&mut self, number: usize, is_enough: impl Fn(Gate) -> bool) {
+        let shared = Arc::clone(&self.shared);
+        let mut patience = Duration::ZERO;
+        while self.signal.is_none() && !shared.have_all_ended() {
+            let gate = self.watcher.gate(number, patience);
+            let now_ns = clock::monotonic_ns();
+            match gate {
+                gate if is_enough(gate) => return,
+                Gate::OpensAt(at_ns) if at_ns <= now_ns + SPIN_NS => {
+                    while clock::monotonic_ns() < at_ns {
+                        std::hint::spin_loop();
+                    }
+                    return;
+                }
+                Gate::OpensAt(at_ns) => patience = TICK.min(Duration::from_nanos(at_ns - now_ns - SPIN_NS)),
+                Gate::Open | Gate::Closed => patience = TICK,
+            }
+            self.check_signals(now_ns);
         }
     }
 

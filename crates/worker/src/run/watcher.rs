@@ -23,6 +23,17 @@ pub struct Moment {
     pub is_requested: bool,
 }
 
+/// When the workers of a stage may be released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// Now.
+    Open,
+    /// That is not known yet.
+    Closed,
+    /// At this time of the monotonic clock, in nanoseconds.
+    OpensAt(u64),
+}
+
 /// Follows a run while it lasts. Methods that are not implemented ignore their event.
 pub trait Watcher {
     /// The layout of a job's files begins.
@@ -35,6 +46,16 @@ pub trait Watcher {
     }
     /// All files are laid out and the first workers are about to be released. Not called if no worker is.
     fn started(&mut self) {}
+    /// All workers of this stage are ready: when they may be released. Asked again and again until that is now; it may take
+    /// up to `patience` to find out. A stop is heeded meanwhile.
+    fn gate(&mut self, stage: usize, patience: Duration) -> Gate {
+        let _ = (stage, patience);
+        Gate::Open
+    }
+    /// The workers of this stage were released at this time of the monotonic clock, in nanoseconds.
+    fn released(&mut self, stage: usize, at_ns: u64) {
+        let _ = (stage, at_ns);
+    }
     /// Interval between calls of `look`; `None`: never called.
     fn look_every(&self) -> Option<Duration> {
         None

@@ -1,0 +1,27 @@
+//! Runs on many hosts as one: which hosts there are, when they start, what they did together, who is slow.
+//!
+//! Invariant: pure. How hosts are reached, and what clocks and sockets say, comes in as values; text and values go out.
+
+pub mod clock;
+mod findings;
+pub mod hosts;
+pub mod member;
+pub mod model;
+pub mod order;
+pub mod outliers;
+pub mod render;
+pub mod report;
+pub mod run;
+pub mod start;
+#[cfg(test)]
+mod testing;
+pub mod window;
+
+pub use clock::{ClockFit, Ping};
+pub use hosts::Host;
+pub use member::Member;
+pub use model::{FleetReport, FleetSettings, Starts};
+pub use order::Order;
+pub use outliers::Outlier;
+pub use run::{Fate, HostFacts, HostRun, StageStart, TargetFacts};
+pub use window::CommonWindow;

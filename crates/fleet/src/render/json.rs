@@ -1,0 +1,158 @@
+//! JSON: fio's document of client mode, then `findings` and one object, `fleet`.
+//!
+//! Invariant: at the top level fiord adds objects and lists alone, so that no reader takes one for a figure.
+
+use fiord_report::json::clients::{self, Client};
+use fiord_report::json::{Detail, Writer, findings};
+use fiord_report::table::Cell;
+use fiord_stats::job::DIRECTIONS;
+
+use super::all_clients::all_clients;
+use super::table::table;
+use crate::model::FleetReport;
+use crate::outliers::Outlier;
+use crate::run::{HostFacts, HostRun};
+
+/// The document.
+pub(super) fn document(fleet: &FleetReport, detail: Detail) -> String {
+    let of = |run: &'_ HostRun| run.host.port.unwrap_or(0);
+    let clients: Vec<Client<'_>> = fleet
+        .counted()
+        .filter_map(|(run, _)| {
+            Some(Client { hostname: hostname(run), port: of(run), report: run.report.as_ref()? })
+        })
+        .collect();
+    let all = all_clients(fleet);
+    let all = all.as_ref().and_then(|all| all.jobs.first());
+    Writer::document(|json| {
+        clients::write(json, &clients, all, detail);
+        if !fleet.findings.is_empty() {
+            findings::write(json, &fleet.findings);
+        }
+        json.object("fleet", |json| own(json, fleet));
+        let version = clients.last().and_then(|client| client.report.fiord_version.as_ref());
+        if let Some(version) = version {
+            json.object("fiord", |json| json.string("version", version));
+        }
+    })
+}
+
+/// The address as it was typed: the name of a host has its port where several have one address.
+fn hostname(run: &HostRun) -> &str {
+    let host = &run.host;
+    match host.name.strip_prefix(host.address.as_str()) {
+        Some(_) => &host.address,
+        None => &host.name,
+    }
+}
+
+fn own(json: &mut Writer, fleet: &FleetReport) {
+    json.string("order", fleet.settings.order.word());
+    let rows = table(fleet);
+    json.list("hosts", |json| {
+        for (run, row) in fleet.hosts.iter().zip(&rows.rows) {
+            json.item(|json| {
+                rows.columns.iter().zip(row).for_each(|(column, cell)| cell.write(json, column.key));
+                Cell::text(run.fate.cause()).write(json, "cause");
+                Cell::text(run.host.role.as_deref()).write(json, "role");
+                if let Some(facts) = &run.facts {
+                    json.object("facts", |json| of_machine(json, facts));
+                }
+            });
+        }
+    });
+    if let Some(window) = &fleet.window {
+        json.object("window", |json| {
+            json.integer("hosts", window.hosts);
+            json.integer("from_ns", window.from_ns);
+            json.integer("length_ns", window.length_ns);
+            json.integer("shortest_run_ns", window.shortest_run_ns);
+            json.integer("whole_ns", window.whole_ns);
+            json.float("share", window.share());
+            json.boolean("sampled", window.is_sampled);
+        });
+    }
+    if let Some(starts) = &fleet.starts {
+        json.object("starts", |json| {
+            json.integer("hosts", starts.hosts);
+            json.integer("skew_ns", starts.skew_ns);
+            json.integer("clock_error_ns", starts.clock_error_ns);
+            json.integer("accepted_ns", starts.accepted_ns);
+        });
+    }
+    clocks(json, fleet);
+    json.list("totals", |json| totals(json, fleet));
+    json.list("outliers", |json| fleet.outliers.iter().for_each(|each| outlier(json, fleet, each)));
+}
+
+fn of_machine(json: &mut Writer, facts: &HostFacts) {
+    json.string("hostname", &facts.hostname);
+    json.string("kernel", &facts.kernel);
+    json.string("arch", &facts.arch);
+    json.string("cpu", &facts.cpu);
+    json.integer("cpus", facts.cpus);
+    json.integer("memory_bytes", facts.memory_bytes);
+    json.string("fiord_version", &facts.fiord_version);
+    json.string("machine_id", &facts.machine_id);
+    json.boolean("clock_unsynchronised", facts.clock_unsynchronised);
+    json.strings("engines", &facts.engines);
+    json.list("targets", |json| {
+        for target in &facts.targets {
+            json.item(|json| {
+                json.string("path", &target.path);
+                Cell::text(target.identity.as_deref()).write(json, "identity");
+                json.string("model", &target.model);
+                json.string("scheduler", &target.scheduler);
+                json.integer("size_bytes", target.size_bytes);
+                json.boolean("written", target.is_written);
+            });
+        }
+    });
+}
+
+fn clocks(json: &mut Writer, fleet: &FleetReport) {
+    json.list("clocks", |json| {
+        for (run, clock) in fleet.hosts.iter().filter_map(|run| Some((run, run.clock?))) {
+            json.item(|json| {
+                json.string("host", &run.host.name);
+                json.integer("offset_ns", clock.offset_ns);
+                json.integer("error_ns", clock.error_ns);
+                json.integer("drift_ppb", clock.drift_ppb);
+                json.integer("round_trip_ns", clock.round_trip_ns);
+                json.integer("round_trip_ns_max", clock.round_trip_ns_max);
+            });
+        }
+    });
+}
+
+/// Each direction in the common window, and over whole runs as fio adds them.
+fn totals(json: &mut Writer, fleet: &FleetReport) {
+    let Some(all) = &fleet.all else { return };
+    let window = fleet.window.as_ref().filter(|window| window.length_ns > 0);
+    for (direction, stats) in all.stats.directions.iter().enumerate().filter(|(_, stats)| stats.ios > 0) {
+        let per_second = |count: u64| count as f64 * 1000.0 / stats.runtime_ms.max(1) as f64;
+        let together = |of: fn(&crate::window::Done) -> &[f64; 3]| {
+            window
+                .map_or(Cell::None, |window| Cell::Number(window.per_second(of(&window.done)[direction]), 0))
+        };
+        json.item(|json| {
+            json.string("direction", DIRECTIONS[direction]);
+            together(|done| &done.ios).write(json, "window_iops");
+            together(|done| &done.bytes).write(json, "window_bytes_per_s");
+            json.float("sum_iops", per_second(stats.ios));
+            json.float("sum_bytes_per_s", per_second(stats.bytes));
+        });
+    }
+}
+
+fn outlier(json: &mut Writer, fleet: &FleetReport, outlier: &Outlier) {
+    json.item(|json| {
+        json.string("host", fleet.hosts.get(outlier.host).map_or("", |run| run.host.name.as_str()));
+        json.string("figure", outlier.measure.key());
+        json.float("value", outlier.value);
+        json.float("median", outlier.median);
+        // Where the others are all alike it is infinite, for which JSON has no number.
+        let z = if outlier.z.is_finite() { Cell::Number(outlier.z, 2) } else { Cell::None };
+        z.write(json, "z");
+    });
+}

@@ -1,0 +1,98 @@
+//! Normal text: fio's of each host and of all clients; after it how they started, the common window, the table, findings.
+//!
+//! Invariant: what fio prints comes first and as fio prints it, so that scripts that cut it still work.
+
+use std::fmt::Write;
+
+use fiord_report::normal::{blocks_alone, findings_alone, normal as normal_of};
+use fiord_report::number::Units;
+use fiord_report::{RunReport, Show};
+use fiord_stats::job::DIRECTIONS;
+
+use super::all_clients::all_clients;
+use super::table;
+use crate::model::FleetReport;
+
+/// Columns of the table.
+const WIDTH: usize = 80;
+
+/// The whole text.
+pub(super) fn normal(fleet: &FleetReport) -> String {
+    let mut out = String::new();
+    for (run, _) in fleet.counted() {
+        // What is said of the hosts' runs stands at the end, once for all.
+        let own = run.report.clone().map(|report| RunReport { findings: Vec::new(), ..report });
+        if let Some(report) = own {
+            let _ = write!(out, "<{}> {}", run.host.name, normal_of(&report));
+        }
+    }
+    if let Some(all) = all_clients(fleet) {
+        out += &blocks_alone(&all);
+    }
+    out += "\nHosts:\n";
+    for sentence in [started(fleet), together(fleet)].into_iter().flatten() {
+        let _ = writeln!(out, "  {sentence}");
+    }
+    totals(&mut out, fleet);
+    for line in table::text(fleet, WIDTH - 2).lines() {
+        let _ = writeln!(out, "  {line}");
+    }
+    for run in fleet.hosts.iter().filter(|run| !run.is_counted()) {
+        let _ = writeln!(
+            out,
+            "  {}: {}: {}",
+            run.host.name,
+            run.fate.word(),
+            run.fate.cause().unwrap_or("no report")
+        );
+    }
+    out + &findings_alone(&fleet.findings)
+}
+
+/// `12 hosts started within 1.8 ms (clocks known to 0.2 ms)`; `None` if that is not known, or of one host.
+pub fn started(fleet: &FleetReport) -> Option<String> {
+    let starts = fleet.starts.filter(|starts| starts.hosts > 1)?;
+    let ms = |ns: u64| ns as f64 / 1e6;
+    Some(format!(
+        "{} hosts started within {:.1} ms (clocks known to {:.1} ms)",
+        starts.hosts,
+        ms(starts.skew_ns),
+        // Rounded up: what is known is never better than that.
+        (ms(starts.clock_error_ns) * 10.0).ceil() / 10.0
+    ))
+}
+
+/// How long all ran together; `None` if they did not run together, or of one host.
+pub fn together(fleet: &FleetReport) -> Option<String> {
+    let window = fleet.window.as_ref().filter(|window| window.hosts > 1)?;
+    let how = if window.is_sampled { "" } else { ", of rates taken for even" };
+    Some(format!(
+        "they ran together for {:.1} s, {:.0} % of the shortest run{how}",
+        window.length_ns as f64 / 1e9,
+        window.share() * 100.0
+    ))
+}
+
+/// What all did in the common window, and beside it the sum over whole runs.
+fn totals(out: &mut String, fleet: &FleetReport) {
+    let Some(all) = &fleet.all else { return };
+    let Show { significant_figures, kb_base, unit_base, .. } = all.show;
+    let units = Units::new(significant_figures, kb_base, unit_base);
+    let rates =
+        |iops: f64, bytes: f64| format!("{} IOPS, {}", units.count(iops as u64), units.rate(bytes as u64));
+    for (direction, stats) in all.stats.directions.iter().enumerate().filter(|(_, stats)| stats.ios > 0) {
+        let per_second = |count: u64| count as f64 * 1000.0 / stats.runtime_ms.max(1) as f64;
+        let sum = rates(per_second(stats.ios), per_second(stats.bytes));
+        let name = DIRECTIONS[direction];
+        let window = fleet.window.as_ref().filter(|window| window.hosts > 1 && window.length_ns > 0);
+        let _ = match window {
+            Some(window) => {
+                let done = &window.done;
+                let together =
+                    rates(window.per_second(done.ios[direction]), window.per_second(done.bytes[direction]));
+                writeln!(out, "  {name}: {together} together; as fio adds: {sum}")
+            }
+            None => writeln!(out, "  {name}: as fio adds: {sum}"),
+        };
+    }
+}

@@ -1,0 +1,123 @@
+//! From the runs of hosts to what they did together.
+//!
+//! Invariant: a host whose report is not whole is in no sum.
+
+use fiord_report::JobReport;
+
+use crate::findings;
+use crate::member::Member;
+use crate::model::{ALL_CLIENTS, FleetReport, FleetSettings, Starts};
+use crate::order::Order;
+use crate::outliers::{self, Measure};
+use crate::run::{HostRun, StageStart};
+use crate::start;
+use crate::window::{CommonWindow, Series};
+
+impl FleetReport {
+    /// Of these hosts.
+    pub fn of(hosts: Vec<HostRun>, settings: FleetSettings) -> FleetReport {
+        let member = |run: &HostRun| Member::of(run).filter(|_| run.is_counted());
+        let members: Vec<Option<Member>> = hosts.iter().map(member).collect();
+        let counted = || hosts.iter().filter(|run| run.is_counted());
+        let jobs = counted().filter_map(|run| run.report.as_ref()).flat_map(|report| &report.jobs);
+        let all = merged(jobs);
+        let mut outliers = outliers::outliers(Measure::Iops, &values(&members, |member| Some(member.iops)));
+        let p99 = |member: &Member| member.p99_ns().map(|ns| ns as f64);
+        outliers.extend(outliers::outliers(Measure::P99, &values(&members, p99)));
+        let (window, starts) = match settings.order {
+            Order::Together => {
+                // A sum over those alone that told when would not be one over all.
+                let series: Option<Vec<Series>> = counted().map(Series::of).collect();
+                let window = series.as_deref().and_then(CommonWindow::of);
+                let run_ns = window.as_ref().map_or(0, |window| window.shortest_run_ns);
+                let accepted_ns = settings.start_within_ns.unwrap_or(start::accepted_skew_ns(run_ns));
+                (window, starts(counted(), accepted_ns))
+            }
+            Order::Alone | Order::Interleaved => (None, None),
+        };
+        let mut fleet =
+            FleetReport { settings, hosts, members, all, window, starts, outliers, findings: Vec::new() };
+        fleet.findings = findings::of(&fleet);
+        fleet
+    }
+}
+
+/// A figure of each host that has it, with the host's place in the list.
+fn values(members: &[Option<Member>], figure: impl Fn(&Member) -> Option<f64>) -> Vec<(usize, f64)> {
+    let of = |(host, member): (usize, &Option<Member>)| Some((host, figure(member.as_ref()?)?));
+    members.iter().enumerate().filter_map(of).collect()
+}
+
+/// How exactly these started together.
+fn starts<'a>(runs: impl Iterator<Item = &'a HostRun> + Clone, accepted_ns: u64) -> Option<Starts> {
+    let started = |stage: u32| {
+        let of = move |run: &HostRun| {
+            run.stages
+                .iter()
+                .find(|start| start.stage == stage)
+                .and_then(|start: &StageStart| start.started_ns)
+        };
+        runs.clone().filter_map(of).collect::<Vec<i64>>()
+    };
+    let stages = runs.clone().flat_map(|run| &run.stages).map(|start| start.stage).max()?;
+    let skew_ns = |stage| {
+        let all = started(stage);
+        Some(all.iter().max()?.abs_diff(*all.iter().min()?))
+    };
+    let skew_ns = (0..=stages).filter_map(skew_ns).max()?;
+    let error_ns = |run: &HostRun| run.clock.map(|clock| clock.error_ns);
+    let clock_error_ns = runs.clone().filter_map(error_ns).max().unwrap_or(0);
+    Some(Starts { hosts: started(0).len(), skew_ns, clock_error_ns, accepted_ns })
+}
+
+/// Jobs as one, called `All clients` as in fio.
+fn merged<'a>(mut jobs: impl Iterator<Item = &'a JobReport>) -> Option<JobReport> {
+    let mut all = JobReport {
+        name: ALL_CLIENTS.to_string(),
+        group_id: 0,
+        pid: 0,
+        start_ms: 0,
+        description: None,
+        ..jobs.next()?.clone()
+    };
+    jobs.for_each(|job| all.merge(job));
+    Some(JobReport { options: Vec::new(), ..all })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{host, job};
+
+    proptest! {
+        #[test]
+        fn hosts_merge_to_what_all_their_jobs_merge_to(
+            jobs in proptest::collection::vec(proptest::collection::vec(1..10_000_000_u64, 0..20), 1..12),
+            cuts in proptest::collection::vec(0..4_usize, 12),
+        ) {
+            let jobs: Vec<JobReport> = jobs.iter().map(|latencies| job(latencies, 1000)).collect();
+            let mut hosts: Vec<Vec<JobReport>> = vec![Vec::new(); 4];
+            jobs.iter().zip(&cuts).for_each(|(job, host)| hosts[*host].push(job.clone()));
+            let runs = hosts.into_iter().enumerate().map(|(number, jobs)| host(number as u32, 0, jobs)).collect();
+            let all = FleetReport::of(runs, FleetSettings::default()).all.unwrap();
+            let together = merged(jobs.iter()).unwrap();
+            prop_assert_eq!(&all.stats, &together.stats);
+            prop_assert_eq!(all.member_count, together.member_count);
+            let percentiles = |job: &JobReport| job.stats.directions[0].completion.percentiles(&[50.0, 99.0, 99.9]);
+            prop_assert_eq!(percentiles(&all), percentiles(&together));
+        }
+    }
+
+    #[test]
+    fn hosts_that_ran_alone_have_no_common_window() {
+        let runs = || vec![host(0, 0, vec![job(&[5; 10], 1000)]), host(1, 5_000, vec![job(&[5; 10], 1000)])];
+        let alone =
+            FleetReport::of(runs(), FleetSettings { order: Order::Alone, ..FleetSettings::default() });
+        assert_eq!((alone.window, alone.starts, alone.findings.len()), (None, None, 0));
+        let together = FleetReport::of(runs(), FleetSettings::default());
+        assert_eq!(together.window.map(|window| window.length_ns), Some(0));
+        assert_eq!(together.starts.map(|starts| starts.skew_ns), Some(5_000_000_000));
+    }
+}

@@ -1,0 +1,138 @@
+//! What became of one host: its fate, its facts, when it started, what it reported.
+//!
+//! Invariant: a host has exactly one fate, and a host without a report is never taken for one that did nothing.
+
+use fiord_report::RunReport;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::ClockFit;
+use crate::hosts::Host;
+
+/// What became of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Fate {
+    /// It ran to the end, and its report is complete.
+    #[default]
+    Complete,
+    /// It ran, and jobs failed; its report is complete.
+    Failed {
+        /// What failed first, for people.
+        cause: String,
+    },
+    /// It was told to stop before its end (Ctrl-C); its report is of what it did until then.
+    Stopped,
+    /// It never started.
+    Missing {
+        /// Why, for people.
+        cause: String,
+    },
+    /// It started, and its report never came, or not whole.
+    Lost {
+        /// When it was last heard of, in milliseconds since the start.
+        at_ms: u64,
+        /// Why, for people.
+        cause: String,
+    },
+}
+
+impl Fate {
+    /// In one word, for programs.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Fate::Complete => "complete",
+            Fate::Failed { .. } => "failed",
+            Fate::Stopped => "stopped",
+            Fate::Missing { .. } => "missing",
+            Fate::Lost { .. } => "lost",
+        }
+    }
+
+    /// Why it is so, for people; `None` if nothing is wrong.
+    pub fn cause(&self) -> Option<&str> {
+        match self {
+            Fate::Complete | Fate::Stopped => None,
+            Fate::Failed { cause } | Fate::Missing { cause } | Fate::Lost { cause, .. } => Some(cause),
+        }
+    }
+}
+
+/// When a host started a stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageStart {
+    /// The stage, from 0.
+    pub stage: u32,
+    /// The agreed time, on the controller's monotonic clock in nanoseconds.
+    pub agreed_ns: i64,
+    /// When the workers were really released, on the controller's clock; `None` if that was not told.
+    pub started_ns: Option<i64>,
+}
+
+/// What an agent tells of its machine before the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// The name that the machine gives itself.
+    pub hostname: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The architecture: `x86_64`.
+    pub arch: String,
+    /// The processor's model; empty if it is not known.
+    pub cpu: String,
+    /// Processors online.
+    pub cpus: u32,
+    /// Memory, in bytes.
+    pub memory_bytes: u64,
+    /// fiord's version.
+    pub fiord_version: String,
+    /// The machine's identity; empty if it has none.
+    pub machine_id: String,
+    /// The engines of the jobs, each once.
+    pub engines: Vec<String>,
+    /// What the jobs read and write.
+    pub targets: Vec<TargetFacts>,
+    /// Whether the kernel says that its wall clock follows none.
+    pub clock_unsynchronised: bool,
+}
+
+/// One target of an agent's jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetFacts {
+    /// Its path on the host.
+    pub path: String,
+    /// What is the same for two hosts that use one target: WWID, serial number, UUID of a shared file system with the path
+    /// in it, export of a server. `None` if nothing says so.
+    pub identity: Option<String>,
+    /// The model of the disk below; empty if there is none, or several.
+    pub model: String,
+    /// The scheduler of that disk's queue; empty if it has none.
+    pub scheduler: String,
+    /// Its size, in bytes; 0 if it is not known yet.
+    pub size_bytes: u64,
+    /// Whether the jobs write it.
+    pub is_written: bool,
+}
+
+/// One host's part of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostRun {
+    /// The host.
+    pub host: Host,
+    /// What became of it.
+    pub fate: Fate,
+    /// When its stages started, in their order.
+    pub stages: Vec<StageStart>,
+    /// Its clock; `None` if it never answered.
+    pub clock: Option<ClockFit>,
+    /// Its machine; `None` if it never told.
+    pub facts: Option<HostFacts>,
+    /// Its report: whole unless its fate says otherwise.
+    pub report: Option<RunReport>,
+}
+
+impl HostRun {
+    /// Whether it is in the sums: its report is there, and is whole or, as all were told to stop, until then.
+    pub fn is_counted(&self) -> bool {
+        let is_whole = matches!(self.fate, Fate::Complete | Fate::Failed { .. } | Fate::Stopped);
+        is_whole && self.report.is_some()
+    }
+}

@@ -1,0 +1,208 @@
+//! The agent: reads frames on standard input, answers on standard output, and runs what it is told to.
+//!
+//! Invariant: threads that carry messages touch no storage; the run is on the main thread, as without a controller. What is
+//! done when is decided by `fiord_wire::Agent` alone.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use fiord_session::StopHandle;
+use fiord_sys::poll::{self, Until};
+use fiord_sys::spawn::spawn;
+use fiord_sys::{clock, signal};
+use fiord_wire::agent::{Agent, AgentAction, AgentEvent, Outbox};
+use fiord_wire::frame::Inbox;
+use fiord_wire::message::{Message, Prepare};
+
+use crate::agent_run::{self, Planned};
+use crate::hello::hello;
+use crate::spool;
+
+/// Stack of the threads that carry messages, in bytes.
+const STACK_BYTES: usize = 256 << 10;
+
+/// How often the controller's silence is looked at.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What the main thread is told to do.
+enum Command {
+    Plan(Box<Prepare>),
+    Run,
+    Leave,
+}
+
+/// What the threads of an agent share.
+pub(crate) struct Link {
+    machine: Mutex<Agent>,
+    outbox: Mutex<Outbox>,
+    to_write: Condvar,
+    commands: Sender<Command>,
+    starts: Mutex<Vec<(u32, u64)>>,
+    started: Condvar,
+    /// Ends the run.
+    pub(crate) stop: StopHandle,
+    run: Mutex<String>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    /// Something happened: what follows from it is done, or begun.
+    pub(crate) fn on(&self, event: AgentEvent) {
+        let actions = locked(&self.machine).on(event, clock::monotonic_ns());
+        actions.into_iter().for_each(|action| self.act(action));
+    }
+
+    fn act(&self, action: AgentAction) {
+        // A main thread that has gone needs no commands.
+        let command = |command| drop(self.commands.send(command));
+        match action {
+            AgentAction::Send(message) => {
+                locked(&self.outbox).push(&message);
+                self.to_write.notify_all();
+            }
+            AgentAction::Plan(prepare) => {
+                locked(&self.run).clone_from(&prepare.run);
+                command(Command::Plan(prepare));
+            }
+            AgentAction::Run => command(Command::Run),
+            AgentAction::Start(stage, at_ns) => {
+                locked(&self.starts).push((stage, at_ns));
+                self.started.notify_all();
+            }
+            AgentAction::Stop => self.stop.stop(),
+            AgentAction::Spool(report) => {
+                // There is nobody left who could be told.
+                let _ = spool::keep(&locked(&self.run), &report);
+            }
+            AgentAction::Leave => command(Command::Leave),
+        }
+    }
+
+    /// When this stage starts, on this machine's monotonic clock; waits up to `patience` for another time than it knows.
+    pub(crate) fn start_of(&self, stage: u32, patience: Duration) -> Option<u64> {
+        let newest = |starts: &[(u32, u64)]| {
+            starts.iter().rev().find(|(known, _)| *known == stage).map(|(_, at_ns)| *at_ns)
+        };
+        let starts = locked(&self.starts);
+        let known = newest(&starts);
+        if patience.is_zero() {
+            return known;
+        }
+        let waited = self.started.wait_timeout_while(starts, patience, |starts| newest(starts) == known);
+        newest(&waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+}
+
+/// Runs the agent until its controller lets it go, or is lost. `remove`: its own file was put there for this, and is removed.
+///
+/// # Errors
+/// Its threads cannot be started.
+#[allow(clippy::disallowed_methods, reason = "the program's own file, which its controller has put there")]
+pub fn run(remove: bool) -> Result<(), String> {
+    let hello = hello();
+    if remove && let Ok(own) = std::env::current_exe() {
+        // If it stays, it is found and used the next time.
+        let _ = std::fs::remove_file(own);
+    }
+    let (commands, received) = mpsc::channel();
+    let (machine, first) = Agent::new(clock::monotonic_ns(), hello);
+    let link = Arc::new(Link {
+        machine: Mutex::new(machine),
+        outbox: Mutex::default(),
+        to_write: Condvar::new(),
+        commands,
+        starts: Mutex::default(),
+        started: Condvar::new(),
+        stop: StopHandle::default(),
+        run: Mutex::default(),
+    });
+    locked(&link.outbox).preface();
+    link.act(first);
+    let (reads, writes) = (Arc::clone(&link), Arc::clone(&link));
+    let started = spawn("agent-reads", STACK_BYTES, move || read(&reads))
+        .and_then(|_| spawn("agent-writes", STACK_BYTES, move || write(&writes)));
+    started.map_err(|error| format!("a thread cannot be started: {error}"))?;
+    obey(&link, &received);
+    Ok(())
+}
+
+/// The main thread: plans and runs.
+fn obey(link: &Arc<Link>, commands: &Receiver<Command>) {
+    let mut planned: Option<Planned> = None;
+    for command in commands {
+        match command {
+            Command::Plan(prepare) => match agent_run::plan(&prepare) {
+                Ok((plan, facts)) => {
+                    planned = Some(plan);
+                    link.on(AgentEvent::Planned(Ok(Box::new(facts))));
+                }
+                Err(problems) => link.on(AgentEvent::Planned(Err(problems))),
+            },
+            Command::Run => {
+                if let Some(planned) = planned.take() {
+                    link.on(agent_run::run(&planned, link));
+                }
+            }
+            Command::Leave => return,
+        }
+    }
+}
+
+/// Reads what the controller sends.
+fn read(link: &Link) {
+    signal::leave_to_other_threads();
+    let mut stdin = io::stdin().lock();
+    let (mut inbox, mut bytes) = (Inbox::default(), vec![0; 64 << 10]);
+    loop {
+        match poll::wait(io::stdin().as_fd(), Until::Readable, Some(TICK)) {
+            Ok(true) => {}
+            _ => {
+                link.on(AgentEvent::Tick);
+                continue;
+            }
+        }
+        match stdin.read(&mut bytes) {
+            Ok(count @ 1..) => inbox.push(&bytes[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Ok(_) | Err(_) => return link.on(AgentEvent::Closed),
+        }
+        loop {
+            match inbox.next() {
+                Ok(None) => break,
+                Ok(Some((kind, payload))) => match Message::read(kind, &payload) {
+                    Ok(Some(message)) => link.on(AgentEvent::Message(message)),
+                    Ok(None) => {}
+                    Err(_) => return link.on(AgentEvent::Closed),
+                },
+                Err(_) => return link.on(AgentEvent::Closed),
+            }
+        }
+    }
+}
+
+/// Writes what the controller is told.
+fn write(link: &Link) {
+    signal::leave_to_other_threads();
+    loop {
+        let mut outbox = locked(&link.outbox);
+        while outbox.bytes().is_empty() {
+            outbox = link.to_write.wait(outbox).unwrap_or_else(PoisonError::into_inner);
+        }
+        let bytes = outbox.bytes().to_vec();
+        outbox.wrote(bytes.len());
+        drop(outbox);
+        // Locked no longer than that: whoever ends the process takes the lock.
+        let mut stdout = io::stdout().lock();
+        let written = stdout.write_all(&bytes).and_then(|()| stdout.flush());
+        drop(stdout);
+        if written.is_err() {
+            return link.on(AgentEvent::Closed);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What an agent runs: sections in, a plan, a run that waits for its starts, a report out.
+//!
+//! Invariant: planned with the facts of this machine, run by the one driver of all runs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fiord_fleet::HostFacts;
+use fiord_host::Machine;
+use fiord_options::environment::KeywordValues;
+use fiord_options::value::Trust;
+use fiord_options::{Problem, ProblemLevel};
+use fiord_plan::Plan;
+use fiord_plan::facts::RunSettings;
+use fiord_session::Ending;
+use fiord_session::event::{Event, Intervals, Presenter};
+use fiord_session::run::drive::{Run, StageGate, drive};
+use fiord_session::run::{environment, facts};
+use fiord_sys::clock;
+use fiord_wire::agent::AgentEvent;
+use fiord_wire::message::{Message, Prepare, Progress, Told};
+use fiord_worker::{Gate, View};
+
+use crate::agent::Link;
+use crate::agent_facts;
+use crate::keywords::{self, HostKeywords};
+
+/// How often progress is told.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// What can be run.
+pub(crate) struct Planned {
+    plan: Arc<Plan>,
+    warnings: Vec<Problem>,
+    global_options: Vec<(String, String)>,
+    trust: Trust,
+}
+
+/// Plans what is to be run here.
+pub(crate) fn plan(prepare: &Prepare) -> Result<(Planned, HostFacts), Vec<Told>> {
+    let told = |text: String| vec![Told { text, is_unsafe: false }];
+    let machine = environment::machine().map_err(told)?;
+    let mut sections = prepare.sections.read().map_err(told)?;
+    let keywords = HostKeywords {
+        machine: of(&machine),
+        name: prepare.name.clone(),
+        number: prepare.number,
+        hosts: prepare.hosts,
+    };
+    keywords::expand(&mut sections, &keywords).map_err(|problems| of_problems(&problems, false))?;
+    let settings = RunSettings {
+        readonly: prepare.is_readonly,
+        max_jobs: prepare.max_jobs,
+        entropy: clock::realtime_ns(),
+        ..RunSettings::default()
+    };
+    let planned = facts::plan(&sections, &prepare.sections.waiting, &machine, &settings);
+    let (plan, warnings) =
+        planned.map_err(|refusal| of_problems(&refusal.problems, refusal.unsafe_target))?;
+    // One of many hosts: a job that cannot run there is known before any of them starts.
+    if plan.unplannable().next().is_some() {
+        let problems: Vec<Problem> = plan.unplannable().cloned().collect();
+        return Err(of_problems(&problems, false));
+    }
+    let facts = agent_facts::of(&machine, &plan);
+    let trust = if prepare.has_findings { Trust::On } else { Trust::Off };
+    let global_options = prepare.global_options.clone();
+    Ok((Planned { plan: Arc::new(plan), warnings, global_options, trust }, facts))
+}
+
+/// The keywords of this machine.
+pub fn of(machine: &Machine) -> KeywordValues {
+    environment::of(machine).keywords
+}
+
+fn of_problems(problems: &[Problem], is_unsafe: bool) -> Vec<Told> {
+    let is_error = |problem: &&Problem| problem.level == ProblemLevel::Error;
+    // What stops a job may be a warning to the others.
+    let all = !problems.iter().any(|problem| is_error(&problem));
+    problems.iter().filter(|problem| all || is_error(problem)).map(|problem| Told { text: problem.to_string(), is_unsafe }).collect()
+}
+
+/// Runs it; how it ended.
+pub(crate) fn run(planned: &Planned, link: &Link) -> AgentEvent {
+    let mut teller = Teller { link, laid_bytes: 0, told: Instant::now() };
+    let mut gate = Starts { link, ready: None };
+    let run = Run {
+        global_options: planned.global_options.clone(),
+        trust: planned.trust,
+        stop: link.stop.clone(),
+        gate: Some(&mut gate),
+        ..Run::of(&planned.plan, &planned.warnings)
+    };
+    let outcome = drive(run, &mut teller);
+    outcome.errors.iter().for_each(|line| link.on(AgentEvent::Tell(Message::Line(line.trim_end().to_string()))));
+    let cause = outcome.errors.first().map(|line| line.trim_end().to_string());
+    let status = match outcome.ending {
+        Ending::Complete | Ending::Void => 0,
+        Ending::Failed => 1,
+        Ending::Refused => 2,
+        Ending::Signal(number) => 128_u8.wrapping_add(number as u8),
+    };
+    match fiord_store::encode(&outcome.report) {
+        Ok(report) => AgentEvent::Ended { report, status, cause },
+        Err(why) => {
+            let cause = Some(format!("the report cannot be sent: {why}"));
+            AgentEvent::Ended { report: Vec::new(), status: status.max(1), cause }
+        }
+    }
+}
+
+/// Tells the controller of the run.
+struct Teller<'l> {
+    link: &'l Link,
+    laid_bytes: u64,
+    told: Instant,
+}
+
+impl Presenter for Teller<'_> {
+    fn intervals(&self) -> Intervals {
+        Intervals { tick: Some(PROGRESS_EVERY), ..Intervals::default() }
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Planned { warnings, .. } => {
+                for warning in *warnings {
+                    self.link.on(AgentEvent::Tell(Message::Line(warning.to_string())));
+                }
+            }
+            Event::LaidOut(bytes) => {
+                self.laid_bytes += bytes;
+                if self.told.elapsed() >= PROGRESS_EVERY {
+                    self.told = Instant::now();
+                    self.link.on(AgentEvent::Tell(Message::Laid(self.laid_bytes)));
+                }
+            }
+            Event::Tick(view) => self.link.on(AgentEvent::Tell(Message::Progress(progress(view)))),
+            _ => {}
+        }
+    }
+}
+
+fn progress(view: &View<'_>) -> Progress {
+    let mut progress = Progress::default();
+    for worker in &view.workers {
+        for direction in 0..3 {
+            progress.ios[direction] += worker.counters.ios[direction];
+            progress.bytes[direction] += worker.counters.bytes[direction];
+        }
+    }
+    progress.done_permille = view.done().map(|done| (done * 1000.0) as u16);
+    progress
+}
+
+/// Holds each stage until the controller has told when it starts.
+struct Starts<'l> {
+    link: &'l Link,
+    /// The stage that was said to be ready last.
+    ready: Option<usize>,
+}
+
+impl StageGate for Starts<'_> {
+    fn gate(&mut self, stage: usize, patience: Duration) -> Gate {
+        if self.ready != Some(stage) {
+            self.ready = Some(stage);
+            self.link.on(AgentEvent::Tell(Message::Ready(stage as u32)));
+        }
+        match self.link.start_of(stage as u32, patience) {
+            None => Gate::Closed,
+            Some(0) => Gate::Open,
+            Some(at_ns) => Gate::OpensAt(at_ns),
+        }
+    }
+
+    fn released(&mut self, stage: usize, at_ns: u64) {
+        self.link.on(AgentEvent::Tell(Message::Started((stage as u32, at_ns as i64))));
+    }
+}

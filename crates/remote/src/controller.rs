@@ -1,0 +1,409 @@
+//! The controller: one thread over the streams of all agents.
+//!
+//! Invariant: what is done when is decided by `fiord_wire::Controller` alone; here are the processes and the bytes. Of each
+//! host at most one message that is not whole, and [`ERRORS_BYTES_MAX`] of its standard error, are kept. When it ends, no
+//! process that it started is left.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use fiord_fleet::{Fate, Host};
+use fiord_sys::poll::{self, Until};
+use fiord_sys::{clock, signal};
+use fiord_wire::agent::Outbox;
+use fiord_wire::controller::Remote;
+use fiord_wire::frame::Inbox;
+use fiord_wire::{Controller, ControllerAction, ControllerSettings, Message, Prepare};
+
+use crate::hello::hello;
+use crate::launch::{Launcher, Started};
+use crate::ssh;
+
+/// How often time is looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How long processes may take to end once all is done.
+const LEAVE_MAX: Duration = Duration::from_secs(5);
+
+/// The most bytes of a host's standard error that are kept.
+const ERRORS_BYTES_MAX: usize = 16 << 10;
+
+/// A run on hosts.
+#[derive(Debug)]
+pub struct Job {
+    /// The hosts, each with how it is reached and what it runs.
+    pub hosts: Vec<(Host, Launcher, Prepare)>,
+    /// What was asked for.
+    pub settings: ControllerSettings,
+    /// How many are connected to at a time.
+    pub fan_out: usize,
+    /// The program, which is sent where it is missing.
+    pub program: Vec<u8>,
+}
+
+/// A run on hosts that is over.
+#[derive(Debug)]
+pub struct Finished {
+    /// The hosts, as they were at the end.
+    pub controller: Controller,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+}
+
+/// One agent's process and its stream.
+struct Connection {
+    child: Child,
+    stream: Option<io::Result<std::os::unix::net::UnixStream>>,
+    errors: Option<std::os::unix::net::UnixStream>,
+    inbox: Inbox,
+    outbox: Outbox,
+    /// What is left to be sent of the program.
+    program: VecDeque<u8>,
+    said: Vec<u8>,
+    noise: Vec<u8>,
+    has_answered: bool,
+    leaves: bool,
+}
+
+/// Runs a job on its hosts. `show` is told of it ten times a second, and of lines that hosts say.
+pub fn run(job: Job, show: &mut dyn FnMut(&Controller, Option<(usize, &str)>)) -> Finished {
+    let Job { hosts, settings, fan_out, program } = job;
+    // Without its handlers a signal ends the controller, and the agents find that out.
+    let _ = signal::record_stop_requests();
+    let now_ns = clock::monotonic_ns() as i64;
+    let (places, prepared): (Vec<(Host, Launcher)>, Vec<Prepare>) =
+        hosts.into_iter().map(|(host, launcher, prepare)| ((host, launcher), prepare)).unzip();
+    let controller = Controller::new(hello(), prepared, settings, now_ns);
+    let connections = places.iter().map(|_| None).collect();
+    let mut pump = Pump { controller, connections, next: 0, is_done: false, program, show };
+    let mut signalled = None;
+    while !pump.is_done {
+        pump.connect(&places, fan_out);
+        pump.exchange();
+        let now_ns = now();
+        let actions = pump.controller.tick(now_ns);
+        pump.act(actions);
+        if signalled.is_none()
+            && let Some(number) = signal::stop_requested()
+        {
+            signalled = Some(number);
+            let actions = pump.controller.stop(now_ns);
+            pump.act(actions);
+        }
+        if signal::is_stop_urgent() {
+            pump.abandon();
+        }
+        (pump.show)(&pump.controller, None);
+    }
+    pump.leave();
+    Finished { controller: pump.controller, signal: signalled }
+}
+
+fn now() -> i64 {
+    clock::monotonic_ns() as i64
+}
+
+struct Pump<'s> {
+    controller: Controller,
+    connections: Vec<Option<Connection>>,
+    /// The first host that no agent was started for.
+    next: usize,
+    is_done: bool,
+    program: Vec<u8>,
+    show: &'s mut dyn FnMut(&Controller, Option<(usize, &str)>),
+}
+
+impl Pump<'_> {
+    /// Starts agents, as many at a time as are allowed.
+    fn connect(&mut self, places: &[(Host, Launcher)], fan_out: usize) {
+        let is_pending = |remote: &Remote| remote.hello().is_none() && remote.fate().is_none();
+        let mut pending = self.controller.remotes()[..self.next].iter().filter(|one| is_pending(one)).count();
+        while pending < fan_out.max(1) && self.next < places.len() && !self.is_done {
+            let number = self.next;
+            self.next += 1;
+            if self.controller.remotes()[number].fate().is_some() {
+                continue;
+            }
+            pending += 1;
+            let (host, launcher) = &places[number];
+            self.controller.connecting(number, now());
+            match launcher.start(host) {
+                Ok(started) => self.connections[number] = Some(Connection::new(started)),
+                Err(why) => {
+                    let actions = self.controller.closed(number, &why, now());
+                    self.act(actions);
+                }
+            }
+        }
+    }
+
+    /// Waits until something can be read or written, and does it.
+    fn exchange(&mut self) {
+        let mut awaited: Vec<(BorrowedFd<'_>, Until)> = Vec::new();
+        let mut whose = Vec::new();
+        for (number, connection) in self.connections.iter_mut().enumerate() {
+            let Some(connection) = connection else { continue };
+            let wants = connection.wants_to_write();
+            if let Some(Ok(stream)) = &connection.stream {
+                awaited.push((stream.as_fd(), if wants { Until::ReadableOrWritable } else { Until::Readable }));
+                whose.push(number);
+            }
+            if let Some(errors) = &connection.errors {
+                awaited.push((errors.as_fd(), Until::Readable));
+                whose.push(number);
+            }
+        }
+        let ready = match poll::wait_for_any(&awaited, Some(TICK)) {
+            Ok(ready) => ready,
+            // A signal, which is looked at next.
+            Err(_) => return,
+        };
+        let mut numbers: Vec<usize> =
+            whose.into_iter().zip(ready).filter(|(_, ready)| *ready).map(|(number, _)| number).collect();
+        numbers.dedup();
+        for number in numbers {
+            self.serve(number);
+        }
+    }
+
+    /// Reads and writes what can be.
+    fn serve(&mut self, number: usize) {
+        let Some(connection) = &mut self.connections[number] else { return };
+        connection.read_errors();
+        let ended = connection.read(&self.program).and_then(|is_open| {
+            connection.write()?;
+            Ok(is_open)
+        });
+        let mut messages = Vec::new();
+        let read = loop {
+            match connection.inbox.next() {
+                Ok(None) => break Ok(()),
+                Ok(Some((kind, payload))) => match Message::read(kind, &payload) {
+                    Ok(message) => messages.extend(message),
+                    Err(why) => break Err(why),
+                },
+                Err(why) => break Err(why.to_string()),
+            }
+        };
+        if !messages.is_empty() && !std::mem::replace(&mut connection.has_answered, true) {
+            // Not before: a shell there would take it for the program.
+            connection.outbox.preface();
+        }
+        for message in messages {
+            let actions = self.controller.message(number, message, now());
+            self.act(actions);
+        }
+        let cause = match (read, ended) {
+            (Err(why), _) => why,
+            (Ok(()), Ok(true)) => return,
+            (Ok(()), _) => self.connections[number].as_mut().map_or_else(String::new, Connection::why_ended),
+        };
+        if let Some(connection) = &mut self.connections[number] {
+            connection.stream = None;
+        }
+        let actions = self.controller.closed(number, &cause, now());
+        self.act(actions);
+    }
+
+    fn act(&mut self, actions: Vec<ControllerAction>) {
+        for action in actions {
+            match action {
+                ControllerAction::Send(number, message) => {
+                    if let Some(connection) = &mut self.connections[number]
+                        && connection.has_answered
+                    {
+                        connection.outbox.push(&message);
+                        let _ = connection.write();
+                    }
+                }
+                ControllerAction::Close(number) => {
+                    if let Some(connection) = &mut self.connections[number] {
+                        connection.close();
+                    }
+                }
+                ControllerAction::Show(number, line) => (self.show)(&self.controller, Some((number, &line))),
+                ControllerAction::Done => self.is_done = true,
+            }
+        }
+    }
+
+    /// Ends all connections at once.
+    fn abandon(&mut self) {
+        for number in 0..self.connections.len() {
+            if let Some(connection) = &mut self.connections[number] {
+                connection.stream = None;
+            }
+            let actions = self.controller.closed(number, "given up", now());
+            self.act(actions);
+        }
+    }
+
+    /// Waits for all processes, and ends those that stay.
+    fn leave(&mut self) {
+        let begun = Instant::now();
+        for connection in self.connections.iter_mut().flatten() {
+            connection.close();
+        }
+        while begun.elapsed() < LEAVE_MAX && !signal::is_stop_urgent() {
+            let mut left = false;
+            for connection in self.connections.iter_mut().flatten() {
+                connection.read_errors();
+                // What is still said is read, so that nobody waits for its pipe.
+                let _ = connection.read(&[]);
+                let _ = connection.write();
+                connection.close();
+                left |= matches!(connection.child.try_wait(), Ok(None));
+            }
+            if !left {
+                return;
+            }
+            clock::sleep_until_ns(clock::monotonic_ns() + 2_000_000);
+        }
+        for connection in self.connections.iter_mut().flatten() {
+            if matches!(connection.child.try_wait(), Ok(None)) {
+                let _ = connection.child.kill();
+                let _ = connection.child.wait();
+            }
+        }
+    }
+}
+
+impl Connection {
+    fn new(started: Started) -> Connection {
+        let Started { child, stream, errors } = started;
+        Connection {
+            child,
+            stream: Some(Ok(stream)),
+            errors: Some(errors),
+            inbox: Inbox::default(),
+            outbox: Outbox::default(),
+            program: VecDeque::new(),
+            said: Vec::new(),
+            noise: Vec::new(),
+            has_answered: false,
+            leaves: false,
+        }
+    }
+
+    fn wants_to_write(&mut self) -> bool {
+        !self.program.is_empty() || !self.outbox.bytes().is_empty()
+    }
+
+    /// Reads what there is; whether more may come.
+    fn read(&mut self, program: &[u8]) -> io::Result<bool> {
+        let mut bytes = [0; 16 << 10];
+        // Not without end: others wait.
+        for _ in 0..16 {
+            let Some(Ok(stream)) = &mut self.stream else { return Ok(false) };
+            match stream.read(&mut bytes) {
+                Ok(0) => return Ok(false),
+                Ok(count) => {
+                    self.inbox.push(&bytes[..count]);
+                    self.look_for_a_request(&bytes[..count], program);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Before the agent answers, the far end may ask for the program.
+    fn look_for_a_request(&mut self, bytes: &[u8], program: &[u8]) {
+        if self.has_answered || self.noise.len() > fiord_wire::frame::NOISE_BYTES_MAX {
+            return;
+        }
+        self.noise.extend(bytes);
+        if self.noise.windows(ssh::WANTED.len()).any(|window| window == ssh::WANTED) {
+            self.noise.clear();
+            self.program.extend(program);
+        }
+    }
+
+    fn read_errors(&mut self) {
+        let mut bytes = [0; 4096];
+        while let Some(errors) = &mut self.errors {
+            match errors.read(&mut bytes) {
+                Ok(0) => self.errors = None,
+                Ok(count) => {
+                    self.said.extend(&bytes[..count]);
+                    let over = self.said.len().saturating_sub(ERRORS_BYTES_MAX);
+                    self.said.drain(..over);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => self.errors = None,
+            }
+        }
+    }
+
+    /// Writes what can be written.
+    fn write(&mut self) -> io::Result<()> {
+        let Some(Ok(stream)) = &mut self.stream else { return Ok(()) };
+        loop {
+            let is_program = !self.program.is_empty();
+            let bytes = if is_program { self.program.as_slices().0 } else { self.outbox.bytes() };
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            match stream.write(bytes) {
+                Ok(count) if is_program => drop(self.program.drain(..count)),
+                Ok(count) => self.outbox.wrote(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Says that nothing more is sent, once all is.
+    fn close(&mut self) {
+        self.leaves = true;
+        let has_sent = self.write().is_err() || !self.wants_to_write();
+        if let Some(Ok(stream)) = &self.stream
+            && (has_sent || !self.has_answered)
+        {
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+        }
+    }
+
+    /// Why the stream has ended: what was said last, or the exit status.
+    fn why_ended(&mut self) -> String {
+        self.read_errors();
+        let said = String::from_utf8_lossy(&self.said).into_owned();
+        let said = said.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_string);
+        let before = if self.has_answered { String::new() } else { self.inbox.noise() };
+        let noise = before.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_string);
+        // It has closed its output, and is about to end.
+        let deadline = Instant::now() + Duration::from_millis(200);
+        let mut status = None;
+        while status.is_none() && Instant::now() < deadline {
+            status = self.child.try_wait().ok().flatten();
+            clock::sleep_until_ns(clock::monotonic_ns() + 1_000_000);
+        }
+        self.read_errors();
+        let ended = match status {
+            Some(status) => match (status.code(), status.signal()) {
+                (Some(0), _) => "the connection ended".to_string(),
+                (Some(code), _) => format!("exit status {code}"),
+                (None, Some(number)) => format!("ended by signal {number}"),
+                (None, None) => "the connection ended".to_string(),
+            },
+            None => "the connection ended".to_string(),
+        };
+        match said.or_else(|| noise.map(|noise| format!("before the agent: {noise}"))) {
+            Some(said) => format!("{said} ({ended})"),
+            None => ended,
+        }
+    }
+}
+
+/// Whether nothing went wrong on any host.
+pub fn are_all_complete(controller: &Controller) -> bool {
+    controller.remotes().iter().all(|remote| matches!(remote.fate(), Some(Fate::Complete)))
+}

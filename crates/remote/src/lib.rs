@@ -1,0 +1,17 @@
+//! Reaches hosts and runs jobs on them: the agent, the controller, and how agents are started.
+//!
+//! Invariant: what an agent and a controller decide is in `wire`; here are the threads, processes and files that carry it
+//! out. Nothing is printed: an agent's standard output is its stream.
+
+pub mod agent;
+mod agent_facts;
+mod agent_run;
+pub mod controller;
+mod hello;
+pub mod keywords;
+pub mod launch;
+mod spool;
+mod ssh;
+
+pub use controller::{Finished, Job, run};
+pub use launch::Launcher;

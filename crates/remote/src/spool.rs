@@ -1,0 +1,27 @@
+//! Reports that a lost controller left behind.
+//!
+//! Invariant: a report there is whole, or is not there under its name.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use fiord_store::state_path;
+
+/// Keeps a report under this name in `$XDG_STATE_HOME/fiord/spool`.
+///
+/// # Errors
+/// Those of the file system, or there is no state directory.
+#[allow(clippy::disallowed_methods, reason = "a file of the state directory, made anew")]
+pub(crate) fn keep(run: &str, report: &[u8]) -> io::Result<PathBuf> {
+    let name = run.replace(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-', "_");
+    let path = state_path(|name| std::env::var_os(name), "spool").map(|directory| directory.join(name));
+    let path = path.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let unfinished = path.with_extension("tmp");
+    fs::write(&unfinished, report)?;
+    fs::rename(&unfinished, &path)?;
+    Ok(path)
+}

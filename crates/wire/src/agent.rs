@@ -1,0 +1,306 @@
+//! The agent's end: what it does with what it is told, and what it tells.
+//!
+//! Invariant: a run does not outlive its controller unless it was told to (`--on-lost=finish`), and then no longer than it
+//! would have run: without a message for [`SILENCE_NS_MAX`], or at the end of the stream, it is stopped.
+
+use fiord_checksum::Checksum;
+use fiord_fleet::HostFacts;
+
+use crate::message::{self, End, Hello, Message, Prepare, Progress, Told};
+
+/// How long the controller may be silent, in nanoseconds.
+pub const SILENCE_NS_MAX: u64 = 30_000_000_000;
+
+/// Something that happened to the agent.
+#[derive(Clone, Debug)]
+pub enum AgentEvent {
+    /// A message came.
+    Message(Message),
+    /// The stream has ended, or is no stream of frames.
+    Closed,
+    /// Time has passed.
+    Tick,
+    /// The sections are planned, or why not.
+    Planned(Result<Box<HostFacts>, Vec<Told>>),
+    /// Something to be passed on: progress, lines, a stage that is ready or has started.
+    Tell(Message),
+    /// The run is over: its report, the exit status it would have here, and what failed.
+    Ended {
+        /// The report, encoded.
+        report: Vec<u8>,
+        /// The exit status.
+        status: u8,
+        /// What failed first, if anything did.
+        cause: Option<String>,
+    },
+}
+
+/// Something that the agent is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentAction {
+    /// Send this.
+    Send(Message),
+    /// Plan this, and say `Planned`.
+    Plan(Box<Prepare>),
+    /// Run what was planned.
+    Run,
+    /// Start this stage at this time of the agent's clock, in nanoseconds. It may come again, with another time.
+    Start(u32, u64),
+    /// End the run as by SIGTERM, wherever it is.
+    Stop,
+    /// Keep this report: the controller is lost.
+    Spool(Vec<u8>),
+    /// End the process. Nothing comes after it.
+    Leave,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    Planning,
+    Planned,
+    Running,
+    Reported,
+    Left,
+}
+
+/// The agent.
+#[derive(Debug)]
+pub struct Agent {
+    phase: Phase,
+    heard_ns: u64,
+    is_lost: bool,
+    finishes_when_lost: bool,
+    /// The next stage that may be told to start; those before have started.
+    stage: u32,
+    report: Option<(Vec<u8>, End)>,
+}
+
+impl Agent {
+    /// One that was started now. It says this first.
+    pub fn new(now_ns: u64, hello: Hello) -> (Agent, AgentAction) {
+        let agent = Agent {
+            phase: Phase::Waiting,
+            heard_ns: now_ns,
+            is_lost: false,
+            finishes_when_lost: false,
+            stage: 0,
+            report: None,
+        };
+        (agent, AgentAction::Send(Message::Hello(hello)))
+    }
+
+    /// What to do when this happens, at this time of the agent's monotonic clock.
+    pub fn on(&mut self, event: AgentEvent, now_ns: u64) -> Vec<AgentAction> {
+        match event {
+            _ if self.phase == Phase::Left => Vec::new(),
+            AgentEvent::Message(_) if self.is_lost => Vec::new(),
+            AgentEvent::Message(message) => {
+                self.heard_ns = now_ns;
+                self.message(message, now_ns)
+            }
+            AgentEvent::Closed => self.lose(),
+            AgentEvent::Tick if now_ns.saturating_sub(self.heard_ns) > SILENCE_NS_MAX => self.lose(),
+            AgentEvent::Tick => Vec::new(),
+            AgentEvent::Planned(Ok(facts)) => {
+                self.phase = Phase::Planned;
+                self.tell(Message::Facts(facts))
+            }
+            AgentEvent::Planned(Err(problems)) => {
+                self.phase = Phase::Waiting;
+                self.tell(Message::Problems(problems))
+            }
+            AgentEvent::Tell(message) => {
+                if let Message::Started((stage, _)) = message {
+                    self.stage = stage + 1;
+                }
+                self.tell(message)
+            }
+            AgentEvent::Ended { report, status, cause } => self.ended(report, status, cause),
+        }
+    }
+
+    fn message(&mut self, message: Message, now_ns: u64) -> Vec<AgentAction> {
+        match (message, self.phase) {
+            (Message::Ping(sent_ns), _) => {
+                let now_ns = now_ns as i64;
+                vec![AgentAction::Send(Message::Pong((sent_ns, now_ns, now_ns)))]
+            }
+            (Message::Prepare(prepare), Phase::Waiting) => {
+                self.phase = Phase::Planning;
+                self.finishes_when_lost = prepare.finishes_when_lost;
+                vec![AgentAction::Plan(prepare)]
+            }
+            (Message::Run(()), Phase::Planned) => {
+                self.phase = Phase::Running;
+                vec![AgentAction::Run]
+            }
+            (Message::Start((stage, at_ns)), Phase::Running) if stage == self.stage => {
+                let at_ns = at_ns.max(0) as u64;
+                // A start at 0 is at once: it was told too late too often.
+                match now_ns.checked_sub(at_ns) {
+                    Some(late_ns) if at_ns > 0 => self.tell(Message::Late((stage, late_ns))),
+                    _ => vec![AgentAction::Start(stage, at_ns)],
+                }
+            }
+            (Message::Stop(()), Phase::Running) => vec![AgentAction::Stop],
+            (Message::Again(()), Phase::Reported) => self.send_report(),
+            (Message::Ack(()), Phase::Reported) => {
+                self.report = None;
+                Vec::new()
+            }
+            (Message::Bye(()), Phase::Running) => self.lose(),
+            (Message::Bye(()), _) => self.leave(),
+            // What comes again, or too late.
+            _ => Vec::new(),
+        }
+    }
+
+    fn tell(&self, message: Message) -> Vec<AgentAction> {
+        if self.is_lost { Vec::new() } else { vec![AgentAction::Send(message)] }
+    }
+
+    fn ended(&mut self, report: Vec<u8>, status: u8, cause: Option<String>) -> Vec<AgentAction> {
+        self.phase = Phase::Reported;
+        let digest = digest(&report);
+        self.report = Some((report, End { digest, status, cause }));
+        if self.is_lost { self.leave() } else { self.send_report() }
+    }
+
+    fn send_report(&self) -> Vec<AgentAction> {
+        let Some((report, end)) = self.report.clone() else { return Vec::new() };
+        vec![AgentAction::Send(Message::Report(report)), AgentAction::Send(Message::End(end))]
+    }
+
+    /// The controller is lost.
+    fn lose(&mut self) -> Vec<AgentAction> {
+        if std::mem::replace(&mut self.is_lost, true) {
+            return Vec::new();
+        }
+        match self.phase {
+            // Before the first start nothing is left to be finished.
+            Phase::Running if self.finishes_when_lost && self.stage > 0 => Vec::new(),
+            Phase::Running => vec![AgentAction::Stop],
+            _ => self.leave(),
+        }
+    }
+
+    fn leave(&mut self) -> Vec<AgentAction> {
+        self.phase = Phase::Left;
+        let spooled = self.report.take().map(|(report, _)| AgentAction::Spool(report));
+        spooled.into_iter().chain([AgentAction::Leave]).collect()
+    }
+
+    /// Whether the controller is lost: who waits for a start waits no longer.
+    pub fn has_lost_controller(&self) -> bool {
+        self.is_lost
+    }
+}
+
+/// SHA-256 of these bytes.
+pub fn digest(bytes: &[u8]) -> Vec<u8> {
+    Checksum::Sha256.of(bytes).as_bytes().to_vec()
+}
+
+/// The newest progress, of what waits to be sent: what is not sent yet is replaced.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    bytes: Vec<u8>,
+    progress: Option<Progress>,
+}
+
+impl Outbox {
+    /// Queues a message. Progress waits until all else is sent.
+    pub fn push(&mut self, message: &Message) {
+        match message {
+            Message::Progress(progress) => self.progress = Some(*progress),
+            message => message.write(&mut self.bytes),
+        }
+    }
+
+    /// Queues the preface.
+    pub fn preface(&mut self) {
+        self.bytes.extend(crate::frame::PREFACE);
+    }
+
+    /// What is to be written next.
+    pub fn bytes(&mut self) -> &[u8] {
+        if self.bytes.is_empty()
+            && let Some(progress) = self.progress.take()
+        {
+            message::Message::Progress(progress).write(&mut self.bytes);
+        }
+        &self.bytes
+    }
+
+    /// So many bytes of it were written.
+    pub fn wrote(&mut self, count: usize) {
+        self.bytes.drain(..count.min(self.bytes.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running() -> Agent {
+        let (mut agent, hello) = Agent::new(0, Hello::default());
+        assert!(matches!(hello, AgentAction::Send(Message::Hello(_))));
+        let prepare = AgentEvent::Message(Message::Prepare(Box::default()));
+        assert!(matches!(agent.on(prepare, 1)[..], [AgentAction::Plan(_)]));
+        let planned = agent.on(AgentEvent::Planned(Ok(Box::default())), 2);
+        assert!(matches!(planned[..], [AgentAction::Send(Message::Facts(_))]));
+        assert_eq!(agent.on(AgentEvent::Message(Message::Run(())), 3), [AgentAction::Run]);
+        agent
+    }
+
+    fn ended() -> AgentEvent {
+        AgentEvent::Ended { report: b"figures".to_vec(), status: 0, cause: None }
+    }
+
+    #[test]
+    fn a_report_that_has_come_is_not_spooled() {
+        let mut agent = running();
+        assert_eq!(agent.on(AgentEvent::Message(Message::Start((0, 100))), 50), [AgentAction::Start(0, 100)]);
+        let late = agent.on(AgentEvent::Message(Message::Start((0, 100))), 150);
+        assert_eq!(late, [AgentAction::Send(Message::Late((0, 50)))]);
+        assert_eq!(agent.on(AgentEvent::Message(Message::Start((0, 0))), 150), [AgentAction::Start(0, 0)]);
+        let sent = agent.on(ended(), 200);
+        assert!(matches!(sent[..], [AgentAction::Send(Message::Report(_)), AgentAction::Send(Message::End(_))]));
+        assert_eq!(agent.on(AgentEvent::Message(Message::Again(())), 201), sent);
+        assert!(agent.on(AgentEvent::Message(Message::Ack(())), 202).is_empty());
+        assert_eq!(agent.on(AgentEvent::Closed, 203), [AgentAction::Leave]);
+    }
+
+    #[test]
+    fn a_lost_controller_ends_the_run_and_finds_its_report_later() {
+        for lost in [AgentEvent::Closed, AgentEvent::Tick] {
+            let mut agent = running();
+            assert!(agent.on(AgentEvent::Tick, SILENCE_NS_MAX).is_empty());
+            assert_eq!(agent.on(lost, SILENCE_NS_MAX + 4), [AgentAction::Stop]);
+            assert!(agent.on(AgentEvent::Closed, SILENCE_NS_MAX + 5).is_empty());
+            let spooled = [AgentAction::Spool(b"figures".to_vec()), AgentAction::Leave];
+            assert_eq!(agent.on(ended(), SILENCE_NS_MAX + 6), spooled);
+        }
+    }
+
+    #[test]
+    fn without_a_run_a_lost_controller_ends_the_agent() {
+        let (mut agent, _) = Agent::new(0, Hello::default());
+        assert_eq!(agent.on(AgentEvent::Closed, 1), [AgentAction::Leave]);
+        assert!(agent.on(AgentEvent::Closed, 2).is_empty());
+    }
+
+    #[test]
+    fn progress_that_was_not_sent_is_replaced() {
+        let mut outbox = Outbox::default();
+        outbox.push(&Message::Ready(0));
+        for ios in 1..1000 {
+            outbox.push(&Message::Progress(Progress { ios: [ios, 0, 0], ..Progress::default() }));
+        }
+        let first = outbox.bytes().len();
+        assert!(first < 20, "{first}");
+        outbox.wrote(first);
+        assert!((1..40).contains(&outbox.bytes().len()));
+    }
+}

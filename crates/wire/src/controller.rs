@@ -1,0 +1,567 @@
+//! The controller's end: all hosts of a run, from the first word of their agents to the fate of each.
+//!
+//! Invariant: each host gets exactly one fate, whatever its agent does. Nothing starts before all hosts that are to run
+//! have a plan, and no stage before all that still run are ready for it.
+
+use fiord_fleet::{ClockFit, Fate, HostFacts, Ping, StageStart, start};
+
+use crate::agent::digest;
+use crate::message::{self, End, Hello, Message, Prepare, Progress, Told};
+
+/// Pings before a host's clock is known.
+const PINGS: usize = 8;
+
+/// Time between two pings of a host, in nanoseconds.
+const PING_EVERY_NS: i64 = 1_000_000_000;
+
+/// After this time without a word a host is shown as silent, in nanoseconds.
+pub const SILENT_NS: i64 = 5_000_000_000;
+
+/// How long hosts may take to report once they were told to stop, in nanoseconds.
+const STOP_NS_MAX: i64 = 10_000_000_000;
+
+/// How much longer than the others a silent host may take, in nanoseconds.
+const FROZEN_NS_MAX: i64 = 60_000_000_000;
+
+/// How often a start is chosen again because a host was told too late.
+const STARTS_MAX: u32 = 3;
+
+/// The most pings that are kept of a host: those of half an hour.
+const PINGS_MAX: usize = 2048;
+
+/// What was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct ControllerSettings {
+    /// How many hosts may be missing or lost.
+    pub allow_missing: usize,
+    /// How long an agent may take to answer, in nanoseconds.
+    pub connect_ns: i64,
+    /// Each host alone, one after another (`--order=alone`).
+    pub is_one_by_one: bool,
+    /// Only facts are wanted: nothing is run.
+    pub only_facts: bool,
+}
+
+/// Something that the controller is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ControllerAction {
+    /// Send this to the host of this number.
+    Send(usize, Message),
+    /// End the connection to it.
+    Close(usize),
+    /// Show this line of a host.
+    Show(usize, String),
+    /// All hosts have their fates. Nothing comes after it.
+    Done,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Phase {
+    /// Its agent has not answered.
+    Connecting,
+    /// Its clock is being compared.
+    Clocked,
+    /// It makes its plan.
+    Planning,
+    /// It can be run.
+    Planned,
+    /// It runs, since this time.
+    Running,
+    Over(Fate),
+}
+
+/// One host, as the controller knows it.
+#[derive(Debug)]
+pub struct Remote {
+    prepare: Option<Box<Prepare>>,
+    phase: Phase,
+    hello: Option<Hello>,
+    /// Messages there and back.
+    pings: Vec<Ping>,
+    clock: Option<ClockFit>,
+    stages: Vec<StageStart>,
+    /// The stage it waits to start.
+    ready: Option<u32>,
+    facts: Option<HostFacts>,
+    problems: Vec<Told>,
+    progress: Progress,
+    laid_bytes: u64,
+    /// When its agent was started; `None` before.
+    began_ns: Option<i64>,
+    heard_ns: i64,
+    pinged_ns: i64,
+    report: Vec<u8>,
+    end: Option<End>,
+    has_asked_again: bool,
+}
+
+/// A start that was told, or is about to be.
+#[derive(Clone, Copy, Debug)]
+struct Armed {
+    stage: u32,
+    attempts: u32,
+}
+
+/// All hosts of a run.
+#[derive(Debug)]
+pub struct Controller {
+    settings: ControllerSettings,
+    here: Hello,
+    remotes: Vec<Remote>,
+    began_ns: i64,
+    /// The hosts that run now, by their numbers from the first up to the last.
+    turn: std::ops::Range<usize>,
+    armed: Option<Armed>,
+    first_start_ns: Option<i64>,
+    last_end_ns: Option<i64>,
+    stopped_ns: Option<i64>,
+    is_done: bool,
+}
+
+impl Remote {
+    fn new(prepare: Prepare, now_ns: i64) -> Remote {
+        Remote {
+            prepare: Some(Box::new(prepare)),
+            phase: Phase::Connecting,
+            hello: None,
+            pings: Vec::new(),
+            clock: None,
+            stages: Vec::new(),
+            ready: None,
+            facts: None,
+            problems: Vec::new(),
+            progress: Progress::default(),
+            laid_bytes: 0,
+            began_ns: None,
+            heard_ns: now_ns,
+            pinged_ns: now_ns,
+            report: Vec::new(),
+            end: None,
+            has_asked_again: false,
+        }
+    }
+
+    /// What became of it; `None` while that is open.
+    pub fn fate(&self) -> Option<&Fate> {
+        match &self.phase {
+            Phase::Over(fate) => Some(fate),
+            _ => None,
+        }
+    }
+
+    /// Its facts, once it has planned.
+    pub fn facts(&self) -> Option<&HostFacts> {
+        self.facts.as_ref()
+    }
+
+    /// Who its agent is, once it has answered.
+    pub fn hello(&self) -> Option<&Hello> {
+        self.hello.as_ref()
+    }
+
+    /// Its clock, from all pings.
+    pub fn clock(&self) -> Option<ClockFit> {
+        ClockFit::from_pings(&self.pings)
+    }
+
+    /// When its stages were to start, and did.
+    pub fn stages(&self) -> &[StageStart] {
+        &self.stages
+    }
+
+    /// Why it cannot run what it was told to.
+    pub fn problems(&self) -> &[Told] {
+        &self.problems
+    }
+
+    /// How its run ended: the exit status it would have there.
+    pub fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    /// Its report, encoded; empty if none has come, or not whole.
+    pub fn report(&self) -> &[u8] {
+        match self.fate() {
+            Some(Fate::Complete | Fate::Failed { .. } | Fate::Stopped) => &self.report,
+            _ => &[],
+        }
+    }
+
+    /// What it has done so far.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// For how long nothing was heard of it, in nanoseconds.
+    pub fn silent_ns(&self, now_ns: i64) -> i64 {
+        now_ns - self.heard_ns
+    }
+
+    /// What it does, in a word.
+    pub fn doing(&self) -> &'static str {
+        match (&self.phase, self.ready) {
+            (Phase::Connecting, _) => "connecting",
+            (Phase::Clocked, _) => "comparing clocks",
+            (Phase::Planning, _) => "planning",
+            (Phase::Planned, _) => "waiting",
+            (Phase::Running, Some(_)) => "ready",
+            (Phase::Running, None) if self.stages.is_empty() => "laying out",
+            (Phase::Running, None) => "running",
+            (Phase::Over(_), _) => "over",
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        self.phase == Phase::Running
+    }
+}
+
+impl Controller {
+    /// All hosts, of which each is to run this. The connections are being made.
+    pub fn new(
+        here: Hello,
+        prepared: Vec<Prepare>,
+        settings: ControllerSettings,
+        now_ns: i64,
+    ) -> Controller {
+        let remotes: Vec<Remote> = prepared.into_iter().map(|prepare| Remote::new(prepare, now_ns)).collect();
+        Controller {
+            turn: 0..if settings.is_one_by_one { 0 } else { remotes.len() },
+            settings,
+            here,
+            remotes,
+            began_ns: now_ns,
+            armed: None,
+            first_start_ns: None,
+            last_end_ns: None,
+            stopped_ns: None,
+            is_done: false,
+        }
+    }
+
+    /// The hosts, in the order of the list.
+    pub fn remotes(&self) -> &[Remote] {
+        &self.remotes
+    }
+
+    /// When the first stage started, on the controller's clock.
+    pub fn first_start_ns(&self) -> Option<i64> {
+        self.first_start_ns
+    }
+
+    /// The agent of this host is being started.
+    pub fn connecting(&mut self, number: usize, now_ns: i64) {
+        if let Some(remote) = self.remotes.get_mut(number) {
+            remote.began_ns = Some(now_ns);
+        }
+    }
+
+    /// A message came of the host of this number.
+    pub fn message(&mut self, number: usize, message: Message, now_ns: i64) -> Vec<ControllerAction> {
+        let mut actions = Vec::new();
+        let Some(remote) = self.remotes.get_mut(number) else { return actions };
+        remote.heard_ns = now_ns;
+        if remote.fate().is_some() {
+            return actions;
+        }
+        match message {
+            Message::Hello(hello) => self.hello(number, hello, now_ns, &mut actions),
+            Message::Pong(times) => self.pong(number, times, now_ns, &mut actions),
+            Message::Facts(facts) if remote.phase == Phase::Planning => {
+                remote.facts = Some(*facts);
+                remote.phase = Phase::Planned;
+            }
+            Message::Problems(problems) if remote.phase == Phase::Planning => {
+                let cause = problems.first().map_or_else(String::new, |told| told.text.clone());
+                remote.problems = problems;
+                self.close(number, Fate::Missing { cause }, now_ns, &mut actions);
+            }
+            Message::Laid(bytes) => remote.laid_bytes = bytes,
+            Message::Ready(stage) if remote.is_running() => remote.ready = Some(stage),
+            Message::Started((stage, at_ns)) if remote.is_running() => {
+                let started_ns = remote.clock.map(|clock| clock.to_controller(at_ns));
+                if let Some(known) = remote.stages.iter_mut().find(|known| known.stage == stage) {
+                    known.started_ns = started_ns;
+                }
+                remote.ready = None;
+                self.first_start_ns = self.first_start_ns.or(started_ns);
+            }
+            Message::Late((stage, _)) if remote.is_running() => self.late(stage, now_ns, &mut actions),
+            Message::Progress(progress) => remote.progress = progress,
+            Message::Line(line) => actions.push(ControllerAction::Show(number, line)),
+            Message::Report(report) if remote.is_running() => remote.report = report,
+            Message::End(end) if remote.is_running() => self.end(number, end, now_ns, &mut actions),
+            // What an agent never says, or says at the wrong time.
+            _ => {}
+        }
+        self.go_on(now_ns, &mut actions);
+        actions
+    }
+
+    /// The connection to this host has ended, for this reason.
+    pub fn closed(&mut self, number: usize, cause: &str, now_ns: i64) -> Vec<ControllerAction> {
+        let mut actions = Vec::new();
+        let Some(remote) = self.remotes.get(number).filter(|remote| remote.fate().is_none()) else {
+            return actions;
+        };
+        let fate = self.lost(remote, cause);
+        self.close(number, fate, now_ns, &mut actions);
+        self.go_on(now_ns, &mut actions);
+        actions
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now_ns: i64) -> Vec<ControllerAction> {
+        let mut actions = Vec::new();
+        for number in 0..self.remotes.len() {
+            let remote = &mut self.remotes[number];
+            if remote.fate().is_some() {
+                continue;
+            }
+            let has_answered = remote.hello.is_some();
+            if has_answered && remote.clock.is_some() && now_ns - remote.pinged_ns >= PING_EVERY_NS {
+                remote.pinged_ns = now_ns;
+                actions.push(ControllerAction::Send(number, Message::Ping(now_ns)));
+            }
+            if let Some(cause) = self.overdue(number, now_ns) {
+                let fate = self.lost(&self.remotes[number], &cause);
+                self.close(number, fate, now_ns, &mut actions);
+            }
+        }
+        self.go_on(now_ns, &mut actions);
+        actions
+    }
+
+    /// All hosts are to stop: those that run report what they did until now.
+    pub fn stop(&mut self, now_ns: i64) -> Vec<ControllerAction> {
+        let mut actions = Vec::new();
+        if self.stopped_ns.is_none() {
+            self.stopped_ns = Some(now_ns);
+            for number in 0..self.remotes.len() {
+                match &self.remotes[number].phase {
+                    Phase::Over(_) => {}
+                    Phase::Running => actions.push(ControllerAction::Send(number, Message::Stop(()))),
+                    _ => {
+                        let fate = Fate::Missing { cause: "stopped before it had started".to_string() };
+                        self.close(number, fate, now_ns, &mut actions);
+                    }
+                }
+            }
+        }
+        self.go_on(now_ns, &mut actions);
+        actions
+    }
+
+    /// Why this host is not waited for any longer.
+    fn overdue(&self, number: usize, now_ns: i64) -> Option<String> {
+        let remote = &self.remotes[number];
+        let in_s = |ns: i64| ns / 1_000_000_000;
+        if matches!(remote.phase, Phase::Connecting | Phase::Clocked) {
+            let is_late = remote.began_ns.is_some_and(|began_ns| now_ns - began_ns > self.settings.connect_ns);
+            return is_late.then(|| format!("no answer within {} s", in_s(self.settings.connect_ns)));
+        }
+        if let Some(stopped_ns) = self.stopped_ns
+            && now_ns - stopped_ns > STOP_NS_MAX
+        {
+            return Some(format!("no report within {} s of being told to stop", in_s(STOP_NS_MAX)));
+        }
+        let silent_ns = remote.silent_ns(now_ns);
+        let is_alone = self.remotes.iter().filter(|other| other.is_running()).all(|other| other.silent_ns(now_ns) > SILENT_NS);
+        // What the others took once more, and a minute.
+        let others_ns = self.last_end_ns.zip(self.first_start_ns).map_or(0, |(end, start)| end - start);
+        let since_ns = self.last_end_ns.unwrap_or(self.began_ns).max(remote.heard_ns);
+        let is_frozen = silent_ns > SILENT_NS && is_alone && now_ns - since_ns > FROZEN_NS_MAX + others_ns;
+        is_frozen.then(|| format!("silent for {} s", in_s(silent_ns)))
+    }
+
+    fn hello(&mut self, number: usize, hello: Hello, now_ns: i64, actions: &mut Vec<ControllerAction>) {
+        let remote = &mut self.remotes[number];
+        if remote.phase != Phase::Connecting {
+            return;
+        }
+        match message::agree(&self.here, &hello) {
+            Ok(()) => {
+                remote.hello = Some(hello);
+                remote.phase = Phase::Clocked;
+                actions.push(ControllerAction::Send(number, Message::Hello(self.here.clone())));
+                actions.push(ControllerAction::Send(number, Message::Ping(now_ns)));
+            }
+            Err(cause) => self.close(number, Fate::Missing { cause }, now_ns, actions),
+        }
+    }
+
+    /// The clock's pings go one after another, so that none waits behind another.
+    fn pong(
+        &mut self,
+        number: usize,
+        (t1, t2, t3): (i64, i64, i64),
+        now_ns: i64,
+        actions: &mut Vec<ControllerAction>,
+    ) {
+        let remote = &mut self.remotes[number];
+        if remote.pings.len() < PINGS_MAX {
+            remote.pings.push(Ping { t1, t2, t3, t4: now_ns });
+        }
+        if remote.phase != Phase::Clocked {
+            return;
+        }
+        if remote.pings.len() < PINGS {
+            actions.push(ControllerAction::Send(number, Message::Ping(now_ns)));
+            return;
+        }
+        let Some(clock) = ClockFit::from_pings(&remote.pings) else {
+            let cause = "its clock goes backwards".to_string();
+            return self.close(number, Fate::Missing { cause }, now_ns, actions);
+        };
+        remote.clock = Some(clock);
+        remote.pinged_ns = now_ns;
+        remote.phase = Phase::Planning;
+        if let Some(prepare) = remote.prepare.take() {
+            actions.push(ControllerAction::Send(number, Message::Prepare(prepare)));
+        }
+    }
+
+    /// A host was told of the start too late: it is chosen again for all that have not started.
+    fn late(&mut self, stage: u32, now_ns: i64, actions: &mut Vec<ControllerAction>) {
+        let attempts = self.armed.filter(|armed| armed.stage == stage).map_or(0, |armed| armed.attempts);
+        self.arm(stage, attempts + 1, now_ns, actions);
+    }
+
+    fn arm(&mut self, stage: u32, attempts: u32, now_ns: i64, actions: &mut Vec<ControllerAction>) {
+        let waiting = |remote: &Remote| remote.is_running() && remote.ready == Some(stage);
+        let round_trips = self.remotes.iter().filter(|remote| waiting(remote));
+        let slowest_ns = round_trips.filter_map(|remote| Some(remote.clock()?.round_trip_ns)).max();
+        let count = self.remotes.iter().filter(|remote| waiting(remote)).count();
+        let at_ns = start::choose(now_ns, slowest_ns.unwrap_or(0), count);
+        self.armed = Some(Armed { stage, attempts });
+        for (number, remote) in self.remotes.iter_mut().enumerate() {
+            let Some(clock) = remote.clock().filter(|_| waiting(remote)) else { continue };
+            remote.clock = Some(clock);
+            // After several attempts, at once: the skew is measured, and said.
+            let there_ns = if attempts < STARTS_MAX { clock.to_agent(at_ns) } else { 0 };
+            remote.stages.retain(|known| known.stage != stage);
+            remote.stages.push(StageStart { stage, agreed_ns: at_ns, started_ns: None });
+            actions.push(ControllerAction::Send(number, Message::Start((stage, there_ns))));
+        }
+    }
+
+    fn end(&mut self, number: usize, end: End, now_ns: i64, actions: &mut Vec<ControllerAction>) {
+        let remote = &mut self.remotes[number];
+        if digest(&remote.report) != end.digest {
+            if !std::mem::replace(&mut remote.has_asked_again, true) {
+                actions.push(ControllerAction::Send(number, Message::Again(())));
+                return;
+            }
+            let fate = self.lost(&self.remotes[number], "its report was damaged on its way, twice");
+            return self.close(number, fate, now_ns, actions);
+        }
+        let fate = match (&end.cause, end.status, self.stopped_ns) {
+            (Some(cause), 1.., _) if end.status < 128 => Fate::Failed { cause: cause.clone() },
+            (_, 128.., _) | (_, _, Some(_)) => Fate::Stopped,
+            (_, 0, _) => Fate::Complete,
+            (_, status, _) => Fate::Failed { cause: format!("exit status {status}") },
+        };
+        remote.end = Some(end);
+        self.last_end_ns = Some(now_ns);
+        actions.push(ControllerAction::Send(number, Message::Ack(())));
+        self.close(number, fate, now_ns, actions);
+    }
+
+    /// The fate of a host whose connection has ended.
+    fn lost(&self, remote: &Remote, cause: &str) -> Fate {
+        let cause = cause.to_string();
+        match (remote.phase == Phase::Running, self.first_start_ns) {
+            (true, Some(start_ns)) => {
+                let at_ms = (remote.heard_ns - start_ns).max(0) as u64 / 1_000_000;
+                Fate::Lost { at_ms, cause }
+            }
+            (true, None) => Fate::Lost { at_ms: 0, cause },
+            (false, _) => Fate::Missing { cause },
+        }
+    }
+
+    /// The host has its fate, and is told to leave.
+    fn close(&mut self, number: usize, fate: Fate, now_ns: i64, actions: &mut Vec<ControllerAction>) {
+        let remote = &mut self.remotes[number];
+        if remote.fate().is_some() {
+            return;
+        }
+        if remote.is_running() {
+            self.last_end_ns = Some(now_ns);
+        }
+        remote.phase = Phase::Over(fate);
+        remote.ready = None;
+        actions.push(ControllerAction::Send(number, Message::Bye(())));
+        actions.push(ControllerAction::Close(number));
+    }
+
+    /// What can happen now that could not before.
+    fn go_on(&mut self, now_ns: i64, actions: &mut Vec<ControllerAction>) {
+        if self.is_done {
+            return;
+        }
+        self.release(now_ns, actions);
+        self.take_turns(now_ns, actions);
+        let turn = &self.remotes[self.turn.clone()];
+        let running = || turn.iter().filter(|remote| remote.is_running());
+        let stage = running().map(|remote| remote.ready).min().flatten();
+        let is_armed = self.armed.is_some_and(|armed| Some(armed.stage) == stage);
+        if let Some(stage) = stage.filter(|_| !is_armed) {
+            self.arm(stage, 0, now_ns, actions);
+        }
+        if self.remotes.iter().all(|remote| remote.fate().is_some()) {
+            self.is_done = true;
+            actions.push(ControllerAction::Done);
+        }
+    }
+
+    /// Ends what cannot start, once every host has planned or has its fate.
+    fn release(&mut self, now_ns: i64, actions: &mut Vec<ControllerAction>) {
+        let is_open = |remote: &Remote| {
+            matches!(remote.phase, Phase::Connecting | Phase::Clocked | Phase::Planning)
+        };
+        if self.remotes.iter().any(is_open) {
+            return;
+        }
+        let planned = self.remotes.iter().any(|remote| remote.phase == Phase::Planned);
+        let missing = |remote: &&Remote| matches!(remote.phase, Phase::Over(Fate::Missing { .. }));
+        let missing_count = self.remotes.iter().filter(missing).count();
+        let has_problems = self.remotes.iter().any(|remote| !remote.problems.is_empty());
+        let is_too_few = missing_count > self.settings.allow_missing || has_problems;
+        let has_begun = self.remotes.iter().any(Remote::is_running) || self.first_start_ns.is_some();
+        if planned && (self.settings.only_facts || (is_too_few && !has_begun)) {
+            let fate = match self.settings.only_facts {
+                true => Fate::Complete,
+                false => Fate::Missing { cause: "not started, because others cannot be".to_string() },
+            };
+            for number in 0..self.remotes.len() {
+                if self.remotes[number].phase == Phase::Planned {
+                    self.close(number, fate.clone(), now_ns, actions);
+                }
+            }
+        }
+    }
+
+    /// Lets the hosts run whose turn it is.
+    fn take_turns(&mut self, _now_ns: i64, actions: &mut Vec<ControllerAction>) {
+        let is_open = |remote: &Remote| {
+            matches!(remote.phase, Phase::Connecting | Phase::Clocked | Phase::Planning)
+        };
+        if self.remotes.iter().any(is_open) || self.stopped_ns.is_some() {
+            return;
+        }
+        if self.settings.is_one_by_one && self.remotes[self.turn.clone()].iter().all(|one| one.fate().is_some()) {
+            let next = (self.turn.end..self.remotes.len()).find(|number| self.remotes[*number].fate().is_none());
+            let Some(next) = next else { return };
+            self.turn = next..next + 1;
+            self.armed = None;
+        }
+        for number in self.turn.clone() {
+            let remote = &mut self.remotes[number];
+            if remote.phase == Phase::Planned {
+                remote.phase = Phase::Running;
+                actions.push(ControllerAction::Send(number, Message::Run(())));
+            }
+        }
+    }
+}

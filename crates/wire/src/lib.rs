@@ -1,0 +1,16 @@
+//! What a controller and the agents on its hosts say to each other: frames, messages, and both ends as state machines.
+//!
+//! Invariant: pure. Bytes, messages and the time come in as values, bytes and actions go out; no bytes of the other end make
+//! this panic, or take more memory than the limits that are stated here.
+
+pub mod agent;
+pub mod controller;
+pub mod frame;
+pub mod message;
+pub mod section;
+
+pub use agent::{Agent, AgentAction, AgentEvent};
+pub use controller::{Controller, ControllerAction, ControllerSettings};
+pub use frame::{FrameError, Inbox, PREFACE};
+pub use message::{End, Hello, Message, Prepare, Progress, Told};
+pub use section::Sections;

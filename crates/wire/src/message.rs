@@ -1,0 +1,220 @@
+//! Messages, and their numbers and bytes in frames.
+//!
+//! Invariant: a number means one message for ever. Fields are only added behind the last; what an older program does not
+//! know is left unread.
+
+use fiord_fleet::HostFacts;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::frame;
+use crate::section::Sections;
+
+/// Both ends must have the first number in common; of the second the lower one is spoken.
+pub const PROTOCOL: (u16, u16) = (1, 0);
+
+/// What either end says first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    /// See [`PROTOCOL`].
+    pub protocol: (u16, u16),
+    /// The version of fiord.
+    pub fiord: String,
+    /// The number of its process.
+    pub pid: u32,
+    /// The name of its machine.
+    pub hostname: String,
+}
+
+/// What a host is to run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prepare {
+    /// The name of the run: of the file that a lost controller leaves.
+    pub run: String,
+    /// The host's number, from 0 (`$hostnum`).
+    pub number: u32,
+    /// How many hosts there are (`$hosts`).
+    pub hosts: u32,
+    /// The host's name in the list.
+    pub name: String,
+    /// What is run.
+    pub sections: Sections,
+    /// Settings of `[global]` sections, which the report echoes.
+    pub global_options: Vec<(String, String)>,
+    /// Nothing may be written or trimmed (`--readonly`).
+    pub is_readonly: bool,
+    /// `--max-jobs`.
+    pub max_jobs: Option<u32>,
+    /// Whether findings are made.
+    pub has_findings: bool,
+    /// Whether a lost controller ends the run only at its own end (`--on-lost=finish`).
+    pub finishes_when_lost: bool,
+}
+
+/// Something that is told to people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Told {
+    /// The text, with the place in the user's file.
+    pub text: String,
+    /// Whether data would have been destroyed.
+    pub is_unsafe: bool,
+}
+
+/// What the jobs have done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// I/Os: reads, writes, trims.
+    pub ios: [u64; 3],
+    /// Bytes.
+    pub bytes: [u64; 3],
+    /// Share that is done, in thousandths, if known.
+    pub done_permille: Option<u16>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// SHA-256 of the report before it.
+    pub digest: Vec<u8>,
+    /// The exit status that the run would have here.
+    pub status: u8,
+    /// What failed first, if anything did.
+    pub cause: Option<String>,
+}
+
+/// Declares the messages, each with its number in frames.
+macro_rules! messages {
+    ($($(#[$doc:meta])+ $name:ident($payload:ty) = $number:literal;)+) => {
+        /// A message.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Message {
+            $($(#[$doc])+ $name($payload),)+
+        }
+
+        impl Message {
+            /// Appends it to `out`, framed.
+            pub fn write(&self, out: &mut Vec<u8>) {
+                match self {
+                    $(Message::$name(payload) => write($number, payload, out),)+
+                }
+            }
+
+            /// The message of this kind and payload; `None` if it is unknown.
+            ///
+            /// # Errors
+            /// The payload is not one of that kind.
+            pub fn read(kind: u8, payload: &[u8]) -> Result<Option<Message>, String> {
+                match kind {
+                    $($number => Ok(Some(Message::$name(read(kind, payload)?))),)+
+                    // One of a later version.
+                    _ => Ok(None),
+                }
+            }
+        }
+    };
+}
+
+messages! {
+    /// Both: who is there.
+    Hello(Hello) = 1;
+    /// Controller: when it was sent, on its clock in nanoseconds.
+    Ping(i64) = 2;
+    /// Agent: the time of the ping, when it came and when this was sent, on the agent's clock.
+    Pong((i64, i64, i64)) = 3;
+    /// Controller: what to run.
+    Prepare(Box<Prepare>) = 4;
+    /// Agent: why it cannot be run.
+    Problems(Vec<Told>) = 5;
+    /// Agent: it can be run, and what this machine is.
+    Facts(Box<HostFacts>) = 6;
+    /// Controller: lay out, and go to the first start.
+    Run(()) = 7;
+    /// Agent: so many bytes were laid out so far.
+    Laid(u64) = 8;
+    /// Agent: the workers of this stage wait for its start.
+    Ready(u32) = 9;
+    /// Controller: start the stage at this time of the agent's clock.
+    Start((u32, i64)) = 10;
+    /// Agent: the stage was started, at this time of its clock.
+    Started((u32, i64)) = 11;
+    /// Agent: the time of the start had passed by so many nanoseconds.
+    Late((u32, u64)) = 12;
+    /// Agent: what was done so far.
+    Progress(Progress) = 13;
+    /// Agent: a line for people.
+    Line(String) = 14;
+    /// Agent: the report, encoded.
+    Report(Vec<u8>) = 15;
+    /// Agent: the run is over.
+    End(End) = 16;
+    /// Controller: end the run as by SIGTERM.
+    Stop(()) = 17;
+    /// Controller: the report has come, whole.
+    Ack(()) = 18;
+    /// Controller: the report was damaged; send it once more.
+    Again(()) = 19;
+    /// Controller: leave.
+    Bye(()) = 20;
+}
+
+fn write<P: Serialize>(number: u8, payload: &P, out: &mut Vec<u8>) {
+    // Memory is written to memory, which cannot fail for these types.
+    if let Ok(bytes) = postcard::to_allocvec(payload) {
+        frame::write(number, &bytes, out);
+    }
+}
+
+fn read<P: DeserializeOwned>(kind: u8, payload: &[u8]) -> Result<P, String> {
+    // What follows the fields that are known is of a later version.
+    let read = postcard::take_from_bytes(payload).map(|(payload, _)| payload);
+    read.map_err(|why| format!("a message of kind {kind} cannot be read: {why}"))
+}
+
+/// Whether the two ends understand each other.
+///
+/// # Errors
+/// Both versions, and what to do.
+pub fn agree(here: &Hello, there: &Hello) -> Result<(), String> {
+    if here.protocol.0 == there.protocol.0 {
+        return Ok(());
+    }
+    Err(format!(
+        "it has fiord {} (protocol {}), and this is fiord {} (protocol {}): use the same fiord there",
+        there.fiord, there.protocol.0, here.fiord, here.protocol.0
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Inbox, PREFACE};
+
+    #[test]
+    fn messages_come_out_as_they_went_in() {
+        let sent = [
+            Message::Hello(Hello { protocol: PROTOCOL, fiord: "1.0".into(), ..Hello::default() }),
+            Message::Start((3, -7)),
+            Message::Problems(vec![Told { text: "j.fio:1:1: no".into(), is_unsafe: true }]),
+            Message::Report(vec![1; 300_000]),
+            Message::End(End { status: 1, cause: Some("a".into()), ..End::default() }),
+            Message::Bye(()),
+        ];
+        let mut bytes = PREFACE.to_vec();
+        sent.iter().for_each(|message| message.write(&mut bytes));
+        let mut inbox = Inbox::default();
+        inbox.push(&bytes);
+        for message in sent {
+            let (kind, payload) = inbox.next().unwrap().unwrap();
+            assert_eq!(Message::read(kind, &payload).unwrap(), Some(message));
+        }
+    }
+
+    #[test]
+    fn later_versions_are_read_as_far_as_they_are_known() {
+        assert_eq!(Message::read(0x7f, b"x"), Ok(None));
+        assert_eq!(Message::read(9, &[5, 1, 2, 3]), Ok(Some(Message::Ready(5))));
+        assert!(Message::read(10, &[]).is_err());
+        let here = Hello { protocol: (1, 0), ..Hello::default() };
+        assert!(agree(&here, &Hello { protocol: (1, 7), ..here.clone() }).is_ok());
+        assert!(agree(&here, &Hello { protocol: (2, 0), ..here.clone() }).is_err());
+    }
+}

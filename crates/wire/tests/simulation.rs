@@ -1,0 +1,372 @@
+//! Both state machines over a made-up network and clock: delays, clocks that differ, connections that end, agents that
+//! freeze, fail or are told to stop.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use fiord_fleet::Fate;
+use fiord_stats::Random;
+use fiord_wire::agent::{AgentAction, AgentEvent};
+use fiord_wire::message::{PROTOCOL, Progress};
+use fiord_wire::{Agent, Controller, ControllerAction, ControllerSettings, Hello, Message, Prepare, Told};
+
+const MS: i64 = 1_000_000;
+const SECOND: i64 = 1000 * MS;
+
+/// What is wrong with a host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    /// It never answers.
+    Unreachable,
+    /// Its connection ends at this time.
+    Cut(i64),
+    /// It does nothing from the first time to the second.
+    Frozen(i64, i64),
+    /// It cannot plan.
+    Refuses,
+    /// Its run fails.
+    Fails,
+    /// The first copy of its report is damaged.
+    Damages,
+}
+
+struct Simulated {
+    agent: Agent,
+    fault: Fault,
+    /// How far its clock is ahead.
+    ahead_ns: i64,
+    layout_ns: i64,
+    run_ns: i64,
+    /// What its run does next, and when (of the world's time).
+    next: Option<(i64, Step)>,
+    is_cut: bool,
+    has_left: bool,
+    spooled: bool,
+    is_stopped: bool,
+    released_ns: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Planned,
+    Ready,
+    Release,
+    End,
+}
+
+/// What is on its way: to an agent, or (`true`) to the controller; `None` is the end of the connection.
+type Letter = (usize, bool, Option<Message>);
+
+struct World {
+    now_ns: i64,
+    random: Random,
+    hosts: Vec<Simulated>,
+    controller: Controller,
+    letters: BTreeMap<(i64, u64), Letter>,
+    count: u64,
+    /// Nothing overtakes on one connection.
+    arrives_ns: BTreeMap<(usize, bool), i64>,
+    is_done: bool,
+}
+
+fn hello() -> Hello {
+    Hello { protocol: PROTOCOL, ..Hello::default() }
+}
+
+impl World {
+    fn new(seed: u64, hosts: usize, allow_missing: usize, is_one_by_one: bool) -> World {
+        let mut random = Random::new(seed);
+        let settings = ControllerSettings { allow_missing, connect_ns: 10 * SECOND, is_one_by_one, only_facts: false };
+        let controller = Controller::new(hello(), vec![Prepare::default(); hosts], settings, 0);
+        let mut world = World {
+            now_ns: 0,
+            hosts: Vec::new(),
+            controller,
+            letters: BTreeMap::new(),
+            count: 0,
+            arrives_ns: BTreeMap::new(),
+            is_done: false,
+            random: Random::new(seed ^ 1),
+        };
+        for number in 0..hosts {
+            let ahead_ns = random.below(1000 * SECOND as u64) as i64;
+            let (agent, first) = Agent::new(ahead_ns as u64, hello());
+            world.hosts.push(Simulated {
+                agent,
+                fault: Fault::None,
+                ahead_ns,
+                layout_ns: random.below(3 * SECOND as u64) as i64,
+                run_ns: 2 * SECOND + random.below(SECOND as u64) as i64,
+                next: None,
+                is_cut: false,
+                has_left: false,
+                spooled: false,
+                is_stopped: false,
+                released_ns: None,
+            });
+            world.act(number, vec![first]);
+            world.controller.connecting(number, 0);
+        }
+        world
+    }
+
+    fn send(&mut self, letter: Letter) {
+        let way = (letter.0, letter.1);
+        let delay_ns = 10_000 + self.random.below(5 * MS as u64) as i64;
+        let earliest_ns = self.arrives_ns.get(&way).copied().unwrap_or(0);
+        let at_ns = (self.now_ns + delay_ns).max(earliest_ns);
+        self.arrives_ns.insert(way, at_ns);
+        self.count += 1;
+        self.letters.insert((at_ns, self.count), letter);
+    }
+
+    fn act(&mut self, number: usize, actions: Vec<AgentAction>) {
+        let now_ns = self.now_ns;
+        for action in actions {
+            let host = &mut self.hosts[number];
+            match action {
+                AgentAction::Send(message) => {
+                    let is_heard = !host.is_cut && host.fault != Fault::Unreachable;
+                    let message = match message {
+                        Message::Report(_) if host.fault == Fault::Damages => {
+                            host.fault = Fault::None;
+                            Message::Report(vec![9])
+                        }
+                        message => message,
+                    };
+                    if is_heard {
+                        self.send((number, true, Some(message)));
+                    }
+                }
+                AgentAction::Plan(_) => host.next = Some((now_ns + MS, Step::Planned)),
+                AgentAction::Run => host.next = Some((now_ns + host.layout_ns, Step::Ready)),
+                AgentAction::Start(_, at_ns) => {
+                    let at_ns = (at_ns as i64 - host.ahead_ns).max(now_ns);
+                    host.next = Some((at_ns, Step::Release));
+                }
+                AgentAction::Stop => {
+                    host.is_stopped = true;
+                    host.next = Some((now_ns + MS, Step::End));
+                }
+                AgentAction::Spool(_) => host.spooled = true,
+                AgentAction::Leave => {
+                    host.has_left = true;
+                    if !host.is_cut {
+                        self.send((number, true, None));
+                    }
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, number: usize, step: Step) {
+        let (now_ns, host) = (self.now_ns, &mut self.hosts[number]);
+        host.next = None;
+        let there_ns = now_ns + host.ahead_ns;
+        let event = match step {
+            Step::Planned if host.fault == Fault::Refuses => {
+                AgentEvent::Planned(Err(vec![Told { text: "j.fio:1:1: no".to_string(), is_unsafe: false }]))
+            }
+            Step::Planned => AgentEvent::Planned(Ok(Box::default())),
+            Step::Ready => AgentEvent::Tell(Message::Ready(0)),
+            Step::Release => {
+                host.released_ns = Some(now_ns);
+                host.next = Some((now_ns + host.run_ns, Step::End));
+                AgentEvent::Tell(Message::Started((0, there_ns)))
+            }
+            Step::End => {
+                let failed = host.fault == Fault::Fails;
+                let status = if host.is_stopped { 143 } else { u8::from(failed) };
+                let cause = failed.then(|| "it failed".to_string());
+                AgentEvent::Ended { report: number.to_string().into_bytes(), status, cause }
+            }
+        };
+        let actions = self.hosts[number].agent.on(event, there_ns as u64);
+        self.act(number, actions);
+    }
+
+    fn control(&mut self, actions: Vec<ControllerAction>) {
+        for action in actions {
+            match action {
+                ControllerAction::Send(number, message) => self.send((number, false, Some(message))),
+                ControllerAction::Close(number) => self.send((number, false, None)),
+                ControllerAction::Show(..) => {}
+                ControllerAction::Done => {
+                    assert!(!self.is_done, "done once");
+                    self.is_done = true;
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, (number, to_controller, message): Letter) {
+        let now_ns = self.now_ns;
+        if to_controller {
+            let actions = match message {
+                Some(message) => self.controller.message(number, message, now_ns),
+                None => self.controller.closed(number, "the connection ended", now_ns),
+            };
+            return self.control(actions);
+        }
+        let host = &mut self.hosts[number];
+        if host.is_cut || host.has_left {
+            return;
+        }
+        let event = message.map_or(AgentEvent::Closed, AgentEvent::Message);
+        let actions = host.agent.on(event, (now_ns + host.ahead_ns) as u64);
+        self.act(number, actions);
+    }
+
+    fn is_frozen(&self, number: usize) -> bool {
+        matches!(self.hosts[number].fault, Fault::Frozen(from, to) if (from..to).contains(&self.now_ns))
+    }
+
+    /// The next moment at which something happens: a millisecond later at the soonest, a tenth of a second at the latest.
+    fn next_ns(&self) -> i64 {
+        let tick_ns = (self.now_ns / (100 * MS) + 1) * 100 * MS;
+        let letter_ns = self.letters.first_key_value().map_or(tick_ns, |((at_ns, _), _)| *at_ns);
+        let moves = |(number, host): (usize, &Simulated)| host.next.filter(|_| !self.is_frozen(number) && !host.has_left);
+        let steps = self.hosts.iter().enumerate().filter_map(moves).map(|(at_ns, _)| at_ns);
+        let next_ns = steps.chain([letter_ns]).min().unwrap_or(tick_ns).max(self.now_ns + 1);
+        ((next_ns + MS - 1) / MS * MS).min(tick_ns)
+    }
+
+    /// Lets time pass until something happens.
+    fn pass(&mut self, held: &mut VecDeque<Letter>) {
+        self.now_ns = self.next_ns();
+        for number in 0..self.hosts.len() {
+            if let Fault::Cut(at_ns) = self.hosts[number].fault
+                && self.now_ns >= at_ns
+                && !std::mem::replace(&mut self.hosts[number].is_cut, true)
+            {
+                self.send((number, true, None));
+                let host = &mut self.hosts[number];
+                let actions = host.agent.on(AgentEvent::Closed, (self.now_ns + host.ahead_ns) as u64);
+                self.act(number, actions);
+            }
+        }
+        let later = self.letters.split_off(&(self.now_ns + 1, 0));
+        let due = std::mem::replace(&mut self.letters, later);
+        let waited: Vec<Letter> = held.drain(..).collect();
+        for letter in waited.into_iter().chain(due.into_values()) {
+            if !letter.1 && self.is_frozen(letter.0) { held.push_back(letter) } else { self.deliver(letter) }
+        }
+        for number in (0..self.hosts.len()).filter(|number| !self.is_frozen(*number)).collect::<Vec<_>>() {
+            if let Some((_, step)) = self.hosts[number].next.filter(|(at_ns, _)| *at_ns <= self.now_ns) {
+                self.step(number, step);
+            }
+        }
+        if self.now_ns % (100 * MS) == 0 {
+            let actions = self.controller.tick(self.now_ns);
+            self.control(actions);
+            for number in (0..self.hosts.len()).filter(|number| !self.is_frozen(*number)).collect::<Vec<_>>() {
+                let host = &mut self.hosts[number];
+                let there_ns = (self.now_ns + host.ahead_ns) as u64;
+                let mut actions = host.agent.on(AgentEvent::Tick, there_ns);
+                if self.now_ns % SECOND == 0 {
+                    let progress = AgentEvent::Tell(Message::Progress(Progress::default()));
+                    actions.extend(host.agent.on(progress, there_ns));
+                }
+                self.act(number, actions);
+            }
+        }
+    }
+
+    /// Lets time pass until all hosts have their fates and have left.
+    fn run(&mut self, stop_ns: Option<i64>) {
+        let mut held = VecDeque::new();
+        let mut stop_ns = stop_ns;
+        while self.now_ns < 400 * SECOND {
+            if stop_ns.take_if(|stop_ns| *stop_ns <= self.now_ns).is_some() {
+                let actions = self.controller.stop(self.now_ns);
+                self.control(actions);
+            }
+            self.pass(&mut held);
+            let gone = |host: &Simulated| host.has_left;
+            if self.is_done && self.hosts.iter().all(gone) {
+                return;
+            }
+        }
+    }
+
+    fn fates(&self) -> Vec<&'static str> {
+        self.controller.remotes().iter().map(|remote| remote.fate().map_or("none", Fate::word)).collect()
+    }
+}
+
+#[test]
+fn hosts_with_clocks_of_their_own_start_within_the_error_of_these() {
+    for seed in 0..20 {
+        let mut world = World::new(seed, 8, 0, false);
+        world.run(None);
+        assert_eq!(world.fates(), ["complete"; 8], "seed {seed}");
+        let released: Vec<i64> = world.hosts.iter().filter_map(|host| host.released_ns).collect();
+        let skew_ns = released.iter().max().unwrap() - released.iter().min().unwrap();
+        // The world's time moves by milliseconds, and a way takes up to five.
+        assert!(skew_ns <= 7 * MS, "seed {seed}: {skew_ns}");
+        for (remote, host) in world.controller.remotes().iter().zip(&world.hosts) {
+            let started_ns = remote.stages()[0].started_ns.unwrap();
+            let error_ns = remote.clock().unwrap().error_ns as i64;
+            assert!((started_ns - host.released_ns.unwrap()).abs() <= error_ns + 3 * MS, "seed {seed}");
+            assert!(!host.spooled);
+        }
+    }
+}
+
+#[test]
+fn every_host_has_one_fate_whatever_happens() {
+    for seed in 0..60 {
+        let mut random = Random::new(seed + 1000);
+        let allow_missing = random.below(9) as usize;
+        let mut world = World::new(seed, 8, allow_missing, seed % 7 == 0);
+        for host in &mut world.hosts {
+            let at_ns = random.below(8 * SECOND as u64) as i64;
+            host.fault = match random.below(14) {
+                0 => Fault::Unreachable,
+                1 => Fault::Cut(at_ns),
+                2 => Fault::Frozen(at_ns, at_ns + 20 * SECOND),
+                3 => Fault::Frozen(at_ns, 390 * SECOND),
+                4 if seed % 5 == 0 => Fault::Refuses,
+                5 => Fault::Fails,
+                6 => Fault::Damages,
+                _ => Fault::None,
+            };
+        }
+        let stop_ns = (seed % 3 == 0).then(|| random.below(12_000) as i64 * MS);
+        world.run(stop_ns);
+        assert!(world.is_done, "seed {seed}: {:?}", world.fates());
+        for (number, (remote, host)) in world.controller.remotes().iter().zip(&world.hosts).enumerate() {
+            assert!(remote.fate().is_some(), "seed {seed}, host {number}");
+            let is_whole = remote.report() == number.to_string().as_bytes();
+            let has_report = matches!(remote.fate(), Some(Fate::Complete | Fate::Failed { .. } | Fate::Stopped));
+            assert_eq!(has_report, is_whole, "seed {seed}, host {number}: {:?}", remote.fate());
+            assert!(host.has_left, "seed {seed}, host {number}: no load is left: {:?}", host.fault);
+        }
+        let is_too_few = world.fates().iter().filter(|fate| **fate == "missing").count() > allow_missing;
+        if is_too_few && stop_ns.is_none() {
+            assert!(world.hosts.iter().all(|host| host.released_ns.is_none() || world.controller.first_start_ns().is_some()));
+        }
+    }
+}
+
+#[test]
+fn a_missing_host_ends_the_run_before_it_starts_unless_it_is_allowed() {
+    for (allow_missing, expected) in [(0, ["missing"; 3]), (1, ["complete", "missing", "complete"])] {
+        let mut world = World::new(5, 3, allow_missing, false);
+        world.hosts[1].fault = Fault::Unreachable;
+        world.run(None);
+        assert_eq!(world.fates(), expected);
+    }
+}
+
+#[test]
+fn one_after_another_no_two_run_at_once() {
+    let mut world = World::new(3, 4, 0, true);
+    world.run(None);
+    assert_eq!(world.fates(), ["complete"; 4]);
+    let mut ends_ns = 0;
+    for host in &world.hosts {
+        assert!(host.released_ns.unwrap() > ends_ns);
+        ends_ns = host.released_ns.unwrap() + host.run_ns;
+    }
+}

@@ -1,0 +1,42 @@
+//! The target for lists of hosts: any bytes as a file of them, and as the argument that names it.
+//!
+//! Invariant: a list is read or refused with an error; no host in it is reached by what a program could take for an option.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use fiord_engine::registry::NAMES;
+use fiord_fleet::hosts::{self, HOSTS_MAX};
+use fiord_options::environment::{Environment, KeywordValues};
+use fiord_options::{Origin, Place, ProblemLevel};
+
+/// Reads the bytes as a list, and as a file of hosts.
+pub fn hosts_file(data: &[u8]) {
+    let files = |name: &OsStr| match name.as_bytes() {
+        b"./hosts" | b"-" => Ok(data.to_vec()),
+        _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+    };
+    let variables = |name: &OsStr| (!name.is_empty()).then(|| name.to_os_string());
+    let keywords = KeywordValues { cpus: 2, memory_mib: 1000, page_bytes: 4096 };
+    let environment = Environment { files: &files, variables: &variables, keywords, engines: NAMES };
+    let place = Place { source: Origin::CommandLine, line: 1, column: 1 };
+    for list in [OsStr::new("./hosts"), OsStr::from_bytes(data)] {
+        match hosts::read(list, &place, &environment) {
+            Ok(hosts) => {
+                assert!((1..=HOSTS_MAX).contains(&hosts.len()));
+                let names: HashSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+                assert_eq!(names.len(), hosts.len());
+                for host in &hosts {
+                    let user = host.user.as_deref().unwrap_or("x");
+                    assert!(!host.address.starts_with('-') && !user.starts_with('-'));
+                    assert!(
+                        !host.address.chars().any(|letter| letter.is_whitespace() || letter.is_control())
+                    );
+                }
+            }
+            Err(problems) => assert!(problems.iter().any(|problem| problem.level == ProblemLevel::Error)),
+        }
+    }
+}
