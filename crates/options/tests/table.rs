@@ -40,7 +40,8 @@ fn every_option_of_fio_is_declared() {
 }
 
 /// fiord's own.
-const OWN: [&str; 9] = [
+const OWN: [&str; 11] = [
+    "fail-if",
     "live",
     "metrics",
     "no-history",
@@ -49,6 +50,7 @@ const OWN: [&str; 9] = [
     "strict",
     "tag",
     "trust",
+    "undecided",
     "verify_header_format",
 ];
 
