@@ -25,7 +25,8 @@ impl Done {
     }
 
     /// All directions together: I/Os and bytes.
-    pub fn all(&self) -> (f64, f64) {
+    #[cfg(test)]
+    fn all(&self) -> (f64, f64) {
         (self.ios.iter().sum(), self.bytes.iter().sum())
     }
 }
