@@ -39,7 +39,8 @@ pub fn stage(fiord: &Path) -> StageResult {
 
 /// Runs the tests with this binary, a few at a time: each has several hosts.
 fn command(fiord: &Path) -> Command {
-    let mut command = repo::cargo(&["test", "-p", "fiord-fleet-tests", "--no-fail-fast", "--", "--test-threads=2"]);
+    let mut command =
+        repo::cargo(&["test", "-p", "fiord-fleet-tests", "--no-fail-fast", "--", "--test-threads=2"]);
     command.env("FIORD", fiord);
     command
 }

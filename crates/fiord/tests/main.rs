@@ -30,6 +30,7 @@ mod full_disk;
 mod hangs;
 mod history;
 mod history_export;
+mod hosts;
 mod hostile_text;
 mod in_use;
 mod io_uring;

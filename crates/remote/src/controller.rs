@@ -149,7 +149,8 @@ impl Pump<'_> {
             let Some(connection) = connection else { continue };
             let wants = connection.wants_to_write();
             if let Some(Ok(stream)) = &connection.stream {
-                awaited.push((stream.as_fd(), if wants { Until::ReadableOrWritable } else { Until::Readable }));
+                awaited
+                    .push((stream.as_fd(), if wants { Until::ReadableOrWritable } else { Until::Readable }));
                 whose.push(number);
             }
             if let Some(errors) = &connection.errors {

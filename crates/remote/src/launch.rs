@@ -103,7 +103,9 @@ impl Launcher {
     /// What cannot be started, and why.
     pub(crate) fn start(&self, host: &Host) -> Result<Started, String> {
         let words = self.command(host);
-        let Some((program, arguments)) = words.split_first() else { return Err("--via is empty".to_string()) };
+        let Some((program, arguments)) = words.split_first() else {
+            return Err("--via is empty".to_string());
+        };
         let started = || {
             let (stream, there) = UnixStream::pair()?;
             let (errors, there_errors) = UnixStream::pair()?;

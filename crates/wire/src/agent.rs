@@ -266,7 +266,10 @@ mod tests {
         assert_eq!(late, [AgentAction::Send(Message::Late((0, 50)))]);
         assert_eq!(agent.on(AgentEvent::Message(Message::Start((0, 0))), 150), [AgentAction::Start(0, 0)]);
         let sent = agent.on(ended(), 200);
-        assert!(matches!(sent[..], [AgentAction::Send(Message::Report(_)), AgentAction::Send(Message::End(_))]));
+        assert!(matches!(
+            sent[..],
+            [AgentAction::Send(Message::Report(_)), AgentAction::Send(Message::End(_))]
+        ));
         assert_eq!(agent.on(AgentEvent::Message(Message::Again(())), 201), sent);
         assert!(agent.on(AgentEvent::Message(Message::Ack(())), 202).is_empty());
         assert_eq!(agent.on(AgentEvent::Closed, 203), [AgentAction::Leave]);
