@@ -49,14 +49,14 @@ pub fn wire_frames(data: &[u8]) {
     for part in [first, second] {
         inbox.push(part);
         loop {
-            match inbox.next() {
+            match inbox.message() {
                 Ok(Some((kind, payload))) => {
                     let Ok(Some(message)) = Message::read(kind, &payload) else { continue };
                     let mut again = PREFACE.to_vec();
                     message.write(&mut again);
                     let mut inbox = Inbox::default();
                     inbox.push(&again);
-                    let (kind, payload) = inbox.next().unwrap_or_default().unwrap_or_default();
+                    let (kind, payload) = inbox.message().unwrap_or_default().unwrap_or_default();
                     assert_eq!(Message::read(kind, &payload), Ok(Some(message)));
                 }
                 Ok(None) => break,

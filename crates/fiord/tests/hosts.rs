@@ -11,5 +11,5 @@ fn hosts_are_shown_as_json_and_as_a_table() {
     let document = ran.json();
     assert_documented(&document, &["hosts"]);
     assert_eq!(document["hosts"].as_array().map(Vec::len), Some(2));
-    assert_eq!(dir.run("hosts a --via=telnet").code, Some(1));
+    assert_eq!(dir.run("hosts a --via=telnet").status, Some(1));
 }

@@ -173,7 +173,7 @@ fn read(link: &Link) {
             Ok(_) | Err(_) => return link.on(AgentEvent::Closed),
         }
         loop {
-            match inbox.next() {
+            match inbox.message() {
                 Ok(None) => break,
                 Ok(Some((kind, payload))) => match Message::read(kind, &payload) {
                     Ok(Some(message)) => link.on(AgentEvent::Message(message)),

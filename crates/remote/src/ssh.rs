@@ -83,9 +83,9 @@ fn script(settings: &Settings, host: &Host) -> String {
         let _ = writeln!(script, "mv -f \"$to\" \"$cached\" 2>/dev/null && to=$cached");
     }
     // Where its directory is mounted noexec the shell says so, and the copy must not stay.
-    let _ = write!(
+    let _ = writeln!(
         script,
-        "\"$to\" version >/dev/null 2>&1 || {{ \"$to\" version >&2; rm -f \"$to\"; exit 126; }}\n"
+        "\"$to\" version >/dev/null 2>&1 || {{ \"$to\" version >&2; rm -f \"$to\"; exit 126; }}"
     );
     let _ = write!(script, "exec \"$to\" agent{after}");
     format!("exec sh -c {}", quoted(&script))

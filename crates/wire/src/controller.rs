@@ -91,7 +91,6 @@ pub struct Remote {
     heard_ns: i64,
     pinged_ns: i64,
     report: Vec<u8>,
-    end: Option<End>,
     has_asked_again: bool,
 }
 
@@ -136,7 +135,6 @@ impl Remote {
             heard_ns: now_ns,
             pinged_ns: now_ns,
             report: Vec::new(),
-            end: None,
             has_asked_again: false,
         }
     }
@@ -174,11 +172,6 @@ impl Remote {
         &self.problems
     }
 
-    /// How its run ended: the exit status it would have there.
-    pub fn end(&self) -> Option<&End> {
-        self.end.as_ref()
-    }
-
     /// Its report, encoded; empty if none has come, or not whole.
     pub fn report(&self) -> &[u8] {
         match self.fate() {
@@ -190,6 +183,11 @@ impl Remote {
     /// What it has done so far.
     pub fn progress(&self) -> Progress {
         self.progress
+    }
+
+    /// How much it has laid out so far, in bytes.
+    pub fn laid_bytes(&self) -> u64 {
+        self.laid_bytes
     }
 
     /// For how long nothing was heard of it, in nanoseconds.
@@ -461,7 +459,6 @@ impl Controller {
             (_, 0, _) => Fate::Complete,
             (_, status, _) => Fate::Failed { cause: format!("exit status {status}") },
         };
-        remote.end = Some(end);
         self.last_end_ns = Some(now_ns);
         actions.push(ControllerAction::Send(number, Message::Ack(())));
         self.close(number, fate, now_ns, actions);

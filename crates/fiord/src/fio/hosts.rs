@@ -245,8 +245,11 @@ fn progress(controller: &Controller, hosts: &[Host]) -> String {
     remotes.iter().for_each(|remote| *doing.entry(remote.doing()).or_default() += 1);
     let mut parts: Vec<String> = doing.iter().map(|(word, count)| format!("{count} {word}")).collect();
     let bytes: u64 = remotes.iter().flat_map(|remote| remote.progress().bytes).sum();
-    if bytes > 0 {
-        parts.push(format!("{} MiB", bytes >> 20));
+    let laid_bytes: u64 = remotes.iter().map(Remote::laid_bytes).sum();
+    match (bytes, laid_bytes) {
+        (0, 0) => {}
+        (0, laid_bytes) => parts.push(format!("{} MiB laid out", laid_bytes >> 20)),
+        (bytes, _) => parts.push(format!("{} MiB", bytes >> 20)),
     }
     let silent = |(remote, host): (&Remote, &Host)| {
         let silent_ns = remote.silent_ns(now_ns);
