@@ -21,9 +21,9 @@ use fiord_wire::agent::AgentEvent;
 use fiord_wire::message::{Message, Prepare, Progress, Told};
 use fiord_worker::{Gate, View};
 
-use crate::agent::Link;
 use crate::agent_facts;
 use crate::keywords::{self, HostKeywords};
+use crate::link::Link;
 
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);

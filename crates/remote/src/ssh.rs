@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use fiord_fleet::Host;
 
-use crate::launch::Push;
+use crate::push::Push;
 
 /// What the far end prints when the program has to be sent.
 pub(crate) const WANTED: &[u8] = b"fiord: send the program\n";
