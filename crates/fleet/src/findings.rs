@@ -203,17 +203,19 @@ fn stragglers(fleet: &FleetReport) -> Vec<Finding> {
         let worst = found.first()?;
         let runs: Vec<&HostRun> = found.iter().filter_map(|outlier| fleet.hosts.get(outlier.host)).collect();
         let what = match measure {
-            Measure::Iops => format!("{:.0} IOPS and the median is {:.0}", worst.value, worst.median),
+            Measure::Iops => format!("{:.0} IOPS (the median is {:.0})", worst.value, worst.median),
             Measure::P99 => format!(
-                "a p99 of {} and the median is {}",
+                "a p99 of {} (the median is {})",
                 Cell::Latency(worst.value as u64).shown(),
                 Cell::Latency(worst.median as u64).shown()
             ),
         };
         let name = fleet.hosts.get(worst.host).map_or("", |run| run.host.name.as_str());
-        let others =
-            if found.len() > 1 { format!(" (of {})", names(runs.iter().copied())) } else { String::new() };
-        let sentence = format!("{name}{others} has {what}{}{}", cost(fleet, &found), common(fleet, &runs));
+        let who = match runs.len() {
+            1 => format!("{name} has"),
+            _ => format!("{} are far from the others, {name} most with", names(runs.iter().copied())),
+        };
+        let sentence = format!("{who} {what}{}{}", cost(fleet, &found), common(fleet, &runs));
         let remedy = "compare its disk, kernel and load with those of the others, and run on it alone";
         let figures = [
             ("value", Cell::Number(worst.value, 0)),
@@ -235,7 +237,7 @@ fn cost(fleet: &FleetReport, slow: &[&Outlier]) -> String {
         .map(|outlier| outlier.median - outlier.value)
         .sum();
     match all > 0.0 && more > 0.0 {
-        true => format!(": all would do {:.1} % more if it were like the median", more / all * 100.0),
+        true => format!(": all would do {:.1} % more if these were like the median", more / all * 100.0),
         false => String::new(),
     }
 }
@@ -401,8 +403,8 @@ mod tests {
         assert_eq!(
             found,
             [
-                "caution: host db7: straggler: db7 (of db7 and db8) has 50 IOPS and the median is 100: all would do 14.3 % \
-                 more if it were like the median; 2 of the 2 slow ones have kernel 5.15",
+                "caution: host db7: straggler: db7 and db8 are far from the others, db7 most with 50 IOPS (the median is \
+                 100): all would do 14.3 % more if these were like the median; 2 of the 2 slow ones have kernel 5.15",
                 "note: this run: mixed-hosts: the hosts differ: kernel 5.15 (db7 and db8), 6.1 (6 hosts, db1 the first)",
             ]
         );

@@ -33,7 +33,7 @@ impl FleetReport {
                 let accepted_ns = settings.start_within_ns.unwrap_or(start::accepted_skew_ns(run_ns));
                 (window, starts(counted(), accepted_ns))
             }
-            Order::Alone | Order::Interleaved => (None, None),
+            Order::Alone => (None, None),
         };
         let mut fleet =
             FleetReport { settings, hosts, members, all, window, starts, outliers, findings: Vec::new() };

@@ -25,7 +25,8 @@ impl Done {
     }
 
     /// All directions together: I/Os and bytes.
-    pub fn all(&self) -> (f64, f64) {
+    #[cfg(test)]
+    fn all(&self) -> (f64, f64) {
         (self.ios.iter().sum(), self.bytes.iter().sum())
     }
 }
@@ -55,7 +56,9 @@ impl Series {
                     let bytes = std::array::from_fn(|direction| done[direction].bytes as f64);
                     (window.end_ms.saturating_mul(1_000_000), Done { ios, bytes })
                 };
-                (timeline.windows.iter().map(of).collect(), true)
+                let mut samples = timeline.windows.iter().map(of).collect();
+                whole(report).into_iter().for_each(|(ran_ns, _)| end_at(&mut samples, ran_ns));
+                (samples, true)
             }
             None => (vec![whole(report)?], false),
         };
@@ -84,6 +87,16 @@ impl Series {
             begin_ns = end_ns;
         }
         sum
+    }
+}
+
+/// The last sample ends when the program has put everything away. What was done in it was done until the jobs ended, unless
+/// that is said to be before it began: runtimes leave ramps out.
+fn end_at(samples: &mut Vec<(u64, Done)>, ran_ns: u64) {
+    let Some((end_ns, done)) = samples.pop() else { return };
+    match samples.last_mut() {
+        Some(before) if before.0 >= ran_ns => before.1.add(&done, 1.0),
+        _ => samples.push((end_ns.min(ran_ns), done)),
     }
 }
 
@@ -193,6 +206,18 @@ mod tests {
         assert_eq!((window.length_ns, window.share(), window.per_second(5.0)), (0, 0.0, 0.0));
         assert_eq!(window.done, Done::default());
         assert_eq!(CommonWindow::of(&[]), None);
+    }
+
+    #[test]
+    fn the_last_sample_ends_with_the_jobs() {
+        let ended = |ran_ms: u64| {
+            let mut samples = series(0, 1000, &[10, 20, 5]).samples;
+            end_at(&mut samples, ran_ms * MS as u64);
+            samples.iter().map(|(end_ns, done)| (end_ns / MS as u64, done.all().0)).collect::<Vec<_>>()
+        };
+        assert_eq!(ended(2400), [(1000, 10.0), (2000, 20.0), (2400, 5.0)]);
+        assert_eq!(ended(9000), [(1000, 10.0), (2000, 20.0), (3000, 5.0)]);
+        assert_eq!(ended(1500), [(1000, 10.0), (2000, 25.0)], "with a ramp");
     }
 
     #[test]
