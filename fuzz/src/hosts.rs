@@ -1,4 +1,4 @@
-//! The target for lists of hosts: any bytes as a file of them, and as the argument that names it.
+//! The targets for runs on hosts: any bytes as a file of hosts, as the argument that names it, and as what an agent sends.
 //!
 //! Invariant: a list is read or refused with an error; no host in it is reached by what a program could take for an option.
 
@@ -11,6 +11,7 @@ use fiord_engine::registry::NAMES;
 use fiord_fleet::hosts::{self, HOSTS_MAX};
 use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::{Origin, Place, ProblemLevel};
+use fiord_wire::{Inbox, Message, PREFACE};
 
 /// Reads the bytes as a list, and as a file of hosts.
 pub fn hosts_file(data: &[u8]) {
@@ -37,6 +38,30 @@ pub fn hosts_file(data: &[u8]) {
                 }
             }
             Err(problems) => assert!(problems.iter().any(|problem| problem.level == ProblemLevel::Error)),
+        }
+    }
+}
+
+/// Reads the bytes as a stream of messages, in two steps.
+pub fn wire_frames(data: &[u8]) {
+    let (first, second) = data.split_at(data.len() / 2);
+    let mut inbox = Inbox::default();
+    for part in [first, second] {
+        inbox.push(part);
+        loop {
+            match inbox.message() {
+                Ok(Some((kind, payload))) => {
+                    let Ok(Some(message)) = Message::read(kind, &payload) else { continue };
+                    let mut again = PREFACE.to_vec();
+                    message.write(&mut again);
+                    let mut inbox = Inbox::default();
+                    inbox.push(&again);
+                    let (kind, payload) = inbox.message().unwrap_or_default().unwrap_or_default();
+                    assert_eq!(Message::read(kind, &payload), Ok(Some(message)));
+                }
+                Ok(None) => break,
+                Err(_) => return,
+            }
         }
     }
 }

@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 
 use crate::stage::{self, Share, StageResult, Stages};
 use crate::{
-    browser, compat, dist, fleet, fmt, fuzz, guest, install, instructions, mutants, repo, servers, stage_times,
-    targets, test_run, tidy, unused,
+    browser, compat, dist, fleet, fmt, fuzz, guest, install, instructions, mutants, repo, servers,
+    stage_times, targets, test_run, tidy, unused,
 };
 
 const FUZZ_SECONDS_PER_TARGET: u32 = 4;

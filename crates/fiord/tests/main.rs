@@ -31,6 +31,7 @@ mod hangs;
 mod history;
 mod history_export;
 mod hostile_text;
+mod hosts;
 mod in_use;
 mod io_uring;
 mod leftovers;

@@ -5,99 +5,28 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use fiord_session::StopHandle;
+use fiord_sys::errno::error_text;
 use fiord_sys::poll::{self, Until};
 use fiord_sys::spawn::spawn;
 use fiord_sys::{clock, signal};
-use fiord_wire::agent::{Agent, AgentAction, AgentEvent, Outbox};
+use fiord_wire::agent::{Agent, AgentEvent};
 use fiord_wire::frame::Inbox;
-use fiord_wire::message::{Message, Prepare};
+use fiord_wire::message::Message;
 
 use crate::agent_run::{self, Planned};
 use crate::hello::hello;
-use crate::spool;
+use crate::link::{Command, Link, locked};
 
 /// Stack of the threads that carry messages, in bytes.
 const STACK_BYTES: usize = 256 << 10;
 
 /// How often the controller's silence is looked at.
 const TICK: Duration = Duration::from_secs(1);
-
-/// What the main thread is told to do.
-enum Command {
-    Plan(Box<Prepare>),
-    Run,
-    Leave,
-}
-
-/// What the threads of an agent share.
-pub(crate) struct Link {
-    machine: Mutex<Agent>,
-    outbox: Mutex<Outbox>,
-    to_write: Condvar,
-    commands: Sender<Command>,
-    starts: Mutex<Vec<(u32, u64)>>,
-    started: Condvar,
-    /// Ends the run.
-    pub(crate) stop: StopHandle,
-    run: Mutex<String>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Link {
-    /// Something happened: what follows from it is done, or begun.
-    pub(crate) fn on(&self, event: AgentEvent) {
-        let actions = locked(&self.machine).on(event, clock::monotonic_ns());
-        actions.into_iter().for_each(|action| self.act(action));
-    }
-
-    fn act(&self, action: AgentAction) {
-        // A main thread that has gone needs no commands.
-        let command = |command| drop(self.commands.send(command));
-        match action {
-            AgentAction::Send(message) => {
-                locked(&self.outbox).push(&message);
-                self.to_write.notify_all();
-            }
-            AgentAction::Plan(prepare) => {
-                locked(&self.run).clone_from(&prepare.run);
-                command(Command::Plan(prepare));
-            }
-            AgentAction::Run => command(Command::Run),
-            AgentAction::Start(stage, at_ns) => {
-                locked(&self.starts).push((stage, at_ns));
-                self.started.notify_all();
-            }
-            AgentAction::Stop => self.stop.stop(),
-            AgentAction::Spool(report) => {
-                // There is nobody left who could be told.
-                let _ = spool::keep(&locked(&self.run), &report);
-            }
-            AgentAction::Leave => command(Command::Leave),
-        }
-    }
-
-    /// When this stage starts, on this machine's monotonic clock; waits up to `patience` for another time than it knows.
-    pub(crate) fn start_of(&self, stage: u32, patience: Duration) -> Option<u64> {
-        let newest = |starts: &[(u32, u64)]| {
-            starts.iter().rev().find(|(known, _)| *known == stage).map(|(_, at_ns)| *at_ns)
-        };
-        let starts = locked(&self.starts);
-        let known = newest(&starts);
-        if patience.is_zero() {
-            return known;
-        }
-        let waited = self.started.wait_timeout_while(starts, patience, |starts| newest(starts) == known);
-        newest(&waited.unwrap_or_else(PoisonError::into_inner).0)
-    }
-}
 
 /// Runs the agent until its controller lets it go, or is lost. `remove`: its own file was put there for this, and is removed.
 ///
@@ -127,7 +56,7 @@ pub fn run(remove: bool) -> Result<(), String> {
     let (reads, writes) = (Arc::clone(&link), Arc::clone(&link));
     let started = spawn("agent-reads", STACK_BYTES, move || read(&reads))
         .and_then(|_| spawn("agent-writes", STACK_BYTES, move || write(&writes)));
-    started.map_err(|error| format!("a thread cannot be started: {error}"))?;
+    started.map_err(|error| format!("a thread cannot be started: {}", error_text(&error)))?;
     obey(&link, &received);
     Ok(())
 }
@@ -173,7 +102,7 @@ fn read(link: &Link) {
             Ok(_) | Err(_) => return link.on(AgentEvent::Closed),
         }
         loop {
-            match inbox.next() {
+            match inbox.message() {
                 Ok(None) => break,
                 Ok(Some((kind, payload))) => match Message::read(kind, &payload) {
                     Ok(Some(message)) => link.on(AgentEvent::Message(message)),

@@ -21,9 +21,9 @@ use fiord_wire::agent::AgentEvent;
 use fiord_wire::message::{Message, Prepare, Progress, Told};
 use fiord_worker::{Gate, View};
 
-use crate::agent::Link;
 use crate::agent_facts;
 use crate::keywords::{self, HostKeywords};
+use crate::link::Link;
 
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -77,7 +77,11 @@ fn of_problems(problems: &[Problem], is_unsafe: bool) -> Vec<Told> {
     let is_error = |problem: &&Problem| problem.level == ProblemLevel::Error;
     // What stops a job may be a warning to the others.
     let all = !problems.iter().any(|problem| is_error(&problem));
-    problems.iter().filter(|problem| all || is_error(problem)).map(|problem| Told { text: problem.to_string(), is_unsafe }).collect()
+    problems
+        .iter()
+        .filter(|problem| all || is_error(problem))
+        .map(|problem| Told { text: problem.to_string(), is_unsafe })
+        .collect()
 }
 
 /// Runs it; how it ended.
@@ -92,7 +96,10 @@ pub(crate) fn run(planned: &Planned, link: &Link) -> AgentEvent {
         ..Run::of(&planned.plan, &planned.warnings)
     };
     let outcome = drive(run, &mut teller);
-    outcome.errors.iter().for_each(|line| link.on(AgentEvent::Tell(Message::Line(line.trim_end().to_string()))));
+    outcome
+        .errors
+        .iter()
+        .for_each(|line| link.on(AgentEvent::Tell(Message::Line(line.trim_end().to_string()))));
     let cause = outcome.errors.first().map(|line| line.trim_end().to_string());
     let status = match outcome.ending {
         Ending::Complete | Ending::Void => 0,

@@ -54,6 +54,9 @@ pub struct Finished {
     pub signal: Option<i32>,
 }
 
+/// Is told of a run: ten times a second, and of each line that the host of this number says.
+pub type Show<'s> = dyn FnMut(&Controller, Option<(usize, &str)>) + 's;
+
 /// One agent's process and its stream.
 struct Connection {
     child: Child,
@@ -66,11 +69,10 @@ struct Connection {
     said: Vec<u8>,
     noise: Vec<u8>,
     has_answered: bool,
-    leaves: bool,
 }
 
-/// Runs a job on its hosts. `show` is told of it ten times a second, and of lines that hosts say.
-pub fn run(job: Job, show: &mut dyn FnMut(&Controller, Option<(usize, &str)>)) -> Finished {
+/// Runs a job on its hosts.
+pub fn run(job: Job, show: &mut Show<'_>) -> Finished {
     let Job { hosts, settings, fan_out, program } = job;
     // Without its handlers a signal ends the controller, and the agents find that out.
     let _ = signal::record_stop_requests();
@@ -107,17 +109,17 @@ fn now() -> i64 {
     clock::monotonic_ns() as i64
 }
 
-struct Pump<'s> {
+struct Pump<'c, 's> {
     controller: Controller,
     connections: Vec<Option<Connection>>,
     /// The first host that no agent was started for.
     next: usize,
     is_done: bool,
     program: Vec<u8>,
-    show: &'s mut dyn FnMut(&Controller, Option<(usize, &str)>),
+    show: &'c mut Show<'s>,
 }
 
-impl Pump<'_> {
+impl Pump<'_, '_> {
     /// Starts agents, as many at a time as are allowed.
     fn connect(&mut self, places: &[(Host, Launcher)], fan_out: usize) {
         let is_pending = |remote: &Remote| remote.hello().is_none() && remote.fate().is_none();
@@ -149,7 +151,8 @@ impl Pump<'_> {
             let Some(connection) = connection else { continue };
             let wants = connection.wants_to_write();
             if let Some(Ok(stream)) = &connection.stream {
-                awaited.push((stream.as_fd(), if wants { Until::ReadableOrWritable } else { Until::Readable }));
+                awaited
+                    .push((stream.as_fd(), if wants { Until::ReadableOrWritable } else { Until::Readable }));
                 whose.push(number);
             }
             if let Some(errors) = &connection.errors {
@@ -180,7 +183,7 @@ impl Pump<'_> {
         });
         let mut messages = Vec::new();
         let read = loop {
-            match connection.inbox.next() {
+            match connection.inbox.message() {
                 Ok(None) => break Ok(()),
                 Ok(Some((kind, payload))) => match Message::read(kind, &payload) {
                     Ok(message) => messages.extend(message),
@@ -285,7 +288,6 @@ impl Connection {
             said: Vec::new(),
             noise: Vec::new(),
             has_answered: false,
-            leaves: false,
         }
     }
 
@@ -363,7 +365,6 @@ impl Connection {
 
     /// Says that nothing more is sent, once all is.
     fn close(&mut self) {
-        self.leaves = true;
         let has_sent = self.write().is_err() || !self.wants_to_write();
         if let Some(Ok(stream)) = &self.stream
             && (has_sent || !self.has_answered)

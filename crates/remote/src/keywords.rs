@@ -73,7 +73,7 @@ fn multiplied(value: OsString) -> OsString {
 
 #[cfg(test)]
 mod tests {
-    use fiord_options::job::{Blocks, Files};
+    use fiord_options::job::{Amount, Blocks, Files};
 
     use super::*;
 
@@ -87,13 +87,13 @@ mod tests {
         let section = Section::new("a").with([
             (Files::filename, "/mnt/nfs/$hostname-$hostnum-of-$hosts"),
             (Blocks::bs, "$pagesize*2"),
-            (Files::size, "$hostnum*1G"),
+            (Amount::size, "$hostnum*1G"),
         ]);
         let mut sections = [section];
         expand(&mut sections, &keywords()).unwrap();
         let values: Vec<&str> = sections[0].own.iter().filter_map(Setting::text).collect();
         assert_eq!(values, ["/mnt/nfs/db3-2-of-12", "8192", "2G"]);
-        let mut wrong = [Section::new("a").with([(Files::size, "$ncpus*x")])];
+        let mut wrong = [Section::new("a").with([(Amount::size, "$ncpus*x")])];
         assert_eq!(expand(&mut wrong, &keywords()).unwrap_err().len(), 1);
     }
 }

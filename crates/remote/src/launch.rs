@@ -10,35 +10,13 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use fiord_fleet::Host;
+use fiord_sys::errno::error_text;
 use fiord_sys::process;
 use fiord_wire::agent::digest;
 
 use crate::hello::SELF;
+pub use crate::push::Push;
 use crate::ssh;
-
-/// When the program is copied to hosts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Push {
-    /// Where the same program is not there.
-    #[default]
-    Auto,
-    /// Never: it must be there.
-    Never,
-    /// Everywhere.
-    Always,
-}
-
-impl Push {
-    /// The value of this word of `--push`.
-    pub fn from_word(word: &str) -> Option<Push> {
-        match word {
-            "auto" => Some(Push::Auto),
-            "never" => Some(Push::Never),
-            "always" => Some(Push::Always),
-            _ => None,
-        }
-    }
-}
 
 /// How agents are started.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,7 +81,9 @@ impl Launcher {
     /// What cannot be started, and why.
     pub(crate) fn start(&self, host: &Host) -> Result<Started, String> {
         let words = self.command(host);
-        let Some((program, arguments)) = words.split_first() else { return Err("--via is empty".to_string()) };
+        let Some((program, arguments)) = words.split_first() else {
+            return Err("--via is empty".to_string());
+        };
         let started = || {
             let (stream, there) = UnixStream::pair()?;
             let (errors, there_errors) = UnixStream::pair()?;
@@ -117,7 +97,8 @@ impl Launcher {
             let child = process::in_ordinary_state(&mut command).spawn()?;
             Ok(Started { child, stream, errors })
         };
-        started().map_err(|error: std::io::Error| format!("{}: {error}", program.to_string_lossy()))
+        started()
+            .map_err(|error: std::io::Error| format!("{}: {}", program.to_string_lossy(), error_text(&error)))
     }
 }
 
@@ -135,7 +116,7 @@ pub struct Program {
 /// # Errors
 /// It cannot be read.
 pub fn program(push: Push) -> Result<Program, String> {
-    let bytes = std::fs::read(SELF).map_err(|error| format!("{SELF}: {error}"))?;
+    let bytes = std::fs::read(SELF).map_err(|error| format!("{SELF}: {}", error_text(&error)))?;
     let digest = digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     match push {
         Push::Auto if needs_libraries(&bytes) => Ok(Program { bytes: Vec::new(), digest, push: Push::Never }),

@@ -10,6 +10,8 @@ pub mod controller;
 mod hello;
 pub mod keywords;
 pub mod launch;
+mod link;
+mod push;
 mod spool;
 mod ssh;
 

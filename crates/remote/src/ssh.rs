@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use fiord_fleet::Host;
 
-use crate::launch::Push;
+use crate::push::Push;
 
 /// What the far end prints when the program has to be sent.
 pub(crate) const WANTED: &[u8] = b"fiord: send the program\n";
@@ -55,7 +55,9 @@ fn script(settings: &Settings, host: &Host) -> String {
         let _ = write!(script, "exec {} agent", quoted(&agent.to_string_lossy()));
         return format!("exec sh -c {}", quoted(&script));
     }
-    let same = |path: &str| format!("[ \"$(sha256sum <{path} 2>/dev/null)\" = \"{digest}  -\" ] && exec {path} agent");
+    let same = |path: &str| {
+        format!("[ \"$(sha256sum <{path} 2>/dev/null)\" = \"{digest}  -\" ] && exec {path} agent")
+    };
     let _ = writeln!(script, "cached=\"${{XDG_CACHE_HOME:-$HOME/.cache}}/fiord/agent-{digest}\"");
     if *push != Push::Always {
         let _ = writeln!(script, "there=$(command -v fiord 2>/dev/null || echo /usr/bin/fiord)");
@@ -81,7 +83,10 @@ fn script(settings: &Settings, host: &Host) -> String {
         let _ = writeln!(script, "mv -f \"$to\" \"$cached\" 2>/dev/null && to=$cached");
     }
     // Where its directory is mounted noexec the shell says so, and the copy must not stay.
-    let _ = write!(script, "\"$to\" version >/dev/null 2>&1 || {{ \"$to\" version >&2; rm -f \"$to\"; exit 126; }}\n");
+    let _ = writeln!(
+        script,
+        "\"$to\" version >/dev/null 2>&1 || {{ \"$to\" version >&2; rm -f \"$to\"; exit 126; }}"
+    );
     let _ = write!(script, "exec \"$to\" agent{after}");
     format!("exec sh -c {}", quoted(&script))
 }

@@ -6,7 +6,7 @@
 use fiord_checksum::Checksum;
 use fiord_fleet::HostFacts;
 
-use crate::message::{self, End, Hello, Message, Prepare, Progress, Told};
+use crate::message::{End, Hello, Message, Prepare, Progress, Told};
 
 /// How long the controller may be silent, in nanoseconds.
 pub const SILENCE_NS_MAX: u64 = 30_000_000_000;
@@ -190,11 +190,6 @@ impl Agent {
         let spooled = self.report.take().map(|(report, _)| AgentAction::Spool(report));
         spooled.into_iter().chain([AgentAction::Leave]).collect()
     }
-
-    /// Whether the controller is lost: who waits for a start waits no longer.
-    pub fn has_lost_controller(&self) -> bool {
-        self.is_lost
-    }
 }
 
 /// SHA-256 of these bytes.
@@ -228,7 +223,7 @@ impl Outbox {
         if self.bytes.is_empty()
             && let Some(progress) = self.progress.take()
         {
-            message::Message::Progress(progress).write(&mut self.bytes);
+            Message::Progress(progress).write(&mut self.bytes);
         }
         &self.bytes
     }
@@ -266,7 +261,10 @@ mod tests {
         assert_eq!(late, [AgentAction::Send(Message::Late((0, 50)))]);
         assert_eq!(agent.on(AgentEvent::Message(Message::Start((0, 0))), 150), [AgentAction::Start(0, 0)]);
         let sent = agent.on(ended(), 200);
-        assert!(matches!(sent[..], [AgentAction::Send(Message::Report(_)), AgentAction::Send(Message::End(_))]));
+        assert!(matches!(
+            sent[..],
+            [AgentAction::Send(Message::Report(_)), AgentAction::Send(Message::End(_))]
+        ));
         assert_eq!(agent.on(AgentEvent::Message(Message::Again(())), 201), sent);
         assert!(agent.on(AgentEvent::Message(Message::Ack(())), 202).is_empty());
         assert_eq!(agent.on(AgentEvent::Closed, 203), [AgentAction::Leave]);

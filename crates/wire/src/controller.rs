@@ -91,7 +91,6 @@ pub struct Remote {
     heard_ns: i64,
     pinged_ns: i64,
     report: Vec<u8>,
-    end: Option<End>,
     has_asked_again: bool,
 }
 
@@ -136,7 +135,6 @@ impl Remote {
             heard_ns: now_ns,
             pinged_ns: now_ns,
             report: Vec::new(),
-            end: None,
             has_asked_again: false,
         }
     }
@@ -174,11 +172,6 @@ impl Remote {
         &self.problems
     }
 
-    /// How its run ended: the exit status it would have there.
-    pub fn end(&self) -> Option<&End> {
-        self.end.as_ref()
-    }
-
     /// Its report, encoded; empty if none has come, or not whole.
     pub fn report(&self) -> &[u8] {
         match self.fate() {
@@ -190,6 +183,11 @@ impl Remote {
     /// What it has done so far.
     pub fn progress(&self) -> Progress {
         self.progress
+    }
+
+    /// How much it has laid out so far, in bytes.
+    pub fn laid_bytes(&self) -> u64 {
+        self.laid_bytes
     }
 
     /// For how long nothing was heard of it, in nanoseconds.
@@ -218,12 +216,7 @@ impl Remote {
 
 impl Controller {
     /// All hosts, of which each is to run this. The connections are being made.
-    pub fn new(
-        here: Hello,
-        prepared: Vec<Prepare>,
-        settings: ControllerSettings,
-        now_ns: i64,
-    ) -> Controller {
+    pub fn new(here: Hello, prepared: Vec<Prepare>, settings: ControllerSettings, now_ns: i64) -> Controller {
         let remotes: Vec<Remote> = prepared.into_iter().map(|prepare| Remote::new(prepare, now_ns)).collect();
         Controller {
             turn: 0..if settings.is_one_by_one { 0 } else { remotes.len() },
@@ -357,7 +350,8 @@ impl Controller {
         let remote = &self.remotes[number];
         let in_s = |ns: i64| ns / 1_000_000_000;
         if matches!(remote.phase, Phase::Connecting | Phase::Clocked) {
-            let is_late = remote.began_ns.is_some_and(|began_ns| now_ns - began_ns > self.settings.connect_ns);
+            let is_late =
+                remote.began_ns.is_some_and(|began_ns| now_ns - began_ns > self.settings.connect_ns);
             return is_late.then(|| format!("no answer within {} s", in_s(self.settings.connect_ns)));
         }
         if let Some(stopped_ns) = self.stopped_ns
@@ -366,7 +360,11 @@ impl Controller {
             return Some(format!("no report within {} s of being told to stop", in_s(STOP_NS_MAX)));
         }
         let silent_ns = remote.silent_ns(now_ns);
-        let is_alone = self.remotes.iter().filter(|other| other.is_running()).all(|other| other.silent_ns(now_ns) > SILENT_NS);
+        let is_alone = self
+            .remotes
+            .iter()
+            .filter(|other| other.is_running())
+            .all(|other| other.silent_ns(now_ns) > SILENT_NS);
         // What the others took once more, and a minute.
         let others_ns = self.last_end_ns.zip(self.first_start_ns).map_or(0, |(end, start)| end - start);
         let since_ns = self.last_end_ns.unwrap_or(self.began_ns).max(remote.heard_ns);
@@ -461,7 +459,6 @@ impl Controller {
             (_, 0, _) => Fate::Complete,
             (_, status, _) => Fate::Failed { cause: format!("exit status {status}") },
         };
-        remote.end = Some(end);
         self.last_end_ns = Some(now_ns);
         actions.push(ControllerAction::Send(number, Message::Ack(())));
         self.close(number, fate, now_ns, actions);
@@ -517,9 +514,8 @@ impl Controller {
 
     /// Ends what cannot start, once every host has planned or has its fate.
     fn release(&mut self, now_ns: i64, actions: &mut Vec<ControllerAction>) {
-        let is_open = |remote: &Remote| {
-            matches!(remote.phase, Phase::Connecting | Phase::Clocked | Phase::Planning)
-        };
+        let is_open =
+            |remote: &Remote| matches!(remote.phase, Phase::Connecting | Phase::Clocked | Phase::Planning);
         if self.remotes.iter().any(is_open) {
             return;
         }
@@ -544,14 +540,16 @@ impl Controller {
 
     /// Lets the hosts run whose turn it is.
     fn take_turns(&mut self, _now_ns: i64, actions: &mut Vec<ControllerAction>) {
-        let is_open = |remote: &Remote| {
-            matches!(remote.phase, Phase::Connecting | Phase::Clocked | Phase::Planning)
-        };
+        let is_open =
+            |remote: &Remote| matches!(remote.phase, Phase::Connecting | Phase::Clocked | Phase::Planning);
         if self.remotes.iter().any(is_open) || self.stopped_ns.is_some() {
             return;
         }
-        if self.settings.is_one_by_one && self.remotes[self.turn.clone()].iter().all(|one| one.fate().is_some()) {
-            let next = (self.turn.end..self.remotes.len()).find(|number| self.remotes[*number].fate().is_none());
+        if self.settings.is_one_by_one
+            && self.remotes[self.turn.clone()].iter().all(|one| one.fate().is_some())
+        {
+            let next =
+                (self.turn.end..self.remotes.len()).find(|number| self.remotes[*number].fate().is_none());
             let Some(next) = next else { return };
             self.turn = next..next + 1;
             self.armed = None;

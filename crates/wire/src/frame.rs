@@ -98,7 +98,7 @@ impl Inbox {
     ///
     /// # Errors
     /// The stream is not one of frames; nothing of it is to be read any more.
-    pub fn next(&mut self) -> Result<Option<(u8, Vec<u8>)>, FrameError> {
+    pub fn message(&mut self) -> Result<Option<(u8, Vec<u8>)>, FrameError> {
         if !self.has_preface && !self.skip_noise()? {
             return Ok(None);
         }
@@ -156,13 +156,15 @@ mod tests {
 
     use super::*;
 
-    fn read_all(bytes: &[u8], step: usize) -> (Inbox, Result<Vec<(u8, Vec<u8>)>, FrameError>) {
+    type Messages = Vec<(u8, Vec<u8>)>;
+
+    fn read_all(bytes: &[u8], step: usize) -> (Inbox, Result<Messages, FrameError>) {
         let mut inbox = Inbox::default();
         let mut messages = Vec::new();
         for some in bytes.chunks(step.max(1)) {
             inbox.push(some);
             loop {
-                match inbox.next() {
+                match inbox.message() {
                     Ok(Some(message)) => messages.push(message),
                     Ok(None) => break,
                     Err(error) => return (inbox, Err(error)),

@@ -203,7 +203,7 @@ mod tests {
         let mut inbox = Inbox::default();
         inbox.push(&bytes);
         for message in sent {
-            let (kind, payload) = inbox.next().unwrap().unwrap();
+            let (kind, payload) = inbox.message().unwrap().unwrap();
             assert_eq!(Message::read(kind, &payload).unwrap(), Some(message));
         }
     }

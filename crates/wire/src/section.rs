@@ -188,7 +188,8 @@ mod tests {
 
     #[test]
     fn sections_arrive_as_they_were_with_their_places() {
-        let text = "[global]\nbs=4k\nioengine=io_uring\n[a]\nhipri\n[global]\nrw=read\n[b]\nfilename=/d/x\n[c]\n";
+        let text =
+            "[global]\nbs=4k\nioengine=io_uring\n[a]\nhipri\n[global]\nrw=read\n[b]\nfilename=/d/x\n[c]\n";
         let (before, waiting) = sections(text);
         let sent = Sections::of(&before, &waiting);
         let bytes = postcard::to_allocvec(&sent).unwrap();
@@ -196,7 +197,8 @@ mod tests {
         assert_eq!(after, sent);
         let after = after.read().unwrap();
         for (before, after) in before.iter().zip(&after) {
-            let whole = |section: &Section| format!("{section:?} {:?}", section.settings().collect::<Vec<_>>());
+            let whole =
+                |section: &Section| format!("{section:?} {:?}", section.settings().collect::<Vec<_>>());
             let without_list = |section: &Section| Section { global: Globals::default(), ..section.clone() };
             assert_eq!(format!("{:?}", &before.global[..]), format!("{:?}", &after.global[..]));
             assert_eq!(whole(&without_list(before)), whole(&without_list(after)));

@@ -76,7 +76,8 @@ fn hello() -> Hello {
 impl World {
     fn new(seed: u64, hosts: usize, allow_missing: usize, is_one_by_one: bool) -> World {
         let mut random = Random::new(seed);
-        let settings = ControllerSettings { allow_missing, connect_ns: 10 * SECOND, is_one_by_one, only_facts: false };
+        let settings =
+            ControllerSettings { allow_missing, connect_ns: 10 * SECOND, is_one_by_one, only_facts: false };
         let controller = Controller::new(hello(), vec![Prepare::default(); hosts], settings, 0);
         let mut world = World {
             now_ns: 0,
@@ -225,7 +226,9 @@ impl World {
     fn next_ns(&self) -> i64 {
         let tick_ns = (self.now_ns / (100 * MS) + 1) * 100 * MS;
         let letter_ns = self.letters.first_key_value().map_or(tick_ns, |((at_ns, _), _)| *at_ns);
-        let moves = |(number, host): (usize, &Simulated)| host.next.filter(|_| !self.is_frozen(number) && !host.has_left);
+        let moves = |(number, host): (usize, &Simulated)| {
+            host.next.filter(|_| !self.is_frozen(number) && !host.has_left)
+        };
         let steps = self.hosts.iter().enumerate().filter_map(moves).map(|(at_ns, _)| at_ns);
         let next_ns = steps.chain([letter_ns]).min().unwrap_or(tick_ns).max(self.now_ns + 1);
         ((next_ns + MS - 1) / MS * MS).min(tick_ns)
@@ -259,7 +262,8 @@ impl World {
         if self.now_ns % (100 * MS) == 0 {
             let actions = self.controller.tick(self.now_ns);
             self.control(actions);
-            for number in (0..self.hosts.len()).filter(|number| !self.is_frozen(*number)).collect::<Vec<_>>() {
+            for number in (0..self.hosts.len()).filter(|number| !self.is_frozen(*number)).collect::<Vec<_>>()
+            {
                 let host = &mut self.hosts[number];
                 let there_ns = (self.now_ns + host.ahead_ns) as u64;
                 let mut actions = host.agent.on(AgentEvent::Tick, there_ns);
@@ -338,13 +342,19 @@ fn every_host_has_one_fate_whatever_happens() {
         for (number, (remote, host)) in world.controller.remotes().iter().zip(&world.hosts).enumerate() {
             assert!(remote.fate().is_some(), "seed {seed}, host {number}");
             let is_whole = remote.report() == number.to_string().as_bytes();
-            let has_report = matches!(remote.fate(), Some(Fate::Complete | Fate::Failed { .. } | Fate::Stopped));
+            let has_report =
+                matches!(remote.fate(), Some(Fate::Complete | Fate::Failed { .. } | Fate::Stopped));
             assert_eq!(has_report, is_whole, "seed {seed}, host {number}: {:?}", remote.fate());
             assert!(host.has_left, "seed {seed}, host {number}: no load is left: {:?}", host.fault);
         }
         let is_too_few = world.fates().iter().filter(|fate| **fate == "missing").count() > allow_missing;
         if is_too_few && stop_ns.is_none() {
-            assert!(world.hosts.iter().all(|host| host.released_ns.is_none() || world.controller.first_start_ns().is_some()));
+            assert!(
+                world
+                    .hosts
+                    .iter()
+                    .all(|host| host.released_ns.is_none() || world.controller.first_start_ns().is_some())
+            );
         }
     }
 }

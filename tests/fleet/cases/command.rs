@@ -6,7 +6,8 @@ use fiord_fleet_tests::{Fleet, fates, kill, reads, report, text};
 use fiord_servers::{eventually, needs};
 
 const JOB: &str = "--via={agent} --name=job --ioengine=null --rw=randread --size=64m";
-const LONG: &str = "--via={agent} --name=job --ioengine=null --rw=randread --size=1g --time_based --runtime=600";
+const LONG: &str =
+    "--via={agent} --name=job --ioengine=null --rw=randread --size=1g --time_based --runtime=600";
 
 #[test]
 fn three_hosts_start_together_and_are_one() {

@@ -104,7 +104,10 @@ fn a_host_that_cannot_be_reached_is_named_with_its_cause() {
     let output = sshd.run(&fleet, &format!("{JOB} --hosts=127.0.1.1,127.0.1.9"));
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("127.0.1.9: missing: ssh: connect to host 127.0.1.9 port 22: Connection refused"), "{said}");
+    assert!(
+        said.contains("127.0.1.9: missing: ssh: connect to host 127.0.1.9 port 22: Connection refused"),
+        "{said}"
+    );
     let other = sshd.server.directory.read("other.pub");
     sshd.server.directory.write("allowed", &other).unwrap();
     let output = sshd.run(&fleet, &format!("{JOB} --hosts=127.0.1.1"));

@@ -100,7 +100,8 @@ impl Fleet {
 /// Whether a process has a thread named `job`.
 fn runs_a_job(id: u32) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
-    let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+    let name =
+        |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
     tasks.map(name).any(|name| name.trim() == "job")
 }
 

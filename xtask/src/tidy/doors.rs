@@ -244,6 +244,7 @@ pub const DOORS: &[Door] = &[
             "fiord-store",
             "fiord-trace",
             "fiord-verify",
+            "fiord-wire",
             "fiord-workload",
             "libfuzzer-sys",
         ],

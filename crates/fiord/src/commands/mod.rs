@@ -22,6 +22,7 @@ mod engines;
 mod explain;
 mod help;
 mod history;
+mod hosts;
 mod matrix;
 mod parse;
 mod profile;
@@ -40,6 +41,7 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of::<matrix::Options>("matrix", "[TARGET]", "block sizes by access patterns, as one table"),
     of::<capacity::Options>("capacity", "--p99=TIME", "the highest rate with a bounded latency"),
     of::<sweep::Options>("sweep", "... --over K=V", "a job at many values, and where gains end"),
+    of::<hosts::Options>("hosts", "LIST", "what hosts are, before jobs run on them (--hosts)"),
     of::<profile::Options>("profile", "JOB", "where the time of a job's I/O goes"),
     of::<crash_test::Options>("crash-test", "run|check", "whether synced writes survive a power cut"),
     of::<compare::Options>("compare", "A B", "what changed between runs, studies or reports"),

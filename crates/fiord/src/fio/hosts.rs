@@ -130,7 +130,8 @@ impl OnHosts<'_> {
             hosts: hosts.iter().map(of).collect::<Result<_, _>>()?,
             settings: ControllerSettings {
                 allow_missing: options.allow_missing as usize,
-                connect_ns: i64::try_from(options.connect_timeout.us.saturating_mul(1000)).unwrap_or(i64::MAX),
+                connect_ns: i64::try_from(options.connect_timeout.us.saturating_mul(1000))
+                    .unwrap_or(i64::MAX),
                 is_one_by_one: options.order == HostOrder::Alone,
                 only_facts: false,
             },
@@ -142,8 +143,11 @@ impl OnHosts<'_> {
     fn outcome(&self, hosts: Vec<Host>, finished: &Finished) -> Outcome {
         let options = self.options;
         let mut errors = grouped_problems(finished.controller.remotes());
-        let runs: Vec<HostRun> =
-            hosts.into_iter().zip(finished.controller.remotes()).map(|(host, remote)| of(host, remote)).collect();
+        let runs: Vec<HostRun> = hosts
+            .into_iter()
+            .zip(finished.controller.remotes())
+            .map(|(host, remote)| of(host, remote))
+            .collect();
         errors.extend(fates(&runs));
         let order = if options.order == HostOrder::Alone { Order::Alone } else { Order::Together };
         let settings = FleetSettings {
@@ -241,8 +245,11 @@ fn progress(controller: &Controller, hosts: &[Host]) -> String {
     remotes.iter().for_each(|remote| *doing.entry(remote.doing()).or_default() += 1);
     let mut parts: Vec<String> = doing.iter().map(|(word, count)| format!("{count} {word}")).collect();
     let bytes: u64 = remotes.iter().flat_map(|remote| remote.progress().bytes).sum();
-    if bytes > 0 {
-        parts.push(format!("{} MiB", bytes >> 20));
+    let laid_bytes: u64 = remotes.iter().map(Remote::laid_bytes).sum();
+    match (bytes, laid_bytes) {
+        (0, 0) => {}
+        (0, laid_bytes) => parts.push(format!("{} MiB laid out", laid_bytes >> 20)),
+        (bytes, _) => parts.push(format!("{} MiB", bytes >> 20)),
     }
     let silent = |(remote, host): (&Remote, &Host)| {
         let silent_ns = remote.silent_ns(now_ns);

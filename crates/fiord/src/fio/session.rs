@@ -210,7 +210,8 @@ impl Session {
     /// Checks every value, whether it is used or not.
     fn check(&mut self) -> Result<(), Vec<Problem>> {
         let here = environment::of(&self.machine).keywords;
-        let as_read_here = self.options.hosts.is_some().then(|| hosts::as_read_here(&self.parsed, here)).transpose()?;
+        let as_read_here =
+            self.options.hosts.is_some().then(|| hosts::as_read_here(&self.parsed, here)).transpose()?;
         let mut problems = cli::check(as_read_here.as_ref().unwrap_or(&self.parsed), registry::NAMES);
         if self.options.readonly.0 {
             problems.extend(fiord_plan::forbidden_by_readonly(&self.parsed.sections));
@@ -498,9 +499,7 @@ impl Session {
         errors.iter().for_each(|line| say(line));
         match output.finish() {
             Ok(()) => ExitCode::from(status),
-            Err(error) => {
-                finished(Err(format!("fiord: {}: {}\n", self.destination(), error_text(&error))))
-            }
+            Err(error) => finished(Err(format!("fiord: {}: {}\n", self.destination(), error_text(&error)))),
         }
     }
 

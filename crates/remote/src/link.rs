@@ -1,0 +1,86 @@
+//! What the threads of an agent share: its state machine, what is to be sent, and what the main thread is told.
+//!
+//! Invariant: no lock is held while another is taken, or while the stream is read or written.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use fiord_session::StopHandle;
+use fiord_sys::clock;
+use fiord_wire::agent::{Agent, AgentAction, AgentEvent, Outbox};
+use fiord_wire::message::Prepare;
+
+use crate::spool;
+
+/// What the main thread is told to do.
+pub(crate) enum Command {
+    Plan(Box<Prepare>),
+    Run,
+    Leave,
+}
+
+/// What the threads of an agent share.
+pub(crate) struct Link {
+    pub(crate) machine: Mutex<Agent>,
+    pub(crate) outbox: Mutex<Outbox>,
+    pub(crate) to_write: Condvar,
+    pub(crate) commands: Sender<Command>,
+    pub(crate) starts: Mutex<Vec<(u32, u64)>>,
+    pub(crate) started: Condvar,
+    /// Ends the run.
+    pub(crate) stop: StopHandle,
+    pub(crate) run: Mutex<String>,
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    /// Something happened: what follows from it is done, or begun.
+    pub(crate) fn on(&self, event: AgentEvent) {
+        let actions = locked(&self.machine).on(event, clock::monotonic_ns());
+        actions.into_iter().for_each(|action| self.act(action));
+    }
+
+    pub(crate) fn act(&self, action: AgentAction) {
+        // A main thread that has gone needs no commands.
+        let command = |command| drop(self.commands.send(command));
+        match action {
+            AgentAction::Send(message) => {
+                locked(&self.outbox).push(&message);
+                self.to_write.notify_all();
+            }
+            AgentAction::Plan(prepare) => {
+                locked(&self.run).clone_from(&prepare.run);
+                command(Command::Plan(prepare));
+            }
+            AgentAction::Run => command(Command::Run),
+            AgentAction::Start(stage, at_ns) => {
+                locked(&self.starts).push((stage, at_ns));
+                self.started.notify_all();
+            }
+            AgentAction::Stop => self.stop.stop(),
+            AgentAction::Spool(report) => {
+                // There is nobody left who could be told.
+                let _ = spool::keep(&locked(&self.run), &report);
+            }
+            AgentAction::Leave => command(Command::Leave),
+        }
+    }
+
+    /// When this stage starts, on this machine's monotonic clock; waits up to `patience` for another time than it knows.
+    pub(crate) fn start_of(&self, stage: u32, patience: Duration) -> Option<u64> {
+        let newest = |starts: &[(u32, u64)]| {
+            starts.iter().rev().find(|(known, _)| *known == stage).map(|(_, at_ns)| *at_ns)
+        };
+        let starts = locked(&self.starts);
+        let known = newest(&starts);
+        if patience.is_zero() {
+            return known;
+        }
+        let waited = self.started.wait_timeout_while(starts, patience, |starts| newest(starts) == known);
+        newest(&waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+}
