@@ -30,7 +30,7 @@ mod profile;
 mod source;
 mod term;
 
-pub use builtin::PROFILES;
+pub use builtin::{PROFILES, SCHEMA};
 use expression::Stages;
 pub use file::read;
 pub use job_file::Space;

@@ -120,14 +120,6 @@ impl Figures {
         }
     }
 
-    /// The latencies of sync calls; the rate is not known here.
-    pub fn of_syncs(report: &RunReport) -> Option<Figures> {
-        let mut all = Latency::default();
-        report.jobs.iter().for_each(|job| all.merge(&job.stats.sync.latency));
-        let part = part_latencies(report).map(|latencies| &latencies.sync);
-        (all.running.count > 0).then(|| Figures::of_latency(&all).with_latency(part))
-    }
-
     fn of_latency(latency: &Latency) -> Figures {
         let percentiles = latency.percentiles(&[50.0, 99.0, 99.9]);
         Figures {

@@ -87,7 +87,7 @@ mod tests {
     use fiord_stats::{JobPart, PartLatencies, RunLatencies, SteadyPart};
 
     use super::*;
-    use crate::figures::{Figures, READ, WRITE};
+    use crate::figures::{Figures, READ, WRITE, sync_latency_of};
     use crate::testing::{direction, report, synced};
 
     /// A run of 100 reads of 4 KiB per second, judged so.
@@ -139,10 +139,11 @@ mod tests {
         let rates = Figures { iops: 64.0, bytes_per_s: 64.0 * 4096.0, ..expected(10_000, 50) };
         assert_eq!(Figures::of(&settled, READ), Some(rates));
         assert_eq!(Figures::of_all(&settled), Some(rates));
-        assert_eq!(Figures::of_syncs(&settled), Some(expected(30_000, 20)));
+        let of_syncs = |report| sync_latency_of(report, None).running;
+        assert_eq!((of_syncs(&settled).count, of_syncs(&settled).max), (20, 30_000));
         let whole = with_latencies(run(0, Some((0, 64.0)))).report;
         assert_eq!(Figures::of(&whole, READ).map(|figures| (figures.p99_ns, figures.ios)), Some((1000, 100)));
-        assert_eq!(Figures::of_syncs(&whole), Some(expected(3000, 40)));
+        assert_eq!((of_syncs(&whole).count, of_syncs(&whole).max), (40, 3000));
     }
 
     /// A run of two jobs of which the second does a quarter of all reads in the steady part, with latencies of its own.

@@ -238,6 +238,7 @@ impl Controller {
     }
 
     /// When the first stage started, on the controller's clock.
+    #[allow(dead_code, reason = "the simulation holds the controller's view against the hosts'")]
     pub fn first_start_ns(&self) -> Option<i64> {
         self.first_start_ns
     }

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use super::artefact::Made;
+use super::sizes::with_commas;
 use crate::{machine, marked, repo};
 
 const PAGE: &str = "docs/install.md";
@@ -36,14 +37,6 @@ fn row(made: &Made) -> String {
     format!("| {file} | {} | {:.0} |\n", with_commas(made.bytes), made.took.as_secs_f64())
 }
 
-/// A number with its digits in groups of three.
-pub fn with_commas(number: u64) -> String {
-    let digits = number.to_string();
-    let comma = |place: usize| place > 0 && (digits.len() - place).is_multiple_of(3);
-    let group = |(place, digit): (usize, char)| [comma(place).then_some(','), Some(digit)];
-    digits.chars().enumerate().flat_map(group).flatten().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +53,5 @@ mod tests {
         let made = [of("binary", "/t/fiord", 9_987_654), of("deb", "/t/fiord_0.1.0_amd64.deb", 123)];
         let rows: Vec<String> = table(&made, "abcdef0").lines().skip(2).map(String::from).collect();
         assert_eq!(rows, ["| the static binary | 9,987,654 | 2 |", "| `fiord_0.1.0_amd64.deb` | 123 | 2 |"]);
-        assert_eq!(with_commas(1000), "1,000");
     }
 }

@@ -9,7 +9,6 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use super::record::with_commas;
 use crate::repo;
 
 const RECORD: &str = "bench/binary.json";
@@ -121,6 +120,14 @@ fn crate_of(symbol: &str) -> String {
     }
 }
 
+/// A number with its digits in groups of three.
+pub fn with_commas(number: u64) -> String {
+    let digits = number.to_string();
+    let comma = |place: usize| place > 0 && (digits.len() - place).is_multiple_of(3);
+    let group = |(place, digit): (usize, char)| [comma(place).then_some(','), Some(digit)];
+    digits.chars().enumerate().flat_map(group).flatten().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +142,11 @@ mod tests {
                        0000000000001060 T without_a_size\n";
         let expected = [("C", 8), ("core", 4), ("fiord_plan", 0x30)];
         assert_eq!(sizes_of(symbols), expected.map(|(name, size)| (name.to_string(), size)).into());
+    }
+
+    #[test]
+    fn digits_are_in_groups_of_three() {
+        assert_eq!([0, 999, 1000, 9_987_654].map(with_commas), ["0", "999", "1,000", "9,987,654"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use fiord_lab::check::{Check, PROFILES, Profile, read};
+use fiord_lab::check::{Check, PROFILES, Profile, SCHEMA, read};
 use fiord_options::suggest::nearest;
 use fiord_options::value::Trust;
 use fiord_report::path::shown;
@@ -28,9 +28,6 @@ const LIST: &str = "list";
 
 /// The largest check file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-
-/// The schema of check files, for editors.
-const SCHEMA: &str = include_str!("../../../../docs/check.schema.json");
 
 /// Runs a known workload and compares the results with published limits: PASS,
 /// MARGINAL (within the limits, but without headroom) or FAIL. The exit status is

@@ -34,6 +34,9 @@ files![
     "ai-checkpoint",
 ];
 
+/// The JSON schema of check files, for editors.
+pub const SCHEMA: &str = include_str!("../../checks/check.schema.json");
+
 /// All of them.
 pub static PROFILES: LazyLock<Vec<Profile>> =
     LazyLock::new(|| FILES.iter().map(|(name, text)| read(name, text)).collect());
