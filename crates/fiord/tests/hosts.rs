@@ -13,3 +13,29 @@ fn hosts_are_shown_as_json_and_as_a_table() {
     assert_eq!(document["hosts"].as_array().map(Vec::len), Some(2));
     assert_eq!(dir.run("hosts a --via=telnet").status, Some(1));
 }
+
+#[test]
+fn what_runs_on_hosts_do_not_have_is_refused_before_a_host_is_reached() {
+    let dir = Dir::new();
+    for option in ["repeat=2", "tag=x", "fail-if=read.p99>1ms", "status-interval=1"] {
+        let refused = dir.run(&format!("--name=a --ioengine=null --size=1m --hosts=a,b --{option}"));
+        let name = option.split('=').next().unwrap();
+        refused
+            .assert_status(1)
+            .assert_prints(&[&format!("{name}: does not work with --hosts yet"), "leave it out"]);
+    }
+    dir.run("--profile=tiobench --hosts=a")
+        .assert_status(1)
+        .assert_prints(&["profile: does not work with --hosts"]);
+}
+
+#[test]
+fn a_void_finding_is_a_status_with_strict_trust() {
+    let dir = Dir::new();
+    let file = format!("/dev/shm/fiord-hosts-{}", std::process::id());
+    let job = format!("--name=a --size=1m --filename={file} --hosts=a --via={{agent}} --output-format=json");
+    let (on, strict) = (dir.run(&job), dir.run(&format!("{job} --trust=strict")));
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(on.assert_success().json()["findings"][0]["severity"], "void", "it is in memory");
+    assert_eq!(strict.status, Some(3), "{strict:?}");
+}

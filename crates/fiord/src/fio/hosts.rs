@@ -11,7 +11,7 @@ use fiord_options::cli::Parsed;
 use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::program::ProgramOptions;
 use fiord_options::value::{HostOrder, OnLost, Push as PushOption, Trust};
-use fiord_options::{Given, Place, Problem};
+use fiord_options::{Given, Place, Problem, ProblemKind, Setting, Spec};
 use fiord_remote::keywords::{self, HOST_KEYWORDS, HostKeywords};
 use fiord_remote::launch::{self, Launcher};
 use fiord_remote::{Finished, Job};
@@ -33,6 +33,40 @@ pub(super) fn are_named(arguments: &[OsString]) -> bool {
         text.starts_with('-') && (name == "hosts" || name.starts_with("hosts="))
     };
     arguments.iter().any(names)
+}
+
+/// Options of what this machine alone does with a run.
+const OF_ONE_MACHINE: [&Spec; 14] = [
+    ProgramOptions::aux_path,
+    ProgramOptions::bandwidth_log,
+    ProgramOptions::debug,
+    ProgramOptions::fail_if,
+    ProgramOptions::idle_prof,
+    ProgramOptions::live,
+    ProgramOptions::merge_blktrace_only,
+    ProgramOptions::metrics,
+    ProgramOptions::repeat,
+    ProgramOptions::status_interval,
+    ProgramOptions::tag,
+    ProgramOptions::trigger,
+    ProgramOptions::trigger_file,
+    ProgramOptions::trigger_timeout,
+];
+
+/// A problem for each option that runs on hosts do not have yet, rather than no effect without a word.
+pub(super) fn of_one_machine(parsed: &Parsed) -> Vec<Problem> {
+    let options = parsed.program.iter().filter(|setting| setting.spec.is_one_of(&OF_ONE_MACHINE));
+    let refusal = |setting: &Setting| {
+        let remedy = "leave it out, or run fiord on each host and `fiord compare` the results";
+        Problem::error(
+            ProblemKind::NotBuilt,
+            setting.place.clone(),
+            setting.spec,
+            "does not work with --hosts yet",
+            remedy,
+        )
+    };
+    options.chain(&parsed.profile).map(refusal).collect()
 }
 
 /// What the grammars need, without the facts of this machine.

@@ -13,11 +13,12 @@ use fiord_engine::registry;
 use fiord_host::{Machine, Prober};
 use fiord_options::cli::{self, Parsed};
 use fiord_options::program::ProgramOptions;
-use fiord_options::value::{EtaWhen, IdleProf, MetricsDestination, Reading, Value};
+use fiord_options::value::{EtaWhen, IdleProf, MetricsDestination, Reading, Trust, Value};
 use fiord_options::{Given, Place, Problem, ProblemKind, ProblemLevel, Spec, resolve_program, showcmd};
 use fiord_plan::facts::RunSettings;
 use fiord_plan::path_change::{self, PathRefusal};
 use fiord_plan::{ChangeKind, Plan, Refusal, Trigger};
+use fiord_report::finding::any_void;
 use fiord_report::normal;
 use fiord_report::path::{self, shown};
 use fiord_session::Ending;
@@ -219,6 +220,9 @@ impl Session {
         problems.extend(self.trigger_that_never_fires());
         problems.extend(self.unusable_tag());
         problems.extend(self.read_conditions());
+        if self.options.hosts.is_some() {
+            problems.extend(hosts::of_one_machine(&self.parsed));
+        }
         self.warnings.append(&mut problems);
         if help::asked_for(&self.options, self.own).is_some() {
             // A page may explain options that are not built in.
@@ -485,13 +489,16 @@ impl Session {
             global_options: self.global_options(),
             environment: hosts::environment(environment::of(&self.machine)),
         };
-        let hosts::Outcome { fleet, status, errors } = match on_hosts.run() {
+        let hosts::Outcome { fleet, mut status, errors } = match on_hosts.run() {
             Ok(outcome) => outcome,
             Err(lines) => {
                 lines.iter().for_each(|line| say(line));
                 return ExitCode::from(status::FAILED);
             }
         };
+        if status == status::SUCCESS && self.options.trust == Trust::Strict && any_void(&fleet.findings) {
+            status = status::VOID;
+        }
         let shown = settings::shown(&self.options, &self.given(), LiveMode::Never);
         if fleet.hosts.iter().any(|run| run.report.is_some()) {
             output.write(&fiord_fleet::render::render(&fleet, &shown.formats, shown.terse));

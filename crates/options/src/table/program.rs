@@ -148,16 +148,16 @@ options! {
         /// The hosts share a target on purpose. Not an option of fio.
         shared: Switch = 0;
         /// Wait for jobs from clients.
-        #[pending("jobs run on this host only; start fiord on each, for example by ssh, and `fiord compare` the results")]
+        #[pending("fiord has no server: `--hosts` runs jobs on hosts by ssh, or by any command")]
         server: OptionalText;
         /// Run the server in the background, and write its process number to this file.
-        #[pending("jobs run on this host only; start fiord on each, for example by ssh, and `fiord compare` the results")]
+        #[pending("fiord has no server: `--hosts` runs jobs on hosts by ssh, or by any command")]
         daemonize: Text;
         /// Run the jobs on this host, or on the hosts this file lists.
-        #[pending("jobs run on this host only; start fiord on each, for example by ssh, and `fiord compare` the results")]
+        #[pending("fiord has no server: `--hosts` runs jobs on hosts by ssh, or by any command")]
         client: Text;
         /// Have the server run a job file of its own.
-        #[pending("jobs run on this host only; start fiord on each, for example by ssh, and `fiord compare` the results")]
+        #[pending("fiord has no server: `--hosts` runs jobs on hosts by ssh, or by any command")]
         remote_config as "remote-config": Text;
     }
 
@@ -173,7 +173,7 @@ options! {
         /// It needs `--trigger-file` or `--trigger-timeout`. Nothing is synced before it; its output goes to standard error.
         trigger: Text;
         /// Command to run as the trigger on the server.
-        #[pending("jobs run on this host only, and this is run by a server for its client: see --trigger")]
+        #[pending("this is run by a server for its client: see --trigger")]
         trigger_remote as "trigger-remote": Text;
     }
 }

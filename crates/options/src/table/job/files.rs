@@ -35,7 +35,7 @@ options! {
         /// Prefix generated files with the client's address when a job is run for another host.
         ///
         /// Keeps clients from working on each other's files.
-        #[ignored("jobs run on this host only, and their files have no prefix")]
+        #[ignored("files of jobs have no prefix for their client")]
         unique_filename: bool = 1, in 0..=1;
         /// Use all files under this directory.
         ///
