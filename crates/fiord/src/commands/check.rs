@@ -130,10 +130,10 @@ fn profile(named: &OsStr) -> Result<Cow<'static, Profile>, String> {
         let names = || PROFILES.iter().map(|profile| profile.name.as_str());
         let meant = match nearest(&named.to_string_lossy(), names()) {
             Some(near) => format!("did you mean {near:?}?"),
-            None => format!("there are {}, {LIST}", names().collect::<Vec<_>>().join(", ")),
+            None => format!("there are {};", names().collect::<Vec<_>>().join(", ")),
         };
         return Err(format!(
-            "no check is called {:?}; {meant} Name a file of your own with .toml at its end",
+            "no check is called {:?}; {meant} name a file of your own with .toml at its end",
             shown(named)
         ));
     }
