@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "tests panic when something is wrong")]
 
 mod common;
+#[path = "runs/gates.rs"]
+mod gates;
 #[path = "runs/logs.rs"]
 mod logs;
 
