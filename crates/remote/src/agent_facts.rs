@@ -2,35 +2,39 @@
 //!
 //! Invariant: only reads; what cannot be found out is empty.
 
+use std::collections::BTreeMap;
 use std::fs::read_to_string;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fiord_fleet::{HostFacts, TargetFacts};
-use fiord_host::{Machine, Prober};
-use fiord_plan::Plan;
-use fiord_plan::shown;
+use fiord_host::{Machine, Prober, TargetKind};
+use fiord_plan::path_change::path_changes;
+use fiord_plan::{FileKind, Plan, shown};
 use fiord_session::run::version::FIORD_VERSION;
 
 /// The most targets that are told of.
 const TARGETS_MAX: usize = 256;
+
+/// How the types of file systems that several machines share begin.
+const REMOTE: [&str; 9] =
+    ["nfs", "cifs", "smb", "ceph", "9p", "lustre", "fuse.glusterfs", "fuse.sshfs", "beegfs"];
 
 /// The facts of this machine, and of what the plan reads and writes.
 pub(crate) fn of(machine: &Machine, plan: &Plan) -> HostFacts {
     let mut engines: Vec<String> = plan.jobs.iter().map(|job| job.engine.name().to_string()).collect();
     engines.sort();
     engines.dedup();
-    let mut paths: Vec<(&Path, bool)> = Vec::new();
+    let mut paths: BTreeMap<PathBuf, bool> = BTreeMap::new();
     for job in &plan.jobs {
-        for file in &job.files.list {
-            match paths.iter().position(|(path, _)| *path == file.path) {
-                Some(known) => paths[known].1 |= job.files.writable,
-                None if paths.len() < TARGETS_MAX => paths.push((&file.path, job.files.writable)),
-                None => {}
-            }
-        }
+        let files = job.files.list.iter().filter(|file| file.kind != FileKind::None);
+        let used = files.map(|file| (file.path.clone(), false));
+        let changed = path_changes(job).into_iter().map(|change| (change.path, true));
+        used.chain(changed).for_each(|(path, is_written)| *paths.entry(path).or_default() |= is_written);
     }
     let prober = Prober::default();
-    let targets = paths.into_iter().map(|(path, is_written)| target(&prober, path, is_written)).collect();
+    let target = |(path, is_written): (&PathBuf, &bool)| target(&prober, path, *is_written);
+    let targets = paths.iter().take(TARGETS_MAX).map(target).collect();
     HostFacts {
         hostname: machine.hostname.clone(),
         kernel: machine.kernel_release.clone(),
@@ -54,13 +58,36 @@ fn target(prober: &Prober, path: &Path, is_written: bool) -> TargetFacts {
         let directory = PathBuf::from("/sys/class/block").join(disk);
         let read = |name: &str| line_of(directory.join(name));
         target.model = read("device/model");
-        // Of a file the identity of its disk says nothing: two files may be on one disk.
         let own = [read("wwid"), read("device/wwid"), read("device/serial")];
-        let is_device = matches!(found.kind, fiord_host::TargetKind::Block);
+        let is_device = matches!(found.kind, TargetKind::Block);
         target.identity = own.into_iter().find(|text| is_device && !text.is_empty());
     }
+    target.identity = target.identity.or_else(|| identity(path, &found));
     target.scheduler = found.queue.and_then(|queue| queue.scheduler).unwrap_or_default();
     target
+}
+
+/// What is the same for all who use this target: on a server, its export and the path there; otherwise this kernel, whatever
+/// container it is seen from, and the device, or the directory that has the file. `None` of what holds no data.
+fn identity(path: &Path, found: &fiord_host::TargetFacts) -> Option<String> {
+    if let Some(file_system) = &found.file_system {
+        let below = file_system.mount_point.as_ref().and_then(|root| path.strip_prefix(root).ok());
+        let is_remote = REMOTE.iter().any(|kind| file_system.type_name.starts_with(kind));
+        if let (true, Some(source), Some(below)) = (is_remote, &file_system.source, below) {
+            return Some(format!("{} {}", shown::text(source), shown::text(below)));
+        }
+    }
+    let kernel = line_of("/proc/sys/kernel/random/boot_id");
+    match found.kind {
+        TargetKind::Block => found.device.map(|number| format!("{kernel} {}:{}", number.major, number.minor)),
+        TargetKind::Regular | TargetKind::Absent => {
+            let directory = path.parent().filter(|above| !above.as_os_str().is_empty());
+            let above = std::fs::metadata(directory.unwrap_or(Path::new("."))).ok()?;
+            let name = shown::text(Path::new(path.file_name()?));
+            Some(format!("{kernel} {}:{} {name}", above.dev(), above.ino()))
+        }
+        _ => None,
+    }
 }
 
 /// The text of a file of one line; empty if it cannot be read.

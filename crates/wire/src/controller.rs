@@ -3,6 +3,8 @@
 //! Invariant: each host gets exactly one fate, whatever its agent does. Nothing starts before all hosts that are to run
 //! have a plan, and no stage before all that still run are ready for it.
 
+use std::collections::BTreeMap;
+
 use fiord_fleet::{ClockFit, Fate, HostFacts, Ping, StageStart, start};
 
 use crate::agent::digest;
@@ -40,6 +42,8 @@ pub struct ControllerSettings {
     pub is_one_by_one: bool,
     /// Only facts are wanted: nothing is run.
     pub only_facts: bool,
+    /// Hosts may write one target (`--shared`).
+    pub may_share: bool,
 }
 
 /// Something that the controller is to do.
@@ -520,6 +524,7 @@ impl Controller {
         if self.remotes.iter().any(is_open) {
             return;
         }
+        self.refuse_shared_writes();
         let planned = self.remotes.iter().any(|remote| remote.phase == Phase::Planned);
         let missing = |remote: &&Remote| matches!(remote.phase, Phase::Over(Fate::Missing { .. }));
         let missing_count = self.remotes.iter().filter(missing).count();
@@ -535,6 +540,32 @@ impl Controller {
                 if self.remotes[number].phase == Phase::Planned {
                     self.close(number, fate.clone(), now_ns, actions);
                 }
+            }
+        }
+    }
+
+    /// Two hosts that write one target at once destroy each other's data.
+    fn refuse_shared_writes(&mut self) {
+        if self.settings.may_share || self.settings.only_facts || self.settings.is_one_by_one {
+            return;
+        }
+        let mut writers: BTreeMap<String, (String, Vec<usize>)> = BTreeMap::new();
+        for (number, remote) in self.remotes.iter().enumerate() {
+            let facts = remote.facts.iter().filter(|_| remote.phase == Phase::Planned);
+            for target in facts.flat_map(|facts| &facts.targets).filter(|target| target.is_written) {
+                let Some(identity) = &target.identity else { continue };
+                let (_, numbers) =
+                    writers.entry(identity.clone()).or_insert_with(|| (target.path.clone(), Vec::new()));
+                numbers.push(number);
+            }
+        }
+        for (path, numbers) in writers.into_values().filter(|(_, numbers)| numbers.len() > 1) {
+            let text = format!(
+                "{path}: other hosts would write the same target\n  give each host its own, such as filename=$hostname, or \
+                 say that it is meant: --shared"
+            );
+            for number in numbers {
+                self.remotes[number].problems.push(Told { text: text.clone(), is_unsafe: true });
             }
         }
     }

@@ -76,8 +76,13 @@ fn hello() -> Hello {
 impl World {
     fn new(seed: u64, hosts: usize, allow_missing: usize, is_one_by_one: bool) -> World {
         let mut random = Random::new(seed);
-        let settings =
-            ControllerSettings { allow_missing, connect_ns: 10 * SECOND, is_one_by_one, only_facts: false };
+        let settings = ControllerSettings {
+            allow_missing,
+            connect_ns: 10 * SECOND,
+            is_one_by_one,
+            only_facts: false,
+            may_share: false,
+        };
         let controller = Controller::new(hello(), vec![Prepare::default(); hosts], settings, 0);
         let mut world = World {
             now_ns: 0,

@@ -51,6 +51,27 @@ fn an_error_in_a_section_starts_nothing_and_is_said_once() {
 }
 
 #[test]
+fn a_target_that_two_hosts_would_write_is_refused_unless_it_is_meant() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    let job = "--via={agent} --name=job --rw=write --size=16k --filename=one";
+    let output = fleet.run(job).unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("2 hosts: one: other hosts would write the same target") && said.contains("--shared"),
+        "{said}"
+    );
+    assert!(fleet.all_leave() && !fleet.directory.join("one").exists());
+    for meant in ["--shared", "--order=alone"] {
+        let output = fleet.run(&format!("{job} {meant}")).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{meant}: {}", text(&output.stderr));
+    }
+    let own = fleet.run("--via={agent} --name=job --rw=write --size=16k --filename=of-$hostname").unwrap();
+    assert_eq!(own.status.code(), Some(0), "{}", text(&own.stderr));
+}
+
+#[test]
 fn a_host_that_is_missing_ends_it_unless_it_is_allowed() {
     needs!("sh" of "dash");
     let fleet = Fleet::new(&["a", "b"]).unwrap();

@@ -97,12 +97,17 @@ impl Fleet {
     }
 }
 
-/// Whether a process has a thread named `job`.
+/// Whether a thread named `job` of a process has used processor time: one that waits for its start has used none.
 fn runs_a_job(id: u32) -> bool {
+    const TICKS_MIN: u64 = 3;
     let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
-    let name =
-        |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-    tasks.map(name).any(|name| name.trim() == "job")
+    let has_worked = |task: std::fs::DirEntry| {
+        let line = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        // The user time is the 14th field; the name is the second, in brackets.
+        let ticks = || line.rsplit_once(") ")?.1.split(' ').nth(11)?.parse().ok();
+        line.contains(" (job) ") && ticks().is_some_and(|ticks: u64| ticks >= TICKS_MIN)
+    };
+    tasks.into_iter().any(has_worked)
 }
 
 /// Sends a signal to a process.

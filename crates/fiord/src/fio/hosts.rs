@@ -168,6 +168,7 @@ impl OnHosts<'_> {
                     .unwrap_or(i64::MAX),
                 is_one_by_one: options.order == HostOrder::Alone,
                 only_facts: false,
+                may_share: options.shared.0,
             },
             fan_out: options.fan_out as usize,
             program: program.bytes,
