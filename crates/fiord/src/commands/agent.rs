@@ -21,6 +21,7 @@ pub(super) struct Options {
 const EXAMPLES: &str = "\
 Examples:
   fiord job.fio --hosts=c1,c2 --via='docker exec -i {host} {agent}'
+  fiord --name=a --size=1g --hosts=a,b --via={agent}   two agents, on this machine
 ";
 
 impl Invocation for Options {

@@ -69,8 +69,7 @@ Examples:
   fiord check etcd /var/lib/etcd     is this disk fast enough for etcd?
   fiord --name=a --rw=randread --size=1g --runtime=10s      a job, as with fio
 
-Everything else is as with fio: job files, and options, which `fiord --help`
-lists and `fiord --cmdhelp=OPTION` explains.
+Job files and options are fio's: see `fiord --help`, `fiord --cmdhelp=OPTION`.
 ";
 
 /// Prints the first page. As with fio, nothing to do is an error, which a terminal sees by the page.

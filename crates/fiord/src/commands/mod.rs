@@ -37,7 +37,7 @@ mod version;
 pub(crate) static ALL: Subcommands = Subcommands(&[
     of::<quick::Options>("quick", "[TARGET]", "a profile of a disk in half a minute"),
     of::<devices::Options>("devices", "[TARGET]", "the disks, and what they mean for a benchmark"),
-    of::<check::Options>("check", "PROFILE [DIR]", "whether a disk is fit for etcd, rocksdb or oltp"),
+    of::<check::Options>("check", "PROFILE [DIR]", "whether a disk is fit for etcd, PostgreSQL, ..."),
     of::<matrix::Options>("matrix", "[TARGET]", "block sizes by access patterns, as one table"),
     of::<capacity::Options>("capacity", "--p99=TIME", "the highest rate with a bounded latency"),
     of::<sweep::Options>("sweep", "... --over K=V", "a job at many values, and where gains end"),

@@ -136,8 +136,9 @@ options! {
         order: HostOrder = "together";
         /// How long a host may take to answer. Not an option of fio.
         connect_timeout as "connect-timeout": Seconds = "10s";
-        /// How far apart hosts may start before a finding says so; by default 10 ms, or a thousandth of the run. Not an option
-        /// of fio.
+        /// How far apart hosts may start before a finding says so. Not an option of fio.
+        ///
+        /// By default 10 ms, or a thousandth of the run if that is longer.
         start_within as "start-within": Seconds;
         /// How many hosts are connected to at a time. Not an option of fio.
         fan_out as "fan-out": u32 = 64, in 1..=4096;

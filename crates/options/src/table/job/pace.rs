@@ -47,7 +47,7 @@ options! {
         rate_iops_min: PerDirection<u32> = 0, in 0..=U32;
         /// How the I/Os of a rate are spaced.
         rate_process: RateProcess = "linear";
-        /// What happens to I/Os that are due while others are late.
+        /// What happens to I/Os that are due while others are late. Not an option of fio.
         ///
         /// `closed`: an I/O is due one interval after the one before it, and the job catches up. `open`: I/Os arrive
         /// whatever the device does, and wait in a queue of 65536 per direction. The report counts the I/Os that were

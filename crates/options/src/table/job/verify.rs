@@ -45,7 +45,7 @@ options! {
         verify_write_sequence: bool = 1, in 0..=1;
         /// Verify the seed of each block's contents.
         verify_header_seed: bool = 1, in 0..=1;
-        /// Layout of the headers that are written; both layouts are verified.
+        /// Layout of the headers that are written; both layouts are verified. Not an option of fio.
         ///
         /// fio 3.33 and fio 3.42 each verify only their own layout.
         verify_header_format: VerifyHeaderFormat = "3.42";
