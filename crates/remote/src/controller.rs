@@ -1,7 +1,7 @@
 //! The controller: one thread over the streams of all agents.
 //!
 //! Invariant: what is done when is decided by `fiord_wire::Controller` alone; here are the processes and the bytes. Of each
-//! host at most one message that is not whole, and [`ERRORS_BYTES_MAX`] of its standard error, are kept. When it ends, no
+//! host at most one message that is not whole, and `ERRORS_BYTES_MAX` of its standard error, are kept. When it ends, no
 //! process that it started is left.
 
 use std::collections::VecDeque;

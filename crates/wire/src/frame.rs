@@ -2,7 +2,7 @@
 //!
 //! `PREFACE`, then frames: length of kind and payload (u32, little endian) | kind (u8) | payload | CRC-32C of kind and
 //! payload (u32, little endian). A message longer than [`PART_BYTES`] is sent in parts: all but the last have the bit
-//! [`MORE`] in their kind.
+//! `MORE` in their kind.
 //!
 //! Invariant: a stream that is not in this form is an error and never a message. At most [`MESSAGE_BYTES_MAX`] bytes of a
 //! message, and [`NOISE_BYTES_MAX`] before the preface, are kept.
