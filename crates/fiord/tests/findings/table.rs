@@ -595,7 +595,10 @@ fn flat_at_limit_runs(dir: &Dir) -> Result<Pair, String> {
     let limited = || undisturbed(Code::FlatAtLimit, true, || finish(begin(true)).assert_success().json());
     // Other tests may delay the kernel's timers by more than the hundredth that the rate may vary.
     let mut raises = limited()?;
-    if !has(&raises, Code::FlatAtLimit.name()) {
+    for _ in 0..3 {
+        if has(&raises, Code::FlatAtLimit.name()) {
+            break;
+        }
         raises = limited()?;
     }
     Ok(Pair { raises, spares: finish(begin(false)).assert_success().json() })
