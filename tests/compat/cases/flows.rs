@@ -55,8 +55,10 @@ pub fn cases() -> Vec<Case> {
             let rate = if number == 0 { format!("--rate_iops={}", weight * 250) } else { String::new() };
             line += &format!(" --name=j{number} --flow={weight} --io_size={}k {rate}", weight * 200);
         }
-        // Of fio it is not required: on a busy machine its processes start apart, and one that is alone waits for nobody.
-        let check = |pair: &Pair| -> Verdict { none_ends_early(&pair.fiord, 170) };
+        let check = |pair: &Pair| -> Verdict {
+            none_ends_early(&pair.fio, 170).map_err(|why| format!("fio: {why}"))?;
+            none_ends_early(&pair.fiord, 170).map_err(|why| format!("fiord: {why}"))
+        };
         case(format!("flows/{name}"), line).bytes("given", 8 << 20).check(success).check(counts).check(check)
     });
     let sized = SIZED.iter().map(|(name, args)| {

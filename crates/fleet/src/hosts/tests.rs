@@ -50,12 +50,12 @@ fn a_file_has_a_host_on_each_line_as_fios() {
 #[test]
 fn sections_are_hosts_with_keys_and_options_of_jobs() {
     let file = "[global]\nvia=ssh\nuser=${USER}\n[db[1-2]]\nfilename=/dev/nvme1n1\n[db12]\n\
-                filename=/dev/nvme0n1\nrole=slow-rack\naddress=10.0.0.12\nport=2222\nagent=/opt/fiord\n";
+                filename=/dev/nvme0n1\nrole=slow-rack\naddress=127.0.0.12\nport=2222\nagent=/opt/fiord\n";
     let hosts = read_with("./nodes", &[("./nodes", file)]).unwrap();
     assert_eq!(names(&hosts), "db1 db2 db12");
     let last = &hosts[2];
     assert_eq!((last.via.as_deref(), last.user.as_deref(), last.port), (Some("ssh"), Some("me"), Some(2222)));
-    assert_eq!((last.address.as_str(), last.role.as_deref()), ("10.0.0.12", Some("slow-rack")));
+    assert_eq!((last.address.as_str(), last.role.as_deref()), ("127.0.0.12", Some("slow-rack")));
     assert_eq!(last.agent.as_deref(), Some(std::path::Path::new("/opt/fiord")));
     let setting = &last.settings[0];
     assert_eq!((setting.spec.name, setting.text()), ("filename", Some("/dev/nvme0n1")));
