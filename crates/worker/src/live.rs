@@ -84,7 +84,9 @@ pub struct Counters {
     pub ios: PerDirection<u64>,
     /// Bytes transferred, per direction.
     pub bytes: PerDirection<u64>,
-    /// The sum of the latencies of all I/Os, if a rule of the job needs it; else 0.
+    /// How many latencies `latency_ns` is the sum of: they are added in batches.
+    pub latencies: u64,
+    /// The sum of latencies, if a rule of the job needs it; else 0.
     pub latency_ns: u64,
 }
 
@@ -94,6 +96,7 @@ pub struct Counters {
 struct Shown {
     ios: PerDirection<AtomicU64>,
     bytes: PerDirection<AtomicU64>,
+    latencies: AtomicU64,
     latency_ns: AtomicU64,
     state: AtomicU8,
     files_open: AtomicU32,
@@ -149,6 +152,12 @@ impl Published {
     }
 }
 
+/// Adds to a counter that only this thread changes.
+#[inline]
+fn add(counter: &AtomicU64, count: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(count), Relaxed);
+}
+
 /// What other threads see of one worker.
 #[derive(Default)]
 pub(crate) struct Live {
@@ -191,21 +200,19 @@ impl Live {
     #[inline]
     pub(crate) fn completed(&self, direction: Direction, ios: u64, bytes: u64) {
         let index = direction.index();
-        let (all_ios, all_bytes) = (&self.shown.ios[index], &self.shown.bytes[index]);
-        all_ios.store(all_ios.load(Relaxed) + ios, Relaxed);
-        all_bytes.store(all_bytes.load(Relaxed) + bytes, Relaxed);
+        add(&self.shown.ios[index], ios);
+        add(&self.shown.bytes[index], bytes);
     }
 
-    /// Adds the latencies of completed I/Os.
-    pub(crate) fn add_latency(&self, latency_ns: u64) {
-        let sum = &self.shown.latency_ns;
-        sum.store(sum.load(Relaxed).wrapping_add(latency_ns), Relaxed);
+    /// Adds the latencies of completed I/Os, and their number.
+    pub(crate) fn add_latencies(&self, count: u64, sum_ns: u64) {
+        add(&self.shown.latencies, count);
+        add(&self.shown.latency_ns, sum_ns);
     }
 
     /// Adds a completed operation that is not measured.
     pub(crate) fn completed_unmeasured(&self) {
-        let unmeasured = &self.shown.unmeasured;
-        unmeasured.store(unmeasured.load(Relaxed) + 1, Relaxed);
+        add(&self.shown.unmeasured, 1);
     }
 
     /// The worker reads back what it wrote from now on, or its own I/O goes on; `now_ns` reads the monotonic clock.
@@ -238,8 +245,12 @@ impl Live {
 
     pub(crate) fn counters(&self) -> Counters {
         let read = |all: &PerDirection<AtomicU64>| [0, 1, 2].map(|index: usize| all[index].load(Relaxed));
-        let latency_ns = self.shown.latency_ns.load(Relaxed);
-        Counters { ios: read(&self.shown.ios), bytes: read(&self.shown.bytes), latency_ns }
+        Counters {
+            ios: read(&self.shown.ios),
+            bytes: read(&self.shown.bytes),
+            latencies: self.shown.latencies.load(Relaxed),
+            latency_ns: self.shown.latency_ns.load(Relaxed),
+        }
     }
 
     pub(crate) fn state(&self) -> State {

@@ -12,7 +12,7 @@ use super::logging::Logging;
 use super::per_io::{PerIo, PriorityTables};
 use super::stamps::Stamps;
 use super::tally::{Noted, Tally};
-use crate::live::Live;
+use crate::live::{Counters, Live};
 use crate::log_sink::LogSink;
 
 /// A time that has passed on every clock.
@@ -34,6 +34,8 @@ pub(crate) struct Recorder<'a> {
     /// clock has to be read again then. The loop compares with this anyway.
     pub due_ns: u64,
     live: &'a Live,
+    /// What had been done when the statistics began: other threads see every I/O of the worker.
+    before: Counters,
     tallies: PerDirection<Tally>,
     /// Whether I/Os are issued later than they are generated.
     queued: bool,
@@ -86,6 +88,7 @@ impl<'a> Recorder<'a> {
             trims_unqueued: 0,
             due_ns: u64::MAX,
             live,
+            before: live.counters(),
             tallies: Default::default(),
             queued: false,
             ends_at_once: false,
@@ -135,9 +138,11 @@ impl<'a> Recorder<'a> {
             per_io.record(op, direction, Stamps { start_ns, issue_ns, end_ns }, self.queued);
             self.due_ns = NOW;
         }
+        // At once: what a queue that stands still has done is seen by others.
+        self.live.completed(direction, 1, op.whole_bytes());
         let tally = &mut self.tallies[direction.index()];
-        if !tally.note(op.whole_bytes(), stamps) {
-            self.record_long(direction, op.whole_bytes(), (stamps.submission_ns(), stamps.completion_ns()));
+        if !tally.note(stamps) {
+            self.record_long(direction, (stamps.submission_ns(), stamps.completion_ns()));
         } else if tally.is_full() {
             self.flush_tally(direction);
             self.due_ns = NOW;
@@ -160,7 +165,7 @@ impl<'a> Recorder<'a> {
     #[inline]
     pub(crate) fn counted(&mut self, op: &Op) {
         match op.action.direction() {
-            Some(direction) => self.count(direction, 1, op.whole_bytes()),
+            Some(direction) => self.live.completed(direction, 1, op.whole_bytes()),
             None => self.stats.sync.ios += 1,
         }
     }
@@ -170,7 +175,7 @@ impl<'a> Recorder<'a> {
         if let (Some(direction), 1.., true) =
             (rest.action.direction(), rest.buffer_offset_bytes, rest.purpose.rules().is_measured)
         {
-            self.count(direction, 1, rest.buffer_offset_bytes);
+            self.live.completed(direction, 1, rest.buffer_offset_bytes);
         }
     }
 
@@ -179,14 +184,6 @@ impl<'a> Recorder<'a> {
         if let (Some(direction), true) = (op.action.direction(), op.purpose.rules().is_measured) {
             self.stats.directions[direction.index()].short_ios += 1;
         }
-    }
-
-    #[inline]
-    fn count(&mut self, direction: Direction, ios: u64, bytes: u64) {
-        let stats = &mut self.stats.directions[direction.index()];
-        stats.ios += ios;
-        stats.bytes += bytes;
-        self.live.completed(direction, ios, bytes);
     }
 
     #[inline(never)]
@@ -199,11 +196,16 @@ impl<'a> Recorder<'a> {
     /// Adds everything noted to the statistics.
     pub(crate) fn flush(&mut self) {
         Direction::ALL.into_iter().for_each(|direction| self.flush_tally(direction));
+        let done = self.live.counters();
+        for (index, stats) in self.stats.directions.iter_mut().enumerate() {
+            stats.ios = done.ios[index] - self.before.ios[index];
+            stats.bytes = done.bytes[index] - self.before.bytes[index];
+        }
     }
 
     #[inline(never)]
     fn flush_tally(&mut self, direction: Direction) {
-        let Noted { bytes, submission_ns, completion_ns } = self.tallies[direction.index()].take();
+        let Noted { submission_ns, completion_ns } = self.tallies[direction.index()].take();
         let JobStats { directions, distribution, .. } = &mut *self.stats;
         let stats = &mut directions[direction.index()];
         stats.completion.record_all(completion_ns, |ns, bin| distribution.record(ns, bin));
@@ -213,18 +215,16 @@ impl<'a> Recorder<'a> {
         if self.queued && self.total {
             stats.total.record_sums(submission_ns, completion_ns);
         }
-        let ios = completion_ns.len() as u64;
         if self.shows_latency {
             let sum = |values: &[u32]| values.iter().map(|ns| u64::from(*ns)).sum::<u64>();
             let submission_ns = if self.queued { sum(submission_ns) } else { 0 };
-            self.live.add_latency(sum(completion_ns) + submission_ns);
+            self.live.add_latencies(completion_ns.len() as u64, sum(completion_ns) + submission_ns);
         }
-        self.count(direction, ios, bytes);
     }
 
     /// Records an I/O that is too long for a tally.
     #[cold]
-    fn record_long(&mut self, direction: Direction, bytes: u64, (submission_ns, completion_ns): (u64, u64)) {
+    fn record_long(&mut self, direction: Direction, (submission_ns, completion_ns): (u64, u64)) {
         self.due_ns = NOW;
         let total_ns = submission_ns + completion_ns;
         let stats = &mut self.stats.directions[direction.index()];
@@ -237,9 +237,8 @@ impl<'a> Recorder<'a> {
             stats.total.record(total_ns);
         }
         if self.shows_latency {
-            self.live.add_latency(total_ns);
+            self.live.add_latencies(1, total_ns);
         }
-        self.count(direction, 1, bytes);
     }
 
     /// Starts measuring at `now_ns` on the loop's clock, which is the zero of the logs.
@@ -346,6 +345,7 @@ impl<'a> Recorder<'a> {
             [submission, completion, total, response].into_iter().for_each(reset);
             (direction.ios, direction.bytes, direction.short_ios, direction.dropped_ios) = (0, 0, 0, 0);
         }
+        self.before = self.live.counters();
         if let Some(tables) = self.per_io.as_mut().and_then(|per_io| per_io.priorities.as_mut()) {
             tables.reset();
         }
@@ -394,5 +394,23 @@ mod tests {
         assert_eq!(spread(&reads.completion.running), (2, 2, 120));
         assert_eq!(spread(&reads.total.running), (2, 3, 127));
         assert_eq!((reads.ios, reads.bytes), (2, 8192));
+    }
+
+    /// A device that stands still, as one behind a limit does, leaves none of what was done before out of a sample.
+    #[test]
+    fn others_see_each_io_at_once_and_statistics_begin_anew_after_a_ramp() {
+        let live = Live::default();
+        let mut recorder = Recorder::new(&null_job("shown"), &live);
+        let op = Op::new(Action::Write, 0, 0, 512);
+        let write = |recorder: &mut Recorder<'_>, ios: u64| {
+            (0..ios).for_each(|_| recorder.timed(&op, Stamps { start_ns: 0, issue_ns: 0, end_ns: 10 }));
+            live.counters().ios[Direction::Write.index()]
+        };
+        assert_eq!(write(&mut recorder, 70), 70);
+        recorder.reset();
+        assert_eq!(write(&mut recorder, 5), 75);
+        recorder.flush();
+        let writes = &recorder.stats.directions[Direction::Write.index()];
+        assert_eq!((writes.ios, writes.bytes, writes.completion.running.count), (5, 2560, 5));
     }
 }

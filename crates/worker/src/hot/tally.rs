@@ -1,4 +1,4 @@
-//! A buffer of completed I/Os of one direction that are not in the statistics yet.
+//! A buffer of the latencies of completed I/Os of one direction that are not in the statistics yet.
 //!
 //! Invariant: `note` is called with room left, and `take` returns each noted I/O once, in order.
 
@@ -12,7 +12,6 @@ const ROOM: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Tally {
     count: usize,
-    bytes: u64,
     submission_ns: [u32; ROOM],
     completion_ns: [u32; ROOM],
 }
@@ -20,8 +19,6 @@ pub(crate) struct Tally {
 /// The contents of a tally.
 #[derive(Debug)]
 pub(crate) struct Noted<'a> {
-    /// Total bytes.
-    pub bytes: u64,
     /// From generated to issued.
     pub submission_ns: &'a [u32],
     /// From issued to completed.
@@ -30,7 +27,7 @@ pub(crate) struct Noted<'a> {
 
 impl Default for Tally {
     fn default() -> Tally {
-        Tally { count: 0, bytes: 0, submission_ns: [0; ROOM], completion_ns: [0; ROOM] }
+        Tally { count: 0, submission_ns: [0; ROOM], completion_ns: [0; ROOM] }
     }
 }
 
@@ -39,14 +36,13 @@ impl Tally {
     ///
     /// Both latencies, whether or not the engine queues: a store costs less than asking.
     #[inline]
-    pub(crate) fn note(&mut self, length_bytes: u64, stamps: Stamps) -> bool {
+    pub(crate) fn note(&mut self, stamps: Stamps) -> bool {
         let index = self.count % ROOM;
         if stamps.total_ns() > u64::from(u32::MAX) {
             return false;
         }
         self.completion_ns[index] = stamps.completion_ns() as u32;
         self.submission_ns[index] = stamps.submission_ns() as u32;
-        self.bytes += length_bytes;
         self.count += 1;
         true
     }
@@ -58,11 +54,7 @@ impl Tally {
 
     /// Takes everything noted since the last call.
     pub(crate) fn take(&mut self) -> Noted<'_> {
-        let (count, bytes) = (std::mem::take(&mut self.count), std::mem::take(&mut self.bytes));
-        Noted {
-            bytes,
-            submission_ns: &self.submission_ns[..count],
-            completion_ns: &self.completion_ns[..count],
-        }
+        let count = std::mem::take(&mut self.count);
+        Noted { submission_ns: &self.submission_ns[..count], completion_ns: &self.completion_ns[..count] }
     }
 }

@@ -52,6 +52,7 @@ impl Tick<'_> {
                 sum.ios[direction] += one.ios[direction];
                 sum.bytes[direction] += one.bytes[direction];
             }
+            sum.latencies += one.latencies;
             sum.latency_ns += one.latency_ns;
         }
         sum

@@ -298,7 +298,7 @@ fn the_latency_of_a_window_is_the_mean_over_its_ios() {
     for (second, (ios, latency_ns)) in (2..).zip([(10, 5000), (100, 10_000), (10, 1005)]) {
         assert!(!shared.live[0].is_stop_requested(), "before second {second}");
         shared.live[0].completed(Direction::Read, ios, 0);
-        shared.live[0].add_latency(latency_ns);
+        shared.live[0].add_latencies(ios, latency_ns);
         groups[0].look(&shared, second * SECOND_NS);
     }
     assert!(shared.live[0].is_stop_requested(), "100 ns and 100.5 ns");

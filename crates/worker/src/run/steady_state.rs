@@ -146,6 +146,6 @@ fn sample(window: &Window) -> SteadySample {
     SteadySample {
         iops: per_second(ios),
         bytes_per_s: per_second(window.bytes.iter().sum()),
-        latency_ns: window.latency_ns.checked_div(ios).unwrap_or(0),
+        latency_ns: window.latency_ns.checked_div(window.latencies).unwrap_or(0),
     }
 }

@@ -27,6 +27,7 @@ impl WindowStart {
             seconds: elapsed_ns as f64 / 1e9,
             ios: since(counters.ios, self.counters.ios),
             bytes: since(counters.bytes, self.counters.bytes),
+            latencies: counters.latencies - self.counters.latencies,
             latency_ns: counters.latency_ns - self.counters.latency_ns,
         };
         *self = WindowStart { at_ns: now_ns, counters: *counters };
@@ -45,7 +46,8 @@ pub(super) struct Window {
     pub seconds: f64,
     pub ios: PerDirection<u64>,
     pub bytes: PerDirection<u64>,
-    /// The sum of the latencies of its I/Os, if a rule needs it.
+    /// How many latencies were added in it, and their sum, if a rule needs them.
+    pub latencies: u64,
     pub latency_ns: u64,
 }
 
@@ -63,7 +65,7 @@ mod tests {
     #[test]
     fn a_window_is_there_once_it_is_full() {
         let mut window_start = WindowStart::default();
-        let counters = Counters { ios: [10, 0, 0], bytes: [40960, 0, 0], latency_ns: 0 };
+        let counters = Counters { ios: [10, 0, 0], bytes: [40960, 0, 0], ..Counters::default() };
         assert!(window_start.advance(499_000_000, &counters, 500).is_none());
         let window = window_start.advance(500_000_000, &counters, 500).unwrap();
         assert_eq!((window.ios[0], window.bytes[0], window.seconds), (10, 40960, 0.5));
