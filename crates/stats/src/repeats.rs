@@ -36,6 +36,8 @@ pub struct Summary {
     /// How far the mean may be off to either side: half of the 95 % confidence interval by Student's t. `None` below
     /// three values.
     pub half_width: Option<f64>,
+    /// The lower end of an interval that would otherwise reach below zero.
+    floor: f64,
 }
 
 impl Summary {
@@ -49,13 +51,16 @@ impl Summary {
         let (mean, deviation) = mean_and_deviation(values);
         let half_width = (count >= INTERVAL_VALUES_MIN)
             .then(|| student_t_95(count - 1) * deviation / (count as f64).sqrt());
-        Some(Summary { count, median, lowest, highest, mean, half_width })
+        Some(Summary { count, median, lowest, highest, mean, half_width, floor: floor(values, lowest) })
     }
 
-    /// The 95 % confidence interval of the mean. Figures that are never negative have no mean below zero.
+    /// The 95 % confidence interval of the mean. Figures that are never negative have no mean below zero: where values
+    /// spread so much that the interval would reach that far, it begins where that of their geometric mean does, which
+    /// is never above the mean.
     pub fn interval(&self) -> Option<(f64, f64)> {
-        let least = if self.lowest < 0.0 { f64::NEG_INFINITY } else { 0.0 };
-        self.half_width.map(|half| ((self.mean - half).max(least), self.mean + half))
+        let low =
+            |half: f64| if self.mean > half { self.mean - half } else { self.floor.max(self.mean - half) };
+        self.half_width.map(|half| (low(half), self.mean + half))
     }
 
     /// Whether the interval contains this value, so that the mean may lie on either side of it.
@@ -163,6 +168,17 @@ fn two_modes(values: &[f64]) -> Option<Difference> {
 }
 
 /// The mean, and the standard deviation of the sample; 0 below two values.
+/// Where the 95 % interval of the geometric mean begins: 0 if one of the values is, and nowhere if one is negative.
+fn floor(values: &[f64], lowest: f64) -> f64 {
+    if lowest <= 0.0 {
+        return if lowest < 0.0 { f64::NEG_INFINITY } else { 0.0 };
+    }
+    let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let (mean, deviation) = mean_and_deviation(&logarithms);
+    let half = student_t_95(values.len().max(2) - 1) * deviation / (values.len() as f64).sqrt();
+    (mean - half).exp()
+}
+
 fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     let count = values.len().max(1) as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -189,7 +205,14 @@ mod tests {
         assert!((summary.half_width.unwrap() - 2.054).abs() < 0.001, "{summary:?}");
         assert!(summary.crosses(1.0) && summary.crosses(4.5) && !summary.crosses(4.6));
         let latencies = Summary::of(&[1.9, 1.6, 6.9]).unwrap();
-        assert_eq!(latencies.interval().unwrap().0, 0.0, "no latency is negative: {latencies:?}");
+        // The geometric mean is 2.76, times or divided by 7.4.
+        let (low, high) = latencies.interval().unwrap();
+        assert!(
+            (low - 0.37).abs() < 0.01 && (high - 10.9).abs() < 0.1,
+            "no latency is negative: {latencies:?}"
+        );
+        assert!(!latencies.crosses(1e-6), "however much they spread, all of them are far above");
+        assert_eq!(Summary::of(&[0.0, 1.0, 9.0]).unwrap().interval().unwrap().0, 0.0);
         assert!(Summary::of(&[-1.0, 1.0, 0.0]).unwrap().interval().unwrap().0 < -1.0);
         assert_eq!(Summary::of(&[1.0, 2.0]).unwrap().half_width, None);
         assert_eq!(Summary::of(&[]), None);

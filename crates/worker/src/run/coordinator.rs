@@ -429,10 +429,11 @@ impl<'w> Coordinator<'w> {
         }
     }
 
-    /// Requests all workers to stop when the trigger of the run fires: not before one of them does I/O, because a worker
-    /// that has not begun has no state to save.
+    /// Requests all workers to stop when the trigger of the run fires: not before one of them has done an I/O, because a
+    /// worker that has done nothing has no state to save.
     fn check_trigger(&mut self, stage: &Range<usize>, now_ns: u64) {
-        if !self.shared.live[stage.clone()].iter().any(|live| live.state().does_io()) {
+        let has_begun = |live: &Live| live.state().does_io() && live.completions() > 0;
+        if !self.shared.live[stage.clone()].iter().any(has_begun) {
             return;
         }
         let elapsed_ns = now_ns.saturating_sub(self.shared.started_ns);
