@@ -149,8 +149,11 @@ fn a_server_that_has_a_cache_is_found_and_nothing_is_concluded() {
         drop(fuse);
         Ok::<_, String>((document, quick))
     };
+    let is_contended = |document: &Value| codes(document).iter().any(|(code, _)| code == "cpu-contended");
     let (cached, quick) = need!(served(Reply::Whole));
-    if !has(&cached, FINDING) && codes(&cached).iter().any(|(code, _)| code == "cpu-contended") {
+    // The study's runs are too short to say that others keep the processors busy; a run beside it says so.
+    let is_found = has(&cached, FINDING) && has(&quick, FINDING);
+    if !is_found && (is_contended(&cached) || is_contended(&need!(served(Reply::Whole)).0)) {
         fiord_testing::skip!("this machine is too busy for I/O at the speed of memory");
     }
     assert!(has(&cached, FINDING), "{cached}");
