@@ -5,7 +5,7 @@
 
 use fiord_compat::compare::{counts, success, verdict};
 use fiord_compat::verdict::Verdict;
-use fiord_compat::{Case, Pair, Ran, case};
+use fiord_compat::{Case, Ran, case};
 
 /// Jobs of one flow: their weights, and their options. The first has a rate, and each as many I/Os as its weight
 /// times 50, so that the flow alone keeps the others from ending before the first.
@@ -55,11 +55,12 @@ pub fn cases() -> Vec<Case> {
             let rate = if number == 0 { format!("--rate_iops={}", weight * 250) } else { String::new() };
             line += &format!(" --name=j{number} --flow={weight} --io_size={}k {rate}", weight * 200);
         }
-        let check = |pair: &Pair| -> Verdict {
-            none_ends_early(&pair.fio, 170).map_err(|why| format!("fio: {why}"))?;
-            none_ends_early(&pair.fiord, 170).map_err(|why| format!("fiord: {why}"))
-        };
-        case(format!("flows/{name}"), line).bytes("given", 8 << 20).check(success).check(counts).check(check)
+        case(format!("flows/{name}"), line)
+            .bytes("given", 8 << 20)
+            .premise(|pair| none_ends_early(&pair.fio, 170).map_err(|why| format!("fio: {why}")))
+            .check(success)
+            .check(counts)
+            .check(|pair| none_ends_early(&pair.fiord, 170).map_err(|why| format!("fiord: {why}")))
     });
     let sized = SIZED.iter().map(|(name, args)| {
         let args = format!("--output-format=json --bs=4k --ioengine=null {args}");

@@ -48,6 +48,8 @@ pub struct Case {
     pub needs: Vec<Needs>,
     /// Whether fiord may refuse it because something is not built; such cases are counted separately.
     pub may_be_unbuilt: bool,
+    /// What fio must do for the comparison to mean anything. A busy machine may keep it from that: then both are run again.
+    pub premises: Vec<Check>,
     /// What must agree, in order.
     pub checks: Vec<Check>,
 }
@@ -63,6 +65,7 @@ pub fn case(name: impl Into<String>, args: impl AsRef<str>) -> Case {
         env: Vec::new(),
         needs: Vec::new(),
         may_be_unbuilt: false,
+        premises: Vec::new(),
         checks: Vec::new(),
     }
 }
@@ -125,6 +128,12 @@ impl Case {
     /// Adds arguments for fiord alone.
     pub fn own(mut self, args: &str) -> Case {
         self.own_args.extend(words(args));
+        self
+    }
+
+    /// Adds something that fio must do.
+    pub fn premise(mut self, check: impl Fn(&Pair) -> Verdict + Send + Sync + 'static) -> Case {
+        self.premises.push(Box::new(check));
         self
     }
 

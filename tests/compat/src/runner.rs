@@ -9,13 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-use crate::case::{Case, Contents};
+use crate::case::{Case, Check, Contents};
 use crate::drive::{Programs, Unable};
 use crate::pending::Pending;
 use crate::program::Pair;
 
 /// How many cases run at a time by default (`--test-threads`) on each processor: most of a case is waiting.
 const THREADS_PER_PROCESSOR: usize = 3;
+
+/// How often a case is run at most until fio does what the case rests on.
+const RUNS_MAX: usize = 3;
 
 /// The outcome of a case.
 #[derive(Debug, PartialEq, Eq)]
@@ -143,15 +146,28 @@ fn outcome_of(unable: Unable) -> Outcome {
 }
 
 fn run(case: &Case, programs: &Programs, pending: &Pending) -> Outcome {
-    let pair = match programs.run(case) {
+    let pair = match run_both(case, programs) {
         Ok(pair) => pair,
-        Err(unable) => return outcome_of(unable),
+        Err(outcome) => return outcome,
     };
     let is_pending = pending.contains(&case.name);
     let not_built = pair.fiord.not_built().filter(|_| is_pending || case.may_be_unbuilt);
     match not_built {
         Some(what) => Outcome::NotBuilt(what),
-        None => judge(compare(case, &pair), is_pending),
+        None => judge(hold(case, &case.checks, &pair), is_pending),
+    }
+}
+
+/// Runs both programs, again if fio does not do what the case rests on.
+fn run_both(case: &Case, programs: &Programs) -> Result<Pair, Outcome> {
+    let mut runs = 1;
+    loop {
+        let pair = programs.run(case).map_err(outcome_of)?;
+        match hold(case, &case.premises, &pair) {
+            Ok(()) => return Ok(pair),
+            Err(why) if runs == RUNS_MAX => return Err(Outcome::Disagrees(why)),
+            Err(_) => runs += 1,
+        }
     }
 }
 
@@ -166,8 +182,9 @@ fn judge(compared: Result<(), String>, is_pending: bool) -> Outcome {
     }
 }
 
-fn compare(case: &Case, pair: &Pair) -> Result<(), String> {
-    case.checks.iter().try_for_each(|check| check(pair)).map_err(|why| {
+/// Whether these checks of a case hold.
+fn hold(case: &Case, checks: &[Check], pair: &Pair) -> Result<(), String> {
+    checks.iter().try_for_each(|check| check(pair)).map_err(|why| {
         let args = case.args.join(" ");
         format!("{why}\n  args: {args}\n  fio: {}\n  fiord: {}", pair.fio.output(), pair.fiord.output())
     })
