@@ -16,14 +16,23 @@ pub(crate) fn outcomes(side: Side, conditions: &[Condition]) -> Vec<Outcome> {
     }
 }
 
+/// A line for each condition that holds or cannot be decided.
+pub(crate) fn lines(outcomes: &[Outcome]) -> impl Iterator<Item = String> {
+    let wrong = outcomes.iter().filter(|outcome| outcome.decision != Decision::Clear);
+    wrong.map(|Outcome { condition, decision, why }| {
+        format!("fiord: --fail-if {condition:?}: {}: {why}\n", decision.word())
+    })
+}
+
+/// The exit status that follows from the conditions.
+pub(crate) fn status(outcomes: &[Outcome], undecided: Undecided) -> u8 {
+    status::of_decision(outcomes.iter().map(|outcome| outcome.decision).max(), undecided)
+}
+
 /// Prints the conditions that hold or cannot be decided, and returns the exit status.
 pub(crate) fn conclude(outcomes: &[Outcome], undecided: Undecided) -> u8 {
-    for Outcome { condition, decision, why } in outcomes {
-        if *decision != Decision::Clear {
-            say(&format!("fiord: --fail-if {condition:?}: {}: {why}\n", decision.word()));
-        }
-    }
-    status::of_decision(outcomes.iter().map(|outcome| outcome.decision).max(), undecided)
+    lines(outcomes).for_each(|line| say(&line));
+    status(outcomes, undecided)
 }
 
 /// A word of `--undecided`.

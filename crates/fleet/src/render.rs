@@ -15,6 +15,7 @@ use fiord_report::{Format, TerseVersion};
 use crate::model::FleetReport;
 use all_clients::all_clients;
 
+pub use json::starts_of;
 pub use table::table;
 pub use text::{started, together};
 

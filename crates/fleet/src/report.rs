@@ -31,7 +31,7 @@ impl FleetReport {
                 let window = series.as_deref().and_then(CommonWindow::of);
                 let run_ns = window.as_ref().map_or(0, |window| window.shortest_run_ns);
                 let accepted_ns = settings.start_within_ns.unwrap_or(start::accepted_skew_ns(run_ns));
-                (window, starts(counted(), accepted_ns))
+                (window, Starts::of(counted(), accepted_ns))
             }
             Order::Alone => (None, None),
         };
@@ -48,26 +48,28 @@ fn values(members: &[Option<Member>], figure: impl Fn(&Member) -> Option<f64>) -
     members.iter().enumerate().filter_map(of).collect()
 }
 
-/// How exactly these started together.
-fn starts<'a>(runs: impl Iterator<Item = &'a HostRun> + Clone, accepted_ns: u64) -> Option<Starts> {
-    let started = |stage: u32| {
-        let of = move |run: &HostRun| {
-            run.stages
-                .iter()
-                .find(|start| start.stage == stage)
-                .and_then(|start: &StageStart| start.started_ns)
+impl Starts {
+    /// How exactly these started together; `None` if none of them told.
+    pub fn of<'a>(runs: impl Iterator<Item = &'a HostRun> + Clone, accepted_ns: u64) -> Option<Starts> {
+        let started = |stage: u32| {
+            let of = move |run: &HostRun| {
+                run.stages
+                    .iter()
+                    .find(|start| start.stage == stage)
+                    .and_then(|start: &StageStart| start.started_ns)
+            };
+            runs.clone().filter_map(of).collect::<Vec<i64>>()
         };
-        runs.clone().filter_map(of).collect::<Vec<i64>>()
-    };
-    let stages = runs.clone().flat_map(|run| &run.stages).map(|start| start.stage).max()?;
-    let skew_ns = |stage| {
-        let all = started(stage);
-        Some(all.iter().max()?.abs_diff(*all.iter().min()?))
-    };
-    let skew_ns = (0..=stages).filter_map(skew_ns).max()?;
-    let error_ns = |run: &HostRun| run.clock.map(|clock| clock.error_ns);
-    let clock_error_ns = runs.clone().filter_map(error_ns).max().unwrap_or(0);
-    Some(Starts { hosts: started(0).len(), skew_ns, clock_error_ns, accepted_ns })
+        let stages = runs.clone().flat_map(|run| &run.stages).map(|start| start.stage).max()?;
+        let skew_ns = |stage| {
+            let all = started(stage);
+            Some(all.iter().max()?.abs_diff(*all.iter().min()?))
+        };
+        let skew_ns = (0..=stages).filter_map(skew_ns).max()?;
+        let error_ns = |run: &HostRun| run.clock.map(|clock| clock.error_ns);
+        let clock_error_ns = runs.clone().filter_map(error_ns).max().unwrap_or(0);
+        Some(Starts { hosts: started(0).len(), skew_ns, clock_error_ns, accepted_ns })
+    }
 }
 
 /// Jobs as one, called `All clients` as in fio.

@@ -116,3 +116,8 @@ pub fn best(reports: Vec<Report>) -> Option<Report> {
 pub fn read_line(text: &str) -> Result<JobFigures, ReadError> {
     normal::single(text)
 }
+
+/// Whether a text is one well-formed document of JSON.
+pub fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde_json::Value>(text).is_ok()
+}

@@ -3,8 +3,10 @@
 //! Invariant: threads that carry messages touch no storage; the run is on the main thread, as without a controller. What is
 //! done when is decided by `fiord_wire::Agent` alone.
 
+use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use std::rc::Rc;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,9 +18,10 @@ use fiord_sys::spawn::spawn;
 use fiord_sys::{clock, signal};
 use fiord_wire::agent::{Agent, AgentEvent};
 use fiord_wire::frame::Inbox;
-use fiord_wire::message::Message;
+use fiord_wire::message::{Message, Prepare, StudyCommand, Told};
 
 use crate::agent_run::{self, Planned};
+use crate::agent_study::StudyAgent;
 use crate::hello::hello;
 use crate::link::{Command, Link, locked};
 
@@ -28,12 +31,15 @@ const STACK_BYTES: usize = 256 << 10;
 /// How often the controller's silence is looked at.
 const TICK: Duration = Duration::from_secs(1);
 
+/// Carries out a study, and tells the agent of it. The error: why it cannot, and whether data would have been destroyed.
+pub type CarryOut<'s> = &'s dyn Fn(&StudyCommand, &Rc<RefCell<StudyAgent>>) -> Result<(), Told>;
+
 /// Runs the agent until its controller lets it go, or is lost. `remove`: its own file was put there for this, and is removed.
 ///
 /// # Errors
 /// Its threads cannot be started.
 #[allow(clippy::disallowed_methods, reason = "the program's own file, which its controller has put there")]
-pub fn run(remove: bool) -> Result<(), String> {
+pub fn run(remove: bool, carry_out: CarryOut<'_>) -> Result<(), String> {
     let hello = hello();
     if remove && let Ok(own) = std::env::current_exe() {
         // If it stays, it is found and used the next time.
@@ -57,15 +63,25 @@ pub fn run(remove: bool) -> Result<(), String> {
     let started = spawn("agent-reads", STACK_BYTES, move || read(&reads))
         .and_then(|_| spawn("agent-writes", STACK_BYTES, move || write(&writes)));
     started.map_err(|error| format!("a thread cannot be started: {}", error_text(&error)))?;
-    obey(&link, &received);
+    obey(&link, &Rc::new(received), carry_out);
     Ok(())
 }
 
 /// The main thread: plans and runs.
-fn obey(link: &Arc<Link>, commands: &Receiver<Command>) {
+fn obey(link: &Arc<Link>, commands: &Rc<Receiver<Command>>, carry_out: CarryOut<'_>) {
     let mut planned: Option<Planned> = None;
-    for command in commands {
+    while let Ok(command) = commands.recv() {
         match command {
+            Command::Plan(prepare) if prepare.study.is_some() => {
+                let Prepare { study: Some(study), .. } = *prepare else { continue };
+                let agent = Rc::new(RefCell::new(StudyAgent::new(link, commands)));
+                let carried_out = carry_out(&study, &agent);
+                let mut agent = agent.borrow_mut();
+                carried_out.unwrap_or_else(|told| agent.failed(told));
+                if agent.has_left() {
+                    return;
+                }
+            }
             Command::Plan(prepare) => match agent_run::plan(&prepare) {
                 Ok((plan, facts)) => {
                     planned = Some(plan);

@@ -21,7 +21,7 @@ const REMOTE: [&str; 9] =
     ["nfs", "cifs", "smb", "ceph", "9p", "lustre", "fuse.glusterfs", "fuse.sshfs", "beegfs"];
 
 /// The facts of this machine, and of what the plan reads and writes.
-pub(crate) fn of(machine: &Machine, plan: &Plan) -> HostFacts {
+pub(crate) fn of_plan(machine: &Machine, plan: &Plan) -> HostFacts {
     let mut engines: Vec<String> = plan.jobs.iter().map(|job| job.engine.name().to_string()).collect();
     engines.sort();
     engines.dedup();
@@ -32,6 +32,11 @@ pub(crate) fn of(machine: &Machine, plan: &Plan) -> HostFacts {
         let changed = path_changes(job).into_iter().map(|change| (change.path, true));
         used.chain(changed).for_each(|(path, is_written)| *paths.entry(path).or_default() |= is_written);
     }
+    HostFacts { engines, ..of(machine, &paths) }
+}
+
+/// The facts of this machine, and of these targets: whether each is written.
+pub(crate) fn of(machine: &Machine, paths: &BTreeMap<PathBuf, bool>) -> HostFacts {
     let prober = Prober::default();
     let target = |(path, is_written): (&PathBuf, &bool)| target(&prober, path, *is_written);
     let targets = paths.iter().take(TARGETS_MAX).map(target).collect();
@@ -44,7 +49,7 @@ pub(crate) fn of(machine: &Machine, plan: &Plan) -> HostFacts {
         memory_bytes: machine.memory.total_bytes,
         fiord_version: FIORD_VERSION.to_string(),
         machine_id: line_of("/etc/machine-id"),
-        engines,
+        engines: Vec::new(),
         targets,
         clock_unsynchronised: false,
     }

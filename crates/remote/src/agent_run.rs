@@ -3,7 +3,6 @@
 //! Invariant: planned with the facts of this machine, run by the one driver of all runs.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use fiord_fleet::HostFacts;
 use fiord_host::Machine;
@@ -13,20 +12,16 @@ use fiord_options::{Problem, ProblemLevel};
 use fiord_plan::Plan;
 use fiord_plan::facts::RunSettings;
 use fiord_session::Ending;
-use fiord_session::event::{Event, Intervals, Presenter};
-use fiord_session::run::drive::{Run, StageGate, drive};
+use fiord_session::run::drive::{Run, drive};
 use fiord_session::run::{environment, facts};
 use fiord_sys::clock;
 use fiord_wire::agent::AgentEvent;
-use fiord_wire::message::{Message, Prepare, Progress, Told};
-use fiord_worker::{Gate, View};
+use fiord_wire::message::{Message, Prepare, Told};
 
 use crate::agent_facts;
+use crate::agent_tells::{Stages, Teller};
 use crate::keywords::{self, HostKeywords};
 use crate::link::Link;
-
-/// How often progress is told.
-const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// What can be run.
 pub(crate) struct Planned {
@@ -62,7 +57,7 @@ pub(crate) fn plan(prepare: &Prepare) -> Result<(Planned, HostFacts), Vec<Told>>
         let problems: Vec<Problem> = plan.unplannable().cloned().collect();
         return Err(of_problems(&problems, false));
     }
-    let facts = agent_facts::of(&machine, &plan);
+    let facts = agent_facts::of_plan(&machine, &plan);
     let trust = if prepare.has_findings { Trust::On } else { Trust::Off };
     let global_options = prepare.global_options.clone();
     Ok((Planned { plan: Arc::new(plan), warnings, global_options, trust }, facts))
@@ -85,9 +80,9 @@ fn of_problems(problems: &[Problem], is_unsafe: bool) -> Vec<Told> {
 }
 
 /// Runs it; how it ended.
-pub(crate) fn run(planned: &Planned, link: &Link) -> AgentEvent {
-    let mut teller = Teller { link, laid_bytes: 0, told: Instant::now() };
-    let mut gate = Starts { link, ready: None };
+pub(crate) fn run(planned: &Planned, link: &Arc<Link>) -> AgentEvent {
+    let mut teller = Teller::new(link);
+    let mut gate = Stages::new(link);
     let run = Run {
         global_options: planned.global_options.clone(),
         trust: planned.trust,
@@ -101,12 +96,7 @@ pub(crate) fn run(planned: &Planned, link: &Link) -> AgentEvent {
         .iter()
         .for_each(|line| link.on(AgentEvent::Tell(Message::Line(line.trim_end().to_string()))));
     let cause = outcome.errors.first().map(|line| line.trim_end().to_string());
-    let status = match outcome.ending {
-        Ending::Complete | Ending::Void => 0,
-        Ending::Failed => 1,
-        Ending::Refused => 2,
-        Ending::Signal(number) => 128_u8.wrapping_add(number as u8),
-    };
+    let status = status(outcome.ending);
     match fiord_store::encode(&outcome.report) {
         Ok(report) => AgentEvent::Ended { report, status, cause },
         Err(why) => {
@@ -116,71 +106,12 @@ pub(crate) fn run(planned: &Planned, link: &Link) -> AgentEvent {
     }
 }
 
-/// Tells the controller of the run.
-struct Teller<'l> {
-    link: &'l Link,
-    laid_bytes: u64,
-    told: Instant,
-}
-
-impl Presenter for Teller<'_> {
-    fn intervals(&self) -> Intervals {
-        Intervals { tick: Some(PROGRESS_EVERY), ..Intervals::default() }
-    }
-
-    fn event(&mut self, event: &Event<'_>) {
-        match event {
-            Event::Planned { warnings, .. } => {
-                for warning in *warnings {
-                    self.link.on(AgentEvent::Tell(Message::Line(warning.to_string())));
-                }
-            }
-            Event::LaidOut(bytes) => {
-                self.laid_bytes += bytes;
-                if self.told.elapsed() >= PROGRESS_EVERY {
-                    self.told = Instant::now();
-                    self.link.on(AgentEvent::Tell(Message::Laid(self.laid_bytes)));
-                }
-            }
-            Event::Tick(view) => self.link.on(AgentEvent::Tell(Message::Progress(progress(view)))),
-            _ => {}
-        }
-    }
-}
-
-fn progress(view: &View<'_>) -> Progress {
-    let mut progress = Progress::default();
-    for worker in &view.workers {
-        for direction in 0..3 {
-            progress.ios[direction] += worker.counters.ios[direction];
-            progress.bytes[direction] += worker.counters.bytes[direction];
-        }
-    }
-    progress.done_permille = view.done().map(|done| (done * 1000.0) as u16);
-    progress
-}
-
-/// Holds each stage until the controller has told when it starts.
-struct Starts<'l> {
-    link: &'l Link,
-    /// The stage that was said to be ready last.
-    ready: Option<usize>,
-}
-
-impl StageGate for Starts<'_> {
-    fn gate(&mut self, stage: usize, patience: Duration) -> Gate {
-        if self.ready != Some(stage) {
-            self.ready = Some(stage);
-            self.link.on(AgentEvent::Tell(Message::Ready(stage as u32)));
-        }
-        match self.link.start_of(stage as u32, patience) {
-            None => Gate::Closed,
-            Some(0) => Gate::Open,
-            Some(at_ns) => Gate::OpensAt(at_ns),
-        }
-    }
-
-    fn released(&mut self, stage: usize, at_ns: u64) {
-        self.link.on(AgentEvent::Tell(Message::Started((stage as u32, at_ns as i64))));
+/// The exit status of a run or a study that has ended so.
+pub(crate) fn status(ending: Ending) -> u8 {
+    match ending {
+        Ending::Complete | Ending::Void => 0,
+        Ending::Failed => 1,
+        Ending::Refused => 2,
+        Ending::Signal(number) => 128_u8.wrapping_add(number as u8),
     }
 }

@@ -6,6 +6,8 @@
 pub mod agent;
 mod agent_facts;
 mod agent_run;
+mod agent_study;
+mod agent_tells;
 pub mod controller;
 mod hello;
 pub mod keywords;
@@ -15,5 +17,6 @@ mod push;
 mod spool;
 mod ssh;
 
+pub use agent_study::StudyAgent;
 pub use controller::{Finished, Job, run};
 pub use launch::Launcher;

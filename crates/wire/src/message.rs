@@ -48,6 +48,48 @@ pub struct Prepare {
     pub has_findings: bool,
     /// Whether a lost controller ends the run only at its own end (`--on-lost=finish`).
     pub finishes_when_lost: bool,
+    /// A study, which is carried out there instead of sections.
+    pub study: Option<StudyCommand>,
+}
+
+/// A study as its command line says it: the host that carries it out reads it, and finds its own disks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StudyCommand {
+    /// The subcommand and its arguments, in bytes.
+    pub words: Vec<Vec<u8>>,
+    /// Files of the controller that they name: name and contents.
+    pub files: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What a study on a host has found; sent as its report.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StudyReport {
+    /// The exit status that it would have there.
+    pub status: u8,
+    /// The verdict, as it is printed, if it gives one.
+    pub verdict: Option<String>,
+    /// The conclusion in a sentence; empty if nothing was measured.
+    pub conclusion: String,
+    /// All of it for people.
+    pub text: String,
+    /// All of it for programs: the document that the subcommand prints with `--json`.
+    pub json: String,
+}
+
+impl StudyReport {
+    /// As it is sent.
+    pub fn encode(&self) -> Vec<u8> {
+        // Memory is written to memory, which cannot fail for these types.
+        postcard::to_allocvec(self).unwrap_or_default()
+    }
+
+    /// What was sent.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn decode(bytes: &[u8]) -> Result<StudyReport, String> {
+        postcard::from_bytes(bytes).map_err(|why| why.to_string())
+    }
 }
 
 /// Something that is told to people.
@@ -206,6 +248,14 @@ mod tests {
             let (kind, payload) = inbox.message().unwrap().unwrap();
             assert_eq!(Message::read(kind, &payload).unwrap(), Some(message));
         }
+    }
+
+    #[test]
+    fn a_study_comes_out_as_it_went_in_and_a_part_of_it_does_not() {
+        let report = StudyReport { status: 4, verdict: Some("FAIL".into()), ..StudyReport::default() };
+        let bytes = report.encode();
+        assert_eq!(StudyReport::decode(&bytes), Ok(report));
+        assert!(StudyReport::decode(&bytes[..bytes.len() - 1]).is_err());
     }
 
     #[test]

@@ -6,3 +6,4 @@
 
 mod command;
 mod ssh;
+mod studies;

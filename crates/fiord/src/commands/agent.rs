@@ -2,9 +2,17 @@
 //!
 //! Invariant: standard output is the stream to the controller; nothing else is printed there.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
+
+use fiord_wire::{StudyCommand, Told};
 
 use crate::arguments::{CommandError, Invocation};
+use crate::status;
+use crate::study::{OnAgent, OnHosts};
 use crate::subcommand::Subcommands;
 
 /// Runs what a controller (fiord with --hosts) sends on standard input, and
@@ -25,8 +33,40 @@ Examples:
 ";
 
 impl Invocation for Options {
-    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
-        fiord_remote::agent::run(self.remove)?;
+    fn run(self, subcommands: &Subcommands) -> Result<ExitCode, CommandError> {
+        fiord_remote::agent::run(self.remove, &|study, agent| carry_out(study, agent, subcommands))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Carries out a study as a controller's command line says it.
+fn carry_out(command: &StudyCommand, agent: &OnAgent, subcommands: &Subcommands) -> Result<(), Told> {
+    let mut words = command.words.iter().map(|word| OsString::from_vec(word.clone()));
+    let name = words.next().unwrap_or_default();
+    let arguments: Vec<OsString> = words.collect();
+    let sent = |(path, text): &(Vec<u8>, Vec<u8>)| {
+        let path = OsString::from_vec(path.clone());
+        (PathBuf::from(path), String::from_utf8_lossy(text).into_owned())
+    };
+    let files = command.files.iter().map(sent).collect();
+    match name.to_str() {
+        Some("check") => of::<super::check::Options>(&arguments, agent, files, subcommands),
+        Some("matrix") => of::<super::matrix::Options>(&arguments, agent, files, subcommands),
+        Some("quick") => of::<super::quick::Options>(&arguments, agent, files, subcommands),
+        _ => Err(Told { text: format!("{name:?} is no study that runs on hosts"), is_unsafe: false }),
+    }
+}
+
+fn of<S: OnHosts>(
+    arguments: &[OsString],
+    agent: &OnAgent,
+    files: Vec<(PathBuf, String)>,
+    subcommands: &Subcommands,
+) -> Result<(), Told> {
+    let wrong = |error: clap::Error| Told { text: error.to_string(), is_unsafe: false };
+    let mut study = S::read(arguments).map_err(wrong)?;
+    let options = study.options();
+    (options.agent, options.files) = (Some(Rc::clone(agent)), files);
+    let told = |error: CommandError| Told { text: error.why, is_unsafe: error.status == status::REFUSED };
+    study.run(subcommands).map(drop).map_err(told)
 }

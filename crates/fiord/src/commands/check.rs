@@ -81,15 +81,21 @@ Examples:
   fiord check mine.toml /mnt
 ";
 
+impl study::OnHosts for Options {
+    fn options(&mut self) -> &mut study::Options {
+        &mut self.study
+    }
+}
+
 impl Invocation for Options {
-    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+    fn run(mut self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         if self.schema {
             return arguments::print(SCHEMA);
         }
         if self.check == LIST {
             return arguments::print(list(&self.study));
         }
-        let profile = profile(&self.check)?;
+        let profile = profile(&self.check, &self.study)?;
         if self.show {
             return arguments::print(&profile.text);
         }
@@ -112,6 +118,9 @@ impl Invocation for Options {
             );
             return Err(why.into());
         }
+        if let Cow::Owned(own) = &profile {
+            self.study.files = vec![(PathBuf::from(&self.check), own.text.clone())];
+        }
         let space = profile.space_bytes(self.size);
         study::at_all(&self.directories, "check", space, &self.study, |target| {
             let check = Check::new(&profile, target, self.time, self.study.repeat);
@@ -121,7 +130,7 @@ impl Invocation for Options {
 }
 
 /// The check of this name, or of this file.
-fn profile(named: &OsStr) -> Result<Cow<'static, Profile>, String> {
+fn profile(named: &OsStr, options: &study::Options) -> Result<Cow<'static, Profile>, String> {
     if let Some(profile) = PROFILES.iter().find(|profile| named == profile.name.as_str()) {
         return Ok(Cow::Borrowed(profile));
     }
@@ -137,7 +146,10 @@ fn profile(named: &OsStr) -> Result<Cow<'static, Profile>, String> {
             shown(named)
         ));
     }
-    let text = contents(path).map_err(|why| format!("{}: {why}", shown(path)))?;
+    let text = match options.sent(path) {
+        Some(text) => text.to_string(),
+        None => contents(path).map_err(|why| format!("{}: {why}", shown(path)))?,
+    };
     let name = path.file_stem().map_or_else(String::new, shown);
     let profile = read(named, &name, &text).map_err(|problems| joined(&problems))?;
     Ok(Cow::Owned(profile))

@@ -5,10 +5,7 @@
 use std::process::ExitCode;
 
 use fiord_fleet::{Fate, Host};
-use fiord_options::environment::Environment;
-use fiord_options::{Origin, Place};
-use fiord_remote::launch::{self, Launcher, Push};
-use fiord_remote::{Finished, Job};
+use fiord_remote::Finished;
 use fiord_report::table::{Cell, Column, Table};
 use fiord_session::run::environment;
 use fiord_wire::controller::Remote;
@@ -16,6 +13,7 @@ use fiord_wire::{ControllerSettings, Prepare};
 
 use crate::arguments::{self, CommandError, Invocation};
 use crate::layout::WIDTH;
+use crate::reach::{self, Reach};
 use crate::status;
 use crate::subcommand::Subcommands;
 
@@ -28,18 +26,8 @@ pub(super) struct Options {
     /// Names, ranges (db[1-12],^db7), user@host:port, or a file
     #[arg(value_name = "LIST")]
     hosts: std::ffi::OsString,
-    /// How they are reached: ssh, or a command with {host} and {agent}
-    #[arg(long, default_value = "ssh", value_name = "HOW")]
-    via: String,
-    /// How long a host may take to answer, in seconds
-    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
-    connect_timeout: u32,
-    /// How many are connected to at a time
-    #[arg(long, default_value_t = 64, value_name = "N")]
-    fan_out: u16,
-    /// Whether fiord is copied there: auto, never or always
-    #[arg(long, default_value = "auto", value_name = "WHEN")]
-    push: String,
+    #[command(flatten)]
+    reach: Reach,
     /// Print JSON (described in docs/json.md)
     #[arg(long)]
     json: bool,
@@ -54,13 +42,10 @@ Examples:
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         let machine = environment::machine()?;
-        let place = Place { source: Origin::CommandLine, line: 1, column: 1 };
-        let here: Environment<'_> = environment::of(&machine);
-        let hosts = fiord_fleet::hosts::read(&self.hosts, &place, &here).map_err(|problems| {
-            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            lines.join("\n")
-        })?;
-        let finished = fiord_remote::run(self.job(&hosts)?, &mut |_, _| {});
+        let hosts = reach::hosts(&self.hosts, &machine)?;
+        let settings = ControllerSettings { only_facts: true, ..ControllerSettings::default() };
+        let job = self.reach.job(&hosts, settings, |_| Prepare::default())?;
+        let finished = fiord_remote::run(job, &mut |_, _| {});
         let table = table(&hosts, &finished);
         let is_complete = fiord_remote::controller::are_all_complete(&finished.controller);
         let page = match self.json {
@@ -73,31 +58,6 @@ impl Invocation for Options {
             None if is_complete => status::SUCCESS,
             None => status::FAILED,
         }))
-    }
-}
-
-impl Options {
-    fn job(&self, hosts: &[Host]) -> Result<Job, String> {
-        let push = Push::from_word(&self.push)
-            .ok_or_else(|| format!("--push={}: it is auto, never or always", self.push))?;
-        let uses_ssh = hosts.iter().any(|host| host.via.as_ref().unwrap_or(&self.via) == "ssh");
-        let program = if uses_ssh { launch::program(push)? } else { launch::Program::default() };
-        let ssh = program.settings(false, u64::from(self.connect_timeout));
-        let of = |host: &Host| {
-            let launcher = Launcher::of(host.via.as_ref().unwrap_or(&self.via), ssh.clone())?;
-            let prepare = Prepare { name: host.name.clone(), number: host.number, ..Prepare::default() };
-            Ok((host.clone(), launcher, prepare))
-        };
-        Ok(Job {
-            hosts: hosts.iter().map(of).collect::<Result<_, String>>()?,
-            settings: ControllerSettings {
-                connect_ns: i64::from(self.connect_timeout) * 1_000_000_000,
-                only_facts: true,
-                ..ControllerSettings::default()
-            },
-            fan_out: usize::from(self.fan_out),
-            program: program.bytes,
-        })
     }
 }
 

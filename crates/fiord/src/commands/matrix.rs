@@ -58,6 +58,12 @@ fn block(text: &str) -> Result<BlockSize, String> {
     }
 }
 
+impl study::OnHosts for Options {
+    fn options(&mut self) -> &mut study::Options {
+        &mut self.study.options
+    }
+}
+
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         study::at_all(&self.targets, "matrix", self.study.size, &self.study.options, |target| {

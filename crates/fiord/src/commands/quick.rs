@@ -37,6 +37,12 @@ Examples:
   fiord quick --json /dev/nvme0n1  only reads, from the device
 ";
 
+impl study::OnHosts for Options {
+    fn options(&mut self) -> &mut study::Options {
+        &mut self.study.options
+    }
+}
+
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         study::at_all(&self.targets, "quick", self.study.size, &self.study.options, |target| {

@@ -3,7 +3,6 @@
 //! Invariant: nothing is planned here: sections go to the hosts as typed, with the keywords that are facts of a machine. The
 //! exit status is 0 only if every host did all it was asked for, but for those that `--allow-missing` lets be.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 use fiord_fleet::{Fate, FleetReport, FleetSettings, Host, HostRun, Order};
@@ -15,15 +14,12 @@ use fiord_options::{Given, Place, Problem, ProblemKind, Setting, Spec};
 use fiord_remote::keywords::{self, HOST_KEYWORDS, HostKeywords};
 use fiord_remote::launch::{self, Launcher};
 use fiord_remote::{Finished, Job};
-use fiord_report::columns;
 use fiord_report::path::shown;
-use fiord_sys::{clock, tty};
-use fiord_wire::controller::{Remote, SILENT_NS};
-use fiord_wire::{Controller, ControllerSettings, Prepare, Sections, Told};
+use fiord_sys::clock;
+use fiord_wire::controller::Remote;
+use fiord_wire::{ControllerSettings, Prepare, Sections};
 
-use crate::output::say;
-use crate::status;
-use crate::status_line::StatusLine;
+use crate::hosts::{Progress, grouped_problems, lines_of_fates, status_of};
 
 /// Whether these arguments name hosts, so that keywords stay as typed.
 pub(super) fn are_named(arguments: &[OsString]) -> bool {
@@ -112,9 +108,9 @@ impl OnHosts<'_> {
     pub fn run(&self) -> Result<Outcome, Vec<String>> {
         let hosts = self.hosts()?;
         let job = self.job(&hosts).map_err(|why| vec![format!("fiord: {why}\n")])?;
-        let mut line = Progress { hosts: &hosts, line: StatusLine::default() };
+        let mut line = Progress::of(&hosts);
         let finished = fiord_remote::run(job, &mut |controller, said| line.show(controller, said));
-        line.line.clear();
+        line.clear();
         Ok(self.outcome(hosts, &finished))
     }
 
@@ -157,6 +153,7 @@ impl OnHosts<'_> {
                     .map(|_| options.max_jobs),
                 has_findings: options.trust != Trust::Off,
                 finishes_when_lost: options.on_lost == OnLost::Finish,
+                study: None,
             };
             Ok((host.clone(), launcher, prepare))
         };
@@ -183,7 +180,7 @@ impl OnHosts<'_> {
             .zip(finished.controller.remotes())
             .map(|(host, remote)| of(host, remote))
             .collect();
-        errors.extend(fates(&runs));
+        errors.extend(lines_of_fates(runs.iter().map(|run| (&run.host, &run.fate))));
         let order = if options.order == HostOrder::Alone { Order::Alone } else { Order::Together };
         let settings = FleetSettings {
             order,
@@ -191,17 +188,9 @@ impl OnHosts<'_> {
             allow_missing: options.allow_missing,
             start_within_ns: options.start_within.as_ref().map(|time| time.us.saturating_mul(1000)),
         };
-        let absent = |run: &&HostRun| matches!(run.fate, Fate::Missing { .. } | Fate::Lost { .. });
-        let has_failed = runs.iter().any(|run| matches!(run.fate, Fate::Failed { .. }));
-        let is_unsafe =
-            finished.controller.remotes().iter().flat_map(Remote::problems).any(|told| told.is_unsafe);
-        let is_too_few = runs.iter().filter(absent).count() > options.allow_missing as usize;
-        let status = match finished.signal {
-            Some(number) => status::of_signal(number),
-            None if is_unsafe => status::REFUSED,
-            None if has_failed || is_too_few || !runs.iter().any(HostRun::is_counted) => status::FAILED,
-            None => status::SUCCESS,
-        };
+        let has_figures = runs.iter().any(HostRun::is_counted);
+        let status =
+            status_of(finished, runs.iter().map(|run| &run.fate), options.allow_missing, has_figures);
         Outcome { fleet: FleetReport::of(runs, settings), status, errors }
     }
 }
@@ -226,72 +215,4 @@ fn of(host: Host, remote: &Remote) -> HostRun {
         facts: remote.facts().cloned(),
         report,
     }
-}
-
-/// What is wrong with the jobs, each with how many hosts say so.
-fn grouped_problems(remotes: &[Remote]) -> Vec<String> {
-    let mut by_text: BTreeMap<&Told, usize> = BTreeMap::new();
-    remotes.iter().flat_map(Remote::problems).for_each(|told| *by_text.entry(told).or_default() += 1);
-    let line = |(told, count): (&Told, usize)| format!("fiord: {}: {}\n", columns_of(count), told.text);
-    by_text.into_iter().map(line).collect()
-}
-
-fn columns_of(count: usize) -> String {
-    if count == 1 { "1 host".to_string() } else { format!("{count} hosts") }
-}
-
-/// A line for each host that did not do what it was asked for.
-fn fates(runs: &[HostRun]) -> Vec<String> {
-    let line = |run: &HostRun| {
-        let cause = run.fate.cause()?;
-        let when = match run.fate {
-            Fate::Lost { at_ms, .. } => format!(" at {:.1} s", at_ms as f64 / 1000.0),
-            _ => String::new(),
-        };
-        let cause = cause.trim_end().trim_start_matches("fiord: ");
-        Some(format!("fiord: {}: {}{when}: {cause}\n", run.host.name, run.fate.word()))
-    };
-    runs.iter().filter_map(line).collect()
-}
-
-/// The line on a terminal, and what hosts say.
-struct Progress<'h> {
-    hosts: &'h [Host],
-    line: StatusLine,
-}
-
-impl Progress<'_> {
-    fn show(&mut self, controller: &Controller, said: Option<(usize, &str)>) {
-        if let Some((number, text)) = said {
-            self.line.clear();
-            let name = self.hosts.get(number).map_or("?", |host| host.name.as_str());
-            return say(&format!("<{name}> {text}\n"));
-        }
-        if tty::stderr_is_terminal() {
-            self.line.draw(&progress(controller, self.hosts));
-        }
-    }
-}
-
-fn progress(controller: &Controller, hosts: &[Host]) -> String {
-    let now_ns = clock::monotonic_ns() as i64;
-    let remotes = controller.remotes();
-    let mut doing: BTreeMap<&'static str, usize> = BTreeMap::new();
-    remotes.iter().for_each(|remote| *doing.entry(remote.doing()).or_default() += 1);
-    let mut parts: Vec<String> = doing.iter().map(|(word, count)| format!("{count} {word}")).collect();
-    let bytes: u64 = remotes.iter().flat_map(|remote| remote.progress().bytes).sum();
-    let laid_bytes: u64 = remotes.iter().map(Remote::laid_bytes).sum();
-    match (bytes, laid_bytes) {
-        (0, 0) => {}
-        (0, laid_bytes) => parts.push(format!("{} MiB laid out", laid_bytes >> 20)),
-        (bytes, _) => parts.push(format!("{} MiB", bytes >> 20)),
-    }
-    let silent = |(remote, host): (&Remote, &Host)| {
-        let silent_ns = remote.silent_ns(now_ns);
-        let is_silent = remote.fate().is_none() && remote.hello().is_some() && silent_ns > SILENT_NS;
-        is_silent.then(|| format!("{}: silent {} s", host.name, silent_ns / 1_000_000_000))
-    };
-    parts.extend(remotes.iter().zip(hosts).filter_map(silent).take(3));
-    let text = format!("{}: {}", columns_of(hosts.len()), parts.join(", "));
-    columns::cut(&text, 200).to_string()
 }

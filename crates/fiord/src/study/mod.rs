@@ -3,7 +3,11 @@
 //! Invariant: no particular study is known here, and none is carried out: `fiord_session::study` does that.
 
 pub(crate) mod completed_job;
+mod ending;
 pub(crate) mod job_file;
+mod on_agent;
+mod on_hosts;
+mod options;
 pub(crate) mod over;
 mod page;
 mod presenter;
@@ -11,4 +15,5 @@ mod progress;
 mod session;
 pub(crate) mod typed_job;
 
-pub(crate) use session::{Options, at_all, carry_out, carry_out_profiled};
+pub(crate) use options::{OnAgent, OnHosts, Options};
+pub(crate) use session::{at_all, carry_out, carry_out_profiled};

@@ -5,10 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use fiord_compare::{Condition, Outcome};
-use fiord_lab::{Repeat, Several, Study, StudyResult, StudyTarget, Verdict};
+use fiord_lab::{Several, Study, StudyResult, StudyTarget};
 use fiord_options::Problem;
-use fiord_options::value::{Trust, Undecided};
 use fiord_session::run::environment;
 use fiord_session::study::dry_run;
 use fiord_session::study::planned::PlannedSteps;
@@ -18,9 +16,12 @@ use fiord_session::{Ending, StopHandle};
 use fiord_store::{Conclusion, Headline};
 use fiord_sys::errno::error_text;
 
+use super::ending::exit_status;
+use super::options::Options;
 use super::page::{self, StudyDocument};
 use super::presenter::StudyPresenter;
-use crate::arguments::{self, CommandError, Form, Forms};
+use super::{on_agent, on_hosts};
+use crate::arguments::{self, CommandError, Form};
 use crate::gate;
 use crate::keep::{self, StudyKeeper};
 use crate::layout::{WIDTH, is_coloured, width};
@@ -28,62 +29,6 @@ use crate::live::LiveMode;
 use crate::output::{Output, remark, say};
 use crate::output_file::OutputFile;
 use crate::profile::Profiler;
-use crate::status;
-
-/// The options of all studies.
-#[derive(clap::Args, Debug)]
-#[group(skip)]
-pub(crate) struct Options {
-    #[command(flatten)]
-    pub forms: Forms,
-    /// Print the runs as a job file, which fio can run as well
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Whether to print findings: off, on, or strict
-    /// (exit status 3 if one voids the figures)
-    #[arg(long, default_value = "on", value_parser = trust)]
-    pub trust: Trust,
-    /// Run everything N times; auto: as often as the noise
-    /// needs within the time (docs/repeats.md)
-    #[arg(long, default_value = "auto", value_name = "N", value_parser = repeat)]
-    pub repeat: Repeat,
-    /// Exit with status 8 if this holds, such as
-    /// 'read.p99 > 2ms' (may be repeated; docs/compare.md)
-    #[arg(long, value_name = "CONDITION", value_parser = fiord_compare::gate::condition)]
-    pub fail_if: Vec<Condition>,
-    /// What a verdict or condition is that cannot be decided:
-    /// tell (status 6), pass, or fail
-    #[arg(long, default_value = "tell", value_parser = gate::undecided)]
-    pub undecided: Undecided,
-    /// Do not record the study in the history
-    #[arg(long)]
-    pub no_history: bool,
-    /// Show the runs on the whole terminal (docs/live.md)
-    #[arg(long)]
-    pub live: bool,
-    /// A name for the study in the history
-    #[arg(long, value_name = "NAME", value_parser = tag, conflicts_with = "no_history")]
-    pub tag: Option<String>,
-}
-
-fn tag(text: &str) -> Result<String, String> {
-    fiord_store::check_tag(text).map(|()| text.to_string())
-}
-
-fn trust(text: &str) -> Result<Trust, String> {
-    Trust::from_word(text).ok_or_else(|| format!("{text:?} is not one of off, on, strict"))
-}
-
-/// Most times a study is repeated.
-const REPEATS_MAX: usize = 1000;
-
-fn repeat(text: &str) -> Result<Repeat, String> {
-    match (text, text.parse()) {
-        ("auto", _) => Ok(Repeat::Auto),
-        (_, Ok(times @ 1..=REPEATS_MAX)) => Ok(Repeat::Times(times)),
-        _ => Err(format!("write auto, or a number from 1 to {REPEATS_MAX}")),
-    }
-}
 
 /// Runs a study at `path` that uses up to `size_bytes` there; `make` builds it for the target as probed.
 pub(crate) fn at<S: Study>(
@@ -107,6 +52,9 @@ pub(crate) fn at_all<S: Study + 'static>(
     options: &Options,
     make: impl Fn(&StudyTarget) -> Result<S, String>,
 ) -> Result<ExitCode, CommandError> {
+    if let (None, Some(list)) = (&options.agent, &options.hosts) {
+        return on_hosts::carry_out(name, list, options);
+    }
     if let [only] = paths {
         return at(only, name, size_bytes, options, make);
     }
@@ -146,6 +94,13 @@ pub(crate) fn carry_out_profiled(
     profiler: Option<&mut Profiler<'_>>,
 ) -> Result<ExitCode, CommandError> {
     let machine = environment::machine()?;
+    if let Some(agent) = &options.agent {
+        return on_agent::carry_out(study, targets, typed, options, (agent, &machine));
+    }
+    if options.hosts.is_some() {
+        let why = "--hosts does not work with it yet; check, matrix and quick have it";
+        return Err(why.to_string().into());
+    }
     if options.dry_run {
         return arguments::print(dry_run::job_files(study, &machine)?);
     }
@@ -177,7 +132,7 @@ pub(crate) fn carry_out_profiled(
     let (trust, keeps) = (options.trust, keeper.is_some());
     let run = StudyRun { study, machine: &machine, trust, keeps, stop: StopHandle::default() };
     let mut presenter = StudyPresenter::new(study, live, keeper, profiler);
-    let outcome = run.carry_out(&mut planned, &mut presenter);
+    let outcome = run.carry_out(&mut planned, &mut presenter, None);
     let (keeper, profiler) = presenter.finish();
     let StudyOutcome { results: ran, names, complete, findings, ending, why_early } = outcome;
     let why_early = why_early.as_deref();
@@ -209,35 +164,15 @@ pub(crate) fn carry_out_profiled(
     let unwritten = written.as_ref().err().map(|why| format!("fiord {}: {why}\n", study.name()));
     let early = why_early.map(|why| ended_early(study, complete, why));
     unwritten.into_iter().chain(early).for_each(|line| say(&line));
+    if matches!(ending, Ending::Complete) {
+        gate::lines(&outcomes).for_each(|line| say(&line));
+    }
     let status = exit_status(study, ending, result.verdict, written.is_ok(), options, &outcomes);
     if let Some(keeper) = keeper {
         let text = page::closing(&study.result(&ran, WIDTH), &findings, WIDTH, false);
         keeper.conclude(status, &Conclusion { json, text, headline: headline(result) });
     }
     Ok(ExitCode::from(status))
-}
-
-/// The exit status of a study with this ending and verdict and these conditions, whose output was written or not.
-fn exit_status(
-    study: &dyn Study,
-    ending: Ending,
-    verdict: Option<Verdict>,
-    is_written: bool,
-    options: &Options,
-    outcomes: &[Outcome],
-) -> u8 {
-    let of_verdict = match verdict {
-        Some(verdict) if !study.accepts(verdict) => status::of_verdict(verdict, options.undecided),
-        _ => status::SUCCESS,
-    };
-    match ending {
-        Ending::Complete | Ending::Void if !is_written => status::FAILED,
-        Ending::Complete => match gate::conclude(outcomes, options.undecided) {
-            _ if of_verdict != status::SUCCESS => of_verdict,
-            of_conditions => of_conditions,
-        },
-        ending => status::of_ending(ending),
-    }
 }
 
 /// The line about a study that was not completed.

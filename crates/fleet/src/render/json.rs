@@ -9,7 +9,7 @@ use fiord_stats::job::DIRECTIONS;
 
 use super::all_clients::all_clients;
 use super::table::table;
-use crate::model::FleetReport;
+use crate::model::{FleetReport, Starts};
 use crate::outliers::Outlier;
 use crate::run::{HostFacts, HostRun};
 
@@ -73,16 +73,19 @@ fn own(json: &mut Writer, fleet: &FleetReport) {
         });
     }
     if let Some(starts) = &fleet.starts {
-        json.object("starts", |json| {
-            json.integer("hosts", starts.hosts);
-            json.integer("skew_ns", starts.skew_ns);
-            json.integer("clock_error_ns", starts.clock_error_ns);
-            json.integer("accepted_ns", starts.accepted_ns);
-        });
+        json.object("starts", |json| starts_of(json, starts));
     }
     clocks(json, fleet);
     json.list("totals", |json| totals(json, fleet));
     json.list("outliers", |json| fleet.outliers.iter().for_each(|each| outlier(json, fleet, each)));
+}
+
+/// How exactly hosts started together.
+pub fn starts_of(json: &mut Writer, starts: &Starts) {
+    json.integer("hosts", starts.hosts);
+    json.integer("skew_ns", starts.skew_ns);
+    json.integer("clock_error_ns", starts.clock_error_ns);
+    json.integer("accepted_ns", starts.accepted_ns);
 }
 
 fn of_machine(json: &mut Writer, facts: &HostFacts) {

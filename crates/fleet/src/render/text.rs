@@ -11,7 +11,7 @@ use fiord_stats::job::DIRECTIONS;
 
 use super::all_clients::all_clients;
 use super::table;
-use crate::model::FleetReport;
+use crate::model::{FleetReport, Starts};
 
 /// Columns of the table.
 const WIDTH: usize = 80;
@@ -30,7 +30,7 @@ pub(super) fn normal(fleet: &FleetReport) -> String {
         out += &blocks_alone(&all);
     }
     out += "\nHosts:\n";
-    for sentence in [started(fleet), together(fleet)].into_iter().flatten() {
+    for sentence in [started(fleet.starts), together(fleet)].into_iter().flatten() {
         let _ = writeln!(out, "  {sentence}");
     }
     totals(&mut out, fleet);
@@ -50,8 +50,8 @@ pub(super) fn normal(fleet: &FleetReport) -> String {
 }
 
 /// `12 hosts started within 1.8 ms (clocks known to 0.2 ms)`; `None` if that is not known, or of one host.
-pub fn started(fleet: &FleetReport) -> Option<String> {
-    let starts = fleet.starts.filter(|starts| starts.hosts > 1)?;
+pub fn started(starts: Option<Starts>) -> Option<String> {
+    let starts = starts.filter(|starts| starts.hosts > 1)?;
     let ms = |ns: u64| ns as f64 / 1e6;
     Some(format!(
         "{} hosts started within {:.1} ms (clocks known to {:.1} ms)",

@@ -88,6 +88,12 @@ impl Writer {
         self.push(format_args!("null"));
     }
 
+    /// `"key" : { … }` of a document that is well formed.
+    pub fn embedded(&mut self, key: &str, document: &str) {
+        self.key(key);
+        self.text.push_str(document.trim_ascii());
+    }
+
     /// `"key" : [ "a", … ]`.
     pub fn strings(&mut self, key: &str, values: &[impl AsRef<str>]) {
         self.list(key, |json| {

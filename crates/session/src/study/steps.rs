@@ -16,7 +16,7 @@ use super::step_plan::{StepPlan, step_name};
 use crate::ending::Ending;
 use crate::error::SessionError;
 use crate::event::{Event, Presenter};
-use crate::run::drive::{Run, RunOutcome, drive};
+use crate::run::drive::{Run, RunOutcome, StageGate, drive};
 use crate::stop::StopHandle;
 
 /// A study to be carried out.
@@ -50,10 +50,16 @@ pub struct StudyOutcome {
 }
 
 impl StudyRun<'_> {
-    /// Runs the steps until the last one, a signal or a failure.
-    pub fn carry_out(&self, planned: &mut PlannedSteps, presenter: &mut dyn Presenter) -> StudyOutcome {
+    /// Runs the steps until the last one, a signal or a failure. `gate` holds the stages of each run, if the study does not
+    /// go on on its own.
+    pub fn carry_out<'s>(
+        &'s self,
+        planned: &'s mut PlannedSteps,
+        presenter: &'s mut dyn Presenter,
+        gate: Option<&'s mut dyn StageGate>,
+    ) -> StudyOutcome {
         let (results, names, complete) = (Vec::new(), Vec::new(), 0);
-        let mut steps = Steps { of: self, planned, presenter, results, names, complete };
+        let mut steps = Steps { of: self, planned, presenter, gate, results, names, complete };
         let early = steps.run().err();
         let Steps { results, names, complete, planned, .. } = steps;
         let findings = planned.messages.findings();
@@ -91,6 +97,7 @@ struct Steps<'a> {
     of: &'a StudyRun<'a>,
     planned: &'a mut PlannedSteps,
     presenter: &'a mut dyn Presenter,
+    gate: Option<&'a mut dyn StageGate>,
     results: Vec<StepResult>,
     names: Vec<String>,
     complete: usize,
@@ -112,7 +119,11 @@ impl Steps<'_> {
             let is_users = self.of.study.outline().is_of_users_options;
             let warnings = if is_users { run.warnings.as_slice() } else { &[] };
             let StudyRun { trust, keeps, ref stop, .. } = *self.of;
-            let of_step = Run { trust, keeps, stop: stop.clone(), ..Run::of(&run.plan, warnings) };
+            let gate: Option<&mut dyn StageGate> = match &mut self.gate {
+                Some(gate) => Some(&mut **gate),
+                None => None,
+            };
+            let of_step = Run { trust, keeps, stop: stop.clone(), gate, ..Run::of(&run.plan, warnings) };
             let outcome = drive(of_step, self.presenter);
             match outcome.ending {
                 Ending::Signal(signal) => {

@@ -1,0 +1,104 @@
+//! The options of all studies.
+//!
+//! Invariant: no particular study is known here.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use fiord_compare::Condition;
+use fiord_lab::Repeat;
+use fiord_options::value::{Trust, Undecided};
+use fiord_remote::StudyAgent;
+
+use crate::arguments::{Forms, Invocation};
+use crate::gate;
+use crate::reach::Reach;
+
+/// The controller of a study on hosts, as it is known on one of them.
+pub(crate) type OnAgent = Rc<RefCell<StudyAgent>>;
+
+/// The options of all studies.
+#[derive(clap::Args, Debug)]
+#[group(skip)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    pub forms: Forms,
+    /// Print the runs as a job file, which fio can run as well
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Whether to print findings: off, on, or strict
+    /// (exit status 3 if one voids the figures)
+    #[arg(long, default_value = "on", value_parser = trust)]
+    pub trust: Trust,
+    /// Run everything N times; auto: as often as the noise
+    /// needs within the time (docs/repeats.md)
+    #[arg(long, default_value = "auto", value_name = "N", value_parser = repeat)]
+    pub repeat: Repeat,
+    /// Exit with status 8 if this holds, such as
+    /// 'read.p99 > 2ms' (may be repeated; docs/compare.md)
+    #[arg(long, value_name = "CONDITION", value_parser = fiord_compare::gate::condition)]
+    pub fail_if: Vec<Condition>,
+    /// What a verdict or condition is that cannot be decided:
+    /// tell (status 6), pass, or fail
+    #[arg(long, default_value = "tell", value_parser = gate::undecided)]
+    pub undecided: Undecided,
+    /// Do not record the study in the history
+    #[arg(long)]
+    pub no_history: bool,
+    /// Show the runs on the whole terminal (docs/live.md)
+    #[arg(long)]
+    pub live: bool,
+    /// A name for the study in the history
+    #[arg(long, value_name = "NAME", value_parser = tag, conflicts_with = "no_history")]
+    pub tag: Option<String>,
+    /// Run the study on these hosts, from one start: db[1-12],
+    /// user@host:port, or a file (docs/hosts.md)
+    #[arg(long, value_name = "LIST", verbatim_doc_comment, conflicts_with_all = ["dry_run", "live"])]
+    pub hosts: Option<OsString>,
+    #[command(flatten)]
+    pub reach: Reach,
+    /// How many hosts may be missing or lost
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub allow_missing: u32,
+    /// The controller, on one of these hosts
+    #[arg(skip)]
+    pub agent: Option<OnAgent>,
+    /// Files that the study's arguments name, for the hosts
+    #[arg(skip)]
+    pub files: Vec<(PathBuf, String)>,
+}
+
+fn tag(text: &str) -> Result<String, String> {
+    fiord_store::check_tag(text).map(|()| text.to_string())
+}
+
+fn trust(text: &str) -> Result<Trust, String> {
+    Trust::from_word(text).ok_or_else(|| format!("{text:?} is not one of off, on, strict"))
+}
+
+/// Most times a study is repeated.
+const REPEATS_MAX: usize = 1000;
+
+fn repeat(text: &str) -> Result<Repeat, String> {
+    match (text, text.parse()) {
+        ("auto", _) => Ok(Repeat::Auto),
+        (_, Ok(times @ 1..=REPEATS_MAX)) => Ok(Repeat::Times(times)),
+        _ => Err(format!("write auto, or a number from 1 to {REPEATS_MAX}")),
+    }
+}
+
+impl Options {
+    /// The text of a file that the study's arguments name, if the controller has sent it.
+    pub(crate) fn sent(&self, path: &Path) -> Option<&str> {
+        let sent = self.files.iter().find(|(name, _)| name == path);
+        sent.map(|(_, text)| text.as_str())
+    }
+}
+
+/// A study that can run on hosts.
+pub(crate) trait OnHosts: Invocation {
+    /// The options that it has in common with others.
+    fn options(&mut self) -> &mut Options;
+}
