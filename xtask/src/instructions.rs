@@ -31,6 +31,15 @@ const CASES: &[(&str, &[&str])] = &[
     ("sync-read", &["--rw=read"]),
     ("queued-randread", &["--rw=randread", "--iodepth=32"]),
     ("queued-randread-batch16", &["--rw=randread", "--iodepth=32", "--iodepth_batch=16"]),
+    // Streams whose operations are drawn, or observed one by one.
+    ("sync-mix-drawn-sizes", &["--rw=randrw", "--bsrange=4k-64k"]),
+    ("sync-zipf-mix", &["--rw=randrw", "--random_distribution=zipf:1.1"]),
+    ("sync-rate", &["--rw=randread", "--rate_iops=100m"]),
+    ("sync-rate-mix", &["--rw=randrw", "--rate_iops=100m"]),
+    ("sync-flow", &["--rw=randread", "--flow=1"]),
+    ("sync-zbd", &["--rw=randwrite", "--zonemode=zbd", "--zonesize=1m"]),
+    ("queued-rate", &["--rw=randread", "--iodepth=32", "--rate_iops=100m"]),
+    ("queued-overlaps", &["--rw=randwrite", "--norandommap", "--iodepth=32", "--serialize_overlap=1"]),
 ];
 
 const USAGE: &str = "cargo x instructions [--record]";

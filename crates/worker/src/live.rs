@@ -90,12 +90,18 @@ pub struct Counters {
     pub latency_ns: u64,
 }
 
+/// What has been done in one direction; side by side, so that an I/O finds both with one address.
+#[derive(Default)]
+struct Done {
+    ios: AtomicU64,
+    bytes: AtomicU64,
+}
+
 /// The worker's own side, written by it alone.
 #[repr(align(128))]
 #[derive(Default)]
 struct Shown {
-    ios: PerDirection<AtomicU64>,
-    bytes: PerDirection<AtomicU64>,
+    done: PerDirection<Done>,
     latencies: AtomicU64,
     latency_ns: AtomicU64,
     state: AtomicU8,
@@ -196,12 +202,20 @@ pub(crate) enum StopReason {
 }
 
 impl Live {
-    /// Adds completed I/Os, and the bytes of all of them.
+    /// Adds completed I/Os, and the bytes of all of them; returns how many there were before.
     #[inline]
-    pub(crate) fn completed(&self, direction: Direction, ios: u64, bytes: u64) {
-        let index = direction.index();
-        add(&self.shown.ios[index], ios);
-        add(&self.shown.bytes[index], bytes);
+    pub(crate) fn completed(&self, direction: Direction, ios: u64, bytes: u64) -> u64 {
+        let done = &self.shown.done[direction.index()];
+        let before = done.ios.load(Relaxed);
+        done.ios.store(before.wrapping_add(ios), Relaxed);
+        add(&done.bytes, bytes);
+        before
+    }
+
+    /// Completed I/Os of one direction.
+    #[inline]
+    pub(crate) fn ios(&self, direction: Direction) -> u64 {
+        self.shown.done[direction.index()].ios.load(Relaxed)
     }
 
     /// Adds the latencies of completed I/Os, and their number.
@@ -244,10 +258,10 @@ impl Live {
     }
 
     pub(crate) fn counters(&self) -> Counters {
-        let read = |all: &PerDirection<AtomicU64>| [0, 1, 2].map(|index: usize| all[index].load(Relaxed));
+        let done = &self.shown.done;
         Counters {
-            ios: read(&self.shown.ios),
-            bytes: read(&self.shown.bytes),
+            ios: done.each_ref().map(|done| done.ios.load(Relaxed)),
+            bytes: done.each_ref().map(|done| done.bytes.load(Relaxed)),
             latencies: self.shown.latencies.load(Relaxed),
             latency_ns: self.shown.latency_ns.load(Relaxed),
         }

@@ -115,7 +115,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         while let Some(mut slot) = self.queue.free.pop() {
             let Some(&(mut op)) = self.work.ops.next() else {
                 self.queue.free.push(slot);
-                match self.work.refill(self.engine, now_ns, self.queue.in_flight)? {
+                match self.work.refill(self.engine, start_ns, self.queue.in_flight)? {
                     Refilled::Ready => {
                         start_ns = self.clock.now_ns();
                         continue;
@@ -131,7 +131,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
                     self.queue.free.push(slot);
                     return Ok(Filled::Overlapping);
                 }
-                if let Some(ns) = self.work.wait_ns(&op, self.clock) {
+                if let Some(ns) = self.work.wait_ns(&op, self.work.paced_ns(start_ns)) {
                     self.work.ops.put_back();
                     self.queue.free.push(slot);
                     return Ok(Filled::Held(ns));
@@ -156,7 +156,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
                 return Ok(Filled::Full);
             }
             self.queue.begin(index, op, start_ns);
-            if self.work.is_observed() && !self.work.note_issue(&op, self.clock) {
+            if self.work.is_observed() && !self.work.note_issue(&op, self.work.paced_ns(start_ns)) {
                 self.queue.exclude();
             }
             if self.queue.queued() >= self.depth.submit {
@@ -177,7 +177,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         let end_ns = self.clock.now_ns();
         self.work.recorder.trims_unqueued += u64::from(op.action == Action::Trim);
         self.queue.begin_unqueued(completion.slot.index(), op, start_ns);
-        if !self.work.is_observed() || self.work.note_issue(&op, self.clock) {
+        if !self.work.is_observed() || self.work.note_issue(&op, self.work.paced_ns(start_ns)) {
             self.work.recorder.stats.depth.record_many(self.queue.depth_shown(), 1);
             self.count_taken(1);
         }

@@ -11,7 +11,7 @@ use super::block_tracker::BlockTracker;
 use super::logging::Logging;
 use super::per_io::{PerIo, PriorityTables};
 use super::stamps::Stamps;
-use super::tally::{Noted, Tally};
+use super::tally::{Note, Noted, Tally};
 use crate::live::{Counters, Live};
 use crate::log_sink::LogSink;
 
@@ -89,7 +89,7 @@ impl<'a> Recorder<'a> {
             due_ns: u64::MAX,
             live,
             before: live.counters(),
-            tallies: Default::default(),
+            tallies: Direction::ALL.map(|direction| Tally::starting_at(live.ios(direction))),
             queued: false,
             ends_at_once: false,
             submission: measure.submission,
@@ -139,13 +139,16 @@ impl<'a> Recorder<'a> {
             self.due_ns = NOW;
         }
         // At once: what a queue that stands still has done is seen by others.
-        self.live.completed(direction, 1, op.whole_bytes());
-        let tally = &mut self.tallies[direction.index()];
-        if !tally.note(stamps) {
-            self.record_long(direction, (stamps.submission_ns(), stamps.completion_ns()));
-        } else if tally.is_full() {
-            self.flush_tally(direction);
-            self.due_ns = NOW;
+        let number = self.live.completed(direction, 1, op.whole_bytes());
+        match self.tallies[direction.index()].note(number, stamps) {
+            Note::Taken => {}
+            Note::Full => {
+                self.flush_tally(direction, number + 1);
+                self.due_ns = NOW;
+            }
+            Note::TooLong => {
+                self.record_long(direction, number, (stamps.submission_ns(), stamps.completion_ns()));
+            }
         }
     }
 
@@ -165,9 +168,20 @@ impl<'a> Recorder<'a> {
     #[inline]
     pub(crate) fn counted(&mut self, op: &Op) {
         match op.action.direction() {
-            Some(direction) => self.live.completed(direction, 1, op.whole_bytes()),
+            Some(direction) => self.count(direction, op.whole_bytes()),
             None => self.stats.sync.ios += 1,
         }
+    }
+
+    /// Counts an I/O without a latency.
+    #[inline]
+    fn count(&mut self, direction: Direction, bytes: u64) {
+        let number = self.live.ios(direction);
+        if !self.tallies[direction.index()].is_empty(number) {
+            self.flush_tally(direction, number);
+        }
+        self.live.completed(direction, 1, bytes);
+        self.tallies[direction.index()].skip_to(number + 1);
     }
 
     /// Counts an I/O that failed after a part was done: `rest` is what remained.
@@ -175,7 +189,7 @@ impl<'a> Recorder<'a> {
         if let (Some(direction), 1.., true) =
             (rest.action.direction(), rest.buffer_offset_bytes, rest.purpose.rules().is_measured)
         {
-            self.live.completed(direction, 1, rest.buffer_offset_bytes);
+            self.count(direction, rest.buffer_offset_bytes);
         }
     }
 
@@ -195,17 +209,20 @@ impl<'a> Recorder<'a> {
 
     /// Adds everything noted to the statistics.
     pub(crate) fn flush(&mut self) {
-        Direction::ALL.into_iter().for_each(|direction| self.flush_tally(direction));
         let done = self.live.counters();
+        for direction in Direction::ALL {
+            self.flush_tally(direction, done.ios[direction.index()]);
+        }
         for (index, stats) in self.stats.directions.iter_mut().enumerate() {
             stats.ios = done.ios[index] - self.before.ios[index];
             stats.bytes = done.bytes[index] - self.before.bytes[index];
         }
     }
 
+    /// Adds the I/Os of a direction that come before this number.
     #[inline(never)]
-    fn flush_tally(&mut self, direction: Direction) {
-        let Noted { submission_ns, completion_ns } = self.tallies[direction.index()].take();
+    fn flush_tally(&mut self, direction: Direction, number: u64) {
+        let Noted { submission_ns, completion_ns } = self.tallies[direction.index()].take(number);
         let JobStats { directions, distribution, .. } = &mut *self.stats;
         let stats = &mut directions[direction.index()];
         stats.completion.record_all(completion_ns, |ns, bin| distribution.record(ns, bin));
@@ -224,8 +241,15 @@ impl<'a> Recorder<'a> {
 
     /// Records an I/O that is too long for a tally.
     #[cold]
-    fn record_long(&mut self, direction: Direction, (submission_ns, completion_ns): (u64, u64)) {
+    fn record_long(
+        &mut self,
+        direction: Direction,
+        number: u64,
+        (submission_ns, completion_ns): (u64, u64),
+    ) {
         self.due_ns = NOW;
+        self.flush_tally(direction, number);
+        self.tallies[direction.index()].skip_to(number + 1);
         let total_ns = submission_ns + completion_ns;
         let stats = &mut self.stats.directions[direction.index()];
         let bin = stats.completion.record(completion_ns);

@@ -54,7 +54,7 @@ fn execute_all<'arena, E: SyncEngine<'arena>, C: Clock>(
                 now_ns = clock.now_ns();
             }
             if work.needs_preparing(&op) {
-                work.wait_for_turn(&op, clock)?;
+                work.wait_for_turn(&op, now_ns, clock)?;
                 work.fill_buffer(engine, slot, &op);
                 now_ns = clock.now_ns();
             }

@@ -172,7 +172,9 @@ fn is_stopped(change: impl Fn(&mut Job), ios: [u64; 3], read_back: bool) -> bool
     groups[0].look(&shared, 3 * SECOND_NS);
     live.set_reads_back(read_back, || 3 * SECOND_NS);
     for second in 4..8 {
-        Direction::ALL.into_iter().for_each(|direction| live.completed(direction, ios[direction.index()], 0));
+        Direction::ALL.into_iter().for_each(|direction| {
+            live.completed(direction, ios[direction.index()], 0);
+        });
         groups[0].look(&shared, second * SECOND_NS);
     }
     live.is_stop_requested()
@@ -335,7 +337,9 @@ fn all_jobs_are_summed_and_the_last_window_is_cut_short() {
         all.look(&shared, now_ns);
         all.rule.take()
     };
-    shared.live.iter().for_each(|live| live.completed(Direction::Write, 1, 1 << 20));
+    shared.live.iter().for_each(|live| {
+        live.completed(Direction::Write, 1, 1 << 20);
+    });
     assert_eq!(look(400_000_000), None);
     assert_eq!(look(500_000_000), Some(RateSample { at_ms: 500, kib_per_s: [0, 4096, 0] }));
     shared.live[1].completed(Direction::Read, 1, 1 << 20);

@@ -139,3 +139,34 @@ fn no_latency_contains_the_time_of_a_source_that_verifies() {
         }
     }
 }
+
+/// Readings of the clock for each I/O of one job, whose I/Os are never held back: what is left of the time.
+fn readings_per_io(which: Loop, change: impl Fn(&mut Job)) -> f64 {
+    let (mut job, clock) = (job(), FakeClock::default());
+    change(&mut job);
+    let (ran, _) = run_timed(which, &job, (generated(&job), None), &clock, IO_NS);
+    assert!(matches!(ran.end, End::Complete), "{:?}", ran.end);
+    assert_exact(which, &ran.stats.directions);
+    (clock.now_ns() - IOS * IO_NS) as f64 / (READING_NS * IOS) as f64
+}
+
+/// A reading costs as much as all other work of a fast I/O: what is known of the time is not asked again.
+#[test]
+fn the_clock_is_read_as_often_as_documented() {
+    let unlimited = [Some(1_000_000_000); 3];
+    for (which, plain, observed) in [(Loop::Sync, 1.0, 2.0), (Loop::Queued, 2.0, 3.0)] {
+        // One reading more in 64 I/Os after work that is not an I/O, one after each check of the time.
+        let assert_most = |name: &str, most: f64, change: &dyn Fn(&mut Job)| {
+            let readings = readings_per_io(which, change);
+            assert!(readings <= most + 0.1, "{which:?}, {name}: {readings} readings an I/O, {most} expected");
+        };
+        let mixed = |job: &mut Job| job.access.pattern = fiord_plan::Pattern::Mixed;
+        assert_most("reads", plain, &|_| {});
+        assert_most("mixed", plain, &mixed);
+        assert_most("a rate", observed, &|job| job.pace.ios_per_s = unlimited);
+        assert_most("mixed with a rate, one drawn at a time", observed + 1.0, &|job| {
+            mixed(job);
+            job.pace.ios_per_s = unlimited;
+        });
+    }
+}

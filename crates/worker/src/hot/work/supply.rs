@@ -83,7 +83,7 @@ impl Work<'_> {
         }
         self.ops.clear();
         // A ramp with a size ends between two I/Os.
-        let room = if self.steer() || ramps_by_size { 1 } else { BATCH };
+        let room = if self.steer(now_ns) || ramps_by_size { 1 } else { BATCH };
         let elapsed_ns = if self.source.is_generator() { 0 } else { self.elapsed_ns(now_ns) };
         let supply = self.source.fill(&mut self.ops.ops, room, elapsed_ns);
         if let Source::Other(source) = &self.source {
@@ -97,8 +97,7 @@ impl Work<'_> {
 
     /// Time since the loop began; `now_ns` is used if the loop has a clock.
     fn elapsed_ns(&self, now_ns: u64) -> u64 {
-        let now_ns = if self.clocked { now_ns } else { clock::monotonic_ns() };
-        now_ns.saturating_sub(self.began_ns)
+        self.paced_ns(now_ns).saturating_sub(self.began_ns)
     }
 
     /// Whether a ramp with a size has transferred its bytes.
@@ -109,10 +108,10 @@ impl Work<'_> {
 
     /// Steers a mixed stream to the direction whose rate allows it; `true` if the rates decide, and operations have to
     /// be generated one at a time.
-    fn steer(&mut self) -> bool {
+    fn steer(&mut self, now_ns: u64) -> bool {
         match &self.limiter {
             Some(limiter) if limiter.limits_rates() && self.source.is_mixed() => {
-                self.source.steer(limiter.preferred_directions(clock::monotonic_ns()));
+                self.source.steer(limiter.preferred_directions(self.paced_ns(now_ns)));
                 true
             }
             _ => false,

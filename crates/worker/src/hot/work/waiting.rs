@@ -54,18 +54,23 @@ impl Work<'_> {
         self.may_prepare && (self.prepares_each || op.action.sends_buffer())
     }
 
-    /// Sleeps until `op` may be issued.
+    /// Sleeps until `op` may be issued, and notes that it is. The clock was last read at `now_ns`, and is read again only to
+    /// wait: what was allowed then is allowed still.
     ///
     /// # Errors
     /// The end of the loop, if that comes first.
-    pub(crate) fn wait_for_turn<C: Clock>(&mut self, op: &Op, clock: C) -> Result<(), End> {
-        while let Some(ns) = self.wait_ns(op, clock) {
-            self.sleep(ns, clock)?;
+    pub(crate) fn wait_for_turn<C: Clock>(&mut self, op: &Op, now_ns: u64, clock: C) -> Result<(), End> {
+        if !self.observed {
+            return Ok(());
         }
-        if self.observed {
-            self.turn_intended_ns = self.intended_ns(op);
-            self.note_issue(op, clock);
+        let mut turn_ns = self.paced_ns(now_ns);
+        while let Some(ns) = self.wait_ns(op, turn_ns) {
+            let until_ns = turn_ns.saturating_add(ns);
+            self.sleep(until_ns.saturating_sub(limiter_ns(clock)), clock)?;
+            turn_ns = limiter_ns(clock);
         }
+        self.turn_intended_ns = self.intended_ns(op);
+        self.note_issue(op, turn_ns);
         Ok(())
     }
 
@@ -82,12 +87,11 @@ impl Work<'_> {
         if self.is_due(now_ns) { self.handle_due(now_ns) } else { Ok(()) }
     }
 
-    /// How long to wait before checking again whether `op` may be issued; `None` if it may.
-    pub(crate) fn wait_ns<C: Clock>(&self, op: &Op, clock: C) -> Option<u64> {
+    /// How long to wait from `now_ns` on, by `paced_ns`, before checking again whether `op` may be issued; `None` if it may.
+    pub(crate) fn wait_ns(&self, op: &Op, now_ns: u64) -> Option<u64> {
         if !self.observed {
             return None;
         }
-        let now_ns = limiter_ns(clock);
         if self.writes_after_trims && self.is_ending(now_ns) {
             // No trim without its write, and a write that is owed is late already.
             return (op.action == Action::Trim && !self.owes_write).then_some(0);
@@ -98,6 +102,12 @@ impl Work<'_> {
         let paced_ns = pause.map(|pause| if pause.spin_ns > 0 { 0 } else { pause.ns });
         let wait_ns = paced_ns.max((due_in_ns > 0).then_some(due_in_ns));
         wait_ns.or_else(|| self.flow_of(op)?.wait_ns())
+    }
+
+    /// The time used by the limiter, if the loop's clock was last read at `now_ns`.
+    #[inline]
+    pub(crate) fn paced_ns(&self, now_ns: u64) -> u64 {
+        if self.clocked { now_ns } else { clock::monotonic_ns() }
     }
 
     /// Whether the phase or the loop is to end at its next check.
@@ -124,22 +134,21 @@ impl Work<'_> {
         self.limiter.as_ref().filter(|_| op.purpose.rules().is_paced)?.intended_ns(op)
     }
 
-    /// Notifies the observers that `op` is issued. Returns whether it counts as an I/O of the job.
+    /// Notifies the observers that `op` is issued, at `now_ns` by `paced_ns`. Returns whether it counts as an I/O of the job.
     #[inline(never)]
-    pub(crate) fn note_issue<C: Clock>(&mut self, op: &Op, clock: C) -> bool {
+    pub(crate) fn note_issue(&mut self, op: &Op, now_ns: u64) -> bool {
         let rules = op.purpose.rules();
         if self.writes_after_trims && matches!(op.action, Action::Trim | Action::Write) {
             self.owes_write = op.action == Action::Trim;
         }
         if let Some(limiter) = self.limiter.as_mut().filter(|_| rules.is_paced) {
-            limiter.issued(op, limiter_ns(clock));
+            limiter.issued(op, now_ns);
         }
         if let Some(flow) = self.flow_of(op) {
             flow.issued();
         }
-        let at_ns = limiter_ns(clock).saturating_sub(self.began_ns);
         if let Some(source) = self.source.observer() {
-            source.issued(op, at_ns);
+            source.issued(op, now_ns.saturating_sub(self.began_ns));
         }
         rules.is_measured
     }
