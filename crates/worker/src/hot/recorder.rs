@@ -11,7 +11,7 @@ use super::block_tracker::BlockTracker;
 use super::logging::Logging;
 use super::per_io::{PerIo, PriorityTables};
 use super::stamps::Stamps;
-use super::tally::{Note, Noted, Tally};
+use super::tally::{Note, Noted, Tallies};
 use crate::live::{Counters, Live};
 use crate::log_sink::LogSink;
 
@@ -36,7 +36,7 @@ pub(crate) struct Recorder<'a> {
     live: &'a Live,
     /// What had been done when the statistics began: other threads see every I/O of the worker.
     before: Counters,
-    tallies: PerDirection<Tally>,
+    tallies: Tallies,
     /// Whether I/Os are issued later than they are generated.
     queued: bool,
     ends_at_once: bool,
@@ -89,7 +89,7 @@ impl<'a> Recorder<'a> {
             due_ns: u64::MAX,
             live,
             before: live.counters(),
-            tallies: Direction::ALL.map(|direction| Tally::starting_at(live.ios(direction))),
+            tallies: Tallies::starting_at(live.counters().ios),
             queued: false,
             ends_at_once: false,
             submission: measure.submission,
@@ -140,7 +140,7 @@ impl<'a> Recorder<'a> {
         }
         // At once: what a queue that stands still has done is seen by others.
         let number = self.live.completed(direction, 1, op.whole_bytes());
-        match self.tallies[direction.index()].note(number, stamps) {
+        match self.tallies.note(direction, number, stamps) {
             Note::Taken => {}
             Note::Full => {
                 self.flush_tally(direction, number + 1);
@@ -177,11 +177,11 @@ impl<'a> Recorder<'a> {
     #[inline]
     fn count(&mut self, direction: Direction, bytes: u64) {
         let number = self.live.ios(direction);
-        if !self.tallies[direction.index()].is_empty(number) {
+        if !self.tallies.is_empty(direction, number) {
             self.flush_tally(direction, number);
         }
         self.live.completed(direction, 1, bytes);
-        self.tallies[direction.index()].skip_to(number + 1);
+        self.tallies.skip_to(direction, number + 1);
     }
 
     /// Counts an I/O that failed after a part was done: `rest` is what remained.
@@ -222,7 +222,7 @@ impl<'a> Recorder<'a> {
     /// Adds the I/Os of a direction that come before this number.
     #[inline(never)]
     fn flush_tally(&mut self, direction: Direction, number: u64) {
-        let Noted { submission_ns, completion_ns } = self.tallies[direction.index()].take(number);
+        let Noted { submission_ns, completion_ns } = self.tallies.take(direction, number);
         let JobStats { directions, distribution, .. } = &mut *self.stats;
         let stats = &mut directions[direction.index()];
         stats.completion.record_all(completion_ns, |ns, bin| distribution.record(ns, bin));
@@ -241,15 +241,10 @@ impl<'a> Recorder<'a> {
 
     /// Records an I/O that is too long for a tally.
     #[cold]
-    fn record_long(
-        &mut self,
-        direction: Direction,
-        number: u64,
-        (submission_ns, completion_ns): (u64, u64),
-    ) {
+    fn record_long(&mut self, direction: Direction, number: u64, (submission_ns, completion_ns): (u64, u64)) {
         self.due_ns = NOW;
         self.flush_tally(direction, number);
-        self.tallies[direction.index()].skip_to(number + 1);
+        self.tallies.skip_to(direction, number + 1);
         let total_ns = submission_ns + completion_ns;
         let stats = &mut self.stats.directions[direction.index()];
         let bin = stats.completion.record(completion_ns);

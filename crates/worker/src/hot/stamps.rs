@@ -38,6 +38,14 @@ impl Stamps {
         self.end_ns.saturating_sub(self.issue_ns)
     }
 
+    /// Whether both latencies, and their sum, fit into 32 bits and none is negative: one comparison for all of that.
+    #[inline]
+    pub(crate) fn are_short(self) -> bool {
+        let submission_ns = self.issue_ns.wrapping_sub(self.start_ns);
+        let completion_ns = self.end_ns.wrapping_sub(self.issue_ns);
+        (submission_ns | completion_ns | self.end_ns.wrapping_sub(self.start_ns)) <= u64::from(u32::MAX)
+    }
+
     #[inline]
     pub(crate) fn total_ns(self) -> u64 {
         self.submission_ns() + self.completion_ns()

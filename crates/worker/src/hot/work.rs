@@ -79,6 +79,8 @@ pub(crate) struct Work<'a> {
     /// Whether something observes each operation: a rate limiter, a flow, a source other than the generator, the
     /// lifetimes of blocks, an engine that does not execute each.
     observed: bool,
+    /// Whether a completion is more than recorded: it is observed, or its latency is checked.
+    follows_completions: bool,
     /// Whether the engine has operations other than I/O, and is asked what each was.
     asks_engine: bool,
     /// Whether operations that overlap must not be in flight together.
@@ -147,6 +149,7 @@ impl<'a> Work<'a> {
         Work {
             refills,
             observed,
+            follows_completions: observed || parts.errors.watches_latency,
             asks_engine,
             serializes: parts.serializes,
             writes_after_trims: parts.writes_after_trims,
@@ -178,15 +181,21 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// Has each operation observed.
+    fn observe_each(&mut self) {
+        (self.observed, self.follows_completions) = (true, true);
+        (self.prepares_each, self.may_prepare) = (true, true);
+    }
+
     /// Makes the job a member of a flow, before the loop begins.
     pub(crate) fn join_flow(&mut self, member: Arc<FlowMember>) {
-        (self.observed, self.prepares_each, self.may_prepare) = (true, true, true);
+        self.observe_each();
         self.flow = Some(member);
     }
 
     /// Records the lifetimes of blocks, from the beginning of the loop.
     pub(crate) fn track_blocks(&mut self, blocks: Box<BlockTracker>) {
-        (self.observed, self.prepares_each, self.may_prepare) = (true, true, true);
+        self.observe_each();
         self.recorder.blocks = Some(blocks);
     }
 

@@ -33,7 +33,7 @@ impl Work<'_> {
         op: &Op,
         stamps: Stamps,
     ) -> Result<(), End> {
-        if self.observed && !self.note_completion::<E, C>(engine, slot, op, stamps)? {
+        if self.follows_completions && !self.note_completion::<E, C>(engine, slot, op, stamps)? {
             return Ok(());
         }
         if !C::RUNNING {
@@ -41,14 +41,10 @@ impl Work<'_> {
             return Ok(());
         }
         self.recorder.timed(op, stamps);
-        match self.errors.watches_latency {
-            true => self.check_latency(op, stamps.completion_ns()),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     /// Compares the latency of an I/O with the job's target and its limit.
-    #[inline(never)]
     fn check_latency(&mut self, op: &Op, took_ns: u64) -> Result<(), End> {
         if let Some(search) = &mut self.search
             && op.action.direction().is_some()
@@ -58,7 +54,8 @@ impl Work<'_> {
         self.errors.check_latency(op, took_ns, &self.files)
     }
 
-    /// Notifies the observers of a completion. Returns whether it is to be recorded as an I/O with a latency.
+    /// Notifies the observers of a completion, and checks its latency. Returns whether it is still to be recorded as an I/O
+    /// with a latency.
     #[inline(never)]
     fn note_completion<'arena, E: Engine<'arena>, C: Clock>(
         &mut self,
@@ -67,11 +64,16 @@ impl Work<'_> {
         op: &Op,
         stamps: Stamps,
     ) -> Result<bool, End> {
-        let is_measured = self.observe_completion::<E, C>((op, stamps), engine, slot)?;
-        if !self.asks_engine || !is_measured {
-            return Ok(is_measured);
+        if self.observed && !self.observe_completion::<E, C>((op, stamps), engine, slot)? {
+            return Ok(false);
         }
-        match engine.executed() {
+        let executed = if self.asks_engine { engine.executed() } else { Executed::Io };
+        match executed {
+            Executed::Io if C::RUNNING && self.errors.watches_latency => {
+                self.record::<C>(op, stamps);
+                self.check_latency(op, stamps.completion_ns())?;
+                Ok(false)
+            }
             Executed::Io => Ok(true),
             Executed::Earlier => {
                 self.recorder.counted(op);
@@ -130,7 +132,7 @@ impl Work<'_> {
         }
     }
 
-    /// Records an operation whose data its source rejects.
+    /// Records an operation, whatever follows from it.
     #[cold]
     fn record<C: Clock>(&mut self, op: &Op, stamps: Stamps) {
         match op.purpose.rules().is_measured {
