@@ -53,10 +53,10 @@ impl<'arena> SlotQueue<'arena> {
         }
     }
 
-    /// Begins an operation that was generated at `start_ns`.
+    /// Begins an operation that was generated at `start_ns`. By reference, so that the loop copies it once.
     #[inline]
-    pub(super) fn begin(&mut self, index: usize, op: Op, start_ns: u64) {
-        self.flights[index] = Some(Flight { op, start_ns, issue_ns: start_ns });
+    pub(super) fn begin(&mut self, index: usize, op: &Op, start_ns: u64) {
+        self.flights[index] = Some(Flight { op: *op, start_ns, issue_ns: start_ns });
         self.queued.push(index);
         self.in_flight += 1;
         self.begun += 1;

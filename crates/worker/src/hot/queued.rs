@@ -155,7 +155,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
                 self.queue.free.push(slot);
                 return Ok(Filled::Full);
             }
-            self.queue.begin(index, op, start_ns);
+            self.queue.begin(index, &op, start_ns);
             if self.work.is_observed() && !self.work.note_issue(&op, self.work.paced_ns(start_ns)) {
                 self.queue.exclude();
             }
@@ -332,9 +332,13 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
             return self.handle_incomplete(slot, &op, outcome, stamps);
         }
         let stamps = Stamps { start_ns: *start_ns, issue_ns: *issue_ns, end_ns };
-        let completed = self.work.completed::<E, C>(self.engine, &mut slot, op, stamps);
+        if let Err(end) = self.work.completed::<E, C>(self.engine, &mut slot, op, stamps) {
+            self.queue.complete(slot);
+            return Err(end);
+        }
+        // Apart from the above, so that success is not asked for twice.
         self.queue.complete(slot);
-        completed
+        Ok(())
     }
 
     /// Counts what was appended or is nothing, continues a short transfer, ignores a failure, or ends the loop.

@@ -432,4 +432,24 @@ mod tests {
         let writes = &recorder.stats.directions[Direction::Write.index()];
         assert_eq!((writes.ios, writes.bytes, writes.completion.running.count), (5, 2560, 5));
     }
+
+    /// One that took too long to be noted, and one without a latency, are between others in the same tally.
+    #[test]
+    fn ios_that_are_not_noted_leave_the_latencies_of_others_as_they_are() {
+        let live = Live::default();
+        let mut recorder = Recorder::new(&null_job("gaps"), &live);
+        let op = Op::new(Action::Write, 0, 0, 512);
+        let mut write = |end_ns: u64| recorder.timed(&op, Stamps { start_ns: 0, issue_ns: 0, end_ns });
+        (0..10).for_each(|_| write(20));
+        write(5_000_000_000);
+        (0..3).for_each(|_| write(30));
+        recorder.counted(&op);
+        recorder.counted(&op);
+        (0..100).for_each(|_| recorder.timed(&op, Stamps { start_ns: 0, issue_ns: 0, end_ns: 40 }));
+        recorder.flush();
+        let writes = &recorder.stats.directions[Direction::Write.index()];
+        let running = &writes.completion.running;
+        assert_eq!((writes.ios, running.count, running.min, running.max), (116, 114, 20, 5_000_000_000));
+        assert_eq!(running.sum, 10 * 20 + 5_000_000_000 + 3 * 30 + 100 * 40);
+    }
 }
