@@ -63,7 +63,7 @@ fn of<S: OnHosts>(
     files: Vec<(PathBuf, String)>,
     subcommands: &Subcommands,
 ) -> Result<(), Told> {
-    let wrong = |error: clap::Error| Told { text: error.to_string(), is_unsafe: false };
+    let wrong = |usage: clap::Error| Told { text: usage.to_string(), is_unsafe: false };
     let mut study = S::read(arguments).map_err(wrong)?;
     let options = study.options();
     (options.agent, options.files) = (Some(Rc::clone(agent)), files);
