@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use fiord_host::Machine;
 use fiord_lab::{Several, Study, StudyResult, StudyTarget};
 use fiord_options::Problem;
 use fiord_session::run::environment;
@@ -116,19 +117,8 @@ pub(crate) fn carry_out_profiled(
         // Text has these notes in its heading, JSON in its document.
         _ => notes(targets).for_each(|text| remark(&format!("fiord {}: {text}\n", study.name()))),
     }
-    let path = match targets {
-        [only] => Some(only.path.as_path()),
-        _ => None,
-    };
-    let heading = page::opening(study, targets, &planned.modes, WIDTH);
-    let begin = || {
-        StudyKeeper::begin(study.name(), &study.purpose(), path, &heading, &machine, options.tag.as_deref())
-    };
     let facts = keep::facts_of_study(study.name(), &machine, options.tag.as_deref());
-    let mut keeper = if options.no_history { None } else { begin() };
-    if let Some(keeper) = keeper.as_mut().filter(|_| planned.refused.is_none()) {
-        keeper.works_on(&planned.files);
-    }
+    let keeper = begin_keeping(study, targets, &planned, options, &machine);
     let (trust, keeps) = (options.trust, keeper.is_some());
     let run = StudyRun { study, machine: &machine, trust, keeps, stop: StopHandle::default() };
     let mut presenter = StudyPresenter::new(study, live, keeper, profiler);
@@ -173,6 +163,30 @@ pub(crate) fn carry_out_profiled(
         keeper.conclude(status, &Conclusion { json, text, headline: headline(result) });
     }
     Ok(ExitCode::from(status))
+}
+
+/// Begins the study's entry in the history, with the files that its runs use; `None` if it is to have none.
+fn begin_keeping(
+    study: &dyn Study,
+    targets: &[&StudyTarget],
+    planned: &PlannedSteps,
+    options: &Options,
+    machine: &Machine,
+) -> Option<StudyKeeper> {
+    if options.no_history {
+        return None;
+    }
+    let path = match targets {
+        [only] => Some(only.path.as_path()),
+        _ => None,
+    };
+    let heading = page::opening(study, targets, &planned.modes, WIDTH);
+    let tag = options.tag.as_deref();
+    let mut keeper = StudyKeeper::begin(study.name(), &study.purpose(), path, &heading, machine, tag)?;
+    if planned.refused.is_none() {
+        keeper.works_on(&planned.files);
+    }
+    Some(keeper)
 }
 
 /// The line about a study that was not completed.
