@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::Instant;
 
 use fiord_guest::{Finished, start};
 use serde_json::Value;
@@ -71,10 +72,14 @@ fn a_step_of_the_time_of_day_changes_neither_run_time_nor_rate() {
 #[test]
 fn a_run_that_is_frozen_with_the_machine_is_found() {
     guest!();
-    // A slow machine takes seconds until the tasks are frozen.
+    // A slow machine takes seconds until the tasks are frozen, and the kernel counts its five seconds in loops, which may
+    // run faster than when it calibrated them.
+    let mut slept_s = 0.0;
     let run = run_during(&[&PACED[..], &["--runtime=30s"]].concat(), || {
         fs::write("/sys/power/pm_test", "freezer").expect("the kernel has tests of its sleep");
+        let before = Instant::now();
         fs::write("/sys/power/state", "freeze").expect("it sleeps");
+        slept_s = before.elapsed().as_secs_f64();
         fs::write("/sys/power/pm_test", "none").expect("it is restored");
     });
     let report = run.report().unwrap();
@@ -82,6 +87,6 @@ fn a_run_that_is_frozen_with_the_machine_is_found() {
     let found = report["findings"].as_array().and_then(|all| all.iter().find(is_suspended)).cloned();
     let found = found.unwrap_or_else(|| panic!("{report}"));
     let stood_s = crate::findings::figure(&found, "suspended_s").expect("for how long");
-    assert!((2.0..60.0).contains(&stood_s), "{found}");
+    assert!(stood_s > 0.0 && stood_s < slept_s + 1.0, "the kernel slept for {slept_s} s: {found}");
     assert_times_agree(&run);
 }
