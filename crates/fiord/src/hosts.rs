@@ -35,6 +35,20 @@ pub(crate) fn status_of<'a>(
     }
 }
 
+/// What a host sent of what it measured, if it did, and what became of the host: it is lost if that cannot be read.
+pub(crate) fn received<T, E: std::fmt::Display>(
+    remote: &Remote,
+    decode: impl Fn(&[u8]) -> Result<T, E>,
+) -> (Fate, Option<T>) {
+    let fate = || remote.fate().cloned().unwrap_or_default();
+    let bytes = remote.report();
+    match decode(bytes) {
+        _ if bytes.is_empty() => (fate(), None),
+        Ok(sent) => (fate(), Some(sent)),
+        Err(why) => (Fate::Lost { at_ms: 0, cause: format!("its report cannot be read: {why}") }, None),
+    }
+}
+
 /// What is wrong with the jobs, each with how many hosts say so.
 pub(crate) fn grouped_problems(remotes: &[Remote]) -> Vec<String> {
     let mut by_text: BTreeMap<&Told, usize> = BTreeMap::new();

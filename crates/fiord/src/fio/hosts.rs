@@ -5,7 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use fiord_fleet::{Fate, FleetReport, FleetSettings, Host, HostRun, Order};
+use fiord_fleet::{FleetReport, FleetSettings, Host, HostRun, Order};
 use fiord_options::cli::Parsed;
 use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::program::ProgramOptions;
@@ -19,7 +19,7 @@ use fiord_sys::clock;
 use fiord_wire::controller::Remote;
 use fiord_wire::{ControllerSettings, Prepare, Sections};
 
-use crate::hosts::{Progress, grouped_problems, lines_of_fates, status_of};
+use crate::hosts::{Progress, grouped_problems, lines_of_fates, received, status_of};
 
 /// Whether these arguments name hosts, so that keywords stay as typed.
 pub(super) fn are_named(arguments: &[OsString]) -> bool {
@@ -197,16 +197,7 @@ impl OnHosts<'_> {
 
 /// One host's part of the run.
 fn of(host: Host, remote: &Remote) -> HostRun {
-    let mut fate = remote.fate().cloned().unwrap_or_default();
-    let bytes = remote.report();
-    let report = match (bytes.is_empty(), fiord_store::decode(bytes)) {
-        (true, _) => None,
-        (false, Ok(report)) => Some(report),
-        (false, Err(why)) => {
-            fate = Fate::Lost { at_ms: 0, cause: format!("its report cannot be read: {why}") };
-            None
-        }
-    };
+    let (fate, report) = received(remote, fiord_store::decode);
     HostRun {
         host,
         fate,

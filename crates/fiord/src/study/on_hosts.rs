@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
 use fiord_fleet::render::{started, starts_of};
-use fiord_fleet::{Fate, Host, HostRun, Starts};
+use fiord_fleet::{Host, HostRun, Starts};
 use fiord_lab::Verdict;
 use fiord_remote::Finished;
 use fiord_report::json::Writer;
@@ -21,7 +21,7 @@ use fiord_wire::{ControllerSettings, Prepare, StudyCommand, StudyReport};
 
 use super::options::Options;
 use crate::arguments::{self, CommandError, Form};
-use crate::hosts::{Progress, counted, grouped_problems, lines_of_fates, status_of};
+use crate::hosts::{Progress, counted, grouped_problems, lines_of_fates, received, status_of};
 use crate::keep::StudyKeeper;
 use crate::layout::{WIDTH, width};
 use crate::output::say;
@@ -84,16 +84,7 @@ impl Found {
     fn of(name: &str, hosts: Vec<Host>, finished: &Finished) -> Found {
         let (mut runs, mut reports) = (Vec::new(), Vec::new());
         for (host, remote) in hosts.into_iter().zip(finished.controller.remotes()) {
-            let mut fate = remote.fate().cloned().unwrap_or_default();
-            let bytes = remote.report();
-            let report = match (bytes.is_empty(), StudyReport::decode(bytes)) {
-                (true, _) => None,
-                (false, Ok(report)) => Some(report),
-                (false, Err(why)) => {
-                    fate = Fate::Lost { at_ms: 0, cause: format!("its result cannot be read: {why}") };
-                    None
-                }
-            };
+            let (fate, report) = received(remote, StudyReport::decode);
             let (stages, clock) = (remote.stages().to_vec(), remote.clock());
             runs.push(HostRun { host, fate, stages, clock, ..HostRun::default() });
             reports.push(report);
