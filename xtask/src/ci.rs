@@ -35,8 +35,8 @@ use Turn::{Alone, Beside};
 const STAGES: &[Stage] = &[
     Stage("fmt", Alone, |_| StageResult::of(fmt::check())),
     Stage("tidy", Alone, |_| StageResult::of(tidy::run())),
-    Stage("test", Alone, |_| tests()),
-    Stage("compat", Alone, |gate| gate.with_binary(|binary| test_run::tests(compat::command(binary, &[])))),
+    Stage("test", Alone, |_| test_run::tests(tests)),
+    Stage("compat", Alone, |gate| gate.with_binary(compat::stage)),
     Stage("servers", Beside, |gate| gate.with_binary(servers::stage)),
     Stage("fleet", Beside, |gate| gate.with_binary(fleet::stage)),
     Stage("guest", Beside, |gate| gate.with_binary(guest::stage)),
@@ -137,17 +137,20 @@ fn cargo(args: &[&str]) -> StageResult {
     StageResult::of(stage::command(repo::cargo(args)))
 }
 
-/// What the README says, `cargo test`, and the tests of the chores. All of the workspace at once, here and where a stage
-/// builds its cases: what is compiled for fewer members has other features, and would be compiled again. Most of the time of
-/// a test of fiord's binary is waiting, so there are more threads than processors.
-fn tests() -> StageResult {
+/// What the README says, `cargo test`, and the tests of the chores; or one of them. All of the workspace at once, here and
+/// where a stage builds its cases: what is compiled for fewer members has other features, and would be compiled again. Most of
+/// the time of a test of fiord's binary is waiting, so there are more threads than processors.
+fn tests(alone: Option<&str>) -> Command {
     const THREADS_PER_PROCESSOR: usize = 2;
     let mut cargo = repo::cargo(&["test", "--workspace", "--no-fail-fast"]);
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         cargo.env("RUST_TEST_THREADS", (processors * THREADS_PER_PROCESSOR).to_string());
     }
-    test_run::tests(cargo)
+    if let Some(name) = alone {
+        cargo.args(["--", "--exact", name]);
+    }
+    cargo
 }
 
 /// Checks all links in the documentation, including those of private items.
@@ -181,5 +184,5 @@ fn address_sanitizer() -> StageResult {
         .env("RUSTFLAGS", "-Zsanitizer=address")
         .env("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1:handle_sigbus=0")
         .env("CARGO_TARGET_DIR", repo::target_dir().join("address-sanitizer"));
-    test_run::tests(command)
+    test_run::run(command).result()
 }

@@ -5,11 +5,23 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{repo, stage};
+use crate::stage::{self, StageResult};
+use crate::{repo, test_run};
 
 /// `cargo x compat [ARGUMENT OF THE SUITE…]`; FIORD=PATH drives that binary instead of building one.
 pub fn run(args: &[String]) -> Result<(), String> {
-    stage::command(command(&binary(true)?, args))
+    let mut tests = command(&binary(true)?);
+    tests.arg("--quiet").args(args);
+    stage::command(tests)
+}
+
+/// The whole suite.
+pub fn stage(binary: &Path) -> StageResult {
+    test_run::tests(|alone| {
+        let mut tests = command(binary);
+        tests.args(alone.iter().flat_map(|name| ["--exact", name]));
+        tests
+    })
 }
 
 /// The binary that `FIORD` names, or one built now.
@@ -42,8 +54,8 @@ pub fn built() -> Result<PathBuf, String> {
 }
 
 /// Runs the suite on this binary.
-pub fn command(binary: &Path, args: &[String]) -> Command {
-    let mut command = repo::cargo(&["test", "--workspace", "--test", "compat", "--", "--quiet"]);
-    command.args(args).env("FIORD", binary);
+fn command(binary: &Path) -> Command {
+    let mut command = repo::cargo(&["test", "--workspace", "--test", "compat", "--"]);
+    command.env("FIORD", binary);
     command
 }

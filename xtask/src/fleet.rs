@@ -17,7 +17,7 @@ Runs the tests of runs on many hosts. NAME is part of the name of a test (ssh, c
 
 /// `cargo x fleet [--install] [NAME…]`
 pub fn run(args: &[String]) -> Result<(), String> {
-    let mut tests = command(&compat::binary(false)?);
+    let mut tests = command(&compat::binary(false)?, None);
     for arg in args {
         match arg.as_str() {
             "--install" => install::packages(install::FLEET),
@@ -34,12 +34,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
 
 /// The cases in `tests/fleet`.
 pub fn stage(fiord: &Path) -> StageResult {
-    test_run::tests(command(fiord))
+    test_run::tests(|alone| command(fiord, alone))
 }
 
-/// Runs the tests with this binary, a few at a time: each has several hosts.
-fn command(fiord: &Path) -> Command {
+/// Runs the tests, or one of them, with this binary, a few at a time: each has several hosts.
+fn command(fiord: &Path, alone: Option<&str>) -> Command {
     let mut command = repo::cargo(&["test", "--workspace", "--test", "fleet", "--", "--test-threads=2"]);
-    command.env("FIORD", fiord);
+    command.args(alone.iter().flat_map(|name| ["--exact", name])).env("FIORD", fiord);
     command
 }

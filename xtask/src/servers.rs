@@ -42,21 +42,21 @@ pub fn run(args: &[String]) -> Result<(), String> {
             other => return Err(format!("{other}: unknown argument\n\n{HELP}")),
         }
     }
-    let mut tests = command(&compat::binary(release)?);
+    let mut tests = command(&compat::binary(release)?, None);
     tests.args(names);
     stage::command(tests)
 }
 
 /// The cases in `tests/servers`.
 pub fn stage(fiord: &Path) -> StageResult {
-    test_run::tests(command(fiord))
+    test_run::tests(|alone| command(fiord, alone))
 }
 
-/// Runs the tests with this binary.
-fn command(fiord: &Path) -> Command {
+/// Runs the tests, or one of them, with this binary.
+fn command(fiord: &Path, alone: Option<&str>) -> Command {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = format!("--test-threads={}", processors * THREADS_PER_PROCESSOR);
     let mut command = repo::cargo(&["test", "--workspace", "--test", "servers", "--", &threads]);
-    command.env("FIORD", fiord);
+    command.args(alone.iter().flat_map(|name| ["--exact", name])).env("FIORD", fiord);
     command
 }

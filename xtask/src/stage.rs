@@ -109,14 +109,16 @@ impl Stages {
         }
     }
 
-    /// A line for each stage that failed: its tests that failed, and why it failed.
+    /// A line for each stage that failed: why. One before it for each of its tests that failed, with its message.
     fn verdicts(&self) -> Vec<String> {
-        let verdict = |Ended { name, result, .. }: &Ended| {
-            let StageResult::Failed(tally, why) = result else { return None };
-            let parts: Vec<&str> = tally.failed.iter().map(String::as_str).chain(why.lines()).collect();
-            Some(format!("FAILED {name}: {}", parts.join("; ")).chars().take(VERDICT_LENGTH_MAX).collect())
-        };
-        self.results().iter().filter_map(verdict).collect()
+        let mut lines = Vec::new();
+        for Ended { name, result, .. } in self.results().iter() {
+            let StageResult::Failed(tally, why) = result else { continue };
+            let of_test = |test: &String| format!("FAILED {name}: {test}: {}", tally.message_of(test));
+            lines.extend(tally.failed.iter().map(of_test));
+            lines.push(format!("FAILED {name}: {}", why.lines().collect::<Vec<_>>().join("; ")));
+        }
+        lines.iter().map(|line| line.chars().take(VERDICT_LENGTH_MAX).collect()).collect()
     }
 
     /// Prints why tests were skipped, one line per stage, why stages failed, and the sum as the last line; returns whether
@@ -140,6 +142,9 @@ impl Stages {
             };
             if let StageResult::Passed(tally) | StageResult::Failed(tally, _) = result {
                 tally.reasons.iter().for_each(|reason| println!("skipped: {reason}"));
+                let passed_alone =
+                    |test| println!("unsteady: {name}: {test}: failed beside others, not alone");
+                tally.unsteady.iter().for_each(passed_alone);
             }
             let remark =
                 recorded.remark(name, *took).map_or_else(String::new, |remark| format!(", {remark}"));
@@ -185,14 +190,17 @@ mod tests {
 
     #[test]
     fn the_last_lines_name_the_tests_that_failed_and_are_short() {
-        let tally = Tally { failed: vec!["a::b".to_string()], ..Tally::default() };
+        let report = "failures:\n---- a::b stdout ----\nthread 'a::b' panicked at a.rs:1:2:\nwrong\nfailures:\n    a::b";
+        let failures = report.lines().map(String::from).collect();
+        let tally = Tally { failed: vec!["a::b".to_string()], failures, ..Tally::default() };
         let why = format!("cargo test: exit status: 101\n{}", "x".repeat(1000));
         let result = StageResult::Failed(tally, why);
         let ended = Ended { name: "guest", took: Duration::ZERO, busy_percent: None, result };
-        let [verdict] = &Stages { results: Mutex::new(vec![ended]) }.verdicts()[..] else {
-            panic!("one failed")
+        let [of_test, of_stage] = &Stages { results: Mutex::new(vec![ended]) }.verdicts()[..] else {
+            panic!("a stage failed, with one test")
         };
-        assert!(verdict.starts_with("FAILED guest: a::b; cargo test: exit status: 101; xx"), "{verdict}");
-        assert_eq!(verdict.len(), VERDICT_LENGTH_MAX);
+        assert_eq!(of_test, "FAILED guest: a::b: thread 'a::b' panicked at a.rs:1:2: wrong");
+        assert!(of_stage.starts_with("FAILED guest: cargo test: exit status: 101; xx"), "{of_stage}");
+        assert_eq!(of_stage.len(), VERDICT_LENGTH_MAX);
     }
 }

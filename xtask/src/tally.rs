@@ -6,6 +6,9 @@ use std::ops::AddAssign;
 
 use fiord_testing::Skip;
 
+/// The lines of a panic that tell what is wrong: its place, and the two sides of a comparison.
+const MESSAGE_LINES_MAX: usize = 4;
+
 /// How many checks passed, failed and were skipped.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
@@ -33,6 +36,8 @@ pub struct Tally {
     pub failed: Vec<String>,
     /// What the test programs reported of them, line by line.
     pub failures: Vec<String>,
+    /// The names of those that failed beside others and passed alone.
+    pub unsteady: Vec<String>,
 }
 
 impl Tally {
@@ -44,12 +49,35 @@ impl Tally {
 
     /// The tests of both.
     pub fn with(mut self, other: Tally) -> Tally {
-        let Tally { counts, reasons, failed, failures } = other;
+        let Tally { counts, reasons, failed, failures, unsteady } = other;
         self.counts += counts;
         self.reasons.extend(reasons);
         self.failed.extend(failed);
         self.failures.extend(failures);
+        self.unsteady.extend(unsteady);
         self
+    }
+
+    /// Counts one of the tests that failed as it ended when it ran alone.
+    pub fn failed_only_beside_others(&mut self, name: &str, alone: Tally) {
+        self.failed.retain(|failed| failed != name);
+        self.unsteady.push(name.to_string());
+        self.reasons.extend(alone.reasons);
+        match alone.counts.passed {
+            0 => self.counts.skipped += 1,
+            _ => self.counts.passed += 1,
+        }
+        self.counts.failed -= 1;
+    }
+
+    /// What a test program reported of a test that failed: where it panicked, and the first words of its message.
+    pub fn message_of(&self, name: &str) -> String {
+        let begin = format!("---- {name} ");
+        let lines = self.failures.iter().skip_while(|line| !line.starts_with(&begin)).skip(1);
+        let own = lines.take_while(|line| !line.starts_with("---- ") && *line != "failures:");
+        let own: Vec<&str> = own.map(String::as_str).collect();
+        let panic = own.iter().position(|line| line.contains("panicked at")).unwrap_or(0);
+        own[panic..].iter().take(MESSAGE_LINES_MAX).copied().collect::<Vec<_>>().join(" ")
     }
 
     /// Counts from summaries and skips: libtest counts a test that skipped itself as passed, libtest-mimic as ignored.

@@ -23,6 +23,12 @@ const SILENCE_MAX: Duration = Duration::from_secs(20 * 60);
 /// How long the output of a command that was killed may stay open.
 const CLOSED_WITHIN: Duration = Duration::from_secs(10);
 
+/// How many tests that failed are run again.
+const RUN_AGAIN_MAX: usize = 5;
+
+/// The exit status of `cargo test` if tests failed.
+const TESTS_FAILED: i32 = 101;
+
 /// The length of a command in a message, in characters.
 const SHOWN_LENGTH_MAX: usize = 160;
 
@@ -47,6 +53,19 @@ impl TestRun {
         self.status.as_ref().ok().and_then(ExitStatus::code)
     }
 
+    /// Whether it ran at least one test, and none failed.
+    fn passed(&self) -> bool {
+        let Counts { passed, failed, skipped } = self.tally.counts;
+        self.code() == Some(0) && failed == 0 && passed + skipped > 0
+    }
+
+    /// Whether it ended as `cargo test` does if tests failed, and every failure is that of a test that has a name.
+    fn failed_by_tests_alone(&self) -> bool {
+        let Tally { counts, failed, .. } = &self.tally;
+        let is_named = !failed.is_empty() && failed.len() as u64 == counts.failed;
+        self.code() == Some(TESTS_FAILED) && is_named && self.cut_off.is_empty()
+    }
+
     /// Whether it passed.
     pub fn result(self) -> StageResult {
         let TestRun { tally, status, shown, ran, last_error, .. } = self;
@@ -61,9 +80,26 @@ impl TestRun {
     }
 }
 
-/// Whether the tests that a command runs pass; see `run`.
-pub fn tests(command: Command) -> StageResult {
-    run(command).result()
+/// Whether the tests that a command runs pass; see `run`. The command is given the name of one test if it is to run no
+/// other. What a busy machine kept from passing passes when it runs alone: the few tests that failed are run once more, one
+/// by one, and those that pass now are named by the summary. More of them are no sign of a busy machine.
+pub fn tests(command: impl Fn(Option<&str>) -> Command) -> StageResult {
+    let mut all = run(command(None));
+    let failed = all.tally.failed.clone();
+    if !all.failed_by_tests_alone() || failed.len() > RUN_AGAIN_MAX {
+        return all.result();
+    }
+    for name in &failed {
+        println!("\n{name} failed beside other tests. Alone:");
+        let alone = run(command(Some(name)));
+        if alone.passed() {
+            all.tally.failed_only_beside_others(name, alone.tally);
+        }
+    }
+    match all.tally.failed.is_empty() {
+        true => StageResult::Passed(all.tally),
+        false => all.result(),
+    }
 }
 
 /// Runs a command that runs tests. Its output is passed on; skipped tests and their reasons are in the record that they
@@ -236,7 +272,7 @@ fn ended_test(line: &str) -> Option<(&str, Counts)> {
         "ignored" => Counts { skipped: 1, ..one },
         _ => return None,
     };
-    Some((name, counts))
+    Some((name.trim_end(), counts))
 }
 
 #[cfg(test)]
@@ -291,6 +327,45 @@ mod tests {
         let StageResult::Passed(tally) = run(shell(&line)).result() else { panic!("the command succeeds") };
         assert_eq!(tally.counts, Counts { passed: 1, failed: 0, skipped: 1 });
         assert_eq!(tally.reasons, ["it: a: no disk"]);
+    }
+
+    #[test]
+    fn a_few_tests_that_failed_are_run_again_alone() {
+        let suite = "test a ... FAILED\ntest b ... FAILED\ntest c ... ok\n\
+                     test result: FAILED. 1 passed; 2 failed\n";
+        let result = |alone: &'static str| {
+            tests(move |name| match name {
+                None => shell(&format!("printf '{suite}'; exit 101")),
+                Some("a") => shell("printf 'test a ... ok\ntest result: ok. 1 passed; 0 failed\n'"),
+                Some(_) => shell(alone),
+            })
+        };
+        let StageResult::Passed(tally) = result("echo 'test result: ok. 1 passed; 0 failed'") else {
+            panic!("both passed alone")
+        };
+        assert_eq!(tally.counts, Counts { passed: 3, failed: 0, skipped: 0 });
+        assert_eq!(tally.unsteady, ["a", "b"]);
+        for not_passed in
+            ["echo 'test result: FAILED. 0 passed; 1 failed'; exit 101", "echo 'test result: ok. 0 passed'"]
+        {
+            let StageResult::Failed(tally, _) = result(not_passed) else { panic!("b failed alone") };
+            assert_eq!((tally.counts.failed, &tally.failed[..]), (1, &["b".to_string()][..]));
+        }
+    }
+
+    #[test]
+    fn a_program_that_failed_without_a_name_is_not_run_again() {
+        let crashes = "printf 'test a ... FAILED\ntest b ... '; exit 101";
+        let not_compiled = "exit 101";
+        let many: String = (0..=RUN_AGAIN_MAX).map(|test| format!("test {test} ... FAILED\n")).collect();
+        let many = format!("printf '{many}test result: FAILED. 0 passed; 6 failed\n'; exit 101");
+        for script in [crashes, not_compiled, &many] {
+            let result = tests(|name| match name {
+                None => shell(script),
+                Some(name) => panic!("{name} is run again"),
+            });
+            assert!(matches!(result, StageResult::Failed(..)), "{script}");
+        }
     }
 
     #[test]

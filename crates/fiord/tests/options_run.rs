@@ -3,6 +3,7 @@
 //! Invariant: a run's pace is judged by counts that its options bound from above, never by the speed of the machine.
 
 use std::fs;
+use std::ops::RangeInclusive;
 
 use fiord_testing::{need, skip, skipped};
 use serde_json::Value;
@@ -504,14 +505,16 @@ fn a_group_takes_percentiles_from_its_last_section() {
 fn status_reports_are_separate_documents() {
     let dir = Dir::new();
     let line = format!("{NULL} --name=a --rw=read --runtime=700ms --status-interval=200ms");
-    let text = dir.run(&format!("--output-format=json {line}")).assert_success().stdout.clone();
+    // For two seconds: the kernel counts a processor's time in ticks, of which a thread may have none in 200 ms.
+    let text = dir.run(&format!("--output-format=json {line} --runtime=2s")).assert_success().stdout.clone();
     let documents: Vec<Value> =
         serde_json::Deserializer::from_str(&text).into_iter().collect::<Result<_, _>>().unwrap();
-    assert!((2..=9).contains(&documents.len()), "{} documents", documents.len());
+    assert!((2..=12).contains(&documents.len()), "{} documents", documents.len());
     assert_eq!(text.matches("}\n{\n").count(), documents.len() - 1);
     let counts: Vec<u64> = documents.iter().map(|document| ios(&jobs(document)[0], "read")).collect();
     assert!(counts[0] > 0 && counts.is_sorted(), "{counts:?}");
-    assert!(jobs(&documents[0])[0]["usr_cpu"].as_f64() > Some(0.0), "{}", documents[0]);
+    let used_a_processor = |document: &Value| jobs(document)[0]["usr_cpu"].as_f64() > Some(0.0);
+    assert!(documents[..documents.len() - 1].iter().any(used_a_processor), "{text}");
     let ran = dir.run(&line);
     assert!(ran.assert_success().stdout.matches("Run status group 0").count() >= 2, "{ran:?}");
     let lines = dir.run(&format!("--minimal {line}")).assert_success().stdout.lines().count();
@@ -733,21 +736,28 @@ fn directions_and_groups_are_reported_as_requested() {
 
 #[test]
 fn rates_are_kept_in_every_form() {
-    let run = |options: &str| {
-        let document = json(&format!("{NULL} --name=a --rw=randread --runtime=500ms {options}"));
-        ios(&jobs(&document)[0], "read")
+    let kept = |expected: RangeInclusive<u64>, options: &str| {
+        let line = format!("{NULL} --name=a --rw=randread --runtime=500ms {options}");
+        one_of_three(&line, |document| match ios(&jobs(document)[0], "read") {
+            done if expected.contains(&done) => Ok(()),
+            done => Err(format!("{options}: {done} I/Os, {expected:?} expected")),
+        });
     };
-    assert!((100..=135).contains(&run("--rate=1m")), "4 KiB at 1 MiB/s");
-    assert!((200..=270).contains(&run("--rate_iops=500 --iodepth=4")));
-    let random = run("--rate_iops=1000 --rate_process=poisson");
-    assert!((350..=650).contains(&random), "{random} arrivals, 500 expected");
-    let of_any_size = run("--rate_iops=1000 --bsrange=4k-64k --randseed=3");
-    assert!((400..=520).contains(&of_any_size), "{of_any_size} I/Os, 500 expected");
+    // 4 KiB at 1 MiB/s.
+    kept(100..=135, "--rate=1m");
+    kept(200..=270, "--rate_iops=500 --iodepth=4");
+    kept(350..=650, "--rate_iops=1000 --rate_process=poisson");
+    kept(400..=520, "--rate_iops=1000 --bsrange=4k-64k --randseed=3");
     // A pause of 300 ms after 50 I/Os, with or without catching up.
     let pauses = "--rate_iops=500 --thinktime=300ms --thinktime_blocks=50";
-    assert!(run(&format!("{pauses} --rate_ignore_thinktime=1")) <= 105);
-    let caught_up = run(pauses);
-    assert!((100..=150).contains(&caught_up), "{caught_up} I/Os");
+    kept(50..=105, &format!("{pauses} --rate_ignore_thinktime=1"));
+    kept(100..=150, pauses);
+}
+
+/// Runs up to three times what must hold on a machine that lets the run have its time.
+fn one_of_three(line: &str, holds: impl Fn(&Value) -> Result<(), String>) {
+    let failures: Vec<String> = (0..3).map_while(|_| holds(&json(line)).err()).collect();
+    assert!(failures.len() < 3, "{failures:?}");
 }
 
 #[test]

@@ -165,8 +165,7 @@ fn a_pool_that_is_removed_ends_the_job_with_its_error() {
     needs_ceph!();
     let cluster = Cluster::start().unwrap();
     let words = "--rw=randwrite --bs=4k --size=1m --iodepth=4 --time_based --runtime=60";
-    let running = [RADOS, RBD].map(|engine| with(&cluster, engine, |engine| engine.start(words)));
-    std::thread::sleep(std::time::Duration::from_secs(5));
+    let running = [RADOS, RBD].map(|engine| with(&cluster, engine, |engine| engine.start_at_work(words)));
     cluster.ceph("ceph", "osd pool rm p p --yes-i-really-really-mean-it").unwrap();
     for running in running {
         let ran = running.wait().unwrap();

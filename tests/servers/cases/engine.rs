@@ -34,6 +34,11 @@ impl Subject<'_> {
         self.place.start(&strings(&self.job(words))).unwrap()
     }
 
+    /// A job that has come to its I/Os, however long connecting took.
+    pub fn start_at_work(&self, words: &str) -> Running {
+        self.start(words).at_work("a").unwrap()
+    }
+
     /// What fiord says to a job that it cannot run.
     pub fn refusal(&self, words: &str) -> String {
         let ran = self.fiord(words);
@@ -81,7 +86,7 @@ impl Subject<'_> {
     /// A process that is stopped and continued while it reads and writes loses no I/O; the blocks are verified.
     pub fn loses_no_io_when_it_is_stopped(&self, words: &str) {
         let job = "--rw=write --bs=4k --size=1m --verify=crc32c --verify_state_save=0 --rate_iops=100";
-        let running = self.start(&format!("{job} {words}")).at_work("a").unwrap();
+        let running = self.start_at_work(&format!("{job} {words}"));
         running.stop_and_continue().unwrap();
         let ran = running.wait().unwrap();
         let job = ran.job().unwrap();

@@ -3,7 +3,7 @@
 //! Invariant: what is in a file of the volume is read and written in the brick's directory as well.
 
 use fiord_servers::gluster::{self, Volume};
-use fiord_servers::{Place, counts, eventually, needs, number};
+use fiord_servers::{Place, counts, needs, number};
 use fiord_testing::need;
 
 use crate::engine::{Subject, repeats};
@@ -158,10 +158,9 @@ fn what_is_missing_is_named_and_a_brick_that_is_gone_fails() {
     assert!(directory.contains("directory does not exist"), "{directory}");
     let running = ENGINES.map(|engine| {
         let words = format!("{size} --filename={engine} --iodepth=4 --time_based --runtime=60");
-        with(&volume, engine, |engine| engine.start(&words))
+        with(&volume, engine, |engine| engine.start_at_work(&words))
     });
-    assert!(eventually(|| ENGINES.iter().all(|engine| volume.file(engine).exists())));
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert!(ENGINES.iter().all(|engine| volume.file(engine).exists()));
     volume.gluster(&["volume", "stop", "v", "force"]).unwrap();
     for running in running {
         let ran = running.wait().unwrap();

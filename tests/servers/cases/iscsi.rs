@@ -159,8 +159,7 @@ fn what_is_wrong_is_named_and_a_target_that_is_gone_fails() {
     let unaligned = refusal("--bs=100");
     assert!(unaligned.contains("512"), "{unaligned}");
     let running =
-        target.with(|unit| unit.start("--rw=randread --bs=4k --iodepth=4 --time_based --runtime=60"));
-    std::thread::sleep(std::time::Duration::from_secs(3));
+        target.with(|unit| unit.start_at_work("--rw=randread --bs=4k --iodepth=4 --time_based --runtime=60"));
     target.server.kill().unwrap();
     let ran = running.wait().unwrap();
     let job = ran.job().unwrap();

@@ -3,7 +3,6 @@
 //! Invariant: the case reads and writes the exported directory itself.
 
 use std::process::Command;
-use std::time::Duration;
 
 use fiord_servers::{Directory, Place, Server, counts, eventually, free_port, listens, needs, number};
 use fiord_testing::need;
@@ -242,9 +241,8 @@ fn a_server_that_is_gone_fails_or_is_waited_for() {
     let words = "--rw=write --bs=4k --size=1m --iodepth=4 --rate_iops=40";
     let waits = export.url("export", "&autoreconnect=-1");
     let again = format!("{words} --verify=crc32c --verify_state_save=0 {waits}");
-    let running = export.with(|engine| engine.start(&again));
-    assert!(eventually(|| export.file("a.0.0").exists()));
-    std::thread::sleep(Duration::from_secs(2));
+    let running = export.with(|engine| engine.start_at_work(&again));
+    assert!(export.file("a.0.0").exists());
     let pid = || export.server.directory.read("ganesha.pid").trim().to_string();
     let first = pid();
     assert!(Command::new("kill").args(["-KILL", &first]).status().unwrap().success());
@@ -254,10 +252,9 @@ fn a_server_that_is_gone_fails_or_is_waited_for() {
     let all = (256, MIB);
     assert_eq!((ran.code, counts(&job)), (Some(0), [all, all, (0, 0)]), "{ran:?}");
     // Without the word in the URL, the job fails.
-    let running =
-        export.with(|engine| engine.start(&format!("{words} --time_based --runtime=60 --filename=other")));
-    assert!(eventually(|| export.file("other").exists()));
-    std::thread::sleep(Duration::from_secs(2));
+    let running = export
+        .with(|engine| engine.start_at_work(&format!("{words} --time_based --runtime=60 --filename=other")));
+    assert!(export.file("other").exists());
     export.server.kill().unwrap();
     let ran = running.wait().unwrap();
     let job = ran.job().unwrap();
