@@ -1,36 +1,112 @@
-//! Signatures in the first blocks of a device: file systems, swap, partition tables, members of volumes.
+//! Signatures on a device: file systems, swap, partition tables, members of volumes, in its first and last blocks.
 //!
-//! Invariant: a device is opened for reading and only its first 68 KiB are read; only contents that are certain are
-//! reported.
+//! Invariant: a device is opened for reading, and only its first 68 KiB, its last 768 KiB and the labels of ZFS are read;
+//! only contents that are certain are reported.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// As far as the furthest signature below.
-const LOOK_BYTES: usize = 68 * 1024;
+/// As far as the furthest signature in the head.
+const HEAD_BYTES: usize = 68 * 1024;
+
+/// Length and alignment of a label of ZFS, of which a device has two in the beginning and two at its end.
+const ZFS_LABEL_BYTES: u64 = 256 << 10;
+
+/// Where the uberblocks of a label begin, and their smallest distance.
+const ZFS_RING: usize = 128 << 10;
+const ZFS_SLOT_BYTES: usize = 1 << 10;
+
+/// The first bytes of an uberblock, of a machine of either kind.
+const ZFS_UBERBLOCKS: [[u8; 8]; 2] = [0x00ba_b10c_u64.to_le_bytes(), 0x00ba_b10c_u64.to_be_bytes()];
+
+/// The meaning of the signatures that members of RAIDs have wherever their version puts them.
+const RAID: &str = "Linux RAID member";
+
+/// The superblock of a member of a Linux RAID, of versions 1.0 and 0.90.
+const RAID_MAGIC: [u8; 4] = 0xa92b_4efc_u32.to_le_bytes();
 
 /// The contents of a device, `ext2/3/4 file system`; `None` if nothing known is found.
+///
+/// # Errors
+/// The kernel's: what is on the device is not known.
 pub fn of_device(path: &Path) -> io::Result<Option<&'static str>> {
-    let file = File::open(path)?;
-    let mut head = vec![0u8; LOOK_BYTES];
+    let mut file = File::open(path)?;
+    if let Some(what) = in_head(&read(&file, 0, HEAD_BYTES)?) {
+        return Ok(Some(what));
+    }
+    let size_bytes = file.seek(SeekFrom::End(0))?;
+    if let Some(what) = at_end(&file, size_bytes)? {
+        return Ok(Some(what));
+    }
+    let end = size_bytes / ZFS_LABEL_BYTES * ZFS_LABEL_BYTES;
+    for label in [
+        Some(0),
+        Some(ZFS_LABEL_BYTES),
+        end.checked_sub(2 * ZFS_LABEL_BYTES),
+        end.checked_sub(ZFS_LABEL_BYTES),
+    ] {
+        let Some(at) = label else { continue };
+        if is_zfs_label(&read(&file, at, ZFS_LABEL_BYTES as usize)?) {
+            return Ok(Some("ZFS pool member"));
+        }
+    }
+    Ok(None)
+}
+
+/// Up to so many bytes from this offset: fewer at the end of the device.
+fn read(file: &File, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut data = vec![0u8; bytes];
     let mut len = 0;
-    while len < LOOK_BYTES {
-        match file.read_at(&mut head[len..], len as u64) {
+    while len < bytes {
+        match file.read_at(&mut data[len..], offset + len as u64) {
             Ok(0) => break,
             Ok(count) => len += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(in_head(&head[..len]))
+    data.truncate(len);
+    Ok(data)
 }
 
 /// The same for the first bytes of a device.
 fn in_head(head: &[u8]) -> Option<&'static str> {
     let found = |row: &&(usize, &[u8], &str)| head.get(row.0..row.0 + row.1.len()) == Some(row.1);
     SIGNATURES.iter().find(found).map(|row| row.2)
+}
+
+/// What the last blocks of a device of this size say.
+fn at_end(file: &File, size_bytes: u64) -> io::Result<Option<&'static str>> {
+    for (at, bytes, meaning) in end_signatures(size_bytes) {
+        let Some(at) = at else { continue };
+        if read(file, at, bytes.len())? == bytes {
+            return Ok(Some(meaning));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an uberblock is in this label.
+fn is_zfs_label(label: &[u8]) -> bool {
+    let ring = label.get(ZFS_RING..).unwrap_or_default();
+    ring.chunks(ZFS_SLOT_BYTES).any(|slot| ZFS_UBERBLOCKS.iter().any(|magic| slot.starts_with(magic)))
+}
+
+/// Offset, bytes, meaning of what lies at the end of a device of this size; no offset if it is too small for that.
+fn end_signatures(size_bytes: u64) -> [(Option<u64>, &'static [u8], &'static str); 7] {
+    let before_end = |bytes: u64| size_bytes.checked_sub(bytes);
+    [
+        // Version 0.90 is in the last whole 64 KiB before the last; 1.0 at least 8 KiB before the end.
+        ((size_bytes & !0xffff).checked_sub(1 << 16), &RAID_MAGIC, RAID),
+        (before_end(8 << 10).map(|at| at & !0xfff), &RAID_MAGIC, RAID),
+        (before_end(1024), b"Intel Raid ISM Cfg Sig. ", "Intel RAID member"),
+        (before_end(512), &[0xde, 0x11, 0xde, 0x11], "DDF RAID member"),
+        (before_end(512), b"EFI PART", "GPT partition table"),
+        (before_end(4096), b"EFI PART", "GPT partition table"),
+        (before_end(4096), &[0xde, 0x11, 0xde, 0x11], "DDF RAID member"),
+    ]
 }
 
 /// Offset, bytes, meaning; from the formats' own descriptions. The boot sector's two bytes come last, because some of
@@ -46,8 +122,8 @@ const SIGNATURES: &[(usize, &[u8], &str)] = &[
     (0, b"LUKS\xba\xbe", "LUKS encrypted volume"),
     (512, b"LABELONE", "LVM physical volume"),
     (536, b"LVM2 001", "LVM physical volume"),
-    (0, &[0xfc, 0x4e, 0x2b, 0xa9], "Linux RAID member"),
-    (4096, &[0xfc, 0x4e, 0x2b, 0xa9], "Linux RAID member"),
+    (0, &RAID_MAGIC, RAID),
+    (4096, &RAID_MAGIC, RAID),
     (3, b"NTFS    ", "NTFS file system"),
     (3, b"EXFAT   ", "exFAT file system"),
     (54, b"FAT1", "FAT file system"),
@@ -70,8 +146,8 @@ mod tests {
     #[test]
     fn every_signature_is_within_reach_and_found_alone() {
         for &(offset, bytes, meaning) in SIGNATURES {
-            assert!(offset + bytes.len() <= LOOK_BYTES, "{meaning}");
-            let mut head = vec![0u8; LOOK_BYTES];
+            assert!(offset + bytes.len() <= HEAD_BYTES, "{meaning}");
+            let mut head = vec![0u8; HEAD_BYTES];
             head[offset..offset + bytes.len()].copy_from_slice(bytes);
             assert_eq!(in_head(&head), Some(meaning));
         }
@@ -79,7 +155,7 @@ mod tests {
 
     #[test]
     fn nothing_is_found_in_zeros_or_in_a_stub() {
-        assert_eq!(in_head(&[0; LOOK_BYTES]), None);
+        assert_eq!(in_head(&[0; HEAD_BYTES]), None);
         assert_eq!(in_head(b"XFS"), None);
         assert_eq!(in_head(&[]), None);
     }
@@ -107,5 +183,31 @@ mod tests {
                 other => fiord_testing::skipped(format_args!("{program}: {other:?}")),
             }
         }
+    }
+
+    #[test]
+    fn members_are_known_by_their_ends_and_by_the_labels_of_zfs() {
+        let dir = TempDir::new("ends");
+        let path = dir.path.join("device");
+        let size_bytes = (4 << 20) + 12_345;
+        let holding = |at: u64, bytes: &[u8]| {
+            let file = std::fs::File::create(&path).unwrap();
+            file.set_len(size_bytes).unwrap();
+            file.write_all_at(bytes, at).unwrap();
+            of_device(&path).unwrap()
+        };
+        for (at, bytes, meaning) in end_signatures(size_bytes) {
+            assert_eq!(holding(at.unwrap(), bytes), Some(meaning));
+        }
+        let end = size_bytes / ZFS_LABEL_BYTES * ZFS_LABEL_BYTES;
+        for label in [0, ZFS_LABEL_BYTES, end - 2 * ZFS_LABEL_BYTES, end - ZFS_LABEL_BYTES] {
+            let slot = label + ZFS_RING as u64 + 5 * ZFS_SLOT_BYTES as u64;
+            assert_eq!(holding(slot, &ZFS_UBERBLOCKS[0]), Some("ZFS pool member"));
+            assert_eq!(holding(slot, &ZFS_UBERBLOCKS[1]), Some("ZFS pool member"));
+        }
+        assert_eq!(holding(1 << 20, b"EFI PART"), None, "data is no signature");
+        std::fs::write(&path, b"short").unwrap();
+        assert_eq!(of_device(&path).unwrap(), None);
+        assert!(of_device(&dir.path).is_err(), "what cannot be read is not nothing");
     }
 }
