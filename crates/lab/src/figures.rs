@@ -77,16 +77,7 @@ impl Figures {
 
     /// Of all directions of all jobs. Groups of jobs ran one after the other, so their times add up.
     pub fn of_all(report: &RunReport) -> Option<Figures> {
-        let mut all = DirectionStats::default();
-        let mut longest_ms: BTreeMap<u32, u64> = BTreeMap::new();
-        for job in &report.jobs {
-            let runtime_ms = longest_ms.entry(job.group_id).or_default();
-            for (direction, stats) in job.stats.directions.iter().enumerate() {
-                all.merge(&merged(std::iter::once(job), direction));
-                *runtime_ms = stats.runtime_ms.max(*runtime_ms);
-            }
-        }
-        all.runtime_ms = longest_ms.values().sum();
+        let all = whole_run(report);
         let part = report.steadiness.as_ref().and_then(RunSteadiness::proper_part);
         let rates = part.map(|part| (part.ios_per_s.iter().sum(), part.bytes_per_s.iter().sum()));
         let latency = part_latencies(report).map(|latencies| {
@@ -132,6 +123,21 @@ impl Figures {
             ..Figures::default()
         }
     }
+}
+
+/// All directions of all jobs, over the whole run.
+pub(crate) fn whole_run(report: &RunReport) -> DirectionStats {
+    let mut all = DirectionStats::default();
+    let mut longest_ms: BTreeMap<u32, u64> = BTreeMap::new();
+    for job in &report.jobs {
+        let runtime_ms = longest_ms.entry(job.group_id).or_default();
+        for (direction, stats) in job.stats.directions.iter().enumerate() {
+            all.merge(&merged(std::iter::once(job), direction));
+            *runtime_ms = stats.runtime_ms.max(*runtime_ms);
+        }
+    }
+    all.runtime_ms = longest_ms.values().sum();
+    all
 }
 
 /// The latencies behind the figures of a direction: of all jobs, or of those of one name.

@@ -14,6 +14,7 @@ pub mod figures;
 pub mod knee;
 pub mod matrix;
 pub mod profile;
+pub mod qualify;
 pub mod quick;
 pub mod ranges;
 mod repeats;

@@ -1,6 +1,7 @@
 //! Where a study works: a file and how to reach it.
 //!
-//! Invariant: `writable` only if the file is a scratch file, created for the study and removed afterwards.
+//! Invariant: `writable` only if the file is a scratch file, created for the study and removed afterwards, or if it has an
+//! `identity`, by which the user named it as one to overwrite.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub struct StudyTarget {
     pub devices: Table,
     /// Its findings, to be read before the figures.
     pub findings: Vec<Finding>,
+    /// The serial number or whatever else the user has named this device or file by, as one to overwrite.
+    pub identity: Option<String>,
     /// What was done to the target before the study: a sentence each, without a full stop.
     pub remarks: Vec<String>,
 }
@@ -118,9 +121,10 @@ impl StudyTarget {
         let on = self.file_system.iter().map(String::as_str);
         let reached = on.chain([access]).collect::<Vec<_>>().join(", ");
         let size = shown_bytes(self.size_bytes);
-        let used = match self.writable {
-            true => format!("{size} in scratch files, removed afterwards"),
-            false => format!("{size} of it, read only"),
+        let used = match (&self.identity, self.writable) {
+            (Some(identity), _) => format!("{size} of it are overwritten (it is {identity})"),
+            (None, true) => format!("{size} in scratch files, removed afterwards"),
+            (None, false) => format!("{size} of it, read only"),
         };
         lines.push(("Target", format!("{}: {reached}; {used}", self.shown())));
         lines.extend(self.notes().map(|note| ("Note", note.to_string())));

@@ -69,6 +69,7 @@ pub fn target() -> StudyTarget {
         file_system: Some("ext4".to_string()),
         devices,
         findings: Vec::new(),
+        identity: None,
         remarks: Vec::new(),
     }
 }

@@ -180,6 +180,7 @@ fn write_target(json: &mut Writer, target: &StudyTarget, modes: &IoModes) {
         file_system,
         devices,
         findings: _,
+        identity,
         remarks,
     } = target;
     json.string("path", &path::text(path));
@@ -195,6 +196,7 @@ fn write_target(json: &mut Writer, target: &StudyTarget, modes: &IoModes) {
     optional(json, "engine", modes.engine().map(EngineName::word));
     optional(json, "file_system", file_system.as_deref());
     devices.write_json(json, "devices");
+    optional(json, "overwritten", identity.as_deref());
     json.strings("remarks", remarks);
 }
 

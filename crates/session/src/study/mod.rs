@@ -6,6 +6,7 @@
 pub mod dry_run;
 pub mod io_modes;
 mod messages;
+pub mod overwrite;
 pub mod planned;
 pub mod scratch;
 mod step_plan;

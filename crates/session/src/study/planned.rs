@@ -24,6 +24,8 @@ pub struct PlannedSteps {
     pub files: BTreeSet<PathBuf>,
     /// How they do so: engine, direct or not, depth.
     pub modes: IoModes,
+    /// The devices that the user has named as ones to overwrite, and what they are named by.
+    pub(super) overwritten: Vec<(PathBuf, String)>,
     /// Findings so far.
     pub(super) messages: Messages,
     /// Why nothing is run, if a step was refused.
@@ -58,6 +60,10 @@ impl PlannedSteps {
             touched: Vec::new(),
             files: BTreeSet::new(),
             modes: IoModes::new(),
+            overwritten: targets
+                .iter()
+                .filter_map(|one| Some((one.file.clone(), one.identity.clone()?)))
+                .collect(),
             messages: Messages::default(),
             refused: None,
         };

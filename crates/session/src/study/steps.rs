@@ -11,6 +11,7 @@ use fiord_report::Finding;
 use fiord_report::finding::any_void;
 use fiord_sys::signal;
 
+use super::overwrite;
 use super::planned::PlannedSteps;
 use super::step_plan::{StepPlan, step_name};
 use crate::ending::Ending;
@@ -156,6 +157,9 @@ impl Steps<'_> {
 
     /// The plan of a step that is about to run.
     fn plan(&self, number: usize, step: &Step) -> Result<StepPlan, SessionError> {
+        for (path, word) in &self.planned.overwritten {
+            overwrite::check_again(path, word)?;
+        }
         let is_users = self.of.study.outline().is_of_users_options;
         let run = StepPlan::of(&step_name(number), step, is_users, self.of.machine)?;
         if self.planned.may_touch(step.repeats.unwrap_or(number), &run.touched()) {

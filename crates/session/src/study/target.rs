@@ -131,7 +131,7 @@ pub fn all(
     Ok(targets)
 }
 
-fn probe(path: &Path) -> Result<TargetFacts, String> {
+pub(super) fn probe(path: &Path) -> Result<TargetFacts, String> {
     Prober::default().probe(path).map_err(|error| format!("{}: {}", shown(path), error_text(&error)))
 }
 
@@ -183,7 +183,7 @@ fn not_created(path: &Path, error: &io::Error) -> String {
     format!("{}: cannot be created: {}; {remedy}", shown(path), error_text(error))
 }
 
-fn study_target(
+pub(super) fn study_target(
     path: &Path,
     file: &Path,
     facts: &TargetFacts,
@@ -206,6 +206,7 @@ fn study_target(
         file_system: facts.file_system.as_ref().map(|system| system.type_name.clone()),
         devices: stack.as_ref().map(devices_below).unwrap_or_default(),
         findings,
+        identity: None,
         remarks: Vec::new(),
     }
 }

@@ -1,0 +1,216 @@
+//! `qualify`: what a device does once it is no longer fresh, by SNIA's Performance Test Specification 2.0.
+//!
+//! Invariant: a test that did not become steady has no figures in the rows; what its rounds measured is in lists of their
+//! own.
+
+mod phase;
+mod progress;
+mod settings;
+mod tables;
+#[cfg(test)]
+mod tests;
+pub mod window;
+
+use std::time::Duration;
+
+use fiord_report::table::{Cell, shown_bytes};
+
+use crate::rounds::Rounds;
+use crate::step::{Step, StepResult};
+use crate::study::{Study, StudyOutline, StudyResult, counted};
+use crate::study_target::StudyTarget;
+use crate::trust;
+use crate::verdict::Verdict;
+use phase::{End, Phase};
+use progress::walk;
+use window::WINDOW_ROUNDS;
+
+pub use settings::{Class, Settings, Test};
+
+/// The rate at which the time of preconditioning is estimated.
+const ESTIMATE_BYTES_PER_S: u64 = 1 << 30;
+
+/// The study.
+pub struct Qualify {
+    target: StudyTarget,
+    settings: Settings,
+    phases: Vec<Phase>,
+    /// The numbers of results before which the study was interrupted.
+    breaks: Vec<usize>,
+    outline: StudyOutline,
+}
+
+impl Qualify {
+    /// On this target, which may be written.
+    ///
+    /// # Errors
+    /// The target may not be written.
+    pub fn new(target: StudyTarget, settings: Settings) -> Result<Qualify, String> {
+        if !target.writable {
+            let why = "qualification writes; name a device with --overwrite, or a directory";
+            return Err(format!("{}: {why}", target.shown()));
+        }
+        let phases = phase::phases(&target, &settings);
+        let steps = phases.iter().take(1).flat_map(round_of).collect();
+        let heading = heading(&target, &settings, &phases);
+        let outline = StudyOutline { heading, ..StudyOutline::of(steps, Rounds::ONE) };
+        Ok(Qualify { target, settings, phases, breaks: Vec::new(), outline })
+    }
+
+    /// The same study with one round of every test known before: what a dry run shows.
+    #[must_use]
+    pub fn with_all_steps(mut self) -> Qualify {
+        self.outline.steps = self.phases.iter().flat_map(round_of).collect();
+        self
+    }
+
+    /// The same study after interruptions before these results, by their numbers.
+    #[must_use]
+    pub fn interrupted_before(mut self, breaks: Vec<usize>) -> Qualify {
+        self.breaks = breaks;
+        self
+    }
+
+    /// The name of the run that follows from these results; `None` if there is none.
+    pub fn name_after(&self, results: &[StepResult]) -> Option<String> {
+        walk(&self.phases, results, &self.breaks).1.map(|step| step.name)
+    }
+}
+
+/// The preparation of a phase, and its first round.
+fn round_of(phase: &Phase) -> impl Iterator<Item = Step> {
+    phase.precondition.iter().chain(phase.points.iter().map(|point| &point.step)).cloned()
+}
+
+/// How long the rounds of a phase take, at least and at most.
+fn time_of(phase: &Phase) -> [Duration; 2] {
+    let round: Duration = phase.points.iter().map(|point| point.step.time).sum();
+    let least = match phase.end {
+        End::Steady { rounds_max } => WINDOW_ROUNDS.min(rounds_max),
+        End::Written { .. } => 1,
+    };
+    [least, phase.end.rounds_max()]
+        .map(|rounds| round.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX)))
+}
+
+/// What a reader has to know before the figures: the state of the device, the time, and what is not by the specification.
+fn heading(target: &StudyTarget, settings: &Settings, phases: &[Phase]) -> Vec<(&'static str, String)> {
+    let fills = phases.iter().filter(|phase| phase.precondition.is_some()).count() as u64;
+    let [least, most] = [0, 1].map(|end| phases.iter().map(|phase| time_of(phase)[end]).sum::<Duration>());
+    let written = 2 * fills * target.size_bytes;
+    let time = format!(
+        "{} to {} of rounds, and {} of preconditioning ({} at 1GiB/s)",
+        shown_time(least),
+        shown_time(most),
+        shown_bytes(written),
+        shown_time(Duration::from_secs(written / ESTIMATE_BYTES_PER_S))
+    );
+    let purge = "not done; the specification purges before each test (nvme format, or blkdiscard), and fiord writes \
+                 twice the capacity instead";
+    let mut lines = vec![("Purge", purge.to_string()), ("Time", time)];
+    let mut differs = Vec::new();
+    if target.size_bytes < settings.device_bytes >> 20 << 20 {
+        let bytes = shown_bytes(target.size_bytes);
+        differs.push(format!("only {bytes} of {} are used", shown_bytes(settings.device_bytes)));
+    }
+    if settings.time != Settings::TIME {
+        differs.push(format!("each measurement takes {} instead of 1 min", shown_time(settings.time)));
+    }
+    if settings.rounds_max != Settings::ROUNDS_MAX {
+        differs.push(format!("at most {} instead of 25", counted(settings.rounds_max, "round")));
+    }
+    if settings.block_bytes_min > 512 {
+        differs.push(format!(
+            "blocks below {} are left out: the device cannot do them",
+            shown_bytes(settings.block_bytes_min)
+        ));
+    }
+    if !target.direct {
+        differs.push("no direct I/O".to_string());
+    }
+    if target.identity.is_none() {
+        differs.push("a file instead of a device".to_string());
+    }
+    if !differs.is_empty() {
+        lines.push(("Not PTS", differs.join("; ")));
+    }
+    lines
+}
+
+/// `1 h 5 min`, `200 ms`.
+fn shown_time(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, _) if time < Duration::from_secs(1) => format!("{} ms", time.as_millis()),
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, 0) => format!("{minutes} min"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, 0, _) => format!("{hours} h"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+impl Study for Qualify {
+    fn name(&self) -> &'static str {
+        "qualify"
+    }
+
+    fn purpose(&self) -> String {
+        let Settings { tests, class, time, rounds_max, block_bytes_min, device_bytes: _ } = &self.settings;
+        let tests: Vec<&str> = tests.iter().map(|test| test.word()).collect();
+        let smallest = if *block_bytes_min > 512 {
+            format!(" from {}", shown_bytes(*block_bytes_min))
+        } else {
+            String::new()
+        };
+        format!(
+            "{} ({}){smallest} in steady state on {} of {}, {} for each measurement, {} at most",
+            tests.join(", "),
+            class.word(),
+            shown_bytes(self.target.size_bytes),
+            self.target.identity.clone().unwrap_or_else(|| self.target.shown()),
+            shown_time(*time),
+            counted(*rounds_max, "round")
+        )
+    }
+
+    fn outline(&self) -> &StudyOutline {
+        &self.outline
+    }
+
+    fn next(&self, results: &[StepResult]) -> Option<Step> {
+        walk(&self.phases, results, &self.breaks).1
+    }
+
+    fn runs_max(&self) -> usize {
+        let of = |phase: &Phase| {
+            usize::from(phase.precondition.is_some()) + phase.points.len() * phase.end.rounds_max()
+        };
+        self.phases.iter().map(of).sum()
+    }
+
+    fn time(&self) -> Duration {
+        self.phases.iter().map(|phase| time_of(phase)[1]).sum()
+    }
+
+    fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
+        let (runs, next) = walk(&self.phases, results, &self.breaks);
+        let is_unsteady = runs.iter().any(|runs| tables::is_not_steady(runs));
+        let facts = vec![
+            ("class", Cell::Text(self.settings.class.word().to_string())),
+            ("device_bytes", Cell::Bytes(self.settings.device_bytes)),
+            ("measurement_s", Cell::Number(self.settings.time.as_secs_f64(), 3)),
+            ("rounds_max", Cell::Count(self.settings.rounds_max as u64)),
+        ];
+        let result = StudyResult {
+            table: tables::rows(&runs),
+            text: tables::text(&runs, width),
+            tables: vec![("tests", tables::tests(&runs)), ("rounds", tables::rounds(&runs))],
+            conclusion: tables::conclusion(&runs),
+            facts,
+            verdict: (is_unsteady && next.is_none()).then_some(Verdict::Undecided),
+            ..StudyResult::default()
+        };
+        trust::concluded(result, &tables::judged(&runs), results)
+    }
+}

@@ -1,0 +1,213 @@
+//! The tests of the specification: what is written before each, what a round measures, and what has to become steady.
+//!
+//! Invariant: a phase begins with one run that prepares the device, unless it has none, and goes on in whole rounds.
+
+use std::time::Duration;
+
+use fiord_options::{Section, job};
+use fiord_report::table::shown_bytes;
+
+use super::settings::{Class, Settings, Test};
+use crate::step::Step;
+use crate::study_target::StudyTarget;
+
+/// The shares of reads of the test of IOPS, in percent.
+const IOPS_READS: [u32; 7] = [100, 95, 65, 50, 35, 5, 0];
+/// Its block sizes, in bytes.
+const IOPS_BLOCKS: [u64; 8] = [1 << 20, 128 << 10, 64 << 10, 32 << 10, 16 << 10, 8 << 10, 4 << 10, 512];
+/// The shares of reads of the test of latency, in percent.
+const LATENCY_READS: [u32; 3] = [100, 65, 0];
+/// Its block sizes, in bytes.
+const LATENCY_BLOCKS: [u64; 3] = [8 << 10, 4 << 10, 512];
+/// The block size by whose writes IOPS and latency are judged.
+const JUDGED_BLOCK: u64 = 4 << 10;
+/// The block of the preconditioning that is independent of the workload.
+const PRECONDITION_BLOCK: u64 = 128 << 10;
+/// I/Os in flight of one sequential job.
+const SEQUENTIAL_DEPTH: &str = "32";
+/// The write saturation ends once the capacity was written this often, or after this time.
+pub(super) const SATURATION_FILLS: u64 = 4;
+const SATURATION_TIME: Duration = Duration::from_secs(24 * 3600);
+
+/// Which figure has to become steady.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    Iops,
+    MibPerS,
+    MeanNs,
+}
+
+/// When a phase is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// When it is steady, or after so many rounds.
+    Steady { rounds_max: usize },
+    /// When so much was written, or after so many rounds.
+    Written { bytes: u64, rounds_max: usize },
+}
+
+impl End {
+    pub(super) fn rounds_max(self) -> usize {
+        match self {
+            End::Steady { rounds_max } | End::Written { rounds_max, .. } => rounds_max,
+        }
+    }
+}
+
+/// One measurement of a round.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    pub reads_percent: u32,
+    pub block_bytes: u64,
+    pub step: Step,
+    /// Whether it has to become steady.
+    pub is_tracked: bool,
+}
+
+/// A test, or the part of a test that has its own preconditioning.
+#[derive(Clone, Debug)]
+pub(super) struct Phase {
+    pub test: Test,
+    /// `throughput 128KiB`.
+    pub name: String,
+    pub precondition: Option<Step>,
+    pub points: Vec<Point>,
+    pub measure: Measure,
+    pub end: End,
+}
+
+/// The phases of these settings on this target, in the order in which they run.
+pub(super) fn phases(target: &StudyTarget, settings: &Settings) -> Vec<Phase> {
+    let maker = Maker { target, settings };
+    let mut phases = Vec::new();
+    for test in &settings.tests {
+        match test {
+            Test::WriteSaturation => phases.push(maker.write_saturation()),
+            Test::Iops => phases.push(maker.random(Test::Iops, &IOPS_READS, &IOPS_BLOCKS, Measure::Iops)),
+            Test::Latency => {
+                phases.push(maker.random(Test::Latency, &LATENCY_READS, &LATENCY_BLOCKS, Measure::MeanNs));
+            }
+            Test::Throughput => {
+                let blocks: &[u64] = match settings.class {
+                    Class::Enterprise => &[128 << 10, 1 << 20],
+                    Class::Client => &[1 << 20],
+                };
+                phases.extend(blocks.iter().map(|block| maker.throughput(*block)));
+            }
+        }
+    }
+    phases
+}
+
+struct Maker<'a> {
+    target: &'a StudyTarget,
+    settings: &'a Settings,
+}
+
+impl Maker<'_> {
+    /// Writes twice the capacity in sequence.
+    fn precondition(&self, name: &str, block_bytes: u64) -> Step {
+        let target = self.target;
+        let block = block_bytes.to_string();
+        let options = [
+            (job::Access::rw, "write"),
+            (job::Blocks::bs, block.as_str()),
+            (job::Queue::iodepth, SEQUENTIAL_DEPTH),
+            (job::General::loops, "2"),
+            (job::Buffers::refill_buffers, "1"),
+            (job::Files::end_fsync, "1"),
+        ];
+        let section = Section::new("precondition").with(target.settings(target.engine)).with(options);
+        let name = format!("{name}: preconditioning");
+        Step::measure(name, vec![section], Duration::ZERO).on(target.file.clone())
+    }
+
+    /// A measurement of one kind of I/O, by so many jobs with so many I/Os in flight each.
+    fn point(
+        &self,
+        name: &str,
+        (reads_percent, block_bytes): (u32, u64),
+        rw: &str,
+        jobs: u32,
+        depth: u32,
+    ) -> Point {
+        let [block, jobs, depth, reads] = [block_bytes, jobs.into(), depth.into(), reads_percent.into()]
+            .map(|number: u64| number.to_string());
+        let mut options = vec![
+            (job::Access::rw, rw),
+            (job::Blocks::bs, block.as_str()),
+            (job::Queue::iodepth, depth.as_str()),
+            (job::General::numjobs, jobs.as_str()),
+            // The map of a whole device would have gigabytes.
+            (job::Access::norandommap, "1"),
+        ];
+        if rw == "randrw" {
+            options.push((job::Access::rwmixread, reads.as_str()));
+        }
+        let name = format!("{name} {reads_percent}/{} {}", 100 - reads_percent, shown_bytes(block_bytes));
+        let step = self.target.run(&name, self.target.engine, &options, self.settings.time);
+        Point { reads_percent, block_bytes, step, is_tracked: false }
+    }
+
+    /// Random I/O: each share of reads with each size that the device can do.
+    fn random(&self, test: Test, shares: &[u32], blocks: &[u64], measure: Measure) -> Phase {
+        let (jobs, depth) = match (test, self.settings.class) {
+            (Test::Latency, _) => (1, 1),
+            (_, Class::Enterprise) => (4, 32),
+            (_, Class::Client) => (2, 16),
+        };
+        let mut points = Vec::new();
+        for reads in shares {
+            let rw = match reads {
+                100 => "randread",
+                0 => "randwrite",
+                _ => "randrw",
+            };
+            for block in blocks.iter().filter(|block| **block >= self.settings.block_bytes_min) {
+                let mut point = self.point(test.word(), (*reads, *block), rw, jobs, depth);
+                point.is_tracked = *reads == 0 && *block == JUDGED_BLOCK.max(self.settings.block_bytes_min);
+                points.push(point);
+            }
+        }
+        self.steady(test, test.word().to_string(), PRECONDITION_BLOCK, points, measure)
+    }
+
+    fn throughput(&self, block_bytes: u64) -> Phase {
+        let point = |(reads, rw)| {
+            let point = self.point("throughput", (reads, block_bytes), rw, 1, 32);
+            Point { is_tracked: true, ..point }
+        };
+        let points = [(100, "read"), (0, "write")].map(point).to_vec();
+        let name = format!("throughput {}", shown_bytes(block_bytes));
+        self.steady(Test::Throughput, name, block_bytes, points, Measure::MibPerS)
+    }
+
+    fn steady(
+        &self,
+        test: Test,
+        name: String,
+        block_bytes: u64,
+        points: Vec<Point>,
+        measure: Measure,
+    ) -> Phase {
+        let end = End::Steady { rounds_max: self.settings.rounds_max };
+        let precondition = Some(self.precondition(&name, block_bytes));
+        Phase { test, precondition, name, points, measure, end }
+    }
+
+    /// From the state that the user has put the device into.
+    fn write_saturation(&self) -> Phase {
+        let point = self.point(
+            "write saturation",
+            (0, JUDGED_BLOCK.max(self.settings.block_bytes_min)),
+            "randwrite",
+            4,
+            32,
+        );
+        let rounds_max = (SATURATION_TIME.as_nanos() / self.settings.time.as_nanos().max(1)) as usize;
+        let end =
+            End::Written { bytes: SATURATION_FILLS * self.target.size_bytes, rounds_max: rounds_max.max(1) };
+        let (test, name) = (Test::WriteSaturation, "write saturation".to_string());
+        Phase { test, name, precondition: None, points: vec![point], measure: Measure::Iops, end }
+    }
+}

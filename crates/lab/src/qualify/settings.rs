@@ -1,0 +1,78 @@
+//! What a qualification consists of.
+//!
+//! Invariant: the defaults are the specification's.
+
+use std::time::Duration;
+
+/// A test of the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Test {
+    /// Random 4 KiB writes from a purged device until it is saturated. It comes first, because no other leaves the device
+    /// purged.
+    WriteSaturation,
+    /// Random I/O of seven mixes and eight sizes.
+    Iops,
+    /// Sequential reads and writes.
+    Throughput,
+    /// Random I/O of three mixes and three sizes, one at a time.
+    Latency,
+}
+
+impl Test {
+    /// All of them, in the order in which they run.
+    pub const ALL: [Test; 4] = [Test::WriteSaturation, Test::Iops, Test::Throughput, Test::Latency];
+
+    /// Its name on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Test::WriteSaturation => "saturation",
+            Test::Iops => "iops",
+            Test::Throughput => "throughput",
+            Test::Latency => "latency",
+        }
+    }
+}
+
+/// The kind of device, which decides how many jobs there are and how deep their queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Four jobs of depth 32.
+    Enterprise,
+    /// Two jobs of depth 16.
+    Client,
+}
+
+impl Class {
+    /// Its name on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Class::Enterprise => "enterprise",
+            Class::Client => "client",
+        }
+    }
+}
+
+/// The settings of a qualification.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The tests, each once, in the order of [`Test::ALL`].
+    pub tests: Vec<Test>,
+    /// The kind of device.
+    pub class: Class,
+    /// How long each measurement takes.
+    pub time: Duration,
+    /// After how many rounds a test ends without being steady.
+    pub rounds_max: usize,
+    /// The smallest block that the device can do, in bytes; smaller ones are left out.
+    pub block_bytes_min: u64,
+    /// How large the device is, in bytes, of which the target uses a part.
+    pub device_bytes: u64,
+}
+
+impl Settings {
+    /// How long a measurement takes by the specification.
+    pub const TIME: Duration = Duration::from_secs(60);
+
+    /// After how many rounds a test ends by the specification.
+    pub const ROUNDS_MAX: usize = 25;
+}

@@ -1,0 +1,358 @@
+//! What a qualification shows: tables for programs and readers, and sentences.
+//!
+//! Invariant: rows have the figures of a steady window, and nothing if a test did not become steady. Rates and means are
+//! the means of its rounds; percentiles are of all their I/Os together.
+
+use fiord_report::table::{Cell, Column, Table, shown_bytes, wrapped};
+use fiord_stats::Latency;
+
+use super::phase::{End, Measure, SATURATION_FILLS};
+use super::progress::{PhaseRuns, figure};
+use super::settings::Test;
+use super::window::{EXCURSION_MAX, SLOPE_MAX, WINDOW_ROUNDS, Window};
+use crate::figures::whole_run;
+use crate::step::StepResult;
+use crate::study::counted;
+
+/// Whether a test ended without becoming steady.
+pub(super) fn is_not_steady(runs: &PhaseRuns<'_>) -> bool {
+    matches!(runs.phase.end, End::Steady { .. }) && runs.is_over && !runs.is_steady()
+}
+
+/// Whether a test became steady.
+fn is_steady(runs: &PhaseRuns<'_>) -> bool {
+    matches!(runs.phase.end, End::Steady { .. }) && runs.is_over && runs.is_steady()
+}
+
+/// The runs that figures in the rows are made of.
+pub(super) fn judged(all: &[PhaseRuns<'_>]) -> Vec<StepResult> {
+    let steady = all.iter().filter(|runs| is_steady(runs));
+    steady.flat_map(|runs| runs.window_rounds().iter().flat_map(|round| round.iter())).cloned().collect()
+}
+
+/// The figures of a point in the rounds of a window.
+struct Figures {
+    iops: f64,
+    mib_per_s: f64,
+    mean_ns: f64,
+    latency: Latency,
+}
+
+impl Figures {
+    fn of(rounds: &[&[StepResult]], point: usize) -> Figures {
+        let mean = |measure| {
+            let sum: f64 = rounds.iter().map(|round| figure(&round[point], measure)).sum();
+            sum / rounds.len().max(1) as f64
+        };
+        let mut latency = Latency::default();
+        rounds.iter().for_each(|round| latency.merge(&whole_run(&round[point].report).completion));
+        Figures {
+            iops: mean(Measure::Iops),
+            mib_per_s: mean(Measure::MibPerS),
+            mean_ns: mean(Measure::MeanNs),
+            latency,
+        }
+    }
+
+    fn cells(&self) -> [Cell; 7] {
+        let percentiles = self.latency.percentiles(&[99.0, 99.9, 99.99]);
+        [
+            Cell::Count(self.iops.round() as u64),
+            Cell::Number(self.mib_per_s, 1),
+            Cell::Latency(self.mean_ns.round() as u64),
+            Cell::Latency(percentiles[0]),
+            Cell::Latency(percentiles[1]),
+            Cell::Latency(percentiles[2]),
+            Cell::Latency(self.latency.running.max),
+        ]
+    }
+}
+
+/// A row for each measurement of each steady test.
+pub(super) fn rows(all: &[PhaseRuns<'_>]) -> Table {
+    let mut table = Table::new([
+        Column::new("test", "TEST"),
+        Column::new("read_percent", "READS %"),
+        Column::new("block_bytes", "BLOCK"),
+        Column::new("iops", "IOPS"),
+        Column::new("mib_per_s", "MiB/s"),
+        Column::new("mean_ns", "MEAN"),
+        Column::new("p99_ns", "P99"),
+        Column::new("p999_ns", "P99.9"),
+        Column::new("p9999_ns", "P99.99"),
+        Column::new("max_ns", "MAX"),
+    ]);
+    for runs in all.iter().filter(|runs| matches!(runs.phase.end, End::Steady { .. }) && runs.is_over) {
+        for (number, point) in runs.phase.points.iter().enumerate() {
+            let mut row = vec![
+                Cell::Text(runs.phase.test.word().to_string()),
+                Cell::Count(u64::from(point.reads_percent)),
+                Cell::Bytes(point.block_bytes),
+            ];
+            match is_steady(runs) {
+                true => row.extend(Figures::of(runs.window_rounds(), number).cells()),
+                false => row.extend(std::iter::repeat_n(Cell::None, 7)),
+            }
+            table.rows.push(row);
+        }
+    }
+    table
+}
+
+/// A row for each figure that has to become steady, or is followed to the saturation.
+pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
+    let keys = [
+        "test",
+        "read_percent",
+        "block_bytes",
+        "measure",
+        "steady",
+        "rounds",
+        "window_from",
+        "window_to",
+        "mean",
+        "excursion_percent",
+        "slope_percent",
+        "preconditioning_mib_per_s",
+        "interrupted_before_round",
+    ];
+    let mut table = Table::new(keys.map(|key| Column::new(key, "")));
+    for runs in all {
+        let rounds = runs.whole_rounds().len();
+        let preconditioning = runs.precondition.map(|run| Cell::Number(figure(run, Measure::MibPerS), 1));
+        for (number, point) in runs.phase.points.iter().enumerate().filter(|(_, point)| point.is_tracked) {
+            let window = runs.window(number);
+            let percent = |of: fn(&Window) -> f64| {
+                window.as_ref().map_or(Cell::None, |window| Cell::Number(100.0 * of(window), 2))
+            };
+            table.rows.push(vec![
+                Cell::Text(runs.phase.test.word().to_string()),
+                Cell::Count(u64::from(point.reads_percent)),
+                Cell::Bytes(point.block_bytes),
+                Cell::Text(unit(runs.phase.measure).to_string()),
+                if runs.is_over { Cell::Flag(runs.is_steady()) } else { Cell::None },
+                Cell::Count(rounds as u64),
+                Cell::count(window.map(|_| (rounds + 1 - WINDOW_ROUNDS) as u64)),
+                Cell::count(window.map(|_| rounds as u64)),
+                window.map_or(Cell::None, |window| Cell::Number(window.mean, 1)),
+                percent(|window| window.excursion),
+                percent(|window| window.slope),
+                preconditioning.clone().unwrap_or(Cell::None),
+                Cell::count((runs.continuous_from > 0).then_some(runs.continuous_from as u64 + 1)),
+            ]);
+        }
+    }
+    table
+}
+
+/// The key of a figure.
+fn unit(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Iops => "iops",
+        Measure::MibPerS => "mib_per_s",
+        Measure::MeanNs => "mean_ns",
+    }
+}
+
+/// A row for each figure of each round that has to become steady, and for each round of the write saturation.
+pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
+    let keys = [
+        "test",
+        "read_percent",
+        "block_bytes",
+        "round",
+        "measure",
+        "value",
+        "in_window",
+        "max_ns",
+        "written_bytes",
+    ];
+    let mut table = Table::new(keys.map(|key| Column::new(key, "")));
+    for runs in all {
+        let is_saturation = runs.phase.test == Test::WriteSaturation;
+        let points = runs.phase.points.iter().enumerate();
+        for (number, point) in points.filter(|(_, point)| point.is_tracked || is_saturation) {
+            let mut written_bytes = 0;
+            for (round, results) in runs.whole_rounds().iter().enumerate() {
+                let whole = whole_run(&results[number].report);
+                written_bytes += whole.bytes;
+                let is_in_window = is_steady(runs) && round + WINDOW_ROUNDS >= runs.whole_rounds().len();
+                table.rows.push(vec![
+                    Cell::Text(runs.phase.test.word().to_string()),
+                    Cell::Count(u64::from(point.reads_percent)),
+                    Cell::Bytes(point.block_bytes),
+                    Cell::Count(round as u64 + 1),
+                    Cell::Text(unit(runs.phase.measure).to_string()),
+                    Cell::Number(figure(&results[number], runs.phase.measure), 1),
+                    Cell::Flag(is_in_window),
+                    Cell::Latency(whole.completion.running.max),
+                    Cell::bytes(is_saturation.then_some(written_bytes)),
+                ]);
+            }
+        }
+    }
+    table
+}
+
+/// Tables for readers: of each test what the specification asks for.
+pub(super) fn text(all: &[PhaseRuns<'_>], width: usize) -> String {
+    let mut parts = Vec::new();
+    for runs in all {
+        let mut part = wrapped(&verdict(runs), width).join("\n") + "\n";
+        if runs.phase.test == Test::WriteSaturation {
+            part += &saturation(runs).text(width);
+        } else if is_steady(runs) {
+            part += &match runs.phase.test {
+                Test::Iops => by_mix(runs, |figures| Cell::Count(figures.iops.round() as u64)).text(width),
+                Test::Latency => {
+                    let of = |percent| {
+                        by_mix(runs, move |figures| Cell::Latency(figures.latency.percentiles(&[percent])[0]))
+                    };
+                    let mean = by_mix(runs, |figures| Cell::Latency(figures.mean_ns.round() as u64));
+                    let max = by_mix(runs, |figures| Cell::Latency(figures.latency.running.max));
+                    [("mean", mean), ("p99.9", of(99.9)), ("max", max)]
+                        .map(|(what, table)| format!("{what}\n{}", table.text(width)))
+                        .concat()
+                }
+                Test::Throughput | Test::WriteSaturation => {
+                    by_mix(runs, |figures| Cell::Number(figures.mib_per_s, 1)).text(width)
+                }
+            };
+        }
+        parts.push(part);
+    }
+    parts.join("\n")
+}
+
+/// The headings of columns by shares of reads and writes.
+const MIXES: [(u32, &str); 7] =
+    [(100, "100/0"), (95, "95/5"), (65, "65/35"), (50, "50/50"), (35, "35/65"), (5, "5/95"), (0, "0/100")];
+
+/// A figure by block sizes (lines) and shares of reads and writes (columns).
+fn by_mix(runs: &PhaseRuns<'_>, cell: impl Fn(&Figures) -> Cell) -> Table {
+    let points = &runs.phase.points;
+    let mixes: Vec<(u32, &'static str)> = MIXES
+        .into_iter()
+        .filter(|(reads, _)| points.iter().any(|point| point.reads_percent == *reads))
+        .collect();
+    let columns = mixes.iter().map(|(_, title)| Column::new(title, title));
+    let mut table = Table::new([Column::new("block_bytes", "BLOCK")].into_iter().chain(columns));
+    let mut blocks: Vec<u64> = points.iter().map(|point| point.block_bytes).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    for block in blocks {
+        let of = |reads: u32| {
+            let is = |point: &super::phase::Point| (point.reads_percent, point.block_bytes) == (reads, block);
+            let number = points.iter().position(is)?;
+            Some(cell(&Figures::of(runs.window_rounds(), number)))
+        };
+        let cells = mixes.iter().map(|(reads, _)| of(*reads).unwrap_or(Cell::None));
+        table.rows.push([Cell::Bytes(block)].into_iter().chain(cells).collect());
+    }
+    table
+}
+
+/// The first round, and those in which the capacity was written once, twice and so on.
+fn saturation(runs: &PhaseRuns<'_>) -> Table {
+    let mut table = Table::new([
+        Column::new("written", "WRITTEN"),
+        Column::new("iops", "IOPS"),
+        Column::new("max", "MAX"),
+    ]);
+    let End::Written { bytes: most, .. } = runs.phase.end else { return table };
+    let capacity = most / SATURATION_FILLS;
+    let mut written = 0;
+    for (number, round) in runs.whole_rounds().iter().enumerate() {
+        let whole = whole_run(&round[0].report);
+        let before = written / capacity.max(1);
+        written += whole.bytes;
+        let is_last = number + 1 == runs.whole_rounds().len();
+        if number == 0 || written / capacity.max(1) > before || is_last {
+            table.rows.push(vec![
+                Cell::Bytes(written),
+                Cell::Count(figure(&round[0], Measure::Iops).round() as u64),
+                Cell::Latency(whole.completion.running.max),
+            ]);
+        }
+    }
+    table
+}
+
+/// How a test ended, in one sentence.
+fn verdict(runs: &PhaseRuns<'_>) -> String {
+    let name = &runs.phase.name;
+    let rounds = counted(runs.whole_rounds().len(), "round");
+    if runs.phase.test == Test::WriteSaturation {
+        let written = shown_bytes(runs.moved_bytes);
+        return format!(
+            "{name}: {written} written in {rounds}{}.",
+            if runs.is_over { "" } else { ", not complete" }
+        );
+    }
+    if !runs.is_over {
+        return format!("{name}: not complete, after {rounds}.");
+    }
+    let judged = |number: usize| {
+        let point = &runs.phase.points[number];
+        let what = format!(
+            "{}/{} {}",
+            point.reads_percent,
+            100 - point.reads_percent,
+            shown_bytes(point.block_bytes)
+        );
+        match runs.window(number) {
+            Some(window) => format!(
+                "{what}: excursion {:.1} %, slope {:+.1} %",
+                100.0 * window.excursion,
+                100.0 * window.slope
+            ),
+            None => format!("{what}: fewer than {WINDOW_ROUNDS} rounds"),
+        }
+    };
+    let why: Vec<String> = runs.tracked().map(judged).collect();
+    let limits = format!("at most {:.0} % and {:.0} %", 100.0 * EXCURSION_MAX, 100.0 * SLOPE_MAX);
+    let how = if runs.is_steady() { "steady" } else { "not steady" };
+    format!("{name}: {how} after {rounds} ({}; {limits}).", why.join("; "))
+}
+
+/// The main figure of each test, in a sentence each.
+pub(super) fn conclusion(all: &[PhaseRuns<'_>]) -> String {
+    let mut sentences = Vec::new();
+    for runs in all.iter().filter(|runs| runs.is_over) {
+        let rounds = counted(runs.whole_rounds().len(), "round");
+        let name = &runs.phase.name;
+        if runs.phase.test == Test::WriteSaturation {
+            let series = |round: Option<&&[StepResult]>| {
+                round.map_or(0, |round| figure(&round[0], Measure::Iops).round() as u64)
+            };
+            let (first, last) = (series(runs.whole_rounds().first()), series(runs.whole_rounds().last()));
+            sentences.push(format!("{name}: from {first} to {last} IOPS."));
+            continue;
+        }
+        if !runs.is_steady() {
+            sentences.push(format!("{name}: not steady after {rounds}."));
+            continue;
+        }
+        let figures: Vec<String> = runs
+            .tracked()
+            .map(|number| {
+                let point = &runs.phase.points[number];
+                let figures = Figures::of(runs.window_rounds(), number);
+                let what = if point.reads_percent == 0 { "writes" } else { "reads" };
+                let block = shown_bytes(point.block_bytes);
+                match runs.phase.measure {
+                    Measure::Iops => format!("{block} {what} {} IOPS", figures.iops.round()),
+                    Measure::MibPerS => format!("{what} {:.1} MiB/s", figures.mib_per_s),
+                    Measure::MeanNs => {
+                        format!(
+                            "{block} {what} {} on average",
+                            Cell::Latency(figures.mean_ns.round() as u64).shown()
+                        )
+                    }
+                }
+            })
+            .collect();
+        sentences.push(format!("{name}: {} in steady state.", figures.join(", ")));
+    }
+    sentences.join(" ")
+}

@@ -1,0 +1,128 @@
+//! Tests of a qualification on devices whose figures are made up.
+
+use std::time::Duration;
+
+use super::*;
+use crate::testing::{direction, report, settings, target};
+
+fn study(tests: &[Test]) -> Qualify {
+    let settings = Settings {
+        tests: tests.to_vec(),
+        class: Class::Enterprise,
+        time: Duration::from_secs(1),
+        rounds_max: 25,
+        block_bytes_min: 512,
+        device_bytes: 1 << 40,
+    };
+    Qualify::new(target(), settings).unwrap()
+}
+
+/// Carries a study out from these results on a device that does so many I/Os in the second of each run; stops after so
+/// many results.
+fn carry_on(
+    study: &Qualify,
+    results: &mut Vec<StepResult>,
+    most: usize,
+    ios: impl Fn(&str, usize) -> u64,
+) -> Vec<String> {
+    let mut names = Vec::new();
+    while results.len() < most {
+        let number = results.len();
+        let Some(step) = study.steps().get(number).cloned().or_else(|| study.next(results)) else { break };
+        let of = Some(direction(ios(&step.name, number), 4096, 1000));
+        let is_read = step.name.contains(" 100/0 ");
+        results.push(StepResult {
+            step: number,
+            report: if is_read { report(of, None) } else { report(None, of) },
+        });
+        names.push(step.name);
+    }
+    names
+}
+
+#[test]
+fn a_round_has_seven_mixes_of_eight_sizes_and_ends_when_it_is_steady() {
+    let study = study(&[Test::Iops]);
+    assert_eq!(study.steps().len(), 57);
+    assert_eq!(study.steps()[1].name, "iops 100/0 1MiB");
+    assert_eq!(
+        settings(&study.steps()[0]),
+        "[precondition] size=1073741824 direct=1 randrepeat=0 group_reporting=1 ioengine=io_uring stonewall=1 rw=write \
+         bs=131072 iodepth=32 loops=2 refill_buffers=1 end_fsync=1"
+    );
+    assert!(
+        settings(&study.steps()[10])
+            .ends_with("rw=randrw bs=131072 iodepth=32 numjobs=4 norandommap=1 rwmixread=95")
+    );
+    let mut results = Vec::new();
+    // The first two rounds are those of a fresh device.
+    let names =
+        carry_on(&study, &mut results, usize::MAX, |_, number| if number < 1 + 2 * 56 { 3000 } else { 1000 });
+    assert_eq!(names.len(), 1 + 7 * 56);
+    assert_eq!(names[57], "iops 100/0 1MiB, round 2");
+    let result = study.result(&results, 80);
+    assert_eq!(result.conclusion, "iops: 4KiB writes 1000 IOPS in steady state.");
+    assert_eq!((result.table.rows.len(), result.verdict), (56, None));
+    assert!(
+        result.text.starts_with("iops: steady after 7 rounds (0/100 4KiB: excursion 0.0 %, slope +0.0 %;"),
+        "{}",
+        result.text
+    );
+    assert!(result.text.lines().all(|line| line.chars().count() <= 80), "{}", result.text);
+}
+
+#[test]
+fn what_never_becomes_steady_has_a_verdict_instead_of_figures() {
+    let study = study(&[Test::Throughput]);
+    let mut results = Vec::new();
+    let drifting = |_: &str, number: usize| (100_000.0 * 0.98_f64.powi(number as i32)) as u64;
+    let names = carry_on(&study, &mut results, usize::MAX, drifting);
+    assert_eq!(names.len(), 2 * (1 + 2 * 25), "each block size has rounds of its own");
+    assert_eq!(names[51], "throughput 1MiB: preconditioning");
+    let result = study.result(&results, 80);
+    assert_eq!(
+        result.conclusion,
+        "throughput 128KiB: not steady after 25 rounds. throughput 1MiB: not steady after 25 rounds."
+    );
+    assert_eq!(result.verdict, Some(Verdict::Undecided));
+    assert!(result.table.rows.iter().all(|row| row[3] == Cell::None), "{:?}", result.table);
+}
+
+#[test]
+fn a_window_does_not_reach_over_an_interruption() {
+    let whole = study(&[Test::Latency]);
+    let mut results = Vec::new();
+    carry_on(&whole, &mut results, 1 + 3 * 9 + 4, |_, _| 1000);
+    let resumed = study(&[Test::Latency]).interrupted_before(vec![results.len()]);
+    assert_eq!(resumed.name_after(&results).as_deref(), Some("latency 65/35 4KiB, round 4"));
+    carry_on(&resumed, &mut results, usize::MAX, |_, _| 1000);
+    assert_eq!(results.len(), 1 + 9 * 9, "the fourth round is in no window, and five follow");
+    let between = study(&[Test::Latency]).interrupted_before(vec![1 + 3 * 9]);
+    let mut results = results[..1 + 3 * 9].to_vec();
+    carry_on(&between, &mut results, usize::MAX, |_, _| 1000);
+    assert_eq!(results.len(), 1 + 8 * 9);
+}
+
+#[test]
+fn the_saturation_comes_first_and_ends_when_four_times_the_capacity_is_written() {
+    let study = study(&[Test::WriteSaturation, Test::Latency]);
+    let mut results = Vec::new();
+    let names = carry_on(&study, &mut results, usize::MAX, |_, _| 1 << 17);
+    assert_eq!(names[8], "latency: preconditioning", "512 MiB in each round, of 4 GiB");
+    let text = study.result(&results, 80).text;
+    assert!(text.starts_with("write saturation: 4GiB written in 8 rounds.\n"), "{text}");
+    assert_eq!(study.next(&results).map(|step| step.name), None);
+}
+
+#[test]
+fn what_is_not_by_the_specification_is_said_before() {
+    let heading = |study: &Qualify| {
+        study.outline().heading.iter().map(|(name, text)| format!("{name}: {text}\n")).collect::<String>()
+    };
+    let text = heading(&study(&[Test::Iops]));
+    assert!(text.contains("Purge: not done"), "{text}");
+    assert!(text.contains("Not PTS: only 1GiB of 1TiB are used; each measurement takes 1 s"), "{text}");
+    let read_only = StudyTarget { writable: false, ..target() };
+    let settings = study(&[Test::Iops]).settings;
+    assert!(Qualify::new(read_only, settings).is_err_and(|why| why.contains("--overwrite")));
+}

@@ -1,0 +1,122 @@
+//! The target of a study that overwrites a device or file.
+//!
+//! Invariant: only what the user has identified is overwritten, and nothing that is in use, or whose contents are known or
+//! cannot be read.
+
+use std::path::Path;
+
+use fiord_host::{DeviceIdentity, TargetKind, signature};
+use fiord_lab::StudyTarget;
+use fiord_report::path::shown;
+use fiord_report::table::shown_bytes;
+use fiord_sys::errno::error_text;
+use fiord_sys::signal;
+use fiord_sys::sysfs::Sysfs;
+use fiord_worker::TargetOpener;
+
+use super::target::{SIZE_MIN_BYTES, probe, study_target};
+use crate::error::SessionError;
+
+/// What may be overwritten.
+#[derive(Clone, Copy, Debug)]
+pub struct Overwrite<'a> {
+    /// What identifies each device or file that may be.
+    pub words: &'a [String],
+    /// Whether its contents may be known ones, such as a file system.
+    pub erase_signatures: bool,
+}
+
+/// The device or file at `path` for runs that overwrite it; `used` says how many of its bytes they use.
+///
+/// # Errors
+/// It is not what the user has identified, is in use, or has contents; or why it cannot be used.
+pub fn overwritten(
+    path: &Path,
+    allowed: Overwrite<'_>,
+    used: impl FnOnce(u64) -> u64,
+) -> Result<StudyTarget, SessionError> {
+    // Without handlers a study still runs, but a signal ends the process.
+    let _ = signal::record_stop_requests();
+    let facts = probe(path)?;
+    if !matches!(facts.kind, TargetKind::Regular | TargetKind::Block) {
+        return Err(format!("{}: neither a device nor a file; name one", shown(path)).into());
+    }
+    let identity = identity_of(path)?;
+    let word = named(path, &identity, allowed.words)?;
+    let refused = |why: String| SessionError { why: format!("{}: {why}", shown(path)), is_refused: true };
+    if facts.read_only {
+        return Err(refused("it is read-only; name another".to_string()));
+    }
+    if facts.kind == TargetKind::Block {
+        TargetOpener::default().may_overwrite(path)?;
+    }
+    if let Some(claim) = facts.live_claims().next() {
+        return Err(refused(format!("{claim}; end that use, or name another")));
+    }
+    let partitions = facts.device.filter(|_| facts.kind == TargetKind::Block).and_then(|number| {
+        let device = Sysfs::default().block_device_of(number).ok()?;
+        Some(device.partitions()).filter(|partitions| !partitions.is_empty())
+    });
+    let contents = match signature::of_device(path) {
+        Ok(known) => known.or(partitions.map(|_| "partitions")),
+        Err(error) => {
+            let why = error_text(&error);
+            return Err(refused(format!(
+                "what is on it cannot be read ({why}), and it may be data; name another"
+            )));
+        }
+    };
+    if let Some(what) = contents.filter(|_| !allowed.erase_signatures) {
+        return Err(refused(format!("found on it: {what}; --erase-signatures if that is to be destroyed")));
+    }
+    let size_bytes = used(identity.size_bytes).min(identity.size_bytes) >> 20 << 20;
+    if size_bytes < SIZE_MIN_BYTES {
+        return Err(format!(
+            "{}: {} of {} are too small to measure; the minimum is {}",
+            shown(path),
+            shown_bytes(size_bytes),
+            shown_bytes(identity.size_bytes),
+            shown_bytes(SIZE_MIN_BYTES)
+        )
+        .into());
+    }
+    let mut target = study_target(path, path, &facts, size_bytes, true);
+    target.identity = Some(word);
+    target
+        .remarks
+        .extend(contents.map(|what| format!("destroyed on it, as far as it was overwritten: {what}")));
+    Ok(target)
+}
+
+/// The word by which the user has identified it.
+fn named(path: &Path, identity: &DeviceIdentity, words: &[String]) -> Result<String, SessionError> {
+    if let Some(word) = words.iter().find(|word| identity.is(word)) {
+        return Ok(word.clone());
+    }
+    let own = identity.words.first().map_or("", String::as_str);
+    let model = identity.model.as_ref().map_or_else(String::new, |model| format!("{model}, "));
+    let what = format!("{model}{}, identified by {own:?}", shown_bytes(identity.size_bytes));
+    let why = match words {
+        [] => "its contents would be destroyed".to_string(),
+        [only] => format!("--overwrite={only} is another device"),
+        _ => "no --overwrite is about it".to_string(),
+    };
+    let why = format!("{}: {why}; --overwrite={own:?} overwrites this one ({what})", shown(path));
+    Err(SessionError { why, is_refused: true })
+}
+
+fn identity_of(path: &Path) -> Result<DeviceIdentity, String> {
+    DeviceIdentity::of(path).map_err(|error| format!("{}: {}", shown(path), error_text(&error)))
+}
+
+/// Checks that a device or file still is what the user has identified: hours pass between the first run and the last.
+///
+/// # Errors
+/// Another one is at this path now.
+pub(super) fn check_again(path: &Path, word: &str) -> Result<(), SessionError> {
+    if identity_of(path)?.is(word) {
+        return Ok(());
+    }
+    let why = format!("{}: it is no longer {word:?}; nothing more is written to it", shown(path));
+    Err(SessionError { why, is_refused: true })
+}
