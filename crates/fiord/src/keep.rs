@@ -124,7 +124,7 @@ impl StudyKeeper {
     ) -> Option<StudyKeeper> {
         let keeper = Keeper::of_process(machine, tag);
         let facts = RunFacts {
-            title: format!("{kind}: {purpose}"),
+            title: title_of_study(kind, purpose),
             targets: target.map(self::target).into_iter().collect(),
             ..keeper.facts(RunKind::from_name(kind.to_string()))
         };
@@ -144,6 +144,13 @@ impl StudyKeeper {
                 None
             }
         }
+    }
+
+    /// Goes on with the study of this number; or prints why it cannot.
+    pub(crate) fn resume(study: i64, machine: &Machine, tag: Option<&str>) -> Option<StudyKeeper> {
+        let keeper = Keeper::of_process(machine, tag);
+        let history = open().map_err(|why| say_not_kept("study", &why)).ok()?;
+        Some(StudyKeeper { keeper, history, study, has_place: true })
     }
 
     /// Records the files used by its runs, if it has no target; or prints why it cannot.
@@ -197,6 +204,11 @@ impl StudyKeeper {
             say_not_kept("study's result", &why);
         }
     }
+}
+
+/// The title of a study of this kind and purpose in lists.
+pub(crate) fn title_of_study(kind: &str, purpose: &str) -> String {
+    format!("{kind}: {purpose}")
 }
 
 /// Records a run: its facts, its targets, its headings and its report.

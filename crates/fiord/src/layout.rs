@@ -30,6 +30,7 @@ pub(crate) fn duration(time: Duration) -> String {
     let rounded = (time + Duration::from_millis(500)).as_secs();
     let seconds = if time.is_zero() { 0 } else { rounded.max(1) };
     match (seconds / 60, seconds % 60) {
+        (minutes @ 120.., _) => format!("{} h {} min", minutes / 60, minutes % 60),
         (0, seconds) => format!("{seconds} s"),
         (minutes, 0) => format!("{minutes} min"),
         (minutes, seconds) => format!("{minutes} min {seconds} s"),

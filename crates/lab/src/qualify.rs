@@ -14,10 +14,11 @@ pub mod window;
 use std::time::Duration;
 
 use fiord_report::table::{Cell, shown_bytes};
+use fiord_report::{Code, Finding};
 
-use crate::rounds::Rounds;
+use crate::rounds::{RESUMED, Rounds};
 use crate::step::{Step, StepResult};
-use crate::study::{Study, StudyOutline, StudyResult, counted};
+use crate::study::{Study, StudyOutline, StudyResult, accounted_for, counted};
 use crate::study_target::StudyTarget;
 use crate::trust;
 use crate::verdict::Verdict;
@@ -53,7 +54,7 @@ impl Qualify {
         let phases = phase::phases(&target, &settings);
         let steps = phases.iter().take(1).flat_map(round_of).collect();
         let heading = heading(&target, &settings, &phases);
-        let outline = StudyOutline { heading, ..StudyOutline::of(steps, Rounds::ONE) };
+        let outline = StudyOutline { heading, is_time_at_most: true, ..StudyOutline::of(steps, Rounds::ONE) };
         Ok(Qualify { target, settings, phases, breaks: Vec::new(), outline })
     }
 
@@ -68,6 +69,9 @@ impl Qualify {
     #[must_use]
     pub fn interrupted_before(mut self, breaks: Vec<usize>) -> Qualify {
         self.breaks = breaks;
+        if let Some(step) = self.breaks.last().and_then(|broken| self.outline.steps.get_mut(*broken)) {
+            step.name += RESUMED;
+        }
         self
     }
 
@@ -103,15 +107,15 @@ fn heading(target: &StudyTarget, settings: &Settings, phases: &[Phase]) -> Vec<(
         shown_time(least),
         shown_time(most),
         shown_bytes(written),
-        shown_time(Duration::from_secs(written / ESTIMATE_BYTES_PER_S))
+        shown_time(Duration::from_secs(written.div_ceil(ESTIMATE_BYTES_PER_S)))
     );
     let purge = "not done; the specification purges before each test (nvme format, or blkdiscard), and fiord writes \
                  twice the capacity instead";
     let mut lines = vec![("Purge", purge.to_string()), ("Time", time)];
     let mut differs = Vec::new();
-    if target.size_bytes < settings.device_bytes >> 20 << 20 {
+    if target.size_bytes < target.device_bytes >> 20 << 20 {
         let bytes = shown_bytes(target.size_bytes);
-        differs.push(format!("only {bytes} of {} are used", shown_bytes(settings.device_bytes)));
+        differs.push(format!("only {bytes} of {} are used", shown_bytes(target.device_bytes)));
     }
     if settings.time != Settings::TIME {
         differs.push(format!("each measurement takes {} instead of 1 min", shown_time(settings.time)));
@@ -119,16 +123,16 @@ fn heading(target: &StudyTarget, settings: &Settings, phases: &[Phase]) -> Vec<(
     if settings.rounds_max != Settings::ROUNDS_MAX {
         differs.push(format!("at most {} instead of 25", counted(settings.rounds_max, "round")));
     }
-    if settings.block_bytes_min > 512 {
+    if target.block_bytes > 512 {
         differs.push(format!(
             "blocks below {} are left out: the device cannot do them",
-            shown_bytes(settings.block_bytes_min)
+            shown_bytes(target.block_bytes)
         ));
     }
     if !target.direct {
         differs.push("no direct I/O".to_string());
     }
-    if target.identity.is_none() {
+    if target.file_system.is_some() {
         differs.push("a file instead of a device".to_string());
     }
     if !differs.is_empty() {
@@ -156,13 +160,11 @@ impl Study for Qualify {
     }
 
     fn purpose(&self) -> String {
-        let Settings { tests, class, time, rounds_max, block_bytes_min, device_bytes: _ } = &self.settings;
+        let Settings { tests, class, time, rounds_max } = &self.settings;
+        let block_bytes = self.target.block_bytes;
         let tests: Vec<&str> = tests.iter().map(|test| test.word()).collect();
-        let smallest = if *block_bytes_min > 512 {
-            format!(" from {}", shown_bytes(*block_bytes_min))
-        } else {
-            String::new()
-        };
+        let smallest =
+            if block_bytes > 512 { format!(" from {}", shown_bytes(block_bytes)) } else { String::new() };
         format!(
             "{} ({}){smallest} in steady state on {} of {}, {} for each measurement, {} at most",
             tests.join(", "),
@@ -178,8 +180,17 @@ impl Study for Qualify {
         &self.outline
     }
 
+    fn accounts_for(&self, finding: &Finding) -> bool {
+        // Its jobs write the same range at random.
+        finding.code == Code::ConcurrentWriters || accounted_for(self, finding)
+    }
+
     fn next(&self, results: &[StepResult]) -> Option<Step> {
-        walk(&self.phases, results, &self.breaks).1
+        let mut step = walk(&self.phases, results, &self.breaks).1?;
+        if self.breaks.last() == Some(&results.len()) {
+            step.name += RESUMED;
+        }
+        Some(step)
     }
 
     fn runs_max(&self) -> usize {
@@ -198,7 +209,7 @@ impl Study for Qualify {
         let is_unsteady = runs.iter().any(|runs| tables::is_not_steady(runs));
         let facts = vec![
             ("class", Cell::Text(self.settings.class.word().to_string())),
-            ("device_bytes", Cell::Bytes(self.settings.device_bytes)),
+            ("device_bytes", Cell::Bytes(self.target.device_bytes)),
             ("measurement_s", Cell::Number(self.settings.time.as_secs_f64(), 3)),
             ("rounds_max", Cell::Count(self.settings.rounds_max as u64)),
         ];

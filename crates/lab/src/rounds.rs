@@ -85,8 +85,17 @@ impl Rounds {
 /// Precedes the number of a round in the name of a run.
 const ROUND: &str = ", round ";
 
+/// Ends the name of the first run after an interruption.
+pub(crate) const RESUMED: &str = ", resumed";
+
+/// The name of a run as it would be without an interruption before it.
+pub fn without_resumption(name: &str) -> &str {
+    name.strip_suffix(RESUMED).unwrap_or(name)
+}
+
 /// The name of a step, from that of a run of it in any round.
 pub fn without_round(name: &str) -> &str {
+    let name = without_resumption(name);
     match name.rsplit_once(ROUND) {
         Some((step, round)) if round.parse::<u32>().is_ok() => step,
         _ => name,

@@ -47,6 +47,8 @@ pub struct StudyOutline {
     pub heading: Vec<(&'static str, String)>,
     /// Whether its jobs contain options typed by the user, so that warnings about them are printed.
     pub is_of_users_options: bool,
+    /// Whether it may end long before its time.
+    pub is_time_at_most: bool,
     /// The highest percentile that it shows.
     pub percentile_max: f64,
     /// The runs that are known before any is carried out, in order.
@@ -58,7 +60,14 @@ pub struct StudyOutline {
 impl StudyOutline {
     /// Of these steps, with options of the study's own and every percentile shown.
     pub(crate) fn of(steps: Vec<Step>, rounds: Rounds) -> StudyOutline {
-        StudyOutline { heading: Vec::new(), is_of_users_options: false, percentile_max: 100.0, steps, rounds }
+        StudyOutline {
+            heading: Vec::new(),
+            is_of_users_options: false,
+            is_time_at_most: false,
+            percentile_max: 100.0,
+            steps,
+            rounds,
+        }
     }
 
     /// The name of a step; empty for one that was not known before.

@@ -43,6 +43,10 @@ pub struct StudyTarget {
     pub findings: Vec<Finding>,
     /// The serial number or whatever else the user has named this device or file by, as one to overwrite.
     pub identity: Option<String>,
+    /// The unit of its I/O, in bytes: that of direct I/O if it takes that, else 1.
+    pub block_bytes: u64,
+    /// How large the device or file is, in bytes; of a scratch file as much as the runs use.
+    pub device_bytes: u64,
     /// What was done to the target before the study: a sentence each, without a full stop.
     pub remarks: Vec<String>,
 }

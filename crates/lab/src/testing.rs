@@ -70,6 +70,8 @@ pub fn target() -> StudyTarget {
         devices,
         findings: Vec::new(),
         identity: None,
+        block_bytes: 512,
+        device_bytes: 1 << 40,
         remarks: Vec::new(),
     }
 }

@@ -26,6 +26,7 @@ mod hosts;
 mod matrix;
 mod parse;
 mod profile;
+mod qualify;
 mod quick;
 mod report;
 mod show;
@@ -39,6 +40,7 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of::<devices::Options>("devices", "[TARGET]", "the disks, and what they mean for a benchmark"),
     of::<check::Options>("check", "PROFILE [DIR]", "whether a disk is fit for etcd, PostgreSQL, ..."),
     of::<matrix::Options>("matrix", "[TARGET]", "block sizes by access patterns, as one table"),
+    of::<qualify::Options>("qualify", "DEVICE", "an SSD in steady state, by SNIA's specification"),
     of::<capacity::Options>("capacity", "--p99=TIME", "the highest rate with a bounded latency"),
     of::<sweep::Options>("sweep", "... --over K=V", "a job at many values, and where gains end"),
     of::<hosts::Options>("hosts", "LIST", "what hosts are, before jobs run on them (--hosts)"),

@@ -12,6 +12,7 @@ pub(crate) mod over;
 mod page;
 mod presenter;
 mod progress;
+pub(crate) mod resume;
 mod session;
 pub(crate) mod typed_job;
 

@@ -12,6 +12,7 @@ use fiord_lab::Repeat;
 use fiord_options::value::{Trust, Undecided};
 use fiord_remote::StudyAgent;
 
+use super::resume::Resumed;
 use crate::arguments::{Forms, Invocation};
 use crate::gate;
 use crate::reach::Reach;
@@ -62,6 +63,9 @@ pub(crate) struct Options {
     /// How many hosts may be missing or lost
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub allow_missing: u32,
+    /// What the history has of the study, if it goes on from there
+    #[arg(skip)]
+    pub resumed: Option<Rc<Resumed>>,
     /// The controller, on one of these hosts
     #[arg(skip)]
     pub agent: Option<OnAgent>,

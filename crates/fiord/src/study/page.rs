@@ -20,8 +20,9 @@ use crate::layout::{duration, folded, labelled, painted};
 pub(super) fn opening(study: &dyn Study, targets: &[&StudyTarget], modes: &IoModes, width: usize) -> String {
     let fills = study.steps().iter().any(|step| step.prepares);
     let after = if fills { " after its file is filled" } else { "" };
+    let about = if study.outline().is_time_at_most { "at most" } else { "about" };
     let title =
-        format!("fiord {}: {}, about {}{after}", study.name(), study.purpose(), duration(study.time()));
+        format!("fiord {}: {}, {about} {}{after}", study.name(), study.purpose(), duration(study.time()));
     let mut heading: Vec<_> =
         targets.iter().flat_map(|target| target.heading(&modes.describe(target))).collect();
     heading.extend(study.outline().heading.iter().cloned());
@@ -181,6 +182,8 @@ fn write_target(json: &mut Writer, target: &StudyTarget, modes: &IoModes) {
         devices,
         findings: _,
         identity,
+        block_bytes: _,
+        device_bytes: _,
         remarks,
     } = target;
     json.string("path", &path::text(path));

@@ -110,6 +110,9 @@ pub(crate) fn carry_out_profiled(
     let mut output = Output::stdout();
     let mut planned = PlannedSteps::all(study, targets, typed, options.trust, &machine);
     planned.warnings().iter().for_each(|problem| remark(&format!("{problem}\n\n")));
+    if let Some(resumed) = &options.resumed {
+        planned.earlier.clone_from(&resumed.runs);
+    }
     // What the runs would touch is known only now.
     outputs.iter().try_for_each(OutputFile::check)?;
     match form {
@@ -175,6 +178,9 @@ fn begin_keeping(
 ) -> Option<StudyKeeper> {
     if options.no_history {
         return None;
+    }
+    if let Some(resumed) = &options.resumed {
+        return StudyKeeper::resume(resumed.id, machine, options.tag.as_deref());
     }
     let path = match targets {
         [only] => Some(only.path.as_path()),

@@ -163,9 +163,9 @@ impl Maker<'_> {
                 0 => "randwrite",
                 _ => "randrw",
             };
-            for block in blocks.iter().filter(|block| **block >= self.settings.block_bytes_min) {
+            for block in blocks.iter().filter(|block| **block >= self.target.block_bytes) {
                 let mut point = self.point(test.word(), (*reads, *block), rw, jobs, depth);
-                point.is_tracked = *reads == 0 && *block == JUDGED_BLOCK.max(self.settings.block_bytes_min);
+                point.is_tracked = *reads == 0 && *block == JUDGED_BLOCK.max(self.target.block_bytes);
                 points.push(point);
             }
         }
@@ -199,7 +199,7 @@ impl Maker<'_> {
     fn write_saturation(&self) -> Phase {
         let point = self.point(
             "write saturation",
-            (0, JUDGED_BLOCK.max(self.settings.block_bytes_min)),
+            (0, JUDGED_BLOCK.max(self.target.block_bytes)),
             "randwrite",
             4,
             32,

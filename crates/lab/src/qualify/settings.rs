@@ -63,10 +63,6 @@ pub struct Settings {
     pub time: Duration,
     /// After how many rounds a test ends without being steady.
     pub rounds_max: usize,
-    /// The smallest block that the device can do, in bytes; smaller ones are left out.
-    pub block_bytes_min: u64,
-    /// How large the device is, in bytes, of which the target uses a part.
-    pub device_bytes: u64,
 }
 
 impl Settings {

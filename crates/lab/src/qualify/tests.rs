@@ -11,8 +11,6 @@ fn study(tests: &[Test]) -> Qualify {
         class: Class::Enterprise,
         time: Duration::from_secs(1),
         rounds_max: 25,
-        block_bytes_min: 512,
-        device_bytes: 1 << 40,
     };
     Qualify::new(target(), settings).unwrap()
 }

@@ -82,6 +82,7 @@ pub fn overwritten(
     }
     let mut target = study_target(path, path, &facts, size_bytes, true);
     target.identity = Some(word);
+    target.device_bytes = identity.size_bytes;
     target
         .remarks
         .extend(contents.map(|what| format!("destroyed on it, as far as it was overwritten: {what}")));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fiord_host::Machine;
-use fiord_lab::{Study, StudyTarget};
+use fiord_lab::{StepResult, Study, StudyTarget};
 use fiord_options::Problem;
 use fiord_options::value::Trust;
 
@@ -26,6 +26,8 @@ pub struct PlannedSteps {
     pub modes: IoModes,
     /// The devices that the user has named as ones to overwrite, and what they are named by.
     pub(super) overwritten: Vec<(PathBuf, String)>,
+    /// The runs of an earlier process that the study goes on from, with their names.
+    pub earlier: Vec<(String, StepResult)>,
     /// Findings so far.
     pub(super) messages: Messages,
     /// Why nothing is run, if a step was refused.
@@ -60,6 +62,7 @@ impl PlannedSteps {
             touched: Vec::new(),
             files: BTreeSet::new(),
             modes: IoModes::new(),
+            earlier: Vec::new(),
             overwritten: targets
                 .iter()
                 .filter_map(|one| Some((one.file.clone(), one.identity.clone()?)))

@@ -59,7 +59,8 @@ impl StudyRun<'_> {
         presenter: &'s mut dyn Presenter,
         gate: Option<&'s mut dyn StageGate>,
     ) -> StudyOutcome {
-        let (results, names, complete) = (Vec::new(), Vec::new(), 0);
+        let (names, results): (Vec<String>, Vec<StepResult>) = planned.earlier.drain(..).unzip();
+        let complete = results.len();
         let mut steps = Steps { of: self, planned, presenter, gate, results, names, complete };
         let early = steps.run().err();
         let Steps { results, names, complete, planned, .. } = steps;
@@ -109,7 +110,11 @@ impl Steps<'_> {
         if let Some(refused) = self.planned.refused.take() {
             return Err(refused.into());
         }
-        let mut number = 0;
+        let mut number = self.results.len();
+        for (name, run) in self.names.iter().zip(&self.results).filter(|_| self.of.trust != Trust::Off) {
+            let findings = run.report.findings.iter().filter(|finding| !self.of.study.accounts_for(finding));
+            self.planned.messages.run(name, findings);
+        }
         while let Some(step) = self.step(number) {
             if let Some(signal) = self.stop_requested() {
                 return Err(Early::by_signal(signal));

@@ -207,6 +207,8 @@ pub(super) fn study_target(
         devices: stack.as_ref().map(devices_below).unwrap_or_default(),
         findings,
         identity: None,
+        block_bytes: facts.direct_offset_bytes().unwrap_or(1).into(),
+        device_bytes: if writable { size_bytes } else { facts.size_bytes.unwrap_or(size_bytes) },
         remarks: Vec::new(),
     }
 }

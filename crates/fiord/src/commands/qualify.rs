@@ -1,0 +1,188 @@
+//! `fiord qualify`: what a device does in steady state, by SNIA's specification.
+//!
+//! Invariant: writes only to devices and files that `--overwrite` identifies, and to scratch files.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Duration;
+
+use fiord_lab::qualify::{Class, Qualify, Settings, Test};
+use fiord_lab::{Repeat, StepResult, Study, StudyTarget};
+use fiord_session::study::overwrite::{Overwrite, overwritten};
+use fiord_session::study::scratch::ScratchFiles;
+use fiord_session::study::target::{self, Space};
+
+use super::parse;
+use crate::arguments::{CommandError, Invocation};
+use crate::study::{self, resume};
+use crate::subcommand::Subcommands;
+
+/// Measures what a device does once it is no longer fresh, by the tests of SNIA's
+/// Performance Test Specification 2.0: writes twice its capacity, then repeats
+/// rounds until five of them are steady. Everything on the device is destroyed
+/// (docs/qualify.md).
+#[derive(clap::Parser)]
+#[command(name = "fiord qualify", verbatim_doc_comment, after_help = EXAMPLES)]
+pub(super) struct Options {
+    /// A device or file to overwrite, or a directory to
+    /// test in
+    #[arg(value_name = "DEVICE", verbatim_doc_comment)]
+    device: PathBuf,
+    /// Tests: iops, throughput, latency, saturation
+    #[arg(
+        long,
+        default_value = "iops,throughput,latency",
+        value_delimiter = ',',
+        value_name = "LIST",
+        value_parser = test
+    )]
+    test: Vec<Test>,
+    /// The kind of device: enterprise or client
+    #[arg(long, default_value = "enterprise", value_parser = class)]
+    class: Class,
+    /// Overwrite the device of this serial number or WWN
+    /// (of a loop device, its backing file)
+    #[arg(long, value_name = "SERIAL", verbatim_doc_comment)]
+    overwrite: Vec<String>,
+    /// Overwrite it although there is a file system or the
+    /// like on it
+    #[arg(long, verbatim_doc_comment)]
+    erase_signatures: bool,
+    /// How much of it to use: 10%, or a size [default: all
+    /// of a device, 1G in a directory]
+    #[arg(long, value_name = "SHARE", value_parser = capacity, verbatim_doc_comment)]
+    capacity: Option<Capacity>,
+    /// Time of each measurement [default: 1m]
+    #[arg(long, value_parser = parse::positive_duration)]
+    time: Option<Duration>,
+    /// Rounds after which a test ends without being steady
+    /// [default: 25]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), verbatim_doc_comment)]
+    rounds: Option<u32>,
+    /// In about an hour: a tenth of the device, 2 s for each
+    /// measurement, at most 10 rounds
+    #[arg(long, verbatim_doc_comment)]
+    quick: bool,
+    /// Continue where the same command was interrupted
+    #[arg(long, conflicts_with_all = ["dry_run", "no_history"])]
+    resume: bool,
+    #[command(flatten)]
+    study: study::Options,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fiord qualify --overwrite=S5GXNX0T123456 /dev/nvme0n1
+  fiord qualify --overwrite=S5GXNX0T123456 --resume /dev/nvme0n1
+  fiord qualify --quick --test=iops --overwrite=S5GXNX0T123456 /dev/nvme0n1
+";
+
+/// What a directory is tested with by default.
+const IN_DIRECTORY_BYTES: u64 = 1 << 30;
+
+/// A part of a device.
+#[derive(Clone, Copy, Debug)]
+enum Capacity {
+    Percent(f64),
+    Bytes(u64),
+}
+
+impl Capacity {
+    /// In bytes, of so many.
+    fn of(self, all_bytes: u64) -> u64 {
+        match self {
+            Capacity::Percent(percent) => (all_bytes as f64 * percent / 100.0) as u64,
+            Capacity::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+fn capacity(text: &str) -> Result<Capacity, String> {
+    let Some(number) = text.strip_suffix('%') else { return parse::size(text).map(Capacity::Bytes) };
+    let percent = number.parse::<f64>().ok().filter(|percent| *percent > 0.0 && *percent <= 100.0);
+    percent.map(Capacity::Percent).ok_or_else(|| format!("{text:?} is no share; write 1% to 100%"))
+}
+
+fn test(text: &str) -> Result<Test, String> {
+    Test::ALL.into_iter().find(|test| test.word() == text).ok_or_else(|| {
+        let words = Test::ALL.map(Test::word).join(", ");
+        format!("{text:?} is not one of {words}")
+    })
+}
+
+fn class(text: &str) -> Result<Class, String> {
+    let both = [Class::Enterprise, Class::Client];
+    both.into_iter()
+        .find(|class| class.word() == text)
+        .ok_or_else(|| format!("{text:?} is not enterprise or client"))
+}
+
+impl Invocation for Options {
+    fn run(mut self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        if self.study.repeat != Repeat::Auto {
+            return Err(
+                "--repeat: the rounds of a qualification end by the specification; --rounds limits them"
+                    .to_string()
+                    .into(),
+            );
+        }
+        // The scratch files live until everything has been printed.
+        let (target, mut scratch) = self.target()?;
+        let study = Qualify::new(target.clone(), self.settings())?;
+        let study = if self.study.dry_run { study.with_all_steps() } else { study };
+        scratch.as_mut().map_or(Ok(()), |scratch| scratch.record_files_of(study.steps()))?;
+        let study = if self.resume { self.resumed(study, &target)? } else { study };
+        study::carry_out(&study, &[&target], &[], &self.study, &[])
+    }
+}
+
+impl Options {
+    fn target(&self) -> Result<(StudyTarget, Option<ScratchFiles>), CommandError> {
+        let quick = self.quick.then_some(Capacity::Percent(10.0));
+        let capacity = self.capacity.or(quick);
+        if !self.device.is_dir() {
+            let allowed = Overwrite { words: &self.overwrite, erase_signatures: self.erase_signatures };
+            let used = |all_bytes| capacity.map_or(all_bytes, |capacity| capacity.of(all_bytes));
+            return Ok((overwritten(&self.device, allowed, used)?, None));
+        }
+        let bytes = match self.capacity {
+            Some(Capacity::Percent(_)) => {
+                return Err("--capacity: a directory has none; write a size, such as 1G".to_string().into());
+            }
+            Some(Capacity::Bytes(bytes)) => bytes,
+            None => IN_DIRECTORY_BYTES,
+        };
+        if self.resume {
+            return Err("--resume: the files of a test in a directory were removed; begin anew"
+                .to_string()
+                .into());
+        }
+        Ok(target::at(&self.device, "qualify", Space::AtMost(bytes), self.study.dry_run)?)
+    }
+
+    fn settings(&self) -> Settings {
+        let mut tests = self.test.clone();
+        tests.sort_unstable();
+        tests.dedup();
+        let (time, rounds) = match self.quick {
+            true => (Duration::from_secs(2), 10),
+            false => (Settings::TIME, Settings::ROUNDS_MAX),
+        };
+        Settings {
+            tests,
+            class: self.class,
+            time: self.time.unwrap_or(time),
+            rounds_max: self.rounds.map_or(rounds, |rounds| rounds as usize),
+        }
+    }
+
+    /// The study with what is recorded of it.
+    fn resumed(&mut self, study: Qualify, target: &StudyTarget) -> Result<Qualify, CommandError> {
+        let name_after = |results: &[StepResult]| study.name_after(results);
+        let resumed = resume::newest(&study, Path::new(&target.path), name_after)?;
+        let study = study.interrupted_before(resumed.breaks.clone());
+        self.study.resumed = Some(Rc::new(resumed));
+        Ok(study)
+    }
+}
