@@ -48,6 +48,7 @@ mod outputs;
 mod paths;
 mod patterns;
 mod profile;
+mod qualify;
 mod quick;
 mod repeat;
 mod report;

@@ -13,7 +13,7 @@ pub mod window;
 
 use std::time::Duration;
 
-use fiord_report::table::{Cell, shown_bytes};
+use fiord_report::table::{Cell, Table, shown_bytes};
 use fiord_report::{Code, Finding};
 
 use crate::rounds::{RESUMED, Rounds};
@@ -75,9 +75,9 @@ impl Qualify {
         self
     }
 
-    /// The name of the run that follows from these results; `None` if there is none.
-    pub fn name_after(&self, results: &[StepResult]) -> Option<String> {
-        walk(&self.phases, results, &self.breaks).1.map(|step| step.name)
+    /// The name of the run that follows from these results, with interruptions before these of them; `None` if there is none.
+    pub fn name_after(&self, results: &[StepResult], breaks: &[usize]) -> Option<String> {
+        walk(&self.phases, results, breaks).1.map(|step| step.name)
     }
 }
 
@@ -216,7 +216,13 @@ impl Study for Qualify {
         let result = StudyResult {
             table: tables::rows(&runs),
             text: tables::text(&runs, width),
-            tables: vec![("tests", tables::tests(&runs)), ("rounds", tables::rounds(&runs))],
+            tables: vec![
+                ("tests", tables::tests(&runs)),
+                ("rounds", tables::rounds(&runs)),
+                // Rounds are no repetitions, and each counts as a whole.
+                ("repeats", Table::default()),
+                ("steady_parts", Table::default()),
+            ],
             conclusion: tables::conclusion(&runs),
             facts,
             verdict: (is_unsteady && next.is_none()).then_some(Verdict::Undecided),

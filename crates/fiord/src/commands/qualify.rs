@@ -179,7 +179,7 @@ impl Options {
 
     /// The study with what is recorded of it.
     fn resumed(&mut self, study: Qualify, target: &StudyTarget) -> Result<Qualify, CommandError> {
-        let name_after = |results: &[StepResult]| study.name_after(results);
+        let name_after = |results: &[StepResult], breaks: &[usize]| study.name_after(results, breaks);
         let resumed = resume::newest(&study, Path::new(&target.path), name_after)?;
         let study = study.interrupted_before(resumed.breaks.clone());
         self.study.resumed = Some(Rc::new(resumed));

@@ -57,9 +57,10 @@ impl Progress {
         }
     }
 
-    /// Starts a step, which may follow those known before.
+    /// Starts a step, which may follow those known before. Of a study that goes on from an earlier process, it stands for
+    /// the runs of that as well.
     fn begin(&mut self, number: usize, step: &Step) {
-        if number >= self.steps.len() {
+        while number >= self.steps.len() {
             self.steps.push(step.clone());
             self.is_search = true;
         }

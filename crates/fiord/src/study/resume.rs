@@ -23,14 +23,15 @@ pub(crate) struct Resumed {
     pub breaks: Vec<usize>,
 }
 
-/// The newest study of this kind, settings and target; `name_after` has the name of the run that follows from results.
+/// The newest study of this kind, settings and target; `name_after` has the name of the run that follows from results with
+/// interruptions before some of them.
 ///
 /// # Errors
 /// There is none, it is complete, or its runs are not those of this study.
 pub(crate) fn newest(
     study: &dyn Study,
     target: &Path,
-    name_after: impl Fn(&[StepResult]) -> Option<String>,
+    name_after: impl Fn(&[StepResult], &[usize]) -> Option<String>,
 ) -> Result<Resumed, String> {
     let none = || format!("--resume: the history has no {} with these options at this target", study.name());
     let path = keep::place()?;
@@ -47,19 +48,19 @@ pub(crate) fn newest(
         let stored = history.load(RunSelector::Id(part.id)).map_err(failed)?;
         let Some((_, report)) = stored.and_then(|stored| stored.printed) else { continue };
         let name = part.facts.title;
-        if name_after(&results).as_deref() != Some(without_resumption(&name)) {
+        if without_resumption(&name) != name {
+            breaks.push(results.len());
+        }
+        if name_after(&results, &breaks).as_deref() != Some(without_resumption(&name)) {
             return Err(format!(
                 "--resume: run {} of study {id}, {name:?}, is not the one that would follow; begin anew without --resume",
                 part.id
             ));
         }
-        if without_resumption(&name) != name {
-            breaks.push(results.len());
-        }
         results.push(StepResult { step: results.len(), report });
         names.push(name);
     }
-    if name_after(&results).is_none() {
+    if name_after(&results, &breaks).is_none() {
         return Err(format!("--resume: study {id} is complete; `fiord show {id}` prints it"));
     }
     breaks.push(results.len());

@@ -85,9 +85,9 @@ pub fn with_own_history(program: impl AsRef<OsStr>) -> Command {
 /// findings unless the test says so: they would decide its exit status.
 pub fn words(line: &str) -> Vec<&str> {
     let mut words: Vec<&str> = line.split_whitespace().collect();
-    let is_study = words
-        .first()
-        .is_some_and(|first| ["quick", "matrix", "sweep", "check", "capacity", "profile"].contains(first));
+    let is_study = words.first().is_some_and(|first| {
+        ["quick", "matrix", "sweep", "check", "capacity", "profile", "qualify"].contains(first)
+    });
     if is_study && !line.contains("--trust") {
         words.insert(1, "--trust=off");
     }

@@ -6,7 +6,7 @@
 use fiord_report::table::{Cell, Column, Table, shown_bytes, wrapped};
 use fiord_stats::Latency;
 
-use super::phase::{End, Measure, SATURATION_FILLS};
+use super::phase::{End, Measure, Point, SATURATION_FILLS};
 use super::progress::{PhaseRuns, figure};
 use super::settings::Test;
 use super::window::{EXCURSION_MAX, SLOPE_MAX, WINDOW_ROUNDS, Window};
@@ -22,6 +22,16 @@ pub(super) fn is_not_steady(runs: &PhaseRuns<'_>) -> bool {
 /// Whether a test became steady.
 fn is_steady(runs: &PhaseRuns<'_>) -> bool {
     matches!(runs.phase.end, End::Steady { .. }) && runs.is_over && runs.is_steady()
+}
+
+fn is_saturation(runs: &PhaseRuns<'_>) -> bool {
+    runs.phase.test == Test::WriteSaturation
+}
+
+/// The measurements that are followed from round to round, with their numbers.
+fn followed<'r>(runs: &PhaseRuns<'r>) -> impl Iterator<Item = (usize, &'r Point)> {
+    let all = is_saturation(runs);
+    runs.phase.points.iter().enumerate().filter(move |(_, point)| all || point.is_tracked)
 }
 
 /// The runs that figures in the rows are made of.
@@ -120,7 +130,7 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
     for runs in all {
         let rounds = runs.whole_rounds().len();
         let preconditioning = runs.precondition.map(|run| Cell::Number(figure(run, Measure::MibPerS), 1));
-        for (number, point) in runs.phase.points.iter().enumerate().filter(|(_, point)| point.is_tracked) {
+        for (number, point) in followed(runs) {
             let window = runs.window(number);
             let percent = |of: fn(&Window) -> f64| {
                 window.as_ref().map_or(Cell::None, |window| Cell::Number(100.0 * of(window), 2))
@@ -130,7 +140,7 @@ pub(super) fn tests(all: &[PhaseRuns<'_>]) -> Table {
                 Cell::Count(u64::from(point.reads_percent)),
                 Cell::Bytes(point.block_bytes),
                 Cell::Text(unit(runs.phase.measure).to_string()),
-                if runs.is_over { Cell::Flag(runs.is_steady()) } else { Cell::None },
+                if runs.is_over && !is_saturation(runs) { Cell::Flag(runs.is_steady()) } else { Cell::None },
                 Cell::Count(rounds as u64),
                 Cell::count(window.map(|_| (rounds + 1 - WINDOW_ROUNDS) as u64)),
                 Cell::count(window.map(|_| rounds as u64)),
@@ -169,9 +179,7 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
     ];
     let mut table = Table::new(keys.map(|key| Column::new(key, "")));
     for runs in all {
-        let is_saturation = runs.phase.test == Test::WriteSaturation;
-        let points = runs.phase.points.iter().enumerate();
-        for (number, point) in points.filter(|(_, point)| point.is_tracked || is_saturation) {
+        for (number, point) in followed(runs) {
             let mut written_bytes = 0;
             for (round, results) in runs.whole_rounds().iter().enumerate() {
                 let whole = whole_run(&results[number].report);
@@ -186,7 +194,7 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
                     Cell::Number(figure(&results[number], runs.phase.measure), 1),
                     Cell::Flag(is_in_window),
                     Cell::Latency(whole.completion.running.max),
-                    Cell::bytes(is_saturation.then_some(written_bytes)),
+                    Cell::bytes(is_saturation(runs).then_some(written_bytes)),
                 ]);
             }
         }
@@ -199,7 +207,7 @@ pub(super) fn text(all: &[PhaseRuns<'_>], width: usize) -> String {
     let mut parts = Vec::new();
     for runs in all {
         let mut part = wrapped(&verdict(runs), width).join("\n") + "\n";
-        if runs.phase.test == Test::WriteSaturation {
+        if is_saturation(runs) {
             part += &saturation(runs).text(width);
         } else if is_steady(runs) {
             part += &match runs.phase.test {
@@ -242,7 +250,7 @@ fn by_mix(runs: &PhaseRuns<'_>, cell: impl Fn(&Figures) -> Cell) -> Table {
     blocks.dedup();
     for block in blocks {
         let of = |reads: u32| {
-            let is = |point: &super::phase::Point| (point.reads_percent, point.block_bytes) == (reads, block);
+            let is = |point: &Point| (point.reads_percent, point.block_bytes) == (reads, block);
             let number = points.iter().position(is)?;
             Some(cell(&Figures::of(runs.window_rounds(), number)))
         };
@@ -282,7 +290,7 @@ fn saturation(runs: &PhaseRuns<'_>) -> Table {
 fn verdict(runs: &PhaseRuns<'_>) -> String {
     let name = &runs.phase.name;
     let rounds = counted(runs.whole_rounds().len(), "round");
-    if runs.phase.test == Test::WriteSaturation {
+    if is_saturation(runs) {
         let written = shown_bytes(runs.moved_bytes);
         return format!(
             "{name}: {written} written in {rounds}{}.",
@@ -321,7 +329,7 @@ pub(super) fn conclusion(all: &[PhaseRuns<'_>]) -> String {
     for runs in all.iter().filter(|runs| runs.is_over) {
         let rounds = counted(runs.whole_rounds().len(), "round");
         let name = &runs.phase.name;
-        if runs.phase.test == Test::WriteSaturation {
+        if is_saturation(runs) {
             let series = |round: Option<&&[StepResult]>| {
                 round.map_or(0, |round| figure(&round[0], Measure::Iops).round() as u64)
             };

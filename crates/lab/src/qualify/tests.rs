@@ -92,7 +92,10 @@ fn a_window_does_not_reach_over_an_interruption() {
     let mut results = Vec::new();
     carry_on(&whole, &mut results, 1 + 3 * 9 + 4, |_, _| 1000);
     let resumed = study(&[Test::Latency]).interrupted_before(vec![results.len()]);
-    assert_eq!(resumed.name_after(&results).as_deref(), Some("latency 65/35 4KiB, round 4"));
+    assert_eq!(
+        resumed.name_after(&results, &[results.len()]).as_deref(),
+        Some("latency 65/35 4KiB, round 4")
+    );
     carry_on(&resumed, &mut results, usize::MAX, |_, _| 1000);
     assert_eq!(results.len(), 1 + 9 * 9, "the fourth round is in no window, and five follow");
     let between = study(&[Test::Latency]).interrupted_before(vec![1 + 3 * 9]);

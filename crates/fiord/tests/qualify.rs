@@ -1,0 +1,243 @@
+//! `fiord qualify`: what it refuses to overwrite, its rounds and verdicts, and how it goes on after an interruption.
+//!
+//! Invariant: nothing but the device or file that `--overwrite` identifies is written.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use fiord_lab::qualify::window::{WINDOW_ROUNDS, Window};
+use fiord_testing::need;
+use serde_json::{Value, json};
+
+use crate::common::study::{assert_documented, fio_takes};
+use crate::common::{assert_fits_terminal, Dir, LoopDevice, Mount, Ran, finish, fiord, helper, signal, start, until};
+
+/// Two short measurements a round.
+const SHORT: &str = "--test throughput --class client --capacity 8M --time 20ms";
+
+/// A directory with a file of random-looking bytes, and the path of that.
+fn with_file() -> (Dir, String) {
+    let dir = Dir::new();
+    let bytes: Vec<u8> = (0..16_u32 << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let path = dir.write("image", bytes).canonicalize().unwrap().display().to_string();
+    (dir, path)
+}
+
+#[test]
+fn nothing_is_overwritten_that_was_not_identified() {
+    let (dir, path) = with_file();
+    let before = dir.contents();
+    let ran = dir.run(&format!("qualify {SHORT} image"));
+    ran.assert_status(2);
+    assert!(ran.stderr.contains(&format!("--overwrite=\"{path}\" overwrites this one (16MiB")), "{ran:?}");
+    let ran = dir.run(&format!("qualify {SHORT} --overwrite /elsewhere image"));
+    assert!(ran.assert_status(2).stderr.contains("--overwrite=/elsewhere is another device"), "{ran:?}");
+    dir.run(&format!("qualify {SHORT} --overwrite {path} --repeat 3 image")).assert_status(1);
+    dir.run(&format!("qualify {SHORT} --overwrite {path} --capacity 0% image")).assert_status(1);
+    dir.run(&format!("qualify {SHORT} --overwrite {path} --resume image")).assert_status(1);
+    let job_file = dir.run(&format!("qualify {SHORT} --overwrite {path} --dry-run image"));
+    assert!(job_file.assert_success().stdout.contains("loops=2"), "{job_file:?}");
+    if let Err(why) = fio_takes(&dir, &job_file.stdout) {
+        assert!(!why.contains("parse"), "{why}");
+    }
+    assert_eq!(dir.contents(), before);
+}
+
+/// A loop device in a directory of its own, and what identifies it.
+fn device() -> Result<(Dir, LoopDevice, String), String> {
+    let dir = Dir::new();
+    let device = LoopDevice::new(&dir, 16 << 20)?;
+    // The kernel may remember the partitions of what this device was before.
+    let _ = helper("partx", &["--delete", &device.path]);
+    let name = device.path.trim_start_matches("/dev/").to_string();
+    let identity = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));
+    let identity = identity.map_err(|error| error.to_string())?.trim().to_string();
+    Ok((dir, device, identity))
+}
+
+#[test]
+fn a_device_with_a_file_system_or_in_use_is_not_overwritten() {
+    let (dir, device, identity) = need!(device());
+    let line = format!("qualify {SHORT} --overwrite {identity} {}", device.path);
+    let mount = need!(Mount::ext4(&dir, &device));
+    let ran = dir.run(&line);
+    assert!(ran.assert_status(2).stderr.contains("is mounted at"), "{ran:?}");
+    dir.run(&format!("{line} --erase-signatures")).assert_status(2);
+    drop(mount);
+    let ran = dir.run(&line);
+    assert!(ran.assert_status(2).stderr.contains("found on it: ext2/3/4 file system"), "{ran:?}");
+    need!(helper("e2fsck", &["-n", "-f", &device.path]));
+    let ran = dir.run(&format!("{line} --erase-signatures --rounds 1"));
+    ran.assert_status(6);
+    assert!(ran.stdout.contains("destroyed on it, as far as it was overwritten: ext2/3/4"), "{ran:?}");
+}
+
+#[test]
+fn a_loop_device_is_qualified_and_no_other_is_touched() {
+    let (dir, device, identity) = need!(device());
+    let (_other, other, _) = need!(self::device());
+    let untouched = std::fs::read(&other.path).unwrap();
+    let ran = dir.run(&format!("qualify {SHORT} --rounds 6 --json --overwrite {identity} {}", device.path));
+    let document = ran.json();
+    assert_documented(&document, &["Studies", "qualify"]);
+    assert_eq!(document["target"]["overwritten"], Value::from(identity));
+    assert_eq!(
+        (&document["device_bytes"], &document["target"]["size_bytes"]),
+        (&(16 << 20).into(), &(8 << 20).into())
+    );
+    assert_judged_alike(&document, 6);
+    assert_eq!(std::fs::read(&other.path).unwrap(), untouched);
+    let after = std::fs::read(&device.path).unwrap();
+    assert!(after[..8 << 20].iter().any(|byte| *byte != 0) && after[8 << 20..].iter().all(|byte| *byte == 0));
+}
+
+/// Has the oracle judge these series.
+fn judged(questions: &Value) -> Result<Vec<Value>, String> {
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/qualify_oracle.py");
+    let oracle = Command::new("python3").arg(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut oracle = oracle.map_err(|error| format!("python3: {error}"))?;
+    let mut stdin = oracle.stdin.take().ok_or("no standard input")?;
+    stdin.write_all(questions.to_string().as_bytes()).map_err(|error| error.to_string())?;
+    drop(stdin);
+    let output = oracle.wait_with_output().map_err(|error| error.to_string())?;
+    let answers: Value = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+    Ok(answers.as_array().cloned().unwrap_or_default())
+}
+
+/// Whether two figures are the same but for how they were rounded.
+fn is_near(one: &Value, other: &Value) -> bool {
+    let (one, other) = (one.as_f64().unwrap(), other.as_f64().unwrap());
+    (one - other).abs() <= 1e-3 + 1e-6 * one.abs()
+}
+
+/// Checks that the oracle says the same of every test of a document without interruptions, limited to so many rounds.
+fn assert_judged_alike(document: &Value, most: usize) {
+    let tests = document["tests"].as_array().unwrap();
+    let key = |row: &Value| ["test", "read_percent", "block_bytes"].map(|key| row[key].clone());
+    let series = |figure: &Value| -> Vec<f64> {
+        let own = document["rounds"].as_array().unwrap().iter().filter(|row| key(row) == key(figure));
+        own.map(|row| row["value"].as_f64().unwrap()).collect()
+    };
+    // Of the client's throughput, one block size: its reads and its writes have to be steady together.
+    let question = json!([{"series": tests.iter().map(series).collect::<Vec<_>>(), "most": most}]);
+    let answers = need!(judged(&question));
+    for (number, test) in tests.iter().enumerate() {
+        let (rounds, window) = (&answers[0]["rounds"], &answers[0]["windows"][number]);
+        assert_eq!(test["steady"], Value::from(!rounds.is_null()), "{test}");
+        assert_eq!(test["rounds"], if rounds.is_null() { Value::from(most) } else { rounds.clone() });
+        for (at, key) in ["mean", "excursion_percent", "slope_percent"].iter().enumerate() {
+            assert!(is_near(&test[key], &window[at]), "{key}: {test} {window}");
+        }
+        assert_eq!(test["window_to"].as_u64().unwrap() - test["window_from"].as_u64().unwrap(), 4);
+    }
+    let rows = document["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["iops"].is_null() == answers[0]["rounds"].is_null()), "{document}");
+    let verdict = if answers[0]["rounds"].is_null() { Value::from("CANNOT TELL") } else { Value::Null };
+    assert_eq!(document["verdict"], verdict);
+}
+
+/// After how many rounds fiord's definition says that a series is steady, and the figures of the last window.
+fn defined(series: &[f64], most: usize) -> (Option<usize>, Option<Window>) {
+    let mut last = None;
+    for count in WINDOW_ROUNDS..=series.len().min(most) {
+        last = Window::last_of(&series[..count]);
+        if last.is_some_and(|window| window.is_steady()) {
+            return (Some(count), last);
+        }
+    }
+    (None, last)
+}
+
+#[test]
+fn the_definitions_agree_with_an_independent_implementation() {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % 10_000) as f64 / 10_000.0
+    };
+    let mut all: Vec<Vec<f64>> = Vec::new();
+    for kind in 0..400 {
+        let (noise, drift) = (random() * 0.6, (random() - 0.5) * 0.2);
+        let base = |round: usize| match kind % 4 {
+            0 => 1000.0,
+            1 => 1000.0 * (1.0 + drift).powi(round as i32),
+            2 => 1000.0 + 3000.0 * (-(round as f64) / 4.0).exp(),
+            _ => 1000.0 + 200.0 * drift * round as f64,
+        };
+        all.push((0..30).map(|round| base(round) * (1.0 + noise * (random() - 0.5))).collect());
+    }
+    // Exactly at the limits, and one that only falls.
+    all.push(vec![100.0, 110.0, 90.0, 100.0, 100.0]);
+    all.push((0..30).map(|round| 1000.0 * 0.96_f64.powi(round)).collect());
+    let questions: Vec<Value> = all.iter().map(|series| json!({"series": [series], "most": 25})).collect();
+    let answers = need!(judged(&Value::from(questions)));
+    assert_eq!(answers.len(), all.len());
+    let mut steady = 0;
+    for (series, answer) in all.iter().zip(&answers) {
+        let (rounds, window) = defined(series, 25);
+        assert_eq!(answer["rounds"], rounds.map_or(Value::Null, Value::from), "{series:?}");
+        let window = window.unwrap();
+        for (ours, theirs) in [window.mean, 100.0 * window.excursion, 100.0 * window.slope].iter().zip(0..) {
+            assert!(
+                is_near(&Value::from(*ours), &answer["windows"][0][theirs as usize]),
+                "{series:?} {answer}"
+            );
+        }
+        steady += usize::from(rounds.is_some());
+    }
+    assert!((50..350).contains(&steady), "{steady} of {} are steady", all.len());
+    assert!(answers[401]["rounds"].is_null(), "what drifts is never steady");
+}
+
+/// With a history of this directory's own, in which the study has the number 1.
+fn alone(dir: &Dir, line: &str) -> Command {
+    let mut command = fiord(dir.path(), line);
+    command.env("XDG_STATE_HOME", dir.join("state"));
+    command
+}
+
+/// Whether the history has so many entries.
+fn has_recorded(dir: &Dir, entries: usize) -> bool {
+    finish(start(alone(dir, &format!("show {entries} --output-format=terse")))).stderr.is_empty()
+}
+
+/// Starts a study, and ends it by this signal once the history has so many entries.
+fn end_at(dir: &Dir, line: &str, entries: usize, name: &str) -> Ran {
+    let running = start(alone(dir, line));
+    until("runs are recorded", || has_recorded(dir, entries));
+    signal(running.0.id(), name);
+    finish(running)
+}
+
+#[test]
+fn a_killed_study_goes_on_where_it_was_and_its_windows_do_not_reach_back() {
+    let (dir, path) = with_file();
+    let line = format!("qualify {} --rounds 7 --overwrite {path} image", SHORT.replace("20ms", "300ms"));
+    let ran = end_at(&dir, &line, 7, "KILL");
+    assert!(!ran.stdout.contains("steady after"), "{ran:?}");
+    let resumed = format!("{line} --resume --json");
+    let entries = (7..).find(|entries| !has_recorded(&dir, *entries)).unwrap();
+    let ran = end_at(&dir, &resumed, entries + 2, "INT");
+    assert_eq!(ran.json()["complete"], Value::from(false), "an interruption leaves a report");
+    let again = || finish(start(alone(&dir, &resumed)));
+    let document = again().json();
+    assert_documented(&document, &["Studies", "qualify"]);
+    assert_eq!(document["complete"], Value::from(true));
+    let test = &document["tests"][0];
+    let first = test["interrupted_before_round"].as_u64().unwrap();
+    assert!(first > 1 && test["window_from"].as_u64().unwrap() >= first, "{test}");
+    assert!(again().assert_status(1).stderr.contains("is complete"), "nothing is left to do");
+    let other = finish(start(alone(&dir, &resumed.replace("--rounds 7", "--rounds 8"))));
+    assert!(other.assert_status(1).stderr.contains("no qualify with these options"), "{other:?}");
+}
+
+#[test]
+fn a_directory_is_tested_in_a_scratch_file() {
+    let dir = Dir::new();
+    let ran = dir.run(&format!("qualify {SHORT} --rounds 1 ."));
+    assert_fits_terminal(&ran.assert_status(6).stdout);
+    assert!(ran.stdout.contains("a file instead of a device"), "{ran:?}");
+    assert!(dir.contents().is_empty());
+}
