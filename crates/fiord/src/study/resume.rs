@@ -7,7 +7,7 @@ use std::path::Path;
 
 use fiord_lab::rounds::without_resumption;
 use fiord_lab::{StepResult, Study};
-use fiord_store::{Filter, History, HistoryEntry, RunSelector};
+use fiord_store::{Filter, History, HistoryEntry, RunSelector, StoreError};
 
 use crate::keep;
 use crate::status::SUCCESS;
@@ -35,7 +35,7 @@ pub(crate) fn newest(
 ) -> Result<Resumed, String> {
     let none = || format!("--resume: the history has no {} with these options at this target", study.name());
     let path = keep::place()?;
-    let failed = |error: fiord_store::StoreError| error.to_string();
+    let failed = |why: StoreError| why.to_string();
     let history = History::open_existing(&path).map_err(failed)?.ok_or_else(none)?;
     let filter = Filter { target: Some(keep::target(target)), ..Filter::default() };
     let title = keep::title_of_study(study.name(), &study.purpose());
