@@ -10,7 +10,9 @@ use fiord_testing::need;
 use serde_json::{Value, json};
 
 use crate::common::study::{assert_documented, fio_takes};
-use crate::common::{assert_fits_terminal, Dir, LoopDevice, Mount, Ran, finish, fiord, helper, signal, start, until};
+use crate::common::{
+    Dir, LoopDevice, Mount, Ran, assert_fits_terminal, finish, fiord, helper, signal, start, until,
+};
 
 /// Two short measurements a round.
 const SHORT: &str = "--test throughput --class client --capacity 8M --time 20ms";
@@ -231,6 +233,24 @@ fn a_killed_study_goes_on_where_it_was_and_its_windows_do_not_reach_back() {
     assert!(again().assert_status(1).stderr.contains("is complete"), "nothing is left to do");
     let other = finish(start(alone(&dir, &resumed.replace("--rounds 7", "--rounds 8"))));
     assert!(other.assert_status(1).stderr.contains("no qualify with these options"), "{other:?}");
+}
+
+#[test]
+fn the_rows_that_write_of_other_studies_overwrite_a_device_as_well() {
+    let (dir, device, identity) = need!(device());
+    for (study, rows) in [("quick", 7), ("matrix --rw randread,write", 6)] {
+        let line = format!("{study} --time 400ms --size 8M --json {}", device.path);
+        let read = dir.run(&line);
+        assert!(!read.json()["target"]["writable"].as_bool().unwrap());
+        dir.run(&format!("{line} --overwrite other")).assert_status(2);
+        let all = dir.run(&format!("{line} --overwrite {identity}"));
+        let document = all.assert_success().json();
+        assert!(document["target"]["writable"].as_bool().unwrap(), "{document}");
+        assert_eq!(document["rows"].as_array().unwrap().len(), rows, "{document}");
+    }
+    dir.run(&format!("matrix --overwrite {identity} .")).assert_status(1);
+    let data = std::fs::read(&device.path).unwrap();
+    assert!(data[8 << 20..].iter().all(|byte| *byte == 0), "only what --size says is written");
 }
 
 #[test]

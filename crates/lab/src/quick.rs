@@ -130,7 +130,12 @@ impl Quick {
 fn step(row: &Row, target: &StudyTarget, time: Duration) -> Step {
     let engine = if row.kind == Kind::Queued { target.engine } else { EngineName::default() };
     let step = target.run(row.name, engine, row.options, time);
-    if row.kind == Kind::Synced { step.on(target.beside("appends")) } else { step }
+    // A device that is overwritten has no other file beside.
+    if row.kind == Kind::Synced && target.identity.is_none() {
+        step.on(target.beside("appends"))
+    } else {
+        step
+    }
 }
 
 const COLUMNS: [Column; 9] = [

@@ -155,7 +155,8 @@ fn prepare(options: &Options) -> Result<Prepared, CommandError> {
         Some(bytes) => Space::Exactly(bytes.max(target::SIZE_MIN_BYTES)),
         None => Space::AtMost(options.study.size),
     };
-    let found = target::all(&places, "capacity", space, options.study.options.dry_run)?;
+    let found =
+        target::all(&places, |path| target::at(path, "capacity", space, options.study.options.dry_run))?;
     let (targets, scratch): (Vec<StudyTarget>, Vec<Option<ScratchFiles>>) = found.into_iter().unzip();
     let mut scratch: Vec<ScratchFiles> = scratch.into_iter().flatten().collect();
     let settings = Settings {

@@ -122,10 +122,17 @@ impl Invocation for Options {
             self.study.files = vec![(PathBuf::from(&self.check), own.text.clone())];
         }
         let space = profile.space_bytes(self.size);
-        study::at_all(&self.directories, "check", space, &self.study, |target| {
-            let check = Check::new(&profile, target, self.time, self.study.repeat);
-            check.map(|check| check.strict(self.strict))
-        })
+        study::at_all(
+            &self.directories,
+            "check",
+            space,
+            &study::Overwriting::default(),
+            &self.study,
+            |target| {
+                let check = Check::new(&profile, target, self.time, self.study.repeat);
+                check.map(|check| check.strict(self.strict))
+            },
+        )
     }
 }
 

@@ -1,6 +1,7 @@
 //! `fiord matrix`: block sizes by access patterns.
 //!
-//! Invariant: writes only to scratch files; a file or device given as the target is only read.
+//! Invariant: writes only to scratch files; a file or device given as the target is only read,
+//! unless `--overwrite` identifies it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,6 +42,8 @@ pub(super) struct Options {
     #[arg(long, default_value = "1m", value_parser = parse::positive_duration)]
     time: Duration,
     #[command(flatten)]
+    overwriting: study::Overwriting,
+    #[command(flatten)]
     study: SizedStudy,
 }
 
@@ -66,9 +69,16 @@ impl study::OnHosts for Options {
 
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
-        study::at_all(&self.targets, "matrix", self.study.size, &self.study.options, |target| {
-            let repeat = self.study.options.repeat;
-            Matrix::new(target.clone(), &self.bs, &self.rw, self.depth, self.time, repeat)
-        })
+        study::at_all(
+            &self.targets,
+            "matrix",
+            self.study.size,
+            &self.overwriting,
+            &self.study.options,
+            |target| {
+                let repeat = self.study.options.repeat;
+                Matrix::new(target.clone(), &self.bs, &self.rw, self.depth, self.time, repeat)
+            },
+        )
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fiord_lab::qualify::{Class, Qualify, Settings, Test};
 use fiord_lab::{Repeat, StepResult, Study, StudyTarget};
-use fiord_session::study::overwrite::{Overwrite, overwritten};
+use fiord_session::study::overwrite::overwritten;
 use fiord_session::study::scratch::ScratchFiles;
 use fiord_session::study::target::{self, Space};
 
@@ -41,14 +41,8 @@ pub(super) struct Options {
     /// The kind of device: enterprise or client
     #[arg(long, default_value = "enterprise", value_parser = class)]
     class: Class,
-    /// Overwrite the device of this serial number or WWN
-    /// (of a loop device, its backing file)
-    #[arg(long, value_name = "SERIAL", verbatim_doc_comment)]
-    overwrite: Vec<String>,
-    /// Overwrite it although there is a file system or the
-    /// like on it
-    #[arg(long, verbatim_doc_comment)]
-    erase_signatures: bool,
+    #[command(flatten)]
+    overwriting: study::Overwriting,
     /// How much of it to use: 10%, or a size [default: all
     /// of a device, 1G in a directory]
     #[arg(long, value_name = "SHARE", value_parser = capacity, verbatim_doc_comment)]
@@ -142,9 +136,8 @@ impl Options {
         let quick = self.quick.then_some(Capacity::Percent(10.0));
         let capacity = self.capacity.or(quick);
         if !self.device.is_dir() {
-            let allowed = Overwrite { words: &self.overwrite, erase_signatures: self.erase_signatures };
             let used = |all_bytes| capacity.map_or(all_bytes, |capacity| capacity.of(all_bytes));
-            return Ok((overwritten(&self.device, allowed, used)?, None));
+            return Ok((overwritten(&self.device, self.overwriting.allowed(), used)?, None));
         }
         let bytes = match self.capacity {
             Some(Capacity::Percent(_)) => {

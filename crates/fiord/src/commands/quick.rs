@@ -1,6 +1,7 @@
 //! `fiord quick`: a profile of a disk in half a minute.
 //!
-//! Invariant: writes only to scratch files; a file or device given as the target is only read.
+//! Invariant: writes only to scratch files; a file or device given as the target is only read,
+//! unless `--overwrite` identifies it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ pub(super) struct Options {
     #[arg(long, default_value = "28s", value_parser = parse::positive_duration)]
     time: Duration,
     #[command(flatten)]
+    overwriting: study::Overwriting,
+    #[command(flatten)]
     study: SizedStudy,
 }
 
@@ -45,8 +48,13 @@ impl study::OnHosts for Options {
 
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
-        study::at_all(&self.targets, "quick", self.study.size, &self.study.options, |target| {
-            Ok(Quick::new(target.clone(), self.time, self.study.options.repeat))
-        })
+        study::at_all(
+            &self.targets,
+            "quick",
+            self.study.size,
+            &self.overwriting,
+            &self.study.options,
+            |target| Ok(Quick::new(target.clone(), self.time, self.study.options.repeat)),
+        )
     }
 }

@@ -9,6 +9,7 @@ mod on_agent;
 mod on_hosts;
 mod options;
 pub(crate) mod over;
+mod overwriting;
 mod page;
 mod presenter;
 mod progress;
@@ -17,4 +18,5 @@ mod session;
 pub(crate) mod typed_job;
 
 pub(crate) use options::{OnAgent, OnHosts, Options};
+pub(crate) use overwriting::Overwriting;
 pub(crate) use session::{at_all, carry_out, carry_out_profiled};

@@ -110,21 +110,19 @@ pub fn at(
     }
 }
 
-/// The same of several places, each of which is named once.
+/// The targets at several places, each of which is named once, as `find` makes them.
 ///
 /// # Errors
 /// Why one cannot be used, and what to do.
-pub fn all(
+pub fn all<E: From<String>>(
     paths: &[&Path],
-    study: &str,
-    space: Space,
-    dry_run: bool,
-) -> Result<Vec<(StudyTarget, Option<ScratchFiles>)>, String> {
+    mut find: impl FnMut(&Path) -> Result<(StudyTarget, Option<ScratchFiles>), E>,
+) -> Result<Vec<(StudyTarget, Option<ScratchFiles>)>, E> {
     let mut targets: Vec<(StudyTarget, Option<ScratchFiles>)> = Vec::new();
     for path in paths {
-        let found = at(path, study, space, dry_run)?;
+        let found = find(path)?;
         if targets.iter().any(|(known, _)| known.path == found.0.path) {
-            return Err(format!("{}: named twice; name each target once", shown(path)));
+            return Err(format!("{}: named twice; name each target once", shown(path)).into());
         }
         targets.push(found);
     }
