@@ -65,6 +65,14 @@ impl Qualify {
         self
     }
 
+    /// The same study beside those of other targets: with its first run alone known before, so that no run on another target
+    /// is between the rounds of a test.
+    #[must_use]
+    pub fn beside_others(mut self) -> Qualify {
+        self.outline.steps.truncate(1);
+        self
+    }
+
     /// The same study after interruptions before these results, by their numbers.
     #[must_use]
     pub fn interrupted_before(mut self, breaks: Vec<usize>) -> Qualify {
@@ -193,6 +201,19 @@ impl Study for Qualify {
         Some(step)
     }
 
+    fn part(&self, results: &[StepResult]) -> Option<usize> {
+        let (runs, _) = walk(&self.phases, results, &self.breaks);
+        Some(runs.iter().filter(|runs| runs.is_over).count())
+    }
+
+    fn compared<'r>(&'r self, results: &'r [StepResult]) -> Vec<(String, &'r StepResult)> {
+        let (runs, _) = walk(&self.phases, results, &self.breaks);
+        runs.iter()
+            .flat_map(tables::in_steady_windows)
+            .map(|(point, run)| (point.step.name.clone(), run))
+            .collect()
+    }
+
     fn runs_max(&self) -> usize {
         let of = |phase: &Phase| {
             usize::from(phase.precondition.is_some()) + phase.points.len() * phase.end.rounds_max()
@@ -228,6 +249,8 @@ impl Study for Qualify {
             verdict: (is_unsteady && next.is_none()).then_some(Verdict::Undecided),
             ..StudyResult::default()
         };
-        trust::concluded(result, &tables::judged(&runs), results)
+        let judged: Vec<StepResult> =
+            runs.iter().flat_map(tables::in_steady_windows).map(|(_, run)| run.clone()).collect();
+        trust::concluded(result, &judged, results)
     }
 }

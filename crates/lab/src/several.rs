@@ -1,7 +1,7 @@
 //! A study of several targets: that of one target for each of them, step by step in turn, and what differs between them.
 //!
-//! Invariant: a step is run on every target before the next step is run on any, so that a machine that changes meanwhile
-//! affects all targets alike.
+//! Invariant: a step, or a part that must not be interrupted, is run on every target before the next is run on any, so that
+//! a machine that changes meanwhile affects all targets alike.
 
 use std::time::Duration;
 
@@ -49,6 +49,7 @@ impl Several {
         let of_first = studies.first().map(|(_, study)| study.outline());
         let outline = StudyOutline {
             heading: of_first.map_or_else(Vec::new, |outline| outline.heading.clone()),
+            is_time_at_most: studies.iter().any(|(_, study)| study.outline().is_time_at_most),
             is_of_users_options: studies.iter().any(|(_, study)| study.outline().is_of_users_options),
             ..StudyOutline::of(steps, of_first.map_or(Rounds::ONE, |outline| outline.rounds))
         };
@@ -74,10 +75,11 @@ impl Several {
 
     fn compared(&self, results: &[StepResult]) -> Comparison {
         let side = |(target, (name, study)): (usize, &(String, Box<dyn Study>))| {
-            let runs = self.of_target(target, results).into_iter().filter_map(|run| {
-                let step = study.steps().get(run.step)?;
-                NamedRun::of_run(without_round(&step.name), &run.report).ok()
-            });
+            let own = self.of_target(target, results);
+            let runs = study
+                .compared(&own)
+                .into_iter()
+                .filter_map(|(name, run)| NamedRun::of_run(without_round(&name), &run.report).ok());
             Side { name: name.clone(), runs: runs.collect(), ..Side::default() }
         };
         let sides: Vec<Side> = self.studies.iter().enumerate().map(side).collect();
@@ -108,6 +110,25 @@ impl Study for Several {
     fn is_decided(&self, results: &[StepResult]) -> bool {
         let decided = |target: usize| self.studies[target].1.is_decided(&self.of_target(target, results));
         (0..self.studies.len()).all(decided)
+    }
+
+    fn next(&self, results: &[StepResult]) -> Option<Step> {
+        let count = self.studies.len();
+        let of_part = |(target, (name, study)): (usize, &(String, Box<dyn Study>))| {
+            let own = self.of_target(target, results);
+            let (part, step) = (study.part(&own)?, study.next(&own)?);
+            let name = format!("{name}: {}", step.name);
+            Some((part, Step { name, repeats: Some(own.len() * count + target), ..step }))
+        };
+        let first = self.studies.iter().enumerate().filter_map(of_part).min_by_key(|(part, _)| *part);
+        first.map(|(_, step)| step).or_else(|| {
+            let is_decided = || self.is_decided(results);
+            self.outline.rounds.next(self.steps(), results, is_decided)
+        })
+    }
+
+    fn runs_max(&self) -> usize {
+        self.studies.iter().map(|(_, study)| study.runs_max()).sum()
     }
 
     fn time(&self) -> Duration {

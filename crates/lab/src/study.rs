@@ -113,6 +113,18 @@ pub trait Study {
         self.outline().rounds.next(self.steps(), results, || self.is_decided(results))
     }
 
+    /// The part of the study that follows from these results, by its number, if a part must not be interrupted by runs on
+    /// other targets; `None`: targets are measured in turn, run by run.
+    fn part(&self, _results: &[StepResult]) -> Option<usize> {
+        None
+    }
+
+    /// The results that are compared with those of other targets, by the name of what they measured.
+    fn compared<'r>(&'r self, results: &'r [StepResult]) -> Vec<(String, &'r StepResult)> {
+        let named = |run: &'r StepResult| Some((self.steps().get(run.step)?.name.clone(), run));
+        results.iter().filter_map(named).collect()
+    }
+
     /// How many runs are measured, at most.
     fn runs_max(&self) -> usize {
         self.steps().iter().filter(|step| !step.prepares).count() * self.outline().rounds.max

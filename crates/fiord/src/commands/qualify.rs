@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use fiord_lab::qualify::{Class, Qualify, Settings, Test};
-use fiord_lab::{Repeat, StepResult, Study, StudyTarget};
+use fiord_lab::{Repeat, Several, StepResult, Study, StudyTarget};
 use fiord_session::study::overwrite::overwritten;
 use fiord_session::study::scratch::ScratchFiles;
 use fiord_session::study::target::{self, Space};
@@ -25,10 +25,10 @@ use crate::subcommand::Subcommands;
 #[derive(clap::Parser)]
 #[command(name = "fiord qualify", verbatim_doc_comment, after_help = EXAMPLES)]
 pub(super) struct Options {
-    /// A device or file to overwrite, or a directory to
-    /// test in
-    #[arg(value_name = "DEVICE", verbatim_doc_comment)]
-    device: PathBuf,
+    /// Devices or files to overwrite, or directories to
+    /// test in; several are tested in turn and compared
+    #[arg(value_name = "DEVICE", required = true, verbatim_doc_comment)]
+    devices: Vec<PathBuf>,
     /// Tests: iops, throughput, latency, saturation
     #[arg(
         long,
@@ -122,22 +122,38 @@ impl Invocation for Options {
             );
         }
         // The scratch files live until everything has been printed.
-        let (target, mut scratch) = self.target()?;
-        let study = Qualify::new(target.clone(), self.settings())?;
-        let study = if self.study.dry_run { study.with_all_steps() } else { study };
-        scratch.as_mut().map_or(Ok(()), |scratch| scratch.record_files_of(study.steps()))?;
-        let study = if self.resume { self.resumed(study, &target)? } else { study };
-        study::carry_out(&study, &[&target], &[], &self.study, &[])
+        let places: Vec<&Path> = self.devices.iter().map(PathBuf::as_path).collect();
+        let mut targets = target::all(&places, |path| self.target(path))?;
+        let mut studies = Vec::new();
+        for (target, scratch) in &mut targets {
+            let study = Qualify::new(target.clone(), self.settings())?;
+            let study = if self.study.dry_run { study.with_all_steps() } else { study };
+            scratch.as_mut().map_or(Ok(()), |scratch| scratch.record_files_of(study.steps()))?;
+            studies.push((target.shown(), study));
+        }
+        let targets: Vec<&StudyTarget> = targets.iter().map(|(target, _)| target).collect();
+        if targets.len() == 1
+            && let Some((_, study)) = studies.pop()
+        {
+            let study = if self.resume { self.resumed(study, targets[0])? } else { study };
+            return study::carry_out(&study, &targets, &[], &self.study, &[]);
+        }
+        if self.resume {
+            return Err("--resume: works with one device; name that alone".to_string().into());
+        }
+        let alone = |study: Qualify| if self.study.dry_run { study } else { study.beside_others() };
+        let boxed = studies.into_iter().map(|(name, study)| (name, Box::new(alone(study)) as Box<dyn Study>));
+        study::carry_out(&Several::new(boxed.collect())?, &targets, &[], &self.study, &[])
     }
 }
 
 impl Options {
-    fn target(&self) -> Result<(StudyTarget, Option<ScratchFiles>), CommandError> {
+    fn target(&self, path: &Path) -> Result<(StudyTarget, Option<ScratchFiles>), CommandError> {
         let quick = self.quick.then_some(Capacity::Percent(10.0));
         let capacity = self.capacity.or(quick);
-        if !self.device.is_dir() {
+        if !path.is_dir() {
             let used = |all_bytes| capacity.map_or(all_bytes, |capacity| capacity.of(all_bytes));
-            return Ok((overwritten(&self.device, self.overwriting.allowed(), used)?, None));
+            return Ok((overwritten(path, self.overwriting.allowed(), used)?, None));
         }
         let bytes = match self.capacity {
             Some(Capacity::Percent(_)) => {
@@ -151,7 +167,7 @@ impl Options {
                 .to_string()
                 .into());
         }
-        Ok(target::at(&self.device, "qualify", Space::AtMost(bytes), self.study.dry_run)?)
+        Ok(target::at(path, "qualify", Space::AtMost(bytes), self.study.dry_run)?)
     }
 
     fn settings(&self) -> Settings {

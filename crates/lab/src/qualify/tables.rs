@@ -34,10 +34,10 @@ fn followed<'r>(runs: &PhaseRuns<'r>) -> impl Iterator<Item = (usize, &'r Point)
     runs.phase.points.iter().enumerate().filter(move |(_, point)| all || point.is_tracked)
 }
 
-/// The runs that figures in the rows are made of.
-pub(super) fn judged(all: &[PhaseRuns<'_>]) -> Vec<StepResult> {
-    let steady = all.iter().filter(|runs| is_steady(runs));
-    steady.flat_map(|runs| runs.window_rounds().iter().flat_map(|round| round.iter())).cloned().collect()
+/// The runs that figures in the rows are made of, with what they measure.
+pub(super) fn in_steady_windows<'r>(runs: &PhaseRuns<'r>) -> Vec<(&'r Point, &'r StepResult)> {
+    let rounds = if is_steady(runs) { runs.window_rounds() } else { &[] };
+    rounds.iter().flat_map(|round| runs.phase.points.iter().zip(round.iter())).collect()
 }
 
 /// The figures of a point in the rounds of a window.

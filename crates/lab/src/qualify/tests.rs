@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::several::Several;
 use crate::testing::{direction, report, settings, target};
 
 fn study(tests: &[Test]) -> Qualify {
@@ -126,4 +127,41 @@ fn what_is_not_by_the_specification_is_said_before() {
     let read_only = StudyTarget { writable: false, ..target() };
     let settings = study(&[Test::Iops]).settings;
     assert!(Qualify::new(read_only, settings).is_err_and(|why| why.contains("--overwrite")));
+}
+
+#[test]
+fn a_test_ends_on_one_device_before_it_begins_on_the_next_and_windows_are_compared() {
+    let of = |name: &str| {
+        (name.to_string(), Box::new(study(&[Test::Throughput]).beside_others()) as Box<dyn Study>)
+    };
+    let several = Several::new(vec![of("a"), of("b")]).unwrap();
+    let (mut results, mut names): (Vec<StepResult>, Vec<String>) = Default::default();
+    while let Some(step) = several.steps().get(results.len()).cloned().or_else(|| several.next(&results)) {
+        let ios = if step.name.starts_with("a") { 1000 } else { 2000 };
+        let number = step.repeats.unwrap_or(results.len());
+        let of = Some(direction(ios, 4096, 1000));
+        let is_read = step.name.contains(" 100/0 ");
+        results.push(StepResult {
+            step: number,
+            report: if is_read { report(of, None) } else { report(None, of) },
+        });
+        names.push(step.name);
+    }
+    assert_eq!(
+        names[..3],
+        [
+            "a: throughput 128KiB: preconditioning",
+            "b: throughput 128KiB: preconditioning",
+            "a: throughput 100/0 128KiB"
+        ]
+    );
+    assert!(
+        names[2..12].iter().all(|name| name.starts_with("a: "))
+            && names[12..22].iter().all(|name| name.starts_with("b: "))
+    );
+    assert_eq!(names[22], "a: throughput 1MiB: preconditioning");
+    assert_eq!(names.len(), 2 * 2 * (1 + 5 * 2));
+    let result = several.result(&results, 80);
+    assert!(result.conclusion.starts_with("Of 4 rows, b is faster in 4"), "{}", result.conclusion);
+    assert_eq!((result.table.rows.len(), result.verdict), (8, None));
 }

@@ -121,3 +121,37 @@ pub(super) fn check_again(path: &Path, word: &str) -> Result<(), SessionError> {
     let why = format!("{}: it is no longer {word:?}; nothing more is written to it", shown(path));
     Err(SessionError { why, is_refused: true })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_identified_is_overwritten_and_it_is_looked_at_again() {
+        let path = std::env::temp_dir().join(format!("fiord-overwrite-{}", std::process::id()));
+        std::fs::write(&path, vec![1; 16 << 20]).unwrap();
+        let word = std::fs::canonicalize(&path).unwrap().display().to_string();
+        let try_with = |words: &[&str], used: fn(u64) -> u64| {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            overwritten(&path, Overwrite { words: &words, erase_signatures: false }, used)
+        };
+        let target = try_with(&["x", &word], |all| all / 2 + 5).unwrap();
+        assert_eq!(
+            (target.size_bytes, target.device_bytes, target.identity),
+            (8 << 20, 16 << 20, Some(word.clone()))
+        );
+        for words in [&[][..], &["x"], &["x", "y"], &[""]] {
+            let refused = try_with(words, |all| all).unwrap_err();
+            assert!(
+                refused.is_refused && refused.why.contains(&format!("--overwrite={word:?}")),
+                "{}",
+                refused.why
+            );
+        }
+        assert!(try_with(&[&word], |_| 1 << 20).unwrap_err().why.contains("the minimum is 8MiB"));
+        check_again(&path, &word).unwrap();
+        assert!(check_again(&path, "the disk that was here").unwrap_err().is_refused);
+        std::fs::remove_file(&path).unwrap();
+        assert!(check_again(&path, &word).is_err());
+    }
+}
