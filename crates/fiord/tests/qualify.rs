@@ -242,16 +242,23 @@ fn several_devices_are_tested_one_after_the_other_and_compared() {
     let line = format!("qualify {SHORT} --rounds 5 --json --overwrite {identity} {} {}", one.path, two.path);
     let refused = dir.run(&line);
     assert!(refused.assert_status(2).stderr.contains(&format!("{}: --overwrite=", two.path)), "{refused:?}");
-    assert!(std::fs::read(&one.path).unwrap().iter().all(|byte| *byte == 0), "nothing is written if one is refused");
+    assert!(
+        std::fs::read(&one.path).unwrap().iter().all(|byte| *byte == 0),
+        "nothing is written if one is refused"
+    );
     dir.run(&format!("{line} --overwrite {other} --resume")).assert_status(1);
     let document = dir.run(&format!("{line} --overwrite {other}")).json();
     assert_eq!(document["complete"], Value::from(true));
     assert_eq!(document["targets"].as_array().unwrap().len(), 2);
-    let of: Vec<&str> = document["runs"].as_array().unwrap().iter().map(|run| run["of"].as_str().unwrap()).collect();
+    let of: Vec<&str> =
+        document["runs"].as_array().unwrap().iter().map(|run| run["of"].as_str().unwrap()).collect();
     // After both are preconditioned, all rounds of a device follow each other.
     let begins = |run: &str, device: &LoopDevice| run.starts_with(&format!("{}: ", device.path));
     assert_eq!(of.len(), 22);
-    assert!(of[2..12].iter().all(|run| begins(run, &one)) && of[12..].iter().all(|run| begins(run, &two)), "{of:?}");
+    assert!(
+        of[2..12].iter().all(|run| begins(run, &one)) && of[12..].iter().all(|run| begins(run, &two)),
+        "{of:?}"
+    );
     dir.run(&format!("{line} {}", two.path)).assert_status(2);
 }
 
