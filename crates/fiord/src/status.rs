@@ -49,7 +49,7 @@ pub(crate) const MEANINGS: [(&str, &str); 10] = [
     ("5", "`fiord check --strict`: MARGINAL"),
     (
         "6",
-        "a study is inconclusive: a finding voids its figures, or they lie on both sides of a limit; `--fail-if`: no condition \
+        "a study is inconclusive: a finding voids its figures, they lie on both sides of a limit, or did not become steady; `--fail-if`: no condition \
          holds, but one cannot be decided; `--undecided=pass` or `fail` has the status of that instead",
     ),
     ("7", "`fiord crash-test check`: synced data was lost"),

@@ -38,11 +38,11 @@ pub(super) struct Options {
     /// I/Os in flight
     #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     depth: u32,
+    #[command(flatten)]
+    overwriting: study::Overwriting,
     /// Total time of all runs
     #[arg(long, default_value = "1m", value_parser = parse::positive_duration)]
     time: Duration,
-    #[command(flatten)]
-    overwriting: study::Overwriting,
     #[command(flatten)]
     study: SizedStudy,
 }

@@ -164,6 +164,13 @@ fn unit(measure: Measure) -> &'static str {
     }
 }
 
+/// The highest temperature of the device during a run.
+fn temperature(run: &StepResult) -> Cell {
+    let tested = run.report.devices.iter().filter(|device| device.holds_files);
+    let samples = tested.flat_map(|device| &device.samples).filter_map(|sample| sample.temperature_celsius);
+    samples.max().map_or(Cell::None, |celsius| Cell::Number(f64::from(celsius), 0))
+}
+
 /// A row for each figure of each round that has to become steady, and for each round of the write saturation.
 pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
     let keys = [
@@ -175,6 +182,7 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
         "value",
         "in_window",
         "max_ns",
+        "temperature_celsius",
         "written_bytes",
     ];
     let mut table = Table::new(keys.map(|key| Column::new(key, "")));
@@ -194,6 +202,7 @@ pub(super) fn rounds(all: &[PhaseRuns<'_>]) -> Table {
                     Cell::Number(figure(&results[number], runs.phase.measure), 1),
                     Cell::Flag(is_in_window),
                     Cell::Latency(whole.completion.running.max),
+                    temperature(&results[number]),
                     Cell::bytes(is_saturation(runs).then_some(written_bytes)),
                 ]);
             }
