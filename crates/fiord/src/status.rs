@@ -49,8 +49,8 @@ pub(crate) const MEANINGS: [(&str, &str); 10] = [
     ("5", "`fiord check --strict`: MARGINAL"),
     (
         "6",
-        "a study is inconclusive: a finding voids its figures, they lie on both sides of a limit, or did not become steady; `--fail-if`: no condition \
-         holds, but one cannot be decided; `--undecided=pass` or `fail` has the status of that instead",
+        "a study is inconclusive: a finding voids its figures, they lie on both sides of a limit, or did not become steady; \
+         `--fail-if`: no condition holds, but one cannot be decided; `--undecided=pass` or `fail` has the status of that instead",
     ),
     ("7", "`fiord crash-test check`: synced data was lost"),
     ("8", "`--fail-if`: a condition holds"),

@@ -94,6 +94,13 @@ fn round_of(phase: &Phase) -> impl Iterator<Item = Step> {
     phase.precondition.iter().chain(phase.points.iter().map(|point| &point.step)).cloned()
 }
 
+/// The results before the first that was interrupted, which is of a part of its time.
+fn whole(results: &[StepResult]) -> &[StepResult] {
+    let is_part =
+        |run: &StepResult| run.report.findings.iter().any(|finding| finding.code == Code::Interrupted);
+    &results[..results.iter().position(is_part).unwrap_or(results.len())]
+}
+
 /// How long the rounds of a phase take, at least and at most.
 fn time_of(phase: &Phase) -> [Duration; 2] {
     let round: Duration = phase.points.iter().map(|point| point.step.time).sum();
@@ -207,7 +214,7 @@ impl Study for Qualify {
     }
 
     fn compared<'r>(&'r self, results: &'r [StepResult]) -> Vec<(String, &'r StepResult)> {
-        let (runs, _) = walk(&self.phases, results, &self.breaks);
+        let (runs, _) = walk(&self.phases, whole(results), &self.breaks);
         runs.iter()
             .flat_map(tables::in_steady_windows)
             .map(|(point, run)| (point.step.name.clone(), run))
@@ -226,7 +233,7 @@ impl Study for Qualify {
     }
 
     fn result(&self, results: &[StepResult], width: usize) -> StudyResult {
-        let (runs, next) = walk(&self.phases, results, &self.breaks);
+        let (runs, next) = walk(&self.phases, whole(results), &self.breaks);
         let is_unsteady = runs.iter().any(|runs| tables::is_not_steady(runs));
         let facts = vec![
             ("class", Cell::Text(self.settings.class.word().to_string())),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fiord_report::Subject;
+
 use super::*;
 use crate::several::Several;
 use crate::testing::{direction, report, settings, target};
@@ -85,6 +87,19 @@ fn what_never_becomes_steady_has_a_verdict_instead_of_figures() {
     );
     assert_eq!(result.verdict, Some(Verdict::Undecided));
     assert!(result.table.rows.iter().all(|row| row[3] == Cell::None), "{:?}", result.table);
+}
+
+#[test]
+fn an_interrupted_run_completes_no_window() {
+    let study = study(&[Test::Latency]);
+    let mut results = Vec::new();
+    carry_on(&study, &mut results, usize::MAX, |_, _| 1000);
+    assert!(study.result(&results, 80).conclusion.contains("in steady state"));
+    let last = results.last_mut().unwrap();
+    last.report.findings.push(Finding::new(Code::Interrupted, Subject::Run, "it was ended", ""));
+    let result = study.result(&results, 80);
+    assert_eq!((result.conclusion.as_str(), result.verdict, result.table.rows.len()), ("", None, 0));
+    assert!(result.text.starts_with("latency: not complete, after 4 rounds."), "{}", result.text);
 }
 
 #[test]

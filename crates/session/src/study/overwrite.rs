@@ -47,6 +47,11 @@ pub fn overwritten(
     if facts.read_only {
         return Err(refused("it is read-only; name another".to_string()));
     }
+    if facts.queue.as_ref().is_some_and(|queue| queue.zoned == "host-managed") {
+        let why =
+            "its zones are written in sequence only, which no random write does; name a device without zones";
+        return Err(format!("{}: {why}", shown(path)).into());
+    }
     if facts.kind == TargetKind::Block {
         TargetOpener::default().may_overwrite(path)?;
     }
