@@ -9,6 +9,7 @@ use std::time::Duration;
 use fiord_lab::Repeat;
 use fiord_lab::check::{Check, PROFILES};
 use fiord_lab::matrix::{BlockSize, Matrix};
+use fiord_lab::qualify::{self, Class, Qualify, Test};
 use fiord_lab::quick::Quick;
 use fiord_lab::sweep::{Pictures, Sweep, SweptJob};
 use fiord_lab::{Study, StudyTarget};
@@ -63,6 +64,11 @@ fn studies(path: &Path, writable: bool) -> Vec<Box<dyn Study>> {
         Box::new(Matrix::new(target.clone(), &[block], &patterns, 4, time, Repeat::Auto).unwrap()),
         Box::new(sweep()),
     ];
+    if writable {
+        let (tests, class) = (Test::ALL.to_vec(), Class::Enterprise);
+        let settings = qualify::Settings { tests, class, time, rounds_max: 25 };
+        studies.push(Box::new(Qualify::new(target.clone(), settings).unwrap().with_all_steps()));
+    }
     let checks = PROFILES
         .iter()
         .filter(|_| writable)
