@@ -216,6 +216,11 @@ pub(super) fn text(all: &[PhaseRuns<'_>], width: usize) -> String {
     let mut parts = Vec::new();
     for runs in all {
         let mut part = wrapped(&verdict(runs), width).join("\n") + "\n";
+        part += &convergence(runs)
+            .iter()
+            .flat_map(|line| wrapped(line, width))
+            .map(|line| line + "\n")
+            .collect::<String>();
         if is_saturation(runs) {
             part += &saturation(runs).text(width);
         } else if is_steady(runs) {
@@ -239,6 +244,22 @@ pub(super) fn text(all: &[PhaseRuns<'_>], width: usize) -> String {
         parts.push(part);
     }
     parts.join("\n")
+}
+
+/// The figures that have to become steady, round by round.
+fn convergence(runs: &PhaseRuns<'_>) -> Vec<String> {
+    let shown = |value: f64| match runs.phase.measure {
+        Measure::MeanNs => Cell::Latency(value.round() as u64).shown(),
+        Measure::Iops | Measure::MibPerS => format!("{value:.0}"),
+    };
+    let line = |number: usize| {
+        let point = &runs.phase.points[number];
+        let values: Vec<String> = runs.series(number).into_iter().map(shown).collect();
+        let (reads, block) = (point.reads_percent, shown_bytes(point.block_bytes));
+        format!("{reads}/{} {block} by round: {}", 100 - reads, values.join(", "))
+    };
+    let tracked = runs.tracked().filter(|_| !runs.whole_rounds().is_empty());
+    tracked.map(line).collect()
 }
 
 /// The headings of columns by shares of reads and writes.

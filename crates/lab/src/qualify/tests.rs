@@ -69,6 +69,11 @@ fn a_round_has_seven_mixes_of_eight_sizes_and_ends_when_it_is_steady() {
         "{}",
         result.text
     );
+    assert!(
+        result.text.contains("0/100 4KiB by round: 3000, 3000, 1000, 1000, 1000, 1000, 1000\n"),
+        "{}",
+        result.text
+    );
     assert!(result.text.lines().all(|line| line.chars().count() <= 80), "{}", result.text);
 }
 
