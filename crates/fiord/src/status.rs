@@ -90,6 +90,11 @@ pub(crate) fn of_verdict(verdict: Verdict, undecided: Undecided) -> u8 {
     }
 }
 
+/// Whether a status other than success says that something is wrong, whatever else is found out.
+pub(crate) fn is_certain(status: u8) -> bool {
+    !matches!(status, SUCCESS | VERDICT_MARGINAL | VERDICT_UNDECIDED)
+}
+
 /// The status for the worst of the conditions on a result; `None`: there is none.
 pub(crate) fn of_decision(decision: Option<Decision>, undecided: Undecided) -> u8 {
     match decision {

@@ -2,17 +2,18 @@
 //!
 //! Invariant: verdicts are ordered from good to bad, so that the worst of several is their maximum.
 
-/// How a disk compares with its limits; the worst verdict is the greatest.
+/// How a disk compares with its limits. Of several the greatest holds for all: what certainly fails is not hidden by what is
+/// not known, and what is not known not by what passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// Within the limits, with headroom.
     Pass,
     /// Within the limits, without headroom.
     Marginal,
-    /// Beyond a limit.
-    Fail,
     /// The figures do not say: they are void, or spread across a limit.
     Undecided,
+    /// Beyond a limit.
+    Fail,
 }
 
 impl Verdict {

@@ -11,6 +11,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use fiord_options::environment::KeywordValues;
 use fiord_session::StopHandle;
 use fiord_sys::errno::error_text;
 use fiord_sys::poll::{self, Until};
@@ -18,7 +19,7 @@ use fiord_sys::spawn::spawn;
 use fiord_sys::{clock, signal};
 use fiord_wire::agent::{Agent, AgentEvent};
 use fiord_wire::frame::Inbox;
-use fiord_wire::message::{Message, Prepare, StudyCommand, Told};
+use fiord_wire::message::{Message, StudyCommand, Told};
 
 use crate::agent_run::{self, Planned};
 use crate::agent_study::StudyAgent;
@@ -73,9 +74,10 @@ fn obey(link: &Arc<Link>, commands: &Rc<Receiver<Command>>, carry_out: CarryOut<
     while let Ok(command) = commands.recv() {
         match command {
             Command::Plan(prepare) if prepare.study.is_some() => {
-                let Prepare { study: Some(study), .. } = *prepare else { continue };
-                let agent = Rc::new(RefCell::new(StudyAgent::new(link, commands)));
-                let carried_out = carry_out(&study, &agent);
+                let Some(study) = &prepare.study else { continue };
+                let keywords = agent_run::keywords_of(&prepare, KeywordValues::UNKNOWN);
+                let agent = Rc::new(RefCell::new(StudyAgent::new(link, commands, keywords)));
+                let carried_out = carry_out(study, &agent);
                 let mut agent = agent.borrow_mut();
                 carried_out.unwrap_or_else(|told| agent.failed(told));
                 if agent.has_left() {

@@ -36,12 +36,7 @@ pub(crate) fn plan(prepare: &Prepare) -> Result<(Planned, HostFacts), Vec<Told>>
     let told = |text: String| vec![Told { text, is_unsafe: false }];
     let machine = environment::machine().map_err(told)?;
     let mut sections = prepare.sections.read().map_err(told)?;
-    let keywords = HostKeywords {
-        machine: of(&machine),
-        name: prepare.name.clone(),
-        number: prepare.number,
-        hosts: prepare.hosts,
-    };
+    let keywords = keywords_of(prepare, of(&machine));
     keywords::expand(&mut sections, &keywords).map_err(|problems| of_problems(&problems, false))?;
     let settings = RunSettings {
         readonly: prepare.is_readonly,
@@ -61,6 +56,11 @@ pub(crate) fn plan(prepare: &Prepare) -> Result<(Planned, HostFacts), Vec<Told>>
     let trust = if prepare.has_findings { Trust::On } else { Trust::Off };
     let global_options = prepare.global_options.clone();
     Ok((Planned { plan: Arc::new(plan), warnings, global_options, trust }, facts))
+}
+
+/// The keywords of this host.
+pub(crate) fn keywords_of(prepare: &Prepare, machine: KeywordValues) -> HostKeywords {
+    HostKeywords { machine, name: prepare.name.clone(), number: prepare.number, hosts: prepare.hosts }
 }
 
 /// The keywords of this machine.

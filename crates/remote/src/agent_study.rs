@@ -19,6 +19,7 @@ use fiord_wire::message::Told;
 use crate::agent_facts;
 use crate::agent_run::status;
 use crate::agent_tells::{Stages, Teller};
+use crate::keywords::HostKeywords;
 use crate::link::{Command, Link};
 
 /// The controller, as a study on one of its hosts sees it.
@@ -26,6 +27,7 @@ pub struct StudyAgent {
     link: Arc<Link>,
     commands: Rc<Receiver<Command>>,
     stages: Stages,
+    keywords: HostKeywords,
     /// Whether the controller was told that the study can run, or why not.
     has_planned: bool,
     has_left: bool,
@@ -38,9 +40,18 @@ impl std::fmt::Debug for StudyAgent {
 }
 
 impl StudyAgent {
-    pub(crate) fn new(link: &Arc<Link>, commands: &Rc<Receiver<Command>>) -> StudyAgent {
+    pub(crate) fn new(
+        link: &Arc<Link>,
+        commands: &Rc<Receiver<Command>>,
+        keywords: HostKeywords,
+    ) -> StudyAgent {
         let (stages, commands) = (Stages::new(link), Rc::clone(commands));
-        StudyAgent { link: Arc::clone(link), commands, stages, has_planned: false, has_left: false }
+        StudyAgent { link: Arc::clone(link), commands, stages, keywords, has_planned: false, has_left: false }
+    }
+
+    /// What the keywords of jobs stand for here.
+    pub fn keywords(&self) -> &HostKeywords {
+        &self.keywords
     }
 
     /// The study can run, on these targets (whether each is written). Waits until it may; `false`: it must not.

@@ -3,7 +3,7 @@
 //! Invariant: text without a `$` is unchanged.
 
 use std::cell::RefCell;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use fiord_options::bytes::replace;
@@ -11,7 +11,14 @@ use fiord_options::environment::KeywordValues;
 use fiord_options::{Problem, Section, Setting, change_settings, lookup};
 
 /// The keywords that name a host. `${hostnum}` is the same as `$hostnum`.
-pub const HOST_KEYWORDS: [&str; 3] = ["hostname", "hostnum", "hosts"];
+const HOST_KEYWORDS: [&str; 3] = ["hostname", "hostnum", "hosts"];
+
+/// What a grammar is given for `${name}` where hosts are named: a variable of this process, or a keyword as `$name`, which the
+/// host replaces.
+pub fn variable(name: &OsStr) -> Option<OsString> {
+    let keyword = HOST_KEYWORDS.iter().find(|keyword| name == **keyword);
+    std::env::var_os(name).or_else(|| keyword.map(|keyword| OsString::from(format!("${keyword}"))))
+}
 
 /// What the keywords stand for on one host.
 #[derive(Clone, Debug)]
@@ -24,6 +31,13 @@ pub struct HostKeywords {
     pub number: u32,
     /// `$hosts`: how many there are.
     pub hosts: u32,
+}
+
+impl HostKeywords {
+    /// Of the only host of a list, like this machine: to find wrong values before any host is reached.
+    pub fn of_any_host(machine: KeywordValues) -> HostKeywords {
+        HostKeywords { machine, name: "host".to_string(), number: 0, hosts: 1 }
+    }
 }
 
 /// Replaces the keywords in all settings.

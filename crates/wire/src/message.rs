@@ -59,6 +59,8 @@ pub struct StudyCommand {
     pub words: Vec<Vec<u8>>,
     /// Files of the controller that they name: name and contents.
     pub files: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Environment variables of the controller that these files name: name and value.
+    pub variables: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// What a study on a host has found; sent as its report.

@@ -97,11 +97,29 @@ fn what_cannot_be_done_on_a_host_is_said_once_and_starts_nothing() {
     }
     let said = text(&run(&fleet, &CHECK.replace("etcd", "etcd nowhere")).stderr);
     assert!(said.contains("2 hosts: nowhere: no such directory"), "{said}");
-    let refused = run(&fleet, "capacity --p99=10ms --via={agent} .");
+    let refused = run(&fleet, "profile --rw=read --filename=data --size=1m --via={agent}");
     assert_eq!(refused.status.code(), Some(1));
-    assert!(text(&refused.stderr).contains("--hosts does not work"), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("a profile is of one machine"), "{}", text(&refused.stderr));
+    assert!(!fleet.directory.join("data").exists());
     assert!(fleet.all_leave());
     assert_eq!(scratch(&fleet).len(), 0);
+}
+
+#[test]
+fn a_job_file_of_the_controller_is_run_with_the_keywords_of_each_host() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    fleet.directory.write("here.fio", "[job]\nfilename=$hostname.${KIND}\nsize=${hosts}M\nrw=write\n").unwrap();
+    let elsewhere = fleet.fiord().display().to_string();
+    let via = format!("--via=sh -c 'cd state && unset KIND && exec {elsewhere} agent' {{agent}}");
+    std::fs::create_dir(fleet.directory.join("state")).unwrap();
+    let mut own = command(&fleet, "sweep here.fio --over bs=64k,1M --json --no-history");
+    let output = own.arg(via).env("KIND", "data").output().unwrap();
+    let report = report(&output).unwrap();
+    assert_eq!(each(&report, "fate"), ["complete"; 2], "{report}");
+    for name in ["state/a.data", "state/b.data"] {
+        assert_eq!(std::fs::metadata(fleet.directory.join(name)).map(|found| found.len()).ok(), Some(2 << 20));
+    }
 }
 
 #[test]
@@ -136,9 +154,12 @@ fn a_controller_that_is_killed_leaves_no_study_and_no_file() {
 fn other_studies_have_a_result_for_each_host() {
     needs!("sh" of "dash");
     let fleet = Fleet::new(&["a", "b"]).unwrap();
-    for words in
-        ["quick --time=1s --size=16M", "matrix --time=1s --size=16M --bs=4k --rw=randread --repeat=1"]
-    {
+    for words in [
+        "quick --time=1s --size=16M",
+        "matrix --time=1s --size=16M --bs=4k --rw=randread --repeat=1",
+        "sweep --rw=randread --size=16M --time=2s --over bs=4k,64k",
+        "capacity --p99=1s --time=2s --size=16M",
+    ] {
         let output = run(&fleet, &format!("{words} --via={{agent}} --json --no-history"));
         let report = report(&output).unwrap();
         assert_eq!(each(&report, "fate"), ["complete"; 2], "{report}");

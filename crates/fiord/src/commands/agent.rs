@@ -4,7 +4,6 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -12,7 +11,7 @@ use fiord_wire::{StudyCommand, Told};
 
 use crate::arguments::{CommandError, Invocation};
 use crate::status;
-use crate::study::{OnAgent, OnHosts};
+use crate::study::{OnAgent, OnHosts, Sources};
 use crate::subcommand::Subcommands;
 
 /// Runs what a controller (fiord with --hosts) sends on standard input, and
@@ -44,15 +43,13 @@ fn carry_out(command: &StudyCommand, agent: &OnAgent, subcommands: &Subcommands)
     let mut words = command.words.iter().map(|word| OsString::from_vec(word.clone()));
     let name = words.next().unwrap_or_default();
     let arguments: Vec<OsString> = words.collect();
-    let sent = |(path, text): &(Vec<u8>, Vec<u8>)| {
-        let path = OsString::from_vec(path.clone());
-        (PathBuf::from(path), String::from_utf8_lossy(text).into_owned())
-    };
-    let files = command.files.iter().map(sent).collect();
+    let sources = Sources::sent(command);
     match name.to_str() {
-        Some("check") => of::<super::check::Options>(&arguments, agent, files, subcommands),
-        Some("matrix") => of::<super::matrix::Options>(&arguments, agent, files, subcommands),
-        Some("quick") => of::<super::quick::Options>(&arguments, agent, files, subcommands),
+        Some("capacity") => of::<super::capacity::Options>(&arguments, agent, sources, subcommands),
+        Some("check") => of::<super::check::Options>(&arguments, agent, sources, subcommands),
+        Some("matrix") => of::<super::matrix::Options>(&arguments, agent, sources, subcommands),
+        Some("quick") => of::<super::quick::Options>(&arguments, agent, sources, subcommands),
+        Some("sweep") => of::<super::sweep::Options>(&arguments, agent, sources, subcommands),
         _ => Err(Told { text: format!("{name:?} is no study that runs on hosts"), is_unsafe: false }),
     }
 }
@@ -60,13 +57,13 @@ fn carry_out(command: &StudyCommand, agent: &OnAgent, subcommands: &Subcommands)
 fn of<S: OnHosts>(
     arguments: &[OsString],
     agent: &OnAgent,
-    files: Vec<(PathBuf, String)>,
+    sources: Sources,
     subcommands: &Subcommands,
 ) -> Result<(), Told> {
     let wrong = |usage: clap::Error| Told { text: usage.to_string(), is_unsafe: false };
     let mut study = S::read(arguments).map_err(wrong)?;
     let options = study.options();
-    (options.agent, options.files) = (Some(Rc::clone(agent)), files);
+    (options.agent, options.sources) = (Some(Rc::clone(agent)), sources);
     let told = |error: CommandError| Told { text: error.why, is_unsafe: error.status == status::REFUSED };
     study.run(subcommands).map(drop).map_err(told)
 }

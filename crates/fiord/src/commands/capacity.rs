@@ -74,7 +74,7 @@ pub(super) struct Options {
     #[arg(long, default_value = "1m", value_parser = parse::positive_duration)]
     time: Duration,
     /// Write the chart to this file as SVG
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
     plot: Option<PathBuf>,
     #[command(flatten)]
     force: Force,
@@ -125,10 +125,21 @@ fn bound(text: &str) -> Result<Bound, String> {
     Ok(Bound { percentile, limit: latency(limit)? })
 }
 
+impl study::OnHosts for Options {
+    fn options(&mut self) -> &mut study::Options {
+        &mut self.study.options
+    }
+}
+
 impl Invocation for Options {
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        let machine = environment::machine()?;
+        let job_and_targets = self.job_and_targets(&machine)?;
+        if let Some(status) = study::at_hosts("capacity", &self.study.options)? {
+            return Ok(status);
+        }
         // The scratch files live until everything has been printed.
-        let Prepared { study, plot, targets, scratch: _scratch, warnings } = prepare(&self)?;
+        let Prepared { study, plot, targets, scratch: _scratch, warnings } = prepare(&self, job_and_targets)?;
         let targets: Vec<&StudyTarget> = targets.iter().collect();
         study::carry_out(&study, &targets, &warnings, &self.study.options, plot.as_slice())
     }
@@ -145,9 +156,10 @@ struct Prepared {
     warnings: Vec<Problem>,
 }
 
-fn prepare(options: &Options) -> Result<Prepared, CommandError> {
-    let machine = environment::machine()?;
-    let (job, places) = options.job_and_targets(&machine)?;
+fn prepare(
+    options: &Options,
+    (job, places): (Option<JobFile>, Vec<&Path>),
+) -> Result<Prepared, CommandError> {
     let plot = |path| OutputFile::new("--plot", path, Some(options.force));
     let plot = options.plot.as_deref().map(plot).transpose()?;
     let space = match job.as_ref().and_then(JobFile::size_bytes) {
@@ -194,14 +206,23 @@ impl Options {
         }
     }
 
+    /// Whether a path is a job file: a regular file that is too small to be read from, of the controller if there is one.
+    fn is_job_file(&self, path: &Path) -> bool {
+        let is_small = |found: std::fs::Metadata| found.is_file() && found.len() < target::SIZE_MIN_BYTES;
+        match self.study.options.agent {
+            Some(_) => self.study.options.sources.file(path.as_os_str()).is_some(),
+            None => std::fs::metadata(path).is_ok_and(is_small),
+        }
+    }
+
     /// The job, if there is one, and the targets; none if the job names its files itself.
     fn job_and_targets(&self, machine: &Machine) -> Result<(Option<JobFile>, Vec<&Path>), String> {
         let (jobs, targets): (Vec<&Path>, Vec<&Path>) =
-            self.places.iter().map(PathBuf::as_path).partition(|path| is_job_file(path));
+            self.places.iter().map(PathBuf::as_path).partition(|path| self.is_job_file(path));
         let here = Path::new(".");
         let job = match jobs.as_slice() {
             [] => return Ok((None, if targets.is_empty() { vec![here] } else { targets })),
-            [only] => JobFile::read(only, machine)?,
+            [only] => JobFile::read(only, machine, &self.study.options)?,
             [_, second, ..] => return Err(format!("{}: a second job file; name only one", shown(second))),
         };
         let given = [("rw", self.rw.is_some()), ("bs", self.bs.is_some()), ("depth", self.depth.is_some())];
@@ -218,11 +239,6 @@ impl Options {
             (None, false) => Ok((Some(job), targets)),
         }
     }
-}
-
-/// Whether a path is a job file: a regular file that is too small to be read from.
-fn is_job_file(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() < target::SIZE_MIN_BYTES)
 }
 
 #[cfg(test)]

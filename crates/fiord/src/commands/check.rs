@@ -88,7 +88,7 @@ impl study::OnHosts for Options {
 }
 
 impl Invocation for Options {
-    fn run(mut self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+    fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
         if self.schema {
             return arguments::print(SCHEMA);
         }
@@ -119,7 +119,7 @@ impl Invocation for Options {
             return Err(why.into());
         }
         if let Cow::Owned(own) = &profile {
-            self.study.files = vec![(PathBuf::from(&self.check), own.text.clone())];
+            self.study.sources.keep(&self.check, own.text.clone().into_bytes());
         }
         let space = profile.space_bytes(self.size);
         study::at_all(
@@ -153,8 +153,8 @@ fn profile(named: &OsStr, options: &study::Options) -> Result<Cow<'static, Profi
             shown(named)
         ));
     }
-    let text = match options.sent(path) {
-        Some(text) => text.to_string(),
+    let text = match options.sources.file(named) {
+        Some(text) => String::from_utf8_lossy(&text).into_owned(),
         None => contents(path).map_err(|why| format!("{}: {why}", shown(path)))?,
     };
     let name = path.file_stem().map_or_else(String::new, shown);

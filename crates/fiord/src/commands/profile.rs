@@ -95,6 +95,10 @@ impl Invocation for Options {
     }
 
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        if self.study.hosts.is_some() {
+            let why = "a profile is of one machine; leave --hosts out, or run it on a host of interest";
+            return Err(why.to_string().into());
+        }
         // The scratch files live until everything has been printed.
         let prepared = prepare(&self)?;
         let own_target = prepared.scratch.as_ref().map(|(own_target, _)| own_target);
@@ -123,7 +127,7 @@ struct Prepared {
 
 fn prepare(options: &Options) -> Result<Prepared, CommandError> {
     let machine = environment::machine()?;
-    let typed = TypedJob::read("profile", &options.of_fio, &machine)?;
+    let typed = TypedJob::read("profile", &options.of_fio, &machine, &options.study)?;
     let page = |path| OutputFile::new("--output", path, Some(options.force));
     let page = options.output.as_deref().map(page).transpose()?;
     let keys = match lists(&options.varied)? {

@@ -38,7 +38,7 @@ pub(super) struct Options {
     #[arg(long, required = true, value_name = "KEY=LIST")]
     over: Vec<OsString>,
     /// Write the chart to this file as SVG
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
     plot: Option<PathBuf>,
     #[command(flatten)]
     force: Force,
@@ -74,6 +74,12 @@ const RUN: Duration = Duration::from_secs(10);
 const ALL: Duration = Duration::from_secs(120);
 const RUN_MIN: Duration = Duration::from_secs(1);
 
+impl study::OnHosts for Options {
+    fn options(&mut self) -> &mut study::Options {
+        &mut self.study
+    }
+}
+
 impl Invocation for Options {
     fn read(arguments: &[OsString]) -> Result<Options, clap::Error> {
         let (own, of_fio) = typed_job::split(&Options::command(), arguments);
@@ -81,8 +87,13 @@ impl Invocation for Options {
     }
 
     fn run(self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        let machine = environment::machine()?;
+        let typed = TypedJob::read("sweep", &self.of_fio, &machine, &self.study)?;
+        if let Some(status) = study::at_hosts("sweep", &self.study)? {
+            return Ok(status);
+        }
         // The scratch files live until everything has been printed.
-        let prepared = prepare(&self)?;
+        let prepared = prepare(&self, typed)?;
         let own_target = prepared.scratch.as_ref().map(|(own_target, _)| own_target);
         let plot = prepared.plot.as_slice();
         study::carry_out(&prepared.sweep, own_target.as_slice(), &prepared.warnings, &self.study, plot)
@@ -100,9 +111,7 @@ struct Prepared {
     warnings: Vec<Problem>,
 }
 
-fn prepare(options: &Options) -> Result<Prepared, CommandError> {
-    let machine = environment::machine()?;
-    let typed = TypedJob::read("sweep", &options.of_fio, &machine)?;
+fn prepare(options: &Options, typed: TypedJob) -> Result<Prepared, CommandError> {
     let keys = over::keys("--over", &options.over, &typed)?;
     typed.engines_have_their_options(&keys)?;
     let plot = |path| OutputFile::new("--plot", path, Some(options.force));

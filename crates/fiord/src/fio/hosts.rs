@@ -3,7 +3,7 @@
 //! Invariant: nothing is planned here: sections go to the hosts as typed, with the keywords that are facts of a machine. The
 //! exit status is 0 only if every host did all it was asked for, but for those that `--allow-missing` lets be.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use fiord_fleet::{FleetReport, FleetSettings, Host, HostRun, Order};
 use fiord_options::cli::Parsed;
@@ -11,7 +11,7 @@ use fiord_options::environment::{Environment, KeywordValues};
 use fiord_options::program::ProgramOptions;
 use fiord_options::value::{HostOrder, OnLost, Push as PushOption, Trust};
 use fiord_options::{Given, Place, Problem, ProblemKind, Setting, Spec};
-use fiord_remote::keywords::{self, HOST_KEYWORDS, HostKeywords};
+use fiord_remote::keywords::{self, HostKeywords};
 use fiord_remote::launch::{self, Launcher};
 use fiord_remote::{Finished, Job};
 use fiord_report::path::shown;
@@ -67,19 +67,13 @@ pub(super) fn of_one_machine(parsed: &Parsed) -> Vec<Problem> {
 
 /// What the grammars need, without the facts of this machine.
 pub(super) fn environment(here: Environment<'static>) -> Environment<'static> {
-    let variables = &|name: &OsStr| {
-        // `${hostnum}` is `$hostnum`, which the host replaces.
-        let keyword = HOST_KEYWORDS.iter().find(|keyword| name == **keyword);
-        std::env::var_os(name).or_else(|| keyword.map(|keyword| OsString::from(format!("${keyword}"))))
-    };
-    Environment { keywords: KeywordValues::UNKNOWN, variables, ..here }
+    Environment { keywords: KeywordValues::UNKNOWN, variables: &keywords::variable, ..here }
 }
 
 /// The same command line as a host like this machine would read it: to find wrong values before any host is reached.
 pub(super) fn as_read_here(parsed: &Parsed, machine: KeywordValues) -> Result<Parsed, Vec<Problem>> {
     let mut parsed = parsed.clone();
-    let keywords = HostKeywords { machine, name: "host".to_string(), number: 0, hosts: 1 };
-    keywords::expand(&mut parsed.sections, &keywords)?;
+    keywords::expand(&mut parsed.sections, &HostKeywords::of_any_host(machine))?;
     Ok(parsed)
 }
 

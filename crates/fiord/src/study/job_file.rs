@@ -11,7 +11,8 @@ use fiord_options::cli::{self, Parsed};
 use fiord_options::value::{Bytes, Reading, Value};
 use fiord_options::{Problem, ProblemLevel, Section, Setting, Spec, job};
 use fiord_report::path::shown;
-use fiord_session::run::environment;
+
+use super::options::Options;
 
 /// Options that name the files of a job.
 pub(crate) const FILES: [&Spec; 5] = [
@@ -63,9 +64,8 @@ impl JobFile {
     ///
     /// # Errors
     /// What is wrong with it, with places.
-    pub(crate) fn read(path: &Path, machine: &Machine) -> Result<JobFile, String> {
-        let parsed = cli::read(&[path.as_os_str()], &environment::of(machine))
-            .map_err(|problems| joined(&problems))?;
+    pub(crate) fn read(path: &Path, machine: &Machine, options: &Options) -> Result<JobFile, String> {
+        let parsed = options.parsed(&[path.as_os_str()], machine).map_err(|problems| joined(&problems))?;
         if parsed.sections.is_empty() {
             return Err(format!("{}: the job file has no section; add [job] and its options", shown(path)));
         }

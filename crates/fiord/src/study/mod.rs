@@ -15,8 +15,10 @@ mod presenter;
 mod progress;
 pub(crate) mod resume;
 mod session;
+mod sources;
 pub(crate) mod typed_job;
 
 pub(crate) use options::{OnAgent, OnHosts, Options};
 pub(crate) use overwriting::Overwriting;
-pub(crate) use session::{at_all, carry_out, carry_out_profiled};
+pub(crate) use session::{at_all, at_hosts, carry_out, carry_out_profiled};
+pub(crate) use sources::Sources;

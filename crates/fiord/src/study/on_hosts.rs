@@ -1,10 +1,9 @@
 //! A study on hosts, from its options to its exit status: each host carries it out at the same time, run by run from one
 //! start, and has a result of its own.
 //!
-//! Invariant: the verdict is the worst of all hosts; a host without a result leaves it undecided at best.
+//! Invariant: the verdict is the worst of all hosts; a host without a result leaves it undecided, unless another fails.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
@@ -17,7 +16,7 @@ use fiord_report::path::visible_lines;
 use fiord_report::table::{Cell, Column, Table};
 use fiord_session::run::environment;
 use fiord_store::{Conclusion, Headline};
-use fiord_wire::{ControllerSettings, Prepare, StudyCommand, StudyReport};
+use fiord_wire::{ControllerSettings, Prepare, StudyReport};
 
 use super::options::Options;
 use crate::arguments::{self, CommandError, Form};
@@ -35,8 +34,11 @@ pub(super) fn carry_out(name: &str, list: &OsStr, options: &Options) -> Result<E
     let machine = environment::machine()?;
     let hosts = reach::hosts(list, &machine)?;
     let words = std::env::args_os().skip(1).map(OsStringExt::into_vec).collect();
-    let files = options.files.iter().map(|(path, text)| (path.as_os_str().as_bytes().to_vec(), text.clone()));
-    let study = StudyCommand { words, files: files.map(|(path, text)| (path, text.into_bytes())).collect() };
+    let study = options.sources.command(words);
+    if let Some(setting) = hosts.iter().find_map(|host| host.settings.first()) {
+        let why = "a study takes no options of jobs from a list of hosts; leave it out";
+        return Err(format!("{}: {}: {why}", setting.place, setting.spelling).into());
+    }
     let settings =
         ControllerSettings { allow_missing: options.allow_missing as usize, ..ControllerSettings::default() };
     let job = options.reach.job(&hosts, settings, |host| Prepare {
@@ -101,7 +103,7 @@ impl Found {
     fn verdict(&self) -> Option<Verdict> {
         let verdicts: Vec<Option<Verdict>> = self.reports.iter().map(|one| verdict(one.as_ref()?)).collect();
         let worst = verdicts.iter().flatten().max().copied()?;
-        if verdicts.contains(&None) { Some(Verdict::Undecided) } else { Some(worst) }
+        Some(if verdicts.contains(&None) { worst.max(Verdict::Undecided) } else { worst })
     }
 
     /// `FAIL: the worst of 3 hosts, that of b`; `None` of a study that gives no verdict.
@@ -130,7 +132,10 @@ impl Found {
             status => return status,
         }
         // What a host accepts (`--strict`, `--undecided`) is in its own status.
-        let worst = reports().max_by_key(|report| (report.status != status::SUCCESS, verdict(report)));
+        let rank = |report: &&StudyReport| {
+            (report.status != status::SUCCESS, status::is_certain(report.status), verdict(report))
+        };
+        let worst = reports().max_by_key(rank);
         worst.map_or(status::FAILED, |report| report.status)
     }
 
@@ -232,6 +237,8 @@ mod tests {
         assert_eq!(verdict(&[Some("PASS"), Some("PASS")]), Some("PASS"));
         assert_eq!(verdict(&[Some("PASS"), Some("FAIL"), Some("MARGINAL")]), Some("FAIL"));
         assert_eq!(verdict(&[Some("PASS"), None]), Some("CANNOT TELL"));
+        assert_eq!(verdict(&[Some("MARGINAL"), Some("CANNOT TELL")]), Some("CANNOT TELL"));
+        assert_eq!(verdict(&[Some("CANNOT TELL"), Some("FAIL"), None]), Some("FAIL"));
         assert_eq!(verdict(&[None, None]), None);
         let conclusion = |words: &[Option<&str>]| found(words).conclusion().unwrap();
         assert_eq!(conclusion(&[Some("PASS"), Some("PASS")]), "PASS on 2 hosts");

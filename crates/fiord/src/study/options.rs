@@ -4,7 +4,6 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use fiord_compare::Condition;
@@ -13,6 +12,7 @@ use fiord_options::value::{Trust, Undecided};
 use fiord_remote::StudyAgent;
 
 use super::resume::Resumed;
+use super::sources::Sources;
 use crate::arguments::{Forms, Invocation};
 use crate::gate;
 use crate::reach::Reach;
@@ -71,7 +71,7 @@ pub(crate) struct Options {
     pub agent: Option<OnAgent>,
     /// Files that the study's arguments name, for the hosts
     #[arg(skip)]
-    pub files: Vec<(PathBuf, String)>,
+    pub sources: Sources,
 }
 
 fn tag(text: &str) -> Result<String, String> {
@@ -90,14 +90,6 @@ fn repeat(text: &str) -> Result<Repeat, String> {
         ("auto", _) => Ok(Repeat::Auto),
         (_, Ok(times @ 1..=REPEATS_MAX)) => Ok(Repeat::Times(times)),
         _ => Err(format!("write auto, or a number from 1 to {REPEATS_MAX}")),
-    }
-}
-
-impl Options {
-    /// The text of a file that the study's arguments name, if the controller has sent it.
-    pub(crate) fn sent(&self, path: &Path) -> Option<&str> {
-        let sent = self.files.iter().find(|(name, _)| name == path);
-        sent.map(|(_, text)| text.as_str())
     }
 }
 

@@ -47,6 +47,14 @@ pub(crate) fn at<S: Study>(
     carry_out(&study, &[&target], &[], options, &[])
 }
 
+/// Runs the study of this command line on the hosts that it names; `None` if it names none, or this is one of them.
+pub(crate) fn at_hosts(name: &str, options: &Options) -> Result<Option<ExitCode>, CommandError> {
+    match (&options.agent, &options.hosts) {
+        (None, Some(list)) => on_hosts::carry_out(name, list, options).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// Runs a study at each of `paths`, step by step in turn if there are several, and compares these.
 pub(crate) fn at_all<S: Study + 'static>(
     paths: &[PathBuf],
@@ -56,8 +64,8 @@ pub(crate) fn at_all<S: Study + 'static>(
     options: &Options,
     make: impl Fn(&StudyTarget) -> Result<S, String>,
 ) -> Result<ExitCode, CommandError> {
-    if let (None, Some(list)) = (&options.agent, &options.hosts) {
-        return on_hosts::carry_out(name, list, options);
+    if let Some(status) = at_hosts(name, options)? {
+        return Ok(status);
     }
     if let [only] = paths {
         return at(only, name, size_bytes, overwriting, options, make);
@@ -101,10 +109,6 @@ pub(crate) fn carry_out_profiled(
     let machine = environment::machine()?;
     if let Some(agent) = &options.agent {
         return on_agent::carry_out(study, targets, typed, options, (agent, &machine));
-    }
-    if options.hosts.is_some() {
-        let why = "--hosts does not work with it yet; check, matrix and quick have it";
-        return Err(why.to_string().into());
     }
     if options.dry_run {
         return arguments::print(dry_run::job_files(study, &machine)?);

@@ -12,7 +12,7 @@ use fiord_engine::registry;
 use fiord_host::Machine;
 use fiord_lab::sweep::Key;
 use fiord_lab::{StudyTarget, ranges};
-use fiord_options::cli::{self, Parsed};
+use fiord_options::cli::Parsed;
 use fiord_options::environment::KeywordValues;
 use fiord_options::program::ProgramOptions;
 use fiord_options::value::{Bytes, EngineName, NamedEngine, Reading, Value};
@@ -23,6 +23,7 @@ use fiord_session::study::target::{self, Space};
 use fiord_sys::signal;
 
 use super::job_file::{self, FILES, joined};
+use super::options::Options;
 
 /// Size of the scratch file, at most.
 const SIZE_BYTES: u64 = 1 << 30;
@@ -49,17 +50,17 @@ impl TypedJob {
         name: &'static str,
         of_fio: &[OsString],
         machine: &Machine,
+        options: &Options,
     ) -> Result<TypedJob, String> {
-        let environment = environment::of(machine);
-        let mut parsed = cli::read(of_fio, &environment).map_err(|problems| joined(&problems))?;
+        let mut parsed = options.parsed(of_fio, machine).map_err(|problems| joined(&problems))?;
         if parsed.sections.is_empty() && parsed.files.is_empty() {
             let named: Vec<OsString> =
                 of_fio.iter().cloned().chain([format!("--name={name}").into()]).collect();
-            parsed = cli::read(&named, &environment).map_err(|problems| joined(&problems))?;
+            parsed = options.parsed(&named, machine).map_err(|problems| joined(&problems))?;
         }
         fit_to_study(name, &parsed)?;
         let (sections, warnings) = job_file::checked(parsed)?;
-        Ok(TypedJob { sections, keywords: environment.keywords, name, warnings })
+        Ok(TypedJob { sections, keywords: environment::of(machine).keywords, name, warnings })
     }
 
     /// The values of a list with their keywords replaced, as the command line replaces them.
