@@ -4,6 +4,7 @@
 
 use crate::comparison::{Settings, compare};
 use crate::condition::Condition;
+use crate::hosts_condition::HostsCondition;
 use crate::outcome::{Decision, Outcome};
 use crate::side::Side;
 
@@ -27,6 +28,11 @@ pub fn outcomes(side: Side, conditions: &[Condition]) -> Vec<Outcome> {
 /// # Errors
 /// It is none, or one about a change.
 pub fn condition(text: &str) -> Result<Condition, String> {
+    if HostsCondition::is_meant(text) {
+        return Err(format!(
+            "{text:?} is about the hosts of a run of jobs; run it with --hosts, or leave it out"
+        ));
+    }
     let condition: Condition = text.parse()?;
     match condition.is_change() {
         true => Err(format!(

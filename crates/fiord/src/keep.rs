@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use fiord_fleet::{Fate, FleetReport};
 use fiord_host::Machine;
 use fiord_options::{masked, secret};
 use fiord_plan::Plan;
@@ -21,7 +22,9 @@ use fiord_sys::errno::Errno;
 use fiord_sys::{clock, sealed_map};
 use fiord_worker::{Failure, TargetOpener};
 
+use crate::hosts::counted;
 use crate::output::say;
+use crate::status;
 
 /// Number of job names in a title, which must fit into a list.
 const NAMES_MAX: usize = 3;
@@ -79,6 +82,59 @@ impl Keeper {
         };
         if let Err(why) = open().and_then(|mut history| keep_run(&mut history, facts, plan, report)) {
             say_not_kept("run", &why);
+        }
+    }
+
+    /// Records a run on hosts as it was printed, and the run of each host below it; or prints why it cannot.
+    pub(crate) fn keep_on_hosts(self, fleet: &FleetReport, exit_status: u8, summary: &Conclusion) {
+        if let Err(why) =
+            open().and_then(|mut history| self.try_on_hosts(&mut history, fleet, exit_status, summary))
+        {
+            say_not_kept("run", &why);
+        }
+    }
+
+    fn try_on_hosts(
+        &self,
+        history: &mut History,
+        fleet: &FleetReport,
+        exit_status: u8,
+        summary: &Conclusion,
+    ) -> Result<(), String> {
+        let reports = || fleet.counted().filter_map(|(run, _)| Some((run, run.report.as_ref()?)));
+        let jobs = title_of(reports().flat_map(|(_, report)| &report.jobs).map(|job| job.name.clone()));
+        let title = format!("{jobs} on {}", counted(fleet.hosts.len()));
+        let facts = RunFacts { title, ..self.facts(RunKind::Hosts) };
+        let run = described(history.keep(&Draft { facts, printed: None, heading: Some(""), summary: None }))?;
+        for (host, report) in reports() {
+            let printed = Some(Printed { headings: "", report });
+            let machine = host.facts.as_ref();
+            let facts = RunFacts {
+                title: host.host.name.clone(),
+                host: machine.map_or_else(|| host.host.address.clone(), |facts| facts.hostname.clone()),
+                kernel: machine.map(|facts| facts.kernel.clone()),
+                exit_status: Some(match host.fate {
+                    Fate::Complete => status::SUCCESS,
+                    Fate::Stopped => exit_status,
+                    _ => status::FAILED,
+                }),
+                ..self.part(run, report)
+            };
+            described(history.keep(&Draft { facts, printed, heading: None, summary: None }))?;
+        }
+        described(history.conclude(run, self.elapsed_ms(), exit_status, summary))
+    }
+
+    /// The facts of a run that is part of another, which has the name.
+    fn part(&self, parent: i64, report: &RunReport) -> RunFacts {
+        let elapsed_s = report.jobs.iter().map(|job| job.elapsed_s).max().unwrap_or(0);
+        let started_ms = report.timestamp_ms.saturating_sub(elapsed_s * 1000);
+        RunFacts {
+            parent: Some(parent),
+            started_ms,
+            elapsed_ms: report.timestamp_ms.saturating_sub(started_ms),
+            tag: None,
+            ..self.facts(RunKind::Fio)
         }
     }
 
@@ -177,18 +233,8 @@ impl StudyKeeper {
         report: &RunReport,
         exit_status: u8,
     ) -> Result<(), String> {
-        let elapsed_s = report.jobs.iter().map(|job| job.elapsed_s).max().unwrap_or(0);
-        let started_ms = report.timestamp_ms.saturating_sub(elapsed_s * 1000);
-        let facts = RunFacts {
-            parent: Some(self.study),
-            title: name.to_string(),
-            started_ms,
-            elapsed_ms: report.timestamp_ms.saturating_sub(started_ms),
-            exit_status: Some(exit_status),
-            // The name is that of the study.
-            tag: None,
-            ..self.keeper.facts(RunKind::Fio)
-        };
+        let (title, exit_status) = (name.to_string(), Some(exit_status));
+        let facts = RunFacts { title, exit_status, ..self.keeper.part(self.study, report) };
         keep_run(&mut self.history, facts, plan, report)
     }
 
@@ -257,9 +303,12 @@ pub(crate) fn place() -> Result<PathBuf, String> {
 
 /// The names of the jobs, each once.
 fn title(plan: &Plan) -> String {
-    let mut names: Vec<String> = Vec::new();
+    title_of(plan.jobs.iter().map(|job| text(&job.name)))
+}
+
+fn title_of(all: impl Iterator<Item = String>) -> String {
     let mut seen = BTreeSet::new();
-    names.extend(plan.jobs.iter().filter(|job| seen.insert(&job.name)).map(|job| text(&job.name)));
+    let mut names: Vec<String> = all.filter(|name| seen.insert(name.clone())).collect();
     let rest = names.len().saturating_sub(NAMES_MAX);
     names.truncate(NAMES_MAX);
     let names = names.join(", ");

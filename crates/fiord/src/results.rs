@@ -14,7 +14,7 @@ use fiord_options::masked;
 use fiord_report::path::shown;
 use fiord_report::{Format, RunReport, TerseVersion, render, time};
 use fiord_session::run::environment;
-use fiord_store::{Filter, History, HistoryEntry, RunSelector};
+use fiord_store::{Filter, History, HistoryEntry, RunKind, RunSelector, Stored};
 use fiord_sys::errno::error_text;
 
 use crate::arguments::CommandError;
@@ -183,17 +183,42 @@ pub(crate) fn no_file(path: &Path) -> &'static str {
     if path.is_dir() { "a directory" } else { "no such file" }
 }
 
-/// The run that a name stands for: the newest with this tag, or else by its number or its place from the newest; `None` if
-/// it is none of these.
+/// The run that a name stands for: the newest with this tag, or else by its number or its place from the newest, or with
+/// `@HOST` after these the part of a host; `None` if it is none of these.
 ///
 /// # Errors
 /// The history cannot be read.
 pub(crate) fn named(name: &str) -> Result<Option<RunSelector>, CommandError> {
-    let tagged = match History::open_existing(&keep::place()?)? {
-        Some(history) => history.tagged(name)?,
-        None => None,
+    let Some(history) = History::open_existing(&keep::place()?)? else { return Ok(name.parse().ok()) };
+    let which = |name: &str| -> Result<Option<RunSelector>, CommandError> {
+        Ok(history.tagged(name)?.map(RunSelector::Id).or_else(|| name.parse().ok()))
     };
-    Ok(tagged.map(RunSelector::Id).or_else(|| name.parse().ok()))
+    if let Some(whole) = which(name)? {
+        return Ok(Some(whole));
+    }
+    let Some((run, host)) = name.rsplit_once('@') else { return Ok(None) };
+    let Some(id) = which(run)?.map(|run| history.resolve(run)).transpose()?.flatten() else {
+        return Ok(None);
+    };
+    let mut parts = history.list(&Filter { parent: Some(id), ..Filter::default() })?;
+    parts.reverse();
+    if let Some(part) = parts.iter().find(|part| part.facts.title == host) {
+        return Ok(Some(RunSelector::Id(part.id)));
+    }
+    let names: Vec<&str> = parts.iter().map(|part| part.facts.title.as_str()).collect();
+    Err(match names.as_slice() {
+        [] => format!("run {id} has no hosts; leave out @{host}"),
+        names => format!("run {id} has no host {host}; it has {}", names.join(", ")),
+    }
+    .into())
+}
+
+/// The report of a recorded run on hosts, as it was printed; `None` of anything else.
+pub(crate) fn on_hosts(stored: &Stored) -> Result<Option<Report>, String> {
+    match &stored.summary {
+        Some(printed) if stored.entry.facts.kind == RunKind::Hosts => best(&printed.json).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// A run or study of the history, by its number, its place from the newest, or its tag.
@@ -220,6 +245,11 @@ fn recorded(name: &str) -> Result<Side, CommandError> {
     };
     if let Some((_, report)) = &stored.printed {
         return Ok(Side { runs: vec![NamedRun::of_run("", report)?], ..side });
+    }
+    if let Some(report) = on_hosts(&stored)? {
+        // The machines are those of the report.
+        let runs = vec![NamedRun { name: String::new(), report }];
+        return Ok(Side { runs, host: None, kernel: None, ..side });
     }
     let mut entries = history.list(&Filter { parent: Some(*id), ..Filter::default() })?;
     // The oldest first, as they were run.

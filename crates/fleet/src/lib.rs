@@ -19,7 +19,7 @@ pub mod window;
 
 pub use clock::{ClockFit, Ping};
 pub use hosts::Host;
-pub use member::Member;
+pub use member::{Done, Member};
 pub use model::{FleetReport, FleetSettings, Starts};
 pub use order::Order;
 pub use outliers::Outlier;

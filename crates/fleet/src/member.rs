@@ -2,7 +2,6 @@
 //!
 //! Invariant: a host without a report has none, and not zeros.
 
-use fiord_report::JobReport;
 use fiord_stats::{DirectionStats, Latency};
 
 use crate::run::HostRun;
@@ -28,16 +27,12 @@ impl Member {
     /// Of a host; `None` without a report.
     pub fn of(run: &HostRun) -> Option<Member> {
         let jobs = &run.report.as_ref()?.jobs;
-        let all = sum(jobs.iter());
+        let all = Done::of(run, None)?.0;
         let latency = latency(&all);
-        let per_second = |count: u64| match all.runtime_ms {
-            0 => 0.0,
-            runtime_ms => count as f64 * 1000.0 / runtime_ms as f64,
-        };
         let percentiles = latency.percentiles(&[50.0, 99.0, 99.9]);
         Some(Member {
-            iops: per_second(all.ios),
-            bytes_per_s: per_second(all.bytes),
+            iops: per_second(&all, all.ios),
+            bytes_per_s: per_second(&all, all.bytes),
             mean_ns: latency.running.mean(),
             percentiles_ns: <[u64; 3]>::try_from(percentiles).ok(),
             max_ns: latency.running.max,
@@ -51,13 +46,50 @@ impl Member {
     }
 }
 
-fn latency(all: &DirectionStats) -> &Latency {
-    if all.completion.running.count > 0 { &all.completion } else { &all.total }
+/// What one host did, in one direction or in all as one.
+#[derive(Debug)]
+pub struct Done(DirectionStats);
+
+impl Done {
+    /// In the direction of this number; `None`: in all. Nothing without a report.
+    pub fn of(run: &HostRun, direction: Option<usize>) -> Option<Done> {
+        let mut all = DirectionStats::default();
+        for job in &run.report.as_ref()?.jobs {
+            let directions = job.stats.directions.iter().enumerate();
+            let wanted = directions.filter(|(number, _)| direction.is_none_or(|wanted| wanted == *number));
+            wanted.for_each(|(_, done)| all.merge(done));
+        }
+        Some(Done(all))
+    }
+
+    /// Whether that was nothing.
+    pub fn is_none(&self) -> bool {
+        self.0.ios == 0
+    }
+
+    /// I/Os and bytes per second, over the longest runtime.
+    pub fn rates(&self) -> [f64; 2] {
+        [per_second(&self.0, self.0.ios), per_second(&self.0, self.0.bytes)]
+    }
+
+    /// The mean latency, in nanoseconds.
+    pub fn mean_ns(&self) -> f64 {
+        latency(&self.0).running.mean()
+    }
+
+    /// A percentile of latency, in nanoseconds; `None` if no histogram was kept.
+    pub fn percentile_ns(&self, percent: f64) -> Option<u64> {
+        latency(&self.0).percentiles(&[percent]).first().copied()
+    }
 }
 
-/// All jobs and directions as one.
-fn sum<'a>(jobs: impl Iterator<Item = &'a JobReport>) -> DirectionStats {
-    let mut all = DirectionStats::default();
-    jobs.flat_map(|job| &job.stats.directions).for_each(|direction| all.merge(direction));
-    all
+fn per_second(all: &DirectionStats, count: u64) -> f64 {
+    match all.runtime_ms {
+        0 => 0.0,
+        runtime_ms => count as f64 * 1000.0 / runtime_ms as f64,
+    }
+}
+
+fn latency(all: &DirectionStats) -> &Latency {
+    if all.completion.running.count > 0 { &all.completion } else { &all.total }
 }

@@ -1,6 +1,6 @@
 //! What is recorded of a run, and how runs are selected.
 //!
-//! Invariant: a run that is part of a study names it as its parent; studies have no parent.
+//! Invariant: a run that is part of a study, or of a run on hosts, names that as its parent; these have no parent.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,6 +14,8 @@ use crate::headline::Headline;
 pub enum RunKind {
     /// Jobs from a command line or job files, as fio runs them.
     Fio,
+    /// The same on several hosts: its parts are the runs of the hosts, each called as its host.
+    Hosts,
     /// A study that profiles a target quickly.
     Quick,
     /// A study of every combination of some settings.
@@ -27,13 +29,14 @@ pub enum RunKind {
 }
 
 impl RunKind {
-    const KNOWN: [RunKind; 5] =
-        [RunKind::Fio, RunKind::Quick, RunKind::Matrix, RunKind::Sweep, RunKind::Check];
+    const KNOWN: [RunKind; 6] =
+        [RunKind::Fio, RunKind::Hosts, RunKind::Quick, RunKind::Matrix, RunKind::Sweep, RunKind::Check];
 
     /// Its name in the history.
     pub fn name(&self) -> &str {
         match self {
             RunKind::Fio => "fio",
+            RunKind::Hosts => "hosts",
             RunKind::Quick => "quick",
             RunKind::Matrix => "matrix",
             RunKind::Sweep => "sweep",
@@ -53,7 +56,7 @@ impl RunKind {
 pub struct RunFacts {
     /// Its kind.
     pub kind: RunKind,
-    /// The study it is part of.
+    /// The study, or the run on hosts, that it is part of.
     pub parent: Option<i64>,
     /// Its title in lists.
     pub title: String,
@@ -132,7 +135,7 @@ pub struct Stored {
     pub heading: Option<String>,
     /// The text before the run, and its result; `None` for a study.
     pub printed: Option<(String, RunReport)>,
-    /// The conclusion of a study; `None` for a run, and for a study that did not end.
+    /// The conclusion of a study, or the report of a run on hosts; `None` for a run, and for what did not end.
     pub summary: Option<Conclusion>,
 }
 

@@ -109,7 +109,10 @@ fn what_cannot_be_done_on_a_host_is_said_once_and_starts_nothing() {
 fn a_job_file_of_the_controller_is_run_with_the_keywords_of_each_host() {
     needs!("sh" of "dash");
     let fleet = Fleet::new(&["a", "b"]).unwrap();
-    fleet.directory.write("here.fio", "[job]\nfilename=$hostname.${KIND}\nsize=${hosts}M\nrw=write\n").unwrap();
+    fleet
+        .directory
+        .write("here.fio", "[job]\nfilename=$hostname.${KIND}\nsize=${hosts}M\nrw=write\n")
+        .unwrap();
     let elsewhere = fleet.fiord().display().to_string();
     let via = format!("--via=sh -c 'cd state && unset KIND && exec {elsewhere} agent' {{agent}}");
     std::fs::create_dir(fleet.directory.join("state")).unwrap();
@@ -118,7 +121,10 @@ fn a_job_file_of_the_controller_is_run_with_the_keywords_of_each_host() {
     let report = report(&output).unwrap();
     assert_eq!(each(&report, "fate"), ["complete"; 2], "{report}");
     for name in ["state/a.data", "state/b.data"] {
-        assert_eq!(std::fs::metadata(fleet.directory.join(name)).map(|found| found.len()).ok(), Some(2 << 20));
+        assert_eq!(
+            std::fs::metadata(fleet.directory.join(name)).map(|found| found.len()).ok(),
+            Some(2 << 20)
+        );
     }
 }
 

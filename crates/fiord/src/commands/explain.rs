@@ -145,6 +145,10 @@ fn recorded(which: RunSelector) -> Result<Explained, CommandError> {
     if let Some((_, report)) = &stored.printed {
         return Ok(Explained::Report(of_run(report)?));
     }
+    if let Some(report) = results::on_hosts(&stored)? {
+        let (findings, checks) = judged(&report);
+        return Ok(Explained::Report(explain(&report, findings, checks)));
+    }
     let study = study_of(&stored, &history)?;
     let HistoryEntry { id, facts, .. } = &stored.entry;
     let date = time::date(facts.started_ms, facts.utc_offset_s);

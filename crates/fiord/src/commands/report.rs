@@ -175,6 +175,19 @@ fn of_study(page: StudyPage, logs: &[PathBuf]) -> Result<View, CommandError> {
 fn recorded(which: RunSelector, logs: &[PathBuf]) -> Result<View, CommandError> {
     let (history, stored) = history::load(which)?;
     let Some((_, run)) = &stored.printed else {
+        if let Some(report) = results::on_hosts(&stored)? {
+            let (findings, checks) = explain::judged(&report);
+            return Ok(View::Run(Box::new(RunView {
+                name: format!("Run {}: {}", stored.entry.id, stored.entry.facts.title),
+                over_time: of_logs(logs, &report)?,
+                report,
+                findings,
+                checks,
+                facts: facts(&stored),
+                command: Some(stored.entry.facts.command.clone()),
+                ..RunView::default()
+            })));
+        }
         let document = explain::study_of(&stored, &history)?;
         let runs = history::runs_of(&stored, &history)?;
         return of_study(study::of_history(&stored, &document, &runs), logs);

@@ -18,12 +18,13 @@ use crate::layout::{duration, labelled, width};
 use crate::subcommand::Subcommands;
 use crate::{results, status};
 
-/// Prints a recorded run again, in any format. For a study, prints what the study printed and lists its runs
+/// Prints a recorded run again, in any format. For a study, and for a run on hosts, prints what was printed and lists its runs
 #[derive(Parser)]
 #[command(name = "fiord show", after_help = EXAMPLES)]
 pub(super) struct Options {
     /// The run: its number, last, last~2 for the second before the
-    /// last, or the name it was given with --tag
+    /// last, the name it was given with --tag, or of a run on hosts that
+    /// of one: last@db3
     #[arg(value_name = "ID")]
     which: String,
     /// Formats to print: normal, terse, json, json+, or several separated by commas
@@ -76,7 +77,7 @@ fn study(stored: &Stored, runs: &[HistoryEntry], formats: &[Format]) -> Result<S
             Ok(summary.map_or_else(|| history::json(runs), |summary| summary.json.clone()))
         }
         _ => Err(format!(
-            "run {} is a study, which can be printed as normal or json only; its runs can be printed in every format",
+            "run {} is a study, or a run on hosts, which can be printed as normal or json only; its runs can be printed in every format",
             stored.entry.id
         )),
     }

@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 
+use fiord_fleet::render::render;
 use fiord_fleet::{FleetReport, FleetSettings, Host, HostRun, Order};
 use fiord_options::cli::Parsed;
 use fiord_options::environment::{Environment, KeywordValues};
@@ -15,6 +16,8 @@ use fiord_remote::keywords::{self, HostKeywords};
 use fiord_remote::launch::{self, Launcher};
 use fiord_remote::{Finished, Job};
 use fiord_report::path::shown;
+use fiord_report::{Format, RunReport, TerseVersion};
+use fiord_store::{Conclusion, Headline};
 use fiord_sys::clock;
 use fiord_wire::controller::Remote;
 use fiord_wire::{ControllerSettings, Prepare, Sections};
@@ -32,18 +35,16 @@ pub(super) fn are_named(arguments: &[OsString]) -> bool {
 }
 
 /// Options of what this machine alone does with a run.
-const OF_ONE_MACHINE: [&Spec; 14] = [
+const OF_ONE_MACHINE: [&Spec; 12] = [
     ProgramOptions::aux_path,
     ProgramOptions::bandwidth_log,
     ProgramOptions::debug,
-    ProgramOptions::fail_if,
     ProgramOptions::idle_prof,
     ProgramOptions::live,
     ProgramOptions::merge_blktrace_only,
     ProgramOptions::metrics,
     ProgramOptions::repeat,
     ProgramOptions::status_interval,
-    ProgramOptions::tag,
     ProgramOptions::trigger,
     ProgramOptions::trigger_file,
     ProgramOptions::trigger_timeout,
@@ -187,6 +188,14 @@ impl OnHosts<'_> {
             status_of(finished, runs.iter().map(|run| &run.fate), options.allow_missing, has_figures);
         Outcome { fleet: FleetReport::of(runs, settings), status, errors }
     }
+}
+
+/// A run on hosts as the history has it.
+pub(super) fn conclusion(fleet: &FleetReport) -> Conclusion {
+    let of = |format| render(fleet, &[format], TerseVersion::default());
+    let jobs = fleet.all.iter().cloned().collect();
+    let report = RunReport { jobs, findings: fleet.findings.clone(), ..RunReport::default() };
+    Conclusion { json: of(Format::Json), text: of(Format::Normal), headline: Headline::of(&report) }
 }
 
 /// One host's part of the run.

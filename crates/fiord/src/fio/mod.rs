@@ -9,6 +9,7 @@ mod crctest;
 mod debug;
 mod help;
 mod hosts;
+mod hosts_gate;
 mod inflate;
 mod memcpytest;
 mod presenter;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use fiord_compare::{Condition, NamedRun, Side};
+use fiord_compare::{Condition, HostsCondition, NamedRun, Side};
 use fiord_engine::registry;
 use fiord_host::{Machine, Prober};
 use fiord_options::cli::{self, Parsed};
@@ -30,7 +30,7 @@ use fiord_worker::DebugLog;
 
 use super::bandwidth::{BandwidthLog, NAMES as BANDWIDTH_LOGS};
 use super::presenter::{LiveLineOptions, Round, RunPresenter, remark_all};
-use super::{clocktest, crctest, debug, help, hosts, inflate, memcpytest, settings};
+use super::{clocktest, crctest, debug, help, hosts, hosts_gate, inflate, memcpytest, settings};
 use crate::arguments::CommandError;
 use crate::gate;
 use crate::keep::Keeper;
@@ -106,6 +106,8 @@ struct Session {
     keeper: Option<Keeper>,
     /// Those of `--fail-if`.
     conditions: Vec<Condition>,
+    /// Those of them that are about how hosts differ.
+    of_hosts: Vec<HostsCondition>,
 }
 
 impl Session {
@@ -121,7 +123,8 @@ impl Session {
         let mut parsed = cli::read(arguments, &environment)?;
         let (options, _, _) = resolve_program(&parsed.program);
         let warnings = std::mem::take(&mut parsed.warnings);
-        Ok(Session { machine, parsed, options, warnings, own: None, keeper: None, conditions: Vec::new() })
+        let (conditions, of_hosts) = (Vec::new(), Vec::new());
+        Ok(Session { machine, parsed, options, warnings, own: None, keeper: None, conditions, of_hosts })
     }
 
     /// The program's options in force, in the order they were typed.
@@ -311,17 +314,19 @@ impl Session {
 
     /// Reads the conditions of `--fail-if`; what is wrong with them is returned.
     fn read_conditions(&mut self) -> Vec<Problem> {
-        let (mut conditions, mut problems) = (Vec::new(), Vec::new());
+        let (mut conditions, mut of_hosts, mut problems) = (Vec::new(), Vec::new(), Vec::new());
         for setting in self.given().all(ProgramOptions::fail_if) {
-            match fiord_compare::gate::condition(setting.text().unwrap_or_default()) {
-                Ok(condition) => conditions.push(condition),
-                Err(why) => {
-                    let (kind, place) = (ProblemKind::InvalidValue, setting.value_place.clone());
-                    problems.push(Problem::error(kind, place, ProgramOptions::fail_if, why, ""));
-                }
+            let text = setting.text().unwrap_or_default();
+            let read = match self.options.hosts.is_some() && HostsCondition::is_meant(text) {
+                true => text.parse().map(|condition| of_hosts.push(condition)),
+                false => fiord_compare::gate::condition(text).map(|condition| conditions.push(condition)),
+            };
+            if let Err(why) = read {
+                let (kind, place) = (ProblemKind::InvalidValue, setting.value_place.clone());
+                problems.push(Problem::error(kind, place, ProgramOptions::fail_if, why, ""));
             }
         }
-        self.conditions = conditions;
+        (self.conditions, self.of_hosts) = (conditions, of_hosts);
         problems
     }
 
@@ -474,7 +479,7 @@ impl Session {
     }
 
     /// Runs the jobs on the hosts of `--hosts`.
-    fn run_on_hosts(self) -> ExitCode {
+    fn run_on_hosts(mut self) -> ExitCode {
         print_all(&self.warnings);
         if let Err(refusal) = self.refuse_outputs() {
             return refused(&refusal);
@@ -504,10 +509,20 @@ impl Session {
             output.write(&fiord_fleet::render::render(&fleet, &shown.formats, shown.terse));
         }
         errors.iter().for_each(|line| say(line));
-        match output.finish() {
-            Ok(()) => ExitCode::from(status),
-            Err(error) => finished(Err(format!("fiord: {}: {}\n", self.destination(), error_text(&error)))),
+        if status == status::SUCCESS {
+            let outcomes = hosts_gate::outcomes(&fleet, &self.conditions, &self.of_hosts);
+            status = gate::conclude(&outcomes, self.options.undecided);
         }
+        if let Err(error) = output.finish() {
+            say(&format!("fiord: {}: {}\n", self.destination(), error_text(&error)));
+            status = status::FAILED;
+        }
+        if let Some(keeper) = self.keeper.take()
+            && fleet.counted().next().is_some()
+        {
+            keeper.keep_on_hosts(&fleet, status, &hosts::conclusion(&fleet));
+        }
+        ExitCode::from(status)
     }
 
     /// Prints the remaining errors and returns the exit status.

@@ -26,7 +26,9 @@ pub(super) fn exit_status(
         Ending::Complete | Ending::Void if !is_written => status::FAILED,
         Ending::Complete => match gate::status(outcomes, options.undecided) {
             // What is not known hides nothing that is.
-            of_conditions if status::is_certain(of_conditions) && !status::is_certain(of_verdict) => of_conditions,
+            of_conditions if status::is_certain(of_conditions) && !status::is_certain(of_verdict) => {
+                of_conditions
+            }
             _ if of_verdict != status::SUCCESS => of_verdict,
             of_conditions => of_conditions,
         },
