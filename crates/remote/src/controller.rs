@@ -376,8 +376,7 @@ impl Connection {
     /// Why the stream has ended: what was said last, or the exit status.
     fn why_ended(&mut self) -> String {
         self.read_errors();
-        let said = String::from_utf8_lossy(&self.said).into_owned();
-        let said = said.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_string);
+        let said = what_was_said(&String::from_utf8_lossy(&self.said));
         let before = if self.has_answered { String::new() } else { self.inbox.noise() };
         let noise = before.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_string);
         // It has closed its output, and is about to end.
@@ -404,7 +403,32 @@ impl Connection {
     }
 }
 
+/// The line that says what is wrong: that of a wrong command line, which its usage follows, or else the last.
+fn what_was_said(text: &str) -> Option<String> {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_usage = |line: &str| line.starts_with("Usage:") || line.contains("try '--help'");
+    let said = match text.lines().any(|line| is_usage(line.trim())) {
+        true => lines.find(|line| line.starts_with("error:") || line.starts_with("fiord")),
+        false => lines.next_back(),
+    };
+    said.map(str::to_string)
+}
+
 /// Whether nothing went wrong on any host.
 pub fn are_all_complete(controller: &Controller) -> bool {
     controller.remotes().iter().all(|remote| matches!(remote.fate(), Some(Fate::Complete)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_said_and_not_the_usage_behind_it() {
+        let usage = "Welcome\nfiord agent: unexpected argument '--x' found\n\nUsage: fiord agent [OPTIONS]\n\n\
+                     For more information, try '--help'.\n";
+        assert_eq!(what_was_said(usage).unwrap(), "fiord agent: unexpected argument '--x' found");
+        assert_eq!(what_was_said("Welcome\nPermission denied\n\n").unwrap(), "Permission denied");
+        assert_eq!(what_was_said("\n"), None);
+    }
 }

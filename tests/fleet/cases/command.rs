@@ -1,9 +1,11 @@
 //! Hosts that are reached by a command.
 
 use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 
 use fiord_fleet_tests::{Fleet, fates, kill, reads, report, text};
 use fiord_servers::{eventually, needs};
+use serde_json::Value;
 
 const JOB: &str = "--via={agent} --name=job --ioengine=null --rw=randread --size=64m";
 const LONG: &str =
@@ -21,6 +23,64 @@ fn three_hosts_start_together_and_are_one() {
     assert!(each == all && each > 0, "{each} {all}");
     assert!(fleet.all_leave());
     assert_eq!(fleet.spooled(), 0);
+}
+
+#[test]
+fn conditions_are_on_all_hosts_as_one_or_on_how_they_differ() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    let job = format!("{JOB} --time_based --runtime=1");
+    let holds = fleet.run(&format!("{job} --fail-if=read.iops>1 --fail-if=hosts.iops.min>1")).unwrap();
+    let said = text(&holds.stderr);
+    // Where a finding voids the figures nothing is decided.
+    let expected = if said.contains("a finding voids it") { (6, "undecided") } else { (8, "holds") };
+    assert_eq!(holds.status.code(), Some(expected.0), "{said}");
+    for condition in ["read.iops>1", "hosts.iops.min>1"] {
+        assert!(said.contains(&format!("--fail-if {condition:?}: {}", expected.1)), "{said}");
+    }
+    let hosts = fleet.directory.read("hosts") + "[gone]\nagent=/nonexistent/fiord\n";
+    fleet.directory.write("hosts", &hosts).unwrap();
+    let job = format!("{job} --allow-missing=1");
+    let open = fleet.run(&format!("{job} --fail-if=read.iops<1 --fail-if=hosts.iops.max<1")).unwrap();
+    let said = text(&open.stderr);
+    assert_eq!((open.status.code(), said.matches("without 1 of ").count()), (Some(6), 2), "{said}");
+    let passed = fleet.run(&format!("{job} --fail-if=read.iops<1 --undecided=pass")).unwrap();
+    assert_eq!(passed.status.code(), Some(0), "{}", text(&passed.stderr));
+    let wrong = fleet.run(&format!("{job} --fail-if=hosts.p99.mad>1ms")).unwrap();
+    assert!(wrong.status.code() == Some(1) && text(&wrong.stderr).contains("hosts.p99.mad"));
+}
+
+#[test]
+fn a_run_is_in_the_history_with_the_run_of_each_host() {
+    needs!("sh" of "dash");
+    let fleet = Fleet::new(&["a", "b"]).unwrap();
+    let fiord = |words: &str| {
+        let mut command = Command::new(fleet.fiord());
+        command.args(words.split_whitespace());
+        fleet.placed(&mut command);
+        command.output().unwrap()
+    };
+    let hosts = fleet.directory.join("hosts").display().to_string();
+    let ran = fiord(&format!("{JOB} --hosts={hosts} --tag=before"));
+    assert_eq!((ran.status.code(), text(&ran.stderr)), (Some(0), String::new()));
+    let shown = text(&fiord("show before").stdout);
+    assert!(shown.contains(text(&ran.stdout).trim()), "{shown}");
+    let listed: Value = serde_json::from_slice(&fiord("history --json").stdout).unwrap();
+    let runs = listed["runs"].as_array().unwrap();
+    assert_eq!((runs.len(), &runs[0]["kind"]), (1, &"hosts".into()), "{listed}");
+    assert_eq!((&runs[0]["title"], &runs[0]["exit_status"]), (&"job on 2 hosts".into(), &0.into()));
+    let whole = report(&fiord("show last --json")).unwrap();
+    assert_eq!(fates(&whole), ["complete"; 2]);
+    let of_one: Value = serde_json::from_slice(&fiord("show last@b --json").stdout).unwrap();
+    assert_eq!(of_one["jobs"][0]["read"]["total_ios"], 16384);
+    for words in ["compare before@a last@b", "compare before last --json", "explain last", "explain last@a"] {
+        let output = fiord(words);
+        assert_eq!(output.status.code(), Some(0), "{words}: {}", text(&output.stderr));
+    }
+    let none = text(&fiord("show last@c").stderr);
+    assert!(none.contains("run 1 has no host c; it has a, b"), "{none}");
+    fiord("history rm last");
+    assert!(text(&fiord("show before@a").stderr).contains("names no run"));
 }
 
 #[test]

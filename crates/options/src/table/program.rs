@@ -68,7 +68,8 @@ options! {
         ///
         /// A condition is `[JOB:] FIGURE > LIMIT` or `< LIMIT`, as those of `fiord compare` (docs/compare.md): `read`, `write`,
         /// `trim` or `sync`; a dot; `iops`, `bw`, `mean`, or a percentile (`p99.9`). The status is 6 if the figures do not decide
-        /// it: noise lies on both sides of the limit, or a finding voids them.
+        /// it: noise lies on both sides of the limit, or a finding voids them. With `--hosts` it is about all hosts as one, or
+        /// about how they differ: `hosts.p99.max > 2 * hosts.p99.median`.
         fail_if as "fail-if": Text;
         /// What a condition of `--fail-if` is that the figures do not decide. Not an option of fio.
         ///
