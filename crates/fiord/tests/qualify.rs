@@ -37,6 +37,8 @@ fn nothing_is_overwritten_that_was_not_identified() {
     dir.run(&format!("qualify {SHORT} --overwrite {path} --repeat 3 image")).assert_status(1);
     dir.run(&format!("qualify {SHORT} --overwrite {path} --capacity 0% image")).assert_status(1);
     dir.run(&format!("qualify {SHORT} --overwrite {path} --resume image")).assert_status(1);
+    let on_hosts = dir.run(&format!("qualify {SHORT} --overwrite {path} --hosts a --via false image"));
+    assert!(on_hosts.assert_status(1).stderr.contains("run it on each host"), "{on_hosts:?}");
     let job_file = dir.run(&format!("qualify {SHORT} --overwrite {path} --dry-run image"));
     assert!(job_file.assert_success().stdout.contains("loops=2"), "{job_file:?}");
     if let Err(why) = fio_takes(&dir, &job_file.stdout) {

@@ -114,6 +114,10 @@ fn class(text: &str) -> Result<Class, String> {
 
 impl Invocation for Options {
     fn run(mut self, _: &Subcommands) -> Result<ExitCode, CommandError> {
+        if self.study.hosts.is_some() {
+            let why = "a qualification is of the devices of this machine; leave --hosts out, and run it on each host";
+            return Err(why.to_string().into());
+        }
         if self.study.repeat != Repeat::Auto {
             return Err(
                 "--repeat: the rounds of a qualification end by the specification; --rounds limits them"
