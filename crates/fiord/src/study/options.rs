@@ -3,16 +3,19 @@
 //! Invariant: no particular study is known here.
 
 use std::cell::RefCell;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::rc::Rc;
 
 use fiord_compare::Condition;
+use fiord_host::Machine;
 use fiord_lab::Repeat;
+use fiord_options::Problem;
+use fiord_options::cli::Parsed;
 use fiord_options::value::{Trust, Undecided};
 use fiord_remote::StudyAgent;
 
 use super::resume::Resumed;
-use super::sources::Sources;
+use super::sources::{Reader, Sources};
 use crate::arguments::{Forms, Invocation};
 use crate::gate;
 use crate::reach::Reach;
@@ -90,6 +93,25 @@ fn repeat(text: &str) -> Result<Repeat, String> {
         ("auto", _) => Ok(Repeat::Auto),
         (_, Ok(times @ 1..=REPEATS_MAX)) => Ok(Repeat::Times(times)),
         _ => Err(format!("write auto, or a number from 1 to {REPEATS_MAX}")),
+    }
+}
+
+impl Options {
+    /// Reads a command line of fio's, and its job files.
+    ///
+    /// # Errors
+    /// What is wrong with it, with places.
+    pub(super) fn parsed<A: AsRef<OsStr>>(
+        &self,
+        arguments: &[A],
+        machine: &Machine,
+    ) -> Result<Parsed, Vec<Problem>> {
+        let reader = match (&self.agent, &self.hosts) {
+            (Some(agent), _) => Reader::Host(agent.borrow().keywords().clone()),
+            (None, Some(_)) => Reader::Controller,
+            (None, None) => Reader::Alone,
+        };
+        self.sources.parsed(arguments, machine, reader)
     }
 }
 

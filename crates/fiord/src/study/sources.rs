@@ -15,7 +15,16 @@ use fiord_remote::keywords::{self, HostKeywords};
 use fiord_session::run::environment;
 use fiord_wire::StudyCommand;
 
-use super::options::Options;
+/// Who reads.
+#[derive(Debug)]
+pub(super) enum Reader {
+    /// A study on this machine.
+    Alone,
+    /// The controller of a study on hosts.
+    Controller,
+    /// One of the hosts, with these keywords.
+    Host(HostKeywords),
+}
 
 /// What was read here for the hosts, or sent by their controller.
 #[derive(Debug, Default)]
@@ -57,11 +66,8 @@ impl Sources {
     fn variable(&self, name: &OsStr) -> Option<OsString> {
         self.variables.borrow().iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     }
-}
 
-impl Options {
-    /// Reads a command line of fio's, and its job files. On hosts they are those of the controller, with the keywords of the
-    /// host.
+    /// Reads a command line of fio's, and its job files: on hosts those of the controller, with the keywords of the host.
     ///
     /// # Errors
     /// What is wrong with it, with places.
@@ -69,32 +75,33 @@ impl Options {
         &self,
         arguments: &[A],
         machine: &Machine,
+        reader: Reader,
     ) -> Result<Parsed, Vec<Problem>> {
-        let (here, sources) = (environment::of(machine), &self.sources);
+        let here = environment::of(machine);
         let read = |name: &OsStr| {
             let text = environment::read_file(name)?;
-            sources.keep(name, text.clone());
+            self.keep(name, text.clone());
             Ok(text)
         };
-        let sent = |name: &OsStr| sources.file(name).ok_or_else(|| io::ErrorKind::NotFound.into());
+        let sent = |name: &OsStr| self.file(name).ok_or_else(|| io::ErrorKind::NotFound.into());
         let variable = |name: &OsStr| {
             let value = keywords::variable(name)?;
-            sources.variables.borrow_mut().push((name.to_os_string(), value.clone()));
+            self.variables.borrow_mut().push((name.to_os_string(), value.clone()));
             Some(value)
         };
-        let sent_variable = |name: &OsStr| sources.variable(name);
+        let sent_variable = |name: &OsStr| self.variable(name);
         let machine = here.keywords;
-        let here = Environment { keywords: KeywordValues::UNKNOWN, ..here };
-        let (environment, keywords) = match (&self.agent, &self.hosts) {
-            (Some(agent), _) => (
-                Environment { files: &sent, variables: &sent_variable, ..here },
-                HostKeywords { machine, ..agent.borrow().keywords().clone() },
-            ),
-            (None, Some(_)) => (
-                Environment { files: &read, variables: &variable, ..here },
+        let unknown = Environment { keywords: KeywordValues::UNKNOWN, ..here };
+        let (environment, keywords) = match reader {
+            Reader::Alone => return cli::read(arguments, &here),
+            Reader::Controller => (
+                Environment { files: &read, variables: &variable, ..unknown },
                 HostKeywords::of_any_host(machine),
             ),
-            (None, None) => return cli::read(arguments, &Environment { keywords: machine, ..here }),
+            Reader::Host(keywords) => (
+                Environment { files: &sent, variables: &sent_variable, ..unknown },
+                HostKeywords { machine, ..keywords },
+            ),
         };
         let mut parsed = cli::read(arguments, &environment)?;
         keywords::expand(&mut parsed.sections, &keywords)?;
