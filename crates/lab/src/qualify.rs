@@ -128,7 +128,8 @@ fn heading(target: &StudyTarget, settings: &Settings, phases: &[Phase]) -> Vec<(
                  twice the capacity instead";
     let mut lines = vec![("Purge", purge.to_string()), ("Time", time)];
     let mut differs = Vec::new();
-    if target.size_bytes < target.device_bytes >> 20 << 20 {
+    let active_bytes = target.device_bytes / 100 * u64::from(settings.class.active_percent());
+    if target.size_bytes < active_bytes >> 20 << 20 {
         let bytes = shown_bytes(target.size_bytes);
         differs.push(format!("only {bytes} of {} are used", shown_bytes(target.device_bytes)));
     }

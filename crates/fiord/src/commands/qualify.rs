@@ -43,19 +43,20 @@ pub(super) struct Options {
     class: Class,
     #[command(flatten)]
     overwriting: study::Overwriting,
-    /// How much of it to use: 10%, or a size [default: all
-    /// of a device, 1G in a directory]
+    /// How much of it to use: 10%, or a size [default:
+    /// 100% of a device, 75% with --class=client, 1G
+    /// in a directory]
     #[arg(long, value_name = "SHARE", value_parser = capacity, verbatim_doc_comment)]
     capacity: Option<Capacity>,
     /// Time of each measurement [default: 1m]
     #[arg(long, value_parser = parse::positive_duration)]
     time: Option<Duration>,
-    /// Rounds after which a test ends without being steady
-    /// [default: 25]
+    /// Rounds after which a test ends without being
+    /// steady [default: 25]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), verbatim_doc_comment)]
     rounds: Option<u32>,
-    /// In about an hour: a tenth of the device, 2 s for each
-    /// measurement, at most 10 rounds
+    /// In about an hour: a tenth of the device, 2 s for
+    /// each measurement, at most 10 rounds
     #[arg(long, verbatim_doc_comment)]
     quick: bool,
     /// Continue where the same command was interrupted
@@ -153,10 +154,9 @@ impl Invocation for Options {
 
 impl Options {
     fn target(&self, path: &Path) -> Result<(StudyTarget, Option<ScratchFiles>), CommandError> {
-        let quick = self.quick.then_some(Capacity::Percent(10.0));
-        let capacity = self.capacity.or(quick);
+        let active = if self.quick { 10 } else { self.class.active_percent() };
         if !path.is_dir() {
-            let used = |all_bytes| capacity.map_or(all_bytes, |capacity| capacity.of(all_bytes));
+            let used = |all_bytes| self.capacity.unwrap_or(Capacity::Percent(active.into())).of(all_bytes);
             return Ok((overwritten(path, self.overwriting.allowed(), used)?, None));
         }
         let bytes = match self.capacity {

@@ -16,12 +16,13 @@ use crate::arguments::CommandError;
 #[derive(clap::Args, Debug, Default)]
 #[group(skip)]
 pub(crate) struct Overwriting {
-    /// Overwrite the device of this serial number or WWN
-    /// (of a loop device, its backing file; docs/qualify.md)
+    /// Overwrite the device of this serial number or
+    /// WWN (of a loop device, its backing file;
+    /// docs/qualify.md)
     #[arg(long, value_name = "SERIAL", verbatim_doc_comment)]
     pub overwrite: Vec<String>,
-    /// Overwrite it although there is a file system or the
-    /// like on it
+    /// Overwrite it although there is a file system or
+    /// the like on it
     #[arg(long, requires = "overwrite", verbatim_doc_comment)]
     pub erase_signatures: bool,
 }

@@ -33,7 +33,7 @@ impl Test {
     }
 }
 
-/// The kind of device, which decides how many jobs there are and how deep their queues.
+/// The kind of device, which decides how many jobs there are, how deep their queues, and how much of the device is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Four jobs of depth 32.
@@ -43,6 +43,14 @@ pub enum Class {
 }
 
 impl Class {
+    /// How much of the device its tests use.
+    pub fn active_percent(self) -> u32 {
+        match self {
+            Class::Enterprise => 100,
+            Class::Client => 75,
+        }
+    }
+
     /// Its name on the command line.
     pub fn word(self) -> &'static str {
         match self {
