@@ -27,7 +27,7 @@ use crate::subcommand::Subcommands;
 pub(super) struct Options {
     /// Devices or files to overwrite, or directories to
     /// test in; several are tested in turn and compared
-    #[arg(value_name = "DEVICE", required = true, verbatim_doc_comment)]
+    #[arg(value_name = "DEVICE", required = true)]
     devices: Vec<PathBuf>,
     /// Tests: iops, throughput, latency, saturation
     #[arg(
@@ -46,18 +46,18 @@ pub(super) struct Options {
     /// How much of it to use: 10%, or a size [default:
     /// 100% of a device, 75% with --class=client, 1G
     /// in a directory]
-    #[arg(long, value_name = "SHARE", value_parser = capacity, verbatim_doc_comment)]
+    #[arg(long, value_name = "SHARE", value_parser = capacity)]
     capacity: Option<Capacity>,
     /// Time of each measurement [default: 1m]
     #[arg(long, value_parser = parse::positive_duration)]
     time: Option<Duration>,
     /// Rounds after which a test ends without being
     /// steady [default: 25]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), verbatim_doc_comment)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
     /// In about an hour: a tenth of the device, 2 s for
     /// each measurement, at most 10 rounds
-    #[arg(long, verbatim_doc_comment)]
+    #[arg(long)]
     quick: bool,
     /// Continue where the same command was interrupted
     #[arg(long, conflicts_with_all = ["dry_run", "no_history"])]

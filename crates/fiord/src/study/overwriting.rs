@@ -19,11 +19,11 @@ pub(crate) struct Overwriting {
     /// Overwrite the device of this serial number or
     /// WWN (of a loop device, its backing file;
     /// docs/qualify.md)
-    #[arg(long, value_name = "SERIAL", verbatim_doc_comment)]
+    #[arg(long, value_name = "SERIAL")]
     pub overwrite: Vec<String>,
     /// Overwrite it although there is a file system or
     /// the like on it
-    #[arg(long, requires = "overwrite", verbatim_doc_comment)]
+    #[arg(long, requires = "overwrite")]
     pub erase_signatures: bool,
 }
 
