@@ -17,7 +17,7 @@ fn hosts_are_shown_as_json_and_as_a_table() {
 #[test]
 fn what_runs_on_hosts_do_not_have_is_refused_before_a_host_is_reached() {
     let dir = Dir::new();
-    for option in ["repeat=2", "tag=x", "fail-if=read.p99>1ms", "status-interval=1"] {
+    for option in ["repeat=2", "metrics=file:m", "status-interval=1"] {
         let refused = dir.run(&format!("--name=a --ioengine=null --size=1m --hosts=a,b --{option}"));
         let name = option.split('=').next().unwrap();
         refused
