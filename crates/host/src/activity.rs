@@ -5,7 +5,7 @@
 
 use fiord_device::{CounterSample, DeviceUse, DiskCounters, DiskUse};
 use fiord_sys::clock;
-use fiord_sys::stat::{self, DeviceNumber};
+use fiord_sys::stat::{DeviceNumber, InodeKind};
 use fiord_sys::sysfs::BlockDevice;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,10 +35,9 @@ impl CounterReading {
 }
 
 /// The existing part of a path, and the number of the device that holds it, or that it is.
-fn holder(path: &Path) -> Option<(PathBuf, DeviceNumber)> {
-    let path = nearest_existing(path);
-    let found = stat::stat(&path).ok()?;
-    let number = if found.kind == stat::InodeKind::Block { found.special } else { found.device };
+fn holder(path: &Path) -> Option<(&Path, DeviceNumber)> {
+    let (path, found) = nearest_existing(path)?;
+    let number = if found.kind == InodeKind::Block { found.special } else { found.device };
     Some((path, number))
 }
 
@@ -72,9 +71,12 @@ impl DiskWatch {
     /// files that do not exist yet, the directory they will be in is used.
     pub fn start<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> DiskWatch {
         let mut holders: Vec<(PathBuf, DeviceNumber)> = Vec::new();
-        for (path, number) in paths.into_iter().filter_map(|path| holder(path.as_ref())) {
-            if holders.iter().all(|(_, known)| *known != number) {
-                holders.push((path, number));
+        for path in paths {
+            let found = holder(path.as_ref());
+            if let Some((path, number)) =
+                found.filter(|(_, found)| holders.iter().all(|(_, known)| known != found))
+            {
+                holders.push((path.to_owned(), number));
             }
         }
         let system = System::read();

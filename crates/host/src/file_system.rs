@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use fiord_sys::procfs::Mount;
-use fiord_sys::stat::{self, DeviceNumber};
+use fiord_sys::stat::{self, DeviceNumber, Stat};
 
 /// The file system that a path lies on, or would lie on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,12 +60,15 @@ fn mount_of<'a>(path: &Path, device: DeviceNumber, mounts: &'a [Mount]) -> Optio
     above().filter(|mount| mount.device == device).max_by_key(depth).or_else(|| above().max_by_key(depth))
 }
 
-/// The path itself, or its nearest existing ancestor.
-pub(crate) fn nearest_existing(path: &Path) -> PathBuf {
-    // A name alone is in the current directory, which has an empty path as its parent.
-    let named =
-        |above: &Path| if above.as_os_str().is_empty() { PathBuf::from(".") } else { above.to_owned() };
-    path.ancestors().map(named).find(|above| stat::stat(above).is_ok()).unwrap_or_else(|| PathBuf::from("/"))
+/// The directory that a path is in. A name alone is in the current directory, which has an empty path.
+pub(crate) fn named_directory(above: &Path) -> &Path {
+    if above.as_os_str().is_empty() { Path::new(".") } else { above }
+}
+
+/// The path itself, or its nearest existing ancestor, and the metadata of that; `None` if not even `/` can be looked at.
+pub(crate) fn nearest_existing(path: &Path) -> Option<(&Path, Stat)> {
+    let found = |above| Some((above, stat::stat(above).ok()?));
+    path.ancestors().map(named_directory).find_map(found).or_else(|| found(Path::new("/")))
 }
 
 /// The end of a dangling chain of symbolic links: the path that would be created by opening it.
@@ -89,13 +92,6 @@ pub(crate) fn is_among_devices(directory: &Path, system: Option<&FileSystemFacts
     let is_below = std::fs::canonicalize(directory).is_ok_and(|real| real.starts_with(dev));
     let has_its_own = mount_point.is_some_and(|point| point.starts_with(dev) && point != dev);
     of_devices || (is_below && !has_its_own)
-}
-
-/// Whether creating a missing file would create it among the device nodes.
-pub(crate) fn would_stand_among_devices(absent: &Path, mounts: &[Mount]) -> bool {
-    let above = nearest_existing(&end_of_links(absent));
-    let Ok(found) = stat::stat(&above) else { return false };
-    is_among_devices(&above, file_system_facts(&above, found.device, mounts).as_ref())
 }
 
 #[cfg(test)]

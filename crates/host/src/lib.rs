@@ -6,6 +6,7 @@
 pub mod activity;
 pub mod claims;
 pub mod device;
+mod directories;
 pub mod file_system;
 pub mod health;
 pub mod identity;

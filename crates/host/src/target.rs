@@ -7,6 +7,7 @@ use fiord_device::RequestQueue;
 use fiord_sys::blkdev;
 use fiord_sys::extents;
 use fiord_sys::file::{self, OpenHow};
+use fiord_sys::procfs::Mount;
 use fiord_sys::stat::{self, DeviceNumber, DirectSupport, InodeKind, Stat};
 use fiord_sys::sysfs::{BlockBehind, BlockDevice, Sysfs};
 use std::cell::{OnceCell, RefCell};
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use crate::claims::Claim;
 use crate::file_system::{
-    FileSystemFacts, end_of_links, file_system_facts, is_among_devices, nearest_existing,
+    FileSystemFacts, end_of_links, file_system_facts, is_among_devices, named_directory, nearest_existing,
 };
 use crate::signature;
 use crate::users::Users;
@@ -193,11 +194,15 @@ impl Prober {
                 facts.size_bytes = Some(found.size_bytes);
                 facts.allocated_bytes = Some(found.allocated_bytes);
                 facts.unwritten_bytes = unwritten_bytes(path, found.size_bytes);
-                self.on_file_system(&mut facts, path, found.device);
+                self.on_file_system(&mut facts, self.file_system_of_file(path, found), found.device);
                 facts.direct = direct_support(path);
                 facts.claims = self.users().on(path, found);
             }
-            _ => self.on_file_system(&mut facts, path, found.device),
+            _ => {
+                let file_system = file_system_facts(path, found.device, self.mounts());
+                facts.among_devices = is_among_devices(path, file_system.as_ref());
+                self.on_file_system(&mut facts, file_system, found.device);
+            }
         }
         facts
     }
@@ -223,24 +228,29 @@ impl Prober {
         let mut facts = TargetFacts::absent(given);
         // A file created through a dangling link is created where the link points to.
         let path = &end_of_links(given);
-        let above = nearest_existing(path);
-        let found = stat::stat(&above)?;
+        let (above, found) =
+            nearest_existing(path).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         if found.kind != InodeKind::Directory {
             return Err(io::Error::from(io::ErrorKind::NotADirectory));
         }
-        facts.missing_directory = first_missing(path, &above);
-        self.on_file_system(&mut facts, &above, found.device);
+        facts.missing_directory = first_missing(path, above);
+        let directory = self.users().directory(above, &found);
+        facts.among_devices = directory.is_among_devices;
+        self.on_file_system(&mut facts, directory.file_system.clone(), found.device);
         if facts.among_devices {
-            facts.neighbours = entries(&above);
+            facts.neighbours = entries(above);
         }
         Ok(facts)
     }
 
-    fn on_file_system(&self, facts: &mut TargetFacts, path: &Path, device: DeviceNumber) {
+    fn on_file_system(
+        &self,
+        facts: &mut TargetFacts,
+        file_system: Option<FileSystemFacts>,
+        device: DeviceNumber,
+    ) {
         facts.device = Some(device);
-        facts.file_system = self.file_system_facts(path, device);
-        facts.among_devices =
-            facts.kind != TargetKind::Regular && is_among_devices(path, facts.file_system.as_ref());
+        facts.file_system = file_system;
         facts.read_only = facts.file_system.as_ref().is_some_and(|system| system.read_only);
         if let Some(disk) = self.disk(device) {
             on_disk(facts, disk);
@@ -252,8 +262,20 @@ impl Prober {
         self.disks.borrow_mut().entry(number).or_insert_with(look).clone()
     }
 
-    fn file_system_facts(&self, path: &Path, device: DeviceNumber) -> Option<FileSystemFacts> {
-        file_system_facts(path, device, &self.users().system().mounts)
+    /// The file system of a regular file: that of its directory, unless it is elsewhere.
+    fn file_system_of_file(&self, path: &Path, found: &Stat) -> Option<FileSystemFacts> {
+        let above = named_directory(path.parent().unwrap_or(path));
+        let of_above = || {
+            let is_link = std::fs::read_link(path).is_ok();
+            let above_found = stat::stat(above).ok().filter(|it| !is_link && it.device == found.device)?;
+            let directory = self.users().directory(above, &above_found);
+            (!directory.is_mounted_over(path, self.mounts())).then(|| directory.file_system.clone())
+        };
+        of_above().unwrap_or_else(|| file_system_facts(path, found.device, self.mounts()))
+    }
+
+    fn mounts(&self) -> &[Mount] {
+        &self.users().system().mounts
     }
 
     fn users(&self) -> &Users {

@@ -10,10 +10,12 @@ use fiord_sys::procfs;
 use fiord_sys::stat::{self, DeviceNumber, Identity, InodeKind, Stat};
 use fiord_sys::sysfs::BlockDevice;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::claims::{self, Claim};
 use crate::device::{System, claims_on};
-use crate::file_system;
+use crate::directories::{Directories, Directory};
+use crate::file_system::{end_of_links, named_directory, nearest_existing};
 
 /// What is in use, as far as the kernel reports it: read once, queried for many targets.
 #[derive(Clone, Debug)]
@@ -22,6 +24,7 @@ pub struct Users {
     loops: Vec<LoopBacking>,
     /// Devices that this process has claimed itself.
     ours: Vec<DeviceNumber>,
+    directories: Directories,
 }
 
 /// A loop device and its backing file or device.
@@ -63,7 +66,7 @@ impl Users {
     /// Of a machine whose lists were read.
     pub fn of(system: System) -> Users {
         let loops = system.sysfs.loop_devices().into_iter().filter_map(LoopBacking::of).collect();
-        Users { system, loops, ours: Vec::new() }
+        Users { system, loops, ours: Vec::new(), directories: Directories::default() }
     }
 
     /// Of this machine, now, apart from this process, which has claimed these devices.
@@ -78,7 +81,15 @@ impl Users {
 
     /// Whether creating a missing file would create it among the device nodes.
     pub fn would_stand_among_devices(&self, absent: &Path) -> bool {
-        file_system::would_stand_among_devices(absent, &self.system.mounts)
+        let end = end_of_links(absent);
+        // The path itself is missing, unless it came to be in the meantime.
+        let above = nearest_existing(named_directory(end.parent().unwrap_or(&end)));
+        above.is_some_and(|(above, found)| self.directory(above, &found).is_among_devices)
+    }
+
+    /// What the files of a directory with this metadata have in common.
+    pub(crate) fn directory(&self, path: &Path, found: &Stat) -> Arc<Directory> {
+        self.directories.of(path, found, &self.system.mounts)
     }
 
     /// What the kernel listed.

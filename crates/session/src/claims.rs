@@ -176,16 +176,23 @@ struct Files {
     directories: BTreeMap<PathBuf, PathBuf>,
     /// What is in fiord's own directory, and that directory.
     state: Option<(BTreeSet<Identity>, PathBuf)>,
+    /// Which files the paths that were asked about are.
+    known: BTreeMap<PathBuf, Option<File>>,
 }
 
 impl Files {
     /// The file of this path; `None` for devices, pipes and directories. Standard input is the file it comes from.
     fn of(&mut self, path: &Path) -> Option<File> {
         let path = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
-        match stat::stat(path) {
+        if let Some(known) = self.known.get(path) {
+            return known.clone();
+        }
+        let file = match stat::stat(path) {
             Ok(found) => (found.kind == InodeKind::Regular).then(|| File::There(found.identity())),
             Err(_) => Some(File::Absent(self.real(path))),
-        }
+        };
+        self.known.insert(path.to_path_buf(), file.clone());
+        file
     }
 
     /// The path at which the kernel would create a file: links are followed, the last one as well.

@@ -115,8 +115,9 @@ pub fn path_facts(facts: &TargetFacts) -> PathFacts {
             .filter(|_| facts.kind == TargetKind::Block)
             .or(facts.behind.as_ref().map(|block| block.number))
             .and_then(fiord_sys::zones::shown_zone_bytes),
-        atomic_bytes: fiord_sys::stat::atomic_limits(&facts.path)
-            .unwrap_or(None)
+        atomic_bytes: (facts.kind != TargetKind::Absent)
+            .then(|| fiord_sys::stat::atomic_limits(&facts.path).unwrap_or(None))
+            .flatten()
             .map(|limits| (u64::from(limits.min_bytes), u64::from(limits.max_bytes))),
         among_devices: facts.among_devices,
         similar: similar(facts),

@@ -23,31 +23,56 @@ const DIRECT_BYTES_MIN: u64 = 8 << 20;
 
 /// The extent of a job's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Task {
+pub(crate) struct Extent {
     /// Files.
     pub files: usize,
     /// Total bytes.
     pub bytes: u64,
 }
 
-/// The layout that `job` needs; `None` if every file exists.
-pub(crate) fn task(job: &Job) -> Option<Task> {
-    let missing: Vec<u64> = missing(job).map(|(_, bytes)| bytes).collect();
-    (!missing.is_empty()).then(|| Task { files: missing.len(), bytes: missing.iter().sum() })
+/// The layout that a job needs: its files that are missing or too short.
+pub(crate) struct Task<'a>(Vec<Missing<'a>>);
+
+/// A file that is missing or too short.
+#[derive(Clone, Copy)]
+struct Missing<'a> {
+    plan: &'a FilePlan,
+    /// The length that it needs.
+    bytes: u64,
+    /// Whether nothing had its name when it was looked for.
+    is_absent: bool,
 }
 
-/// Creates the files of `job`, passing the bytes done to `progress`, which returns whether to continue.
+impl<'a> Task<'a> {
+    /// That of `job`, now.
+    pub(crate) fn of(job: &'a Job) -> Task<'a> {
+        Task(missing(job).collect())
+    }
+
+    /// How much it is; `None` if every file exists.
+    pub(crate) fn extent(&self) -> Option<Extent> {
+        let bytes = self.0.iter().map(|file| file.bytes).sum();
+        (!self.0.is_empty()).then_some(Extent { files: self.0.len(), bytes })
+    }
+}
+
+/// Whether `job` needs a layout.
+pub(crate) fn is_wanted(job: &Job) -> bool {
+    missing(job).next().is_some()
+}
+
+/// Creates these files of `job`, passing the bytes done to `progress`, which returns whether to continue.
 pub(crate) fn lay_out(
     job: &Job,
+    Task(todo): Task,
     opener: &TargetOpener,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(), Failure> {
     make_directories(job)?;
-    let todo: Vec<(&FilePlan, u64)> = missing(job).collect();
     let mut filler = Filler::new(&fresh(&job.buffers.fill), job.access.seed);
     let mut changed = Vec::with_capacity(todo.len());
-    for (plan, bytes) in todo {
-        let made = opened(job, plan, opener).and_then(|(open, change)| {
+    for Missing { plan, bytes, is_absent } in todo {
+        let made = opened(job, (plan, is_absent), opener).and_then(|(open, change)| {
             let direct = direct(job, plan, bytes, opener, change.identity);
             changed.push(change);
             make(job, (&open, direct.as_ref()), bytes, &mut filler, progress).map_err(|(operation, error)| {
@@ -72,7 +97,7 @@ pub(crate) fn lay_out(
 struct Change<'a> {
     plan: &'a FilePlan,
     /// The file itself, whatever has its name later.
-    identity: Option<Identity>,
+    identity: Identity,
     /// Its length before; `None` if it was created.
     length_bytes: Option<u64>,
 }
@@ -81,7 +106,7 @@ impl Change<'_> {
     /// Removes a file that was created, and gives another its former length.
     fn undo(&self, job: &Job, opener: &TargetOpener) {
         let there = stat::stat(&self.plan.path).ok().map(|found| found.identity());
-        if there.is_none() || there != self.identity {
+        if there != Some(self.identity) {
             return;
         }
         let guarded = !job.files.allow_in_use;
@@ -97,41 +122,35 @@ impl Change<'_> {
 }
 
 /// Opens a file to lay it out, and creates it where it is missing.
-fn opened<'a>(job: &Job, plan: &'a FilePlan, opener: &TargetOpener) -> Result<(File, Change<'a>), Failure> {
+fn opened<'a>(
+    job: &Job,
+    (plan, is_absent): (&'a FilePlan, bool),
+    opener: &TargetOpener,
+) -> Result<(File, Change<'a>), Failure> {
     let guarded = !job.files.allow_in_use;
     let how = OpenHow { create: job.files.may_create, interruptible: true, ..OpenHow::READ_WRITE };
-    let is_there = stat::stat(&plan.path).is_ok();
-    let created = match how.create && !is_there {
+    let created = match how.create && is_absent {
         // Another worker, or the end of a link, may be there by now.
-        true => opener.open(plan, &OpenHow { exclusive: true, ..how }, guarded).ok(),
+        true => opener.open_and_look(plan, &OpenHow { exclusive: true, ..how }, guarded).ok(),
         false => None,
     };
     let is_new = created.is_some();
     let open = created
-        .map_or_else(|| opener.open(plan, &how, guarded), Ok)
+        .map_or_else(|| opener.open_and_look(plan, &how, guarded), Ok)
         .map_err(|failure| Failure { operation: format!("lay out ({})", failure.operation), ..failure })?;
-    let found = stat::fstat(&open).ok();
-    let change = Change {
-        plan,
-        identity: found.map(|found| found.identity()),
-        length_bytes: found.filter(|_| !is_new).map(|found| found.size_bytes),
-    };
+    let (open, found) = open;
+    let change =
+        Change { plan, identity: found.identity(), length_bytes: (!is_new).then_some(found.size_bytes) };
     Ok((open, change))
 }
 
 /// The same file, opened past the page cache, if that is of use and the file system takes it.
-fn direct(
-    job: &Job,
-    plan: &FilePlan,
-    bytes: u64,
-    opener: &TargetOpener,
-    identity: Option<Identity>,
-) -> Option<File> {
+fn direct(job: &Job, plan: &FilePlan, bytes: u64, opener: &TargetOpener, identity: Identity) -> Option<File> {
     let is_wanted = job.files.lay_out_contents && job.files.invalidate && bytes >= DIRECT_BYTES_MIN;
     let how = OpenHow { direct: true, interruptible: true, ..OpenHow::WRITE };
-    let open = is_wanted.then(|| opener.open(plan, &how, !job.files.allow_in_use).ok()).flatten()?;
-    let found = stat::fstat(&open).ok()?;
-    (Some(found.identity()) == identity).then_some(open)
+    let open = || opener.open_and_look(plan, &how, !job.files.allow_in_use).ok();
+    let (open, found) = is_wanted.then(open).flatten()?;
+    (found.identity() == identity).then_some(open)
 }
 
 /// Creates the directories of the job's file names, parents first.
@@ -143,11 +162,12 @@ pub(crate) fn make_directories(job: &Job) -> Result<(), Failure> {
     Ok(())
 }
 
-fn missing(job: &Job) -> impl Iterator<Item = (&FilePlan, u64)> {
+fn missing(job: &Job) -> impl Iterator<Item = Missing<'_>> {
     job.files.list.iter().filter(|_| !job.files.create_on_open).filter_map(|plan| {
-        let wanted = plan.lay_out_bytes.filter(|_| plan.kind == FileKind::Regular)?;
-        let there = std::fs::metadata(&plan.path).map_or(0, |meta| meta.len());
-        (there < wanted).then_some((plan, wanted))
+        let bytes = plan.lay_out_bytes.filter(|_| plan.kind == FileKind::Regular)?;
+        let found = stat::stat(&plan.path);
+        let there = found.as_ref().map_or(0, |found| found.size_bytes);
+        (there < bytes).then_some(Missing { plan, bytes, is_absent: found.is_err() })
     })
 }
 

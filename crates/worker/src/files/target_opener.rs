@@ -137,11 +137,24 @@ impl TargetOpener {
     /// # Errors
     /// The kernel's; or the file is not of the planned kind, or is in use.
     pub(crate) fn open(&self, plan: &FilePlan, how: &OpenHow, guarded: bool) -> Result<File, Failure> {
+        self.open_and_look(plan, how, guarded).map(|(open, _)| open)
+    }
+
+    /// The same, with what was found when it was open.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub(crate) fn open_and_look(
+        &self,
+        plan: &FilePlan,
+        how: &OpenHow,
+        guarded: bool,
+    ) -> Result<(File, Stat), Failure> {
         self.look_before(plan, how.create)?;
         let open = file::open(&plan.path, how).map_err(|error| Failure::file("open", &plan.path, &error))?;
         let found = stat::fstat(&open).map_err(|error| Failure::file("look at", &plan.path, &error))?;
         self.check(plan, &found, how.write && guarded)?;
-        Ok(open)
+        Ok((open, found))
     }
 
     /// Checks by path first, because opening may have side effects or block.

@@ -210,7 +210,8 @@ impl<'a> Worker<'a> {
         }
         layout::make_directories(self.job)?;
         if !self.job.files.create_serially {
-            layout::lay_out(self.job, &self.shared.opener, &mut |_| !self.live.is_stop_requested())?;
+            let task = layout::Task::of(self.job);
+            layout::lay_out(self.job, task, &self.shared.opener, &mut |_| !self.live.is_stop_requested())?;
         }
         Ok(!self.live.is_stop_requested())
     }

@@ -7,13 +7,13 @@ use std::sync::mpsc::Sender;
 use fiord_plan::Job;
 
 use crate::failure::Failure;
-use crate::files::layout::{Task, lay_out, task};
+use crate::files::layout::{Extent, Task, is_wanted as is_wanted_by, lay_out};
 use crate::run_state::RunState;
 
 /// Progress of the layout before the first worker starts.
 pub(crate) enum LayoutEvent {
     /// The layout of this job's files begins.
-    Begins(usize, Task),
+    Begins(usize, Extent),
     /// This many more bytes were written.
     Wrote(u64),
     /// The layout of this job's files succeeded or failed.
@@ -30,9 +30,10 @@ pub(crate) fn lay_out_all(shared: &RunState, events: &Sender<LayoutEvent>) {
         if is_stopped() {
             return;
         }
-        let Some(task) = task(job) else { continue };
-        send(LayoutEvent::Begins(number, task));
-        let laid_out = lay_out(job, &shared.opener, &mut |bytes| {
+        let task = Task::of(job);
+        let Some(extent) = task.extent() else { continue };
+        send(LayoutEvent::Begins(number, extent));
+        let laid_out = lay_out(job, task, &shared.opener, &mut |bytes| {
             send(LayoutEvent::Wrote(bytes));
             !is_stopped()
         });
@@ -42,7 +43,7 @@ pub(crate) fn lay_out_all(shared: &RunState, events: &Sender<LayoutEvent>) {
 
 /// Whether any of these jobs has files to be laid out before the first worker starts.
 pub(crate) fn is_wanted(jobs: &[Job]) -> bool {
-    serial(jobs).any(|(_, job)| task(job).is_some())
+    serial(jobs).any(|(_, job)| is_wanted_by(job))
 }
 
 fn serial(jobs: &[Job]) -> impl Iterator<Item = (usize, &Job)> {
