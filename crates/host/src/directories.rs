@@ -62,3 +62,29 @@ impl Directories {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TempDir;
+    use fiord_sys::procfs;
+    use fiord_sys::stat;
+
+    #[test]
+    fn a_directory_is_looked_at_again_if_another_has_its_path() {
+        let place = TempDir::new("directories");
+        let path = place.path.join("d");
+        let (directories, mounts) = (Directories::default(), procfs::mounts().unwrap());
+        let look = || {
+            let found = stat::stat(&path).unwrap();
+            (directories.of(&path, &found, &mounts), found.identity())
+        };
+        std::fs::create_dir(&path).unwrap();
+        let (first, second) = (look().0, look().0);
+        assert!(Arc::ptr_eq(&first, &second));
+        std::fs::rename(&path, place.path.join("moved")).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        let (other, identity) = look();
+        assert!(!Arc::ptr_eq(&first, &other) && other.identity == identity);
+    }
+}
