@@ -188,6 +188,9 @@ fn a_file_that_shrinks_during_the_run() {
     }
 }
 
+/// More than fiord reads of a device to find out what is on it.
+const MORE_THAN_PROBED: u64 = 16 << 20;
+
 #[test]
 fn a_device_that_shrinks_during_the_run() {
     let dir = Dir::new();
@@ -197,7 +200,7 @@ fn a_device_that_shrinks_during_the_run() {
         device.path
     );
     let running = start(fiord(dir.path(), &line));
-    until_moved(&running, 1 << 20);
+    until_moved(&running, MORE_THAN_PROBED);
     File::options().write(true).open(dir.join("backing")).unwrap().set_len(4096).unwrap();
     need!(helper("losetup", &["--set-capacity", &device.path]));
     failed_job(&finish(running), "reads", EIO);
@@ -222,7 +225,7 @@ fn targets_whose_names_vanish_are_used_to_the_end() {
         device.path
     );
     let running = start(fiord(dir.path(), &line));
-    until_moved(&running, 1 << 20);
+    until_moved(&running, MORE_THAN_PROBED);
     need!(helper("losetup", &["--detach", &device.path]));
     finish(running).assert_success();
 }

@@ -1,7 +1,6 @@
 //! Signatures on a device: file systems, swap, partition tables, members of volumes, in its first and last blocks.
 //!
-//! Invariant: a device is opened for reading, and only its first 68 KiB, its last 768 KiB and the labels of ZFS are read;
-//! only contents that are certain are reported.
+//! Invariant: a device is opened for reading; only contents that are certain are reported.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -14,8 +13,8 @@ const HEAD_BYTES: usize = 68 * 1024;
 /// Length and alignment of a label of ZFS, of which a device has two in the beginning and two at its end.
 const ZFS_LABEL_BYTES: u64 = 256 << 10;
 
-/// Where the uberblocks of a label begin, and their smallest distance.
-const ZFS_RING: usize = 128 << 10;
+/// Where the uberblocks of a label begin, which reach to its end, and their smallest distance.
+const ZFS_RING: u64 = 128 << 10;
 const ZFS_SLOT_BYTES: usize = 1 << 10;
 
 /// The first bytes of an uberblock, of a machine of either kind.
@@ -27,7 +26,16 @@ const RAID: &str = "Linux RAID member";
 /// The superblock of a member of a Linux RAID, of versions 1.0 and 0.90.
 const RAID_MAGIC: [u8; 4] = 0xa92b_4efc_u32.to_le_bytes();
 
-/// The contents of a device, `ext2/3/4 file system`; `None` if nothing known is found.
+/// What the first blocks of a device say of its contents, `ext2/3/4 file system`; `None` if that is nothing known. That much
+/// is read for any run on a device; more would be I/O that nobody asked for.
+///
+/// # Errors
+/// The kernel's: what is on the device is not known.
+pub fn of_head(path: &Path) -> io::Result<Option<&'static str>> {
+    Ok(in_head(&read(&File::open(path)?, 0, HEAD_BYTES)?))
+}
+
+/// The same of the whole device, before all of it is overwritten: its last blocks and the labels of ZFS are read as well.
 ///
 /// # Errors
 /// The kernel's: what is on the device is not known.
@@ -48,7 +56,7 @@ pub fn of_device(path: &Path) -> io::Result<Option<&'static str>> {
         end.checked_sub(ZFS_LABEL_BYTES),
     ] {
         let Some(at) = label else { continue };
-        if is_zfs_label(&read(&file, at, ZFS_LABEL_BYTES as usize)?) {
+        if has_uberblock(&read(&file, at + ZFS_RING, (ZFS_LABEL_BYTES - ZFS_RING) as usize)?) {
             return Ok(Some("ZFS pool member"));
         }
     }
@@ -89,8 +97,7 @@ fn at_end(file: &File, size_bytes: u64) -> io::Result<Option<&'static str>> {
 }
 
 /// Whether an uberblock is in this label.
-fn is_zfs_label(label: &[u8]) -> bool {
-    let ring = label.get(ZFS_RING..).unwrap_or_default();
+fn has_uberblock(ring: &[u8]) -> bool {
     ring.chunks(ZFS_SLOT_BYTES).any(|slot| ZFS_UBERBLOCKS.iter().any(|magic| slot.starts_with(magic)))
 }
 
@@ -201,10 +208,11 @@ mod tests {
         }
         let end = size_bytes / ZFS_LABEL_BYTES * ZFS_LABEL_BYTES;
         for label in [0, ZFS_LABEL_BYTES, end - 2 * ZFS_LABEL_BYTES, end - ZFS_LABEL_BYTES] {
-            let slot = label + ZFS_RING as u64 + 5 * ZFS_SLOT_BYTES as u64;
+            let slot = label + ZFS_RING + 5 * ZFS_SLOT_BYTES as u64;
             assert_eq!(holding(slot, &ZFS_UBERBLOCKS[0]), Some("ZFS pool member"));
             assert_eq!(holding(slot, &ZFS_UBERBLOCKS[1]), Some("ZFS pool member"));
         }
+        assert_eq!(of_head(&path).unwrap(), None, "the head says nothing of the end");
         assert_eq!(holding(1 << 20, b"EFI PART"), None, "data is no signature");
         std::fs::write(&path, b"short").unwrap();
         assert_eq!(of_device(&path).unwrap(), None);

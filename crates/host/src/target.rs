@@ -186,7 +186,7 @@ impl Prober {
             TargetKind::Block => {
                 block_device(&mut facts, found.special);
                 facts.claims = self.users().on(path, found);
-                let what = signature::of_device(path).ok().flatten();
+                let what = signature::of_head(path).ok().flatten();
                 facts.claims.extend(what.map(|what| Claim::Holds { what }));
             }
             TargetKind::Char => self.char_device(&mut facts, path, found),
@@ -216,7 +216,7 @@ impl Prober {
             return;
         }
         facts.claims = self.users().on(path, found);
-        let what = |block: &BlockBehind| signature::of_device(&block.path).ok().flatten();
+        let what = |block: &BlockBehind| signature::of_head(&block.path).ok().flatten();
         facts.claims.extend(behind.iter().filter_map(what).map(|what| Claim::Holds { what }));
         facts.behind = behind.into_iter().find(|block| block.is_present);
         if let Some(disk) = facts.behind.as_ref().and_then(|block| self.disk(block.number)) {
