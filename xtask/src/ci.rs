@@ -174,15 +174,18 @@ fn address_sanitizer() -> StageResult {
         Ok(target) => target,
         Err(why) => return StageResult::of(Err(why)),
     };
-    let mut command =
-        repo::command("rustup", &["run", "nightly", "cargo", "test", "--no-fail-fast", "--target", &target]);
-    // Naming the target keeps the flag away from build scripts. Some tests leave hung threads (not leaks), request more
-    // memory than there is, or raise SIGBUS.
-    command
-        .args(SANITIZED.iter().flat_map(|package| ["-p", package]))
-        .args(["--lib", "--tests"])
-        .env("RUSTFLAGS", "-Zsanitizer=address")
-        .env("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1:handle_sigbus=0")
-        .env("CARGO_TARGET_DIR", repo::target_dir().join("address-sanitizer"));
-    test_run::run(command).result()
+    test_run::tests(|alone| {
+        let words = ["run", "nightly", "cargo", "test", "--no-fail-fast", "--target", &target];
+        let mut command = repo::command("rustup", &words);
+        // Naming the target keeps the flag away from build scripts. Some tests leave hung threads (not leaks), request more
+        // memory than there is, or raise SIGBUS.
+        command
+            .args(SANITIZED.iter().flat_map(|package| ["-p", package]))
+            .args(["--lib", "--tests"])
+            .args(alone.iter().flat_map(|name| ["--", "--exact", name]))
+            .env("RUSTFLAGS", "-Zsanitizer=address")
+            .env("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1:handle_sigbus=0")
+            .env("CARGO_TARGET_DIR", repo::target_dir().join("address-sanitizer"));
+        command
+    })
 }

@@ -75,8 +75,20 @@ impl Drop for TempDir {
 }
 
 /// Runs a job while a watcher requests snapshots; returns its violation, if any, and whether it did any I/O: a job
-/// that did none tested nothing.
+/// that did none tested nothing. It runs again if its time was over before a busy machine let it begin.
 fn offence(name: &str, job: &Job, may_fail: bool) -> (Option<String>, bool) {
+    let idle = Some(format!("{name}: did no I/O"));
+    let mut result = offence_of_one(name, job, may_fail);
+    for _ in 0..2 {
+        if result.0 != idle {
+            break;
+        }
+        result = offence_of_one(name, job, may_fail);
+    }
+    result
+}
+
+fn offence_of_one(name: &str, job: &Job, may_fail: bool) -> (Option<String>, bool) {
     let (mut failure, mut ran) = (None, false);
     let found = found_during(|| {
         let mut watcher =
