@@ -62,8 +62,8 @@ impl Done {
         Some(Done(all))
     }
 
-    /// Whether that was nothing.
-    pub fn is_none(&self) -> bool {
+    /// Whether there were no I/Os.
+    pub fn is_empty(&self) -> bool {
         self.0.ios == 0
     }
 

@@ -57,7 +57,7 @@ fn value(run: &HostRun, figure: Figure) -> Option<f64> {
         Subject::Direction(name) => Some(DirectionName::ALL.iter().position(|known| *known == name)?),
         Subject::Sync => return None,
     };
-    let done = Done::of(run, direction).filter(|done| !done.is_none())?;
+    let done = Done::of(run, direction).filter(|done| !done.is_empty())?;
     let [iops, bytes_per_s] = done.rates();
     match figure.measure {
         Measure::Iops => Some(iops),

@@ -110,6 +110,10 @@ pub(crate) fn carry_out_profiled(
     if let Some(agent) = &options.agent {
         return on_agent::carry_out(study, targets, typed, options, (agent, &machine));
     }
+    // Such a study never becomes one of this machine without a word.
+    if options.hosts.is_some() {
+        return Err(format!("{}: --hosts does not work with it; leave it out", study.name()).into());
+    }
     if options.dry_run {
         return arguments::print(dry_run::job_files(study, &machine)?);
     }
