@@ -26,6 +26,7 @@ mod status;
 mod status_line;
 mod study;
 mod subcommand;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::{self, ExitCode};

@@ -140,18 +140,90 @@ impl Groups {
         for text in self.unified.iter().filter_map(|directory| text(directory, "io.max")) {
             limits.extend(text.lines().flat_map(parse_io_max));
         }
-        for (file, what) in [
-            ("blkio.throttle.read_bps_device", "rbps"),
-            ("blkio.throttle.write_bps_device", "wbps"),
-            ("blkio.throttle.read_iops_device", "riops"),
-            ("blkio.throttle.write_iops_device", "wiops"),
-        ] {
+        for (what, file, ..) in THROTTLES {
             for text in self.blkio.iter().filter_map(|directory| text(directory, file)) {
                 limits.extend(text.lines().filter_map(|line| parse_throttle(line, what)));
             }
         }
         limits
     }
+}
+
+/// A limit of any group of this machine, and what the group has done since it was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitedGroup {
+    /// The group below the root of its hierarchy: `/system.slice/db.service`.
+    pub group: PathBuf,
+    /// Its limit.
+    pub limit: IoLimit,
+    /// Bytes or I/Os, whichever is limited, of the group and of those below it.
+    pub done: u64,
+}
+
+/// The files of version 1 by what they limit, and what counts it: file of the limit, file of the count, its word.
+const THROTTLES: [(&str, &str, &str, &str); 4] = [
+    ("rbps", "blkio.throttle.read_bps_device", "blkio.throttle.io_service_bytes_recursive", "Read"),
+    ("wbps", "blkio.throttle.write_bps_device", "blkio.throttle.io_service_bytes_recursive", "Write"),
+    ("riops", "blkio.throttle.read_iops_device", "blkio.throttle.io_serviced_recursive", "Read"),
+    ("wiops", "blkio.throttle.write_iops_device", "blkio.throttle.io_serviced_recursive", "Write"),
+];
+
+/// The counters of version 2 by what is limited.
+const COUNTERS: [(&str, &str); 4] =
+    [("rbps", "rbytes"), ("wbps", "wbytes"), ("riops", "rios"), ("wiops", "wios")];
+
+/// The limits on I/O of all groups of this machine that can be read.
+pub fn limited_groups() -> Vec<LimitedGroup> {
+    let mounts = procfs::mounts().unwrap_or_default();
+    let hierarchies = mounts.iter().filter(|mount| {
+        mount.fs_type == "cgroup2"
+            || mount.fs_type == "cgroup" && mount.options.split(',').any(|word| word == "blkio")
+    });
+    let mut found = Vec::new();
+    for mount in hierarchies {
+        let mut directories = vec![mount.point.clone()];
+        while let Some(directory) = directories.pop() {
+            let group = Path::new("/").join(directory.strip_prefix(&mount.point).unwrap_or(&directory));
+            found.extend(limits_in(&directory, &group));
+            let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
+            let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            directories.extend(below.map(|entry| entry.path()));
+        }
+    }
+    found
+}
+
+fn limits_in(directory: &Path, group: &Path) -> Vec<LimitedGroup> {
+    let text = |file: &str| fs::read_to_string(directory.join(file)).unwrap_or_default();
+    let limited = |limit: IoLimit, done: Option<u64>| LimitedGroup {
+        group: group.to_path_buf(),
+        limit,
+        done: done.unwrap_or(0),
+    };
+    let mut found = Vec::new();
+    for limit in text("io.max").lines().flat_map(parse_io_max) {
+        let counter = COUNTERS.iter().find(|(what, _)| *what == limit.what).map(|(_, counter)| *counter);
+        let done = counter.and_then(|counter| counted(&text("io.stat"), limit.device, counter));
+        found.push(limited(limit, done));
+    }
+    for (what, limits, counts, word) in THROTTLES {
+        for limit in text(limits).lines().filter_map(|line| parse_throttle(line, what)) {
+            let done = serviced(&text(counts), limit.device, word);
+            found.push(limited(limit, done));
+        }
+    }
+    found
+}
+
+/// `8:16 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0`.
+fn counted(text: &str, device: DeviceNumber, counter: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{device} ")))?;
+    line.split(' ').find_map(|word| word.strip_prefix(counter)?.strip_prefix('=')?.parse().ok())
+}
+
+/// `8:16 Read 1459200`.
+fn serviced(text: &str, device: DeviceNumber, word: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(&format!("{device} {word} "))?.trim().parse().ok())
 }
 
 /// The directory of a group and of those above it, below where the hierarchy is mounted.
@@ -221,6 +293,23 @@ mod tests {
         assert_eq!(parse_io_max(line), [limit("rbps", 2_097_152), limit("wiops", 120)]);
         assert_eq!(parse_throttle("8:16 2097152", "wbps"), Some(limit("wbps", 2_097_152)));
         assert_eq!((parse_io_max("odd"), parse_throttle("Total 1", "wbps")), (Vec::new(), None));
+    }
+
+    #[test]
+    fn what_a_limited_group_has_done_is_counted_in_both_versions() {
+        let directory = std::env::temp_dir().join(format!("fiord-groups-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let write = |file: &str, text: &str| fs::write(directory.join(file), text).unwrap();
+        write("io.max", "8:16 rbps=max wbps=1000 riops=max wiops=max\n");
+        write("io.stat", "8:1 wbytes=7\n8:16 rbytes=3 wbytes=900 rios=1 wios=2 dbytes=0 dios=0\n");
+        write("blkio.throttle.read_iops_device", "8:1 50\n");
+        write("blkio.throttle.io_serviced_recursive", "8:1 Read 20\n8:1 Write 3\nTotal 23\n");
+        let found = limits_in(&directory, Path::new("/db"));
+        fs::remove_dir_all(&directory).unwrap();
+        let shown: Vec<_> =
+            found.iter().map(|of| (of.limit.what.as_str(), of.limit.per_s, of.done)).collect();
+        assert_eq!(shown, [("wbps", 1000, 900), ("riops", 50, 20)]);
+        assert!(limited_groups().iter().all(|of| of.group.is_absolute()));
     }
 
     #[test]

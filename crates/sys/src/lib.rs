@@ -36,6 +36,7 @@ pub mod pipe;
 pub mod poll;
 pub mod posix_aio;
 pub mod process;
+pub mod processes;
 pub mod procfs;
 pub mod reserve;
 pub mod resize;

@@ -3,9 +3,10 @@
 //! Invariant: the buffers and events of others are not touched, nothing is mounted where others see it, and the instance is
 //! removed on drop; one that a killed process has left is removed by the next.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
@@ -18,6 +19,37 @@ const PREFIX: &str = "fiord-";
 
 /// The file that could not be used, and why.
 pub type TraceError = (PathBuf, io::Error);
+
+/// What the kernel hands out at a time at most; pages are as large as the processor's unless someone has enlarged them.
+const PAGE_BYTES: usize = 64 << 10;
+
+/// The pages of an instance, of all processors.
+#[derive(Debug)]
+pub struct TracePages {
+    files: Vec<File>,
+    page: Vec<u8>,
+}
+
+impl TracePages {
+    /// Takes the pages that were recorded since the last call, those of each processor in turn, also the one being filled.
+    ///
+    /// # Errors
+    /// A page cannot be read.
+    pub fn take(&mut self, mut page: impl FnMut(&[u8])) -> io::Result<()> {
+        for file in &self.files {
+            loop {
+                match rustix::io::read(file, &mut self.page) {
+                    Ok(0) => break,
+                    Ok(bytes) => page(&self.page[..bytes]),
+                    Err(rustix::io::Errno::AGAIN) => break,
+                    Err(rustix::io::Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
 
 /// An instance of tracefs. It records once `start` is called.
 #[derive(Debug)]
@@ -52,6 +84,30 @@ impl TraceInstance {
     pub fn enable(&self, system: &str, event: &str, filter: &str) -> Result<(), TraceError> {
         self.write(&format!("events/{system}/{event}/filter"), filter)?;
         self.write(&format!("events/{system}/{event}/enable"), "1")
+    }
+
+    /// How the kernel lays out the records of an event: the text of its `format` file.
+    ///
+    /// # Errors
+    /// The file that cannot be read, and why.
+    pub fn format(&self, system: &str, event: &str) -> Result<String, TraceError> {
+        let path = self.directory.join(format!("events/{system}/{event}/format"));
+        at(&path, fs::read_to_string(&path))
+    }
+
+    /// What was recorded, page by page while it is recorded.
+    ///
+    /// # Errors
+    /// The file that cannot be opened, and why.
+    pub fn pages(&self) -> Result<TracePages, TraceError> {
+        let processors = self.directory.join("per_cpu");
+        let mut files = Vec::new();
+        for entry in at(&processors, fs::read_dir(&processors))? {
+            let path = at(&processors, entry)?.path().join("trace_pipe_raw");
+            let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
+            files.push(at(&path, opened)?);
+        }
+        Ok(TracePages { files, page: vec![0; PAGE_BYTES] })
     }
 
     /// Starts recording. The oldest events are overwritten if there is no more room.
@@ -139,6 +195,12 @@ mod tests {
         assert!(Command::new("true").status().unwrap().success());
         let (path, error) = instance.enable("sched", "no_such_event", "0").unwrap_err();
         assert!(path.ends_with("events/sched/no_such_event/filter"), "{}: {error}", path.display());
+        let format = instance.format("sched", "sched_process_exec").unwrap();
+        assert!(format.contains("field:"), "{format}");
+        let (mut bytes, mut pages) = (0, instance.pages().unwrap());
+        pages.take(|page| bytes += page.len()).unwrap();
+        assert!(bytes >= 16, "{bytes} bytes of pages");
+        assert!(Command::new("true").status().unwrap().success());
         let text = instance.finish().unwrap();
         assert!(text.contains("sched_process_exec: filename="), "{text}");
         assert!(!directory.exists());

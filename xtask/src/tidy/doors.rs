@@ -148,6 +148,11 @@ pub const DOORS: &[Door] = &[
         "how hosts are reached, clocks, sockets, stdout",
     ),
     door(
+        "fiord-watch",
+        &["fiord-device", "fiord-report", "fiord-stats"],
+        "how the kernel is read, processes, stdout",
+    ),
+    door(
         "fiord-store",
         &["fiord-errno", "fiord-report", "fiord-stats", "flate2", "postcard", "rusqlite"],
         "how jobs are run, stdout",

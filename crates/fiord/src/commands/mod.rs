@@ -33,6 +33,7 @@ mod show;
 mod space;
 mod sweep;
 mod version;
+mod watch;
 
 /// In the order in which a new user needs them.
 pub(crate) static ALL: Subcommands = Subcommands(&[
@@ -43,6 +44,7 @@ pub(crate) static ALL: Subcommands = Subcommands(&[
     of::<qualify::Options>("qualify", "DEVICE", "an SSD in steady state, by SNIA's specification"),
     of::<capacity::Options>("capacity", "--p99=TIME", "the highest rate with a bounded latency"),
     of::<sweep::Options>("sweep", "... --over K=V", "a job at many values, and where gains end"),
+    of::<watch::Options>("watch", "[TARGET]", "what the disks do now, and for whom"),
     of::<profile::Options>("profile", "JOB", "where the time of a job's I/O goes"),
     of::<crash_test::Options>("crash-test", "run|check", "whether synced writes survive a power cut"),
     of::<compare::Options>("compare", "A B", "what changed between runs, studies or reports"),

@@ -1,0 +1,138 @@
+//! What `fiord watch` reads of the kernel: counters of disks, requests by tracepoints, who made them, limits of control groups.
+//!
+//! Invariant: nothing is written to a disk and no device is opened; what the kernel was told to record is taken back at the end.
+
+mod requests;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fiord_host::DiskCounters;
+use fiord_report::path;
+use fiord_sys::cgroup::{self, LimitedGroup};
+use fiord_sys::stat::DeviceNumber;
+use fiord_sys::sysfs::BlockDevice;
+use fiord_sys::{clock, processes, signal};
+use fiord_watch::{Dirtier, Limit, Observation, WatchedDevice};
+
+use requests::RequestTracer;
+
+/// How often the kernel's buffers are emptied: a processor's holds fifty thousand events.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// Watches these devices for this long, or until a signal asks to stop; `progress` is told the seconds that have passed.
+pub(crate) fn observe(
+    devices: &[BlockDevice],
+    time: Duration,
+    mut progress: impl FnMut(Duration),
+) -> Observation {
+    let began_cpu_ns = clock::thread_cpu_ns();
+    let before = Counters::read(devices);
+    let mut lacking = Vec::new();
+    let numbers: Vec<DeviceNumber> = devices.iter().filter_map(BlockDevice::number).collect();
+    let mut tracer = RequestTracer::start(&numbers).map_err(|why| lacking.push(why)).ok();
+    let began_ns = clock::monotonic_ns();
+    let end_ns = began_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    let mut now_ns = began_ns;
+    while now_ns < end_ns && signal::stop_requested().is_none() {
+        clock::sleep_until_ns(end_ns.min(now_ns + EVERY.as_nanos() as u64));
+        now_ns = clock::monotonic_ns();
+        if let Some(tracer) = &mut tracer {
+            tracer.read();
+        }
+        progress(Duration::from_nanos(now_ns - began_ns));
+    }
+    let elapsed_ns = now_ns - began_ns;
+    let mut traced = tracer.map(RequestTracer::finish).unwrap_or_default();
+    lacking.append(&mut traced.lacking);
+    let after = Counters::read(devices);
+    Observation {
+        elapsed_ns,
+        devices: devices.iter().map(|device| watched(device, &before, &after, &mut traced)).collect(),
+        issuers: traced.issuers,
+        limits: limits(devices, &before.groups, &after.groups, elapsed_ns),
+        dirtiers: dirtiers(&before, &after),
+        lost: traced.lost,
+        own_ns: clock::thread_cpu_ns() - began_cpu_ns,
+        lacking,
+    }
+}
+
+/// What the kernel counts, at one moment.
+struct Counters {
+    disks: BTreeMap<String, DiskCounters>,
+    written: BTreeMap<i32, (String, u64)>,
+    groups: Vec<LimitedGroup>,
+}
+
+impl Counters {
+    fn read(devices: &[BlockDevice]) -> Counters {
+        let disk = |device: &BlockDevice| Some((device.name().to_owned(), device.counters().ok()?));
+        let written = processes::written_bytes().into_iter();
+        Counters {
+            disks: devices.iter().filter_map(disk).collect(),
+            written: written.map(|(process, name, bytes)| (process, (name, bytes))).collect(),
+            groups: cgroup::limited_groups(),
+        }
+    }
+}
+
+fn watched(
+    device: &BlockDevice,
+    before: &Counters,
+    after: &Counters,
+    traced: &mut requests::Traced,
+) -> WatchedDevice {
+    let name = device.name();
+    let counters = before.disks.get(name).zip(after.disks.get(name));
+    let figures = |number| traced.devices.remove(&kernel_number(number)).unwrap_or_default();
+    WatchedDevice {
+        name: name.to_owned(),
+        rotational: device.queue().rotational,
+        counters: counters.map(|(before, after)| after.since(before)).unwrap_or_default(),
+        figures: device.number().filter(|_| traced.is_traced).map(figures),
+    }
+}
+
+/// As the kernel's events number a device.
+fn kernel_number(number: DeviceNumber) -> u32 {
+    number.major << 20 | number.minor
+}
+
+fn limits(
+    devices: &[BlockDevice],
+    before: &[LimitedGroup],
+    after: &[LimitedGroup],
+    elapsed_ns: u64,
+) -> Vec<Limit> {
+    let limit = |now: &LimitedGroup| {
+        let is_same = |then: &&LimitedGroup| (&then.group, &then.limit) == (&now.group, &now.limit);
+        let then = before.iter().find(is_same)?;
+        let device = devices.iter().find(|device| device.number() == Some(now.limit.device))?;
+        Some(Limit {
+            group: path::text(&now.group),
+            device: device.name().to_owned(),
+            what: now.limit.what.clone(),
+            per_s: now.limit.per_s,
+            done_per_s: now.done.saturating_sub(then.done) as f64 * 1e9 / elapsed_ns.max(1) as f64,
+        })
+    };
+    after.iter().filter_map(limit).collect()
+}
+
+/// Who wrote most meanwhile.
+fn dirtiers(before: &Counters, after: &Counters) -> Vec<Dirtier> {
+    let wrote = |(pid, (name, now)): (&i32, &(String, u64))| {
+        let then = before.written.get(pid).filter(|(known, _)| known == name).map_or(0, |(_, then)| *then);
+        let bytes = now.saturating_sub(then);
+        (bytes > 0).then(|| Dirtier { name: name.clone(), pid: *pid, bytes })
+    };
+    let mut dirtiers: Vec<Dirtier> = after.written.iter().filter_map(wrote).collect();
+    dirtiers.sort_by_key(|dirtier| std::cmp::Reverse(dirtier.bytes));
+    // What hardly counts beside the first hides who does, and what the kernel's threads write is counted where it was made dirty.
+    let least = dirtiers.first().map_or(0, |first| first.bytes / 100);
+    dirtiers.retain(|dirtier| {
+        dirtier.bytes > least && processes::of_thread(dirtier.pid).is_ok_and(|found| !found.is_kernel)
+    });
+    dirtiers
+}

@@ -1,0 +1,127 @@
+//! What was measured of a device's requests.
+//!
+//! Invariant: a request is counted once, when the device completed it, with its time in the queue (from its being made until
+//! it was given to the driver) and at the device (from then on).
+
+use std::collections::BTreeMap;
+
+use fiord_stats::Latency;
+
+use crate::event::Operation;
+
+/// Bytes of a sector of the kernel.
+pub(crate) const SECTOR_BYTES: u64 = 512;
+
+/// Requests of one operation.
+#[derive(Clone, Debug)]
+pub struct OperationFigures {
+    /// How many completed.
+    pub requests: u64,
+    /// What they moved, in bytes.
+    pub bytes: u64,
+    /// How many began where another of the latest ones ended.
+    pub sequential: u64,
+    /// Time in the queue, in nanoseconds.
+    pub queue: Latency,
+    /// Time at the device, in nanoseconds.
+    pub device: Latency,
+    /// Where the latest ones ended, in sectors: as many streams are told apart.
+    ends: [u64; 16],
+    next_end: usize,
+}
+
+impl Default for OperationFigures {
+    fn default() -> Self {
+        OperationFigures {
+            requests: 0,
+            bytes: 0,
+            sequential: 0,
+            queue: Latency::with_histogram(),
+            device: Latency::with_histogram(),
+            ends: [u64::MAX; 16],
+            next_end: 0,
+        }
+    }
+}
+
+impl OperationFigures {
+    /// A request was given to the driver.
+    fn issue(&mut self, sector: u64, sectors: u32) {
+        let end = sector.saturating_add(u64::from(sectors));
+        match self.ends.iter().position(|known| *known == sector) {
+            Some(stream) => {
+                self.sequential += 1;
+                self.ends[stream] = end;
+            }
+            None => {
+                self.ends[self.next_end] = end;
+                self.next_end = (self.next_end + 1) % self.ends.len();
+            }
+        }
+    }
+
+    /// The mean number of requests at the device at a time.
+    pub fn depth(&self, elapsed_ns: u64) -> f64 {
+        self.device.running.sum as f64 / elapsed_ns.max(1) as f64
+    }
+}
+
+/// What one issuer had a device do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IssuerFigures {
+    /// Requests completed.
+    pub requests: u64,
+    /// What they moved, in bytes.
+    pub bytes: u64,
+    /// Their time at the device together, in nanoseconds.
+    pub device_ns: u64,
+}
+
+/// What a device did.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceFigures {
+    /// By operation; those that did not occur are absent.
+    pub operations: BTreeMap<Operation, OperationFigures>,
+    /// By issuer (its place in the list of issuers) and operation.
+    pub issuers: BTreeMap<(usize, Operation), IssuerFigures>,
+}
+
+/// A request that the device completed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completed {
+    pub operation: Operation,
+    pub issuer: usize,
+    pub sector: u64,
+    pub sectors: u32,
+    pub queue_ns: u64,
+    pub device_ns: u64,
+}
+
+impl DeviceFigures {
+    pub(crate) fn add(&mut self, request: Completed) {
+        let bytes = u64::from(request.sectors) * SECTOR_BYTES;
+        let figures = self.operations.entry(request.operation).or_default();
+        figures.requests += 1;
+        figures.bytes += bytes;
+        figures.queue.record(request.queue_ns);
+        figures.device.record(request.device_ns);
+        figures.issue(request.sector, request.sectors);
+        let issuer = self.issuers.entry((request.issuer, request.operation)).or_default();
+        issuer.requests += 1;
+        issuer.bytes += bytes;
+        issuer.device_ns += request.device_ns;
+    }
+
+    /// Requests of all operations.
+    pub fn requests(&self) -> u64 {
+        self.operations.values().map(|figures| figures.requests).sum()
+    }
+
+    /// The time of all requests in the queue, and at the device, in nanoseconds.
+    pub fn waited_ns(&self) -> (u128, u128) {
+        let all = self.operations.values();
+        all.fold((0, 0), |(queue, device), figures| {
+            (queue + figures.queue.running.sum, device + figures.device.running.sum)
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! Who has requests made: a process, or a part of the kernel that works for others.
+//!
+//! Invariant: work of the kernel is called by what it is, and never blamed on a process that happened to run.
+
+use crate::event::Operation;
+
+/// Who has requests made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Issuer {
+    /// The name of the process, or of the kernel's thread.
+    pub name: String,
+    /// The process; the thread if it has ended before it was looked at.
+    pub pid: i32,
+    /// The control group of the process (version 2), as the kernel names it; `None` if it is not known.
+    pub cgroup: Option<String>,
+    /// Whether it is a thread of the kernel.
+    pub is_kernel: bool,
+}
+
+/// What kind of work it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IssuerKind {
+    /// A process.
+    Process,
+    /// The kernel writes back what processes left in the page cache.
+    Writeback,
+    /// The journal or log of a file system.
+    Journal,
+    /// The kernel makes room in memory.
+    Reclaim,
+    /// Resynchronisation or check of an array.
+    Resync,
+    /// The kernel's workers, for a device above or a file system: loop, dm-crypt, btrfs.
+    Worker,
+}
+
+/// Beginnings of the names of the kernel's threads.
+const KERNEL_THREADS: [(&str, IssuerKind); 9] = [
+    ("jbd2/", IssuerKind::Journal),
+    ("xfsaild", IssuerKind::Journal),
+    ("xfs-", IssuerKind::Journal),
+    ("xfs_", IssuerKind::Journal),
+    ("f2fs_", IssuerKind::Journal),
+    ("kswapd", IssuerKind::Reclaim),
+    ("kcompactd", IssuerKind::Reclaim),
+    ("md", IssuerKind::Resync),
+    ("flush-", IssuerKind::Writeback),
+];
+
+impl Issuer {
+    /// What kind of work its requests of this operation are.
+    pub fn kind(&self, operation: Operation) -> IssuerKind {
+        if !self.is_kernel {
+            return IssuerKind::Process;
+        }
+        let known = KERNEL_THREADS.iter().find(|(begin, _)| self.name.starts_with(begin));
+        match known {
+            Some((_, IssuerKind::Resync)) if !self.name.ends_with("sync") => IssuerKind::Worker,
+            Some((_, kind)) => *kind,
+            None if self.name.starts_with("kworker") && operation == Operation::Write => {
+                IssuerKind::Writeback
+            }
+            None => IssuerKind::Worker,
+        }
+    }
+
+    /// What people call it: `postgres`, `writeback`, `journal (jbd2/vda-8)`.
+    pub fn shown(&self, operation: Operation) -> String {
+        let kind = match self.kind(operation) {
+            IssuerKind::Process => return self.name.clone(),
+            // Any worker may do it.
+            IssuerKind::Writeback => return "writeback".to_string(),
+            IssuerKind::Journal => "journal",
+            IssuerKind::Reclaim => "memory reclaim",
+            IssuerKind::Resync => "array resync",
+            IssuerKind::Worker => "kernel",
+        };
+        format!("{kind} ({})", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_work_is_called_by_what_it_is() {
+        let kind = |name: &str, is_kernel, operation| {
+            Issuer { name: name.to_string(), is_kernel, ..Issuer::default() }.kind(operation)
+        };
+        assert_eq!(kind("kworker/u8:2", true, Operation::Write), IssuerKind::Writeback);
+        assert_eq!(kind("kworker/u8:2", true, Operation::Read), IssuerKind::Worker);
+        assert_eq!(
+            kind("kworker/u8:2", false, Operation::Write),
+            IssuerKind::Process,
+            "anyone may be called so"
+        );
+        assert_eq!(kind("jbd2/vda-8", true, Operation::Write), IssuerKind::Journal);
+        assert_eq!(kind("kswapd0", true, Operation::Write), IssuerKind::Reclaim);
+        assert_eq!(kind("md0_resync", true, Operation::Read), IssuerKind::Resync);
+        assert_eq!(kind("md0_raid1", true, Operation::Write), IssuerKind::Worker);
+        let journal = Issuer { name: "jbd2/vda-8".to_string(), is_kernel: true, ..Issuer::default() };
+        assert_eq!(journal.shown(Operation::Write), "journal (jbd2/vda-8)");
+    }
+}

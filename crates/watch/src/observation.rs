@@ -1,0 +1,75 @@
+//! What was observed of the devices in a stretch of time.
+//!
+//! Invariant: what could not be observed is absent and said, never zero.
+
+use fiord_device::DiskCounters;
+
+use crate::figures::DeviceFigures;
+use crate::issuer::Issuer;
+
+/// A device that was watched.
+#[derive(Clone, Debug, Default)]
+pub struct WatchedDevice {
+    /// The kernel's name, `vda`.
+    pub name: String,
+    /// Whether it has rotating platters.
+    pub rotational: bool,
+    /// What its counters counted meanwhile.
+    pub counters: DiskCounters,
+    /// Its requests, one by one; `None` if they could not be traced.
+    pub figures: Option<DeviceFigures>,
+}
+
+/// A limit of a control group on a device, and what the group did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limit {
+    /// The group, as the kernel names it: `/system.slice/db.service`.
+    pub group: String,
+    /// The device it is for.
+    pub device: String,
+    /// What is limited, in the kernel's words: `rbps`, `wbps`, `riops`, `wiops`.
+    pub what: String,
+    /// The limit, per second.
+    pub per_s: u64,
+    /// What the group did, per second.
+    pub done_per_s: f64,
+}
+
+/// A process that made pages dirty in the page cache, or wrote around it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dirtier {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub pid: i32,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// All that was observed.
+#[derive(Clone, Debug, Default)]
+pub struct Observation {
+    /// For how long, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// The devices, in the order asked for.
+    pub devices: Vec<WatchedDevice>,
+    /// Who had requests made; figures name them by their place here.
+    pub issuers: Vec<Issuer>,
+    /// The limits of control groups on these devices.
+    pub limits: Vec<Limit>,
+    /// The processes that wrote the most, that first; empty if the kernel does not tell.
+    pub dirtiers: Vec<Dirtier>,
+    /// Events that the kernel had no room for.
+    pub lost: u64,
+    /// Processor time that watching took, in nanoseconds.
+    pub own_ns: u64,
+    /// What could not be observed, and what to do: a sentence each, without a full stop.
+    pub lacking: Vec<String>,
+}
+
+impl Observation {
+    /// Per second.
+    pub fn per_s(&self, count: u64) -> f64 {
+        count as f64 * 1e9 / self.elapsed_ns.max(1) as f64
+    }
+}

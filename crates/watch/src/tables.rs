@@ -1,0 +1,223 @@
+//! An observation as tables.
+//!
+//! Invariant: one row for each device and operation, and one for each of those who had most requests made.
+
+use std::collections::BTreeMap;
+
+use fiord_report::table::{Cell, Column, Table};
+
+use crate::event::Operation;
+use crate::figures::{IssuerFigures, OperationFigures, SECTOR_BYTES};
+use crate::issuer::IssuerKind;
+use crate::observation::{Observation, WatchedDevice};
+
+/// Who is shown at most; the others are one row.
+const ISSUERS_MAX: usize = 8;
+/// Who has less of a device's time is one of the others, in percent.
+const TIME_PERCENT_MIN: f64 = 0.5;
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// The devices by operation.
+pub fn devices(observation: &Observation) -> Table {
+    let mut table = Table::new([
+        Column::new("device", "DEVICE"),
+        Column::new("operation", "OP"),
+        Column::new("iops", "IOPS"),
+        Column::new("bandwidth_mib_s", "BW(MiB/s)"),
+        Column::new("size_bytes", "SIZE"),
+        Column::new("sequential_percent", "SEQ %"),
+        Column::new("depth", "DEPTH"),
+        Column::new("queue_p99_ns", "QUEUE"),
+        Column::new("device_p50_ns", "P50"),
+        Column::new("device_p99_ns", "P99"),
+        Column::new("device_max_ns", "MAX"),
+    ]);
+    for device in &observation.devices {
+        let rows: Vec<Vec<Cell>> = match &device.figures {
+            Some(figures) => {
+                let rows = figures.operations.iter();
+                rows.map(|(operation, of)| traced(observation, device, *operation, of)).collect()
+            }
+            None => counted(observation, device),
+        };
+        if rows.is_empty() {
+            table.rows.push(idle(device, table.columns.len()));
+        }
+        table.rows.extend(rows);
+    }
+    table
+}
+
+/// A device that did nothing.
+fn idle(device: &WatchedDevice, columns: usize) -> Vec<Cell> {
+    let mut row = vec![Cell::None; columns];
+    row[0] = Cell::Text(device.name.clone());
+    row[2] = Cell::Number(0.0, 0);
+    row
+}
+
+fn traced(
+    observation: &Observation,
+    device: &WatchedDevice,
+    operation: Operation,
+    figures: &OperationFigures,
+) -> Vec<Cell> {
+    let percentiles = figures.device.percentiles(&[50.0, 99.0]);
+    let queue = figures.queue.percentiles(&[99.0]);
+    let moves_data = operation != Operation::Flush;
+    let if_data = |cell: Cell| if moves_data { cell } else { Cell::None };
+    vec![
+        Cell::Text(device.name.clone()),
+        Cell::Text(operation.name().to_string()),
+        Cell::Number(observation.per_s(figures.requests), 0),
+        if_data(Cell::Number(observation.per_s(figures.bytes) / MIB, 1)),
+        if_data(Cell::Bytes(figures.bytes / figures.requests.max(1))),
+        if_data(Cell::Number(100.0 * figures.sequential as f64 / figures.requests.max(1) as f64, 0)),
+        Cell::Number(figures.depth(observation.elapsed_ns), 2),
+        Cell::Latency(queue[0]),
+        Cell::Latency(percentiles[0]),
+        Cell::Latency(percentiles[1]),
+        Cell::Latency(figures.device.running.max),
+    ]
+}
+
+/// From counters alone: rates and sizes, no percentiles.
+fn counted(observation: &Observation, device: &WatchedDevice) -> Vec<Vec<Cell>> {
+    let counters = &device.counters;
+    let rows = [
+        (Operation::Read, counters.read_ios, counters.read_sectors, Some(counters.read_ms)),
+        (Operation::Write, counters.write_ios, counters.write_sectors, Some(counters.write_ms)),
+        (Operation::Flush, counters.flush_ios, 0, None),
+        (Operation::Discard, counters.discard_ios, counters.discard_sectors, None),
+    ];
+    let rows = rows.into_iter().filter(|(_, requests, ..)| *requests > 0);
+    let row = |(operation, requests, sectors, busy_ms): (Operation, u64, u64, Option<u64>)| {
+        let moves_data = operation != Operation::Flush;
+        let if_data = |cell: Cell| if moves_data { cell } else { Cell::None };
+        let bytes = sectors * SECTOR_BYTES;
+        let depth = busy_ms.map(|ms| Cell::Number(ms as f64 * 1e6 / observation.elapsed_ns.max(1) as f64, 2));
+        vec![
+            Cell::Text(device.name.clone()),
+            Cell::Text(operation.name().to_string()),
+            Cell::Number(observation.per_s(requests), 0),
+            if_data(Cell::Number(observation.per_s(bytes) / MIB, 1)),
+            if_data(Cell::Bytes(bytes / requests)),
+            Cell::None,
+            depth.unwrap_or(Cell::None),
+            Cell::None,
+            Cell::None,
+            Cell::None,
+            Cell::None,
+        ]
+    };
+    rows.map(row).collect()
+}
+
+/// Who had requests made, by device, those first that kept it longest.
+pub fn issuers(observation: &Observation) -> Table {
+    let mut table = Table::new([
+        Column::new("device", "DEVICE"),
+        Column::new("issuer", "WHO"),
+        Column::new("pid", "PID"),
+        Column::new("iops", "IOPS"),
+        Column::new("bandwidth_mib_s", "BW(MiB/s)"),
+        Column::new("time_percent", "TIME %"),
+        Column::new("cgroup", "CGROUP"),
+    ]);
+    for device in &observation.devices {
+        let shares = shares(observation, device);
+        let counts = |share: &Share| share.time_percent >= TIME_PERCENT_MIN;
+        let shown = shares.iter().take(ISSUERS_MAX).take_while(|share| counts(share)).count();
+        // A row for one other would say less than its own.
+        let (shown, others) = shares.split_at(if shown + 1 == shares.len() { shown + 1 } else { shown });
+        for share in shown {
+            table.rows.push(row(observation, device, share));
+        }
+        let rest = others.iter().fold(Share::default(), |sum, one| Share {
+            issuer: None,
+            name: format!("{} others", others.len()),
+            figures: added(sum.figures, one.figures),
+            time_percent: sum.time_percent + one.time_percent,
+        });
+        if !others.is_empty() {
+            table.rows.push(row(observation, device, &rest));
+        }
+    }
+    table
+}
+
+fn row(observation: &Observation, device: &WatchedDevice, share: &Share) -> Vec<Cell> {
+    let issuer = share.issuer.and_then(|issuer| observation.issuers.get(issuer));
+    vec![
+        Cell::Text(device.name.clone()),
+        Cell::Text(share.name.clone()),
+        Cell::count(issuer.map(|issuer| issuer.pid.unsigned_abs().into())),
+        Cell::Number(observation.per_s(share.figures.requests), 0),
+        Cell::Number(observation.per_s(share.figures.bytes) / MIB, 1),
+        Cell::Number(share.time_percent, 0),
+        Cell::text(issuer.and_then(|issuer| issuer.cgroup.clone())),
+    ]
+}
+
+/// What one had of a device.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Share {
+    /// Its place in the list of issuers; `None` of several, and of the kernel's workers.
+    pub issuer: Option<usize>,
+    /// What people call it.
+    pub name: String,
+    /// What was done for it.
+    pub figures: IssuerFigures,
+    /// Its part of the time of all requests at the device, in percent.
+    pub time_percent: f64,
+}
+
+fn added(one: IssuerFigures, other: IssuerFigures) -> IssuerFigures {
+    IssuerFigures {
+        requests: one.requests + other.requests,
+        bytes: one.bytes + other.bytes,
+        device_ns: one.device_ns + other.device_ns,
+    }
+}
+
+/// Who had requests made of a device, those first that kept it longest. A kernel's thread has a row for each kind of its work.
+pub(crate) fn shares(observation: &Observation, device: &WatchedDevice) -> Vec<Share> {
+    let Some(figures) = &device.figures else { return Vec::new() };
+    let mut by_name: BTreeMap<(String, Option<usize>), IssuerFigures> = BTreeMap::new();
+    for ((issuer, operation), of) in &figures.issuers {
+        let Some(known) = observation.issuers.get(*issuer) else { continue };
+        let is_any_worker = known.kind(*operation) == IssuerKind::Writeback;
+        let key = (known.shown(*operation), (!is_any_worker).then_some(*issuer));
+        let sum = by_name.entry(key).or_default();
+        *sum = added(*sum, *of);
+    }
+    let all_ns: u64 = by_name.values().map(|figures| figures.device_ns).sum();
+    let share = |((name, issuer), figures): ((String, Option<usize>), IssuerFigures)| Share {
+        issuer,
+        name,
+        figures,
+        time_percent: 100.0 * figures.device_ns as f64 / all_ns.max(1) as f64,
+    };
+    let mut shares: Vec<Share> = by_name.into_iter().map(share).collect();
+    shares.sort_by_key(|share| std::cmp::Reverse(share.figures.device_ns));
+    shares
+}
+
+/// The processes that wrote most: through the page cache, or around it.
+pub fn dirtiers(observation: &Observation) -> Table {
+    let mut table = Table::new([
+        Column::new("process", "WRITING PROCESS"),
+        Column::new("pid", "PID"),
+        Column::new("bandwidth_mib_s", "BW(MiB/s)"),
+    ]);
+    let shown = observation.dirtiers.iter().take(ISSUERS_MAX);
+    table.rows.extend(shown.map(|dirtier| {
+        vec![
+            Cell::Text(dirtier.name.clone()),
+            Cell::Count(dirtier.pid.unsigned_abs().into()),
+            Cell::Number(observation.per_s(dirtier.bytes) / MIB, 1),
+        ]
+    }));
+    table
+}
