@@ -61,3 +61,4 @@ mod sweep;
 mod traces;
 mod trims;
 mod verify_files;
+mod watch;

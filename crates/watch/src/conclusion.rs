@@ -46,8 +46,7 @@ pub fn conclusions(observation: &Observation) -> Vec<Conclusion> {
     for device in &observation.devices {
         let Some(figures) = &device.figures else { continue };
         let completed = figures.requests();
-        let lost_percent = 100.0 * observation.lost as f64 / (3 * completed + observation.lost).max(1) as f64;
-        if completed < REQUESTS_MIN || lost_percent > LOST_PERCENT_MAX {
+        if completed < REQUESTS_MIN || is_lossy(observation, completed) {
             continue;
         }
         let shares = shares(observation, device);
@@ -86,7 +85,18 @@ pub fn verdict(observation: &Observation, found: &[Conclusion]) -> String {
     if observation.devices.iter().all(|device| device.figures.is_none()) {
         return format!("{all} requests in {seconds}. Without single requests there is no conclusion.");
     }
+    if is_lossy(observation, all) {
+        return format!(
+            "Too many events were lost for a conclusion: {} beside {all} requests.",
+            observation.lost
+        );
+    }
     format!("Nothing stands out in {all} requests of {seconds}.{}", culprit(observation))
+}
+
+/// Whether too many events were lost beside these requests, of which each has three.
+fn is_lossy(observation: &Observation, requests: u64) -> bool {
+    100.0 * observation.lost as f64 / (3 * requests + observation.lost).max(1) as f64 > LOST_PERCENT_MAX
 }
 
 /// Who keeps the busiest device busy, as a sentence that begins with a blank; empty if no one does.
@@ -244,4 +254,119 @@ fn p(figures: &OperationFigures, percent: f64) -> u64 {
 
 fn shown(ns: u64) -> String {
     Cell::Latency(ns).shown()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Completed;
+    use crate::issuer::Issuer;
+    use Operation::{Flush, Read, Write};
+
+    const MS: u64 = 1_000_000;
+
+    /// Requests alike: operation, issuer, how many, time in the queue and at the device.
+    type Alike = (Operation, usize, u64, u64, u64);
+
+    fn issuer(name: &str, is_kernel: bool) -> Issuer {
+        Issuer { name: name.to_string(), pid: 7, is_kernel, ..Issuer::default() }
+    }
+
+    /// One second of a device.
+    fn second(all: &[Alike]) -> Observation {
+        let mut figures = DeviceFigures::default();
+        for (operation, issuer, count, queue_ns, device_ns) in all {
+            let (operation, issuer, queue_ns, device_ns) = (*operation, *issuer, *queue_ns, *device_ns);
+            for sector in 0..*count {
+                let sectors = if operation == Flush { 0 } else { 8 };
+                figures.add(Completed { operation, issuer, sector, sectors, queue_ns, device_ns });
+            }
+        }
+        Observation {
+            elapsed_ns: 1000 * MS,
+            devices: vec![WatchedDevice {
+                name: "sda".to_string(),
+                figures: Some(figures),
+                ..WatchedDevice::default()
+            }],
+            issuers: vec![issuer("db", false), issuer("kswapd0", true), issuer("rsync", false)],
+            ..Observation::default()
+        }
+    }
+
+    fn codes(observation: &Observation) -> Vec<&'static str> {
+        conclusions(observation).iter().map(|found| found.code).collect()
+    }
+
+    #[test]
+    fn a_full_queue_names_whoever_fills_it() {
+        let full = second(&[(Read, 0, 9000, MS, MS), (Write, 2, 9000, MS, MS)]);
+        let found = conclusions(&full);
+        assert_eq!(found[0].code, "queue-full");
+        for part in ["18.0 requests at the device", "db (7), 50 %", "rsync (7), 50 %"] {
+            assert!(found[0].sentence.contains(part), "{found:?}");
+        }
+        let waiting = second(&[(Read, 2, 700, 4 * MS, MS)]);
+        assert_eq!(codes(&waiting), ["queue-full"], "little at the device, more before it");
+        assert!(verdict(&waiting, &conclusions(&waiting)).contains("rsync (7), 100 %"));
+    }
+
+    #[test]
+    fn what_stands_out_is_told_from_what_does_not() {
+        let flushes = second(&[(Write, 0, 300, 0, MS / 10), (Flush, 0, 300, 0, 2 * MS)]);
+        assert_eq!(codes(&flushes), ["flushes"]);
+        assert!(
+            conclusions(&flushes)[0].sentence.ends_with("300 a second, 2ms each (P50), most of them for db.")
+        );
+        assert_eq!(codes(&second(&[(Read, 0, 120, 0, 8 * MS)])), ["slow-device"]);
+        assert_eq!(codes(&second(&[(Read, 0, 9990, 0, MS / 10), (Read, 0, 20, 0, 50 * MS)])), ["few-slow"]);
+        assert_eq!(codes(&second(&[(Read, 0, 300, 0, MS), (Write, 1, 300, 0, MS)])), ["reclaim"]);
+        for quiet in [
+            &[][..],
+            &[(Read, 0, 99, 0, 900 * MS)],
+            &[(Read, 0, 5000, MS / 10, MS)],
+            &[(Write, 0, 300, 0, MS), (Flush, 0, 300, 0, MS / 10)],
+            &[(Read, 0, 9999, 0, MS / 10), (Read, 0, 5, 0, 50 * MS)],
+        ] {
+            assert_eq!(codes(&second(quiet)), [""; 0], "{quiet:?}");
+        }
+        let mut rotating = second(&[(Read, 0, 120, 0, 8 * MS)]);
+        rotating.devices[0].rotational = true;
+        assert_eq!(codes(&rotating), [""; 0], "a seek");
+    }
+
+    #[test]
+    fn a_group_is_held_back_only_at_its_limit() {
+        let limit = |done_per_s| Limit {
+            group: "/db".to_string(),
+            device: "sda".to_string(),
+            what: "wbps".to_string(),
+            per_s: 1000,
+            done_per_s,
+        };
+        let observed = |limit| Observation { limits: vec![limit], ..second(&[]) };
+        assert_eq!(codes(&observed(limit(980.0))), ["limited"]);
+        assert_eq!(codes(&observed(limit(700.0))), [""; 0]);
+    }
+
+    #[test]
+    fn where_events_were_lost_nothing_is_concluded() {
+        let lossy = Observation { lost: 5000, ..second(&[(Read, 0, 9000, MS, 2 * MS)]) };
+        assert_eq!(codes(&lossy), [""; 0]);
+    }
+
+    #[test]
+    fn every_observation_has_a_verdict() {
+        let of = |observation: &Observation| verdict(observation, &conclusions(observation));
+        assert!(of(&Observation::default()).starts_with("There is no block device"));
+        assert!(of(&second(&[])).starts_with("No request reached"));
+        assert!(
+            of(&second(&[(Read, 0, 500, 0, MS)]))
+                .ends_with("Most of it is db (7), 100 % of the device's time.")
+        );
+        let mut counted = second(&[]);
+        counted.devices[0].figures = None;
+        counted.devices[0].counters.read_ios = 7;
+        assert!(of(&counted).starts_with("7 requests in 1 s. Without single requests"));
+    }
 }

@@ -23,14 +23,17 @@ pub fn devices(observation: &Observation) -> Table {
     let mut table = Table::new([
         Column::new("device", "DEVICE"),
         Column::new("operation", "OP"),
+        Column::new("requests", "REQUESTS"),
         Column::new("iops", "IOPS"),
         Column::new("bandwidth_mib_s", "BW(MiB/s)"),
         Column::new("size_bytes", "SIZE"),
         Column::new("sequential_percent", "SEQ %"),
         Column::new("depth", "DEPTH"),
+        Column::new("queue_p50_ns", "QUEUE P50"),
         Column::new("queue_p99_ns", "QUEUE"),
         Column::new("device_p50_ns", "P50"),
         Column::new("device_p99_ns", "P99"),
+        Column::new("device_p99_9_ns", "P99.9"),
         Column::new("device_max_ns", "MAX"),
     ]);
     for device in &observation.devices {
@@ -53,9 +56,28 @@ pub fn devices(observation: &Observation) -> Table {
 fn idle(device: &WatchedDevice, columns: usize) -> Vec<Cell> {
     let mut row = vec![Cell::None; columns];
     row[0] = Cell::Text(device.name.clone());
-    row[2] = Cell::Number(0.0, 0);
+    row[2] = Cell::Count(0);
+    row[3] = Cell::Number(0.0, 0);
     row
 }
+
+/// The columns of [`devices`] that fit a terminal.
+pub const DEVICES_SHOWN: [&str; 11] = [
+    "device",
+    "operation",
+    "iops",
+    "bandwidth_mib_s",
+    "size_bytes",
+    "sequential_percent",
+    "depth",
+    "queue_p99_ns",
+    "device_p50_ns",
+    "device_p99_ns",
+    "device_max_ns",
+];
+
+/// The columns of [`issuers`] of a single device.
+pub const ISSUERS_SHOWN: [&str; 6] = ["issuer", "pid", "iops", "bandwidth_mib_s", "time_percent", "cgroup"];
 
 fn traced(
     observation: &Observation,
@@ -63,23 +85,22 @@ fn traced(
     operation: Operation,
     figures: &OperationFigures,
 ) -> Vec<Cell> {
-    let percentiles = figures.device.percentiles(&[50.0, 99.0]);
-    let queue = figures.queue.percentiles(&[99.0]);
+    let at_device = figures.device.percentiles(&[50.0, 99.0, 99.9]).into_iter().map(Cell::Latency);
+    let in_queue = figures.queue.percentiles(&[50.0, 99.0]).into_iter().map(Cell::Latency);
     let moves_data = operation != Operation::Flush;
     let if_data = |cell: Cell| if moves_data { cell } else { Cell::None };
-    vec![
+    let mut row = vec![
         Cell::Text(device.name.clone()),
         Cell::Text(operation.name().to_string()),
+        Cell::Count(figures.requests),
         Cell::Number(observation.per_s(figures.requests), 0),
         if_data(Cell::Number(observation.per_s(figures.bytes) / MIB, 1)),
         if_data(Cell::Bytes(figures.bytes / figures.requests.max(1))),
         if_data(Cell::Number(100.0 * figures.sequential as f64 / figures.requests.max(1) as f64, 0)),
         Cell::Number(figures.depth(observation.elapsed_ns), 2),
-        Cell::Latency(queue[0]),
-        Cell::Latency(percentiles[0]),
-        Cell::Latency(percentiles[1]),
-        Cell::Latency(figures.device.running.max),
-    ]
+    ];
+    row.extend(in_queue.chain(at_device).chain([Cell::Latency(figures.device.running.max)]));
+    row
 }
 
 /// From counters alone: rates and sizes, no percentiles.
@@ -97,19 +118,19 @@ fn counted(observation: &Observation, device: &WatchedDevice) -> Vec<Vec<Cell>> 
         let if_data = |cell: Cell| if moves_data { cell } else { Cell::None };
         let bytes = sectors * SECTOR_BYTES;
         let depth = busy_ms.map(|ms| Cell::Number(ms as f64 * 1e6 / observation.elapsed_ns.max(1) as f64, 2));
-        vec![
+        let mut row = vec![
             Cell::Text(device.name.clone()),
             Cell::Text(operation.name().to_string()),
+            Cell::Count(requests),
             Cell::Number(observation.per_s(requests), 0),
             if_data(Cell::Number(observation.per_s(bytes) / MIB, 1)),
             if_data(Cell::Bytes(bytes / requests)),
             Cell::None,
             depth.unwrap_or(Cell::None),
-            Cell::None,
-            Cell::None,
-            Cell::None,
-            Cell::None,
-        ]
+        ];
+        // No percentiles.
+        row.extend(std::iter::repeat_n(Cell::None, 6));
+        row
     };
     rows.map(row).collect()
 }

@@ -109,10 +109,10 @@ fn text(observation: &Observation, found: &[Conclusion]) -> String {
     let width = width();
     let mut issuers = tables::issuers(observation);
     if observation.devices.len() == 1 {
-        issuers = issuers.select(&["issuer", "pid", "iops", "bandwidth_mib_s", "time_percent", "cgroup"]);
+        issuers = issuers.select(&tables::ISSUERS_SHOWN);
     }
     let mut sections = vec![
-        tables::devices(observation).text(width),
+        tables::devices(observation).select(&tables::DEVICES_SHOWN).text(width),
         issuers.text(width),
         tables::dirtiers(observation).text(width),
     ];
