@@ -1,22 +1,45 @@
-//! The target for what `fiord profile` reads of the kernel and of perf: any text as tracepoints, stacks and counters.
+//! The target for what `fiord profile` and `fiord watch` read of the kernel and of perf: any bytes as pages of tracepoints, any
+//! text as stacks and counters.
 //!
 //! Invariant: nothing is counted that the text does not have, and every picture is well-formed.
 
+use fiord_profile::tracepoints::{EventFormats, Page, Step};
 use fiord_profile::{DelayReading, RequestTimes, Stacks, flame};
 
 /// The text after the first byte, which is the number of threads.
 pub fn kernel_profile(data: &[u8]) {
     let Some((threads, text)) = data.split_first() else { return };
-    let (threads, text) = (u64::from(*threads), String::from_utf8_lossy(text));
+    requests(text, u64::from(*threads));
+    let text = String::from_utf8_lossy(text);
+    let _ = EventFormats::default().add(Step::Made, &text);
     let _ = DelayReading::parse(&text);
-    requests(&text, threads);
     stacks(&text);
 }
 
-/// The text as tracepoints of the block layer.
-fn requests(text: &str, threads: u64) {
-    let Some(times) = RequestTimes::of(text, threads, 1 << 30) else { return };
-    let completed = text.lines().filter(|line| line.contains(": block_rq_complete: ")).count();
+/// A layout of records, the same for each step but for its number.
+fn formats() -> EventFormats {
+    const FIELDS: [&str; 5] = [
+        "int common_pid;\toffset:4;\tsize:4;",
+        "dev_t dev;\toffset:8;\tsize:4;",
+        "sector_t sector;\toffset:12;\tsize:8;",
+        "unsigned int nr_sector;\toffset:20;\tsize:4;",
+        "char rwbs[2];\toffset:24;\tsize:2;",
+    ];
+    let mut formats = EventFormats::default();
+    for (number, step) in Step::ALL.into_iter().enumerate() {
+        let fields: String = FIELDS.iter().map(|field| format!("\tfield:{field}\tsigned:0;\n")).collect();
+        formats.add(step, &format!("ID: {number}\n{fields}")).expect("every field is there");
+    }
+    formats
+}
+
+/// The bytes as a page of tracepoints of the block layer.
+fn requests(bytes: &[u8], threads: u64) {
+    let (page, formats) = (Page(bytes), formats());
+    page.lost();
+    let events: Vec<_> = page.records().filter_map(|(at, record)| formats.event(at, record)).collect();
+    let completed = events.iter().filter(|event| event.step == Step::Completed).count();
+    let Some(times) = RequestTimes::of(events, None, threads, 1 << 30) else { return };
     assert!((1..=completed).contains(&times.device_ns.len()), "{completed} completed: {times:?}");
     assert_eq!(times.queue_ns.len(), times.device_ns.len());
     for sorted in [&times.queue_ns, &times.device_ns] {

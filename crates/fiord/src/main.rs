@@ -26,6 +26,7 @@ mod status;
 mod status_line;
 mod study;
 mod subcommand;
+mod tracepoints;
 mod watch;
 
 use std::ffi::OsString;

@@ -9,6 +9,7 @@ pub mod second;
 pub mod split;
 pub mod stacks;
 pub mod trace;
+pub mod tracepoints;
 
 pub use delay::{DelayReading, ThreadDelays};
 pub use second::{DiskTotals, ProcessorTicks, Reading, Second};

@@ -3,9 +3,9 @@
 //! Invariant: a conclusion only where the evidence carries it: enough requests, few lost events, and a difference that no
 //! ordinary disk shows. Nothing that stands out is no conclusion.
 
+use fiord_profile::tracepoints::Operation;
 use fiord_report::table::Cell;
 
-use crate::event::Operation;
 use crate::figures::{DeviceFigures, OperationFigures};
 use crate::issuer::IssuerKind;
 use crate::observation::{Limit, Observation, WatchedDevice};
@@ -259,9 +259,9 @@ fn shown(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::Completed;
     use crate::issuer::Issuer;
     use Operation::{Flush, Read, Write};
+    use fiord_profile::tracepoints::Completed;
 
     const MS: u64 = 1_000_000;
 
@@ -279,7 +279,10 @@ mod tests {
             let (operation, issuer, queue_ns, device_ns) = (*operation, *issuer, *queue_ns, *device_ns);
             for sector in 0..*count {
                 let sectors = if operation == Flush { 0 } else { 8 };
-                figures.add(Completed { operation, issuer, sector, sectors, queue_ns, device_ns });
+                let (issued_ns, completed_ns) = (queue_ns, queue_ns + device_ns);
+                let request =
+                    Completed { operation, sector, sectors, issued_ns, completed_ns, ..Completed::default() };
+                figures.add(&request, issuer);
             }
         }
         Observation {

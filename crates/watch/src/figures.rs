@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use fiord_profile::tracepoints::{Completed, Operation};
 use fiord_stats::Latency;
-
-use crate::event::Operation;
 
 /// Bytes of a sector of the kernel.
 pub(crate) const SECTOR_BYTES: u64 = 512;
@@ -86,30 +85,20 @@ pub struct DeviceFigures {
     pub issuers: BTreeMap<(usize, Operation), IssuerFigures>,
 }
 
-/// A request that the device completed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Completed {
-    pub operation: Operation,
-    pub issuer: usize,
-    pub sector: u64,
-    pub sectors: u32,
-    pub queue_ns: u64,
-    pub device_ns: u64,
-}
-
 impl DeviceFigures {
-    pub(crate) fn add(&mut self, request: Completed) {
+    /// Adds a request that this issuer had made.
+    pub fn add(&mut self, request: &Completed, issuer: usize) {
         let bytes = u64::from(request.sectors) * SECTOR_BYTES;
         let figures = self.operations.entry(request.operation).or_default();
         figures.requests += 1;
         figures.bytes += bytes;
-        figures.queue.record(request.queue_ns);
-        figures.device.record(request.device_ns);
+        figures.queue.record(request.queue_ns());
+        figures.device.record(request.device_ns());
         figures.issue(request.sector, request.sectors);
-        let issuer = self.issuers.entry((request.issuer, request.operation)).or_default();
+        let issuer = self.issuers.entry((issuer, request.operation)).or_default();
         issuer.requests += 1;
         issuer.bytes += bytes;
-        issuer.device_ns += request.device_ns;
+        issuer.device_ns += request.device_ns();
     }
 
     /// Requests of all operations.
@@ -123,5 +112,29 @@ impl DeviceFigures {
         all.fold((0, 0), |(queue, device), figures| {
             (queue + figures.queue.running.sum, device + figures.device.running.sum)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_sequential_streams_are_told_apart() {
+        let mut figures = DeviceFigures::default();
+        for at in 0..10 {
+            for stream in 0..4 {
+                let sector = stream * 1_000_000 + at * 8;
+                let request =
+                    Completed { sector, sectors: 8, issued_ns: 5, completed_ns: 50, ..Completed::default() };
+                figures.add(&request, stream as usize);
+            }
+        }
+        let read = &figures.operations[&Operation::Read];
+        assert_eq!((read.requests, read.bytes, read.sequential), (40, 40 * 4096, 36));
+        assert_eq!(figures.waited_ns(), (200, 1800));
+        assert!((read.depth(3600) - 0.5).abs() < 1e-9);
+        let one = IssuerFigures { requests: 10, bytes: 40_960, device_ns: 450 };
+        assert_eq!(figures.issuers[&(3, Operation::Read)], one);
     }
 }

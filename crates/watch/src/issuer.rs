@@ -2,7 +2,7 @@
 //!
 //! Invariant: work of the kernel is called by what it is, and never blamed on a process that happened to run.
 
-use crate::event::Operation;
+use fiord_profile::tracepoints::Operation;
 
 /// Who has requests made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

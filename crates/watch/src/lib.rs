@@ -1,19 +1,14 @@
 //! What the disks of a running system do, who makes them, and what stands out, from the kernel's tracepoints and counters.
 //!
-//! Invariant: pure. Pages of the kernel's ring buffer and counters in, tables and sentences out; adds no I/O.
+//! Invariant: pure. Requests and counters in, tables and sentences out; adds no I/O.
 
 pub mod conclusion;
-pub mod event;
 pub mod figures;
 pub mod issuer;
 pub mod observation;
-pub mod requests;
-pub mod ring;
 pub mod tables;
 
 pub use conclusion::{Conclusion, conclusions};
-pub use event::{BlockEvent, EventFormats, Operation, Step};
 pub use figures::{DeviceFigures, IssuerFigures, OperationFigures};
 pub use issuer::{Issuer, IssuerKind};
 pub use observation::{Dirtier, Limit, Observation, WatchedDevice};
-pub use requests::Requests;

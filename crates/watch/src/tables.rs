@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use fiord_profile::tracepoints::Operation;
 use fiord_report::table::{Cell, Column, Table};
 
-use crate::event::Operation;
 use crate::figures::{IssuerFigures, OperationFigures, SECTOR_BYTES};
 use crate::issuer::IssuerKind;
 use crate::observation::{Observation, WatchedDevice};

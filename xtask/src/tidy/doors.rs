@@ -149,7 +149,7 @@ pub const DOORS: &[Door] = &[
     ),
     door(
         "fiord-watch",
-        &["fiord-device", "fiord-report", "fiord-stats"],
+        &["fiord-device", "fiord-profile", "fiord-report", "fiord-stats"],
         "how the kernel is read, processes, stdout",
     ),
     door(
@@ -221,6 +221,7 @@ pub const DOORS: &[Door] = &[
             "fiord-engine",
             "fiord-wire",
             "fiord-worker",
+            "fiord-watch",
             "fiord-stats",
             "fiord-sys",
             "fiord-remote",

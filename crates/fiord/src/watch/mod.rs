@@ -15,7 +15,8 @@ use fiord_sys::sysfs::BlockDevice;
 use fiord_sys::{clock, processes, signal};
 use fiord_watch::{Dirtier, Limit, Observation, WatchedDevice};
 
-use requests::RequestTracer;
+use self::requests::{Counted, RequestCounter};
+use crate::tracepoints::kernel_number;
 
 /// How often the kernel's buffers are emptied: a processor's holds fifty thousand events.
 const EVERY: Duration = Duration::from_millis(100);
@@ -30,29 +31,29 @@ pub(crate) fn observe(
     let before = Counters::read(devices);
     let mut lacking = Vec::new();
     let numbers: Vec<DeviceNumber> = devices.iter().filter_map(BlockDevice::number).collect();
-    let mut tracer = RequestTracer::start(&numbers).map_err(|why| lacking.push(why)).ok();
+    let mut counter = RequestCounter::start(&numbers).map_err(|why| lacking.push(why)).ok();
     let began_ns = clock::monotonic_ns();
     let end_ns = began_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let mut now_ns = began_ns;
     while now_ns < end_ns && signal::stop_requested().is_none() {
         clock::sleep_until_ns(end_ns.min(now_ns + EVERY.as_nanos() as u64));
         now_ns = clock::monotonic_ns();
-        if let Some(tracer) = &mut tracer {
-            tracer.read();
+        if let Some(counter) = &mut counter {
+            counter.read();
         }
         progress(Duration::from_nanos(now_ns - began_ns));
     }
     let elapsed_ns = now_ns - began_ns;
-    let mut traced = tracer.map(RequestTracer::finish).unwrap_or_default();
-    lacking.append(&mut traced.lacking);
+    let mut counted = counter.map(RequestCounter::finish).unwrap_or_default();
+    lacking.extend(counted.lacking.take());
     let after = Counters::read(devices);
     Observation {
         elapsed_ns,
-        devices: devices.iter().map(|device| watched(device, &before, &after, &mut traced)).collect(),
-        issuers: traced.issuers,
+        devices: devices.iter().map(|device| watched(device, &before, &after, &mut counted)).collect(),
+        issuers: counted.issuers,
         limits: limits(devices, &before.groups, &after.groups, elapsed_ns),
         dirtiers: dirtiers(&before, &after),
-        lost: traced.lost,
+        lost: counted.lost,
         own_ns: clock::thread_cpu_ns() - began_cpu_ns,
         lacking,
     }
@@ -81,22 +82,18 @@ fn watched(
     device: &BlockDevice,
     before: &Counters,
     after: &Counters,
-    traced: &mut requests::Traced,
+    counted: &mut Counted,
 ) -> WatchedDevice {
     let name = device.name();
     let counters = before.disks.get(name).zip(after.disks.get(name));
-    let figures = |number| traced.devices.remove(&kernel_number(number)).unwrap_or_default();
+    let figures = counted.devices.as_mut().zip(device.number());
+    let figures = figures.map(|(all, number)| all.remove(&kernel_number(number)).unwrap_or_default());
     WatchedDevice {
         name: name.to_owned(),
         rotational: device.queue().rotational,
         counters: counters.map(|(before, after)| after.since(before)).unwrap_or_default(),
-        figures: device.number().filter(|_| traced.is_traced).map(figures),
+        figures,
     }
-}
-
-/// As the kernel's events number a device.
-fn kernel_number(number: DeviceNumber) -> u32 {
-    number.major << 20 | number.minor
 }
 
 fn limits(

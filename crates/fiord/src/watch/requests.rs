@@ -1,44 +1,35 @@
-//! The requests of devices by tracepoints, while they happen, and who had them made.
+//! The requests of devices while they happen, and who had them made.
 //!
 //! Invariant: events are taken in the order of time over all processors; a thread is looked at once, when it is first seen.
 
 use std::collections::{BTreeMap, HashMap};
 
-use fiord_report::path::shown;
-use fiord_sys::errno::error_text;
+use fiord_profile::tracepoints::{BlockEvent, Completed, Matching, event};
 use fiord_sys::stat::DeviceNumber;
-use fiord_sys::tracefs::{TraceError, TraceInstance, TracePages};
 use fiord_sys::{clock, processes};
-use fiord_watch::ring::Page;
-use fiord_watch::{BlockEvent, DeviceFigures, EventFormats, Issuer, Requests, Step};
+use fiord_watch::{DeviceFigures, Issuer};
 
-use super::kernel_number;
+use crate::tracepoints::{Recorder, Taken};
 
-/// Room for events on each processor.
-const BUFFER_BYTES: u64 = 4 << 20;
-
-/// Records the requests of devices.
-pub(super) struct RequestTracer {
-    pages: TracePages,
-    instance: TraceInstance,
-    formats: EventFormats,
+/// Counts the requests of devices.
+pub(super) struct RequestCounter {
+    recorder: Recorder,
     /// Events that were read and may not be the next: another processor's may be older.
     waiting: Vec<BlockEvent>,
-    requests: Requests,
+    matching: Matching,
+    counted: Counted,
     issuers: Issuers,
-    lost: u64,
-    lacking: Vec<String>,
 }
 
-/// What was recorded.
+/// What was counted.
 #[derive(Debug, Default)]
-pub(super) struct Traced {
-    /// Whether anything could be recorded.
-    pub(super) is_traced: bool,
-    pub(super) devices: BTreeMap<u32, DeviceFigures>,
+pub(super) struct Counted {
+    /// By the kernel's number of the device; `None` if nothing could be recorded.
+    pub(super) devices: Option<BTreeMap<u32, DeviceFigures>>,
     pub(super) issuers: Vec<Issuer>,
     pub(super) lost: u64,
-    pub(super) lacking: Vec<String>,
+    /// What could not be observed, and what to do.
+    pub(super) lacking: Option<String>,
 }
 
 /// Who had requests made, each thread looked at once.
@@ -49,21 +40,22 @@ struct Issuers {
 }
 
 impl Issuers {
-    fn place(&mut self, event: &BlockEvent) -> usize {
-        let key = (event.thread, event.thread_name);
+    fn place(&mut self, request: &Completed) -> usize {
+        let key = (request.thread, request.thread_name);
         if let Some(place) = self.by_thread.get(&key) {
             return *place;
         }
-        let issuer = match processes::of_thread(event.thread) {
+        let thread_name = event::name_text(request.thread_name);
+        let issuer = match processes::of_thread(request.thread) {
             Ok(found) => Issuer {
                 // A worker of the kernel is called by what it happens to do.
-                name: if found.is_kernel { event.thread_name() } else { found.name },
+                name: if found.is_kernel { thread_name } else { found.name },
                 pid: found.process,
                 cgroup: found.cgroup,
                 is_kernel: found.is_kernel,
             },
             // It has ended already.
-            Err(_) => Issuer { name: event.thread_name(), pid: event.thread, ..Issuer::default() },
+            Err(_) => Issuer { name: thread_name, pid: request.thread, ..Issuer::default() },
         };
         let known = self.all.iter().position(|known| *known == issuer);
         let place = known.unwrap_or_else(|| {
@@ -75,96 +67,51 @@ impl Issuers {
     }
 }
 
-impl RequestTracer {
-    /// Starts recording the requests of these devices. The error says what is lacking, and what to do.
-    pub(super) fn start(devices: &[DeviceNumber]) -> Result<RequestTracer, String> {
-        let numbers = devices.iter().map(|device| format!("dev == {}", kernel_number(*device)));
-        let filter = numbers.collect::<Vec<_>>().join(" || ");
-        let start = || {
-            let instance = TraceInstance::create(BUFFER_BYTES)?;
-            let mut formats = EventFormats::default();
-            for step in Step::ALL {
-                let name = step.tracepoint();
-                instance.enable("block", name, &filter)?;
-                let format = instance.format("block", name)?;
-                formats.add(step, &format).map_err(|field| {
-                    let why = format!("the kernel's tracepoint {name} has no field {field}");
-                    ("events/block".into(), std::io::Error::other(why))
-                })?;
-            }
-            let pages = instance.pages()?;
-            instance.start()?;
-            Ok((instance, pages, formats))
-        };
-        let (instance, pages, formats) = start().map_err(|error| lacking(&error))?;
-        Ok(RequestTracer {
-            pages,
-            instance,
-            formats,
+impl RequestCounter {
+    /// Starts recording the requests of these devices.
+    ///
+    /// # Errors
+    /// What is lacking, and what to do.
+    pub(super) fn start(devices: &[DeviceNumber]) -> Result<RequestCounter, String> {
+        Ok(RequestCounter {
+            recorder: Recorder::start(devices)?,
             waiting: Vec::new(),
-            requests: Requests::default(),
+            matching: Matching::default(),
+            counted: Counted { devices: Some(BTreeMap::new()), ..Counted::default() },
             issuers: Issuers::default(),
-            lost: 0,
-            lacking: Vec::new(),
         })
     }
 
-    /// Takes what was recorded since the last call.
+    /// Counts what was recorded since the last call.
     pub(super) fn read(&mut self) {
         // What is recorded from now on may be found on one processor and not on another that was read before.
         let until_ns = clock::monotonic_ns();
-        self.take();
-        self.count(until_ns);
+        let taken = self.recorder.take();
+        self.count(taken, until_ns);
     }
 
-    fn take(&mut self) {
-        let RequestTracer { pages, formats, waiting, lost, .. } = self;
-        let taken = pages.take(|bytes| {
-            let page = Page(bytes);
-            *lost += page.lost();
-            waiting.extend(page.records().filter_map(|(at_ns, record)| formats.event(at_ns, record)));
-        });
-        if let Err(error) = taken {
-            let why = format!("requests cannot be read from the kernel: {}", error_text(&error));
-            if !self.lacking.contains(&why) {
-                self.lacking.push(why);
+    fn count(&mut self, taken: Result<Taken, String>, until_ns: u64) {
+        match taken {
+            Ok(taken) => {
+                self.counted.lost += taken.lost;
+                self.waiting.extend(taken.events);
             }
+            Err(why) => self.counted.lacking = Some(why),
         }
-    }
-
-    fn count(&mut self, until_ns: u64) {
         self.waiting.sort_by_key(|event| event.at_ns);
         let ready = self.waiting.partition_point(|event| event.at_ns <= until_ns);
+        let devices = self.counted.devices.get_or_insert_default();
         for event in self.waiting.drain(..ready) {
-            self.requests.take(&event, |event| self.issuers.place(event));
+            if let Some(request) = self.matching.take(&event) {
+                devices.entry(request.device).or_default().add(&request, self.issuers.place(&request));
+            }
         }
     }
 
     /// Stops recording.
-    pub(super) fn finish(mut self) -> Traced {
-        self.take();
-        self.count(u64::MAX);
-        drop(self.pages);
-        drop(self.instance);
-        Traced {
-            is_traced: true,
-            devices: self.requests.devices,
-            issuers: self.issuers.all,
-            lost: self.lost,
-            lacking: self.lacking,
-        }
+    pub(super) fn finish(mut self) -> Counted {
+        let rest = self.recorder.finish();
+        self.count(rest, u64::MAX);
+        Counted { issuers: self.issuers.all, ..self.counted }
     }
-}
-
-/// Single requests, which cannot be had, and what to do.
-fn lacking((path, error): &TraceError) -> String {
-    let remedy = match error.kind() {
-        std::io::ErrorKind::PermissionDenied => "run as root",
-        _ => "a kernel with CONFIG_EVENT_TRACING and CONFIG_BLK_DEV_IO_TRACE is needed",
-    };
-    format!(
-        "counters only, no latencies and not who: tracepoints: {}: {}; {remedy}",
-        shown(path),
-        error_text(error)
-    )
 }

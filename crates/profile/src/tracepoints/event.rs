@@ -2,7 +2,7 @@
 //!
 //! Invariant: where a field is in a record is what the kernel's `format` file says; nothing is assumed of its version.
 
-use crate::ring::{half, word};
+use super::ring::{half, word};
 
 /// Where a request got to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +30,10 @@ impl Step {
 }
 
 /// What a request asks of the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Read.
+    #[default]
     Read,
     /// Write.
     Write,
@@ -70,7 +71,7 @@ impl Operation {
 }
 
 /// A request at one step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockEvent {
     /// When, in nanoseconds of the trace's clock.
     pub at_ns: u64,
@@ -90,12 +91,9 @@ pub struct BlockEvent {
     pub thread_name: [u8; 16],
 }
 
-impl BlockEvent {
-    /// The name of the thread; empty if the tracepoint does not tell.
-    pub fn thread_name(&self) -> String {
-        let name = self.thread_name.split(|byte| *byte == 0).next().unwrap_or_default();
-        String::from_utf8_lossy(name).into_owned()
-    }
+/// The name of a thread as text; empty if the tracepoint does not tell.
+pub fn name_text(name: [u8; 16]) -> String {
+    String::from_utf8_lossy(name.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
 }
 
 /// A field of a record.
@@ -178,7 +176,7 @@ fn field(text: &str, name: &str) -> Option<Field> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     /// As Linux 6.18 prints it.
@@ -230,7 +228,7 @@ print fmt: \"%d,%d %s %llu + %u [%s]\"
             thread: 77,
             thread_name: *b"dd\0x\0\0\0\0\0\0\0\0\0\0\0\0",
         };
-        assert_eq!(expected.thread_name(), "dd");
+        assert_eq!(name_text(expected.thread_name), "dd");
         assert_eq!(formats().event(5, &record(b"WS")), Some(expected));
         assert_eq!(formats().event(5, &record(b"WS")[..30]), None);
         assert_eq!(formats().event(5, &record(b"N")), None, "no data");
