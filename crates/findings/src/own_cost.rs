@@ -16,6 +16,10 @@ pub struct OwnCost {
     pub sync_ns: f64,
     /// A sequential read in the loop of the queued engines.
     pub queued_ns: f64,
+    /// What of these two lies between I/Os, and is in no latency.
+    pub sync_own_ns: f64,
+    /// The same of a queued one.
+    pub queued_own_ns: f64,
     /// What a random offset adds.
     pub random_ns: f64,
     /// What a write adds: its buffer is changed a little before it.
@@ -39,6 +43,8 @@ impl OwnCost {
         let OwnCost {
             sync_ns,
             queued_ns,
+            sync_own_ns,
+            queued_own_ns,
             random_ns,
             write_ns,
             log_ns,
@@ -49,6 +55,8 @@ impl OwnCost {
         let named = [
             ("sync_ns", sync_ns),
             ("queued_ns", queued_ns),
+            ("sync_own_ns", sync_own_ns),
+            ("queued_own_ns", queued_own_ns),
             ("random_ns", random_ns),
             ("write_ns", write_ns),
             ("log_ns", log_ns),
@@ -67,6 +75,8 @@ impl OwnCost {
         let cost = OwnCost {
             sync_ns: of("sync_ns")?,
             queued_ns: of("queued_ns")?,
+            sync_own_ns: of("sync_own_ns")?,
+            queued_own_ns: of("queued_own_ns")?,
             random_ns: of("random_ns")?,
             write_ns: of("write_ns")?,
             log_ns: of("log_ns")?,
@@ -172,6 +182,8 @@ mod tests {
         OwnCost {
             sync_ns: 10.0,
             queued_ns: 20.0,
+            sync_own_ns: 2.0,
+            queued_own_ns: 4.0,
             random_ns: 3.0,
             write_ns: 5.0,
             log_ns: 40.0,

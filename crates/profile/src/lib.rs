@@ -13,7 +13,7 @@ pub mod tracepoints;
 
 pub use delay::{DelayReading, ThreadDelays};
 pub use second::{DiskTotals, ProcessorTicks, Reading, Second};
-pub use split::{InFlight, Part, Source, SplitInput, TimeSplit};
+pub use split::{InFlight, OwnTimes, Part, Source, SplitInput, TimeSplit};
 pub use stacks::Stacks;
 pub use trace::RequestTimes;
 
@@ -22,6 +22,8 @@ pub use trace::RequestTimes;
 pub struct Observation {
     /// The counters at the beginning, about once a second, and at the end.
     pub readings: Vec<Reading>,
+    /// What of the time of the jobs' threads was no I/O; `None` if that is not known.
+    pub own: Option<OwnTimes>,
     /// For how long the jobs' threads waited for a processor, in nanoseconds; `None` if that is not known.
     pub processor_wait_ns: Option<u64>,
     /// The requests to the disks; `None` if they were not traced.

@@ -6,7 +6,9 @@
 /// Where time goes, from fiord down to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// fiord's own code.
+    /// fiord's own work between I/Os, which is in no latency.
+    Own,
+    /// All other code in user mode: the engine's part of an I/O.
     Fiord,
     /// The kernel's code in system calls, or all of it if it was not divided by samples.
     SystemCall,
@@ -20,13 +22,16 @@ pub enum Part {
     Queue,
     /// Waiting while requests are at the device.
     Device,
+    /// Waiting for a rate, a pause or a due time, with no I/O in flight.
+    Pace,
     /// Waiting for something else.
     Other,
 }
 
 impl Part {
     /// All of them, from fiord down to the device.
-    pub const ALL: [Part; 8] = [
+    pub const ALL: [Part; 10] = [
+        Part::Own,
         Part::Fiord,
         Part::SystemCall,
         Part::FileSystem,
@@ -34,12 +39,14 @@ impl Part {
         Part::ProcessorWait,
         Part::Queue,
         Part::Device,
+        Part::Pace,
         Part::Other,
     ];
 
     /// Its key for programs.
     pub fn key(self) -> &'static str {
         match self {
+            Part::Own => "own_work",
             Part::Fiord => "fiord",
             Part::SystemCall => "system_call",
             Part::FileSystem => "file_system",
@@ -47,6 +54,7 @@ impl Part {
             Part::ProcessorWait => "processor_wait",
             Part::Queue => "queue",
             Part::Device => "device",
+            Part::Pace => "pace",
             Part::Other => "other",
         }
     }
@@ -55,6 +63,8 @@ impl Part {
 /// Where a figure comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
+    /// The clock of the jobs' loops.
+    Clock,
     /// What the kernel charged to the jobs' threads (`getrusage`).
     Usage,
     /// The same, divided by samples of the kernel's stacks (`perf`).
@@ -73,6 +83,7 @@ impl Source {
     /// As it is printed.
     pub fn word(self) -> &'static str {
         match self {
+            Source::Clock => "clock",
             Source::Usage => "rusage",
             Source::Samples => "perf",
             Source::Scheduler => "schedstat",
@@ -120,6 +131,15 @@ pub struct KernelShares {
     pub block_code: f64,
 }
 
+/// What of a thread's time is no I/O, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnTimes {
+    /// fiord's own work.
+    pub work_ns: u64,
+    /// Waits for a rate, a pause or a due time.
+    pub waited_ns: u64,
+}
+
 /// What is divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SplitInput {
@@ -129,6 +149,8 @@ pub struct SplitInput {
     pub user_ns: u64,
     /// Their CPU time in the kernel.
     pub system_ns: u64,
+    /// By their own clocks, work between I/Os, and waits with no I/O in flight; `None` if that is not known.
+    pub own: Option<OwnTimes>,
     /// How the latter is divided, if it was sampled.
     pub kernel: Option<KernelShares>,
     /// How long they waited for a processor; `None` if that is not known.
@@ -150,7 +172,13 @@ impl TimeSplit {
         let SplitInput { user_ns, system_ns, .. } = *input;
         // The kernel counts CPU time in ticks, and may be ahead of the clock in short runs.
         let total_ns = input.total_ns.max(user_ns + system_ns);
-        let mut parts = vec![(Part::Fiord, user_ns, Source::Usage)];
+        let mut parts = Vec::with_capacity(Part::ALL.len());
+        // The work was done in user mode, but for what opening files takes, and may have been interrupted.
+        let own_ns = input.own.map_or(0, |own| own.work_ns.min(user_ns));
+        if input.own.is_some() {
+            parts.push((Part::Own, own_ns, Source::Clock));
+        }
+        parts.push((Part::Fiord, user_ns - own_ns, Source::Usage));
         match input.kernel {
             None => parts.push((Part::SystemCall, system_ns, Source::Usage)),
             Some(shares) => {
@@ -181,6 +209,11 @@ impl TimeSplit {
                 parts.push((Part::Device, fits_ns - queue_ns, Source::Tracepoints));
                 left_ns -= fits_ns;
             }
+        }
+        if let Some(OwnTimes { waited_ns, .. }) = input.own.filter(|own| own.waited_ns > 0) {
+            let waited_ns = waited_ns.min(left_ns);
+            left_ns -= waited_ns;
+            parts.push((Part::Pace, waited_ns, Source::Clock));
         }
         parts.push((Part::Other, left_ns, Source::Rest));
         TimeSplit { parts }
@@ -230,6 +263,7 @@ mod tests {
             total_ns: 1000,
             user_ns: 100,
             system_ns: 200,
+            own: None,
             kernel: None,
             processor_wait_ns: Some(50),
             in_flight: InFlight::Counted(600),
@@ -253,6 +287,17 @@ mod tests {
         assert_eq!(TimeSplit::of(&busy).total_ns(), 1100, "CPU time is kept");
         let none = SplitInput { in_flight: InFlight::NoDisk, ..input() };
         assert_eq!(times(&none)[3..], [(Other, 650)]);
+    }
+
+    #[test]
+    fn own_work_is_part_of_the_time_in_user_mode_and_a_rate_part_of_waiting() {
+        use Part::*;
+        let with =
+            |work_ns, waited_ns| times(&SplitInput { own: Some(OwnTimes { work_ns, waited_ns }), ..input() });
+        assert_eq!(with(30, 0)[..2], [(Own, 30), (Fiord, 70)]);
+        assert_eq!(with(300, 0)[..2], [(Own, 100), (Fiord, 0)], "it was interrupted");
+        assert_eq!(with(30, 20)[5..], [(Pace, 20), (Other, 30)]);
+        assert_eq!(with(30, 90)[5..], [(Pace, 50), (Other, 0)], "requests of others were under way");
     }
 
     #[test]
@@ -280,7 +325,8 @@ mod tests {
             times in proptest::array::uniform4(0u64..1 << 50),
             shares in proptest::array::uniform3(0.0f64..1.0),
             in_flight in proptest::array::uniform2(0u64..1 << 50),
-            has in proptest::array::uniform3(proptest::bool::ANY),
+            own in proptest::array::uniform2(0u64..1 << 50),
+            has in proptest::array::uniform4(proptest::bool::ANY),
         ) {
             let [total_ns, user_ns, system_ns, wait_ns] = times;
             let [system_call, file_system, block_code] = shares;
@@ -289,6 +335,7 @@ mod tests {
                 total_ns,
                 user_ns,
                 system_ns,
+                own: has[3].then_some(OwnTimes { work_ns: own[0], waited_ns: own[1] }),
                 kernel: has[0].then_some(KernelShares { system_call, file_system, block_code }),
                 processor_wait_ns: has[1].then_some(wait_ns),
                 in_flight: if has[2] { InFlight::Traced { queue_ns, device_ns } } else { InFlight::Counted(queue_ns) },

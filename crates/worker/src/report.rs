@@ -8,6 +8,7 @@ use fiord_sys::clock;
 
 use crate::failure::Failure;
 use crate::files::cache_growth::CacheGrowth;
+use crate::hot::own_time::OwnTime;
 
 /// Why a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +81,8 @@ pub struct WorkerReport {
     pub warnings: Vec<Remark>,
     /// Trims that a queued engine could not queue, so that each ended before the job went on.
     pub trims_unqueued: u64,
+    /// What of its measured time was no I/O.
+    pub own: OwnTime,
     /// By how much the page cache grew of files that it used past it.
     pub cache_growth: Vec<CacheGrowth>,
     /// How long its ramp had lasted when it ended.
@@ -119,6 +122,7 @@ pub(crate) fn not_started(job: &Job) -> WorkerReport {
         passed_over: Vec::new(),
         warnings: Vec::new(),
         trims_unqueued: 0,
+        own: OwnTime::default(),
         cache_growth: Vec::new(),
         ramp: RampEnd::Over,
         unstarted: false,

@@ -73,19 +73,28 @@ pub fn self_cost(job: &Job) -> Result<SelfCost, Failure> {
     })
 }
 
-/// Measures what an I/O of `job` costs on the null engine, in nanoseconds, on the calling thread: in the loop of the queued
-/// engines if it is deeper than 1, else in that of the synchronous ones. If it has logs, they are recorded and discarded. A
-/// round ends after its `number_ios`, or after 2^13.
+/// What an I/O costs on the null engine, in nanoseconds, each the best of several rounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IoCost {
+    /// All of it.
+    pub ns: f64,
+    /// What of it lies between I/Os and is in no latency: drawing operations, preparing buffers, statistics, logs.
+    pub own_ns: f64,
+}
+
+/// Measures what an I/O of `job` costs on the null engine, on the calling thread: in the loop of the queued engines if it is
+/// deeper than 1, else in that of the synchronous ones. If it has logs, they are recorded and discarded. A round ends after
+/// its `number_ios`, or after 2^13.
 ///
 /// # Errors
 /// If such a job cannot run: no memory for its buffers, or files too small for one I/O.
-pub fn cost_per_io_ns(job: &Job) -> Result<f64, Failure> {
+pub fn cost_per_io(job: &Job) -> Result<IoCost, Failure> {
     let bounded = bounded(job, job.depth);
     let rounds = match job.depth.max {
         1 => best(&bounded, |timer, engine, work, slots| timer.run_sync(engine, work, slots)),
         _ => best(&bounded, |timer, engine, work, slots| timer.run_queued(engine, work, slots, job.depth)),
     };
-    rounds.map(|rounds| rounds.ns_per_io)
+    rounds.map(|rounds| IoCost { ns: rounds.ns_per_io, own_ns: rounds.own_ns_per_io.min(rounds.ns_per_io) })
 }
 
 /// The job for one round.
@@ -121,7 +130,17 @@ impl LogSink for Discarded {
 /// Totals of the rounds.
 struct Rounds {
     ns_per_io: f64,
+    own_ns_per_io: f64,
     ios: u64,
+}
+
+/// One round of them.
+struct Round {
+    /// I/Os done, at least one.
+    ios: u64,
+    /// Processor time of the thread, and its own work between I/Os by the loop's clock, in nanoseconds.
+    took_ns: u64,
+    own_ns: u64,
 }
 
 /// The best of several rounds.
@@ -129,24 +148,25 @@ fn best(
     job: &Job,
     body: impl for<'arena> Fn(Timer<'_>, &mut NullEngine<'arena>, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
 ) -> Result<Rounds, Failure> {
-    let mut rounds = Rounds { ns_per_io: f64::INFINITY, ios: 0 };
+    let mut rounds = Rounds { ns_per_io: f64::INFINITY, own_ns_per_io: f64::INFINITY, ios: 0 };
     let began_ns = clock::monotonic_ns();
     for number in 0..ROUNDS_MAX {
         if number >= ROUNDS_MIN && clock::monotonic_ns() - began_ns > ROUNDS_NS {
             break;
         }
-        let (ios, took_ns) = round(job, &body)?;
+        let Round { ios, took_ns, own_ns } = round(job, &body)?;
         rounds.ns_per_io = rounds.ns_per_io.min(took_ns as f64 / ios as f64);
+        rounds.own_ns_per_io = rounds.own_ns_per_io.min(own_ns as f64 / ios as f64);
         rounds.ios += ios;
     }
     Ok(rounds)
 }
 
-/// One round: the number of I/Os done, at least one, and their nanoseconds.
+/// One round.
 fn round(
     job: &Job,
     body: impl for<'arena> Fn(Timer<'_>, &mut NullEngine<'arena>, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
-) -> Result<(u64, u64), Failure> {
+) -> Result<Round, Failure> {
     let (depth, bytes) = (job.depth.max, job.buffers.bytes.max(1) as usize);
     let align_bytes = job.buffers.align_bytes.max(1) as usize;
     let length = Arena::region_bytes(depth, bytes, align_bytes);
@@ -160,7 +180,7 @@ fn run_once<'arena>(
     job: &Job,
     mut engine: NullEngine<'arena>,
     body: impl Fn(Timer<'_>, &mut NullEngine<'arena>, &mut Work<'_>, Vec<Slot<'arena>>) -> End,
-) -> Result<(u64, u64), Failure> {
+) -> Result<Round, Failure> {
     let (live, published, opener) = (Live::default(), PublishedLock::default(), TargetOpener::default());
     let (zones, locks) = (ZoneTables::default(), Locks::default());
     let shown = Shown { live: &live, published: &published };
@@ -181,7 +201,7 @@ fn run_once<'arena>(
     }
     match live.counters().ios.iter().sum() {
         0 => Err(Failure::other("measure itself", "the job has no I/O to do".to_string())),
-        ios => Ok((ios, took_ns)),
+        ios => Ok(Round { ios, took_ns, own_ns: work.own.work_ns() }),
     }
 }
 

@@ -341,9 +341,9 @@ fn its_own_cost_is_measured_with_a_limited_number_of_ios() {
 fn the_cost_of_an_io_is_that_of_the_job_with_its_logs() {
     let mut job = null_job("a");
     job.limits.number_ios = Some(100);
-    assert!(fiord_worker::cost_per_io_ns(&job).unwrap() > 0.0);
+    assert!(fiord_worker::cost_per_io(&job).unwrap().ns > 0.0);
     job.depth = queue(8);
-    assert!(fiord_worker::cost_per_io_ns(&job).unwrap() > 0.0);
+    assert!(fiord_worker::cost_per_io(&job).unwrap().ns > 0.0);
 }
 
 /// Large buffers are filled in the loop, as completely as those that are filled ahead.

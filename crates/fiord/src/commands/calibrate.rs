@@ -44,9 +44,11 @@ impl Invocation for Options {
 }
 
 /// What each figure is the cost of, by its name.
-const PARTS: [(&str, &str); 7] = [
+const PARTS: [(&str, &str); 9] = [
     ("sync_ns", "a sequential read, synchronous engines"),
     ("queued_ns", "a sequential read, queued engines, depth 32"),
+    ("sync_own_ns", "of sync_ns, between I/Os: drawing, statistics"),
+    ("queued_own_ns", "of queued_ns, the same"),
     ("random_ns", "more for a random offset"),
     ("write_ns", "more for a write"),
     ("log_ns", "more for a log with a line for each I/O"),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fiord_host::{CpuTicks, DiskWatch};
-use fiord_profile::{DelayReading, DiskTotals, Observation, ProcessorTicks, Reading, ThreadDelays};
+use fiord_profile::{DelayReading, DiskTotals, Observation, OwnTimes, ProcessorTicks, Reading, ThreadDelays};
 use fiord_report::RunReport;
 use fiord_sys::counter_file::CounterFile;
 use fiord_sys::procfs::{self, MachineActivity};
@@ -81,6 +81,10 @@ impl MachineSampler {
             self.readings.pop();
         }
         self.readings.push(last);
+        observation.own = Some(OwnTimes {
+            work_ns: workers.iter().map(|worker| worker.own.work_ns()).sum(),
+            waited_ns: workers.iter().map(|worker| worker.own.waited_ns()).sum(),
+        });
         let threads = workers.iter().map(|worker| (worker.thread_id, worker.elapsed_ms));
         observation.processor_wait_ns = self.delays.waited_ns(threads);
         if observation.processor_wait_ns.is_none() {

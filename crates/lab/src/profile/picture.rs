@@ -72,6 +72,7 @@ pub(super) fn bars(variants: &[Variant], room: &Room) -> String {
 /// The class of a part's colour.
 fn class(part: Part) -> &'static str {
     match part {
+        Part::Own => "p-own",
         Part::Fiord => "p-fiord",
         Part::SystemCall => "p-system",
         Part::FileSystem => "p-file",
@@ -79,6 +80,7 @@ fn class(part: Part) -> &'static str {
         Part::ProcessorWait => "p-processor",
         Part::Queue => "p-queue",
         Part::Device => "p-device",
+        Part::Pace => "p-pace",
         Part::Other => "p-other",
     }
 }

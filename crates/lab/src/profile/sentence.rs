@@ -50,7 +50,8 @@ fn shown(variant: &Variant, split: &TimeSplit) -> String {
 /// Where a share of the time goes.
 fn words(part: Part, source: Source) -> &'static str {
     match (part, source) {
-        (Part::Fiord, _) => "in fiord itself",
+        (Part::Own, _) => "in fiord's own work between I/Os",
+        (Part::Fiord, _) => "in fiord's engine",
         (Part::SystemCall, Source::Samples) => "in system calls",
         (Part::SystemCall, _) => "in the kernel's code (system calls, page cache, file system)",
         (Part::FileSystem, _) => "in copying, the page cache and the file system",
@@ -59,6 +60,7 @@ fn words(part: Part, source: Source) -> &'static str {
         (Part::Queue, _) => "waiting in the queue of the block layer",
         (Part::Device, Source::DiskCounters) => "waiting for the block layer's queue and the device",
         (Part::Device, _) => "waiting for the device",
+        (Part::Pace, _) => "waiting for its rate or the end of a pause",
         (Part::Other, _) => "waiting for something else (locks, journal, being woken)",
     }
 }

@@ -15,7 +15,8 @@ const SHARES: [&str; VARIANTS_MAX] = ["A %", "B %", "C %", "D %", "E %", "F %"];
 /// Where time goes, in words, if it is known from this source.
 pub(super) fn title(part: Part, source: Source) -> &'static str {
     match (part, source) {
-        (Part::Fiord, _) => "fiord",
+        (Part::Own, _) => "fiord: between I/Os",
+        (Part::Fiord, _) => "fiord: in I/Os",
         (Part::SystemCall, Source::Samples) => "system calls",
         (Part::SystemCall, _) => "system calls, file system",
         (Part::FileSystem, _) => "file system, page cache",
@@ -24,6 +25,7 @@ pub(super) fn title(part: Part, source: Source) -> &'static str {
         (Part::Queue, _) => "waiting: block queue",
         (Part::Device, Source::DiskCounters) => "waiting: queue, device",
         (Part::Device, _) => "waiting: device",
+        (Part::Pace, _) => "waiting: rate, pause",
         (Part::Other, _) => "waiting: other",
     }
 }

@@ -127,6 +127,7 @@ fn split_input(
         total_ns: usage.elapsed_ms.saturating_mul(1_000_000),
         user_ns: usage.user_us.saturating_mul(1000),
         system_ns: usage.system_us.saturating_mul(1000),
+        own: observed.own,
         kernel,
         processor_wait_ns: observed.processor_wait_ns,
         in_flight: match (disks, &observed.requests) {

@@ -13,7 +13,7 @@ use fiord_options::cli;
 use fiord_plan::Job;
 use fiord_plan::facts::{Facts, RunSettings};
 use fiord_sys::clock;
-use fiord_worker::SelfCost;
+use fiord_worker::{IoCost, SelfCost};
 
 use super::environment;
 
@@ -41,16 +41,19 @@ pub fn measure(machine: &Machine) -> Result<SelfCost, String> {
 /// # Errors
 /// Why it cannot be measured.
 pub(crate) fn calibrate(machine: &Machine) -> Result<OwnCost, String> {
-    let cost_ns = |options: &[&str]| -> Result<f64, String> {
-        fiord_worker::cost_per_io_ns(&job(options, machine)?).map_err(|failure| failure.to_string())
+    let cost = |options: &[&str]| -> Result<IoCost, String> {
+        fiord_worker::cost_per_io(&job(options, machine)?).map_err(|failure| failure.to_string())
     };
-    let sync_ns = cost_ns(&["--rw=read"])?;
-    let more_ns = |options: &[&str], than_ns: f64| Ok::<f64, String>((cost_ns(options)? - than_ns).max(0.0));
-    let write_ns = cost_ns(&["--rw=write"])?;
+    let IoCost { ns: sync_ns, own_ns: sync_own_ns } = cost(&["--rw=read"])?;
+    let IoCost { ns: queued_ns, own_ns: queued_own_ns } = cost(&["--rw=read", "--iodepth=32"])?;
+    let more_ns = |options: &[&str], than_ns: f64| Ok::<f64, String>((cost(options)?.ns - than_ns).max(0.0));
+    let write_ns = cost(&["--rw=write"])?.ns;
     let kib = BLOCK_BYTES as f64 / 1024.0;
     Ok(OwnCost {
         sync_ns,
-        queued_ns: cost_ns(&["--rw=read", "--iodepth=32"])?,
+        queued_ns,
+        sync_own_ns,
+        queued_own_ns,
         random_ns: more_ns(&["--rw=randread"], sync_ns)?,
         write_ns: (write_ns - sync_ns).max(0.0),
         log_ns: more_ns(&["--rw=read", "--write_lat_log=self"], sync_ns)?,

@@ -9,6 +9,7 @@ mod dump;
 pub(crate) mod end;
 pub(crate) mod errors;
 pub(crate) mod logging;
+pub(crate) mod own_time;
 mod per_io;
 mod queue;
 pub(crate) mod queued;

@@ -43,7 +43,8 @@ pub(crate) fn run<'arena, E: QueuedEngine<'arena>, C: Clock>(
     if E::OFFLOADS {
         work.recorder.expect_pool();
     }
-    let mut rounds = Rounds { engine, clock, work, queue: SlotQueue::new(slots), depth, depth_max: depth };
+    let mut rounds =
+        Rounds { engine, clock, work, queue: SlotQueue::new(slots), noted: None, depth, depth_max: depth };
     let Err(end) = no_alloc(|| rounds.go());
     rounds.show_failure(&end);
     match rounds.drain() {
@@ -59,6 +60,8 @@ struct Rounds<'a, 'w, 'arena, E, C> {
     work: &'a mut Work<'w>,
     queue: SlotQueue<'arena>,
     depth: Depth,
+    /// Whether the next operation, of which observers were notified, counts as an I/O of the job; `None` without observers.
+    noted: Option<bool>,
     /// The depth and batches of the job; `depth` is lower while the depth is adjusted to a latency.
     depth_max: Depth,
 }
@@ -71,8 +74,8 @@ enum Filled {
     Interrupted(u64),
     /// The next operation overlaps one in flight.
     Overlapping,
-    /// The next operation has to wait this many nanoseconds.
-    Held(u64),
+    /// The next operation has to wait this many nanoseconds; the clock was last read at the second.
+    Held(u64, u64),
     /// The stream has ended.
     Exhausted,
 }
@@ -87,7 +90,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         loop {
             if self.work.is_due(now_ns) {
                 self.work.handle_due(now_ns)?;
-                now_ns = self.clock.now_ns();
+                now_ns = self.work.own.read(now_ns, self.clock);
                 if self.work.wanted_depth().is_some_and(|depth| depth != self.queue.depth()) {
                     now_ns = self.change_depth()?;
                 }
@@ -103,7 +106,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
                     self.queue.see_all();
                     self.reap(Wait::Block, u32::MAX)?
                 }
-                Filled::Held(ns) => self.wait(ns)?,
+                Filled::Held(ns, since_ns) => self.wait(ns, since_ns)?,
             };
         }
     }
@@ -117,12 +120,15 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
                 self.queue.free.push(slot);
                 match self.work.refill(self.engine, start_ns, self.queue.in_flight)? {
                     Refilled::Ready => {
-                        start_ns = self.clock.now_ns();
+                        start_ns = self.work.own.read(start_ns, self.clock);
                         continue;
                     }
                     Refilled::Blocked => return Ok(Filled::Full),
-                    Refilled::Later(ns) => return Ok(Filled::Held(ns)),
-                    Refilled::Exhausted => return Ok(Filled::Exhausted),
+                    Refilled::Later(ns) => return Ok(Filled::Held(ns, start_ns)),
+                    Refilled::Exhausted => {
+                        self.work.own.read(start_ns, self.clock);
+                        return Ok(Filled::Exhausted);
+                    }
                 }
             };
             if self.work.needs_preparing(&op) {
@@ -131,14 +137,13 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
                     self.queue.free.push(slot);
                     return Ok(Filled::Overlapping);
                 }
-                if let Some(ns) = self.work.wait_ns(&op, self.work.paced_ns(start_ns)) {
+                if let Some(ns) = self.hold_ns(&op, start_ns) {
                     self.work.ops.put_back();
                     self.queue.free.push(slot);
-                    return Ok(Filled::Held(ns));
+                    return Ok(Filled::Held(ns, start_ns));
                 }
-                self.work.note_intended_start(&mut op);
-                self.work.fill_buffer(self.engine, &mut slot, &op);
-                start_ns = self.clock.now_ns();
+                self.prepare(&mut op, &mut slot, start_ns);
+                start_ns = self.work.own.read(start_ns, self.clock);
             }
             if !op.action.transfers()
                 && let Some(outcome) = self.engine.execute_unqueued(&op)
@@ -156,7 +161,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
                 return Ok(Filled::Full);
             }
             self.queue.begin(index, &op, start_ns);
-            if self.work.is_observed() && !self.work.note_issue(&op, self.work.paced_ns(start_ns)) {
+            if self.noted.take() == Some(false) {
                 self.queue.exclude();
             }
             if self.queue.queued() >= self.depth.submit {
@@ -170,6 +175,20 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         Ok(Filled::Full)
     }
 
+    /// How long `op` has to wait, if it has to. One that the engine had no room for has waited.
+    fn hold_ns(&self, op: &Op, now_ns: u64) -> Option<u64> {
+        if self.noted.is_some() { None } else { self.work.wait_ns(op, self.work.paced_ns(now_ns)) }
+    }
+
+    /// Prepares `op`, and notifies its observers that it is issued: before its time begins, because that takes time as well.
+    fn prepare(&mut self, op: &mut Op, slot: &mut Slot<'arena>, now_ns: u64) {
+        self.work.note_intended_start(op);
+        self.work.fill_buffer(self.engine, slot, op);
+        if self.work.is_observed() && self.noted.is_none() {
+            self.noted = Some(self.work.note_issue(op, self.work.paced_ns(now_ns)));
+        }
+    }
+
     /// Counts an operation that blocked instead of being queued: its latency is that of the call, whatever is in flight.
     /// Returns the time.
     #[cold]
@@ -177,12 +196,12 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         let end_ns = self.clock.now_ns();
         self.work.recorder.trims_unqueued += u64::from(op.action == Action::Trim);
         self.queue.begin_unqueued(completion.slot.index(), op, start_ns);
-        if !self.work.is_observed() || self.work.note_issue(&op, self.work.paced_ns(start_ns)) {
+        if self.noted.take() != Some(false) {
             self.work.recorder.stats.depth.record_many(self.queue.depth_shown(), 1);
             self.count_taken(1);
         }
         self.complete(completion, end_ns)?;
-        Ok(self.clock.now_ns())
+        Ok(self.work.own.read(end_ns, self.clock))
     }
 
     /// Submits the queued operations to the kernel and stamps them; returns the time.
@@ -211,13 +230,16 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
         Ok(issue_ns)
     }
 
-    /// Waits for at most `ns`, and reaps what completes meanwhile; returns the time.
-    fn wait(&mut self, ns: u64) -> Result<u64, End> {
+    /// Waits for at most `ns`, and reaps what completes meanwhile; returns the time. The clock was last read at `since_ns`.
+    fn wait(&mut self, ns: u64, since_ns: u64) -> Result<u64, End> {
         self.queue.see_all();
         let step = self.work.wait_step(ns, self.clock);
         if self.queue.in_flight == 0 {
+            let began_ns = self.clock.now_ns();
             self.work.take_step(step, self.clock);
-            return Ok(self.clock.now_ns());
+            let now_ns = self.work.own.read(since_ns, self.clock);
+            self.work.own.waited(now_ns.saturating_sub(began_ns));
+            return Ok(now_ns);
         }
         match step {
             WaitStep::Sleep(ns) => {
@@ -286,7 +308,7 @@ impl<'arena, E: QueuedEngine<'arena>, C: Clock> Rounds<'_, '_, 'arena, E, C> {
             }
         }
         self.queue.done = done;
-        completed.map(|()| if takes_time { self.clock.now_ns() } else { end_ns })
+        completed.map(|()| if takes_time { self.work.own.read(end_ns, self.clock) } else { end_ns })
     }
 
     /// Ends the loop: an engine that gives up what is in flight after a request to stop has not failed.

@@ -38,12 +38,12 @@ fn execute_all<'arena, E: SyncEngine<'arena>, C: Clock>(
     loop {
         let refilled = work.refill(engine, now_ns, 0)?;
         // To generate operations takes as long as several I/Os of a fast device.
-        now_ns = clock.now_ns();
+        now_ns = work.own.read(now_ns, clock);
         match refilled {
             Refilled::Ready => {}
             Refilled::Later(ns) => {
                 work.sleep(ns, clock)?;
-                now_ns = clock.now_ns();
+                now_ns = work.own.read(now_ns, clock);
                 continue;
             }
             Refilled::Exhausted | Refilled::Blocked => return Ok(()),
@@ -51,12 +51,12 @@ fn execute_all<'arena, E: SyncEngine<'arena>, C: Clock>(
         while let Some(&op) = work.ops.next() {
             if work.is_due(now_ns) {
                 work.handle_due(now_ns)?;
-                now_ns = clock.now_ns();
+                now_ns = work.own.read(now_ns, clock);
             }
             if work.needs_preparing(&op) {
                 work.wait_for_turn(&op, now_ns, clock)?;
                 work.fill_buffer(engine, slot, &op);
-                now_ns = clock.now_ns();
+                now_ns = work.own.read(now_ns, clock);
             }
             let outcome = engine.execute(op, slot);
             let mut end_ns = clock.now_ns();

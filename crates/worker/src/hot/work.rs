@@ -23,6 +23,7 @@ use super::block_tracker::BlockTracker;
 use super::depth_search::{DepthDecision, DepthSearch};
 use super::end::End;
 use super::errors::ErrorHandler;
+use super::own_time::OwnTime;
 use super::rate_limiter::RateLimiter;
 use super::recorder::Recorder;
 use super::wake::WakeAhead;
@@ -65,6 +66,8 @@ pub(crate) struct Work<'a> {
     /// Draws the priorities of I/Os, if they differ.
     priorities: Option<PriorityDraw>,
     pub recorder: Recorder<'a>,
+    /// What of the loop's time is no I/O.
+    pub own: OwnTime,
     pub errors: ErrorHandler<'a>,
     pub files: FileTable<'a>,
     /// Adjusts the queue depth, if the job has a `latency_target`.
@@ -171,6 +174,7 @@ impl<'a> Work<'a> {
             flow: None,
             priorities: parts.priorities,
             recorder: parts.recorder,
+            own: OwnTime::default(),
             errors: parts.errors,
             files: parts.files,
             search: parts.search,
@@ -222,6 +226,7 @@ impl<'a> Work<'a> {
     /// Begins measuring.
     fn measure(&mut self, now_ns: u64) {
         self.phase = Phase::Measured;
+        self.own = OwnTime::default();
         self.limiter.iter_mut().for_each(RateLimiter::begin_measuring);
         // Restarts the logs, once per job.
         allow_alloc(|| self.recorder.begin(now_ns));

@@ -65,7 +65,7 @@ pub(crate) fn assemble<'a, 'arena, E: Engine<'arena>>(
 }
 
 /// What the job's operations come from.
-fn source(job: &Job, common: Common<'_>, debug: Option<&DebugLog>) -> Result<Source, Failure> {
+pub(crate) fn source(job: &Job, common: Common<'_>, debug: Option<&DebugLog>) -> Result<Source, Failure> {
     let Common { opener, zones, locks } = common;
     if job.engine.cycle().is_some() {
         return Ok(Source::Other(Box::new(CycleSource::new(&job.limits))));

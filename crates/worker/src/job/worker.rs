@@ -29,6 +29,7 @@ use crate::files::layout;
 use crate::files::table::{self, FileTable};
 use crate::hot::block_tracker::BlockTracker;
 use crate::hot::end::End;
+use crate::hot::own_time::OwnTime;
 use crate::hot::work::Work;
 use crate::live::{Live, State, StopReason};
 use crate::report::{EndReason, Remark, WorkerReport};
@@ -50,6 +51,7 @@ pub(crate) struct Worker<'a> {
     passed_over: Vec<String>,
     warnings: Vec<Remark>,
     trims_unqueued: u64,
+    own: OwnTime,
     cache_growth: Vec<CacheGrowth>,
     ramp: RampEnd,
     /// It never started its I/O: setup failed, or laying out files was all it had to do.
@@ -77,6 +79,7 @@ pub(crate) fn run_job(shared: &RunState, job: &Job, run_on: RunOn) -> WorkerRepo
         passed_over: Vec::new(),
         warnings: Vec::new(),
         trims_unqueued: 0,
+        own: OwnTime::default(),
         cache_growth: Vec::new(),
         ramp: RampEnd::Over,
         unstarted: true,
@@ -384,6 +387,7 @@ impl<'a> Worker<'a> {
         self.live.set_ended_ns(ended_ns);
         self.live.set_state(State::Finishing);
         self.trims_unqueued = work.recorder.trims_unqueued;
+        self.own = work.own;
         self.stats = work.recorder.conclude(self.job.engine.descriptor, &engine.end_threads());
         self.stats.zone_resets = work.source.zone_resets();
         self.stats.replay_lateness = work.source.lateness().cloned();
@@ -426,6 +430,7 @@ impl<'a> Worker<'a> {
             passed_over: std::mem::take(&mut self.passed_over),
             warnings: std::mem::take(&mut self.warnings),
             trims_unqueued: self.trims_unqueued,
+            own: self.own,
             cache_growth: std::mem::take(&mut self.cache_growth),
             ramp: self.ramp,
             unstarted: self.unstarted,

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 
 use fiord_engine::contract::{Arena, Engine, QueuedEngine, Slot, SyncEngine};
 use fiord_engine::scripted::{Answer, FakeClock, Script, Scripted, Seen};
-use fiord_plan::{Depth, Job, Op};
+use fiord_plan::{Depth, Job, Op, Plan};
 use fiord_stats::JobStats;
 use fiord_sys::allocator::ObservedAllocator;
 use fiord_sys::clock::Clock;
@@ -15,8 +15,10 @@ use fiord_workload::{OperationSource, Source};
 
 use crate::alloc_guard::leave_no_alloc;
 use crate::files::target_opener::TargetOpener;
+use crate::flow::FlowMember;
 use crate::hot::block_tracker::BlockTracker;
 use crate::hot::end::End;
+use crate::hot::own_time::OwnTime;
 use crate::hot::work::Work;
 use crate::hot::{queued, sync};
 use crate::job::assembly::{Shown, assemble_from};
@@ -47,6 +49,8 @@ pub const LOOPS: [Loop; 2] = [Loop::Sync, Loop::Queued];
 pub struct Ran {
     pub end: End,
     pub stats: JobStats,
+    /// What of the loop's time was no I/O.
+    pub own: OwnTime,
     /// The live counters, and the number of all completed operations.
     pub completions: u64,
     pub counters: Counters,
@@ -136,6 +140,10 @@ fn run<'arena, E: Engine<'arena>>(
     if let (Some(plan), Some(sink)) = (&job.logs, logs) {
         work.recorder.log_to(plan, sink);
     }
+    let plan = Plan { jobs: vec![job.clone()], trigger: None };
+    if let Some(flow) = FlowMember::all(&plan).remove(0) {
+        work.join_flow(flow);
+    }
     work.open_files(engine).unwrap();
     FOUND.with_borrow_mut(Vec::clear);
     let end = body(engine, &mut work, slots);
@@ -144,7 +152,8 @@ fn run<'arena, E: Engine<'arena>>(
     let stats = *work.recorder.conclude(job.engine.descriptor, &fiord_sys::thread::Usage::default());
     work.files.close_all(engine).unwrap();
     let passed_over = work.errors.into_lines();
-    Ran { end, stats, passed_over, found, completions: live.completions(), counters: live.counters() }
+    let own = work.own;
+    Ran { end, stats, own, passed_over, found, completions: live.completions(), counters: live.counters() }
 }
 
 /// Runs a source on the scripted engine, where `script` gives the n-th operation's outcome; also returns what the
@@ -183,17 +192,16 @@ pub fn run_scripted_late(
 /// How long a reading of the clock takes in `run_timed`.
 pub const READING_NS: u64 = 10;
 
-/// Runs a source on the scripted engine, one operation at a time, each of which takes `delay_ns`, with a clock whose
-/// readings take time, and whose hand is in `clock`.
+/// Runs a source on the scripted engine, with a clock whose readings take time, and whose hand is in `clock`.
 pub fn run_timed(
     which: Loop,
     job: &Job,
     (source, logs): (Source, Option<Box<dyn LogSink>>),
     clock: &FakeClock,
-    delay_ns: u64,
+    script: Script,
 ) -> (Ran, Vec<Seen>) {
     with_arena(job, |arena| {
-        let mut engine = Scripted::new(whole(delay_ns), clock.clone(), arena);
+        let mut engine = Scripted::new(script, clock.clone(), arena);
         let journal = engine.journal();
         let moved = Moved { clock, late_ns: 0, reading_ns: READING_NS };
         let ran = run(job, source, logs, &mut engine, |engine, work, mut slots| match which {

@@ -7,7 +7,7 @@ use fiord_plan::{Action, FileIndex, Job, LogKind, Op};
 use fiord_stats::{DirectionStats, LogEntries};
 use fiord_workload::{OperationSource, Source, Stream, Supply};
 
-use super::harness::{LOOPS, Loop, READING_NS, run_timed};
+use super::harness::{LOOPS, Loop, READING_NS, run_timed, whole};
 use crate::hot::end::End;
 use crate::log_sink::LogSink;
 use crate::test_jobs::{BLOCK_BYTES, logs, null_job};
@@ -48,7 +48,8 @@ fn assert_exact(which: Loop, stats: &[DirectionStats; 3]) {
 fn the_clock_is_read_again_after_operations_were_generated_and_statistics_updated() {
     for which in LOOPS {
         let job = job();
-        let (ran, seen) = run_timed(which, &job, (generated(&job), None), &FakeClock::default(), IO_NS);
+        let (ran, seen) =
+            run_timed(which, &job, (generated(&job), None), &FakeClock::default(), whole(IO_NS));
         assert!(matches!(ran.end, End::Complete), "{:?}", ran.end);
         assert_exact(which, &ran.stats.directions);
         let gaps: Vec<u64> = seen.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns - IO_NS).collect();
@@ -83,7 +84,7 @@ fn no_latency_contains_the_time_of_logs() {
         let (mut job, clock) = (job(), FakeClock::default());
         job.logs = Some(logs(&[LogKind::Completion], None));
         let sink: Box<dyn LogSink> = Box::new(SlowSink(clock.clone()));
-        let (ran, _) = run_timed(which, &job, (generated(&job), Some(sink)), &clock, IO_NS);
+        let (ran, _) = run_timed(which, &job, (generated(&job), Some(sink)), &clock, whole(IO_NS));
         assert_exact(which, &ran.stats.directions);
         assert!(clock.now_ns() > 20 * WORK_NS, "the logs took no time");
     }
@@ -131,7 +132,7 @@ fn no_latency_contains_the_time_of_a_source_that_verifies() {
             }
             let source = SlowSource { clock: clock.clone(), made: 0 };
             let source = Source::Other(Box::new(source));
-            let (ran, _) = run_timed(which, &job, (source, None), &clock, IO_NS);
+            let (ran, _) = run_timed(which, &job, (source, None), &clock, whole(IO_NS));
             let longest = |direction: &DirectionStats| direction.completion.running.max;
             assert!(
                 ran.stats.directions.iter().all(|direction| longest(direction) <= IO_NS + 2 * READING_NS)
@@ -144,7 +145,7 @@ fn no_latency_contains_the_time_of_a_source_that_verifies() {
 fn readings_per_io(which: Loop, change: impl Fn(&mut Job), source: impl Fn(&Job) -> Source) -> f64 {
     let (mut job, clock) = (job(), FakeClock::default());
     change(&mut job);
-    let (ran, _) = run_timed(which, &job, (source(&job), None), &clock, IO_NS);
+    let (ran, _) = run_timed(which, &job, (source(&job), None), &clock, whole(IO_NS));
     assert!(matches!(ran.end, End::Complete), "{:?}", ran.end);
     assert_exact(which, &ran.stats.directions);
     (clock.now_ns() - IOS * IO_NS) as f64 / (READING_NS * IOS) as f64

@@ -79,11 +79,13 @@ impl Work<'_> {
     /// # Errors
     /// The end of the loop, if that comes first.
     pub(crate) fn sleep<C: Clock>(&mut self, ns: u64, clock: C) -> Result<(), End> {
+        let began_ns = clock.now_ns();
         if ns > 0 {
             let step = self.wait_step(ns, clock);
             self.take_step(step, clock);
         }
         let now_ns = clock.now_ns();
+        self.own.waited(now_ns.saturating_sub(began_ns));
         if self.is_due(now_ns) { self.handle_due(now_ns) } else { Ok(()) }
     }
 
