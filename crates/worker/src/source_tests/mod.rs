@@ -6,6 +6,7 @@
 mod blocks;
 mod faulty;
 mod harness;
+mod known_latencies;
 mod own_work;
 mod replay;
 mod reread;
