@@ -172,9 +172,16 @@ impl Prober {
     /// Probes `path`. It is an error if the path cannot be examined: no permission for a directory, a loop of links, a
     /// name that is too long, a component that is not a directory.
     pub fn probe(&self, path: &Path) -> io::Result<TargetFacts> {
-        match stat::stat(path) {
-            Ok(found) => Ok(self.existing(path, &found)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.absent(path),
+        let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        match stat::not_a_link(path) {
+            Ok(Some(found)) => Ok(self.existing(path, &found)),
+            Ok(None) => match stat::stat(path) {
+                Ok(found) => Ok(self.existing(path, &found)),
+                // A file created through a dangling link is created where the link points to.
+                Err(error) if is_absent(&error) => self.absent(path, &end_of_links(path)),
+                Err(error) => Err(error),
+            },
+            Err(error) if is_absent(&error) => self.absent(path, path),
             Err(error) => Err(error),
         }
     }
@@ -224,12 +231,12 @@ impl Prober {
         }
     }
 
-    fn absent(&self, given: &Path) -> io::Result<TargetFacts> {
+    /// Of a path that would be created as `path`.
+    fn absent(&self, given: &Path, path: &Path) -> io::Result<TargetFacts> {
         let mut facts = TargetFacts::absent(given);
-        // A file created through a dangling link is created where the link points to.
-        let path = &end_of_links(given);
+        let directory = named_directory(path.parent().unwrap_or(path));
         let (above, found) =
-            nearest_existing(path).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+            nearest_existing(directory).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         if found.kind != InodeKind::Directory {
             return Err(io::Error::from(io::ErrorKind::NotADirectory));
         }

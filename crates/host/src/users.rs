@@ -81,9 +81,13 @@ impl Users {
 
     /// Whether creating a missing file would create it among the device nodes.
     pub fn would_stand_among_devices(&self, absent: &Path) -> bool {
-        let end = end_of_links(absent);
+        self.is_place_among_devices(&end_of_links(absent))
+    }
+
+    /// The same of a path that is known to be no link.
+    pub fn is_place_among_devices(&self, path: &Path) -> bool {
         // The path itself is missing, unless it came to be in the meantime.
-        let above = nearest_existing(named_directory(end.parent().unwrap_or(&end)));
+        let above = nearest_existing(named_directory(path.parent().unwrap_or(path)));
         above.is_some_and(|(above, found)| self.directory(above, &found).is_among_devices)
     }
 

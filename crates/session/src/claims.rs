@@ -13,7 +13,7 @@ use fiord_options::{Place, Problem, ProblemKind, Section, Spec};
 use fiord_plan::path_change::path_changes;
 use fiord_plan::{ChangeKind, FileKind, PathChange, Plan, Refusal};
 use fiord_report::path::shown;
-use fiord_sys::stat::{self, Identity, InodeKind};
+use fiord_sys::stat::{self, Identity, InodeKind, Stat};
 use fiord_worker::TargetOpener;
 
 /// Links that lead to a file that does not exist, at most, as for the kernel.
@@ -187,9 +187,11 @@ impl Files {
         if let Some(known) = self.known.get(path) {
             return known.clone();
         }
-        let file = match stat::stat(path) {
-            Ok(found) => (found.kind == InodeKind::Regular).then(|| File::There(found.identity())),
-            Err(_) => Some(File::Absent(self.real(path))),
+        let there = |found: Stat| (found.kind == InodeKind::Regular).then(|| File::There(found.identity()));
+        let file = match stat::not_a_link(path) {
+            Ok(Some(found)) => there(found),
+            Ok(None) => stat::stat(path).map_or_else(|_| Some(File::Absent(self.real(path))), there),
+            Err(_) => Some(File::Absent(self.in_real_directory(path))),
         };
         self.known.insert(path.to_path_buf(), file.clone());
         file

@@ -102,6 +102,16 @@ pub fn stat(path: &Path) -> io::Result<Stat> {
     Ok(of_raw(&rustix::fs::stat(path)?))
 }
 
+/// What has this name itself; `None` if that is a symbolic link.
+///
+/// # Errors
+/// The kernel's: nothing has the name.
+pub fn not_a_link(path: &Path) -> io::Result<Option<Stat>> {
+    let raw = rustix::fs::lstat(path)?;
+    let is_link = FileType::from_raw_mode(raw.st_mode) == FileType::Symlink;
+    Ok((!is_link).then(|| of_raw(&raw)))
+}
+
 /// Whether an open file was opened for writing.
 ///
 /// # Errors

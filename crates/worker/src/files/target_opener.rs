@@ -150,7 +150,11 @@ impl TargetOpener {
         how: &OpenHow,
         guarded: bool,
     ) -> Result<(File, Stat), Failure> {
-        self.look_before(plan, how.create)?;
+        match how.create && how.exclusive {
+            // Nothing that is there is opened, and no link is followed: what matters is where it is made.
+            true => self.look_at_place(&plan.path)?,
+            false => self.look_before(plan, how.create)?,
+        }
         let open = file::open(&plan.path, how).map_err(|error| Failure::file("open", &plan.path, &error))?;
         let found = stat::fstat(&open).map_err(|error| Failure::file("look at", &plan.path, &error))?;
         self.check(plan, &found, how.write && guarded)?;
@@ -165,6 +169,14 @@ impl TargetOpener {
                 Err(among_devices("open", &plan.path))
             }
             Err(_) => Ok(()),
+        }
+    }
+
+    /// Checks that what is made at this path, and is no link, does not lie among devices.
+    fn look_at_place(&self, path: &Path) -> Result<(), Failure> {
+        match self.seen().users.is_place_among_devices(path) {
+            true => Err(among_devices("open", path)),
+            false => Ok(()),
         }
     }
 

@@ -5,6 +5,7 @@
 use std::sync::mpsc::Sender;
 
 use fiord_plan::Job;
+use fiord_sys::clock;
 
 use crate::failure::Failure;
 use crate::files::layout::{Extent, Task, is_wanted as is_wanted_by, lay_out};
@@ -20,6 +21,9 @@ pub(crate) enum LayoutEvent {
     Ended(usize, Result<(), Failure>),
 }
 
+/// Bytes written are sent no more often: each event wakes the thread that follows, which takes longer than a small file does.
+const SHOWN_EVERY_NS: u64 = 10_000_000;
+
 /// Lays out the files of all jobs with serial creation and sends its progress, until a stop is requested.
 /// Never fails: a job's failure is sent with its `Ended` event.
 pub(crate) fn lay_out_all(shared: &RunState, events: &Sender<LayoutEvent>) {
@@ -33,10 +37,17 @@ pub(crate) fn lay_out_all(shared: &RunState, events: &Sender<LayoutEvent>) {
         let task = Task::of(job);
         let Some(extent) = task.extent() else { continue };
         send(LayoutEvent::Begins(number, extent));
+        let (mut unsent_bytes, mut sent_ns) = (0, clock::monotonic_ns());
         let laid_out = lay_out(job, task, &shared.opener, &mut |bytes| {
-            send(LayoutEvent::Wrote(bytes));
+            unsent_bytes += bytes;
+            let now_ns = clock::monotonic_ns();
+            if now_ns - sent_ns >= SHOWN_EVERY_NS {
+                send(LayoutEvent::Wrote(std::mem::take(&mut unsent_bytes)));
+                sent_ns = now_ns;
+            }
             !is_stopped()
         });
+        send(LayoutEvent::Wrote(unsent_bytes));
         send(LayoutEvent::Ended(number, laid_out));
     }
 }
